@@ -1,0 +1,66 @@
+# make             build/release: tilth, libtilth.a, libtilth_rt.a      make VARIANT=debug|asan|tsan
+# make deps        Debian packages (needs root when one is missing)     make demo      a real model, start to end
+# make test        every test            make test-ir   one folder's    make lint      floors, headers, formatting
+# make bench       benchmarks            make golden    rewrite expected texts
+
+VARIANT ?= release
+BUILD   ?= build/$(VARIANT)
+CC      ?= gcc
+
+CFLAGS_debug   := -O0 -g3
+CFLAGS_release := -O2 -g -DNDEBUG
+CFLAGS_asan    := -O1 -g3 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+CFLAGS_tsan    := -O1 -g3 -fsanitize=thread
+LLVM_CONFIG    ?= llvm-config-19
+LLVM_INCLUDE   := $(shell $(LLVM_CONFIG) --includedir 2>/dev/null)
+CFLAGS += -std=c11 -D_GNU_SOURCE -fPIC -ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes \
+          -Wmissing-prototypes -Wswitch-enum -Werror -I. -I$(BUILD) $(CFLAGS_$(VARIANT))
+LDFLAGS += $(filter -fsanitize=%,$(CFLAGS_$(VARIANT)))
+LIBS_rt   := -lhwloc -ljansson -lm -lpthread
+LIBS_all  := -L$(shell $(LLVM_CONFIG) --libdir 2>/dev/null) -lLLVM-19 -lprotobuf-c -lsqlite3 $(LIBS_rt)
+
+# Folders from the bottom floor up; each is an archive of its own and links with those before it.
+FOLDERS := runtime/base runtime ir frontend schedule codegen tuner models driver
+archive  = $(BUILD)/$(subst /,_,$(1)).a
+SOURCES  = $(wildcard $(1)/*.c)
+OBJECTS  = $(patsubst %.c,$(BUILD)/%.o,$(filter-out driver/main.c,$(call SOURCES,$(1))))
+
+.DEFAULT_GOAL := all
+.SECONDARY:
+include tests/rules.mk
+
+all: $(BUILD)/tilth $(BUILD)/libtilth.a $(BUILD)/libtilth_rt.a
+
+define FOLDER_RULE
+$(call archive,$(1)): $(call OBJECTS,$(1))
+	@rm -f $$@ && $(AR) rcs $$@ $$^
+endef
+$(foreach f,$(FOLDERS),$(eval $(call FOLDER_RULE,$(f))))
+
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) $(if $(filter codegen/%,$<),-isystem $(LLVM_INCLUDE)) -MMD -MP -c $< -o $@
+
+# The ONNX schema: generated, not committed.
+$(BUILD)/frontend/onnx.pb-c.c: frontend/onnx.proto
+	@mkdir -p $(@D)
+	protoc-c --proto_path=frontend --c_out=$(BUILD)/frontend $<
+$(BUILD)/frontend/onnx.pb-c.o: $(BUILD)/frontend/onnx.pb-c.c
+	$(CC) $(filter-out -Werror -Wpedantic,$(CFLAGS)) -w -c $< -o $@
+$(call OBJECTS,frontend) $(call OBJECTS,models): | $(BUILD)/frontend/onnx.pb-c.c
+$(call archive,frontend): $(BUILD)/frontend/onnx.pb-c.o
+
+$(BUILD)/libtilth_rt.a: $(call OBJECTS,runtime/base) $(call OBJECTS,runtime)
+	@rm -f $@ && $(AR) rcs $@ $^
+$(BUILD)/libtilth.a: $(foreach f,$(FOLDERS),$(call OBJECTS,$(f))) $(BUILD)/frontend/onnx.pb-c.o
+	@rm -f $@ && $(AR) rcs $@ $^
+$(BUILD)/tilth: $(BUILD)/driver/main.o $(BUILD)/libtilth.a
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_all)
+
+deps:
+	@tests/deps.sh
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+.PHONY: all deps test lint headers layers format golden demo bench clean
+clean:
+	rm -rf build

@@ -1,0 +1,40 @@
+/* codegen/codegen.h: from a scheduled Program to machine code.
+ *
+ * Thread-safe: several threads may compile at once, each with its own arena. LLVM objects never leave this folder. */
+#ifndef TL_CODEGEN_CODEGEN_H
+#define TL_CODEGEN_CODEGEN_H
+#include "ir/program.h"
+#include "ir/target.h"
+#include "runtime/descriptor.h"
+#include "runtime/kernel_abi.h"
+
+/* Raise whenever the code emitted for the same Program changes: it is part of every object's cache key. */
+#define TL_CODEGEN_REVISION 1
+
+/* LLVM's name and features of the machine we run on, for the driver to put into a tl_target. */
+tl_status tl_codegen_host(char triple[64], char cpu[32], char features[2048], tl_diag *diag);
+const char *tl_codegen_llvm_version(void);
+
+typedef enum { TL_EMIT_OBJECT, TL_EMIT_LLVM, TL_EMIT_ASSEMBLY } tl_emit;
+
+/* Compiles the program's body (`prepare` false) or its prepare part (true: params are the CONST
+ * parameters' and PREPARED buffers' usual places) into an object, or a text. The descriptor lives in `arena`. */
+tl_status tl_codegen_compile(tl_arena *arena, const tl_program *program, bool prepare, const tl_target *target,
+                             tl_emit what, tl_text *out, tl_descriptor *descriptor, tl_diag *diag);
+
+/* The key under which the object is cached: lowered Program, target, numerics, revision, LLVM version. */
+void tl_codegen_key(const tl_program *program, bool prepare, const tl_target *target, char out[33]);
+
+/* The ORC session: makes objects callable in this process. */
+typedef struct tl_jit tl_jit;
+typedef struct tl_jit_kernel tl_jit_kernel;
+tl_status tl_jit_create(const tl_target *target, tl_jit **out, tl_diag *diag);
+void tl_jit_destroy(tl_jit *jit); /* after its kernels */
+/* Refuses an object with an external that is not permitted. */
+tl_status tl_jit_add(tl_jit *jit, const void *object, size_t size, const tl_descriptor *descriptor,
+                     tl_jit_kernel **out, tl_diag *diag);
+void tl_jit_remove(tl_jit_kernel *kernel);
+tl_phase_fn *tl_jit_phase(const tl_jit_kernel *kernel, int phase);
+tl_sizes_fn *tl_jit_sizes(const tl_jit_kernel *kernel); /* NULL when the descriptor needs none */
+
+#endif

@@ -1,0 +1,50 @@
+/* runtime/base/arena.h: memory that lives exactly as long as one compile.
+ *
+ * Running out (of memory, or of the arena's own limit) does not travel as a status through
+ * every constructor: the arena jumps back to the entry point that guards it, which destroys it
+ * and returns TL_NO_MEMORY:
+ *
+ *     tl_arena *arena = tl_arena_create(limit);
+ *     if (arena == NULL || TL_ARENA_GUARD(arena)) {
+ *         tl_arena_destroy(arena);
+ *         return tl_fail(diag, TL_NO_MEMORY, "...");
+ *     }
+ *
+ * Between guard and jump nothing but the arena may need releasing, and arena calls never happen
+ * under an LLVM or CUDA callback. An arena belongs to one thread at a time. Allocating from an
+ * arena without a guard that runs out aborts: only tests may leave it unguarded. */
+#ifndef TL_BASE_ARENA_H
+#define TL_BASE_ARENA_H
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+typedef struct tl_arena tl_arena;
+
+/* `limit` bytes at most, 0 for no limit. NULL when not even the arena itself can be had. */
+tl_arena *tl_arena_create(size_t limit);
+void tl_arena_destroy(tl_arena *arena); /* frees every node at once; NULL is fine */
+
+/* Zeroed, never NULL, `align` a power of two. Size 0 gives a valid distinct address. */
+void *tl_arena_alloc(tl_arena *arena, size_t size, size_t align);
+void *tl_arena_copy(tl_arena *arena, const void *bytes, size_t size, size_t align);
+char *tl_arena_strdup(tl_arena *arena, const char *text);
+char *tl_arena_strndup(tl_arena *arena, const char *text, size_t size);
+char *tl_arena_format(tl_arena *arena, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+char *tl_arena_vformat(tl_arena *arena, const char *format, va_list args);
+size_t tl_arena_used(const tl_arena *arena); /* bytes taken from the system */
+
+/* Makes the n-th allocation from now fail (n >= 1), for tests of what happens then; 0 turns it off. */
+void tl_arena_fail_at(tl_arena *arena, size_t n);
+
+/* The nesting of guards: the jump goes to the latest; TL_ARENA_GUARD is 0 on the way in, 1 after a jump. */
+jmp_buf *tl_arena_escape(tl_arena *arena);
+#define TL_ARENA_GUARD(arena) setjmp(*tl_arena_escape(arena))
+
+#define TL_NEW(arena, type) ((type *)tl_arena_alloc((arena), sizeof(type), _Alignof(type)))
+#define TL_NEW_ARRAY(arena, type, count)                                                           \
+    ((type *)tl_arena_alloc_array((arena), sizeof(type), (size_t)(count), _Alignof(type)))
+void *tl_arena_alloc_array(tl_arena *arena, size_t size, size_t count, size_t align); /* checked */
+
+#endif

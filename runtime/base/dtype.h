@@ -1,0 +1,59 @@
+/* runtime/base/dtype.h: the element types, and values of any of them as numbers. */
+#ifndef TL_BASE_DTYPE_H
+#define TL_BASE_DTYPE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum {
+#define DTYPE(name, text, bits, class, ctype, onnx, npy) TL_##name,
+#include "runtime/base/dtype.def"
+#undef DTYPE
+    TL_DTYPE_COUNT
+} tl_dtype;
+
+typedef enum { TL_CLASS_BOOL, TL_CLASS_INT, TL_CLASS_UINT, TL_CLASS_FLOAT } tl_dtype_class;
+
+typedef struct {
+    const char *text; /* "f32" */
+    int bits;
+    tl_dtype_class class;
+    int onnx; /* TensorProto.DataType */
+    const char *npy;
+} tl_dtype_info;
+extern const tl_dtype_info tl_dtype_infos[TL_DTYPE_COUNT];
+
+static inline bool tl_dtype_is_float(tl_dtype d)
+{
+    return tl_dtype_infos[d].class == TL_CLASS_FLOAT;
+}
+static inline bool tl_dtype_is_int(tl_dtype d) /* signed or not; bool is not */
+{
+    return tl_dtype_infos[d].class == TL_CLASS_INT || tl_dtype_infos[d].class == TL_CLASS_UINT;
+}
+static inline size_t tl_dtype_size(tl_dtype d) /* bytes */
+{
+    return (size_t)tl_dtype_infos[d].bits / 8;
+}
+bool tl_dtype_from_text(const char *text, tl_dtype *out);
+bool tl_dtype_from_onnx(int onnx, tl_dtype *out);
+
+/* One element as a number: floats in .f, integers and bool in .i (u64 as its bit pattern). */
+typedef union {
+    double f;
+    int64_t i;
+} tl_number;
+
+/* Element `index` of an array of dtype `d`; stores round to nearest even, integers wrap. */
+tl_number tl_number_load(tl_dtype d, const void *data, size_t index);
+void tl_number_store(tl_dtype d, void *data, size_t index, tl_number value);
+/* Cast as ONNX does it: float to int truncates and saturates, NaN gives 0; int to int wraps;
+ * to bool is != 0; to a float type rounds to nearest even to that type. */
+tl_number tl_number_cast(tl_dtype to, tl_dtype from, tl_number value);
+
+float tl_f16_to_f32(uint16_t bits);
+uint16_t tl_f32_to_f16(float value);
+float tl_bf16_to_f32(uint16_t bits);
+uint16_t tl_f32_to_bf16(float value);
+
+#endif

@@ -1,0 +1,22 @@
+/* runtime/base/text.h: a text that grows. */
+#ifndef TL_BASE_TEXT_H
+#define TL_BASE_TEXT_H
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Zero-initialise; `data` is always NUL-terminated once something was added. Heap memory, freed
+ * by tl_text_free. When memory runs out `failed` is set and further additions do nothing. */
+typedef struct {
+    char *data;
+    size_t size, capacity; /* size without the NUL */
+    bool failed;
+} tl_text;
+
+void tl_text_add(tl_text *text, const char *s);
+void tl_text_add_bytes(tl_text *text, const void *bytes, size_t size);
+void tl_text_format(tl_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void tl_text_indent(tl_text *text, int columns); /* adds that many spaces */
+const char *tl_text_get(const tl_text *text);     /* "" when empty */
+void tl_text_free(tl_text *text);
+
+#endif

@@ -1,0 +1,60 @@
+/* schedule/schedule_private.h: what the primitives share. */
+#ifndef TL_SCHEDULE_PRIVATE_H
+#define TL_SCHEDULE_PRIVATE_H
+#include "schedule/schedule.h"
+#include "schedule/trace.h"
+
+struct tl_schedule {
+    tl_arena *arena;
+    const tl_program *program;
+    const tl_target *target;
+    bool verify;
+    int loop_count, loop_capacity;   /* handle id - 1 -> variable */
+    const tl_var **loops;
+    int block_count, block_capacity; /* handle id - 1 -> name */
+    const char **blocks;
+    tl_trace trace;                  /* of what was applied so far */
+};
+
+/* What a primitive's function receives and fills. It must not change the schedule but by tl_schedule_set_body and the
+ * like, and only after nothing can fail any more. */
+typedef tl_status tl_prim_function(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
+                                   int *out_count, tl_diag *diag);
+typedef struct {
+    const char *name, *in, *out;
+    tl_prim_function *apply;
+} tl_prim_info;
+extern const tl_prim_info tl_prim_infos[TL_PRIM_COUNT];
+
+/* Replaces the program's body (or prepare part), the rest unchanged. */
+void tl_schedule_set_body(tl_schedule *s, const tl_stmt *body);
+void tl_schedule_set_program(tl_schedule *s, const tl_program *program);
+
+/* The chain of statements from the root down to (and with) the block or loop; 0 when it is not there. */
+typedef struct {
+    int count;
+    const tl_stmt *const *stmts;
+} tl_path;
+tl_path tl_path_to_block(tl_arena *arena, const tl_stmt *root, const char *name);
+tl_path tl_path_to_loop(tl_arena *arena, const tl_stmt *root, const tl_var *var);
+/* Rebuilds the tree with the statement at the end of `path` replaced (NULL: removed, empty loops and allocs above go too). */
+const tl_stmt *tl_path_replace(tl_arena *arena, const tl_path *path, const tl_stmt *with);
+
+/* A handle's loop or block, or TL_ILLEGAL_SCHEDULE with "split: loop i0 is gone ..." */
+tl_status tl_need_loop(tl_schedule *s, const char *prim, tl_loop_ref ref, const tl_stmt **out, tl_diag *diag);
+tl_status tl_need_block(tl_schedule *s, const char *prim, tl_block_ref ref, const tl_block **out, tl_diag *diag);
+/* A refusal: TL_ILLEGAL_SCHEDULE; `prim` and what it was applied to come first in the sentence. */
+tl_status tl_refuse(tl_diag *diag, const char *prim, const char *subject, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* A variable derived from another's name ("i" and "_0" give i_0), range 0..extent-1. */
+tl_var *tl_var_derive(tl_arena *arena, const tl_var *from, const char *suffix, const tl_expr *extent);
+
+/* Blocks that read or write a buffer, in execution order. */
+int tl_readers_of(tl_arena *arena, const tl_stmt *root, const tl_buffer *buffer, const tl_block ***out);
+int tl_writers_of(tl_arena *arena, const tl_stmt *root, const tl_buffer *buffer, const tl_block ***out);
+
+/* Moves the alloc of each local buffer down to the innermost statement that contains all its accesses, where
+ * every read of an iteration is covered by that iteration's writes. Called by primitives that move blocks. */
+const tl_stmt *tl_sink_allocs(tl_arena *arena, const tl_stmt *root);
+
+#endif

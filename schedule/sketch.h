@@ -1,0 +1,11 @@
+/* schedule/sketch.h: the schedule a kernel gets without tuning: a sketch whose decisions an analytic model of the
+ * target fills (schedule/README.md). */
+#ifndef TL_SCHEDULE_SKETCH_H
+#define TL_SCHEDULE_SKETCH_H
+#include "schedule/schedule.h"
+
+/* Applies the default schedule of the program's kernel to `s` (made on that program). The rule is chosen from block
+ * signatures (what is reduced, which accesses are contiguous), never by an operator's name. */
+tl_status tl_schedule_default(tl_schedule *s, tl_diag *diag);
+
+#endif

@@ -1,0 +1,36 @@
+/* schedule/trace.h: a schedule written down: the same trace on the same program gives the same loops.
+ *
+ * The text has a primitive a line, as in ARCHITECTURE.md section 3:
+ *
+ *     lowering(direct)                      # optional first line: which lowering it belongs to
+ *     n, m, k = loops(C)                    # results get names; blocks and buffers are named as in the program
+ *     m0, m1 = split(m, [_, 2*V])           # _ is inferred; V: lanes of the target's f32 vector
+ *     reorder(n, m0, k, m1)
+ *     vectorize(m1)
+ *
+ * Names in a trace are the trace's own; a printed trace names loops after their variables, made unique. */
+#ifndef TL_SCHEDULE_TRACE_H
+#define TL_SCHEDULE_TRACE_H
+#include "schedule/schedule.h"
+
+typedef struct {
+    tl_prim prim;
+    int arg_count, out_count;
+    tl_arg *args, *outs; /* refs here are the trace's own numbering: 1, 2, ... in order of appearance */
+} tl_step;
+
+typedef struct {
+    const char *lowering; /* NULL when not named */
+    int count, capacity;
+    tl_step *steps;
+} tl_trace;
+
+/* What was applied so far (owned by the schedule). */
+const tl_trace *tl_schedule_trace(const tl_schedule *s);
+/* Replays on a schedule; TL_ILLEGAL_SCHEDULE with the step's number and text as context. */
+tl_status tl_trace_apply(const tl_trace *trace, tl_schedule *s, tl_diag *diag);
+void tl_trace_print(const tl_trace *trace, tl_text *out);
+tl_status tl_trace_parse(tl_arena *arena, const char *text, const char *file, const tl_target *target,
+                         tl_trace **out, tl_diag *diag);
+
+#endif

@@ -1,0 +1,33 @@
+# Tests: tests/FOLDER/test_*.c each become a program linked with FOLDER's archive and those of the floors below.
+# A test program is a cmocka group; it prints what ran, failed and was skipped.
+TEST_FOLDERS := base runtime ir frontend schedule codegen tuner models driver
+FLOORS_base     := runtime/base
+FLOORS_runtime  := runtime $(FLOORS_base)
+FLOORS_ir       := ir $(FLOORS_base)
+FLOORS_frontend := frontend $(FLOORS_ir)
+FLOORS_schedule := schedule $(FLOORS_ir)
+FLOORS_codegen  := codegen schedule ir $(FLOORS_runtime)
+FLOORS_tuner    := tuner codegen schedule frontend ir $(FLOORS_runtime)
+FLOORS_models   := models frontend $(FLOORS_ir)
+FLOORS_driver   := driver models $(FLOORS_tuner)
+TEST_LIBS_base     := -lm -lpthread
+TEST_LIBS_runtime  := $(LIBS_rt)
+TEST_LIBS_ir       := -lm -lpthread
+TEST_LIBS_frontend := -lprotobuf-c -lm -lpthread
+TEST_LIBS_schedule := -lm -lpthread
+TEST_LIBS_codegen  := $(LIBS_all)
+TEST_LIBS_tuner    := $(LIBS_all)
+TEST_LIBS_models   := -lprotobuf-c -lm -lpthread
+TEST_LIBS_driver   := $(LIBS_all)
+
+TESTS_of = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/$(1)/test_*.c))
+SUPPORT := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
+
+define TEST_RULE
+$(BUILD)/tests/$(1)/test_%: $(BUILD)/tests/$(1)/test_%.o $(SUPPORT) $(foreach f,$(FLOORS_$(1)),$(call archive,$(f)))
+	$(CC) $(LDFLAGS) -o $$@ $$^ $(TEST_LIBS_$(1)) -lcmocka
+test-$(1): $(call TESTS_of,$(1))
+	@tests/run.sh $$^
+.PHONY: test-$(1)
+endef
+$(foreach f,$(TEST_FOLDERS),$(eval $(call TEST_RULE,$(f))))

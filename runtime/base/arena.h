@@ -43,7 +43,7 @@ jmp_buf *tl_arena_escape(tl_arena *arena);
 #define TL_ARENA_GUARD(arena) setjmp(*tl_arena_escape(arena))
 
 #define TL_NEW(arena, type) ((type *)tl_arena_alloc((arena), sizeof(type), _Alignof(type)))
-#define TL_NEW_ARRAY(arena, type, count)                                                           \
+#define TL_NEW_ARRAY(arena, type, count) \
     ((type *)tl_arena_alloc_array((arena), sizeof(type), (size_t)(count), _Alignof(type)))
 void *tl_arena_alloc_array(tl_arena *arena, size_t size, size_t count, size_t align); /* checked */
 

@@ -22,9 +22,11 @@ tl_status tl_file_read(const char *path, tl_text *out, tl_diag *diag);
 typedef struct tl_file tl_file;
 tl_status tl_file_create(const char *path, tl_file **out, tl_diag *diag);
 tl_status tl_file_append(tl_file *file, const void *bytes, size_t size, tl_diag *diag);
-tl_status tl_file_commit(tl_file *file, tl_diag *diag); /* flushes, renames and frees `file`, also on failure */
+tl_status tl_file_commit(tl_file *file,
+                         tl_diag *diag); /* flushes, renames and frees `file`, also on failure */
 void tl_file_abandon(tl_file *file);
-tl_status tl_file_write(const char *path, const void *bytes, size_t size, tl_diag *diag); /* all at once */
+tl_status tl_file_write(const char *path, const void *bytes, size_t size,
+                        tl_diag *diag); /* all at once */
 
 /* Makes a folder and those above it, mode 0700 for the ones it makes. */
 tl_status tl_folder_make(const char *path, tl_diag *diag);

@@ -14,8 +14,8 @@ typedef struct {
 } tl_map_entry;
 
 tl_map *tl_map_create(tl_arena *arena); /* lives in the arena; keys are copied */
-void tl_map_put(tl_map *map, const char *key, void *value);   /* replaces in place */
-void *tl_map_find(const tl_map *map, const char *key);        /* NULL when absent */
+void tl_map_put(tl_map *map, const char *key, void *value); /* replaces in place */
+void *tl_map_find(const tl_map *map, const char *key);      /* NULL when absent */
 bool tl_map_has(const tl_map *map, const char *key);
 size_t tl_map_count(const tl_map *map);
 tl_map_entry tl_map_at(const tl_map *map, size_t index); /* in insertion order */

@@ -26,11 +26,11 @@ void tl_context(tl_diag *diag, const char *format, ...) __attribute__((format(pr
 const char *tl_status_text(tl_status status);
 int tl_status_exit_code(tl_status status);
 
-#define TL_TRY(call)                                                                               \
-    do {                                                                                           \
-        tl_status try_status = (call);                                                             \
-        if (try_status != TL_OK)                                                                   \
-            return try_status;                                                                     \
+#define TL_TRY(call)                   \
+    do {                               \
+        tl_status try_status = (call); \
+        if (try_status != TL_OK)       \
+            return try_status;         \
     } while (0)
 
 #endif

@@ -16,7 +16,7 @@ void tl_text_add(tl_text *text, const char *s);
 void tl_text_add_bytes(tl_text *text, const void *bytes, size_t size);
 void tl_text_format(tl_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void tl_text_indent(tl_text *text, int columns); /* adds that many spaces */
-const char *tl_text_get(const tl_text *text);     /* "" when empty */
+const char *tl_text_get(const tl_text *text);    /* "" when empty */
 void tl_text_free(tl_text *text);
 
 #endif

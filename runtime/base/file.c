@@ -1,0 +1,177 @@
+/* runtime/base/file.c: whole files, read, mapped, and written so that a name never shows half of one. */
+#include "runtime/base/file.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct tl_file {
+    int fd;
+    char *path, *temporary;
+};
+
+tl_status tl_file_map(const char *path, tl_mapping *out, tl_diag *diag)
+{
+    *out = (tl_mapping){ 0 };
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return tl_fail(diag, errno == ENOENT || errno == ENOTDIR ? TL_BAD_ARGUMENT : TL_IO,
+                       "%s: %s", path, strerror(errno));
+    struct stat info;
+    tl_status status = TL_OK;
+    if (fstat(fd, &info) != 0)
+        status = tl_fail(diag, TL_IO, "%s: %s", path, strerror(errno));
+    else if (!S_ISREG(info.st_mode))
+        status = tl_fail(diag, TL_BAD_ARGUMENT, "%s: not a regular file", path);
+    else if (info.st_size > 0) {
+        void *data = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (data == MAP_FAILED)
+            status = tl_fail(diag, TL_IO, "%s: cannot map %lld bytes: %s", path,
+                             (long long)info.st_size, strerror(errno));
+        else
+            *out = (tl_mapping){ data, (size_t)info.st_size };
+    }
+    close(fd);
+    return status;
+}
+
+void tl_file_unmap(tl_mapping *mapping)
+{
+    if (mapping->data != NULL)
+        munmap((void *)mapping->data, mapping->size);
+    *mapping = (tl_mapping){ 0 };
+}
+
+tl_status tl_file_read(const char *path, tl_text *out, tl_diag *diag)
+{
+    tl_mapping mapping;
+    TL_TRY(tl_file_map(path, &mapping, diag));
+    tl_text_add_bytes(out, mapping.data ? mapping.data : "", mapping.size);
+    tl_file_unmap(&mapping);
+    return out->failed ? tl_fail(diag, TL_NO_MEMORY, "%s: too large to read", path) : TL_OK;
+}
+
+static void release(tl_file *file)
+{
+    if (file->fd >= 0)
+        close(file->fd);
+    if (file->temporary != NULL)
+        unlink(file->temporary);
+    free(file->temporary);
+    free(file->path);
+    free(file);
+}
+
+tl_status tl_file_create(const char *path, tl_file **out, tl_diag *diag)
+{
+    static const char suffix[] = ".XXXXXX";
+    *out = NULL;
+    tl_file *file = calloc(1, sizeof *file);
+    if (file == NULL)
+        return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", path);
+    file->fd = -1;
+    size_t size = strlen(path);
+    file->path = strdup(path);
+    char *temporary = malloc(size + sizeof suffix);
+    if (file->path == NULL || temporary == NULL) {
+        free(temporary);
+        release(file);
+        return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", path);
+    }
+    memcpy(temporary, path, size);
+    memcpy(temporary + size, suffix, sizeof suffix);
+    file->fd = mkostemp(temporary, O_CLOEXEC);
+    if (file->fd < 0) {
+        int error = errno;
+        free(temporary);
+        release(file);
+        return tl_fail(diag, TL_IO, "%s: cannot write: %s", path, strerror(error));
+    }
+    file->temporary = temporary;
+
+    mode_t mask = umask(0); /* mkstemp gives 0600; a file the user asked for follows the umask */
+    umask(mask);
+    fchmod(file->fd, 0666 & ~mask);
+    *out = file;
+    return TL_OK;
+}
+
+tl_status tl_file_append(tl_file *file, const void *bytes, size_t size, tl_diag *diag)
+{
+    const char *p = bytes;
+    while (size > 0) {
+        ssize_t n = write(file->fd, p, size);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return tl_fail(diag, TL_IO, "%s: cannot write: %s", file->path, strerror(errno));
+        p += n;
+        size -= (size_t)n;
+    }
+    return TL_OK;
+}
+
+tl_status tl_file_commit(tl_file *file, tl_diag *diag)
+{
+    tl_status status = TL_OK;
+    int fd = file->fd;
+    file->fd = -1;
+    if (fsync(fd) != 0 && errno != EINVAL && errno != EROFS)
+        status = tl_fail(diag, TL_IO, "%s: cannot write: %s", file->path, strerror(errno));
+    if (close(fd) != 0 && status == TL_OK)
+        status = tl_fail(diag, TL_IO, "%s: cannot write: %s", file->path, strerror(errno));
+    if (status == TL_OK && rename(file->temporary, file->path) != 0)
+        status = tl_fail(diag, TL_IO, "%s: cannot put in place: %s", file->path, strerror(errno));
+    if (status == TL_OK) {
+        free(file->temporary);
+        file->temporary = NULL;
+    }
+    release(file);
+    return status;
+}
+
+void tl_file_abandon(tl_file *file)
+{
+    if (file != NULL)
+        release(file);
+}
+
+tl_status tl_file_write(const char *path, const void *bytes, size_t size, tl_diag *diag)
+{
+    tl_file *file;
+    TL_TRY(tl_file_create(path, &file, diag));
+    tl_status status = tl_file_append(file, bytes, size, diag);
+    if (status != TL_OK) {
+        tl_file_abandon(file);
+        return status;
+    }
+    return tl_file_commit(file, diag);
+}
+
+tl_status tl_folder_make(const char *path, tl_diag *diag)
+{
+    char *copy = strdup(path);
+    if (copy == NULL)
+        return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", path);
+    tl_status status = TL_OK;
+    for (char *p = copy + 1; status == TL_OK; p++) {
+        if (*p != '/' && *p != '\0')
+            continue;
+        char kept = *p;
+        *p = '\0';
+        if (mkdir(copy, 0700) != 0 && errno != EEXIST)
+            status = tl_fail(diag, TL_IO, "%s: cannot make this folder: %s", copy, strerror(errno));
+        *p = kept;
+        if (kept == '\0')
+            break;
+    }
+    struct stat info;
+    if (status == TL_OK && (stat(path, &info) != 0 || !S_ISDIR(info.st_mode)))
+        status = tl_fail(diag, TL_IO, "%s: not a folder", path);
+    free(copy);
+    return status;
+}

@@ -1,0 +1,80 @@
+/* runtime/base/text.c: a text that grows. */
+#include "runtime/base/text.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Room for `more` bytes and the NUL. */
+static bool reserve(tl_text *text, size_t more)
+{
+    if (text->failed)
+        return false;
+    if (text->capacity - text->size > more)
+        return true;
+    size_t capacity = text->capacity ? text->capacity : 256;
+    while (capacity - text->size <= more) {
+        if (capacity > (size_t)-1 / 2) {
+            text->failed = true;
+            return false;
+        }
+        capacity *= 2;
+    }
+    char *data = realloc(text->data, capacity);
+    if (data == NULL) {
+        text->failed = true;
+        return false;
+    }
+    text->data = data;
+    text->capacity = capacity;
+    return true;
+}
+
+void tl_text_add_bytes(tl_text *text, const void *bytes, size_t size)
+{
+    if (!reserve(text, size))
+        return;
+    if (size != 0)
+        memcpy(text->data + text->size, bytes, size);
+    text->size += size;
+    text->data[text->size] = '\0';
+}
+
+void tl_text_add(tl_text *text, const char *s)
+{
+    tl_text_add_bytes(text, s, strlen(s));
+}
+
+void tl_text_format(tl_text *text, const char *format, ...)
+{
+    va_list args, again;
+    va_start(args, format);
+    va_copy(again, args);
+    int size = vsnprintf(NULL, 0, format, args);
+    if (size >= 0 && reserve(text, (size_t)size)) {
+        vsnprintf(text->data + text->size, (size_t)size + 1, format, again);
+        text->size += (size_t)size;
+    }
+    va_end(again);
+    va_end(args);
+}
+
+void tl_text_indent(tl_text *text, int columns)
+{
+    if (columns <= 0 || !reserve(text, (size_t)columns))
+        return;
+    memset(text->data + text->size, ' ', (size_t)columns);
+    text->size += (size_t)columns;
+    text->data[text->size] = '\0';
+}
+
+const char *tl_text_get(const tl_text *text)
+{
+    return text->data ? text->data : "";
+}
+
+void tl_text_free(tl_text *text)
+{
+    free(text->data);
+    *text = (tl_text){ 0 };
+}

@@ -31,3 +31,18 @@ test-$(1): $(call TESTS_of,$(1))
 .PHONY: test-$(1)
 endef
 $(foreach f,$(TEST_FOLDERS),$(eval $(call TEST_RULE,$(f))))
+
+# make test: installs what is missing, builds, runs everything, in at most ten minutes on two cores.
+ALL_TESTS = $(foreach f,$(TEST_FOLDERS),$(call TESTS_of,$(f)))
+test:
+	@tests/deps.sh
+	@$(MAKE) --no-print-directory -j$(shell nproc) run-tests
+run-tests: all $(ALL_TESTS)
+	@tests/run.sh $(ALL_TESTS)
+golden: $(ALL_TESTS)
+	@GOLDEN_UPDATE=1 tests/run.sh $(ALL_TESTS)
+lint: | $(BUILD)/frontend/onnx.pb-c.c
+	@tests/lint.sh $(CC) $(filter-out -MMD -MP,$(CFLAGS)) -isystem $(LLVM_INCLUDE)
+format:
+	@git ls-files '*.c' '*.h' | xargs clang-format -i
+.PHONY: run-tests

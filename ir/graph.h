@@ -33,7 +33,7 @@ typedef struct {
     const char *name, *text; /* "CONV", "Conv" */
     int min_inputs, max_inputs, outputs; /* max -1: any number */
     tl_fusion_kind kind;
-    const char *attributes; /* "group:i strides:is ..." see frontend/README.md */
+    const char *attributes; /* "group:i strides:is to:d ..." see graph_ops.def */
 } tl_op_info;
 extern const tl_op_info tl_op_infos[TL_OP_COUNT];
 bool tl_op_from_text(const char *text, tl_op *out);
@@ -108,18 +108,22 @@ struct tl_graph {
 };
 
 tl_graph *tl_graph_create(tl_arena *arena, const char *name);
+/* All names are copied. dtype TL_DTYPE_COUNT: not known yet; shape NULL: not known yet. */
 tl_value *tl_graph_value(tl_graph *g, const char *name, tl_dtype dtype, const tl_shape *shape);
 tl_value *tl_graph_constant(tl_graph *g, const char *name, tl_dtype dtype, const tl_shape *shape, const void *data);
-/* Appends a node; outputs that are NULL in `outputs` stay NULL. */
+/* Appends a node and makes it the producer of its outputs; those that are NULL stay NULL. To replace a node, give the
+ * new one the outputs of the old and set old->dead. */
 tl_node *tl_graph_node(tl_graph *g, tl_op op, const char *name, int input_count, tl_value *const *inputs,
                        int output_count, tl_value *const *outputs);
 void tl_graph_add_input(tl_graph *g, tl_value *v);
 void tl_graph_add_output(tl_graph *g, tl_value *v);
 tl_value *tl_graph_find(const tl_graph *g, const char *name);
 int tl_graph_users(const tl_graph *g, const tl_value *v); /* how many node inputs read it, +1 for a graph output */
-void tl_graph_replace_value(tl_graph *g, tl_value *from, tl_value *to); /* in all inputs and outputs */
-/* Drops dead nodes and values nobody reads (graph inputs stay), sorts topologically, renumbers.
- * TL_BAD_MODEL names a cycle. */
+/* In all inputs (but those of the node that makes `to`) and graph outputs. A graph output keeps its name: `to` takes
+ * it over, or, where it cannot (it is an input, a constant or an output itself), an Identity makes the copy. */
+void tl_graph_replace_value(tl_graph *g, tl_value *from, tl_value *to);
+/* Drops dead nodes, nodes that no graph output needs and values nobody reads (graph inputs stay; an output of a node
+ * that nobody reads becomes NULL), sorts topologically, makes names unique, renumbers. TL_BAD_MODEL names a cycle. */
 tl_status tl_graph_tidy(tl_graph *g, tl_diag *diag);
 
 const tl_attr *tl_attr_find(const tl_node *n, const char *name);
@@ -131,6 +135,10 @@ void tl_attr_set_int(tl_graph *g, tl_node *n, const char *name, int64_t value);
 void tl_attr_set_float(tl_graph *g, tl_node *n, const char *name, double value);
 void tl_attr_set_string(tl_graph *g, tl_node *n, const char *name, const char *value);
 void tl_attr_set_ints(tl_graph *g, tl_node *n, const char *name, const int64_t *values, int count);
+void tl_attr_set_floats(tl_graph *g, tl_node *n, const char *name, const double *values, int count);
+void tl_attr_remove(tl_node *n, const char *name);
+/* What graph_ops.def says of the operator's attribute; false when there is none of that name. */
+bool tl_op_attribute_type(tl_op op, const char *name, tl_attr_type *type, bool *is_dtype);
 
 tl_shape tl_shape_of(int rank, const int64_t *extents);
 bool tl_shape_is_static(const tl_shape *s);

@@ -1,5 +1,5 @@
-/* runtime/descriptor.h: what stands beside a kernel's code: its phases, scratch, parameters. Plain data with a
- * text (JSON) form, so that a cached object can be called without its Program. */
+/* runtime/descriptor.h: what stands beside a kernel's code: its phases, scratch, parameters.
+ * Plain data with a text (JSON) form, so that a cached object can be called without its Program. */
 #ifndef TL_RUNTIME_DESCRIPTOR_H
 #define TL_RUNTIME_DESCRIPTOR_H
 #include <stdbool.h>
@@ -12,11 +12,11 @@
 typedef struct {
     const char *name;
     int phase_count;
-    const int64_t *extents;       /* of each phase's parallel loop; valid when !has_sizes */
+    const int64_t *extents; /* of each phase's parallel loop; valid when !has_sizes */
     int64_t scratch_bytes, thread_scratch_bytes;
-    bool has_sizes;               /* extents and scratch depend on dims: call NAME_sizes */
+    bool has_sizes; /* extents and scratch depend on dims: call NAME_sizes */
     int dim_count;
-    int buffer_count;             /* params then prepared */
+    int buffer_count; /* params then prepared */
 } tl_descriptor;
 
 void tl_descriptor_print(const tl_descriptor *d, tl_text *out); /* one line of JSON */

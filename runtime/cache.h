@@ -1,0 +1,50 @@
+/* runtime/cache.h: compiled objects on disk, by key.
+ *
+ * A folder that only its owner can enter, one file an object, each with a checksum. Files are
+ * written atomically, so any number of processes share it. Whatever is wrong with it (read-only,
+ * full, damaged, someone else's) is a miss or a store that did not happen, never an error. The
+ * oldest entries go when it outgrows its limit. */
+#ifndef TL_RUNTIME_CACHE_H
+#define TL_RUNTIME_CACHE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "runtime/base/status.h"
+#include "runtime/base/text.h"
+
+typedef struct tl_cache tl_cache;
+
+/* `folder` NULL: $XDG_CACHE_HOME/tilth, or ~/.cache/tilth. `limit` bytes, 0: 1 GiB. Fails only
+ * for TL_NO_MEMORY; a folder that cannot be used gives a cache in which nothing is ever found
+ * (tl_cache_folder is then NULL). Thread-safe. */
+tl_status tl_cache_open(const char *folder, int64_t limit, tl_cache **out, tl_diag *diag);
+void tl_cache_close(tl_cache *cache);                /* NULL is fine */
+const char *tl_cache_folder(const tl_cache *cache);  /* NULL: unusable */
+const char *tl_cache_problem(const tl_cache *cache); /* a sentence why it is unusable, or "" */
+
+typedef struct {
+    void *object; /* heap; freed by tl_cached_free */
+    size_t object_size;
+    char *descriptor; /* JSON */
+} tl_cached;
+/* Keys are letters, digits, `-`, `_`, 1 to 64 of them; any other is a miss. */
+bool tl_cache_find(tl_cache *cache, const char *key, tl_cached *out);
+bool tl_cache_store(tl_cache *cache, const char *key, const void *object, size_t size,
+                    const char *descriptor);
+void tl_cached_free(tl_cached *cached);
+
+/* The folder in which the executable of that key belongs (it may not exist); false: unusable
+ * cache or key. Counted and trimmed like objects; tl_cache_touch marks one as just used. */
+bool tl_cache_executable_folder(const tl_cache *cache, const char *key, tl_text *out);
+void tl_cache_touch(tl_cache *cache, const char *key);
+
+typedef struct {
+    int64_t entries, bytes, limit;
+    int64_t hits, misses, stores; /* of this tl_cache since it was opened */
+} tl_cache_stats;
+tl_cache_stats tl_cache_measure(tl_cache *cache);
+void tl_cache_trim(
+    tl_cache *cache,
+    int64_t limit); /* removes the least recently used until it fits; 0: everything */
+
+#endif

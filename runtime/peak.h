@@ -1,0 +1,26 @@
+/* runtime/peak.h: what this machine can do at most, measured: the denominator of every "percent
+ * of peak".
+ *
+ * Other tenants and clock rates move the peak by tens of percent over seconds, so it is sampled
+ * beside what is being measured: a sample of 20 ms is enough. */
+#ifndef TL_RUNTIME_PEAK_H
+#define TL_RUNTIME_PEAK_H
+#include "runtime/base/status.h"
+#include "runtime/pool.h"
+
+/* f32 multiply-adds on registers only, in GFLOP/s (a multiply-add is two), on `threads` threads
+ * of the pool (0: all) for about `seconds`: the best of several slices. */
+double tl_peak_gflops(tl_pool *pool, int threads, double seconds);
+const char *tl_peak_isa(
+    void); /* what the loop uses: "AVX-512", "AVX2+FMA", "SSE2", "NEON", "scalar" */
+
+typedef struct {
+    double read_gbs,
+        copy_gbs; /* from memory, in GB/s; a copied byte counts twice (read and written) */
+} tl_peak_bandwidth;
+/* Over arrays larger than the caches (at most 1/8 of memory). TL_NO_MEMORY when they cannot be
+ * had. */
+tl_status tl_peak_measure_bandwidth(tl_pool *pool, int threads, double seconds,
+                                    tl_peak_bandwidth *out, tl_diag *diag);
+
+#endif

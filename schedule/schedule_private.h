@@ -11,6 +11,8 @@ struct tl_schedule {
     bool verify;
     int loop_count, loop_capacity;   /* handle id - 1 -> variable */
     const tl_var **loops;
+    int32_t *loop_numbers;           /* handle id - 1 -> its number in the trace; 0: no step gave it */
+    int32_t numbers;                 /* how many numbers the trace has given out */
     int block_count, block_capacity; /* handle id - 1 -> name */
     const char **blocks;
     tl_trace trace;                  /* of what was applied so far */
@@ -26,6 +28,10 @@ typedef struct {
 } tl_prim_info;
 extern const tl_prim_info tl_prim_infos[TL_PRIM_COUNT];
 
+#define PRIMITIVE(name, in, out) tl_prim_function tl_apply_##name;
+#include "schedule/primitives.def"
+#undef PRIMITIVE
+
 /* Replaces the program's body (or prepare part), the rest unchanged. */
 void tl_schedule_set_body(tl_schedule *s, const tl_stmt *body);
 void tl_schedule_set_program(tl_schedule *s, const tl_program *program);
@@ -37,8 +43,19 @@ typedef struct {
 } tl_path;
 tl_path tl_path_to_block(tl_arena *arena, const tl_stmt *root, const char *name);
 tl_path tl_path_to_loop(tl_arena *arena, const tl_stmt *root, const tl_var *var);
-/* Rebuilds the tree with the statement at the end of `path` replaced (NULL: removed, empty loops and allocs above go too). */
+/* Rebuilds the tree with the statement at the end of `path` replaced (NULL: removed, empty loops and allocs above go
+ * too; NULL comes back when nothing is left). An alloc in the midst of a SEQ takes in what follows it, as the text
+ * has it. */
 const tl_stmt *tl_path_replace(tl_arena *arena, const tl_path *path, const tl_stmt *with);
+/* The same in the schedule: the path in the body, else in the prepare part; count 0: not there. Replace stores the new
+ * program, in the part that the path starts from. */
+tl_path tl_schedule_path_to_loop(const tl_schedule *s, const tl_var *var);
+tl_path tl_schedule_path_to_block(const tl_schedule *s, const char *name);
+void tl_schedule_replace(tl_schedule *s, const tl_path *path, const tl_stmt *with);
+/* The first `count` statements of a path. */
+tl_path tl_path_prefix(const tl_path *path, int count);
+/* The position in `path` of the loop of `var`; -1: not on it. */
+int tl_path_find_loop(const tl_path *path, const tl_var *var);
 
 /* A handle's loop or block, or TL_ILLEGAL_SCHEDULE with "split: loop i0 is gone ..." */
 tl_status tl_need_loop(tl_schedule *s, const char *prim, tl_loop_ref ref, const tl_stmt **out, tl_diag *diag);
@@ -49,7 +66,18 @@ tl_status tl_refuse(tl_diag *diag, const char *prim, const char *subject, const 
 /* A variable derived from another's name ("i" and "_0" give i_0), range 0..extent-1. */
 tl_var *tl_var_derive(tl_arena *arena, const tl_var *from, const char *suffix, const tl_expr *extent);
 
-/* Blocks that read or write a buffer, in execution order. */
+/* A name that no block (no buffer) of the program has yet: `base`, or base_1, base_2, ... */
+const char *tl_fresh_block_name(tl_schedule *s, const char *base);
+const char *tl_fresh_buffer_name(tl_schedule *s, const char *base);
+
+/* Records a step that was applied (tl_schedule_apply does it). */
+void tl_schedule_record(tl_schedule *s, const tl_program *before, tl_prim prim, const tl_arg *args,
+                        int arg_count, const tl_arg *outs, int out_count);
+
+/* Blocks that read or write a buffer, in execution order. That a reduction reads what it updates does not
+ * count as reading. */
+bool tl_block_reads_buffer(const tl_block *block, const tl_buffer *buffer);
+bool tl_block_writes_buffer(const tl_block *block, const tl_buffer *buffer);
 int tl_readers_of(tl_arena *arena, const tl_stmt *root, const tl_buffer *buffer, const tl_block ***out);
 int tl_writers_of(tl_arena *arena, const tl_stmt *root, const tl_buffer *buffer, const tl_block ***out);
 

@@ -1,0 +1,345 @@
+/* schedule/schedule.c: the state of a schedule, its handles, and the one door through which every
+ * primitive goes: check the arguments by the letters of primitives.def, rewrite, verify, record. */
+#include <assert.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include "runtime/base/checked.h"
+#include "schedule/schedule_private.h"
+
+/* Until their files are there. */
+#define WEAK(name) extern tl_prim_function tl_apply_##name __attribute__((weak));
+WEAK(compute_at)
+WEAK(reverse_compute_at)
+WEAK(compute_inline)
+WEAK(cache_read)
+WEAK(cache_write)
+WEAK(decompose_reduction)
+WEAK(transform_layout)
+#undef WEAK
+
+const tl_prim_info tl_prim_infos[TL_PRIM_COUNT] = {
+#define PRIMITIVE(name, in, out) [TL_PRIM_##name] = { #name, in, out, tl_apply_##name },
+#include "schedule/primitives.def"
+#undef PRIMITIVE
+};
+
+tl_schedule *tl_schedule_create(tl_arena *arena, const tl_program *program, const tl_target *target,
+                                bool verify)
+{
+    tl_schedule *s = TL_NEW(arena, tl_schedule);
+    s->arena = arena;
+    s->program = program;
+    s->target = target;
+    s->verify = verify;
+    return s;
+}
+
+const tl_program *tl_schedule_program(const tl_schedule *s)
+{
+    return s->program;
+}
+
+tl_arena *tl_schedule_arena(const tl_schedule *s)
+{
+    return s->arena;
+}
+
+const tl_target *tl_schedule_target(const tl_schedule *s)
+{
+    return s->target;
+}
+
+const tl_trace *tl_schedule_trace(const tl_schedule *s)
+{
+    return &s->trace;
+}
+
+/* Handles. */
+
+tl_loop_ref tl_schedule_name_loop(tl_schedule *s, const tl_var *var)
+{
+    for (int i = 0; i < s->loop_count; i++)
+        if (s->loops[i] == var)
+            return (tl_loop_ref){ i + 1 };
+    if (s->loop_count == s->loop_capacity) {
+        int capacity = s->loop_capacity ? 2 * s->loop_capacity : 32;
+        const tl_var **loops = TL_NEW_ARRAY(s->arena, const tl_var *, capacity);
+        int32_t *numbers = TL_NEW_ARRAY(s->arena, int32_t, capacity);
+        for (int i = 0; i < s->loop_count; i++) {
+            loops[i] = s->loops[i];
+            numbers[i] = s->loop_numbers[i];
+        }
+        s->loops = loops;
+        s->loop_numbers = numbers;
+        s->loop_capacity = capacity;
+    }
+    s->loops[s->loop_count] = var;
+    s->loop_numbers[s->loop_count] = 0;
+    return (tl_loop_ref){ ++s->loop_count };
+}
+
+tl_block_ref tl_schedule_name_block(tl_schedule *s, const char *name)
+{
+    for (int i = 0; i < s->block_count; i++)
+        if (strcmp(s->blocks[i], name) == 0)
+            return (tl_block_ref){ i + 1 };
+    if (s->block_count == s->block_capacity) {
+        int capacity = s->block_capacity ? 2 * s->block_capacity : 16;
+        const char **blocks = TL_NEW_ARRAY(s->arena, const char *, capacity);
+        for (int i = 0; i < s->block_count; i++)
+            blocks[i] = s->blocks[i];
+        s->blocks = blocks;
+        s->block_capacity = capacity;
+    }
+    s->blocks[s->block_count] = tl_arena_strdup(s->arena, name);
+    return (tl_block_ref){ ++s->block_count };
+}
+
+static bool add_block_name(const tl_stmt *stmt, void *context)
+{
+    tl_text *text = context;
+    if (stmt->kind == TL_STMT_BLOCK)
+        tl_text_format(text, "%s%s", text->size ? ", " : "", stmt->u.block->name);
+    return true;
+}
+
+/* "there is no block X in kernel K; its blocks: ..." */
+static tl_status no_such_block(const tl_schedule *s, const char *name, tl_diag *diag)
+{
+    if (diag == NULL)
+        return TL_ILLEGAL_SCHEDULE;
+    tl_text names = { 0 };
+    tl_stmt_visit(s->program->body, add_block_name, &names);
+    if (s->program->prepare)
+        tl_stmt_visit(s->program->prepare, add_block_name, &names);
+    tl_fail(diag, TL_ILLEGAL_SCHEDULE, "there is no block %s in kernel %s; its blocks: %.600s",
+            name, s->program->name, tl_text_get(&names));
+    tl_text_free(&names);
+    return TL_ILLEGAL_SCHEDULE;
+}
+
+tl_status tl_schedule_block(tl_schedule *s, const char *name, tl_block_ref *out, tl_diag *diag)
+{
+    if (tl_program_find_block(s->program, name) == NULL)
+        return no_such_block(s, name, diag);
+    *out = tl_schedule_name_block(s, name);
+    return TL_OK;
+}
+
+const tl_block *tl_schedule_get_block(const tl_schedule *s, tl_block_ref ref)
+{
+    if (ref.id < 1 || ref.id > s->block_count)
+        return NULL;
+    return tl_program_find_block(s->program, s->blocks[ref.id - 1]);
+}
+
+const tl_stmt *tl_schedule_get_loop(const tl_schedule *s, tl_loop_ref ref)
+{
+    if (ref.id < 1 || ref.id > s->loop_count)
+        return NULL;
+    return tl_program_find_loop(s->program, s->loops[ref.id - 1]);
+}
+
+tl_status tl_need_loop(tl_schedule *s, const char *prim, tl_loop_ref ref, const tl_stmt **out,
+                       tl_diag *diag)
+{
+    *out = tl_schedule_get_loop(s, ref);
+    if (*out)
+        return TL_OK;
+    if (ref.id < 1 || ref.id > s->loop_count)
+        return tl_fail(diag, TL_ILLEGAL_SCHEDULE, "%s: there is no loop handle %d", prim, ref.id);
+    return tl_refuse(
+        diag, prim, s->loops[ref.id - 1]->name,
+        "the loop is gone: an earlier step split, fused, unwound or moved it away; take "
+        "the loops that the step gave, or loops(BLOCK) again");
+}
+
+tl_status tl_need_block(tl_schedule *s, const char *prim, tl_block_ref ref, const tl_block **out,
+                        tl_diag *diag)
+{
+    *out = tl_schedule_get_block(s, ref);
+    if (*out)
+        return TL_OK;
+    if (ref.id < 1 || ref.id > s->block_count)
+        return tl_fail(diag, TL_ILLEGAL_SCHEDULE, "%s: there is no block handle %d", prim, ref.id);
+    tl_status status = no_such_block(s, s->blocks[ref.id - 1], diag);
+    tl_context(diag, "%s", prim);
+    return status;
+}
+
+tl_status tl_refuse(tl_diag *diag, const char *prim, const char *subject, const char *format, ...)
+{
+    if (diag == NULL)
+        return TL_ILLEGAL_SCHEDULE;
+    char sentence[1600];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    return tl_fail(diag, TL_ILLEGAL_SCHEDULE, "%s %s: %s", prim, subject, sentence);
+}
+
+/* Programs. */
+
+void tl_schedule_set_program(tl_schedule *s, const tl_program *program)
+{
+    s->program = program;
+}
+
+void tl_schedule_set_body(tl_schedule *s, const tl_stmt *body)
+{
+    tl_program *program = TL_NEW(s->arena, tl_program);
+    *program = *s->program;
+    program->body = body;
+    s->program = program;
+}
+
+void tl_schedule_replace(tl_schedule *s, const tl_path *path, const tl_stmt *with)
+{
+    assert(path->count > 0);
+    assert(path->stmts[0] == s->program->body || path->stmts[0] == s->program->prepare);
+    const tl_stmt *root = tl_path_replace(s->arena, path, with);
+    if (path->stmts[0] == s->program->body) {
+        tl_schedule_set_body(s, root);
+        return;
+    }
+    tl_program *program = TL_NEW(s->arena, tl_program);
+    *program = *s->program;
+    program->prepare = root;
+    s->program = program;
+}
+
+tl_path tl_schedule_path_to_loop(const tl_schedule *s, const tl_var *var)
+{
+    tl_path path = tl_path_to_loop(s->arena, s->program->body, var);
+    if (path.count == 0 && s->program->prepare)
+        path = tl_path_to_loop(s->arena, s->program->prepare, var);
+    return path;
+}
+
+tl_path tl_schedule_path_to_block(const tl_schedule *s, const char *name)
+{
+    tl_path path = tl_path_to_block(s->arena, s->program->body, name);
+    if (path.count == 0 && s->program->prepare)
+        path = tl_path_to_block(s->arena, s->program->prepare, name);
+    return path;
+}
+
+const char *tl_fresh_block_name(tl_schedule *s, const char *base)
+{
+    const char *name = base;
+    for (int i = 1; tl_program_find_block(s->program, name); i++)
+        name = tl_arena_format(s->arena, "%s_%d", base, i);
+    return name;
+}
+
+const char *tl_fresh_buffer_name(tl_schedule *s, const char *base)
+{
+    const char *name = base;
+    for (int i = 1; tl_program_find_buffer(s->program, name); i++)
+        name = tl_arena_format(s->arena, "%s_%d", base, i);
+    return name;
+}
+
+tl_var *tl_var_derive(tl_arena *arena, const tl_var *from, const char *suffix,
+                      const tl_expr *extent)
+{
+    tl_range range = tl_expr_range(extent);
+    int64_t max = range.max == INT64_MAX ? INT64_MAX : tl_max64(range.max - 1, 0);
+    return tl_var_make(arena, tl_arena_format(arena, "%s%s", from->name, suffix), 0, max);
+}
+
+/* The one door. */
+
+static const char *const letter_words[] = {
+    ['L'] = "a loop", ['B'] = "a block", ['b'] = "a buffer's name",   ['i'] = "an integer",
+    ['s'] = "a word", ['M'] = "a map",   ['F'] = "a list of factors",
+};
+static const char *const kind_words[] = {
+    [TL_ARG_LOOP] = "a loop",
+    [TL_ARG_BLOCK] = "a block",
+    [TL_ARG_INT] = "an integer",
+    [TL_ARG_WORD] = "a word",
+    [TL_ARG_FACTORS] = "a list of factors",
+    [TL_ARG_MAP] = "a map",
+};
+
+static bool letter_takes(char letter, const tl_arg *arg)
+{
+    switch (arg->kind) {
+    case TL_ARG_LOOP:
+        return letter == 'L';
+    case TL_ARG_BLOCK:
+        return letter == 'B';
+    case TL_ARG_INT:
+        return letter == 'i';
+    case TL_ARG_WORD:
+        return (letter == 'b' || letter == 's') && arg->word != NULL;
+    case TL_ARG_FACTORS:
+        return letter == 'F' && arg->count > 0;
+    case TL_ARG_MAP:
+        return letter == 'M' && arg->word != NULL;
+    }
+    return false;
+}
+
+static tl_status check_args(const tl_prim_info *info, const tl_arg *args, int arg_count,
+                            tl_diag *diag)
+{
+    int a = 0;
+    for (const char *in = info->in; *in; in++) {
+        bool many = in[1] == '*', optional = in[1] == '?';
+        if (a == arg_count) {
+            if (!optional)
+                return tl_fail(diag, TL_BAD_ARGUMENT, "%s: argument %d, %s, is missing", info->name,
+                               a + 1, letter_words[(unsigned char)*in]);
+        } else if (letter_takes(*in, &args[a])) {
+            a++;
+            while (many && a < arg_count && letter_takes(*in, &args[a]))
+                a++;
+        } else if (!optional) {
+            return tl_fail(diag, TL_BAD_ARGUMENT, "%s: argument %d must be %s and is %s",
+                           info->name, a + 1, letter_words[(unsigned char)*in],
+                           kind_words[args[a].kind]);
+        }
+        in += many || optional;
+    }
+    if (a < arg_count)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: takes %d arguments here and got %d", info->name,
+                       a, arg_count);
+    return TL_OK;
+}
+
+tl_status tl_schedule_apply(tl_schedule *s, tl_prim prim, const tl_arg *args, int arg_count,
+                            tl_arg *out, int *out_count, tl_diag *diag)
+{
+    assert((unsigned)prim < TL_PRIM_COUNT);
+    const tl_prim_info *info = &tl_prim_infos[prim];
+    if (arg_count > TL_MAX_ARGS)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: %d arguments are more than %d", info->name,
+                       arg_count, TL_MAX_ARGS);
+    TL_TRY(check_args(info, args, arg_count, diag));
+
+    if (info->apply == NULL)
+        return tl_fail(diag, TL_UNSUPPORTED, "%s is not there", info->name);
+
+    const tl_program *before = s->program;
+    int loop_count = s->loop_count, block_count = s->block_count;
+    *out_count = 0;
+    tl_status status = info->apply(s, args, arg_count, out, out_count, diag);
+    if (status == TL_OK && s->verify && s->program != before) {
+        status = tl_program_verify(s->program, diag);
+        if (status != TL_OK)
+            tl_context(diag, "the program after %s", info->name);
+    }
+    if (status != TL_OK) { /* the schedule stays as it was */
+        s->program = before;
+        s->loop_count = loop_count;
+        s->block_count = block_count;
+        *out_count = 0;
+        return status;
+    }
+    tl_schedule_record(s, before, prim, args, arg_count, out, *out_count);
+    return TL_OK;
+}

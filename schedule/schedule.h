@@ -58,7 +58,8 @@ typedef struct {
 tl_status tl_schedule_apply(tl_schedule *s, tl_prim prim, const tl_arg *args, int arg_count, tl_arg *out,
                             int *out_count, tl_diag *diag);
 
-/* The same, typed, for code that writes schedules in C. */
+/* The same, typed, for code that writes schedules in C. tl_loops wants room for TL_MAX_ARGS loops in `out`; the others
+ * write as many as primitives.def says; a NULL `out` throws them away. */
 tl_status tl_loops(tl_schedule *s, tl_block_ref block, tl_loop_ref *out, int *count, tl_diag *diag);
 tl_status tl_split(tl_schedule *s, tl_loop_ref loop, const int64_t *factors, int count, tl_loop_ref *out,
                    tl_diag *diag);

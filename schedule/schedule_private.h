@@ -63,6 +63,10 @@ tl_status tl_need_block(tl_schedule *s, const char *prim, tl_block_ref ref, cons
 /* A refusal: TL_ILLEGAL_SCHEDULE; `prim` and what it was applied to come first in the sentence. */
 tl_status tl_refuse(tl_diag *diag, const char *prim, const char *subject, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* The same loop with another kind, or other annotations. */
+const tl_stmt *tl_loop_with_kind(tl_arena *arena, const tl_stmt *loop, tl_loop_kind kind);
+const tl_stmt *tl_loop_with_annotations(tl_arena *arena, const tl_stmt *loop, int count,
+                                        const tl_annotation *annotations);
 /* A variable derived from another's name ("i" and "_0" give i_0), range 0..extent-1. */
 tl_var *tl_var_derive(tl_arena *arena, const tl_var *from, const char *suffix, const tl_expr *extent);
 
@@ -70,6 +74,9 @@ tl_var *tl_var_derive(tl_arena *arena, const tl_var *from, const char *suffix, c
 const char *tl_fresh_block_name(tl_schedule *s, const char *base);
 const char *tl_fresh_buffer_name(tl_schedule *s, const char *base);
 
+/* Appends a step with copies of its arguments and results to a trace. */
+tl_step *tl_trace_append(tl_arena *arena, tl_trace *trace, tl_prim prim, const tl_arg *args,
+                         int arg_count, const tl_arg *outs, int out_count);
 /* Records a step that was applied (tl_schedule_apply does it). */
 void tl_schedule_record(tl_schedule *s, const tl_program *before, tl_prim prim, const tl_arg *args,
                         int arg_count, const tl_arg *outs, int out_count);

@@ -16,7 +16,8 @@
 typedef struct {
     tl_prim prim;
     int arg_count, out_count;
-    tl_arg *args, *outs; /* refs here are the trace's own numbering: 1, 2, ... in order of appearance */
+    tl_arg *args, *outs; /* loop refs here are the trace's own numbering: 1, 2, ... in order of appearance,
+                          * `word` their names; blocks are named by `word` alone */
 } tl_step;
 
 typedef struct {
@@ -25,11 +26,16 @@ typedef struct {
     tl_step *steps;
 } tl_trace;
 
+/* Results that nobody uses may be called _, or the whole list left out. An argument that is a loop may be a call that
+ * gives one: parallel(fuse(n0, m0)). A number may be a sum or product of numbers, V (lanes of the target's f32 vector)
+ * and cores. */
+
 /* What was applied so far (owned by the schedule). */
 const tl_trace *tl_schedule_trace(const tl_schedule *s);
 /* Replays on a schedule; TL_ILLEGAL_SCHEDULE with the step's number and text as context. */
 tl_status tl_trace_apply(const tl_trace *trace, tl_schedule *s, tl_diag *diag);
 void tl_trace_print(const tl_trace *trace, tl_text *out);
+const char *tl_trace_text(tl_arena *arena, const tl_trace *trace);
 tl_status tl_trace_parse(tl_arena *arena, const char *text, const char *file, const tl_target *target,
                          tl_trace **out, tl_diag *diag);
 

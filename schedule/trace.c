@@ -1,0 +1,327 @@
+/* schedule/trace.c: traces: recording what a schedule was told, printing it, replaying it.
+ *
+ * A recorded loop has a number, given in order of appearance; a printed one has the name of its
+ * variable, made unique. A block is known by its name: the one it has in the program, or the one that
+ * an earlier step of the trace gave its result. */
+#include <assert.h>
+#include <string.h>
+#include "schedule/schedule_private.h"
+
+static tl_arg *copy_args(tl_arena *arena, const tl_arg *args, int count)
+{
+    tl_arg *copy = TL_NEW_ARRAY(arena, tl_arg, count);
+    for (int i = 0; i < count; i++) {
+        copy[i] = args[i];
+        if (args[i].word)
+            copy[i].word = tl_arena_strdup(arena, args[i].word);
+        if (args[i].kind == TL_ARG_FACTORS)
+            copy[i].factors =
+                tl_arena_copy(arena, args[i].factors, sizeof(int64_t) * (size_t)args[i].count,
+                              _Alignof(int64_t));
+    }
+    return copy;
+}
+
+tl_step *tl_trace_append(tl_arena *arena, tl_trace *trace, tl_prim prim, const tl_arg *args,
+                         int arg_count, const tl_arg *outs, int out_count)
+{
+    if (trace->count == trace->capacity) {
+        int capacity = trace->capacity ? 2 * trace->capacity : 32;
+        tl_step *steps = TL_NEW_ARRAY(arena, tl_step, capacity);
+        if (trace->count)
+            memcpy(steps, trace->steps, sizeof(tl_step) * (size_t)trace->count);
+        trace->steps = steps;
+        trace->capacity = capacity;
+    }
+    tl_step *step = &trace->steps[trace->count++];
+    *step = (tl_step){ .prim = prim, .arg_count = arg_count, .out_count = out_count };
+    step->args = copy_args(arena, args, arg_count);
+    step->outs = copy_args(arena, outs, out_count);
+    return step;
+}
+
+/* Recording. */
+
+/* From the schedule's handles to the trace's numbers and names. */
+static void number_args(tl_schedule *s, tl_arg *args, int count)
+{
+    for (int i = 0; i < count; i++) {
+        tl_arg *arg = &args[i];
+        if (arg->kind == TL_ARG_LOOP) {
+            int32_t *number = &s->loop_numbers[arg->loop.id - 1];
+            if (*number == 0)
+                *number = ++s->numbers;
+            arg->word = s->loops[arg->loop.id - 1]->name;
+            arg->loop.id = *number;
+        } else if (arg->kind == TL_ARG_BLOCK) {
+            arg->word = s->blocks[arg->block.id - 1];
+            arg->block.id = 0;
+        }
+    }
+}
+
+static bool find_block(const tl_stmt *stmt, void *context)
+{
+    const tl_block **block = context;
+    if (*block == NULL && stmt->kind == TL_STMT_BLOCK)
+        *block = stmt->u.block;
+    return *block == NULL;
+}
+
+/* A loop that no step of the trace gave (code named it by its variable) is given by a loops(BLOCK) step of some
+ * block under it. */
+static void introduce_loop(tl_schedule *s, const tl_program *before, const tl_var *var)
+{
+    const tl_stmt *roots[] = { before->body, before->prepare };
+    const tl_stmt *loop = tl_program_find_loop(before, var);
+    const tl_block *block = NULL;
+    if (loop)
+        tl_stmt_visit(loop, find_block, &block);
+    tl_path path = { 0, NULL };
+    for (int r = 0; block && r < 2 && path.count == 0; r++)
+        if (roots[r])
+            path = tl_path_to_block(s->arena, roots[r], block->name);
+    if (path.count == 0)
+        return;
+
+    tl_arg outs[TL_MAX_ARGS], arg = { .kind = TL_ARG_BLOCK, .word = block->name };
+    int out_count = 0;
+    for (int i = 0; i < path.count && out_count < TL_MAX_ARGS; i++)
+        if (path.stmts[i]->kind == TL_STMT_LOOP)
+            outs[out_count++] =
+                (tl_arg){ .kind = TL_ARG_LOOP,
+                          .loop = tl_schedule_name_loop(s, path.stmts[i]->u.loop.var) };
+    number_args(s, outs, out_count);
+    tl_trace_append(s->arena, &s->trace, TL_PRIM_loops, &arg, 1, outs, out_count);
+}
+
+void tl_schedule_record(tl_schedule *s, const tl_program *before, tl_prim prim, const tl_arg *args,
+                        int arg_count, const tl_arg *outs, int out_count)
+{
+    for (int i = 0; i < arg_count; i++)
+        if (args[i].kind == TL_ARG_LOOP && s->loop_numbers[args[i].loop.id - 1] == 0)
+            introduce_loop(s, before, s->loops[args[i].loop.id - 1]);
+
+    tl_arg in[TL_MAX_ARGS], out[TL_MAX_ARGS];
+    memcpy(in, args, sizeof(tl_arg) * (size_t)arg_count);
+    memcpy(out, outs, sizeof(tl_arg) * (size_t)out_count);
+    number_args(s, in, arg_count);
+    number_args(s, out, out_count);
+    tl_trace_append(s->arena, &s->trace, prim, in, arg_count, out, out_count);
+}
+
+/* Printing. */
+
+typedef struct {
+    tl_arena *arena;
+    int count;          /* numbers run from 1 to count */
+    const char **names; /* by number - 1 */
+} name_table;
+
+static bool is_taken(const name_table *table, const char *name)
+{
+    for (int i = 0; i < table->count; i++)
+        if (table->names[i] && strcmp(table->names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static void name_loop(name_table *table, const tl_arg *arg)
+{
+    if (arg->kind != TL_ARG_LOOP || arg->loop.id < 1 || table->names[arg->loop.id - 1])
+        return;
+    const char *base = arg->word && *arg->word ? arg->word : "_", *name = base;
+    for (int i = 1; strcmp(base, "_") != 0 && is_taken(table, name); i++)
+        name = tl_arena_format(table->arena, "%s_%d", base, i);
+    table->names[arg->loop.id - 1] = name;
+}
+
+static name_table make_names(tl_arena *arena, const tl_trace *trace)
+{
+    name_table table = { .arena = arena };
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < trace->count; i++) {
+            const tl_step *step = &trace->steps[i];
+            for (int k = 0; k < step->out_count + step->arg_count; k++) {
+                const tl_arg *arg =
+                    k < step->out_count ? &step->outs[k] : &step->args[k - step->out_count];
+                if (pass == 1)
+                    name_loop(&table, arg);
+                else if (arg->kind == TL_ARG_LOOP && arg->loop.id > table.count)
+                    table.count = arg->loop.id;
+            }
+        }
+        if (pass == 0)
+            table.names = TL_NEW_ARRAY(arena, const char *, table.count);
+    }
+    return table;
+}
+
+static void print_arg(const tl_arg *arg, const name_table *names, tl_text *out)
+{
+    switch (arg->kind) {
+    case TL_ARG_LOOP:
+        tl_text_add(out, arg->loop.id < 1 ? "_" : names->names[arg->loop.id - 1]);
+        break;
+    case TL_ARG_BLOCK:
+    case TL_ARG_WORD:
+    case TL_ARG_MAP:
+        tl_text_add(out, arg->word ? arg->word : "_");
+        break;
+    case TL_ARG_INT:
+        tl_text_format(out, "%lld", (long long)arg->value);
+        break;
+    case TL_ARG_FACTORS:
+        tl_text_add(out, "[");
+        for (int i = 0; i < arg->count; i++) {
+            tl_text_add(out, i ? ", " : "");
+            if (arg->factors[i] == 0)
+                tl_text_add(out, "_");
+            else
+                tl_text_format(out, "%lld", (long long)arg->factors[i]);
+        }
+        tl_text_add(out, "]");
+        break;
+    }
+}
+
+static void print_step(const tl_step *step, const name_table *names, tl_text *out)
+{
+    for (int i = 0; i < step->out_count; i++) {
+        tl_text_add(out, i ? ", " : "");
+        print_arg(&step->outs[i], names, out);
+    }
+    tl_text_format(out, "%s%s(", step->out_count ? " = " : "", tl_prim_infos[step->prim].name);
+    for (int i = 0; i < step->arg_count; i++) {
+        tl_text_add(out, i ? ", " : "");
+        print_arg(&step->args[i], names, out);
+    }
+    tl_text_add(out, ")");
+}
+
+void tl_trace_print(const tl_trace *trace, tl_text *out)
+{
+    tl_arena *scratch = tl_arena_create(0);
+    if (scratch == NULL || TL_ARENA_GUARD(scratch)) {
+        tl_arena_destroy(scratch);
+        out->failed = true;
+        return;
+    }
+    name_table names = make_names(scratch, trace);
+    if (trace->lowering)
+        tl_text_format(out, "lowering(%s)\n", trace->lowering);
+    for (int i = 0; i < trace->count; i++) {
+        print_step(&trace->steps[i], &names, out);
+        tl_text_add(out, "\n");
+    }
+    tl_arena_destroy(scratch);
+}
+
+const char *tl_trace_text(tl_arena *arena, const tl_trace *trace)
+{
+    tl_text text = { 0 };
+    tl_trace_print(trace, &text);
+    const char *copy = tl_arena_strdup(arena, tl_text_get(&text));
+    tl_text_free(&text);
+    return copy;
+}
+
+/* Replaying. */
+
+typedef struct {
+    const tl_trace *trace;
+    tl_loop_ref *loops; /* the schedule's handle of a number - 1 */
+    int block_count;    /* names that steps gave their results */
+    const char **block_names;
+    tl_block_ref *blocks;
+} replay;
+
+static replay start_replay(tl_arena *arena, const tl_trace *trace)
+{
+    int numbers = 0, blocks = 0;
+    for (int i = 0; i < trace->count; i++) {
+        const tl_step *step = &trace->steps[i];
+        for (int k = 0; k < step->out_count; k++) {
+            if (step->outs[k].kind == TL_ARG_BLOCK)
+                blocks++;
+            else if (step->outs[k].kind == TL_ARG_LOOP && step->outs[k].loop.id > numbers)
+                numbers = step->outs[k].loop.id;
+        }
+        for (int k = 0; k < step->arg_count; k++)
+            if (step->args[k].kind == TL_ARG_LOOP && step->args[k].loop.id > numbers)
+                numbers = step->args[k].loop.id;
+    }
+    return (replay){ .trace = trace,
+                     .loops = TL_NEW_ARRAY(arena, tl_loop_ref, numbers),
+                     .block_names = TL_NEW_ARRAY(arena, const char *, blocks),
+                     .blocks = TL_NEW_ARRAY(arena, tl_block_ref, blocks) };
+}
+
+static tl_status resolve_arg(const replay *r, tl_schedule *s, tl_arg *arg, tl_diag *diag)
+{
+    if (arg->kind == TL_ARG_LOOP) {
+        int32_t number = arg->loop.id;
+        arg->loop = number > 0 ? r->loops[number - 1] : (tl_loop_ref){ 0 };
+        if (arg->loop.id == 0)
+            return tl_fail(diag, TL_ILLEGAL_SCHEDULE, "no step before gave the loop %s",
+                           arg->word ? arg->word : "_");
+    } else if (arg->kind == TL_ARG_BLOCK) {
+        for (int i = r->block_count - 1; i >= 0; i--) {
+            if (strcmp(r->block_names[i], arg->word) == 0) {
+                arg->block = r->blocks[i];
+                return TL_OK;
+            }
+        }
+        return tl_schedule_block(s, arg->word, &arg->block, diag);
+    }
+    return TL_OK;
+}
+
+static tl_status replay_step(replay *r, tl_schedule *s, const tl_step *step, tl_diag *diag)
+{
+    tl_arg args[TL_MAX_ARGS], outs[TL_MAX_ARGS];
+    int out_count;
+    if (step->arg_count > TL_MAX_ARGS)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%d arguments are more than %d", step->arg_count,
+                       TL_MAX_ARGS);
+    for (int i = 0; i < step->arg_count; i++) {
+        args[i] = step->args[i];
+        TL_TRY(resolve_arg(r, s, &args[i], diag));
+    }
+    TL_TRY(tl_schedule_apply(s, step->prim, args, step->arg_count, outs, &out_count, diag));
+
+    if (step->out_count && step->out_count != out_count)
+        return tl_fail(diag, TL_ILLEGAL_SCHEDULE, "%s gives %d results here and the trace names %d",
+                       tl_prim_infos[step->prim].name, out_count, step->out_count);
+    for (int i = 0; i < step->out_count; i++) {
+        const tl_arg *name = &step->outs[i];
+        if (name->kind == TL_ARG_LOOP && name->loop.id > 0) {
+            r->loops[name->loop.id - 1] = outs[i].loop;
+        } else if (name->kind == TL_ARG_BLOCK && name->word) {
+            r->block_names[r->block_count] = name->word;
+            r->blocks[r->block_count++] = outs[i].block;
+        }
+    }
+    return TL_OK;
+}
+
+tl_status tl_trace_apply(const tl_trace *trace, tl_schedule *s, tl_diag *diag)
+{
+    if (trace->lowering && s->trace.lowering == NULL)
+        s->trace.lowering = tl_arena_strdup(s->arena, trace->lowering);
+    replay r = start_replay(s->arena, trace);
+    for (int i = 0; i < trace->count; i++) {
+        tl_status status = replay_step(&r, s, &trace->steps[i], diag);
+        if (status == TL_OK)
+            continue;
+        if (diag) {
+            name_table names = make_names(s->arena, trace);
+            tl_text text = { 0 };
+            print_step(&trace->steps[i], &names, &text);
+            tl_context(diag, "trace step %d: %.400s", i + 1, tl_text_get(&text));
+            tl_text_free(&text);
+        }
+        return status;
+    }
+    return TL_OK;
+}

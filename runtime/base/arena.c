@@ -51,6 +51,18 @@ jmp_buf *tl_arena_escape(tl_arena *arena)
     return &arena->escape;
 }
 
+void tl_arena_guard_save(const tl_arena *arena, tl_arena_guard *out)
+{
+    memcpy(&out->escape, &arena->escape, sizeof out->escape);
+    out->guarded = arena->guarded;
+}
+
+void tl_arena_guard_restore(tl_arena *arena, const tl_arena_guard *saved)
+{
+    memcpy(&arena->escape, &saved->escape, sizeof arena->escape);
+    arena->guarded = saved->guarded;
+}
+
 void tl_arena_fail_at(tl_arena *arena, size_t n)
 {
     arena->fail_in = n;

@@ -17,6 +17,7 @@
 #define TL_BASE_ARENA_H
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct tl_arena tl_arena;
@@ -41,6 +42,15 @@ void tl_arena_fail_at(tl_arena *arena, size_t n);
 /* The nesting of guards: the jump goes to the latest; TL_ARENA_GUARD is 0 on the way in, 1 after a jump. */
 jmp_buf *tl_arena_escape(tl_arena *arena);
 #define TL_ARENA_GUARD(arena) setjmp(*tl_arena_escape(arena))
+
+/* A guard inside a guard, for a function that holds more than the arena (a file, a mapping): save the outer one,
+ * set its own, and restore the outer one on every way out. */
+typedef struct {
+    jmp_buf escape;
+    bool guarded;
+} tl_arena_guard;
+void tl_arena_guard_save(const tl_arena *arena, tl_arena_guard *out);
+void tl_arena_guard_restore(tl_arena *arena, const tl_arena_guard *saved);
 
 #define TL_NEW(arena, type) ((type *)tl_arena_alloc((arena), sizeof(type), _Alignof(type)))
 #define TL_NEW_ARRAY(arena, type, count) \

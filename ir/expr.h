@@ -37,6 +37,7 @@ typedef struct {
     const char *name;
     int64_t min, max;
     bool is_dim; /* an argument of the kernel */
+    uint32_t id; /* set by tl_var_make: orders variables of one name */
 } tl_var;
 
 struct tl_expr {

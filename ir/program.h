@@ -176,6 +176,11 @@ const tl_stmt *tl_stmt_call(tl_arena *arena, const tl_intrinsic_call *call);
 /* The same loop with another body (the same pointer when it is the same body). */
 const tl_stmt *tl_stmt_with_body(tl_arena *arena, const tl_stmt *loop_or_alloc, const tl_stmt *body);
 
+/* A copy to change some fields of. */
+tl_stmt *tl_stmt_copy(tl_arena *arena, const tl_stmt *stmt);
+tl_block *tl_block_copy(tl_arena *arena, const tl_block *block);
+tl_program *tl_program_copy(tl_arena *arena, const tl_program *program);
+
 /* Rewriting bottom-up: `visit` sees a statement whose children are already rewritten and returns its
  * replacement, itself to keep it, or NULL to drop it. Unchanged trees come back as the same pointer. */
 typedef const tl_stmt *tl_stmt_rewriter(tl_arena *arena, const tl_stmt *stmt, void *context);

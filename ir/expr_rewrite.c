@@ -1,0 +1,226 @@
+/* ir/expr_rewrite.c: comparing, searching and rewriting expressions. */
+#include <assert.h>
+#include <string.h>
+#include "ir/buffer.h"
+#include "ir/expr_private.h"
+#include "ir/index_private.h"
+
+/* ---- questions ---- */
+
+static bool same_payload(const tl_expr *a, const tl_expr *b)
+{
+    switch ((int)a->kind) {
+    case TL_EXPR_INT:
+        return a->u.value == b->u.value;
+    case TL_EXPR_FLOAT:
+        return memcmp(&a->u.number, &b->u.number, sizeof a->u.number) == 0;
+    case TL_EXPR_VAR:
+        return a->u.var == b->u.var;
+    case TL_EXPR_LOAD:
+        return a->u.buffer == b->u.buffer;
+    case TL_EXPR_CALL:
+        return a->u.function == b->u.function;
+    default:
+        return true;
+    }
+}
+
+bool tl_expr_equal(const tl_expr *a, const tl_expr *b)
+{
+    if (a == b)
+        return true;
+    if (a->hash != b->hash || a->kind != b->kind || a->dtype != b->dtype ||
+        a->arg_count != b->arg_count || !same_payload(a, b))
+        return false;
+    for (int i = 0; i < a->arg_count; i++)
+        if (!tl_expr_equal(a->args[i], b->args[i]))
+            return false;
+    return true;
+}
+
+static int compare_ints(int64_t a, int64_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int compare_payload(const tl_expr *a, const tl_expr *b)
+{
+    int order;
+    switch ((int)a->kind) {
+    case TL_EXPR_INT:
+        return compare_ints(a->u.value, b->u.value);
+    case TL_EXPR_FLOAT:
+        if (a->u.number < b->u.number || a->u.number > b->u.number)
+            return a->u.number < b->u.number ? -1 : 1;
+        return memcmp(&a->u.number, &b->u.number, sizeof a->u.number);
+    case TL_EXPR_VAR:
+        if (a->u.var == b->u.var)
+            return 0;
+        order = strcmp(a->u.var->name, b->u.var->name);
+        return order != 0 ? order : compare_ints(a->u.var->id, b->u.var->id);
+    case TL_EXPR_LOAD:
+        if (a->u.buffer == b->u.buffer)
+            return 0;
+        order = strcmp(a->u.buffer->name, b->u.buffer->name);
+        return order != 0 ? order : compare_ints((intptr_t)a->u.buffer, (intptr_t)b->u.buffer);
+    case TL_EXPR_CALL:
+        return compare_ints(a->u.function, b->u.function);
+    default:
+        return 0;
+    }
+}
+
+int tl_expr_compare(const tl_expr *a, const tl_expr *b)
+{
+    if (a == b)
+        return 0;
+    if (a->kind != b->kind)
+        return compare_ints(a->kind, b->kind);
+    if (a->dtype != b->dtype)
+        return compare_ints(a->dtype, b->dtype);
+    int order = compare_payload(a, b);
+    if (order == 0)
+        order = compare_ints(a->arg_count, b->arg_count);
+    for (int i = 0; order == 0 && i < a->arg_count; i++)
+        order = tl_expr_compare(a->args[i], b->args[i]);
+    return order;
+}
+
+bool tl_is_int(const tl_expr *e, int64_t value)
+{
+    return e->kind == TL_EXPR_INT && e->u.value == value;
+}
+
+bool tl_const_int(const tl_expr *e, int64_t *out)
+{
+    if (e->kind != TL_EXPR_INT)
+        return false;
+    *out = e->u.value;
+    return true;
+}
+
+bool tl_expr_uses_var(const tl_expr *e, const tl_var *var)
+{
+    if (e->kind == TL_EXPR_VAR)
+        return e->u.var == var;
+    for (int i = 0; i < e->arg_count; i++)
+        if (tl_expr_uses_var(e->args[i], var))
+            return true;
+    return false;
+}
+
+bool tl_expr_has_load(const tl_expr *e)
+{
+    if (e->kind == TL_EXPR_LOAD)
+        return true;
+    for (int i = 0; i < e->arg_count; i++)
+        if (tl_expr_has_load(e->args[i]))
+            return true;
+    return false;
+}
+
+void tl_expr_visit(const tl_expr *e, tl_expr_visitor *visit, void *context)
+{
+    if (!visit(e, context))
+        return;
+    for (int i = 0; i < e->arg_count; i++)
+        tl_expr_visit(e->args[i], visit, context);
+}
+
+/* ---- rewriting ---- */
+
+static const tl_expr *rewrite(tl_arena *arena, const tl_expr *e, tl_expr_rewriter *leaf,
+                              void *context);
+
+/* c*t with t rewritten; the same pointer when t stays. */
+static const tl_expr *rewrite_addend(tl_arena *arena, const tl_expr *e, tl_expr_rewriter *leaf,
+                                     void *context)
+{
+    if (e->kind != TL_EXPR_MUL || e->args[1]->kind != TL_EXPR_INT)
+        return rewrite(arena, e, leaf, context);
+    const tl_expr *term = rewrite(arena, e->args[0], leaf, context);
+    return term == e->args[0] ? e : tl_mul(arena, term, e->args[1]);
+}
+
+/* A canonical sum is rewritten addend by addend and put together once, not once an ADD. */
+static const tl_expr *rewrite_sum(tl_arena *arena, const tl_expr *e, tl_expr_rewriter *leaf,
+                                  void *context)
+{
+    const tl_expr *parts[TL_MAX_ADDENDS + 1];
+    int count = 0;
+    bool changed = false;
+    const tl_expr *rest = e;
+    for (bool last = false; !last;) {
+        const tl_expr *addend = rest;
+        last = rest->kind != TL_EXPR_ADD || count == TL_MAX_ADDENDS;
+        if (!last) {
+            addend = rest->args[1];
+            rest = rest->args[0];
+        }
+        if (last && addend->kind == TL_EXPR_ADD)
+            parts[count] = rewrite(arena, addend, leaf, context);
+        else
+            parts[count] = rewrite_addend(arena, addend, leaf, context);
+        changed |= parts[count++] != addend;
+    }
+    return changed ? tl_index_sum(arena, parts, count) : e;
+}
+
+static const tl_expr *rewrite_args(tl_arena *arena, const tl_expr *e, tl_expr_rewriter *leaf,
+                                   void *context)
+{
+    const tl_expr *few[4], **args = few;
+    if (e->arg_count > 4)
+        args = TL_NEW_ARRAY(arena, const tl_expr *, e->arg_count);
+    bool changed = false;
+    for (int i = 0; i < e->arg_count; i++) {
+        args[i] = rewrite(arena, e->args[i], leaf, context);
+        changed |= args[i] != e->args[i];
+    }
+    return changed ? tl_expr_with_args(arena, e, args) : e;
+}
+
+static const tl_expr *rewrite(tl_arena *arena, const tl_expr *e, tl_expr_rewriter *leaf,
+                              void *context)
+{
+    if (e->kind == TL_EXPR_INT || e->kind == TL_EXPR_FLOAT)
+        return e;
+    if (e->kind == TL_EXPR_ADD && e->dtype == TL_I64)
+        return rewrite_sum(arena, e, leaf, context);
+    if (e->arg_count > 0)
+        e = rewrite_args(arena, e, leaf, context);
+    if (e->kind != TL_EXPR_VAR && e->kind != TL_EXPR_LOAD)
+        return e;
+    const tl_expr *with = leaf(arena, e, context);
+    return with == NULL ? e : with;
+}
+
+const tl_expr *tl_expr_rewrite(tl_arena *arena, const tl_expr *e, tl_expr_rewriter *leaf,
+                               void *context)
+{
+    return rewrite(arena, e, leaf, context);
+}
+
+typedef struct {
+    const tl_binding *bindings;
+    int count;
+} substitution;
+
+static const tl_expr *substitute_leaf(tl_arena *arena, const tl_expr *e, void *context)
+{
+    (void)arena;
+    const substitution *s = context;
+    if (e->kind != TL_EXPR_VAR)
+        return NULL;
+    for (int i = 0; i < s->count; i++)
+        if (s->bindings[i].var == e->u.var)
+            return s->bindings[i].value;
+    return NULL;
+}
+
+const tl_expr *tl_substitute(tl_arena *arena, const tl_expr *e, const tl_binding *bindings,
+                             int count)
+{
+    substitution s = { bindings, count };
+    return count == 0 ? e : rewrite(arena, e, substitute_leaf, &s);
+}

@@ -1,0 +1,291 @@
+/* ir/index_divide.c: e // d and e % d for a positive constant d, and the pairs of them in a sum.
+ *
+ *     (d*a + r) // d        = a + r // d
+ *     (g*a + b) // (g*h)    = a // h                 b in 0..g-1
+ *     (g*a + b) % (g*h)     = (a % h)*g + b          b in 0..g-1
+ *     (x // a + c) // d     = (x + c*a) // (a*d)
+ *     (x % (d*h)) // d      = (x // d) % h
+ *     (x % (d*h)) % d       = x % d
+ *     (e // d)*d + e % d    = e
+ *     e - (e // d)*d        = e % d
+ *     e - e % d             = (e // d)*d
+ *
+ * All of it over the integers: an index is assumed not to overflow. */
+#include <assert.h>
+#include "ir/index_private.h"
+#include "runtime/base/checked.h"
+
+static uint64_t magnitude(int64_t a)
+{
+    return a < 0 ? 0 - (uint64_t)a : (uint64_t)a;
+}
+
+static int64_t gcd(int64_t a, int64_t d) /* d > 0, so the result fits */
+{
+    uint64_t x = magnitude(a), y = (uint64_t)d;
+    while (x != 0) {
+        uint64_t r = y % x;
+        y = x;
+        x = r;
+    }
+    return (int64_t)y;
+}
+
+/* e = t // d or t % d with a positive constant d. */
+static bool is_by_constant(const tl_expr *e, tl_expr_kind kind, int64_t *d)
+{
+    return e->kind == kind && tl_const_int(e->args[1], d) && *d > 0;
+}
+
+/* Whether all of s lies in one interval quotient*d .. quotient*d + d-1. */
+static bool one_quotient(const tl_sum *s, int64_t d, int64_t *quotient)
+{
+    tl_range r = tl_sum_range(s, NULL, 0);
+    if (!tl_range_known(r))
+        return false;
+    *quotient = tl_floordiv(r.min, d);
+    return *quotient == tl_floordiv(r.max, d);
+}
+
+/* r = g*high + low with low in 0..g-1 for the largest g > 1 that divides d. False: there is none. */
+static bool cut(const tl_sum *r, int64_t d, int64_t *g, tl_sum *high, tl_sum *low)
+{
+    int64_t below = d;
+    for (;;) {
+        int64_t best = 1; /* the next smaller candidate */
+        for (int i = 0; i < r->count; i++) {
+            int64_t candidate = gcd(r->addends[i].coefficient, d);
+            if (candidate < below && candidate > best)
+                best = candidate;
+        }
+        if (best == 1)
+            return false;
+        below = best;
+        tl_sum_clear(high);
+        tl_sum_clear(low);
+        for (int i = 0; i < r->count; i++) {
+            tl_addend a = r->addends[i];
+            if (a.coefficient % best == 0) {
+                a.coefficient /= best;
+                a.product = a.coefficient == 1 ? a.term : NULL;
+                high->addends[high->count++] = a;
+            } else {
+                low->addends[low->count++] = a;
+            }
+        }
+        low->constant = tl_floormod(r->constant, best);
+        high->constant = tl_floordiv(r->constant, best);
+        int64_t quotient;
+        if (one_quotient(low, best, &quotient)) {
+            tl_sum_add_constant(high, quotient, 1);
+            tl_sum_add_constant(low, quotient, -best);
+            *g = best;
+            return true;
+        }
+    }
+}
+
+/* s // d where no coefficient of s is a multiple of d and its constant is in 0..d-1. */
+static const tl_expr *divide_rest(tl_arena *arena, const tl_sum *s, int64_t d)
+{
+    int64_t quotient, inner, g;
+    if (one_quotient(s, d, &quotient))
+        return tl_int(arena, quotient);
+    if (s->count == 1 && s->addends[0].coefficient == 1) {
+        const tl_expr *term = s->addends[0].term;
+        int64_t both, shift = 0;
+        if (is_by_constant(term, TL_EXPR_FLOORDIV, &inner) && !tl_mul_overflows(inner, d, &both) &&
+            !tl_mul_overflows(s->constant, inner, &shift))
+            return tl_index_floordiv(arena, tl_addi(arena, term->args[0], shift), both);
+        if (s->constant == 0 && is_by_constant(term, TL_EXPR_FLOORMOD, &inner) && inner % d == 0)
+            return tl_index_floormod(arena, tl_index_floordiv(arena, term->args[0], d), inner / d);
+    }
+    tl_sum high, low;
+    if (cut(s, d, &g, &high, &low))
+        return tl_index_floordiv(arena, tl_sum_canonical(arena, &high), d / g);
+    return tl_expr_node2(arena, TL_EXPR_FLOORDIV, TL_I64, tl_sum_expr(arena, s), tl_int(arena, d));
+}
+
+const tl_expr *tl_index_floordiv(tl_arena *arena, const tl_expr *e, int64_t d)
+{
+    assert(d > 0);
+    if (d == 1)
+        return e;
+    tl_sum s, out;
+    tl_sum_clear(&s);
+    tl_sum_clear(&out);
+    tl_sum_add(&s, e, 1);
+    int rest = 0;
+    for (int i = 0; i < s.count; i++) {
+        tl_addend a = s.addends[i];
+        if (a.coefficient % d != 0) {
+            s.addends[rest++] = a;
+            continue;
+        }
+        a.coefficient /= d;
+        a.product = a.coefficient == 1 ? a.term : NULL;
+        out.addends[out.count++] = a;
+    }
+    s.count = rest;
+    out.constant = tl_floordiv(s.constant, d);
+    s.constant = tl_floormod(s.constant, d);
+    if (s.count == 0)
+        return tl_sum_expr(arena, &out);
+    const tl_expr *quotient = divide_rest(arena, &s, d);
+    if (out.count == 0 && out.constant == 0)
+        return quotient;
+    if (!tl_sum_add(&out, quotient, 1)) /* too many terms: as written */
+        return tl_expr_node2(arena, TL_EXPR_FLOORDIV, TL_I64, e, tl_int(arena, d));
+    return tl_sum_canonical(arena, &out);
+}
+
+/* Drops multiples of d from s, brings its constant into 0..d-1. */
+static void drop_multiples(tl_sum *s, int64_t d)
+{
+    int rest = 0;
+    for (int i = 0; i < s->count; i++)
+        if (s->addends[i].coefficient % d != 0)
+            s->addends[rest++] = s->addends[i];
+    s->count = rest;
+    s->constant = tl_floormod(s->constant, d);
+}
+
+/* c*(x % m) -> c*x in s, where d divides c*m. True when something was replaced. */
+static bool open_modulo(tl_sum *s, int64_t d)
+{
+    for (int i = 0; i < s->count; i++) {
+        int64_t m, both, c = s->addends[i].coefficient;
+        const tl_expr *term = s->addends[i].term;
+        if (!is_by_constant(term, TL_EXPR_FLOORMOD, &m) || tl_mul_overflows(c, m, &both) ||
+            both % d != 0)
+            continue;
+        tl_sum with;
+        tl_sum_copy(&with, s);
+        tl_sum_remove(&with, i);
+        if (!tl_sum_add(&with, term->args[0], c) || with.overflow)
+            continue;
+        tl_sum_copy(s, &with);
+        return true;
+    }
+    return false;
+}
+
+const tl_expr *tl_index_floormod(tl_arena *arena, const tl_expr *e, int64_t d)
+{
+    assert(d > 0);
+    if (d == 1)
+        return tl_int(arena, 0);
+    tl_sum s;
+    tl_sum_clear(&s);
+    tl_sum_add(&s, e, 1);
+    do {
+        int64_t quotient;
+        drop_multiples(&s, d);
+        if (s.count == 0)
+            return tl_int(arena, s.constant);
+        if (one_quotient(&s, d, &quotient)) {
+            tl_sum_add_constant(&s, quotient, -d);
+            return tl_sum_canonical(arena, &s);
+        }
+    } while (open_modulo(&s, d));
+
+    tl_sum high, low;
+    int64_t g;
+    if (cut(&s, d, &g, &high, &low)) {
+        const tl_expr *rest = tl_index_floormod(arena, tl_sum_canonical(arena, &high), d / g);
+        if (tl_sum_add(&low, rest, g))
+            return tl_sum_canonical(arena, &low);
+    }
+    return tl_expr_node2(arena, TL_EXPR_FLOORMOD, TL_I64, tl_sum_canonical(arena, &s),
+                         tl_int(arena, d));
+}
+
+/* ---- pairs in a sum ---- */
+
+/* (e // d)*c*d + (e % d)*c = c*e, for the % at `index`. */
+static bool join_pair(tl_arena *arena, tl_sum *s, int index)
+{
+    const tl_expr *mod = s->addends[index].term;
+    int64_t d, wanted, c = s->addends[index].coefficient;
+    if (!is_by_constant(mod, TL_EXPR_FLOORMOD, &d) || tl_mul_overflows(c, d, &wanted))
+        return false;
+    bool some = false; /* is there a // with that coefficient at all? */
+    for (int i = 0; i < s->count && !some; i++)
+        some = s->addends[i].term->kind == TL_EXPR_FLOORDIV && s->addends[i].coefficient == wanted;
+    if (!some)
+        return false;
+    const tl_expr *quotient = tl_index_floordiv(arena, mod->args[0], d);
+    for (int i = 0; i < s->count; i++) {
+        if (s->addends[i].coefficient != wanted || !tl_expr_equal(s->addends[i].term, quotient))
+            continue;
+        tl_sum with;
+        tl_sum_copy(&with, s);
+        tl_sum_remove(&with, i > index ? i : index);
+        tl_sum_remove(&with, i > index ? index : i);
+        if (!tl_sum_add(&with, mod->args[0], c) || with.overflow)
+            return false;
+        tl_sum_copy(s, &with);
+        return true;
+    }
+    return false;
+}
+
+/* Whether s contains c*e up to the constant, e having at least one term. */
+static bool contains_multiple(const tl_sum *s, const tl_sum *e, int64_t c)
+{
+    for (int i = 0; i < e->count; i++) {
+        int64_t wanted;
+        if (tl_mul_overflows(e->addends[i].coefficient, c, &wanted) ||
+            tl_sum_coefficient(s, e->addends[i].term) != wanted)
+            return false;
+    }
+    return e->count > 0;
+}
+
+/* c*e - c*d*(e // d) = c*(e % d)   and   c*e - c*(e % d) = c*d*(e // d), for the term at `index`. */
+static bool join_difference(tl_arena *arena, tl_sum *s, int index)
+{
+    const tl_expr *term = s->addends[index].term;
+    int64_t d, c = s->addends[index].coefficient;
+    bool is_div = is_by_constant(term, TL_EXPR_FLOORDIV, &d);
+    if ((!is_div && !is_by_constant(term, TL_EXPR_FLOORMOD, &d)) || c == INT64_MIN ||
+        (is_div && c % d != 0))
+        return false;
+    c = is_div ? -(c / d) : -c;
+    tl_sum e, with;
+    tl_sum_clear(&e);
+    tl_sum_add(&e, term->args[0], 1);
+    if (!contains_multiple(s, &e, c))
+        return false;
+    int64_t multiple;
+    if (c == INT64_MIN || tl_mul_overflows(c, d, &multiple))
+        return false;
+    tl_sum_copy(&with, s);
+    tl_sum_remove(&with, index);
+    const tl_expr *other = is_div ? tl_index_floormod(arena, term->args[0], d)
+                                  : tl_index_floordiv(arena, term->args[0], d);
+    if (!tl_sum_add_sum(&with, &e, -c) || !tl_sum_add(&with, other, is_div ? c : multiple) ||
+        with.overflow)
+        return false;
+    tl_sum_copy(s, &with);
+    return true;
+}
+
+const tl_expr *tl_sum_canonical(tl_arena *arena, tl_sum *s)
+{
+    bool changed = true;
+    /* Each join removes a // or %, or keeps their number and removes a term; the limit is a belt. */
+    for (int round = 0; changed && round < 2 * TL_MAX_ADDENDS; round++) {
+        changed = false;
+        if (s->count < 2)
+            break;
+        for (int i = 0; i < s->count && !changed; i++) {
+            tl_expr_kind kind = s->addends[i].term->kind;
+            if (kind == TL_EXPR_FLOORMOD)
+                changed = join_pair(arena, s, i) || join_difference(arena, s, i);
+            else if (kind == TL_EXPR_FLOORDIV)
+                changed = join_difference(arena, s, i);
+        }
+    }
+    return tl_sum_expr(arena, s);
+}

@@ -115,12 +115,12 @@ tl_status tl_file_append(tl_file *file, const void *bytes, size_t size, tl_diag 
     return TL_OK;
 }
 
-tl_status tl_file_commit(tl_file *file, tl_diag *diag)
+static tl_status commit(tl_file *file, bool sync, tl_diag *diag)
 {
     tl_status status = TL_OK;
     int fd = file->fd;
     file->fd = -1;
-    if (fsync(fd) != 0 && errno != EINVAL && errno != EROFS)
+    if (sync && fsync(fd) != 0 && errno != EINVAL && errno != EROFS)
         status = tl_fail(diag, TL_IO, "%s: cannot write: %s", file->path, strerror(errno));
     if (close(fd) != 0 && status == TL_OK)
         status = tl_fail(diag, TL_IO, "%s: cannot write: %s", file->path, strerror(errno));
@@ -132,6 +132,16 @@ tl_status tl_file_commit(tl_file *file, tl_diag *diag)
     }
     release(file);
     return status;
+}
+
+tl_status tl_file_commit(tl_file *file, tl_diag *diag)
+{
+    return commit(file, true, diag);
+}
+
+tl_status tl_file_commit_unsynced(tl_file *file, tl_diag *diag)
+{
+    return commit(file, false, diag);
 }
 
 void tl_file_abandon(tl_file *file)

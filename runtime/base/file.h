@@ -24,6 +24,8 @@ tl_status tl_file_create(const char *path, tl_file **out, tl_diag *diag);
 tl_status tl_file_append(tl_file *file, const void *bytes, size_t size, tl_diag *diag);
 tl_status tl_file_commit(tl_file *file,
                          tl_diag *diag); /* flushes, renames and frees `file`, also on failure */
+/* The same without waiting for the disk: for caches, whose files carry a checksum. */
+tl_status tl_file_commit_unsynced(tl_file *file, tl_diag *diag);
 void tl_file_abandon(tl_file *file);
 tl_status tl_file_write(const char *path, const void *bytes, size_t size,
                         tl_diag *diag); /* all at once */

@@ -202,6 +202,24 @@ bool tl_block_writes_buffer(const tl_block *block, const tl_buffer *buffer)
     return false;
 }
 
+static bool find_use(const tl_stmt *stmt, void *context)
+{
+    load_search *s = context;
+    if (stmt->kind == TL_STMT_BLOCK)
+        s->found = s->found || tl_block_reads_buffer(stmt->u.block, s->buffer) ||
+                   tl_block_writes_buffer(stmt->u.block, s->buffer);
+    else if (stmt->kind == TL_STMT_PREFETCH)
+        s->found = s->found || stmt->u.prefetch.buffer == s->buffer;
+    return !s->found;
+}
+
+bool tl_stmt_uses_buffer(const tl_stmt *stmt, const tl_buffer *buffer)
+{
+    load_search s = { buffer, false };
+    tl_stmt_visit(stmt, find_use, &s);
+    return s.found;
+}
+
 typedef struct {
     tl_arena *arena;
     const tl_buffer *buffer;

@@ -67,6 +67,19 @@ tl_status tl_refuse(tl_diag *diag, const char *prim, const char *subject, const 
 const tl_stmt *tl_loop_with_kind(tl_arena *arena, const tl_stmt *loop, tl_loop_kind kind);
 const tl_stmt *tl_loop_with_annotations(tl_arena *arena, const tl_stmt *loop, int count,
                                         const tl_annotation *annotations);
+/* What a loop must be to get a kind (loop_kind.c): serial; of a constant extent of `most` at most; its iterations
+ * independent and moving spatial iters only (or, where lanes may be combined, reduce iters). */
+tl_status tl_check_serial(const char *prim, const tl_stmt *loop, tl_diag *diag);
+tl_status tl_check_constant_extent(const char *prim, const tl_stmt *loop, int64_t most,
+                                   tl_diag *diag);
+tl_status tl_check_iterations(tl_schedule *s, const char *prim, const tl_stmt *loop,
+                              bool may_reduce, tl_diag *diag);
+/* A loop of that kind under a statement (itself not counted) or on the path to it; NULL: none. */
+const tl_stmt *tl_find_kind_under(const tl_stmt *stmt, tl_loop_kind kind);
+const tl_stmt *tl_find_kind_above(const tl_path *path, tl_loop_kind kind);
+/* Whether a buffer of this shape may live in that scope on this target. */
+tl_status tl_check_scope(tl_schedule *s, const char *prim, const tl_buffer *buffer, tl_scope scope,
+                         tl_diag *diag);
 /* A variable derived from another's name ("i" and "_0" give i_0), range 0..extent-1. */
 tl_var *tl_var_derive(tl_arena *arena, const tl_var *from, const char *suffix, const tl_expr *extent);
 
@@ -85,6 +98,7 @@ void tl_schedule_record(tl_schedule *s, const tl_program *before, tl_prim prim, 
  * count as reading. */
 bool tl_block_reads_buffer(const tl_block *block, const tl_buffer *buffer);
 bool tl_block_writes_buffer(const tl_block *block, const tl_buffer *buffer);
+bool tl_stmt_uses_buffer(const tl_stmt *stmt, const tl_buffer *buffer); /* reads, writes or prefetches */
 int tl_readers_of(tl_arena *arena, const tl_stmt *root, const tl_buffer *buffer, const tl_block ***out);
 int tl_writers_of(tl_arena *arena, const tl_stmt *root, const tl_buffer *buffer, const tl_block ***out);
 

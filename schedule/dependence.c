@@ -1,0 +1,343 @@
+/* schedule/dependence.c: see dependence.h. */
+#include <string.h>
+#include "runtime/base/checked.h"
+#include "schedule/dependence.h"
+
+/* Collecting accesses. */
+
+static void *grow(tl_arena *arena, void *items, int count, int *capacity, size_t size)
+{
+    if (count < *capacity)
+        return items;
+    *capacity = *capacity ? 2 * *capacity : 16;
+    void *copy = tl_arena_alloc_array(arena, size, (size_t)*capacity, _Alignof(max_align_t));
+    if (count)
+        memcpy(copy, items, size * (size_t)count);
+    return copy;
+}
+
+static void add_access(tl_dependences *d, tl_access access)
+{
+    for (int i = 0; i < d->local_count; i++)
+        if (d->locals[i] == access.buffer)
+            return;
+    d->accesses =
+        grow(d->arena, d->accesses, d->access_count, &d->access_capacity, sizeof(tl_access));
+    d->accesses[d->access_count++] = access;
+}
+
+static const tl_expr *const *bind_all(tl_arena *arena, const tl_block *block,
+                                      const tl_expr *const *exprs, int count)
+{
+    const tl_expr **bound = TL_NEW_ARRAY(arena, const tl_expr *, count);
+    for (int i = 0; i < count; i++)
+        bound[i] = tl_block_bind(arena, block, exprs[i]);
+    return bound;
+}
+
+typedef struct {
+    tl_dependences *d;
+    const tl_block *block;
+} load_context;
+
+static bool add_load(const tl_expr *e, void *context)
+{
+    load_context *c = context;
+    if (e->kind == TL_EXPR_LOAD) {
+        tl_access access = { .block = c->block, .buffer = e->u.buffer };
+        access.begin = bind_all(c->d->arena, c->block, e->args, e->u.buffer->rank);
+        add_access(c->d, access);
+    }
+    return true;
+}
+
+static void add_block(tl_dependences *d, const tl_block *block)
+{
+    load_context context = { d, block };
+    for (int i = 0; i < block->store_count; i++) {
+        const tl_store *store = &block->stores[i];
+        tl_access access = { .block = block, .buffer = store->buffer, .writes = true };
+        access.updates = block->combiner != TL_COMBINER_NONE;
+        access.begin = bind_all(d->arena, block, store->indices, store->buffer->rank);
+        add_access(d, access);
+        tl_expr_visit(store->value, add_load, &context);
+        for (int k = 0; k < store->buffer->rank; k++)
+            tl_expr_visit(store->indices[k], add_load, &context);
+        if (block->init)
+            tl_expr_visit(block->init[i], add_load, &context);
+    }
+    if (block->predicate)
+        tl_expr_visit(block->predicate, add_load, &context);
+    const tl_intrinsic_call *call = block->call;
+    for (int i = 0; call && i < call->read_count + call->write_count; i++) {
+        bool writes = i >= call->read_count;
+        const tl_region *region = writes ? &call->writes[i - call->read_count] : &call->reads[i];
+        tl_access access = { .block = block, .buffer = region->buffer, .writes = writes };
+        access.begin = bind_all(d->arena, block, region->begin, region->buffer->rank);
+        access.extent = bind_all(d->arena, block, region->extent, region->buffer->rank);
+        add_access(d, access);
+    }
+}
+
+static bool collect(const tl_stmt *stmt, void *context)
+{
+    tl_dependences *d = context;
+    if (stmt->kind == TL_STMT_LOOP) {
+        d->vars = grow(d->arena, d->vars, d->var_count, &d->var_capacity, sizeof *d->vars);
+        d->vars[d->var_count++] = stmt->u.loop.var;
+    } else if (stmt->kind == TL_STMT_ALLOC) {
+        d->locals =
+            grow(d->arena, d->locals, d->local_count, &d->local_capacity, sizeof *d->locals);
+        d->locals[d->local_count++] = stmt->u.alloc.buffer;
+    } else if (stmt->kind == TL_STMT_BLOCK) {
+        add_block(d, stmt->u.block);
+    }
+    return true;
+}
+
+tl_dependences tl_dependences_under(tl_arena *arena, const tl_stmt *stmt)
+{
+    tl_dependences d = { .arena = arena };
+    tl_stmt_visit(stmt, collect, &d);
+    return d;
+}
+
+bool tl_may_conflict(const tl_access *a, const tl_access *b)
+{
+    return a->buffer == b->buffer && (a->writes || b->writes);
+}
+
+/* Equations. */
+
+typedef struct {
+    const tl_dependences *d;
+    bool found;
+} var_search;
+
+static bool find_varying(const tl_expr *e, void *context)
+{
+    var_search *s = context;
+    if (e->kind == TL_EXPR_LOAD)
+        s->found = true;
+    for (int i = 0; e->kind == TL_EXPR_VAR && i < s->d->var_count; i++)
+        if (s->d->vars[i] == e->u.var)
+            s->found = true;
+    return !s->found;
+}
+
+/* The same in both instances: nothing in it varies under the statement. */
+static bool is_fixed(const tl_dependences *d, const tl_expr *e)
+{
+    var_search s = { d, false };
+    tl_expr_visit(e, find_varying, &s);
+    return !s.found;
+}
+
+static bool is_pinned(const tl_pins *pins, const tl_expr *e)
+{
+    for (int i = 0; i < pins->count; i++)
+        if (tl_expr_equal(pins->equal[i], e))
+            return true;
+    return false;
+}
+
+static void pin(const tl_dependences *d, tl_pins *pins, const tl_expr *e)
+{
+    if (is_pinned(pins, e))
+        return;
+    pins->equal = grow(d->arena, pins->equal, pins->count, &pins->capacity, sizeof *pins->equal);
+    pins->equal[pins->count++] = e;
+}
+
+/* A sum, its terms struck out one by one. */
+typedef struct {
+    tl_linear linear;
+    bool *struck;
+} sum;
+
+static sum sum_of(tl_arena *arena, const tl_expr *e)
+{
+    sum s = { .linear = tl_linear_of(arena, e) };
+    s.struck = TL_NEW_ARRAY(arena, bool, s.linear.count);
+    return s;
+}
+
+static int find_term(const sum *s, const tl_expr *term, int64_t coefficient)
+{
+    for (int i = 0; i < s->linear.count; i++)
+        if (!s->struck[i] && s->linear.coefficients[i] == coefficient &&
+            tl_expr_equal(s->linear.terms[i], term))
+            return i;
+    return -1;
+}
+
+/* Bounds of what is left, without the term at `skip`; false when there are none (or they are absurdly large). */
+static bool rest_range(const sum *s, int skip, tl_range *out)
+{
+    const int64_t large = INT64_MAX / 1024;
+    *out = (tl_range){ s->linear.constant, s->linear.constant };
+    for (int i = 0; i < s->linear.count; i++) {
+        if (s->struck[i] || i == skip)
+            continue;
+        tl_range r = tl_expr_range(s->linear.terms[i]);
+        int64_t c = s->linear.coefficients[i], low, high;
+        if (tl_mul_overflows(c > 0 ? r.min : r.max, c, &low) ||
+            tl_mul_overflows(c > 0 ? r.max : r.min, c, &high) || low < -large || high > large)
+            return false;
+        out->min += low;
+        out->max += high;
+        if (out->min < -large || out->max > large)
+            return false;
+    }
+    return true;
+}
+
+/* The largest coefficient of a term that both sums have. */
+static int64_t largest_common(const sum *a, const sum *b, int *at_a, int *at_b)
+{
+    int64_t largest = 0;
+    for (int i = 0; i < a->linear.count; i++) {
+        int64_t c = a->linear.coefficients[i], size = c < 0 ? -c : c;
+        if (a->struck[i] || size <= largest || tl_expr_has_load(a->linear.terms[i]))
+            continue;
+        int other = find_term(b, a->linear.terms[i], c);
+        if (other < 0)
+            continue;
+        largest = size;
+        *at_a = i;
+        *at_b = other;
+    }
+    return largest;
+}
+
+/* Pins what follows from  ea = eb,  ea in one instance, eb in another; extents widen them to intervals. */
+static void equate(const tl_dependences *d, tl_pins *pins, const tl_expr *ea, int64_t extent_a,
+                   const tl_expr *eb, int64_t extent_b)
+{
+    sum a = sum_of(d->arena, ea), b = sum_of(d->arena, eb);
+    for (int i = 0; i < a.linear.count; i++) {
+        int other = find_term(&b, a.linear.terms[i], a.linear.coefficients[i]);
+        if (other >= 0 && (is_fixed(d, a.linear.terms[i]) || is_pinned(pins, a.linear.terms[i]))) {
+            a.struck[i] = true;
+            b.struck[other] = true;
+        }
+    }
+    int i, k;
+    for (int64_t c; (c = largest_common(&a, &b, &i, &k)) != 0;) {
+        tl_range ra, rb;
+        if (!rest_range(&a, i, &ra) || !rest_range(&b, k, &rb))
+            return;
+        if (ra.max + extent_a - 1 - rb.min >= c || rb.max + extent_b - 1 - ra.min >= c)
+            return;
+        pin(d, pins, a.linear.terms[i]);
+        a.struck[i] = true;
+        b.struck[k] = true;
+    }
+}
+
+static int64_t extent_of(const tl_access *a, int axis)
+{
+    if (a->extent == NULL)
+        return 1;
+    return tl_min64(tl_expr_range(a->extent[axis]).max, INT64_MAX / 1024);
+}
+
+/* x // d and x % d pinned: x is. */
+static void close_over_digits(const tl_dependences *d, tl_pins *pins)
+{
+    for (int i = 0; i < pins->count; i++) { /* grows while it runs */
+        const tl_expr *e = pins->equal[i], *partner;
+        if (e->kind == TL_EXPR_FLOORDIV)
+            partner = tl_floormod_expr(d->arena, e->args[0], e->args[1]);
+        else if (e->kind == TL_EXPR_FLOORMOD)
+            partner = tl_floordiv_expr(d->arena, e->args[0], e->args[1]);
+        else
+            continue;
+        int64_t constant;
+        if (is_pinned(pins, e->args[0]) ||
+            !(tl_const_int(partner, &constant) || is_pinned(pins, partner)))
+            continue;
+        pin(d, pins, e->args[0]);
+        equate(d, pins, e->args[0], 1, e->args[0], 1);
+        i = -1; /* what came first may have its partner now */
+    }
+}
+
+tl_pins tl_pins_of(const tl_dependences *d, const tl_access *a, const tl_access *b)
+{
+    tl_pins pins = { 0 };
+    if (a->block == b->block)
+        pins = tl_pins_of_instance(d, a->block);
+    for (int axis = 0; axis < a->buffer->rank; axis++)
+        equate(d, &pins, a->begin[axis], extent_of(a, axis), b->begin[axis], extent_of(b, axis));
+    close_over_digits(d, &pins);
+    return pins;
+}
+
+tl_pins tl_pins_of_instance(const tl_dependences *d, const tl_block *block)
+{
+    tl_pins pins = { 0 };
+    for (int i = 0; i < block->iter_count; i++)
+        if (block->iters[i].kind == TL_ITER_SPATIAL)
+            equate(d, &pins, block->iters[i].binding, 1, block->iters[i].binding, 1);
+    close_over_digits(d, &pins);
+    return pins;
+}
+
+bool tl_pins_var(const tl_pins *pins, const tl_var *var)
+{
+    for (int i = 0; i < pins->count; i++)
+        if (pins->equal[i]->kind == TL_EXPR_VAR && pins->equal[i]->u.var == var)
+            return true;
+    return false;
+}
+
+/* Questions about a loop. */
+
+bool tl_loop_is_independent(tl_arena *arena, const tl_stmt *loop, bool updates_commute,
+                            tl_access *first, tl_access *second)
+{
+    tl_dependences d = tl_dependences_under(arena, loop);
+    for (int i = 0; i < d.access_count; i++) {
+        const tl_access *a = &d.accesses[i];
+        for (int k = i; k < d.access_count; k++) {
+            const tl_access *b = &d.accesses[k];
+            if (!tl_may_conflict(a, b))
+                continue;
+            if (updates_commute && a->block == b->block && a->updates && b->updates)
+                continue;
+            tl_pins pins = tl_pins_of(&d, a, b);
+            if (tl_pins_var(&pins, loop->u.loop.var))
+                continue;
+            *first = *a;
+            *second = *b;
+            return false;
+        }
+    }
+    return true;
+}
+
+int tl_loop_drives(const tl_block *block, const tl_var *var, const tl_iter **iter)
+{
+    int drives = TL_DRIVES_NOTHING;
+    *iter = NULL;
+    for (int i = 0; i < block->iter_count; i++) {
+        const tl_iter *it = &block->iters[i];
+        if (!tl_expr_uses_var(it->binding, var))
+            continue;
+        if (*iter == NULL || it->kind > (*iter)->kind)
+            *iter = it;
+        switch (it->kind) {
+        case TL_ITER_SPATIAL:
+            drives |= TL_DRIVES_SPATIAL;
+            break;
+        case TL_ITER_REDUCE:
+            drives |= TL_DRIVES_REDUCE;
+            break;
+        case TL_ITER_ORDERED:
+            drives |= TL_DRIVES_ORDERED;
+            break;
+        }
+    }
+    return drives;
+}

@@ -1,0 +1,138 @@
+/* schedule/prim_set_scope.c: set_scope(buffer, scope)
+ *
+ *     alloc acc: f32[8, 32]          ->     alloc acc: f32[8, 32] register
+ *
+ * Requires  a local buffer (parameters and prepared buffers are global); register, stack and warp want a constant
+ *           shape (register at most MAX_REGISTER_BYTES, stack at most MAX_STACK_BYTES) and no parallel loop
+ *           between the alloc and its accesses, for every thread has its own; shared and warp want a GPU.
+ * Keeps     what is computed.
+ */
+#include <string.h>
+#include "runtime/base/checked.h"
+#include "schedule/schedule_private.h"
+
+enum { MAX_STACK_BYTES = 256 * 1024, MAX_REGISTER_BYTES = 64 * 1024 };
+
+static tl_status find_scope(const char *buffer, const char *word, tl_scope *out, tl_diag *diag)
+{
+    for (int i = 0; i < TL_SCOPE_COUNT; i++) {
+        if (strcmp(tl_scope_texts[i], word) == 0) {
+            *out = (tl_scope)i;
+            return TL_OK;
+        }
+    }
+    return tl_refuse(diag, "set_scope", buffer,
+                     "there is no scope %s; scopes are global, stack, register, shared, warp",
+                     word);
+}
+
+tl_status tl_check_scope(tl_schedule *s, const char *prim, const tl_buffer *buffer, tl_scope scope,
+                         tl_diag *diag)
+{
+    const char *text = tl_scope_texts[scope];
+    bool is_gpu_scope = scope == TL_SCOPE_SHARED || scope == TL_SCOPE_WARP;
+    if (is_gpu_scope && s->target && !tl_target_is_gpu(s->target))
+        return tl_refuse(diag, prim, buffer->name,
+                         "scope %s is a GPU's, and the target is %s; stack or "
+                         "register here",
+                         text, tl_isa_infos[s->target->isa].text);
+    if (scope == TL_SCOPE_GLOBAL || scope == TL_SCOPE_SHARED)
+        return TL_OK;
+    for (int i = 0; i < buffer->rank; i++) {
+        int64_t extent;
+        if (!tl_const_int(buffer->shape[i], &extent))
+            return tl_refuse(diag, prim, buffer->name,
+                             "scope %s wants a constant shape, and axis %d "
+                             "depends on dims",
+                             text, i);
+    }
+    int64_t elements = tl_buffer_max_elements(buffer), bytes;
+    int64_t most = scope == TL_SCOPE_STACK ? MAX_STACK_BYTES : MAX_REGISTER_BYTES;
+    if (elements < 0 || tl_mul_overflows(elements, (int64_t)tl_dtype_size(buffer->dtype), &bytes) ||
+        bytes > most)
+        return tl_refuse(diag, prim, buffer->name,
+                         "%lld elements of %s are more than the %lld bytes that "
+                         "scope %s holds",
+                         (long long)elements, tl_dtype_infos[buffer->dtype].text, (long long)most,
+                         text);
+    return TL_OK;
+}
+
+typedef struct {
+    const char *name;
+    const tl_stmt *alloc;
+} alloc_search;
+
+static bool find_alloc(const tl_stmt *stmt, void *context)
+{
+    alloc_search *s = context;
+    if (stmt->kind == TL_STMT_ALLOC && strcmp(stmt->u.alloc.buffer->name, s->name) == 0)
+        s->alloc = stmt;
+    return s->alloc == NULL;
+}
+
+static tl_status check(tl_schedule *s, const char *name, const tl_stmt *alloc, tl_scope scope,
+                       tl_diag *diag)
+{
+    const tl_buffer *param = tl_program_find_buffer(s->program, name);
+    if (alloc == NULL && param)
+        return tl_refuse(diag, "set_scope", name,
+                         "the buffer is a parameter of the kernel or prepared, which are global; "
+                         "cache_read or cache_write gives a local one");
+    if (alloc == NULL)
+        return tl_refuse(diag, "set_scope", name, "there is no such buffer in kernel %s",
+                         s->program->name);
+    TL_TRY(tl_check_scope(s, "set_scope", alloc->u.alloc.buffer, scope, diag));
+    if (scope != TL_SCOPE_STACK && scope != TL_SCOPE_REGISTER)
+        return TL_OK;
+    const tl_stmt *parallel = tl_find_kind_under(alloc, TL_LOOP_PARALLEL);
+    if (parallel && tl_stmt_uses_buffer(parallel, alloc->u.alloc.buffer))
+        return tl_refuse(diag, "set_scope", name,
+                         "it is allocated outside of the parallel loop %s, and "
+                         "every thread has its own %s; compute its producer inside that loop first",
+                         parallel->u.loop.var->name, tl_scope_texts[scope]);
+    return TL_OK;
+}
+
+/* Puts the new alloc in the place of the old one. */
+static const tl_stmt *replace_alloc(tl_arena *arena, const tl_stmt *stmt, void *context)
+{
+    (void)arena;
+    const tl_stmt *const *pair = context;
+    return stmt->kind == TL_STMT_ALLOC && pair[0] && stmt->u.alloc.buffer == pair[0]->u.alloc.buffer
+               ? pair[1]
+               : stmt;
+}
+
+tl_status tl_apply_set_scope(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
+                             int *out_count, tl_diag *diag)
+{
+    (void)arg_count;
+    (void)out;
+    (void)out_count;
+    tl_scope scope = TL_SCOPE_GLOBAL;
+    TL_TRY(find_scope(args[0].word, args[1].word, &scope, diag));
+    alloc_search search = { args[0].word, NULL };
+    tl_stmt_visit(s->program->body, find_alloc, &search);
+    bool in_body = search.alloc != NULL;
+    if (!in_body && s->program->prepare)
+        tl_stmt_visit(s->program->prepare, find_alloc, &search);
+    TL_TRY(check(s, args[0].word, search.alloc, scope, diag));
+
+    const tl_buffer *from = search.alloc->u.alloc.buffer;
+    if (from->scope == scope)
+        return TL_OK;
+    tl_buffer *to = TL_NEW(s->arena, tl_buffer);
+    *to = *from;
+    to->scope = scope;
+    const tl_stmt *body = tl_stmt_replace_buffer(s->arena, search.alloc->u.alloc.body, from, to);
+    const tl_stmt *pair[] = { search.alloc, tl_stmt_alloc(s->arena, to, body) };
+    tl_program *program = TL_NEW(s->arena, tl_program);
+    *program = *s->program;
+    if (in_body)
+        program->body = tl_stmt_rewrite(s->arena, program->body, replace_alloc, pair);
+    else
+        program->prepare = tl_stmt_rewrite(s->arena, program->prepare, replace_alloc, pair);
+    tl_schedule_set_program(s, program);
+    return TL_OK;
+}

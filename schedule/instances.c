@@ -1,0 +1,143 @@
+/* schedule/instances.c: dense and injective sums of digits.
+ *
+ *     8*a + b, b in 0..8        dense and injective
+ *     8*a + b, b in 0..10       dense; a=0 b=8 and a=1 b=0 meet
+ *     8*a + b, b in 0..4        injective; 4..7 are holes
+ */
+#include "schedule/instances.h"
+#include "runtime/base/checked.h"
+#include "schedule/digits.h"
+
+/* The places of all indices: those of index i are at first[i] .. first[i + 1]. */
+typedef struct {
+    tl_place *places;
+    int *first;
+} place_table;
+
+static const tl_free_var *free_var_of(const tl_expr *term, const tl_free_var *free_vars, int count,
+                                      tl_digit *digit)
+{
+    if (!tl_digit_of(term, digit))
+        return NULL;
+    for (int i = 0; i < count; i++)
+        if (free_vars[i].var == digit->var)
+            return &free_vars[i];
+    return NULL;
+}
+
+static bool uses_free(const tl_expr *e, const tl_free_var *free_vars, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (tl_expr_uses_var(e, free_vars[i].var))
+            return true;
+    return false;
+}
+
+/* An extent that depends on dims is as good as infinite. */
+static int64_t extent_of(const tl_free_var *v)
+{
+    int64_t extent;
+    return tl_const_int(v->extent, &extent) ? extent : INT64_MAX;
+}
+
+/* False when an index is not a sum of digits of the free variables with positive coefficients. */
+static bool take_places(tl_arena *arena, const tl_expr *const *indices, int count,
+                        const tl_free_var *free_vars, int free_count, place_table *out)
+{
+    tl_linear *sums = TL_NEW_ARRAY(arena, tl_linear, count);
+    int total = 0;
+    for (int i = 0; i < count; i++) {
+        sums[i] = tl_linear_of(arena, indices[i]);
+        total += sums[i].count;
+    }
+    out->places = TL_NEW_ARRAY(arena, tl_place, total);
+    out->first = TL_NEW_ARRAY(arena, int, count + 1);
+    int filled = 0;
+    for (int i = 0; i < count; i++) {
+        out->first[i] = filled;
+        for (int k = 0; k < sums[i].count; k++) {
+            if (!uses_free(sums[i].terms[k], free_vars, free_count))
+                continue;
+            tl_digit digit;
+            const tl_free_var *v = free_var_of(sums[i].terms[k], free_vars, free_count, &digit);
+            if (v == NULL || sums[i].coefficients[k] < 1)
+                return false;
+            out->places[filled++] =
+                (tl_place){ digit, sums[i].coefficients[k], tl_digit_extent(digit, extent_of(v)) };
+        }
+        tl_places_sort(out->places + out->first[i], filled - out->first[i]);
+    }
+    out->first[count] = filled;
+    return true;
+}
+
+/* reach += coefficient*(extent - 1); false when it has no bound. */
+static bool extend(int64_t *reach, const tl_place *place)
+{
+    int64_t step;
+    return place->extent != INT64_MAX &&
+           !tl_mul_overflows(place->coefficient, place->extent - 1, &step) &&
+           !tl_add_overflows(*reach, step, reach);
+}
+
+bool tl_is_dense(tl_arena *arena, const tl_expr *const *indices, int count,
+                 const tl_free_var *free_vars, int free_count)
+{
+    place_table table;
+    if (!take_places(arena, indices, count, free_vars, free_count, &table))
+        return false;
+    int total = table.first[count];
+    for (int i = 0; i < total; i++) /* every digit is free to take its values */
+        for (int k = 0; k < i; k++)
+            if (table.places[i].digit.var == table.places[k].digit.var &&
+                tl_digits_overlap(table.places[i].digit, table.places[k].digit))
+                return false;
+    for (int i = 0; i < count; i++) {
+        int64_t reach = 0;
+        for (int k = table.first[i]; k < table.first[i + 1]; k++) {
+            const tl_place *place = &table.places[k];
+            if (place->extent == 1)
+                continue;
+            if (place->coefficient > reach + 1)
+                return false;
+            if (!extend(&reach, place) && k + 1 < table.first[i + 1])
+                return false;
+        }
+    }
+    return true;
+}
+
+static bool is_determined(tl_arena *arena, const place_table *table, int total,
+                          const tl_free_var *v)
+{
+    tl_digit *digits = TL_NEW_ARRAY(arena, tl_digit, total);
+    int count = 0;
+    for (int i = 0; i < total; i++)
+        if (table->places[i].digit.var == v->var)
+            digits[count++] = table->places[i].digit;
+    return tl_digits_complete(digits, count, extent_of(v));
+}
+
+bool tl_is_injective(tl_arena *arena, const tl_expr *const *indices, int count,
+                     const tl_free_var *free_vars, int free_count)
+{
+    place_table table;
+    if (!take_places(arena, indices, count, free_vars, free_count, &table))
+        return false;
+    for (int i = 0; i < count; i++) {
+        int64_t reach = 0;
+        for (int k = table.first[i]; k < table.first[i + 1]; k++) {
+            const tl_place *place = &table.places[k];
+            if (place->extent == 1)
+                continue;
+            if (place->coefficient <= reach)
+                return false;
+            if (!extend(&reach, place) && k + 1 < table.first[i + 1])
+                return false;
+        }
+    }
+    for (int i = 0; i < free_count; i++)
+        if (!is_determined(arena, &table, table.first[count], &free_vars[i]))
+            return false;
+    return true;
+}

@@ -1,0 +1,293 @@
+/* schedule/nest.c: the own loops of a block: found, taken apart, built anew. */
+#include "schedule/nest.h"
+#include <string.h>
+
+bool tl_nest_owns(const tl_nest *nest, const tl_var *var)
+{
+    return tl_path_find_loop(&nest->path, var) >= nest->top;
+}
+
+static int flatten(const tl_expr *e, const tl_expr **out)
+{
+    if (e->kind == TL_EXPR_AND) {
+        int left = flatten(e->args[0], out);
+        return left + flatten(e->args[1], out == NULL ? NULL : out + left);
+    }
+    if (out != NULL)
+        *out = e;
+    return 1;
+}
+
+int tl_conjuncts(tl_arena *arena, const tl_expr *condition, const tl_expr ***out)
+{
+    *out = NULL;
+    if (condition == NULL)
+        return 0;
+    *out = TL_NEW_ARRAY(arena, const tl_expr *, flatten(condition, NULL));
+    return flatten(condition, *out);
+}
+
+/* How an expression is made of variables, seen from a nest. */
+typedef struct {
+    const tl_nest *nest;
+    const tl_var *own; /* the last own loop variable seen */
+    int own_count;     /* occurrences of own loop variables */
+    bool uses_loops;   /* any loop's variable */
+} variables;
+
+static bool visit_var(const tl_expr *e, void *context)
+{
+    variables *v = context;
+    if (e->kind != TL_EXPR_VAR || tl_path_find_loop(&v->nest->path, e->u.var) < 0)
+        return true;
+    v->uses_loops = true;
+    if (tl_nest_owns(v->nest, e->u.var)) {
+        v->own = e->u.var;
+        v->own_count++;
+    }
+    return true;
+}
+
+static variables variables_of(const tl_nest *nest, const tl_expr *e)
+{
+    variables v = { .nest = nest };
+    tl_expr_visit(e, visit_var, &v);
+    return v;
+}
+
+/* Every own loop is serial and drives exactly one iter, by binding = rest + variable. */
+static tl_status check_loops(tl_schedule *s, const char *prim, const tl_nest *nest, tl_diag *diag)
+{
+    const tl_block *block = nest->block;
+    for (int i = nest->top; i < nest->path.count - 1; i++) {
+        const tl_stmt *loop = nest->path.stmts[i];
+        const char *name = loop->u.loop.var->name;
+        if (loop->u.loop.kind != TL_LOOP_SERIAL)
+            return tl_refuse(diag, prim, block->name,
+                             "its loop %s is %s, which would be lost: move the block first, then "
+                             "change its loops",
+                             name, tl_loop_kind_infos[loop->u.loop.kind].text);
+        if (loop->u.loop.annotation_count > 0)
+            return tl_refuse(diag, prim, block->name,
+                             "its loop %s is annotated (%s), which would be lost: move the block "
+                             "first, then annotate its loops",
+                             name, loop->u.loop.annotations[0].key);
+        int drives = 0;
+        for (int k = 0; k < block->iter_count; k++)
+            drives += tl_expr_uses_var(block->iters[k].binding, loop->u.loop.var);
+        if (drives > 1 || (drives == 0 && !tl_is_int(loop->u.loop.extent, 1)))
+            return tl_refuse(diag, prim, block->name,
+                             "its loop %s drives %d iters and must drive exactly one: move the "
+                             "block before loops of it are fused",
+                             name, drives);
+    }
+    for (int k = 0; k < block->iter_count; k++) {
+        const tl_iter *iter = &block->iters[k];
+        variables v = variables_of(nest, iter->binding);
+        int64_t coefficient = 1;
+        const tl_expr *rest;
+        bool affine =
+            v.own == NULL || tl_affine_in(s->arena, iter->binding, v.own, &coefficient, &rest);
+        if (v.own_count > 1 || !affine || coefficient != 1)
+            return tl_refuse(diag, prim, block->name,
+                             "its iter %s is bound to %s: its loops were split or fused; move the "
+                             "block before that",
+                             iter->var->name, tl_expr_text(s->arena, iter->binding));
+    }
+    return TL_OK;
+}
+
+/* Whether a conjunct only says that an iter is in its domain, which every new nest says for itself. */
+static bool is_domain_guard(tl_arena *arena, const tl_block *block, const tl_expr *conjunct)
+{
+    for (int k = 0; k < block->iter_count; k++) {
+        const tl_expr *binding = block->iters[k].binding;
+        if (tl_expr_equal(conjunct, tl_lt(arena, binding, block->iters[k].extent)) ||
+            tl_expr_equal(conjunct, tl_le(arena, tl_int(arena, 0), binding)))
+            return true;
+    }
+    return false;
+}
+
+static tl_status take_condition(tl_schedule *s, const char *prim, tl_nest *nest, tl_diag *diag)
+{
+    const tl_expr **conjuncts;
+    int count = tl_conjuncts(s->arena, nest->block->predicate, &conjuncts);
+    nest->condition = NULL;
+    for (int i = 0; i < count; i++) {
+        if (!variables_of(nest, conjuncts[i]).uses_loops)
+            nest->condition = tl_and(s->arena, nest->condition, conjuncts[i]);
+        else if (!is_domain_guard(s->arena, nest->block, conjuncts[i]))
+            return tl_refuse(diag, prim, nest->block->name,
+                             "its predicate %s speaks of loops that it would leave: say it in "
+                             "terms of the block's iters, or move the block before the loops are "
+                             "split",
+                             tl_expr_text(s->arena, conjuncts[i]));
+    }
+    return TL_OK;
+}
+
+tl_status tl_nest_of(tl_schedule *s, const char *prim, const tl_block *block, tl_nest *out,
+                     tl_diag *diag)
+{
+    *out = (tl_nest){ .block = block };
+    out->path = tl_path_to_block(s->arena, s->program->body, block->name);
+    if (out->path.count == 0)
+        return tl_refuse(diag, prim, block->name,
+                         "it is in the prepare part; only blocks of the body move");
+    if (block->call != NULL)
+        return tl_refuse(diag, prim, block->name,
+                         "it calls the intrinsic %s; an opaque block does not move",
+                         block->call->name);
+    if (block->combiner != TL_COMBINER_NONE && !block->has_init)
+        return tl_refuse(diag, prim, block->name,
+                         "it only updates %s, which another block initialises: move it before "
+                         "decompose_reduction",
+                         block->stores[0].buffer->name);
+    out->top = out->path.count - 1;
+    while (out->top > 0 && out->path.stmts[out->top - 1]->kind == TL_STMT_LOOP)
+        out->top--;
+    TL_TRY(check_loops(s, prim, out, diag));
+    return take_condition(s, prim, out, diag);
+}
+
+typedef struct {
+    const tl_path *place;
+    bool outside;
+} scope_check;
+
+static bool visit_scope(const tl_expr *e, void *context)
+{
+    scope_check *check = context;
+    if (e->kind == TL_EXPR_VAR && !e->u.var->is_dim &&
+        (check->place == NULL || tl_path_find_loop(check->place, e->u.var) < 0))
+        check->outside = true;
+    return true;
+}
+
+static bool is_visible(const tl_expr *e, const tl_path *place)
+{
+    scope_check check = { place, false };
+    tl_expr_visit(e, visit_scope, &check);
+    return !check.outside;
+}
+
+/* The loop (var NULL: none) and binding that iter k gets in the new place. */
+static void rebind(tl_arena *arena, const tl_nest *nest, int k, const tl_span *spans,
+                   const tl_path *place, const tl_var **var, const tl_expr **extent,
+                   const tl_expr **binding)
+{
+    const tl_iter *iter = &nest->block->iters[k];
+    if (iter->kind == TL_ITER_SPATIAL && spans != NULL && spans[k].min != NULL) {
+        const tl_expr *begin;
+        tl_span_loop(arena, spans[k], iter->extent, &begin, extent);
+        *var = tl_var_derive(arena, iter->var, "", *extent);
+        *binding = tl_add(arena, begin, tl_ref(arena, *var));
+        return;
+    }
+
+    const tl_var *own = variables_of(nest, iter->binding).own;
+    const tl_expr *rest = iter->binding;
+    int64_t coefficient;
+    if (own != NULL)
+        (void)tl_affine_in(arena, iter->binding, own, &coefficient, &rest);
+    if (!is_visible(rest, place)) { /* all of it, then */
+        *extent = iter->extent;
+        *var = tl_var_derive(arena, iter->var, "", *extent);
+        *binding = tl_ref(arena, *var);
+    } else if (own == NULL) {
+        *extent =
+            iter->extent; /* a loop of one iteration stays, so that every iter keeps its loop */
+        *var = tl_is_int(iter->extent, 1) ? tl_var_derive(arena, iter->var, "", *extent) : NULL;
+        *binding = rest;
+    } else {
+        *extent = nest->path.stmts[tl_path_find_loop(&nest->path, own)]->u.loop.extent;
+        *var = tl_var_derive(arena, iter->var, "", *extent);
+        *binding = tl_add(arena, rest, tl_ref(arena, *var));
+    }
+}
+
+const tl_stmt *tl_nest_build(tl_arena *arena, const tl_nest *nest, const tl_span *spans,
+                             const tl_path *place)
+{
+    const tl_block *old = nest->block;
+    tl_block *block = TL_NEW(arena, tl_block);
+    tl_iter *iters = TL_NEW_ARRAY(arena, tl_iter, old->iter_count);
+    const tl_var **vars = TL_NEW_ARRAY(arena, const tl_var *, old->iter_count);
+    const tl_expr **extents = TL_NEW_ARRAY(arena, const tl_expr *, old->iter_count);
+
+    const tl_expr *predicate = nest->condition;
+    for (int k = 0; k < old->iter_count; k++) {
+        iters[k] = old->iters[k];
+        rebind(arena, nest, k, spans, place, &vars[k], &extents[k], &iters[k].binding);
+        predicate =
+            tl_and(arena, predicate, tl_domain_guard(arena, iters[k].binding, iters[k].extent));
+    }
+    *block = *old;
+    block->iters = iters;
+    block->predicate = predicate;
+
+    const tl_stmt *stmt = tl_stmt_block(arena, block);
+    for (int k = old->iter_count - 1; k >= 0; k--)
+        if (vars[k] != NULL)
+            stmt = tl_stmt_loop(arena, vars[k], extents[k], TL_LOOP_SERIAL, stmt);
+    return stmt;
+}
+
+static bool has_any(const tl_stmt *stmt, const tl_block *const *blocks, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (tl_stmt_has_block(stmt, blocks[i]->name))
+            return true;
+    return false;
+}
+
+static const tl_stmt *insert(tl_arena *arena, const tl_stmt *stmt, const tl_stmt *added,
+                             const tl_block *const *blocks, int count, bool after)
+{
+    if (stmt->kind == TL_STMT_ALLOC) {
+        const tl_stmt *body = insert(arena, stmt->u.alloc.body, added, blocks, count, after);
+        return tl_stmt_with_body(arena, stmt, body);
+    }
+    if (stmt->kind != TL_STMT_SEQ)
+        return after ? tl_stmt_seq2(arena, stmt, added) : tl_stmt_seq2(arena, added, stmt);
+
+    int n = stmt->u.seq.count, at = -1;
+    for (int i = 0; i < n; i++)
+        if (has_any(stmt->u.seq.items[i], blocks, count) && (after || at < 0))
+            at = i;
+    if (at < 0) /* nothing to keep an order with */
+        at = after ? n - 1 : 0;
+    const tl_stmt **items = TL_NEW_ARRAY(arena, const tl_stmt *, n + 1);
+    int filled = 0;
+    for (int i = 0; i < n; i++) {
+        const tl_stmt *item = stmt->u.seq.items[i];
+        bool inside = i == at && item->kind == TL_STMT_ALLOC;
+        if (i == at && !inside && !after)
+            items[filled++] = added;
+        items[filled++] = inside ? insert(arena, item, added, blocks, count, after) : item;
+        if (i == at && !inside && after)
+            items[filled++] = added;
+    }
+    return tl_stmt_seq(arena, items, filled);
+}
+
+static const tl_stmt *insert_in_loop(tl_arena *arena, const tl_path *path, const tl_stmt *added,
+                                     const tl_block *const *blocks, int count, bool after)
+{
+    const tl_stmt *loop = path->stmts[path->count - 1];
+    const tl_stmt *body = insert(arena, loop->u.loop.body, added, blocks, count, after);
+    return tl_path_replace(arena, path, tl_stmt_with_body(arena, loop, body));
+}
+
+const tl_stmt *tl_insert_before(tl_arena *arena, const tl_path *loop, const tl_stmt *added,
+                                const tl_block *const *blocks, int count)
+{
+    return insert_in_loop(arena, loop, added, blocks, count, false);
+}
+
+const tl_stmt *tl_insert_after(tl_arena *arena, const tl_path *loop, const tl_stmt *added,
+                               const tl_block *const *blocks, int count)
+{
+    return insert_in_loop(arena, loop, added, blocks, count, true);
+}

@@ -1,0 +1,54 @@
+/* schedule/nest.h: the loops that run one block and nothing else, taken out of one place and built anew in another.
+ *
+ * What a block computes for given values of its iters does not depend on the loops that drive it: a primitive that
+ * moves a block throws its own loops away and makes new ones, one an iter and in their order, over the values needed
+ * in the new place. */
+#ifndef TL_SCHEDULE_NEST_H
+#define TL_SCHEDULE_NEST_H
+#include "schedule/region_at.h"
+#include "schedule/schedule_private.h"
+
+typedef struct {
+    const tl_block *block;
+    tl_path path; /* from the body down to the block */
+    int top;      /* position in path of the outermost statement that runs only this block */
+    const tl_expr *condition; /* what the predicate asks beyond the iters' domains; NULL: nothing */
+} tl_nest;
+
+/* Refuses a block that is not in the body, calls an intrinsic, only updates, or has loops of its own that were
+ * split, fused or given a kind. */
+tl_status tl_nest_of(tl_schedule *s, const char *prim, const tl_block *block, tl_nest *out,
+                     tl_diag *diag);
+/* Whether a variable is of one of the nest's own loops. */
+bool tl_nest_owns(const tl_nest *nest, const tl_var *var);
+
+/* New loops around the block: iter i runs over spans[i] where that is known and it is spatial, otherwise as before
+ * (where the loops of its binding are also around `place`, the path to the new place, NULL: the root) or over all its
+ * domain. */
+const tl_stmt *tl_nest_build(tl_arena *arena, const tl_nest *nest, const tl_span *spans,
+                             const tl_path *place);
+
+/* The body with `added` before the first (after the last) part that contains one of the blocks, in the body of the
+ * path's last statement, a loop. */
+const tl_stmt *tl_insert_before(tl_arena *arena, const tl_path *loop, const tl_stmt *added,
+                                const tl_block *const *blocks, int count);
+const tl_stmt *tl_insert_after(tl_arena *arena, const tl_path *loop, const tl_stmt *added,
+                               const tl_block *const *blocks, int count);
+
+/* Whether the block may stand where it stands in `root`: its buffers are visible, all that it reads is written before
+ * it, and inside a loop that it shares with a writer it reads no more than that writes in one iteration. */
+tl_status tl_check_placed(tl_schedule *s, const char *prim, const tl_stmt *root, const char *block,
+                          tl_diag *diag);
+
+/* Position of a block in the order of the text; -1: not there. */
+int tl_block_position(const tl_stmt *root, const char *block);
+bool tl_stmt_has_block(const tl_stmt *stmt, const char *block);
+/* The names of the loops that are around all of the blocks, "none" when there is none; for refusals. */
+const char *tl_common_loops_text(tl_arena *arena, const tl_stmt *root,
+                                 const tl_block *const *blocks, int count);
+/* The distinct buffers that a block reads. */
+int tl_buffers_read(tl_arena *arena, const tl_block *block, const tl_buffer ***out);
+/* The conjuncts of a condition. */
+int tl_conjuncts(tl_arena *arena, const tl_expr *condition, const tl_expr ***out);
+
+#endif

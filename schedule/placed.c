@@ -1,0 +1,176 @@
+/* schedule/placed.c: whether a block may stand where it stands, by what it and the blocks before it touch. */
+#include <string.h>
+#include "schedule/nest.h"
+
+typedef struct {
+    const char *block;
+    int seen, position;
+} position_search;
+
+static bool visit_position(const tl_stmt *stmt, void *context)
+{
+    position_search *search = context;
+    if (stmt->kind == TL_STMT_BLOCK) {
+        if (strcmp(stmt->u.block->name, search->block) == 0)
+            search->position = search->seen;
+        search->seen++;
+    }
+    return true;
+}
+
+int tl_block_position(const tl_stmt *root, const char *block)
+{
+    position_search search = { block, 0, -1 };
+    tl_stmt_visit(root, visit_position, &search);
+    return search.position;
+}
+
+bool tl_stmt_has_block(const tl_stmt *stmt, const char *block)
+{
+    return tl_block_position(stmt, block) >= 0;
+}
+
+const char *tl_common_loops_text(tl_arena *arena, const tl_stmt *root,
+                                 const tl_block *const *blocks, int count)
+{
+    tl_path first = { 0, NULL };
+    int common = 0;
+    for (int i = 0; i < count; i++) {
+        tl_path path = tl_path_to_block(arena, root, blocks[i]->name);
+        if (i == 0) {
+            first = path;
+            common = path.count;
+        }
+        int same = 0;
+        while (same < common && same < path.count && path.stmts[same] == first.stmts[same])
+            same++;
+        common = same;
+    }
+    const char *text = NULL;
+    for (int i = 0; i < common; i++)
+        if (first.stmts[i]->kind == TL_STMT_LOOP) {
+            const char *name = first.stmts[i]->u.loop.var->name;
+            text = text == NULL ? name : tl_arena_format(arena, "%s, %s", text, name);
+        }
+    return text == NULL ? "none" : text;
+}
+
+typedef struct {
+    tl_arena *arena;
+    int count, capacity;
+    const tl_buffer **buffers;
+} buffer_list;
+
+static void add_buffer(buffer_list *list, const tl_buffer *buffer)
+{
+    for (int i = 0; i < list->count; i++)
+        if (list->buffers[i] == buffer)
+            return;
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity * 2 + 4;
+        const tl_buffer **grown = TL_NEW_ARRAY(list->arena, const tl_buffer *, list->capacity);
+        for (int i = 0; i < list->count; i++)
+            grown[i] = list->buffers[i];
+        list->buffers = grown;
+    }
+    list->buffers[list->count++] = buffer;
+}
+
+static bool visit_load(const tl_expr *e, void *context)
+{
+    if (e->kind == TL_EXPR_LOAD)
+        add_buffer(context, e->u.buffer);
+    return true;
+}
+
+int tl_buffers_read(tl_arena *arena, const tl_block *block, const tl_buffer ***out)
+{
+    buffer_list list = { .arena = arena };
+    for (int i = 0; i < block->store_count; i++) {
+        tl_expr_visit(block->stores[i].value, visit_load, &list);
+        for (int axis = 0; axis < block->stores[i].buffer->rank; axis++)
+            tl_expr_visit(block->stores[i].indices[axis], visit_load, &list);
+        if (block->init != NULL)
+            tl_expr_visit(block->init[i], visit_load, &list);
+    }
+    if (block->predicate != NULL)
+        tl_expr_visit(block->predicate, visit_load, &list);
+    for (int i = 0; block->call != NULL && i < block->call->read_count; i++)
+        add_buffer(&list, block->call->reads[i].buffer);
+    *out = list.buffers;
+    return list.count;
+}
+
+static bool is_allocated_on(const tl_path *path, const tl_buffer *buffer)
+{
+    for (int i = 0; i < path->count; i++)
+        if (path->stmts[i]->kind == TL_STMT_ALLOC && path->stmts[i]->u.alloc.buffer == buffer)
+            return true;
+    return !(buffer->role == TL_ROLE_LOCAL);
+}
+
+/* The innermost loop around both ends; -1: none. */
+static int innermost_common_loop(const tl_path *a, const tl_path *b)
+{
+    int loop = -1;
+    for (int i = 0; i < a->count && i < b->count && a->stmts[i] == b->stmts[i]; i++)
+        if (a->stmts[i]->kind == TL_STMT_LOOP)
+            loop = i;
+    return loop;
+}
+
+static tl_status check_read(tl_schedule *s, const char *prim, const tl_stmt *root,
+                            const tl_path *path, const char *block, const tl_buffer *buffer,
+                            tl_diag *diag)
+{
+    const tl_block **writers;
+    int count = tl_writers_of(s->arena, root, buffer, &writers), shared = -1, others = 0;
+    for (int i = 0; i < count; i++) {
+        if (strcmp(writers[i]->name, block) == 0)
+            continue;
+        if (tl_block_position(root, writers[i]->name) > tl_block_position(root, block))
+            return tl_refuse(diag, prim, block,
+                             "it reads %s, which block %s writes only after the new place",
+                             buffer->name, writers[i]->name);
+        tl_path other = tl_path_to_block(s->arena, root, writers[i]->name);
+        int loop = innermost_common_loop(path, &other);
+        if (loop > shared)
+            shared = loop;
+        others++;
+    }
+    if (others == 0 || shared < 0)
+        return TL_OK;
+
+    const tl_stmt *loop = path->stmts[shared];
+    tl_box reads, writes;
+    if (!tl_box_at(s->arena, loop->u.loop.body, buffer, TL_BOX_READS, block, &reads) ||
+        (tl_box_at(s->arena, loop->u.loop.body, buffer, TL_BOX_WRITES, NULL, &writes) &&
+         tl_box_covers(s->arena, &writes, &reads)))
+        return TL_OK;
+    return tl_refuse(diag, prim, block,
+                     "in one iteration of loop %s it would read more of %s than is written there: "
+                     "move the writer of %s further out first",
+                     loop->u.loop.var->name, buffer->name, buffer->name);
+}
+
+tl_status tl_check_placed(tl_schedule *s, const char *prim, const tl_stmt *root, const char *block,
+                          tl_diag *diag)
+{
+    tl_path path = tl_path_to_block(s->arena, root, block);
+    const tl_block *placed = path.stmts[path.count - 1]->u.block;
+    const tl_buffer **buffers;
+    int count = tl_buffers_read(s->arena, placed, &buffers);
+    for (int i = 0; i < count; i++) {
+        if (!is_allocated_on(&path, buffers[i]))
+            return tl_refuse(diag, prim, block,
+                             "%s, which it reads, is not visible in the new place",
+                             buffers[i]->name);
+        TL_TRY(check_read(s, prim, root, &path, block, buffers[i], diag));
+    }
+    for (int i = 0; i < placed->store_count; i++)
+        if (!is_allocated_on(&path, placed->stores[i].buffer))
+            return tl_refuse(diag, prim, block,
+                             "%s, which it writes, is not visible in the new place",
+                             placed->stores[i].buffer->name);
+    return TL_OK;
+}

@@ -1,12 +1,13 @@
 /* ir/interpret_call.c: calls of intrinsics: the declared regions are gathered into packed operands, the
  * reference function runs on them, the written ones are scattered back. It never sees more than was declared. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include "ir/interpret_private.h"
 #include "runtime/base/checked.h"
 
-#define MAX_OPERANDS 8 /* two pieces of scratch each: TL_SCRATCH_PIECES is enough for both kinds */
+#define MAX_OPERANDS 8
 #define MAX_SCALARS  8
 
 /* A region with its numbers. */
@@ -56,6 +57,15 @@ static int64_t element_offset(const box *b, int64_t at)
     return offset;
 }
 
+/* tl_interpret_points has no memory: it knows single elements. */
+static void gather_demanded(tl_frame *f, const box *b, char *to)
+{
+    for (int64_t i = 0; i < b->count; i++) {
+        tl_number value = f->machine->demand(f, b->index, element_offset(b, i));
+        tl_number_store(b->memory->buffer->dtype, to, (size_t)i, value);
+    }
+}
+
 static void gather(tl_frame *f, const box *b, char *to)
 {
     size_t size = tl_dtype_size(b->memory->buffer->dtype);
@@ -66,6 +76,13 @@ static void gather(tl_frame *f, const box *b, char *to)
             tl_check_read(f, b->index, offset);
         memcpy(to + (size_t)i * size, data + (size_t)offset * size, size);
     }
+}
+
+static void scatter_demanded(tl_frame *f, const box *b, const char *from)
+{
+    for (int64_t i = 0; i < b->count; i++)
+        f->machine->supply(f, b->index, element_offset(b, i),
+                           tl_number_load(b->memory->buffer->dtype, from, (size_t)i));
 }
 
 static void scatter(tl_frame *f, const box *b, const char *from)
@@ -83,6 +100,7 @@ static void scatter(tl_frame *f, const box *b, const char *from)
 void *tl_machine_scratch(tl_machine *m, size_t size, int64_t count)
 {
     int piece = m->scratch_used++;
+    assert(piece < TL_SCRATCH_PIECES);
     size_t wanted = size * (size_t)count; /* fits: it is part of a buffer */
     if (m->scratch[piece].data == NULL || m->scratch[piece].size < wanted) {
         m->scratch[piece].data = tl_arena_alloc(m->arena, wanted, 64);
@@ -107,13 +125,15 @@ void tl_call_run(tl_frame *f, const tl_call_code *call)
     tl_operand inputs[MAX_OPERANDS], outputs[MAX_OPERANDS];
     int64_t scalars[MAX_SCALARS];
 
-    m->scratch_used = 0;
+    int outer = m->scratch_used; /* of the call that demands an element of this one */
+    if (outer + 2 * (info->read_count + info->write_count) > TL_SCRATCH_PIECES)
+        tl_machine_fail(f, TL_UNSUPPORTED, "calls of %s demand each other", info->name);
     for (int i = 0; i < info->read_count; i++) {
         int rank = m->memories[call->reads[i].memory].buffer->rank;
         measure(f, &call->reads[i], &reads[i],
                 tl_machine_scratch(m, sizeof(int64_t), 2 * (int64_t)rank));
         inputs[i] = operand(m, &reads[i]);
-        gather(f, &reads[i], inputs[i].data);
+        (m->demand != NULL ? gather_demanded : gather)(f, &reads[i], inputs[i].data);
     }
     for (int i = 0; i < info->write_count; i++) {
         int rank = m->memories[call->writes[i].memory].buffer->rank;
@@ -129,5 +149,6 @@ void tl_call_run(tl_frame *f, const tl_call_code *call)
     if (status != TL_OK)
         tl_machine_fail(f, status, "%s", said.text);
     for (int i = 0; i < info->write_count; i++)
-        scatter(f, &writes[i], outputs[i].data);
+        (m->demand != NULL ? scatter_demanded : scatter)(f, &writes[i], outputs[i].data);
+    m->scratch_used = outer;
 }

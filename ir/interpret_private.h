@@ -256,8 +256,9 @@ struct tl_machine {
     tl_status status;
     tl_diag *diag;
     jmp_buf escape;
-    /* tl_interpret_points: loads of computed buffers ask for the element; NULL: memory is read */
+    /* tl_interpret_points: elements are asked for and given here; NULL: they lie in memory */
     tl_number (*demand)(tl_frame *f, int memory, int64_t offset);
+    void (*supply)(tl_frame *f, int memory, int64_t offset, tl_number value);
 };
 
 static inline tl_stamp tl_machine_tick(tl_machine *m)
@@ -376,7 +377,7 @@ void tl_compiler_rewind(tl_compiler *c, int mark);
 int tl_machine_memory(const tl_machine *m, const tl_buffer *buffer); /* -1: not in the program */
 void tl_block_run(tl_frame *f, const tl_insn *insn);
 void tl_call_run(tl_frame *f, const tl_call_code *call); /* ir/interpret_call.c */
-/* Memory until the next call; scratch_used counts the pieces. */
+/* A piece of memory for the call that runs, which gives back the pieces by scratch_used. */
 void *tl_machine_scratch(tl_machine *m, size_t size, int64_t count);
 tl_fiber *tl_fiber_create(tl_machine *m);
 void tl_fiber_run_all(tl_machine *m, tl_fiber *root); /* from the first instruction to the end */

@@ -19,6 +19,8 @@ typedef struct tl_code tl_code;
 tl_status tl_code_load(const void *object, size_t size, tl_code **out, tl_diag *diag);
 void tl_code_unload(tl_code *code); /* nobody may be running it; NULL is fine */
 
+size_t tl_code_size(const tl_code *code); /* bytes mapped */
+
 /* A global function of the object; NULL when it has none of that name. */
 void *tl_code_find(const tl_code *code, const char *name);
 

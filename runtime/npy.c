@@ -1,7 +1,7 @@
 /* runtime/npy.c: reads and writes NumPy's array files.
  *
  *     "\x93NUMPY" major minor  header size (2 bytes little-endian in version 1, 4 afterwards)
- *     {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }  padded with spaces, ends in a newline
+ *     {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }  spaces, and a newline
  *     the elements
  *
  * The header is a Python dictionary; of Python this file knows what a dictionary of a string, a

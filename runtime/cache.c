@@ -1,0 +1,291 @@
+/* runtime/cache.c: compiled objects on disk, by key.
+ *
+ *     FOLDER/objects/KEY.obj    header | descriptor (JSON) | object
+ *     FOLDER/models/KEY/        a saved executable (executable.h)
+ *
+ * The header carries the sizes and a checksum over everything after itself. An entry's age is its
+ * modification time, which a hit renews. Whatever goes wrong is a miss. */
+#include "runtime/cache.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include "runtime/base/file.h"
+#include "runtime/cache_private.h"
+#include "runtime/checksum.h"
+
+#define DEFAULT_LIMIT (INT64_C(1) << 30)
+enum { MAX_KEY = 64, RENEW_SECONDS = 600 };
+
+typedef struct {
+    char magic[8];
+    uint64_t descriptor_size, object_size, checksum;
+} header;
+static const char magic[8] = "tlobj\0\0\1";
+
+static bool is_key(const char *key)
+{
+    size_t size = strlen(key);
+
+    return size >= 1 && size <= MAX_KEY &&
+           strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == size;
+}
+
+/* The path of something in the cache; freed by the caller, NULL without memory. */
+static char *path_of(const tl_cache *cache, const char *kind, const char *key, const char *suffix)
+{
+    char *path;
+
+    if (asprintf(&path, "%s/%s/%s%s", cache->folder, kind, key, suffix) < 0)
+        return NULL;
+    return path;
+}
+
+static char *default_folder(void)
+{
+    const char *base = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    char *path;
+    int size;
+
+    if (base != NULL && base[0] == '/') /* the specification says that others are ignored */
+        size = asprintf(&path, "%s/tilth", base);
+    else if (home != NULL && home[0] == '/')
+        size = asprintf(&path, "%s/.cache/tilth", home);
+    else
+        return NULL;
+    return size < 0 ? NULL : path;
+}
+
+/* What is in there gets executed: nobody else may be able to put something in. */
+static bool is_private(const char *folder, char *problem, size_t size)
+{
+    struct stat info;
+
+    if (stat(folder, &info) != 0 || !S_ISDIR(info.st_mode)) {
+        snprintf(problem, size, "%s: not a folder", folder);
+        return false;
+    }
+    if (info.st_uid != geteuid()) {
+        snprintf(problem, size, "%s: belongs to another user", folder);
+        return false;
+    }
+    if ((info.st_mode & 077) != 0 && chmod(folder, 0700) != 0) {
+        snprintf(problem, size, "%s: others can enter it", folder);
+        return false;
+    }
+    return true;
+}
+
+static bool make_folders(const char *folder, char *problem, size_t size)
+{
+    static const char *const kinds[] = { "objects", "models" };
+    tl_diag diag = { 0 };
+
+    if (tl_folder_make(folder, &diag) != TL_OK) {
+        snprintf(problem, size, "%.200s", diag.text);
+        return false;
+    }
+    if (!is_private(folder, problem, size))
+        return false;
+    for (int i = 0; i < 2; i++) {
+        char *path;
+        if (asprintf(&path, "%s/%s", folder, kinds[i]) < 0)
+            return false;
+        bool ok = mkdir(path, 0700) == 0 || errno == EEXIST || errno == EROFS;
+        free(path);
+        if (!ok) {
+            snprintf(problem, size, "%s: cannot be written", folder);
+            return false;
+        }
+    }
+    return true;
+}
+
+tl_status tl_cache_open(const char *folder, int64_t limit, tl_cache **out, tl_diag *diag)
+{
+    tl_cache *cache = calloc(1, sizeof *cache);
+
+    if (cache == NULL)
+        return tl_fail(diag, TL_NO_MEMORY, "object cache: out of memory");
+    pthread_mutex_init(&cache->lock, NULL);
+    cache->limit = limit > 0 ? limit : DEFAULT_LIMIT;
+    cache->bytes = TL_CACHE_UNKNOWN;
+    cache->folder = folder != NULL ? strdup(folder) : default_folder();
+    if (cache->folder == NULL)
+        snprintf(cache->problem, sizeof cache->problem,
+                 "neither XDG_CACHE_HOME nor HOME names a folder");
+    else if (!make_folders(cache->folder, cache->problem, sizeof cache->problem)) {
+        free(cache->folder);
+        cache->folder = NULL;
+    }
+    *out = cache;
+    return TL_OK;
+}
+
+void tl_cache_close(tl_cache *cache)
+{
+    if (cache == NULL)
+        return;
+    pthread_mutex_destroy(&cache->lock);
+    free(cache->folder);
+    free(cache);
+}
+
+const char *tl_cache_folder(const tl_cache *cache)
+{
+    return cache->folder;
+}
+
+const char *tl_cache_problem(const tl_cache *cache)
+{
+    return cache->problem;
+}
+
+/* Renews the age of an entry, but not at every hit. */
+static void renew(const char *path)
+{
+    struct stat info;
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (stat(path, &info) == 0 && now.tv_sec - info.st_mtim.tv_sec > RENEW_SECONDS)
+        utimensat(AT_FDCWD, path, NULL, 0);
+}
+
+static bool unpack(const tl_mapping *file, tl_cached *out)
+{
+    header h;
+
+    if (file->size < sizeof h)
+        return false;
+    memcpy(&h, file->data, sizeof h);
+    const unsigned char *rest = (const unsigned char *)file->data + sizeof h;
+    size_t size = file->size - sizeof h;
+    if (memcmp(h.magic, magic, sizeof magic) != 0 || h.descriptor_size > size ||
+        h.object_size != size - h.descriptor_size || tl_checksum(rest, size) != h.checksum ||
+        memchr(rest, '\0', h.descriptor_size) != NULL)
+        return false;
+
+    out->object_size = h.object_size;
+    out->object = malloc(h.object_size + 1);
+    out->descriptor = strndup((const char *)rest, h.descriptor_size);
+    if (out->object == NULL || out->descriptor == NULL) {
+        tl_cached_free(out);
+        return false;
+    }
+    memcpy(out->object, rest + h.descriptor_size, h.object_size);
+    return true;
+}
+
+static void count(tl_cache *cache, int64_t *counter)
+{
+    pthread_mutex_lock(&cache->lock);
+    ++*counter;
+    pthread_mutex_unlock(&cache->lock);
+}
+
+static bool find(tl_cache *cache, const char *key, tl_cached *out)
+{
+    tl_mapping file;
+
+    if (cache->folder == NULL || !is_key(key))
+        return false;
+    char *path = path_of(cache, "objects", key, ".obj");
+    bool found = path != NULL && tl_file_map(path, &file, NULL) == TL_OK;
+    if (found) {
+        found = unpack(&file, out);
+        tl_file_unmap(&file);
+        if (found)
+            renew(path);
+        else
+            unlink(path); /* damaged: it would be a miss for ever */
+    }
+    free(path);
+    return found;
+}
+
+bool tl_cache_find(tl_cache *cache, const char *key, tl_cached *out)
+{
+    *out = (tl_cached){ 0 };
+    bool found = find(cache, key, out);
+
+    count(cache, found ? &cache->hits : &cache->misses);
+    return found;
+}
+
+void tl_cached_free(tl_cached *cached)
+{
+    free(cached->object);
+    free(cached->descriptor);
+    *cached = (tl_cached){ 0 };
+}
+
+static bool write_entry(const char *path, const void *bytes, size_t size)
+{
+    tl_file *file;
+
+    if (tl_file_create(path, &file, NULL) != TL_OK)
+        return false;
+    if (tl_file_append(file, bytes, size, NULL) != TL_OK) {
+        tl_file_abandon(file);
+        return false;
+    }
+    return tl_file_commit_unsynced(file, NULL) == TL_OK;
+}
+
+bool tl_cache_store(tl_cache *cache, const char *key, const void *object, size_t size,
+                    const char *descriptor)
+{
+    if (cache->folder == NULL || !is_key(key))
+        return false;
+    header h = { .descriptor_size = strlen(descriptor), .object_size = size };
+    size_t total = sizeof h + h.descriptor_size + size;
+    unsigned char *bytes = malloc(total);
+    char *path = path_of(cache, "objects", key, ".obj");
+    bool stored = false;
+
+    if (bytes != NULL && path != NULL) {
+        memcpy(h.magic, magic, sizeof magic);
+        memcpy(bytes + sizeof h, descriptor, h.descriptor_size);
+        memcpy(bytes + sizeof h + h.descriptor_size, object, size);
+        h.checksum = tl_checksum(bytes + sizeof h, total - sizeof h);
+        memcpy(bytes, &h, sizeof h);
+        stored = write_entry(path, bytes, total);
+    }
+    free(bytes);
+    free(path);
+    if (!stored)
+        return false;
+
+    pthread_mutex_lock(&cache->lock);
+    cache->stores++;
+    if (cache->bytes != TL_CACHE_UNKNOWN)
+        cache->bytes += (int64_t)total;
+    bool look = cache->bytes == TL_CACHE_UNKNOWN || cache->bytes > cache->limit;
+    pthread_mutex_unlock(&cache->lock);
+    if (look)
+        tl_cache_trim(cache, cache->limit);
+    return true;
+}
+
+bool tl_cache_executable_folder(const tl_cache *cache, const char *key, tl_text *out)
+{
+    if (cache->folder == NULL || !is_key(key))
+        return false;
+    tl_text_format(out, "%s/models/%s", cache->folder, key);
+    return !out->failed;
+}
+
+void tl_cache_touch(tl_cache *cache, const char *key)
+{
+    if (cache->folder == NULL || !is_key(key))
+        return;
+    char *path = path_of(cache, "models", key, "/executable.json");
+    if (path != NULL)
+        renew(path);
+    free(path);
+}

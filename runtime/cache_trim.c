@@ -1,0 +1,189 @@
+/* runtime/cache_trim.c: what lies in the cache, and removing the least recently used of it. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "runtime/cache_private.h"
+
+/* Something that is removed as a whole: an object's file or an executable's folder. */
+typedef struct {
+    bool folder;
+    char name[256];
+    int64_t bytes;
+    struct timespec used;
+} item;
+
+typedef struct {
+    item *items;
+    size_t count, capacity;
+    int64_t bytes;
+} inventory;
+
+static item *add_item(inventory *all)
+{
+    if (all->count == all->capacity) {
+        size_t capacity = all->capacity > 0 ? 2 * all->capacity : 64;
+        item *items = realloc(all->items, capacity * sizeof *items);
+        if (items == NULL)
+            return NULL;
+        all->items = items;
+        all->capacity = capacity;
+    }
+    return memset(&all->items[all->count++], 0, sizeof(item));
+}
+
+static bool is_real_name(const char *name)
+{
+    return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+/* Opens a folder below `at`, never through a link. */
+static DIR *open_folder(int at, const char *name)
+{
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+
+    if (folder == NULL && fd >= 0)
+        close(fd);
+    return folder;
+}
+
+static bool is_later(struct timespec a, struct timespec b)
+{
+    return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
+}
+
+/* An executable was used when its newest file was written or renewed. */
+static void measure_folder(int at, item *model)
+{
+    DIR *folder = open_folder(at, model->name);
+    struct stat info;
+
+    if (folder == NULL)
+        return;
+    for (struct dirent *d; (d = readdir(folder)) != NULL;)
+        if (fstatat(dirfd(folder), d->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(info.st_mode)) {
+            model->bytes += info.st_size;
+            if (is_later(info.st_mtim, model->used))
+                model->used = info.st_mtim;
+        }
+    closedir(folder);
+}
+
+static void take_inventory(inventory *all, DIR *kind)
+{
+    struct stat info;
+
+    for (struct dirent *d; (d = readdir(kind)) != NULL;) {
+        if (!is_real_name(d->d_name) ||
+            fstatat(dirfd(kind), d->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+            strlen(d->d_name) >= sizeof((item *)NULL)->name)
+            continue;
+        item *i = add_item(all);
+        if (i == NULL)
+            return;
+        strcpy(i->name, d->d_name);
+        i->folder = S_ISDIR(info.st_mode);
+        i->used = info.st_mtim;
+        if (i->folder)
+            measure_folder(dirfd(kind), i);
+        else
+            i->bytes = info.st_size;
+        all->bytes += i->bytes;
+    }
+}
+
+static int oldest_first(const void *a, const void *b)
+{
+    const item *x = a, *y = b;
+
+    if (is_later(x->used, y->used) || is_later(y->used, x->used))
+        return is_later(x->used, y->used) ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+static void remove_item(int objects, int models, const item *i)
+{
+    if (!i->folder) {
+        unlinkat(objects, i->name, 0);
+        return;
+    }
+    DIR *folder = open_folder(models, i->name);
+    if (folder != NULL) {
+        /* first the file that makes the others count */
+        unlinkat(dirfd(folder), "executable.json", 0);
+        for (struct dirent *d; (d = readdir(folder)) != NULL;)
+            if (is_real_name(d->d_name))
+                unlinkat(dirfd(folder), d->d_name, 0);
+        closedir(folder);
+    }
+    unlinkat(models, i->name, AT_REMOVEDIR);
+}
+
+/* Counts, and removes the oldest until `keep` bytes are left. */
+static inventory sweep(const char *path, int64_t keep)
+{
+    inventory all = { 0 };
+    DIR *root = open_folder(AT_FDCWD, path);
+    if (root == NULL)
+        return all;
+    DIR *objects = open_folder(dirfd(root), "objects"),
+        *models = open_folder(dirfd(root), "models");
+
+    if (objects != NULL && models != NULL) {
+        take_inventory(&all, objects);
+        take_inventory(&all, models);
+        if (all.bytes > keep) {
+            qsort(all.items, all.count, sizeof(item), oldest_first);
+            size_t gone = 0;
+            for (; gone < all.count && all.bytes > keep; gone++) {
+                remove_item(dirfd(objects), dirfd(models), &all.items[gone]);
+                all.bytes -= all.items[gone].bytes;
+            }
+            all.count -= gone;
+        }
+    }
+    if (objects != NULL)
+        closedir(objects);
+    if (models != NULL)
+        closedir(models);
+    closedir(root);
+    free(all.items);
+    all.items = NULL;
+    return all;
+}
+
+tl_cache_stats tl_cache_measure(tl_cache *cache)
+{
+    tl_cache_stats stats = { .limit = cache->limit };
+
+    if (cache->folder != NULL) {
+        inventory all = sweep(cache->folder, INT64_MAX);
+        stats.entries = (int64_t)all.count;
+        stats.bytes = all.bytes;
+    }
+    pthread_mutex_lock(&cache->lock);
+    stats.hits = cache->hits;
+    stats.misses = cache->misses;
+    stats.stores = cache->stores;
+    pthread_mutex_unlock(&cache->lock);
+    return stats;
+}
+
+void tl_cache_trim(tl_cache *cache, int64_t limit)
+{
+    if (cache->folder == NULL)
+        return;
+    /* Below the limit by a tenth, so that the next stores do not sweep again. */
+    inventory all = sweep(cache->folder, INT64_MAX);
+    if (limit == 0)
+        sweep(cache->folder, -1);
+    else if (all.bytes > limit)
+        all = sweep(cache->folder, limit - limit / 10);
+    pthread_mutex_lock(&cache->lock);
+    cache->bytes = limit == 0 ? 0 : all.bytes;
+    pthread_mutex_unlock(&cache->lock);
+}

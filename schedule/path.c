@@ -89,12 +89,16 @@ int tl_path_find_loop(const tl_path *path, const tl_var *var)
 static const tl_stmt *rebuild_seq(tl_arena *arena, const tl_stmt *seq, const tl_stmt *old,
                                   const tl_stmt *with)
 {
-    int count = 0;
-    const tl_stmt **items = TL_NEW_ARRAY(arena, const tl_stmt *, seq->u.seq.count);
+    int count = 0, added = with && with->kind == TL_STMT_SEQ ? with->u.seq.count : 1;
+    const tl_stmt **items = TL_NEW_ARRAY(arena, const tl_stmt *, seq->u.seq.count + added);
     for (int i = 0; i < seq->u.seq.count; i++) {
-        const tl_stmt *item = seq->u.seq.items[i] == old ? with : seq->u.seq.items[i];
-        if (item)
-            items[count++] = item;
+        if (seq->u.seq.items[i] != old)
+            items[count++] = seq->u.seq.items[i];
+        else if (with && with->kind == TL_STMT_SEQ)
+            for (int k = 0; k < added; k++)
+                items[count++] = with->u.seq.items[k];
+        else if (with)
+            items[count++] = with;
     }
     /* an alloc is visible in all that follows it: its body takes that in */
     for (int i = count - 2; i >= 0; i--) {

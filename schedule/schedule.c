@@ -79,6 +79,13 @@ tl_loop_ref tl_schedule_name_loop(tl_schedule *s, const tl_var *var)
     return (tl_loop_ref){ ++s->loop_count };
 }
 
+void tl_schedule_rename_loop(tl_schedule *s, const tl_var *from, const tl_var *to)
+{
+    for (int i = 0; i < s->loop_count; i++)
+        if (s->loops[i] == from)
+            s->loops[i] = to;
+}
+
 tl_block_ref tl_schedule_name_block(tl_schedule *s, const char *name)
 {
     for (int i = 0; i < s->block_count; i++)
@@ -325,7 +332,11 @@ tl_status tl_schedule_apply(tl_schedule *s, tl_prim prim, const tl_arg *args, in
         return tl_fail(diag, TL_UNSUPPORTED, "%s is not there", info->name);
 
     const tl_program *before = s->program;
-    int loop_count = s->loop_count, block_count = s->block_count;
+    int loop_count = s->loop_count, block_count = s->block_count, capacity = s->loop_capacity;
+    const tl_var **loops = s->loops;
+    if (loop_count && s->verify) /* the handles as they were, should the result be thrown away */
+        s->loops = tl_arena_copy(s->arena, loops, sizeof *loops * (size_t)s->loop_capacity,
+                                 _Alignof(const tl_var *));
     *out_count = 0;
     tl_status status = info->apply(s, args, arg_count, out, out_count, diag);
     if (status == TL_OK && s->verify && s->program != before) {
@@ -335,6 +346,10 @@ tl_status tl_schedule_apply(tl_schedule *s, tl_prim prim, const tl_arg *args, in
     }
     if (status != TL_OK) { /* the schedule stays as it was */
         s->program = before;
+        if (s->loop_capacity == capacity)
+            s->loops = loops;
+        else
+            memcpy(s->loops, loops, sizeof *loops * (size_t)loop_count);
         s->loop_count = loop_count;
         s->block_count = block_count;
         *out_count = 0;

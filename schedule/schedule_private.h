@@ -83,6 +83,9 @@ tl_status tl_check_scope(tl_schedule *s, const char *prim, const tl_buffer *buff
 /* A variable derived from another's name ("i" and "_0" give i_0), range 0..extent-1. */
 tl_var *tl_var_derive(tl_arena *arena, const tl_var *from, const char *suffix, const tl_expr *extent);
 
+/* The handle of `from`, if there is one, is `to`'s from now on: the loop was rebuilt with another variable. */
+void tl_schedule_rename_loop(tl_schedule *s, const tl_var *from, const tl_var *to);
+
 /* A name that no block (no buffer) of the program has yet: `base`, or base_1, base_2, ... */
 const char *tl_fresh_block_name(tl_schedule *s, const char *base);
 const char *tl_fresh_buffer_name(tl_schedule *s, const char *base);

@@ -1,0 +1,102 @@
+/* frontend/fold_node.c: evaluates one node through its naive program and the interpreter, so that folding and
+ * running can never disagree. */
+#include "frontend/fold_node.h"
+#include "frontend/lower.h"
+#include "ir/interpret.h"
+
+enum { LARGEST_WORK = 1 << 22 }; /* multiplications and additions that the interpreter may do */
+
+/* Elements read of a reduction or product; 0 for operators that read one element for one. */
+static int64_t work_of(const tl_node *n, int64_t outputs)
+{
+    const tl_op_info *info = &tl_op_infos[n->op];
+    int64_t inputs = 0;
+    for (int i = 0; i < n->input_count; i++)
+        inputs += n->inputs[i] != NULL ? tl_shape_elements(&n->inputs[i]->shape) : 0;
+    if (info->kind == TL_FUSE_COMPLEX)
+        return inputs > LARGEST_WORK ? inputs : inputs * (outputs > 0 ? outputs : 1);
+    return info->kind == TL_FUSE_REDUCTION ? inputs : 0;
+}
+
+bool tl_node_is_foldable(const tl_node *n)
+{
+    if (n->dead || n->output_count != 1 || n->outputs[0] == NULL || n->outputs[0]->data != NULL)
+        return false;
+    const tl_value *y = n->outputs[0];
+    int64_t elements = tl_shape_elements(&y->shape);
+    if (!y->dtype_known || elements < 0 || elements > TL_FOLD_ELEMENTS ||
+        work_of(n, elements) > LARGEST_WORK)
+        return false;
+    if (n->op == TL_OP_SHAPE)
+        return true;
+    if (n->op == TL_OP_IDENTITY && y->is_output)
+        return false; /* what folding leaves there */
+    for (int i = 0; i < n->input_count; i++)
+        if (n->inputs[i] != NULL && n->inputs[i]->data == NULL)
+            return false;
+    return true;
+}
+
+static tl_status interpret_node(tl_arena *scratch, tl_node *n, void *data, tl_diag *diag)
+{
+    tl_value **inputs = TL_NEW_ARRAY(scratch, tl_value *, n->input_count);
+    tl_kernel kernel = { .name = "fold",
+                         .family = "fold",
+                         .node_count = 1,
+                         .nodes = &n,
+                         .inputs = inputs,
+                         .output_count = 1,
+                         .outputs = n->outputs };
+    tl_kernel_inputs(&kernel, inputs);
+    tl_program *program;
+    TL_TRY(tl_kernel_program(scratch, &kernel, NULL, &program, diag));
+    tl_argument *arguments = TL_NEW_ARRAY(scratch, tl_argument, program->param_count);
+    for (int i = 0; i < program->param_count; i++) {
+        arguments[i].buffer = program->params[i];
+        arguments[i].data = i < kernel.input_count ? (void *)(uintptr_t)inputs[i]->data : data;
+    }
+    return tl_interpret(program, arguments, program->param_count, NULL, NULL, diag);
+}
+
+static tl_status evaluate(tl_node *n, void *data, tl_diag *diag)
+{
+    tl_arena *scratch = tl_arena_create(0);
+    if (scratch == NULL || TL_ARENA_GUARD(scratch)) {
+        tl_arena_destroy(scratch);
+        return tl_fail(diag, TL_NO_MEMORY, "out of memory while folding node '%.200s'", n->name);
+    }
+    tl_status status = interpret_node(scratch, n, data, diag);
+    tl_arena_destroy(scratch);
+    if (status != TL_OK)
+        tl_context(diag, "folding node '%.200s' (%s)", n->name, tl_op_infos[n->op].text);
+    return status;
+}
+
+tl_status tl_fold_node(tl_graph *g, tl_node *n, tl_diag *diag)
+{
+    tl_value *y = n->outputs[0];
+    int64_t elements = tl_shape_elements(&y->shape);
+    size_t size = (size_t)elements * tl_dtype_size(y->dtype);
+    char *data = tl_arena_alloc(g->arena, size, 64);
+    if (n->op == TL_OP_SHAPE) {
+        int64_t start = tl_attr_int(n, "start", 0);
+        for (int64_t i = 0; i < elements; i++)
+            tl_number_store(TL_I64, data, (size_t)i,
+                            (tl_number){ .i = n->inputs[0]->shape.dims[start + i].extent });
+    } else if (elements > 0) {
+        TL_TRY(evaluate(n, data, diag));
+    }
+    if (!y->is_output) {
+        y->data = data;
+        y->producer = NULL;
+        n->dead = true;
+        return TL_OK;
+    }
+    tl_value *constant = tl_graph_constant(g, tl_arena_format(g->arena, "%s.folded", y->name),
+                                           y->dtype, &y->shape, data);
+    n->op = TL_OP_IDENTITY;
+    n->attr_count = 0;
+    n->input_count = 1;
+    n->inputs[0] = constant;
+    return TL_OK;
+}

@@ -1,0 +1,44 @@
+/* frontend/lower_gather.c: elements chosen by the values of an index tensor, and Range. */
+#include "frontend/lower.h"
+#include <string.h>
+
+/* A stored index as a position: negative ones count from the end. */
+static const tl_expr *position(tl_arena *arena, const tl_expr *stored, int64_t extent)
+{
+    const tl_expr *at = tl_cast(arena, TL_I64, stored);
+    return tl_select(arena, tl_lt(arena, at, tl_int(arena, 0)), tl_addi(arena, at, extent), at);
+}
+
+const tl_expr *tl_value_gather(tl_lower *l, const tl_node *n, tl_index index)
+{
+    const tl_value *table = n->inputs[0], *indices = n->inputs[1];
+    int axis = (int)tl_attr_int(n, "axis", 0);
+    const tl_expr *from[TL_MAX_RANK];
+    for (int i = 0; i < table->shape.rank; i++)
+        from[i] = index[i < axis ? i : i + indices->shape.rank - 1];
+    from[axis] = position(tl_lower_arena(l), tl_lower_read(l, indices, index + axis),
+                          table->shape.dims[axis].extent);
+    return tl_lower_read(l, table, from);
+}
+
+const tl_expr *tl_value_gather_elements(tl_lower *l, const tl_node *n, tl_index index)
+{
+    const tl_value *table = n->inputs[0];
+    int axis = (int)tl_attr_int(n, "axis", 0);
+    const tl_expr *from[TL_MAX_RANK];
+    memcpy(from, index, sizeof *from * (size_t)table->shape.rank);
+    from[axis] = position(tl_lower_arena(l), tl_lower_read(l, n->inputs[1], index),
+                          table->shape.dims[axis].extent);
+    return tl_lower_read(l, table, from);
+}
+
+const tl_expr *tl_value_range(tl_lower *l, const tl_node *n, tl_index index)
+{
+    tl_arena *arena = tl_lower_arena(l);
+    const tl_expr *zero[TL_MAX_RANK], *part[3];
+    for (int i = 0; i < TL_MAX_RANK; i++)
+        zero[i] = tl_int(arena, 0);
+    for (int i = 0; i < 3; i++)
+        part[i] = tl_lower_read(l, n->inputs[i], zero);
+    return tl_add(arena, part[0], tl_mul(arena, tl_cast(arena, part[0]->dtype, index[0]), part[2]));
+}

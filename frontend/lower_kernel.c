@@ -1,0 +1,165 @@
+/* frontend/lower_kernel.c: one kernel's naive Program: parameters, the stages of its nodes in order, the nest that writes
+ * the output. */
+#include "frontend/lower_private.h"
+#include <string.h>
+
+static const tl_lowering lowerings[] = {
+#define LOWERING(op, name, stages, value, roles) \
+    { TL_OP_##op, #name, tl_stages_##stages, tl_value_##value, roles },
+#include "frontend/lowerings.def"
+#undef LOWERING
+};
+
+const tl_lowering *tl_lowering_find(tl_op op, const char *name)
+{
+    for (size_t i = 0; i < sizeof lowerings / sizeof lowerings[0]; i++)
+        if (lowerings[i].op == op && (name == NULL || strcmp(lowerings[i].name, name) == 0))
+            return &lowerings[i];
+    return NULL;
+}
+
+void tl_stages_none(tl_lower *l, const tl_node *n)
+{
+    (void)l;
+    (void)n;
+}
+
+/* An expression larger than this is written to a local rather than repeated in each reader. */
+enum { LARGEST_EXPRESSION = 48 };
+
+/* How often an operator's value reads each of its inputs. */
+static int reads_of(const tl_node *n)
+{
+    return n->op == TL_OP_GELU ? 3 : n->op == TL_OP_POW || n->op == TL_OP_GATHER ? 2 : 1;
+}
+
+/* The `index`-th word of the lowering's roles, "x" beyond them. */
+static const char *role_name(tl_lower *l, const tl_node *n, int index)
+{
+    const tl_lowering *row = tl_lowering_find(n->op, NULL);
+    const char *at = row != NULL ? row->roles : "";
+    for (int i = 0; i < index && *at != '\0'; i++) {
+        at += strcspn(at, " ");
+        at += strspn(at, " ");
+    }
+    size_t size = strcspn(at, " ");
+    return size > 0 ? tl_arena_strndup(l->arena, at, size) : "x";
+}
+
+static const char *input_name(tl_lower *l, const tl_value *v)
+{
+    for (int k = 0; k < l->kernel->node_count; k++) {
+        const tl_node *n = l->kernel->nodes[k];
+        for (int i = 0; i < n->input_count; i++)
+            if (n->inputs[i] == v)
+                return role_name(l, n, i);
+    }
+    return "x";
+}
+
+static tl_status make_params(tl_lower *l, const tl_buffer **params, tl_diag *diag)
+{
+    const tl_kernel *kernel = l->kernel;
+    for (int i = 0; i <= kernel->input_count; i++) {
+        const tl_value *v = i < kernel->input_count ? kernel->inputs[i] : kernel->outputs[0];
+        if (!tl_shape_is_static(&v->shape))
+            return tl_fail(diag, TL_UNSUPPORTED, "value '%.200s' has no static shape", v->name);
+        tl_role role = i == kernel->input_count ? TL_ROLE_OUTPUT
+                       : v->data != NULL        ? TL_ROLE_CONST
+                                                : TL_ROLE_INPUT;
+        const char *name = i == kernel->input_count ? "y" : input_name(l, v);
+        tl_place place = tl_lower_place(l, name, v->dtype, role, &v->shape, &v->layout);
+        params[i] = place.buffer;
+        if (i == kernel->input_count)
+            l->output = place;
+        else
+            l->values[l->value_count++] =
+                (tl_lower_value){ .value = v, .has_place = true, .place = place, .cost = 1 };
+    }
+    return TL_OK;
+}
+
+/* Adds the node's value to what can be read, and emits its stages. */
+static tl_status lower_node(tl_lower *l, const tl_node *n, const char *lowering, tl_diag *diag)
+{
+    const tl_lowering *row = tl_lowering_find(n->op, lowering);
+    if (row == NULL)
+        row = tl_lowering_find(n->op, NULL);
+    if (row == NULL || n->output_count < 1 || n->outputs[0] == NULL)
+        return tl_fail(diag, TL_UNSUPPORTED, "node '%.200s' (%s) has no lowering", n->name,
+                       tl_op_infos[n->op].text);
+    int cost = 1;
+    for (int i = 0; i < n->input_count; i++) {
+        const tl_value *v = n->inputs[i];
+        if (v == NULL || tl_value_is_literal(v))
+            continue;
+        tl_lower_value *read = tl_lower_find(l, v);
+        if (read == NULL)
+            return tl_fail(diag, TL_INTERNAL,
+                           "node '%.200s' reads '%.200s', which is not in its kernel", n->name,
+                           v->name);
+        if (!read->has_place && read->cost * reads_of(n) > LARGEST_EXPRESSION) {
+            tl_lower_materialize(l, v);
+            read->cost = 1;
+        }
+        cost += read->cost * reads_of(n);
+    }
+    l->values[l->value_count++] =
+        (tl_lower_value){ .value = n->outputs[0], .node = n, .lowering = row, .cost = cost };
+    row->stages(l, n);
+    return TL_OK;
+}
+
+/* The nest that writes the output from the expression of the last value. */
+static void write_output(tl_lower *l)
+{
+    const tl_value *v = l->kernel->outputs[0];
+    tl_lower_value *state = tl_lower_find(l, v);
+    if (state->has_place && state->place.buffer == l->output.buffer)
+        return;
+    const tl_expr *index[TL_MAX_RANK];
+    tl_nest nest = tl_nest_begin(l, l->stmt_count > 0 ? "epilogue" : "map");
+    tl_nest_over(&nest, &l->output, index);
+    tl_nest_store(&nest, &l->output, index, tl_lower_read(l, v, index));
+}
+
+tl_status tl_kernel_program(tl_arena *arena, const tl_kernel *kernel, const char *lowering,
+                            tl_program **out, tl_diag *diag)
+{
+    if (kernel->output_count != 1)
+        return tl_fail(diag, TL_INTERNAL, "kernel %s has %d outputs, not one", kernel->name,
+                       kernel->output_count);
+    bool known = lowering == NULL;
+    for (int i = 0; i < kernel->node_count && !known; i++)
+        known = tl_lowering_find(kernel->nodes[i]->op, lowering) != NULL;
+    if (!known)
+        return tl_fail(diag, TL_UNSUPPORTED, "kernel %s has no lowering '%.80s'", kernel->name,
+                       lowering);
+
+    tl_lower *l = TL_NEW(arena, tl_lower);
+    l->arena = arena;
+    l->kernel = kernel;
+    l->names = tl_map_create(arena);
+    l->block_names = tl_map_create(arena);
+    l->values = TL_NEW_ARRAY(arena, tl_lower_value, kernel->input_count + kernel->node_count);
+    const tl_buffer **params = TL_NEW_ARRAY(arena, const tl_buffer *, kernel->input_count + 1);
+    TL_TRY(make_params(l, params, diag));
+    for (int i = 0; i < kernel->node_count; i++)
+        TL_TRY(lower_node(l, kernel->nodes[i], lowering, diag));
+    if (tl_lower_find(l, kernel->outputs[0]) == NULL)
+        return tl_fail(diag, TL_INTERNAL, "kernel %s does not compute its output", kernel->name);
+    if (!l->output_written)
+        write_output(l);
+    tl_lower_write_halo(l);
+
+    const tl_stmt *body = tl_stmt_seq(arena, l->stmts, l->stmt_count);
+    for (int i = l->alloc_count - 1; i >= 0; i--)
+        body = tl_stmt_alloc(arena, l->allocs[i], body);
+    tl_program *program = TL_NEW(arena, tl_program);
+    program->name = tl_arena_strdup(arena, kernel->name);
+    program->param_count = kernel->input_count + 1;
+    program->params = params;
+    program->body = body;
+    *out = program;
+    return TL_OK;
+}

@@ -1,0 +1,57 @@
+/* frontend/lower_private.h: the inside of the builder (lower.c, lower_kernel.c, lower_pad.c). */
+#ifndef TL_FRONTEND_LOWER_PRIVATE_H
+#define TL_FRONTEND_LOWER_PRIVATE_H
+#include "frontend/lower.h"
+#include "runtime/base/map.h"
+
+typedef struct {
+    tl_op op;
+    const char *name;
+    tl_stages_fn *stages;
+    tl_value_fn *value;
+    const char *roles;
+} tl_lowering;
+/* The lowering of that name, the default when name is NULL; NULL when the operator has none such. */
+const tl_lowering *tl_lowering_find(tl_op op, const char *name);
+
+/* What is known of a value inside the kernel. */
+typedef struct {
+    const tl_value *value;
+    const tl_node *node; /* that makes it, in this kernel; NULL: an input of the kernel */
+    const tl_lowering *lowering;
+    bool has_place;
+    tl_place place;   /* where it can be loaded from */
+    tl_locals locals; /* of the node's stages */
+    int cost;         /* nodes of its expression, roughly */
+} tl_lower_value;
+
+struct tl_lower {
+    tl_arena *arena;
+    const tl_kernel *kernel;
+    tl_map *names, *block_names;
+    int value_count;
+    tl_lower_value *values;
+    tl_place output;
+    bool output_written;
+    int stmt_count, stmt_capacity, alloc_count, alloc_capacity;
+    const tl_stmt **stmts;
+    const tl_buffer **allocs;
+    bool axes_named;
+    int axis_rank;
+    const char *axis_names[TL_MAX_RANK], *lane;
+    const char *split_outer, *split_inner;
+    int64_t split_extent;
+};
+
+tl_lower_value *tl_lower_find(tl_lower *l, const tl_value *v);
+tl_place tl_lower_place(tl_lower *l, const char *name, tl_dtype dtype, tl_role role,
+                        const tl_shape *shape, const tl_layout *layout);
+void tl_lower_emit(tl_lower *l, const tl_stmt *stmt);
+
+/* lower_pad.c: a local with the layout's halo, for values that arrive without the halo their reader needs. */
+tl_place tl_lower_local_with_halo(tl_lower *l, const char *name, tl_dtype dtype,
+                                  const tl_shape *shape, const tl_layout *layout);
+/* Writes zeros to the output's halo. */
+void tl_lower_write_halo(tl_lower *l);
+
+#endif

@@ -1,0 +1,206 @@
+/* frontend/partition.c: cuts the graph into kernels, greedily along the topological order.
+ *
+ * A convolution, product or reduction opens a kernel; elementwise nodes whose operand is the kernel's only
+ * output, read by nobody else, join it (bias, residual add, activation). Elementwise and layout nodes melt
+ * with each other, and into a plain reduction that alone reads them. Each kernel has one output, so a
+ * join never closes a cycle: whatever depends on the kernel depends on the one node that joins. */
+#include "frontend/frontend.h"
+#include <ctype.h>
+#include <string.h>
+#include "frontend/lower.h"
+
+enum { LARGEST_KERNEL = 64 }; /* nodes */
+
+typedef struct group {
+    int root; /* groups[root] is who it was merged into; itself when alive */
+    int last; /* its last node: the one whose output is the group's */
+    int count;
+    bool injective; /* no stage */
+    tl_shape shape; /* of its output, and of every value its last nest computes */
+} group;
+
+typedef struct {
+    tl_arena *arena;
+    tl_graph *graph;
+    group *groups; /* one a node to begin with */
+} state;
+
+static int find(const state *s, int i)
+{
+    while (s->groups[i].root != i)
+        i = s->groups[i].root;
+    return i;
+}
+
+static bool is_layout(tl_op op)
+{
+    switch ((int)op) {
+    case TL_OP_EXPAND:
+    case TL_OP_RESHAPE:
+    case TL_OP_TRANSPOSE:
+    case TL_OP_SLICE:
+    case TL_OP_CONCAT:
+    case TL_OP_PAD:
+    case TL_OP_GATHER:
+    case TL_OP_GATHER_ELEMENTS:
+    case TL_OP_RANGE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool is_elementwise(const tl_node *n)
+{
+    return tl_op_infos[n->op].kind == TL_FUSE_INJECTIVE && !is_layout(n->op);
+}
+
+/* A reduction that reads each input element once, so that it can read an expression instead of a buffer. */
+static bool reads_once(tl_op op)
+{
+    return op == TL_OP_REDUCE_SUM || op == TL_OP_REDUCE_MEAN || op == TL_OP_REDUCE_MAX ||
+           op == TL_OP_REDUCE_MIN || op == TL_OP_GLOBAL_AVERAGE_POOL || op == TL_OP_ARGMAX;
+}
+
+/* Whether node `n` may join the group that makes its input `v`. */
+static bool may_join(const state *s, const tl_node *n, const tl_value *v, const group *from)
+{
+    const tl_value *y = n->outputs[0];
+    if (tl_op_infos[n->op].kind != TL_FUSE_INJECTIVE)
+        return from->injective && reads_once(n->op) && v == n->inputs[0] &&
+               tl_shape_equal(&from->shape, &v->shape);
+    if (from->injective)
+        return true;
+    if (is_elementwise(n))
+        return tl_shape_equal(&y->shape, &from->shape);
+    /* a reduction's small result may be reshaped on its way out */
+    return n->op == TL_OP_RESHAPE &&
+           tl_op_infos[s->graph->nodes[from->last]->op].kind == TL_FUSE_REDUCTION &&
+           reads_once(s->graph->nodes[from->last]->op);
+}
+
+/* Puts node `i` with the groups of its inputs where it may. At most one of them may have stages: the latest, so
+ * that all others are computed before it. */
+static void place(state *s, int i, const int *producer_of)
+{
+    tl_node *n = s->graph->nodes[i];
+    group *own = &s->groups[i];
+    int with_stages = -1;
+    for (int k = 0; k < n->input_count; k++) {
+        const tl_value *v = n->inputs[k];
+        if (v == NULL || v->producer == NULL || tl_graph_users(s->graph, v) != 1)
+            continue;
+        int from = find(s, producer_of[v->index]);
+        const group *g = &s->groups[from];
+        if (g->injective || !own->injective || !may_join(s, n, v, g))
+            continue;
+        if (with_stages < 0 || g->last > s->groups[with_stages].last)
+            with_stages = from;
+    }
+    for (int k = 0; k < n->input_count; k++) {
+        const tl_value *v = n->inputs[k];
+        if (v == NULL || v->producer == NULL || tl_graph_users(s->graph, v) != 1)
+            continue;
+        int from = find(s, producer_of[v->index]);
+        group *g = &s->groups[from];
+        if (from == i || own->count + g->count > LARGEST_KERNEL || !may_join(s, n, v, g) ||
+            (!g->injective && from != with_stages))
+            continue;
+        if (with_stages >= 0 && g->injective && !is_elementwise(v->producer))
+            continue; /* a gather in a convolution's epilogue would hide its regular loops */
+        own->injective = own->injective && g->injective;
+        own->count += g->count;
+        g->root = i;
+    }
+}
+
+static const char *family_of(state *s, tl_node *const *nodes, int count)
+{
+    const char *family = "";
+    for (int i = 0; i < count; i++) {
+        if (i == 5 && count > 6) /* a long chain: its beginning and how many more */
+            return tl_arena_format(s->arena, "%s_and_%d", family, count - i);
+        char *word = tl_arena_strdup(s->arena, tl_op_infos[nodes[i]->op].name);
+        size_t to = 0;
+        for (size_t at = 0; word[at] != '\0'; at++)
+            if (word[at] != '_')
+                word[to++] = (char)tolower((unsigned char)word[at]);
+        word[to] = '\0';
+        family = tl_arena_format(s->arena, "%s%s%s", family, i > 0 ? "_" : "", word);
+    }
+    return family;
+}
+
+void tl_kernel_inputs(tl_kernel *kernel, tl_value **inputs)
+{
+    int count = 0;
+    for (int k = 0; k < kernel->node_count; k++) {
+        const tl_node *n = kernel->nodes[k];
+        for (int i = 0; i < n->input_count; i++) {
+            tl_value *v = n->inputs[i];
+            bool skip = v == NULL || tl_value_is_literal(v);
+            for (int j = 0; j < k && !skip; j++)
+                skip = v->producer == kernel->nodes[j];
+            for (int j = 0; j < count && !skip; j++)
+                skip = inputs[j] == v;
+            if (!skip)
+                inputs[count++] = v;
+        }
+    }
+    kernel->inputs = inputs;
+    kernel->input_count = count;
+}
+
+static void make_kernel(state *s, tl_kernel *kernel, int last, int number)
+{
+    const tl_graph *g = s->graph;
+    tl_node **nodes = TL_NEW_ARRAY(s->arena, tl_node *, s->groups[last].count);
+    int count = 0, reads = 0;
+    for (int i = 0; i <= last; i++) {
+        if (find(s, i) != last)
+            continue;
+        nodes[count++] = g->nodes[i];
+        reads += g->nodes[i]->input_count;
+    }
+    kernel->nodes = nodes;
+    kernel->node_count = count;
+    kernel->family = family_of(s, nodes, count);
+    kernel->name = tl_arena_format(s->arena, "%s_%d", kernel->family, number);
+    kernel->output_count = 1;
+    kernel->outputs = g->nodes[last]->outputs;
+    tl_kernel_inputs(kernel, TL_NEW_ARRAY(s->arena, tl_value *, reads));
+}
+
+tl_status tl_partition_graph(tl_arena *arena, tl_graph *g, tl_partition *out, tl_diag *diag)
+{
+    TL_TRY(tl_graph_tidy(g, diag));
+    state s = { .arena = arena, .graph = g };
+    s.groups = TL_NEW_ARRAY(arena, group, g->node_count);
+    int *producer_of = TL_NEW_ARRAY(arena, int, g->value_count);
+    for (int i = 0; i < g->node_count; i++) {
+        const tl_node *n = g->nodes[i];
+        tl_fusion_kind kind = tl_op_infos[n->op].kind;
+        if (n->output_count != 1 || n->outputs[0] == NULL || kind == TL_FUSE_OPAQUE)
+            if (n->op != TL_OP_RANGE)
+                return tl_fail(diag, TL_UNSUPPORTED, "node '%.200s' (%s) cannot be a kernel",
+                               n->name, tl_op_infos[n->op].text);
+        producer_of[n->outputs[0]->index] = i;
+        s.groups[i] = (group){ .root = i,
+                               .last = i,
+                               .count = 1,
+                               .injective = kind == TL_FUSE_INJECTIVE || kind == TL_FUSE_OPAQUE,
+                               .shape = n->outputs[0]->shape };
+        place(&s, i, producer_of);
+    }
+    int count = 0;
+    for (int i = 0; i < g->node_count; i++)
+        count += s.groups[i].root == i;
+    out->count = 0;
+    out->kernels = TL_NEW_ARRAY(arena, tl_kernel, count);
+    for (int i = 0; i < g->node_count; i++)
+        if (s.groups[i].root == i) {
+            make_kernel(&s, &out->kernels[out->count], i, out->count);
+            out->count++;
+        }
+    return TL_OK;
+}

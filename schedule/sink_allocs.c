@@ -1,0 +1,379 @@
+/* schedule/sink_allocs.c: allocs go down to where their buffer lives.
+ *
+ *     alloc acc: f32[8, 32]                 for i0 in 0..16
+ *     for i0 in 0..16                         alloc acc: f32[8, 32]
+ *       block init   writes acc[i1, j1]  ->     block init
+ *       block update reads  acc[i1, j1]         block update
+ *
+ * An alloc enters a loop when every element that an iteration reads was written before in that iteration. That is
+ * shown access by access: the write's index, a mixed radix number of the loops around it alone, is solved for them,
+ *
+ *     write acc[8*w0 + w1]  read acc[e]     w0 = e // 8, w1 = e % 8
+ *
+ * and the solution must lie in those loops' extents and satisfy the writer's guards whenever the reader's hold. An
+ * alloc that nothing uses any more goes. */
+#include <string.h>
+#include "runtime/base/checked.h"
+#include "schedule/schedule_private.h"
+
+enum { MAX_UNKNOWNS = 24 };
+
+/* A write or a read, over loop variables. */
+typedef struct {
+    const tl_block *block;
+    tl_path path;                /* from the body of the loop to be entered down to the block */
+    const tl_expr *const *index; /* rank of them, regions as begin + a variable of their own */
+    int inside_count;
+    const tl_var **inside;    /* those variables */
+    const tl_expr *predicate; /* bound; NULL: always */
+    int position;             /* of the block among those of the body, in textual order */
+} access;
+
+typedef struct {
+    tl_arena *arena;
+    const tl_stmt *body;
+    const tl_buffer *buffer;
+    const tl_var *entered; /* the variable of the loop that the alloc would enter */
+    int position;
+    int read_count, read_capacity, write_count, write_capacity;
+    access *reads, *writes;
+    bool fails; /* a reduction goes on over the loop */
+} collection;
+
+static void append(tl_arena *arena, access **items, int *count, int *capacity, const access *item)
+{
+    if (*count == *capacity) {
+        *capacity = *capacity ? 2 * *capacity : 8;
+        access *copy = TL_NEW_ARRAY(arena, access, *capacity);
+        if (*count)
+            memcpy(copy, *items, sizeof(access) * (size_t)*count);
+        *items = copy;
+    }
+    (*items)[(*count)++] = *item;
+}
+
+static void add(collection *c, const tl_block *block, const tl_expr *const *indices,
+                const tl_expr *const *extents, bool is_write)
+{
+    int rank = c->buffer->rank;
+    const tl_expr **bound = TL_NEW_ARRAY(c->arena, const tl_expr *, rank);
+    access a = { .block = block, .index = bound, .position = c->position };
+    a.inside = TL_NEW_ARRAY(c->arena, const tl_var *, rank);
+    for (int i = 0; i < rank; i++) {
+        bound[i] = tl_block_bind(c->arena, block, indices[i]);
+        if (extents == NULL || tl_is_int(extents[i], 1))
+            continue;
+        int64_t constant, most = tl_max64(tl_expr_range(extents[i]).max, 1);
+        if (is_write && !tl_const_int(extents[i], &constant))
+            return; /* how much it writes is not known: it covers nothing */
+        const tl_var *inside = tl_var_make(c->arena, "inside", 0, most - 1);
+        bound[i] = tl_add(c->arena, bound[i], tl_ref(c->arena, inside));
+        a.inside[a.inside_count++] = inside;
+    }
+    a.path = tl_path_to_block(c->arena, c->body, block->name);
+    if (block->predicate)
+        a.predicate = tl_block_bind(c->arena, block, block->predicate);
+    if (is_write)
+        append(c->arena, &c->writes, &c->write_count, &c->write_capacity, &a);
+    else
+        append(c->arena, &c->reads, &c->read_count, &c->read_capacity, &a);
+}
+
+typedef struct {
+    collection *c;
+    const tl_block *block;
+} load_context;
+
+static bool add_load(const tl_expr *e, void *context)
+{
+    load_context *l = context;
+    if (e->kind == TL_EXPR_LOAD && e->u.buffer == l->c->buffer)
+        add(l->c, l->block, e->args, NULL, false);
+    return true;
+}
+
+/* A reduction reads what it updates. With an init inside it starts anew in every iteration, unless the loop to be
+ * entered is one that it reduces over. */
+static void add_update(collection *c, const tl_block *block, const tl_store *store)
+{
+    if (!block->has_init)
+        add(c, block, store->indices, NULL, false);
+    for (int i = 0; i < block->iter_count; i++)
+        if (block->iters[i].kind == TL_ITER_REDUCE &&
+            tl_expr_uses_var(block->iters[i].binding, c->entered))
+            c->fails = c->fails || block->has_init;
+}
+
+static bool collect(const tl_stmt *stmt, void *context)
+{
+    collection *c = context;
+    if (stmt->kind != TL_STMT_BLOCK)
+        return true;
+    const tl_block *block = stmt->u.block;
+    load_context loads = { c, block };
+    for (int i = 0; i < block->store_count; i++) {
+        const tl_store *store = &block->stores[i];
+        tl_expr_visit(store->value, add_load, &loads);
+        for (int k = 0; k < store->buffer->rank; k++)
+            tl_expr_visit(store->indices[k], add_load, &loads);
+        if (block->init)
+            tl_expr_visit(block->init[i], add_load, &loads);
+        if (store->buffer != c->buffer)
+            continue;
+        if (block->combiner != TL_COMBINER_NONE)
+            add_update(c, block, store);
+        add(c, block, store->indices, NULL, true);
+    }
+    if (block->predicate)
+        tl_expr_visit(block->predicate, add_load, &loads);
+    const tl_intrinsic_call *call = block->call;
+    for (int i = 0; call && i < call->read_count; i++)
+        if (call->reads[i].buffer == c->buffer)
+            add(c, block, call->reads[i].begin, call->reads[i].extent, false);
+    for (int i = 0; call && i < call->write_count; i++)
+        if (call->writes[i].buffer == c->buffer)
+            add(c, block, call->writes[i].begin, call->writes[i].extent, true);
+    c->position++;
+    return true;
+}
+
+/* Solving a write's index for its loops. */
+
+static bool is_unknown(const access *write, const access *read, const tl_var *var)
+{
+    for (int i = 0; i < write->inside_count; i++)
+        if (write->inside[i] == var)
+            return true;
+    return tl_path_find_loop(&write->path, var) >= 0 && tl_path_find_loop(&read->path, var) < 0;
+}
+
+typedef struct {
+    const access *write, *read;
+    bool found;
+} unknown_search;
+
+static bool find_unknown(const tl_expr *e, void *context)
+{
+    unknown_search *s = context;
+    if (e->kind == TL_EXPR_VAR && is_unknown(s->write, s->read, e->u.var))
+        s->found = true;
+    return !s->found;
+}
+
+static bool has_unknown(const access *write, const access *read, const tl_expr *e)
+{
+    unknown_search s = { write, read, false };
+    tl_expr_visit(e, find_unknown, &s);
+    return s.found;
+}
+
+typedef struct {
+    int64_t coefficient;
+    const tl_var *var;
+} unknown;
+
+/* One axis:  write = known + sum of coefficient*unknown,  dense. Adds the solutions; false: there is none. */
+static bool solve_axis(tl_arena *arena, const access *write, const access *read, int axis,
+                       tl_binding *solution, int *count)
+{
+    tl_linear l = tl_linear_of(arena, write->index[axis]);
+    const tl_expr *known = tl_int(arena, l.constant);
+    unknown unknowns[MAX_UNKNOWNS];
+    int unknown_count = 0;
+    for (int i = 0; i < l.count; i++) {
+        if (!has_unknown(write, read, l.terms[i])) {
+            known = tl_add(arena, known, tl_muli(arena, l.terms[i], l.coefficients[i]));
+            continue;
+        }
+        if (l.terms[i]->kind != TL_EXPR_VAR || l.coefficients[i] < 1 ||
+            unknown_count == MAX_UNKNOWNS)
+            return false;
+        int at = unknown_count++;
+        for (; at > 0 && unknowns[at - 1].coefficient > l.coefficients[i]; at--)
+            unknowns[at] = unknowns[at - 1];
+        unknowns[at] = (unknown){ l.coefficients[i], l.terms[i]->u.var };
+    }
+    const tl_expr *rest = tl_sub(arena, read->index[axis], known);
+    if (unknown_count == 0)
+        return tl_is_int(rest, 0);
+    int64_t step = 1; /* what the next coefficient must be */
+    for (int i = 0; i < unknown_count; i++) {
+        const tl_var *var = unknowns[i].var;
+        int64_t extent = var->max + 1;
+        if (unknowns[i].coefficient != step || *count == MAX_UNKNOWNS || extent < 1)
+            return false;
+        for (int k = 0; k < *count; k++)
+            if (solution[k].var == var)
+                return false;
+        const tl_expr *value = tl_floordiv_expr(arena, rest, tl_int(arena, step));
+        if (i + 1 < unknown_count)
+            value = tl_floormod_expr(arena, value, tl_int(arena, extent));
+        tl_range range = tl_expr_range(value);
+        if (range.min < 0 || range.max >= extent)
+            return false;
+        solution[(*count)++] = (tl_binding){ var, value };
+        if (tl_mul_overflows(step, extent, &step))
+            return false;
+    }
+    return true;
+}
+
+/* The value of a loop of a dim's extent must be below that extent, not only below its largest value. */
+static bool extents_hold(tl_arena *arena, const access *write, const tl_binding *solution,
+                         int count)
+{
+    for (int i = 0; i < write->path.count; i++) {
+        const tl_stmt *stmt = write->path.stmts[i];
+        int64_t extent;
+        if (stmt->kind != TL_STMT_LOOP || tl_const_int(stmt->u.loop.extent, &extent))
+            continue;
+        for (int k = 0; k < count; k++)
+            if (solution[k].var == stmt->u.loop.var &&
+                !tl_prove_lt(arena, solution[k].value, stmt->u.loop.extent))
+                return false;
+    }
+    return true;
+}
+
+static bool is_implied(tl_arena *arena, const tl_expr *condition, const tl_expr *by)
+{
+    if (condition->kind == TL_EXPR_AND)
+        return is_implied(arena, condition->args[0], by) &&
+               is_implied(arena, condition->args[1], by);
+    if (tl_prove(arena, condition))
+        return true;
+    if (by == NULL)
+        return false;
+    if (by->kind == TL_EXPR_AND)
+        return is_implied(arena, condition, by->args[0]) ||
+               is_implied(arena, condition, by->args[1]);
+    return tl_expr_equal(condition, by);
+}
+
+static bool covers(tl_arena *arena, const tl_buffer *buffer, const access *write,
+                   const access *read)
+{
+    if (write->position >= read->position)
+        return false;
+    tl_binding solution[MAX_UNKNOWNS];
+    int count = 0;
+    for (int axis = 0; axis < buffer->rank; axis++)
+        if (!solve_axis(arena, write, read, axis, solution, &count))
+            return false;
+    if (!extents_hold(arena, write, solution, count))
+        return false;
+    if (write->predicate == NULL)
+        return true;
+    for (int i = 0; i < write->path.count && count < MAX_UNKNOWNS; i++) { /* any value will do: 0 */
+        const tl_stmt *stmt = write->path.stmts[i];
+        if (stmt->kind != TL_STMT_LOOP || !is_unknown(write, read, stmt->u.loop.var))
+            continue;
+        bool is_solved = false;
+        for (int k = 0; k < count; k++)
+            is_solved = is_solved || solution[k].var == stmt->u.loop.var;
+        if (!is_solved)
+            solution[count++] = (tl_binding){ stmt->u.loop.var, tl_int(arena, 0) };
+    }
+    const tl_expr *wanted = tl_substitute(arena, write->predicate, solution, count);
+    return is_implied(arena, wanted, read->predicate);
+}
+
+static bool may_enter(tl_arena *arena, const tl_stmt *loop, const tl_buffer *buffer)
+{
+    tl_loop_kind kind = loop->u.loop.kind;
+    if (kind == TL_LOOP_VECTORIZED)
+        return false;
+    if (tl_loop_kind_infos[kind].gpu &&
+        (buffer->scope == TL_SCOPE_SHARED || buffer->scope == TL_SCOPE_WARP))
+        return kind == TL_LOOP_BLOCK_X || kind == TL_LOOP_BLOCK_Y || kind == TL_LOOP_BLOCK_Z;
+    collection c = {
+        .arena = arena, .body = loop->u.loop.body, .buffer = buffer, .entered = loop->u.loop.var
+    };
+    tl_stmt_visit(loop->u.loop.body, collect, &c);
+    if (c.fails)
+        return false;
+    for (int r = 0; r < c.read_count; r++) {
+        bool is_covered = false;
+        for (int w = 0; w < c.write_count && !is_covered; w++)
+            is_covered = covers(arena, buffer, &c.writes[w], &c.reads[r]);
+        if (!is_covered)
+            return false;
+    }
+    return true;
+}
+
+/* Going down. */
+
+static const tl_stmt *sink(tl_arena *arena, const tl_stmt *stmt, const tl_buffer *buffer);
+
+/* One item that uses the buffer takes the alloc in; else it stands before the first that does, and what follows is
+ * its body. */
+static const tl_stmt *sink_into_seq(tl_arena *arena, const tl_stmt *seq, const tl_buffer *buffer)
+{
+    int first = -1, last = -1, count = seq->u.seq.count;
+    const tl_stmt **items = TL_NEW_ARRAY(arena, const tl_stmt *, count);
+    for (int i = 0; i < count; i++) {
+        items[i] = seq->u.seq.items[i];
+        if (!tl_stmt_uses_buffer(items[i], buffer))
+            continue;
+        first = first < 0 ? i : first;
+        last = i;
+    }
+    if (first == last) {
+        const tl_stmt *item = sink(arena, items[first], buffer);
+        if (item->kind != TL_STMT_ALLOC || item->u.alloc.buffer != buffer) {
+            items[first] = item;
+            return tl_stmt_seq(arena, items, count);
+        }
+    }
+    if (first == 0)
+        return tl_stmt_alloc(arena, buffer, seq);
+    const tl_stmt *rest = tl_stmt_seq(arena, items + first, count - first);
+    items[first] = tl_stmt_alloc(arena, buffer, rest);
+    return tl_stmt_seq(arena, items, first + 1);
+}
+
+static const tl_stmt *sink(tl_arena *arena, const tl_stmt *stmt, const tl_buffer *buffer)
+{
+    switch (stmt->kind) {
+    case TL_STMT_LOOP:
+        if (may_enter(arena, stmt, buffer))
+            return tl_stmt_with_body(arena, stmt, sink(arena, stmt->u.loop.body, buffer));
+        break;
+    case TL_STMT_SEQ:
+        return sink_into_seq(arena, stmt, buffer);
+    case TL_STMT_ALLOC: {
+        const tl_stmt *body = sink(arena, stmt->u.alloc.body, buffer);
+        if (body->kind != TL_STMT_ALLOC || body->u.alloc.body != stmt->u.alloc.body)
+            return tl_stmt_with_body(arena, stmt, body);
+        break;
+    }
+    case TL_STMT_BLOCK:
+    case TL_STMT_BARRIER:
+    case TL_STMT_PREFETCH:
+    case TL_STMT_IF:
+    case TL_STMT_STORE:
+    case TL_STMT_CALL:
+    case TL_STMT_KIND_COUNT:
+        break;
+    }
+    return tl_stmt_alloc(arena, buffer, stmt);
+}
+
+static const tl_stmt *sink_alloc(tl_arena *arena, const tl_stmt *stmt, void *context)
+{
+    (void)context;
+    if (stmt->kind != TL_STMT_ALLOC)
+        return stmt;
+    if (!tl_stmt_uses_buffer(stmt->u.alloc.body, stmt->u.alloc.buffer))
+        return stmt->u.alloc.body;
+    const tl_stmt *sunk = sink(arena, stmt->u.alloc.body, stmt->u.alloc.buffer);
+    bool is_same = sunk->kind == TL_STMT_ALLOC && sunk->u.alloc.buffer == stmt->u.alloc.buffer &&
+                   sunk->u.alloc.body == stmt->u.alloc.body;
+    return is_same ? stmt : sunk;
+}
+
+const tl_stmt *tl_sink_allocs(tl_arena *arena, const tl_stmt *root)
+{
+    return tl_stmt_rewrite(arena, root, sink_alloc, NULL);
+}

@@ -90,7 +90,7 @@ tl_status tl_apply_cache_read(tl_schedule *s, const tl_arg *args, int arg_count,
     (void)arg_count;
     tl_arena *arena = s->arena;
     const tl_block *consumer;
-    tl_scope scope;
+    tl_scope scope = TL_SCOPE_GLOBAL;
     TL_TRY(tl_need_block(s, PRIM, args[0].block, &consumer, diag));
     TL_TRY(find_scope(consumer->name, args[2].word, &scope, diag));
     tl_path path = tl_path_to_block(arena, s->program->body, consumer->name);

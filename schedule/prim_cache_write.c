@@ -197,7 +197,7 @@ tl_status tl_apply_cache_write(tl_schedule *s, const tl_arg *args, int arg_count
     (void)arg_count;
     tl_arena *arena = s->arena;
     const tl_block *block;
-    tl_scope scope;
+    tl_scope scope = TL_SCOPE_GLOBAL;
     TL_TRY(tl_need_block(s, PRIM, args[0].block, &block, diag));
     TL_TRY(check_block(block, args[1].word, &scope, diag));
     tl_path path = tl_path_to_block(arena, s->program->body, block->name);

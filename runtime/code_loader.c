@@ -346,7 +346,7 @@ static uint64_t add_table_entry(loader *l, uint64_t address)
 static tl_status relocate_one(loader *l, const section *target, Elf64_Rela r)
 {
     unsigned type = (unsigned)ELF64_R_TYPE(r.r_info);
-    uint64_t symbol, width = type == R_X86_64_64 || type == R_X86_64_PC64 ? 8 : 4;
+    uint64_t symbol = 0, width = type == R_X86_64_64 || type == R_X86_64_PC64 ? 8 : 4;
 
     if (type == R_X86_64_NONE)
         return TL_OK;

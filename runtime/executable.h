@@ -148,7 +148,7 @@ int tl_runner_threads(const tl_runner *runner);
 tl_status tl_runner_run(tl_runner *runner, const void *const *inputs, void *const *outputs,
                         int64_t *step_ns, tl_diag *diag);
 /* The same with tensors: checks dtypes and shapes against the ports, and copies what is not
- * aligned. */
+ * aligned. Zero-initialised outputs are created; they are the caller's. */
 tl_status tl_runner_run_tensors(tl_runner *runner, const tl_tensor *inputs, tl_tensor *outputs,
                                 int64_t *step_ns, tl_diag *diag);
 
@@ -156,8 +156,8 @@ tl_status tl_runner_run_tensors(tl_runner *runner, const tl_tensor *inputs, tl_t
 typedef void tl_step_hook(void *user, int step, bool after, void *const *buffers);
 tl_status tl_runner_run_hooked(tl_runner *runner, const void *const *inputs, void *const *outputs,
                                tl_step_hook *hook, void *user, tl_diag *diag);
-/* Runs one step `repeats` times on whatever its buffers hold after a run, for measuring; returns
- * the shortest, in ns. */
+/* Runs one step `repeats` times on whatever its buffers hold after a run (the caller's must still
+ * be there), for measuring; returns the shortest, in ns. */
 int64_t tl_runner_time_step(tl_runner *runner, int step, int repeats);
 
 #endif

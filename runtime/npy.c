@@ -226,8 +226,8 @@ tl_status tl_npy_parse(const void *bytes, size_t size, const char *name, tl_tens
 {
     cursor c = { .name = name, .diag = diag };
     header h = { 0 };
-    size_t start;
-    int64_t want;
+    size_t start = 0;
+    int64_t want = 0;
 
     TL_TRY(find_header(bytes, size, &c, &start));
     TL_TRY(read_header(&c, &h));

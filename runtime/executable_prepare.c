@@ -1,0 +1,68 @@
+/* runtime/executable_prepare.c: computing the PREPARED values, once. */
+#include <sys/mman.h>
+#include "runtime/executable_private.h"
+
+static tl_status take_memory(tl_executable *x, tl_diag *diag)
+{
+    if (x->prepared_size == 0)
+        return TL_OK;
+    void *memory = mmap(NULL, (size_t)x->prepared_size, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return tl_fail(diag, TL_NO_MEMORY, "no memory for %lld bytes of prepared constants",
+                       (long long)x->prepared_size);
+    x->prepared = memory;
+    return TL_OK;
+}
+
+static tl_status run_prepare_steps(tl_executable *x, tl_pool *pool, int threads, tl_diag *diag)
+{
+    tl_runner *runner;
+
+    TL_TRY(
+        tl_runner_build(x, x->spec.prepare, x->spec.prepare_count, pool, threads, &runner, diag));
+    tl_runner_run_all(runner);
+    tl_runner_destroy(runner);
+    return TL_OK;
+}
+
+/* The model's own files were read for the last time when no step uses them: their pages may go. */
+static void forget_model_files(const tl_executable *x)
+{
+    for (int i = 0; i < x->spec.value_count; i++)
+        if (x->in_steps[i] && x->spec.values[i].file != NULL && x->copies[i] == NULL)
+            return;
+    for (int i = 0; i < x->model_file_count; i++)
+        madvise((void *)x->model_files[i].data, x->model_files[i].size, MADV_DONTNEED);
+}
+
+static tl_status prepare(tl_executable *x, tl_pool *pool, int threads, tl_diag *diag)
+{
+    if (atomic_load(&x->is_prepared))
+        return TL_OK;
+    TL_TRY(take_memory(x, diag));
+    tl_status status = run_prepare_steps(x, pool, threads, diag);
+    if (status != TL_OK) {
+        if (x->prepared != NULL)
+            munmap(x->prepared, (size_t)x->prepared_size);
+        x->prepared = NULL;
+        return status;
+    }
+    if (x->prepared != NULL)
+        mprotect(x->prepared, (size_t)x->prepared_size, PROT_READ);
+    atomic_store(&x->is_prepared, true);
+    forget_model_files(x);
+    if (x->folder != NULL) /* a folder that cannot be written: the next load prepares again */
+        (void)tl_prepared_write(x->folder, x->identity, x->prepared, x->prepared_size, NULL);
+    return TL_OK;
+}
+
+tl_status tl_executable_prepare(tl_executable *x, tl_pool *pool, int threads, tl_diag *diag)
+{
+    pthread_mutex_lock(&x->lock);
+    tl_status status = prepare(x, pool, threads, diag);
+    pthread_mutex_unlock(&x->lock);
+    if (status != TL_OK)
+        tl_context(diag, "preparing the constants of %s", x->spec.model);
+    return status;
+}

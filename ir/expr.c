@@ -87,6 +87,14 @@ tl_var *tl_var_make(tl_arena *arena, const char *name, int64_t min, int64_t max)
     return var;
 }
 
+tl_var *tl_var_of_extent(tl_arena *arena, const char *name, const tl_expr *extent)
+{
+    int64_t count = tl_expr_range(extent).max;
+    if (count == INT64_MAX)
+        return tl_var_make(arena, name, 0, INT64_MAX); /* unknown */
+    return tl_var_make(arena, name, 0, count < 1 ? 0 : count - 1);
+}
+
 /* ---- leaves ---- */
 
 int64_t tl_int_wrap(tl_dtype dtype, int64_t value)

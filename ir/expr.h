@@ -73,6 +73,8 @@ bool tl_function_from_text(const char *text, tl_function *out);
 
 /* Constructors. Operands of a binary have one dtype; a condition is bool; these are assertions. */
 tl_var *tl_var_make(tl_arena *arena, const char *name, int64_t min, int64_t max);
+/* The variable of a loop or iter over 0..extent: its max is that of the largest extent. */
+tl_var *tl_var_of_extent(tl_arena *arena, const char *name, const tl_expr *extent);
 const tl_expr *tl_int(tl_arena *arena, int64_t value); /* i64 */
 const tl_expr *tl_int_of(tl_arena *arena, tl_dtype dtype, int64_t value); /* wraps to dtype */
 const tl_expr *tl_bool(tl_arena *arena, bool value);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include "ir/buffer.h"
 #include "ir/index_private.h"
+#include "ir/text_private.h"
 
 /* How tightly an operator binds; an operand that binds less gets parentheses. */
 enum { OR = 1, AND, NOT, COMPARE, SUM, PRODUCT, NEGATED, ATOM };
@@ -253,6 +254,26 @@ void tl_expr_print_named(const tl_expr *e, const tl_namer *namer, tl_text *out)
 {
     printer p = { namer, out };
     print(&p, e, 0);
+}
+
+void tl_expr_print_tight(const tl_expr *e, const tl_namer *namer, tl_text *out)
+{
+    printer p = { namer, out };
+    print(&p, e, PRODUCT);
+}
+
+void tl_expr_print_total(const tl_expr *a, const tl_expr *b, const tl_namer *namer, tl_text *out)
+{
+    printer p = { namer, out };
+    tl_sum sum;
+    tl_sum_clear(&sum);
+    if (tl_sum_add(&sum, a, 1) && tl_sum_add(&sum, b, 1)) {
+        print_sum(&p, &sum);
+        return;
+    }
+    print(&p, a, SUM);
+    tl_text_add(out, " + ");
+    print(&p, b, SUM + 1);
 }
 
 void tl_expr_print(const tl_expr *e, tl_text *out)

@@ -1,0 +1,138 @@
+/* frontend/assign_layouts.c: how values lie in memory on a CPU whose vectors have L lanes of f32.
+ *
+ * Values that 2-D convolutions make get their channels in blocks, [N, C/B, H, W, B]; pools, global pools,
+ * reductions over space, elementwise operators and concatenations over channels hand the block on. B is L, or L/2 where only
+ * that divides C; where neither does the value stays plain: a block is always full. A value that a
+ * convolution with padding reads gets that padding as a halo of zeros around H and W, the largest of its
+ * readers', which its producer writes on every run. Graph inputs, outputs and constants stay plain: the
+ * first convolution copies its input into a padded local. Kernels read any layout, so nothing is converted. */
+#include "frontend/frontend.h"
+#include "runtime/base/checked.h"
+
+static bool is_fixed(const tl_value *v)
+{
+    return v->is_input || v->is_output || v->data != NULL || v->shape.rank != 4;
+}
+
+static int64_t block_for(int64_t channels, int lanes)
+{
+    if (lanes >= 4 && channels % lanes == 0)
+        return lanes;
+    if (lanes >= 8 && channels % (lanes / 2) == 0)
+        return lanes / 2;
+    return 1;
+}
+
+static int64_t block_of(const tl_value *v)
+{
+    return v->layout.plain || v->shape.rank != 4 ? 1 : v->layout.block[1];
+}
+
+static bool keeps_channels(const tl_node *n)
+{
+    const tl_value *x = n->inputs[0], *y = n->outputs[0];
+    return x->shape.rank == 4 && y->shape.rank == 4 &&
+           x->shape.dims[0].extent == y->shape.dims[0].extent &&
+           x->shape.dims[1].extent == y->shape.dims[1].extent;
+}
+
+/* All parts of a concatenation over channels are whole blocks of one size. */
+static int64_t concat_block(const tl_node *n)
+{
+    int64_t block = block_of(n->inputs[0]);
+    for (int i = 0; i < n->input_count; i++)
+        if (block_of(n->inputs[i]) != block)
+            return 1;
+    return tl_attr_int(n, "axis", 0) == 1 ? block : 1;
+}
+
+/* The block that the node's output gets from its inputs'; 1: none. */
+static int64_t inherited_block(const tl_node *n)
+{
+    const tl_value *y = n->outputs[0];
+    int64_t block = 1;
+    switch ((int)n->op) {
+    case TL_OP_MAX_POOL:
+    case TL_OP_AVERAGE_POOL:
+    case TL_OP_GLOBAL_AVERAGE_POOL:
+        return block_of(n->inputs[0]);
+    case TL_OP_REDUCE_SUM:
+    case TL_OP_REDUCE_MEAN:
+    case TL_OP_REDUCE_MAX:
+    case TL_OP_REDUCE_MIN:
+        return keeps_channels(n) ? block_of(n->inputs[0]) : 1;
+    case TL_OP_CONCAT:
+        return concat_block(n);
+    case TL_OP_EXPAND:
+    case TL_OP_RESHAPE:
+    case TL_OP_TRANSPOSE:
+    case TL_OP_SLICE:
+    case TL_OP_PAD:
+    case TL_OP_GATHER:
+    case TL_OP_GATHER_ELEMENTS:
+        return 1;
+    default:
+        break;
+    }
+    if (tl_op_infos[n->op].kind != TL_FUSE_INJECTIVE)
+        return 1;
+    for (int i = 0; i < n->input_count; i++) {
+        const tl_value *v = n->inputs[i];
+        if (v != NULL && v->shape.rank == 4 && v->shape.dims[1].extent == y->shape.dims[1].extent)
+            block = tl_max64(block, block_of(v));
+    }
+    return block;
+}
+
+static void set_block(tl_value *v, int64_t block)
+{
+    if (block == 1)
+        return;
+    v->layout = tl_layout_plain();
+    v->layout.plain = false;
+    v->layout.block[1] = block;
+}
+
+static void set_halo(const tl_node *conv)
+{
+    tl_value *x = conv->inputs[0];
+    const int64_t *pads;
+    if (is_fixed(x) || tl_attr_ints(conv, "pads", &pads) != 4)
+        return;
+    for (int i = 0; i < 2; i++) {
+        if (pads[i] == 0 && pads[2 + i] == 0)
+            continue;
+        if (x->layout.plain) {
+            x->layout = tl_layout_plain();
+            x->layout.plain = false;
+        }
+        int64_t *before = &x->layout.halo_before[2 + i], *after = &x->layout.halo_after[2 + i];
+        *before = tl_max64(*before, pads[i]);
+        *after = tl_max64(*after, pads[2 + i]);
+    }
+}
+
+tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag)
+{
+    TL_TRY(tl_graph_tidy(g, diag));
+    for (int i = 0; i < g->value_count; i++)
+        g->values[i]->layout = tl_layout_plain();
+    if (tl_target_is_gpu(target))
+        return TL_OK;
+
+    int lanes = tl_target_lanes(target, TL_F32);
+    for (int i = 0; i < g->node_count; i++) {
+        const tl_node *n = g->nodes[i];
+        tl_value *y = n->output_count == 1 ? n->outputs[0] : NULL;
+        if (y == NULL || is_fixed(y))
+            continue;
+        if (n->op == TL_OP_CONV)
+            set_block(y, block_for(y->shape.dims[1].extent, lanes));
+        else
+            set_block(y, inherited_block(n));
+    }
+    for (int i = 0; i < g->node_count; i++)
+        if (g->nodes[i]->op == TL_OP_CONV)
+            set_halo(g->nodes[i]);
+    return TL_OK;
+}

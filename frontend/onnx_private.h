@@ -99,6 +99,7 @@ struct tl_onnx_call {
     Onnx__AttributeProto **attrs;
     int first_value; /* values from this index on were made for this call */
     int temporaries;
+    tl_status status; /* the first failure of shape inference among the nodes made */
     tl_diag *diag;
 };
 
@@ -148,13 +149,19 @@ bool tl_constant_number(const tl_value *v, double *out);
 
 /* A branch that is known at import: its nodes join the graph, its outputs are the call's. */
 tl_status tl_import_branch(tl_onnx_call *c, Onnx__GraphProto *branch);
+/* The tensor as a constant of the call's graph. */
+tl_status tl_import_constant(tl_onnx_call *c, Onnx__TensorProto *t, tl_value **out);
 
-/* onnx_read.c calls this: the whole graph, or TL_UNSUPPORTED with the list. */
+/* ---- between the parts of the reader ---- */
+
+/* The whole graph, or TL_UNSUPPORTED with the list of what is not supported. */
 tl_status tl_onnx_import(tl_arena *arena, tl_onnx *model, Onnx__ModelProto *proto,
                          const tl_shape_override *shapes, int shape_count, tl_graph **out,
                          tl_diag *diag);
+/* NULL with the reason when there is none for this version. */
 const tl_import_rule *tl_import_rule_find(const char *domain, const char *op_type, int version,
                                           const char **reason);
-tl_status tl_check_attributes(tl_onnx_call *c, bool in_function); /* import_attributes.c */
+/* Each is known to the rule, given once, and holds what its type says. */
+tl_status tl_check_attributes(tl_onnx_call *c);
 
 #endif

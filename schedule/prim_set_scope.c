@@ -3,15 +3,13 @@
  *     alloc acc: f32[8, 32]          ->     alloc acc: f32[8, 32] register
  *
  * Requires  a local buffer (parameters and prepared buffers are global); register, stack and warp want a constant
- *           shape (register at most MAX_REGISTER_BYTES, stack at most MAX_STACK_BYTES) and no parallel loop
- *           between the alloc and its accesses, for every thread has its own; shared and warp want a GPU.
+ *           shape and no parallel loop between the alloc and its accesses, for every thread has its own; shared
+ *           and warp want a GPU. How much of the buffer is alive at once shows when it is lowered
+ *           (codegen/shrink_buffers.c), where too much is refused.
  * Keeps     what is computed.
  */
 #include <string.h>
-#include "runtime/base/checked.h"
 #include "schedule/schedule_private.h"
-
-enum { MAX_STACK_BYTES = 256 * 1024, MAX_REGISTER_BYTES = 64 * 1024 };
 
 static tl_status find_scope(const char *buffer, const char *word, tl_scope *out, tl_diag *diag)
 {
@@ -46,15 +44,6 @@ tl_status tl_check_scope(tl_schedule *s, const char *prim, const tl_buffer *buff
                              "depends on dims",
                              text, i);
     }
-    int64_t elements = tl_buffer_max_elements(buffer), bytes;
-    int64_t most = scope == TL_SCOPE_STACK ? MAX_STACK_BYTES : MAX_REGISTER_BYTES;
-    if (elements < 0 || tl_mul_overflows(elements, (int64_t)tl_dtype_size(buffer->dtype), &bytes) ||
-        bytes > most)
-        return tl_refuse(diag, prim, buffer->name,
-                         "%lld elements of %s are more than the %lld bytes that "
-                         "scope %s holds",
-                         (long long)elements, tl_dtype_infos[buffer->dtype].text, (long long)most,
-                         text);
     return TL_OK;
 }
 

@@ -1,0 +1,179 @@
+/* schedule/sketch.c: the default schedule: which rule schedules which block.
+ *
+ *   1. spatial stages that one other stage reads are computed inline (not into a contraction, which reads an
+ *      element many times);
+ *   2. contractions get a register tile (sketch_contraction.c), the stage that reads the result their epilogue;
+ *   3. reductions whose lanes have their own data a register row (sketch_window.c);
+ *   4. row-wise chains are brought together a row at a time (sketch_rows.c);
+ *   5. what is left is vectorized nest by nest (sketch_nest.c);
+ *   6. every phase gets its parallel loop (sketch_parallel.c). */
+#include <string.h>
+#include "schedule/sketch_private.h"
+
+typedef struct {
+    const tl_block **blocks;
+    int count, capacity;
+    tl_arena *arena;
+} block_list;
+
+static bool add_block(const tl_stmt *stmt, void *context)
+{
+    block_list *list = context;
+    if (stmt->kind != TL_STMT_BLOCK)
+        return true;
+    if (list->count == list->capacity) {
+        int capacity = list->capacity ? 2 * list->capacity : 16;
+        const tl_block **grown = TL_NEW_ARRAY(list->arena, const tl_block *, capacity);
+        for (int i = 0; i < list->count; i++)
+            grown[i] = list->blocks[i];
+        list->blocks = grown;
+        list->capacity = capacity;
+    }
+    list->blocks[list->count++] = stmt->u.block;
+    return true;
+}
+
+int tl_sketch_blocks(tl_schedule *s, const tl_block ***out)
+{
+    block_list list = { .arena = s->arena };
+    tl_stmt_visit(s->program->body, add_block, &list);
+    *out = list.blocks;
+    return list.count;
+}
+
+static bool is_contraction(tl_schedule *s, const tl_block *block)
+{
+    tl_contraction c;
+    return tl_find_contraction(s->arena, block, &c);
+}
+
+static tl_status inline_stages(tl_schedule *s)
+{
+    const tl_block **blocks, **readers;
+    int count = tl_sketch_blocks(s, &blocks);
+    for (int i = 0; i < count; i++) {
+        const tl_block *block = blocks[i];
+        if (!tl_block_is_spatial(block) || block->store_count != 1 ||
+            block->stores[0].buffer->role != TL_ROLE_LOCAL)
+            continue;
+        int reader_count =
+            tl_readers_of(s->arena, s->program->body, block->stores[0].buffer, &readers);
+        if (reader_count != 1 || is_contraction(s, readers[0]))
+            continue;
+        tl_status status = tl_compute_inline(s, tl_schedule_name_block(s, block->name), NULL);
+        if (status != TL_OK && status != TL_ILLEGAL_SCHEDULE)
+            return status;
+    }
+    return TL_OK;
+}
+
+/* The stage that reads what `anchor` computes, when it is one and spatial; else a copy made for the purpose. */
+static tl_status find_epilogue(tl_schedule *s, const tl_block *anchor, tl_block_ref *out,
+                               tl_diag *diag)
+{
+    const tl_buffer *result = anchor->stores[0].buffer;
+    const tl_block **readers;
+    int count = tl_readers_of(s->arena, s->program->body, result, &readers);
+    if (result->role == TL_ROLE_LOCAL && count == 1 && tl_block_is_spatial(readers[0]) &&
+        readers[0]->store_count == 1) {
+        *out = tl_schedule_name_block(s, readers[0]->name);
+        return TL_OK;
+    }
+    return tl_cache_write(s, tl_schedule_name_block(s, anchor->name), "register", out, diag);
+}
+
+/* A reduction with a contiguous spatial iter, all of whose loads either move with it by one or not at all. */
+static bool is_window(tl_schedule *s, const tl_block *block)
+{
+    const tl_var *lane = NULL;
+    const tl_expr *loads[8];
+    if (!tl_block_is_reduction(block) || block->store_count != 1)
+        return false;
+    for (int i = 0; i < block->iter_count; i++)
+        if (block->iters[i].kind == TL_ITER_SPATIAL && tl_max_extent(block->iters[i].extent) > 1 &&
+            tl_access_stride(s->arena, block->stores[0].buffer, block->stores[0].indices,
+                             block->iters[i].var) == 1)
+            lane = block->iters[i].var;
+    if (lane == NULL)
+        return false;
+    int count = tl_collect_loads(block->stores[0].value, loads, 8);
+    for (int l = 0; l < count; l++) {
+        int64_t stride = tl_access_stride(s->arena, loads[l]->u.buffer, loads[l]->args, lane);
+        if (stride != 0 && stride != 1)
+            return false;
+    }
+    return true;
+}
+
+typedef bool block_test(tl_schedule *s, const tl_block *block);
+typedef tl_status block_rule(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
+
+static tl_status contraction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag)
+{
+    return tl_sketch_contraction(s, anchor, out, 0, diag);
+}
+
+/* Applies a rule with an anchor and its epilogue to every block that fits. A rule that is refused half way leaves
+ * nothing: the schedule goes back to where it was and the blocks fall to the next rule. */
+static tl_status apply_anchored(tl_schedule *s, block_test *fits, block_rule *rule, tl_map *done,
+                                tl_diag *diag)
+{
+    const tl_block **blocks;
+    int count = tl_sketch_blocks(s, &blocks);
+    for (int i = 0; i < count; i++) {
+        const tl_block *block = blocks[i];
+        if (tl_map_has(done, block->name) || !fits(s, block))
+            continue;
+        tl_block_ref out, anchor = tl_schedule_name_block(s, block->name);
+        const tl_program *before = s->program;
+        int steps = s->trace.count;
+        tl_diag why = { 0 };
+        tl_status status = find_epilogue(s, block, &out, &why);
+        if (status == TL_OK && !tl_map_has(done, tl_schedule_get_block(s, out)->name))
+            status = rule(s, anchor, out, &why);
+        if (status == TL_ILLEGAL_SCHEDULE) {
+            s->program = before;
+            s->trace.count = steps;
+            continue;
+        }
+        if (status != TL_OK)
+            return tl_fail(diag, status, "%s", why.text);
+        tl_map_put(done, block->name, s);
+        tl_map_put(done, tl_schedule_get_block(s, out)->name, s);
+    }
+    return TL_OK;
+}
+
+/* Blocks that a rule made on the way (inits, copies, tails) are scheduled by it: only those of `names` are left. */
+static tl_status schedule_rest(tl_schedule *s, tl_map *done, tl_map *known, tl_diag *diag)
+{
+    const tl_block **blocks;
+    int count = tl_sketch_blocks(s, &blocks);
+    for (int i = count - 1; i >= 0; i--) {
+        if (tl_map_has(done, blocks[i]->name) || !tl_map_has(known, blocks[i]->name))
+            continue;
+        tl_block_ref ref = tl_schedule_name_block(s, blocks[i]->name);
+        tl_map_put(done, blocks[i]->name, s);
+        bool output =
+            blocks[i]->store_count > 0 && blocks[i]->stores[0].buffer->role != TL_ROLE_LOCAL;
+        if (output && tl_block_is_spatial(blocks[i]))
+            TL_TRY(tl_sketch_rows(s, ref, done, diag));
+        else
+            TL_TRY(tl_sketch_nest(s, ref, 0, diag));
+    }
+    return TL_OK;
+}
+
+tl_status tl_schedule_default(tl_schedule *s, tl_diag *diag)
+{
+    tl_map *done = tl_map_create(s->arena), *known = tl_map_create(s->arena);
+    const tl_block **blocks;
+    TL_TRY(inline_stages(s));
+    int count = tl_sketch_blocks(s, &blocks);
+    for (int i = 0; i < count; i++)
+        tl_map_put(known, blocks[i]->name, s);
+    TL_TRY(apply_anchored(s, is_contraction, contraction, done, diag));
+    TL_TRY(apply_anchored(s, is_window, tl_sketch_window, done, diag));
+    TL_TRY(schedule_rest(s, done, known, diag));
+    return tl_sketch_parallel(s, diag);
+}

@@ -1,0 +1,323 @@
+/* schedule/sketch_contraction.c: the default schedule of matrix products and dense convolutions.
+ *
+ *     for <outer columns, outer rows of the result>    parallel
+ *       for r0 in rows / R
+ *         acc[R][C vectors] = init                     registers
+ *         for <reduce>                                 rolled
+ *           for c in C, r in R                         unrolled
+ *             acc[r][c] += stream[r] * panel[c]        vectorized
+ *         result[r][c] = epilogue(acc[r][c])
+ *
+ * The panel is the operand that moves with the result's contiguous iter. A constant panel is packed in the order in
+ * which this nest reads it (a transform_layout, done when the model is loaded) and prefetched; another one
+ * that is not contiguous there is packed by a copy. R and C come from tl_choose_tile. */
+#include <stdlib.h>
+#include "runtime/base/checked.h"
+#include "schedule/sketch_private.h"
+
+enum { PREFETCH_STEPS = 8 }; /* cpu.md: 4 to 32 alike */
+
+/* What the tiling needs to know of the result block's loops. */
+typedef struct {
+    tl_loop_ref vector, column,
+        row; /* vector: contiguous; column: further panel loop; row: stream loop (0: none) */
+    int64_t vector_extent, column_extent, row_extent;
+    tl_loop_ref tiles_of_columns; /* the loop over column tiles, once split */
+    unsigned stream;              /* bit i: loop i of the list moves only with the stream */
+} result_loops;
+
+/* Whether the anchor's axis `axis` of the result moves with the panel, the stream. */
+static void classify_axis(const tl_contraction *c, int axis, bool *in_panel, bool *in_stream)
+{
+    const tl_store *store = &c->block->stores[0];
+    *in_panel = *in_stream = false;
+    for (int i = 0; i < c->block->iter_count; i++) {
+        const tl_var *iter = c->block->iters[i].var;
+        if (!tl_expr_uses_var(store->indices[axis], iter))
+            continue;
+        *in_panel |= tl_expr_uses_var(c->panel, iter);
+        *in_stream |= tl_expr_uses_var(c->stream, iter);
+    }
+}
+
+/* Finds the loops of the result block to tile, through its load of what the anchor computes. */
+static bool find_result_loops(tl_schedule *s, const tl_contraction *c, const tl_block *out,
+                              const tl_loop_list *loops, result_loops *found)
+{
+    const tl_buffer *acc = c->block->stores[0].buffer;
+    const tl_expr *load = NULL, *loads[32];
+    *found = (result_loops){ .vector_extent = 1, .column_extent = 1, .row_extent = 1 };
+    int count = tl_collect_loads(out->stores[0].value, loads, 32);
+    for (int i = 0; i < count; i++)
+        if (loads[i]->u.buffer == acc)
+            load = loads[i];
+    if (load == NULL)
+        return false;
+
+    int last = -1; /* the result's axis with the vector iter */
+    for (int axis = 0; axis < acc->rank; axis++)
+        if (tl_expr_uses_var(c->block->stores[0].indices[axis], c->vector))
+            last = axis;
+
+    for (int i = 0; i < out->iter_count; i++) {
+        const tl_iter *iter = &out->iters[i];
+        int moved = -1, moves = 0;
+        int64_t coefficient = 0;
+        const tl_expr *rest;
+        for (int axis = 0; axis < acc->rank; axis++)
+            if (tl_expr_uses_var(load->args[axis], iter->var)) {
+                moved = axis;
+                moves++;
+            }
+        tl_loop_ref loop = tl_sketch_loop_of(s, out, iter, loops);
+        int64_t extent = tl_sketch_extent(s, loop);
+        if (moves != 1 || loop.id == 0 ||
+            !tl_affine_in(s->arena, load->args[moved], iter->var, &coefficient, &rest))
+            continue;
+        bool in_panel, in_stream;
+        classify_axis(c, moved, &in_panel, &in_stream);
+        if (moved == last && coefficient == 1) {
+            found->vector = loop;
+            found->vector_extent = extent;
+        } else if (in_panel && !in_stream && moved != last && coefficient == 1) {
+            found->column = loop;
+            found->column_extent = extent;
+        } else if (in_stream && !in_panel) {
+            for (int l = 0; l < loops->count; l++)
+                if (loops->loops[l].id == loop.id)
+                    found->stream |= 1u << l;
+            if (coefficient == 1 && extent > 1) {
+                found->row = loop; /* the innermost such loop stays */
+                found->row_extent = extent;
+            }
+        }
+    }
+    return found->vector.id != 0;
+}
+
+/* --- packing -------------------------------------------------------------------------------------------------- */
+
+/* One digit of an axis of the packed operand: (x // scale) % extent; extent 0: no modulo. */
+typedef struct {
+    int axis, order; /* order: position among the packed axes */
+    int64_t scale, extent;
+} digit;
+
+static int compare_digits(const void *a, const void *b)
+{
+    const digit *x = a, *y = b;
+    return x->order != y->order ? (x->order < y->order ? -1 : 1) : 0;
+}
+
+/* Appends the digits of one axis: the iters in its index, largest coefficient first, each a digit; the digits
+ * with `tile_size` elements at the end of the panel iters are one. False when the index is no mixed-radix number. */
+static bool add_axis_digits(tl_schedule *s, const tl_block *block, const tl_expr *index, int axis,
+                            int64_t axis_extent, int64_t tile, digit *digits, int *count,
+                            int capacity)
+{
+    struct {
+        int iter;
+        int64_t coefficient, extent;
+    } parts[8];
+    int part_count = 0;
+    for (int i = 0; i < block->iter_count; i++) {
+        const tl_expr *rest;
+        int64_t coefficient;
+        if (!tl_expr_uses_var(index, block->iters[i].var))
+            continue;
+        if (part_count == 8 ||
+            !tl_affine_in(s->arena, index, block->iters[i].var, &coefficient, &rest) ||
+            coefficient < 1)
+            return false;
+        int at = part_count++;
+        while (at > 0 && parts[at - 1].coefficient > coefficient) {
+            parts[at] = parts[at - 1];
+            at--;
+        }
+        parts[at].iter = i; /* smallest coefficient first */
+        parts[at].coefficient = coefficient;
+        parts[at].extent = tl_max_extent(block->iters[i].extent);
+    }
+
+    int64_t scale = 1;
+    for (int p = 0; p < part_count; p++) {
+        if (parts[p].coefficient != scale)
+            return false;
+        scale *= parts[p].extent;
+    }
+    bool spatial = part_count > 0 && block->iters[parts[0].iter].kind == TL_ITER_SPATIAL;
+    if (spatial) { /* a panel axis: what is inside the tile goes last, what is outside first */
+        if (*count + 2 > capacity)
+            return false;
+        digits[(*count)++] = (digit){ axis, axis, tile, 0 };
+        digits[(*count)++] = (digit){ axis, 10000 + axis, 1, tile };
+        return true;
+    }
+    if (part_count == 0 || axis_extent == 1)
+        return true; /* nothing moves along it */
+    for (int p = 0; p < part_count; p++) {
+        if (*count == capacity)
+            return false;
+        bool top = p == part_count - 1;
+        digits[(*count)++] =
+            (digit){ axis, 100 + parts[p].iter, parts[p].coefficient, top ? 0 : parts[p].extent };
+    }
+    return true;
+}
+
+/* The index map that lays the panel out as the nest reads it; NULL when its indices are too odd for it. */
+static const char *packing_map(tl_schedule *s, const tl_block *block, const tl_expr *panel,
+                               int64_t tile)
+{
+    digit digits[32];
+    int count = 0;
+    const tl_buffer *buffer = panel->u.buffer;
+    for (int axis = 0; axis < buffer->rank; axis++) {
+        int64_t extent;
+        if (!tl_const_int(buffer->shape[axis], &extent) ||
+            !add_axis_digits(s, block, panel->args[axis], axis, extent, tile, digits, &count, 32))
+            return NULL;
+    }
+    qsort(digits, (size_t)count, sizeof *digits, compare_digits);
+
+    tl_text map = { 0 };
+    for (int axis = 0; axis < buffer->rank; axis++)
+        tl_text_format(&map, "%sx%d", axis ? ", " : "(", axis);
+    for (int d = 0; d < count; d++) {
+        tl_text_format(&map, "%sx%d", d ? ", " : ") -> (", digits[d].axis);
+        if (digits[d].scale != 1)
+            tl_text_format(&map, "//%lld", (long long)digits[d].scale);
+        if (digits[d].extent != 0)
+            tl_text_format(&map, "%%%lld", (long long)digits[d].extent);
+    }
+    tl_text_add(&map, ")");
+    const char *text = tl_arena_strdup(s->arena, tl_text_get(&map));
+    tl_text_free(&map);
+    return text;
+}
+
+static const tl_expr *find_load(const tl_block *block, const tl_var *vector)
+{
+    const tl_expr *loads[8];
+    int count = tl_collect_loads(block->stores[0].value, loads, 8);
+    for (int i = 0; i < count; i++)
+        if (tl_expr_uses_var(loads[i], vector))
+            return loads[i];
+    return NULL;
+}
+
+/* Packs the panel of the anchor: a constant one by transform_layout, another by a copy. */
+static tl_status pack_panel(tl_schedule *s, tl_block_ref anchor, const tl_contraction *c,
+                            int64_t tile, tl_diag *diag)
+{
+    const tl_block *block = tl_schedule_get_block(s, anchor);
+    const tl_expr *panel = find_load(block, c->vector);
+    const char *map = packing_map(s, block, panel, tile);
+    if (map == NULL)
+        return TL_OK; /* read where it lies */
+    if (panel->u.buffer->role == TL_ROLE_CONST || panel->u.buffer->role == TL_ROLE_PREPARED)
+        return tl_transform_layout(s, panel->u.buffer->name, map, diag);
+    if (tl_access_stride(s->arena, panel->u.buffer, panel->args, c->vector) == 1)
+        return TL_OK;
+
+    tl_block_ref copy;
+    TL_TRY(tl_cache_read(s, anchor, panel->u.buffer->name, "global", &copy, diag));
+    const char *name = tl_schedule_get_block(s, copy)->stores[0].buffer->name;
+    return tl_transform_layout(s, name, map, diag);
+}
+
+/* --- the nest ------------------------------------------------------------------------------------------------- */
+
+/* Splits and orders the result's loops; `tile` gets the loops inside a tile (row, column, vector), `outer` the others. */
+static tl_status tile_result(tl_schedule *s, const tl_loop_list *loops, result_loops *found,
+                             tl_register_tile t, int lanes, tl_loop_list *outer, tl_loop_list *tile,
+                             tl_diag *diag)
+{
+    tl_loop_ref row_outer = { 0 }, row = { 0 }, column_outer = { 0 }, column = { 0 },
+                vector = found->vector, vector_outer = { 0 }, parts[3];
+    if (found->row.id != 0) {
+        TL_TRY(tl_split(s, found->row, (int64_t[]){ 0, t.rows }, 2, parts, diag));
+        row_outer = parts[0];
+        row = parts[1];
+    }
+    if (found->vector_extent > lanes) {
+        TL_TRY(tl_split(s, found->vector, (int64_t[]){ 0, t.columns, lanes }, 3, parts, diag));
+        vector_outer = found->tiles_of_columns = parts[0];
+        column = parts[1];
+        vector = parts[2];
+        column_outer = found->column;
+    } else if (found->column.id != 0) {
+        TL_TRY(tl_split(s, found->column, (int64_t[]){ 0, t.columns }, 2, parts, diag));
+        column_outer = found->tiles_of_columns = parts[0];
+        column = parts[1];
+    }
+
+    /* outside: what moves the panel, then the stream's loops, so that a panel stays in cache */
+    tl_loop_list stream = { 0 };
+    for (int i = 0; i < loops->count; i++) {
+        tl_loop_ref loop = loops->loops[i];
+        if (tl_same_loop(loop, found->row))
+            tl_loop_push(&stream, row_outer);
+        else if (tl_same_loop(loop, found->vector))
+            tl_loop_push(outer, vector_outer);
+        else if (tl_same_loop(loop, found->column))
+            tl_loop_push(outer, column_outer);
+        else
+            tl_loop_push(found->stream & (1u << i) ? &stream : outer, loop);
+    }
+    for (int i = 0; i < stream.count; i++)
+        tl_loop_push(outer, stream.loops[i]);
+    tl_loop_push(tile, row);
+    tl_loop_push(tile, column);
+    tl_loop_push(tile, vector);
+    tl_loop_list all = *outer;
+    for (int i = 0; i < tile->count; i++)
+        tl_loop_push(&all, tile->loops[i]);
+    return tl_reorder(s, all.loops, all.count, diag);
+}
+
+tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
+                                tl_diag *diag)
+{
+    const tl_block *block = tl_schedule_get_block(s, anchor);
+    const tl_buffer *result = block->stores[0].buffer;
+    int lanes = tl_target_lanes(s->target, result->dtype);
+    tl_contraction c;
+    tl_loop_list loops;
+    result_loops found;
+    TL_TRY(tl_sketch_loops(s, out, first, &loops, diag));
+    if (!tl_find_contraction(s->arena, block, &c) ||
+        !find_result_loops(s, &c, tl_schedule_get_block(s, out), &loops, &found))
+        return tl_refuse(diag, "default schedule", block->name,
+                         "is not a contraction that %s reads", tl_schedule_get_block(s, out)->name);
+
+    bool wide = found.vector_extent > lanes;
+    int64_t vectors = wide ? tl_ceildiv(found.vector_extent, lanes) : found.column_extent;
+    tl_register_tile t = tl_choose_tile(s->target, found.row_extent, vectors);
+    tl_loop_list outer = { 0 }, tile = { 0 };
+    TL_TRY(tile_result(s, &loops, &found, t, lanes, &outer, &tile, diag));
+    if (outer.count == 0)
+        return tl_refuse(diag, "default schedule", block->name,
+                         "has no loop outside its register tile");
+    tl_loop_ref innermost = outer.loops[outer.count - 1], reduce;
+    TL_TRY(tl_compute_at(s, anchor, innermost, diag));
+    TL_TRY(tl_set_scope(s, result->name, "register", diag));
+    TL_TRY(tl_sketch_reduction(s, anchor, first + outer.count, c.vector, 0, &reduce, diag));
+    for (int i = 0; i + 1 < tile.count; i++)
+        TL_TRY(tl_unroll(s, tile.loops[i], diag));
+    TL_TRY(tl_vectorize(s, tile.loops[tile.count - 1], diag));
+
+    TL_TRY(pack_panel(s, anchor, &c, t.columns * (wide ? lanes : found.vector_extent), diag));
+    block = tl_schedule_get_block(s, anchor);
+    const tl_expr *panel = find_load(block, c.vector);
+    if (panel->u.buffer->role == TL_ROLE_PREPARED && reduce.id != 0)
+        TL_TRY(tl_prefetch(s, anchor, panel->u.buffer->name, reduce, PREFETCH_STEPS, 1, diag));
+
+    /* what does not divide becomes a smaller nest of its own; the innermost first: the outer copies it */
+    if (found.row_extent % t.rows != 0)
+        TL_TRY(tl_loop_partition(s, innermost, diag));
+    int64_t columns = wide ? found.vector_extent : found.column_extent;
+    if (columns % (wide ? t.columns * lanes : t.columns) != 0)
+        TL_TRY(tl_loop_partition(s, found.tiles_of_columns, diag));
+    return TL_OK;
+}

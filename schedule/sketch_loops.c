@@ -1,0 +1,117 @@
+/* schedule/sketch_loops.c: small questions and moves that the sketch rules share. */
+#include "schedule/sketch_private.h"
+
+tl_status tl_sketch_loops(tl_schedule *s, tl_block_ref block, int first, tl_loop_list *out,
+                          tl_diag *diag)
+{
+    tl_loop_ref all[64];
+    int count = 0;
+    *out = (tl_loop_list){ 0 };
+    TL_TRY(tl_loops(s, block, all, &count, diag));
+    for (int i = first; i < count; i++) {
+        if (out->count == TL_MAX_LOOPS)
+            return tl_refuse(diag, "default schedule", tl_schedule_get_block(s, block)->name,
+                             "more than %d loops around a block", TL_MAX_LOOPS);
+        out->loops[out->count++] = all[i];
+    }
+    return TL_OK;
+}
+
+void tl_loop_push(tl_loop_list *list, tl_loop_ref loop)
+{
+    if (loop.id != 0 && list->count < TL_MAX_LOOPS)
+        list->loops[list->count++] = loop;
+}
+
+tl_loop_ref tl_sketch_loop_of(tl_schedule *s, const tl_block *block, const tl_iter *iter,
+                              const tl_loop_list *loops)
+{
+    (void)block;
+    for (int i = loops->count - 1; i >= 0; i--) {
+        const tl_stmt *loop = tl_schedule_get_loop(s, loops->loops[i]);
+        int64_t coefficient;
+        const tl_expr *rest;
+        if (loop != NULL && tl_expr_uses_var(iter->binding, loop->u.loop.var) &&
+            tl_affine_in(s->arena, iter->binding, loop->u.loop.var, &coefficient, &rest) &&
+            coefficient == 1)
+            return loops->loops[i];
+    }
+    return (tl_loop_ref){ 0 };
+}
+
+int64_t tl_sketch_extent(const tl_schedule *s, tl_loop_ref ref)
+{
+    const tl_stmt *loop = tl_schedule_get_loop(s, ref);
+    return loop == NULL ? 1 : tl_max_extent(loop->u.loop.extent);
+}
+
+tl_status tl_sketch_vectorize(tl_schedule *s, tl_loop_ref loop, int lanes, tl_loop_ref *outer,
+                              tl_diag *diag)
+{
+    const tl_stmt *stmt = tl_schedule_get_loop(s, loop);
+    int64_t extent;
+    *outer = (tl_loop_ref){ 0 };
+    if (tl_const_int(stmt->u.loop.extent, &extent) && extent <= lanes)
+        return tl_vectorize(s, loop, diag);
+    tl_loop_ref parts[2];
+    TL_TRY(tl_split(s, loop, (int64_t[]){ 0, lanes }, 2, parts, diag));
+    *outer = parts[0];
+    return tl_vectorize(s, parts[1], diag);
+}
+
+tl_status tl_sketch_reduction(tl_schedule *s, tl_block_ref anchor, int outside,
+                              const tl_var *vector, int64_t unroll_limit, tl_loop_ref *last_reduce,
+                              tl_diag *diag)
+{
+    tl_loop_list own, reduce = { 0 }, tile = { 0 }, all;
+    tl_loop_ref vector_loop = { 0 }, column = { 0 };
+    TL_TRY(tl_sketch_loops(s, anchor, outside, &own, diag));
+    const tl_block *block = tl_schedule_get_block(s, anchor);
+    int64_t runs = 1;
+    for (int i = 0; i < own.count; i++) {
+        const tl_var *var = tl_schedule_get_loop(s, own.loops[i])->u.loop.var;
+        bool reduces = false, is_vector = false;
+        for (int j = 0; j < block->iter_count; j++)
+            if (tl_expr_uses_var(block->iters[j].binding, var)) {
+                reduces |= block->iters[j].kind == TL_ITER_REDUCE;
+                is_vector |= block->iters[j].var == vector;
+            }
+        if (reduces) {
+            tl_loop_push(&reduce, own.loops[i]);
+            runs *= tl_sketch_extent(s, own.loops[i]);
+        } else if (is_vector)
+            vector_loop = own.loops[i];
+        else
+            tl_loop_push(&tile, own.loops[i]);
+    }
+
+    int lanes = tl_target_lanes(s->target, block->stores[0].buffer->dtype);
+    if (vector_loop.id != 0 && tl_sketch_extent(s, vector_loop) > lanes) {
+        tl_loop_ref parts[2];
+        TL_TRY(tl_split(s, vector_loop, (int64_t[]){ 0, lanes }, 2, parts, diag));
+        column = parts[0];
+        vector_loop = parts[1];
+    }
+    tl_loop_push(&tile, column);
+    all = reduce;
+    for (int i = 0; i < tile.count; i++)
+        tl_loop_push(&all, tile.loops[i]);
+    tl_loop_push(&all, vector_loop);
+    if (all.count > 1)
+        TL_TRY(tl_reorder(s, all.loops, all.count, diag));
+
+    *last_reduce = (tl_loop_ref){ 0 };
+    for (int i = 0; i < reduce.count; i++) {
+        if (tl_sketch_extent(s, reduce.loops[i]) > 1)
+            *last_reduce = reduce.loops[i];
+        if (runs <= unroll_limit)
+            TL_TRY(tl_unroll(s, reduce.loops[i], diag));
+    }
+    for (int i = 0; i < tile.count; i++)
+        TL_TRY(tl_unroll(s, tile.loops[i], diag));
+    if (vector_loop.id != 0)
+        TL_TRY(tl_vectorize(s, vector_loop, diag));
+    if (reduce.count > 0)
+        TL_TRY(tl_decompose_reduction(s, anchor, reduce.loops[0], &(tl_block_ref){ 0 }, diag));
+    return TL_OK;
+}

@@ -1,0 +1,71 @@
+/* schedule/sketch_nest.c: the default schedule of one nest by itself: the loop along which the result is contiguous
+ * becomes the innermost and is vectorized. */
+#include "schedule/sketch_private.h"
+
+/* The spatial iter with stride 1 in the first store; NULL when there is none. */
+static const tl_iter *contiguous_iter(tl_schedule *s, const tl_block *block)
+{
+    if (block->store_count == 0)
+        return NULL;
+    const tl_store *store = &block->stores[0];
+    for (int i = block->iter_count - 1; i >= 0; i--)
+        if (block->iters[i].kind == TL_ITER_SPATIAL && tl_max_extent(block->iters[i].extent) > 1 &&
+            tl_access_stride(s->arena, store->buffer, store->indices, block->iters[i].var) == 1)
+            return &block->iters[i];
+    return NULL;
+}
+
+/* The reduce iter along which a load is contiguous and that may become lanes; NULL when there is none. */
+static const tl_iter *contiguous_reduce(tl_schedule *s, const tl_block *block)
+{
+    const tl_expr *loads[8];
+    if (!tl_block_is_reduction(block) || block->store_count != 1)
+        return NULL;
+    int count = tl_collect_loads(block->stores[0].value, loads, 8);
+    for (int i = block->iter_count - 1; i >= 0; i--)
+        for (int l = 0; l < count; l++)
+            if (block->iters[i].kind == TL_ITER_REDUCE &&
+                tl_access_stride(s->arena, loads[l]->u.buffer, loads[l]->args,
+                                 block->iters[i].var) == 1)
+                return &block->iters[i];
+    return NULL;
+}
+
+tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *diag)
+{
+    const tl_block *block = tl_schedule_get_block(s, ref);
+    if (block->call != NULL)
+        return TL_OK;
+    tl_loop_list loops;
+    TL_TRY(tl_sketch_loops(s, ref, first, &loops, diag));
+    const tl_iter *iter = contiguous_iter(s, block);
+    bool lanes_reduce = false;
+    if (iter == NULL) {
+        iter = contiguous_reduce(s, block);
+        lanes_reduce = true;
+    }
+    if (iter == NULL)
+        return TL_OK;
+    tl_loop_ref loop = tl_sketch_loop_of(s, block, iter, &loops), outer;
+    if (loop.id == 0)
+        return TL_OK;
+
+    const tl_dtype dtype = block->stores[0].buffer->dtype;
+    int lanes = tl_target_lanes(s->target, dtype == TL_BOOL ? TL_F32 : dtype);
+    int64_t extent = tl_sketch_extent(s, loop);
+    if (lanes_reduce && extent % lanes != 0)
+        return TL_OK;
+    if (!lanes_reduce && loops.loops[loops.count - 1].id != loop.id) {
+        tl_loop_ref order[TL_MAX_LOOPS];
+        int count = 0;
+        for (int i = 0; i < loops.count; i++)
+            if (loops.loops[i].id != loop.id)
+                order[count++] = loops.loops[i];
+        order[count++] = loop;
+        TL_TRY(tl_reorder(s, order, count, diag));
+    }
+    TL_TRY(tl_sketch_vectorize(s, loop, lanes, &outer, diag));
+    if (outer.id != 0 && extent % lanes != 0)
+        TL_TRY(tl_loop_partition(s, outer, diag));
+    return TL_OK;
+}

@@ -1,0 +1,80 @@
+/* schedule/sketch_parallel.c: which loops of each phase run on the threads of the pool. */
+#include "schedule/sketch_private.h"
+
+enum {
+    LEAST_INSTANCES = 4096, /* a phase with fewer runs on one thread: a fork costs about as much */
+    CHUNKS_PER_CORE = 8,    /* enough iterations to share out evenly */
+};
+
+typedef struct {
+    const tl_var *var;
+    bool data_parallel;
+    int64_t instances;
+} nest_facts;
+
+static bool look(const tl_stmt *stmt, void *context)
+{
+    nest_facts *facts = context;
+    if (stmt->kind == TL_STMT_BLOCK) {
+        const tl_block *block = stmt->u.block;
+        facts->instances +=
+            tl_block_instances(block) > INT64_MAX / 64 ? INT64_MAX / 64 : tl_block_instances(block);
+        bool drives = false;
+        for (int i = 0; i < block->iter_count; i++)
+            if (tl_expr_uses_var(block->iters[i].binding, facts->var)) {
+                drives = true;
+                if (block->iters[i].kind != TL_ITER_SPATIAL)
+                    facts->data_parallel = false;
+            }
+        if (!drives || block->call != NULL)
+            facts->data_parallel = false;
+    }
+    return true;
+}
+
+/* The phases: items of the top-level sequence, through allocs. */
+static void collect(const tl_stmt *stmt, const tl_stmt **out, int *count, int capacity)
+{
+    while (stmt != NULL && stmt->kind == TL_STMT_ALLOC)
+        stmt = stmt->u.alloc.body;
+    if (stmt == NULL || *count == capacity)
+        return;
+    if (stmt->kind == TL_STMT_SEQ) {
+        for (int i = 0; i < stmt->u.seq.count; i++)
+            collect(stmt->u.seq.items[i], out, count, capacity);
+    } else {
+        out[(*count)++] = stmt;
+    }
+}
+
+tl_status tl_sketch_parallel(tl_schedule *s, tl_diag *diag)
+{
+    const tl_stmt *phases[128];
+    int count = 0;
+    collect(s->program->body, phases, &count, 128);
+    for (int p = 0; p < count; p++) {
+        tl_loop_ref chain[TL_MAX_LOOPS], fused;
+        int depth = 0;
+        int64_t iterations = 1, goal = (int64_t)s->target->cores * CHUNKS_PER_CORE;
+        const tl_stmt *stmt = phases[p];
+        for (; depth < TL_MAX_LOOPS && stmt->kind == TL_STMT_LOOP &&
+               stmt->u.loop.kind == TL_LOOP_SERIAL;
+             stmt = stmt->u.loop.body) {
+            nest_facts facts = { stmt->u.loop.var, true, 0 };
+            tl_stmt_visit(stmt->u.loop.body, look, &facts);
+            bool once = tl_max_extent(stmt->u.loop.extent) == 1;
+            if ((!facts.data_parallel && !once) || facts.instances < LEAST_INSTANCES ||
+                iterations >= goal)
+                break;
+            iterations *= tl_max_extent(stmt->u.loop.extent);
+            chain[depth++] = tl_schedule_name_loop(s, stmt->u.loop.var);
+        }
+        if (depth == 0 || iterations < 2)
+            continue;
+        fused = chain[0];
+        if (depth > 1)
+            TL_TRY(tl_fuse(s, chain, depth, &fused, diag));
+        TL_TRY(tl_parallel(s, fused, diag));
+    }
+    return TL_OK;
+}

@@ -1,0 +1,66 @@
+/* schedule/sketch_private.h: what the sketch rules share. */
+#ifndef TL_SCHEDULE_SKETCH_PRIVATE_H
+#define TL_SCHEDULE_SKETCH_PRIVATE_H
+#include "runtime/base/map.h"
+#include "schedule/analysis.h"
+#include "schedule/schedule_private.h"
+#include "schedule/sketch.h"
+
+#define TL_MAX_LOOPS 16
+
+/* The loops around a block from position `first` on, outermost first. */
+typedef struct {
+    int count;
+    tl_loop_ref loops[TL_MAX_LOOPS];
+} tl_loop_list;
+void tl_loop_push(tl_loop_list *list,
+                  tl_loop_ref loop); /* nothing when the id is 0 or the list full */
+static inline bool tl_same_loop(tl_loop_ref a, tl_loop_ref b)
+{
+    return a.id == b.id;
+}
+tl_status tl_sketch_loops(tl_schedule *s, tl_block_ref block, int first, tl_loop_list *out,
+                          tl_diag *diag);
+
+/* The innermost loop of the list that moves the iter by one; id 0 when there is none. */
+tl_loop_ref tl_sketch_loop_of(tl_schedule *s, const tl_block *block, const tl_iter *iter,
+                              const tl_loop_list *loops);
+int64_t tl_sketch_extent(const tl_schedule *s, tl_loop_ref loop); /* the largest */
+
+/* Vectorizes a loop over `lanes`-wide pieces: itself when it is short enough, else the inner part of a split.
+ * `outer` gets the outer part (id 0 when there is none). */
+tl_status tl_sketch_vectorize(tl_schedule *s, tl_loop_ref loop, int lanes, tl_loop_ref *outer,
+                              tl_diag *diag);
+
+/* A reduction that was moved under `outside` loops: its reduce loops go outside, the rest of its own loops is written
+ * out, the loop of `vector` innermost and vectorized (split when it is wider than a vector), the init
+ * before the reduce loops. Reduce loops are written out too when they run at most `unroll_limit` times together.
+ * `last_reduce` gets the innermost reduce loop that runs more than once (id 0: none). */
+tl_status tl_sketch_reduction(tl_schedule *s, tl_block_ref anchor, int outside,
+                              const tl_var *vector, int64_t unroll_limit, tl_loop_ref *last_reduce,
+                              tl_diag *diag);
+
+/* Register tile of a contraction: rows (elements of the stream) times columns (vectors of the panel). */
+typedef struct {
+    int64_t rows, columns;
+} tl_register_tile;
+/* The tile with the least estimated cycles for `rows` x `vectors` results; see sketch_tile.c. */
+tl_register_tile tl_choose_tile(const tl_target *target, int64_t rows, int64_t vectors);
+
+/* The rules. Each schedules the nest of one block (with those that feed it), from loop number `first` of its nest
+ * on; what is outside was scheduled by the caller. */
+tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
+                                tl_diag *diag);
+tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
+/* Blocks that feed `out` and are not in `done` move under its row loop, the one outside its innermost; what moved is
+ * added to `done`. */
+tl_status tl_sketch_rows(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag *diag);
+/* A nest on its own, from loop `first` on: the contiguous loop innermost and vectorized. */
+tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref block, int first, tl_diag *diag);
+/* Every phase that is worth it: its outer loops fused as far as they stay data-parallel, and made parallel. */
+tl_status tl_sketch_parallel(tl_schedule *s, tl_diag *diag);
+
+/* Blocks of the body in execution order. */
+int tl_sketch_blocks(tl_schedule *s, const tl_block ***out);
+
+#endif

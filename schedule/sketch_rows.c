@@ -1,0 +1,59 @@
+/* schedule/sketch_rows.c: the default schedule of row-wise chains: softmax, layer normalisation.
+ *
+ *     for <row>                                   parallel later
+ *       max[] = max(x[row, :])                    vectorized over the row
+ *       e[:] = exp(x[row, :] - max[])
+ *       sum[] = sum(e[:])
+ *       y[row, :] = e[:] / sum[]
+ *
+ * Every stage that feeds the result moves under the loop just outside the result's innermost one, so that a row
+ * stays in L1 between stages. */
+#include "schedule/sketch_private.h"
+
+/* The last block before `position` that writes a buffer read by any block from `position` on that is in the group. */
+static bool feeds(const tl_block *producer, const tl_block *const *group, int count)
+{
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < producer->store_count; k++)
+            if (tl_block_reads_buffer(group[i], producer->stores[k].buffer))
+                return true;
+    return false;
+}
+
+tl_status tl_sketch_rows(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag *diag)
+{
+    tl_loop_list loops;
+    TL_TRY(tl_sketch_loops(s, out, 0, &loops, diag));
+    if (loops.count < 2)
+        return tl_sketch_nest(s, out, 0, diag);
+    tl_loop_ref row = loops.loops[loops.count - 2];
+
+    const tl_block **blocks;
+    int count = tl_sketch_blocks(s, &blocks);
+    const tl_block *group[64];
+    const char *moved[64];
+    int group_count = 0, moved_count = 0;
+    const char *out_name = tl_schedule_get_block(s, out)->name;
+    for (int i = count - 1; i >= 0; i--) {
+        const tl_block *block = blocks[i];
+        if (group_count == 64)
+            break;
+        if (block->name == out_name || tl_schedule_get_block(s, out) == block) {
+            group[group_count++] = block;
+            continue;
+        }
+        if (group_count == 0 || tl_map_has(done, block->name) || block->call != NULL ||
+            !feeds(block, group, group_count))
+            continue;
+        if (tl_compute_at(s, tl_schedule_name_block(s, block->name), row, NULL) != TL_OK)
+            continue; /* it stays a phase of its own */
+        group[group_count++] = block;
+        moved[moved_count++] = block->name;
+    }
+
+    for (int i = 0; i < moved_count; i++) {
+        tl_map_put(done, moved[i], s);
+        TL_TRY(tl_sketch_nest(s, tl_schedule_name_block(s, moved[i]), loops.count - 1, diag));
+    }
+    return tl_sketch_nest(s, out, loops.count - 1, diag);
+}

@@ -39,7 +39,8 @@ $(foreach f,$(FOLDERS),$(eval $(call FOLDER_RULE,$(f))))
 
 $(BUILD)/%.o: %.c
 	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) $(if $(filter codegen/%,$<),-isystem $(LLVM_INCLUDE)) -MMD -MP -c $< -o $@
+	@echo "CC $<"
+	@$(CC) $(CFLAGS) $(if $(filter codegen/%,$<),-isystem $(LLVM_INCLUDE)) -MMD -MP -c $< -o $@
 
 # The ONNX schema: generated, not committed.
 $(BUILD)/frontend/onnx.pb-c.c: frontend/onnx.proto

@@ -7,17 +7,6 @@
 #include "runtime/base/checked.h"
 #include "schedule/schedule_private.h"
 
-/* Until their files are there. */
-#define WEAK(name) extern tl_prim_function tl_apply_##name __attribute__((weak));
-WEAK(compute_at)
-WEAK(reverse_compute_at)
-WEAK(compute_inline)
-WEAK(cache_read)
-WEAK(cache_write)
-WEAK(decompose_reduction)
-WEAK(transform_layout)
-#undef WEAK
-
 const tl_prim_info tl_prim_infos[TL_PRIM_COUNT] = {
 #define PRIMITIVE(name, in, out) [TL_PRIM_##name] = { #name, in, out, tl_apply_##name },
 #include "schedule/primitives.def"
@@ -327,9 +316,6 @@ tl_status tl_schedule_apply(tl_schedule *s, tl_prim prim, const tl_arg *args, in
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: %d arguments are more than %d", info->name,
                        arg_count, TL_MAX_ARGS);
     TL_TRY(check_args(info, args, arg_count, diag));
-
-    if (info->apply == NULL)
-        return tl_fail(diag, TL_UNSUPPORTED, "%s is not there", info->name);
 
     const tl_program *before = s->program;
     int loop_count = s->loop_count, block_count = s->block_count, capacity = s->loop_capacity;

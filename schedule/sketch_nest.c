@@ -2,21 +2,30 @@
  * becomes the innermost and is vectorized. */
 #include "schedule/sketch_private.h"
 
+/* Whether a loop of the list moves the iter more than once. */
+static bool runs(tl_schedule *s, const tl_block *block, int iter, const tl_loop_list *loops)
+{
+    tl_loop_ref loop = tl_sketch_loop_of(s, block, &block->iters[iter], loops);
+    return loop.id != 0 && tl_sketch_extent(s, loop) > 1;
+}
+
 /* The spatial iter with stride 1 in the first store; NULL when there is none. */
-static const tl_iter *contiguous_iter(tl_schedule *s, const tl_block *block)
+static const tl_iter *contiguous_iter(tl_schedule *s, const tl_block *block,
+                                      const tl_loop_list *loops)
 {
     if (block->store_count == 0)
         return NULL;
     const tl_store *store = &block->stores[0];
     for (int i = block->iter_count - 1; i >= 0; i--)
-        if (block->iters[i].kind == TL_ITER_SPATIAL && tl_max_extent(block->iters[i].extent) > 1 &&
+        if (block->iters[i].kind == TL_ITER_SPATIAL && runs(s, block, i, loops) &&
             tl_access_stride(s->arena, store->buffer, store->indices, block->iters[i].var) == 1)
             return &block->iters[i];
     return NULL;
 }
 
 /* The reduce iter along which a load is contiguous and that may become lanes; NULL when there is none. */
-static const tl_iter *contiguous_reduce(tl_schedule *s, const tl_block *block)
+static const tl_iter *contiguous_reduce(tl_schedule *s, const tl_block *block,
+                                        const tl_loop_list *loops)
 {
     const tl_expr *loads[8];
     if (!tl_block_is_reduction(block) || block->store_count != 1)
@@ -24,7 +33,7 @@ static const tl_iter *contiguous_reduce(tl_schedule *s, const tl_block *block)
     int count = tl_collect_loads(block->stores[0].value, loads, 8);
     for (int i = block->iter_count - 1; i >= 0; i--)
         for (int l = 0; l < count; l++)
-            if (block->iters[i].kind == TL_ITER_REDUCE &&
+            if (block->iters[i].kind == TL_ITER_REDUCE && runs(s, block, i, loops) &&
                 tl_access_stride(s->arena, loads[l]->u.buffer, loads[l]->args,
                                  block->iters[i].var) == 1)
                 return &block->iters[i];
@@ -38,10 +47,10 @@ tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *d
         return TL_OK;
     tl_loop_list loops;
     TL_TRY(tl_sketch_loops(s, ref, first, &loops, diag));
-    const tl_iter *iter = contiguous_iter(s, block);
+    const tl_iter *iter = contiguous_iter(s, block, &loops);
     bool lanes_reduce = false;
     if (iter == NULL) {
-        iter = contiguous_reduce(s, block);
+        iter = contiguous_reduce(s, block, &loops);
         lanes_reduce = true;
     }
     if (iter == NULL)

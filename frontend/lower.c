@@ -178,8 +178,11 @@ const tl_expr *tl_lower_read_broadcast(tl_lower *l, const tl_value *v, int rank,
     const tl_expr *own[TL_MAX_RANK];
     int lead = rank - v->shape.rank;
     assert(lead >= 0);
-    for (int i = 0; i < v->shape.rank; i++)
-        own[i] = v->shape.dims[i].extent == 1 ? tl_int(l->arena, 0) : index[lead + i];
+    for (int i = 0; i < v->shape.rank; i++) {
+        /* an axis of extent 1 that does not broadcast keeps its iter: the program of batch 1 looks like that of batch 8 */
+        bool broadcasts = v->shape.dims[i].extent == 1 && tl_expr_range(index[lead + i]).max != 0;
+        own[i] = broadcasts ? tl_int(l->arena, 0) : index[lead + i];
+    }
     return tl_lower_read(l, v, own);
 }
 

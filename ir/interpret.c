@@ -34,7 +34,7 @@ void tl_machine_fail(tl_frame *f, tl_status status, const char *format, ...)
     m->status = tl_fail(m->diag, status, "%s", sentence);
     if (f->site >= 0 && f->site < m->site_count) {
         tl_machine_where(f, f->site, where, sizeof where);
-        tl_context(m->diag, "in %s%s%s%s", m->sites[f->site].name, where[0] ? " (" : "", where,
+        tl_context(m->diag, "%s%s%s%s", m->sites[f->site].name, where[0] ? " (" : "", where,
                    where[0] ? ")" : "");
     }
     longjmp(m->escape, 1);
@@ -116,7 +116,7 @@ static tl_status interpret_in_arena(const tl_program *program, const tl_argument
     m->diag = diag;
     tl_status status = interpret(m, program, arguments, count, dims, options);
     if (status != TL_OK)
-        tl_context(diag, "in kernel %s", program->name);
+        tl_context(diag, "kernel %s", program->name);
     tl_arena_destroy(arena);
     return status;
 }

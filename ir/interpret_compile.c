@@ -51,7 +51,7 @@ void tl_compiler_fail(tl_compiler *c, tl_status status, const char *format, ...)
     va_end(args);
     c->m->status = tl_fail(c->m->diag, status, "%s", sentence);
     if (c->site >= 0)
-        tl_context(c->m->diag, "in %s", c->m->sites[c->site].name);
+        tl_context(c->m->diag, "%s", c->m->sites[c->site].name);
     longjmp(c->m->escape, 1);
 }
 
@@ -264,6 +264,12 @@ static int emit(tl_compiler *c, tl_insn_op op)
     return m->insn_count++;
 }
 
+static void emit_memory(tl_compiler *c, tl_insn_op op, int memory)
+{
+    int at = emit(c, op);
+    c->m->insns[at].memory = memory;
+}
+
 static int add_site(tl_compiler *c, const char *kind, const char *name)
 {
     tl_machine *m = c->m;
@@ -414,9 +420,9 @@ static void compile_alloc(tl_compiler *c, const tl_stmt *stmt)
     if (find(c, buffer) != NULL)
         tl_compiler_fail(c, TL_BAD_IR, "buffer %s is allocated inside its own scope", buffer->name);
     int memory = add_memory(c, buffer);
-    c->m->insns[emit(c, TL_INSN_ALLOC)].memory = memory;
+    emit_memory(c, TL_INSN_ALLOC, memory);
     compile_stmt(c, stmt->u.alloc.body);
-    c->m->insns[emit(c, TL_INSN_FREE)].memory = memory;
+    emit_memory(c, TL_INSN_FREE, memory);
     enter(c, buffer)->is_open = false;
 }
 
@@ -486,7 +492,8 @@ static void compile_leaf(tl_compiler *c, const tl_stmt *stmt)
         code = tl_bare_compile(c, NULL, stmt->u.call);
     }
     c->m->sites[c->site].block = code;
-    c->m->insns[emit(c, TL_INSN_BLOCK)].block = code;
+    int at = emit(c, TL_INSN_BLOCK);
+    c->m->insns[at].block = code;
 }
 
 static void compile_stmt(tl_compiler *c, const tl_stmt *stmt)
@@ -534,9 +541,9 @@ static void compile_phases(tl_compiler *c, const tl_stmt *stmt)
     } else if (stmt->kind == TL_STMT_ALLOC && stmt->u.alloc.buffer->scope == TL_SCOPE_GLOBAL) {
         const tl_buffer *buffer = stmt->u.alloc.buffer;
         int memory = add_memory(c, buffer);
-        c->m->insns[emit(c, TL_INSN_ALLOC)].memory = memory;
+        emit_memory(c, TL_INSN_ALLOC, memory);
         compile_phases(c, stmt->u.alloc.body);
-        c->m->insns[emit(c, TL_INSN_FREE)].memory = memory;
+        emit_memory(c, TL_INSN_FREE, memory);
         enter(c, buffer)->is_open = false;
     } else {
         compile_stmt(c, stmt);

@@ -427,7 +427,7 @@ tl_status tl_interpret_points(const tl_program *program, const tl_argument *argu
     tl_status status =
         evaluate_points(o, program, arguments, argument_count, dims, output, points, count, out);
     if (status != TL_OK)
-        tl_context(diag, "in kernel %s", program->name);
+        tl_context(diag, "kernel %s", program->name);
     tl_arena_destroy(arena);
     return status;
 }

@@ -234,7 +234,7 @@ static void keep_best(double *best, double bytes, int64_t ns)
 static void run_bandwidth(tl_team *team, void *context)
 {
     bandwidth_job *job = context;
-    tl_range r = tl_team_range(job->size / 64, team->thread, team->threads);
+    tl_part r = tl_team_range(job->size / 64, team->thread, team->threads);
     unsigned char *from = job->from + r.begin * 64, *to = job->to + r.begin * 64;
     int64_t mine = (r.end - r.begin) * 64, begun = tl_clock_ns();
 

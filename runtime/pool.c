@@ -324,11 +324,11 @@ void tl_pool_run(tl_pool *pool, int threads, tl_team_fn *fn, void *context)
     pthread_mutex_unlock(&pool->turn);
 }
 
-tl_range tl_team_range(int64_t extent, int thread, int threads)
+tl_part tl_team_range(int64_t extent, int thread, int threads)
 {
     int64_t whole = extent / threads, rest = extent % threads; /* extent*thread may not fit */
 
-    return (tl_range){ whole * thread + rest * thread / threads,
+    return (tl_part){ whole * thread + rest * thread / threads,
                        whole * (thread + 1) + rest * (thread + 1) / threads };
 }
 
@@ -341,7 +341,7 @@ typedef struct {
 static void run_part(tl_team *team, void *context)
 {
     const parallel_job *job = context;
-    tl_range r = tl_team_range(job->extent, team->thread, team->threads);
+    tl_part r = tl_team_range(job->extent, team->thread, team->threads);
 
     if (r.begin < r.end)
         job->fn(job->context, r.begin, r.end, team->thread);

@@ -55,8 +55,8 @@ void tl_team_barrier(tl_team *team);
  * thread order. */
 typedef struct {
     int64_t begin, end;
-} tl_range;
-tl_range tl_team_range(int64_t extent, int thread, int threads);
+} tl_part;
+tl_part tl_team_range(int64_t extent, int thread, int threads);
 
 /* Splits extent among `threads` threads and calls fn on each part that is not empty. */
 typedef void tl_range_fn(void *context, int64_t begin, int64_t end, int thread);

@@ -41,7 +41,7 @@ struct tl_runner {
     int *first_slot;      /* one a step */
     int *first_call;      /* one a step, and the end */
     phase_call *calls;
-    tl_range *ranges; /* call c, thread t: [c*threads + t] */
+    tl_part *ranges; /* call c, thread t: [c*threads + t] */
     patch *inputs, *outputs;
     int input_patches, output_patches;
     /* one a value: an aligned copy of a constant for the prepare steps, or NULL */
@@ -256,7 +256,7 @@ static void make_lists(tl_runner *r, step_sizes *sizes, tl_plan_buffer **buffers
     r->inputs = TL_NEW_ARRAY(r->arena, patch, slots);
     r->outputs = TL_NEW_ARRAY(r->arena, patch, slots);
     r->calls = TL_NEW_ARRAY(r->arena, phase_call, calls);
-    r->ranges = TL_NEW_ARRAY(r->arena, tl_range, calls * (size_t)r->threads);
+    r->ranges = TL_NEW_ARRAY(r->arena, tl_part, calls * (size_t)r->threads);
     r->copies = TL_NEW_ARRAY(r->arena, void *, values);
     sizes->extents = TL_NEW_ARRAY(r->arena, int64_t, calls);
     sizes->scratch = TL_NEW_ARRAY(r->arena, int64_t, steps);
@@ -356,7 +356,7 @@ int tl_runner_threads(const tl_runner *r)
 static void run_call(const tl_runner *r, int c, const tl_team *team)
 {
     const phase_call *call = &r->calls[c];
-    tl_range range = team->threads == r->threads
+    tl_part range = team->threads == r->threads
                          ? r->ranges[(size_t)c * (size_t)r->threads + (size_t)team->thread]
                          : tl_team_range(call->extent, team->thread, team->threads);
 

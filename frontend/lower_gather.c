@@ -2,10 +2,22 @@
 #include "frontend/lower.h"
 #include <string.h>
 
+static bool is_never_negative(const tl_value *indices)
+{
+    int64_t count = indices->data != NULL ? tl_shape_elements(&indices->shape) : -1;
+    for (int64_t i = 0; i < count; i++)
+        if (tl_number_load(indices->dtype, indices->data, (size_t)i).i < 0)
+            return false;
+    return count >= 0;
+}
+
 /* A stored index as a position: negative ones count from the end. */
-static const tl_expr *position(tl_arena *arena, const tl_expr *stored, int64_t extent)
+static const tl_expr *position(tl_arena *arena, const tl_value *indices, const tl_expr *stored,
+                               int64_t extent)
 {
     const tl_expr *at = tl_cast(arena, TL_I64, stored);
+    if (is_never_negative(indices))
+        return at;
     return tl_select(arena, tl_lt(arena, at, tl_int(arena, 0)), tl_addi(arena, at, extent), at);
 }
 
@@ -16,18 +28,18 @@ const tl_expr *tl_value_gather(tl_lower *l, const tl_node *n, tl_index index)
     const tl_expr *from[TL_MAX_RANK];
     for (int i = 0; i < table->shape.rank; i++)
         from[i] = index[i < axis ? i : i + indices->shape.rank - 1];
-    from[axis] = position(tl_lower_arena(l), tl_lower_read(l, indices, index + axis),
+    from[axis] = position(tl_lower_arena(l), indices, tl_lower_read(l, indices, index + axis),
                           table->shape.dims[axis].extent);
     return tl_lower_read(l, table, from);
 }
 
 const tl_expr *tl_value_gather_elements(tl_lower *l, const tl_node *n, tl_index index)
 {
-    const tl_value *table = n->inputs[0];
+    const tl_value *table = n->inputs[0], *indices = n->inputs[1];
     int axis = (int)tl_attr_int(n, "axis", 0);
     const tl_expr *from[TL_MAX_RANK];
     memcpy(from, index, sizeof *from * (size_t)table->shape.rank);
-    from[axis] = position(tl_lower_arena(l), tl_lower_read(l, n->inputs[1], index),
+    from[axis] = position(tl_lower_arena(l), indices, tl_lower_read(l, indices, index),
                           table->shape.dims[axis].extent);
     return tl_lower_read(l, table, from);
 }

@@ -2,6 +2,7 @@
  *
  *     acc[b.., m, n] = sum over k of a[b.., m, k] * b[b.., k, n]        value: alpha*acc + beta*c */
 #include "frontend/lower.h"
+#include "ir/index.h"
 
 /* The index of an operand: its batch axes broadcast from `batch`, then row and column (NULL: it has no such axis). */
 static void operand_index(tl_arena *arena, const tl_value *v, int batch_rank, tl_index batch,
@@ -9,8 +10,11 @@ static void operand_index(tl_arena *arena, const tl_value *v, int batch_rank, tl
                           const tl_expr *out[TL_MAX_RANK])
 {
     int own = v->shape.rank - (row != NULL) - (column != NULL);
-    for (int i = 0; i < own; i++)
-        out[i] = v->shape.dims[i].extent == 1 ? tl_int(arena, 0) : batch[batch_rank - own + i];
+    for (int i = 0; i < own; i++) {
+        const tl_expr *e = batch[batch_rank - own + i];
+        bool broadcasts = v->shape.dims[i].extent == 1 && tl_expr_range(e).max != 0;
+        out[i] = broadcasts ? tl_int(arena, 0) : e;
+    }
     if (row != NULL)
         out[own++] = row;
     if (column != NULL)

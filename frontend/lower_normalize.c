@@ -161,6 +161,8 @@ const tl_expr *tl_value_layer_norm(tl_lower *l, const tl_node *n, tl_index index
             continue;
         const tl_expr *v =
             tl_cast(arena, value->dtype, tl_lower_read_broadcast(l, n->inputs[i], rank, index));
+        if (v->kind == TL_EXPR_FLOAT && v->u.number == (i == 1 ? 1 : 0))
+            continue; /* what a norm without scale or bias is given */
         value = i == 1 ? tl_mul(arena, value, v) : tl_add(arena, value, v);
     }
     return tl_cast(arena, n->outputs[0]->dtype, value);

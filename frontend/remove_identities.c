@@ -4,6 +4,7 @@
  *     whole Slice, Concat of one part, Pad by nothing                                       y -> x
  *     Add 0, Sub 0, Mul 1, Div 1, And true, Or false (constant, no broadcast of x)          y -> x
  *     Reshape(Reshape(x)) -> Reshape(x)            Transpose(Transpose(x)) -> Transpose(x)
+ *     Gather of 0, 1, 2, ...; Transpose that only moves axes of extent 1  ->  Reshape
  *     empty parts of a Concat go */
 #include "frontend/graph_passes.h"
 #include <string.h>
@@ -145,6 +146,27 @@ static void transpose_to_reshape(tl_graph *g, tl_node *n)
     tl_attr_set_ints(g, n, "shape", extents, count);
 }
 
+/* A Gather of all positions in order is a Reshape. */
+static void gather_to_reshape(tl_graph *g, tl_node *n)
+{
+    const tl_value *indices = n->op == TL_OP_GATHER ? n->inputs[1] : NULL;
+    int64_t count = indices != NULL ? tl_shape_elements(&indices->shape) : -1;
+    if (count < 0 || indices->data == NULL ||
+        count != n->inputs[0]->shape.dims[tl_attr_int(n, "axis", 0)].extent)
+        return;
+    for (int64_t i = 0; i < count; i++)
+        if (tl_number_load(indices->dtype, indices->data, (size_t)i).i != i)
+            return;
+    int64_t extents[TL_MAX_RANK];
+    int rank = n->outputs[0]->shape.rank;
+    for (int i = 0; i < rank; i++)
+        extents[i] = n->outputs[0]->shape.dims[i].extent;
+    n->op = TL_OP_RESHAPE;
+    n->input_count = 1;
+    n->attr_count = 0;
+    tl_attr_set_ints(g, n, "shape", extents, rank);
+}
+
 tl_status tl_remove_identities(tl_graph *g, tl_diag *diag)
 {
     (void)diag;
@@ -153,6 +175,7 @@ tl_status tl_remove_identities(tl_graph *g, tl_diag *diag)
         if (n->dead || n->output_count != 1 || n->outputs[0] == NULL)
             continue;
         transpose_to_reshape(g, n);
+        gather_to_reshape(g, n);
         join_with_producer(g, n);
         drop_empty_parts(n);
         tl_value *x = source_of(n), *y = n->outputs[0];

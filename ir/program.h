@@ -217,11 +217,14 @@ tl_status tl_program_parse(tl_arena *arena, const char *text, const char *file, 
  * constant, register buffers have constant shapes, block names are unique, phases are well-formed. */
 tl_status tl_program_verify(const tl_program *program, tl_diag *diag);
 
-/* ir/region.c: what a block touches. Bounds the indices of every access of `buffer` in `block` over the given
- * free variables' ranges: the result is in terms of all other variables. An index that contains a load covers the
- * whole axis. */
-int tl_block_reads(tl_arena *arena, const tl_block *block, const tl_region **out);  /* one a distinct buffer */
+/* ir/region.c: what one instance of a block touches, in terms of its iters: one box for each distinct buffer. An
+ * index that contains a load covers the whole axis. Reads are the loads of the text: that an update reads what it
+ * writes is not listed. */
+int tl_block_reads(tl_arena *arena, const tl_block *block, const tl_region **out);
 int tl_block_writes(tl_arena *arena, const tl_block *block, const tl_region **out);
+/* A box that contains `region` for all values of vars[i] in 0..extents[i]: in terms of all other variables. */
+tl_region tl_region_relax(tl_arena *arena, const tl_region *region, const tl_var *const *vars,
+                          const tl_expr *const *extents, int count);
 
 /* ir/structure.c: names and structure. The structural hash ignores names of variables and buffers; class text
  * abstracts extents and layout blocks away as well (ARCHITECTURE.md, "Classes"). */

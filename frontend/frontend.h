@@ -22,6 +22,14 @@ tl_status tl_onnx_read_memory(tl_arena *arena, const void *bytes, size_t size, c
                               const tl_shape_override *shapes, int shape_count, tl_onnx **out,
                               tl_graph **graph, tl_diag *diag);
 void tl_onnx_close(tl_onnx *model);
+/* Whether `size` bytes of a constant lie in one of the model's external files: its path relative to the model's folder
+ * and the offset in it. */
+bool tl_onnx_locate(const tl_onnx *model, const void *data, size_t size, const char **location,
+                    int64_t *offset);
+
+/* A file that holds one serialized TensorProto (.pb); everything is copied into the arena. */
+tl_status tl_onnx_read_tensor_file(tl_arena *arena, const char *path, tl_dtype *dtype, tl_shape *shape,
+                                   const void **data, tl_diag *diag);
 
 /* Target-independent: infers every dtype and shape (frontend/infer_shapes.c). */
 tl_status tl_infer_shapes(tl_graph *g, tl_diag *diag);

@@ -1,0 +1,240 @@
+/* driver/cli.c: options, help, messages. */
+#include "driver/cli.h"
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool tl_quiet, tl_verbose;
+
+static const tl_option common[] = {
+    { "--quiet", "-q", TL_OPTION_FLAG, NULL, "say nothing on stderr but errors", &tl_quiet },
+    { "--verbose", "-v", TL_OPTION_FLAG, NULL, "say more on stderr", &tl_verbose },
+    { "--help", "-h", TL_OPTION_FLAG, NULL, "this text", NULL },
+    { 0 },
+};
+
+static const tl_option *find_option(const tl_option *table, const char *name, size_t size)
+{
+    for (const tl_option *o = table; o->name != NULL; o++)
+        if ((strlen(o->name) == size && strncmp(o->name, name, size) == 0) ||
+            (o->short_name != NULL && strlen(o->short_name) == size &&
+             strncmp(o->short_name, name, size) == 0))
+            return o;
+    return NULL;
+}
+
+static tl_status store(const tl_option *o, const char *text, tl_diag *diag)
+{
+    char *end;
+    errno = 0;
+    switch (o->type) {
+    case TL_OPTION_FLAG:
+        *(bool *)o->value = true;
+        return TL_OK;
+    case TL_OPTION_INT: {
+        long long n = strtoll(text, &end, 10);
+        if (end == text || *end != '\0' || errno != 0)
+            return tl_fail(diag, TL_BAD_ARGUMENT, "%s: '%s' is not a whole number", o->name, text);
+        *(int64_t *)o->value = n;
+        return TL_OK;
+    }
+    case TL_OPTION_REAL: {
+        double x = strtod(text, &end);
+        if (end == text || *end != '\0' || errno != 0 || !(x >= 0) || x > 1e30)
+            return tl_fail(diag, TL_BAD_ARGUMENT, "%s: '%s' is not a number of at least 0", o->name,
+                           text);
+        *(double *)o->value = x;
+        return TL_OK;
+    }
+    case TL_OPTION_TEXT:
+        *(const char **)o->value = text;
+        return TL_OK;
+    case TL_OPTION_LIST: {
+        tl_text_list *list = o->value;
+        if (list->count == (int)(sizeof list->items / sizeof *list->items))
+            return tl_fail(diag, TL_BAD_ARGUMENT, "%s: given more than %d times", o->name,
+                           list->count);
+        list->items[list->count++] = text;
+        return TL_OK;
+    }
+    }
+    return TL_OK;
+}
+
+/* Fewest single-letter edits between two words (Levenshtein 1965), for "did you mean". */
+static size_t edits(const char *a, const char *b)
+{
+    size_t row[64], n = strlen(b);
+    if (n >= 64 || strlen(a) >= 64)
+        return 64;
+    for (size_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        size_t corner = row[0]++;
+        for (size_t j = 1; j <= n; j++) {
+            size_t best = corner + (a[i - 1] != b[j - 1]);
+            corner = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[n];
+}
+
+static tl_status unknown_option(const tl_verb_help *verb, const char *name, tl_diag *diag)
+{
+    const char *nearest = NULL;
+    size_t least = 4;
+    for (const tl_option *o = verb->options; o->name != NULL; o++)
+        if (edits(name, o->name) < least) {
+            least = edits(name, o->name);
+            nearest = o->name;
+        }
+    if (nearest != NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "unknown option %s: did you mean %s?", name, nearest);
+    return tl_fail(diag, TL_BAD_ARGUMENT, "unknown option %s: see tilth %s --help", name,
+                   verb->verb);
+}
+
+tl_status tl_options_parse(const tl_verb_help *verb, int argc, char **argv, const char **positional,
+                           int *positional_count, bool *help, tl_diag *diag)
+{
+    *positional_count = 0;
+    *help = false;
+    for (int i = 0; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            *help = true;
+            return TL_OK;
+        }
+    bool only_positional = false;
+    for (int i = 0; i < argc; i++) {
+        const char *arg = argv[i];
+        if (only_positional || arg[0] != '-' || arg[1] == '\0') {
+            if (*positional_count == verb->max_positional)
+                return tl_fail(diag, TL_BAD_ARGUMENT,
+                               "one argument too many: '%s' (usage: tilth %s %s)", arg, verb->verb,
+                               verb->arguments);
+            positional[(*positional_count)++] = arg;
+            continue;
+        }
+        if (strcmp(arg, "--") == 0) {
+            only_positional = true;
+            continue;
+        }
+        const char *equals = strncmp(arg, "--", 2) == 0 ? strchr(arg, '=') : NULL;
+        size_t size = equals ? (size_t)(equals - arg) : strlen(arg);
+        const tl_option *o = find_option(verb->options, arg, size);
+        if (o == NULL)
+            o = find_option(common, arg, size);
+        if (o == NULL)
+            return unknown_option(verb, arg, diag);
+        if (o->type == TL_OPTION_FLAG) {
+            if (equals != NULL)
+                return tl_fail(diag, TL_BAD_ARGUMENT, "%s takes no value", o->name);
+            TL_TRY(store(o, NULL, diag));
+        } else if (equals != NULL) {
+            TL_TRY(store(o, equals + 1, diag));
+        } else {
+            if (i + 1 == argc)
+                return tl_fail(diag, TL_BAD_ARGUMENT, "%s needs a value (%s)", o->name,
+                               o->argument);
+            TL_TRY(store(o, argv[++i], diag));
+        }
+    }
+    if (*positional_count < verb->min_positional)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "an argument is missing (usage: tilth %s %s)",
+                       verb->verb, verb->arguments);
+    return TL_OK;
+}
+
+static void print_options(const tl_option *table)
+{
+    for (const tl_option *o = table; o->name != NULL; o++) {
+        char left[64];
+        snprintf(left, sizeof left, "%s%s%s%s%s", o->short_name ? o->short_name : "",
+                 o->short_name ? ", " : "", o->name, o->argument ? " " : "",
+                 o->argument ? o->argument : "");
+        printf("  %-28s %s\n", left, o->help);
+    }
+}
+
+void tl_help_print(const tl_verb_help *verb)
+{
+    printf("usage: tilth %s%s%s [OPTIONS]\n\n%s\n", verb->verb, *verb->arguments ? " " : "",
+           verb->arguments, verb->summary);
+    if (verb->details != NULL)
+        printf("\n%s\n", verb->details);
+    printf("\noptions:\n");
+    print_options(verb->options);
+    print_options(common);
+    if (verb->examples != NULL)
+        printf("\nexamples:\n%s\n", verb->examples);
+    printf("\nexit status: 0 good; 1 the result is wrong; 2 usage; 3 input not supported or "
+           "malformed;\n"
+           "4 internal error; 5 device or environment; 6 nothing valid in the budget; 130 "
+           "interrupted\n");
+}
+
+int tl_report_failure(const char *verb, tl_status status, const tl_diag *diag)
+{
+    tl_progress_done();
+    fflush(stdout);
+    fprintf(stderr, "tilth %s: %s\n", verb, diag->text[0] ? diag->text : tl_status_text(status));
+    return tl_status_exit_code(status);
+}
+
+bool tl_verb_begin(const tl_verb_help *verb, int argc, char **argv, const char **positional,
+                   int *positional_count, int *exit_code)
+{
+    tl_diag diag = { 0 };
+    bool help;
+    tl_status status =
+        tl_options_parse(verb, argc, argv, positional, positional_count, &help, &diag);
+    *exit_code = 0;
+    if (status != TL_OK)
+        *exit_code = tl_report_failure(verb->verb, status, &diag);
+    else if (help)
+        tl_help_print(verb);
+    return status == TL_OK && !help;
+}
+
+int tl_finish_output(const char *verb, int exit_code)
+{
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "tilth %s: cannot write to stdout: %s\n", verb, strerror(errno));
+        return tl_status_exit_code(TL_IO);
+    }
+    return exit_code;
+}
+
+static bool progress_shown;
+
+void tl_progress(const char *format, ...)
+{
+    bool terminal = isatty(STDERR_FILENO);
+    if (tl_quiet || (!terminal && !tl_verbose))
+        return;
+    va_list args;
+    va_start(args, format);
+    if (terminal)
+        fputs("\r\033[K", stderr);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    if (!terminal)
+        fputc('\n', stderr);
+    fflush(stderr);
+    progress_shown = terminal;
+}
+
+void tl_progress_done(void)
+{
+    if (progress_shown)
+        fputs("\r\033[K", stderr);
+    progress_shown = false;
+}

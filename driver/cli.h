@@ -1,0 +1,69 @@
+/* driver/cli.h: what the verbs of the command line share: options, messages, names of things.
+ *
+ * Results go to stdout, everything else to stderr. Only this part of tilth prints. */
+#ifndef TL_DRIVER_CLI_H
+#define TL_DRIVER_CLI_H
+#include <stdbool.h>
+#include "runtime/base/arena.h"
+#include "runtime/base/status.h"
+
+#define TILTH_VERSION "0.1.0"
+
+typedef enum {
+    TL_OPTION_FLAG, /* --json           -> bool          */
+    TL_OPTION_INT,  /* --threads 2      -> int64_t       */
+    TL_OPTION_REAL, /* --seconds 1.5    -> double        */
+    TL_OPTION_TEXT, /* --data DIR       -> const char *  */
+    TL_OPTION_LIST, /* --input a --input b -> tl_text_list */
+} tl_option_type;
+
+typedef struct {
+    int count;
+    const char *items[64];
+} tl_text_list;
+
+/* One option of a verb. A table of them ends with an entry whose name is NULL. */
+typedef struct {
+    const char *name;       /* "--threads" */
+    const char *short_name; /* "-o", or NULL */
+    tl_option_type type;
+    const char *argument; /* "N" in the help, NULL for a flag */
+    const char *help;
+    void *value; /* where it goes; keeps its initial value when the option is not given */
+} tl_option;
+
+typedef struct {
+    const char *verb, *arguments, *summary;
+    const char *details;  /* paragraphs of the help, may be NULL */
+    const char *examples; /* lines of the help, may be NULL */
+    const tl_option *options;
+    int min_positional, max_positional;
+} tl_verb_help;
+
+/* Parses argv[0..argc-1] (what follows the verb); positional arguments go to `positional`. TL_BAD_ARGUMENT with a
+ * sentence; *help is set when --help was among them (nothing else is checked then). */
+tl_status tl_options_parse(const tl_verb_help *verb, int argc, char **argv, const char **positional,
+                           int *positional_count, bool *help, tl_diag *diag);
+void tl_help_print(const tl_verb_help *verb);
+
+/* The whole of a verb: parses, prints help or the error, returns true when the verb should go on. */
+bool tl_verb_begin(const tl_verb_help *verb, int argc, char **argv, const char **positional,
+                   int *positional_count, int *exit_code);
+
+/* Prints "tilth VERB: sentence" to stderr and returns the exit status. */
+int tl_report_failure(const char *verb, tl_status status, const tl_diag *diag);
+
+/* Flushes stdout; what could not be written is an error (exit 5). */
+int tl_finish_output(const char *verb, int exit_code);
+
+/* A progress line on stderr: redrawn on a terminal, silent otherwise unless -v. */
+void tl_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void tl_progress_done(void);
+extern bool tl_quiet, tl_verbose;
+
+/* Verbs. */
+#define VERB(name, arguments, summary) int tl_verb_##name(int argc, char **argv);
+#include "driver/verbs.def"
+#undef VERB
+
+#endif

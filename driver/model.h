@@ -1,0 +1,62 @@
+/* driver/model.h: a model from its file to something that runs: the pipeline that strings the folders together.
+ *
+ *     file -> graph -> kernels -> (per distinct workload, on all cores) schedule -> object -> executable
+ *
+ * The finished executable is kept in the cache under a key of the model's bytes, the shapes, the target and the code
+ * generator, and loaded from there the next time, without LLVM being asked anything. */
+#ifndef TL_DRIVER_MODEL_H
+#define TL_DRIVER_MODEL_H
+#include "frontend/frontend.h"
+#include "ir/target.h"
+#include "runtime/cache.h"
+#include "runtime/executable.h"
+
+typedef struct tl_model tl_model;
+
+/* Called between stages and after each compiled kernel: what, and how far. May be NULL. */
+typedef void tl_model_progress(void *user, const char *stage, int done, int total);
+
+typedef struct {
+    const char *target; /* "cpu", "x86-64-v3", ...; NULL: this machine */
+    const tl_shape_override *shapes;
+    int shape_count;
+    const char *cache_folder; /* NULL: the user's */
+    bool no_cache;            /* neither read nor written */
+    bool naive;               /* no schedules at all: every kernel as its lowering wrote it */
+    bool keep_programs; /* compile in full even when cached, so that kernels can be looked at */
+    bool compile_only;  /* stop before packing constants: nothing will be run */
+    bool inspect_only;  /* stop before code generation */
+    tl_pool *pool;      /* compiles and prepares; must not be NULL */
+    tl_model_progress *progress;
+    void *user;
+} tl_model_options;
+
+tl_status tl_model_load(const char *path, const tl_model_options *options, tl_model **out,
+                        tl_diag *diag);
+void tl_model_destroy(tl_model *model); /* after its runners; NULL is fine */
+
+/* NULL after inspect_only. */
+tl_executable *tl_model_executable(const tl_model *model);
+
+/* What became of one kernel; there when the model was compiled here (not taken from the cache whole). */
+typedef struct {
+    const tl_kernel *kernel;
+    const tl_program *naive, *scheduled;
+    const char *trace; /* the default schedule as text */
+    char workload[33], class_key[33];
+    int64_t flops, bytes;
+    int same_as; /* index of the first kernel of the same workload, or its own */
+    bool object_cached;
+} tl_model_kernel;
+typedef struct {
+    bool from_cache; /* the whole executable */
+    double read_s, graph_s, compile_s, prepare_s, total_s;
+    int kernel_count, workload_count, objects_cached;
+    const tl_model_kernel *kernels; /* NULL when from_cache */
+    const tl_graph *graph;          /* after layout assignment; NULL when from_cache */
+    const tl_target *target;
+    int64_t flops; /* of a run */
+} tl_model_facts;
+const tl_model_facts *tl_model_get_facts(const tl_model *model);
+
+#endif

@@ -1,0 +1,44 @@
+/* driver/model_private.h: the stages of the pipeline, and what they hand on. */
+#ifndef TL_DRIVER_MODEL_PRIVATE_H
+#define TL_DRIVER_MODEL_PRIVATE_H
+#include "codegen/codegen.h"
+#include "driver/model.h"
+
+/* One distinct workload: its naive program, and what the compile made of it. */
+typedef struct {
+    const tl_program *naive, *scheduled;
+    const char *trace;
+    tl_arena *arena; /* of this compile: owns scheduled, trace, descriptors */
+    tl_text object, prepare_object;
+    tl_descriptor descriptor, prepare_descriptor;
+    bool has_prepare, cached;
+    char key[33], prepare_key[33];
+    tl_jit_kernel *jit, *prepare_jit;
+    tl_status status;
+    tl_diag diag;
+} tl_work;
+
+struct tl_model {
+    tl_arena *arena;
+    tl_target target;
+    tl_cache *cache;
+    const char *folder; /* of the model file */
+    tl_onnx *onnx;
+    tl_graph *graph;
+    tl_partition partition;
+    tl_model_kernel *kernels; /* one a kernel of the partition */
+    int *work_of;             /* kernel -> index into works */
+    int work_count;
+    tl_work *works;
+    tl_jit *jit;
+    tl_executable *executable;
+    char key[33]; /* of the executable in the cache */
+    tl_model_facts facts;
+};
+
+/* Schedules and compiles every work on the pool's threads (driver/compile_works.c). */
+tl_status tl_compile_works(tl_model *model, const tl_model_options *options, tl_diag *diag);
+/* Graph, kernels and objects into an executable (driver/build_executable.c). */
+tl_status tl_build_executable(tl_model *model, tl_diag *diag);
+
+#endif

@@ -1,0 +1,61 @@
+/* driver/session.h: what the verbs that take a model have in common: their options, a pool, the loaded model. */
+#ifndef TL_DRIVER_SESSION_H
+#define TL_DRIVER_SESSION_H
+#include "driver/cli.h"
+#include "driver/model.h"
+
+typedef struct {
+    int64_t threads;
+    const char *target, *cache;
+    bool no_cache, json;
+    tl_text_list shapes;
+} tl_session_options;
+
+/* Rows for a verb's option table. */
+#define TL_SESSION_OPTIONS(o)                                                                       \
+    { "--threads", NULL, TL_OPTION_INT, "N", "threads to run on (default: one a usable core)",      \
+      &(o).threads },                                                                               \
+        { "--target",                                                                               \
+          NULL,                                                                                     \
+          TL_OPTION_TEXT,                                                                           \
+          "T",                                                                                      \
+          "cpu (this machine), x86-64-v2, x86-64-v3, x86-64-v4",                                    \
+          &(o).target },                                                                            \
+        { "--shape",  NULL, TL_OPTION_LIST, "IN=D,D,..", "gives an input a shape; may be repeated", \
+          &(o).shapes },                                                                            \
+        { "--cache",                                                                                \
+          NULL,                                                                                     \
+          TL_OPTION_TEXT,                                                                           \
+          "DIR",                                                                                    \
+          "compiled objects (default: $XDG_CACHE_HOME/tilth)",                                      \
+          &(o).cache },                                                                             \
+        { "--no-cache", NULL, TL_OPTION_FLAG, NULL, "neither read nor write the cache",             \
+          &(o).no_cache },                                                                          \
+    {                                                                                               \
+        "--json", NULL, TL_OPTION_FLAG, NULL, "one JSON object a line", &(o).json                   \
+    }
+
+typedef struct {
+    tl_arena *arena;
+    tl_pool *pool;
+    tl_model *model;
+    int threads;
+} tl_session;
+
+/* Makes the pool, loads the model. `extra` may preset fields of the model's options; NULL: none. */
+tl_status tl_session_open(tl_session *session, const char *path, const tl_session_options *options,
+                          const tl_model_options *extra, tl_diag *diag);
+void tl_session_close(tl_session *session);
+
+/* Inputs for a model: from FILE.npy, FILE.pb or random:SEED by name (--input NAME=...), from a folder (--data), the rest
+ * at random. `inputs` has a tensor an input of the executable; free each with tl_tensor_free. */
+tl_status tl_session_inputs(const tl_executable_spec *spec, const tl_text_list *given,
+                            const char *folder, int64_t seed, tl_tensor *inputs, tl_diag *diag);
+/* FOLDER/PREFIX_NAME.npy, or the file that FOLDER/names.txt gives for "PREFIX NAME"; false: there is none. */
+bool tl_data_file(const char *folder, const char *prefix, const char *name, tl_text *path);
+
+/* {"record":"env",...}: the first line of every --json output. */
+void tl_print_env_json(void);
+void tl_print_json_text(const char *text); /* quoted and escaped */
+
+#endif

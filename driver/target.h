@@ -1,0 +1,10 @@
+/* driver/target.h: the target of a compile: this machine as the runtime's probe and LLVM see it, or one by name. */
+#ifndef TL_DRIVER_TARGET_H
+#define TL_DRIVER_TARGET_H
+#include "ir/target.h"
+
+/* `name` NULL or "cpu": this machine. Others keep this machine's caches and cores. TL_UNSUPPORTED when
+ * this processor could not run the code. */
+tl_status tl_target_resolve(const char *name, tl_target *out, tl_diag *diag);
+
+#endif

@@ -1,0 +1,164 @@
+/* driver/verb_run.c: tilth run MODEL: compile and run once. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include "driver/session.h"
+#include "runtime/base/file.h"
+#include "runtime/clock.h"
+#include "runtime/npy.h"
+
+static void file_name(const char *folder, const char *name, tl_text *out)
+{
+    tl_text_format(out, "%s/output_", folder);
+    for (const char *p = name; *p;
+         p++) { /* names come from the model: nothing of them becomes a path */
+        char c = *p;
+        if (c == '/' || c == ':' || (unsigned char)c < 0x21)
+            c = '_';
+        tl_text_add_bytes(out, &c, 1);
+    }
+    tl_text_add(out, ".npy");
+}
+
+static tl_status write_outputs(const char *folder, const tl_executable_spec *spec,
+                               const tl_tensor *outputs, tl_diag *diag)
+{
+    TL_TRY(tl_folder_make(folder, diag));
+    for (int i = 0; i < spec->output_count; i++) {
+        tl_text path = { 0 };
+        file_name(folder, spec->outputs[i].name, &path);
+        tl_status status = tl_npy_write(tl_text_get(&path), &outputs[i], diag);
+        if (status == TL_OK)
+            printf("wrote %s\n", tl_text_get(&path));
+        tl_text_free(&path);
+        TL_TRY(status);
+    }
+    return TL_OK;
+}
+
+/* A classifier gives one row of scores for many classes. */
+static void show_top_five(const tl_tensor *t)
+{
+    int64_t classes = t->rank == 2 ? t->shape[1] : 0, best[5];
+    int count = 0;
+    for (int64_t i = 0; i < classes; i++) {
+        int at = count < 5 ? count++ : 5;
+        while (at > 0 && tl_tensor_get(t, i) > tl_tensor_get(t, best[at - 1])) {
+            if (at < 5)
+                best[at] = best[at - 1];
+            at--;
+        }
+        if (at < 5)
+            best[at] = i;
+    }
+    double largest = tl_tensor_get(t, best[0]), sum = 0;
+    for (int64_t i = 0; i < classes; i++)
+        sum += exp(tl_tensor_get(t, i) - largest);
+    printf("  top five of %lld classes:\n    class      score  softmax\n", (long long)classes);
+    for (int k = 0; k < count; k++) {
+        double score = tl_tensor_get(t, best[k]);
+        printf("    %5lld %10.4f  %6.2f %%\n", (long long)best[k], score,
+               100 * exp(score - largest) / sum);
+    }
+}
+
+static void show_output(const tl_port *port, const tl_tensor *t)
+{
+    tl_text shape = { 0 };
+    tl_shape_describe(port->dtype, port->rank, port->shape, &shape);
+    int64_t n = tl_tensor_elements(t);
+    double least = INFINITY, largest = -INFINITY, sum = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double x = tl_tensor_get(t, i);
+        least = x < least ? x : least;
+        largest = x > largest ? x : largest;
+        sum += x;
+    }
+    printf("%s: %s", port->name, tl_text_get(&shape));
+    if (n > 0)
+        printf(", least %.6g, largest %.6g, mean %.6g", least, largest, sum / (double)n);
+    printf("\n");
+    tl_text_free(&shape);
+    if (tl_dtype_is_float(t->dtype) && t->rank == 2 && t->shape[0] == 1 && t->shape[1] >= 10)
+        show_top_five(t);
+}
+
+static tl_status run(tl_session *session, const tl_text_list *given, const char *data, int64_t seed,
+                     const char *output, tl_diag *diag)
+{
+    const tl_executable *executable = tl_model_executable(session->model);
+    const tl_executable_spec *spec = tl_executable_info(executable);
+    tl_tensor *inputs = TL_NEW_ARRAY(session->arena, tl_tensor, spec->input_count);
+    tl_tensor *outputs = TL_NEW_ARRAY(session->arena, tl_tensor, spec->output_count);
+    tl_runner *runner = NULL;
+    tl_status status = tl_session_inputs(spec, given, data, seed, inputs, diag);
+    for (int i = 0; status == TL_OK && i < spec->output_count; i++)
+        status = tl_tensor_create(spec->outputs[i].dtype, spec->outputs[i].rank,
+                                  spec->outputs[i].shape, &outputs[i], diag);
+    if (status == TL_OK)
+        status = tl_runner_create(executable, session->pool, session->threads, &runner, diag);
+    int64_t start = tl_clock_ns();
+    if (status == TL_OK)
+        status = tl_runner_run_tensors(runner, inputs, outputs, NULL, diag);
+    double ms = (double)(tl_clock_ns() - start) * 1e-6;
+    if (status == TL_OK) {
+        const tl_model_facts *facts = tl_model_get_facts(session->model);
+        printf("ready in %.3f s%s, first run %.2f ms on %d thread%s\n", facts->total_s,
+               facts->from_cache ? " (from the cache)" : "", ms, tl_runner_threads(runner),
+               tl_runner_threads(runner) == 1 ? "" : "s");
+        for (int i = 0; i < spec->output_count; i++)
+            show_output(&spec->outputs[i], &outputs[i]);
+        if (output != NULL)
+            status = write_outputs(output, spec, outputs, diag);
+    }
+    tl_runner_destroy(runner);
+    for (int i = 0; i < spec->input_count; i++)
+        tl_tensor_free(&inputs[i]);
+    for (int i = 0; i < spec->output_count; i++)
+        tl_tensor_free(&outputs[i]);
+    return status;
+}
+
+int tl_verb_run(int argc, char **argv)
+{
+    tl_session_options common = { 0 };
+    tl_text_list given = { 0 };
+    const char *data = NULL, *output = NULL;
+    int64_t seed = 0;
+    const tl_option options[] = {
+        { "--input", "-i", TL_OPTION_LIST, "NAME=FILE",
+          "FILE.npy, FILE.pb or random:SEED; may be repeated", &given },
+        { "--data", NULL, TL_OPTION_TEXT, "DIR", "inputs input_NAME.npy (or as its names.txt says)",
+          &data },
+        { "--output", "-o", TL_OPTION_TEXT, "DIR", "write every output as DIR/output_NAME.npy",
+          &output },
+        { "--seed", NULL, TL_OPTION_INT, "S", "of inputs that are not given", &seed },
+        TL_SESSION_OPTIONS(common),
+        { 0 },
+    };
+    const tl_verb_help help = {
+        "run",
+        "MODEL.onnx",
+        "Compiles a model and runs it once.",
+        "Inputs that are not given are random. A classifier's five best classes are shown.",
+        "  tilth run resnet18.onnx --input input=image.npy --output out\n"
+        "  tilth run bert.onnx --input input_ids=random:7 --threads 1",
+        options,
+        1,
+        1,
+    };
+    int positional_count, code;
+    const char *positional[1];
+    if (!tl_verb_begin(&help, argc, argv, positional, &positional_count, &code))
+        return code;
+
+    tl_diag diag = { 0 };
+    tl_session session;
+    tl_status status = tl_session_open(&session, positional[0], &common, NULL, &diag);
+    if (status == TL_OK)
+        status = run(&session, &given, data, seed, output, &diag);
+    if (status != TL_OK)
+        code = tl_report_failure("run", status, &diag);
+    tl_session_close(&session);
+    return code;
+}

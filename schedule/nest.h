@@ -40,6 +40,11 @@ const tl_stmt *tl_insert_after(tl_arena *arena, const tl_path *loop, const tl_st
 tl_status tl_check_placed(tl_schedule *s, const char *prim, const tl_stmt *root, const char *block,
                           tl_diag *diag);
 
+/* The end of a move: allocs sink, no parallel loop around the block may have got iterations that conflict, and the
+ * schedule takes the new body. */
+tl_status tl_settle(tl_schedule *s, const char *prim, const tl_stmt *root, const char *block,
+                    tl_diag *diag);
+
 /* Position of a block in the order of the text; -1: not there. */
 int tl_block_position(const tl_stmt *root, const char *block);
 bool tl_stmt_has_block(const tl_stmt *stmt, const char *block);

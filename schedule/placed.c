@@ -1,5 +1,6 @@
 /* schedule/placed.c: whether a block may stand where it stands, by what it and the blocks before it touch. */
 #include <string.h>
+#include "schedule/dependence.h"
 #include "schedule/nest.h"
 
 typedef struct {
@@ -172,5 +173,24 @@ tl_status tl_check_placed(tl_schedule *s, const char *prim, const tl_stmt *root,
             return tl_refuse(diag, prim, block,
                              "%s, which it writes, is not visible in the new place",
                              placed->stores[i].buffer->name);
+    return TL_OK;
+}
+
+tl_status tl_settle(tl_schedule *s, const char *prim, const tl_stmt *root, const char *block,
+                    tl_diag *diag)
+{
+    root = tl_sink_allocs(s->arena, root);
+    tl_path path = tl_path_to_block(s->arena, root, block);
+    for (int i = 0; i < path.count; i++) {
+        const tl_stmt *loop = path.stmts[i];
+        tl_access a, b;
+        if (loop->kind == TL_STMT_LOOP && loop->u.loop.kind == TL_LOOP_PARALLEL &&
+            !tl_loop_is_independent(s->arena, loop, false, &a, &b))
+            return tl_refuse(diag, prim, block,
+                             "iterations of the parallel loop %s would touch the same elements of "
+                             "%s: make the loop parallel after the move, or take a loop outside it",
+                             loop->u.loop.var->name, a.buffer->name);
+    }
+    tl_schedule_set_body(s, root);
     return TL_OK;
 }

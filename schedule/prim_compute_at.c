@@ -142,6 +142,5 @@ tl_status tl_apply_compute_at(tl_schedule *s, const tl_arg *args, int arg_count,
     const tl_stmt *added = tl_nest_build(s->arena, &nest, spans, &place);
     root = tl_insert_before(s->arena, &place, added, readers, count);
     TL_TRY(tl_check_placed(s, PRIM, root, block->name, diag));
-    tl_schedule_set_body(s, tl_sink_allocs(s->arena, root));
-    return TL_OK;
+    return tl_settle(s, PRIM, root, block->name, diag);
 }

@@ -216,6 +216,38 @@ static tl_status check_once(tl_schedule *s, const tl_nest *nest, const tl_stmt *
                      target->u.loop.var->name);
 }
 
+static const tl_stmt *drop_alloc(tl_arena *arena, const tl_stmt *stmt, void *context)
+{
+    (void)arena;
+    return stmt->kind == TL_STMT_ALLOC && stmt->u.alloc.buffer == context ? stmt->u.alloc.body
+                                                                          : stmt;
+}
+
+/* The body with the allocs of the block's results around both its old place and the loop. */
+static const tl_stmt *raise_allocs(tl_schedule *s, const tl_block *block, const tl_var *loop)
+{
+    const tl_stmt *root = s->program->body;
+    for (int i = 0; i < block->store_count; i++) {
+        const tl_buffer *buffer = block->stores[i].buffer;
+        tl_path from = tl_path_to_block(s->arena, root, block->name);
+        tl_path to = tl_path_to_loop(s->arena, root, loop);
+        int shared = 0;
+        bool visible = buffer->role != TL_ROLE_LOCAL;
+        while (from.stmts[shared] == to.stmts[shared]) {
+            visible |= from.stmts[shared]->kind == TL_STMT_ALLOC &&
+                       from.stmts[shared]->u.alloc.buffer == buffer;
+            shared++;
+        }
+        if (visible)
+            continue;
+        tl_path both = tl_path_prefix(&from, shared);
+        const tl_stmt *without = tl_stmt_rewrite(s->arena, both.stmts[shared - 1], drop_alloc,
+                                                 (void *)(uintptr_t)buffer);
+        root = tl_path_replace(s->arena, &both, tl_stmt_alloc(s->arena, buffer, without));
+    }
+    return root;
+}
+
 tl_status tl_apply_reverse_compute_at(tl_schedule *s, const tl_arg *args, int arg_count,
                                       tl_arg *out, int *out_count, tl_diag *diag)
 {
@@ -260,13 +292,14 @@ tl_status tl_apply_reverse_compute_at(tl_schedule *s, const tl_arg *args, int ar
         return tl_refuse(diag, PRIM, block->name, "nothing that it reads is written under loop %s",
                          loop->u.loop.var->name);
 
-    tl_path old = tl_path_prefix(&nest.path, nest.top + 1);
-    const tl_stmt *root = tl_path_replace(s->arena, &old, NULL);
+    const tl_stmt *root = raise_allocs(s, block, loop->u.loop.var);
+    tl_path old = tl_path_to_block(s->arena, root, block->name);
+    old = tl_path_prefix(&old, old.count - (nest.path.count - nest.top - 1));
+    root = tl_path_replace(s->arena, &old, NULL);
     place = tl_path_to_loop(s->arena, root, loop->u.loop.var);
     const tl_stmt *added = tl_nest_build(s->arena, &nest, spans, &place);
     root = tl_insert_after(s->arena, &place, added, producers, producer_count);
     TL_TRY(check_once(s, &nest, root, loop, diag));
     TL_TRY(tl_check_placed(s, PRIM, root, block->name, diag));
-    tl_schedule_set_body(s, tl_sink_allocs(s->arena, root));
-    return TL_OK;
+    return tl_settle(s, PRIM, root, block->name, diag);
 }

@@ -275,7 +275,12 @@ static bool covers(tl_arena *arena, const tl_buffer *buffer, const access *write
             solution[count++] = (tl_binding){ stmt->u.loop.var, tl_int(arena, 0) };
     }
     const tl_expr *wanted = tl_substitute(arena, write->predicate, solution, count);
-    return is_implied(arena, wanted, read->predicate);
+    const tl_expr *held = read->predicate; /* and what is read lies in the buffer */
+    for (int axis = 0; axis < buffer->rank; axis++) {
+        held = tl_and(arena, held, tl_le(arena, tl_int(arena, 0), read->index[axis]));
+        held = tl_and(arena, held, tl_lt(arena, read->index[axis], buffer->shape[axis]));
+    }
+    return is_implied(arena, wanted, held);
 }
 
 static bool may_enter(tl_arena *arena, const tl_stmt *loop, const tl_buffer *buffer)

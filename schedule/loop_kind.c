@@ -97,6 +97,8 @@ tl_status tl_check_iterations(tl_schedule *s, const char *prim, const tl_stmt *l
         return refuse_iter(s, prim, loop, bad->u.block, rule, diag);
 
     tl_access a, b;
+    if (loop->u.loop.var->max == 0) /* a single iteration */
+        return TL_OK;
     if (tl_loop_is_independent(s->arena, loop, may_reduce, &a, &b))
         return TL_OK;
     if (a.block == b.block)
@@ -162,4 +164,42 @@ const tl_stmt *tl_find_kind_above(const tl_path *path, tl_loop_kind kind)
         if (path->stmts[i]->kind == TL_STMT_LOOP && path->stmts[i]->u.loop.kind == kind)
             return path->stmts[i];
     return NULL;
+}
+
+/* Loops whose iterations run together, after a step that moved blocks or buffers. */
+
+typedef struct {
+    tl_schedule *s;
+    const char *prim;
+    tl_diag *diag;
+    tl_status status;
+} recheck;
+
+static bool recheck_loop(const tl_stmt *stmt, void *context)
+{
+    recheck *r = context;
+    if (r->status != TL_OK)
+        return false;
+    if (stmt->kind != TL_STMT_LOOP || stmt->u.loop.kind == TL_LOOP_SERIAL ||
+        stmt->u.loop.kind == TL_LOOP_UNROLLED)
+        return true;
+    bool may_reduce = stmt->u.loop.kind == TL_LOOP_VECTORIZED;
+    tl_access a, b;
+    if (stmt->u.loop.var->max > 0 && !tl_loop_is_independent(r->s->arena, stmt, may_reduce, &a, &b))
+        r->status =
+            tl_refuse(r->diag, r->prim, stmt->u.loop.var->name,
+                      "iterations of the %s loop would meet in buffer %s (block %s and block "
+                      "%s); do this step before the loop gets its kind",
+                      tl_loop_kind_infos[stmt->u.loop.kind].text, a.buffer->name, a.block->name,
+                      b.block->name);
+    return true;
+}
+
+tl_status tl_check_parallel_loops(tl_schedule *s, const char *prim, tl_diag *diag)
+{
+    recheck r = { s, prim, diag, TL_OK };
+    tl_stmt_visit(s->program->body, recheck_loop, &r);
+    if (s->program->prepare && r.status == TL_OK)
+        tl_stmt_visit(s->program->prepare, recheck_loop, &r);
+    return r.status;
 }

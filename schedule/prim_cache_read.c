@@ -106,6 +106,7 @@ tl_status tl_apply_cache_read(tl_schedule *s, const tl_arg *args, int arg_count,
     if (buffer->scope == TL_SCOPE_REGISTER || buffer->scope == TL_SCOPE_WARP)
         return tl_refuse(diag, PRIM, consumer->name, "%s is in %s scope and needs no cache",
                          buffer->name, tl_scope_texts[buffer->scope]);
+    TL_TRY(tl_check_scope(s, PRIM, buffer, scope, diag));
 
     int at = find_place(s, &path, buffer);
     const tl_stmt *place = path.stmts[at];
@@ -118,7 +119,7 @@ tl_status tl_apply_cache_read(tl_schedule *s, const tl_arg *args, int arg_count,
     const char *name = tl_fresh_buffer_name(s, tl_arena_format(arena, "%s_local", buffer->name));
     const char *block_name = tl_fresh_block_name(s, name);
     const tl_buffer *local = tl_buffer_make(arena, name, buffer->dtype, TL_ROLE_LOCAL, scope,
-                                            buffer->rank, buffer->shape);
+                                            buffer->rank, tl_shape_in_scope(arena, buffer, scope));
     const tl_stmt *copy = make_copy(s, block_name, buffer, local, boxed ? &box : NULL);
 
     tl_path inside = { path.count - at, path.stmts + at };

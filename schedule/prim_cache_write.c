@@ -203,6 +203,8 @@ tl_status tl_apply_cache_write(tl_schedule *s, const tl_arg *args, int arg_count
     tl_path path = tl_path_to_block(arena, s->program->body, block->name);
     if (path.count == 0)
         return tl_refuse(diag, PRIM, block->name, "it is in the prepare part, which has no caches");
+    for (int i = 0; i < block->store_count; i++)
+        TL_TRY(tl_check_scope(s, PRIM, block->stores[i].buffer, scope, diag));
     int at = find_place(s, &path, block);
     tl_span *spans = TL_NEW_ARRAY(arena, tl_span, block->iter_count);
     const tl_expr *condition;
@@ -214,8 +216,9 @@ tl_status tl_apply_cache_write(tl_schedule *s, const tl_arg *args, int arg_count
     for (int i = 0; i < block->store_count; i++) {
         const tl_buffer *buffer = block->stores[i].buffer;
         const char *local = tl_arena_format(arena, "%s_local", buffer->name);
-        locals[i] = tl_buffer_make(arena, tl_fresh_buffer_name(s, local), buffer->dtype,
-                                   TL_ROLE_LOCAL, scope, buffer->rank, buffer->shape);
+        locals[i] =
+            tl_buffer_make(arena, tl_fresh_buffer_name(s, local), buffer->dtype, TL_ROLE_LOCAL,
+                           scope, buffer->rank, tl_shape_in_scope(arena, buffer, scope));
         stmt = tl_stmt_replace_buffer(arena, stmt, buffer, locals[i]);
     }
     const char *name = tl_fresh_block_name(s, tl_arena_format(arena, "%s_copy", block->name));

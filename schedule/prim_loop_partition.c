@@ -97,25 +97,23 @@ static const tl_expr *least(tl_arena *arena, const tl_expr *e)
     return sum;
 }
 
-/* Bounds of a - b; knows that x//d - y//d differs from (x - y)/d by less than one. */
-static tl_range difference_range(tl_arena *arena, const tl_expr *a, const tl_expr *b)
+/* a - b, with  (y + c)//d - y//d  as  (y % d + c)//d,  whose range is narrow. */
+static const tl_expr *difference(tl_arena *arena, const tl_expr *a, const tl_expr *b)
 {
     const tl_expr *e = tl_sub(arena, a, b);
-    tl_range r = tl_expr_range(e);
     tl_linear l = tl_linear_of(arena, e);
-    int64_t delta, divisor;
+    int64_t c;
     if (l.count != 2 || l.coefficients[0] * l.coefficients[1] != -1 ||
         l.terms[0]->kind != TL_EXPR_FLOORDIV || l.terms[1]->kind != TL_EXPR_FLOORDIV ||
-        !tl_expr_equal(l.terms[0]->args[1], l.terms[1]->args[1]) ||
-        !tl_const_int(l.terms[0]->args[1], &divisor) || divisor < 1)
-        return r;
+        !tl_expr_equal(l.terms[0]->args[1], l.terms[1]->args[1]))
+        return e;
     int plus = l.coefficients[0] > 0 ? 0 : 1;
     const tl_expr *x = l.terms[plus]->args[0], *y = l.terms[1 - plus]->args[0];
-    if (!tl_const_int(tl_sub(arena, x, y), &delta))
-        return r;
-    int64_t low = l.constant + tl_floordiv(delta, divisor);
-    int64_t high = l.constant + tl_ceildiv(delta, divisor);
-    return (tl_range){ tl_max64(r.min, low), tl_min64(r.max, high) };
+    const tl_expr *d = l.terms[0]->args[1];
+    if (!tl_const_int(tl_sub(arena, x, y), &c))
+        return e;
+    const tl_expr *within = tl_addi(arena, tl_floormod_expr(arena, y, d), c);
+    return tl_addi(arena, tl_floordiv_expr(arena, within, d), l.constant);
 }
 
 /* Where to cut. */
@@ -342,17 +340,15 @@ static const tl_stmt *make_tail(plan *p)
 {
     tl_arena *arena = p->arena;
     const tl_stmt *loop = p->loop;
-    const tl_expr *extent = tl_sub(arena, loop->u.loop.extent, p->cut);
-    tl_range range = difference_range(arena, loop->u.loop.extent, p->cut);
-    if (range.max <= 0)
+    const tl_expr *extent = difference(arena, loop->u.loop.extent, p->cut);
+    if (tl_expr_range(extent).max <= 0)
         return NULL;
-    if (range.max < tl_expr_range(extent).max)
-        extent = tl_min(arena, extent, tl_int(arena, range.max));
 
     copy_context c = { .s = p->s };
     const tl_var *var = tl_var_derive(arena, loop->u.loop.var, "", extent);
     bool single = tl_is_int(extent, 1);
-    rename_var(&c, loop->u.loop.var, single ? p->cut : tl_add(arena, p->cut, tl_ref(arena, var)));
+    rename_var(&c, loop->u.loop.var,
+               var->max == 0 ? p->cut : tl_add(arena, p->cut, tl_ref(arena, var)));
     tl_stmt_visit(loop->u.loop.body, rename_loops, &c);
     const tl_stmt *body = tl_stmt_substitute(arena, loop->u.loop.body, c.renamed, c.count);
     body = tl_stmt_rewrite(arena, body, copy_stmt, &c);
@@ -398,7 +394,7 @@ static tl_status check(plan *p, tl_diag *diag)
             "no guard of a block under it becomes true in a "
             "first part of the loop; guards come from splits that do not divide, and the loop "
             "to partition is the outermost of such a split");
-    tl_range below = difference_range(p->arena, loop->u.loop.extent, p->cut);
+    tl_range below = tl_expr_range(difference(p->arena, loop->u.loop.extent, p->cut));
     if (below.max <= 0)
         p->cut = loop->u.loop.extent;
     else if (below.min < 0)

@@ -18,6 +18,21 @@ typedef struct {
     const tl_stmt *old[TL_MAX_ARGS], *new[TL_MAX_ARGS];
 } chain;
 
+static bool find_block(const tl_stmt *stmt, void *context)
+{
+    const char **name = context;
+    if (*name == NULL && stmt->kind == TL_STMT_BLOCK)
+        *name = stmt->u.block->name;
+    return *name == NULL;
+}
+
+static const char *block_under(const tl_stmt *loop)
+{
+    const char *name = NULL;
+    tl_stmt_visit(loop, find_block, &name);
+    return name ? name : "none";
+}
+
 /* The chain from the outermost of the named loops down to the innermost. */
 static tl_status find_chain(tl_schedule *s, const tl_stmt *const *loops, int count, tl_path *top,
                             chain *out, tl_diag *diag)
@@ -34,9 +49,10 @@ static tl_status find_chain(tl_schedule *s, const tl_stmt *const *loops, int cou
         if (at < 0)
             return tl_refuse(
                 diag, "reorder", loops[i]->u.loop.var->name,
-                "the loop is not around or inside loop %s: only loops of one nest can be "
-                "reordered",
-                path.stmts[path.count - 1]->u.loop.var->name);
+                "the loop (around block %s) is in another nest than loop %s (around block "
+                "%s): only loops of one nest can be reordered",
+                block_under(loops[i]), path.stmts[path.count - 1]->u.loop.var->name,
+                block_under(path.stmts[path.count - 1]));
         if (at < first)
             first = at;
     }

@@ -2,9 +2,9 @@
  *
  *     alloc acc: f32[8, 32]          ->     alloc acc: f32[8, 32] register
  *
- * Requires  a local buffer (parameters and prepared buffers are global); register, stack and warp want a constant
- *           shape and no parallel loop between the alloc and its accesses, for every thread has its own; shared
- *           and warp want a GPU. How much of the buffer is alive at once shows when it is lowered
+ * Requires  a local buffer (parameters and prepared buffers are global); register and stack want no
+ *           parallel loop between the alloc and its accesses, for every thread has its own; shared and warp want
+ *           a GPU. All but global have a constant shape: a dim in it becomes its largest value. How much of the buffer is alive at once shows when it is lowered
  *           (codegen/shrink_buffers.c), where too much is refused.
  * Keeps     what is computed.
  */
@@ -24,26 +24,32 @@ static tl_status find_scope(const char *buffer, const char *word, tl_scope *out,
                      word);
 }
 
+const tl_expr *const *tl_shape_in_scope(tl_arena *arena, const tl_buffer *buffer, tl_scope scope)
+{
+    if (scope == TL_SCOPE_GLOBAL)
+        return buffer->shape;
+    const tl_expr **shape = TL_NEW_ARRAY(arena, const tl_expr *, buffer->rank);
+    for (int i = 0; i < buffer->rank; i++) {
+        int64_t most = tl_expr_range(buffer->shape[i]).max;
+        if (most == INT64_MAX)
+            return NULL;
+        shape[i] = tl_int(arena, most);
+    }
+    return shape;
+}
+
 tl_status tl_check_scope(tl_schedule *s, const char *prim, const tl_buffer *buffer, tl_scope scope,
                          tl_diag *diag)
 {
-    const char *text = tl_scope_texts[scope];
     bool is_gpu_scope = scope == TL_SCOPE_SHARED || scope == TL_SCOPE_WARP;
     if (is_gpu_scope && s->target && !tl_target_is_gpu(s->target))
         return tl_refuse(diag, prim, buffer->name,
-                         "scope %s is a GPU's, and the target is %s; stack or "
-                         "register here",
-                         text, tl_isa_infos[s->target->isa].text);
-    if (scope == TL_SCOPE_GLOBAL || scope == TL_SCOPE_SHARED)
-        return TL_OK;
-    for (int i = 0; i < buffer->rank; i++) {
-        int64_t extent;
-        if (!tl_const_int(buffer->shape[i], &extent))
-            return tl_refuse(diag, prim, buffer->name,
-                             "scope %s wants a constant shape, and axis %d "
-                             "depends on dims",
-                             text, i);
-    }
+                         "scope %s is a GPU's, and the target is %s; stack or register here",
+                         tl_scope_texts[scope], tl_isa_infos[s->target->isa].text);
+    if (tl_shape_in_scope(s->arena, buffer, scope) == NULL)
+        return tl_refuse(diag, prim, buffer->name,
+                         "scope %s wants a constant shape, and its dims have no bound",
+                         tl_scope_texts[scope]);
     return TL_OK;
 }
 
@@ -114,6 +120,7 @@ tl_status tl_apply_set_scope(tl_schedule *s, const tl_arg *args, int arg_count, 
     tl_buffer *to = TL_NEW(s->arena, tl_buffer);
     *to = *from;
     to->scope = scope;
+    to->shape = tl_shape_in_scope(s->arena, from, scope);
     const tl_stmt *body = tl_stmt_replace_buffer(s->arena, search.alloc->u.alloc.body, from, to);
     const tl_stmt *pair[] = { search.alloc, tl_stmt_alloc(s->arena, to, body) };
     tl_program *program = TL_NEW(s->arena, tl_program);

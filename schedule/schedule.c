@@ -325,6 +325,9 @@ tl_status tl_schedule_apply(tl_schedule *s, tl_prim prim, const tl_arg *args, in
                                  _Alignof(const tl_var *));
     *out_count = 0;
     tl_status status = info->apply(s, args, arg_count, out, out_count, diag);
+    bool moves_blocks = strpbrk(info->in, "Bb") != NULL && s->program != before;
+    if (status == TL_OK && moves_blocks)
+        status = tl_check_parallel_loops(s, info->name, diag);
     if (status == TL_OK && s->verify && s->program != before) {
         status = tl_program_verify(s->program, diag);
         if (status != TL_OK)

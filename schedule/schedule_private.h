@@ -74,12 +74,17 @@ tl_status tl_check_constant_extent(const char *prim, const tl_stmt *loop, int64_
                                    tl_diag *diag);
 tl_status tl_check_iterations(tl_schedule *s, const char *prim, const tl_stmt *loop,
                               bool may_reduce, tl_diag *diag);
+/* Whether the iterations of loops that run together are still independent, after a step that moved blocks. */
+tl_status tl_check_parallel_loops(tl_schedule *s, const char *prim, tl_diag *diag);
 /* A loop of that kind under a statement (itself not counted) or on the path to it; NULL: none. */
 const tl_stmt *tl_find_kind_under(const tl_stmt *stmt, tl_loop_kind kind);
 const tl_stmt *tl_find_kind_above(const tl_path *path, tl_loop_kind kind);
-/* Whether a buffer of this shape may live in that scope on this target. */
+/* Whether a buffer may live in that scope: shared and warp are a GPU's; all but global have a bounded shape. */
 tl_status tl_check_scope(tl_schedule *s, const char *prim, const tl_buffer *buffer, tl_scope scope,
                          tl_diag *diag);
+/* The shape a buffer has in that scope: all but global want constants, and a dim becomes its largest value. NULL when
+ * that has no bound. */
+const tl_expr *const *tl_shape_in_scope(tl_arena *arena, const tl_buffer *buffer, tl_scope scope);
 /* A variable derived from another's name ("i" and "_0" give i_0), range 0..extent-1. */
 tl_var *tl_var_derive(tl_arena *arena, const tl_var *from, const char *suffix, const tl_expr *extent);
 

@@ -238,7 +238,8 @@ static tl_status parse_factors(parser *p, tl_arg *out)
 {
     int64_t factors[TL_MAX_ARGS];
     int count = 0;
-    TL_TRY(expect(p, '['));
+    if (!accept(p, '['))
+        return fail_at(p, p->at, "expected a list of factors like [_, 8], found %s", found_text(p));
     do {
         const char *start = (skip_blanks(p), p->at);
         if (count == TL_MAX_ARGS)

@@ -159,8 +159,10 @@ static void fail_case(const test_case *c, const char *what)
     const char *trace = c->schedule ? tl_trace_text(c->arena, tl_schedule_trace(c->schedule)) : "";
     const char *now =
         c->schedule ? tl_program_text(c->arena, tl_schedule_program(c->schedule)) : "";
-    fail_msg("TL_SEED=%llu TL_COUNT=1: %s\n%s\ntrace\n%s\nprogram\n%s\n",
-             (unsigned long long)c->seed, what, c->text, trace, now);
+    /* to stderr: cmocka cuts messages at a kilobyte */
+    fprintf(stderr, "TL_SEED=%llu TL_COUNT=1\nkernel\n%s\ntrace\n%s\nprogram\n%s\n%s\n",
+            (unsigned long long)c->seed, c->text, trace, now, what);
+    fail();
 }
 
 static const char *random_kernel(tl_arena *arena, tl_random *random)

@@ -111,15 +111,17 @@ static int compare_digits(const void *a, const void *b)
 
 /* Appends the digits of one axis: the iters in its index, largest coefficient first, each a digit; the digits
  * with `tile_size` elements at the end of the panel iters are one. False when the index is no mixed-radix number. */
-static bool add_axis_digits(tl_schedule *s, const tl_block *block, const tl_expr *index, int axis,
-                            int64_t axis_extent, int64_t tile, digit *digits, int *count,
-                            int capacity)
+static bool add_axis_digits(tl_schedule *s, const tl_block *block, const tl_expr *index,
+                            const tl_expr *stream, int axis, int64_t axis_extent, int64_t tile,
+                            digit *digits, int *count, int capacity)
 {
     struct {
         int iter;
         int64_t coefficient, extent;
     } parts[8];
     int part_count = 0;
+    if (axis_extent == 1)
+        return true; /* nothing moves along it */
     for (int i = 0; i < block->iter_count; i++) {
         const tl_expr *rest;
         int64_t coefficient;
@@ -145,7 +147,8 @@ static bool add_axis_digits(tl_schedule *s, const tl_block *block, const tl_expr
             return false;
         scale *= parts[p].extent;
     }
-    bool spatial = part_count > 0 && block->iters[parts[0].iter].kind == TL_ITER_SPATIAL;
+    bool spatial = part_count > 0 && block->iters[parts[0].iter].kind == TL_ITER_SPATIAL &&
+                   !tl_expr_uses_var(stream, block->iters[parts[0].iter].var);
     if (spatial) { /* a panel axis: what is inside the tile goes last, what is outside first */
         if (*count + 2 > capacity)
             return false;
@@ -153,8 +156,8 @@ static bool add_axis_digits(tl_schedule *s, const tl_block *block, const tl_expr
         digits[(*count)++] = (digit){ axis, 10000 + axis, 1, tile };
         return true;
     }
-    if (part_count == 0 || axis_extent == 1)
-        return true; /* nothing moves along it */
+    if (part_count == 0)
+        return true;
     for (int p = 0; p < part_count; p++) {
         if (*count == capacity)
             return false;
@@ -167,7 +170,7 @@ static bool add_axis_digits(tl_schedule *s, const tl_block *block, const tl_expr
 
 /* The index map that lays the panel out as the nest reads it; NULL when its indices are too odd for it. */
 static const char *packing_map(tl_schedule *s, const tl_block *block, const tl_expr *panel,
-                               int64_t tile)
+                               const tl_expr *stream, int64_t tile)
 {
     digit digits[32];
     int count = 0;
@@ -175,7 +178,8 @@ static const char *packing_map(tl_schedule *s, const tl_block *block, const tl_e
     for (int axis = 0; axis < buffer->rank; axis++) {
         int64_t extent;
         if (!tl_const_int(buffer->shape[axis], &extent) ||
-            !add_axis_digits(s, block, panel->args[axis], axis, extent, tile, digits, &count, 32))
+            !add_axis_digits(s, block, panel->args[axis], stream, axis, extent, tile, digits,
+                             &count, 32))
             return NULL;
     }
     qsort(digits, (size_t)count, sizeof *digits, compare_digits);
@@ -212,7 +216,7 @@ static tl_status pack_panel(tl_schedule *s, tl_block_ref anchor, const tl_contra
 {
     const tl_block *block = tl_schedule_get_block(s, anchor);
     const tl_expr *panel = find_load(block, c->vector);
-    const char *map = packing_map(s, block, panel, tile);
+    const char *map = packing_map(s, block, panel, c->stream, tile);
     if (map == NULL)
         return TL_OK; /* read where it lies */
     if (panel->u.buffer->role == TL_ROLE_CONST || panel->u.buffer->role == TL_ROLE_PREPARED)

@@ -40,6 +40,19 @@ static const tl_iter *contiguous_reduce(tl_schedule *s, const tl_block *block,
     return NULL;
 }
 
+/* Whether every load moves with the iter by one element or not at all. */
+static bool loads_follow(tl_schedule *s, const tl_block *block, const tl_iter *iter)
+{
+    const tl_expr *loads[16];
+    int count = tl_collect_loads(block->stores[0].value, loads, 16);
+    for (int l = 0; l < count; l++) {
+        int64_t stride = tl_access_stride(s->arena, loads[l]->u.buffer, loads[l]->args, iter->var);
+        if (stride != 0 && stride != 1)
+            return false;
+    }
+    return true;
+}
+
 tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, ref);
@@ -47,12 +60,11 @@ tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *d
         return TL_OK;
     tl_loop_list loops;
     TL_TRY(tl_sketch_loops(s, ref, first, &loops, diag));
-    const tl_iter *iter = contiguous_iter(s, block, &loops);
-    bool lanes_reduce = false;
-    if (iter == NULL) {
-        iter = contiguous_reduce(s, block, &loops);
-        lanes_reduce = true;
-    }
+    const tl_iter *iter = contiguous_iter(s, block, &loops),
+                  *reduce = contiguous_reduce(s, block, &loops);
+    bool lanes_reduce = reduce != NULL && (iter == NULL || !loads_follow(s, block, iter));
+    if (lanes_reduce)
+        iter = reduce;
     if (iter == NULL)
         return TL_OK;
     tl_loop_ref loop = tl_sketch_loop_of(s, block, iter, &loops), outer;

@@ -166,8 +166,8 @@ static void add_block(hasher *h, const tl_block *b)
         add(h, hash_expr(h, b->iters[i].binding));
         number_of(&h->numbers, b->iters[i].var);
     }
-    if (b->predicate != NULL)
-        add(h, hash_expr(h, b->predicate));
+    if (b->predicate != NULL) /* an iter and the loop that it is bound to are one in the text */
+        add(h, hash_expr(h, tl_block_bind(h->numbers.arena, b, b->predicate)));
     if (b->init != NULL)
         add_exprs(h, b->init, b->store_count);
     for (int i = 0; i < b->store_count; i++)

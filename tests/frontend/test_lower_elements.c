@@ -1,0 +1,141 @@
+/* tests/frontend/test_lower_elements.c: operators on single elements and on indices. A case is a graph of one or
+ * few nodes over x = [2, 3, 4] of 0, 1, 2, ... (f32), i = [0, -1, 2] (i64), t = [3] f32; outputs compare as texts of the
+ * first elements. */
+#include "tests/frontend/lower_helpers.h"
+
+static const struct {
+    const char *nodes, *dtype_and_shape, *first;
+} cases[] = {
+    { "y: ?[...] = Neg(x)", "f32[2, 3, 4]", "-0 -1 -2 -3" },
+    { "y: ?[...] = Transpose(x) {perm = [2, 0, 1]}", "f32[4, 2, 3]", "0 4 8 12 16 20 1 5" },
+    { "y: ?[...] = Transpose(x)", "f32[4, 3, 2]", "0 12 4 16 8 20 1" },
+    { "y: ?[...] = Reshape(x) {shape = [6, 4]}\nz: ?[...] = Transpose(y)", "f32[4, 6]",
+      "0 4 8 12 16 20 1" },
+    { "a: ?[...] = Transpose(x)\ny: ?[...] = Reshape(a) {shape = [-1, 4]}", "f32[6, 4]",
+      "0 12 4 16 8 20 1 13" },
+    { "y: ?[...] = Reshape(x) {shape = [0, -1, 2]}", "f32[2, 6, 2]", "0 1 2 3" },
+    { "y: ?[...] = Flatten(x) {axis = 2}\nz: ?[...] = Neg(y)", "f32[6, 4]", "-0 -1 -2" },
+    { "y: ?[...] = Unsqueeze(x) {axes = [0, -1]}\nz: ?[...] = Squeeze(y)", "f32[2, 3, 4]",
+      "0 1 2" },
+    { "y: ?[...] = Slice(x) {starts = [1, -3], ends = [100, -1], axes = [1, 2]}", "f32[2, 2, 2]",
+      "5 6 9 10 17 18 21 22" },
+    { "y: ?[...] = Slice(x) {starts = [-1], ends = [-100], axes = [2], steps = [-2]}",
+      "f32[2, 3, 2]", "3 1 7 5 11 9" },
+    { "y: ?[...] = Slice(x) {starts = [3], ends = [1], axes = [2]}", "f32[2, 3, 0]", "" },
+    { "y: ?[...] = Concat(x, x) {axis = 1}", "f32[2, 6, 4]",
+      "0 1 2 3 4 5 6 7 8 9 10 11 0 1 2 3 4 5 6 7 8 9 10 11 12 13" },
+    { "y: ?[...] = Pad(x) {pads = [0, 0, 1, 0, -1, 2]}", "f32[2, 2, 7]", "0 0 1 2 3 0 0 0 4 5" },
+    { "y: ?[...] = Pad(x) {pads = [0, 0, 2, 0, 0, 1], mode = \"reflect\"}", "f32[2, 3, 7]",
+      "2 1 0 1 2 3 2 6 5 4" },
+    { "y: ?[...] = Pad(x) {pads = [0, 0, 2, 0, 0, 1], mode = \"edge\"}", "f32[2, 3, 7]",
+      "0 0 0 1 2 3 3 4" },
+    { "y: ?[...] = Pad(x) {pads = [0, 0, 2, 0, 0, 1], mode = \"wrap\"}", "f32[2, 3, 7]",
+      "2 3 0 1 2 3 0 6" },
+    { "const v: f32[] = [9.0]\ny: ?[...] = Pad(x, _, v) {pads = [1, 0, 0, 0, 0, 0]}",
+      "f32[3, 3, 4]", "9 9 9 9 9 9 9 9 9 9 9 9 0 1" },
+    { "y: ?[...] = Gather(x, i) {axis = 1}", "f32[2, 3, 4]", "0 1 2 3 8 9 10 11 8 9 10 11 12" },
+    { "const k: i64[] = [-1]\ny: ?[...] = Gather(x, k) {axis = 0}", "f32[3, 4]", "12 13 14" },
+    { "const k: i64[2, 1, 1] = [1, 2]\ny: ?[...] = GatherElements(x, k) {axis = 1}", "f32[2, 1, 1]",
+      "4 20" },
+    { "y: ?[...] = Expand(t) {shape = [2, 1]}", "f32[2, 3]", "0.5 -1.5 2.5 0.5 -1.5 2.5" },
+    { "y: ?[...] = Split(i) {axis = 0}", "i64[3]", "0 -1 2" },
+    { "y: ?[...] = Floor(t)", "f32[3]", "0 -2 2" },
+    { "y: ?[...] = Round(t)", "f32[3]", "0 -2 2" },
+    { "y: ?[...] = Ceil(t)", "f32[3]", "1 -1 3" },
+    { "y: ?[...] = Abs(i)", "i64[3]", "0 1 2" },
+    { "y: ?[...] = Relu(t)", "f32[3]", "0.5 0 2.5" },
+    { "const l: f32[] = [-1.0]\nconst h: f32[1] = [1.0]\ny: ?[...] = Clip(t, l, h)", "f32[3]",
+      "0.5 -1 1" },
+    { "const h: f32[] = [1.0]\ny: ?[...] = Clip(t, _, h)", "f32[3]", "0.5 -1.5 1" },
+    { "y: ?[...] = Cast(t) {to = i32}", "i32[3]", "0 -1 2" },
+    { "y: ?[...] = Cast(i) {to = bool}", "bool[3]", "0 1 1" },
+    { "y: ?[...] = Reciprocal(t)", "f32[3]", "2 -0.666667 0.4" },
+    { "y: ?[...] = Gelu(t)", "f32[3]", "0.345731 -0.100211 2.48448" },
+    { "y: ?[...] = Gelu(t) {approximate = \"tanh\"}", "f32[3]", "0.345714 -0.100428 2.48492" },
+    { "y: ?[...] = Sigmoid(t)", "f32[3]", "0.622459 0.182426 0.924142" },
+    { "const e: f32[] = [2.0]\ny: ?[...] = Pow(t, e)", "f32[3]", "0.25 2.25 6.25" },
+    { "const e: i64[] = [3]\ny: ?[...] = Pow(i, e)", "i64[3]", "0 -1 8" },
+    { "y: ?[...] = Div(i, i)\nz: ?[...] = Sub(i, i)\nw: ?[...] = Max(i, z)", "i64[3]", "0 0 2" },
+    { "const two: i64[] = [2]\ny: ?[...] = Div(i, two)", "i64[3]", "0 0 1" },
+    { "const z: i64[] = [0]\nc: ?[...] = Less(i, z)\nn: ?[...] = Not(c)\n"
+      "d: ?[...] = GreaterOrEqual(i, z)\ne: ?[...] = And(n, d)\ny: ?[...] = Where(e, i, z)",
+      "i64[3]", "0 0 2" },
+    { "y: ?[...] = Equal(i, i)", "bool[3]", "1 1 1" },
+    { "s: ?[...] = Shape(x)\ny: ?[...] = ConstantOfShape(s) {value = 7.0, dtype = i32}",
+      "i32[2, 3, 4]", "7 7" },
+    { "const a: f32[] = [1.0]\nconst b: f32[] = [2.1]\nconst c: f32[] = [0.25]\n"
+      "r: ?[...] = Range(a, b, c)\ny: ?[...] = Identity(r)",
+      "f32[5]", "1 1.25 1.5 1.75 2" },
+    { "const a: i64[] = [5]\nconst b: i64[] = [-2]\nconst c: i64[] = [-3]\nr: ?[...] = Range(a, b, "
+      "c)\n"
+      "y: ?[...] = Neg(r)",
+      "i64[3]", "-5 -2 1" },
+    { "const g: f32[3] = [2.0, 2.0, 2.0]\nconst o: f32[3] = [0.0, 0.0, 1.0]\n"
+      "const v: f32[3] = [4.0, 4.0, 4.0]\ny: ?[...] = BatchNormalization(x, g, o, o, v) {epsilon = "
+      "0.0}",
+      "f32[2, 3, 4]", "0 1 2 3 4 5 6 7 8 9 10 11 12" },
+};
+
+static const char *element_text(tl_arena *arena, tl_dtype dtype, const void *data, size_t i)
+{
+    tl_number v = tl_number_load(dtype, data, i);
+    return tl_dtype_is_float(dtype) ? tl_arena_format(arena, "%g", v.f)
+                                    : tl_arena_format(arena, "%lld", (long long)v.i);
+}
+
+static void one_case(size_t k, const char *target, bool prepare)
+{
+    tl_arena *arena = tl_arena_create(0);
+    const char *nodes = cases[k].nodes, *last = nodes;
+    for (const char *at = nodes; *at != '\0'; at++)
+        if (at[0] == '\n')
+            last = at + 1;
+    const char *text = tl_arena_format(
+        arena,
+        "graph g\ninput x: f32[2, 3, 4]\ninput i: i64[3]\ninput t: f32[3]\n%s\noutput %.*s\n",
+        nodes, (int)strcspn(last, ":"), last);
+    tl_diag diag = { { 0 } };
+    tl_graph *g = parse_graph(arena, text);
+    tl_target machine;
+    if ((prepare ? tl_graph_prepare(g, &diag) : tl_infer_shapes(g, &diag)) != TL_OK ||
+        tl_graph_run_pass(g, "split_to_slices", &diag) != TL_OK ||
+        tl_target_named(target, &machine, &diag) != TL_OK ||
+        tl_assign_layouts(g, &machine, &diag) != TL_OK)
+        fail_msg("%s\n%s", diag.text, text);
+    float x[24], t[3] = { 0.5f, -1.5f, 2.5f };
+    int64_t i[3] = { 0, -1, 2 };
+    for (int e = 0; e < 24; e++)
+        x[e] = (float)e;
+    void *got = run_graph(arena, g, (void *[]){ x, i, t }, 0);
+
+    const tl_value *y = g->outputs[0];
+    const char *shape = tl_dtype_infos[y->dtype].text, *elements = "";
+    for (int a = 0; a < y->shape.rank; a++)
+        shape = tl_arena_format(arena, "%s%s%d", shape, a == 0 ? "[" : ", ",
+                                (int)y->shape.dims[a].extent);
+    assert_string_equal(tl_arena_format(arena, "%s]", shape), cases[k].dtype_and_shape);
+    int count = 0;
+    for (const char *at = cases[k].first; *at != '\0'; at++)
+        count += at == cases[k].first || at[-1] == ' ';
+    for (int e = 0; e < count; e++)
+        elements = tl_arena_format(arena, "%s%s%s", elements, e == 0 ? "" : " ",
+                                   element_text(arena, y->dtype, got, (size_t)e));
+    if (strcmp(elements, cases[k].first) != 0)
+        fail_msg("%s\ngives  %s\nshould %s", text, elements, cases[k].first);
+    tl_arena_destroy(arena);
+}
+
+static void elements(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        one_case(k, "x86-64-v3", false);
+        one_case(k, "x86-64-v3", true);
+    }
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = { cmocka_unit_test(elements) };
+    return cmocka_run_group_tests_name("lowerings of elements", tests, NULL, NULL);
+}

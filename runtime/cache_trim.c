@@ -87,11 +87,12 @@ static void take_inventory(inventory *all, DIR *kind)
             return;
         strcpy(i->name, d->d_name);
         i->folder = S_ISDIR(info.st_mode);
-        i->used = info.st_mtim;
         if (i->folder)
             measure_folder(dirfd(kind), i);
         else
             i->bytes = info.st_size;
+        if (i->used.tv_sec == 0) /* a file, or a folder without any yet */
+            i->used = info.st_mtim;
         all->bytes += i->bytes;
     }
 }

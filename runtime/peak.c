@@ -210,17 +210,23 @@ typedef struct {
     atomic_bool stop;
 } bandwidth_job;
 
-/* Independent sums: enough loads in flight for one core's share of the memory's bandwidth. */
+/* A line crosses the memory bus when one word of it is read. Several streams at once, as one
+ * alone does not keep enough lines in flight. */
 static uint64_t read_all(const unsigned char *from, int64_t size)
 {
-    uint64_t sum[8] = { 0 }, word[8];
+    enum { STREAMS = 8, LINE = 64 };
+    int64_t share = size / STREAMS / LINE * LINE;
+    uint64_t sum[STREAMS] = { 0 }, total = 0;
 
-    for (int64_t i = 0; i + 64 <= size; i += 64) {
-        memcpy(word, from + i, sizeof word);
-        for (int k = 0; k < 8; k++)
-            sum[k] += word[k];
-    }
-    return sum[0] + sum[1] + sum[2] + sum[3] + sum[4] + sum[5] + sum[6] + sum[7];
+    for (int64_t i = 0; i < share; i += LINE)
+        for (int k = 0; k < STREAMS; k++) {
+            uint64_t word;
+            memcpy(&word, from + k * share + i, sizeof word);
+            sum[k] += word;
+        }
+    for (int k = 0; k < STREAMS; k++)
+        total += sum[k];
+    return total;
 }
 
 static void keep_best(double *best, double bytes, int64_t ns)

@@ -307,6 +307,54 @@ static tl_status check_args(const tl_prim_info *info, const tl_arg *args, int ar
     return TL_OK;
 }
 
+static tl_status check_handles(const tl_schedule *s, const char *prim, const tl_arg *args,
+                               int count, tl_diag *diag)
+{
+    for (int i = 0; i < count; i++) {
+        int32_t loop = args[i].loop.id, block = args[i].block.id;
+        if (args[i].kind == TL_ARG_LOOP && (loop < 1 || loop > s->loop_count))
+            return tl_fail(diag, TL_BAD_ARGUMENT, "%s: there is no loop handle %d", prim, loop);
+        if (args[i].kind == TL_ARG_BLOCK && (block < 1 || block > s->block_count))
+            return tl_fail(diag, TL_BAD_ARGUMENT, "%s: there is no block handle %d", prim, block);
+    }
+    return TL_OK;
+}
+
+/* A schedule as it was before a step: what a failing step must leave. */
+typedef struct {
+    const tl_program *program;
+    int loop_count, block_count, step_count;
+    int32_t numbers;
+    const tl_var **loops; /* a copy: loop_partition gives handles another variable */
+} state;
+
+static state save_state(tl_schedule *s)
+{
+    state saved = { .program = s->program,
+                    .loop_count = s->loop_count,
+                    .block_count = s->block_count,
+                    .step_count = s->trace.count,
+                    .numbers = s->numbers };
+    if (s->loop_count)
+        saved.loops = tl_arena_copy(s->arena, s->loops, sizeof *s->loops * (size_t)s->loop_count,
+                                    _Alignof(const tl_var *));
+    return saved;
+}
+
+static void restore_state(tl_schedule *s, const state *saved)
+{
+    s->program = saved->program;
+    s->loop_count = saved->loop_count;
+    s->block_count = saved->block_count;
+    s->trace.count = saved->step_count;
+    s->numbers = saved->numbers;
+    for (int i = 0; i < saved->loop_count; i++) {
+        s->loops[i] = saved->loops[i];
+        if (s->loop_numbers[i] > saved->numbers)
+            s->loop_numbers[i] = 0;
+    }
+}
+
 tl_status tl_schedule_apply(tl_schedule *s, tl_prim prim, const tl_arg *args, int arg_count,
                             tl_arg *out, int *out_count, tl_diag *diag)
 {
@@ -317,33 +365,25 @@ tl_status tl_schedule_apply(tl_schedule *s, tl_prim prim, const tl_arg *args, in
                        arg_count, TL_MAX_ARGS);
     TL_TRY(check_args(info, args, arg_count, diag));
 
-    const tl_program *before = s->program;
-    int loop_count = s->loop_count, block_count = s->block_count, capacity = s->loop_capacity;
-    const tl_var **loops = s->loops;
-    if (loop_count && s->verify) /* the handles as they were, should the result be thrown away */
-        s->loops = tl_arena_copy(s->arena, loops, sizeof *loops * (size_t)s->loop_capacity,
-                                 _Alignof(const tl_var *));
+    TL_TRY(check_handles(s, info->name, args, arg_count, diag));
+
+    state before = save_state(s);
+    tl_schedule_introduce(s, args, arg_count);
     *out_count = 0;
     tl_status status = info->apply(s, args, arg_count, out, out_count, diag);
-    bool moves_blocks = strpbrk(info->in, "Bb") != NULL && s->program != before;
+    bool moves_blocks = strpbrk(info->in, "Bb") != NULL && s->program != before.program;
     if (status == TL_OK && moves_blocks)
         status = tl_check_parallel_loops(s, info->name, diag);
-    if (status == TL_OK && s->verify && s->program != before) {
+    if (status == TL_OK && s->verify && s->program != before.program) {
         status = tl_program_verify(s->program, diag);
         if (status != TL_OK)
             tl_context(diag, "the program after %s", info->name);
     }
-    if (status != TL_OK) { /* the schedule stays as it was */
-        s->program = before;
-        if (s->loop_capacity == capacity)
-            s->loops = loops;
-        else
-            memcpy(s->loops, loops, sizeof *loops * (size_t)loop_count);
-        s->loop_count = loop_count;
-        s->block_count = block_count;
+    if (status != TL_OK) {
+        restore_state(s, &before);
         *out_count = 0;
         return status;
     }
-    tl_schedule_record(s, before, prim, args, arg_count, out, *out_count);
+    tl_schedule_record(s, prim, args, arg_count, out, *out_count);
     return TL_OK;
 }

@@ -98,9 +98,11 @@ const char *tl_fresh_buffer_name(tl_schedule *s, const char *base);
 /* Appends a step with copies of its arguments and results to a trace. */
 tl_step *tl_trace_append(tl_arena *arena, tl_trace *trace, tl_prim prim, const tl_arg *args,
                          int arg_count, const tl_arg *outs, int out_count);
-/* Records a step that was applied (tl_schedule_apply does it). */
-void tl_schedule_record(tl_schedule *s, const tl_program *before, tl_prim prim, const tl_arg *args,
-                        int arg_count, const tl_arg *outs, int out_count);
+/* For tl_schedule_apply: gives numbers to the loops among a step's arguments that no step gave yet (by a loops(BLOCK)
+ * step), before it is applied; and records a step that was. */
+void tl_schedule_introduce(tl_schedule *s, const tl_arg *args, int arg_count);
+void tl_schedule_record(tl_schedule *s, tl_prim prim, const tl_arg *args, int arg_count,
+                        const tl_arg *outs, int out_count);
 
 /* Blocks that read or write a buffer, in execution order. That a reduction reads what it updates does not
  * count as reading. */

@@ -70,17 +70,15 @@ static bool find_block(const tl_stmt *stmt, void *context)
 
 /* A loop that no step of the trace gave (code named it by its variable) is given by a loops(BLOCK) step of some
  * block under it. */
-static void introduce_loop(tl_schedule *s, const tl_program *before, const tl_var *var)
+static void introduce_loop(tl_schedule *s, const tl_var *var)
 {
-    const tl_stmt *roots[] = { before->body, before->prepare };
-    const tl_stmt *loop = tl_program_find_loop(before, var);
+    const tl_stmt *loop = tl_program_find_loop(s->program, var);
     const tl_block *block = NULL;
     if (loop)
         tl_stmt_visit(loop, find_block, &block);
     tl_path path = { 0, NULL };
-    for (int r = 0; block && r < 2 && path.count == 0; r++)
-        if (roots[r])
-            path = tl_path_to_block(s->arena, roots[r], block->name);
+    if (block)
+        path = tl_schedule_path_to_block(s, block->name);
     if (path.count == 0)
         return;
 
@@ -95,13 +93,16 @@ static void introduce_loop(tl_schedule *s, const tl_program *before, const tl_va
     tl_trace_append(s->arena, &s->trace, TL_PRIM_loops, &arg, 1, outs, out_count);
 }
 
-void tl_schedule_record(tl_schedule *s, const tl_program *before, tl_prim prim, const tl_arg *args,
-                        int arg_count, const tl_arg *outs, int out_count)
+void tl_schedule_introduce(tl_schedule *s, const tl_arg *args, int arg_count)
 {
     for (int i = 0; i < arg_count; i++)
         if (args[i].kind == TL_ARG_LOOP && s->loop_numbers[args[i].loop.id - 1] == 0)
-            introduce_loop(s, before, s->loops[args[i].loop.id - 1]);
+            introduce_loop(s, s->loops[args[i].loop.id - 1]);
+}
 
+void tl_schedule_record(tl_schedule *s, tl_prim prim, const tl_arg *args, int arg_count,
+                        const tl_arg *outs, int out_count)
+{
     tl_arg in[TL_MAX_ARGS], out[TL_MAX_ARGS];
     memcpy(in, args, sizeof(tl_arg) * (size_t)arg_count);
     memcpy(out, outs, sizeof(tl_arg) * (size_t)out_count);

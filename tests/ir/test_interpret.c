@@ -516,6 +516,25 @@ static const result results[] = {
       "    v[5] = X[2]\n"
       "  block sort\n"
       "    call sort_f32(read v[0..6], write Z[0..6], write Y[0..6], 0)\n" },
+    { "lowered statements",
+      8,
+      { 7, 100, 5, 100, 3, 100, 1, 100 },
+      "kernel k(X: f32[8], out Z: f32[8], out I: i64[8], out Y: f32[8])\n"
+      "  call sort_f32(read X[0..8], write Z[0..8], write I[0..8], 1)\n"
+      "  for i in 0..8\n"
+      "    if i % 2 == 0\n"
+      "      Y[i] = Z[i]\n"
+      "    else\n"
+      "      Y[i] = 100.0\n" },
+    { "a prefetch may lie outside",
+      8,
+      { 0, 1, 2, 3, 4, 5, 6, 7 },
+      "kernel k(X: f32[8], out Y: f32[8])\n"
+      "  for i in 0..8\n"
+      "    prefetch X[i + 100] to L1\n"
+      "    block copy\n"
+      "      spatial i\n"
+      "      Y[i] = X[i]\n" },
     { "no iteration at all",
       2,
       { 0, 1 },
@@ -567,6 +586,22 @@ static void bad_arguments(void **state)
     assert_int_equal(tl_interpret(f.program, f.arguments, 1, (int64_t[]){ 8 }, NULL, &diag),
                      TL_BAD_ARGUMENT);
     assert_non_null(strstr(diag.text, "no argument for its parameter Y"));
+    tl_arena_destroy(f.arena);
+}
+
+/* Plain mode checks less, but never leaves a buffer. */
+static void plain_stays_inside(void **state)
+{
+    (void)state;
+    fixture f;
+    tl_diag diag = { "" };
+    start(&f, "kernel k(ids: i64[8], X: f32[4, 4], out Y: f32[8])\n"
+              "  for i in 0..8\n"
+              "    block gather\n"
+              "      spatial i\n"
+              "      Y[i] = X[ids[i], 3]\n");
+    assert_int_equal(run(&f, NULL, &(tl_interpret_options){ .check = false }, &diag), TL_BAD_IR);
+    assert_non_null(strstr(diag.text, "X[4, 3] is out of bounds: axis 0 has extent 4"));
     tl_arena_destroy(f.arena);
 }
 
@@ -690,7 +725,7 @@ static void points_of_a_call(void **state)
 
 int main(void)
 {
-    enum { OTHERS = 4 };
+    enum { OTHERS = 5 };
     const size_t count = COUNT(refusals) + COUNT(results) + OTHERS;
     struct CMUnitTest *tests = calloc(count, sizeof *tests);
     if (tests == NULL)
@@ -703,6 +738,7 @@ int main(void)
         tests[at++] =
             (struct CMUnitTest){ results[i].name, computed, NULL, NULL, (void *)&results[i] };
     tests[at++] = (struct CMUnitTest)cmocka_unit_test(bad_arguments);
+    tests[at++] = (struct CMUnitTest)cmocka_unit_test(plain_stays_inside);
     tests[at++] = (struct CMUnitTest)cmocka_unit_test(given_prepared);
     tests[at++] = (struct CMUnitTest)cmocka_unit_test(points);
     tests[at++] = (struct CMUnitTest)cmocka_unit_test(points_of_a_call);

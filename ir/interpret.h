@@ -4,6 +4,15 @@
  * thread-bound loops (two iterations touch one element, one of them writes, without a barrier between them), barriers
  * that not every thread reaches, declared regions of opaque blocks. Threads of a GPU block advance
  * together from barrier to barrier. A violation is TL_BAD_IR and a sentence with the two accesses.
+ *
+ * What runs beside what: iterations of parallel, vectorized and blockIdx loops are concurrent; loops one after the
+ * other are ordered, and so are phases. Lanes of a vectorized loop that drives a reduce iter combine and are no race.
+ * A loop over threadIdx forks one thread an iteration; two such loops one after the other are the same threads, so that
+ * only a barrier (or being the same thread) orders them; one inside another over the same axis is the same thread, which
+ * runs only its own iteration. What stands outside of the threadIdx.x loop is done once by its threads together (a warp,
+ * or the whole GPU block): it is ordered with each of them. A shared buffer is allocated outside of the thread loops, a
+ * warp buffer outside of the threadIdx.x loop; every other alloc inside of a thread loop is one for each thread.
+ *
  * Arithmetic is that of the dtypes (f32 rounds to f32 after each operation), functions are libm's. */
 #ifndef TL_IR_INTERPRET_H
 #define TL_IR_INTERPRET_H

@@ -634,98 +634,11 @@ static void given_prepared(void **state)
     tl_arena_destroy(f.arena);
 }
 
-/* ---- single points ---- */
-
-static const char *const pointed =
-    "kernel k(X: f32[6, 8], const W: f32[8, 5], out Y: f32[5, 6], out S: f32[6, 5])\n"
-    "prepared Wt: f32[5, 8]\n"
-    "prepare\n"
-    "  for j in 0..5\n"
-    "    for k in 0..8\n"
-    "      block turn\n"
-    "        spatial j, k\n"
-    "        Wt[j, k] = W[k, j]\n"
-    "body\n"
-    "  alloc P: f32[6, 5]\n"
-    "  for i in 0..6\n"
-    "    for j in 0..5\n"
-    "      for k in 0..8\n"
-    "        block product\n"
-    "          spatial i, j\n"
-    "          reduce k\n"
-    "          P[i, j] = sum(X[i, k]*Wt[j, k]) from 0.5\n"
-    "  for i in 0..6\n"
-    "    for j in 0..5\n"
-    "      block relu\n"
-    "        spatial i, j\n"
-    "        Y[j, i] = max(P[i, j], 100.0)\n"
-    "  for i in 0..6\n"
-    "    for j in 0..5\n"
-    "      block scan\n"
-    "        ordered i\n"
-    "        spatial j\n"
-    "        S[i, j] = P[i, j] + select(1 <= i, S[i - 1, j], 0.0)\n";
-
-static void points(void **state)
-{
-    (void)state;
-    fixture f;
-    tl_diag diag = { "" };
-    start(&f, pointed);
-    assert_int_equal(run(&f, NULL, NULL, &diag), TL_OK);
-    for (int p = 2; p < 4; p++) {
-        const tl_buffer *output = f.program->params[p];
-        int64_t wide = p == 2 ? 6 : 5, at[30][2];
-        tl_number values[30];
-        for (int i = 0; i < 30; i++) {
-            at[i][0] = (29 - i) / wide;
-            at[i][1] = (29 - i) % wide;
-        }
-        if (tl_interpret_points(f.program, f.arguments, 4, NULL, output, &at[0][0], 30, values,
-                                &diag) != TL_OK)
-            fail_msg("%s", diag.text);
-        for (int i = 0; i < 30; i++)
-            assert_true(values[i].f == tl_number_load(TL_F32, f.data[p], (size_t)(29 - i)).f);
-    }
-    int64_t outside[2] = { 5, 0 };
-    tl_number value;
-    assert_int_equal(tl_interpret_points(f.program, f.arguments, 4, NULL, f.program->params[2],
-                                         outside, 1, &value, &diag),
-                     TL_BAD_ARGUMENT);
-    tl_arena_destroy(f.arena);
-}
-
-static void points_of_a_call(void **state)
-{
-    (void)state;
-    fixture f;
-    tl_diag diag = { "" };
-    start(&f, "kernel k(X: f32[4, 6], out Y: f32[4, 6], out I: i64[4, 6])\n"
-              "  alloc T: f32[4, 6]\n"
-              "  for i in 0..4\n"
-              "    for j in 0..6\n"
-              "      block turn\n"
-              "        spatial i, j\n"
-              "        T[i, j] = X[i, j]*(f32(i) - 1.5)\n"
-              "  for i in 0..4\n"
-              "    block sort\n"
-              "      spatial i\n"
-              "      call sort_f32(read T[i, 0..6], write Y[i, 0..6], write I[i, 0..6], 0)\n");
-    int64_t at[2][2] = { { 0, 0 }, { 3, 5 } };
-    tl_number values[2];
-    if (tl_interpret_points(f.program, f.arguments, 3, NULL, f.program->params[2], &at[0][0], 2,
-                            values, &diag) != TL_OK)
-        fail_msg("%s", diag.text);
-    assert_int_equal(values[0].i, 5);
-    assert_int_equal(values[1].i, 5);
-    tl_arena_destroy(f.arena);
-}
-
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 int main(void)
 {
-    enum { OTHERS = 5 };
+    enum { OTHERS = 3 };
     const size_t count = COUNT(refusals) + COUNT(results) + OTHERS;
     struct CMUnitTest *tests = calloc(count, sizeof *tests);
     if (tests == NULL)
@@ -740,8 +653,6 @@ int main(void)
     tests[at++] = (struct CMUnitTest)cmocka_unit_test(bad_arguments);
     tests[at++] = (struct CMUnitTest)cmocka_unit_test(plain_stays_inside);
     tests[at++] = (struct CMUnitTest)cmocka_unit_test(given_prepared);
-    tests[at++] = (struct CMUnitTest)cmocka_unit_test(points);
-    tests[at++] = (struct CMUnitTest)cmocka_unit_test(points_of_a_call);
     int failed = _cmocka_run_group_tests("interpreter", tests, count, NULL, NULL);
     free(tests);
     return failed;

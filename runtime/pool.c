@@ -1,15 +1,14 @@
 /* runtime/pool.c: threads that walk the phases of a model together.
  *
- * Everything that anyone waits for is a 32-bit word that changes: the pool's `job` (a run has
- * begun) and the barrier's `generation` (everyone has arrived). A waiter spins on the word, then
- * counts itself into `parked` and sleeps on it; who changes the word wakes the sleepers only
- * when there are any. The change and the look at `parked` are sequentially consistent, and so
- * are the counting and the last look at the word: one of the two always sees the other, and no
- * wake-up is lost.
+ * Everything that anyone waits for is a 32-bit word that changes: a worker's `go` (a run that
+ * needs it has begun) and the barrier's `generation` (everyone has arrived). A waiter spins on
+ * the word, then counts itself into `parked` and sleeps on it; who changes the word wakes the
+ * sleepers only when there are any. The change and the look at `parked` are sequentially
+ * consistent, and so are the counting and the last look at the word: one of the two always sees
+ * the other, and no wake-up is lost.
  *
- * The job word holds a sequence number and the size of the team. A worker outside the team looks
- * at nothing else, so the function and its context may change under it; one inside is waited for
- * by the run's last barrier. */
+ * A worker outside the team is left alone. One inside is waited for by the run's last barrier,
+ * so that the job may change afterwards. */
 #include "runtime/pool.h"
 #include <assert.h>
 #include <errno.h>
@@ -29,7 +28,6 @@
 
 enum {
     LINE = 64,
-    TEAM_BITS = 10, /* of the job word: the team's size; TL_MAX_THREADS fits */
     DEFAULT_SPIN_US = 1000,
     CROWDED_PAUSES = 64, /* with more threads than cores, spinning keeps away the one waited for */
 };
@@ -47,6 +45,7 @@ struct tl_barrier {
 };
 
 typedef struct {
+    signal_word go;
     tl_pool *pool;
     pthread_t thread;
     int index;
@@ -54,13 +53,13 @@ typedef struct {
 
 struct tl_pool {
     tl_barrier barrier;
-    signal_word job;
-    atomic_bool quit;
     int threads, started; /* with the caller; workers that run */
     bool pin;
     worker *workers; /* [1..threads) */
-    tl_team_fn *fn;  /* of the current job */
+    /* the job: */
+    tl_team_fn *fn; /* NULL: end */
     void *context;
+    int team_size;
     pthread_mutex_t turn; /* held by the caller whose team runs */
 };
 
@@ -157,14 +156,11 @@ static void *worker_main(void *argument)
 
     if (pool->pin)
         pin_to(processor_of(self->index));
-    for (unsigned seen = 0;;) {
-        wait_for_change(&pool->job, seen, pool->barrier.spin);
-        seen = atomic_load(&pool->job.word);
-        if (atomic_load(&pool->quit))
+    for (unsigned seen = 0;; seen++) {
+        wait_for_change(&self->go, seen, pool->barrier.spin);
+        if (pool->fn == NULL)
             return NULL;
-        int threads = (int)(seen & ((1u << TEAM_BITS) - 1));
-        if (self->index < threads)
-            run_in_team(pool, self->index, threads);
+        run_in_team(pool, self->index, pool->team_size);
     }
 }
 
@@ -238,13 +234,14 @@ tl_status tl_pool_create(const tl_pool_options *options, tl_pool **out, tl_diag 
                        TL_MAX_THREADS);
 
     tl_pool *pool = aligned_alloc(LINE, sizeof *pool);
-    worker *workers = calloc((size_t)threads, sizeof *workers);
+    worker *workers = aligned_alloc(LINE, (size_t)threads * sizeof *workers);
     if (pool == NULL || workers == NULL) {
         free(pool);
         free(workers);
         return tl_fail(diag, TL_NO_MEMORY, "thread pool: no memory for %d threads", threads);
     }
     memset(pool, 0, sizeof *pool);
+    memset(workers, 0, (size_t)threads * sizeof *workers);
     pool->threads = threads;
     pool->workers = workers;
     pool->pin = should_pin(options, threads);
@@ -262,20 +259,23 @@ tl_status tl_pool_create(const tl_pool_options *options, tl_pool **out, tl_diag 
     return TL_OK;
 }
 
-/* The next job word: another sequence number, this team. */
-static unsigned next_job(const tl_pool *pool, int threads)
+/* Lets the workers of the team, 1..team_size-1, begin. */
+static void begin(tl_pool *pool, tl_team_fn *fn, void *context, int team_size)
 {
-    unsigned last = atomic_load_explicit(&pool->job.word, memory_order_relaxed);
-
-    return ((last >> TEAM_BITS) + 1) << TEAM_BITS | (unsigned)threads;
+    pool->fn = fn;
+    pool->context = context;
+    pool->team_size = team_size;
+    for (int i = 1; i < team_size; i++) {
+        signal_word *go = &pool->workers[i].go;
+        change(go, atomic_load_explicit(&go->word, memory_order_relaxed) + 1);
+    }
 }
 
 void tl_pool_destroy(tl_pool *pool)
 {
     if (pool == NULL)
         return;
-    atomic_store(&pool->quit, true);
-    change(&pool->job, next_job(pool, 0));
+    begin(pool, NULL, NULL, pool->started + 1);
     for (int i = 1; i <= pool->started; i++)
         pthread_join(pool->workers[i].thread, NULL);
     pthread_mutex_destroy(&pool->turn);
@@ -315,9 +315,7 @@ void tl_pool_run(tl_pool *pool, int threads, tl_team_fn *fn, void *context)
     cpu_set_t kept;
     pthread_mutex_lock(&pool->turn);
     bool pinned = pool->pin && pin_caller(&kept);
-    pool->fn = fn;
-    pool->context = context;
-    change(&pool->job, next_job(pool, threads));
+    begin(pool, fn, context, threads);
     run_in_team(pool, 0, threads);
     if (pinned)
         sched_setaffinity(0, sizeof kept, &kept);
@@ -329,7 +327,7 @@ tl_part tl_team_range(int64_t extent, int thread, int threads)
     int64_t whole = extent / threads, rest = extent % threads; /* extent*thread may not fit */
 
     return (tl_part){ whole * thread + rest * thread / threads,
-                       whole * (thread + 1) + rest * (thread + 1) / threads };
+                      whole * (thread + 1) + rest * (thread + 1) / threads };
 }
 
 typedef struct {

@@ -442,6 +442,7 @@ static void damage_is_found(void **state)
         assert_int_equal(tl_executable_load(path, &x, NULL), i == 0 ? TL_BAD_ARGUMENT : TL_IO);
         assert_int_equal(tl_file_write(file, whole.data, whole.size, NULL), TL_OK);
         tl_text_free(&whole);
+        free(file);
     }
     assert_true(found > 200);
     assert_int_equal(tl_executable_load(path, &x, NULL), TL_OK);

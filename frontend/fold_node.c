@@ -67,6 +67,8 @@ static tl_status evaluate(tl_node *n, void *data, tl_diag *diag)
     }
     tl_status status = interpret_node(scratch, n, data, diag);
     tl_arena_destroy(scratch);
+    if (status == TL_BAD_IR)
+        status = TL_BAD_MODEL; /* an index out of range, in the model's own constants */
     if (status != TL_OK)
         tl_context(diag, "folding node '%.200s' (%s)", n->name, tl_op_infos[n->op].text);
     return status;

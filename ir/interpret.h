@@ -24,8 +24,8 @@ typedef struct {
 } tl_argument;
 
 typedef struct {
-    bool check;          /* false: plain execution, several times faster */
-    bool skip_prepare;   /* PREPARED buffers are given as arguments */
+    bool check;            /* false: plain execution, several times faster */
+    bool skip_prepare;     /* PREPARED buffers are given as arguments */
     int64_t max_instances; /* statement instances before TL_BUDGET; 0: no limit */
 } tl_interpret_options;
 
@@ -36,8 +36,8 @@ tl_status tl_interpret(const tl_program *program, const tl_argument *arguments, 
 
 /* Evaluates single elements of one output of a *naive* (unscheduled, every buffer written by one block) program by
  * demand, without computing the rest: for layers too large to interpret. points: count*rank indices. */
-tl_status tl_interpret_points(const tl_program *program, const tl_argument *arguments, int argument_count,
-                              const int64_t *dims, const tl_buffer *output, const int64_t *points,
-                              int64_t count, tl_number *out, tl_diag *diag);
+tl_status tl_interpret_points(const tl_program *program, const tl_argument *arguments,
+                              int argument_count, const int64_t *dims, const tl_buffer *output,
+                              const int64_t *points, int64_t count, tl_number *out, tl_diag *diag);
 
 #endif

@@ -357,8 +357,8 @@ static void run_call(const tl_runner *r, int c, const tl_team *team)
 {
     const phase_call *call = &r->calls[c];
     tl_part range = team->threads == r->threads
-                         ? r->ranges[(size_t)c * (size_t)r->threads + (size_t)team->thread]
-                         : tl_team_range(call->extent, team->thread, team->threads);
+                        ? r->ranges[(size_t)c * (size_t)r->threads + (size_t)team->thread]
+                        : tl_team_range(call->extent, team->thread, team->threads);
 
     if (range.begin < range.end)
         call->fn(call->args, range.begin, range.end, team->thread);

@@ -27,7 +27,8 @@ const tl_expr *tl_value_gather(tl_lower *l, const tl_node *n, tl_index index)
     int axis = (int)tl_attr_int(n, "axis", 0);
     const tl_expr *from[TL_MAX_RANK];
     for (int i = 0; i < table->shape.rank; i++)
-        from[i] = index[i < axis ? i : i + indices->shape.rank - 1];
+        if (i != axis)
+            from[i] = index[i < axis ? i : i + indices->shape.rank - 1];
     from[axis] = position(tl_lower_arena(l), indices, tl_lower_read(l, indices, index + axis),
                           table->shape.dims[axis].extent);
     return tl_lower_read(l, table, from);

@@ -156,18 +156,61 @@ const tl_block_code *tl_block_compile(tl_compiler *c, const tl_block *block)
     return code;
 }
 
+/* A lowered reduction, Y[i] = Y[i] op e: which combiner it is, and e. */
+static tl_combiner find_update(const tl_store *store, const tl_expr **operand)
+{
+    static const tl_combiner combiners[TL_EXPR_KIND_COUNT] = {
+        [TL_EXPR_ADD] = TL_COMBINER_SUM, [TL_EXPR_MUL] = TL_COMBINER_PROD,
+        [TL_EXPR_MIN] = TL_COMBINER_MIN, [TL_EXPR_MAX] = TL_COMBINER_MAX,
+        [TL_EXPR_AND] = TL_COMBINER_ALL, [TL_EXPR_OR] = TL_COMBINER_ANY,
+    };
+    const tl_expr *value = store->value;
+    if (combiners[value->kind] == TL_COMBINER_NONE)
+        return TL_COMBINER_NONE;
+    for (int side = 0; side < 2; side++) {
+        const tl_expr *target = value->args[side];
+        bool same = target->kind == TL_EXPR_LOAD && target->u.buffer == store->buffer;
+        for (int i = 0; same && i < store->buffer->rank; i++)
+            same = tl_expr_equal(target->args[i], store->indices[i]);
+        if (same) {
+            *operand = value->args[1 - side];
+            return combiners[value->kind];
+        }
+    }
+    return TL_COMBINER_NONE;
+}
+
+/* An update whose target does not move with a vectorized loop combines the lanes of it. */
+static void find_update_lanes(tl_compiler *c, const tl_store *store, tl_block_code *code)
+{
+    const tl_open_loop *loops;
+    int count = tl_compiler_loops(c, &loops);
+    int *lanes = TL_NEW_ARRAY(tl_compiler_machine(c)->arena, int, count);
+    for (int k = 0; k < count; k++) {
+        bool moves = loops[k].kind != TL_LOOP_VECTORIZED;
+        for (int i = 0; i < store->buffer->rank; i++)
+            moves = moves || tl_expr_uses_var(store->indices[i], loops[k].var);
+        if (!moves)
+            lanes[code->lane_count++] = loops[k].slot;
+    }
+    code->lanes = lanes;
+}
+
 const tl_block_code *tl_bare_compile(tl_compiler *c, const tl_store *store,
                                      const tl_intrinsic_call *call)
 {
     tl_machine *m = tl_compiler_machine(c);
     tl_block_code *code = TL_NEW(m->arena, tl_block_code);
-    code->combiner = TL_COMBINER_NONE;
     if (call != NULL) {
         code->call = compile_call(c, call);
         return code;
     }
     tl_store_code *one = TL_NEW(m->arena, tl_store_code);
-    compile_store(c, store, one);
+    tl_store update = *store;
+    code->combiner = find_update(store, &update.value);
+    if (code->combiner != TL_COMBINER_NONE)
+        find_update_lanes(c, store, code);
+    compile_store(c, &update, one);
     code->stores = one;
     code->store_count = 1;
     return code;

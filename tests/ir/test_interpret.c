@@ -170,6 +170,12 @@ static const refusal refusals[] = {
       "    block shift\n"
       "      spatial i\n"
       "      T[i + 1] = T[i]\n" },
+    { "race of lowered lanes",
+      TL_BAD_IR,
+      { "race on Y[]", "the store to Y", "vectorized" },
+      "kernel k(X: f32[8], out Y: f32[])\n"
+      "  for i in 0..8 vectorized\n"
+      "    Y[] = X[i]\n" },
     { "race of a parallel reduction",
       TL_BAD_IR,
       { "race on Y[]", "parallel" },
@@ -526,6 +532,13 @@ static const result results[] = {
       "      Y[i] = Z[i]\n"
       "    else\n"
       "      Y[i] = 100.0\n" },
+    { "lanes of a lowered reduction combine",
+      1,
+      { 128 },
+      "kernel k(X: f32[8], out Y: f32[1])\n"
+      "  Y[0] = 100.0\n"
+      "  for i in 0..8 vectorized\n"
+      "    Y[0] = Y[0] + X[i]\n" },
     { "a prefetch may lie outside",
       8,
       { 0, 1, 2, 3, 4, 5, 6, 7 },

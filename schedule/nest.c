@@ -18,6 +18,26 @@ static int flatten(const tl_expr *e, const tl_expr **out)
     return 1;
 }
 
+typedef struct {
+    const tl_expr *other;
+    bool found;
+} shared_search;
+
+static bool find_shared(const tl_expr *e, void *context)
+{
+    shared_search *search = context;
+    if (e->kind == TL_EXPR_VAR && tl_expr_uses_var(search->other, e->u.var))
+        search->found = true;
+    return !search->found;
+}
+
+bool tl_share_vars(const tl_expr *a, const tl_expr *b)
+{
+    shared_search search = { b, false };
+    tl_expr_visit(a, find_shared, &search);
+    return search.found;
+}
+
 int tl_conjuncts(tl_arena *arena, const tl_expr *condition, const tl_expr ***out)
 {
     *out = NULL;

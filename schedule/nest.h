@@ -53,6 +53,8 @@ const char *tl_common_loops_text(tl_arena *arena, const tl_stmt *root,
                                  const tl_block *const *blocks, int count);
 /* The distinct buffers that a block reads. */
 int tl_buffers_read(tl_arena *arena, const tl_block *block, const tl_buffer ***out);
+/* Whether some variable occurs in both. */
+bool tl_share_vars(const tl_expr *a, const tl_expr *b);
 /* The conjuncts of a condition. */
 int tl_conjuncts(tl_arena *arena, const tl_expr *condition, const tl_expr ***out);
 

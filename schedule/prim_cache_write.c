@@ -73,6 +73,49 @@ static int find_place(tl_schedule *s, const tl_path *path, const tl_block *block
     return at;
 }
 
+/* A guard that cuts the spatial iters otherwise than at their domains (of a split inside a split, or of a part of a
+ * partitioned loop); NULL: there is none. */
+static const tl_expr *find_cut(tl_schedule *s, const tl_block *block)
+{
+    tl_arena *arena = s->arena;
+    if (block->predicate == NULL)
+        return NULL;
+    const tl_expr **guards, **domains;
+    int count = tl_conjuncts(arena, tl_block_bind(arena, block, block->predicate), &guards);
+    for (int i = 0; i < count; i++) {
+        bool speaks_of_spatial = false, is_domain = false;
+        for (int k = 0; k < block->iter_count && !is_domain; k++) {
+            const tl_iter *iter = &block->iters[k];
+            if (iter->kind != TL_ITER_SPATIAL)
+                continue;
+            speaks_of_spatial |= tl_share_vars(guards[i], iter->binding);
+            const tl_expr *domain = tl_domain_guard(arena, iter->binding, iter->extent);
+            int domain_count = tl_conjuncts(arena, domain, &domains);
+            for (int d = 0; d < domain_count; d++)
+                is_domain |= tl_expr_equal(domains[d], guards[i]);
+        }
+        if (speaks_of_spatial && !is_domain)
+            return guards[i];
+    }
+    return NULL;
+}
+
+/* Whether the loops give every spatial iter its whole domain. */
+static bool is_whole(tl_schedule *s, const tl_block *block, const tl_span *spans)
+{
+    for (int k = 0; k < block->iter_count; k++) {
+        const tl_expr *begin, *extent;
+        if (block->iters[k].kind != TL_ITER_SPATIAL)
+            continue;
+        if (spans[k].min == NULL)
+            return false;
+        tl_span_loop(s->arena, spans[k], block->iters[k].extent, &begin, &extent);
+        if (!tl_is_int(begin, 0) || !tl_expr_equal(extent, block->iters[k].extent))
+            return false;
+    }
+    return true;
+}
+
 /* The spans of the spatial iters in one pass through path->stmts[at]; the block completes what it writes there and
  * reaches every element of them. */
 static tl_status take_spans(tl_schedule *s, const tl_block *block, const tl_path *path, int at,
@@ -106,14 +149,24 @@ static tl_status take_spans(tl_schedule *s, const tl_block *block, const tl_path
         bindings[spatial++] = block->iters[k].binding;
         spans[k] = tl_span_of(s->arena, block->iters[k].binding, inside, inside_count);
     }
-    if (outer == NULL) { /* everything is complete: the iters' domains */
+    if (outer == NULL &&
+        is_whole(s, block, spans)) { /* everything is complete: the iters' domains */
         for (int k = 0; k < block->iter_count; k++)
             spans[k] = (tl_span){ NULL, NULL, -1 };
-    } else if (!tl_is_dense(s->arena, bindings, spatial, inside, inside_count)) {
-        return tl_refuse(diag, PRIM, block->name,
-                         "what it writes in one iteration of loop %s is no box that can be told",
-                         outer);
+        return TL_OK;
     }
+    const tl_expr *cut = find_cut(s, block);
+    if (cut)
+        return tl_refuse(
+            diag, PRIM, block->name,
+            "its guard %s cuts what it writes, so that it is no box that can be told; cache "
+            "before the split",
+            tl_expr_text(s->arena, cut));
+    if (!tl_is_dense(s->arena, bindings, spatial, inside, inside_count))
+        return tl_refuse(diag, PRIM, block->name,
+                         "what it writes in one iteration of %s%s is no box "
+                         "that can be told",
+                         outer ? "loop " : "the kernel", outer ? outer : "");
     return TL_OK;
 }
 

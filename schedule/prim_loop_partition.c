@@ -250,11 +250,19 @@ static const tl_stmt *copy_block(tl_schedule *s, const tl_block *from)
     return tl_stmt_block(arena, block);
 }
 
+static bool is_false(const tl_expr *predicate)
+{
+    return predicate->kind == TL_EXPR_INT && predicate->u.value == 0;
+}
+
 static const tl_stmt *copy_stmt(tl_arena *arena, const tl_stmt *stmt, void *context)
 {
     copy_context *c = context;
     if (stmt->kind == TL_STMT_LOOP)
         return copy_loop(arena, stmt, c);
+    if (stmt->kind == TL_STMT_BLOCK && stmt->u.block->predicate &&
+        is_false(stmt->u.block->predicate))
+        return NULL;
     if (stmt->kind == TL_STMT_BLOCK)
         return copy_block(c->s, stmt->u.block);
     if (stmt->kind != TL_STMT_ALLOC)

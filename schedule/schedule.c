@@ -368,9 +368,10 @@ tl_status tl_schedule_apply(tl_schedule *s, tl_prim prim, const tl_arg *args, in
     TL_TRY(check_handles(s, info->name, args, arg_count, diag));
 
     state before = save_state(s);
-    tl_schedule_introduce(s, args, arg_count);
     *out_count = 0;
-    tl_status status = info->apply(s, args, arg_count, out, out_count, diag);
+    tl_status status = tl_schedule_introduce(s, info->name, args, arg_count, diag);
+    if (status == TL_OK)
+        status = info->apply(s, args, arg_count, out, out_count, diag);
     bool moves_blocks = strpbrk(info->in, "Bb") != NULL && s->program != before.program;
     if (status == TL_OK && moves_blocks)
         status = tl_check_parallel_loops(s, info->name, diag);

@@ -100,7 +100,8 @@ tl_step *tl_trace_append(tl_arena *arena, tl_trace *trace, tl_prim prim, const t
                          int arg_count, const tl_arg *outs, int out_count);
 /* For tl_schedule_apply: gives numbers to the loops among a step's arguments that no step gave yet (by a loops(BLOCK)
  * step), before it is applied; and records a step that was. */
-void tl_schedule_introduce(tl_schedule *s, const tl_arg *args, int arg_count);
+tl_status tl_schedule_introduce(tl_schedule *s, const char *prim, const tl_arg *args, int arg_count,
+                                tl_diag *diag);
 void tl_schedule_record(tl_schedule *s, tl_prim prim, const tl_arg *args, int arg_count,
                         const tl_arg *outs, int out_count);
 

@@ -70,17 +70,19 @@ static bool find_block(const tl_stmt *stmt, void *context)
 
 /* A loop that no step of the trace gave (code named it by its variable) is given by a loops(BLOCK) step of some
  * block under it. */
-static void introduce_loop(tl_schedule *s, const tl_var *var)
+static tl_status introduce_loop(tl_schedule *s, const char *prim, const tl_var *var, tl_diag *diag)
 {
     const tl_stmt *loop = tl_program_find_loop(s->program, var);
     const tl_block *block = NULL;
     if (loop)
         tl_stmt_visit(loop, find_block, &block);
-    tl_path path = { 0, NULL };
-    if (block)
-        path = tl_schedule_path_to_block(s, block->name);
-    if (path.count == 0)
-        return;
+    else
+        return TL_OK; /* gone: the primitive says so */
+    if (block == NULL)
+        return tl_refuse(diag, prim, var->name,
+                         "no block is under the loop, and a trace names a loop by "
+                         "loops(BLOCK)");
+    tl_path path = tl_schedule_path_to_block(s, block->name);
 
     tl_arg outs[TL_MAX_ARGS], arg = { .kind = TL_ARG_BLOCK, .word = block->name };
     int out_count = 0;
@@ -91,13 +93,16 @@ static void introduce_loop(tl_schedule *s, const tl_var *var)
                           .loop = tl_schedule_name_loop(s, path.stmts[i]->u.loop.var) };
     number_args(s, outs, out_count);
     tl_trace_append(s->arena, &s->trace, TL_PRIM_loops, &arg, 1, outs, out_count);
+    return TL_OK;
 }
 
-void tl_schedule_introduce(tl_schedule *s, const tl_arg *args, int arg_count)
+tl_status tl_schedule_introduce(tl_schedule *s, const char *prim, const tl_arg *args, int arg_count,
+                                tl_diag *diag)
 {
     for (int i = 0; i < arg_count; i++)
         if (args[i].kind == TL_ARG_LOOP && s->loop_numbers[args[i].loop.id - 1] == 0)
-            introduce_loop(s, s->loops[args[i].loop.id - 1]);
+            TL_TRY(introduce_loop(s, prim, s->loops[args[i].loop.id - 1], diag));
+    return TL_OK;
 }
 
 void tl_schedule_record(tl_schedule *s, tl_prim prim, const tl_arg *args, int arg_count,

@@ -1,12 +1,13 @@
 /* ir/index_divide.c: e // d and e % d for a positive constant d, and the pairs of them in a sum.
  *
- *     (d*a + r) // d        = a + r // d
+ *     (d*a + r) // d        = a + r // d           also for part of a coefficient: 5*x = 4*x + x
  *     (g*a + b) // (g*h)    = a // h                 b in 0..g-1
  *     (g*a + b) % (g*h)     = (a % h)*g + b          b in 0..g-1
  *     (x // a + c) // d     = (x + c*a) // (a*d)
  *     (x % (d*h)) // d      = (x // d) % h
  *     (x % (d*h)) % d       = x % d
  *     (e // d)*d + e % d    = e
+ *     ((e // d) % h)*d + e % d = e % (d*h)
  *     e - (e // d)*d        = e % d
  *     e - e % d             = (e // d)*d
  *
@@ -35,6 +36,14 @@ static int64_t gcd(int64_t a, int64_t d) /* d > 0, so the result fits */
 static bool is_by_constant(const tl_expr *e, tl_expr_kind kind, int64_t *d)
 {
     return e->kind == kind && tl_const_int(e->args[1], d) && *d > 0;
+}
+
+static tl_addend with_coefficient(tl_addend a, int64_t coefficient)
+{
+    if (a.coefficient != coefficient)
+        a.product = coefficient == 1 ? a.term : NULL;
+    a.coefficient = coefficient;
+    return a;
 }
 
 /* Whether all of s lies in one interval quotient*d .. quotient*d + d-1. */
@@ -66,9 +75,7 @@ static bool cut(const tl_sum *r, int64_t d, int64_t *g, tl_sum *high, tl_sum *lo
         for (int i = 0; i < r->count; i++) {
             tl_addend a = r->addends[i];
             if (a.coefficient % best == 0) {
-                a.coefficient /= best;
-                a.product = a.coefficient == 1 ? a.term : NULL;
-                high->addends[high->count++] = a;
+                high->addends[high->count++] = with_coefficient(a, a.coefficient / best);
             } else {
                 low->addends[low->count++] = a;
             }
@@ -118,13 +125,11 @@ const tl_expr *tl_index_floordiv(tl_arena *arena, const tl_expr *e, int64_t d)
     int rest = 0;
     for (int i = 0; i < s.count; i++) {
         tl_addend a = s.addends[i];
-        if (a.coefficient % d != 0) {
-            s.addends[rest++] = a;
-            continue;
-        }
-        a.coefficient /= d;
-        a.product = a.coefficient == 1 ? a.term : NULL;
-        out.addends[out.count++] = a;
+        int64_t quotient = a.coefficient / d;
+        if (a.coefficient % d != 0)
+            s.addends[rest++] = with_coefficient(a, a.coefficient % d);
+        if (quotient != 0)
+            out.addends[out.count++] = with_coefficient(a, quotient);
     }
     s.count = rest;
     out.constant = tl_floordiv(s.constant, d);
@@ -145,7 +150,7 @@ static void drop_multiples(tl_sum *s, int64_t d)
     int rest = 0;
     for (int i = 0; i < s->count; i++)
         if (s->addends[i].coefficient % d != 0)
-            s->addends[rest++] = s->addends[i];
+            s->addends[rest++] = with_coefficient(s->addends[i], s->addends[i].coefficient % d);
     s->count = rest;
     s->constant = tl_floormod(s->constant, d);
 }
@@ -202,27 +207,42 @@ const tl_expr *tl_index_floormod(tl_arena *arena, const tl_expr *e, int64_t d)
 
 /* ---- pairs in a sum ---- */
 
-/* (e // d)*c*d + (e % d)*c = c*e, for the % at `index`. */
+/* What e % d adds up to with d times `other`: e when other is e // d, e % (d*h) when it is
+ * (e // d) % h; NULL when it is neither. */
+static const tl_expr *joined(tl_arena *arena, const tl_expr *e, int64_t d, const tl_expr *quotient,
+                             const tl_expr *other)
+{
+    int64_t h, both;
+    if (tl_expr_equal(other, quotient))
+        return e;
+    if (is_by_constant(other, TL_EXPR_FLOORMOD, &h) && tl_expr_equal(other->args[0], quotient) &&
+        !tl_mul_overflows(d, h, &both))
+        return tl_index_floormod(arena, e, both);
+    return NULL;
+}
+
+/* (e // d)*c*d + (e % d)*c = c*e, for the % at `index`; (e // d) may itself stand under a %. */
 static bool join_pair(tl_arena *arena, tl_sum *s, int index)
 {
-    const tl_expr *mod = s->addends[index].term;
+    const tl_expr *mod = s->addends[index].term, *quotient = NULL;
     int64_t d, wanted, c = s->addends[index].coefficient;
     if (!is_by_constant(mod, TL_EXPR_FLOORMOD, &d) || tl_mul_overflows(c, d, &wanted))
         return false;
-    bool some = false; /* is there a // with that coefficient at all? */
-    for (int i = 0; i < s->count && !some; i++)
-        some = s->addends[i].term->kind == TL_EXPR_FLOORDIV && s->addends[i].coefficient == wanted;
-    if (!some)
-        return false;
-    const tl_expr *quotient = tl_index_floordiv(arena, mod->args[0], d);
     for (int i = 0; i < s->count; i++) {
-        if (s->addends[i].coefficient != wanted || !tl_expr_equal(s->addends[i].term, quotient))
+        tl_expr_kind kind = s->addends[i].term->kind;
+        if (s->addends[i].coefficient != wanted ||
+            (kind != TL_EXPR_FLOORDIV && kind != TL_EXPR_FLOORMOD))
+            continue;
+        if (quotient == NULL)
+            quotient = tl_index_floordiv(arena, mod->args[0], d);
+        const tl_expr *whole = joined(arena, mod->args[0], d, quotient, s->addends[i].term);
+        if (whole == NULL)
             continue;
         tl_sum with;
         tl_sum_copy(&with, s);
         tl_sum_remove(&with, i > index ? i : index);
         tl_sum_remove(&with, i > index ? index : i);
-        if (!tl_sum_add(&with, mod->args[0], c) || with.overflow)
+        if (!tl_sum_add(&with, whole, c) || with.overflow)
             return false;
         tl_sum_copy(s, &with);
         return true;

@@ -152,14 +152,21 @@ static tl_status load_code(tl_executable *x, const tl_executable_spec *from, tl_
     return TL_OK;
 }
 
-/* Kernels may assume aligned buffers; bytes in a model's file lie anywhere. */
+bool tl_constant_is_aligned(const void *data, int64_t size)
+{
+    uintptr_t element = (uintptr_t)(size & -size);
+
+    return (uintptr_t)data % (element > 8 || element == 0 ? 8 : element) == 0;
+}
+
+/* Bytes in a model's file lie anywhere. */
 static tl_status align_constant(tl_executable *x, int index, tl_diag *diag)
 {
     const tl_executable_value *v = &x->spec.values[index];
     size_t rounded = ((size_t)v->size + TL_DATA_ALIGNMENT) / TL_DATA_ALIGNMENT * TL_DATA_ALIGNMENT;
 
     x->data[index] = v->data;
-    if (!x->in_steps[index] || (uintptr_t)v->data % TL_DATA_ALIGNMENT == 0)
+    if (!x->in_steps[index] || tl_constant_is_aligned(v->data, v->size))
         return TL_OK;
     x->copies[index] = aligned_alloc(TL_DATA_ALIGNMENT, rounded);
     if (x->copies[index] == NULL)

@@ -68,7 +68,8 @@ typedef struct {
 } tl_executable_kernel;
 
 #define TL_STEP_COPY (-1) /* as `kernel`: copies values[0] to values[1] (same size) */
-/* as a bound value: a NULL pointer (what a prepare part does not touch) */
+/* as a bound value: a NULL pointer, for what the kernel does not touch (all but constants in a
+ * prepare part; in a body, the constants that it only reads packed) */
 #define TL_NO_VALUE  (-1)
 
 typedef struct {
@@ -98,7 +99,8 @@ typedef struct tl_executable tl_executable;
 
 /* Copies the spec but for the bytes of constants (borrowed), checks all of it (TL_BAD_ARGUMENT
  * names what does not hold) and loads the objects. An ARENA value belongs to the prepare steps
- * or to the steps, not both. */
+ * or to the steps, not both. Kernels get buffers aligned to 64 bytes, but for borrowed constants:
+ * to their elements. */
 tl_status tl_executable_create(const tl_executable_spec *spec, tl_executable **out, tl_diag *diag);
 void tl_executable_destroy(tl_executable *executable); /* after its runners; NULL is fine */
 
@@ -152,7 +154,8 @@ tl_status tl_runner_run(tl_runner *runner, const void *const *inputs, void *cons
 tl_status tl_runner_run_tensors(tl_runner *runner, const tl_tensor *inputs, tl_tensor *outputs,
                                 int64_t *step_ns, tl_diag *diag);
 
-/* The same, stopping before and after every step on the caller's thread to look at its buffers. */
+/* The same, stopping before and after every step on the caller's thread to look at its buffers
+ * (NULL for TL_NO_VALUE). */
 typedef void tl_step_hook(void *user, int step, bool after, void *const *buffers);
 tl_status tl_runner_run_hooked(tl_runner *runner, const void *const *inputs, void *const *outputs,
                                tl_step_hook *hook, void *user, tl_diag *diag);

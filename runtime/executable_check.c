@@ -117,8 +117,7 @@ static tl_status check_step(const tl_executable_spec *spec, const tl_executable_
     TL_TRY(check_count("values of a step", s->value_count, diag));
     for (int i = 0; i < s->value_count; i++) {
         int value = s->values[i];
-        if (value >= spec->value_count || value < TL_NO_VALUE ||
-            (value == TL_NO_VALUE && !is_prepare))
+        if (value >= spec->value_count || value < TL_NO_VALUE)
             return tl_fail(diag, TL_BAD_ARGUMENT, "executable: step %s: value %d of %d", s->name,
                            value, spec->value_count);
         if (value == TL_NO_VALUE || !is_prepare)
@@ -150,8 +149,9 @@ static tl_status check_outputs(const tl_executable_spec *spec, tl_diag *diag)
         bool bound = false;
         for (int s = 0; s < spec->step_count && !bound; s++)
             for (int i = 0; i < spec->steps[s].value_count && !bound; i++) {
-                const tl_executable_value *v = &spec->values[spec->steps[s].values[i]];
-                bound = v->place == TL_PLACE_OUTPUT && v->port == port;
+                int value = spec->steps[s].values[i];
+                bound = value != TL_NO_VALUE && spec->values[value].place == TL_PLACE_OUTPUT &&
+                        spec->values[value].port == port;
             }
         if (!bound)
             return tl_fail(diag, TL_BAD_ARGUMENT, "executable: no step writes output %s",

@@ -15,14 +15,33 @@ static tl_status take_memory(tl_executable *x, tl_diag *diag)
     return TL_OK;
 }
 
-static tl_status run_prepare_steps(tl_executable *x, tl_pool *pool, int threads, tl_diag *diag)
+static tl_status run_steps(tl_executable *x, const tl_executable_step *steps, int count,
+                           tl_pool *pool, int threads, tl_diag *diag)
 {
     tl_runner *runner;
 
-    TL_TRY(
-        tl_runner_build(x, x->spec.prepare, x->spec.prepare_count, pool, threads, &runner, diag));
+    TL_TRY(tl_runner_build(x, steps, count, pool, threads, &runner, diag));
     tl_runner_run_all(runner);
     tl_runner_destroy(runner);
+    return TL_OK;
+}
+
+static bool uses_arena(const tl_executable *x)
+{
+    for (int i = 0; i < x->spec.value_count; i++)
+        if (x->in_prepare[i] && x->spec.values[i].place == TL_PLACE_ARENA)
+            return true;
+    return false;
+}
+
+/* One after another when they do not hand anything on: no more than one constant is then copied,
+ * and one kernel's scratch there, at a time. */
+static tl_status run_prepare_steps(tl_executable *x, tl_pool *pool, int threads, tl_diag *diag)
+{
+    if (uses_arena(x))
+        return run_steps(x, x->spec.prepare, x->spec.prepare_count, pool, threads, diag);
+    for (int i = 0; i < x->spec.prepare_count; i++)
+        TL_TRY(run_steps(x, &x->spec.prepare[i], 1, pool, threads, diag));
     return TL_OK;
 }
 

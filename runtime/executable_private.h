@@ -48,6 +48,10 @@ tl_status tl_executable_check(const tl_executable_spec *spec, tl_diag *diag);
 tl_status tl_executable_build(const tl_executable_spec *spec, bool borrow, tl_executable **out,
                               tl_diag *diag);
 
+/* Whether a borrowed constant lies where its elements may. Their size is not known: at most 8,
+ * and it divides that of the constant. */
+bool tl_constant_is_aligned(const void *data, int64_t size);
+
 /* Marks in used[value_count] what the steps use. */
 void tl_executable_mark(const tl_executable_step *steps, int count, bool *used);
 

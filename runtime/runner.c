@@ -152,7 +152,7 @@ static tl_status constant_pointer(tl_runner *r, int value, void **out, tl_diag *
     const tl_executable_value *v = &r->executable->spec.values[value];
     const void *data = r->executable->data[value];
 
-    if ((uintptr_t)data % TL_DATA_ALIGNMENT == 0) {
+    if (tl_constant_is_aligned(data, v->size)) {
         *out = (void *)data;
         return TL_OK;
     }

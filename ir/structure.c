@@ -50,6 +50,13 @@ static int number_of(numbering *n, const void *key)
     return s->number;
 }
 
+/* A new number, also when copied blocks or loops share the variable: each declares its own. */
+static void declare(numbering *n, const void *key)
+{
+    number_of(n, key);
+    find_slot(n, key)->number = ++n->count;
+}
+
 /* ---- hash ---- */
 
 typedef struct {
@@ -164,7 +171,7 @@ static void add_block(hasher *h, const tl_block *b)
         add(h, (uint64_t)b->iters[i].kind);
         add(h, hash_expr(h, b->iters[i].extent));
         add(h, hash_expr(h, b->iters[i].binding));
-        number_of(&h->numbers, b->iters[i].var);
+        declare(&h->numbers, b->iters[i].var);
     }
     if (b->predicate != NULL) /* an iter and the loop that it is bound to are one in the text */
         add(h, hash_expr(h, tl_block_bind(h->numbers.arena, b, b->predicate)));
@@ -183,7 +190,7 @@ static void add_stmt(hasher *h, const tl_stmt *s)
     case TL_STMT_LOOP:
         add(h, (uint64_t)s->u.loop.kind);
         add(h, hash_expr(h, s->u.loop.extent));
-        number_of(&h->numbers, s->u.loop.var);
+        declare(&h->numbers, s->u.loop.var);
         for (int i = 0; i < s->u.loop.annotation_count; i++) {
             const tl_annotation *a = &s->u.loop.annotations[i];
             add(h, tl_hash_bytes(a->key, strlen(a->key), (uint64_t)a->value));
@@ -199,6 +206,7 @@ static void add_stmt(hasher *h, const tl_stmt *s)
         add_block(h, s->u.block);
         return;
     case TL_STMT_ALLOC:
+        declare(&h->numbers, s->u.alloc.buffer);
         add_buffer(h, s->u.alloc.buffer);
         add_stmt(h, s->u.alloc.body);
         return;

@@ -1,6 +1,7 @@
 /* runtime/memory_plan.c: greedy by size, best fit in the gaps. */
 #include "runtime/memory_plan.h"
 #include <stdlib.h>
+#include <string.h>
 #include "runtime/base/checked.h"
 
 static int64_t aligned(int64_t size)
@@ -55,7 +56,7 @@ static void place_all(tl_plan_buffer **order, tl_plan_buffer **neighbours, int c
         tl_plan_buffer *b = order[i];
         int near = 0;
         for (int j = 0; j < i; j++)
-            if (order[j]->first <= b->last && b->first <= order[j]->last && order[j]->size > 0)
+            if (order[j]->first <= b->last && b->first <= order[j]->last)
                 neighbours[near++] = order[j];
         qsort(neighbours, (size_t)near, sizeof(tl_plan_buffer *), lower_first);
         b->offset = best_offset(neighbours, near, aligned(b->size));
@@ -63,16 +64,32 @@ static void place_all(tl_plan_buffer **order, tl_plan_buffer **neighbours, int c
     }
 }
 
-/* Bytes alive at the worst step; a maximum is reached where some buffer's life begins. */
-static int64_t worst_step(const tl_plan_buffer *buffers, int count)
+static int first_first(const void *a, const void *b)
 {
-    int64_t worst = 0;
+    const tl_plan_buffer *x = *(tl_plan_buffer *const *)a, *y = *(tl_plan_buffer *const *)b;
 
-    for (int i = 0; i < count; i++) {
-        int64_t alive = 0;
-        for (int j = 0; j < count; j++)
-            if (buffers[j].first <= buffers[i].first && buffers[i].first <= buffers[j].last)
-                alive += aligned(buffers[j].size);
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static int last_first(const void *a, const void *b)
+{
+    const tl_plan_buffer *x = *(tl_plan_buffer *const *)a, *y = *(tl_plan_buffer *const *)b;
+
+    return x->last < y->last ? -1 : x->last > y->last;
+}
+
+/* Bytes alive at the worst step: a walk along the beginnings, and the ends that lie before them. */
+static int64_t worst_step(tl_plan_buffer **begins, tl_plan_buffer **ends, int count)
+{
+    int64_t worst = 0, alive = 0;
+
+    qsort(begins, (size_t)count, sizeof *begins, first_first);
+    memcpy(ends, begins, (size_t)count * sizeof *ends);
+    qsort(ends, (size_t)count, sizeof *ends, last_first);
+    for (int i = 0, ended = 0; i < count; i++) {
+        for (; ends[ended]->last < begins[i]->first; ended++)
+            alive -= aligned(ends[ended]->size);
+        alive += aligned(begins[i]->size);
         worst = tl_max64(worst, alive);
     }
     return worst;
@@ -104,11 +121,15 @@ tl_status tl_memory_plan(tl_plan_buffer *buffers, int count, tl_plan_sizes *out,
     tl_plan_buffer **pointers = calloc(2 * (size_t)count + 1, sizeof *pointers);
     if (pointers == NULL)
         return tl_fail(diag, TL_NO_MEMORY, "memory plan: no memory for %d buffers", count);
-    for (int i = 0; i < count; i++)
-        pointers[i] = &buffers[i];
-    qsort(pointers, (size_t)count, sizeof(tl_plan_buffer *), larger_first);
-    place_all(pointers, pointers + count, count, &sizes);
-    sizes.floor = worst_step(buffers, count);
+    int used = 0;
+    for (int i = 0; i < count; i++) {
+        buffers[i].offset = 0; /* what is empty lies anywhere */
+        if (buffers[i].size > 0)
+            pointers[used++] = &buffers[i];
+    }
+    qsort(pointers, (size_t)used, sizeof *pointers, larger_first);
+    place_all(pointers, pointers + used, used, &sizes);
+    sizes.floor = worst_step(pointers, pointers + used, used);
     free(pointers);
     *out = sizes;
     return TL_OK;

@@ -263,6 +263,32 @@ static void makes_prepares_and_runs(void **state)
     tl_executable_destroy(x);
 }
 
+/* W is packed into a temporary, and that again: P is 4*W, and a is twice what it was. */
+static void prepare_steps_hand_on(void **state)
+{
+    static const int first[3] = { TL_NO_VALUE, V_W, VALUES },
+                     second[3] = { TL_NO_VALUE, VALUES, V_P };
+    tl_executable_value values[VALUES + 1];
+    tl_executable_step prepare[2] = { m->prepare[0], m->prepare[0] };
+
+    (void)state;
+    memcpy(values, m->values, sizeof m->values);
+    values[VALUES] =
+        (tl_executable_value){ .name = "t", .place = TL_PLACE_ARENA, .size = sizeof(float[N]) };
+    prepare[0].values = first;
+    prepare[1].values = second;
+    m->spec.values = values;
+    m->spec.value_count = VALUES + 1;
+    m->spec.prepare = prepare;
+    m->spec.prepare_count = 2;
+    for (int i = 0; i < N; i++)
+        m->w[i] *= 2; /* what the check computes with; the constant itself is in the storage */
+    tl_executable *x = make();
+    assert_int_equal(tl_executable_prepare(x, pool, 0, NULL), TL_OK);
+    check_all(x);
+    tl_executable_destroy(x);
+}
+
 static void given_functions_run_too(void **state)
 {
     (void)state;
@@ -632,6 +658,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         TEST(makes_prepares_and_runs),
+        TEST(prepare_steps_hand_on),
         TEST(given_functions_run_too),
         TEST(saves_and_loads_prepared),
         TEST(saves_and_loads_unprepared),

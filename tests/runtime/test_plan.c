@@ -29,6 +29,15 @@ static void check(const tl_plan_buffer *b, int count, tl_plan_sizes sizes, uint6
             if (overlap(&b[i], &b[j]))
                 fail_msg("seed %llu: buffers %d and %d overlap", (unsigned long long)seed, i, j);
     }
+    int64_t floor = 0;
+    for (int i = 0; i < count; i++) {
+        int64_t alive = 0; /* a maximum is reached where some life begins */
+        for (int j = 0; j < count; j++)
+            if (b[j].first <= b[i].first && b[i].first <= b[j].last)
+                alive += (b[j].size + 63) / 64 * 64;
+        floor = alive > floor ? alive : floor;
+    }
+    assert_int_equal(sizes.floor, floor);
     assert_true(sizes.floor <= sizes.planned && sizes.planned <= sizes.sum);
 }
 

@@ -1,5 +1,5 @@
 /* frontend/fold_node.c: evaluates one node through its naive program and the interpreter, so that folding and
- * running can never disagree. */
+ * running can never disagree. Only what needs no arithmetic (Shape, Reshape, Cast) is done here, at any size. */
 #include "frontend/fold_node.h"
 #include "frontend/lower.h"
 #include "ir/interpret.h"
@@ -18,19 +18,25 @@ static int64_t work_of(const tl_node *n, int64_t outputs)
     return info->kind == TL_FUSE_REDUCTION ? inputs : 0;
 }
 
+/* The result is the operand's bytes, or as many elements of another dtype: folded at any size. */
+static bool is_cheap(tl_op op)
+{
+    return op == TL_OP_RESHAPE || op == TL_OP_IDENTITY || op == TL_OP_CAST;
+}
+
 bool tl_node_is_foldable(const tl_node *n)
 {
     if (n->dead || n->output_count != 1 || n->outputs[0] == NULL || n->outputs[0]->data != NULL)
         return false;
     const tl_value *y = n->outputs[0];
     int64_t elements = tl_shape_elements(&y->shape);
+    if (is_cheap(n->op) && n->inputs[0]->data != NULL)
+        return !(n->op == TL_OP_IDENTITY && y->is_output); /* what folding leaves there */
     if (!y->dtype_known || elements < 0 || elements > TL_FOLD_ELEMENTS ||
         work_of(n, elements) > LARGEST_WORK)
         return false;
     if (n->op == TL_OP_SHAPE)
         return true;
-    if (n->op == TL_OP_IDENTITY && y->is_output)
-        return false; /* what folding leaves there */
     for (int i = 0; i < n->input_count; i++)
         if (n->inputs[i] != NULL && n->inputs[i]->data == NULL)
             return false;
@@ -74,20 +80,41 @@ static tl_status evaluate(tl_node *n, void *data, tl_diag *diag)
     return status;
 }
 
+static void cast_all(const tl_value *x, tl_value *y, void *data)
+{
+    int64_t elements = tl_shape_elements(&y->shape);
+    for (int64_t i = 0; i < elements; i++)
+        tl_number_store(y->dtype, data, (size_t)i,
+                        tl_number_cast(y->dtype, x->dtype,
+                                       tl_number_load(x->dtype, x->data, (size_t)i)));
+}
+
+/* The value of the node's output, packed. */
+static tl_status compute(tl_graph *g, tl_node *n, const void **out, tl_diag *diag)
+{
+    tl_value *x = n->input_count > 0 ? n->inputs[0] : NULL, *y = n->outputs[0];
+    int64_t elements = tl_shape_elements(&y->shape), start = tl_attr_int(n, "start", 0);
+    if (n->op == TL_OP_RESHAPE || n->op == TL_OP_IDENTITY) {
+        *out = x->data;
+        return TL_OK;
+    }
+    void *data = tl_arena_alloc(g->arena, (size_t)elements * tl_dtype_size(y->dtype), 64);
+    *out = data;
+    if (n->op == TL_OP_CAST)
+        cast_all(x, y, data);
+    else if (n->op != TL_OP_SHAPE)
+        return elements > 0 ? evaluate(n, data, diag) : TL_OK;
+    for (int64_t i = 0; n->op == TL_OP_SHAPE && i < elements; i++)
+        tl_number_store(TL_I64, data, (size_t)i,
+                        (tl_number){ .i = x->shape.dims[start + i].extent });
+    return TL_OK;
+}
+
 tl_status tl_fold_node(tl_graph *g, tl_node *n, tl_diag *diag)
 {
     tl_value *y = n->outputs[0];
-    int64_t elements = tl_shape_elements(&y->shape);
-    size_t size = (size_t)elements * tl_dtype_size(y->dtype);
-    char *data = tl_arena_alloc(g->arena, size, 64);
-    if (n->op == TL_OP_SHAPE) {
-        int64_t start = tl_attr_int(n, "start", 0);
-        for (int64_t i = 0; i < elements; i++)
-            tl_number_store(TL_I64, data, (size_t)i,
-                            (tl_number){ .i = n->inputs[0]->shape.dims[start + i].extent });
-    } else if (elements > 0) {
-        TL_TRY(evaluate(n, data, diag));
-    }
+    const void *data;
+    TL_TRY(compute(g, n, &data, diag));
     if (!y->is_output) {
         y->data = data;
         y->producer = NULL;

@@ -73,8 +73,8 @@ static bool is_private(const char *folder, char *problem, size_t size)
         snprintf(problem, size, "%s: belongs to another user", folder);
         return false;
     }
-    if ((info.st_mode & 077) != 0 && chmod(folder, 0700) != 0) {
-        snprintf(problem, size, "%s: others can enter it", folder);
+    if ((info.st_mode & 022) != 0) {
+        snprintf(problem, size, "%s: others can write in it", folder);
         return false;
     }
     return true;

@@ -205,6 +205,11 @@ static void unusable_folders_are_misses(void **state)
     check_unusable(file);
     check_unusable(below);
     check_unusable("/proc/tilth");
+    char *shared = path_in(folder, "shared");
+    assert_int_equal(mkdir(shared, 0700), 0);
+    assert_int_equal(chmod(shared, 0777), 0); /* anyone could put code in it */
+    check_unusable(shared);
+    free(shared);
     tl_cache *cache = open_cache(below, 0);
     assert_null(tl_cache_folder(cache));
     assert_true(strlen(tl_cache_problem(cache)) > 0);

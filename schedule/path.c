@@ -86,30 +86,55 @@ int tl_path_find_loop(const tl_path *path, const tl_var *var)
     return -1;
 }
 
-static const tl_stmt *rebuild_seq(tl_arena *arena, const tl_stmt *seq, const tl_stmt *old,
-                                  const tl_stmt *with)
+/* An alloc is visible in all that follows it: its body takes that in. */
+static const tl_stmt *absorb(tl_arena *arena, const tl_stmt *seq)
 {
-    int count = 0, added = with && with->kind == TL_STMT_SEQ ? with->u.seq.count : 1;
-    const tl_stmt **items = TL_NEW_ARRAY(arena, const tl_stmt *, seq->u.seq.count + added);
-    for (int i = 0; i < seq->u.seq.count; i++) {
-        if (seq->u.seq.items[i] != old)
-            items[count++] = seq->u.seq.items[i];
-        else if (with && with->kind == TL_STMT_SEQ)
-            for (int k = 0; k < added; k++)
-                items[count++] = with->u.seq.items[k];
-        else if (with)
-            items[count++] = with;
-    }
-    /* an alloc is visible in all that follows it: its body takes that in */
-    for (int i = count - 2; i >= 0; i--) {
+    int count = seq->u.seq.count, last = count;
+    for (int i = 0; i + 1 < count && last == count; i++)
+        if (seq->u.seq.items[i]->kind == TL_STMT_ALLOC)
+            last = i;
+    if (last == count)
+        return seq;
+    const tl_stmt **items = TL_NEW_ARRAY(arena, const tl_stmt *, count);
+    memcpy(items, seq->u.seq.items, sizeof *items * (size_t)count);
+    for (int i = count - 2; i >= last; i--) {
         if (items[i]->kind != TL_STMT_ALLOC)
             continue;
         const tl_stmt *rest = tl_stmt_seq(arena, items + i + 1, count - i - 1);
         const tl_stmt *body = tl_stmt_seq2(arena, items[i]->u.alloc.body, rest);
+        if (body->kind == TL_STMT_SEQ)
+            body = absorb(arena, body);
         items[i] = tl_stmt_with_body(arena, items[i], body);
         count = i + 1;
     }
-    return count == 0 ? NULL : tl_stmt_seq(arena, items, count);
+    return tl_stmt_seq(arena, items, count);
+}
+
+static const tl_stmt *absorb_visit(tl_arena *arena, const tl_stmt *stmt, void *context)
+{
+    (void)context;
+    return stmt->kind == TL_STMT_SEQ ? absorb(arena, stmt) : stmt;
+}
+
+const tl_stmt *tl_extend_allocs(tl_arena *arena, const tl_stmt *root)
+{
+    return tl_stmt_rewrite(arena, root, absorb_visit, NULL);
+}
+
+static const tl_stmt *rebuild_seq(tl_arena *arena, const tl_stmt *seq, const tl_stmt *old,
+                                  const tl_stmt *with)
+{
+    int count = 0;
+    const tl_stmt **items = TL_NEW_ARRAY(arena, const tl_stmt *, seq->u.seq.count);
+    for (int i = 0; i < seq->u.seq.count; i++) {
+        const tl_stmt *item = seq->u.seq.items[i] == old ? with : seq->u.seq.items[i];
+        if (item)
+            items[count++] = item;
+    }
+    if (count == 0)
+        return NULL;
+    const tl_stmt *rebuilt = tl_stmt_seq(arena, items, count);
+    return rebuilt->kind == TL_STMT_SEQ ? absorb(arena, rebuilt) : rebuilt;
 }
 
 static const tl_stmt *rebuild(tl_arena *arena, const tl_stmt *parent, const tl_stmt *old,

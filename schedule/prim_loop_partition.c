@@ -351,6 +351,8 @@ static const tl_stmt *make_tail(plan *p)
     const tl_expr *extent = difference(arena, loop->u.loop.extent, p->cut);
     if (tl_expr_range(extent).max <= 0)
         return NULL;
+    if (tl_expr_range(extent).min < 0) /* it never is, but that is not seen from its ranges */
+        extent = tl_max(arena, extent, tl_int(arena, 0));
 
     copy_context c = { .s = p->s };
     const tl_var *var = tl_var_derive(arena, loop->u.loop.var, "", extent);

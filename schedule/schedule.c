@@ -355,6 +355,21 @@ static void restore_state(tl_schedule *s, const state *saved)
     }
 }
 
+/* Allocs as the text has them: over all that follows. */
+static void extend_allocs(tl_schedule *s)
+{
+    const tl_stmt *body = tl_extend_allocs(s->arena, s->program->body), *prepare = NULL;
+    if (s->program->prepare)
+        prepare = tl_extend_allocs(s->arena, s->program->prepare);
+    if (body == s->program->body && prepare == s->program->prepare)
+        return;
+    tl_program *program = TL_NEW(s->arena, tl_program);
+    *program = *s->program;
+    program->body = body;
+    program->prepare = prepare;
+    s->program = program;
+}
+
 tl_status tl_schedule_apply(tl_schedule *s, tl_prim prim, const tl_arg *args, int arg_count,
                             tl_arg *out, int *out_count, tl_diag *diag)
 {
@@ -373,6 +388,8 @@ tl_status tl_schedule_apply(tl_schedule *s, tl_prim prim, const tl_arg *args, in
     if (status == TL_OK)
         status = info->apply(s, args, arg_count, out, out_count, diag);
     bool moves_blocks = strpbrk(info->in, "Bb") != NULL && s->program != before.program;
+    if (status == TL_OK && moves_blocks)
+        extend_allocs(s);
     if (status == TL_OK && moves_blocks)
         status = tl_check_parallel_loops(s, info->name, diag);
     if (status == TL_OK && s->verify && s->program != before.program) {

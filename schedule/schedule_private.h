@@ -47,6 +47,8 @@ tl_path tl_path_to_loop(tl_arena *arena, const tl_stmt *root, const tl_var *var)
  * too; NULL comes back when nothing is left). An alloc in the midst of a SEQ takes in what follows it, as the text
  * has it. */
 const tl_stmt *tl_path_replace(tl_arena *arena, const tl_path *path, const tl_stmt *with);
+/* Lets every alloc that has statements after it in a SEQ take them in. */
+const tl_stmt *tl_extend_allocs(tl_arena *arena, const tl_stmt *root);
 /* The same in the schedule: the path in the body, else in the prepare part; count 0: not there. Replace stores the new
  * program, in the part that the path starts from. */
 tl_path tl_schedule_path_to_loop(const tl_schedule *s, const tl_var *var);

@@ -457,10 +457,14 @@ static void check_texts(test_case *c)
     const char *text = tl_program_text(c->arena, tl_schedule_program(c->schedule));
     if (tl_program_parse(c->arena, text, "printed", &program, &diag) != TL_OK)
         fail_case(c, diag.text);
-    if (strcmp(text, tl_program_text(c->arena, program)) != 0)
+    /* names that clashed are other names once they are read back, and sums are ordered by names: once */
+    const char *named = tl_program_text(c->arena, program);
+    if (tl_program_parse(c->arena, named, "printed", &program, &diag) != TL_OK)
+        fail_case(c, diag.text);
+    if (strcmp(named, tl_program_text(c->arena, program)) != 0)
         fail_case(c, "the program prints, parses and prints otherwise");
     if (tl_program_hash(program) != tl_program_hash(tl_schedule_program(c->schedule)))
-        fail_case(c, "the program has another hash when printed and parsed");
+        fail_case(c, tl_arena_format(c->arena, "another hash when printed and parsed:\n%s", named));
 
     const char *steps = tl_trace_text(c->arena, tl_schedule_trace(c->schedule));
     if (tl_trace_parse(c->arena, steps, "recorded", NULL, &trace, &diag) != TL_OK)

@@ -481,67 +481,82 @@ static void check_case(void **state)
     tl_arena_destroy(arena);
 }
 
-/* Random moves: splits of the last stage, then each other stage inlined, moved or left. */
-static void random_moves(tl_schedule *s, tl_random *random, const char *const *stages, int count)
+typedef struct {
+    int count;
+    const char *names[32];
+} block_names;
+
+static bool add_name(const tl_stmt *stmt, void *context)
 {
-    tl_block_ref block;
-    tl_loop_ref loops[TL_MAX_ARGS];
-    int loop_count;
-    assert_int_equal(tl_schedule_block(s, stages[count - 1], &block, NULL), TL_OK);
-    assert_int_equal(tl_loops(s, block, loops, &loop_count, NULL), TL_OK);
-    for (int i = 0; i < loop_count; i++) {
-        int64_t factors[2] = { 0, 1 + tl_random_below(random, 6) };
-        (void)tl_split(s, loops[i], factors, 2, NULL, NULL);
-    }
-    for (int step = 0; step < 2 * count; step++) {
-        const char *name = stages[tl_random_below(random, count)];
-        const char *other = stages[tl_random_below(random, count)];
-        tl_block_ref target;
-        if (tl_schedule_block(s, name, &block, NULL) != TL_OK ||
-            tl_schedule_block(s, other, &target, NULL) != TL_OK ||
-            tl_loops(s, target, loops, &loop_count, NULL) != TL_OK || loop_count == 0)
-            continue;
-        tl_loop_ref loop = loops[tl_random_below(random, loop_count)];
-        switch (tl_random_below(random, 8)) {
-        case 0:
-            (void)tl_compute_inline(s, block, NULL);
-            break;
-        case 1:
-            (void)tl_reverse_compute_at(s, block, loop, NULL);
-            break;
-        case 2:
-            (void)tl_decompose_reduction(s, block, loop, NULL, NULL);
-            break;
-        case 3:
-            (void)tl_cache_write(s, block, "stack", NULL, NULL);
-            break;
-        case 4:
-            (void)tl_cache_read(s, block, "X", "stack", NULL, NULL);
-            break;
-        case 5:
-            (void)tl_parallel(s, loop, NULL);
-            break;
-        default:
-            (void)tl_compute_at(s, block, loop, NULL);
-            break;
-        }
+    block_names *list = context;
+    if (stmt->kind == TL_STMT_BLOCK && list->count < 32)
+        list->names[list->count++] = stmt->u.block->name;
+    return true;
+}
+
+static bool random_block(tl_schedule *s, tl_random *random, tl_block_ref *block, tl_loop_ref *loops,
+                         int *count)
+{
+    block_names list = { .count = 0 };
+    tl_stmt_visit(tl_schedule_program(s)->body, add_name, &list);
+    const char *name = list.names[tl_random_below(random, list.count)];
+    return tl_schedule_block(s, name, block, NULL) == TL_OK &&
+           tl_loops(s, *block, loops, count, NULL) == TL_OK && *count > 0;
+}
+
+/* One random step: a block, and a loop around a random block; what is illegal is refused. */
+static void random_move(tl_schedule *s, tl_random *random)
+{
+    tl_block_ref block, target;
+    tl_loop_ref own[TL_MAX_ARGS], loops[TL_MAX_ARGS];
+    int own_count, loop_count;
+    if (!random_block(s, random, &block, own, &own_count) ||
+        !random_block(s, random, &target, loops, &loop_count))
+        return;
+    tl_loop_ref loop = loops[tl_random_below(random, loop_count)];
+    int64_t factors[2] = { 0, 1 + tl_random_below(random, 6) };
+    switch (tl_random_below(random, 20)) {
+    case 0:
+        (void)tl_compute_inline(s, block, NULL);
+        break;
+    case 1:
+    case 2:
+    case 3:
+        (void)tl_reverse_compute_at(s, block, loop, NULL);
+        break;
+    case 4:
+        (void)tl_decompose_reduction(s, block, own[tl_random_below(random, own_count)], NULL, NULL);
+        break;
+    case 5:
+        (void)tl_cache_write(s, block, "stack", NULL, NULL);
+        break;
+    case 6:
+        (void)tl_cache_read(s, block, "X", "stack", NULL, NULL);
+        break;
+    case 7:
+        (void)tl_parallel(s, loop, NULL);
+        break;
+    case 8:
+    case 9:
+        (void)tl_split(s, loop, factors, 2, NULL, NULL);
+        break;
+    case 10:
+        (void)tl_reorder(s, (tl_loop_ref[]){ loop, loops[0] }, 2, NULL);
+        break;
+    case 11:
+        (void)tl_fuse(s, loops, 2, NULL, NULL);
+        break;
+    default:
+        (void)tl_compute_at(s, block, loop, NULL);
+        break;
     }
 }
 
 static void check_random(void **state)
 {
     (void)state;
-    static const struct {
-        const char *kernel;
-        int count;
-        const char *stages[6];
-    } chains[] = {
-        { STENCIL, 2, { "first", "second" } },
-        { SOFTMAX, 4, { "row_max", "exponential", "row_sum", "divide" } },
-        { BLUR, 4, { "across", "doubled", "down", "out" } },
-        { GEMM, 3, { "gemm", "add", "relu" } },
-        { ATTENTION, 6, { "score", "row_max", "exponential", "row_sum", "weigh", "divide" } },
-    };
+    static const char *const chains[] = { STENCIL, SOFTMAX,   BLUR,
+                                          GEMM,    ATTENTION, CONV("2", "5", "3") };
     const char *given = getenv("TL_SEED");
     uint64_t first = given != NULL ? strtoull(given, NULL, 0) : 1;
     uint64_t runs = given != NULL ? 1 : 150;
@@ -549,11 +564,12 @@ static void check_random(void **state)
         tl_arena *arena = tl_arena_create(0);
         tl_random random = tl_random_make(seed);
         int c = (int)tl_random_below(&random, (int64_t)(sizeof chains / sizeof chains[0]));
-        tl_program *naive = parse(arena, chains[c].kernel);
+        tl_program *naive = parse(arena, chains[c]);
         tl_argument *want = make_arguments(arena, naive, 0), *got = make_arguments(arena, naive, 0);
         run(arena, naive, want, 0, "naive");
         tl_schedule *s = tl_schedule_create(arena, naive, NULL, true);
-        random_moves(s, &random, chains[c].stages, chains[c].count);
+        for (int64_t steps = 4 + tl_random_below(&random, 30); steps > 0; steps--)
+            random_move(s, &random);
 
         const tl_program *scheduled = tl_schedule_program(s);
         tl_diag diag = { { 0 } };

@@ -129,6 +129,16 @@ static bool is_domain_guard(tl_arena *arena, const tl_block *block, const tl_exp
     return false;
 }
 
+const tl_expr *tl_narrowing_condition(tl_arena *arena, const tl_block *block)
+{
+    const tl_expr **conjuncts;
+    int count = tl_conjuncts(arena, block->predicate, &conjuncts);
+    for (int i = 0; i < count; i++)
+        if (!is_domain_guard(arena, block, conjuncts[i]))
+            return conjuncts[i];
+    return NULL;
+}
+
 static tl_status take_condition(tl_schedule *s, const char *prim, tl_nest *nest, tl_diag *diag)
 {
     const tl_expr **conjuncts;

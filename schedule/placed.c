@@ -144,9 +144,20 @@ static tl_status check_read(tl_schedule *s, const char *prim, const tl_stmt *roo
 
     const tl_stmt *loop = path->stmts[shared];
     tl_box reads, writes;
-    if (!tl_box_at(s->arena, loop->u.loop.body, buffer, TL_BOX_READS, block, &reads) ||
-        (tl_box_at(s->arena, loop->u.loop.body, buffer, TL_BOX_WRITES, NULL, &writes) &&
-         tl_box_covers(s->arena, &writes, &reads)))
+    if (!tl_box_at(s->arena, loop->u.loop.body, buffer, TL_BOX_READS, block, &reads))
+        return TL_OK;
+    for (int i = 0; i < count; i++) {
+        const tl_expr *narrow = tl_narrowing_condition(s->arena, writers[i]);
+        if (narrow != NULL && tl_stmt_has_block(loop, writers[i]->name))
+            return tl_refuse(
+                diag, prim, block,
+                "it reads %s, of which block %s under the same loop %s leaves out what "
+                "%s says: split that block's loops after the move",
+                buffer->name, writers[i]->name, loop->u.loop.var->name,
+                tl_expr_text(s->arena, narrow));
+    }
+    if (tl_box_at(s->arena, loop->u.loop.body, buffer, TL_BOX_WRITES, NULL, &writes) &&
+        tl_box_covers(s->arena, &writes, &reads))
         return TL_OK;
     return tl_refuse(diag, prim, block,
                      "in one iteration of loop %s it would read more of %s than is written there: "

@@ -206,14 +206,25 @@ static tl_status check_once(tl_schedule *s, const tl_nest *nest, const tl_stmt *
             loops[count++] = (tl_free_var){ var, path.stmts[i]->u.loop.extent };
     }
     const tl_expr **bindings = TL_NEW_ARRAY(s->arena, const tl_expr *, block->iter_count);
-    for (int k = 0; k < block->iter_count; k++)
+    bool whole = true;
+    for (int k = 0; k < block->iter_count; k++) {
+        const tl_expr *last = tl_addi(s->arena, block->iters[k].extent, -1);
         bindings[k] = block->iters[k].binding;
-    if (tl_is_injective(s->arena, bindings, block->iter_count, loops, count))
-        return TL_OK;
-    return tl_refuse(diag, PRIM, block->name,
-                     "iterations of loop %s (or of one around it) complete parts of its input that "
-                     "overlap, so instances would run more than once",
-                     target->u.loop.var->name);
+        tl_span all = tl_span_of(s->arena, bindings[k], loops, count);
+        whole = whole && all.min != NULL && tl_prove_le(s->arena, all.min, tl_int(s->arena, 0)) &&
+                tl_prove_le(s->arena, last, all.max);
+    }
+    if (!tl_is_injective(s->arena, bindings, block->iter_count, loops, count))
+        return tl_refuse(diag, PRIM, block->name,
+                         "iterations of loop %s (or of one around it) complete parts of its input "
+                         "that overlap, so instances would run more than once",
+                         target->u.loop.var->name);
+    if (!whole || !tl_is_dense(s->arena, bindings, block->iter_count, loops, count))
+        return tl_refuse(diag, PRIM, block->name,
+                         "what the iterations of loop %s complete is not all that it computes, so "
+                         "instances would be lost",
+                         target->u.loop.var->name);
+    return TL_OK;
 }
 
 static const tl_stmt *drop_alloc(tl_arena *arena, const tl_stmt *stmt, void *context)

@@ -499,8 +499,7 @@ tl_status tl_parse_extent(tl_parser *p, const tl_expr **out)
     TL_TRY(tl_parse_expect(p, ".."));
     const tl_token *at = p->token;
     TL_TRY(tl_parse_index(p, out));
-    tl_range range = tl_expr_range(*out);
-    if (range.min < 0)
+    if (!tl_prove_le(p->arena, tl_int(p->arena, 0), *out))
         return tl_parse_fail_at(p, at, "the extent %s can be negative",
                                 tl_expr_text(p->arena, *out));
     if (tl_expr_has_load(*out))

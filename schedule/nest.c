@@ -129,13 +129,18 @@ static bool is_domain_guard(tl_arena *arena, const tl_block *block, const tl_exp
     return false;
 }
 
-const tl_expr *tl_narrowing_condition(tl_arena *arena, const tl_block *block)
+const tl_expr *tl_narrowing_condition(tl_arena *arena, const tl_block *block, const tl_block *than)
 {
-    const tl_expr **conjuncts;
+    const tl_expr **conjuncts, **others;
     int count = tl_conjuncts(arena, block->predicate, &conjuncts);
-    for (int i = 0; i < count; i++)
-        if (!is_domain_guard(arena, block, conjuncts[i]))
+    int other_count = than == NULL ? 0 : tl_conjuncts(arena, than->predicate, &others);
+    for (int i = 0; i < count; i++) {
+        bool shared = false;
+        for (int k = 0; k < other_count; k++)
+            shared |= tl_expr_equal(conjuncts[i], others[k]);
+        if (!shared && !is_domain_guard(arena, block, conjuncts[i]))
             return conjuncts[i];
+    }
     return NULL;
 }
 
@@ -202,6 +207,18 @@ static bool is_visible(const tl_expr *e, const tl_path *place)
     return !check.outside;
 }
 
+const tl_expr *tl_outer_condition(tl_arena *arena, const tl_path *path, int count)
+{
+    const tl_expr **conjuncts, *condition = NULL;
+    const tl_block *block = path->stmts[path->count - 1]->u.block;
+    int total = tl_conjuncts(arena, block->predicate, &conjuncts);
+    tl_path outer = tl_path_prefix(path, count);
+    for (int i = 0; i < total; i++)
+        if (is_visible(conjuncts[i], &outer))
+            condition = tl_and(arena, condition, conjuncts[i]);
+    return condition;
+}
+
 /* The loop (var NULL: none) and binding that iter k gets in the new place. */
 static void rebind(tl_arena *arena, const tl_nest *nest, int k, const tl_span *spans,
                    const tl_path *place, const tl_var **var, const tl_expr **extent,
@@ -212,7 +229,8 @@ static void rebind(tl_arena *arena, const tl_nest *nest, int k, const tl_span *s
         const tl_expr *begin;
         tl_span_loop(arena, spans[k], iter->extent, &begin, extent);
         *var = tl_var_derive(arena, iter->var, "", *extent);
-        *binding = tl_add(arena, begin, tl_ref(arena, *var));
+        bool single = tl_is_int(*extent, 1) && !tl_is_int(begin, 0);
+        *binding = single ? begin : tl_add(arena, begin, tl_ref(arena, *var));
         return;
     }
 

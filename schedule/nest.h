@@ -40,9 +40,12 @@ const tl_stmt *tl_insert_after(tl_arena *arena, const tl_path *loop, const tl_st
 tl_status tl_check_placed(tl_schedule *s, const char *prim, const tl_stmt *root, const char *block,
                           tl_diag *diag);
 
-/* The first conjunct of the predicate that leaves out more than what is outside the iters' domains: instances that the
- * bounds of the bindings do not tell of. NULL: none. */
-const tl_expr *tl_narrowing_condition(tl_arena *arena, const tl_block *block);
+/* The first conjunct of the predicate that leaves out more than what is outside the iters' domains, and that `than`
+ * (NULL: nobody) does not say as well: instances that the bounds of the bindings do not tell of. NULL: none. */
+const tl_expr *tl_narrowing_condition(tl_arena *arena, const tl_block *block, const tl_block *than);
+/* The conjuncts of the block's predicate that speak only of loops among the first `count` statements of its path;
+ * NULL: none. */
+const tl_expr *tl_outer_condition(tl_arena *arena, const tl_path *path, int count);
 
 /* The end of a move: allocs sink, no parallel loop around the block may have got iterations that conflict, and the
  * schedule takes the new body. */

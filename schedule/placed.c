@@ -124,6 +124,7 @@ static tl_status check_read(tl_schedule *s, const char *prim, const tl_stmt *roo
                             const tl_path *path, const char *block, const tl_buffer *buffer,
                             tl_diag *diag)
 {
+    const tl_block *placed = path->stmts[path->count - 1]->u.block;
     const tl_block **writers;
     int count = tl_writers_of(s->arena, root, buffer, &writers), shared = -1, others = 0;
     for (int i = 0; i < count; i++) {
@@ -147,7 +148,7 @@ static tl_status check_read(tl_schedule *s, const char *prim, const tl_stmt *roo
     if (!tl_box_at(s->arena, loop->u.loop.body, buffer, TL_BOX_READS, block, &reads))
         return TL_OK;
     for (int i = 0; i < count; i++) {
-        const tl_expr *narrow = tl_narrowing_condition(s->arena, writers[i]);
+        const tl_expr *narrow = tl_narrowing_condition(s->arena, writers[i], placed);
         if (narrow != NULL && tl_stmt_has_block(loop, writers[i]->name))
             return tl_refuse(
                 diag, prim, block,

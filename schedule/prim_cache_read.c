@@ -47,7 +47,7 @@ static int find_place(tl_schedule *s, const tl_path *path, const tl_buffer *buff
 
 /* Loops over what is read, around a block that copies it. */
 static const tl_stmt *make_copy(tl_schedule *s, const char *name, const tl_buffer *from,
-                                const tl_buffer *to, const tl_box *box)
+                                const tl_buffer *to, const tl_box *box, const tl_expr *condition)
 {
     tl_arena *arena = s->arena;
     int rank = from->rank;
@@ -55,7 +55,7 @@ static const tl_stmt *make_copy(tl_schedule *s, const char *name, const tl_buffe
     const tl_expr **extents = TL_NEW_ARRAY(arena, const tl_expr *, rank);
     const tl_expr **indices = TL_NEW_ARRAY(arena, const tl_expr *, rank);
     tl_iter *iters = TL_NEW_ARRAY(arena, tl_iter, rank);
-    const tl_expr *predicate = NULL;
+    const tl_expr *predicate = condition;
     for (int a = 0; a < rank; a++) {
         const tl_expr *begin = tl_int(arena, 0);
         extents[a] = from->shape[a];
@@ -120,7 +120,8 @@ tl_status tl_apply_cache_read(tl_schedule *s, const tl_arg *args, int arg_count,
     const char *block_name = tl_fresh_block_name(s, name);
     const tl_buffer *local = tl_buffer_make(arena, name, buffer->dtype, TL_ROLE_LOCAL, scope,
                                             buffer->rank, tl_shape_in_scope(arena, buffer, scope));
-    const tl_stmt *copy = make_copy(s, block_name, buffer, local, boxed ? &box : NULL);
+    const tl_stmt *copy = make_copy(s, block_name, buffer, local, boxed ? &box : NULL,
+                                    tl_outer_condition(arena, &path, at));
 
     tl_path inside = { path.count - at, path.stmts + at };
     const tl_stmt *reads = tl_stmt_replace_buffer(arena, path.stmts[path.count - 1], buffer, local);

@@ -170,13 +170,13 @@ static tl_status take_spans(tl_schedule *s, const tl_block *block, const tl_path
     return TL_OK;
 }
 
-/* The part of the predicate that speaks of spatial iters alone goes along. */
-static tl_status take_condition(tl_schedule *s, const tl_block *block, const tl_expr **out,
-                                tl_diag *diag)
+/* The part of the predicate that speaks of spatial iters or of loops around the place alone goes along. */
+static tl_status take_condition(tl_schedule *s, const tl_block *block, const tl_path *path, int at,
+                                const tl_expr **out, tl_diag *diag)
 {
     const tl_expr **conjuncts;
     int count = tl_conjuncts(s->arena, block->predicate, &conjuncts);
-    *out = NULL;
+    *out = tl_outer_condition(s->arena, path, at);
     for (int i = 0; i < count; i++) {
         bool spatial = false, other = false;
         for (int k = 0; k < block->iter_count; k++)
@@ -262,7 +262,7 @@ tl_status tl_apply_cache_write(tl_schedule *s, const tl_arg *args, int arg_count
     tl_span *spans = TL_NEW_ARRAY(arena, tl_span, block->iter_count);
     const tl_expr *condition;
     TL_TRY(take_spans(s, block, &path, at, spans, diag));
-    TL_TRY(take_condition(s, block, &condition, diag));
+    TL_TRY(take_condition(s, block, &path, at, &condition, diag));
 
     const tl_stmt *stmt = path.stmts[path.count - 1];
     const tl_buffer **locals = TL_NEW_ARRAY(arena, const tl_buffer *, block->store_count);

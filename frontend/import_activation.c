@@ -16,7 +16,7 @@ static tl_value *mul(tl_onnx_call *c, tl_value *a, tl_value *b)
 
 static tl_value *number(tl_onnx_call *c, const tl_value *x, double value)
 {
-    return tl_emit_scalar(c, x->dtype, value);
+    return tl_onnx_emit_scalar(c, x->dtype, value);
 }
 
 static tl_value *scale(tl_onnx_call *c, tl_value *x, double factor)
@@ -27,7 +27,7 @@ static tl_value *scale(tl_onnx_call *c, tl_value *x, double factor)
 /* where(x < 0, negative, x) */
 static tl_value *below_zero(tl_onnx_call *c, tl_value *x, tl_value *negative)
 {
-    return tl_emit_where(c, tl_emit2(c, TL_OP_LESS, x, number(c, x, 0)), negative, x);
+    return tl_onnx_emit_where(c, tl_emit2(c, TL_OP_LESS, x, number(c, x, 0)), negative, x);
 }
 
 /* exp(x) - 1 where x < 0; the argument is kept from growing where it is not used. */
@@ -62,7 +62,7 @@ tl_status tl_import_prelu_old(tl_onnx_call *c)
     TL_TRY(tl_need_rank(c, x, &rank));
     TL_TRY(tl_need_shape(c, slope));
     if (slope->shape.rank == 1 && slope->shape.dims[0].extent != 1)
-        slope = tl_emit_channel_vector(c, slope, rank);
+        slope = tl_onnx_emit_channel_vector(c, slope, rank);
     tl_result(c, 0, below_zero(c, x, mul(c, x, slope)));
     return TL_OK;
 }
@@ -105,7 +105,7 @@ tl_status tl_import_thresholded_relu(tl_onnx_call *c)
     tl_value *x = c->inputs[0];
     TL_TRY(tl_need_dtype(c, x));
     tl_value *above = tl_emit2(c, TL_OP_GREATER, x, number(c, x, tl_call_float(c, "alpha", 1)));
-    tl_result(c, 0, tl_emit_where(c, above, x, number(c, x, 0)));
+    tl_result(c, 0, tl_onnx_emit_where(c, above, x, number(c, x, 0)));
     return TL_OK;
 }
 
@@ -113,7 +113,7 @@ static tl_value *hard_sigmoid(tl_onnx_call *c, tl_value *x, double alpha, double
 {
     tl_value *inputs[] = { add(c, scale(c, x, alpha), number(c, x, beta)), number(c, x, 0),
                            number(c, x, 1) };
-    return tl_emitted(c, tl_emit_node(c, TL_OP_CLIP, 3, inputs));
+    return tl_emitted(c, tl_onnx_emit_node(c, TL_OP_CLIP, 3, inputs));
 }
 
 tl_status tl_import_hard_sigmoid(tl_onnx_call *c)
@@ -180,10 +180,10 @@ tl_status tl_import_shrink(tl_onnx_call *c)
     tl_value *x = c->inputs[0];
     double bias = tl_call_float(c, "bias", 0), lambd = tl_call_float(c, "lambd", 0.5);
     TL_TRY(tl_need_dtype(c, x));
-    tl_value *above = tl_emit_where(c, tl_emit2(c, TL_OP_GREATER, x, number(c, x, lambd)),
+    tl_value *above = tl_onnx_emit_where(c, tl_emit2(c, TL_OP_GREATER, x, number(c, x, lambd)),
                                     tl_emit2(c, TL_OP_SUB, x, number(c, x, bias)), number(c, x, 0));
     tl_value *below = tl_emit2(c, TL_OP_LESS, x, number(c, x, -lambd));
-    tl_result(c, 0, tl_emit_where(c, below, add(c, x, number(c, x, bias)), above));
+    tl_result(c, 0, tl_onnx_emit_where(c, below, add(c, x, number(c, x, bias)), above));
     return TL_OK;
 }
 

@@ -44,7 +44,7 @@ tl_status tl_import_constant_of_shape(tl_onnx_call *c)
     if (tl_call_has(c, "value"))
         TL_TRY(tl_import_constant(c, tl_call_tensor(c, "value"), &value));
     else
-        value = tl_emit_scalar(c, TL_F32, 0);
+        value = tl_onnx_emit_scalar(c, TL_F32, 0);
     double number;
     if (!tl_constant_number(value, &number))
         return tl_call_bad(c, "attribute 'value' has %lld elements, not 1",
@@ -54,10 +54,10 @@ tl_status tl_import_constant_of_shape(tl_onnx_call *c)
         tl_shape scalar = tl_shape_of(0, NULL);
         value = tl_graph_constant(c->graph, c->name, dtype, &scalar, value->data);
         tl_value *inputs[] = { value, c->inputs[0] };
-        tl_result(c, 0, tl_emitted(c, tl_emit_node(c, TL_OP_EXPAND, 2, inputs)));
+        tl_result(c, 0, tl_emitted(c, tl_onnx_emit_node(c, TL_OP_EXPAND, 2, inputs)));
         return TL_OK;
     }
-    tl_node *n = tl_emit_node(c, TL_OP_CONSTANT_OF_SHAPE, 1, c->inputs);
+    tl_node *n = tl_onnx_emit_node(c, TL_OP_CONSTANT_OF_SHAPE, 1, c->inputs);
     tl_attr_set_float(c->graph, n, "value", number);
     tl_attr_set_int(c->graph, n, "dtype", dtype);
     tl_result(c, 0, tl_emitted(c, n));

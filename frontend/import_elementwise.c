@@ -7,7 +7,7 @@
 tl_status tl_import_plain(tl_onnx_call *c, tl_op op, int inputs)
 {
     int count = c->input_count < inputs ? c->input_count : inputs;
-    tl_node *n = tl_emit_node(c, op, count, c->inputs);
+    tl_node *n = tl_onnx_emit_node(c, op, count, c->inputs);
     tl_copy_attributes(c, n);
     tl_result(c, 0, tl_emitted(c, n));
     return TL_OK;
@@ -54,12 +54,12 @@ void tl_copy_attributes(const tl_onnx_call *c, tl_node *n)
     }
 }
 
-tl_value *tl_emit_channel_vector(tl_onnx_call *c, tl_value *v, int rank)
+tl_value *tl_onnx_emit_channel_vector(tl_onnx_call *c, tl_value *v, int rank)
 {
     int64_t axes[TL_MAX_RANK];
     for (int i = 1; i + 1 < rank; i++)
         axes[i - 1] = i;
-    return rank > 2 ? tl_emit_ints(c, TL_OP_UNSQUEEZE, v, "axes", axes, rank - 2) : v;
+    return rank > 2 ? tl_onnx_emit_ints(c, TL_OP_UNSQUEEZE, v, "axes", axes, rank - 2) : v;
 }
 
 tl_status tl_import_unary(tl_onnx_call *c)
@@ -95,7 +95,7 @@ static tl_status place_second(tl_onnx_call *c, tl_value *a, tl_value **b)
     for (int i = 0; i < count; i++)
         axes[i] = b_rank + i;
     if (count > 0)
-        *b = tl_emit_ints(c, TL_OP_UNSQUEEZE, *b, "axes", axes, count);
+        *b = tl_onnx_emit_ints(c, TL_OP_UNSQUEEZE, *b, "axes", axes, count);
     return TL_OK;
 }
 
@@ -134,7 +134,7 @@ tl_status tl_import_variadic(tl_onnx_call *c)
         sum = tl_emit2(c, op, sum, c->inputs[i]);
     if (mean) {
         TL_TRY(tl_need_dtype(c, sum));
-        sum = tl_emit2(c, TL_OP_DIV, sum, tl_emit_scalar(c, sum->dtype, c->input_count));
+        sum = tl_emit2(c, TL_OP_DIV, sum, tl_onnx_emit_scalar(c, sum->dtype, c->input_count));
     }
     tl_result(c, 0, sum);
     return TL_OK;
@@ -151,10 +151,10 @@ tl_status tl_import_clip_old(tl_onnx_call *c)
     TL_TRY(tl_need_dtype(c, x));
     tl_value *inputs[] = { x, NULL, NULL };
     if (tl_call_has(c, "min"))
-        inputs[1] = tl_emit_scalar(c, x->dtype, tl_call_float(c, "min", 0));
+        inputs[1] = tl_onnx_emit_scalar(c, x->dtype, tl_call_float(c, "min", 0));
     if (tl_call_has(c, "max"))
-        inputs[2] = tl_emit_scalar(c, x->dtype, tl_call_float(c, "max", 0));
-    tl_result(c, 0, tl_emitted(c, tl_emit_node(c, TL_OP_CLIP, 3, inputs)));
+        inputs[2] = tl_onnx_emit_scalar(c, x->dtype, tl_call_float(c, "max", 0));
+    tl_result(c, 0, tl_emitted(c, tl_onnx_emit_node(c, TL_OP_CLIP, 3, inputs)));
     return TL_OK;
 }
 
@@ -165,7 +165,7 @@ static tl_status cast_to(tl_onnx_call *c, int onnx)
     tl_dtype to;
     if (!tl_dtype_from_onnx(onnx, &to))
         return tl_call_unsupported(c, "a cast to %s", tl_onnx_dtype_text(onnx));
-    tl_result(c, 0, tl_emit_cast(c, c->inputs[0], to));
+    tl_result(c, 0, tl_onnx_emit_cast(c, c->inputs[0], to));
     return TL_OK;
 }
 
@@ -192,7 +192,7 @@ tl_status tl_import_cast_old(tl_onnx_call *c)
 tl_status tl_import_cast_like(tl_onnx_call *c)
 {
     TL_TRY(tl_need_dtype(c, c->inputs[1]));
-    tl_result(c, 0, tl_emit_cast(c, c->inputs[0], c->inputs[1]->dtype));
+    tl_result(c, 0, tl_onnx_emit_cast(c, c->inputs[0], c->inputs[1]->dtype));
     return TL_OK;
 }
 
@@ -224,7 +224,7 @@ tl_status tl_import_is_inf(tl_onnx_call *c)
     else if (negative)
         x = tl_emit1(c, TL_OP_NEG, x);
     if (negative || positive)
-        x = tl_emit2(c, TL_OP_EQUAL, x, tl_emit_scalar(c, x->dtype, INFINITY));
+        x = tl_emit2(c, TL_OP_EQUAL, x, tl_onnx_emit_scalar(c, x->dtype, INFINITY));
     else
         x = tl_emit2(c, TL_OP_LESS, x, x);
     tl_result(c, 0, x);
@@ -235,12 +235,12 @@ tl_status tl_import_sign(tl_onnx_call *c)
 {
     tl_value *x = c->inputs[0];
     TL_TRY(tl_need_dtype(c, x));
-    tl_value *zero = tl_emit_scalar(c, x->dtype, 0), *one = tl_emit_scalar(c, x->dtype, 1);
+    tl_value *zero = tl_onnx_emit_scalar(c, x->dtype, 0), *one = tl_onnx_emit_scalar(c, x->dtype, 1);
     tl_value *rest = x; /* 0 and NaN stay */
     if (tl_dtype_infos[x->dtype].class != TL_CLASS_UINT)
         rest =
-            tl_emit_where(c, tl_emit2(c, TL_OP_LESS, x, zero), tl_emit_scalar(c, x->dtype, -1), x);
-    tl_result(c, 0, tl_emit_where(c, tl_emit2(c, TL_OP_GREATER, x, zero), one, rest));
+            tl_onnx_emit_where(c, tl_emit2(c, TL_OP_LESS, x, zero), tl_onnx_emit_scalar(c, x->dtype, -1), x);
+    tl_result(c, 0, tl_onnx_emit_where(c, tl_emit2(c, TL_OP_GREATER, x, zero), one, rest));
     return TL_OK;
 }
 
@@ -255,11 +255,11 @@ tl_status tl_import_mod(tl_onnx_call *c)
     tl_value *product = tl_emit2(c, TL_OP_MUL, tl_emit2(c, TL_OP_DIV, a, b), b);
     tl_value *rest = tl_emit2(c, TL_OP_SUB, a, product); /* Div truncates */
     if (!fmod && tl_dtype_infos[a->dtype].class == TL_CLASS_INT) {
-        tl_value *zero = tl_emit_scalar(c, a->dtype, 0);
+        tl_value *zero = tl_onnx_emit_scalar(c, a->dtype, 0);
         tl_value *differs =
             exclusive_or(c, tl_emit2(c, TL_OP_LESS, rest, zero), tl_emit2(c, TL_OP_LESS, b, zero));
         tl_value *some = tl_emit1(c, TL_OP_NOT, tl_emit2(c, TL_OP_EQUAL, rest, zero));
-        rest = tl_emit_where(c, tl_emit2(c, TL_OP_AND, differs, some),
+        rest = tl_onnx_emit_where(c, tl_emit2(c, TL_OP_AND, differs, some),
                              tl_emit2(c, TL_OP_ADD, rest, b), rest);
     }
     tl_result(c, 0, rest);

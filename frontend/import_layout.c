@@ -20,9 +20,8 @@ tl_status tl_import_dropout(tl_onnx_call *c)
     if (tl_call_wants(c, 1)) {
         if (c->version < 10)
             TL_TRY(tl_need_dtype(c, x));
-        tl_value *inputs[] = { tl_emit_scalar(c, c->version < 10 ? x->dtype : TL_BOOL, 1),
-                               tl_emit1(c, TL_OP_SHAPE, x) };
-        tl_result(c, 1, tl_emitted(c, tl_emit_node(c, TL_OP_EXPAND, 2, inputs)));
+        tl_value *one = tl_onnx_emit_scalar(c, c->version < 10 ? x->dtype : TL_BOOL, 1);
+        tl_result(c, 1, tl_onnx_emit_shape_like(c, TL_OP_EXPAND, one, x));
     }
     return TL_OK;
 }
@@ -39,7 +38,7 @@ tl_status tl_import_reshape(tl_onnx_call *c)
 
 tl_status tl_import_flatten(tl_onnx_call *c)
 {
-    tl_node *n = tl_emit_node(c, TL_OP_FLATTEN, 1, c->inputs);
+    tl_node *n = tl_onnx_emit_node(c, TL_OP_FLATTEN, 1, c->inputs);
     tl_attr_set_int(c->graph, n, "axis", tl_call_int(c, "axis", 1));
     tl_result(c, 0, tl_emitted(c, n));
     return TL_OK;
@@ -58,7 +57,7 @@ tl_status tl_import_axes(tl_onnx_call *c)
 
 tl_status tl_import_transpose(tl_onnx_call *c)
 {
-    tl_node *n = tl_emit_node(c, TL_OP_TRANSPOSE, 1, c->inputs);
+    tl_node *n = tl_onnx_emit_node(c, TL_OP_TRANSPOSE, 1, c->inputs);
     const int64_t *perm;
     int64_t reversed[TL_MAX_RANK];
     int rank, count = tl_call_ints(c, "perm", &perm);
@@ -81,7 +80,7 @@ tl_status tl_import_concat(tl_onnx_call *c)
             return tl_call_bad(c, "input %d is missing", i);
     if (!tl_call_has(c, "axis") && c->version >= 4)
         return tl_call_bad(c, "attribute 'axis' is required");
-    tl_node *n = tl_emit_node(c, TL_OP_CONCAT, c->input_count, c->inputs);
+    tl_node *n = tl_onnx_emit_node(c, TL_OP_CONCAT, c->input_count, c->inputs);
     tl_attr_set_int(c->graph, n, "axis", tl_call_int(c, "axis", 1));
     tl_result(c, 0, tl_emitted(c, n));
     return TL_OK;
@@ -90,14 +89,6 @@ tl_status tl_import_concat(tl_onnx_call *c)
 tl_status tl_import_expand(tl_onnx_call *c)
 {
     return tl_import_plain(c, TL_OP_EXPAND, 2);
-}
-
-static tl_value *reshape_to(tl_onnx_call *c, tl_value *x, const int64_t *shape, int rank)
-{
-    tl_node *n = tl_emit_node(c, TL_OP_RESHAPE, 1, &x);
-    tl_attr_set_ints(c->graph, n, "shape", shape, rank);
-    tl_attr_set_int(c->graph, n, "allowzero", 1);
-    return tl_emitted(c, n);
 }
 
 /* [a, b] tiled (m, n): each axis gets an axis of repeats before it, expands, and the two become one. */
@@ -130,8 +121,8 @@ tl_status tl_import_tile(tl_onnx_call *c)
         tl_result(c, 0, x);
         return TL_OK;
     }
-    x = tl_emit_ints(c, TL_OP_EXPAND, reshape_to(c, x, split, axes), "shape", wide, axes);
-    tl_result(c, 0, reshape_to(c, x, merged, rank));
+    x = tl_onnx_emit_ints(c, TL_OP_EXPAND, tl_onnx_emit_reshape(c, x, split, axes), "shape", wide, axes);
+    tl_result(c, 0, tl_onnx_emit_reshape(c, x, merged, rank));
     return TL_OK;
 }
 
@@ -163,9 +154,9 @@ tl_status tl_import_depth_to_space(tl_onnx_call *c)
     const int64_t split_dcr[] = { n, b, b, depth, h, w }, split_crd[] = { n, depth, b, b, h, w };
     const int64_t perm_dcr[] = { 0, 3, 4, 1, 5, 2 }, perm_crd[] = { 0, 1, 4, 2, 5, 3 };
     const int64_t merged[] = { n, depth, h * b, w * b };
-    x = reshape_to(c, x, dcr ? split_dcr : split_crd, 6);
-    x = tl_emit_ints(c, TL_OP_TRANSPOSE, x, "perm", dcr ? perm_dcr : perm_crd, 6);
-    tl_result(c, 0, reshape_to(c, x, merged, 4));
+    x = tl_onnx_emit_reshape(c, x, dcr ? split_dcr : split_crd, 6);
+    x = tl_onnx_emit_ints(c, TL_OP_TRANSPOSE, x, "perm", dcr ? perm_dcr : perm_crd, 6);
+    tl_result(c, 0, tl_onnx_emit_reshape(c, x, merged, 4));
     return TL_OK;
 }
 
@@ -181,7 +172,7 @@ tl_status tl_import_space_to_depth(tl_onnx_call *c)
     int64_t n = d[0].extent, depth = d[1].extent, h = d[2].extent / b, w = d[3].extent / b;
     const int64_t split[] = { n, depth, h, b, w, b }, perm[] = { 0, 3, 5, 1, 2, 4 };
     const int64_t merged[] = { n, depth * b * b, h, w };
-    x = tl_emit_ints(c, TL_OP_TRANSPOSE, reshape_to(c, x, split, 6), "perm", perm, 6);
-    tl_result(c, 0, reshape_to(c, x, merged, 4));
+    x = tl_onnx_emit_ints(c, TL_OP_TRANSPOSE, tl_onnx_emit_reshape(c, x, split, 6), "perm", perm, 6);
+    tl_result(c, 0, tl_onnx_emit_reshape(c, x, merged, 4));
     return TL_OK;
 }

@@ -20,7 +20,7 @@ static tl_value *reduce(tl_onnx_call *c, tl_op op, tl_value *x, const axes_of *a
     if (axes->none)
         return x;
     tl_value *inputs[] = { x, axes->input };
-    tl_node *n = tl_emit_node(c, op, axes->input != NULL ? 2 : 1, inputs);
+    tl_node *n = tl_onnx_emit_node(c, op, axes->input != NULL ? 2 : 1, inputs);
     if (axes->count > 0)
         tl_attr_set_ints(c->graph, n, "axes", axes->ints, axes->count);
     tl_attr_set_int(c->graph, n, "keepdims", keepdims);
@@ -30,7 +30,7 @@ static tl_value *reduce(tl_onnx_call *c, tl_op op, tl_value *x, const axes_of *a
 static tl_value *squeeze(tl_onnx_call *c, tl_value *x, const axes_of *axes)
 {
     tl_value *inputs[] = { x, axes->input };
-    tl_node *n = tl_emit_node(c, TL_OP_SQUEEZE, axes->input != NULL ? 2 : 1, inputs);
+    tl_node *n = tl_onnx_emit_node(c, TL_OP_SQUEEZE, axes->input != NULL ? 2 : 1, inputs);
     if (axes->count > 0)
         tl_attr_set_ints(c->graph, n, "axes", axes->ints, axes->count);
     return tl_emitted(c, n);
@@ -41,8 +41,8 @@ static tl_value *log_sum_exp(tl_onnx_call *c, tl_value *x, const axes_of *axes, 
 {
     tl_value *m = reduce(c, TL_OP_REDUCE_MAX, x, axes, true);
     tl_value *infinite =
-        tl_emit2(c, TL_OP_EQUAL, tl_emit1(c, TL_OP_ABS, m), tl_emit_scalar(c, x->dtype, INFINITY));
-    m = tl_emit_where(c, infinite, tl_emit_scalar(c, x->dtype, 0), m);
+        tl_emit2(c, TL_OP_EQUAL, tl_emit1(c, TL_OP_ABS, m), tl_onnx_emit_scalar(c, x->dtype, INFINITY));
+    m = tl_onnx_emit_where(c, infinite, tl_onnx_emit_scalar(c, x->dtype, 0), m);
     tl_value *e = tl_emit1(c, TL_OP_EXP, tl_emit2(c, TL_OP_SUB, x, m));
     tl_value *sum = reduce(c, TL_OP_REDUCE_SUM, e, axes, true);
     tl_value *y = tl_emit2(c, TL_OP_ADD, tl_emit1(c, TL_OP_LOG, sum), m);
@@ -55,7 +55,7 @@ static tl_status reduction(tl_onnx_call *c, const axes_of *axes)
     bool keepdims = tl_call_int(c, "keepdims", 1) != 0;
     TL_TRY(tl_need_dtype(c, x));
     bool wide = x->dtype == TL_BOOL; /* the largest of bools is their or */
-    x = wide ? tl_emit_cast(c, x, TL_U8) : x;
+    x = wide ? tl_onnx_emit_cast(c, x, TL_U8) : x;
     switch (c->rule->op) { /* an int: the operators that are not here are reductions themselves */
     case TL_OP_ABS:
         y = reduce(c, TL_OP_REDUCE_SUM, tl_emit1(c, TL_OP_ABS, x), axes, keepdims);
@@ -66,8 +66,8 @@ static tl_status reduction(tl_onnx_call *c, const axes_of *axes)
     case TL_OP_SQRT:
         y = reduce(c, TL_OP_REDUCE_SUM, tl_emit2(c, TL_OP_MUL, x, x), axes, keepdims);
         if (!tl_dtype_is_float(x->dtype)) /* of integers: through f64, truncated */
-            y = tl_emit_cast(c, y, TL_F64);
-        y = tl_emit_cast(c, tl_emit1(c, TL_OP_SQRT, y), x->dtype);
+            y = tl_onnx_emit_cast(c, y, TL_F64);
+        y = tl_onnx_emit_cast(c, tl_emit1(c, TL_OP_SQRT, y), x->dtype);
         break;
     case TL_OP_LOG:
         y = tl_emit1(c, TL_OP_LOG, reduce(c, TL_OP_REDUCE_SUM, x, axes, keepdims));
@@ -79,7 +79,7 @@ static tl_status reduction(tl_onnx_call *c, const axes_of *axes)
         y = reduce(c, (tl_op)c->rule->op, x, axes, keepdims);
         break;
     }
-    tl_result(c, 0, wide ? tl_emit_cast(c, y, TL_BOOL) : y);
+    tl_result(c, 0, wide ? tl_onnx_emit_cast(c, y, TL_BOOL) : y);
     return TL_OK;
 }
 
@@ -114,12 +114,12 @@ tl_status tl_import_arg(tl_onnx_call *c)
         if (tl_dtype_is_float(x->dtype)) {
             x = tl_emit1(c, TL_OP_NEG, x);
         } else {
-            tl_value *ones = tl_emit_scalar(c, x->dtype, 0);
+            tl_value *ones = tl_onnx_emit_scalar(c, x->dtype, 0);
             memset((void *)(uintptr_t)ones->data, 0xff, tl_dtype_size(x->dtype));
             x = tl_emit2(c, TL_OP_SUB, ones, x);
         }
     }
-    tl_node *n = tl_emit_node(c, TL_OP_ARGMAX, 1, &x);
+    tl_node *n = tl_onnx_emit_node(c, TL_OP_ARGMAX, 1, &x);
     tl_attr_set_int(c->graph, n, "axis", tl_call_int(c, "axis", 0));
     tl_attr_set_int(c->graph, n, "keepdims", tl_call_int(c, "keepdims", 1));
     tl_attr_set_int(c->graph, n, "select_last_index", tl_call_int(c, "select_last_index", 0));
@@ -131,7 +131,7 @@ tl_status tl_import_arg(tl_onnx_call *c)
 
 static tl_value *softmax(tl_onnx_call *c, tl_value *x, int64_t axis)
 {
-    tl_node *n = tl_emit_node(c, TL_OP_SOFTMAX, 1, &x);
+    tl_node *n = tl_onnx_emit_node(c, TL_OP_SOFTMAX, 1, &x);
     tl_attr_set_int(c->graph, n, "axis", axis);
     return tl_emitted(c, n);
 }
@@ -156,12 +156,10 @@ static tl_status coerced(tl_onnx_call *c, softmax_function *function)
         tl_result(c, 0, function(c, x, -1));
         return TL_OK;
     }
-    tl_node *flatten = tl_emit_node(c, TL_OP_FLATTEN, 1, &x);
+    tl_node *flatten = tl_onnx_emit_node(c, TL_OP_FLATTEN, 1, &x);
     tl_attr_set_int(c->graph, flatten, "axis", axis);
-    tl_value *inputs[] = { function(c, tl_emitted(c, flatten), 1), tl_emit1(c, TL_OP_SHAPE, x) };
-    tl_node *n = tl_emit_node(c, TL_OP_RESHAPE, 2, inputs);
-    tl_attr_set_int(c->graph, n, "allowzero", 1);
-    tl_result(c, 0, tl_emitted(c, n));
+    tl_value *y = function(c, tl_emitted(c, flatten), 1);
+    tl_result(c, 0, tl_onnx_emit_shape_like(c, TL_OP_RESHAPE, y, x));
     return TL_OK;
 }
 

@@ -41,7 +41,7 @@ tl_status tl_need_rank(tl_onnx_call *c, const tl_value *v, int *out);
 tl_status tl_need_shape(tl_onnx_call *c, const tl_value *v);
 tl_status tl_need_dtype(tl_onnx_call *c, const tl_value *v);
 /* A per-channel vector [C] for values [N, C, ...] of the rank: [C, 1, 1, ...]. */
-tl_value *tl_emit_channel_vector(tl_onnx_call *c, tl_value *v, int rank);
+tl_value *tl_onnx_emit_channel_vector(tl_onnx_call *c, tl_value *v, int rank);
 /* Copies attributes of the same name and type onto the node, where the call has them. */
 void tl_copy_attributes(const tl_onnx_call *c, tl_node *n);
 

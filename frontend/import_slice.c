@@ -78,8 +78,8 @@ tl_status tl_import_pad_old(tl_onnx_call *c)
     TL_TRY(tl_need_dtype(c, x));
     if (count < 0)
         return tl_call_bad(c, "attribute 'pads' is required");
-    tl_value *inputs[] = { x, NULL, tl_emit_scalar(c, x->dtype, tl_call_float(c, "value", 0)) };
-    tl_node *n = tl_emit_node(c, TL_OP_PAD, 3, inputs);
+    tl_value *inputs[] = { x, NULL, tl_onnx_emit_scalar(c, x->dtype, tl_call_float(c, "value", 0)) };
+    tl_node *n = tl_onnx_emit_node(c, TL_OP_PAD, 3, inputs);
     tl_attr_set_ints(c->graph, n, "pads", pads, count);
     tl_attr_set_string(c->graph, n, "mode", tl_call_string(c, "mode", "constant"));
     tl_result(c, 0, tl_emitted(c, n));
@@ -89,7 +89,7 @@ tl_status tl_import_pad_old(tl_onnx_call *c)
 /* Gather and GatherElements. */
 tl_status tl_import_gather(tl_onnx_call *c)
 {
-    tl_node *n = tl_emit_node(c, (tl_op)c->rule->op, 2, c->inputs);
+    tl_node *n = tl_onnx_emit_node(c, (tl_op)c->rule->op, 2, c->inputs);
     tl_attr_set_int(c->graph, n, "axis", tl_call_int(c, "axis", 0));
     tl_result(c, 0, tl_emitted(c, n));
     return TL_OK;
@@ -103,7 +103,7 @@ tl_status tl_import_shape(tl_onnx_call *c)
 tl_status tl_import_size(tl_onnx_call *c)
 {
     TL_TRY(tl_need_shape(c, c->inputs[0]));
-    tl_value *size = tl_emit_scalar(c, TL_I64, 0);
+    tl_value *size = tl_onnx_emit_scalar(c, TL_I64, 0);
     *(int64_t *)(uintptr_t)size->data = tl_shape_elements(&c->inputs[0]->shape);
     tl_result(c, 0, size);
     return TL_OK;

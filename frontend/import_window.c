@@ -37,7 +37,7 @@ static tl_status check_kernel_shape(tl_onnx_call *c)
 tl_status tl_import_conv(tl_onnx_call *c)
 {
     TL_TRY(check_kernel_shape(c));
-    tl_node *n = tl_emit_node(c, TL_OP_CONV, c->input_count, c->inputs);
+    tl_node *n = tl_onnx_emit_node(c, TL_OP_CONV, c->input_count, c->inputs);
     tl_copy_attributes(c, n);
     TL_TRY(check_auto_pad(c, n));
     tl_result(c, 0, tl_emitted(c, n));
@@ -48,7 +48,7 @@ tl_status tl_import_pool(tl_onnx_call *c)
 {
     if (!tl_call_has(c, "kernel_shape"))
         return tl_call_bad(c, "attribute 'kernel_shape' is required");
-    tl_node *n = tl_emit_node(c, (tl_op)c->rule->op, 1, c->inputs);
+    tl_node *n = tl_onnx_emit_node(c, (tl_op)c->rule->op, 1, c->inputs);
     tl_copy_attributes(c, n);
     TL_TRY(check_auto_pad(c, n));
     tl_result(c, 0, tl_emitted(c, n));
@@ -67,13 +67,13 @@ tl_status tl_import_global_pool(tl_onnx_call *c)
     int64_t axes[TL_MAX_RANK];
     for (int i = 2; i < rank; i++)
         axes[i - 2] = i;
-    tl_result(c, 0, tl_emit_reduce(c, (tl_op)c->rule->op, x, axes, rank - 2, true));
+    tl_result(c, 0, tl_onnx_emit_reduce(c, (tl_op)c->rule->op, x, axes, rank - 2, true));
     return TL_OK;
 }
 
 tl_status tl_import_gemm(tl_onnx_call *c)
 {
-    tl_node *n = tl_emit_node(c, TL_OP_GEMM, c->input_count, c->inputs);
+    tl_node *n = tl_onnx_emit_node(c, TL_OP_GEMM, c->input_count, c->inputs);
     tl_copy_attributes(c, n);
     tl_result(c, 0, tl_emitted(c, n));
     return TL_OK;

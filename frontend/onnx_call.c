@@ -232,7 +232,7 @@ static tl_status infer(tl_onnx_call *c, tl_node *n)
     return TL_OK;
 }
 
-tl_node *tl_emit_node(tl_onnx_call *c, tl_op op, int input_count, tl_value *const *inputs)
+tl_node *tl_onnx_emit_node(tl_onnx_call *c, tl_op op, int input_count, tl_value *const *inputs)
 {
     const char *name = c->temporaries++ == 0
                            ? c->name
@@ -250,48 +250,73 @@ tl_value *tl_emitted(tl_onnx_call *c, tl_node *n)
 
 tl_value *tl_emit1(tl_onnx_call *c, tl_op op, tl_value *x)
 {
-    return tl_emitted(c, tl_emit_node(c, op, 1, &x));
+    return tl_emitted(c, tl_onnx_emit_node(c, op, 1, &x));
 }
 
 tl_value *tl_emit2(tl_onnx_call *c, tl_op op, tl_value *x, tl_value *y)
 {
     tl_value *inputs[] = { x, y };
-    return tl_emitted(c, tl_emit_node(c, op, 2, inputs));
+    return tl_emitted(c, tl_onnx_emit_node(c, op, 2, inputs));
 }
 
-tl_value *tl_emit_where(tl_onnx_call *c, tl_value *condition, tl_value *yes, tl_value *no)
+tl_value *tl_onnx_emit_where(tl_onnx_call *c, tl_value *condition, tl_value *yes, tl_value *no)
 {
     tl_value *inputs[] = { condition, yes, no };
-    return tl_emitted(c, tl_emit_node(c, TL_OP_WHERE, 3, inputs));
+    return tl_emitted(c, tl_onnx_emit_node(c, TL_OP_WHERE, 3, inputs));
 }
 
-tl_value *tl_emit_cast(tl_onnx_call *c, tl_value *x, tl_dtype to)
+tl_value *tl_onnx_emit_cast(tl_onnx_call *c, tl_value *x, tl_dtype to)
 {
     if (x->dtype_known && x->dtype == to)
         return x;
-    tl_node *n = tl_emit_node(c, TL_OP_CAST, 1, &x);
+    tl_node *n = tl_onnx_emit_node(c, TL_OP_CAST, 1, &x);
     tl_attr_set_int(c->graph, n, "to", to);
     return tl_emitted(c, n);
 }
 
-tl_value *tl_emit_ints(tl_onnx_call *c, tl_op op, tl_value *x, const char *attribute,
+tl_value *tl_onnx_emit_ints(tl_onnx_call *c, tl_op op, tl_value *x, const char *attribute,
                        const int64_t *ints, int count)
 {
-    tl_node *n = tl_emit_node(c, op, 1, &x);
+    tl_node *n = tl_onnx_emit_node(c, op, 1, &x);
     tl_attr_set_ints(c->graph, n, attribute, ints, count);
     return tl_emitted(c, n);
 }
 
-tl_value *tl_emit_reduce(tl_onnx_call *c, tl_op op, tl_value *x, const int64_t *axes, int count,
+tl_value *tl_onnx_emit_reduce(tl_onnx_call *c, tl_op op, tl_value *x, const int64_t *axes, int count,
                          bool keepdims)
 {
-    tl_node *n = tl_emit_node(c, op, 1, &x);
+    tl_node *n = tl_onnx_emit_node(c, op, 1, &x);
     tl_attr_set_ints(c->graph, n, "axes", axes, count);
     tl_attr_set_int(c->graph, n, "keepdims", keepdims);
     return tl_emitted(c, n);
 }
 
-tl_value *tl_emit_scalar(tl_onnx_call *c, tl_dtype dtype, double value)
+tl_value *tl_onnx_emit_reshape(tl_onnx_call *c, tl_value *x, const int64_t *extents, int rank)
+{
+    tl_node *n = tl_onnx_emit_node(c, TL_OP_RESHAPE, 1, &x);
+    tl_attr_set_ints(c->graph, n, "shape", extents, rank);
+    tl_attr_set_int(c->graph, n, "allowzero", 1);
+    return tl_emitted(c, n);
+}
+
+tl_value *tl_onnx_emit_shape_like(tl_onnx_call *c, tl_op op, tl_value *y, tl_value *x)
+{
+    int64_t extents[TL_MAX_RANK];
+    tl_value *inputs[] = { y, NULL };
+    bool known = tl_shape_is_static(&x->shape);
+    if (!known)
+        inputs[1] = tl_emit1(c, TL_OP_SHAPE, x);
+    for (int i = 0; known && i < x->shape.rank; i++)
+        extents[i] = x->shape.dims[i].extent;
+    tl_node *n = tl_onnx_emit_node(c, op, known ? 1 : 2, inputs);
+    if (known)
+        tl_attr_set_ints(c->graph, n, "shape", extents, x->shape.rank);
+    if (op == TL_OP_RESHAPE)
+        tl_attr_set_int(c->graph, n, "allowzero", 1);
+    return tl_emitted(c, n);
+}
+
+tl_value *tl_onnx_emit_scalar(tl_onnx_call *c, tl_dtype dtype, double value)
 {
     tl_shape scalar = tl_shape_of(0, NULL);
     void *data = tl_arena_alloc(c->arena, 8, 8);
@@ -300,7 +325,7 @@ tl_value *tl_emit_scalar(tl_onnx_call *c, tl_dtype dtype, double value)
     return tl_graph_constant(c->graph, name, dtype, &scalar, data);
 }
 
-tl_value *tl_emit_i64(tl_onnx_call *c, const int64_t *values, int count)
+tl_value *tl_onnx_emit_i64(tl_onnx_call *c, const int64_t *values, int count)
 {
     int64_t extent = count;
     tl_shape shape = tl_shape_of(1, &extent);

@@ -11,7 +11,7 @@ static tl_status import_initializer(tl_import *im, tl_onnx_scope *s, Onnx__Tenso
         return tl_fail(im->diag, TL_BAD_MODEL, "an initializer has no name");
     tl_status status = tl_onnx_read_tensor(im->arena, im->model, t, &tensor, &diag);
     if (status == TL_UNSUPPORTED) {
-        tl_refuse(im, "initializer", name, diag.text);
+        tl_onnx_refuse(im, "initializer", name, diag.text);
         return tl_scope_bind(im, s, name, NULL, true);
     }
     if (status != TL_OK)
@@ -81,11 +81,11 @@ static tl_status import_input(tl_import *im, tl_onnx_scope *s, const Onnx__Value
                                       type->optional_type || type->sparse_tensor_type);
         if (!other)
             return tl_fail(im->diag, TL_BAD_MODEL, "graph input '%.120s' has no type", name);
-        tl_refuse(im, "graph input", name, "it is no dense tensor");
+        tl_onnx_refuse(im, "graph input", name, "it is no dense tensor");
         return tl_scope_bind(im, s, name, NULL, true);
     }
     if (!tl_dtype_from_onnx(type->tensor_type->elem_type, &dtype)) {
-        tl_refuse(im, "graph input", name,
+        tl_onnx_refuse(im, "graph input", name,
                   tl_arena_format(im->arena, "data type %s (%d)",
                                   tl_onnx_dtype_text(type->tensor_type->elem_type),
                                   type->tensor_type->elem_type));
@@ -93,7 +93,7 @@ static tl_status import_input(tl_import *im, tl_onnx_scope *s, const Onnx__Value
     }
     const Onnx__TensorShapeProto *dims = type->tensor_type->shape;
     if (dims != NULL && dims->n_dim > TL_MAX_RANK) {
-        tl_refuse(im, "graph input", name,
+        tl_onnx_refuse(im, "graph input", name,
                   tl_arena_format(im->arena, "rank %zu; at most %d is supported", dims->n_dim,
                                   TL_MAX_RANK));
         return tl_scope_bind(im, s, name, NULL, true);
@@ -119,7 +119,7 @@ static tl_status import_body(tl_import *im, tl_onnx_scope *s, Onnx__GraphProto *
         const char *name = t != NULL ? tl_text_or(t->name, NULL) : NULL;
         if (name == NULL)
             return tl_fail(im->diag, TL_BAD_MODEL, "a sparse initializer has no name");
-        tl_refuse(im, "sparse initializer", name, "sparse tensors");
+        tl_onnx_refuse(im, "sparse initializer", name, "sparse tensors");
         TL_TRY(tl_scope_bind(im, s, name, NULL, true));
     }
     for (size_t i = 0; i < g->n_input; i++) {

@@ -179,7 +179,7 @@ static tl_status import_node(tl_import *im, tl_onnx_scope *s, const Onnx__NodePr
     TL_TRY(tl_collect_attributes(im, s, node, c.name, &c.attr_count, &c.attrs));
     c.rule = tl_import_rule_find(domain, op_type, c.version, &reason);
     if (c.rule == NULL) {
-        tl_refuse(im, c.op_type, c.name, reason);
+        tl_onnx_refuse(im, c.op_type, c.name, reason);
         return bind_unsupported(im, s, node);
     }
     if (unsupported)

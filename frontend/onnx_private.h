@@ -125,20 +125,23 @@ tl_status tl_call_unsupported(tl_onnx_call *c, const char *format, ...)
 
 /* A new node with one fresh output; set its attributes, then tl_emitted gives the output, its dtype and shape
  * inferred where the inputs allow. tl_emit is both for a node without attributes. */
-tl_node *tl_emit_node(tl_onnx_call *c, tl_op op, int input_count, tl_value *const *inputs);
+tl_node *tl_onnx_emit_node(tl_onnx_call *c, tl_op op, int input_count, tl_value *const *inputs);
 tl_value *tl_emitted(tl_onnx_call *c, tl_node *n);
 tl_value *tl_emit1(tl_onnx_call *c, tl_op op, tl_value *x);
 tl_value *tl_emit2(tl_onnx_call *c, tl_op op, tl_value *x, tl_value *y);
-tl_value *tl_emit_where(tl_onnx_call *c, tl_value *condition, tl_value *yes, tl_value *no);
-tl_value *tl_emit_cast(tl_onnx_call *c, tl_value *x,
+tl_value *tl_onnx_emit_where(tl_onnx_call *c, tl_value *condition, tl_value *yes, tl_value *no);
+tl_value *tl_onnx_emit_cast(tl_onnx_call *c, tl_value *x,
                        tl_dtype to); /* x itself when it has that dtype */
-tl_value *tl_emit_ints(tl_onnx_call *c, tl_op op, tl_value *x, const char *attribute,
+tl_value *tl_onnx_emit_ints(tl_onnx_call *c, tl_op op, tl_value *x, const char *attribute,
                        const int64_t *ints, int count);
-tl_value *tl_emit_reduce(tl_onnx_call *c, tl_op op, tl_value *x, const int64_t *axes, int count,
+tl_value *tl_onnx_emit_reduce(tl_onnx_call *c, tl_op op, tl_value *x, const int64_t *axes, int count,
                          bool keepdims);
+tl_value *tl_onnx_emit_reshape(tl_onnx_call *c, tl_value *x, const int64_t *extents, int rank);
+/* y in the shape of x, or y expanded to it: with an attribute where the shape is known, else with a Shape node. */
+tl_value *tl_onnx_emit_shape_like(tl_onnx_call *c, tl_op op, tl_value *y, tl_value *x);
 /* Constants: a scalar of the dtype, a list of i64. */
-tl_value *tl_emit_scalar(tl_onnx_call *c, tl_dtype dtype, double value);
-tl_value *tl_emit_i64(tl_onnx_call *c, const int64_t *values, int count);
+tl_value *tl_onnx_emit_scalar(tl_onnx_call *c, tl_dtype dtype, double value);
+tl_value *tl_onnx_emit_i64(tl_onnx_call *c, const int64_t *values, int count);
 /* The call's output `i` is `v`: which takes the output's name if it was made for this call. */
 void tl_result(tl_onnx_call *c, int i, tl_value *v);
 

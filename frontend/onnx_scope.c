@@ -21,7 +21,7 @@ const char *tl_domain(const char *domain)
 
 /* ---- what is not supported ---- */
 
-void tl_refuse(tl_import *im, const char *what, const char *where, const char *reason)
+void tl_onnx_refuse(tl_import *im, const char *what, const char *where, const char *reason)
 {
     const char *key = tl_arena_format(im->arena, "%s\n%s", what, reason);
     refusal *r = tl_map_find(im->refusals, key);
@@ -65,7 +65,7 @@ tl_status tl_call_unsupported(tl_onnx_call *c, const char *format, ...)
     va_start(args, format);
     vsnprintf(reason, sizeof reason, format, args);
     va_end(args);
-    tl_refuse(c->import, c->op_type, c->name, reason);
+    tl_onnx_refuse(c->import, c->op_type, c->name, reason);
     return TL_UNSUPPORTED;
 }
 

@@ -44,7 +44,7 @@ const char *tl_text_or(const char *s, const char *otherwise); /* when it is NULL
 const char *tl_domain(const char *domain);                    /* "" for "ai.onnx" too */
 
 /* Remembers something that is not supported: what, at which node (or name), why. */
-void tl_refuse(tl_import *im, const char *what, const char *where, const char *reason);
+void tl_onnx_refuse(tl_import *im, const char *what, const char *where, const char *reason);
 /* TL_UNSUPPORTED with all that was refused, one a line; what does not fit is counted. */
 tl_status tl_report_refusals(tl_import *im);
 

@@ -84,6 +84,23 @@ static const tl_stmt *make_copy(tl_schedule *s, const char *name, const tl_buffe
     return stmt;
 }
 
+/* Whether dims in the buffer's shape became their largest values (tl_shape_in_scope): a copy of it all would read
+ * what nobody writes. */
+static bool is_padded(tl_schedule *s, const tl_buffer *buffer)
+{
+    const tl_block **writers;
+    if (buffer->role != TL_ROLE_LOCAL || buffer->scope == TL_SCOPE_GLOBAL)
+        return false;
+    int count = tl_writers_of(s->arena, s->program->body, buffer, &writers);
+    for (int w = 0; w < count; w++)
+        for (int i = 0; i < writers[w]->iter_count; i++) {
+            int64_t extent;
+            if (!tl_const_int(writers[w]->iters[i].extent, &extent))
+                return true;
+        }
+    return false;
+}
+
 tl_status tl_apply_cache_read(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                               int *out_count, tl_diag *diag)
 {
@@ -107,6 +124,12 @@ tl_status tl_apply_cache_read(tl_schedule *s, const tl_arg *args, int arg_count,
         return tl_refuse(diag, PRIM, consumer->name, "%s is in %s scope and needs no cache",
                          buffer->name, tl_scope_texts[buffer->scope]);
     TL_TRY(tl_check_scope(s, PRIM, buffer, scope, diag));
+    if (is_padded(s, buffer))
+        return tl_refuse(
+            diag, PRIM, consumer->name,
+            "%s is in %s scope with its dims at their largest, and is not written whole; "
+            "cache before that",
+            buffer->name, tl_scope_texts[buffer->scope]);
 
     int at = find_place(s, &path, buffer);
     const tl_stmt *place = path.stmts[at];

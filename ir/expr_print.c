@@ -22,6 +22,14 @@ static void print(printer *p, const tl_expr *e, int around);
 
 /* ---- constants ---- */
 
+static double rounded(double number, tl_dtype dtype)
+{
+    uint64_t element = 0;
+    tl_number_store(dtype, &element, 0, (tl_number){ .f = number });
+    return tl_number_load(dtype, &element, 0).f;
+}
+
+/* With the fewest digits that read back exactly. */
 static void print_float(double number, tl_dtype dtype, tl_text *out)
 {
     char text[40];
@@ -31,8 +39,7 @@ static void print_float(double number, tl_dtype dtype, tl_text *out)
     }
     for (int digits = 1; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, number);
-        double back = dtype == TL_F64 ? strtod(text, NULL) : (double)strtof(text, NULL);
-        if (back == number)
+        if (rounded(strtod(text, NULL), dtype) == number)
             break;
     }
     tl_text_add(out, text);

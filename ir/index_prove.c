@@ -12,30 +12,42 @@
 #include "ir/index_private.h"
 #include "runtime/base/checked.h"
 
-enum { MAX_DEPTH = 4, MAX_STEPS = 200 };
+enum { MAX_DEPTH = 4, MAX_STEPS = 200, MAX_LOOKS = 4000 };
 
+/* The search is cut off, not exhausted. */
 typedef struct {
     const tl_facts *facts;
-    int steps; /* tried so far: the search is cut off, not exhausted */
+    int steps; /* sums looked at so far */
+    int looks; /* nodes compared while choosing what to relax */
 } search;
 
 static bool at_least(search *find, const tl_sum *s, int64_t bound, int depth);
 
-static bool shares_variable(const tl_expr *e, const tl_expr *with)
+static bool uses(search *find, const tl_expr *e, const tl_var *var)
 {
     if (e->kind == TL_EXPR_VAR)
-        return with == e || tl_expr_uses_var(with, e->u.var);
-    for (int i = 0; i < e->arg_count; i++)
-        if (shares_variable(e->args[i], with))
+        return e->u.var == var;
+    for (int i = 0; i < e->arg_count && ++find->looks < MAX_LOOKS; i++)
+        if (uses(find, e->args[i], var))
+            return true;
+    return false;
+}
+
+static bool shares_variable(search *find, const tl_expr *e, const tl_expr *with)
+{
+    if (e->kind == TL_EXPR_VAR)
+        return uses(find, with, e->u.var);
+    for (int i = 0; i < e->arg_count && ++find->looks < MAX_LOOKS; i++)
+        if (shares_variable(find, e->args[i], with))
             return true;
     return false;
 }
 
 /* Whether another addend, or a fact, speaks of the variables of addend `index`. */
-static bool is_correlated(const search *find, const tl_sum *s, int index)
+static bool is_correlated(search *find, const tl_sum *s, int index)
 {
     for (int i = 0; i < s->count; i++)
-        if (i != index && shares_variable(s->addends[index].term, s->addends[i].term))
+        if (i != index && shares_variable(find, s->addends[index].term, s->addends[i].term))
             return true;
     return find->facts != NULL && find->facts->count > 0;
 }
@@ -152,7 +164,7 @@ static bool at_least(search *find, const tl_sum *s, int64_t bound, int depth)
 
 bool tl_sum_at_least(const tl_sum *s, int64_t bound, const tl_facts *facts)
 {
-    search find = { facts, 0 };
+    search find = { facts, 0, 0 };
     return at_least(&find, s, bound, 0);
 }
 

@@ -334,6 +334,26 @@ static void broken_texts(void **state)
     }
 }
 
+/* Wherever memory runs out while parsing, the guard is reached. */
+static void out_of_memory(void **state)
+{
+    (void)state;
+    tl_text text = { 0 };
+    tl_diag diag = { 0 };
+    assert_int_equal(tl_file_read("tests/golden/ir/statements.tk", &text, &diag), TL_OK);
+    for (volatile size_t n = 1; n < 400; n++) {
+        tl_arena *arena = tl_arena_create(0);
+        tl_program *program;
+        if (TL_ARENA_GUARD(arena) == 0) {
+            tl_arena_fail_at(arena, n);
+            (void)tl_program_parse(arena, tl_text_get(&text), "t", &program, &diag);
+            fail_msg("allocation %zu did not fail", n);
+        }
+        tl_arena_destroy(arena);
+    }
+    tl_text_free(&text);
+}
+
 /* ---- names ---- */
 
 /* Programs built with clashing and impossible names print so that they parse. */
@@ -382,6 +402,7 @@ int main(void)
         cmocka_unit_test(header_refused),   cmocka_unit_test(verifier_refuses),
         cmocka_unit_test(verifier_accepts), cmocka_unit_test(hostile_sizes),
         cmocka_unit_test(broken_texts),     cmocka_unit_test(names_are_made_unique),
+        cmocka_unit_test(out_of_memory),
     };
     return cmocka_run_group_tests_name("program texts", tests, NULL, NULL);
 }

@@ -24,15 +24,15 @@ typedef enum {
 struct tl_buffer {
     const char *name;
     tl_dtype dtype;
-    tl_scope scope;              /* GLOBAL for every parameter */
+    tl_scope scope; /* GLOBAL for every parameter */
     tl_role role;
     int rank;                    /* 0: a scalar, accessed as B[] */
     const tl_expr *const *shape; /* i64 over constants and dims; row-major */
     const int64_t *strides;      /* elements, or NULL: packed row-major (set by storage_align) */
 };
 
-tl_buffer *tl_buffer_make(tl_arena *arena, const char *name, tl_dtype dtype, tl_role role, tl_scope scope,
-                          int rank, const tl_expr *const *shape);
+tl_buffer *tl_buffer_make(tl_arena *arena, const char *name, tl_dtype dtype, tl_role role,
+                          tl_scope scope, int rank, const tl_expr *const *shape);
 /* With a constant shape. */
 tl_buffer *tl_buffer_make_static(tl_arena *arena, const char *name, tl_dtype dtype, tl_role role,
                                  tl_scope scope, int rank, const int64_t *shape);

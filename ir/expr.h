@@ -43,7 +43,7 @@ typedef struct {
 struct tl_expr {
     tl_expr_kind kind; /* says which member of u is meant */
     tl_dtype dtype;
-    uint32_t hash;     /* structural; equal expressions have equal hashes */
+    uint32_t hash; /* structural; equal expressions have equal hashes */
     int arg_count;
     const tl_expr *const *args;
     union {
@@ -75,18 +75,20 @@ bool tl_function_from_text(const char *text, tl_function *out);
 tl_var *tl_var_make(tl_arena *arena, const char *name, int64_t min, int64_t max);
 /* The variable of a loop or iter over 0..extent: its max is that of the largest extent. */
 tl_var *tl_var_of_extent(tl_arena *arena, const char *name, const tl_expr *extent);
-const tl_expr *tl_int(tl_arena *arena, int64_t value); /* i64 */
+const tl_expr *tl_int(tl_arena *arena, int64_t value);                    /* i64 */
 const tl_expr *tl_int_of(tl_arena *arena, tl_dtype dtype, int64_t value); /* wraps to dtype */
 const tl_expr *tl_bool(tl_arena *arena, bool value);
 const tl_expr *tl_float(tl_arena *arena, tl_dtype dtype, double number); /* rounds to dtype */
-const tl_expr *tl_constant(tl_arena *arena, tl_dtype dtype, double number); /* int or float by dtype */
+const tl_expr *tl_constant(tl_arena *arena, tl_dtype dtype,
+                           double number); /* int or float by dtype */
 const tl_expr *tl_ref(tl_arena *arena, const tl_var *var);
 const tl_expr *tl_load(tl_arena *arena, const tl_buffer *buffer, const tl_expr *const *indices);
 const tl_expr *tl_binary(tl_arena *arena, tl_expr_kind kind, const tl_expr *a, const tl_expr *b);
 const tl_expr *tl_not(tl_arena *arena, const tl_expr *a);
 const tl_expr *tl_select(tl_arena *arena, const tl_expr *condition, const tl_expr *yes,
                          const tl_expr *no);
-const tl_expr *tl_cast(tl_arena *arena, tl_dtype to, const tl_expr *a); /* a itself when it has that dtype */
+const tl_expr *tl_cast(tl_arena *arena, tl_dtype to,
+                       const tl_expr *a); /* a itself when it has that dtype */
 const tl_expr *tl_call(tl_arena *arena, tl_function function, const tl_expr *const *args);
 const tl_expr *tl_call1(tl_arena *arena, tl_function function, const tl_expr *a);
 const tl_expr *tl_call2(tl_arena *arena, tl_function function, const tl_expr *a, const tl_expr *b);
@@ -108,7 +110,8 @@ const tl_expr *tl_gt(tl_arena *arena, const tl_expr *a, const tl_expr *b);
 const tl_expr *tl_ge(tl_arena *arena, const tl_expr *a, const tl_expr *b);
 const tl_expr *tl_eq(tl_arena *arena, const tl_expr *a, const tl_expr *b);
 const tl_expr *tl_ne(tl_arena *arena, const tl_expr *a, const tl_expr *b);
-const tl_expr *tl_and(tl_arena *arena, const tl_expr *a, const tl_expr *b); /* NULL operand: the other */
+const tl_expr *tl_and(tl_arena *arena, const tl_expr *a,
+                      const tl_expr *b); /* NULL operand: the other */
 const tl_expr *tl_or(tl_arena *arena, const tl_expr *a, const tl_expr *b);
 const tl_expr *tl_addi(tl_arena *arena, const tl_expr *a, int64_t b);
 const tl_expr *tl_muli(tl_arena *arena, const tl_expr *a, int64_t b);
@@ -126,10 +129,12 @@ typedef struct {
     const tl_var *var;
     const tl_expr *value;
 } tl_binding;
-const tl_expr *tl_substitute(tl_arena *arena, const tl_expr *e, const tl_binding *bindings, int count);
+const tl_expr *tl_substitute(tl_arena *arena, const tl_expr *e, const tl_binding *bindings,
+                             int count);
 /* Calls `leaf` on every VAR and LOAD (children of a LOAD first); NULL from it means "keep". */
 typedef const tl_expr *tl_expr_rewriter(tl_arena *arena, const tl_expr *e, void *context);
-const tl_expr *tl_expr_rewrite(tl_arena *arena, const tl_expr *e, tl_expr_rewriter *leaf, void *context);
+const tl_expr *tl_expr_rewrite(tl_arena *arena, const tl_expr *e, tl_expr_rewriter *leaf,
+                               void *context);
 /* Calls `visit` on every node, parents first; it returns false to skip the children. */
 typedef bool tl_expr_visitor(const tl_expr *e, void *context);
 void tl_expr_visit(const tl_expr *e, tl_expr_visitor *visit, void *context);

@@ -14,9 +14,11 @@
 #include "ir/expr.h"
 
 /* Builds a canonical i64 ADD, SUB, MUL, FLOORDIV, FLOORMOD, MIN or MAX of canonical operands. tl_binary calls it. */
-const tl_expr *tl_index_binary(tl_arena *arena, tl_expr_kind kind, const tl_expr *a, const tl_expr *b);
+const tl_expr *tl_index_binary(tl_arena *arena, tl_expr_kind kind, const tl_expr *a,
+                               const tl_expr *b);
 /* A comparison of i64 operands, folded to a constant when the ranges decide it. */
-const tl_expr *tl_index_compare(tl_arena *arena, tl_expr_kind kind, const tl_expr *a, const tl_expr *b);
+const tl_expr *tl_index_compare(tl_arena *arena, tl_expr_kind kind, const tl_expr *a,
+                                const tl_expr *b);
 
 /* Bounds of an i64 expression over the ranges of its variables; INT64_MIN/INT64_MAX when unknown. */
 typedef struct {
@@ -34,7 +36,8 @@ tl_range tl_expr_range_with(const tl_expr *e, const tl_var_range *ranges, int co
 bool tl_prove_le(tl_arena *arena, const tl_expr *a, const tl_expr *b);
 bool tl_prove_lt(tl_arena *arena, const tl_expr *a, const tl_expr *b);
 bool tl_prove_equal(tl_arena *arena, const tl_expr *a, const tl_expr *b);
-bool tl_prove(tl_arena *arena, const tl_expr *condition); /* a bool expression that is always true */
+bool tl_prove(tl_arena *arena,
+              const tl_expr *condition); /* a bool expression that is always true */
 
 /* The canonical sum, taken apart: e = constant + sum of coefficient[i]*term[i]. */
 typedef struct {

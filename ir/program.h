@@ -54,11 +54,11 @@ typedef enum {
     TL_STMT_SEQ,
     TL_STMT_BLOCK,
     TL_STMT_ALLOC,
-    TL_STMT_BARRIER,  /* the threads of a GPU block meet; on a CPU phases do this */
+    TL_STMT_BARRIER, /* the threads of a GPU block meet; on a CPU phases do this */
     TL_STMT_PREFETCH,
-    TL_STMT_IF,       /* only after lower_blocks */
-    TL_STMT_STORE,    /* only after lower_blocks */
-    TL_STMT_CALL,     /* only after lower_blocks: an opaque block's call */
+    TL_STMT_IF,    /* only after lower_blocks */
+    TL_STMT_STORE, /* only after lower_blocks */
+    TL_STMT_CALL,  /* only after lower_blocks: an opaque block's call */
     TL_STMT_KIND_COUNT
 } tl_stmt_kind;
 
@@ -72,7 +72,7 @@ typedef struct {
 /* A box: begin[i] .. begin[i]+extent[i] on every axis. */
 typedef struct {
     const tl_buffer *buffer;
-    const tl_expr *const *begin;  /* rank of them */
+    const tl_expr *const *begin; /* rank of them */
     const tl_expr *const *extent;
 } tl_region;
 
@@ -100,7 +100,8 @@ typedef struct {
     bool has_init;
     const tl_expr *const *init; /* one a store, over the iters; NULL: the combiner's identity */
     int store_count;            /* of a reduction: the combiner's values */
-    const tl_store *stores;     /* over the iters only; executed in order, values read before any store */
+    const tl_store
+        *stores; /* over the iters only; executed in order, values read before any store */
     const tl_intrinsic_call *call; /* opaque or tensorized: instead of stores */
 } tl_block;
 
@@ -159,22 +160,23 @@ typedef struct {
 } tl_program;
 
 /* Constructors. A SEQ of one is that one; nested SEQs are flattened; NULL items are dropped. */
-const tl_stmt *tl_stmt_loop(tl_arena *arena, const tl_var *var, const tl_expr *extent, tl_loop_kind kind,
-                            const tl_stmt *body);
+const tl_stmt *tl_stmt_loop(tl_arena *arena, const tl_var *var, const tl_expr *extent,
+                            tl_loop_kind kind, const tl_stmt *body);
 const tl_stmt *tl_stmt_seq(tl_arena *arena, const tl_stmt *const *items, int count);
 const tl_stmt *tl_stmt_seq2(tl_arena *arena, const tl_stmt *a, const tl_stmt *b);
 const tl_stmt *tl_stmt_block(tl_arena *arena, const tl_block *block);
 const tl_stmt *tl_stmt_alloc(tl_arena *arena, const tl_buffer *buffer, const tl_stmt *body);
 const tl_stmt *tl_stmt_barrier(tl_arena *arena);
-const tl_stmt *tl_stmt_prefetch(tl_arena *arena, const tl_buffer *buffer, const tl_expr *const *indices,
-                                int level);
+const tl_stmt *tl_stmt_prefetch(tl_arena *arena, const tl_buffer *buffer,
+                                const tl_expr *const *indices, int level);
 const tl_stmt *tl_stmt_if(tl_arena *arena, const tl_expr *condition, const tl_stmt *then,
                           const tl_stmt *otherwise);
-const tl_stmt *tl_stmt_store(tl_arena *arena, const tl_buffer *buffer, const tl_expr *const *indices,
-                             const tl_expr *value);
+const tl_stmt *tl_stmt_store(tl_arena *arena, const tl_buffer *buffer,
+                             const tl_expr *const *indices, const tl_expr *value);
 const tl_stmt *tl_stmt_call(tl_arena *arena, const tl_intrinsic_call *call);
 /* The same loop with another body (the same pointer when it is the same body). */
-const tl_stmt *tl_stmt_with_body(tl_arena *arena, const tl_stmt *loop_or_alloc, const tl_stmt *body);
+const tl_stmt *tl_stmt_with_body(tl_arena *arena, const tl_stmt *loop_or_alloc,
+                                 const tl_stmt *body);
 
 /* A copy to change some fields of. */
 tl_stmt *tl_stmt_copy(tl_arena *arena, const tl_stmt *stmt);
@@ -184,23 +186,28 @@ tl_program *tl_program_copy(tl_arena *arena, const tl_program *program);
 /* Rewriting bottom-up: `visit` sees a statement whose children are already rewritten and returns its
  * replacement, itself to keep it, or NULL to drop it. Unchanged trees come back as the same pointer. */
 typedef const tl_stmt *tl_stmt_rewriter(tl_arena *arena, const tl_stmt *stmt, void *context);
-const tl_stmt *tl_stmt_rewrite(tl_arena *arena, const tl_stmt *stmt, tl_stmt_rewriter *visit, void *context);
+const tl_stmt *tl_stmt_rewrite(tl_arena *arena, const tl_stmt *stmt, tl_stmt_rewriter *visit,
+                               void *context);
 /* Top-down walk; `visit` returns false to skip the children. */
 typedef bool tl_stmt_visitor(const tl_stmt *stmt, void *context);
 void tl_stmt_visit(const tl_stmt *stmt, tl_stmt_visitor *visit, void *context);
 /* Every expression of a statement (extents, bindings, predicates, indices, values), one level. */
 typedef const tl_expr *tl_stmt_expr_mapper(tl_arena *arena, const tl_expr *e, void *context);
-const tl_stmt *tl_stmt_map_exprs(tl_arena *arena, const tl_stmt *stmt, tl_stmt_expr_mapper *map, void *context);
-const tl_stmt *tl_stmt_substitute(tl_arena *arena, const tl_stmt *stmt, const tl_binding *bindings, int count);
+const tl_stmt *tl_stmt_map_exprs(tl_arena *arena, const tl_stmt *stmt, tl_stmt_expr_mapper *map,
+                                 void *context);
+const tl_stmt *tl_stmt_substitute(tl_arena *arena, const tl_stmt *stmt, const tl_binding *bindings,
+                                  int count);
 /* Every access of `from` becomes one of `to`, same indices (allocs of `from` are left alone). */
 const tl_stmt *tl_stmt_replace_buffer(tl_arena *arena, const tl_stmt *stmt, const tl_buffer *from,
                                       const tl_buffer *to);
 /* A block with its iters replaced by their bindings in stores, init and predicate. */
 const tl_expr *tl_block_bind(tl_arena *arena, const tl_block *block, const tl_expr *over_iters);
 
-const tl_block *tl_program_find_block(const tl_program *program, const char *name); /* body, then prepare */
+const tl_block *tl_program_find_block(const tl_program *program,
+                                      const char *name); /* body, then prepare */
 const tl_stmt *tl_program_find_loop(const tl_program *program, const tl_var *var);
-const tl_buffer *tl_program_find_buffer(const tl_program *program, const char *name); /* params, prepared, allocs */
+const tl_buffer *tl_program_find_buffer(const tl_program *program,
+                                        const char *name); /* params, prepared, allocs */
 
 /* ir/print.c, ir/parse.c: the text (grammar in ir/README.md). Names are made unique when printed. */
 void tl_program_print(const tl_program *program, tl_text *out);

@@ -25,8 +25,8 @@ extern const tl_isa_info tl_isa_infos[TL_ISA_COUNT];
 
 typedef struct {
     tl_isa isa;
-    char triple[64];    /* "x86_64-pc-linux-gnu" */
-    char cpu[32];       /* LLVM's name: "icelake-server", "znver5", "sm_90a" */
+    char triple[64];     /* "x86_64-pc-linux-gnu" */
+    char cpu[32];        /* LLVM's name: "icelake-server", "znver5", "sm_90a" */
     char features[2048]; /* LLVM's feature string */
     bool has_vnni, has_bf16_dot;
     int64_t l1_bytes, l2_bytes, l3_bytes; /* data caches: L1 and L2 of one core, L3 as shared */
@@ -34,7 +34,8 @@ typedef struct {
 } tl_target;
 
 bool tl_target_is_gpu(const tl_target *t);
-int tl_target_lanes(const tl_target *t, tl_dtype dtype); /* elements in a vector register, at least 1 */
+int tl_target_lanes(const tl_target *t,
+                    tl_dtype dtype); /* elements in a vector register, at least 1 */
 /* "isa=AVX512 triple=... cpu=... features=... l1=49152 l2=... l3=... cores=2 ..." and back. */
 void tl_target_print(const tl_target *t, tl_text *out);
 tl_status tl_target_parse(const char *text, tl_target *out, tl_diag *diag);

@@ -63,7 +63,7 @@ tl_status tl_sketch_reduction(tl_schedule *s, tl_block_ref anchor, int outside,
                               const tl_var *vector, int64_t unroll_limit, tl_loop_ref *last_reduce,
                               tl_diag *diag)
 {
-    tl_loop_list own, reduce = { 0 }, tile = { 0 }, all;
+    tl_loop_list own, once = { 0 }, reduce = { 0 }, tile = { 0 }, all;
     tl_loop_ref vector_loop = { 0 }, column = { 0 };
     TL_TRY(tl_sketch_loops(s, anchor, outside, &own, diag));
     const tl_block *block = tl_schedule_get_block(s, anchor);
@@ -82,7 +82,7 @@ tl_status tl_sketch_reduction(tl_schedule *s, tl_block_ref anchor, int outside,
         } else if (is_vector)
             vector_loop = own.loops[i];
         else
-            tl_loop_push(&tile, own.loops[i]);
+            tl_loop_push(tl_sketch_extent(s, own.loops[i]) == 1 ? &once : &tile, own.loops[i]);
     }
 
     int lanes = tl_target_lanes(s->target, block->stores[0].buffer->dtype);
@@ -93,7 +93,9 @@ tl_status tl_sketch_reduction(tl_schedule *s, tl_block_ref anchor, int outside,
         vector_loop = parts[1];
     }
     tl_loop_push(&tile, column);
-    all = reduce;
+    all = once;
+    for (int i = 0; i < reduce.count; i++)
+        tl_loop_push(&all, reduce.loops[i]);
     for (int i = 0; i < tile.count; i++)
         tl_loop_push(&all, tile.loops[i]);
     tl_loop_push(&all, vector_loop);
@@ -107,6 +109,8 @@ tl_status tl_sketch_reduction(tl_schedule *s, tl_block_ref anchor, int outside,
         if (runs <= unroll_limit)
             TL_TRY(tl_unroll(s, reduce.loops[i], diag));
     }
+    for (int i = 0; i < once.count; i++)
+        TL_TRY(tl_unroll(s, once.loops[i], diag));
     for (int i = 0; i < tile.count; i++)
         TL_TRY(tl_unroll(s, tile.loops[i], diag));
     if (vector_loop.id != 0)

@@ -222,15 +222,14 @@ const tl_expr *tl_outer_condition(tl_arena *arena, const tl_path *path, int coun
 /* The loop (var NULL: none) and binding that iter k gets in the new place. */
 static void rebind(tl_arena *arena, const tl_nest *nest, int k, const tl_span *spans,
                    const tl_path *place, const tl_var **var, const tl_expr **extent,
-                   const tl_expr **binding)
+                   const tl_expr **binding, const tl_expr **begin)
 {
     const tl_iter *iter = &nest->block->iters[k];
     if (iter->kind == TL_ITER_SPATIAL && spans != NULL && spans[k].min != NULL) {
-        const tl_expr *begin;
-        tl_span_loop(arena, spans[k], iter->extent, &begin, extent);
+        tl_span_loop(arena, spans[k], iter->extent, begin, extent);
         *var = tl_var_derive(arena, iter->var, "", *extent);
-        bool single = tl_is_int(*extent, 1) && !tl_is_int(begin, 0);
-        *binding = single ? begin : tl_add(arena, begin, tl_ref(arena, *var));
+        bool single = tl_is_int(*extent, 1) && !tl_is_int(*begin, 0);
+        *binding = single ? *begin : tl_add(arena, *begin, tl_ref(arena, *var));
         return;
     }
 
@@ -239,13 +238,14 @@ static void rebind(tl_arena *arena, const tl_nest *nest, int k, const tl_span *s
     int64_t coefficient;
     if (own != NULL)
         (void)tl_affine_in(arena, iter->binding, own, &coefficient, &rest);
+    *begin = rest;
     if (!is_visible(rest, place)) { /* all of it, then */
+        *begin = tl_int(arena, 0);
         *extent = iter->extent;
         *var = tl_var_derive(arena, iter->var, "", *extent);
         *binding = tl_ref(arena, *var);
     } else if (own == NULL) {
-        *extent =
-            iter->extent; /* a loop of one iteration stays, so that every iter keeps its loop */
+        *extent = tl_int(arena, 1); /* one iteration stays a loop where the iter had one */
         *var = tl_is_int(iter->extent, 1) ? tl_var_derive(arena, iter->var, "", *extent) : NULL;
         *binding = rest;
     } else {
@@ -267,9 +267,11 @@ const tl_stmt *tl_nest_build(tl_arena *arena, const tl_nest *nest, const tl_span
     const tl_expr *predicate = nest->condition;
     for (int k = 0; k < old->iter_count; k++) {
         iters[k] = old->iters[k];
-        rebind(arena, nest, k, spans, place, &vars[k], &extents[k], &iters[k].binding);
+        const tl_expr *begin;
+        rebind(arena, nest, k, spans, place, &vars[k], &extents[k], &iters[k].binding, &begin);
         predicate =
-            tl_and(arena, predicate, tl_domain_guard(arena, iters[k].binding, iters[k].extent));
+            tl_and(arena, predicate,
+                   tl_loop_guard(arena, begin, extents[k], iters[k].binding, iters[k].extent));
     }
     *block = *old;
     block->iters = iters;

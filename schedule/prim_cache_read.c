@@ -13,6 +13,7 @@
  * Requires  a block of the body that reads the buffer and does not write it; a buffer without register scope.
  * Keeps     every value; all of the new buffer that is read is written before. */
 #include <string.h>
+#include "runtime/base/checked.h"
 #include "schedule/nest.h"
 
 #define PRIM "cache_read"
@@ -67,7 +68,8 @@ static const tl_stmt *make_copy(tl_schedule *s, const char *name, const tl_buffe
         const tl_expr *binding = tl_add(arena, begin, tl_ref(arena, vars[a]));
         iters[a] = (tl_iter){ iter, TL_ITER_SPATIAL, from->shape[a], binding };
         indices[a] = tl_ref(arena, iter);
-        predicate = tl_and(arena, predicate, tl_domain_guard(arena, binding, from->shape[a]));
+        predicate = tl_and(arena, predicate,
+                           tl_loop_guard(arena, begin, extents[a], binding, from->shape[a]));
     }
     tl_store *store = TL_NEW(arena, tl_store);
     *store = (tl_store){ to, indices, tl_load(arena, from, indices) };
@@ -84,21 +86,45 @@ static const tl_stmt *make_copy(tl_schedule *s, const char *name, const tl_buffe
     return stmt;
 }
 
-/* Whether dims in the buffer's shape became their largest values (tl_shape_in_scope): a copy of it all would read
- * what nobody writes. */
+/* Whether a block's domain is all of the buffer: every axis an iter of its own of that extent, or as many instances
+ * as elements (different ones write different elements). */
+static bool fills(const tl_block *block, const tl_buffer *buffer)
+{
+    const tl_store *store = NULL;
+    for (int i = 0; i < block->store_count; i++)
+        if (block->stores[i].buffer == buffer)
+            store = &block->stores[i];
+    int64_t instances = 1, elements = 1, extent;
+    bool is_constant = true;
+    int plain = 0;
+    for (int i = 0; i < block->iter_count; i++) {
+        const tl_iter *iter = &block->iters[i];
+        for (int axis = 0; store && axis < buffer->rank; axis++)
+            plain += store->indices[axis]->kind == TL_EXPR_VAR &&
+                     store->indices[axis]->u.var == iter->var &&
+                     tl_expr_equal(iter->extent, buffer->shape[axis]);
+        if (iter->kind == TL_ITER_SPATIAL)
+            is_constant = is_constant && tl_const_int(iter->extent, &extent) &&
+                          !tl_mul_overflows(instances, extent, &instances);
+    }
+    for (int axis = 0; axis < buffer->rank; axis++)
+        is_constant = is_constant && tl_const_int(buffer->shape[axis], &extent) &&
+                      !tl_mul_overflows(elements, extent, &elements);
+    return store && (plain == buffer->rank || (is_constant && instances == elements));
+}
+
+/* Whether nobody writes some elements of a local buffer (padding of its layout, or dims at their largest): a copy of
+ * it all would read them. */
 static bool is_padded(tl_schedule *s, const tl_buffer *buffer)
 {
     const tl_block **writers;
-    if (buffer->role != TL_ROLE_LOCAL || buffer->scope == TL_SCOPE_GLOBAL)
+    if (buffer->role != TL_ROLE_LOCAL)
         return false;
     int count = tl_writers_of(s->arena, s->program->body, buffer, &writers);
     for (int w = 0; w < count; w++)
-        for (int i = 0; i < writers[w]->iter_count; i++) {
-            int64_t extent;
-            if (!tl_const_int(writers[w]->iters[i].extent, &extent))
-                return true;
-        }
-    return false;
+        if (writers[w]->call || fills(writers[w], buffer))
+            return false;
+    return true;
 }
 
 tl_status tl_apply_cache_read(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
@@ -125,11 +151,9 @@ tl_status tl_apply_cache_read(tl_schedule *s, const tl_arg *args, int arg_count,
                          buffer->name, tl_scope_texts[buffer->scope]);
     TL_TRY(tl_check_scope(s, PRIM, buffer, scope, diag));
     if (is_padded(s, buffer))
-        return tl_refuse(
-            diag, PRIM, consumer->name,
-            "%s is in %s scope with its dims at their largest, and is not written whole; "
-            "cache before that",
-            buffer->name, tl_scope_texts[buffer->scope]);
+        return tl_refuse(diag, PRIM, consumer->name,
+                         "no block is known to write all of %s, and its copy would read the rest",
+                         buffer->name);
 
     int at = find_place(s, &path, buffer);
     const tl_stmt *place = path.stmts[at];

@@ -215,7 +215,8 @@ static const tl_stmt *make_copy(tl_schedule *s, const tl_block *old, const char 
         tl_span_loop(arena, spans[k], iter->extent, &begin, &extents[count]);
         vars[count] = tl_var_derive(arena, iter->var, "", extents[count]);
         const tl_expr *binding = tl_add(arena, begin, tl_ref(arena, vars[count]));
-        predicate = tl_and(arena, predicate, tl_domain_guard(arena, binding, iter->extent));
+        predicate = tl_and(arena, predicate,
+                           tl_loop_guard(arena, begin, extents[count], binding, iter->extent));
         iters[count++] = (tl_iter){ var, TL_ITER_SPATIAL, iter->extent, binding };
         renamed[k].value = tl_ref(arena, var);
     }

@@ -467,10 +467,24 @@ int tl_loops_around(tl_arena *arena, const tl_stmt *root, const char *block, con
     return count;
 }
 
-const tl_expr *tl_domain_guard(tl_arena *arena, const tl_expr *binding, const tl_expr *extent)
+static const tl_expr *guard(tl_arena *arena, const tl_expr *binding, const tl_expr *domain,
+                            bool low_holds, bool high_holds)
 {
-    const tl_expr *low = tl_le(arena, tl_int(arena, 0), binding),
-                  *high = tl_lt(arena, binding, extent);
-    bool low_holds = tl_prove(arena, low), high_holds = tl_prove(arena, high);
+    const tl_expr *low = tl_le(arena, tl_int(arena, 0), binding);
+    const tl_expr *high = tl_lt(arena, binding, domain);
+    low_holds = low_holds || tl_prove(arena, low);
+    high_holds = high_holds || tl_prove(arena, high);
     return tl_and(arena, low_holds ? NULL : low, high_holds ? NULL : high);
+}
+
+const tl_expr *tl_domain_guard(tl_arena *arena, const tl_expr *binding, const tl_expr *domain)
+{
+    return guard(arena, binding, domain, false, false);
+}
+
+const tl_expr *tl_loop_guard(tl_arena *arena, const tl_expr *begin, const tl_expr *extent,
+                             const tl_expr *binding, const tl_expr *domain)
+{
+    return guard(arena, binding, domain, tl_prove_le(arena, tl_int(arena, 0), begin),
+                 tl_prove_le(arena, tl_add(arena, begin, extent), domain));
 }

@@ -48,7 +48,10 @@ void tl_iters_in_box(tl_arena *arena, const tl_block *block, const tl_expr *cons
 /* The loops on the way from the root of a tree down to a block, outermost first. */
 int tl_loops_around(tl_arena *arena, const tl_stmt *root, const char *block, const tl_stmt ***out);
 
-/* The condition that `binding` lies in 0..extent-1; NULL when it always does. */
-const tl_expr *tl_domain_guard(tl_arena *arena, const tl_expr *binding, const tl_expr *extent);
+/* The condition that `binding` lies in 0..domain-1; NULL when it always does. */
+const tl_expr *tl_domain_guard(tl_arena *arena, const tl_expr *binding, const tl_expr *domain);
+/* The same for a binding begin + v with v in 0..extent-1, told from begin and extent where they tell more. */
+const tl_expr *tl_loop_guard(tl_arena *arena, const tl_expr *begin, const tl_expr *extent,
+                             const tl_expr *binding, const tl_expr *domain);
 
 #endif

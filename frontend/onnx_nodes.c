@@ -184,7 +184,7 @@ static tl_status import_node(tl_import *im, tl_onnx_scope *s, const Onnx__NodePr
     }
     if (unsupported)
         return bind_unsupported(im, s, node);
-    while (c.input_count > 0 && c.inputs[c.input_count - 1] == NULL)
+    while (c.input_count > c.rule->min_inputs && c.inputs[c.input_count - 1] == NULL)
         c.input_count--;
     c.output_names = TL_NEW_ARRAY(im->arena, const char *, c.output_count);
     for (int i = 0; i < c.output_count; i++)

@@ -1,0 +1,119 @@
+/* tests/frontend/test_onnx_canonical.c: every opset's form of an operator becomes the one canonical form. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "frontend/frontend.h"
+#include "tests/frontend/onnx_text.h"
+
+static const struct {
+    const char *model, *expect; /* the graph without its first line */
+} cases[] = {
+#define CASE(model, expect) { model, expect },
+#include "tests/frontend/onnx_canonical.def"
+#undef CASE
+};
+
+static void canonical_forms(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tl_arena *arena = tl_arena_create(0);
+        tl_text bytes = text_model(cases[i].model), text = { 0 };
+        tl_onnx *model;
+        tl_graph *g;
+        tl_diag diag = { 0 };
+        if (tl_onnx_read_memory(arena, bytes.data, bytes.size, NULL, NULL, 0, &model, &g, &diag) !=
+            TL_OK)
+            fail_msg("%s\n%s", cases[i].model, diag.text);
+        if (tl_graph_verify(g, &diag) != TL_OK)
+            fail_msg("%s\n%s", cases[i].model, diag.text);
+        tl_graph_print(g, &text);
+        const char *shown = strchr(tl_text_get(&text), '\n') + 1;
+        if (getenv("TL_SHOW"))
+            print_message("%s\n%s\n", cases[i].model, shown);
+        else if (strcmp(shown, cases[i].expect) != 0)
+            fail_msg("%s\ngives\n%snot\n%s", cases[i].model, shown, cases[i].expect);
+        tl_onnx_close(model);
+        tl_text_free(&text);
+        tl_text_free(&bytes);
+        tl_arena_destroy(arena);
+    }
+}
+
+/* What is not supported is told all at once: operator, count, first node, reason. */
+static void unsupported_is_listed(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    tl_text bytes = text_model(
+        "opset 17; opset com.acme.1; input x f32 2; input q 23 2; node NonZero x -> a;"
+        "node NonZero x -> b; node Det x -> c; node com.acme.Foo c -> d; node Relu d -> e;"
+        "node Softmax e -> f axis=9; node Cast x -> g to=8; output f; output a; output g");
+    tl_onnx *model;
+    tl_graph *g;
+    tl_diag diag = { 0 };
+    assert_int_equal(tl_onnx_read_memory(arena, bytes.data, bytes.size, NULL, NULL, 0, &model, &g,
+                                         &diag),
+                     TL_UNSUPPORTED);
+    assert_string_equal(diag.text,
+                        "not supported (5):\n"
+                        "  graph input: 1, first 'q': data type float4e2m1 (23)\n"
+                        "  NonZero: 2, first 'a': the shape of its result depends on data\n"
+                        "  Det: 1, first 'c': the operator is not implemented\n"
+                        "  com.acme.Foo: 1, first 'd': the operator is not implemented\n"
+                        "  Cast: 1, first 'g': a cast to string");
+    assert_null(model);
+    assert_null(g);
+    tl_text_free(&bytes);
+    tl_arena_destroy(arena);
+}
+
+static void shapes_can_be_given(void **state)
+{
+    (void)state;
+    static const int64_t two_three[] = { 2, 3 }, five[] = { 5 };
+    static const struct {
+        const char *input;
+        const int64_t *extents;
+        int rank;
+        tl_status expect;
+        const char *sentence;
+    } given[] = {
+        { "x", two_three, 2, TL_OK, "" },
+        { "z", two_three, 2, TL_BAD_ARGUMENT, "no input called 'z'" },
+        { "x", five, 1, TL_BAD_ARGUMENT, "does not agree" },
+        { "y", two_three, 2, TL_BAD_ARGUMENT, "does not agree" },
+    };
+    tl_text bytes = text_model("opset 17; input x f32 n,3; input y f32 2,4; node Relu x -> z;"
+                               "node Relu y -> w; output z; output w");
+    for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
+        tl_arena *arena = tl_arena_create(0);
+        tl_shape_override o = { given[i].input, tl_shape_of(given[i].rank, given[i].extents) };
+        tl_onnx *model;
+        tl_graph *g;
+        tl_diag diag = { 0 };
+        assert_int_equal(tl_onnx_read_memory(arena, bytes.data, bytes.size, NULL, &o, 1, &model, &g,
+                                             &diag),
+                         given[i].expect);
+        assert_non_null(strstr(diag.text, given[i].sentence));
+        if (g != NULL) {
+            assert_int_equal(g->inputs[0]->shape.dims[0].extent, 2);
+            assert_int_equal(tl_graph_find(g, "z")->shape.dims[0].extent, 2);
+        }
+        tl_onnx_close(model);
+        tl_arena_destroy(arena);
+    }
+    tl_text_free(&bytes);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(canonical_forms),
+        cmocka_unit_test(unsupported_is_listed),
+        cmocka_unit_test(shapes_can_be_given),
+    };
+    return cmocka_run_group_tests_name("onnx canonical", tests, NULL, NULL);
+}

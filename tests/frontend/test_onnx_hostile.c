@@ -1,0 +1,367 @@
+/* tests/frontend/test_onnx_hostile.c: files that are broken by accident or on purpose get a sentence and a status, never a
+ * crash, a leak, or a file outside their folder. Run it with VARIANT=asan too. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "frontend/frontend.h"
+#include "frontend/onnx_scan.h"
+#include "runtime/base/file.h"
+#include "runtime/base/random.h"
+#include "tests/frontend/onnx_text.h"
+
+static char folder[] = "/tmp/tilth_hostile_XXXXXX";
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) == NULL;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    return rmdir(folder);
+}
+
+static const char *path_of(const char *name)
+{
+    static char paths[4][128];
+    static int next;
+    char *path = paths[next++ % 4];
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+/* Reads bytes; a graph that comes out is a good one. */
+static tl_status read_bytes(const void *bytes, size_t size, tl_diag *diag)
+{
+    tl_arena *arena = tl_arena_create(0);
+    tl_onnx *model;
+    tl_graph *g;
+    memset(diag, 0, sizeof *diag);
+    tl_status status = tl_onnx_read_memory(arena, bytes, size, folder, NULL, 0, &model, &g, diag);
+    if (status == TL_OK) {
+        tl_diag verify = { 0 };
+        if (tl_graph_verify(g, &verify) != TL_OK)
+            fail_msg("%s", verify.text);
+    } else {
+        assert_true(diag->text[0] != '\0');
+        assert_null(model);
+        assert_null(g);
+    }
+    tl_onnx_close(model);
+    tl_arena_destroy(arena);
+    return status;
+}
+
+static void expect_text(tl_text *bytes, tl_status status, const char *sentence, const char *what)
+{
+    tl_diag diag;
+    tl_status got = read_bytes(tl_text_get(bytes), bytes->size, &diag);
+    tl_text_free(bytes);
+    if (got != status || strstr(diag.text, sentence) == NULL)
+        fail_msg("%s\n gives %d: %s\n not %d: %s", what, got, diag.text, status, sentence);
+}
+
+/* ---- models that are wrong in what they say ---- */
+
+static void wrong_models_are_refused(void **state)
+{
+    static const struct {
+        const char *model;
+        tl_status status;
+        const char *sentence;
+    } cases[] = {
+        { "opset 17; input x f32 2; node Relu x -> y", TL_BAD_MODEL, "has no output" },
+        { "input x f32 2; node Relu x -> y; output y", TL_BAD_MODEL, "imports no opset" },
+        { "opset 0; input x f32 2; node Relu x -> y; output y", TL_BAD_MODEL,
+          "opset version 0 does not exist" },
+        { "opset 28; input x f32 2; node Relu x -> y; output y", TL_UNSUPPORTED,
+          "opset version 28 is newer than 27" },
+        { "opset 17; opset 18; input x f32 2; node Relu x -> y; output y", TL_BAD_MODEL,
+          "imported twice" },
+        { "opset 17; opset ai.onnx.17; input x f32 2; node Relu x -> y; output y", TL_OK, "" },
+        { "opset com.x.1; input x f32 2; node Relu x -> y; output y", TL_BAD_MODEL,
+          "no opset is imported for the domain ''" },
+        { "opset 17; input x f32 2; node com.Foo x -> y; output y", TL_BAD_MODEL,
+          "no opset is imported for the domain 'com'" },
+        { "opset 17; input x f32 2; node Relu z -> y; output y", TL_BAD_MODEL,
+          "reads 'z', which is defined nowhere" },
+        { "opset 17; input x f32 2; node Relu x -> y; output z", TL_BAD_MODEL,
+          "graph output 'z' is never computed" },
+        { "opset 17; node Relu y -> y; output y", TL_BAD_MODEL, "depends on its own result" },
+        { "opset 17; node Relu y -> z; node Exp z -> y; output y", TL_BAD_MODEL,
+          "depends on its own result" },
+        { "opset 17; input x f32 2; node Relu x -> y; node Exp x -> y; output y", TL_BAD_MODEL,
+          "'y' is defined twice" },
+        { "opset 17; input x f32 2; node Relu x -> x; output x", TL_BAD_MODEL,
+          "'x' is defined twice" },
+        { "opset 17; input x f32 2; input x f32 2; node Relu x -> y; output y", TL_BAD_MODEL,
+          "'x' is defined twice" },
+        { "opset 17; init x f32 1 = 1; init x f32 1 = 1; node Relu x -> y; output y", TL_BAD_MODEL,
+          "'x' is defined twice" },
+        { "opset 17; input x f32 2; node Relu x,x -> y; output y", TL_BAD_MODEL, "has 2 inputs" },
+        { "opset 17; input x f32 2; node Relu -> y; output y", TL_BAD_MODEL, "has 0 inputs" },
+        { "opset 17; input x f32 2; node Add x,- -> y; output y", TL_BAD_MODEL,
+          "input 1 is required" },
+        { "opset 17; input x f32 2; node Add -,x -> y; output y", TL_BAD_MODEL,
+          "input 0 is required" },
+        { "opset 17; input x f32 2; node Relu x -> y,z; output y", TL_BAD_MODEL, "has 2 outputs" },
+        { "opset 17; input x f32 2; node Relu x -> y axis=1; output y", TL_BAD_MODEL,
+          "no attribute 'axis' in opset 17" },
+        { "opset 17; input x f32 2; node Softmax x -> y axis=1.0; output y", TL_BAD_MODEL,
+          "'axis' has type 1" },
+        { "opset 17; input x f32 2; node Softmax x -> y axis=0 axis=0; output y", TL_BAD_MODEL,
+          "'axis' is given twice" },
+        { "opset 17; input x f32 2; node Softmax x -> y axis=5; output y", TL_BAD_MODEL, "axis" },
+        { "opset 17; input x f32 2; input z f32 3; node Add x,z -> y; output y", TL_BAD_MODEL,
+          "broadcast" },
+        { "opset 17; input x f32 4611686018427387904,8; node Relu x -> y; output y", TL_BAD_MODEL,
+          "overflows" },
+        { "opset 17; input x f32 -5; node Relu x -> y; output y", TL_BAD_MODEL, "is -5" },
+        { "opset 17; input x f32 1,1,1,1,1,1,1,1,1; node Relu x -> y; output y", TL_UNSUPPORTED,
+          "rank 9" },
+        { "opset 17; init w f32 4611686018427387904,4611686018427387904; node Relu w -> y; output "
+          "y",
+          TL_BAD_MODEL, "overflows" },
+        { "opset 17; init w f32 0,4611686018427387904,4611686018427387904; node Relu w -> y; "
+          "output y",
+          TL_OK, "" },
+        { "opset 17; init w f32 -1; node Relu w -> y; output y", TL_BAD_MODEL, "below 0" },
+        { "opset 17; init w f32 3 = 1,2; node Relu w -> y; output y", TL_BAD_MODEL,
+          "has 8 bytes, its shape needs 12" },
+        { "opset 17; init w f32 1 = 1,2; node Relu w -> y; output y", TL_BAD_MODEL,
+          "its shape needs 4" },
+        { "opset 17; init w f32 1000000000,1000 = 1; node Relu w -> y; output y", TL_BAD_MODEL,
+          "its shape needs 4000000000000" },
+        { "opset 17; node Constant -> y; output y", TL_BAD_MODEL, "has 0 attributes" },
+        { "opset 17; node Constant -> y value_int=1 value_float=1.0; output y", TL_BAD_MODEL,
+          "has 2 attributes" },
+        { "opset 17; input x f32 1,2,5,5; input w f32 3,2,3,3; node Conv x,w -> y "
+          "kernel_shape=[2,2];"
+          "output y",
+          TL_BAD_MODEL, "kernel_shape does not agree" },
+        { "opset 17; input x f32 1,2,5,5; node MaxPool x -> y kernel_shape=[2,2] strides=[0,1];"
+          "output y",
+          TL_BAD_MODEL, "stride" },
+        { "opset 17; input x f32 1,2,5,5; node MaxPool x -> y auto_pad='SAME'; output y",
+          TL_BAD_MODEL, "'kernel_shape' is required" },
+        /* functions */
+        { "opset 17; opset f.1; input x f32 2; node f.F x -> y; output y; function f.F a -> b;"
+          "node f.F a -> b; end",
+          TL_BAD_MODEL, "function 'F' calls itself" },
+        { "opset 17; opset f.1; input x f32 2; node f.F x -> y; output y; function f.F a -> b;"
+          "node f.G a -> b; end; function f.G a -> b; node f.F a -> b; end",
+          TL_BAD_MODEL, "function 'F' calls itself" },
+        { "opset 17; opset f.1; input x f32 2; node f.F x,x -> y; output y; function f.F a -> b;"
+          "node Relu a -> b; end",
+          TL_BAD_MODEL, "more inputs or outputs than function 'F'" },
+        { "opset 17; opset f.1; input x f32 2; node f.F x -> y; output y; function f.F a -> b;"
+          "node Relu a -> c; end",
+          TL_BAD_MODEL, "never computes 'b'" },
+        { "opset 17; opset f.1; input x f32 2; node f.F x -> y; output y; function f.F a -> b;"
+          "node Relu x -> b; end",
+          TL_BAD_MODEL, "reads 'x', which is defined nowhere" },
+        { "opset 17; opset f.1; input x f32 2; node Relu x -> y; output y; function f.F a -> b; "
+          "end;"
+          "function f.F a -> b; end",
+          TL_BAD_MODEL, "function 'F' is defined twice" },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tl_text bytes = text_model(cases[i].model);
+        expect_text(&bytes, cases[i].status, cases[i].sentence, cases[i].model);
+    }
+}
+
+/* 30 functions, each calling the next twice: a billion nodes in a file of two pages. */
+static void inlining_bombs_are_defused(void **state)
+{
+    (void)state;
+    tl_text text = { 0 };
+    tl_text_add(&text, "opset 17; opset f.1; input x f32 2; node f.F0 x -> y; output y;");
+    for (int i = 0; i < 30; i++)
+        tl_text_format(&text, "function f.F%d a -> c; node f.F%d a -> b; node f.F%d b -> c; end;",
+                       i, i + 1, i + 1);
+    tl_text_add(&text, "function f.F30 a -> b; node Relu a -> b; end");
+    tl_text bytes = text_model(tl_text_get(&text));
+    tl_text_free(&text);
+    expect_text(&bytes, TL_BAD_MODEL, "more than 262144 nodes", "bomb");
+
+    tl_text_add(&text, "opset 17; opset f.1; input x f32 2; node f.F0 x -> y; output y;");
+    for (int i = 0; i < 200; i++)
+        tl_text_format(&text, "function f.F%d a -> b; node f.F%d a -> b; end;", i, i + 1);
+    bytes = text_model(tl_text_get(&text));
+    tl_text_free(&text);
+    expect_text(&bytes, TL_BAD_MODEL, "more than 32 deep", "deep calls");
+}
+
+/* ---- bytes that are wrong ---- */
+
+static const char good[] =
+    "opset 17; opset f.1; input x f32 1,2,6,6; init w f32 3,2,1,1 = 1,2,3,4,5,6;"
+    "init s i64 2 = 1,-1; node Conv x,w -> c strides=[1,1] auto_pad='VALID'; node f.F c -> d;"
+    "node Constant -> k value=<7>; node Gather d,k -> g axis=1; node Reshape d,s -> r;"
+    "node LeakyRelu r -> y alpha=0.5; output y; output g; function f.F a -> b; node Relu a -> b; "
+    "end";
+
+static void every_cut_and_change_is_survived(void **state)
+{
+    (void)state;
+    tl_text bytes = text_model(good);
+    tl_diag diag;
+    assert_int_equal(read_bytes(bytes.data, bytes.size, &diag), TL_OK);
+    for (size_t cut = 0; cut < bytes.size; cut++) {
+        char *part = malloc(cut + 1); /* exactly so large: reading beyond is seen */
+        memcpy(part, bytes.data, cut);
+        char *exact = realloc(part, cut > 0 ? cut : 1);
+        read_bytes(exact, cut, &diag);
+        free(exact);
+    }
+    tl_random random = tl_random_make(20);
+    for (int round = 0; round < 6000; round++) {
+        char *copy = malloc(bytes.size);
+        memcpy(copy, bytes.data, bytes.size);
+        for (int64_t k = tl_random_below(&random, 3); k >= 0; k--)
+            copy[tl_random_below(&random, (int64_t)bytes.size)] =
+                (char)tl_random_below(&random, 256);
+        read_bytes(copy, bytes.size, &diag);
+        free(copy);
+    }
+    tl_text_free(&bytes);
+}
+
+static void no_model_at_all(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *sentence;
+    } cases[] = {
+        { "", 0, "it has no graph" },
+        { "hello, world", 12, "byte" },
+        { "\x80\x80\x80\x80\x80\x80\x80\x80\x80\x80\x01", 11, "tag is cut off or too long" },
+        { "\x00\x01", 2, "field number 0" },
+        { "\x3a\x7f", 2, "reaches beyond the end" },
+        { "\x3a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11, "reaches beyond the end" },
+        { "\x3b\x3c", 2, "as a number" },
+        { "\x0b\x0c", 2, "unknown wire type" },
+        { "\x12\x02g\xff", 4, "not valid UTF-8" },
+        { "\x12\x03g\x00x", 5, "zero byte" },
+        { "\x12\x03\xed\xa0\x80", 5, "not valid UTF-8" },
+        { "\x38\x01", 2, "as a number" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tl_diag diag;
+        assert_int_equal(read_bytes(cases[i].bytes, cases[i].size, &diag), TL_BAD_MODEL);
+        if (strstr(diag.text, cases[i].sentence) == NULL)
+            fail_msg("case %zu gives: %s, not: %s", i, diag.text, cases[i].sentence);
+    }
+}
+
+static void bad_paths_say_so(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    tl_onnx *model;
+    tl_graph *g;
+    tl_diag diag = { 0 };
+    const char *path = path_of("empty.onnx");
+    assert_int_equal(tl_onnx_read(arena, path, NULL, 0, &model, &g, &diag), TL_BAD_ARGUMENT);
+    assert_non_null(strstr(diag.text, "empty.onnx"));
+    assert_int_equal(tl_onnx_read(arena, folder, NULL, 0, &model, &g, &diag), TL_BAD_ARGUMENT);
+    assert_int_equal(tl_file_write(path, "", 0, &diag), TL_OK);
+    assert_int_equal(tl_onnx_read(arena, path, NULL, 0, &model, &g, &diag), TL_BAD_MODEL);
+    assert_non_null(strstr(diag.text, "the file is empty"));
+    assert_non_null(strstr(diag.text, path));
+    unlink(path);
+    tl_arena_destroy(arena);
+}
+
+/* If nodes in the branches of If nodes: 3000 deep kills a recursive parser. */
+static void nesting_is_bounded(void **state)
+{
+    (void)state;
+    for (int depth = 10; depth <= 3000; depth += 2990) {
+        tl_text inner = { 0 };
+        wire_string(&inner, 2, "leaf");
+        for (int i = 0; i < depth; i++) {
+            tl_text attribute = { 0 }, node = { 0 }, graph = { 0 };
+            wire_string(&attribute, 1, "then_branch");
+            wire_message(&attribute, 6, &inner);
+            wire_string(&node, 4, "If");
+            wire_message(&node, 5, &attribute);
+            wire_message(&graph, 1, &node);
+            inner = graph;
+        }
+        tl_text bytes =
+            text_model_with("opset 17; input x f32 2; node Relu x -> y; output y", &inner);
+        tl_text_free(&inner);
+        if (depth == 10)
+            expect_text(&bytes, TL_BAD_MODEL, "has 0 inputs", "nested 10 deep");
+        else
+            expect_text(&bytes, TL_BAD_MODEL, "nested more than 100 deep", "nested 3000 deep");
+    }
+}
+
+/* Empty nodes take 2 bytes in the file and a hundred in memory. */
+static void amplification_is_bounded(void **state)
+{
+    (void)state;
+    tl_text nodes = { 0 };
+    for (int i = 0; i < 1500000; i++)
+        tl_text_add_bytes(&nodes, "\x0a\x00", 2);
+    tl_text bytes = text_model_with("opset 17; input x f32 2; output x", &nodes);
+    tl_text_free(&nodes);
+    expect_text(&bytes, TL_BAD_MODEL, "needs more than", "empty nodes");
+
+    for (int i = 0; i < 5000000; i++)
+        tl_text_add_bytes(&nodes, "\x0a\x00", 2);
+    bytes = text_model_with("opset 17; input x f32 2; output x", &nodes);
+    tl_text_free(&nodes);
+    expect_text(&bytes, TL_BAD_MODEL, "more than 4194304 messages", "more empty nodes");
+}
+
+/* The arena fails at its n-th allocation: the status says so and nothing leaks (under asan). */
+static void memory_may_run_out(void **state)
+{
+    (void)state;
+    tl_text bytes = text_model(good);
+    tl_status status = TL_NO_MEMORY;
+    for (size_t n = 1; status != TL_OK; n++) {
+        tl_arena *arena = tl_arena_create(0);
+        tl_onnx *model;
+        tl_graph *g;
+        tl_diag diag = { 0 };
+        tl_arena_fail_at(arena, n);
+        status =
+            tl_onnx_read_memory(arena, bytes.data, bytes.size, NULL, NULL, 0, &model, &g, &diag);
+        if (status != TL_OK)
+            assert_int_equal(status, TL_NO_MEMORY);
+        tl_onnx_close(model);
+        tl_arena_destroy(arena);
+        assert_true(n < 100000);
+    }
+    tl_text_free(&bytes);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wrong_models_are_refused),
+        cmocka_unit_test(inlining_bombs_are_defused),
+        cmocka_unit_test(every_cut_and_change_is_survived),
+        cmocka_unit_test(no_model_at_all),
+        cmocka_unit_test(bad_paths_say_so),
+        cmocka_unit_test(nesting_is_bounded),
+        cmocka_unit_test(amplification_is_bounded),
+        cmocka_unit_test(memory_may_run_out),
+    };
+    return cmocka_run_group_tests_name("onnx hostile", tests, make_folder, remove_folder);
+}

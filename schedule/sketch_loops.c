@@ -59,31 +59,49 @@ tl_status tl_sketch_vectorize(tl_schedule *s, tl_loop_ref loop, int lanes, tl_lo
     return tl_vectorize(s, parts[1], diag);
 }
 
+/* Whether some load moves with both iters. */
+static bool moves_with(const tl_block *block, const tl_var *iter, const tl_var *vector)
+{
+    const tl_expr *loads[8];
+    int count = tl_collect_loads(block->stores[0].value, loads, 8);
+    for (int l = 0; l < count; l++)
+        if (tl_expr_uses_var(loads[l], iter) && tl_expr_uses_var(loads[l], vector))
+            return true;
+    return false;
+}
+
 tl_status tl_sketch_reduction(tl_schedule *s, tl_block_ref anchor, int outside,
                               const tl_var *vector, int64_t unroll_limit, tl_loop_ref *last_reduce,
                               tl_diag *diag)
 {
-    tl_loop_list own, once = { 0 }, reduce = { 0 }, tile = { 0 }, all;
+    tl_loop_list own, once = { 0 }, reduce = { 0 }, tile = { 0 }, columns = { 0 }, all;
     tl_loop_ref vector_loop = { 0 }, column = { 0 };
     TL_TRY(tl_sketch_loops(s, anchor, outside, &own, diag));
     const tl_block *block = tl_schedule_get_block(s, anchor);
     int64_t runs = 1;
     for (int i = 0; i < own.count; i++) {
         const tl_var *var = tl_schedule_get_loop(s, own.loops[i])->u.loop.var;
-        bool reduces = false, is_vector = false;
+        bool reduces = false, is_vector = false, is_column = false;
         for (int j = 0; j < block->iter_count; j++)
             if (tl_expr_uses_var(block->iters[j].binding, var)) {
                 reduces |= block->iters[j].kind == TL_ITER_REDUCE;
                 is_vector |= block->iters[j].var == vector;
+                is_column |= moves_with(block, block->iters[j].var, vector);
             }
         if (reduces) {
             tl_loop_push(&reduce, own.loops[i]);
             runs *= tl_sketch_extent(s, own.loops[i]);
         } else if (is_vector)
             vector_loop = own.loops[i];
+        else if (tl_sketch_extent(s, own.loops[i]) == 1)
+            tl_loop_push(&once, own.loops[i]);
         else
-            tl_loop_push(tl_sketch_extent(s, own.loops[i]) == 1 ? &once : &tile, own.loops[i]);
+            tl_loop_push(is_column ? &columns : &tile, own.loops[i]);
     }
+    /* rows outside columns: an element that is broadcast serves its columns at once, and the panel's vectors, few,
+     * stay in registers. The other way round every row's broadcast would have to. */
+    for (int i = 0; i < columns.count; i++)
+        tl_loop_push(&tile, columns.loops[i]);
 
     int lanes = tl_target_lanes(s->target, block->stores[0].buffer->dtype);
     if (vector_loop.id != 0 && tl_sketch_extent(s, vector_loop) > lanes) {

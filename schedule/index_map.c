@@ -109,7 +109,7 @@ static tl_status parse(tl_arena *arena, const char *text, int rank, tl_index_map
     if (var_count < 0 || count < 0)
         return tl_fail(diag, TL_BAD_TEXT, "the map has more than %d axes", MAX_AXES);
     if (var_count != rank)
-        return tl_fail(diag, TL_ILLEGAL_SCHEDULE, "the map has %d variables and the buffer %d axes",
+        return tl_fail(diag, TL_ILLEGAL_SCHEDULE, "the map names %d axes and the buffer has %d",
                        var_count, rank);
     for (int i = 0; i < var_count; i++) {
         if (!is_name(vars[i]))

@@ -3,8 +3,8 @@
 #include "frontend/import_rules.h"
 
 static const tl_import_rule import_rules[] = {
-#define IMPORT(domain, type, since, until, min, max, outputs, importer, op, attributes) \
-    { domain, type, since, until, min, max, outputs, tl_import_##importer, TL_OP_##op, attributes },
+#define IMPORT(type, since, until, min, max, outputs, importer, op, attributes) \
+    { type, since, until, min, max, outputs, tl_import_##importer, TL_OP_##op, attributes },
 #include "frontend/import_ops.def"
 #undef IMPORT
 };
@@ -17,20 +17,19 @@ static const struct {
 #undef REFUSE
 };
 
-const tl_import_rule *tl_import_rule_find(const char *domain, const char *op_type, int version,
-                                          const char **reason)
+const tl_import_rule *tl_import_rule_find(const char *op_type, int version, const char **reason)
 {
     bool known = false;
     for (size_t i = 0; i < sizeof import_rules / sizeof import_rules[0]; i++) {
         const tl_import_rule *rule = &import_rules[i];
-        if (strcmp(rule->op_type, op_type) != 0 || strcmp(rule->domain, domain) != 0)
+        if (strcmp(rule->op_type, op_type) != 0)
             continue;
         if (version >= rule->since && (rule->until == 0 || version <= rule->until))
             return rule;
         known = true;
     }
     *reason = known ? "its form in this opset is not supported" : "the operator is not implemented";
-    for (size_t i = 0; domain[0] == '\0' && i < sizeof refusals / sizeof refusals[0]; i++)
+    for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++)
         if (strcmp(refusals[i].op_type, op_type) == 0)
             *reason = refusals[i].reason;
     return NULL;

@@ -177,7 +177,7 @@ static tl_status import_node(tl_import *im, tl_onnx_scope *s, const Onnx__NodePr
     TL_TRY(version_of(im, s, domain, &c.version));
     TL_TRY(collect_inputs(im, s, node, c.name, &c.inputs, &unsupported));
     TL_TRY(tl_collect_attributes(im, s, node, c.name, &c.attr_count, &c.attrs));
-    c.rule = tl_import_rule_find(domain, op_type, c.version, &reason);
+    c.rule = tl_import_rule_find(c.op_type, c.version, &reason);
     if (c.rule == NULL) {
         tl_onnx_refuse(im, c.op_type, c.name, reason);
         return bind_unsupported(im, s, node);

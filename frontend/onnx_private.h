@@ -77,7 +77,7 @@ typedef tl_status tl_importer(tl_onnx_call *c);
 
 /* One row of import_ops.def: an operator in a range of opsets, and what makes canonical nodes of it. */
 typedef struct {
-    const char *domain, *op_type;
+    const char *op_type;                     /* "Conv", "com.microsoft.Gelu" */
     int since, until;                        /* 0: the newest */
     int min_inputs, max_inputs, max_outputs; /* -1: any number */
     tl_importer *import;
@@ -131,11 +131,11 @@ tl_value *tl_emit1(tl_onnx_call *c, tl_op op, tl_value *x);
 tl_value *tl_emit2(tl_onnx_call *c, tl_op op, tl_value *x, tl_value *y);
 tl_value *tl_onnx_emit_where(tl_onnx_call *c, tl_value *condition, tl_value *yes, tl_value *no);
 tl_value *tl_onnx_emit_cast(tl_onnx_call *c, tl_value *x,
-                       tl_dtype to); /* x itself when it has that dtype */
+                            tl_dtype to); /* x itself when it has that dtype */
 tl_value *tl_onnx_emit_ints(tl_onnx_call *c, tl_op op, tl_value *x, const char *attribute,
-                       const int64_t *ints, int count);
-tl_value *tl_onnx_emit_reduce(tl_onnx_call *c, tl_op op, tl_value *x, const int64_t *axes, int count,
-                         bool keepdims);
+                            const int64_t *ints, int count);
+tl_value *tl_onnx_emit_reduce(tl_onnx_call *c, tl_op op, tl_value *x, const int64_t *axes,
+                              int count, bool keepdims);
 tl_value *tl_onnx_emit_reshape(tl_onnx_call *c, tl_value *x, const int64_t *extents, int rank);
 /* y in the shape of x, or y expanded to it: with an attribute where the shape is known, else with a Shape node. */
 tl_value *tl_onnx_emit_shape_like(tl_onnx_call *c, tl_op op, tl_value *y, tl_value *x);
@@ -162,8 +162,7 @@ tl_status tl_onnx_import(tl_arena *arena, tl_onnx *model, Onnx__ModelProto *prot
                          const tl_shape_override *shapes, int shape_count, tl_graph **out,
                          tl_diag *diag);
 /* NULL with the reason when there is none for this version. */
-const tl_import_rule *tl_import_rule_find(const char *domain, const char *op_type, int version,
-                                          const char **reason);
+const tl_import_rule *tl_import_rule_find(const char *op_type, int version, const char **reason);
 /* Each is known to the rule, given once, and holds what its type says. */
 tl_status tl_check_attributes(tl_onnx_call *c);
 

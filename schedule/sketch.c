@@ -125,15 +125,13 @@ static tl_status apply_anchored(tl_schedule *s, block_test *fits, block_rule *ru
         if (tl_map_has(done, block->name) || !fits(s, block))
             continue;
         tl_block_ref out, anchor = tl_schedule_name_block(s, block->name);
-        const tl_program *before = s->program;
-        int steps = s->trace.count;
+        tl_sketch_point before = tl_sketch_mark(s);
         tl_diag why = { 0 };
         tl_status status = find_epilogue(s, block, &out, &why);
         if (status == TL_OK && !tl_map_has(done, tl_schedule_get_block(s, out)->name))
             status = rule(s, anchor, out, &why);
         if (status == TL_ILLEGAL_SCHEDULE) {
-            s->program = before;
-            s->trace.count = steps;
+            tl_sketch_undo(s, before);
             continue;
         }
         if (status != TL_OK)

@@ -69,12 +69,18 @@ tl_status tl_sketch_parallel(tl_schedule *s, tl_diag *diag)
             iterations *= tl_max_extent(stmt->u.loop.extent);
             chain[depth++] = tl_schedule_name_loop(s, stmt->u.loop.var);
         }
-        if (depth == 0 || iterations < 2)
-            continue;
-        fused = chain[0];
-        if (depth > 1)
-            TL_TRY(tl_fuse(s, chain, depth, &fused, diag));
-        TL_TRY(tl_parallel(s, fused, diag));
+        /* fewer loops when it cannot be shown that the iterations of all of them are independent */
+        for (; depth > 0 && iterations > 1; depth--) {
+            tl_sketch_point before = tl_sketch_mark(s);
+            tl_status status = depth > 1 ? tl_fuse(s, chain, depth, &fused, NULL) : TL_OK;
+            if (status == TL_OK)
+                status = tl_parallel(s, depth > 1 ? fused : chain[0], NULL);
+            if (status == TL_OK)
+                break;
+            if (status != TL_ILLEGAL_SCHEDULE)
+                return tl_fail(diag, status, "default schedule: a parallel loop of phase %d", p);
+            tl_sketch_undo(s, before);
+        }
     }
     return TL_OK;
 }

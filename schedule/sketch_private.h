@@ -60,6 +60,21 @@ tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref block, int first, tl_diag 
 /* Every phase that is worth it: its outer loops fused as far as they stay data-parallel, and made parallel. */
 tl_status tl_sketch_parallel(tl_schedule *s, tl_diag *diag);
 
+/* A point to go back to: what was applied since is forgotten. */
+typedef struct {
+    const tl_program *program;
+    int steps;
+} tl_sketch_point;
+static inline tl_sketch_point tl_sketch_mark(const tl_schedule *s)
+{
+    return (tl_sketch_point){ s->program, s->trace.count };
+}
+static inline void tl_sketch_undo(tl_schedule *s, tl_sketch_point point)
+{
+    s->program = point.program;
+    s->trace.count = point.steps;
+}
+
 /* Blocks of the body in execution order. */
 int tl_sketch_blocks(tl_schedule *s, const tl_block ***out);
 

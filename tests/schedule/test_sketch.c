@@ -1,0 +1,133 @@
+/* tests/schedule/test_sketch.c: the default schedule of every program in tests/golden/sketch, for every CPU target, leaves the
+ * interpreted result as it was, verifies, prints and parses, and its trace replays to the same program. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "ir/interpret.h"
+#include "runtime/base/file.h"
+#include "runtime/base/random.h"
+#include "schedule/sketch.h"
+#include "schedule/trace.h"
+
+static const char folder[] = "tests/golden/sketch";
+static const char *const targets[] = { "x86-64", "x86-64-v3", "x86-64-v4", "aarch64" };
+
+typedef struct {
+    tl_argument arguments[16];
+    int count;
+} call;
+
+static void make_call(tl_arena *arena, const tl_program *program, call *c)
+{
+    tl_random random = tl_random_make(7);
+    c->count = program->param_count;
+    for (int i = 0; i < program->param_count; i++) {
+        const tl_buffer *b = program->params[i];
+        int64_t n = tl_buffer_max_elements(b);
+        void *data = tl_arena_alloc(arena, (size_t)n * tl_dtype_size(b->dtype), 64);
+        for (int64_t k = 0; k < n && b->role != TL_ROLE_OUTPUT; k++) {
+            tl_number value;
+            if (tl_dtype_is_float(b->dtype))
+                value.f = tl_random_unit(&random) - 0.5;
+            else
+                value.i = tl_random_below(&random, 5);
+            tl_number_store(b->dtype, data, (size_t)k, value);
+        }
+        c->arguments[i] = (tl_argument){ b, data };
+    }
+}
+
+static void compare(const tl_program *program, const call *want, const call *got, const char *name,
+                    const char *target)
+{
+    for (int i = 0; i < program->param_count; i++) {
+        const tl_buffer *b = program->params[i];
+        for (int64_t k = 0; b->role == TL_ROLE_OUTPUT && k < tl_buffer_max_elements(b); k++) {
+            double w = tl_number_load(b->dtype, want->arguments[i].data, (size_t)k).f;
+            double g = tl_number_load(b->dtype, got->arguments[i].data, (size_t)k).f;
+            if (!(fabs(w - g) <= 1e-5 * (1 + fabs(w))))
+                fail_msg("%s for %s: %s[%lld] is %.9g, not %.9g", name, target, b->name,
+                         (long long)k, g, w);
+        }
+    }
+}
+
+static void check(const char *name, const char *text, const char *target_name)
+{
+    tl_arena *arena = tl_arena_create(0);
+    tl_diag diag = { 0 };
+    tl_program *naive, *again;
+    tl_target target;
+    if (tl_program_parse(arena, text, name, &naive, &diag) != TL_OK ||
+        tl_program_verify(naive, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    assert_int_equal(tl_target_named(target_name, &target, &diag), TL_OK);
+    target.cores = 2;
+
+    tl_schedule *s = tl_schedule_create(arena, naive, &target, true);
+    if (tl_schedule_default(s, &diag) != TL_OK)
+        fail_msg("%s for %s: %s", name, target_name, diag.text);
+    const tl_program *scheduled = tl_schedule_program(s);
+    const char *printed = tl_program_text(arena, scheduled);
+    if (tl_program_parse(arena, printed, name, &again, &diag) != TL_OK)
+        fail_msg("%s for %s: %s\n%s", name, target_name, diag.text, printed);
+    assert_string_equal(printed, tl_program_text(arena, again));
+
+    tl_text trace_text = { 0 };
+    tl_trace *trace;
+    tl_trace_print(tl_schedule_trace(s), &trace_text);
+    if (tl_trace_parse(arena, tl_text_get(&trace_text), name, &target, &trace, &diag) != TL_OK)
+        fail_msg("%s for %s: %s", name, target_name, diag.text);
+    tl_schedule *replay = tl_schedule_create(arena, naive, &target, true);
+    if (tl_trace_apply(trace, replay, &diag) != TL_OK)
+        fail_msg("%s for %s: %s\n%s", name, target_name, diag.text, tl_text_get(&trace_text));
+    assert_true(tl_program_hash(tl_schedule_program(replay)) == tl_program_hash(scheduled));
+    tl_text_free(&trace_text);
+
+    call want, got;
+    make_call(arena, naive, &want);
+    make_call(arena, scheduled, &got);
+    tl_interpret_options checked = { .check = true };
+    if (tl_interpret(naive, want.arguments, want.count, NULL, &checked, &diag) != TL_OK)
+        fail_msg("%s, naive: %s", name, diag.text);
+    if (tl_interpret(scheduled, got.arguments, got.count, NULL, &checked, &diag) != TL_OK)
+        fail_msg("%s for %s: %s\n%s", name, target_name, diag.text, printed);
+    compare(naive, &want, &got, name, target_name);
+    tl_arena_destroy(arena);
+}
+
+static void default_schedules_keep_the_meaning(void **state)
+{
+    (void)state;
+    DIR *dir = opendir(folder);
+    assert_non_null(dir);
+    int files = 0;
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        if (strstr(entry->d_name, ".tk") == NULL)
+            continue;
+        char path[512];
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        tl_text text = { 0 };
+        assert_int_equal(tl_file_read(path, &text, NULL), TL_OK);
+        for (size_t t = 0; t < sizeof targets / sizeof *targets; t++)
+            check(entry->d_name, tl_text_get(&text), targets[t]);
+        tl_text_free(&text);
+        files++;
+    }
+    closedir(dir);
+    assert_true(files >= 10);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = { cmocka_unit_test(
+        default_schedules_keep_the_meaning) };
+    return cmocka_run_group_tests_name("sketch", tests, NULL, NULL);
+}

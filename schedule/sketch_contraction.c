@@ -1,16 +1,17 @@
 /* schedule/sketch_contraction.c: the default schedule of matrix products and dense convolutions.
  *
- *     for <outer columns, outer rows of the result>    parallel
- *       for r0 in rows / R
+ *     for <tiles of columns, tiles of lines>           parallel
+ *       for <tiles of rows>
  *         acc[R][C vectors] = init                     registers
  *         for <reduce>                                 rolled
- *           for c in C, r in R                         unrolled
+ *           for r in R, c in C                         unrolled
  *             acc[r][c] += stream[r] * panel[c]        vectorized
  *         result[r][c] = epilogue(acc[r][c])
  *
  * The panel is the operand that moves with the result's contiguous iter. A constant panel is packed in the order in
  * which this nest reads it (a transform_layout, done when the model is loaded) and prefetched; another one
- * that is not contiguous there is packed by a copy. R and C come from tl_choose_tile. */
+ * that is not contiguous there is packed by a copy. R, which may
+ * cover several short lines, and C come from tl_choose_tile. */
 #include <stdlib.h>
 #include "runtime/base/checked.h"
 #include "schedule/sketch_private.h"
@@ -19,11 +20,12 @@ enum { PREFETCH_STEPS = 8 }; /* cpu.md: 4 to 32 alike */
 
 /* What the tiling needs to know of the result block's loops. */
 typedef struct {
-    tl_loop_ref vector, column,
-        row; /* vector: contiguous; column: further panel loop; row: stream loop (0: none) */
-    int64_t vector_extent, column_extent, row_extent;
-    tl_loop_ref tiles_of_columns; /* the loop over column tiles, once split */
-    unsigned stream;              /* bit i: loop i of the list moves only with the stream */
+    tl_loop_ref vector;    /* along which the result is contiguous */
+    tl_loop_ref column;    /* another that moves with the panel; id 0: none */
+    tl_loop_ref row, line; /* the innermost two that move with the stream; id 0: none */
+    int64_t vector_extent, column_extent, row_extent, line_extent;
+    tl_loop_ref column_tiles, row_tiles, line_tiles; /* the loops over tiles, once split */
+    unsigned stream; /* bit i: loop i of the list moves only with the stream */
 } result_loops;
 
 /* Whether the anchor's axis `axis` of the result moves with the panel, the stream. */
@@ -46,7 +48,8 @@ static bool find_result_loops(tl_schedule *s, const tl_contraction *c, const tl_
 {
     const tl_buffer *acc = c->block->stores[0].buffer;
     const tl_expr *load = NULL, *loads[32];
-    *found = (result_loops){ .vector_extent = 1, .column_extent = 1, .row_extent = 1 };
+    *found =
+        (result_loops){ .vector_extent = 1, .column_extent = 1, .row_extent = 1, .line_extent = 1 };
     int count = tl_collect_loads(out->stores[0].value, loads, 32);
     for (int i = 0; i < count; i++)
         if (loads[i]->u.buffer == acc)
@@ -87,7 +90,9 @@ static bool find_result_loops(tl_schedule *s, const tl_contraction *c, const tl_
                 if (loops->loops[l].id == loop.id)
                     found->stream |= 1u << l;
             if (coefficient == 1 && extent > 1) {
-                found->row = loop; /* the innermost such loop stays */
+                found->line = found->row;
+                found->line_extent = found->row_extent;
+                found->row = loop;
                 found->row_extent = extent;
             }
         }
@@ -237,22 +242,27 @@ static tl_status tile_result(tl_schedule *s, const tl_loop_list *loops, result_l
                              tl_register_tile t, int lanes, tl_loop_list *outer, tl_loop_list *tile,
                              tl_diag *diag)
 {
-    tl_loop_ref row_outer = { 0 }, row = { 0 }, column_outer = { 0 }, column = { 0 },
-                vector = found->vector, vector_outer = { 0 }, parts[3];
+    tl_loop_ref row = { 0 }, line = { 0 }, column = { 0 }, vector = found->vector, parts[3];
+    tl_loop_ref vector_tiles = { 0 }, column_tiles = found->column;
+    found->line_tiles = found->line;
     if (found->row.id != 0) {
         TL_TRY(tl_split(s, found->row, (int64_t[]){ 0, t.rows }, 2, parts, diag));
-        row_outer = parts[0];
+        found->row_tiles = parts[0];
         row = parts[1];
+    }
+    if (t.lines > 1) {
+        TL_TRY(tl_split(s, found->line, (int64_t[]){ 0, t.lines }, 2, parts, diag));
+        found->line_tiles = parts[0];
+        line = parts[1];
     }
     if (found->vector_extent > lanes) {
         TL_TRY(tl_split(s, found->vector, (int64_t[]){ 0, t.columns, lanes }, 3, parts, diag));
-        vector_outer = found->tiles_of_columns = parts[0];
+        found->column_tiles = vector_tiles = parts[0];
         column = parts[1];
         vector = parts[2];
-        column_outer = found->column;
     } else if (found->column.id != 0) {
         TL_TRY(tl_split(s, found->column, (int64_t[]){ 0, t.columns }, 2, parts, diag));
-        column_outer = found->tiles_of_columns = parts[0];
+        found->column_tiles = column_tiles = parts[0];
         column = parts[1];
     }
 
@@ -261,16 +271,19 @@ static tl_status tile_result(tl_schedule *s, const tl_loop_list *loops, result_l
     for (int i = 0; i < loops->count; i++) {
         tl_loop_ref loop = loops->loops[i];
         if (tl_same_loop(loop, found->row))
-            tl_loop_push(&stream, row_outer);
+            tl_loop_push(&stream, found->row_tiles);
+        else if (tl_same_loop(loop, found->line))
+            tl_loop_push(&stream, found->line_tiles);
         else if (tl_same_loop(loop, found->vector))
-            tl_loop_push(outer, vector_outer);
+            tl_loop_push(outer, vector_tiles);
         else if (tl_same_loop(loop, found->column))
-            tl_loop_push(outer, column_outer);
+            tl_loop_push(outer, column_tiles);
         else
             tl_loop_push(found->stream & (1u << i) ? &stream : outer, loop);
     }
     for (int i = 0; i < stream.count; i++)
         tl_loop_push(outer, stream.loops[i]);
+    tl_loop_push(tile, line);
     tl_loop_push(tile, row);
     tl_loop_push(tile, column);
     tl_loop_push(tile, vector);
@@ -297,7 +310,7 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
 
     bool wide = found.vector_extent > lanes;
     int64_t vectors = wide ? tl_ceildiv(found.vector_extent, lanes) : found.column_extent;
-    tl_register_tile t = tl_choose_tile(s->target, found.row_extent, vectors);
+    tl_register_tile t = tl_choose_tile(s->target, found.row_extent, found.line_extent, vectors);
     tl_loop_list outer = { 0 }, tile = { 0 };
     TL_TRY(tile_result(s, &loops, &found, t, lanes, &outer, &tile, diag));
     if (outer.count == 0)
@@ -319,9 +332,11 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
 
     /* what does not divide becomes a smaller nest of its own; the innermost first: the outer copies it */
     if (found.row_extent % t.rows != 0)
-        TL_TRY(tl_loop_partition(s, innermost, diag));
+        TL_TRY(tl_loop_partition(s, found.row_tiles, diag));
+    if (found.line_extent % t.lines != 0)
+        TL_TRY(tl_loop_partition(s, found.line_tiles, diag));
     int64_t columns = wide ? found.vector_extent : found.column_extent;
     if (columns % (wide ? t.columns * lanes : t.columns) != 0)
-        TL_TRY(tl_loop_partition(s, found.tiles_of_columns, diag));
+        TL_TRY(tl_loop_partition(s, found.column_tiles, diag));
     return TL_OK;
 }

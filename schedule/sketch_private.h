@@ -40,12 +40,14 @@ tl_status tl_sketch_reduction(tl_schedule *s, tl_block_ref anchor, int outside,
                               const tl_var *vector, int64_t unroll_limit, tl_loop_ref *last_reduce,
                               tl_diag *diag);
 
-/* Register tile of a contraction: rows (elements of the stream) times columns (vectors of the panel). */
+/* Register tile of a contraction: rows (elements of the stream along its innermost loop), lines (several of its whole
+ * rows, when a row is short), columns (vectors of the panel). */
 typedef struct {
-    int64_t rows, columns;
+    int64_t rows, lines, columns;
 } tl_register_tile;
-/* The tile with the least estimated cycles for `rows` x `vectors` results; see sketch_tile.c. */
-tl_register_tile tl_choose_tile(const tl_target *target, int64_t rows, int64_t vectors);
+/* The tile with the least estimated cycles for rows x lines x vectors results; see sketch_tile.c. */
+tl_register_tile tl_choose_tile(const tl_target *target, int64_t rows, int64_t lines,
+                                int64_t vectors);
 
 /* The rules. Each schedules the nest of one block (with those that feed it), from loop number `first` of its nest
  * on; what is outside was scheduled by the caller. */

@@ -19,40 +19,55 @@ static double step_cycles(int64_t rows, int64_t columns)
     return cycles > 4 ? cycles : 4;
 }
 
-static double total_cycles(int64_t rows, int64_t vectors, tl_register_tile t)
+/* An extent cut into pieces of `size`: how many whole ones, and what is left. */
+typedef struct {
+    double count[2];
+    int64_t size[2];
+} pieces;
+
+static pieces cut(int64_t extent, int64_t size)
 {
-    double full_columns = (double)(vectors / t.columns), full_rows = (double)(rows / t.rows);
-    int64_t rest_columns = vectors % t.columns, rest_rows = rows % t.rows;
-    double cycles = full_rows * full_columns * step_cycles(t.rows, t.columns);
-    if (rest_rows)
-        cycles += full_columns * step_cycles(rest_rows, t.columns);
-    if (rest_columns)
-        cycles += full_rows * step_cycles(t.rows, rest_columns);
-    if (rest_rows && rest_columns)
-        cycles += step_cycles(rest_rows, rest_columns);
+    int64_t rest = extent % size;
+    return (pieces){ { (double)(extent / size), rest != 0 }, { size, rest } };
+}
+
+static double total_cycles(int64_t rows, int64_t lines, int64_t vectors, tl_register_tile t)
+{
+    pieces r = cut(rows, t.rows), l = cut(lines, t.lines), c = cut(vectors, t.columns);
+    double cycles = 0;
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 2; j++)
+            for (int k = 0; k < 2; k++) {
+                double count = r.count[i] * l.count[j] * c.count[k];
+                if (count > 0)
+                    cycles += count * step_cycles(r.size[i] * l.size[j], c.size[k]);
+            }
+    /* each tail is a second copy of the code, and its start-up */
+    double tails = r.count[1] + l.count[1] + c.count[1];
     /* what streams through the tile: each panel vector is read once a row tile, each element once a column tile */
-    double panel = (double)vectors * (double)tl_ceildiv(rows, t.rows);
-    double stream = (double)rows * (double)tl_ceildiv(vectors, t.columns) / 4;
-    double tails = (rest_rows != 0) +
-                   (rest_columns != 0); /* each is a second copy of the code, and its start-up */
+    double panel =
+        (double)vectors * (double)(tl_ceildiv(rows, t.rows) * tl_ceildiv(lines, t.lines));
+    double stream = (double)(rows * lines) * (double)tl_ceildiv(vectors, t.columns) / 4;
     return cycles * (1 + 0.03 * tails) + 0.05 * (panel + stream);
 }
 
-tl_register_tile tl_choose_tile(const tl_target *target, int64_t rows, int64_t vectors)
+tl_register_tile tl_choose_tile(const tl_target *target, int64_t rows, int64_t lines,
+                                int64_t vectors)
 {
     int registers = tl_isa_infos[target->isa].vector_registers;
-    tl_register_tile best = { 1, 1 };
-    double least = total_cycles(rows, vectors, best);
+    tl_register_tile best = { 1, 1, 1 };
+    double least = total_cycles(rows, lines, vectors, best);
     for (int64_t columns = 1; columns <= 8 && columns <= vectors; columns++)
-        for (int64_t r = 1; r <= 30 && r <= rows; r++) {
-            tl_register_tile t = { r, columns };
-            if (r * columns + columns + 1 > registers - 1)
-                break;
-            double cycles = total_cycles(rows, vectors, t);
-            if (cycles < least) {
-                least = cycles;
-                best = t;
+        for (int64_t r = 1; r <= 30 && r <= rows; r++)
+            for (int64_t l = 1; l <= lines && (l == 1 || r == rows); l++) {
+                tl_register_tile t = { r, l, columns };
+                if (r * l * columns + columns + 1 > registers - 1)
+                    break;
+                double cycles = total_cycles(rows, lines, vectors, t);
+                if (cycles < least) {
+                    least = cycles;
+                    best = t;
+                }
             }
-        }
     return best;
 }

@@ -13,11 +13,11 @@
  * `arena`. TL_UNSUPPORTED lists every unsupported operator (count, first node, reason), one a line. */
 typedef struct tl_onnx tl_onnx;
 typedef struct {
-    const char *name;    /* of a graph input */
-    tl_shape shape;      /* the static shape to give it */
+    const char *name; /* of a graph input */
+    tl_shape shape;   /* the static shape to give it */
 } tl_shape_override;
-tl_status tl_onnx_read(tl_arena *arena, const char *path, const tl_shape_override *shapes, int shape_count,
-                       tl_onnx **out, tl_graph **graph, tl_diag *diag);
+tl_status tl_onnx_read(tl_arena *arena, const char *path, const tl_shape_override *shapes,
+                       int shape_count, tl_onnx **out, tl_graph **graph, tl_diag *diag);
 tl_status tl_onnx_read_memory(tl_arena *arena, const void *bytes, size_t size, const char *folder,
                               const tl_shape_override *shapes, int shape_count, tl_onnx **out,
                               tl_graph **graph, tl_diag *diag);
@@ -28,9 +28,13 @@ bool tl_onnx_locate(const tl_onnx *model, const void *data, size_t size, const c
                     int64_t *offset);
 
 /* A file that holds one serialized TensorProto (.pb); everything is copied into the arena. */
-tl_status tl_onnx_read_tensor_file(tl_arena *arena, const char *path, tl_dtype *dtype, tl_shape *shape,
-                                   const void **data, tl_diag *diag);
+tl_status tl_onnx_read_tensor_file(tl_arena *arena, const char *path, tl_dtype *dtype,
+                                   tl_shape *shape, const void **data, tl_diag *diag);
 
+/* Binds a graph input to a value that is known when the model is called, for operands that decide a shape: what reads
+ * the input reads a constant from now on; the input itself stays in the signature, read by nobody. `data` is packed, of the
+ * input's dtype and static shape, and is copied. Before tl_graph_prepare. */
+tl_status tl_bind_input(tl_graph *g, const char *name, const void *data, tl_diag *diag);
 /* Target-independent: infers every dtype and shape (frontend/infer_shapes.c). */
 tl_status tl_infer_shapes(tl_graph *g, tl_diag *diag);
 /* Runs the passes of frontend/graph_passes.def: folding, rewrites, fusion of recognised patterns. */
@@ -40,23 +44,24 @@ tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag)
 
 /* One kernel: graph nodes computed together. */
 typedef struct {
-    const char *name;        /* "conv_relu_3": family and a number, unique in the model */
-    const char *family;      /* "conv_add_relu" */
+    const char *name;   /* "conv_relu_3": family and a number, unique in the model */
+    const char *family; /* "conv_add_relu" */
     int node_count;
-    tl_node *const *nodes;   /* topological order */
+    tl_node *const *nodes; /* topological order */
     int input_count, output_count;
-    tl_value *const *inputs; /* distinct values read from outside (constants too), in the order of the program's params */
+    tl_value *const *
+        inputs; /* distinct values read from outside (constants too), in the order of the program's params */
     tl_value *const *outputs;
 } tl_kernel;
 typedef struct {
     int count;
-    tl_kernel *kernels;      /* in execution order */
+    tl_kernel *kernels; /* in execution order */
 } tl_partition;
 tl_status tl_partition_graph(tl_arena *arena, tl_graph *g, tl_partition *out, tl_diag *diag);
 
 /* The naive Program: params are kernel inputs (constants as CONST) then outputs. Blocks and iters are named by role. */
-tl_status tl_kernel_program(tl_arena *arena, const tl_kernel *kernel, const char *lowering, tl_program **out,
-                            tl_diag *diag);
+tl_status tl_kernel_program(tl_arena *arena, const tl_kernel *kernel, const char *lowering,
+                            tl_program **out, tl_diag *diag);
 /* Workload key: 32 hex digits of the naive program (extents, dtypes, layouts in it); class key: without extents. */
 void tl_workload_key(tl_arena *arena, const tl_program *naive, char out[33]);
 void tl_class_key(tl_arena *arena, const tl_program *naive, char out[33]);

@@ -1,6 +1,6 @@
 /* codegen/plan.c: the phases of a lowered kernel, and where its local buffers live.
  *
- * Every top-level statement is a phase; a top-level alloc only names a buffer that its phases share. Two buffers in
+ * Every top-level parallel loop is a phase, and so are the statements between two of them; a top-level alloc only names a buffer that its phases share. Two buffers in
  * scratch whose lifetimes do not meet may have the same bytes: a shared one lives from the first to the last phase
  * that touches it, one of a thread from the first to the last statement beside its alloc that does. Buffers whose
  * size depends on dims come behind the others, each with bytes of its own. */
@@ -214,6 +214,14 @@ static tl_status add_inner(planner *p, const tl_stmt *stmt, tl_place outside, in
 
 static void add_phase(planner *p, const tl_stmt *stmt)
 {
+    bool parallel = stmt->kind == TL_STMT_LOOP && stmt->u.loop.kind == TL_LOOP_PARALLEL;
+    tl_phase *last = p->phase_count > 0 ? &p->phases[p->phase_count - 1] : NULL;
+    if (!parallel && last != NULL &&
+        last->var == NULL) { /* one thread does both: no barrier between */
+        last->body = tl_stmt_seq2(p->arena, last->body, stmt);
+        p->phase_stmts[p->phase_count - 1] = last->body;
+        return;
+    }
     if (p->phase_count == p->phase_capacity) {
         int capacity = p->phase_capacity == 0 ? 8 : 2 * p->phase_capacity;
         tl_phase *phases = TL_NEW_ARRAY(p->arena, tl_phase, capacity);
@@ -227,7 +235,6 @@ static void add_phase(planner *p, const tl_stmt *stmt)
         p->phase_capacity = capacity;
     }
     p->phase_stmts[p->phase_count] = stmt;
-    bool parallel = stmt->kind == TL_STMT_LOOP && stmt->u.loop.kind == TL_LOOP_PARALLEL;
     p->phases[p->phase_count++] =
         parallel ? (tl_phase){ stmt->u.loop.body, stmt->u.loop.var, stmt->u.loop.extent }
                  : (tl_phase){ stmt, NULL, tl_int(p->arena, 1) };

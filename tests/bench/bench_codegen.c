@@ -32,7 +32,8 @@ static void show(const char *path, tl_emit what)
     tl_text out = { 0 };
     tl_target target;
     must(compiled_target(NULL, &target, &diag), &diag);
-    must(tl_codegen_compile(arena, parse(arena, path), false, &target, what, &out, NULL, &diag), &diag);
+    must(tl_codegen_compile(arena, parse(arena, path), false, &target, what, &out, NULL, &diag),
+         &diag);
     fputs(tl_text_get(&out), stdout);
     tl_text_free(&out);
     tl_arena_destroy(arena);
@@ -75,7 +76,8 @@ static void bench(double flops, const char *path)
     compiled_free(&body);
     tl_text object = { 0 };
     int64_t start = tl_clock_ns();
-    must(tl_codegen_compile(arena, program, false, &target, TL_EMIT_OBJECT, &object, NULL, &diag), &diag);
+    must(tl_codegen_compile(arena, program, false, &target, TL_EMIT_OBJECT, &object, NULL, &diag),
+         &diag);
     double compile_ms = (double)(tl_clock_ns() - start) / 1e6;
     tl_text_free(&object);
     must(compiled_make(arena, program, false, &target, &body, &diag), &diag);
@@ -95,12 +97,13 @@ static void bench(double flops, const char *path)
     for (int round = 0; round < 9; round++) {
         double peak = tl_peak_gflops(pool, 1, 0.02);
         double gflops = flops / best_of(&body, buffers, 20);
-        printf("%s: %.1f GFLOP/s, %.1f %% of %.1f\n", program->name, gflops, 100 * gflops / peak, peak);
+        printf("%s: %.1f GFLOP/s, %.1f %% of %.1f\n", program->name, gflops, 100 * gflops / peak,
+               peak);
         best_percent = 100 * gflops / peak > best_percent ? 100 * gflops / peak : best_percent;
         best_gflops = gflops > best_gflops ? gflops : best_gflops;
     }
-    printf("%s: best %.1f GFLOP/s, %.1f %% of peak; compiled in %.2f ms\n", program->name, best_gflops, best_percent,
-           compile_ms);
+    printf("%s: best %.1f GFLOP/s, %.1f %% of peak; compiled in %.2f ms\n", program->name,
+           best_gflops, best_percent, compile_ms);
     for (int i = 0; i < program->param_count + program->prepared_count; i++)
         free(buffers[i]);
     tl_pool_destroy(pool);
@@ -119,7 +122,8 @@ int main(int argc, char **argv)
         return 0;
     }
     if (argc < 3) {
-        fprintf(stderr, "usage: bench_codegen FLOPS KERNEL.tk ... | --asm KERNEL.tk | --llvm KERNEL.tk\n");
+        fprintf(stderr,
+                "usage: bench_codegen FLOPS KERNEL.tk ... | --asm KERNEL.tk | --llvm KERNEL.tk\n");
         return 2;
     }
     for (int i = 2; i < argc; i++)

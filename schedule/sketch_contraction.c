@@ -293,6 +293,16 @@ static tl_status tile_result(tl_schedule *s, const tl_loop_list *loops, result_l
     return tl_reorder(s, all.loops, all.count, diag);
 }
 
+/* Products that one element of the result sums up. */
+static int64_t reduce_steps(const tl_block *block)
+{
+    int64_t steps = 1;
+    for (int i = 0; i < block->iter_count; i++)
+        if (block->iters[i].kind == TL_ITER_REDUCE)
+            steps *= tl_max_extent(block->iters[i].extent);
+    return steps;
+}
+
 tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
                                 tl_diag *diag)
 {
@@ -310,7 +320,8 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
 
     bool wide = found.vector_extent > lanes;
     int64_t vectors = wide ? tl_ceildiv(found.vector_extent, lanes) : found.column_extent;
-    tl_register_tile t = tl_choose_tile(s->target, found.row_extent, found.line_extent, vectors);
+    tl_register_tile t = tl_choose_tile(s->target, found.row_extent, found.line_extent, vectors,
+                                        reduce_steps(block));
     tl_loop_list outer = { 0 }, tile = { 0 };
     TL_TRY(tile_result(s, &loops, &found, t, lanes, &outer, &tile, diag));
     if (outer.count == 0)

@@ -45,9 +45,10 @@ tl_status tl_sketch_reduction(tl_schedule *s, tl_block_ref anchor, int outside,
 typedef struct {
     int64_t rows, lines, columns;
 } tl_register_tile;
-/* The tile with the least estimated cycles for rows x lines x vectors results; see sketch_tile.c. */
+/* The tile with the least estimated cycles for rows x lines x vectors results, each a sum of `steps` products; see
+ * sketch_tile.c. */
 tl_register_tile tl_choose_tile(const tl_target *target, int64_t rows, int64_t lines,
-                                int64_t vectors);
+                                int64_t vectors, int64_t steps);
 
 /* The rules. Each schedules the nest of one block (with those that feed it), from loop number `first` of its nest
  * on; what is outside was scheduled by the caller. */

@@ -6,11 +6,12 @@
  *
  *     max(rows*columns / 2, (rows + columns) / 2, 4, columns * p)   cycles,
  *
- * where p is what a panel vector costs that does not come from L1: about 4 cycles from L2, prefetched, and 6 when
- * the panel takes so much of L2 that the stream drives parts of it out (measured on an Ice Lake: 512 channels at 7x7
- * with tiles of 7 x 2 run at half of peak, waiting for weights). Rows that do not divide the extent leave a smaller tile at the end. The tile must fit the register file:
- * rows*columns accumulators + columns panel vectors + 1 broadcast, one register kept free. Measured on a Zen 5 and a
- * Cascade Lake: tiles that break this rule spill and fall to 30 % of peak. */
+ * where p is what a panel vector costs that does not come from L1: about 4 cycles from L2, prefetched, and 6 when the
+ * panel takes so much of L2 that the stream drives parts of it out (measured on an Ice Lake: 512 channels at
+ * 7x7 with tiles of 7 x 2 run at half of peak, waiting for weights). Rows that do not divide the extent leave a
+ * smaller tile at the end. The tile must fit the register file: rows*columns accumulators + columns panel
+ * vectors + 1 broadcast, one register kept free. Measured on a Zen 5 and a Cascade Lake: tiles that break this rule
+ * spill and fall to 30 % of peak. */
 #include "runtime/base/checked.h"
 #include "schedule/sketch_private.h"
 
@@ -70,7 +71,7 @@ static double total_cycles(const tl_target *target, int64_t rows, int64_t lines,
 }
 
 tl_register_tile tl_choose_tile(const tl_target *target, int64_t rows, int64_t lines,
-                                int64_t vectors)
+                                int64_t vectors, int64_t steps)
 {
     int registers = tl_isa_infos[target->isa].vector_registers;
     tl_register_tile best = { 1, 1, 1 };

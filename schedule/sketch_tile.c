@@ -74,9 +74,10 @@ tl_register_tile tl_choose_tile(const tl_target *target, int64_t rows, int64_t l
                                 int64_t vectors, int64_t steps)
 {
     int registers = tl_isa_infos[target->isa].vector_registers;
-    tl_register_tile best = { 1, 1, 1 };
+    tl_register_tile best = { 1, 1, vectors > 1 ? 2 : 1 };
     double least = total_cycles(target, rows, lines, vectors, steps, best);
-    for (int64_t columns = 1; columns <= 8 && columns <= vectors; columns++)
+    /* one column would leave a broadcast for each multiply-add: load ports and shuffles then bind (cpu.md) */
+    for (int64_t columns = vectors > 1 ? 2 : 1; columns <= 8 && columns <= vectors; columns++)
         for (int64_t r = 1; r <= 30 && r <= rows; r++)
             for (int64_t l = 1; l <= lines && (l == 1 || r == rows); l++) {
                 tl_register_tile t = { r, l, columns };

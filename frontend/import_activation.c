@@ -180,8 +180,9 @@ tl_status tl_import_shrink(tl_onnx_call *c)
     tl_value *x = c->inputs[0];
     double bias = tl_call_float(c, "bias", 0), lambd = tl_call_float(c, "lambd", 0.5);
     TL_TRY(tl_need_dtype(c, x));
-    tl_value *above = tl_onnx_emit_where(c, tl_emit2(c, TL_OP_GREATER, x, number(c, x, lambd)),
-                                    tl_emit2(c, TL_OP_SUB, x, number(c, x, bias)), number(c, x, 0));
+    tl_value *above =
+        tl_onnx_emit_where(c, tl_emit2(c, TL_OP_GREATER, x, number(c, x, lambd)),
+                           tl_emit2(c, TL_OP_SUB, x, number(c, x, bias)), number(c, x, 0));
     tl_value *below = tl_emit2(c, TL_OP_LESS, x, number(c, x, -lambd));
     tl_result(c, 0, tl_onnx_emit_where(c, below, add(c, x, number(c, x, bias)), above));
     return TL_OK;

@@ -235,11 +235,12 @@ tl_status tl_import_sign(tl_onnx_call *c)
 {
     tl_value *x = c->inputs[0];
     TL_TRY(tl_need_dtype(c, x));
-    tl_value *zero = tl_onnx_emit_scalar(c, x->dtype, 0), *one = tl_onnx_emit_scalar(c, x->dtype, 1);
+    tl_value *zero = tl_onnx_emit_scalar(c, x->dtype, 0),
+             *one = tl_onnx_emit_scalar(c, x->dtype, 1);
     tl_value *rest = x; /* 0 and NaN stay */
     if (tl_dtype_infos[x->dtype].class != TL_CLASS_UINT)
-        rest =
-            tl_onnx_emit_where(c, tl_emit2(c, TL_OP_LESS, x, zero), tl_onnx_emit_scalar(c, x->dtype, -1), x);
+        rest = tl_onnx_emit_where(c, tl_emit2(c, TL_OP_LESS, x, zero),
+                                  tl_onnx_emit_scalar(c, x->dtype, -1), x);
     tl_result(c, 0, tl_onnx_emit_where(c, tl_emit2(c, TL_OP_GREATER, x, zero), one, rest));
     return TL_OK;
 }
@@ -260,7 +261,7 @@ tl_status tl_import_mod(tl_onnx_call *c)
             exclusive_or(c, tl_emit2(c, TL_OP_LESS, rest, zero), tl_emit2(c, TL_OP_LESS, b, zero));
         tl_value *some = tl_emit1(c, TL_OP_NOT, tl_emit2(c, TL_OP_EQUAL, rest, zero));
         rest = tl_onnx_emit_where(c, tl_emit2(c, TL_OP_AND, differs, some),
-                             tl_emit2(c, TL_OP_ADD, rest, b), rest);
+                                  tl_emit2(c, TL_OP_ADD, rest, b), rest);
     }
     tl_result(c, 0, rest);
     return TL_OK;

@@ -121,7 +121,8 @@ tl_status tl_import_tile(tl_onnx_call *c)
         tl_result(c, 0, x);
         return TL_OK;
     }
-    x = tl_onnx_emit_ints(c, TL_OP_EXPAND, tl_onnx_emit_reshape(c, x, split, axes), "shape", wide, axes);
+    x = tl_onnx_emit_ints(c, TL_OP_EXPAND, tl_onnx_emit_reshape(c, x, split, axes), "shape", wide,
+                          axes);
     tl_result(c, 0, tl_onnx_emit_reshape(c, x, merged, rank));
     return TL_OK;
 }
@@ -172,7 +173,8 @@ tl_status tl_import_space_to_depth(tl_onnx_call *c)
     int64_t n = d[0].extent, depth = d[1].extent, h = d[2].extent / b, w = d[3].extent / b;
     const int64_t split[] = { n, depth, h, b, w, b }, perm[] = { 0, 3, 5, 1, 2, 4 };
     const int64_t merged[] = { n, depth * b * b, h, w };
-    x = tl_onnx_emit_ints(c, TL_OP_TRANSPOSE, tl_onnx_emit_reshape(c, x, split, 6), "perm", perm, 6);
+    x = tl_onnx_emit_ints(c, TL_OP_TRANSPOSE, tl_onnx_emit_reshape(c, x, split, 6), "perm", perm,
+                          6);
     tl_result(c, 0, tl_onnx_emit_reshape(c, x, merged, 4));
     return TL_OK;
 }

@@ -111,7 +111,8 @@ tl_status tl_import_group_norm(tl_onnx_call *c)
     double epsilon = tl_call_float(c, "epsilon", 1e-5f);
     tl_value *y = normalise(c, tl_onnx_emit_reshape(c, x, grouped, 3), &last, 1, epsilon);
     if (c->version < 21)
-        y = affine(c, y, tl_onnx_emit_channel_vector(c, scale, 3), tl_onnx_emit_channel_vector(c, shift, 3));
+        y = affine(c, y, tl_onnx_emit_channel_vector(c, scale, 3),
+                   tl_onnx_emit_channel_vector(c, shift, 3));
     y = tl_onnx_emit_reshape(c, y, full, rank);
     if (c->version >= 21)
         y = affine(c, y, tl_onnx_emit_channel_vector(c, scale, rank),

@@ -40,8 +40,8 @@ static tl_value *squeeze(tl_onnx_call *c, tl_value *x, const axes_of *axes)
 static tl_value *log_sum_exp(tl_onnx_call *c, tl_value *x, const axes_of *axes, bool keepdims)
 {
     tl_value *m = reduce(c, TL_OP_REDUCE_MAX, x, axes, true);
-    tl_value *infinite =
-        tl_emit2(c, TL_OP_EQUAL, tl_emit1(c, TL_OP_ABS, m), tl_onnx_emit_scalar(c, x->dtype, INFINITY));
+    tl_value *infinite = tl_emit2(c, TL_OP_EQUAL, tl_emit1(c, TL_OP_ABS, m),
+                                  tl_onnx_emit_scalar(c, x->dtype, INFINITY));
     m = tl_onnx_emit_where(c, infinite, tl_onnx_emit_scalar(c, x->dtype, 0), m);
     tl_value *e = tl_emit1(c, TL_OP_EXP, tl_emit2(c, TL_OP_SUB, x, m));
     tl_value *sum = reduce(c, TL_OP_REDUCE_SUM, e, axes, true);

@@ -78,7 +78,8 @@ tl_status tl_import_pad_old(tl_onnx_call *c)
     TL_TRY(tl_need_dtype(c, x));
     if (count < 0)
         return tl_call_bad(c, "attribute 'pads' is required");
-    tl_value *inputs[] = { x, NULL, tl_onnx_emit_scalar(c, x->dtype, tl_call_float(c, "value", 0)) };
+    tl_value *inputs[] = { x, NULL,
+                           tl_onnx_emit_scalar(c, x->dtype, tl_call_float(c, "value", 0)) };
     tl_node *n = tl_onnx_emit_node(c, TL_OP_PAD, 3, inputs);
     tl_attr_set_ints(c->graph, n, "pads", pads, count);
     tl_attr_set_string(c->graph, n, "mode", tl_call_string(c, "mode", "constant"));

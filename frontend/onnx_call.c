@@ -275,15 +275,15 @@ tl_value *tl_onnx_emit_cast(tl_onnx_call *c, tl_value *x, tl_dtype to)
 }
 
 tl_value *tl_onnx_emit_ints(tl_onnx_call *c, tl_op op, tl_value *x, const char *attribute,
-                       const int64_t *ints, int count)
+                            const int64_t *ints, int count)
 {
     tl_node *n = tl_onnx_emit_node(c, op, 1, &x);
     tl_attr_set_ints(c->graph, n, attribute, ints, count);
     return tl_emitted(c, n);
 }
 
-tl_value *tl_onnx_emit_reduce(tl_onnx_call *c, tl_op op, tl_value *x, const int64_t *axes, int count,
-                         bool keepdims)
+tl_value *tl_onnx_emit_reduce(tl_onnx_call *c, tl_op op, tl_value *x, const int64_t *axes,
+                              int count, bool keepdims)
 {
     tl_node *n = tl_onnx_emit_node(c, op, 1, &x);
     tl_attr_set_ints(c->graph, n, "axes", axes, count);

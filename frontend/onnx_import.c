@@ -86,16 +86,16 @@ static tl_status import_input(tl_import *im, tl_onnx_scope *s, const Onnx__Value
     }
     if (!tl_dtype_from_onnx(type->tensor_type->elem_type, &dtype)) {
         tl_onnx_refuse(im, "graph input", name,
-                  tl_arena_format(im->arena, "data type %s (%d)",
-                                  tl_onnx_dtype_text(type->tensor_type->elem_type),
-                                  type->tensor_type->elem_type));
+                       tl_arena_format(im->arena, "data type %s (%d)",
+                                       tl_onnx_dtype_text(type->tensor_type->elem_type),
+                                       type->tensor_type->elem_type));
         return tl_scope_bind(im, s, name, NULL, true);
     }
     const Onnx__TensorShapeProto *dims = type->tensor_type->shape;
     if (dims != NULL && dims->n_dim > TL_MAX_RANK) {
         tl_onnx_refuse(im, "graph input", name,
-                  tl_arena_format(im->arena, "rank %zu; at most %d is supported", dims->n_dim,
-                                  TL_MAX_RANK));
+                       tl_arena_format(im->arena, "rank %zu; at most %d is supported", dims->n_dim,
+                                       TL_MAX_RANK));
         return tl_scope_bind(im, s, name, NULL, true);
     }
     shape.rank = dims != NULL ? (int)dims->n_dim : -1;

@@ -30,7 +30,7 @@ typedef enum {
 } tl_fusion_kind;
 
 typedef struct {
-    const char *name, *text; /* "CONV", "Conv" */
+    const char *name, *text;             /* "CONV", "Conv" */
     int min_inputs, max_inputs, outputs; /* max -1: any number */
     tl_fusion_kind kind;
     const char *attributes; /* "group:i strides:is to:d ..." see graph_ops.def */
@@ -45,7 +45,7 @@ typedef struct {
 } tl_dim;
 
 typedef struct {
-    int rank;         /* -1: unknown */
+    int rank; /* -1: unknown */
     tl_dim dims[TL_MAX_RANK];
 } tl_shape;
 
@@ -68,13 +68,20 @@ typedef struct tl_value {
     bool dtype_known;
     tl_shape shape;
     tl_layout layout;
-    const void *data;  /* of a constant: packed row-major, lives as long as the graph (arena or mapped file); else NULL */
+    const void *
+        data; /* of a constant: packed row-major, lives as long as the graph (arena or mapped file); else NULL */
     tl_node *producer; /* NULL: graph input or constant */
     bool is_input, is_output;
-    int index;         /* position among graph->values, kept by tl_graph_tidy */
+    int index; /* position among graph->values, kept by tl_graph_tidy */
 } tl_value;
 
-typedef enum { TL_ATTR_INT, TL_ATTR_FLOAT, TL_ATTR_STRING, TL_ATTR_INTS, TL_ATTR_FLOATS } tl_attr_type;
+typedef enum {
+    TL_ATTR_INT,
+    TL_ATTR_FLOAT,
+    TL_ATTR_STRING,
+    TL_ATTR_INTS,
+    TL_ATTR_FLOATS
+} tl_attr_type;
 typedef struct {
     const char *name;
     tl_attr_type type;
@@ -110,15 +117,17 @@ struct tl_graph {
 tl_graph *tl_graph_create(tl_arena *arena, const char *name);
 /* All names are copied. dtype TL_DTYPE_COUNT: not known yet; shape NULL: not known yet. */
 tl_value *tl_graph_value(tl_graph *g, const char *name, tl_dtype dtype, const tl_shape *shape);
-tl_value *tl_graph_constant(tl_graph *g, const char *name, tl_dtype dtype, const tl_shape *shape, const void *data);
+tl_value *tl_graph_constant(tl_graph *g, const char *name, tl_dtype dtype, const tl_shape *shape,
+                            const void *data);
 /* Appends a node and makes it the producer of its outputs; those that are NULL stay NULL. To replace a node, give the
  * new one the outputs of the old and set old->dead. */
-tl_node *tl_graph_node(tl_graph *g, tl_op op, const char *name, int input_count, tl_value *const *inputs,
-                       int output_count, tl_value *const *outputs);
+tl_node *tl_graph_node(tl_graph *g, tl_op op, const char *name, int input_count,
+                       tl_value *const *inputs, int output_count, tl_value *const *outputs);
 void tl_graph_add_input(tl_graph *g, tl_value *v);
 void tl_graph_add_output(tl_graph *g, tl_value *v);
 tl_value *tl_graph_find(const tl_graph *g, const char *name);
-int tl_graph_users(const tl_graph *g, const tl_value *v); /* how many node inputs read it, +1 for a graph output */
+int tl_graph_users(const tl_graph *g,
+                   const tl_value *v); /* how many node inputs read it, +1 for a graph output */
 /* In all inputs (but those of the node that makes `to`) and graph outputs. A graph output keeps its name: `to` takes
  * it over, or, where it cannot (it is an input, a constant or an output itself), an Identity makes the copy. */
 void tl_graph_replace_value(tl_graph *g, tl_value *from, tl_value *to);
@@ -130,7 +139,8 @@ const tl_attr *tl_attr_find(const tl_node *n, const char *name);
 int64_t tl_attr_int(const tl_node *n, const char *name, int64_t otherwise);
 double tl_attr_float(const tl_node *n, const char *name, double otherwise);
 const char *tl_attr_string(const tl_node *n, const char *name, const char *otherwise);
-int tl_attr_ints(const tl_node *n, const char *name, const int64_t **out); /* count, -1 when absent */
+int tl_attr_ints(const tl_node *n, const char *name,
+                 const int64_t **out); /* count, -1 when absent */
 void tl_attr_set_int(tl_graph *g, tl_node *n, const char *name, int64_t value);
 void tl_attr_set_float(tl_graph *g, tl_node *n, const char *name, double value);
 void tl_attr_set_string(tl_graph *g, tl_node *n, const char *name, const char *value);
@@ -146,12 +156,14 @@ int64_t tl_shape_elements(const tl_shape *s); /* -1: not static or overflows */
 bool tl_shape_equal(const tl_shape *a, const tl_shape *b);
 tl_layout tl_layout_plain(void);
 /* The shape in memory under the layout; at most 2*TL_MAX_RANK axes. */
-int tl_layout_physical(const tl_layout *layout, const tl_shape *shape, int64_t out[2 * TL_MAX_RANK]);
+int tl_layout_physical(const tl_layout *layout, const tl_shape *shape,
+                       int64_t out[2 * TL_MAX_RANK]);
 bool tl_layout_equal(const tl_layout *a, const tl_layout *b, int rank);
 
 /* Text that parses back (constants by name, dtype, shape and, up to 64 elements, values). */
 void tl_graph_print(const tl_graph *g, tl_text *out);
-tl_status tl_graph_parse(tl_arena *arena, const char *text, const char *file, tl_graph **out, tl_diag *diag);
+tl_status tl_graph_parse(tl_arena *arena, const char *text, const char *file, tl_graph **out,
+                         tl_diag *diag);
 tl_status tl_graph_verify(const tl_graph *g, tl_diag *diag);
 void tl_graph_dump(const tl_graph *g); /* to stderr, for gdb */
 

@@ -2,9 +2,10 @@
 #ifndef TL_IR_GRAPH_PRIVATE_H
 #define TL_IR_GRAPH_PRIVATE_H
 
-/* Constants of more elements print as `...`, which parses as zeros. */
-#define TL_GRAPH_PRINTED_ELEMENTS 64
-/* The most elements a parsed constant may have: the text itself is no measure of it. */
-#define TL_GRAPH_PARSED_ELEMENTS  (1 << 24)
+enum {
+    TL_GRAPH_PRINTED_ELEMENTS = 64, /* a constant of more prints as `...`, which parses as zeros */
+    TL_GRAPH_PARSED_ELEMENTS =
+        1 << 24, /* the most a parsed constant may have: the text itself is no measure of it */
+};
 
 #endif

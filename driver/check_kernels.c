@@ -86,6 +86,9 @@ static tl_status check(checker *c, const tl_model_kernel *kernel, void *const *b
         int64_t bytes = tl_buffer_max_elements(naive->params[i]) *
                         (int64_t)tl_dtype_size(naive->params[i]->dtype);
         copies[i] = output ? aligned(bytes) : buffers[i];
+        if (copies[i] == NULL &&
+            i < kernel->kernel->input_count) /* packed: the model reads only that */
+            copies[i] = (void *)kernel->kernel->inputs[i]->data;
         if (copies[i] == NULL)
             status =
                 tl_fail(c->diag, output ? TL_NO_MEMORY : TL_INTERNAL, "kernel %s: no buffer for %s",

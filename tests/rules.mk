@@ -46,3 +46,9 @@ lint: | $(BUILD)/frontend/onnx.pb-c.c
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 .PHONY: run-tests
+
+# make demo: the main job on a real network; installs what is missing first.
+demo:
+	@tests/deps.sh
+	@$(MAKE) --no-print-directory -j$(shell nproc) all
+	@tests/demo.sh $(BUILD)/tilth build/demo

@@ -1,0 +1,18 @@
+#!/bin/sh
+# make demo: the main job on a real network, from nothing: write ResNet-18, look at it, compile and run it, check every
+# kernel against its naive program, measure it. Usage: tests/demo.sh TILTH FOLDER
+set -e
+tilth=$1 folder=$2
+mkdir -p "$folder"
+
+show() {
+    printf '\n$ tilth %s\n' "$*"
+    "$tilth" "$@"
+}
+
+show info
+show model resnet18 -o "$folder/resnet18.onnx"
+show inspect "$folder/resnet18.onnx"
+show run "$folder/resnet18.onnx"
+show verify "$folder/resnet18.onnx" --per-node
+show bench "$folder/resnet18.onnx" --seconds 2

@@ -116,6 +116,24 @@ static bool is_whole(tl_schedule *s, const tl_block *block, const tl_span *spans
     return true;
 }
 
+/* Whether the copy's loops start where the block's writing does: a span longer than the domain is cut to the whole of
+ * it, which is more than was written when it starts later. */
+static bool starts_right(tl_schedule *s, const tl_block *block, const tl_span *spans)
+{
+    for (int k = 0; k < block->iter_count; k++) {
+        const tl_expr *begin, *extent;
+        if (block->iters[k].kind != TL_ITER_SPATIAL)
+            continue;
+        if (spans[k].min == NULL)
+            return false;
+        tl_span_loop(s->arena, spans[k], block->iters[k].extent, &begin, &extent);
+        if (!tl_expr_equal(begin, spans[k].min) &&
+            !tl_prove_le(s->arena, spans[k].min, tl_int(s->arena, 0)))
+            return false;
+    }
+    return true;
+}
+
 /* The spans of the spatial iters in one pass through path->stmts[at]; the block completes what it writes there and
  * reaches every element of them. */
 static tl_status take_spans(tl_schedule *s, const tl_block *block, const tl_path *path, int at,
@@ -162,7 +180,8 @@ static tl_status take_spans(tl_schedule *s, const tl_block *block, const tl_path
             "its guard %s cuts what it writes, so that it is no box that can be told; cache "
             "before the split",
             tl_expr_text(s->arena, cut));
-    if (!tl_is_dense(s->arena, bindings, spatial, inside, inside_count))
+    if (!starts_right(s, block, spans) ||
+        !tl_is_dense(s->arena, bindings, spatial, inside, inside_count))
         return tl_refuse(diag, PRIM, block->name,
                          "what it writes in one iteration of %s%s is no box "
                          "that can be told",

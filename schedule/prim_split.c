@@ -57,6 +57,9 @@ static tl_status check(tl_arena *arena, const tl_stmt *loop, const tl_arg *facto
     if (out->inferred >= 0) {
         const tl_expr *rounded = tl_addi(arena, extent, product - 1);
         out->extents[out->inferred] = tl_floordiv_expr(arena, rounded, tl_int(arena, product));
+        if (tl_expr_range(out->extents[out->inferred]).min < 0) /* not seen to be none the less */
+            out->extents[out->inferred] =
+                tl_max(arena, out->extents[out->inferred], tl_int(arena, 0));
     } else if (!is_constant) {
         return tl_refuse(diag, "split", name,
                          "the extent %s is not constant: the outermost factor "

@@ -17,6 +17,10 @@
 #include "runtime/base/random.h"
 #include "schedule/trace.h"
 
+/* Splits of splits make loops that are mostly guarded away: those that take too long are left out, and counted. */
+enum { MAX_INSTANCES = 300 * 1000 };
+static int64_t left_out;
+
 enum { MAX_STEPS = 14, MAX_LOOPS = 64, MAX_BLOCKS = 32, MAX_BUFFERS = 32, MAX_PARAMS = 8 };
 
 /* Kernels; $0..$5 are random extents. Values are small integers, so that sums are exact in any order, unless the kernel
@@ -421,7 +425,8 @@ static tl_status run(test_case *c, const tl_program *program, const values *v, t
     for (int p = 0; p < program->param_count; p++)
         arguments[p] = (tl_argument){ program->params[p], v->data[p] };
     int64_t dims[1] = { c->dim };
-    return tl_interpret(program, arguments, program->param_count, dims, NULL, diag);
+    tl_interpret_options options = { .check = true, .max_instances = MAX_INSTANCES };
+    return tl_interpret(program, arguments, program->param_count, dims, &options, diag);
 }
 
 static bool is_close(tl_dtype dtype, const void *a, const void *b, int64_t i)
@@ -438,7 +443,12 @@ static void compare(test_case *c)
     values want = make_values(c, c->seed), got = make_values(c, c->seed);
     if (run(c, c->program, &want, &diag) != TL_OK)
         fail_case(c, tl_arena_format(c->arena, "the kernel itself: %s", diag.text));
-    if (run(c, tl_schedule_program(c->schedule), &got, &diag) != TL_OK)
+    tl_status status = run(c, tl_schedule_program(c->schedule), &got, &diag);
+    if (status == TL_BUDGET) {
+        left_out++;
+        return;
+    }
+    if (status != TL_OK)
         fail_case(c, tl_arena_format(c->arena, "dim %lld: %s", (long long)c->dim, diag.text));
     for (int p = 0; p < c->program->param_count; p++) {
         const tl_buffer *b = c->program->params[p];
@@ -511,7 +521,8 @@ static void random_schedules_keep_the_meaning(void **state)
     uint64_t first = environment("TL_SEED", 1), count = environment("TL_COUNT", 500);
     for (uint64_t seed = first; seed < first + count; seed++)
         run_case(seed);
-    printf("applied/tried:");
+    printf("%lld of %llu not run to the end; applied/tried:", (long long)left_out,
+           (unsigned long long)count);
     for (int i = 0; i < TL_PRIM_COUNT; i++)
         printf(" %s %lld/%lld", prims[i].name, (long long)applied[i], (long long)tried[i]);
     printf("\n");

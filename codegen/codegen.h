@@ -9,7 +9,7 @@
 #include "runtime/kernel_abi.h"
 
 /* Raise whenever the code emitted for the same Program changes: it is part of every object's cache key. */
-#define TL_CODEGEN_REVISION 1
+#define TL_CODEGEN_REVISION 2
 
 /* LLVM's name and features of the machine we run on, for the driver to put into a tl_target. */
 tl_status tl_codegen_host(char triple[64], char cpu[32], char features[2048], tl_diag *diag);
@@ -21,6 +21,14 @@ typedef enum { TL_EMIT_OBJECT, TL_EMIT_LLVM, TL_EMIT_ASSEMBLY } tl_emit;
  * parameters' and PREPARED buffers' usual places) into an object, or a text. The descriptor lives in `arena`. */
 tl_status tl_codegen_compile(tl_arena *arena, const tl_program *program, bool prepare, const tl_target *target,
                              tl_emit what, tl_text *out, tl_descriptor *descriptor, tl_diag *diag);
+
+/* Shows the lowering: `show` gets the kernel's text after each pass of codegen/lower_passes.def. */
+typedef struct {
+    void (*show)(void *context, int number, const char *pass, const char *text);
+    void *context;
+} tl_codegen_observer;
+tl_status tl_codegen_observe(const tl_program *program, bool prepare, const tl_target *target,
+                             const tl_codegen_observer *observer, tl_diag *diag);
 
 /* The key under which the object is cached: lowered Program, target, numerics, revision, LLVM version. */
 void tl_codegen_key(const tl_program *program, bool prepare, const tl_target *target, char out[33]);

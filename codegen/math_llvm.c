@@ -78,9 +78,14 @@ static LLVMValueRef call(tl_math *m, const char *intrinsic, LLVMValueRef *args, 
                           count, "");
 }
 
+bool tl_math_has_fma(const tl_math *m)
+{
+    return tl_isa_infos[m->target->isa].has_fma;
+}
+
 LLVMValueRef tl_math_fma(tl_math *m, LLVMValueRef a, LLVMValueRef b, LLVMValueRef c)
 {
-    if (tl_isa_infos[m->target->isa].has_fma) {
+    if (tl_math_has_fma(m)) {
         LLVMValueRef args[3] = { a, b, c };
         return call(m, "llvm.fma", args, 3);
     }
@@ -172,6 +177,33 @@ LLVMValueRef tl_math_scale(tl_math *m, LLVMValueRef a, LLVMValueRef n)
     return tl_math_mul(m, tl_math_mul(m, a, first), second);
 }
 
+LLVMValueRef tl_math_any(tl_math *m, LLVMValueRef condition)
+{
+    if (m->lanes == 1)
+        return condition;
+    LLVMTypeRef bits = LLVMIntTypeInContext(m->context, (unsigned)m->lanes);
+    LLVMValueRef all = LLVMBuildBitCast(m->builder, condition, bits, "");
+    return LLVMBuildICmp(m->builder, LLVMIntNE, all, LLVMConstInt(bits, 0, false), "");
+}
+
+tl_math tl_math_wide(const tl_math *m)
+{
+    tl_math wide_math = *m;
+    wide_math.dtype = TL_F64;
+    return wide_math;
+}
+
+LLVMValueRef tl_math_widen(const tl_math *m, LLVMValueRef a)
+{
+    tl_math to = tl_math_wide(m);
+    return m->dtype == TL_F64 ? a : LLVMBuildFPExt(m->builder, a, tl_math_type(&to), "");
+}
+
+LLVMValueRef tl_math_narrow(const tl_math *m, LLVMValueRef a)
+{
+    return m->dtype == TL_F64 ? a : LLVMBuildFPTrunc(m->builder, a, tl_math_type(m), "");
+}
+
 LLVMValueRef tl_math_polynomial(tl_math *m, LLVMValueRef x, const double *c, int count)
 {
     LLVMValueRef sum = tl_math_constant(m, c[count - 1]);
@@ -182,7 +214,7 @@ LLVMValueRef tl_math_polynomial(tl_math *m, LLVMValueRef x, const double *c, int
 
 typedef LLVMValueRef math_function(tl_math *m, const LLVMValueRef *args);
 static math_function *const ours[TL_FUNCTION_COUNT] = {
-#define MATH(file, function) [TL_FUNCTION_##function] = tl_math_##function,
+#define MATH(file, function, f32_ulp, f64_ulp) [TL_FUNCTION_##function] = tl_math_##function,
 #include "codegen/math_functions.def"
 #undef MATH
 };
@@ -226,8 +258,6 @@ LLVMValueRef tl_emit_function(tl_math *m, tl_function f, const LLVMValueRef *arg
         return round_by_adding(m, f, a);
     if (operations[f] != NULL)
         return tl_math_unary(m, operations[f], a);
-    if (f == TL_FUNCTION_RSQRT)
-        return tl_math_div(m, tl_math_constant(m, 1), tl_math_unary(m, "llvm.sqrt", a));
     if (f == TL_FUNCTION_ISNAN)
         return tl_math_is_nan(m, a);
     if (f == TL_FUNCTION_ISINF)

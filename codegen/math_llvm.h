@@ -1,7 +1,8 @@
 /* codegen/math_llvm.h: the scalar functions of ir/functions.def as LLVM code, on scalars and on vectors alike.
  *
- * Each is straight-line code over explicit operations: no branch, no call of a library. A function's file states its
- * largest error in units in the last place (ulp), which tests/codegen/test_math.c holds it to. */
+ * Each is code over explicit operations, without a call of a library: straight-line but for the angles of sin, cos and
+ * tan that are huge and for fmod. math_functions.def states the largest error of each in units in the last place (ulp),
+ * which tests/codegen/test_math.c holds it to. */
 #ifndef TL_CODEGEN_MATH_LLVM_H
 #define TL_CODEGEN_MATH_LLVM_H
 #include <llvm-c/Core.h>
@@ -47,11 +48,39 @@ LLVMValueRef tl_math_unary(tl_math *m, const char *intrinsic,
 LLVMValueRef tl_math_copysign(tl_math *m, LLVMValueRef magnitude, LLVMValueRef sign);
 LLVMValueRef tl_math_scale(tl_math *m, LLVMValueRef a,
                            LLVMValueRef n); /* a * 2^n, integer n; subnormal results too */
+bool tl_math_has_fma(const tl_math *m);
+LLVMValueRef tl_math_any(tl_math *m, LLVMValueRef condition); /* an i1: whether some lane is true */
+tl_math tl_math_wide(const tl_math *m);                       /* the same on f64 */
+LLVMValueRef tl_math_widen(const tl_math *m, LLVMValueRef a); /* m's dtype to f64 */
+LLVMValueRef tl_math_narrow(const tl_math *m, LLVMValueRef a); /* and back, rounded */
 /* c[0] + c[1]*x + ... + c[count-1]*x^(count-1), Horner. */
 LLVMValueRef tl_math_polynomial(tl_math *m, LLVMValueRef x, const double *c, int count);
 
-/* math_*.c: one operand each unless said otherwise. */
-#define MATH(file, function) LLVMValueRef tl_math_##function(tl_math *m, const LLVMValueRef *args);
+/* math_pair.c: exact operations. The result rounded, and in *error what rounding lost. */
+LLVMValueRef tl_math_two_sum(tl_math *m, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *error);
+LLVMValueRef tl_math_fast_two_sum(tl_math *m, LLVMValueRef a, LLVMValueRef b,
+                                  LLVMValueRef *error); /* |a| >= |b| or a is 0 */
+LLVMValueRef tl_math_two_product(tl_math *m, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *error);
+
+/* math_exp.c: 2^shift * e^(x + low), where low (NULL: 0) is small. `is_normal`: the caller knows that the result is a
+ * normal number, which saves half of the scaling. A NaN stays. */
+LLVMValueRef tl_math_exp_of(tl_math *m, LLVMValueRef x, LLVMValueRef low, int shift,
+                            bool is_normal);
+/* math_log.c: log(x + low) + n ln 2 for a normal x, low (NULL: 0) at most an ulp of it, integers n (NULL: 0). */
+LLVMValueRef tl_math_log_of(tl_math *m, LLVMValueRef x, LLVMValueRef low, LLVMValueRef n);
+/* x = 2^exponent * mantissa with sqrt(1/2) <= mantissa < sqrt(2), for a normal x; the exponent is an integer. */
+LLVMValueRef tl_math_mantissa(tl_math *m, LLVMValueRef x, LLVMValueRef *exponent);
+
+/* math_reduce.c: x = quadrant*pi/2 + high + low with |high| <= pi/4*1.0001, for any finite x; of an infinity high is
+ * NaN. On f64 only; quadrant is an integer of which the last two bits count. */
+typedef struct {
+    LLVMValueRef high, low, quadrant;
+} tl_math_angle;
+tl_math_angle tl_math_reduce(tl_math *m, LLVMValueRef x);
+
+/* math_*.c: as many operands as ir/functions.def says. */
+#define MATH(file, function, f32_ulp, f64_ulp) \
+    LLVMValueRef tl_math_##function(tl_math *m, const LLVMValueRef *args);
 #include "codegen/math_functions.def"
 #undef MATH
 

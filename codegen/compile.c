@@ -133,3 +133,22 @@ tl_status tl_codegen_compile(tl_arena *arena, const tl_program *program, bool pr
     release(&h);
     return status;
 }
+
+tl_status tl_codegen_observe(const tl_program *program, bool prepare, const tl_target *target,
+                             const tl_codegen_observer *observer, tl_diag *diag)
+{
+    TL_TRY(check(program, prepare, target, diag));
+    tl_arena *arena = tl_arena_create(ARENA_LIMIT);
+    if (arena == NULL || TL_ARENA_GUARD(arena)) {
+        tl_arena_destroy(arena);
+        return tl_fail(diag, TL_NO_MEMORY, "no memory to lower kernel %s", program->name);
+    }
+    tl_kernel kernel = {
+        .arena = arena, .program = program, .name = program->name, .target = target
+    };
+    kernel.body = prepare ? program->prepare : program->body;
+    tl_lower_debug debug = { observer->show, observer->context };
+    tl_status status = tl_lower(&kernel, &debug, diag);
+    tl_arena_destroy(arena);
+    return status;
+}

@@ -71,12 +71,12 @@ LLVMValueRef tl_math_log_of(tl_math *m, LLVMValueRef x, LLVMValueRef low, LLVMVa
 /* x = 2^exponent * mantissa with sqrt(1/2) <= mantissa < sqrt(2), for a normal x; the exponent is an integer. */
 LLVMValueRef tl_math_mantissa(tl_math *m, LLVMValueRef x, LLVMValueRef *exponent);
 
-/* math_reduce.c: x = quadrant*pi/2 + high + low with |high| <= pi/4*1.0001, for any finite x; of an infinity high is
+/* math_angle.c: x = quadrant*pi/2 + high + low with |high| <= pi/4*1.0001, for any finite x; of an infinity high is
  * NaN. On f64 only; quadrant is an integer of which the last two bits count. */
 typedef struct {
     LLVMValueRef high, low, quadrant;
 } tl_math_angle;
-tl_math_angle tl_math_reduce(tl_math *m, LLVMValueRef x);
+tl_math_angle tl_math_reduce_angle(tl_math *m, LLVMValueRef x);
 
 /* math_*.c: as many operands as ir/functions.def says. */
 #define MATH(file, function, f32_ulp, f64_ulp) \

@@ -1,6 +1,6 @@
 /* codegen/math_trig.c: sin, cos and tan, of all numbers.
  *
- * The angle is reduced modulo pi/2 in f64 (math_reduce.c). On |x| <= pi/4, with z = x^2 and the low part y,
+ * The angle is reduced modulo pi/2 in f64 (math_angle.c). On |x| <= pi/4, with z = x^2 and the low part y,
  *     sin(x + y) = x + x^3 S(z) + y (1 - z/2),   cos(x + y) = 1 - z/2 + z^2 C(z) - x y,
  * where S and C interpolate at Chebyshev points (relative errors of sin 2e-8 and 2e-17, of cos 1e-9 and 1e-18 in f32 and
  * f64). The quadrant says which of them is meant and its sign; tan is their quotient. */
@@ -31,7 +31,7 @@ static parts evaluate(tl_math *m, LLVMValueRef operand)
 {
     bool f64 = m->dtype == TL_F64;
     tl_math wide = tl_math_wide(m);
-    tl_math_angle angle = tl_math_reduce(&wide, tl_math_widen(m, operand));
+    tl_math_angle angle = tl_math_reduce_angle(&wide, tl_math_widen(m, operand));
     LLVMValueRef x = tl_math_narrow(m, angle.high), y = angle.low;
     LLVMValueRef z = tl_math_mul(m, x, x), one = tl_math_constant(m, 1);
     LLVMValueRef half = tl_math_mul(m, z, tl_math_constant(m, 0.5));

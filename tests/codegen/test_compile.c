@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <math.h>
+#include <sys/mman.h>
 #include "ir/interpret.h"
 #include "runtime/base/random.h"
 #include "tests/codegen/compiled.h"
@@ -349,8 +350,34 @@ static const char *dtype_text(tl_arena *arena, tl_dtype dtype)
 typedef struct {
     tl_dtype dtype;
     int64_t count;
-    void *start, *data; /* before the call; its own copy */
+    void *start, *data; /* before the call; its own copy, see place() */
+    unsigned char *pages;
 } array;
+
+#define GUARD    4096
+#define MAX_SIZE (1 << 20)
+
+/* Memory between two pages that nobody may touch, hard against one of them: what compiled code reads or writes
+ * outside of its buffer ends the test. */
+static void place(array *a, bool at_end)
+{
+    size_t size = (size_t)a->count * tl_dtype_size(a->dtype),
+           room = (size + GUARD - 1) / GUARD * GUARD;
+    assert_true(size <= MAX_SIZE);
+    if (a->pages == NULL) {
+        a->pages = mmap(NULL, room + 2 * GUARD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_ptr_not_equal(a->pages, MAP_FAILED);
+        assert_int_equal(mprotect(a->pages + GUARD, room, PROT_READ | PROT_WRITE), 0);
+    }
+    a->data = a->pages + GUARD + (at_end ? room - size : 0);
+}
+
+static void unplace(array *a)
+{
+    size_t size = (size_t)a->count * tl_dtype_size(a->dtype),
+           room = (size + GUARD - 1) / GUARD * GUARD;
+    munmap(a->pages, room + 2 * GUARD);
+}
 
 static void must(tl_status status, const tl_diag *diag, const char *what)
 {
@@ -417,6 +444,7 @@ static void run_compiled(tl_arena *arena, const tl_program *program, const char 
     void *buffers[MAX_BUFFERS];
     for (int threads = 1; threads <= COMPILED_THREADS; threads += 2) {
         for (int i = 0; i < count; i++) {
+            place(&arrays[i], threads == 1);
             memcpy(arrays[i].data, arrays[i].start,
                    (size_t)arrays[i].count * tl_dtype_size(arrays[i].dtype));
             buffers[i] = arrays[i].data;
@@ -460,8 +488,7 @@ static void check_case(const program_case *c)
         array *a = &arrays[i];
         *a = (array){ .dtype = b->dtype, .count = elements_at(arena, program, b, c->dims) };
         size_t size = (size_t)a->count * tl_dtype_size(b->dtype);
-        a->start = malloc(size); /* exactly: the sanitizer sees what goes beyond */
-        a->data = malloc(size);
+        a->start = malloc(size);
         want[i] = malloc(size);
         fill(a, &random);
         memcpy(want[i], a->start, size);
@@ -475,7 +502,7 @@ static void check_case(const program_case *c)
             run_compiled(arena, program, isas[i], c, arrays, want);
     for (int i = 0; i < count; i++) {
         free(arrays[i].start);
-        free(arrays[i].data);
+        unplace(&arrays[i]);
         free(want[i]);
     }
     tl_arena_destroy(arena);
@@ -621,6 +648,69 @@ static void texts_and_keys(void **state)
     tl_arena_destroy(arena);
 }
 
+/* Indices from outside may be anything: code reads its own buffers only (guard pages see to that). */
+static void hostile_indices(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "kernel k(T: f32[50, 8], I: i64[40], out B: f32[40, 8], out C: f32[40], out D: i64[40])\n"
+        "  for i in 0..40\n    for j in 0..8 vectorized\n      block b\n        spatial i, j\n"
+        "        B[i, j] = T[I[i], j]\n"
+        "  for i in 0..40 vectorized\n    block c\n      spatial i\n      C[i] = T[I[i] + i, I[i] "
+        "% 8]\n"
+        "  for i in 0..40 vectorized\n    block d\n      spatial i\n"
+        "      D[i] = I[i]/(I[i] - I[i]) + I[i]//(I[i]*0) + (0 - I[i]) % (I[i] - I[i])\n";
+    tl_arena *arena = tl_arena_create(0);
+    tl_diag diag = { "" };
+    tl_program *program;
+    tl_target target;
+    compiled c;
+    array arrays[5];
+    void *buffers[5];
+    static const int64_t bad[] = { INT64_MIN, INT64_MAX, -1, 50, 49, 0, -51, 1 << 30 };
+    must(tl_program_parse(arena, text, "hostile", &program, &diag), &diag, "parse");
+    must(compiled_target(NULL, &target, &diag), &diag, "target");
+    must(compiled_make(arena, program, false, &target, &c, &diag), &diag, "compile");
+    for (int i = 0; i < 5; i++) {
+        arrays[i] = (array){ .dtype = program->params[i]->dtype,
+                             .count = tl_buffer_max_elements(program->params[i]) };
+        place(&arrays[i], true);
+        memset(arrays[i].data, 0, (size_t)arrays[i].count * tl_dtype_size(arrays[i].dtype));
+        buffers[i] = arrays[i].data;
+    }
+    for (int i = 0; i < 40; i++)
+        ((int64_t *)buffers[1])[i] = bad[i % 8];
+    compiled_run(&c, buffers, NULL, 1);
+    for (int i = 0; i < 5; i++)
+        unplace(&arrays[i]);
+    compiled_free(&c);
+    tl_arena_destroy(arena);
+}
+
+static void count_passes(void *context, int number, const char *pass, const char *text)
+{
+    int *count = context;
+    assert_true(number > *count);
+    assert_true(strlen(pass) > 0 && strstr(text, "kernel k(") != NULL);
+    *count = number;
+}
+
+static void lowering_can_be_observed(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    tl_diag diag = { "" };
+    tl_program *program;
+    tl_target target;
+    int count = 0;
+    tl_codegen_observer observer = { count_passes, &count };
+    must(tl_program_parse(arena, cases[3].text, "k.tk", &program, &diag), &diag, "parse");
+    must(compiled_target(NULL, &target, &diag), &diag, "target");
+    must(tl_codegen_observe(program, false, &target, &observer, &diag), &diag, "observe");
+    assert_true(count >= 5);
+    tl_arena_destroy(arena);
+}
+
 static void *compile_many(void *context)
 {
     bool *good = context;
@@ -663,6 +753,8 @@ int main(void)
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(refused);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(objects_are_closed);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(texts_and_keys);
+    tests[count++] = (struct CMUnitTest)cmocka_unit_test(hostile_indices);
+    tests[count++] = (struct CMUnitTest)cmocka_unit_test(lowering_can_be_observed);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(several_threads_compile);
     return _cmocka_run_group_tests("codegen", tests, count, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* codegen/math_reduce.c: angles modulo pi/2.
+/* codegen/math_angle.c: angles modulo pi/2.
  *
  * Up to |x| = 2^20: n = round(x * 2/pi), and n*pi/2 is subtracted in four pieces of which the first three have 33 bits,
  * so that their products with n are exact; the sums carry their errors along (Cody and Waite 1980).
@@ -226,7 +226,7 @@ static LLVMValueRef merge(tl_math *m, LLVMValueRef a, LLVMBasicBlockRef from_a, 
     return phi;
 }
 
-tl_math_angle tl_math_reduce(tl_math *m, LLVMValueRef x)
+tl_math_angle tl_math_reduce_angle(tl_math *m, LLVMValueRef x)
 {
     LLVMBuilderRef b = m->builder;
     tl_math_angle near = reduce_moderate(m, x);

@@ -28,7 +28,7 @@ typedef struct {
 
 /* Results that nobody uses may be called _, or the whole list left out. An argument that is a loop may be a call that
  * gives one: parallel(fuse(n0, m0)). A number may be a sum or product of numbers, V (lanes of the target's f32 vector)
- * and cores. */
+ * and cores; V and cores stand for their numbers in an index map, too. */
 
 /* What was applied so far (owned by the schedule). */
 const tl_trace *tl_schedule_trace(const tl_schedule *s);

@@ -278,6 +278,30 @@ static tl_status skip_tuple(parser *p)
     return TL_OK;
 }
 
+/* The text of a map with the named numbers written out: V stands for lanes there too. */
+static tl_status write_out_numbers(parser *p, const char *start, const char *end, const char **out)
+{
+    const char *text = "", *done = start, *after = p->at;
+    for (const char *at = start; at < end;) {
+        size_t size = 0;
+        while (at + size < end && is_word(at[size]))
+            size++;
+        bool named = (size == 1 && *at == 'V') || (size == 5 && memcmp(at, "cores", 5) == 0);
+        if (named) {
+            int64_t value;
+            p->at = at;
+            TL_TRY(parse_named_number(p, &value));
+            text = tl_arena_format(p->arena, "%s%.*s%lld", text, (int)(at - done), done,
+                                   (long long)value);
+            done = at + size;
+        }
+        at += size > 0 ? size : 1;
+    }
+    p->at = after;
+    *out = tl_arena_format(p->arena, "%s%.*s", text, (int)(end - done), done);
+    return TL_OK;
+}
+
 static tl_status parse_map(parser *p, tl_arg *out)
 {
     const char *start = (skip_blanks(p), p->at);
@@ -289,8 +313,7 @@ static tl_status parse_map(parser *p, tl_arg *out)
     p->at += 2;
     TL_TRY(skip_tuple(p));
     *out = (tl_arg){ .kind = TL_ARG_MAP };
-    out->word = tl_arena_strndup(p->arena, start, (size_t)(p->at - start));
-    return TL_OK;
+    return write_out_numbers(p, start, p->at, &out->word);
 }
 
 static tl_status parse_call(parser *p, const char *word, const char *word_at, const tl_arg *outs,

@@ -20,23 +20,40 @@ static void progress(const tl_model_options *options, const char *stage)
         options->progress(options->user, stage, 0, 0);
 }
 
-/* The key of the finished executable: the model file's bytes, the shapes asked for, the target, what generates code.
- * External data is recorded in the executable by place, size and time, and checked when it is loaded. */
-static tl_status executable_key(tl_model *model, const char *path, const tl_model_options *options,
-                                tl_diag *diag)
+/* Where a model comes from: a file, or bytes in memory. */
+typedef struct {
+    const char *path; /* NULL: in memory */
+    const void *bytes;
+    size_t size;
+    const char *folder; /* of external weights; NULL: there may be none */
+    const char *name;   /* for messages */
+} model_source;
+
+/* The key of the finished executable: the model's bytes and place, the shapes asked for, the target, what generates
+ * code. External data is recorded in the executable by place, size and time, and checked when it is loaded. */
+static tl_status executable_key(tl_model *model, const model_source *source,
+                                const tl_model_options *options, tl_diag *diag)
 {
-    tl_mapping file;
-    TL_TRY(tl_file_map(path, &file, diag));
     tl_digest digest;
     tl_text text = { 0 };
-    tl_digest_start(&digest);
-    tl_digest_add(&digest, file.data, file.size);
-    tl_file_unmap(&file);
-
     char resolved[PATH_MAX];
-    const char *full = realpath(path, resolved) ? resolved : path, *slash = strrchr(full, '/');
-    model->folder = slash ? tl_arena_strndup(model->arena, full, (size_t)(slash - full)) : ".";
-    tl_text_format(&text, "%s\n", full);
+    tl_digest_start(&digest);
+    if (source->path != NULL) {
+        tl_mapping file;
+        TL_TRY(tl_file_map(source->path, &file, diag));
+        tl_digest_add(&digest, file.data, file.size);
+        tl_file_unmap(&file);
+        const char *full = realpath(source->path, resolved) ? resolved : source->path;
+        const char *slash = strrchr(full, '/');
+        model->folder = slash ? tl_arena_strndup(model->arena, full, (size_t)(slash - full)) : ".";
+        tl_text_format(&text, "%s\n", full);
+    } else {
+        tl_digest_add(&digest, source->bytes, source->size);
+        model->folder = ".";
+        if (source->folder != NULL && realpath(source->folder, resolved) != NULL)
+            model->folder = tl_arena_strdup(model->arena, resolved);
+        tl_text_format(&text, "in memory %s\n", source->folder != NULL ? model->folder : "");
+    }
     for (int i = 0; i < options->shape_count; i++) {
         tl_text_format(&text, "%s", options->shapes[i].name);
         for (int a = 0; a < options->shapes[i].shape.rank; a++)
@@ -119,14 +136,24 @@ static tl_status collect_works(tl_model *model, tl_diag *diag)
     return TL_OK;
 }
 
-static tl_status compile_model(tl_model *model, const char *path, const tl_model_options *options,
-                               tl_diag *diag)
+static tl_status read_graph(tl_model *model, const model_source *source,
+                            const tl_model_options *options, tl_diag *diag)
+{
+    if (source->path != NULL)
+        return tl_onnx_read(model->arena, source->path, options->shapes, options->shape_count,
+                            &model->onnx, &model->graph, diag);
+    return tl_onnx_read_memory(model->arena, source->bytes, source->size, source->folder,
+                               options->shapes, options->shape_count, &model->onnx, &model->graph,
+                               diag);
+}
+
+static tl_status compile_model(tl_model *model, const model_source *source,
+                               const tl_model_options *options, tl_diag *diag)
 {
     tl_model_facts *facts = &model->facts;
     int64_t start = tl_clock_ns();
     progress(options, "reading");
-    TL_TRY(tl_onnx_read(model->arena, path, options->shapes, options->shape_count, &model->onnx,
-                        &model->graph, diag));
+    TL_TRY(read_graph(model, source, options, diag));
     facts->read_s = seconds_since(start);
 
     start = tl_clock_ns();
@@ -163,12 +190,13 @@ static tl_status compile_model(tl_model *model, const char *path, const tl_model
     return TL_OK;
 }
 
-static tl_status load(tl_model *model, const char *path, const tl_model_options *options,
+static tl_status load(tl_model *model, const model_source *source, const tl_model_options *options,
                       tl_diag *diag)
 {
     TL_TRY(tl_target_resolve(options->target, &model->target, diag));
-    TL_TRY(tl_cache_open(options->cache_folder, 0, &model->cache, diag));
-    TL_TRY(executable_key(model, path, options, diag));
+    if (!options->no_cache)
+        TL_TRY(tl_cache_open(options->cache_folder, 0, &model->cache, diag));
+    TL_TRY(executable_key(model, source, options, diag));
     bool whole = !options->no_cache && !options->keep_programs && !options->inspect_only;
     if (whole && load_cached(model)) {
         const tl_executable_spec *spec = tl_executable_info(model->executable);
@@ -178,9 +206,9 @@ static tl_status load(tl_model *model, const char *path, const tl_model_options 
             model->facts.flops += spec->steps[i].flops;
         return TL_OK;
     }
-    tl_status status = compile_model(model, path, options, diag);
+    tl_status status = compile_model(model, source, options, diag);
     if (status != TL_OK) {
-        tl_context(diag, "model %s", path);
+        tl_context(diag, "model %s", source->name);
         return status;
     }
     if (whole && !options->compile_only)
@@ -188,8 +216,8 @@ static tl_status load(tl_model *model, const char *path, const tl_model_options 
     return TL_OK;
 }
 
-tl_status tl_model_load(const char *path, const tl_model_options *options, tl_model **out,
-                        tl_diag *diag)
+static tl_status load_from(const model_source *source, const tl_model_options *options,
+                           tl_model **out, tl_diag *diag)
 {
     *out = NULL;
     int64_t start = tl_clock_ns();
@@ -197,15 +225,15 @@ tl_status tl_model_load(const char *path, const tl_model_options *options, tl_mo
     tl_arena *arena = model == NULL ? NULL : tl_arena_create(0);
     if (arena == NULL) {
         free(model);
-        return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", path);
+        return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", source->name);
     }
     model->arena = arena;
     model->facts.target = &model->target;
     if (TL_ARENA_GUARD(arena)) {
         tl_model_destroy(model);
-        return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", path);
+        return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", source->name);
     }
-    tl_status status = load(model, path, options, diag);
+    tl_status status = load(model, source, options, diag);
     if (status != TL_OK) {
         tl_model_destroy(model);
         return status;
@@ -213,6 +241,20 @@ tl_status tl_model_load(const char *path, const tl_model_options *options, tl_mo
     model->facts.total_s = seconds_since(start);
     *out = model;
     return TL_OK;
+}
+
+tl_status tl_model_load(const char *path, const tl_model_options *options, tl_model **out,
+                        tl_diag *diag)
+{
+    model_source source = { .path = path, .name = path };
+    return load_from(&source, options, out, diag);
+}
+
+tl_status tl_model_load_memory(const void *bytes, size_t size, const char *folder,
+                               const tl_model_options *options, tl_model **out, tl_diag *diag)
+{
+    model_source source = { .bytes = bytes, .size = size, .folder = folder, .name = "in memory" };
+    return load_from(&source, options, out, diag);
 }
 
 void tl_model_destroy(tl_model *model)

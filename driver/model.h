@@ -33,6 +33,10 @@ typedef struct {
 
 tl_status tl_model_load(const char *path, const tl_model_options *options, tl_model **out,
                         tl_diag *diag);
+/* The same from bytes, which are the caller's and not needed afterwards. External weights are looked for in `folder`;
+ * NULL: a model that has some is refused. */
+tl_status tl_model_load_memory(const void *bytes, size_t size, const char *folder,
+                               const tl_model_options *options, tl_model **out, tl_diag *diag);
 void tl_model_destroy(tl_model *model); /* after its runners; NULL is fine */
 
 /* NULL after inspect_only. */

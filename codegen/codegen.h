@@ -19,8 +19,9 @@ typedef enum { TL_EMIT_OBJECT, TL_EMIT_LLVM, TL_EMIT_ASSEMBLY } tl_emit;
 
 /* Compiles the program's body (`prepare` false) or its prepare part (true: params are the CONST
  * parameters' and PREPARED buffers' usual places) into an object, or a text. The descriptor lives in `arena`. */
-tl_status tl_codegen_compile(tl_arena *arena, const tl_program *program, bool prepare, const tl_target *target,
-                             tl_emit what, tl_text *out, tl_descriptor *descriptor, tl_diag *diag);
+tl_status tl_codegen_compile(tl_arena *arena, const tl_program *program, bool prepare,
+                             const tl_target *target, tl_emit what, tl_text *out,
+                             tl_descriptor *descriptor, tl_diag *diag);
 
 /* Shows the lowering: `show` gets the kernel's text after each pass of codegen/lower_passes.def. */
 typedef struct {

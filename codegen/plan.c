@@ -1,9 +1,10 @@
 /* codegen/plan.c: the phases of a lowered kernel, and where its local buffers live.
  *
- * Every top-level parallel loop is a phase, and so are the statements between two of them; a top-level alloc only names a buffer that its phases share. Two buffers in
- * scratch whose lifetimes do not meet may have the same bytes: a shared one lives from the first to the last phase
- * that touches it, one of a thread from the first to the last statement beside its alloc that does. Buffers whose
- * size depends on dims come behind the others, each with bytes of its own. */
+ * Every top-level parallel loop is a phase, and so are the statements between two of them; a top-level
+ * alloc only names a buffer that its phases share. Two buffers in scratch whose lifetimes do not meet may
+ * have the same bytes: a shared one lives from the first to the last phase that touches it, one of a thread
+ * from the first to the last statement beside its alloc that does. Buffers whose size depends on dims come
+ * behind the others, each with bytes of its own. */
 #include <string.h>
 #include "codegen/passes.h"
 #include "codegen/plan.h"

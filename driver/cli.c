@@ -1,15 +1,13 @@
 /* driver/cli.c: options, help, messages. */
 #include "driver/cli.h"
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 bool tl_quiet, tl_verbose;
 
-static const tl_option common[] = {
+const tl_option tl_common_options[] = {
     { "--quiet", "-q", TL_OPTION_FLAG, NULL, "say nothing on stderr but errors", &tl_quiet },
     { "--verbose", "-v", TL_OPTION_FLAG, NULL, "say more on stderr", &tl_verbose },
     { "--help", "-h", TL_OPTION_FLAG, NULL, "this text", NULL },
@@ -87,15 +85,37 @@ static size_t edits(const char *a, const char *b)
     return row[n];
 }
 
-static tl_status unknown_option(const tl_verb_help *verb, const char *name, tl_diag *diag)
+const char *tl_nearest_verb(const char *name)
+{
+    const char *nearest = NULL;
+    size_t least = 3;
+    for (int i = 0; i < tl_verb_count; i++)
+        if (*tl_verbs[i].summary && edits(name, tl_verbs[i].name) < least) {
+            least = edits(name, tl_verbs[i].name);
+            nearest = tl_verbs[i].name;
+        }
+    return nearest;
+}
+
+static void find_nearest(const tl_option *table, const char *name, const char **nearest,
+                         size_t *least)
+{
+    for (const tl_option *o = table; o->name != NULL; o++)
+        if (edits(name, o->name) < *least) {
+            *least = edits(name, o->name);
+            *nearest = o->name;
+        }
+}
+
+static tl_status unknown_option(const tl_verb_help *verb, const char *arg, size_t size,
+                                tl_diag *diag)
 {
     const char *nearest = NULL;
     size_t least = 4;
-    for (const tl_option *o = verb->options; o->name != NULL; o++)
-        if (edits(name, o->name) < least) {
-            least = edits(name, o->name);
-            nearest = o->name;
-        }
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)(size < 63 ? size : 63), arg);
+    find_nearest(verb->options, name, &nearest, &least);
+    find_nearest(tl_common_options, name, &nearest, &least);
     if (nearest != NULL)
         return tl_fail(diag, TL_BAD_ARGUMENT, "unknown option %s: did you mean %s?", name, nearest);
     return tl_fail(diag, TL_BAD_ARGUMENT, "unknown option %s: see tilth %s --help", name,
@@ -131,9 +151,9 @@ tl_status tl_options_parse(const tl_verb_help *verb, int argc, char **argv, cons
         size_t size = equals ? (size_t)(equals - arg) : strlen(arg);
         const tl_option *o = find_option(verb->options, arg, size);
         if (o == NULL)
-            o = find_option(common, arg, size);
+            o = find_option(tl_common_options, arg, size);
         if (o == NULL)
-            return unknown_option(verb, arg, diag);
+            return unknown_option(verb, arg, size, diag);
         if (o->type == TL_OPTION_FLAG) {
             if (equals != NULL)
                 return tl_fail(diag, TL_BAD_ARGUMENT, "%s takes no value", o->name);
@@ -156,11 +176,14 @@ tl_status tl_options_parse(const tl_verb_help *verb, int argc, char **argv, cons
 static void print_options(const tl_option *table)
 {
     for (const tl_option *o = table; o->name != NULL; o++) {
-        char left[64];
+        char left[128];
         snprintf(left, sizeof left, "%s%s%s%s%s", o->short_name ? o->short_name : "",
                  o->short_name ? ", " : "", o->name, o->argument ? " " : "",
                  o->argument ? o->argument : "");
-        printf("  %-28s %s\n", left, o->help);
+        if (strlen(left) > 26)
+            printf("  %s\n  %-26s %s\n", left, "", o->help);
+        else
+            printf("  %-26s %s\n", left, o->help);
     }
 }
 
@@ -172,7 +195,7 @@ void tl_help_print(const tl_verb_help *verb)
         printf("\n%s\n", verb->details);
     printf("\noptions:\n");
     print_options(verb->options);
-    print_options(common);
+    print_options(tl_common_options);
     if (verb->examples != NULL)
         printf("\nexamples:\n%s\n", verb->examples);
     printf("\nexit status: 0 good; 1 the result is wrong; 2 usage; 3 input not supported or "
@@ -185,8 +208,24 @@ int tl_report_failure(const char *verb, tl_status status, const tl_diag *diag)
 {
     tl_progress_done();
     fflush(stdout);
-    fprintf(stderr, "tilth %s: %s\n", verb, diag->text[0] ? diag->text : tl_status_text(status));
+    fprintf(stderr, "%stilth %s:%s %s\n", tl_style_on(stderr, TL_STYLE_RED), verb,
+            tl_style_on(stderr, TL_STYLE_PLAIN),
+            diag->text[0] ? diag->text : tl_status_text(status));
     return tl_status_exit_code(status);
+}
+
+/* Set while tl_verbs_visit calls the verbs: they hand over their help and return. */
+static tl_help_visitor *help_visitor;
+static void *help_visitor_user;
+
+void tl_verbs_visit(tl_help_visitor *visit, void *user)
+{
+    help_visitor = visit;
+    help_visitor_user = user;
+    for (int i = 0; i < tl_verb_count; i++)
+        if (*tl_verbs[i].summary)
+            tl_verbs[i].run(0, NULL);
+    help_visitor = NULL;
 }
 
 bool tl_verb_begin(const tl_verb_help *verb, int argc, char **argv, const char **positional,
@@ -194,9 +233,13 @@ bool tl_verb_begin(const tl_verb_help *verb, int argc, char **argv, const char *
 {
     tl_diag diag = { 0 };
     bool help;
+    *exit_code = 0;
+    if (help_visitor != NULL) {
+        help_visitor(verb, help_visitor_user);
+        return false;
+    }
     tl_status status =
         tl_options_parse(verb, argc, argv, positional, positional_count, &help, &diag);
-    *exit_code = 0;
     if (status != TL_OK)
         *exit_code = tl_report_failure(verb->verb, status, &diag);
     else if (help)
@@ -211,30 +254,4 @@ int tl_finish_output(const char *verb, int exit_code)
         return tl_status_exit_code(TL_IO);
     }
     return exit_code;
-}
-
-static bool progress_shown;
-
-void tl_progress(const char *format, ...)
-{
-    bool terminal = isatty(STDERR_FILENO);
-    if (tl_quiet || (!terminal && !tl_verbose))
-        return;
-    va_list args;
-    va_start(args, format);
-    if (terminal)
-        fputs("\r\033[K", stderr);
-    vfprintf(stderr, format, args);
-    va_end(args);
-    if (!terminal)
-        fputc('\n', stderr);
-    fflush(stderr);
-    progress_shown = terminal;
-}
-
-void tl_progress_done(void)
-{
-    if (progress_shown)
-        fputs("\r\033[K", stderr);
-    progress_shown = false;
 }

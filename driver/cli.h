@@ -4,6 +4,7 @@
 #ifndef TL_DRIVER_CLI_H
 #define TL_DRIVER_CLI_H
 #include <stdbool.h>
+#include <stdio.h>
 #include "runtime/base/arena.h"
 #include "runtime/base/status.h"
 
@@ -27,7 +28,8 @@ typedef struct {
     const char *name;       /* "--threads" */
     const char *short_name; /* "-o", or NULL */
     tl_option_type type;
-    const char *argument; /* "N" in the help, NULL for a flag */
+    const char *
+        argument; /* "N" in the help, NULL for a flag; FILE and DIR complete as such, a|b|c as words */
     const char *help;
     void *value; /* where it goes; keeps its initial value when the option is not given */
 } tl_option;
@@ -38,7 +40,10 @@ typedef struct {
     const char *examples; /* lines of the help, may be NULL */
     const tl_option *options;
     int min_positional, max_positional;
+    const char *(*word)(
+        int index); /* what the first argument may be; NULL after the last. May be NULL */
 } tl_verb_help;
+extern const tl_option tl_common_options[]; /* those that every verb takes */
 
 /* Parses argv[0..argc-1] (what follows the verb); positional arguments go to `positional`. TL_BAD_ARGUMENT with a
  * sentence; *help is set when --help was among them (nothing else is checked then). */
@@ -61,9 +66,28 @@ void tl_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void tl_progress_done(void);
 extern bool tl_quiet, tl_verbose;
 
+/* Bold, red, green or plain again, for `stream`: "" when it is no terminal, NO_COLOR is set or TERM is dumb. */
+typedef enum { TL_STYLE_PLAIN, TL_STYLE_BOLD, TL_STYLE_RED, TL_STYLE_GREEN } tl_style;
+const char *tl_style_on(FILE *stream, tl_style style);
+
+/* Ctrl-C and SIGTERM end the process with a sentence and 130 (143). Files are written beside their name and renamed
+ * when they are complete, so that nothing is left half-written whenever that happens. */
+void tl_interrupt_install(void);
+
 /* Verbs. */
+typedef struct {
+    const char *name, *arguments, *summary; /* summary "": not listed */
+    int (*run)(int argc, char **argv);
+} tl_verb;
+extern const tl_verb tl_verbs[];
+extern const int tl_verb_count;
+const char *tl_nearest_verb(const char *name); /* by spelling; NULL: none is near */
 #define VERB(name, arguments, summary) int tl_verb_##name(int argc, char **argv);
 #include "driver/verbs.def"
 #undef VERB
+
+/* Calls `visit` with the help of every listed verb, as its own option table gives it. */
+typedef void tl_help_visitor(const tl_verb_help *help, void *user);
+void tl_verbs_visit(tl_help_visitor *visit, void *user);
 
 #endif

@@ -18,8 +18,8 @@ typedef struct {
         { "--target",                                                                               \
           NULL,                                                                                     \
           TL_OPTION_TEXT,                                                                           \
-          "T",                                                                                      \
-          "cpu (this machine), x86-64-v2, x86-64-v3, x86-64-v4",                                    \
+          "cpu|x86-64-v2|x86-64-v3|x86-64-v4",                                                      \
+          "what to compile for (cpu: this machine)",                                                \
           &(o).target },                                                                            \
         { "--shape",  NULL, TL_OPTION_LIST, "IN=D,D,..", "gives an input a shape; may be repeated", \
           &(o).shapes },                                                                            \

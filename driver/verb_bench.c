@@ -217,6 +217,7 @@ int tl_verb_bench(int argc, char **argv)
         options,
         1,
         1,
+        NULL,
     };
     int positional_count, code;
     const char *positional[1];

@@ -88,6 +88,7 @@ int tl_verb_info(int argc, char **argv)
         options,
         0,
         0,
+        NULL,
     };
     int positional_count, code;
     const char *positional[1];

@@ -137,6 +137,7 @@ int tl_verb_inspect(int argc, char **argv)
         options,
         1,
         1,
+        NULL,
     };
     int positional_count, code;
     const char *positional[1];

@@ -4,6 +4,11 @@
 #include "driver/cli.h"
 #include "models/zoo.h"
 
+static const char *name_at(int index)
+{
+    return index < tl_zoo_count ? tl_zoo[index].name : NULL;
+}
+
 int tl_verb_model(int argc, char **argv)
 {
     const char *output = NULL;
@@ -28,6 +33,7 @@ int tl_verb_model(int argc, char **argv)
         options,
         0,
         1,
+        name_at,
     };
     int positional_count, code;
     const char *positional[1];

@@ -146,6 +146,7 @@ int tl_verb_run(int argc, char **argv)
         options,
         1,
         1,
+        NULL,
     };
     int positional_count, code;
     const char *positional[1];

@@ -122,6 +122,7 @@ int tl_verb_verify(int argc, char **argv)
         options,
         1,
         1,
+        NULL,
     };
     int positional_count, code;
     const char *positional[1];

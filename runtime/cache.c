@@ -130,6 +130,10 @@ void tl_cache_close(tl_cache *cache)
 {
     if (cache == NULL)
         return;
+    if (cache->folder != NULL) {
+        const tl_cache_counts counts = { cache->hits, cache->misses, cache->stores };
+        tl_cache_counts_add(cache->folder, &counts);
+    }
     pthread_mutex_destroy(&cache->lock);
     free(cache->folder);
     free(cache);
@@ -288,4 +292,5 @@ void tl_cache_touch(tl_cache *cache, const char *key)
     if (path != NULL)
         renew(path);
     free(path);
+    count(cache, &cache->hits);
 }

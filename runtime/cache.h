@@ -34,15 +34,26 @@ bool tl_cache_store(tl_cache *cache, const char *key, const void *object, size_t
 void tl_cached_free(tl_cached *cached);
 
 /* The folder in which the executable of that key belongs (it may not exist); false: unusable
- * cache or key. Counted and trimmed like objects; tl_cache_touch marks one as just used. */
+ * cache or key. Counted and trimmed like objects; tl_cache_touch marks one as just used (a hit). */
 bool tl_cache_executable_folder(const tl_cache *cache, const char *key, tl_text *out);
 void tl_cache_touch(tl_cache *cache, const char *key);
 
 typedef struct {
     int64_t entries, bytes, limit;
     int64_t hits, misses, stores; /* of this tl_cache since it was opened */
+    /* of every process that closed this cache, since it was made or emptied; an executable taken whole is a hit */
+    int64_t all_hits, all_misses, all_stores;
 } tl_cache_stats;
 tl_cache_stats tl_cache_measure(tl_cache *cache);
+/* An object or a whole executable, as it lies in the folder. */
+typedef struct {
+    const char *key;
+    bool executable;
+    int64_t bytes, used_s; /* last used, in seconds since 1970 */
+} tl_cache_entry;
+/* Calls `visit` with each, the most recently used first. */
+typedef void tl_cache_visitor(void *user, const tl_cache_entry *entry);
+void tl_cache_visit(tl_cache *cache, tl_cache_visitor *visit, void *user);
 void tl_cache_trim(
     tl_cache *cache,
     int64_t limit); /* removes the least recently used until it fits; 0: everything */

@@ -15,4 +15,12 @@ struct tl_cache {
     int64_t hits, misses, stores;
 };
 
+/* runtime/cache_counts.c: hits, misses and stores of all processes, in FOLDER/counts. */
+typedef struct {
+    int64_t hits, misses, stores;
+} tl_cache_counts;
+tl_cache_counts tl_cache_counts_read(const char *folder);
+void tl_cache_counts_add(const char *folder, const tl_cache_counts *more);
+void tl_cache_counts_reset(const char *folder);
+
 #endif

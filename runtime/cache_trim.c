@@ -124,8 +124,22 @@ static void remove_item(int objects, int models, const item *i)
     unlinkat(models, i->name, AT_REMOVEDIR);
 }
 
-/* Counts, and removes the oldest until `keep` bytes are left. */
-static inventory sweep(const char *path, int64_t keep)
+/* Only where nothing was removed: the most recently used first. */
+static void show_items(inventory *all, tl_cache_visitor *visit, void *user)
+{
+    qsort(all->items, all->count, sizeof(item), oldest_first);
+    for (size_t n = all->count; n-- > 0;) {
+        item *i = &all->items[n];
+        char *suffix = i->folder ? NULL : strrchr(i->name, '.');
+        if (suffix != NULL && strcmp(suffix, ".obj") == 0)
+            *suffix = '\0';
+        visit(user, &(tl_cache_entry){ i->name, i->folder, i->bytes, i->used.tv_sec });
+    }
+}
+
+/* Counts, and removes the oldest until `keep` bytes are left; shows all of it to `visit`, when not NULL
+ * (then nothing may have to go). */
+static inventory sweep(const char *path, int64_t keep, tl_cache_visitor *visit, void *user)
 {
     inventory all = { 0 };
     DIR *root = open_folder(AT_FDCWD, path);
@@ -146,6 +160,8 @@ static inventory sweep(const char *path, int64_t keep)
             }
             all.count -= gone;
         }
+        if (visit != NULL)
+            show_items(&all, visit, user);
     }
     if (objects != NULL)
         closedir(objects);
@@ -162,7 +178,7 @@ tl_cache_stats tl_cache_measure(tl_cache *cache)
     tl_cache_stats stats = { .limit = cache->limit };
 
     if (cache->folder != NULL) {
-        inventory all = sweep(cache->folder, INT64_MAX);
+        inventory all = sweep(cache->folder, INT64_MAX, NULL, NULL);
         stats.entries = (int64_t)all.count;
         stats.bytes = all.bytes;
     }
@@ -171,7 +187,19 @@ tl_cache_stats tl_cache_measure(tl_cache *cache)
     stats.misses = cache->misses;
     stats.stores = cache->stores;
     pthread_mutex_unlock(&cache->lock);
+    if (cache->folder != NULL) {
+        tl_cache_counts all = tl_cache_counts_read(cache->folder);
+        stats.all_hits = all.hits + stats.hits;
+        stats.all_misses = all.misses + stats.misses;
+        stats.all_stores = all.stores + stats.stores;
+    }
     return stats;
+}
+
+void tl_cache_visit(tl_cache *cache, tl_cache_visitor *visit, void *user)
+{
+    if (cache->folder != NULL)
+        sweep(cache->folder, INT64_MAX, visit, user);
 }
 
 void tl_cache_trim(tl_cache *cache, int64_t limit)
@@ -179,12 +207,16 @@ void tl_cache_trim(tl_cache *cache, int64_t limit)
     if (cache->folder == NULL)
         return;
     /* Below the limit by a tenth, so that the next stores do not sweep again. */
-    inventory all = sweep(cache->folder, INT64_MAX);
+    inventory all = sweep(cache->folder, INT64_MAX, NULL, NULL);
     if (limit == 0)
-        sweep(cache->folder, -1);
+        sweep(cache->folder, -1, NULL, NULL);
     else if (all.bytes > limit)
-        all = sweep(cache->folder, limit - limit / 10);
+        all = sweep(cache->folder, limit - limit / 10, NULL, NULL);
     pthread_mutex_lock(&cache->lock);
     cache->bytes = limit == 0 ? 0 : all.bytes;
+    if (limit == 0)
+        cache->hits = cache->misses = cache->stores = 0;
     pthread_mutex_unlock(&cache->lock);
+    if (limit == 0)
+        tl_cache_counts_reset(cache->folder);
 }

@@ -2,6 +2,7 @@
 #include "runtime/base/file.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 
 struct tl_file {
     int fd;
-    char *path, *temporary;
+    char *path, *temporary; /* temporary: NULL while the file has no name at all */
 };
 
 tl_status tl_file_map(const char *path, tl_mapping *out, tl_diag *diag)
@@ -66,36 +67,77 @@ static void release(tl_file *file)
     free(file);
 }
 
-tl_status tl_file_create(const char *path, tl_file **out, tl_diag *diag)
+/* A file without a name in the folder of `path`: a process that dies leaves nothing behind. -1 where the file system
+ * cannot do that (or the name could not be given later, without /proc). */
+static int open_nameless(const char *path)
 {
-    static const char suffix[] = ".XXXXXX";
-    *out = NULL;
-    tl_file *file = calloc(1, sizeof *file);
-    if (file == NULL)
-        return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", path);
-    file->fd = -1;
-    size_t size = strlen(path);
-    file->path = strdup(path);
-    char *temporary = malloc(size + sizeof suffix);
-    if (file->path == NULL || temporary == NULL) {
-        free(temporary);
-        release(file);
-        return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", path);
+    const char *slash = strrchr(path, '/');
+    char *folder =
+        slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    int fd = -1;
+    if (folder != NULL && access("/proc/self/fd", X_OK) == 0)
+        fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    free(folder);
+    return fd;
+}
+
+/* Gives a nameless file its temporary name, from which it is renamed into place. */
+static tl_status give_name(tl_file *file, tl_diag *diag)
+{
+    static atomic_uint counter;
+    char source[32];
+    snprintf(source, sizeof source, "/proc/self/fd/%d", file->fd);
+    for (int attempt = 0; attempt < 100; attempt++) {
+        char *name;
+        if (asprintf(&name, "%s.%x-%x", file->path, (unsigned)getpid(),
+                     atomic_fetch_add(&counter, 1)) < 0)
+            return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", file->path);
+        if (linkat(AT_FDCWD, source, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0) {
+            file->temporary = name;
+            return TL_OK;
+        }
+        free(name);
+        if (errno != EEXIST)
+            break;
     }
-    memcpy(temporary, path, size);
-    memcpy(temporary + size, suffix, sizeof suffix);
+    return tl_fail(diag, TL_IO, "%s: cannot put in place: %s", file->path, strerror(errno));
+}
+
+static tl_status open_named(tl_file *file, tl_diag *diag)
+{
+    char *temporary;
+    if (asprintf(&temporary, "%s.XXXXXX", file->path) < 0)
+        return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", file->path);
     file->fd = mkostemp(temporary, O_CLOEXEC);
     if (file->fd < 0) {
         int error = errno;
         free(temporary);
-        release(file);
-        return tl_fail(diag, TL_IO, "%s: cannot write: %s", path, strerror(error));
+        return tl_fail(diag, TL_IO, "%s: cannot write: %s", file->path, strerror(error));
     }
     file->temporary = temporary;
-
     mode_t mask = umask(0); /* mkstemp gives 0600; a file the user asked for follows the umask */
     umask(mask);
     fchmod(file->fd, 0666 & ~mask);
+    return TL_OK;
+}
+
+tl_status tl_file_create(const char *path, tl_file **out, tl_diag *diag)
+{
+    *out = NULL;
+    tl_file *file = calloc(1, sizeof *file);
+    if (file == NULL)
+        return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", path);
+    tl_status status = TL_OK;
+    file->path = strdup(path);
+    file->fd = file->path != NULL ? open_nameless(path) : -1;
+    if (file->path == NULL)
+        status = tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", path);
+    else if (file->fd < 0)
+        status = open_named(file, diag);
+    if (status != TL_OK) {
+        release(file);
+        return status;
+    }
     *out = file;
     return TL_OK;
 }
@@ -117,10 +159,10 @@ tl_status tl_file_append(tl_file *file, const void *bytes, size_t size, tl_diag 
 
 static tl_status commit(tl_file *file, bool sync, tl_diag *diag)
 {
-    tl_status status = TL_OK;
+    tl_status status = file->temporary == NULL ? give_name(file, diag) : TL_OK;
     int fd = file->fd;
     file->fd = -1;
-    if (sync && fsync(fd) != 0 && errno != EINVAL && errno != EROFS)
+    if (status == TL_OK && sync && fsync(fd) != 0 && errno != EINVAL && errno != EROFS)
         status = tl_fail(diag, TL_IO, "%s: cannot write: %s", file->path, strerror(errno));
     if (close(fd) != 0 && status == TL_OK)
         status = tl_fail(diag, TL_IO, "%s: cannot write: %s", file->path, strerror(errno));

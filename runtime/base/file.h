@@ -17,8 +17,9 @@ tl_status tl_file_map(const char *path, tl_mapping *out, tl_diag *diag);
 void tl_file_unmap(tl_mapping *mapping);
 tl_status tl_file_read(const char *path, tl_text *out, tl_diag *diag);
 
-/* A file in the making: written under a temporary name beside `path`, renamed by commit. Abandoned
- * (or a process that dies) leaves nothing under the final name. */
+/* A file in the making: without a name until commit puts it in place. Abandoned (or a process that dies) leaves
+ * nothing; where the file system has no nameless files, a process that dies leaves a file of another name beside
+ * `path`. */
 typedef struct tl_file tl_file;
 tl_status tl_file_create(const char *path, tl_file **out, tl_diag *diag);
 tl_status tl_file_append(tl_file *file, const void *bytes, size_t size, tl_diag *diag);

@@ -32,6 +32,13 @@ test-$(1): $(call TESTS_of,$(1))
 endef
 $(foreach f,$(TEST_FOLDERS),$(eval $(call TEST_RULE,$(f))))
 
+# make bench: the kernels of models/kernels, each beside its default schedule and this machine's peak.
+$(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(foreach f,$(FLOORS_driver),$(call archive,$(f)))
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -o $@ $^ $(TEST_LIBS_driver)
+bench: $(BUILD)/bench/kernels
+	$<
+
 # make test: installs what is missing, builds, runs everything, in at most ten minutes on two cores.
 ALL_TESTS = $(foreach f,$(TEST_FOLDERS),$(call TESTS_of,$(f)))
 test:

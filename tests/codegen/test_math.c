@@ -84,54 +84,15 @@ static void must(tl_status status, const tl_diag *diag, const char *what)
 
 /* ---- arguments ---- */
 
-static const double specials[] = { 0,
-                                   -0.0,
-                                   1,
-                                   -1,
-                                   0.5,
-                                   -0.5,
-                                   2,
-                                   -2,
-                                   3,
-                                   -3,
-                                   INFINITY,
-                                   -INFINITY,
-                                   NAN,
-                                   1e-40,
-                                   -1e-40,
-                                   1e-310,
-                                   5e-324,
-                                   0x1p-149,
-                                   FLT_MIN,
-                                   FLT_MAX,
-                                   DBL_MIN,
-                                   DBL_MAX,
-                                   -FLT_MAX,
-                                   -DBL_MAX,
-                                   88.7228,
-                                   -103.97208,
-                                   709.78271,
-                                   -745.13321,
-                                   0.625,
-                                   0.414213,
-                                   2.414213,
-                                   0x1p20,
-                                   1048575.5,
-                                   1048576.5,
-                                   16777215,
-                                   33554433,
-                                   1.5,
-                                   -1.5,
-                                   2.5,
-                                   -2.5,
-                                   8388607.5,
-                                   -8388607.5,
-                                   4503599627370495.5,
-                                   1e22,
-                                   0.99999994,
-                                   1.0000001,
-                                   -0.99999994,
-                                   1e9 };
+/* clang-format off */
+static const double specials[] = {
+    0, -0.0, 1, -1, 0.5, -0.5, 2, -2, 3, -3, INFINITY, -INFINITY, NAN, 1e-40, -1e-40, 1e-310,
+    5e-324, 0x1p-149, FLT_MIN, FLT_MAX, DBL_MIN, DBL_MAX, -FLT_MAX, -DBL_MAX, 88.7228, -103.97208,
+    709.78271, -745.13321, 0.625, 0.414213, 2.414213, 0x1p20, 1048575.5, 1048576.5, 16777215,
+    33554433, 1.5, -1.5, 2.5, -2.5, 8388607.5, -8388607.5, 4503599627370495.5, 1e22, 0.99999994,
+    1.0000001, -0.99999994, 1e9,
+};
+/* clang-format on */
 enum { SPECIALS = sizeof specials / sizeof specials[0] };
 
 /* Any bits: all exponents, infinities and NaNs. */

@@ -44,32 +44,32 @@ const tl_expr *const *tl_buffer_strides(tl_arena *arena, const tl_buffer *buffer
 }
 
 /* The row of a register buffer is padded so that a chunk of lanes never runs into the next row. */
-static int64_t padded_row(int64_t extent, tl_dtype dtype, const tl_target *target)
+static int64_t padded_row(int64_t extent, int64_t lanes)
 {
-    int64_t lanes = tl_isa_infos[target->isa].vector_bits / tl_dtype_infos[dtype].bits;
-    int64_t words = tl_isa_infos[target->isa].vector_bits / 32, power = 1;
-    lanes = tl_max64(lanes, words);
+    int64_t power = 1;
     while (power < extent)
         power *= 2;
     return power <= lanes ? power : tl_ceildiv(extent, lanes) * lanes;
 }
 
+/* The row is the last axis that has more than one element: those after it leave its stride 1. A chunk that begins
+ * inside the last row ends in the vector behind it. */
 static const tl_expr *const *register_strides(tl_arena *arena, const tl_buffer *buffer,
                                               const tl_target *target, int64_t *elements)
 {
     const tl_expr **strides = TL_NEW_ARRAY(arena, const tl_expr *, buffer->rank + 1);
+    int64_t bits = tl_isa_infos[target->isa].vector_bits;
+    int64_t lanes = tl_max64(bits / tl_dtype_infos[buffer->dtype].bits, bits / 32);
     int64_t stride = 1;
     for (int a = buffer->rank - 1; a >= 0; a--) {
         int64_t extent = 1;
         tl_const_int(buffer->shape[a], &extent);
         strides[a] = tl_int(arena, stride);
-        if (tl_mul_overflows(stride,
-                             a == buffer->rank - 1 ? padded_row(extent, buffer->dtype, target)
-                                                   : extent,
+        if (tl_mul_overflows(stride, stride == 1 && extent > 1 ? padded_row(extent, lanes) : extent,
                              &stride))
             stride = INT64_MAX / 64;
     }
-    *elements = stride;
+    *elements = stride > 1 ? stride + lanes : stride;
     return strides;
 }
 

@@ -60,6 +60,15 @@ static const program_case cases[] = {
       "0.0)\n",
       { 0 },
       1e-5 },
+    { "lanes along a register axis that is not the last",
+      "kernel k(A: f32[10], W: f32[9, 6], out C: f32[6, 1])\n"
+      "  alloc acc: f32[6, 1] register\n"
+      "  for j in 0..6 vectorized\n    block clear\n      spatial j\n      acc[j, 0] = 0.0\n"
+      "  for k in 0..9\n    for j in 0..6 vectorized\n      block mm\n        spatial j\n"
+      "        reduce k\n        acc[j, 0] sum= A[k]*W[k, j]\n"
+      "  for j in 0..6 vectorized\n    block store\n      spatial j\n      C[j, 0] = acc[j, 0]\n",
+      { 0 },
+      1e-5 },
     { "naive matmul with init",
       "kernel k(A: f32[9, 7], B: f32[7, 11], out C: f32[9, 11])\n"
       "  for i in 0..9\n    for j in 0..11\n      for k in 0..7\n        block mm\n"

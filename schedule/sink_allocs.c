@@ -194,8 +194,10 @@ static bool solve_axis(tl_arena *arena, const access *write, const access *read,
         unknowns[at] = (unknown){ l.coefficients[i], l.terms[i]->u.var };
     }
     const tl_expr *rest = tl_sub(arena, read->index[axis], known);
-    if (unknown_count == 0)
-        return tl_is_int(rest, 0);
+    if (unknown_count == 0) { /* loops that run once may be left in it */
+        tl_range difference = tl_expr_range(rest);
+        return difference.min == 0 && difference.max == 0;
+    }
     int64_t step = 1; /* what the next coefficient must be */
     for (int i = 0; i < unknown_count; i++) {
         const tl_var *var = unknowns[i].var;

@@ -70,6 +70,7 @@ static int64_t inherited_block(const tl_node *n)
     case TL_OP_PAD:
     case TL_OP_GATHER:
     case TL_OP_GATHER_ELEMENTS:
+    case TL_OP_GATHER_ND:
         return 1;
     default:
         break;

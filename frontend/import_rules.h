@@ -20,8 +20,8 @@ tl_importer tl_import_identity, tl_import_dropout, tl_import_reshape_old, tl_imp
     tl_import_expand, tl_import_tile, tl_import_depth_to_space, tl_import_space_to_depth;
 /* import_slice.c */
 tl_importer tl_import_slice_old, tl_import_slice, tl_import_split_old, tl_import_split,
-    tl_import_pad_old, tl_import_pad, tl_import_gather, tl_import_shape, tl_import_size,
-    tl_import_range;
+    tl_import_pad_old, tl_import_pad, tl_import_gather, tl_import_gather_nd, tl_import_shape,
+    tl_import_size, tl_import_range;
 /* import_constant.c */
 tl_importer tl_import_constant_node, tl_import_constant_of_shape, tl_import_if;
 /* import_reduce.c */

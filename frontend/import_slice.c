@@ -96,6 +96,14 @@ tl_status tl_import_gather(tl_onnx_call *c)
     return TL_OK;
 }
 
+tl_status tl_import_gather_nd(tl_onnx_call *c)
+{
+    tl_node *n = tl_onnx_emit_node(c, TL_OP_GATHER_ND, 2, c->inputs);
+    tl_attr_set_int(c->graph, n, "batch_dims", tl_call_int(c, "batch_dims", 0));
+    tl_result(c, 0, tl_emitted(c, n));
+    return TL_OK;
+}
+
 tl_status tl_import_shape(tl_onnx_call *c)
 {
     return tl_import_plain(c, TL_OP_SHAPE, 1);

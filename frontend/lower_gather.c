@@ -45,6 +45,26 @@ const tl_expr *tl_value_gather_elements(tl_lower *l, const tl_node *n, tl_index 
     return tl_lower_read(l, table, from);
 }
 
+/* The last axis of the indices holds tuples: positions along the axes behind the batch axes. */
+const tl_expr *tl_value_gather_nd(tl_lower *l, const tl_node *n, tl_index index)
+{
+    const tl_value *table = n->inputs[0], *indices = n->inputs[1];
+    int batch = (int)tl_attr_int(n, "batch_dims", 0), last = indices->shape.rank - 1;
+    int tuple = (int)indices->shape.dims[last].extent;
+    const tl_expr *from[TL_MAX_RANK], *at[TL_MAX_RANK];
+    memcpy(at, index, sizeof *at * (size_t)last);
+    for (int i = 0; i < table->shape.rank; i++) {
+        if (i < batch || i >= batch + tuple) {
+            from[i] = index[i < batch ? i : i - batch - tuple + last];
+            continue;
+        }
+        at[last] = tl_int(tl_lower_arena(l), i - batch);
+        from[i] = position(tl_lower_arena(l), indices, tl_lower_read(l, indices, at),
+                           table->shape.dims[i].extent);
+    }
+    return tl_lower_read(l, table, from);
+}
+
 const tl_expr *tl_value_range(tl_lower *l, const tl_node *n, tl_index index)
 {
     tl_arena *arena = tl_lower_arena(l);

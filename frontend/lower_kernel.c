@@ -30,7 +30,9 @@ enum { LARGEST_EXPRESSION = 48 };
 /* How often an operator's value reads each of its inputs. */
 static int reads_of(const tl_node *n)
 {
-    return n->op == TL_OP_GELU ? 3 : n->op == TL_OP_POW || n->op == TL_OP_GATHER ? 2 : 1;
+    bool gathers =
+        n->op == TL_OP_GATHER || n->op == TL_OP_GATHER_ELEMENTS || n->op == TL_OP_GATHER_ND;
+    return n->op == TL_OP_GELU ? 3 : n->op == TL_OP_POW || gathers ? 2 : 1;
 }
 
 /* The `index`-th word of the lowering's roles, "x" beyond them. */

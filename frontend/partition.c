@@ -43,6 +43,7 @@ static bool is_layout(tl_op op)
     case TL_OP_PAD:
     case TL_OP_GATHER:
     case TL_OP_GATHER_ELEMENTS:
+    case TL_OP_GATHER_ND:
     case TL_OP_RANGE:
         return true;
     default:

@@ -193,6 +193,28 @@ tl_status tl_shape_rule_gather_elements(tl_graph *g, tl_node *n, tl_diag *diag)
     return tl_set_output(g, n, 0, x->dtype, x->shape.rank, extents, diag);
 }
 
+tl_status tl_shape_rule_gather_nd(tl_graph *g, tl_node *n, tl_diag *diag)
+{
+    const tl_value *x = n->inputs[0], *indices = n->inputs[1];
+    int last = indices->shape.rank - 1, rank = 0;
+    int64_t batch = tl_attr_int(n, "batch_dims", 0), extents[2 * TL_MAX_RANK];
+    TL_TRY(integer_indices(g, n, diag));
+    bool fits = last >= 0 && batch >= 0 && batch <= last && batch < x->shape.rank;
+    int64_t tuple = fits ? tl_extent(indices, last) : 0;
+    fits = fits && tuple >= 1 && tuple <= x->shape.rank - batch;
+    for (int i = 0; fits && i < batch; i++)
+        fits = tl_extent(indices, i) == tl_extent(x, i);
+    if (!fits)
+        return tl_fail_node(diag, TL_BAD_MODEL, n,
+                            "indices %s do not fit %s behind %lld batch axes",
+                            tl_value_text(g, indices), tl_value_text(g, x), (long long)batch);
+    for (int i = 0; i < last; i++)
+        extents[rank++] = tl_extent(indices, i);
+    for (int64_t i = batch + tuple; i < x->shape.rank; i++)
+        extents[rank++] = tl_extent(x, (int)i);
+    return tl_set_output(g, n, 0, x->dtype, rank, extents, diag);
+}
+
 tl_status tl_shape_rule_shape(tl_graph *g, tl_node *n, tl_diag *diag)
 {
     int64_t rank = n->inputs[0]->shape.rank;

@@ -74,6 +74,11 @@ static const struct {
     { "y: ?[...] = Pad(a) {pads = [0, 0, 0, 7], mode = \"reflect\"}", "is too short to reflect 7" },
     { "y: ?[...] = Gather(x, i) {axis = -2}", "f32[2, 6, 3, 8]" },
     { "y: ?[...] = Gather(x, a)", "should be i32 or i64" },
+    { "const k: i64[1] = [0]\ny: ?[...] = GatherND(x, k) {batch_dims = 1}",
+      "do not fit 'x' f32[2, 6, 9, 8] behind 1 batch axes" },
+    { "const k: i64[2, 5, 2] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]\n"
+      "y: ?[...] = GatherND(x, k) {batch_dims = 1}",
+      "f32[2, 5, 8]" },
     { "y: ?[...] = Expand(a) {shape = [2, 1, 7]}", "f32[2, 5, 7]" },
     { "y: ?[...] = Expand(a) {shape = [4, 7]}", "does not expand to [4, 7]" },
     { "y: ?[...] = Expand(a) {shape = [4611686018427387904, 5, 7]}", "the size of its output 'y'" },

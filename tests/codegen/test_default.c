@@ -1,0 +1,129 @@
+/* tests/codegen/test_default.c: the default schedule of every program in tests/golden/sketch, compiled for this machine
+ * and for a smaller ISA, gives what the interpreter gives for the naive program, on one thread and on several. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <dirent.h>
+#include <math.h>
+#include "ir/interpret.h"
+#include "runtime/base/file.h"
+#include "runtime/base/random.h"
+#include "schedule/sketch.h"
+#include "tests/codegen/compiled.h"
+
+enum { MAX_BUFFERS = 24 };
+static const char folder[] = "tests/golden/sketch";
+static const char *const isas[] = { NULL, "x86-64-v3", "x86-64" }; /* NULL: this machine's own */
+
+static void must(tl_status status, const tl_diag *diag, const char *what)
+{
+    if (status != TL_OK)
+        fail_msg("%s: %s", what, diag->text);
+}
+
+static void *make_data(tl_arena *arena, const tl_buffer *b, tl_random *random)
+{
+    int64_t count = tl_buffer_max_elements(b);
+    /* one element more, for a buffer may have none */
+    void *data = tl_arena_alloc(arena, (size_t)(count + 1) * tl_dtype_size(b->dtype), 64);
+    memset(data, 0x7f, (size_t)count * tl_dtype_size(b->dtype));
+    for (int64_t k = 0; random != NULL && k < count; k++) {
+        tl_number value;
+        if (tl_dtype_is_float(b->dtype))
+            value.f = tl_random_unit(random) - 0.5;
+        else
+            value.i = tl_random_below(random, 5);
+        tl_number_store(b->dtype, data, (size_t)k, value);
+    }
+    return data;
+}
+
+static void compare(const tl_buffer *b, const void *want, const void *got, const char *name,
+                    const tl_target *target, int threads)
+{
+    for (int64_t k = 0; k < tl_buffer_max_elements(b); k++) {
+        double w = tl_number_load(b->dtype, want, (size_t)k).f;
+        double g = tl_number_load(b->dtype, got, (size_t)k).f;
+        if (!(fabs(w - g) <= 1e-5 * (1 + fabs(w))))
+            fail_msg("%s for %s, %d threads: %s[%lld] is %.9g, not %.9g", name,
+                     tl_isa_infos[target->isa].text, threads, b->name, (long long)k, g, w);
+    }
+}
+
+static void check(const char *name, const char *text, const char *isa)
+{
+    tl_arena *arena = tl_arena_create(0);
+    tl_diag diag = { 0 };
+    tl_program *naive;
+    tl_target target;
+    must(tl_program_parse(arena, text, name, &naive, &diag), &diag, name);
+    must(compiled_target(isa, &target, &diag), &diag, "target");
+    target.cores = 2;
+    tl_schedule *s = tl_schedule_create(arena, naive, &target, false);
+    must(tl_schedule_default(s, &diag), &diag, name);
+    const tl_program *scheduled = tl_schedule_program(s);
+
+    tl_argument arguments[MAX_BUFFERS];
+    void *buffers[MAX_BUFFERS];
+    tl_random random = tl_random_make(11);
+    assert_in_range(scheduled->param_count + scheduled->prepared_count, 1, MAX_BUFFERS);
+    for (int i = 0; i < naive->param_count; i++) {
+        bool output = naive->params[i]->role == TL_ROLE_OUTPUT;
+        buffers[i] = make_data(arena, naive->params[i], output ? NULL : &random);
+        arguments[i] =
+            (tl_argument){ naive->params[i],
+                           output ? make_data(arena, naive->params[i], NULL) : buffers[i] };
+    }
+    for (int i = 0; i < scheduled->prepared_count; i++)
+        buffers[naive->param_count + i] = make_data(arena, scheduled->prepared[i], NULL);
+    must(tl_interpret(naive, arguments, naive->param_count, NULL, NULL, &diag), &diag, name);
+
+    compiled body, prepare;
+    must(compiled_make(arena, scheduled, false, &target, &body, &diag), &diag, name);
+    if (scheduled->prepare != NULL) {
+        must(compiled_make(arena, scheduled, true, &target, &prepare, &diag), &diag, name);
+        compiled_run(&prepare, buffers, NULL, 2);
+        compiled_free(&prepare);
+    }
+    for (int threads = 1; threads <= 2; threads++) {
+        compiled_run(&body, buffers, NULL, threads);
+        for (int i = 0; i < naive->param_count; i++)
+            if (naive->params[i]->role == TL_ROLE_OUTPUT)
+                compare(naive->params[i], arguments[i].data, buffers[i], name, &target, threads);
+    }
+    compiled_free(&body);
+    tl_arena_destroy(arena);
+}
+
+static void default_schedules_compile_to_the_same(void **state)
+{
+    (void)state;
+    DIR *dir = opendir(folder);
+    assert_non_null(dir);
+    int files = 0;
+    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
+        if (strstr(entry->d_name, ".tk") == NULL)
+            continue;
+        char path[512];
+        tl_text text = { 0 };
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        assert_int_equal(tl_file_read(path, &text, NULL), TL_OK);
+        for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
+            if (isas[i] == NULL || compiled_runs_here(isas[i]))
+                check(entry->d_name, tl_text_get(&text), isas[i]);
+        tl_text_free(&text);
+        files++;
+    }
+    closedir(dir);
+    assert_in_range(files, 10, 1000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(default_schedules_compile_to_the_same),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -62,6 +62,10 @@ tl_status tl_partition_graph(tl_arena *arena, tl_graph *g, tl_partition *out, tl
 /* The naive Program: params are kernel inputs (constants as CONST) then outputs. Blocks and iters are named by role. */
 tl_status tl_kernel_program(tl_arena *arena, const tl_kernel *kernel, const char *lowering,
                             tl_program **out, tl_diag *diag);
+/* The numerics contract of a compile: relaxed lowerings state a larger error bound than the direct sum (Winograd). */
+typedef enum { TL_NUMERICS_RELAXED, TL_NUMERICS_STRICT } tl_numerics;
+/* The lowering that the analytic model prefers; a name for tl_kernel_program. */
+const char *tl_choose_lowering(const tl_kernel *kernel, tl_numerics numerics);
 /* Workload key: 32 hex digits of the naive program (extents, dtypes, layouts in it); class key: without extents. */
 void tl_workload_key(tl_arena *arena, const tl_program *naive, char out[33]);
 void tl_class_key(tl_arena *arena, const tl_program *naive, char out[33]);

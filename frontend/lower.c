@@ -44,28 +44,58 @@ tl_place tl_lower_place(tl_lower *l, const char *name, tl_dtype dtype, tl_role r
 
 static void add_alloc(tl_lower *l, const tl_buffer *buffer)
 {
-    if (l->alloc_count == l->alloc_capacity) {
-        int capacity = l->alloc_capacity < 8 ? 8 : l->alloc_capacity * 2;
+    if (l->part.alloc_count == l->part.alloc_capacity) {
+        int capacity = l->part.alloc_capacity < 8 ? 8 : l->part.alloc_capacity * 2;
         const tl_buffer **larger = TL_NEW_ARRAY(l->arena, const tl_buffer *, capacity);
-        if (l->alloc_count > 0)
-            memcpy(larger, l->allocs, sizeof *larger * (size_t)l->alloc_count);
-        l->allocs = larger;
-        l->alloc_capacity = capacity;
+        if (l->part.alloc_count > 0)
+            memcpy(larger, l->part.allocs, sizeof *larger * (size_t)l->part.alloc_count);
+        l->part.allocs = larger;
+        l->part.alloc_capacity = capacity;
     }
-    l->allocs[l->alloc_count++] = buffer;
+    l->part.allocs[l->part.alloc_count++] = buffer;
 }
 
 void tl_lower_emit(tl_lower *l, const tl_stmt *stmt)
 {
-    if (l->stmt_count == l->stmt_capacity) {
-        int capacity = l->stmt_capacity < 8 ? 8 : l->stmt_capacity * 2;
+    if (l->part.stmt_count == l->part.stmt_capacity) {
+        int capacity = l->part.stmt_capacity < 8 ? 8 : l->part.stmt_capacity * 2;
         const tl_stmt **larger = TL_NEW_ARRAY(l->arena, const tl_stmt *, capacity);
-        if (l->stmt_count > 0)
-            memcpy(larger, l->stmts, sizeof *larger * (size_t)l->stmt_count);
-        l->stmts = larger;
-        l->stmt_capacity = capacity;
+        if (l->part.stmt_count > 0)
+            memcpy(larger, l->part.stmts, sizeof *larger * (size_t)l->part.stmt_count);
+        l->part.stmts = larger;
+        l->part.stmt_capacity = capacity;
     }
-    l->stmts[l->stmt_count++] = stmt;
+    l->part.stmts[l->part.stmt_count++] = stmt;
+}
+
+const tl_stmt *tl_lower_close(tl_lower *l, const tl_lower_part *part)
+{
+    const tl_stmt *body = tl_stmt_seq(l->arena, part->stmts, part->stmt_count);
+    for (int i = part->alloc_count - 1; i >= 0; i--)
+        body = tl_stmt_alloc(l->arena, part->allocs[i], body);
+    return body;
+}
+
+void tl_lower_prepare_begin(tl_lower *l)
+{
+    assert(l->prepare == NULL);
+    l->body = l->part;
+    l->part = (tl_lower_part){ 0 };
+}
+
+void tl_lower_prepare_end(tl_lower *l)
+{
+    l->prepare = tl_lower_close(l, &l->part);
+    l->part = l->body;
+}
+
+tl_place tl_lower_prepared(tl_lower *l, const char *name, tl_dtype dtype, const tl_shape *shape)
+{
+    tl_layout plain = tl_layout_plain();
+    tl_place p = tl_lower_place(l, name, dtype, TL_ROLE_PREPARED, shape, &plain);
+    assert(l->prepared_count < TL_MAX_LOCALS);
+    l->prepared[l->prepared_count++] = p.buffer;
+    return p;
 }
 
 static tl_layout without_halo(const tl_layout *layout)
@@ -327,6 +357,14 @@ static tl_block *make_block(tl_nest *nest, int store_count, const tl_place *plac
 void tl_nest_store(tl_nest *nest, const tl_place *p, tl_index index, const tl_expr *value)
 {
     finish(nest, make_block(nest, 1, p, index, &value));
+}
+
+void tl_nest_stores(tl_nest *nest, int count, const tl_store *stores)
+{
+    tl_block *block = make_block(nest, 0, NULL, NULL, NULL);
+    block->store_count = count;
+    block->stores = stores;
+    finish(nest, block);
 }
 
 static void reduce(tl_nest *nest, tl_combiner combiner, int count, const tl_place *places,

@@ -86,6 +86,8 @@ void tl_nest_over(tl_nest *nest, const tl_place *p, const tl_expr *out[TL_MAX_RA
 void tl_nest_store(tl_nest *nest, const tl_place *p, tl_index index, const tl_expr *value);
 void tl_nest_reduce(tl_nest *nest, tl_combiner combiner, const tl_place *p, tl_index index,
                     const tl_expr *value);
+/* Several stores, of which each says where: a block that assigns all of them. */
+void tl_nest_stores(tl_nest *nest, int count, const tl_store *stores);
 /* values[i] combined as a pair into places[i] (argmax). */
 void tl_nest_reduce_pair(tl_nest *nest, tl_combiner combiner, const tl_place places[2],
                          tl_index index, const tl_expr *const values[2]);
@@ -98,6 +100,12 @@ void tl_lower_split_last_axis(tl_lower *l, const char *outer, const char *inner,
 
 /* Sums of f16 and bf16 are kept in f32. */
 tl_dtype tl_accumulate_dtype(tl_dtype dtype);
+/* Nests and locals between begin and end belong to the prepare part, which runs once, on constants; a prepared buffer
+ * is what it leaves for the body. */
+void tl_lower_prepare_begin(tl_lower *l);
+void tl_lower_prepare_end(tl_lower *l);
+tl_place tl_lower_prepared(tl_lower *l, const char *name, tl_dtype dtype, const tl_shape *shape);
+
 /* An index minus a start lies in 0..extent-1; NULL when that is always so. */
 const tl_expr *tl_inside(tl_arena *arena, const tl_expr *condition, const tl_expr *index,
                          int64_t extent);

@@ -120,7 +120,7 @@ static void write_output(tl_lower *l)
     if (state->has_place && state->place.buffer == l->output.buffer)
         return;
     const tl_expr *index[TL_MAX_RANK];
-    tl_nest nest = tl_nest_begin(l, l->stmt_count > 0 ? "epilogue" : "map");
+    tl_nest nest = tl_nest_begin(l, l->part.stmt_count > 0 ? "epilogue" : "map");
     tl_nest_over(&nest, &l->output, index);
     tl_nest_store(&nest, &l->output, index, tl_lower_read(l, v, index));
 }
@@ -154,14 +154,14 @@ tl_status tl_kernel_program(tl_arena *arena, const tl_kernel *kernel, const char
         write_output(l);
     tl_lower_write_halo(l);
 
-    const tl_stmt *body = tl_stmt_seq(arena, l->stmts, l->stmt_count);
-    for (int i = l->alloc_count - 1; i >= 0; i--)
-        body = tl_stmt_alloc(arena, l->allocs[i], body);
     tl_program *program = TL_NEW(arena, tl_program);
     program->name = tl_arena_strdup(arena, kernel->name);
     program->param_count = kernel->input_count + 1;
     program->params = params;
-    program->body = body;
+    program->body = tl_lower_close(l, &l->part);
+    program->prepare = l->prepare;
+    program->prepared_count = l->prepared_count;
+    program->prepared = l->prepared;
     *out = program;
     return TL_OK;
 }

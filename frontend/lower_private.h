@@ -25,6 +25,13 @@ typedef struct {
     int cost;         /* nodes of its expression, roughly */
 } tl_lower_value;
 
+/* Statements in order, and the locals they use. */
+typedef struct {
+    int stmt_count, stmt_capacity, alloc_count, alloc_capacity;
+    const tl_stmt **stmts;
+    const tl_buffer **allocs;
+} tl_lower_part;
+
 struct tl_lower {
     tl_arena *arena;
     const tl_kernel *kernel;
@@ -33,9 +40,11 @@ struct tl_lower {
     tl_lower_value *values;
     tl_place output;
     bool output_written;
-    int stmt_count, stmt_capacity, alloc_count, alloc_capacity;
-    const tl_stmt **stmts;
-    const tl_buffer **allocs;
+    tl_lower_part part;     /* that nests and locals now go to */
+    tl_lower_part body;     /* kept here while the prepare part is written */
+    const tl_stmt *prepare; /* NULL: nothing is prepared */
+    int prepared_count;
+    const tl_buffer *prepared[TL_MAX_LOCALS];
     bool axes_named;
     int axis_rank;
     const char *axis_names[TL_MAX_RANK], *lane;
@@ -47,6 +56,8 @@ tl_lower_value *tl_lower_find(tl_lower *l, const tl_value *v);
 tl_place tl_lower_place(tl_lower *l, const char *name, tl_dtype dtype, tl_role role,
                         const tl_shape *shape, const tl_layout *layout);
 void tl_lower_emit(tl_lower *l, const tl_stmt *stmt);
+/* The statements inside their allocs. */
+const tl_stmt *tl_lower_close(tl_lower *l, const tl_lower_part *part);
 
 /* lower_pad.c: a local with the layout's halo, for values that arrive without the halo their reader needs. */
 tl_place tl_lower_local_with_halo(tl_lower *l, const char *name, tl_dtype dtype,

@@ -1,0 +1,41 @@
+/* frontend/choose_lowering.c: which lowering a kernel gets before anything was measured.
+ *
+ * Winograd pays where the transforms are small beside the products they save (many channels on both sides) and the
+ * transformed weights, 16/9 (m = 2) or 4 times (m = 4) as large, do not take longer to read than the direct sum takes
+ * to compute. Measured with cold weights on a Cascade Lake: m = 4 from 28x28 up, m = 2 at 14x14, neither at 7x7. */
+#include "frontend/lower_private.h"
+
+enum { LEAST_CHANNELS = 32, LEAST_F4 = 24, LEAST_F2 = 12 };
+
+/* A dense 3x3 convolution of stride 1 with constant weights, in f32, on blocked channels. */
+static bool suits_winograd(const tl_node *n)
+{
+    const int64_t *strides, *dilations;
+    const tl_value *x = n->inputs[0], *weight = n->inputs[1], *out = n->outputs[0];
+    if (n->op != TL_OP_CONV || x->shape.rank != 4 || x->dtype != TL_F32 || weight->data == NULL ||
+        weight->dtype != TL_F32)
+        return false;
+    return tl_attr_int(n, "group", 1) == 1 && weight->shape.dims[2].extent == 3 &&
+           weight->shape.dims[3].extent == 3 && tl_attr_ints(n, "strides", &strides) == 2 &&
+           strides[0] == 1 && strides[1] == 1 && tl_attr_ints(n, "dilations", &dilations) == 2 &&
+           dilations[0] == 1 && dilations[1] == 1 && !x->layout.plain && !out->layout.plain &&
+           x->shape.dims[1].extent >= LEAST_CHANNELS &&
+           weight->shape.dims[0].extent >= LEAST_CHANNELS;
+}
+
+const char *tl_choose_lowering(const tl_kernel *kernel, tl_numerics numerics)
+{
+    for (int i = 0; i < kernel->node_count; i++) {
+        const tl_node *n = kernel->nodes[i];
+        if (numerics == TL_NUMERICS_STRICT || !suits_winograd(n))
+            continue;
+        int64_t down = n->outputs[0]->shape.dims[2].extent;
+        int64_t across = n->outputs[0]->shape.dims[3].extent;
+        int64_t least = down < across ? down : across;
+        if (least >= LEAST_F4)
+            return "winograd_f4";
+        if (least >= LEAST_F2)
+            return "winograd_f2";
+    }
+    return "direct";
+}

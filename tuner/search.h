@@ -1,0 +1,50 @@
+/* tuner/search.h: a search policy: proposes candidates of one task, learns what came of them.
+ *
+ * A policy knows neither workers nor databases: the tuner asks it for a batch, has it measured, and hands the results
+ * back in the order of the proposals. The same seed, space, known records and results give the same proposals, bit for
+ * bit: a policy asks no clock and no machine. It never proposes what it, or a record it was given, tried before
+ * (recognised by the structural hash of the scheduled program). */
+#ifndef TL_TUNER_SEARCH_H
+#define TL_TUNER_SEARCH_H
+#include "tuner/cost_model.h"
+#include "tuner/measure.h"
+
+typedef struct tl_space
+    tl_space; /* tuner/space.h: the sketches of a task's lowerings, and their decisions */
+typedef struct tl_policy tl_policy;
+
+typedef struct {
+    const tl_measure_task *task;
+    const tl_space *space;
+    const tl_target *target;
+    tl_cost_model *model; /* shared by the tasks of a run; NULL: none */
+    uint64_t seed;
+    int known_count; /* records of the same workload from the store: not to be tried again, good as seeds */
+    const tl_record *known;
+} tl_search;
+
+/* A candidate as a policy proposes it; the trace lives in the arena that propose was given. */
+typedef struct {
+    tl_candidate candidate;
+    char program[17];   /* structural hash of the scheduled program, hex digits */
+    double prediction;  /* the score that got it in; 0 when none did */
+    const char *origin; /* "default", "random", "mutation", "descent", "record": for reports */
+} tl_proposal;
+
+typedef struct {
+    const char *name; /* "evolution" */
+    tl_status (*create)(const tl_search *search, tl_policy **out, tl_diag *diag);
+    void (*destroy)(tl_policy *policy);
+    /* Up to `count` proposals; fewer (0: none) when the space has no more to try. */
+    tl_status (*propose)(tl_policy *policy, tl_arena *arena, int count, tl_proposal *out,
+                         int *out_count, tl_diag *diag);
+    /* Results of proposals, in order; may be fewer than proposed (the budget ended). */
+    tl_status (*learn)(tl_policy *policy, const tl_proposal *proposals, const tl_result *results,
+                       int count, tl_diag *diag);
+} tl_policy_type;
+
+struct tl_policy {
+    const tl_policy_type *type; /* first member of each implementation */
+};
+
+#endif

@@ -28,6 +28,7 @@ OBJECTS  = $(patsubst %.c,$(BUILD)/%.o,$(filter-out driver/main.c,$(call SOURCES
 .DEFAULT_GOAL := all
 .SECONDARY:
 include tests/rules.mk
+include driver/install.mk
 
 all: $(BUILD)/tilth $(BUILD)/libtilth.a $(BUILD)/libtilth_rt.a
 

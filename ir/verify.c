@@ -273,6 +273,15 @@ static tl_status check_block(tl_verifier *v, const tl_block *block)
 
 static tl_status check_stmt(tl_verifier *v, const tl_stmt *s);
 
+/* A loop over threadIdx inside another one over the same axis, and as long, is the same thread. */
+static bool is_same_thread(const tl_stmt *outer, const tl_stmt *inner)
+{
+    tl_loop_kind kind = inner->u.loop.kind;
+    bool is_thread =
+        kind == TL_LOOP_THREAD_X || kind == TL_LOOP_THREAD_Y || kind == TL_LOOP_THREAD_Z;
+    return is_thread && tl_expr_equal(outer->u.loop.extent, inner->u.loop.extent);
+}
+
 static tl_status check_loop_kind(tl_verifier *v, const tl_stmt *s)
 {
     tl_loop_kind kind = s->u.loop.kind;
@@ -287,7 +296,8 @@ static tl_status check_loop_kind(tl_verifier *v, const tl_stmt *s)
             return tl_fail(v->diag, TL_BAD_IR, "loop %s: a parallel loop inside the %s loop %s",
                            s->u.loop.var->name, tl_loop_kind_infos[outer].text,
                            v->loops[i]->u.loop.var->name);
-        if (tl_loop_kind_infos[kind].gpu && kind != TL_LOOP_VTHREAD && kind == outer)
+        if (tl_loop_kind_infos[kind].gpu && kind != TL_LOOP_VTHREAD && kind == outer &&
+            !is_same_thread(v->loops[i], s))
             return tl_fail(v->diag, TL_BAD_IR, "loops %s and %s, one inside the other, are both %s",
                            v->loops[i]->u.loop.var->name, s->u.loop.var->name,
                            tl_loop_kind_infos[kind].text);

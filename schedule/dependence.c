@@ -294,9 +294,36 @@ bool tl_pins_var(const tl_pins *pins, const tl_var *var)
 
 /* Questions about a loop. */
 
+static bool is_thread_loop(const tl_stmt *stmt)
+{
+    return stmt->kind == TL_STMT_LOOP &&
+           (stmt->u.loop.kind == TL_LOOP_THREAD_X || stmt->u.loop.kind == TL_LOOP_THREAD_Y ||
+            stmt->u.loop.kind == TL_LOOP_THREAD_Z);
+}
+
+/* A thread loop inside one of the same axis is the same thread: its variable is the outer one's. */
+static const tl_stmt *join_threads(tl_arena *arena, const tl_stmt *stmt, void *context)
+{
+    const tl_stmt *outer = context;
+    if (!is_thread_loop(stmt) || stmt->u.loop.kind != outer->u.loop.kind)
+        return stmt;
+    tl_binding same = { stmt->u.loop.var, tl_ref(arena, outer->u.loop.var) };
+    return tl_stmt_substitute(arena, stmt->u.loop.body, &same, 1);
+}
+
+/* What threads hand to each other through shared memory is ordered by barriers. */
+static bool is_ordered_by_barriers(const tl_stmt *loop, const tl_access *a, const tl_access *b)
+{
+    return is_thread_loop(loop) && a->buffer->scope == TL_SCOPE_SHARED && a->block != b->block;
+}
+
 bool tl_loop_is_independent(tl_arena *arena, const tl_stmt *loop, bool updates_commute,
                             tl_access *first, tl_access *second)
 {
+    if (is_thread_loop(loop))
+        loop = tl_stmt_with_body(arena, loop,
+                                 tl_stmt_rewrite(arena, loop->u.loop.body, join_threads,
+                                                 (void *)loop));
     tl_dependences d = tl_dependences_under(arena, loop);
     for (int i = 0; i < d.access_count; i++) {
         const tl_access *a = &d.accesses[i];
@@ -305,6 +332,8 @@ bool tl_loop_is_independent(tl_arena *arena, const tl_stmt *loop, bool updates_c
             if (!tl_may_conflict(a, b))
                 continue;
             if (updates_commute && a->block == b->block && a->updates && b->updates)
+                continue;
+            if (is_ordered_by_barriers(loop, a, b))
                 continue;
             tl_pins pins = tl_pins_of(&d, a, b);
             if (tl_pins_var(&pins, loop->u.loop.var))

@@ -404,7 +404,7 @@ static tl_status parse_call(parser *p, const char *word, const char *word_at, co
     while (*letter) {
         bool many = letter[1] == '*', optional = letter[1] == '?';
         if (peek(p) == ')') {
-            if (!optional && !(many && count > 0 && args[count - 1].kind == TL_ARG_LOOP))
+            if (!optional && !(many && letter[2] == 0 && count > 0))
                 return fail_at(p, p->at, "%s takes more arguments than %d", word, count);
             break;
         }
@@ -412,6 +412,10 @@ static tl_status parse_call(parser *p, const char *word, const char *word_at, co
             TL_TRY(expect(p, ','));
         if (count == TL_MAX_ARGS)
             return fail_at(p, p->at, "more than %d arguments", TL_MAX_ARGS);
+        if (many && count > 0 && letter[2] == 'F' && peek(p) == '[') {
+            letter += 2; /* tile(i, j, [8, 8]): the loops end where the list begins */
+            many = false;
+        }
         TL_TRY(parse_arg(p, *letter, nesting, &args[count++]));
         if (!many)
             letter += 1 + optional;

@@ -304,12 +304,41 @@ static tl_arg random_arg(test_case *c, const choices *from, char letter)
     return arg;
 }
 
+static tl_arg random_int(test_case *c, int64_t least, int64_t most)
+{
+    int64_t value = least + tl_random_below(&c->random, (uint64_t)(most - least + 1));
+    return (tl_arg){ .kind = TL_ARG_INT, .value = value };
+}
+
+/* Sizes of tiles, one a loop. */
+static tl_arg tile_sizes(test_case *c, int count)
+{
+    int64_t *sizes = TL_NEW_ARRAY(c->arena, int64_t, count);
+    for (int i = 0; i < count; i++)
+        sizes[i] = 1 + (int64_t)tl_random_below(&c->random, 5);
+    return (tl_arg){ .kind = TL_ARG_FACTORS, .count = count, .factors = sizes };
+}
+
+/* Words and numbers that mean something to a primitive, in the place of any. */
+static void fit_args(test_case *c, tl_prim prim, tl_arg *args)
+{
+    static const char *const axes[] = { "blockIdx.x",  "blockIdx.y",  "threadIdx.x",
+                                        "threadIdx.y", "threadIdx.z", "vthread" };
+    if (prim == TL_PRIM_bind)
+        args[1].word = axes[tl_random_below(&c->random, 6)];
+    if (prim == TL_PRIM_storage_align) {
+        args[1] = random_int(c, 0, 2);
+        args[2] = random_int(c, 1, 8);
+        args[3] = random_int(c, 0, 2);
+    }
+}
+
 /* Arguments by the letters of primitives.def; lists of loops are loops of one nest. */
 static int random_args(test_case *c, const choices *from, tl_prim prim, const char *letters,
                        tl_arg *args)
 {
     int count = 0;
-    if (strcmp(letters, "L*") == 0) {
+    if (strncmp(letters, "L*", 2) == 0) {
         tl_loop_ref nest[TL_MAX_ARGS];
         int size = random_nest(c, from, nest);
         if (size == 0)
@@ -324,10 +353,15 @@ static int random_args(test_case *c, const choices *from, tl_prim prim, const ch
             args[i] = args[k];
             args[k] = t;
         }
+        if (letters[2] == 'F') {
+            args[count] = tile_sizes(c, count);
+            count++;
+        }
         return count;
     }
     for (const char *at = letters; *at; at++)
         args[count++] = random_arg(c, from, *at);
+    fit_args(c, prim, args);
     for (int i = 0; letters[i]; i++) /* the map fits the buffer */
         if (letters[i] == 'M' && i > 0)
             for (int b = 0; b < from->buffer_count; b++)
@@ -359,7 +393,7 @@ static void apply_random(test_case *c)
             return;
         tl_arg args[TL_MAX_ARGS], out[TL_MAX_ARGS];
         int out_count, count = random_args(c, &from, prim, prims[prim].in, args);
-        if (count == 0)
+        if (count == 0 && prims[prim].in[0])
             continue;
         tl_diag diag = { 0 };
         tl_status status =

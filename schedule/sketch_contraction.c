@@ -336,6 +336,8 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
     TL_TRY(tl_vectorize(s, tile.loops[tile.count - 1], diag));
 
     TL_TRY(pack_panel(s, anchor, &c, t.columns * (wide ? lanes : found.vector_extent), diag));
+    if (reduce.id != 0)
+        TL_TRY(tl_sketch_fuse_reduction(s, anchor, &reduce, diag));
     block = tl_schedule_get_block(s, anchor);
     const tl_expr *panel = find_load(block, c.vector);
     if (panel->u.buffer->role == TL_ROLE_PREPARED && reduce.id != 0)

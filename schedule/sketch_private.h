@@ -40,6 +40,11 @@ tl_status tl_sketch_reduction(tl_schedule *s, tl_block_ref anchor, int outside,
                               const tl_var *vector, int64_t unroll_limit, tl_loop_ref *last_reduce,
                               tl_diag *diag);
 
+/* Fuses the reduce loops around `innermost`, a reduce loop of the anchor, with it as long as every load just walks on
+ * from one to the next; `innermost` becomes the fused loop. */
+tl_status tl_sketch_fuse_reduction(tl_schedule *s, tl_block_ref anchor, tl_loop_ref *innermost,
+                                   tl_diag *diag);
+
 /* Register tile of a contraction: rows (elements of the stream along its innermost loop), lines (several of its whole
  * rows, when a row is short), columns (vectors of the panel). */
 typedef struct {

@@ -125,9 +125,40 @@ static void default_schedules_keep_the_meaning(void **state)
     assert_true(files >= 10);
 }
 
+/* The default schedule of a file's program, as a trace. */
+static const char *default_trace(tl_arena *arena, const char *name)
+{
+    tl_diag diag = { 0 };
+    tl_program *naive;
+    tl_target target;
+    tl_text text = { 0 };
+    const char *path = tl_arena_format(arena, "%s/%s", folder, name);
+    assert_int_equal(tl_file_read(path, &text, NULL), TL_OK);
+    assert_int_equal(tl_program_parse(arena, tl_text_get(&text), name, &naive, &diag), TL_OK);
+    tl_text_free(&text);
+    assert_int_equal(tl_target_named("x86-64-v4", &target, &diag), TL_OK);
+    tl_schedule *s = tl_schedule_create(arena, naive, &target, true);
+    assert_int_equal(tl_schedule_default(s, &diag), TL_OK);
+    return tl_trace_text(arena, tl_schedule_trace(s));
+}
+
+/* In a blocked convolution kw goes on where the channels of a block end, and kh does not where kw ends; with
+ * channels outermost, neither does. */
+static void reductions_that_walk_on_are_fused(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    assert_non_null(strstr(default_trace(arena, "conv_blocked.tk"), "fuse(kw, rl)"));
+    assert_null(strstr(default_trace(arena, "conv_blocked.tk"), "fuse(kh, "));
+    assert_null(strstr(default_trace(arena, "conv_stem.tk"), "fuse(kh, kw"));
+    tl_arena_destroy(arena);
+}
+
 int main(void)
 {
-    static const struct CMUnitTest tests[] = { cmocka_unit_test(
-        default_schedules_keep_the_meaning) };
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(default_schedules_keep_the_meaning),
+        cmocka_unit_test(reductions_that_walk_on_are_fused),
+    };
     return cmocka_run_group_tests_name("sketch", tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #ifndef TL_DRIVER_SESSION_H
 #define TL_DRIVER_SESSION_H
 #include "driver/cli.h"
+#include "driver/jit_symbols.h"
 #include "driver/model.h"
 
 typedef struct {
@@ -40,8 +41,11 @@ typedef struct {
     tl_pool *pool;
     tl_model *model;
     int threads;
+    tl_jit_symbols *symbols; /* of the model's kernels, for gdb and perf */
 } tl_session;
 
+/* Makes the pool; what opening begins with, and all that a verb without a model needs. Close it also on failure. */
+tl_status tl_session_start(tl_session *session, const tl_session_options *options, tl_diag *diag);
 /* Makes the pool, loads the model. `extra` may preset fields of the model's options; NULL: none. */
 tl_status tl_session_open(tl_session *session, const char *path, const tl_session_options *options,
                           const tl_model_options *extra, tl_diag *diag);
@@ -54,8 +58,10 @@ tl_status tl_session_inputs(const tl_executable_spec *spec, const tl_text_list *
 /* FOLDER/PREFIX_NAME.npy, or the file that FOLDER/names.txt gives for "PREFIX NAME"; false: there is none. */
 bool tl_data_file(const char *folder, const char *prefix, const char *name, tl_text *path);
 
-/* {"record":"env",...}: the first line of every --json output. */
+/* driver/json.c. {"record":"env",...}: the first line of every --json output. */
 void tl_print_env_json(void);
 void tl_print_json_text(const char *text); /* quoted and escaped */
+void tl_json_add_text(
+    tl_text *out, const char *text); /* the same into a text; bytes that are no UTF-8 as \u00XX */
 
 #endif

@@ -159,6 +159,16 @@ tl_status tl_runner_run_tensors(tl_runner *runner, const tl_tensor *inputs, tl_t
 typedef void tl_step_hook(void *user, int step, bool after, void *const *buffers);
 tl_status tl_runner_run_hooked(tl_runner *runner, const void *const *inputs, void *const *outputs,
                                tl_step_hook *hook, void *user, tl_diag *diag);
+/* One phase of one step as one thread ran it, for timelines. Times are tl_clock_ns. */
+typedef struct {
+    int step, phase, thread;
+    int64_t begin_ns, end_ns;
+} tl_run_event;
+/* A run as always (threads meet where they must and nowhere else) that writes down who did what and when. `events` has
+ * room for tl_runner_event_limit of them; *count are written, in the order of steps. */
+int tl_runner_event_limit(const tl_runner *runner);
+tl_status tl_runner_run_traced(tl_runner *runner, const void *const *inputs, void *const *outputs,
+                               tl_run_event *events, int *count, tl_diag *diag);
 /* Runs one step `repeats` times on whatever its buffers hold after a run (the caller's must still
  * be there), for measuring; returns the shortest, in ns. */
 int64_t tl_runner_time_step(tl_runner *runner, int step, int repeats);

@@ -450,6 +450,52 @@ tl_status tl_runner_run(tl_runner *r, const void *const *inputs, void *const *ou
     return TL_OK;
 }
 
+/* A walk that keeps the time of every call: [call*threads + thread]; end_ns 0: that thread had no part in it. */
+typedef struct {
+    const tl_runner *runner;
+    tl_run_event *events;
+} traced_walk;
+
+static void walk_traced(tl_team *team, void *context)
+{
+    const traced_walk *w = context;
+    const tl_runner *r = w->runner;
+
+    for (int s = 0; s < r->step_count; s++)
+        for (int c = r->first_call[s]; c < r->first_call[s + 1]; c++) {
+            tl_part part = tl_team_range(r->calls[c].extent, team->thread, team->threads);
+            int64_t begun = tl_clock_ns();
+            run_call(r, c, team);
+            if (part.begin < part.end)
+                w->events[(size_t)c * (size_t)r->threads + (size_t)team->thread] =
+                    (tl_run_event){ s, c - r->first_call[s], team->thread, begun, tl_clock_ns() };
+            if (r->calls[c].meet)
+                tl_team_barrier(team);
+        }
+}
+
+int tl_runner_event_limit(const tl_runner *r)
+{
+    return r->first_call[r->step_count] * r->threads;
+}
+
+tl_status tl_runner_run_traced(tl_runner *r, const void *const *inputs, void *const *outputs,
+                               tl_run_event *events, int *count, tl_diag *diag)
+{
+    int limit = tl_runner_event_limit(r);
+    traced_walk w = { r, events };
+
+    *count = 0;
+    memset(events, 0, sizeof *events * (size_t)limit);
+    TL_TRY(begin_run(r, inputs, outputs, diag));
+    tl_pool_run(r->pool, r->threads, walk_traced, &w);
+    atomic_flag_clear(&r->busy);
+    for (int i = 0; i < limit; i++)
+        if (events[i].end_ns != 0)
+            events[(*count)++] = events[i];
+    return TL_OK;
+}
+
 void tl_runner_run_all(tl_runner *r)
 {
     tl_pool_run(r->pool, r->threads, walk, r);

@@ -1,0 +1,142 @@
+/* driver/bench_measure.c: rounds of runs, each with a sample of the peak. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "driver/bench.h"
+#include "runtime/clock.h"
+#include "runtime/peak.h"
+
+enum { MAX_RUNS = 200000, MAX_ROUNDS = 2000 };
+#define DISTURBED 0.9
+
+void tl_bindings_free(tl_bindings *b)
+{
+    for (int i = 0; i < b->input_count; i++)
+        tl_tensor_free(&b->inputs[i]);
+    for (int i = 0; i < b->output_count; i++)
+        tl_tensor_free(&b->outputs[i]);
+    *b = (tl_bindings){ 0 };
+}
+
+tl_status tl_bindings_make(tl_arena *arena, const tl_executable *executable,
+                           const tl_text_list *given, const char *data, int64_t seed,
+                           tl_bindings *out, tl_diag *diag)
+{
+    const tl_executable_spec *spec = tl_executable_info(executable);
+    *out = (tl_bindings){ .input_count = spec->input_count,
+                          .output_count = spec->output_count,
+                          .inputs = TL_NEW_ARRAY(arena, tl_tensor, spec->input_count),
+                          .outputs = TL_NEW_ARRAY(arena, tl_tensor, spec->output_count),
+                          .in = TL_NEW_ARRAY(arena, const void *, spec->input_count),
+                          .out = TL_NEW_ARRAY(arena, void *, spec->output_count) };
+    TL_TRY(tl_session_inputs(spec, given, data, seed, out->inputs, diag));
+    for (int i = 0; i < spec->input_count; i++)
+        out->in[i] = out->inputs[i].data;
+    for (int i = 0; i < spec->output_count; i++) {
+        const tl_port *port = &spec->outputs[i];
+        TL_TRY(tl_tensor_create(port->dtype, port->rank, port->shape, &out->outputs[i], diag));
+        out->out[i] = out->outputs[i].data;
+    }
+    return TL_OK;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+int64_t tl_quantile(const int64_t *sorted, int count, double q)
+{
+    int rank = (int)ceil(q * count) - 1;
+    return sorted[rank < 0 ? 0 : rank >= count ? count - 1 : rank];
+}
+
+double tl_percent_of_peak(int64_t flops, int64_t ns, double peak_gflops)
+{
+    return ns > 0 && peak_gflops > 0 ? 100.0 * (double)flops / (double)ns / peak_gflops : 0;
+}
+
+typedef struct {
+    tl_runner *runner;
+    const tl_bindings *bindings;
+    int64_t *step_ns;
+    tl_timing *t;
+} measurement;
+
+/* At least one run, then as many as fit. Runs alternate with ones whose steps are timed, which costs some meetings of
+ * the threads and counts for the steps only. */
+static tl_status measure_round(measurement *m, int64_t length_ns, tl_diag *diag)
+{
+    tl_timing *t = m->t;
+    int first = t->run_count;
+    int64_t start = tl_clock_ns();
+    do {
+        int64_t before = tl_clock_ns();
+        TL_TRY(tl_runner_run(m->runner, m->bindings->in, m->bindings->out, NULL, diag));
+        t->runs[t->run_count++] = tl_clock_ns() - before;
+        TL_TRY(tl_runner_run(m->runner, m->bindings->in, m->bindings->out, m->step_ns, diag));
+        for (int i = 0; i < t->step_count; i++)
+            if (m->step_ns[i] < t->step_ns[i])
+                t->step_ns[i] = m->step_ns[i];
+    } while (tl_clock_ns() - start < length_ns && t->run_count < MAX_RUNS);
+    qsort(t->runs + first, (size_t)(t->run_count - first), sizeof *t->runs, by_value);
+    t->rounds[t->round_count].median_ns = tl_quantile(t->runs + first, t->run_count - first, 0.5);
+    return TL_OK;
+}
+
+static void summarise(tl_timing *t)
+{
+    double sum = 0, squares = 0;
+    qsort(t->runs, (size_t)t->run_count, sizeof *t->runs, by_value);
+    for (int i = 0; i < t->run_count; i++)
+        sum += (double)t->runs[i];
+    t->mean_ns = sum / t->run_count;
+    for (int i = 0; i < t->run_count; i++)
+        squares += ((double)t->runs[i] - t->mean_ns) * ((double)t->runs[i] - t->mean_ns);
+    t->deviation_ns = t->run_count > 1 ? sqrt(squares / (t->run_count - 1)) : 0;
+
+    /* Tukey's far fence: three interquartile ranges above the third quartile */
+    int64_t q1 = tl_quantile(t->runs, t->run_count, 0.25),
+            q3 = tl_quantile(t->runs, t->run_count, 0.75);
+    for (int i = 0; i < t->run_count; i++)
+        t->outlier_count += t->runs[i] > q3 + 3 * (q3 - q1);
+    for (int i = 0; i < t->round_count; i++) {
+        t->rounds[i].disturbed = t->rounds[i].peak_gflops < DISTURBED * t->peak_gflops;
+        t->disturbed_count += t->rounds[i].disturbed;
+    }
+}
+
+tl_status tl_bench_measure(const tl_session *session, const tl_subject *subject, tl_runner *runner,
+                           const tl_bindings *bindings, double seconds, tl_timing *t, tl_diag *diag)
+{
+    const tl_executable_spec *spec = tl_executable_info(subject->executable);
+    *t = (tl_timing){ .step_count = spec->step_count };
+    t->step_ns = TL_NEW_ARRAY(session->arena, int64_t, spec->step_count);
+    t->runs = TL_NEW_ARRAY(session->arena, int64_t, MAX_RUNS);
+    t->rounds = TL_NEW_ARRAY(session->arena, tl_round, MAX_ROUNDS);
+    for (int i = 0; i < t->step_count; i++)
+        t->step_ns[i] = INT64_MAX;
+    measurement m = { runner, bindings, TL_NEW_ARRAY(session->arena, int64_t, spec->step_count),
+                      t };
+
+    /* warm: pages, caches, clocks */
+    TL_TRY(tl_runner_run(runner, bindings->in, bindings->out, NULL, diag));
+    TL_TRY(tl_runner_run(runner, bindings->in, bindings->out, NULL, diag));
+    int64_t start = tl_clock_ns(), limit = (int64_t)(seconds * 1e9), length = limit / 24;
+    if (length > 100000000)
+        length = 100000000;
+    do {
+        double peak = tl_peak_gflops(session->pool, tl_runner_threads(runner), 0.01);
+        t->rounds[t->round_count].peak_gflops = peak;
+        if (peak > t->peak_gflops)
+            t->peak_gflops = peak;
+        TL_TRY(measure_round(&m, length, diag));
+        t->round_count++;
+        tl_progress("measuring: %.1f of %.1f s", (double)(tl_clock_ns() - start) * 1e-9, seconds);
+    } while (tl_clock_ns() - start < limit && t->run_count < MAX_RUNS &&
+             t->round_count < MAX_ROUNDS);
+    tl_progress_done();
+    summarise(t);
+    return TL_OK;
+}

@@ -371,18 +371,34 @@ static bool uses_iters(const tl_block *block, const tl_expr *e)
     return false;
 }
 
-/* index = coefficient*v + rest: v from (min - rest)/coefficient rounded up to (max - rest)/coefficient. */
+/* index = c*v + rest: v from (min - rest)/c rounded up to (max - rest)/c. Where rest is lesser digits (other iters whose
+ * sum stays below c), its least and largest values stand for it. */
 static bool solve_affine(tl_arena *arena, const tl_block *block, const tl_expr *index, tl_span box,
                          const tl_var *v, tl_span *out)
 {
     int64_t c;
     const tl_expr *rest;
-    if (!tl_affine_in(arena, index, v, &c, &rest) || c < 1 || uses_iters(block, rest))
+    if (!tl_affine_in(arena, index, v, &c, &rest) || c < 1)
         return false;
-    const tl_expr *low = tl_sub(arena, box.min, rest), *high = tl_sub(arena, box.max, rest);
-    const tl_expr *divisor = tl_int(arena, c);
-    *out = make_span(arena, tl_floordiv_expr(arena, tl_addi(arena, low, c - 1), divisor),
-                     tl_floordiv_expr(arena, high, divisor), box.width < 0 ? -1 : box.width / c);
+    const tl_expr *least = rest, *largest = rest;
+    int64_t spread = 0;
+    if (uses_iters(block, rest)) {
+        tl_range r = tl_expr_range(rest);
+        if (r.min == INT64_MIN || r.max == INT64_MAX || r.max - r.min >= c)
+            return false;
+        least = tl_int(arena, r.min);
+        largest = tl_int(arena, r.max);
+        spread = r.max - r.min;
+    }
+    const tl_expr *low = tl_addi(arena, tl_sub(arena, box.min, largest), c - 1);
+    const tl_expr *high = tl_sub(arena, box.max, least), *divisor = tl_int(arena, c);
+    low = tl_floordiv_expr(arena, low, divisor);
+    high = tl_floordiv_expr(arena, high, divisor);
+    int64_t width = box.width < 0 ? -1 : (box.width + spread) / c;
+    tl_range difference = tl_expr_range(tl_sub(arena, high, low));
+    if (difference.max != INT64_MAX && (width < 0 || difference.max < width))
+        width = tl_max64(difference.max, 0);
+    *out = make_span(arena, low, high, width);
     return true;
 }
 

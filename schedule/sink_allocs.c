@@ -104,6 +104,38 @@ static void add_update(collection *c, const tl_block *block, const tl_store *sto
             c->fails = c->fails || block->has_init;
 }
 
+/* The stores of a block to the buffer as one: a row of elements one after the other along one axis, in the order of the
+ * stores (a transform writes a column of its matrix so). False when they are no such row. */
+static bool add_row(collection *c, const tl_block *block)
+{
+    const tl_store *first = NULL;
+    int count = 0, along = -1;
+    for (int i = 0; i < block->store_count; i++) {
+        const tl_store *store = &block->stores[i];
+        if (store->buffer != c->buffer)
+            continue;
+        if (first == NULL)
+            first = store;
+        for (int axis = 0; axis < c->buffer->rank; axis++) {
+            tl_range step =
+                tl_expr_range(tl_sub(c->arena, store->indices[axis], first->indices[axis]));
+            if (step.min == 0 && step.max == 0)
+                continue;
+            if (step.min != count || step.max != count || (along >= 0 && along != axis))
+                return false;
+            along = axis;
+        }
+        count++;
+    }
+    if (along < 0)
+        return false;
+    const tl_expr **extents = TL_NEW_ARRAY(c->arena, const tl_expr *, c->buffer->rank);
+    for (int axis = 0; axis < c->buffer->rank; axis++)
+        extents[axis] = tl_int(c->arena, axis == along ? count : 1);
+    add(c, block, first->indices, extents, true);
+    return true;
+}
+
 static bool collect(const tl_stmt *stmt, void *context)
 {
     collection *c = context;
@@ -111,6 +143,7 @@ static bool collect(const tl_stmt *stmt, void *context)
         return true;
     const tl_block *block = stmt->u.block;
     load_context loads = { c, block };
+    bool row = block->combiner == TL_COMBINER_NONE && block->store_count > 1 && add_row(c, block);
     for (int i = 0; i < block->store_count; i++) {
         const tl_store *store = &block->stores[i];
         tl_expr_visit(store->value, add_load, &loads);
@@ -118,7 +151,7 @@ static bool collect(const tl_stmt *stmt, void *context)
             tl_expr_visit(store->indices[k], add_load, &loads);
         if (block->init)
             tl_expr_visit(block->init[i], add_load, &loads);
-        if (store->buffer != c->buffer)
+        if (store->buffer != c->buffer || row)
             continue;
         if (block->combiner != TL_COMBINER_NONE)
             add_update(c, block, store);

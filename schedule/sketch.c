@@ -2,7 +2,8 @@
  *
  *   1. spatial stages that one other stage reads are computed inline (not into a contraction, which reads an
  *      element many times);
- *   2. contractions get a register tile (sketch_contraction.c), the stage that reads the result their epilogue;
+ *   2. contractions between transforms bring those along, a band of tiles at a time (sketch_staged.c); the others
+ *      get a register tile (sketch_contraction.c), the stage that reads the result their epilogue;
  *   3. reductions whose lanes have their own data a register row (sketch_window.c);
  *   4. row-wise chains are brought together a row at a time (sketch_rows.c);
  *   5. what is left is vectorized nest by nest (sketch_nest.c);
@@ -82,7 +83,8 @@ static tl_status find_epilogue(tl_schedule *s, const tl_block *anchor, tl_block_
     return tl_cache_write(s, tl_schedule_name_block(s, anchor->name), "register", out, diag);
 }
 
-/* A reduction with a contiguous spatial iter, all of whose loads either move with it by one or not at all. */
+/* A reduction with a contiguous spatial iter, all of whose loads either move with it by one or not at all, or can be
+ * packed so that they do. */
 static bool is_window(tl_schedule *s, const tl_block *block)
 {
     const tl_var *lane = NULL;
@@ -99,7 +101,7 @@ static bool is_window(tl_schedule *s, const tl_block *block)
     int count = tl_collect_loads(block->stores[0].value, loads, 8);
     for (int l = 0; l < count; l++) {
         int64_t stride = tl_access_stride(s->arena, loads[l]->u.buffer, loads[l]->args, lane);
-        if (stride != 0 && stride != 1)
+        if (stride != 0 && stride != 1 && !tl_sketch_can_pack_lanes(s, loads[l], lane))
             return false;
     }
     return true;
@@ -142,6 +144,25 @@ static tl_status apply_anchored(tl_schedule *s, block_test *fits, block_rule *ru
     return TL_OK;
 }
 
+/* Contractions between transforms bring their stages along; they come first, while the stages are untouched. */
+static tl_status apply_staged(tl_schedule *s, tl_map *done, tl_diag *diag)
+{
+    const tl_block **blocks;
+    int count = tl_sketch_blocks(s, &blocks);
+    for (int i = 0; i < count; i++) {
+        if (!is_contraction(s, blocks[i]))
+            continue;
+        tl_sketch_point before = tl_sketch_mark(s);
+        tl_status status =
+            tl_sketch_staged(s, tl_schedule_name_block(s, blocks[i]->name), done, NULL);
+        if (status == TL_ILLEGAL_SCHEDULE)
+            tl_sketch_undo(s, before);
+        else if (status != TL_OK)
+            return tl_fail(diag, status, "default schedule of block %s", blocks[i]->name);
+    }
+    return TL_OK;
+}
+
 /* Blocks that a rule made on the way (inits, copies, tails) are scheduled by it: only those of `names` are left. */
 static tl_status schedule_rest(tl_schedule *s, tl_map *done, tl_map *known, tl_diag *diag)
 {
@@ -170,6 +191,7 @@ tl_status tl_schedule_default(tl_schedule *s, tl_diag *diag)
     int count = tl_sketch_blocks(s, &blocks);
     for (int i = 0; i < count; i++)
         tl_map_put(known, blocks[i]->name, s);
+    TL_TRY(apply_staged(s, done, diag));
     TL_TRY(apply_anchored(s, is_contraction, contraction, done, diag));
     TL_TRY(apply_anchored(s, is_window, tl_sketch_window, done, diag));
     TL_TRY(schedule_rest(s, done, known, diag));

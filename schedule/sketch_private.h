@@ -6,7 +6,7 @@
 #include "schedule/schedule_private.h"
 #include "schedule/sketch.h"
 
-#define TL_MAX_LOOPS 16
+#define TL_MAX_LOOPS 32
 
 /* The loops around a block from position `first` on, outermost first. */
 typedef struct {
@@ -59,7 +59,11 @@ tl_register_tile tl_choose_tile(const tl_target *target, int64_t rows, int64_t l
  * on; what is outside was scheduled by the caller. */
 tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
                                 tl_diag *diag);
+/* A contraction whose stream and result pass through transforms (sketch_staged.c); what it schedules is added to `done`. */
+tl_status tl_sketch_staged(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
 tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
+/* Whether the load is of a constant that tl_sketch_window can lay out so that it moves with `lane` by one. */
+bool tl_sketch_can_pack_lanes(tl_schedule *s, const tl_expr *load, const tl_var *lane);
 /* Blocks that feed `out` and are not in `done` move under its row loop, the one outside its innermost; what moved is
  * added to `done`. */
 tl_status tl_sketch_rows(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag *diag);

@@ -106,7 +106,9 @@ static tl_status collect_works(tl_model *model, tl_diag *diag)
         const tl_kernel *kernel = &model->partition.kernels[i];
         tl_model_kernel *facts = &model->kernels[i];
         tl_program *naive;
-        tl_status status = tl_kernel_program(model->arena, kernel, NULL, &naive, diag);
+        tl_status status =
+            tl_kernel_program(model->arena, kernel, tl_choose_lowering(kernel, model->numerics),
+                              &naive, diag);
         if (status != TL_OK) {
             tl_context(diag, "kernel %s", kernel->name);
             return status;
@@ -229,6 +231,7 @@ static tl_status load_from(const model_source *source, const tl_model_options *o
     }
     model->arena = arena;
     model->facts.target = &model->target;
+    model->numerics = options->numerics;
     if (TL_ARENA_GUARD(arena)) {
         tl_model_destroy(model);
         return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", source->name);

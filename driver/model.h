@@ -21,12 +21,13 @@ typedef struct {
     const tl_shape_override *shapes;
     int shape_count;
     const char *cache_folder; /* NULL: the user's */
-    bool no_cache;            /* neither read nor written */
-    bool naive;               /* no schedules at all: every kernel as its lowering wrote it */
-    bool keep_programs; /* compile in full even when cached, so that kernels can be looked at */
-    bool compile_only;  /* stop before packing constants: nothing will be run */
-    bool inspect_only;  /* stop before code generation */
-    tl_pool *pool;      /* compiles and prepares; must not be NULL */
+    tl_numerics numerics; /* strict: no lowering or schedule that re-associates more than it must */
+    bool no_cache;        /* neither read nor written */
+    bool naive;           /* no schedules at all: every kernel as its lowering wrote it */
+    bool keep_programs;   /* compile in full even when cached, so that kernels can be looked at */
+    bool compile_only;    /* stop before packing constants: nothing will be run */
+    bool inspect_only;    /* stop before code generation */
+    tl_pool *pool;        /* compiles and prepares; must not be NULL */
     tl_model_progress *progress;
     void *user;
 } tl_model_options;

@@ -22,6 +22,7 @@ struct tl_model {
     tl_arena *arena;
     tl_target target;
     tl_cache *cache;
+    tl_numerics numerics;
     const char *folder; /* of the model file */
     tl_onnx *onnx;
     tl_graph *graph;

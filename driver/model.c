@@ -61,8 +61,8 @@ static tl_status executable_key(tl_model *model, const model_source *source,
         tl_text_add(&text, "\n");
     }
     tl_target_print(&model->target, &text);
-    tl_text_format(&text, "\nrevision %d llvm %s naive %d", TL_CODEGEN_REVISION,
-                   tl_codegen_llvm_version(), options->naive);
+    tl_text_format(&text, "\nrevision %d llvm %s naive %d numerics %d", TL_CODEGEN_REVISION,
+                   tl_codegen_llvm_version(), options->naive, (int)options->numerics);
     tl_digest_add(&digest, text.data, text.size);
     tl_text_free(&text);
     tl_digest_text(&digest, model->key);

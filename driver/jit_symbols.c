@@ -55,18 +55,18 @@ static bool inside(size_t size, uint64_t offset, uint64_t length)
     return offset <= size && length <= size - offset;
 }
 
-/* The size of a function of a relocatable object, by its symbol; 0: not found. Nothing in the object is believed. */
-static uint64_t function_size(const unsigned char *object, size_t size, const char *name)
+/* A function of a relocatable object by its name; false: not found. Nothing in the object is believed. */
+static bool find_symbol(const unsigned char *object, size_t size, const char *name, Elf64_Sym *out)
 {
     Elf64_Ehdr header;
     Elf64_Shdr symbols, strings;
     Elf64_Sym symbol;
     if (object == NULL || size < sizeof header)
-        return 0;
+        return false;
     memcpy(&header, object, sizeof header);
     for (unsigned i = 0; i < header.e_shnum; i++) {
         if (!inside(size, header.e_shoff, (i + UINT64_C(1)) * sizeof symbols))
-            return 0;
+            return false;
         memcpy(&symbols, object + header.e_shoff + i * sizeof symbols, sizeof symbols);
         if (symbols.sh_type != SHT_SYMTAB || symbols.sh_link >= header.e_shnum ||
             !inside(size, header.e_shoff, (symbols.sh_link + UINT64_C(1)) * sizeof strings) ||
@@ -75,16 +75,18 @@ static uint64_t function_size(const unsigned char *object, size_t size, const ch
         memcpy(&strings, object + header.e_shoff + symbols.sh_link * sizeof strings,
                sizeof strings);
         if (!inside(size, strings.sh_offset, strings.sh_size))
-            return 0;
+            return false;
         size_t length = strlen(name) + 1;
         for (uint64_t at = 0; at + sizeof symbol <= symbols.sh_size; at += sizeof symbol) {
             memcpy(&symbol, object + symbols.sh_offset + at, sizeof symbol);
             if (inside(strings.sh_size, symbol.st_name, length) &&
-                memcmp(object + strings.sh_offset + symbol.st_name, name, length) == 0)
-                return symbol.st_size;
+                memcmp(object + strings.sh_offset + symbol.st_name, name, length) == 0) {
+                *out = symbol;
+                return symbol.st_size > 0;
+            }
         }
     }
-    return 0;
+    return false;
 }
 
 static void add_function(function_list *list, uint64_t address, uint64_t size, const char *name)
@@ -107,20 +109,38 @@ static void add_function(function_list *list, uint64_t address, uint64_t size, c
             *p = '_';
 }
 
+/* A phase is NAME_p, which takes the arguments apart and calls NAME_p.body, where the time goes (or has become one with
+ * it): the body gets the kernel's name. */
+static void add_phase(function_list *list, const tl_executable_kernel *k, int phase,
+                      const char *name)
+{
+    char symbol[512], entry_name[512];
+    Elf64_Sym entry, body;
+    uint64_t address = 0;
+    memcpy(&address, &k->phases[phase], sizeof k->phases[phase]);
+    snprintf(symbol, sizeof symbol, "%s_%d", k->descriptor.name, phase);
+    if (address == 0 || !find_symbol(k->object, k->object_size, symbol, &entry))
+        return;
+    snprintf(symbol, sizeof symbol, "%s_%d.body", k->descriptor.name, phase);
+    if (find_symbol(k->object, k->object_size, symbol, &body) && body.st_shndx == entry.st_shndx) {
+        add_function(list, address - entry.st_value + body.st_value, body.st_size, name);
+        snprintf(entry_name, sizeof entry_name, "%.500s.entry", name);
+        add_function(list, address, entry.st_size, entry_name);
+    } else {
+        add_function(list, address, entry.st_size, name);
+    }
+}
+
 static void add_kernel(function_list *list, const tl_executable_kernel *k, const char *step,
                        const char *suffix)
 {
-    char symbol[512], name[512];
+    char name[512];
     for (int p = 0; p < k->descriptor.phase_count; p++) {
-        uint64_t address = 0;
-        memcpy(&address, &k->phases[p], sizeof k->phases[p]);
-        snprintf(symbol, sizeof symbol, "%s_%d", k->descriptor.name, p);
-        snprintf(name, sizeof name, "%s%s", step, suffix);
         if (k->descriptor.phase_count > 1)
-            snprintf(name, sizeof name, "%s%s.%d", step, suffix, p);
-        uint64_t size = function_size(k->object, k->object_size, symbol);
-        if (address != 0 && size > 0)
-            add_function(list, address, size, name);
+            snprintf(name, sizeof name, "%.400s%s.%d", step, suffix, p);
+        else
+            snprintf(name, sizeof name, "%.400s%s", step, suffix);
+        add_phase(list, k, p, name);
     }
 }
 

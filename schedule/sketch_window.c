@@ -8,6 +8,9 @@
  *           for x in X                           unrolled
  *             acc[x] op= in[x...]                vectorized
  *         result[x] = epilogue(acc[x])
+ *
+ * A constant whose lanes lie apart (depthwise weights: one channel's window after the other) is packed so that
+ * they lie side by side.
  */
 #include "schedule/sketch_private.h"
 
@@ -20,6 +23,61 @@ static int64_t divisor(int64_t extent, int64_t limit)
         if (extent % d == 0)
             return d;
     return 1;
+}
+
+/* The axis of the load that `lane` moves by one, the only one that it moves; -1: there is none. */
+static int lane_axis(tl_schedule *s, const tl_expr *load, const tl_var *lane)
+{
+    int found = -1;
+    for (int axis = 0; axis < load->u.buffer->rank; axis++) {
+        int64_t coefficient;
+        const tl_expr *rest;
+        if (!tl_expr_uses_var(load->args[axis], lane))
+            continue;
+        if (found >= 0 || !tl_affine_in(s->arena, load->args[axis], lane, &coefficient, &rest) ||
+            coefficient != 1)
+            return -1;
+        found = axis;
+    }
+    return found;
+}
+
+bool tl_sketch_can_pack_lanes(tl_schedule *s, const tl_expr *load, const tl_var *lane)
+{
+    return load->u.buffer->role == TL_ROLE_CONST && lane_axis(s, load, lane) >= 0;
+}
+
+/* Splits the axis that the lanes move in blocks of as many as there are, and puts the place in the block last. */
+static tl_status pack_lanes(tl_schedule *s, const tl_expr *load, const tl_var *lane, int64_t lanes,
+                            tl_diag *diag)
+{
+    int at = lane_axis(s, load, lane), rank = load->u.buffer->rank;
+    const char *from = "", *to = "";
+    for (int axis = 0; axis < rank; axis++) {
+        const char *comma = axis > 0 ? ", " : "";
+        from = tl_arena_format(s->arena, "%s%sx%d", from, comma, axis);
+        to = axis == at
+                 ? tl_arena_format(s->arena, "%s%sx%d//%lld", to, comma, axis, (long long)lanes)
+                 : tl_arena_format(s->arena, "%s%sx%d", to, comma, axis);
+    }
+    const char *map =
+        tl_arena_format(s->arena, "(%s) -> (%s, x%d%%%lld)", from, to, at, (long long)lanes);
+    return tl_transform_layout(s, load->u.buffer->name, map, diag);
+}
+
+/* Every constant of the block whose lanes lie apart. */
+static tl_status pack_constants(tl_schedule *s, tl_block_ref anchor, const tl_var *lane,
+                                int64_t lanes, tl_diag *diag)
+{
+    const tl_block *block = tl_schedule_get_block(s, anchor);
+    const tl_expr *loads[8];
+    int count = tl_collect_loads(block->stores[0].value, loads, 8);
+    for (int l = 0; l < count; l++) {
+        int64_t stride = tl_access_stride(s->arena, loads[l]->u.buffer, loads[l]->args, lane);
+        if (stride != 0 && stride != 1 && tl_sketch_can_pack_lanes(s, loads[l], lane))
+            TL_TRY(pack_lanes(s, loads[l], lane, lanes, diag));
+    }
+    return TL_OK;
 }
 
 tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag)
@@ -58,6 +116,7 @@ tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out
         if (block->iters[i].kind == TL_ITER_SPATIAL &&
             tl_access_stride(s->arena, result, block->stores[0].indices, block->iters[i].var) == 1)
             lane = block->iters[i].var;
+    TL_TRY(pack_constants(s, anchor, lane, width <= 4 * lanes ? width : lanes, diag));
     TL_TRY(tl_sketch_reduction(s, anchor, outer.count, lane, LARGEST_WINDOW, &reduce, diag));
     TL_TRY(tl_unroll(s, parts[1], diag));
     TL_TRY(tl_vectorize(s, split[1], diag));

@@ -154,11 +154,24 @@ static void reductions_that_walk_on_are_fused(void **state)
     tl_arena_destroy(arena);
 }
 
+/* The weights of a depthwise convolution lie a window apart from lane to lane: they are packed, and the window is tiled. */
+static void constants_of_lanes_are_packed(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    const char *trace = default_trace(arena, "depthwise.tk");
+    assert_non_null(
+        strstr(trace, "transform_layout(W, (x0, x1, x2, x3) -> (x0//8, x1, x2, x3, x0%8))"));
+    assert_non_null(strstr(trace, "decompose_reduction(conv, kh)"));
+    tl_arena_destroy(arena);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(default_schedules_keep_the_meaning),
         cmocka_unit_test(reductions_that_walk_on_are_fused),
+        cmocka_unit_test(constants_of_lanes_are_packed),
     };
     return cmocka_run_group_tests_name("sketch", tests, NULL, NULL);
 }

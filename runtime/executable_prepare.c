@@ -1,5 +1,6 @@
 /* runtime/executable_prepare.c: computing the PREPARED values, once. */
 #include <sys/mman.h>
+#include <unistd.h>
 #include "runtime/executable_private.h"
 
 static tl_status take_memory(tl_executable *x, tl_diag *diag)
@@ -34,14 +35,33 @@ static bool uses_arena(const tl_executable *x)
     return false;
 }
 
+/* A weight that was packed is not read again soon: a hint, so that the model's file and its packed copy are not both in
+ * memory as a whole. Whatever the memory is, its contents stay. */
+static void page_out(const tl_executable *x, const tl_executable_step *step)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    for (int i = 0; i < step->value_count; i++) {
+        const tl_executable_value *v =
+            step->values[i] == TL_NO_VALUE ? NULL : &x->spec.values[step->values[i]];
+        if (v == NULL || v->place != TL_PLACE_CONSTANT || v->file == NULL || v->size <= 0)
+            continue;
+        uintptr_t begin = ((uintptr_t)v->data + page - 1) / page * page;
+        uintptr_t end = ((uintptr_t)v->data + (uintptr_t)v->size) / page * page;
+        if (begin < end)
+            madvise((void *)begin, end - begin, MADV_PAGEOUT);
+    }
+}
+
 /* One after another when they do not hand anything on: no more than one constant is then copied,
  * and one kernel's scratch there, at a time. */
 static tl_status run_prepare_steps(tl_executable *x, tl_pool *pool, int threads, tl_diag *diag)
 {
     if (uses_arena(x))
         return run_steps(x, x->spec.prepare, x->spec.prepare_count, pool, threads, diag);
-    for (int i = 0; i < x->spec.prepare_count; i++)
+    for (int i = 0; i < x->spec.prepare_count; i++) {
         TL_TRY(run_steps(x, &x->spec.prepare[i], 1, pool, threads, diag));
+        page_out(x, &x->spec.prepare[i]);
+    }
     return TL_OK;
 }
 

@@ -234,16 +234,21 @@ const char *tl_trace_text(tl_arena *arena, const tl_trace *trace)
 
 /* Replaying. */
 
-typedef struct {
+struct tl_replay {
     const tl_trace *trace;
+    tl_schedule *schedule;
+    int done;           /* steps */
     tl_loop_ref *loops; /* the schedule's handle of a number - 1 */
     int block_count;    /* names that steps gave their results */
     const char **block_names;
     tl_block_ref *blocks;
-} replay;
+};
 
-static replay start_replay(tl_arena *arena, const tl_trace *trace)
+tl_replay *tl_replay_start(const tl_trace *trace, tl_schedule *s)
 {
+    tl_arena *arena = s->arena;
+    if (trace->lowering && s->trace.lowering == NULL)
+        s->trace.lowering = tl_arena_strdup(arena, trace->lowering);
     int numbers = 0, blocks = 0;
     for (int i = 0; i < trace->count; i++) {
         const tl_step *step = &trace->steps[i];
@@ -257,13 +262,16 @@ static replay start_replay(tl_arena *arena, const tl_trace *trace)
             if (step->args[k].kind == TL_ARG_LOOP && step->args[k].loop.id > numbers)
                 numbers = step->args[k].loop.id;
     }
-    return (replay){ .trace = trace,
-                     .loops = TL_NEW_ARRAY(arena, tl_loop_ref, numbers),
-                     .block_names = TL_NEW_ARRAY(arena, const char *, blocks),
-                     .blocks = TL_NEW_ARRAY(arena, tl_block_ref, blocks) };
+    tl_replay *r = TL_NEW(arena, tl_replay);
+    *r = (tl_replay){ .trace = trace,
+                      .schedule = s,
+                      .loops = TL_NEW_ARRAY(arena, tl_loop_ref, numbers),
+                      .block_names = TL_NEW_ARRAY(arena, const char *, blocks),
+                      .blocks = TL_NEW_ARRAY(arena, tl_block_ref, blocks) };
+    return r;
 }
 
-static tl_status resolve_arg(const replay *r, tl_schedule *s, tl_arg *arg, tl_diag *diag)
+static tl_status resolve_arg(const tl_replay *r, tl_schedule *s, tl_arg *arg, tl_diag *diag)
 {
     if (arg->kind == TL_ARG_LOOP) {
         int32_t number = arg->loop.id;
@@ -283,7 +291,7 @@ static tl_status resolve_arg(const replay *r, tl_schedule *s, tl_arg *arg, tl_di
     return TL_OK;
 }
 
-static tl_status replay_step(replay *r, tl_schedule *s, const tl_step *step, tl_diag *diag)
+static tl_status replay_step(tl_replay *r, tl_schedule *s, const tl_step *step, tl_diag *diag)
 {
     tl_arg args[TL_MAX_ARGS], outs[TL_MAX_ARGS];
     int out_count;
@@ -311,23 +319,39 @@ static tl_status replay_step(replay *r, tl_schedule *s, const tl_step *step, tl_
     return TL_OK;
 }
 
-tl_status tl_trace_apply(const tl_trace *trace, tl_schedule *s, tl_diag *diag)
+tl_status tl_replay_to(tl_replay *r, int step_count, tl_diag *diag)
 {
-    if (trace->lowering && s->trace.lowering == NULL)
-        s->trace.lowering = tl_arena_strdup(s->arena, trace->lowering);
-    replay r = start_replay(s->arena, trace);
-    for (int i = 0; i < trace->count; i++) {
-        tl_status status = replay_step(&r, s, &trace->steps[i], diag);
+    for (; r->done < step_count && r->done < r->trace->count; r->done++) {
+        const tl_step *step = &r->trace->steps[r->done];
+        tl_status status = replay_step(r, r->schedule, step, diag);
         if (status == TL_OK)
             continue;
         if (diag) {
-            name_table names = make_names(s->arena, trace);
+            name_table names = make_names(r->schedule->arena, r->trace);
             tl_text text = { 0 };
-            print_step(&trace->steps[i], &names, &text);
-            tl_context(diag, "trace step %d: %.400s", i + 1, tl_text_get(&text));
+            print_step(step, &names, &text);
+            tl_context(diag, "trace step %d: %.400s", r->done + 1, tl_text_get(&text));
             tl_text_free(&text);
         }
         return status;
     }
     return TL_OK;
+}
+
+tl_loop_ref tl_replay_loop(const tl_replay *r, const char *name)
+{
+    for (int i = r->done - 1; i >= 0; i--) {
+        const tl_step *step = &r->trace->steps[i];
+        for (int k = 0; k < step->out_count; k++) {
+            const tl_arg *arg = &step->outs[k];
+            if (arg->kind == TL_ARG_LOOP && arg->loop.id > 0 && strcmp(arg->word, name) == 0)
+                return r->loops[arg->loop.id - 1];
+        }
+    }
+    return (tl_loop_ref){ 0 };
+}
+
+tl_status tl_trace_apply(const tl_trace *trace, tl_schedule *s, tl_diag *diag)
+{
+    return tl_replay_to(tl_replay_start(trace, s), trace->count, diag);
 }

@@ -34,6 +34,13 @@ typedef struct {
 const tl_trace *tl_schedule_trace(const tl_schedule *s);
 /* Replays on a schedule; TL_ILLEGAL_SCHEDULE with the step's number and text as context. */
 tl_status tl_trace_apply(const tl_trace *trace, tl_schedule *s, tl_diag *diag);
+/* The same with stops on the way: replays the first `step_count` steps of the trace, as far as they are not done yet.
+ * The replay lives in the schedule's arena; after a failure it stands before the step that failed. */
+typedef struct tl_replay tl_replay;
+tl_replay *tl_replay_start(const tl_trace *trace, tl_schedule *s);
+tl_status tl_replay_to(tl_replay *replay, int step_count, tl_diag *diag);
+/* The loop that the trace calls so by now; id 0: none. It may be gone. */
+tl_loop_ref tl_replay_loop(const tl_replay *replay, const char *name);
 void tl_trace_print(const tl_trace *trace, tl_text *out);
 const char *tl_trace_text(tl_arena *arena, const tl_trace *trace);
 tl_status tl_trace_parse(tl_arena *arena, const char *text, const char *file, const tl_target *target,

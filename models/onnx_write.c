@@ -16,6 +16,12 @@ enum { ATTR_FLOAT = 1, ATTR_INT = 2, ATTR_STRING = 3, ATTR_TENSOR = 4, ATTR_INTS
 enum { EXTERNAL_LEAST = 1024, EXTERNAL_ALIGN = 64 };
 static const size_t IN_FILE_MOST = (size_t)2000 << 20; /* protobuf ends at 2 GB */
 
+/* How to make an initializer's numbers, for those that are drawn when the model is written. */
+typedef struct {
+    bool drawn;
+    double mean, deviation;
+} recipe;
+
 struct tl_onnx_build {
     tl_arena *arena;
     uint64_t seed;
@@ -25,6 +31,8 @@ struct tl_onnx_build {
     Onnx__GraphProto graph;
     Onnx__OperatorSetIdProto opset, *opsets[1];
     Onnx__NodeProto *latest;
+    recipe **recipes; /* one for each initializer */
+    size_t recipe_count;
 };
 
 /* Room for one more pointer in a list that doubles. */
@@ -74,6 +82,17 @@ void tl_onnx_build_destroy(tl_onnx_build *b)
 {
     if (b != NULL)
         tl_arena_destroy(b->arena);
+}
+
+const char *tl_onnx_build_fail(tl_onnx_build *b)
+{
+    b->failed = true;
+    return "";
+}
+
+bool tl_onnx_build_failed(const tl_onnx_build *b)
+{
+    return b->failed;
 }
 
 /* True when the call must give up: the build failed before, or right now. */
@@ -153,14 +172,23 @@ static Onnx__TensorProto *tensor(tl_onnx_build *b, const char *name, tl_dtype dt
     }
     t->has_raw_data = 1;
     t->raw_data.len = *count * tl_dtype_size(dtype);
-    t->raw_data.data = tl_arena_alloc(b->arena, t->raw_data.len, 64);
     return t;
 }
 
+static void allocate(tl_onnx_build *b, Onnx__TensorProto *t)
+{
+    t->raw_data.data = tl_arena_alloc(b->arena, t->raw_data.len, 64);
+}
+
 static Onnx__TensorProto *initializer(tl_onnx_build *b, const char *name, tl_dtype dtype,
-                                      tl_build_list dims, size_t *count)
+                                      tl_build_list dims, recipe how, size_t *count)
 {
     Onnx__TensorProto *t = tensor(b, name, dtype, dims, count);
+    recipe *r = TL_NEW(b->arena, recipe);
+    *r = how;
+    if (!how.drawn)
+        allocate(b, t);
+    APPEND(b, b->recipes, b->recipe_count, r);
     APPEND(b, b->graph.initializer, b->graph.n_initializer, t);
     b->weight_size += t->raw_data.len;
     return t;
@@ -172,7 +200,7 @@ const char *tl_build_weight(tl_onnx_build *b, const char *name, tl_dtype dtype, 
     size_t count;
     if (GIVE_UP(b))
         return "";
-    Onnx__TensorProto *t = initializer(b, name, dtype, dims, &count);
+    Onnx__TensorProto *t = initializer(b, name, dtype, dims, (recipe){ 0 }, &count);
     if (t->raw_data.len > 0)
         memcpy(t->raw_data.data, data, t->raw_data.len);
     return t->name;
@@ -184,7 +212,7 @@ const char *tl_build_fill(tl_onnx_build *b, const char *name, tl_dtype dtype, tl
     size_t count;
     if (GIVE_UP(b))
         return "";
-    Onnx__TensorProto *t = initializer(b, name, dtype, dims, &count);
+    Onnx__TensorProto *t = initializer(b, name, dtype, dims, (recipe){ 0 }, &count);
     tl_number number = tl_number_cast(dtype, TL_F64, (tl_number){ .f = value });
     for (size_t i = 0; i < count; i++)
         tl_number_store(dtype, t->raw_data.data, i, number);
@@ -197,12 +225,19 @@ const char *tl_build_normal(tl_onnx_build *b, const char *name, double mean, dou
     size_t count;
     if (GIVE_UP(b))
         return "";
-    Onnx__TensorProto *t = initializer(b, name, TL_F32, dims, &count);
-    tl_random random = tl_random_make(tl_hash_bytes(name, strlen(name), b->seed));
-    float *numbers = (float *)(void *)t->raw_data.data;
-    for (size_t i = 0; i < count; i++)
-        numbers[i] = (float)(mean + deviation * tl_random_normal(&random));
-    return t->name;
+    recipe how = { .drawn = true, .mean = mean, .deviation = deviation };
+    return initializer(b, name, TL_F32, dims, how, &count)->name;
+}
+
+/* The numbers of initializer i, `data` has room for them. */
+static void draw(const tl_onnx_build *b, size_t i, void *data)
+{
+    const Onnx__TensorProto *t = b->graph.initializer[i];
+    const recipe *r = b->recipes[i];
+    tl_random random = tl_random_make(tl_hash_bytes(t->name, strlen(t->name), b->seed));
+    float *numbers = data;
+    for (size_t k = 0; k < t->raw_data.len / sizeof *numbers; k++)
+        numbers[k] = (float)(r->mean + r->deviation * tl_random_normal(&random));
 }
 
 const char *tl_build_he(tl_onnx_build *b, const char *name, tl_build_list dims)
@@ -248,6 +283,40 @@ const char *tl_build_rename(tl_onnx_build *b, const char *name)
     char *copy = tl_arena_strdup(b->arena, name);
     b->latest->output[b->latest->n_output - 1] = copy;
     return copy;
+}
+
+/* ---- look-ups ---- */
+
+int64_t tl_build_input_extent(const tl_onnx_build *b, const char *name, int axis)
+{
+    for (size_t i = 0; i < b->graph.n_input; i++) {
+        const Onnx__TensorShapeProto *shape = b->graph.input[i]->type->tensor_type->shape;
+        if (strcmp(b->graph.input[i]->name, name) == 0)
+            return (size_t)axis < shape->n_dim ? shape->dim[axis]->dim_value : -1;
+    }
+    return -1;
+}
+
+const char *tl_build_input_name(const tl_onnx_build *b, int index)
+{
+    return (size_t)index < b->graph.n_input ? b->graph.input[index]->name : NULL;
+}
+
+int tl_build_count_nodes(const tl_onnx_build *b, const char *op_type)
+{
+    int count = 0;
+    for (size_t i = 0; i < b->graph.n_node; i++)
+        count += strcmp(b->graph.node[i]->op_type, op_type) == 0;
+    return count;
+}
+
+int64_t tl_build_count_weights(const tl_onnx_build *b)
+{
+    int64_t count = 0;
+    for (size_t i = 0; i < b->graph.n_initializer; i++)
+        if (b->graph.initializer[i]->data_type == tl_dtype_infos[TL_F32].onnx)
+            count += (int64_t)(b->graph.initializer[i]->raw_data.len / sizeof(float));
+    return count;
 }
 
 static Onnx__AttributeProto *attribute(tl_onnx_build *b, const char *name, int type)
@@ -306,6 +375,7 @@ static void tensor_attribute(tl_onnx_build *b, const char *name, tl_dtype dtype,
     size_t count;
     Onnx__AttributeProto *a = attribute(b, name, ATTR_TENSOR);
     a->t = tensor(b, NULL, dtype, dims, &count);
+    allocate(b, a->t);
     if (count > 0)
         memcpy(a->t->raw_data.data, data, a->t->raw_data.len);
 }
@@ -373,6 +443,21 @@ static void add_entry(tl_onnx_build *b, Onnx__TensorProto *t, const char *key, c
     APPEND(b, t->external_data, t->n_external_data, e);
 }
 
+/* Appends the numbers of initializer i, drawn first where they are to be drawn. */
+static tl_status append_numbers(const tl_onnx_build *b, size_t i, tl_file *file, tl_diag *diag)
+{
+    const Onnx__TensorProto *t = b->graph.initializer[i];
+    if (t->raw_data.data != NULL)
+        return tl_file_append(file, t->raw_data.data, t->raw_data.len, diag);
+    void *numbers = malloc(t->raw_data.len);
+    if (numbers == NULL)
+        return tl_fail(diag, TL_NO_MEMORY, "out of memory while writing the weights");
+    draw(b, i, numbers);
+    tl_status status = tl_file_append(file, numbers, t->raw_data.len, diag);
+    free(numbers);
+    return status;
+}
+
 /* Appends the large weights to `file`, each at an aligned offset, and leaves references in the model. */
 static tl_status move_weights(tl_onnx_build *b, tl_file *file, const char *location, tl_diag *diag)
 {
@@ -384,7 +469,7 @@ static tl_status move_weights(tl_onnx_build *b, tl_file *file, const char *locat
             continue;
         size_t padding = -offset % EXTERNAL_ALIGN;
         TL_TRY(tl_file_append(file, zeros, padding, diag));
-        TL_TRY(tl_file_append(file, t->raw_data.data, t->raw_data.len, diag));
+        TL_TRY(append_numbers(b, i, file, diag));
         offset += padding;
         if (t->n_external_data == 0) {
             add_entry(b, t, "location", location);
@@ -422,12 +507,30 @@ static tl_status write_weights(tl_onnx_build *b, const char *path, tl_diag *diag
     return tl_file_commit(file, diag);
 }
 
+/* Draws what has not gone to another file. */
+static tl_status draw_weights(tl_onnx_build *b, tl_diag *diag)
+{
+    if (TL_ARENA_GUARD(b->arena)) {
+        b->failed = true;
+        return tl_fail(diag, TL_NO_MEMORY, "out of memory while drawing the weights");
+    }
+    for (size_t i = 0; i < b->graph.n_initializer; i++) {
+        Onnx__TensorProto *t = b->graph.initializer[i];
+        if (!t->has_raw_data || t->raw_data.data != NULL)
+            continue;
+        allocate(b, t);
+        draw(b, i, t->raw_data.data);
+    }
+    return TL_OK;
+}
+
 tl_status tl_onnx_build_write(tl_onnx_build *b, const char *path, tl_diag *diag)
 {
     if (b->failed)
         return tl_fail(diag, TL_NO_MEMORY, "out of memory while building the model");
     if (b->external || b->weight_size > IN_FILE_MOST)
         TL_TRY(write_weights(b, path, diag));
+    TL_TRY(draw_weights(b, diag));
     sink s = { .base = { append }, .diag = diag };
     TL_TRY(tl_file_create(path, &s.file, diag));
     onnx__model_proto__pack_to_buffer(&b->model, &s.base);

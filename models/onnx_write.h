@@ -22,6 +22,9 @@ typedef struct tl_onnx_build tl_onnx_build;
 /* NULL: no memory. */
 tl_onnx_build *tl_onnx_build_create(const char *name, int opset, uint64_t seed);
 void tl_onnx_build_destroy(tl_onnx_build *b);
+/* Marks the build as failed for want of memory, for builders that allocate; returns "". */
+const char *tl_onnx_build_fail(tl_onnx_build *b);
+bool tl_onnx_build_failed(const tl_onnx_build *b);
 
 /* Lists that are written where they are used. */
 typedef struct {
@@ -44,7 +47,8 @@ typedef struct {
 const char *tl_build_input(tl_onnx_build *b, const char *name, tl_dtype dtype, tl_build_list dims);
 void tl_build_output(tl_onnx_build *b, const char *name, tl_dtype dtype, tl_build_list dims);
 
-/* Initializers: given numbers (copied), one number everywhere, or normally distributed f32. */
+/* Initializers: given numbers (copied), one number everywhere, or normally distributed f32; those are drawn only when the
+ * model is written. */
 const char *tl_build_weight(tl_onnx_build *b, const char *name, tl_dtype dtype, tl_build_list dims,
                             const void *data);
 const char *tl_build_fill(tl_onnx_build *b, const char *name, tl_dtype dtype, tl_build_list dims,
@@ -73,6 +77,12 @@ void tl_build_float(tl_onnx_build *b, const char *name, double value);
 void tl_build_string(tl_onnx_build *b, const char *name, const char *value);
 void tl_build_ints(tl_onnx_build *b, const char *name, tl_build_list values);
 void tl_build_tensor_int(tl_onnx_build *b, const char *name, int64_t value); /* i64[1] */
+
+/* What is there, for checks and tests. A name stays valid as long as the build. */
+int64_t tl_build_input_extent(const tl_onnx_build *b, const char *name, int axis); /* -1: none */
+const char *tl_build_input_name(const tl_onnx_build *b, int index); /* NULL behind the last one */
+int tl_build_count_nodes(const tl_onnx_build *b, const char *op_type);
+int64_t tl_build_count_weights(const tl_onnx_build *b); /* the numbers in f32 initializers */
 
 /* printf into the build's memory. */
 const char *tl_build_name(tl_onnx_build *b, const char *format, ...)

@@ -38,7 +38,7 @@ static void cut(cut_model *m, const char *name, const char *target)
     assert_true(file >= 0);
     close(file);
     m->arena = tl_arena_create(0);
-    tl_status status = tl_zoo_write(name, 1, false, path, &diag);
+    tl_status status = tl_zoo_write(name, NULL, 0, 1, false, path, &diag);
     if (status == TL_OK)
         status = tl_onnx_read(m->arena, path, NULL, 0, &m->model, &m->graph, &diag);
     unlink(path);

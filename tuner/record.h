@@ -83,11 +83,13 @@ tl_status tl_record_parse(tl_arena *arena, const char *json, tl_record *out, tl_
 
 /* A workload: stored once, so that a database explains itself. */
 typedef struct {
+    char uid[33]; /* digest of all that follows; filled by tl_workload_seal */
     const char *workload, *class_key, *family;
     const char *name;    /* of a kernel that has it: "conv_relu_3" */
     const char *program; /* text of the reference (naive) program */
     int64_t flops, bytes;
 } tl_workload_info;
+void tl_workload_seal(tl_workload_info *info);
 void tl_workload_print(const tl_workload_info *info, tl_text *out);
 tl_status tl_workload_parse(tl_arena *arena, const char *json, tl_workload_info *out,
                             tl_diag *diag);

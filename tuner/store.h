@@ -1,51 +1,51 @@
 /* tuner/store.h: the records: everything that was ever measured here.
  *
  * A store keeps records and workloads, append-only. One backend is SQLite (tuner/store_sqlite.c; schema in
- * tuner/README.md); tl_store_backend is where a second one (a server shared by a team) goes. Under a store may lie
+ * tuner/README.md); tl_records_backend is where a second one (a server shared by a team) goes. Under a store may lie
  * another, read-only: the system's. Queries see both, additions go to the upper one.
  *
- * Promises of the SQLite backend: a record that tl_store_add took (returned TL_OK, pending 0) survives kill -9 at any
+ * Promises of the SQLite backend: a record that tl_records_add took (returned TL_OK, pending 0) survives kill -9 at any
  * instant; a record is never there twice; any number of processes read and write at once. Where the file cannot be
  * written (locked beyond patience, disk full), records wait in memory and go in with the next call that can: nothing
- * fails, tl_store_pending tells. A damaged file is noticed when it is opened, or when it is read: with
- * TL_STORE_REPAIR what can still be read is moved into a new file and the damaged one is kept beside it. */
+ * fails, tl_records_pending tells. A damaged file is noticed when it is opened, or when it is read: with
+ * TL_RECORDS_REPAIR what can still be read is moved into a new file and the damaged one is kept beside it. */
 #ifndef TL_TUNER_STORE_H
 #define TL_TUNER_STORE_H
 #include "tuner/record.h"
 
-typedef struct tl_store tl_store;
+typedef struct tl_records tl_records;
 
 enum {
-    TL_STORE_CREATE = 1,    /* make the file and its folder when it is not there */
-    TL_STORE_READ_ONLY = 2, /* additions are refused */
-    TL_STORE_REPAIR = 4,    /* repair a damaged file instead of refusing it */
+    TL_RECORDS_CREATE = 1,    /* make the file and its folder when it is not there */
+    TL_RECORDS_READ_ONLY = 2, /* additions are refused */
+    TL_RECORDS_REPAIR = 4,    /* repair a damaged file instead of refusing it */
 };
 
 /* $XDG_DATA_HOME/tilth/records.db, or ~/.local/share/tilth/records.db. False: neither is set. */
-bool tl_store_default_path(tl_text *out);
+bool tl_records_default_path(tl_text *out);
 /* The first of $XDG_DATA_DIRS (/usr/local/share:/usr/share) that has tilth/records.db. False: none. */
-bool tl_store_system_path(tl_text *out);
+bool tl_records_system_path(tl_text *out);
 
-/* TL_BAD_ARGUMENT: not there (and not TL_STORE_CREATE), or no database of ours; TL_IO: damaged, or cannot be read. */
-tl_status tl_store_open(const char *path, int flags, tl_store **out, tl_diag *diag);
+/* TL_BAD_ARGUMENT: not there (and not TL_RECORDS_CREATE), or no database of ours; TL_IO: damaged, or cannot be read. */
+tl_status tl_records_open(const char *path, int flags, tl_records **out, tl_diag *diag);
 /* `path` NULL: the default place, with the system's database under it when there is one. */
-tl_status tl_store_open_default(const char *path, int flags, tl_store **out, tl_diag *diag);
+tl_status tl_records_open_default(const char *path, int flags, tl_records **out, tl_diag *diag);
 /* Puts `lower` (taken over) under `upper`. */
-void tl_store_stack(tl_store *upper, tl_store *lower);
+void tl_records_stack(tl_records *upper, tl_records *lower);
 /* Writes what is pending, waiting for locks. Records that still cannot be written are lost: *lost says how many (may
  * be NULL). */
-void tl_store_close(tl_store *store, int64_t *lost);
-const char *tl_store_path(const tl_store *store);
-const char *tl_store_repaired(
-    const tl_store *store); /* what opening had to repair: a sentence; "" when nothing */
+void tl_records_close(tl_records *store, int64_t *lost);
+const char *tl_records_path(const tl_records *store);
+const char *tl_records_repaired(
+    const tl_records *store); /* what opening had to repair: a sentence; "" when nothing */
 
 /* Adds a sealed record, or does nothing when it is there. Fails only for arguments (TL_BAD_ARGUMENT: not sealed, read
  * only) and TL_NO_MEMORY; see above for what happens when the file cannot be written. */
-tl_status tl_store_add(tl_store *store, const tl_record *record, tl_diag *diag);
-tl_status tl_store_add_workload(tl_store *store, const tl_workload_info *info, tl_diag *diag);
+tl_status tl_records_add(tl_records *store, const tl_record *record, tl_diag *diag);
+tl_status tl_records_add_workload(tl_records *store, const tl_workload_info *info, tl_diag *diag);
 /* Tries to write what waits; how many records still do, and why (`reason` "" when none). */
-int64_t tl_store_flush(tl_store *store);
-int64_t tl_store_pending(const tl_store *store, const char **reason);
+int64_t tl_records_flush(tl_records *store);
+int64_t tl_records_pending(const tl_records *store, const char **reason);
 
 /* Which records. NULL (or 0, or false) does not restrict; zero-initialise. */
 typedef enum {
@@ -69,16 +69,16 @@ typedef struct {
 /* Calls `visit` with each record (its texts live until it returns) until it returns false. Records whose uid does not
  * match are skipped and counted in the statistics. */
 typedef bool tl_record_visitor(void *user, const tl_record *record);
-tl_status tl_store_visit(tl_store *store, const tl_query *query, tl_record_visitor *visit,
-                         void *user, tl_diag *diag);
+tl_status tl_records_visit(tl_records *store, const tl_query *query, tl_record_visitor *visit,
+                           void *user, tl_diag *diag);
 /* The record with the least score_ns among those that are ok; copied into `arena`. False: none. A store that cannot be
  * read is a miss. */
-bool tl_store_best(tl_store *store, tl_arena *arena, const tl_query *query, tl_record *out);
-bool tl_store_find_workload(tl_store *store, tl_arena *arena, const char *workload,
-                            tl_workload_info *out);
+bool tl_records_best(tl_records *store, tl_arena *arena, const tl_query *query, tl_record *out);
+bool tl_records_find_workload(tl_records *store, tl_arena *arena, const char *workload,
+                              tl_workload_info *out);
 typedef bool tl_workload_visitor(void *user, const tl_workload_info *info);
-tl_status tl_store_visit_workloads(tl_store *store, tl_workload_visitor *visit, void *user,
-                                   tl_diag *diag);
+tl_status tl_records_visit_workloads(tl_records *store, tl_workload_visitor *visit, void *user,
+                                     tl_diag *diag);
 void tl_record_copy(tl_arena *arena, const tl_record *record, tl_record *out);
 
 typedef struct {
@@ -89,9 +89,9 @@ typedef struct {
     int64_t bytes;  /* of the file and its journal */
     int64_t first_us, last_us;
     double build_ns, run_ns; /* spent */
-} tl_store_stats;
-tl_status tl_store_measure(tl_store *store, tl_store_stats *out,
-                           tl_diag *diag); /* of the upper store */
+} tl_records_stats;
+tl_status tl_records_measure(tl_records *store, tl_records_stats *out,
+                             tl_diag *diag); /* of the upper store */
 
 /* Removes records: what a person asks for, the only thing that ever does. */
 typedef struct {
@@ -101,18 +101,19 @@ typedef struct {
     const char *workload, *target;
     bool dry; /* count only */
 } tl_prune;
-tl_status tl_store_prune(tl_store *store, const tl_prune *what, int64_t *removed, tl_diag *diag);
+tl_status tl_records_prune(tl_records *store, const tl_prune *what, int64_t *removed,
+                           tl_diag *diag);
 
 /* Every record of `from` that `into` lacks, and the workloads. */
 typedef struct {
     int64_t read, added, refused; /* refused: lines or rows that are no sealed records */
 } tl_transfer;
-tl_status tl_store_merge(tl_store *into, tl_store *from, tl_transfer *out, tl_diag *diag);
+tl_status tl_records_merge(tl_records *into, tl_records *from, tl_transfer *out, tl_diag *diag);
 /* JSON lines: {"record":"workload",...} before the {"record":"trial",...} that need it. `put` gets each line. */
 typedef bool tl_line_sink(void *user, const char *line, size_t size);
-tl_status tl_store_export(tl_store *store, const tl_query *query, tl_line_sink *put, void *user,
-                          tl_transfer *out, tl_diag *diag);
-tl_status tl_store_import(tl_store *store, const char *path, tl_transfer *out, tl_diag *diag);
+tl_status tl_records_export(tl_records *store, const tl_query *query, tl_line_sink *put, void *user,
+                            tl_transfer *out, tl_diag *diag);
+tl_status tl_records_import(tl_records *store, const char *path, tl_transfer *out, tl_diag *diag);
 
 /* Reads what can be read of the file at `path` (and its journal), page by page and without SQLite's help, into a new
  * database; the damaged one becomes PATH.damaged-N. TL_OK also when nothing was wrong (then nothing is changed, unless
@@ -123,9 +124,9 @@ typedef struct {
     char kept_as[512]; /* where the damaged file is; "" when it was sound */
     char problem[256]; /* what was wrong */
 } tl_repair;
-tl_status tl_store_repair(const char *path, bool always, tl_repair *out, tl_diag *diag);
+tl_status tl_records_repair(const char *path, bool always, tl_repair *out, tl_diag *diag);
 
-/* The backend: what tl_store_* above call. Not for others. */
+/* The backend: what tl_records_* above call. Not for others. */
 typedef struct {
     const char *name;
     void (*close)(void *self);
@@ -135,10 +136,10 @@ typedef struct {
                        int64_t *broken, tl_diag *diag);
     tl_status (*visit_workloads)(void *self, const char *workload, tl_workload_visitor *visit,
                                  void *user, tl_diag *diag);
-    tl_status (*measure)(void *self, tl_store_stats *out, tl_diag *diag);
+    tl_status (*measure)(void *self, tl_records_stats *out, tl_diag *diag);
     tl_status (*prune)(void *self, const tl_prune *what, int64_t *removed, tl_diag *diag);
     tl_status (*begin)(void *self, tl_diag *diag); /* a transaction around many additions */
     tl_status (*commit)(void *self, tl_diag *diag);
-} tl_store_backend;
+} tl_records_backend;
 
 #endif

@@ -1,0 +1,25 @@
+/* tuner/store_private.h: what the parts of the store share. */
+#ifndef TL_TUNER_STORE_PRIVATE_H
+#define TL_TUNER_STORE_PRIVATE_H
+#include <stddef.h>
+#include "tuner/record_private.h"
+#include "tuner/store.h"
+
+/* Of the schema, in PRAGMA user_version; and the mark in the file's header ("tilt"). */
+enum { TL_RECORDS_VERSION = 1, TL_RECORDS_MARK = 0x74696c74, TL_RECORDS_PAGE = 4096 };
+
+/* tuner/store_sqlite.c. A status of TL_BAD_TEXT from any function of the backend: the file is damaged. */
+tl_status tl_sqlite_open(const char *path, int flags, void **self, tl_diag *diag);
+extern const tl_records_backend tl_sqlite_backend;
+/* Patience with locks from now on. */
+void tl_sqlite_set_patience(void *self, int milliseconds);
+/* Whether the file at the path is still the one that was opened. */
+bool tl_sqlite_is_current(const void *self);
+
+/* tuner/store_salvage.c: every sealed row in the bytes of a database and of its journal (may be NULL), damaged or not.
+ * `add` gets each row once or more; rows live until it returns. */
+typedef void tl_salvage_sink(void *user, const tl_row_type *type, const void *row);
+void tl_salvage(const void *file, size_t size, const void *journal, size_t journal_size,
+                tl_salvage_sink *add, void *user);
+
+#endif

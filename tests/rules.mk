@@ -26,9 +26,10 @@ SUPPORT := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 define TEST_RULE
 $(BUILD)/tests/$(1)/test_%: $(BUILD)/tests/$(1)/test_%.o $(SUPPORT) $(foreach f,$(FLOORS_$(1)),$(call archive,$(f)))
 	$(CC) $(LDFLAGS) -o $$@ $$^ $(TEST_LIBS_$(1)) -lcmocka
-test-$(1): $(call TESTS_of,$(1))
+run-$(1): $(call TESTS_of,$(1))
 	@tests/run.sh $$^
-.PHONY: test-$(1)
+test-$(1): run-$(1)
+.PHONY: test-$(1) run-$(1)
 endef
 $(foreach f,$(TEST_FOLDERS),$(eval $(call TEST_RULE,$(f))))
 
@@ -45,14 +46,19 @@ test:
 	@tests/deps.sh
 	@$(MAKE) --no-print-directory -j$(shell nproc) run-tests
 run-tests: all $(ALL_TESTS)
-	@tests/run.sh $(ALL_TESTS)
+	@status=0; tests/run.sh $(ALL_TESTS) || status=1; \
+	tests/models.sh --small $(BUILD)/tilth build/models || status=1; exit $$status
+# make test-models: the tests of models/, then the networks of ../shared/models, the large ones too (3 GB under build/models).
+test-models: networks
+networks: $(BUILD)/tilth | run-models
+	@tests/models.sh $(BUILD)/tilth build/models
 golden: $(ALL_TESTS)
 	@GOLDEN_UPDATE=1 tests/run.sh $(ALL_TESTS)
 lint: | $(BUILD)/frontend/onnx.pb-c.c
 	@tests/lint.sh $(CC) $(filter-out -MMD -MP,$(CFLAGS)) -isystem $(LLVM_INCLUDE)
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
-.PHONY: run-tests
+.PHONY: run-tests networks
 
 # make demo: the main job on a real network; installs what is missing first.
 demo:

@@ -1,0 +1,79 @@
+#!/bin/sh
+# tests/models.sh [--small] TILTH FOLDER: the networks of ../shared/models give their recorded outputs, on two threads and
+# on one (which takes what the first left in the cache). Weights are made under FOLDER by the shared fill.c where they
+# are not there yet; --small leaves out networks with more than 130 MB of them. Prints a line a network and the sums;
+# exit 1 when any failed.
+small=0
+[ "$1" = --small ] && small=1 && shift
+tilth=$1 folder=$2
+shared=../shared/models
+passed=0 failed=0 skipped=0
+
+if [ ! -f $shared/fill.c ]; then
+    echo "skip: the models of $shared are not here"
+    echo "0 passed, 0 failed, 1 skipped"
+    exit 0
+fi
+mkdir -p "$folder" || exit 1
+cache=$(mktemp -d) || exit 1
+trap 'rm -rf "$cache" "$partial"' EXIT
+trap 'exit 130' INT TERM
+
+# Two right float programs differ more on this one than on the others: ONNX Runtime with and without its optimiser by 7e-5.
+tolerance_of() {
+    case $1 in
+    efficientnet_b0) echo 2e-4 ;;
+    *) echo 2e-5 ;;
+    esac
+}
+
+# NAME SIZE: its folder, complete, under $folder.
+make_model() {
+    to=$folder/$1
+    weights=$to/$1.weights
+    mkdir -p "$to" && cp -u $shared/"$1"/* "$to"/ || return 1
+    [ -f "$weights" ] && [ "$(stat -c %s "$weights")" = "$2" ] && return 0
+    if [ ! -x "$folder/fill" ]; then
+        ${CC:-cc} -O2 -ffp-contract=off -o "$folder/fill" $shared/fill.c || return 1
+    fi
+    partial=$weights.partial
+    "$folder/fill" $shared/"$1"/"$1".weights.txt "$partial" >/dev/null || return 1
+    sum=$(sha256sum "$partial")
+    if ! grep -q "^${sum%% *}  $1.weights\$" $shared/WEIGHTS.sha256; then
+        echo "$1: its weights are not what WEIGHTS.sha256 lists"
+        return 1
+    fi
+    mv "$partial" "$weights"
+}
+
+for list in $shared/*/*.weights.txt; do
+    name=$(basename "$(dirname "$list")")
+    size=$(sed -n 's/^# total //p' "$list")
+    if [ $small = 1 ] && [ "$size" -gt 130000000 ]; then
+        continue # make test-models runs it
+    fi
+    start=$(date +%s%N)
+    result=ok
+    if make_model "$name" "$size"; then
+        for threads in 2 1; do
+            if ! said=$("$tilth" verify "$folder/$name/$name.onnx" --data "$folder/$name" --rtol 1e-4 \
+                --tolerance "$(tolerance_of "$name")" --threads $threads --cache "$cache" --quiet 2>&1); then
+                result="FAILED on $threads threads"
+                break
+            fi
+        done
+    else
+        result="FAILED to make it" said=
+    fi
+    ms=$(( ($(date +%s%N) - start) / 1000000 ))
+    printf '%-40s %s, %d ms\n' "models/$name" "$result" $ms
+    if [ "$result" = ok ]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        [ -n "$said" ] && echo "$said"
+    fi
+    rm -rf "${cache:?}"/*
+done
+echo "$passed passed, $failed failed, $skipped skipped"
+[ "$failed" -eq 0 ]

@@ -33,12 +33,15 @@ test-$(1): run-$(1)
 endef
 $(foreach f,$(TEST_FOLDERS),$(eval $(call TEST_RULE,$(f))))
 
-# make bench: the kernels of models/kernels, each beside its default schedule and this machine's peak.
+# make bench: the kernels of models/kernels, each beside its default schedule and this machine's peak. With HISTORY=FILE
+# they and MODELS (files or names of the zoo) are measured again, on THREADS, and appended to that file with the commit and
+# the CPU; the change against the last entries of this CPU is shown.
 $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(foreach f,$(FLOORS_driver),$(call archive,$(f)))
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(TEST_LIBS_driver)
-bench: $(BUILD)/bench/kernels
+bench: $(BUILD)/bench/kernels $(BUILD)/tilth
 	$<
+	@$(if $(HISTORY),THREADS=$(THREADS) tests/bench/history.sh $(BUILD)/tilth "$(HISTORY)" $(MODELS))
 
 # make test: installs what is missing, builds, runs everything, in at most ten minutes on two cores.
 ALL_TESTS = $(foreach f,$(TEST_FOLDERS),$(call TESTS_of,$(f)))

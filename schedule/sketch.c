@@ -112,6 +112,11 @@ typedef tl_status block_rule(tl_schedule *s, tl_block_ref anchor, tl_block_ref o
 
 static tl_status contraction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag)
 {
+    tl_sketch_point before = tl_sketch_mark(s);
+    tl_status status = tl_sketch_split_sum(s, anchor, out, NULL);
+    if (status != TL_ILLEGAL_SCHEDULE)
+        return status;
+    tl_sketch_undo(s, before);
     return tl_sketch_contraction(s, anchor, out, 0, diag);
 }
 

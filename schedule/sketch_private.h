@@ -61,6 +61,8 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
                                 tl_diag *diag);
 /* A contraction whose stream and result pass through transforms (sketch_staged.c); what it schedules is added to `done`. */
 tl_status tl_sketch_staged(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
+/* The same for a contraction whose panel is too large for L2 (sketch_split_sum.c); refused for others. */
+tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
 tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
 /* Whether the load is of a constant that tl_sketch_window can lay out so that it moves with `lane` by one. */
 bool tl_sketch_can_pack_lanes(tl_schedule *s, const tl_expr *load, const tl_var *lane);

@@ -1,0 +1,129 @@
+/* schedule/sketch_split_sum.c: the default schedule of a contraction whose panel does not stay in L2: its sum in pieces.
+ *
+ *     for <tile of columns>                       parallel
+ *       for <piece of the sum>                    a piece of the panel stays in L2 for all rows
+ *         for <tiles of rows>
+ *           part[R][C vectors] = 0                registers
+ *           for <reduce, of this piece>           rolled
+ *             part[r][c] += stream[r] * panel[c]
+ *           acc[r][c] += part[r][c]
+ *       result = epilogue(acc)
+ *
+ * By rfactor over the outer part of the outermost reduce loop: the first reduction keeps the register tile of
+ * sketch_contraction.c, the second is its epilogue. */
+#include "runtime/base/checked.h"
+#include "schedule/sketch_private.h"
+
+/* The outermost reduce iter that runs more than once, and how long all reduce iters are together. */
+static const tl_iter *outermost_reduce(const tl_block *block, int64_t *steps)
+{
+    const tl_iter *first = NULL;
+    *steps = 1;
+    for (int i = 0; i < block->iter_count; i++) {
+        const tl_iter *iter = &block->iters[i];
+        if (iter->kind != TL_ITER_REDUCE || tl_max_extent(iter->extent) == 1)
+            continue;
+        *steps *= tl_max_extent(iter->extent);
+        if (first == NULL)
+            first = iter;
+    }
+    return first;
+}
+
+/* The fewest pieces, dividing the extent, of which each takes at most a quarter of L2; 1 when one does. */
+static int64_t choose_pieces(int64_t bytes, int64_t extent, int64_t l2_bytes)
+{
+    for (int64_t pieces = 1; pieces < extent; pieces++)
+        if (extent % pieces == 0 && 4 * tl_ceildiv(bytes, pieces) <= l2_bytes)
+            return pieces;
+    return extent;
+}
+
+static bool drives_reduce(tl_schedule *s, tl_block_ref ref, tl_loop_ref loop)
+{
+    const tl_block *block = tl_schedule_get_block(s, ref);
+    const tl_var *var = tl_schedule_get_loop(s, loop)->u.loop.var;
+    for (int i = 0; i < block->iter_count; i++)
+        if (block->iters[i].kind == TL_ITER_REDUCE &&
+            tl_expr_uses_var(block->iters[i].binding, var))
+            return true;
+    return false;
+}
+
+static tl_status rfactor(tl_schedule *s, tl_block_ref block, tl_loop_ref loop, tl_block_ref *out,
+                         tl_diag *diag)
+{
+    tl_arg args[2] = { { .kind = TL_ARG_BLOCK, .block = block },
+                       { .kind = TL_ARG_LOOP, .loop = loop } };
+    tl_arg results[TL_MAX_ARGS];
+    int count = 0;
+    TL_TRY(tl_schedule_apply(s, TL_PRIM_rfactor, args, 2, results, &count, diag));
+    *out = results[0].block;
+    return TL_OK;
+}
+
+tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag)
+{
+    const tl_block *block = tl_schedule_get_block(s, anchor);
+    const char *name = block->name;
+    tl_contraction c;
+    int64_t steps;
+    const tl_iter *reduce = outermost_reduce(block, &steps);
+    if (!tl_find_contraction(s->arena, block, &c) || reduce == NULL)
+        return tl_refuse(diag, "default schedule", name, "is no contraction");
+
+    /* the column loop: of the result's axis before the last that moves with the panel alone */
+    int lanes = tl_target_lanes(s->target, block->stores[0].buffer->dtype);
+    tl_loop_list loops, own;
+    TL_TRY(tl_sketch_loops(s, out, 0, &loops, diag));
+    TL_TRY(tl_sketch_loops(s, anchor, 0, &own, diag));
+    int column = -1;
+    int64_t rows = 1;
+    for (int i = 0; i < block->iter_count && i < loops.count; i++) {
+        const tl_var *iter = block->iters[i].var;
+        bool in_panel = tl_expr_uses_var(c.panel, iter),
+             in_stream = tl_expr_uses_var(c.stream, iter);
+        int64_t extent = tl_max_extent(block->iters[i].extent);
+        if (block->iters[i].kind != TL_ITER_SPATIAL ||
+            tl_sketch_extent(s, loops.loops[i]) != extent)
+            continue;
+        if (in_panel && !in_stream && iter != c.vector && extent > 1)
+            column = i;
+        if (in_stream && !in_panel)
+            rows *= extent;
+    }
+    if (column < 0 || tl_sketch_extent(s, loops.loops[loops.count - 1]) > lanes)
+        return tl_refuse(diag, "default schedule", name, "has no blocks of columns");
+    tl_register_tile t =
+        tl_choose_tile(s->target, rows, 1, tl_sketch_extent(s, loops.loops[column]), steps);
+    int64_t bytes =
+        steps * t.columns * lanes * (int64_t)tl_dtype_size(block->stores[0].buffer->dtype);
+    int64_t pieces = choose_pieces(bytes, tl_max_extent(reduce->extent), s->target->l2_bytes);
+    if (pieces == 1 || rows <= t.rows)
+        return tl_refuse(diag, "default schedule", name, "has a panel that stays in L2");
+
+    tl_loop_ref parts[2], columns[2];
+    tl_block_ref partial;
+    tl_loop_ref loop = tl_sketch_loop_of(s, block, reduce, &own);
+    TL_TRY(tl_split(s, loop, (int64_t[]){ pieces, 0 }, 2, parts, diag));
+    /* with the reduce loops outermost the two sums become nests of their own */
+    tl_loop_list all = { 0 };
+    tl_loop_push(&all, parts[0]);
+    tl_loop_push(&all, parts[1]);
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < own.count; i++)
+            if (!tl_same_loop(own.loops[i], loop) &&
+                drives_reduce(s, anchor, own.loops[i]) == (pass == 0))
+                tl_loop_push(&all, own.loops[i]);
+    TL_TRY(tl_reorder(s, all.loops, all.count, diag));
+    TL_TRY(rfactor(s, anchor, parts[0], &partial, diag));
+    TL_TRY(tl_split(s, loops.loops[column], (int64_t[]){ 0, t.columns }, 2, columns, diag));
+    all.count = 0;
+    tl_loop_push(&all, columns[0]);
+    for (int i = 0; i < loops.count; i++)
+        tl_loop_push(&all, i == column ? columns[1] : loops.loops[i]);
+    TL_TRY(tl_reorder(s, all.loops, all.count, diag));
+    TL_TRY(tl_vectorize(s, all.loops[all.count - 1], diag));
+    TL_TRY(tl_compute_at(s, anchor, columns[0], diag));
+    return tl_sketch_contraction(s, partial, anchor, 1, diag);
+}

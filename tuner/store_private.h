@@ -22,4 +22,23 @@ typedef void tl_salvage_sink(void *user, const tl_row_type *type, const void *ro
 void tl_salvage(const void *file, size_t size, const void *journal, size_t journal_size,
                 tl_salvage_sink *add, void *user);
 
+/* A record that could not be written yet. */
+typedef struct tl_pending {
+    struct tl_pending *next;
+    tl_arena *arena;
+    tl_record record;
+} tl_pending;
+
+struct tl_records {
+    const tl_records_backend *backend;
+    void *self;
+    char *path;
+    int flags;
+    tl_records *lower;
+    tl_pending *first, **last;
+    int64_t pending_count;
+    int64_t retry_ns; /* not before this on the clock */
+    char reason[512], repaired[1024];
+};
+
 #endif

@@ -102,12 +102,12 @@ static bool read_payload(const salvage *s, const unsigned char *p, const unsigne
 static bool read_value(uint64_t serial, const unsigned char **body, const unsigned char *end,
                        tl_arena *arena, tl_field_value *out)
 {
-    static const unsigned char sizes[] = { 0, 1, 2, 3, 4, 6, 8, 8, 0, 0 };
+    static const unsigned char sizes[16] = { 0, 1, 2, 3, 4, 6, 8, 8 };
     const unsigned char *p = *body;
     *out = (tl_field_value){ .text = NULL };
     if (serial == 10 || serial == 11 || (serial >= 12 && serial % 2 == 0))
         return false;
-    uint64_t size = serial >= 13 ? (serial - 13) / 2 : sizes[serial];
+    uint64_t size = serial >= 13 ? (serial - 13) / 2 : sizes[serial & 15];
     if (size > (uint64_t)(end - p))
         return false;
     *body = p + size;

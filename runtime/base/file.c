@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { ATTEMPTS = 100 }; /* at a name that is free */
+
 struct tl_file {
     int fd;
     char *path, *temporary; /* temporary: NULL while the file has no name at all */
@@ -81,16 +83,25 @@ static int open_nameless(const char *path)
     return fd;
 }
 
+/* The n-th name to try for a file in the making; freed by the caller, NULL without memory. */
+static char *temporary_name(const tl_file *file)
+{
+    static atomic_uint counter;
+    char *name;
+    if (asprintf(&name, "%s.%x-%x", file->path, (unsigned)getpid(), atomic_fetch_add(&counter, 1)) <
+        0)
+        return NULL;
+    return name;
+}
+
 /* Gives a nameless file its temporary name, from which it is renamed into place. */
 static tl_status give_name(tl_file *file, tl_diag *diag)
 {
-    static atomic_uint counter;
     char source[32];
     snprintf(source, sizeof source, "/proc/self/fd/%d", file->fd);
-    for (int attempt = 0; attempt < 100; attempt++) {
-        char *name;
-        if (asprintf(&name, "%s.%x-%x", file->path, (unsigned)getpid(),
-                     atomic_fetch_add(&counter, 1)) < 0)
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        char *name = temporary_name(file);
+        if (name == NULL)
             return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", file->path);
         if (linkat(AT_FDCWD, source, AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0) {
             file->temporary = name;
@@ -103,22 +114,25 @@ static tl_status give_name(tl_file *file, tl_diag *diag)
     return tl_fail(diag, TL_IO, "%s: cannot put in place: %s", file->path, strerror(errno));
 }
 
+/* Where there are no nameless files. */
 static tl_status open_named(tl_file *file, tl_diag *diag)
 {
-    char *temporary;
-    if (asprintf(&temporary, "%s.XXXXXX", file->path) < 0)
-        return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", file->path);
-    file->fd = mkostemp(temporary, O_CLOEXEC);
-    if (file->fd < 0) {
+    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
+        char *name = temporary_name(file);
+        if (name == NULL)
+            return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", file->path);
+        file->fd = open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file->fd >= 0) {
+            file->temporary = name;
+            return TL_OK;
+        }
         int error = errno;
-        free(temporary);
-        return tl_fail(diag, TL_IO, "%s: cannot write: %s", file->path, strerror(error));
+        free(name);
+        errno = error;
+        if (error != EEXIST)
+            break;
     }
-    file->temporary = temporary;
-    mode_t mask = umask(0); /* mkstemp gives 0600; a file the user asked for follows the umask */
-    umask(mask);
-    fchmod(file->fd, 0666 & ~mask);
-    return TL_OK;
+    return tl_fail(diag, TL_IO, "%s: cannot write: %s", file->path, strerror(errno));
 }
 
 tl_status tl_file_create(const char *path, tl_file **out, tl_diag *diag)

@@ -229,6 +229,20 @@ static void print_store(printer *p, const tl_store *store, int indent)
     tl_text_add(p->out, "\n");
 }
 
+/* The loop whose name an iter may have too: it is bound to that alone. Not when the predicate speaks of the loop, which
+ * is longer than the iter: there the two are told apart. */
+static const tl_var *namesake(const printer *p, const tl_block *block, const tl_iter *iter)
+{
+    if (iter->binding->kind != TL_EXPR_VAR)
+        return NULL;
+    const tl_var *var = iter->binding->u.var;
+    const entry *loop = find_key(p, var);
+    bool same = loop != NULL && loop->extent != NULL && tl_expr_equal(loop->extent, iter->extent);
+    if (!same && block->predicate != NULL && tl_expr_uses_var(block->predicate, var))
+        return NULL;
+    return var;
+}
+
 static void print_block(printer *p, const tl_block *block, int indent)
 {
     int outer = p->count;
@@ -237,8 +251,7 @@ static void print_block(printer *p, const tl_block *block, int indent)
     indent += 2;
     for (int i = 0; i < block->iter_count; i++) {
         const tl_iter *iter = &block->iters[i];
-        bool is_var = iter->binding->kind == TL_EXPR_VAR;
-        push(p, iter->var, iter->var->name, is_var ? iter->binding->u.var : NULL);
+        push(p, iter->var, iter->var->name, namesake(p, block, iter));
     }
     print_iters(p, block, outer, indent);
     if (block->predicate != NULL) {

@@ -158,6 +158,30 @@ const tl_stmt *tl_find_kind_under(const tl_stmt *loop, tl_loop_kind kind)
     return s.found;
 }
 
+static bool search_gpu(const tl_stmt *stmt, void *context)
+{
+    kind_search *s = context;
+    if (stmt != s->self && s->found == NULL &&
+        (stmt->kind == TL_STMT_BARRIER ||
+         (stmt->kind == TL_STMT_LOOP && tl_loop_kind_infos[stmt->u.loop.kind].gpu)))
+        s->found = stmt;
+    return s->found == NULL;
+}
+
+tl_status tl_refuse_gpu_under(const char *prim, const tl_stmt *loop, tl_diag *diag)
+{
+    kind_search s = { NULL, loop, TL_LOOP_SERIAL };
+    tl_stmt_visit(loop, search_gpu, &s);
+    if (s.found == NULL)
+        return TL_OK;
+    if (s.found->kind == TL_STMT_BARRIER)
+        return tl_refuse(diag, prim, loop->u.loop.var->name,
+                         "there is a barrier inside, where the threads of a GPU block meet");
+    return tl_refuse(diag, prim, loop->u.loop.var->name,
+                     "loop %s inside is %s; a GPU's threads are around what else runs together",
+                     s.found->u.loop.var->name, tl_loop_kind_infos[s.found->u.loop.kind].text);
+}
+
 const tl_stmt *tl_find_kind_above(const tl_path *path, tl_loop_kind kind)
 {
     for (int i = 0; i + 1 < path->count; i++)
@@ -185,7 +209,9 @@ static bool recheck_loop(const tl_stmt *stmt, void *context)
         return true;
     bool may_reduce = stmt->u.loop.kind == TL_LOOP_VECTORIZED;
     tl_access a, b;
-    if (stmt->u.loop.var->max > 0 && !tl_loop_is_independent(r->s->arena, stmt, may_reduce, &a, &b))
+    r->status = tl_check_same_threads(r->s, r->prim, stmt, r->diag);
+    if (r->status == TL_OK && stmt->u.loop.var->max > 0 &&
+        !tl_loop_is_independent(r->s->arena, stmt, may_reduce, &a, &b))
         r->status =
             tl_refuse(r->diag, r->prim, stmt->u.loop.var->name,
                       "iterations of the %s loop would meet in buffer %s (block %s and block "

@@ -12,7 +12,9 @@
  * Requires  a GPU target (or none); a serial loop outside and not inside of parallel and vectorized loops; blocks of
  *           the grid not inside of threads, nor an axis of it inside itself; threads: a constant extent of at most 1024
  *           (z: 64), inside its own axis the same extent; independent iterations that move spatial iters only, which
- *           share no stack or register buffer.
+ *           share no stack or register buffer. Under a thread loop inside its own axis blocks must not depend on the
+ *           outer one, nor touch what was allocated between the two: all threads would have done the same, and share
+ *           it now.
  * Keeps     what is computed.
  */
 #include <string.h>
@@ -88,6 +90,88 @@ static bool check_under(const tl_stmt *stmt, void *context)
     return c->status == TL_OK;
 }
 
+/* Under `inner`, a loop over the axis of `outer`: what every iteration of `outer` does alike. */
+typedef struct {
+    tl_arena *arena;
+    const char *prim;
+    const tl_stmt *outer, *inner;
+    tl_path between;
+    tl_diag *diag;
+    tl_status status;
+} same_thread;
+
+static bool depends_on(const tl_block *block, const tl_var *var)
+{
+    for (int i = 0; i < block->iter_count; i++)
+        if (tl_expr_uses_var(block->iters[i].binding, var))
+            return true;
+    return block->predicate && tl_expr_uses_var(block->predicate, var);
+}
+
+static bool check_block_of_thread(const tl_stmt *stmt, void *context)
+{
+    same_thread *c = context;
+    const tl_var *var = c->outer->u.loop.var;
+    if (stmt->kind == TL_STMT_LOOP && tl_expr_uses_var(stmt->u.loop.extent, var))
+        c->status = tl_refuse(c->diag, c->prim, c->inner->u.loop.var->name,
+                              "the extent of loop %s inside depends on loop %s, which is the same "
+                              "thread",
+                              stmt->u.loop.var->name, var->name);
+    if (stmt->kind != TL_STMT_BLOCK || c->status != TL_OK)
+        return c->status == TL_OK;
+    if (depends_on(stmt->u.block, var))
+        c->status = tl_refuse(c->diag, c->prim, c->inner->u.loop.var->name,
+                              "it is inside loop %s over the same axis, so that a thread runs one "
+                              "iteration of it, but block %s depends on both",
+                              var->name, stmt->u.block->name);
+    for (int i = 0; i < c->between.count && c->status == TL_OK; i++) {
+        const tl_stmt *alloc = c->between.stmts[i];
+        if (alloc->kind == TL_STMT_ALLOC && tl_stmt_uses_buffer(stmt, alloc->u.alloc.buffer))
+            c->status = tl_refuse(c->diag, c->prim, c->inner->u.loop.var->name,
+                                  "it is inside loop %s over the same axis, so that threads share "
+                                  "the work of block %s, but each has its own %s",
+                                  var->name, stmt->u.block->name, alloc->u.alloc.buffer->name);
+    }
+    return c->status == TL_OK;
+}
+
+static bool find_inner_thread(const tl_stmt *stmt, void *context)
+{
+    same_thread *c = context;
+    if (stmt == c->outer || stmt->kind != TL_STMT_LOOP || c->status != TL_OK)
+        return c->status == TL_OK;
+    if (stmt->u.loop.kind == c->outer->u.loop.kind) {
+        c->inner = stmt;
+        c->between = tl_path_to_loop(c->arena, c->outer, stmt->u.loop.var);
+        tl_stmt_visit(stmt, check_block_of_thread, c);
+    }
+    return c->status == TL_OK;
+}
+
+tl_status tl_check_same_threads(tl_schedule *s, const char *prim, const tl_stmt *outer,
+                                tl_diag *diag)
+{
+    same_thread c = { .arena = s->arena, .prim = prim, .outer = outer, .diag = diag };
+    if (tl_is_thread_kind(outer->u.loop.kind))
+        tl_stmt_visit(outer, find_inner_thread, &c);
+    return c.status;
+}
+
+/* The same for a loop that gets its kind, and the loop of that kind around it. */
+static tl_status check_outer_thread(tl_schedule *s, const tl_stmt *loop, const tl_path *path,
+                                    tl_loop_kind kind, tl_diag *diag)
+{
+    const tl_stmt *bound = tl_loop_with_kind(s->arena, loop, kind);
+    TL_TRY(tl_check_same_threads(s, "bind", bound, diag));
+    for (int i = 0; i < path->count - 1; i++) {
+        if (path->stmts[i]->kind != TL_STMT_LOOP || path->stmts[i]->u.loop.kind != kind)
+            continue;
+        tl_path inside = { path->count - i, path->stmts + i };
+        TL_TRY(tl_check_same_threads(s, "bind", tl_path_replace(s->arena, &inside, bound), diag));
+    }
+    return TL_OK;
+}
+
 static tl_status check(tl_schedule *s, const tl_stmt *loop, const tl_path *path, tl_loop_kind kind,
                        tl_diag *diag)
 {
@@ -121,6 +205,7 @@ static tl_status check(tl_schedule *s, const tl_stmt *loop, const tl_path *path,
     under_check under = { loop, kind, diag, TL_OK };
     tl_stmt_visit(loop, check_under, &under);
     TL_TRY(under.status);
+    TL_TRY(check_outer_thread(s, loop, path, kind, diag));
     return tl_check_iterations(s, "bind", tl_loop_with_kind(s->arena, loop, kind), false, diag);
 }
 

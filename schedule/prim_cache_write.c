@@ -100,9 +100,13 @@ static const tl_expr *find_cut(tl_schedule *s, const tl_block *block)
     return NULL;
 }
 
-/* Whether the loops give every spatial iter its whole domain. */
+/* Whether the loops give every spatial iter its whole domain: bounds say so where no other block writes a part. */
 static bool is_whole(tl_schedule *s, const tl_block *block, const tl_span *spans)
 {
+    const tl_block **writers;
+    for (int i = 0; i < block->store_count; i++)
+        if (tl_writers_of(s->arena, s->program->body, block->stores[i].buffer, &writers) > 1)
+            return false;
     for (int k = 0; k < block->iter_count; k++) {
         const tl_expr *begin, *extent;
         if (block->iters[k].kind != TL_ITER_SPATIAL)

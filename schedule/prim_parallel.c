@@ -5,7 +5,7 @@
  *
  * Requires  a serial loop with no loop around it (it is what a phase of the kernel runs on its threads) and no
  *           parallel loop inside; under it only spatial iters move with it, and no two of its iterations touch the
- *           same element while one of them writes.
+ *           same element while one of them writes; no GPU loop or barrier inside.
  * Keeps     what every iteration computes; their order is free.
  */
 #include "schedule/schedule_private.h"
@@ -34,6 +34,7 @@ static tl_status check(tl_schedule *s, const tl_path *path, const tl_stmt *loop,
         return tl_refuse(diag, "parallel", name,
                          "loop %s inside is parallel already; fuse the two before",
                          inner->u.loop.var->name);
+    TL_TRY(tl_refuse_gpu_under("parallel", loop, diag));
     return tl_check_iterations(s, "parallel", loop, false, diag);
 }
 

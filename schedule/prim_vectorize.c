@@ -5,7 +5,7 @@
  *
  * Requires  a serial loop of constant extent, at most MAX_LANES, with no parallel or vectorized loop inside and none
  *           vectorized around; the iters that move with it are spatial, or reduce iters of a block with a combiner
- *           (lanes are combined at the end); lanes touch different elements where one writes; no opaque block.
+ *           (lanes are combined at the end); lanes touch different elements where one writes; no opaque block, no GPU loop and no barrier.
  * Keeps     what every lane computes.
  */
 #include "schedule/schedule_private.h"
@@ -37,6 +37,7 @@ static tl_status check(tl_schedule *s, const tl_path *path, const tl_stmt *loop,
         return tl_refuse(diag, "vectorize", name,
                          "loop %s inside is parallel: lanes cannot start threads",
                          below->u.loop.var->name);
+    TL_TRY(tl_refuse_gpu_under("vectorize", loop, diag));
     const tl_block *call = NULL;
     tl_stmt_visit(loop, find_call, &call);
     if (call)

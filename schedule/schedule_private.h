@@ -78,6 +78,8 @@ tl_status tl_check_iterations(tl_schedule *s, const char *prim, const tl_stmt *l
                               bool may_reduce, tl_diag *diag);
 /* Whether the iterations of loops that run together are still independent, after a step that moved blocks. */
 tl_status tl_check_parallel_loops(tl_schedule *s, const char *prim, tl_diag *diag);
+/* Refuses a loop with GPU loops or barriers inside. */
+tl_status tl_refuse_gpu_under(const char *prim, const tl_stmt *loop, tl_diag *diag);
 /* A loop of that kind under a statement (itself not counted) or on the path to it; NULL: none. */
 const tl_stmt *tl_find_kind_under(const tl_stmt *stmt, tl_loop_kind kind);
 const tl_stmt *tl_find_kind_above(const tl_path *path, tl_loop_kind kind);
@@ -90,6 +92,9 @@ const tl_expr *const *tl_shape_in_scope(tl_arena *arena, const tl_buffer *buffer
 /* Another buffer in the place of a local one: its alloc and every access. */
 void tl_schedule_swap_local(tl_schedule *s, const tl_buffer *from, const tl_buffer *to);
 bool tl_is_thread_kind(tl_loop_kind kind);
+/* Whether thread loops inside `outer`, one itself, over its axis do what all its iterations did alike (prim_bind.c). */
+tl_status tl_check_same_threads(tl_schedule *s, const char *prim, const tl_stmt *outer,
+                                tl_diag *diag);
 /* A variable derived from another's name ("i" and "_0" give i_0), range 0..extent-1. */
 tl_var *tl_var_derive(tl_arena *arena, const tl_var *from, const char *suffix, const tl_expr *extent);
 

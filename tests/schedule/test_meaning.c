@@ -132,6 +132,27 @@ static const char *const kernels[] = {
     "      spatial j, i\n"
     "      T[j, i] = B[j, i] - 1.0\n",
 
+    "kernel windows(X: f32[$1, $0 + 6], out Y: f32[$1, $0])\n"
+    "alloc A: f32[$1, $0 + 4]\n"
+    "alloc B: f32[$0, $1]\n"
+    "for i in 0..$1\n"
+    "  for j in 0..$0 + 4\n"
+    "    block A\n"
+    "      spatial i, j\n"
+    "      A[i, j] = X[i, j]*2.0 + X[i, j + 2]\n"
+    "for j in 0..$0\n"
+    "  for i in 0..$1\n"
+    "    for k in 0..5\n"
+    "      block B\n"
+    "        spatial j, i\n"
+    "        reduce k\n"
+    "        B[j, i] = sum(A[i, j + k])\n"
+    "for i in 0..$1\n"
+    "  for j in 0..$0\n"
+    "    block Y\n"
+    "      spatial i, j\n"
+    "      Y[i, j] = max(B[j, i], 0.0) - B[j, i]\n",
+
     "kernel rows(dim N in 1..30, X: f32[N, $1], out Z: f32[N])\n"
     "alloc Y: f32[N, $1]\n"
     "for i in 0..N\n"
@@ -331,6 +352,10 @@ static void fit_args(test_case *c, tl_prim prim, tl_arg *args)
         args[2] = random_int(c, 1, 8);
         args[3] = random_int(c, 0, 2);
     }
+    if (prim == TL_PRIM_pad) {
+        const tl_block *block = tl_schedule_get_block(c->schedule, args[0].block);
+        args[1] = tile_sizes(c, block->iter_count);
+    }
 }
 
 /* Arguments by the letters of primitives.def; lists of loops are loops of one nest. */
@@ -381,6 +406,30 @@ static const prim_letters prims[TL_PRIM_COUNT] = {
 
 static int64_t applied[TL_PRIM_COUNT], tried[TL_PRIM_COUNT];
 
+static bool try_step(test_case *c, tl_prim prim, const tl_arg *args, int count)
+{
+    tl_arg out[TL_MAX_ARGS];
+    int out_count;
+    tl_diag diag = { 0 };
+    tl_status status = tl_schedule_apply(c->schedule, prim, args, count, out, &out_count, &diag);
+    tried[prim]++;
+    applied[prim] += status == TL_OK;
+    if (status != TL_OK && status != TL_ILLEGAL_SCHEDULE)
+        fail_case(c, tl_arena_format(c->arena, "%s: %s: %s", prims[prim].name,
+                                     tl_status_text(status), diag.text));
+    return status == TL_OK;
+}
+
+/* Steps that only make sense after this one. */
+static void follow_up(test_case *c, tl_prim prim, const tl_arg *args)
+{
+    if (prim != TL_PRIM_compute_at || tl_random_below(&c->random, 2) == 0)
+        return;
+    const tl_block *block = tl_schedule_get_block(c->schedule, args[0].block);
+    tl_arg roll[] = { { .kind = TL_ARG_WORD, .word = block->stores[0].buffer->name }, args[1] };
+    try_step(c, TL_PRIM_rolling_buffer, roll, 2);
+}
+
 static void apply_random(test_case *c)
 {
     int steps = 1 + (int)tl_random_below(&c->random, MAX_STEPS);
@@ -391,20 +440,13 @@ static void apply_random(test_case *c)
         choices from = collect_choices(c->schedule);
         if (from.loop_count == 0 || from.block_count == 0)
             return;
-        tl_arg args[TL_MAX_ARGS], out[TL_MAX_ARGS];
-        int out_count, count = random_args(c, &from, prim, prims[prim].in, args);
+        tl_arg args[TL_MAX_ARGS];
+        int count = random_args(c, &from, prim, prims[prim].in, args);
         if (count == 0 && prims[prim].in[0])
             continue;
-        tl_diag diag = { 0 };
-        tl_status status =
-            tl_schedule_apply(c->schedule, prim, args, count, out, &out_count, &diag);
-        tried[prim]++;
-        if (status == TL_OK) {
-            applied[prim]++;
+        if (try_step(c, prim, args, count)) {
             done += prim != TL_PRIM_loops;
-        } else if (status != TL_ILLEGAL_SCHEDULE) {
-            fail_case(c, tl_arena_format(c->arena, "%s: %s: %s", prims[prim].name,
-                                         tl_status_text(status), diag.text));
+            follow_up(c, prim, args);
         }
     }
 }

@@ -91,7 +91,7 @@ static int set_up(void **state)
         ids[i] = (i * 37) % 1000;
         mask[i] = i < 100;
     }
-    if (tl_zoo_write("bert_tiny", 3, false, path, NULL) != TL_OK ||
+    if (tl_zoo_write("bert_tiny", NULL, 0, 3, false, path, NULL) != TL_OK ||
         tl_file_read(path, &bytes, NULL) != TL_OK ||
         tilth_model_load(path, &options, &shared, &error) != TILTH_OK ||
         tilth_runner_create(shared, 1, &runner, &error) != TILTH_OK ||

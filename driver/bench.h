@@ -66,11 +66,13 @@ typedef struct {
     double peak_ratio;
     bool slower, faster, enough; /* enough rounds on both sides to say anything */
 } tl_change;
-/* Against the record of the same model and threads in a file of --json lines (the last one, and of the same CPU where
- * `cpu` is not NULL). TL_BAD_ARGUMENT when there is none. */
-tl_status tl_bench_compare(const char *path, const char *cpu, const tl_subject *subject,
-                           const tl_runner *runner, const tl_timing *timing, double threshold,
-                           tl_change *out, tl_diag *diag);
+/* The last record of the same model and threads in a file of --json lines. TL_BAD_ARGUMENT when there is none. */
+typedef struct tl_baseline tl_baseline;
+tl_status tl_baseline_read(const char *path, const tl_subject *subject, const tl_runner *runner,
+                           tl_baseline **out, tl_diag *diag);
+void tl_baseline_free(tl_baseline *baseline); /* NULL is fine */
+tl_change tl_baseline_compare(const tl_baseline *baseline, const tl_timing *timing,
+                              double threshold);
 void tl_change_print(const tl_change *change, const char *against, bool json);
 
 /* Appends the record to a file, one line; shows the change against the last records of the same CPU, model and threads

@@ -23,12 +23,18 @@ struct tl_kernel_file {
     tl_executable *executable;
 };
 
+static tl_status read_text(const char *path, tl_text *text, tl_diag *diag)
+{
+    TL_TRY(tl_file_read(path, text, diag));
+    if (memchr(tl_text_get(text), '\0', text->size) != NULL)
+        return tl_fail(diag, TL_BAD_TEXT, "%s: this is no text", path);
+    return TL_OK;
+}
+
 static tl_status read_program(tl_kernel_file *k, const char *path, tl_diag *diag)
 {
     tl_text text = { 0 };
-    tl_status status = tl_file_read(path, &text, diag);
-    if (status == TL_OK && memchr(tl_text_get(&text), '\0', text.size) != NULL)
-        status = tl_fail(diag, TL_BAD_TEXT, "%s: this is no text", path);
+    tl_status status = read_text(path, &text, diag);
     if (status == TL_OK)
         status = tl_program_parse(k->arena, tl_text_get(&text), path, &k->naive, diag);
     if (status == TL_OK)
@@ -47,7 +53,7 @@ static tl_status schedule(tl_kernel_file *k, const char *trace_path, tl_diag *di
     } else {
         tl_text text = { 0 };
         tl_trace *trace;
-        tl_status status = tl_file_read(trace_path, &text, diag);
+        tl_status status = read_text(trace_path, &text, diag);
         if (status == TL_OK)
             status =
                 tl_trace_parse(k->arena, tl_text_get(&text), trace_path, &k->target, &trace, diag);

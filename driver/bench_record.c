@@ -133,21 +133,31 @@ tl_change tl_record_compare(const json_t *record, const tl_timing *t, double thr
     return c;
 }
 
-tl_status tl_bench_compare(const char *path, const char *cpu, const tl_subject *subject,
-                           const tl_runner *runner, const tl_timing *t, double threshold,
-                           tl_change *out, tl_diag *diag)
+tl_status tl_baseline_read(const char *path, const tl_subject *subject, const tl_runner *runner,
+                           tl_baseline **out, tl_diag *diag)
 {
     tl_mapping file;
     json_t *record;
     TL_TRY(tl_file_map(path, &file, diag));
     int count =
-        tl_records_find(file.data ? file.data : "", file.size, cpu, subject, runner, &record, 1);
+        tl_records_find(file.data ? file.data : "", file.size, NULL, subject, runner, &record, 1);
     tl_file_unmap(&file);
     if (count == 0)
-        return tl_fail(diag, TL_BAD_ARGUMENT,
-                       "%s: no record of %s on %d threads: make one with tilth bench --json > %s",
-                       path, base_name(subject->name), tl_runner_threads(runner), base_name(path));
-    *out = tl_record_compare(record, t, threshold);
-    json_decref(record);
+        return tl_fail(
+            diag, TL_BAD_ARGUMENT,
+            "--baseline %s: no record of %s on %d thread%s: tilth bench --json makes one", path,
+            base_name(subject->name), tl_runner_threads(runner),
+            tl_runner_threads(runner) == 1 ? "" : "s");
+    *out = (tl_baseline *)record;
     return TL_OK;
+}
+
+void tl_baseline_free(tl_baseline *baseline)
+{
+    json_decref((json_t *)baseline);
+}
+
+tl_change tl_baseline_compare(const tl_baseline *baseline, const tl_timing *t, double threshold)
+{
+    return tl_record_compare((const json_t *)baseline, t, threshold);
 }

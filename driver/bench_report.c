@@ -111,10 +111,10 @@ void tl_bench_print(const tl_session *session, const tl_subject *subject, const 
            t->mean_ns * 1e-6, t->deviation_ns * 1e-6,
            (double)tl_quantile(t->runs, t->run_count, 0.9) * 1e-6,
            (double)tl_quantile(t->runs, t->run_count, 0.99) * 1e-6);
-    printf("runs      %d on %d thread%s in %d rounds; %d outlier%s, the slowest %.3f ms\n",
+    printf("runs      %d on %d thread%s in %d round%s; %d outlier%s, the slowest %.3f ms\n",
            t->run_count, tl_runner_threads(runner), tl_runner_threads(runner) == 1 ? "" : "s",
-           t->round_count, t->outlier_count, t->outlier_count == 1 ? "" : "s",
-           (double)t->runs[t->run_count - 1] * 1e-6);
+           t->round_count, t->round_count == 1 ? "" : "s", t->outlier_count,
+           t->outlier_count == 1 ? "" : "s", (double)t->runs[t->run_count - 1] * 1e-6);
     printf("work      %.3f GFLOP: %.1f %% of the %.0f GFLOP/s that a register loop reached in the "
            "same rounds (%.0f at worst)\n",
            (double)subject->flops * 1e-9,

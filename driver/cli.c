@@ -138,8 +138,8 @@ tl_status tl_options_parse(const tl_verb_help *verb, int argc, char **argv, cons
         if (only_positional || arg[0] != '-' || arg[1] == '\0') {
             if (*positional_count == verb->max_positional)
                 return tl_fail(diag, TL_BAD_ARGUMENT,
-                               "one argument too many: '%s' (usage: tilth %s %s)", arg, verb->verb,
-                               verb->arguments);
+                               "one argument too many: '%s' (usage: tilth %s%s%s)", arg, verb->verb,
+                               *verb->arguments ? " " : "", verb->arguments);
             positional[(*positional_count)++] = arg;
             continue;
         }

@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "codegen/codegen.h"
-#include "runtime/cpu.h"
+#include "runtime/base/file.h"
 #include "runtime/topology.h"
 
 static void show(void *user, const char *stage, int done, int total)
@@ -46,7 +45,8 @@ tl_status tl_session_start(tl_session *session, const tl_session_options *option
 {
     *session = (tl_session){ 0 };
     if (options->threads < 0 || options->threads > TL_MAX_THREADS)
-        return tl_fail(diag, TL_BAD_ARGUMENT, "--threads: %lld is not in 1..%d",
+        return tl_fail(diag, TL_BAD_ARGUMENT,
+                       "--threads: %lld is not in 0..%d (0: one a usable core)",
                        (long long)options->threads, TL_MAX_THREADS);
     session->arena = tl_arena_create(0);
     if (session->arena == NULL)
@@ -75,6 +75,49 @@ static void mention_cache(const tl_session_options *options)
     tl_cache_close(cache);
 }
 
+/* What a file that is no model is instead; NULL: it may well be a damaged model. */
+static const char *other_kind(const tl_mapping *file)
+{
+    static const struct {
+        const char *start, *kind;
+    } kinds[] = {
+        { "\x93NUMPY", "a NumPy array" },
+        { "\x7f"
+          "ELF",
+          "a program or library" },
+        { "PK\3\4", "a zip archive (a PyTorch checkpoint?)" },
+        { "\x1f\x8b", "compressed with gzip" },
+        { "\x89HDF", "an HDF5 file (Keras?)" },
+    };
+    const char *bytes = file->data;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        size_t n = strlen(kinds[i].start);
+        if (file->size >= n && memcmp(bytes, kinds[i].start, n) == 0)
+            return kinds[i].kind;
+    }
+    size_t looked = file->size < 256 ? file->size : 256;
+    for (size_t i = 0; i < looked; i++)
+        if ((unsigned char)bytes[i] < ' ' && bytes[i] != '\n' && bytes[i] != '\t' &&
+            bytes[i] != '\r')
+            return NULL;
+    return looked > 0 ? "a text" : NULL;
+}
+
+/* Says of a file that does not read as a model what it seems to be. */
+static tl_status explain_file(const char *path, tl_status status, tl_diag *diag)
+{
+    tl_mapping file;
+    if (tl_file_map(path, &file, NULL) != TL_OK)
+        return status;
+    const char *kind = other_kind(&file), *dot = strrchr(path, '.');
+    bool kernel = dot != NULL && strcmp(dot, ".tk") == 0;
+    tl_file_unmap(&file);
+    if (kind == NULL)
+        return status;
+    return tl_fail(diag, status, "%s: this is %s, not an ONNX model%s", path,
+                   kernel ? "a kernel's text" : kind, kernel ? " (tilth bench takes it)" : "");
+}
+
 tl_status tl_session_open(tl_session *session, const char *path, const tl_session_options *options,
                           const tl_model_options *extra, tl_diag *diag)
 {
@@ -95,6 +138,8 @@ tl_status tl_session_open(tl_session *session, const char *path, const tl_sessio
     mention_cache(options);
     tl_status status = tl_model_load(path, &model, &session->model, diag);
     tl_progress_done();
+    if (status == TL_BAD_MODEL)
+        return explain_file(path, status, diag);
     if (status == TL_OK && tl_model_executable(session->model) != NULL)
         session->symbols = tl_jit_symbols_publish(tl_model_executable(session->model));
     return status;

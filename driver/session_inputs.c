@@ -1,6 +1,7 @@
 /* driver/session_inputs.c: inputs for a model: from files by name, from a folder, or at random. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "driver/session.h"
 #include "runtime/base/file.h"
@@ -134,6 +135,8 @@ static tl_status one_input(const tl_executable_spec *spec, const tl_port *port,
             return tl_fail(diag, TL_BAD_ARGUMENT, "--input %s=%s: random: takes a whole number",
                            port->name, source);
         source = NULL;
+    } else if (source != NULL && *source == '\0') {
+        return tl_fail(diag, TL_BAD_ARGUMENT, "--input %s=: a file is missing", port->name);
     } else if (source != NULL) {
         tl_text_add(&path, source);
     } else if (folder != NULL && tl_data_file(folder, "input", port->name, &path)) {
@@ -179,6 +182,9 @@ tl_status tl_session_inputs(const tl_executable_spec *spec, const tl_text_list *
             return status;
         }
     }
+    struct stat info;
+    if (folder != NULL && (stat(folder, &info) != 0 || !S_ISDIR(info.st_mode)))
+        return tl_fail(diag, TL_BAD_ARGUMENT, "--data %s: no such folder", folder);
     for (int i = 0; i < spec->input_count; i++)
         TL_TRY(one_input(spec, &spec->inputs[i], given, folder, seed, &inputs[i], diag));
     return TL_OK;

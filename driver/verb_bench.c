@@ -1,7 +1,10 @@
 /* driver/verb_bench.c: tilth bench MODEL.onnx, tilth bench KERNEL.tk [TRACE.tr]: how fast is it, what takes the time, and
  * has it changed? */
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include "driver/bench.h"
 #include "runtime/base/file.h"
 #include "runtime/clock.h"
@@ -23,7 +26,7 @@ static bool ends_with(const char *text, const char *end)
 /* What would fail only after the measuring is asked for before it. */
 static tl_status check_files(const bench_options *o, tl_diag *diag)
 {
-    tl_mapping file;
+    tl_file *file;
     if (o->seconds > 3600)
         return tl_fail(diag, TL_BAD_ARGUMENT, "--seconds: %g is more than an hour", o->seconds);
     if (o->top < 0 || o->top > 1000000)
@@ -31,10 +34,17 @@ static tl_status check_files(const bench_options *o, tl_diag *diag)
                        (long long)o->top);
     if (o->commit != NULL && o->history == NULL)
         return tl_fail(diag, TL_BAD_ARGUMENT, "--commit goes with --history");
-    if (o->baseline != NULL) {
-        TL_TRY(tl_file_map(o->baseline, &file, diag));
-        tl_file_unmap(&file);
+    if (o->trace != NULL) {
+        TL_TRY(tl_file_create(o->trace, &file, diag));
+        tl_file_abandon(file);
     }
+    int fd =
+        o->history != NULL ? open(o->history, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666) : -1;
+    if (o->history != NULL && fd < 0)
+        return tl_fail(diag, errno == EISDIR ? TL_BAD_ARGUMENT : TL_IO, "--history %s: %s",
+                       o->history, strerror(errno));
+    if (fd >= 0)
+        close(fd);
     return TL_OK;
 }
 
@@ -45,13 +55,15 @@ static tl_status bench(tl_session *session, const tl_subject *subject, const ben
     tl_runner *runner = NULL;
     tl_bindings bindings = { 0 };
     tl_timing t;
-    tl_change change;
+    tl_baseline *baseline = NULL;
     bool json = o->common.json;
     tl_status status = tl_bindings_make(session->arena, subject->executable, &o->given, o->data,
                                         o->seed, &bindings, diag);
     if (status == TL_OK)
         status =
             tl_runner_create(subject->executable, session->pool, session->threads, &runner, diag);
+    if (status == TL_OK && o->baseline != NULL)
+        status = tl_baseline_read(o->baseline, subject, runner, &baseline, diag);
     if (status == TL_OK)
         status = tl_bench_measure(session, subject, runner, &bindings, o->seconds, &t, diag);
     if (status == TL_OK && json)
@@ -62,14 +74,12 @@ static tl_status bench(tl_session *session, const tl_subject *subject, const ben
         status = tl_bench_trace(o->trace, subject, runner, &bindings, diag);
     if (status == TL_OK && o->history != NULL)
         status = tl_bench_history(o->history, o->commit, subject, runner, &t, json, diag);
-    if (status == TL_OK && o->baseline != NULL) {
-        status = tl_bench_compare(o->baseline, NULL, subject, runner, &t, o->threshold / 100,
-                                  &change, diag);
-        if (status == TL_OK) {
-            tl_change_print(&change, o->baseline, json);
-            *regressed = change.slower;
-        }
+    if (status == TL_OK && baseline != NULL) {
+        tl_change change = tl_baseline_compare(baseline, &t, o->threshold / 100);
+        tl_change_print(&change, o->baseline, json);
+        *regressed = change.slower;
     }
+    tl_baseline_free(baseline);
     tl_runner_destroy(runner);
     tl_bindings_free(&bindings);
     return status;
@@ -174,7 +184,9 @@ int tl_verb_bench(int argc, char **argv)
         status = bench_kernel(&session, positional[0], positional[1], &o, &regressed, &diag);
     else if (status == TL_OK && positional_count > 1)
         status = tl_fail(&diag, TL_BAD_ARGUMENT,
-                         "'%s': a trace goes with a kernel's text (.tk), and %s is none",
+                         ends_with(positional[1], ".tk")
+                             ? "'%s' is a kernel's text and %s is none: the kernel comes first"
+                             : "'%s': a trace goes with a kernel's text (.tk), and %s is none",
                          positional[1], positional[0]);
     else if (status == TL_OK)
         status = bench_model(&session, positional[0], &o, &regressed, &diag);

@@ -21,15 +21,21 @@ static void file_name(const char *folder, const char *name, tl_text *out)
 }
 
 static tl_status write_outputs(const char *folder, const tl_executable_spec *spec,
-                               const tl_tensor *outputs, tl_diag *diag)
+                               const tl_tensor *outputs, bool json, tl_diag *diag)
 {
-    TL_TRY(tl_folder_make(folder, diag));
     for (int i = 0; i < spec->output_count; i++) {
         tl_text path = { 0 };
         file_name(folder, spec->outputs[i].name, &path);
         tl_status status = tl_npy_write(tl_text_get(&path), &outputs[i], diag);
-        if (status == TL_OK)
+        if (status == TL_OK && json) {
+            printf("{\"record\":\"file\",\"output\":");
+            tl_print_json_text(spec->outputs[i].name);
+            printf(",\"path\":");
+            tl_print_json_text(tl_text_get(&path));
+            printf("}\n");
+        } else if (status == TL_OK) {
             printf("wrote %s\n", tl_text_get(&path));
+        }
         tl_text_free(&path);
         TL_TRY(status);
     }
@@ -62,7 +68,16 @@ static void show_top_five(const tl_tensor *t)
     }
 }
 
-static void show_output(const tl_port *port, const tl_tensor *t)
+/* A number as JSON has it: no NaN, no infinities. */
+static void print_number(const char *key, double x)
+{
+    if (isfinite(x))
+        printf(",\"%s\":%.9g", key, x);
+    else
+        printf(",\"%s\":null", key);
+}
+
+static void show_output(const tl_port *port, const tl_tensor *t, bool json)
 {
     tl_text shape = { 0 };
     tl_shape_describe(port->dtype, port->rank, port->shape, &shape);
@@ -74,6 +89,17 @@ static void show_output(const tl_port *port, const tl_tensor *t)
         largest = x > largest ? x : largest;
         sum += x;
     }
+    if (json) {
+        printf("{\"record\":\"output\",\"name\":");
+        tl_print_json_text(port->name);
+        printf(",\"type\":\"%s\"", tl_text_get(&shape));
+        print_number("least", least);
+        print_number("largest", largest);
+        print_number("mean", sum / (double)n);
+        printf("}\n");
+        tl_text_free(&shape);
+        return;
+    }
     printf("%s: %s", port->name, tl_text_get(&shape));
     if (n > 0)
         printf(", least %.6g, largest %.6g, mean %.6g", least, largest, sum / (double)n);
@@ -84,14 +110,16 @@ static void show_output(const tl_port *port, const tl_tensor *t)
 }
 
 static tl_status run(tl_session *session, const tl_text_list *given, const char *data, int64_t seed,
-                     const char *output, tl_diag *diag)
+                     const char *output, bool json, tl_diag *diag)
 {
     const tl_executable *executable = tl_model_executable(session->model);
     const tl_executable_spec *spec = tl_executable_info(executable);
     tl_tensor *inputs = TL_NEW_ARRAY(session->arena, tl_tensor, spec->input_count);
     tl_tensor *outputs = TL_NEW_ARRAY(session->arena, tl_tensor, spec->output_count);
     tl_runner *runner = NULL;
-    tl_status status = tl_session_inputs(spec, given, data, seed, inputs, diag);
+    tl_status status = output != NULL ? tl_folder_make(output, diag) : TL_OK;
+    if (status == TL_OK)
+        status = tl_session_inputs(spec, given, data, seed, inputs, diag);
     for (int i = 0; status == TL_OK && i < spec->output_count; i++)
         status = tl_tensor_create(spec->outputs[i].dtype, spec->outputs[i].rank,
                                   spec->outputs[i].shape, &outputs[i], diag);
@@ -103,13 +131,19 @@ static tl_status run(tl_session *session, const tl_text_list *given, const char 
     double ms = (double)(tl_clock_ns() - start) * 1e-6;
     if (status == TL_OK) {
         const tl_model_facts *facts = tl_model_get_facts(session->model);
-        printf("ready in %.3f s%s, first run %.2f ms on %d thread%s\n", facts->total_s,
-               facts->from_cache ? " (from the cache)" : "", ms, tl_runner_threads(runner),
-               tl_runner_threads(runner) == 1 ? "" : "s");
+        if (json)
+            printf("{\"record\":\"run\",\"ready_s\":%.4f,\"from_cache\":%s,\"first_run_ns\":%.0f,"
+                   "\"threads\":%d}\n",
+                   facts->total_s, facts->from_cache ? "true" : "false", ms * 1e6,
+                   tl_runner_threads(runner));
+        else
+            printf("ready in %.3f s%s, first run %.2f ms on %d thread%s\n", facts->total_s,
+                   facts->from_cache ? " (from the cache)" : "", ms, tl_runner_threads(runner),
+                   tl_runner_threads(runner) == 1 ? "" : "s");
         for (int i = 0; i < spec->output_count; i++)
-            show_output(&spec->outputs[i], &outputs[i]);
+            show_output(&spec->outputs[i], &outputs[i], json);
         if (output != NULL)
-            status = write_outputs(output, spec, outputs, diag);
+            status = write_outputs(output, spec, outputs, json, diag);
     }
     tl_runner_destroy(runner);
     for (int i = 0; i < spec->input_count; i++)
@@ -155,9 +189,11 @@ int tl_verb_run(int argc, char **argv)
 
     tl_diag diag = { 0 };
     tl_session session;
+    if (common.json)
+        tl_print_env_json();
     tl_status status = tl_session_open(&session, positional[0], &common, NULL, &diag);
     if (status == TL_OK)
-        status = run(&session, &given, data, seed, output, &diag);
+        status = run(&session, &given, data, seed, output, common.json, &diag);
     if (status != TL_OK)
         code = tl_report_failure("run", status, &diag);
     tl_session_close(&session);

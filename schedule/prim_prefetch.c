@@ -9,11 +9,15 @@
  * What the block will read of the buffer `distance` iterations of the loop later, one prefetch a cache line: loops
  * that move by less than a line step over several of their elements at once, vectorized lanes included.
  *
+ * When serial loops lie between the loop and the block, and what they read is one panel, its lines are not fetched at
+ * once but spread over their iterations (prefetch_spread.c).
+ *
  * Requires  a loop around the block that moves the buffer's index; the block reads the buffer, which is global;
  *           distance 1 or more; level 1 or 2. The address may lie outside of the buffer: a prefetch never faults.
  * Keeps     everything.
  */
 #include "runtime/base/checked.h"
+#include "schedule/prefetch_spread.h"
 #include "schedule/schedule_private.h"
 
 enum { LINE_BYTES = 64, MAX_DISTANCE = 1 << 20, MAX_UNROLLED = 16, MAX_LOADS = 8 };
@@ -141,6 +145,15 @@ static tl_status check(tl_schedule *s, const tl_arg *args, const tl_block *block
     return TL_OK;
 }
 
+/* At the start of the loop at that position of the path. */
+static void put_share(tl_schedule *s, const tl_path *path, int position, const tl_stmt *share)
+{
+    const tl_stmt *loop = path->stmts[position];
+    const tl_stmt *body = tl_stmt_seq2(s->arena, share, loop->u.loop.body);
+    tl_path prefix = tl_path_prefix(path, position + 1);
+    tl_schedule_replace(s, &prefix, tl_stmt_with_body(s->arena, loop, body));
+}
+
 tl_status tl_apply_prefetch(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                             int *out_count, tl_diag *diag)
 {
@@ -171,6 +184,13 @@ tl_status tl_apply_prefetch(tl_schedule *s, const tl_arg *args, int arg_count, t
             if (tl_expr_has_load(now))
                 return tl_refuse(diag, "prefetch", args[1].word,
                                  "where block %s reads it is itself read from memory", block->name);
+        }
+        tl_prefetch_share share;
+        if (moves && loads.count == 1 &&
+            tl_prefetch_spread(s->arena, &inner, loads.buffer, indices, (int)args[4].value,
+                               &share)) {
+            put_share(s, &path, at + 1 + share.at, share.stmt);
+            return TL_OK;
         }
         if (moves)
             items[count++] = make_nest(s, &inner, loads.buffer, indices, (int)args[4].value);

@@ -303,6 +303,30 @@ static int64_t reduce_steps(const tl_block *block)
     return steps;
 }
 
+/* Weights that do not stay in L2 from run to run arrive while the panel before them is used: the next panel is fetched
+ * into L2, spread over the present one. Its loop is the innermost outer one that moves the panel. */
+static tl_status prefetch_next_panel(tl_schedule *s, tl_block_ref anchor, const tl_expr *panel,
+                                     const tl_loop_list *outer, tl_diag *diag)
+{
+    const tl_block *block = tl_schedule_get_block(s, anchor);
+    int64_t bytes = tl_buffer_max_elements(panel->u.buffer) * (int64_t)tl_dtype_size(panel->dtype);
+    if (2 * bytes <= s->target->l2_bytes)
+        return TL_OK;
+    for (int i = outer->count - 1; i >= 0; i--) {
+        const tl_stmt *loop = tl_schedule_get_loop(s, outer->loops[i]);
+        bool moves = false;
+        for (int j = 0; j < block->iter_count; j++)
+            moves |= tl_expr_uses_var(block->iters[j].binding, loop->u.loop.var) &&
+                     tl_expr_uses_var(panel, block->iters[j].var);
+        if (moves && tl_max_extent(loop->u.loop.extent) > 1) {
+            tl_status status =
+                tl_prefetch(s, anchor, panel->u.buffer->name, outer->loops[i], 1, 2, diag);
+            return status == TL_ILLEGAL_SCHEDULE ? TL_OK : status;
+        }
+    }
+    return TL_OK;
+}
+
 tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
                                 tl_diag *diag)
 {
@@ -340,8 +364,10 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
         TL_TRY(tl_sketch_fuse_reduction(s, anchor, &reduce, diag));
     block = tl_schedule_get_block(s, anchor);
     const tl_expr *panel = find_load(block, c.vector);
-    if (panel->u.buffer->role == TL_ROLE_PREPARED && reduce.id != 0)
+    if (panel->u.buffer->role == TL_ROLE_PREPARED && reduce.id != 0) {
         TL_TRY(tl_prefetch(s, anchor, panel->u.buffer->name, reduce, PREFETCH_STEPS, 1, diag));
+        TL_TRY(prefetch_next_panel(s, anchor, panel, &outer, diag));
+    }
 
     /* what does not divide becomes a smaller nest of its own; the innermost first: the outer copies it */
     if (found.row_extent % t.rows != 0)

@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include "runtime/base/arena.h"
 #include "runtime/base/status.h"
-
-#define TILTH_VERSION "0.1.0"
+#include "runtime/tilth_rt.h" /* TILTH_VERSION */
 
 typedef enum {
     TL_OPTION_FLAG, /* --json           -> bool          */

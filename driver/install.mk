@@ -7,6 +7,9 @@ LIBDIR       ?= $(PREFIX)/lib
 INCLUDEDIR   ?= $(PREFIX)/include
 PKGCONFIGDIR ?= $(LIBDIR)/pkgconfig
 DOCDIR       ?= $(PREFIX)/share/doc/tilth
+MANDIR       ?= $(PREFIX)/share/man
+BASHDIR      ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR       ?= $(PREFIX)/share/zsh/site-functions
 INSTALL      ?= install
 PKG_CONFIG   ?= pkg-config
 
@@ -48,7 +51,11 @@ $(BUILD)/tests/driver/test_install: | $(BUILD)/tilth $(SHARED:%=$(BUILD)/%.so)
 TO := $(DESTDIR)
 install: all $(SHARED:%=$(BUILD)/%.pc)
 	@$(INSTALL) -d $(TO)$(BINDIR) $(TO)$(LIBDIR) $(TO)$(INCLUDEDIR) $(TO)$(PKGCONFIGDIR) $(TO)$(DOCDIR)/examples
+	@$(INSTALL) -d $(TO)$(MANDIR)/man1 $(TO)$(BASHDIR) $(TO)$(ZSHDIR)
 	@$(INSTALL) -m 755 $(BUILD)/tilth $(TO)$(BINDIR)
+	@$(BUILD)/tilth man >$(BUILD)/tilth.1 && $(INSTALL) -m 644 $(BUILD)/tilth.1 $(TO)$(MANDIR)/man1/tilth.1
+	@$(BUILD)/tilth complete bash >$(BUILD)/complete && $(INSTALL) -m 644 $(BUILD)/complete $(TO)$(BASHDIR)/tilth
+	@$(BUILD)/tilth complete zsh >$(BUILD)/complete && $(INSTALL) -m 644 $(BUILD)/complete $(TO)$(ZSHDIR)/_tilth
 	@for lib in $(SHARED); do \
 	    $(INSTALL) -m 644 $(BUILD)/$$lib.a $(BUILD)/$$lib.so.$(VERSION) $(TO)$(LIBDIR) && \
 	    ln -sf $$lib.so.$(VERSION) $(TO)$(LIBDIR)/$$lib.so.$(ABI) && \
@@ -63,6 +70,7 @@ install: all $(SHARED:%=$(BUILD)/%.pc)
 uninstall:
 	rm -f $(TO)$(BINDIR)/tilth $(TO)$(INCLUDEDIR)/tilth.h $(TO)$(INCLUDEDIR)/tilth_rt.h
 	rm -f $(foreach l,$(SHARED),$(TO)$(LIBDIR)/$(l).a $(TO)$(LIBDIR)/$(l).so* $(TO)$(PKGCONFIGDIR)/$(l).pc)
+	rm -f $(TO)$(MANDIR)/man1/tilth.1 $(TO)$(BASHDIR)/tilth $(TO)$(ZSHDIR)/_tilth
 	rm -rf $(TO)$(DOCDIR)
 FORCE:
 .PHONY: install uninstall FORCE

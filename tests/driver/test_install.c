@@ -85,6 +85,11 @@ static void installs_with_destdir_and_prefix(void **state)
     expect(0, "installed tilth",
            "make -s VARIANT=" VARIANT " BUILD=$BUILD DESTDIR=$ROOT PREFIX=/opt/tilth install");
     expect(0, "tilth 0.", "$ROOT/opt/tilth/bin/tilth --version");
+    expect(0, ".TH", "head -3 $ROOT/opt/tilth/share/man/man1/tilth.1");
+    expect(0, "complete",
+           "bash -n $ROOT/opt/tilth/share/bash-completion/completions/tilth && "
+           "cat $ROOT/opt/tilth/share/bash-completion/completions/tilth");
+    expect(0, "#compdef tilth", "head -1 $ROOT/opt/tilth/share/zsh/site-functions/_tilth");
     expect(0, "libtilth.so.0", "readlink $LIB/libtilth.so");
     expect(0, "[libtilth_rt.so.0]", "readelf -d $LIB/libtilth_rt.so | grep SONAME");
     expect(0, "/opt/tilth/include", "pkg-config --cflags libtilth");

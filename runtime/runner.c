@@ -12,6 +12,7 @@
 #include "runtime/base/checked.h"
 #include "runtime/clock.h"
 #include "runtime/executable_private.h"
+#include "runtime/float_mode.h"
 
 enum { COPY_BLOCK = 4096 };
 
@@ -368,12 +369,14 @@ static void walk(tl_team *team, void *context)
 {
     const tl_runner *r = context;
     int count = r->first_call[r->step_count];
+    uint64_t mode = tl_float_mode_enter();
 
     for (int c = 0; c < count; c++) {
         run_call(r, c, team);
         if (r->calls[c].meet)
             tl_team_barrier(team);
     }
+    tl_float_mode_leave(mode);
 }
 
 /* Some steps, a meeting after every phase, and the time of each step as thread 0 sees it. */
@@ -388,6 +391,7 @@ static void walk_timed(tl_team *team, void *context)
 {
     timed_walk *w = context;
     const tl_runner *r = w->runner;
+    uint64_t mode = tl_float_mode_enter();
 
     tl_team_barrier(team); /* waking the others up is not part of the first step */
     for (int repeat = 0; repeat < w->repeats; repeat++) {
@@ -407,6 +411,7 @@ static void walk_timed(tl_team *team, void *context)
         if (team->thread == 0 && took < w->best_ns)
             w->best_ns = took;
     }
+    tl_float_mode_leave(mode);
 }
 
 static tl_status check_pointer(const tl_port *port, const void *pointer, tl_diag *diag)
@@ -460,6 +465,7 @@ static void walk_traced(tl_team *team, void *context)
 {
     const traced_walk *w = context;
     const tl_runner *r = w->runner;
+    uint64_t mode = tl_float_mode_enter();
 
     for (int s = 0; s < r->step_count; s++)
         for (int c = r->first_call[s]; c < r->first_call[s + 1]; c++) {
@@ -472,6 +478,7 @@ static void walk_traced(tl_team *team, void *context)
             if (r->calls[c].meet)
                 tl_team_barrier(team);
         }
+    tl_float_mode_leave(mode);
 }
 
 int tl_runner_event_limit(const tl_runner *r)

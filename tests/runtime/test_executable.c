@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <float.h>
 #include <pthread.h>
 #include <sys/stat.h>
 #include "runtime/base/random.h"
@@ -314,6 +315,46 @@ static void given_functions_run_too(void **state)
     free(path);
     tl_executable_destroy(x);
     tl_code_unload(code);
+}
+
+static volatile float smallest = FLT_MIN, half_of_it;
+
+static void halve(const tl_kernel_args *args, int64_t begin, int64_t end, int thread)
+{
+    (void)args, (void)begin, (void)end, (void)thread;
+    half_of_it = smallest * 0.5f;
+}
+
+static void subnormal_numbers_are_zero_in_a_run_only(void **state)
+{
+    (void)state;
+    tl_phase_fn *phases[2] = { halve, halve };
+    const void *inputs[1] = { NULL };
+    void *outputs[2];
+    for (int i = 0; i < KERNELS; i++) {
+        m->kernels[i].phases = phases;
+        m->kernels[i].object = NULL;
+        m->kernels[i].object_size = 0;
+        m->kernels[i].descriptor.has_sizes = false;
+    }
+    tl_executable *x = make();
+    half_of_it = 1;
+    assert_int_equal(tl_executable_prepare(x, pool, 1, NULL), TL_OK);
+    assert_true(half_of_it == 0);
+    tl_runner *r = make_runner(x, 1);
+    inputs[0] = aligned_alloc(64, N * sizeof(float));
+    for (int i = 0; i < 2; i++)
+        outputs[i] = aligned_alloc(64, N * sizeof(float));
+    half_of_it = 1;
+    assert_int_equal(tl_runner_run(r, inputs, outputs, NULL, NULL), TL_OK);
+    assert_true(half_of_it == 0);
+    halve(NULL, 0, 0, 0);
+    assert_true(half_of_it > 0);
+    free((void *)(uintptr_t)inputs[0]);
+    free(outputs[0]);
+    free(outputs[1]);
+    tl_runner_destroy(r);
+    tl_executable_destroy(x);
 }
 
 static void save_and_load(const char *name, bool prepare_first)
@@ -660,6 +701,7 @@ int main(void)
         TEST(makes_prepares_and_runs),
         TEST(prepare_steps_hand_on),
         TEST(given_functions_run_too),
+        TEST(subnormal_numbers_are_zero_in_a_run_only),
         TEST(saves_and_loads_prepared),
         TEST(saves_and_loads_unprepared),
         TEST(saves_what_was_loaded),

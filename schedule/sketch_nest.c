@@ -2,6 +2,8 @@
  * becomes the innermost and is vectorized. */
 #include "schedule/sketch_private.h"
 
+enum { MOST_CHAINS = 4 };
+
 /* Whether a loop of the list moves the iter more than once. */
 static bool runs(tl_schedule *s, const tl_block *block, int iter, const tl_loop_list *loops)
 {
@@ -76,6 +78,12 @@ tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *d
     int64_t extent = tl_sketch_extent(s, loop);
     if (lanes_reduce && extent % lanes != 0)
         return TL_OK;
+    /* several vectors of partial sums: one alone waits for the latency of its own addition */
+    for (int chains = MOST_CHAINS; lanes_reduce && chains > 1; chains /= 2)
+        if (extent % (lanes * chains) == 0) {
+            lanes *= chains;
+            break;
+        }
     if (!lanes_reduce && loops.loops[loops.count - 1].id != loop.id) {
         tl_loop_ref order[TL_MAX_LOOPS];
         int count = 0;

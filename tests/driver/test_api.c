@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -372,6 +373,36 @@ static void from_memory_as_from_the_file(void **state)
     assert_int_equal(tilth_model_destroy(m), TILTH_OK);
 }
 
+static void weights_in_files_of_their_own(void **state)
+{
+    (void)state;
+    char *external = path_in(folder, "external.onnx");
+    tilth_load_options options = { .struct_size = sizeof options, .cache_folder = cache };
+    tilth_error error;
+    tilth_model *m = NULL;
+    tilth_runner *r = NULL;
+    tl_text text = { 0 };
+    assert_int_equal(tl_zoo_write("bert_tiny", NULL, 0, 3, true, external, NULL), TL_OK);
+    assert_int_equal(tl_file_read(external, &text, NULL), TL_OK);
+    assert_true(text.size < bytes.size / 10);
+    options.threads = 1;
+    assert_true(tilth_model_load_memory(text.data, text.size, NULL, &options, &m, &error) !=
+                TILTH_OK);
+    assert_true(strstr(error.text, "in memory") != NULL);
+    assert_true(tilth_model_load_memory(text.data, text.size, cache, &options, &m, &error) !=
+                TILTH_OK);
+    for (int i = 0; i < 2; i++) { /* compiled, and from the cache */
+        assert_ok(tilth_model_load_memory(text.data, text.size, folder, &options, &m, &error));
+        assert_ok(tilth_runner_create(m, 0, &r, &error));
+        write_inputs(r);
+        check_results(r);
+        assert_int_equal(tilth_runner_destroy(r), TILTH_OK);
+        assert_int_equal(tilth_model_destroy(m), TILTH_OK);
+    }
+    tl_text_free(&text);
+    free(external);
+}
+
 static bool exists(const char *name)
 {
     DIR *d = opendir(name);
@@ -639,6 +670,44 @@ static void several_load_at_once(void **state)
     free(common);
 }
 
+/* Loads, runs and fails with stdout and stderr in a file, which stays empty. */
+static void nothing_is_printed(void **state)
+{
+    (void)state;
+    char *log = path_in(folder, "printed");
+    tilth_load_options options = { .struct_size = sizeof options, .threads = 2, .no_cache = 1 };
+    tilth_model *m = NULL, *none = NULL;
+    tilth_runner *r = NULL;
+    tilth_status wanted[5] = { TILTH_OK };
+    fflush(NULL);
+    int kept[2] = { dup(1), dup(2) }, file = open(log, O_WRONLY | O_CREAT | O_EXCL, 0600);
+    assert_true(kept[0] >= 0 && kept[1] >= 0 && file >= 0);
+    dup2(file, 1);
+    dup2(file, 2);
+    wanted[0] = tilth_model_load(path, &options, &m, NULL);
+    wanted[1] = tilth_runner_create(m, 0, &r, NULL);
+    tilth_runner_write_input(r, 0, ids, IDS, NULL);
+    tilth_runner_write_input(r, 1, mask, IDS, NULL);
+    wanted[2] = tilth_runner_run(r, NULL);
+    wanted[3] = tilth_model_load_memory(bytes.data, bytes.size / 2, NULL, &options, &none, NULL);
+    wanted[4] = tilth_model_load("/nowhere", &options, &none, NULL);
+    tilth_runner_destroy(r);
+    tilth_model_destroy(m);
+    fflush(NULL);
+    dup2(kept[0], 1);
+    dup2(kept[1], 2);
+    off_t size = lseek(file, 0, SEEK_END);
+    close(kept[0]);
+    close(kept[1]);
+    close(file);
+    free(log);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(wanted[i], TILTH_OK);
+    assert_int_equal(wanted[3], TILTH_BAD_MODEL);
+    assert_int_equal(wanted[4], TILTH_BAD_ARGUMENT);
+    assert_int_equal(size, 0);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -650,6 +719,7 @@ int main(void)
         cmocka_unit_test(wrong_buffers),
         cmocka_unit_test(bound_buffers_are_used_themselves),
         cmocka_unit_test(from_memory_as_from_the_file),
+        cmocka_unit_test(weights_in_files_of_their_own),
         cmocka_unit_test(the_cache_is_where_the_caller_says),
         cmocka_unit_test(saved_and_opened),
         cmocka_unit_test(any_order_of_destruction),
@@ -657,6 +727,7 @@ int main(void)
         cmocka_unit_test(several_models_callers_and_one_pool),
         cmocka_unit_test(one_runner_in_two_threads_is_refused),
         cmocka_unit_test(several_load_at_once),
+        cmocka_unit_test(nothing_is_printed),
     };
     return cmocka_run_group_tests_name("C API", tests, set_up, tear_down);
 }

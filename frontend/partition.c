@@ -1,9 +1,10 @@
 /* frontend/partition.c: cuts the graph into kernels, greedily along the topological order.
  *
  * A convolution, product or reduction opens a kernel; elementwise nodes whose operand is the kernel's only
- * output, read by nobody else, join it (bias, residual add, activation). Elementwise and layout nodes melt
- * with each other, and into a plain reduction that alone reads them. Each kernel has one output, so a
- * join never closes a cycle: whatever depends on the kernel depends on the one node that joins. */
+ * output, read by nobody else, join it (bias, residual add, activation). So do several that together are all its
+ * readers and end in one of them: x*sigmoid(x). Elementwise and layout nodes melt with each other, and into a plain
+ * reduction that alone reads them. Each kernel has one output, so a join never closes a cycle: whatever depends on
+ * the kernel depends on the one node that joins. */
 #include "frontend/frontend.h"
 #include <ctype.h>
 #include <string.h>
@@ -115,6 +116,53 @@ static void place(state *s, int i, const int *producer_of)
     }
 }
 
+/* Whether all that group `i` computes is elementwise and of one shape. */
+static bool is_elementwise_group(const state *s, int i, const tl_shape *shape)
+{
+    for (int k = 0; k <= i; k++)
+        if (find(s, k) == i && (!is_elementwise(s->graph->nodes[k]) ||
+                                !tl_shape_equal(&s->graph->nodes[k]->outputs[0]->shape, shape)))
+            return false;
+    return true;
+}
+
+/* How often the nodes of group `i` read a value. */
+static int reads_in_group(const state *s, int i, const tl_value *v)
+{
+    int reads = 0;
+    for (int k = 0; k <= i; k++)
+        for (int j = 0; find(s, k) == i && j < s->graph->nodes[k]->input_count; j++)
+            reads += s->graph->nodes[k]->inputs[j] == v;
+    return reads;
+}
+
+/* Group `i`, elementwise so far, takes in the group that makes an operand of its last node which other nodes of the group
+ * read too, and nobody else. */
+static bool take_shared(state *s, int i, const int *producer_of)
+{
+    const tl_node *n = s->graph->nodes[i];
+    group *own = &s->groups[i];
+    for (int k = 0; k < n->input_count; k++) {
+        const tl_value *v = n->inputs[k];
+        int users = v == NULL || v->producer == NULL ? 0 : tl_graph_users(s->graph, v);
+        if (users < 2)
+            continue;
+        int from = find(s, producer_of[v->index]);
+        group *g = &s->groups[from];
+        if (from == i || own->count + g->count > LARGEST_KERNEL ||
+            !tl_shape_equal(&v->shape, &g->shape) || reads_in_group(s, i, v) != users ||
+            !is_elementwise_group(s, i, &v->shape))
+            continue;
+        if (g->injective && !is_elementwise_group(s, from, &v->shape))
+            continue; /* a gather should not run twice */
+        own->injective = g->injective;
+        own->count += g->count;
+        g->root = i;
+        return true;
+    }
+    return false;
+}
+
 static const char *family_of(state *s, tl_node *const *nodes, int count)
 {
     const char *family = "";
@@ -192,6 +240,8 @@ tl_status tl_partition_graph(tl_arena *arena, tl_graph *g, tl_partition *out, tl
                                .injective = kind == TL_FUSE_INJECTIVE || kind == TL_FUSE_OPAQUE,
                                .shape = n->outputs[0]->shape };
         place(&s, i, producer_of);
+        while (s.groups[i].injective && take_shared(&s, i, producer_of))
+            continue;
     }
     int count = 0;
     for (int i = 0; i < g->node_count; i++)

@@ -6,7 +6,7 @@ static const struct {
     const char *nodes, *families;
 } cases[] = {
     { "a: ?[...] = Exp(x)\nb: ?[...] = Neg(a)\nz: ?[...] = Mul(b, y)", "exp_neg_mul" },
-    { "a: ?[...] = Exp(x)\nb: ?[...] = Neg(a)\nz: ?[...] = Mul(b, a)", "exp neg_mul" },
+    { "a: ?[...] = Exp(x)\nb: ?[...] = Neg(a)\nz: ?[...] = Mul(b, a)", "exp_neg_mul" },
     { "a: ?[...] = Exp(x)\nb: ?[...] = Softmax(a)\nz: ?[...] = Mul(b, y)", "exp softmax_mul" },
     { "a: ?[...] = Exp(x)\nz: ?[...] = ReduceSum(a)", "exp_reducesum" },
     { "a: ?[...] = Exp(x)\nz: ?[...] = LayerNormalization(a, w)", "exp layernorm" },

@@ -10,7 +10,7 @@ static const struct stage {
     { 6, 5, 1, 112, 3 }, { 6, 5, 2, 192, 4 }, { 6, 3, 1, 320, 1 },
 };
 
-/* A SiLU keeps about 1/2.5 of the variance of what goes in; a gate that is half open keeps a quarter. */
+/* A SiLU leaves between 1/4 and 1/2 of the variance of what goes in, a gate that is half open a quarter. */
 static const double AFTER_SILU = 2.5, AFTER_GATE = 4;
 static const double EPSILON = 1e-3;
 

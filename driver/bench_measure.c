@@ -61,12 +61,14 @@ typedef struct {
     tl_runner *runner;
     const tl_bindings *bindings;
     int64_t *step_ns;
+    int64_t length_ns; /* of a round */
+    int round_runs;    /* at most in a round */
     tl_timing *t;
 } measurement;
 
 /* At least one run, then as many as fit. Runs alternate with ones whose steps are timed, which costs some meetings of
  * the threads and counts for the steps only. */
-static tl_status measure_round(measurement *m, int64_t length_ns, tl_diag *diag)
+static tl_status measure_round(measurement *m, tl_diag *diag)
 {
     tl_timing *t = m->t;
     int first = t->run_count;
@@ -79,7 +81,8 @@ static tl_status measure_round(measurement *m, int64_t length_ns, tl_diag *diag)
         for (int i = 0; i < t->step_count; i++)
             if (m->step_ns[i] < t->step_ns[i])
                 t->step_ns[i] = m->step_ns[i];
-    } while (tl_clock_ns() - start < length_ns && t->run_count < MAX_RUNS);
+    } while (tl_clock_ns() - start < m->length_ns && t->run_count - first < m->round_runs &&
+             t->run_count < MAX_RUNS);
     qsort(t->runs + first, (size_t)(t->run_count - first), sizeof *t->runs, by_value);
     t->rounds[t->round_count].median_ns = tl_quantile(t->runs + first, t->run_count - first, 0.5);
     return TL_OK;
@@ -117,21 +120,29 @@ tl_status tl_bench_measure(const tl_session *session, const tl_subject *subject,
     t->rounds = TL_NEW_ARRAY(session->arena, tl_round, MAX_ROUNDS);
     for (int i = 0; i < t->step_count; i++)
         t->step_ns[i] = INT64_MAX;
-    measurement m = { runner, bindings, TL_NEW_ARRAY(session->arena, int64_t, spec->step_count),
-                      t };
+    /* two dozen rounds or more, of a tenth of a second where there is time */
+    int64_t limit = (int64_t)(seconds * 1e9), length = limit / 24;
+    length = length > 100000000 ? 100000000 : length;
+    length = length < limit / 1000 ? limit / 1000 : length;
+    measurement m = {
+        .runner = runner,
+        .bindings = bindings,
+        .step_ns = TL_NEW_ARRAY(session->arena, int64_t, spec->step_count),
+        .length_ns = length,
+        .round_runs = MAX_RUNS / (limit > length && length > 0 ? (int)(limit / length) : 1),
+        .t = t,
+    };
 
     /* warm: pages, caches, clocks */
     TL_TRY(tl_runner_run(runner, bindings->in, bindings->out, NULL, diag));
     TL_TRY(tl_runner_run(runner, bindings->in, bindings->out, NULL, diag));
-    int64_t start = tl_clock_ns(), limit = (int64_t)(seconds * 1e9), length = limit / 24;
-    if (length > 100000000)
-        length = 100000000;
+    int64_t start = tl_clock_ns();
     do {
         double peak = tl_peak_gflops(session->pool, tl_runner_threads(runner), 0.01);
         t->rounds[t->round_count].peak_gflops = peak;
         if (peak > t->peak_gflops)
             t->peak_gflops = peak;
-        TL_TRY(measure_round(&m, length, diag));
+        TL_TRY(measure_round(&m, diag));
         t->round_count++;
         tl_progress("measuring: %.1f of %.1f s", (double)(tl_clock_ns() - start) * 1e-9, seconds);
     } while (tl_clock_ns() - start < limit && t->run_count < MAX_RUNS &&

@@ -106,15 +106,17 @@ void tl_bench_print(const tl_session *session, const tl_subject *subject, const 
     for (int i = 0; i < t->round_count; i++)
         least = t->rounds[i].peak_gflops < least ? t->rounds[i].peak_gflops : least;
     print_kernels(session, subject, t, top);
-    printf("\nlatency   min %.3f ms, median %.3f, mean %.3f (deviation %.3f), p90 %.3f, p99 %.3f\n",
-           (double)t->runs[0] * 1e-6, (double)tl_quantile(t->runs, t->run_count, 0.5) * 1e-6,
-           t->mean_ns * 1e-6, t->deviation_ns * 1e-6,
-           (double)tl_quantile(t->runs, t->run_count, 0.9) * 1e-6,
-           (double)tl_quantile(t->runs, t->run_count, 0.99) * 1e-6);
-    printf("runs      %d on %d thread%s in %d round%s; %d outlier%s, the slowest %.3f ms\n",
+    int64_t median = tl_quantile(t->runs, t->run_count, 0.5);
+    const char *unit = median < 100000 ? "us" : "ms";
+    double scale = median < 100000 ? 1e-3 : 1e-6;
+    printf("\nlatency   min %.3f %s, median %.3f, mean %.3f (deviation %.3f), p90 %.3f, p99 %.3f\n",
+           (double)t->runs[0] * scale, unit, (double)median * scale, t->mean_ns * scale,
+           t->deviation_ns * scale, (double)tl_quantile(t->runs, t->run_count, 0.9) * scale,
+           (double)tl_quantile(t->runs, t->run_count, 0.99) * scale);
+    printf("runs      %d on %d thread%s in %d round%s; %d outlier%s, the slowest %.3f %s\n",
            t->run_count, tl_runner_threads(runner), tl_runner_threads(runner) == 1 ? "" : "s",
            t->round_count, t->round_count == 1 ? "" : "s", t->outlier_count,
-           t->outlier_count == 1 ? "" : "s", (double)t->runs[t->run_count - 1] * 1e-6);
+           t->outlier_count == 1 ? "" : "s", (double)t->runs[t->run_count - 1] * scale, unit);
     printf("work      %.3f GFLOP: %.1f %% of the %.0f GFLOP/s that a register loop reached in the "
            "same rounds (%.0f at worst)\n",
            (double)subject->flops * 1e-9,

@@ -1,0 +1,100 @@
+/* tests/driver/test_cli_cache.c: what happens to the cache and to files when something goes wrong: damage, folders that
+ * cannot be used, an end at any moment. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "tests/driver/cli_run.h"
+
+static int make_model(void **state)
+{
+    if (cli_set_up(state) != 0)
+        return -1;
+    expect(0, "wrote", "model bert_tiny -o $D/m.onnx");
+    return 0;
+}
+
+static void show_list_trim_clear(void **state)
+{
+    (void)state;
+    expect(0, "entries   0", "cache");
+    expect(0, "ready in", "run $D/m.onnx --threads 1");
+    expect(0, "(from the cache)", "run $D/m.onnx --threads 1");
+    expect(0, "kernel ", "cache list");
+    expect(0, "model ", "cache list");
+    expect(0, "\"record\":\"cache\"", "cache --json");
+    expect_shell(0, "hits      1 of", "$TILTH cache");
+    expect(0, "are left", "cache trim --limit 1K");
+    expect(0, "0 entries, 0.0 MB are left", "cache clear");
+    expect(0, "hits      0 of 0", "cache show");
+    expect(2, "--limit goes with trim", "cache --limit 1G");
+    expect(2, "is not a size", "cache trim --limit much");
+    expect(2, "show, list, trim or clear", "cache empty");
+    expect(5, "not a folder", "cache --cache $D/m.onnx");
+}
+
+/* Every file of the cache, with some bytes of it changed, cut, or emptied, is compiled again. */
+static void damage_is_a_miss(void **state)
+{
+    (void)state;
+    static const char *const damages[] = {
+        "printf XXXX | dd of=$f bs=1 seek=300 conv=notrunc 2>/dev/null",
+        "truncate -s 100 $f",
+        ": >$f",
+        "cp $TILTH $f",
+    };
+    expect(0, "ready in", "run $D/m.onnx --cache $D/c -o $D/want --threads 1");
+    for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
+        tl_text line = { 0 };
+        tl_text_format(&line,
+                       "for f in $(find $D/c/objects $D/c/models -type f); do %s; done; "
+                       "$TILTH run $D/m.onnx --cache $D/c -o $D/got --threads 1 | grep -v cache && "
+                       "cmp $D/want/output_pooler_output.npy $D/got/output_pooler_output.npy && "
+                       "$TILTH run $D/m.onnx --cache $D/c --threads 1",
+                       damages[i]);
+        expect_shell(0, "(from the cache)", tl_text_get(&line));
+        tl_text_free(&line);
+    }
+}
+
+static void folders_that_cannot_be_used(void **state)
+{
+    (void)state;
+    expect(0, "note: nothing is cached", "run $D/m.onnx --cache /proc/nowhere --threads 1");
+    expect(0, "note: nothing is cached", "run $D/m.onnx --cache $D/m.onnx --threads 1");
+    expect_shell(0, "ready in",
+                 "mkdir -p $D/wide && chmod 777 $D/wide && $TILTH run $D/m.onnx --cache $D/wide");
+    expect_shell(
+        0, "quiet",
+        "$TILTH run $D/m.onnx --cache /proc/nowhere -q --threads 1 | grep note || echo quiet");
+    expect_shell(0, "ready in", "env -u XDG_CACHE_HOME -u HOME $TILTH run $D/m.onnx --threads 1");
+}
+
+/* An end by a signal, at many moments: the right status, and no file but whole ones. */
+static void ends_by_signals(void **state)
+{
+    (void)state;
+    expect_shell(130, "tilth: interrupted",
+                 "timeout -s INT --preserve-status 0.3 $TILTH bench $D/m.onnx -s 30");
+    expect_shell(143, "tilth: interrupted",
+                 "timeout -s TERM --preserve-status 0.3 $TILTH bench $D/m.onnx -s 30");
+    expect_shell(0, "left: 0",
+                 "mkdir $D/w; for t in 0.01 0.03 0.06 0.1 0.15; do timeout -s INT $t $TILTH model "
+                 "resnet18 -o $D/w/x.onnx >/dev/null; [ -e $D/w/x.onnx ] && rm $D/w/x.onnx; "
+                 "timeout -s INT $t $TILTH run $D/m.onnx --cache $D/wc -o $D/w >/dev/null; done; "
+                 "echo left: $(ls $D/w | grep -v '\\.npy$' | wc -l)");
+    expect(0, "ready in", "run $D/m.onnx --cache $D/wc");
+    expect(0, "(from the cache)", "run $D/m.onnx --cache $D/wc");
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(show_list_trim_clear),
+        cmocka_unit_test(damage_is_a_miss),
+        cmocka_unit_test(folders_that_cannot_be_used),
+        cmocka_unit_test(ends_by_signals),
+    };
+    return cmocka_run_group_tests_name("cli_cache", tests, make_model, cli_tear_down);
+}

@@ -4,6 +4,9 @@
  * A load that its guard does not allow reads zeroes kept for that. A store of many lanes to one element is the update
  * of a reduction: the lanes are joined first. */
 #include "codegen/emit_private.h"
+#include "runtime/base/checked.h"
+
+enum { TL_MAX_NEAR_LANES = 64 };
 
 LLVMTypeRef tl_emit_memory_type(tl_emitter *em, tl_dtype dtype)
 {
@@ -189,6 +192,62 @@ static LLVMValueRef load_pairs(tl_emitter *em, const tl_address *a, LLVMTypeRef 
     return LLVMBuildShuffleVector(em->builder, low, high, LLVMConstVector(picks, (unsigned)n), "");
 }
 
+/* Constant offsets that all lie within one vector: how far each lane's element is behind the first, and the first; false
+ * when they do not. */
+static bool near_offsets(tl_emitter *em, const tl_address *a, int64_t *first, int64_t *behind)
+{
+    if (a->kind != TL_STRIDE_GENERAL || em->lanes > TL_MAX_NEAR_LANES ||
+        !LLVMIsConstant(a->offsets))
+        return false;
+    int64_t least = INT64_MAX, most = INT64_MIN;
+    for (int i = 0; i < em->lanes; i++) {
+        LLVMValueRef offset = LLVMGetAggregateElement(a->offsets, (unsigned)i);
+        if (offset == NULL || LLVMIsAConstantInt(offset) == NULL)
+            return false;
+        behind[i] = LLVMConstIntGetSExtValue(offset);
+        least = tl_min64(least, behind[i]);
+        most = tl_max64(most, behind[i]);
+    }
+    *first = least;
+    for (int i = 0; i < em->lanes; i++)
+        behind[i] -= least;
+    return most - least < em->lanes;
+}
+
+/* Elements of one vector in another order, some several times: one load and a shuffle. What lies behind the last of
+ * them may not be there: it is masked, or the elements are loaded one by one. */
+static LLVMValueRef load_near(tl_emitter *em, const tl_address *a, LLVMTypeRef element,
+                              int64_t first, const int64_t *behind)
+{
+    int n = em->lanes;
+    LLVMTypeRef type = tl_emit_vector(element, n);
+    LLVMValueRef start = tl_emit_offset(em, element, a->pointer, first), picks[TL_MAX_NEAR_LANES];
+    if (!tl_isa_infos[em->target->isa].has_masks) {
+        LLVMValueRef v = LLVMGetPoison(type);
+        for (int i = 0; i < n; i++) {
+            LLVMValueRef p = tl_emit_offset(em, element, start, behind[i]);
+            v = LLVMBuildInsertElement(em->builder, v, plain_load(em, a->storage, element, p),
+                                       LLVMConstInt(em->i32, (unsigned)i, false), "");
+        }
+        return v;
+    }
+    LLVMValueRef active[TL_MAX_NEAR_LANES];
+    int64_t last = 0;
+    for (int i = 0; i < n; i++) {
+        last = tl_max64(last, behind[i]);
+        picks[i] = LLVMConstInt(em->i32, (unsigned)behind[i], false);
+    }
+    for (int i = 0; i < n; i++)
+        active[i] = LLVMConstInt(em->i1, i <= last, false);
+    LLVMTypeRef overloads[2] = { type, em->pointer };
+    LLVMValueRef args[4] = { start,
+                             LLVMConstInt(em->i32, tl_dtype_size(a->storage->buffer->dtype), false),
+                             LLVMConstVector(active, (unsigned)n), LLVMConstNull(type) };
+    LLVMValueRef v = tl_emit_intrinsic(em, "llvm.masked.load", overloads, 2, args, 4);
+    return LLVMBuildShuffleVector(em->builder, v, LLVMGetPoison(type),
+                                  LLVMConstVector(picks, (unsigned)n), "");
+}
+
 /* A register buffer's lanes one by one. */
 static LLVMValueRef load_lanes(tl_emitter *em, const tl_address *a, LLVMTypeRef element)
 {
@@ -230,6 +289,9 @@ static LLVMValueRef load_vector(tl_emitter *em, const tl_address *a, LLVMTypeRef
     }
     if (at.kind == TL_STRIDE_CONSTANT && at.stride == 2 && mask == NULL && em->lanes >= 4)
         return load_pairs(em, &at, element);
+    int64_t first, behind[TL_MAX_NEAR_LANES];
+    if (mask == NULL && near_offsets(em, &at, &first, behind))
+        return load_near(em, &at, element, first, behind);
     return gather(em, &at, element, mask);
 }
 

@@ -84,7 +84,7 @@ static tl_status find_epilogue(tl_schedule *s, const tl_block *anchor, tl_block_
 }
 
 /* A reduction with a contiguous spatial iter, all of whose loads either move with it by one or not at all, or can be
- * packed so that they do. */
+ * packed so that they do, or are the same for groups of lanes. */
 static bool is_window(tl_schedule *s, const tl_block *block)
 {
     const tl_var *lane = NULL;
@@ -101,7 +101,8 @@ static bool is_window(tl_schedule *s, const tl_block *block)
     int count = tl_collect_loads(block->stores[0].value, loads, 8);
     for (int l = 0; l < count; l++) {
         int64_t stride = tl_access_stride(s->arena, loads[l]->u.buffer, loads[l]->args, lane);
-        if (stride != 0 && stride != 1 && !tl_sketch_can_pack_lanes(s, loads[l], lane))
+        if (stride != 0 && stride != 1 && !tl_sketch_can_pack_lanes(s, loads[l], lane) &&
+            !tl_sketch_lanes_share(s, loads[l], lane))
             return false;
     }
     return true;

@@ -66,6 +66,8 @@ tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref 
 tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
 /* Whether the load is of a constant that tl_sketch_window can lay out so that it moves with `lane` by one. */
 bool tl_sketch_can_pack_lanes(tl_schedule *s, const tl_expr *load, const tl_var *lane);
+/* Whether groups of neighbouring lanes read one element each, all within one vector (a grouped convolution's input). */
+bool tl_sketch_lanes_share(tl_schedule *s, const tl_expr *load, const tl_var *lane);
 /* Blocks that feed `out` and are not in `done` move under its row loop, the one outside its innermost; what moved is
  * added to `done`. */
 tl_status tl_sketch_rows(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag *diag);

@@ -12,17 +12,21 @@
  * A constant whose lanes lie apart (depthwise weights: one channel's window after the other) is packed so that
  * they lie side by side.
  */
+#include "runtime/base/checked.h"
 #include "schedule/sketch_private.h"
 
-enum { LARGEST_WINDOW = 16 }; /* reduce instances that are written out */
+enum {
+    LARGEST_WINDOW = 16, /* reduce instances that are written out */
+    MOST_ROWS = 8,       /* sums at a time: two pipes of four cycles */
+};
 
-/* The largest divisor of `extent` that is at most `limit`. */
-static int64_t divisor(int64_t extent, int64_t limit)
+/* How many elements of a row one tile takes: about eight, the last tile somewhat fewer where they do not divide it. */
+static int64_t tile_rows(int64_t extent)
 {
-    for (int64_t d = limit; d > 1; d--)
-        if (extent % d == 0)
-            return d;
-    return 1;
+    for (int64_t rows = MOST_ROWS; 2 * rows > MOST_ROWS; rows--)
+        if (extent % rows == 0)
+            return rows;
+    return extent < 1 ? 1 : tl_ceildiv(extent, tl_ceildiv(extent, MOST_ROWS));
 }
 
 /* The axis of the load that `lane` moves by one, the only one that it moves; -1: there is none. */
@@ -45,6 +49,29 @@ static int lane_axis(tl_schedule *s, const tl_expr *load, const tl_var *lane)
 bool tl_sketch_can_pack_lanes(tl_schedule *s, const tl_expr *load, const tl_var *lane)
 {
     return load->u.buffer->role == TL_ROLE_CONST && lane_axis(s, load, lane) >= 0;
+}
+
+bool tl_sketch_lanes_share(tl_schedule *s, const tl_expr *load, const tl_var *lane)
+{
+    const tl_buffer *buffer = load->u.buffer;
+    int lanes = tl_target_lanes(s->target, buffer->dtype);
+    for (int axis = 0; axis < buffer->rank; axis++) {
+        if (!tl_expr_uses_var(load->args[axis], lane))
+            continue;
+        tl_linear sum = tl_linear_of(s->arena, load->args[axis]);
+        for (int t = 0; t < sum.count; t++) {
+            const tl_expr *term = sum.terms[t];
+            int64_t group;
+            if (!tl_expr_uses_var(term, lane))
+                continue;
+            if (axis != buffer->rank - 1 || buffer->strides != NULL ||
+                term->kind != TL_EXPR_FLOORDIV || term->args[0]->kind != TL_EXPR_VAR ||
+                !tl_const_int(term->args[1], &group) || group < 1 || lanes % group != 0 ||
+                sum.coefficients[t] < 1 || sum.coefficients[t] > group)
+                return false;
+        }
+    }
+    return true;
 }
 
 /* Splits the axis that the lanes move in blocks of as many as there are, and puts the place in the block last. */
@@ -94,9 +121,9 @@ tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out
     tl_loop_ref vector = loops.loops[loops.count - 1], parts[2], split[2] = { { 0 }, vector },
                 reduce;
     tl_loop_ref row = loops.loops[loops.count - 2];
-    int64_t width = tl_sketch_extent(s, vector);
-    TL_TRY(
-        tl_split(s, row, (int64_t[]){ 0, divisor(tl_sketch_extent(s, row), 8) }, 2, parts, diag));
+    int64_t width = tl_sketch_extent(s, vector), length = tl_sketch_extent(s, row);
+    int64_t rows = tile_rows(length);
+    TL_TRY(tl_split(s, row, (int64_t[]){ 0, rows }, 2, parts, diag));
     if (width > lanes)
         TL_TRY(tl_split(s, vector, (int64_t[]){ 0, lanes }, 2, split, diag));
     for (int i = 0; i + 2 < loops.count; i++)
@@ -120,6 +147,8 @@ tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out
     TL_TRY(tl_sketch_reduction(s, anchor, outer.count, lane, LARGEST_WINDOW, &reduce, diag));
     TL_TRY(tl_unroll(s, parts[1], diag));
     TL_TRY(tl_vectorize(s, split[1], diag));
+    if (length % rows != 0)
+        TL_TRY(tl_loop_partition(s, parts[0], diag));
     if (split[0].id != 0 && width % lanes != 0)
         TL_TRY(tl_loop_partition(s, split[0], diag));
     return TL_OK;

@@ -32,6 +32,7 @@ test-$(1): run-$(1)
 .PHONY: test-$(1) run-$(1)
 endef
 $(foreach f,$(TEST_FOLDERS),$(eval $(call TEST_RULE,$(f))))
+test-driver: $(BUILD)/tilth
 
 # make bench: the kernels of models/kernels, each beside its default schedule and this machine's peak. With HISTORY=FILE
 # they and MODELS (files or names of the zoo) are measured again, on THREADS, and appended to that file with the commit and

@@ -351,6 +351,22 @@ tl_loop_ref tl_replay_loop(const tl_replay *r, const char *name)
     return (tl_loop_ref){ 0 };
 }
 
+const char *tl_replay_name(const tl_replay *r, const tl_var *var)
+{
+    for (int i = r->done - 1; i >= 0; i--) {
+        const tl_step *step = &r->trace->steps[i];
+        for (int k = 0; k < step->out_count; k++) {
+            const tl_arg *arg = &step->outs[k];
+            if (arg->kind != TL_ARG_LOOP || arg->loop.id < 1 || strcmp(arg->word, "_") == 0)
+                continue;
+            tl_loop_ref ref = r->loops[arg->loop.id - 1];
+            if (ref.id > 0 && r->schedule->loops[ref.id - 1] == var)
+                return arg->word;
+        }
+    }
+    return NULL;
+}
+
 tl_status tl_trace_apply(const tl_trace *trace, tl_schedule *s, tl_diag *diag)
 {
     return tl_replay_to(tl_replay_start(trace, s), trace->count, diag);

@@ -41,6 +41,8 @@ tl_replay *tl_replay_start(const tl_trace *trace, tl_schedule *s);
 tl_status tl_replay_to(tl_replay *replay, int step_count, tl_diag *diag);
 /* The loop that the trace calls so by now; id 0: none. It may be gone. */
 tl_loop_ref tl_replay_loop(const tl_replay *replay, const char *name);
+/* What the trace calls the loop of this variable by now; NULL: it has no name for it. */
+const char *tl_replay_name(const tl_replay *replay, const tl_var *var);
 void tl_trace_print(const tl_trace *trace, tl_text *out);
 const char *tl_trace_text(tl_arena *arena, const tl_trace *trace);
 tl_status tl_trace_parse(tl_arena *arena, const char *text, const char *file, const tl_target *target,

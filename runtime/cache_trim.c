@@ -127,7 +127,8 @@ static void remove_item(int objects, int models, const item *i)
 /* Only where nothing was removed: the most recently used first. */
 static void show_items(inventory *all, tl_cache_visitor *visit, void *user)
 {
-    qsort(all->items, all->count, sizeof(item), oldest_first);
+    if (all->count > 0)
+        qsort(all->items, all->count, sizeof(item), oldest_first);
     for (size_t n = all->count; n-- > 0;) {
         item *i = &all->items[n];
         char *suffix = i->folder ? NULL : strrchr(i->name, '.');
@@ -151,7 +152,7 @@ static inventory sweep(const char *path, int64_t keep, tl_cache_visitor *visit, 
     if (objects != NULL && models != NULL) {
         take_inventory(&all, objects);
         take_inventory(&all, models);
-        if (all.bytes > keep) {
+        if (all.bytes > keep && all.count > 0) {
             qsort(all.items, all.count, sizeof(item), oldest_first);
             size_t gone = 0;
             for (; gone < all.count && all.bytes > keep; gone++) {

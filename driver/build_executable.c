@@ -248,5 +248,8 @@ tl_status tl_build_executable(tl_model *model, tl_diag *diag)
         .prepare = b.prepare,
         .steps = b.steps,
     };
+    tl_cpu_features needed; /* of a target by name; else those of this machine */
+    if (tl_cpu_level(model->target.cpu, &needed))
+        spec.cpu = needed;
     return tl_executable_create(&spec, &model->executable, diag);
 }

@@ -495,6 +495,48 @@ static void saved_and_opened(void **state)
     free(saved);
 }
 
+/* What is compiled for less than this machine runs where there is less. */
+static void saved_for_a_target_by_name(void **state)
+{
+    (void)state;
+    char *saved = path_in(folder, "level"), *json = path_in(saved, "executable.json");
+    tilth_load_options options = {
+        .struct_size = sizeof options, .cache_folder = cache, .threads = 1, .target = "x86-64-v2"
+    };
+    tilth_error error;
+    tilth_model *m = NULL;
+    tilth_runner *r = NULL;
+    tl_text text = { 0 };
+    tilth_status status = tilth_model_load(path, &options, &m, &error);
+    if (status == TILTH_UNSUPPORTED) {
+        print_message("skip: saved_for_a_target_by_name: %s\n", error.text);
+        free(json);
+        free(saved);
+        skip();
+    }
+    assert_ok(status);
+    assert_ok(tilth_model_save(m, saved, &error));
+    assert_int_equal(tilth_model_destroy(m), TILTH_OK);
+    assert_int_equal(tl_file_read(json, &text, NULL), TL_OK);
+    assert_non_null(strstr(tl_text_get(&text), "SSE4_2"));
+    assert_null(strstr(tl_text_get(&text), "AVX"));
+    tl_text_free(&text);
+    assert_ok(tilth_model_open(saved, NULL, &m, &error));
+    assert_ok(tilth_runner_create(m, 1, &r, &error));
+    write_inputs(r);
+    assert_ok(tilth_runner_run(r, &error));
+    float *got = malloc(STATES);
+    assert_non_null(got);
+    assert_ok(tilth_runner_read_output(r, 0, got, STATES, &error));
+    for (int i = 0; i < TOKENS * HIDDEN; i++)
+        assert_true(got[i] - states[i] < 1e-4f && states[i] - got[i] < 1e-4f);
+    free(got);
+    assert_int_equal(tilth_runner_destroy(r), TILTH_OK);
+    assert_int_equal(tilth_model_destroy(m), TILTH_OK);
+    free(json);
+    free(saved);
+}
+
 /* Whoever is destroyed first: the others go on. */
 static void any_order_of_destruction(void **state)
 {
@@ -731,6 +773,7 @@ int main(void)
         cmocka_unit_test(weights_in_files_of_their_own),
         cmocka_unit_test(the_cache_is_where_the_caller_says),
         cmocka_unit_test(saved_and_opened),
+        cmocka_unit_test(saved_for_a_target_by_name),
         cmocka_unit_test(any_order_of_destruction),
         cmocka_unit_test(use_after_destroy),
         cmocka_unit_test(several_models_callers_and_one_pool),

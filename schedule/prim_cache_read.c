@@ -175,7 +175,10 @@ tl_status tl_apply_cache_read(tl_schedule *s, const tl_arg *args, int arg_count,
     const tl_stmt *with = tl_path_replace(arena, &inside, reads);
     tl_path prefix = tl_path_prefix(&path, at + 1);
     const tl_stmt *both = tl_stmt_alloc(arena, local, tl_stmt_seq2(arena, copy, with));
-    tl_schedule_set_body(s, tl_path_replace(arena, &prefix, both));
+    const tl_stmt *root = tl_path_replace(arena, &prefix, both);
+    if (in_loop && buffer->role == TL_ROLE_LOCAL)
+        TL_TRY(tl_check_placed(s, PRIM, root, block_name, diag));
+    tl_schedule_set_body(s, root);
     out[0] = (tl_arg){ .kind = TL_ARG_BLOCK, .block = tl_schedule_name_block(s, block_name) };
     *out_count = 1;
     return TL_OK;

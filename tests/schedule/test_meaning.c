@@ -292,7 +292,7 @@ static tl_arg random_factors(test_case *c)
 
 static tl_arg random_arg(test_case *c, const choices *from, char letter)
 {
-    static const char *const scopes[] = { "global", "stack", "register" };
+    static const char *const scopes[] = { "global", "stack", "register", "shared" };
     tl_arg arg = { .kind = TL_ARG_WORD };
     const tl_buffer *buffer =
         from->buffer_count ? from->buffers[tl_random_below(&c->random, from->buffer_count)] : NULL;
@@ -310,7 +310,7 @@ static tl_arg random_arg(test_case *c, const choices *from, char letter)
         arg.word = buffer ? buffer->name : "none";
         break;
     case 's':
-        arg.word = scopes[tl_random_below(&c->random, 3)];
+        arg.word = scopes[tl_random_below(&c->random, 4)];
         break;
     case 'i':
         arg = (tl_arg){ .kind = TL_ARG_INT, .value = 1 + tl_random_below(&c->random, 2) };
@@ -423,8 +423,17 @@ static bool try_step(test_case *c, tl_prim prim, const tl_arg *args, int count)
 /* Steps that only make sense after this one. */
 static void follow_up(test_case *c, tl_prim prim, const tl_arg *args)
 {
-    if (prim != TL_PRIM_compute_at || tl_random_below(&c->random, 2) == 0)
+    if (prim == TL_PRIM_bind) { /* so that the threads wait for each other, whatever else comes */
+        try_step(c, TL_PRIM_place_barriers, NULL, 0);
         return;
+    }
+    if (prim != TL_PRIM_compute_at || tl_random_below(&c->random, 3) == 0)
+        return;
+    if (tl_random_below(&c->random, 2) == 0) {
+        tl_arg stages[] = { args[1], random_int(c, 2, 4) };
+        try_step(c, TL_PRIM_software_pipeline, stages, 2);
+        return;
+    }
     const tl_block *block = tl_schedule_get_block(c->schedule, args[0].block);
     tl_arg roll[] = { { .kind = TL_ARG_WORD, .word = block->stores[0].buffer->name }, args[1] };
     try_step(c, TL_PRIM_rolling_buffer, roll, 2);
@@ -449,6 +458,16 @@ static void apply_random(test_case *c)
             follow_up(c, prim, args);
         }
     }
+}
+
+/* What threads share is defined only with the barriers; steps after the last ones may have made more necessary. */
+static void place_last_barriers(test_case *c)
+{
+    tl_arg out[TL_MAX_ARGS];
+    int out_count;
+    if (tl_schedule_apply(c->schedule, TL_PRIM_place_barriers, NULL, 0, out, &out_count, NULL) !=
+        TL_OK)
+        left_out++;
 }
 
 /* Running. */
@@ -576,6 +595,7 @@ static void run_case(uint64_t seed)
         fail_case(&c, diag.text);
     c.schedule = tl_schedule_create(c.arena, c.program, NULL, true);
     apply_random(&c);
+    place_last_barriers(&c);
     check_texts(&c);
     for (int i = 0; i < 1 + 2 * c.program->dim_count; i++) {
         if (c.program->dim_count)

@@ -1,7 +1,8 @@
-# make             build/release: tilth, libtilth.a, libtilth_rt.a      make VARIANT=debug|asan|tsan
+# make             build/release: tilth, libtilth and libtilth_rt (.a, .so)    make VARIANT=debug|asan|tsan
 # make deps        Debian packages (needs root when one is missing)     make demo      a real model, start to end
 # make test        every test            make test-ir   one folder's    make lint      floors, headers, formatting
 # make bench       benchmarks            make golden    rewrite expected texts
+# make install     PREFIX, DESTDIR (driver/install.mk)
 
 VARIANT ?= release
 BUILD   ?= build/$(VARIANT)

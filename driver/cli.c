@@ -198,10 +198,11 @@ void tl_help_print(const tl_verb_help *verb)
     print_options(tl_common_options);
     if (verb->examples != NULL)
         printf("\nexamples:\n%s\n", verb->examples);
-    printf("\nexit status: 0 good; 1 the result is wrong; 2 usage; 3 input not supported or "
-           "malformed;\n"
-           "4 internal error; 5 device or environment; 6 nothing valid in the budget; 130 "
-           "interrupted\n");
+    printf(
+        "\nexit status: 0 good; 1 the result is wrong or slower; 2 usage; 3 input not supported or "
+        "malformed;\n"
+        "4 internal error; 5 device or environment; 6 nothing valid in the budget; 130 "
+        "interrupted\n");
 }
 
 int tl_report_failure(const char *verb, tl_status status, const tl_diag *diag)

@@ -183,6 +183,10 @@ void tl_inspect_print_unsupported(const tl_diag *diag)
     char text[sizeof diag->text], *state;
     snprintf(text, sizeof text, "%s", diag->text);
     for (char *line = strtok_r(text, "\n", &state); line; line = strtok_r(NULL, "\n", &state)) {
+        bool heading =
+            line == text && strchr(diag->text, '\n') != NULL && line[strlen(line) - 1] == ':';
+        if (heading || strncmp(line, "  in ", 5) == 0)
+            continue;
         printf("{\"record\":\"unsupported\",\"text\":");
         tl_print_json_text(line + strspn(line, " "));
         printf("}\n");

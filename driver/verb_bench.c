@@ -158,7 +158,10 @@ int tl_verb_bench(int argc, char **argv)
         "time is the shortest seen. A kernel's text is scheduled by default or by a trace.\n"
         "A change is significant when Mann and Whitney's rank test (1947) over the medians of "
         "undisturbed rounds gives\n"
-        "p < 0.01 and both the minimum and the median moved by more than the threshold.",
+        "p < 0.01 and both the minimum and the median moved by more than the threshold.\n"
+        "gdb knows the kernels by name (a kernel that several steps share by the first of them); "
+        "perf does when\n"
+        "TILTH_PERF is set: TILTH_PERF=1 perf record tilth bench ...; perf report.",
         "  tilth bench resnet18.onnx --threads 1\n"
         "  tilth bench bert.onnx --json > before.jsonl\n"
         "  tilth bench bert.onnx --baseline before.jsonl\n"

@@ -182,6 +182,9 @@ tl_status tl_sketch_staged(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl
     int64_t vectors = tl_sketch_extent(s, r.loops.loops[r.column]);
     tl_register_tile t =
         tl_choose_tile(s->target, r.tiles_across, r.tiles_down, vectors, 16 * (int64_t)lanes);
+    while (vectors % t.columns !=
+           0) /* the transformed panel has no room for a tile that sticks out */
+        t.columns--;
     bool banded = 2 * bytes_of(g.contraction.panel) <= s->target->l2_bytes;
     int64_t band = 1;
     while (band < r.tiles_down && (band * r.tiles_across < LEAST_ROWS || r.tiles_down % band != 0))

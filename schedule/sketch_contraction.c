@@ -215,17 +215,27 @@ static const tl_expr *find_load(const tl_block *block, const tl_var *vector)
     return NULL;
 }
 
-/* Packs the panel of the anchor: a constant one by transform_layout, another by a copy. */
+/* Packs the panel of the anchor: a constant one by transform_layout, another by a copy. A panel that is computed when
+ * the model is loaded cannot be padded to whole tiles: it is packed in single vectors then. */
 static tl_status pack_panel(tl_schedule *s, tl_block_ref anchor, const tl_contraction *c,
-                            int64_t tile, tl_diag *diag)
+                            int64_t tile, int64_t lanes, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, anchor);
     const tl_expr *panel = find_load(block, c->vector);
     const char *map = packing_map(s, block, panel, c->stream, tile);
     if (map == NULL)
         return TL_OK; /* read where it lies */
-    if (panel->u.buffer->role == TL_ROLE_CONST || panel->u.buffer->role == TL_ROLE_PREPARED)
+    if (panel->u.buffer->role == TL_ROLE_CONST)
         return tl_transform_layout(s, panel->u.buffer->name, map, diag);
+    if (panel->u.buffer->role == TL_ROLE_PREPARED) {
+        tl_sketch_point before = tl_sketch_mark(s);
+        tl_status status = tl_transform_layout(s, panel->u.buffer->name, map, NULL);
+        if (status != TL_ILLEGAL_SCHEDULE || tile == lanes)
+            return status;
+        tl_sketch_undo(s, before);
+        map = packing_map(s, block, panel, c->stream, lanes);
+        return tl_transform_layout(s, panel->u.buffer->name, map, diag);
+    }
     if (tl_access_stride(s->arena, panel->u.buffer, panel->args, c->vector) == 1)
         return TL_OK;
 
@@ -359,7 +369,8 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
         TL_TRY(tl_unroll(s, tile.loops[i], diag));
     TL_TRY(tl_vectorize(s, tile.loops[tile.count - 1], diag));
 
-    TL_TRY(pack_panel(s, anchor, &c, t.columns * (wide ? lanes : found.vector_extent), diag));
+    int64_t vector_lanes = wide ? lanes : found.vector_extent;
+    TL_TRY(pack_panel(s, anchor, &c, t.columns * vector_lanes, vector_lanes, diag));
     if (reduce.id != 0)
         TL_TRY(tl_sketch_fuse_reduction(s, anchor, &reduce, diag));
     block = tl_schedule_get_block(s, anchor);

@@ -224,6 +224,8 @@ tl_status tl_sketch_staged(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl
             TL_TRY(tl_compute_at(s, tl_schedule_name_block(s, g.before[i]->name), rows[0], diag));
     }
     TL_TRY(nest_transforms(s, g.before, g.before_count, outside, diag));
+    if (vectors % t.columns != 0)
+        TL_TRY(tl_loop_partition(s, columns[0], diag));
 
     for (int i = 0; i < g.before_count; i++)
         tl_map_put(done, g.before[i]->name, s);

@@ -16,7 +16,7 @@ LLVM_CONFIG    ?= llvm-config-19
 LLVM_INCLUDE   := $(shell $(LLVM_CONFIG) --includedir 2>/dev/null)
 CFLAGS += -std=c11 -D_GNU_SOURCE -fPIC -ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes \
           -Wmissing-prototypes -Wswitch-enum -Werror -I. -I$(BUILD) $(CFLAGS_$(VARIANT))
-LDFLAGS += $(filter -fsanitize=%,$(CFLAGS_$(VARIANT)))
+LDFLAGS += -Wl,--build-id=sha1 $(filter -fsanitize=%,$(CFLAGS_$(VARIANT)))
 LIBS_rt   := -lhwloc -ljansson -lm -lpthread
 LIBS_all  := -L$(shell $(LLVM_CONFIG) --libdir 2>/dev/null) -lLLVM-19 -lprotobuf-c -lsqlite3 $(LIBS_rt)
 

@@ -3,6 +3,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include "driver/build_id.h"
 #include "driver/model_private.h"
 #include "driver/target.h"
 #include "runtime/base/file.h"
@@ -61,7 +62,7 @@ static tl_status executable_key(tl_model *model, const model_source *source,
         tl_text_add(&text, "\n");
     }
     tl_target_print(&model->target, &text);
-    tl_text_format(&text, "\nrevision %d llvm %s naive %d numerics %d", TL_CODEGEN_REVISION,
+    tl_text_format(&text, "\nbuild %s llvm %s naive %d numerics %d", tl_build_id(),
                    tl_codegen_llvm_version(), options->naive, (int)options->numerics);
     tl_digest_add(&digest, text.data, text.size);
     tl_text_free(&text);

@@ -120,7 +120,8 @@ static bool find_varying(const tl_expr *e, void *context)
     if (e->kind == TL_EXPR_LOAD)
         s->found = true;
     for (int i = 0; e->kind == TL_EXPR_VAR && i < s->d->var_count; i++)
-        if (s->d->vars[i] == e->u.var)
+        if (s->d->vars[i] == e->u.var &&
+            e->u.var->min < e->u.var->max) /* a loop that runs once is fixed */
             s->found = true;
     return !s->found;
 }

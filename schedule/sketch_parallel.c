@@ -70,7 +70,7 @@ tl_status tl_sketch_parallel(tl_schedule *s, tl_diag *diag)
             chain[depth++] = tl_schedule_name_loop(s, stmt->u.loop.var);
         }
         /* fewer loops when it cannot be shown that the iterations of all of them are independent */
-        for (; depth > 0 && iterations > 1; depth--) {
+        for (; depth > 0 && iterations > 1; iterations /= tl_sketch_extent(s, chain[--depth])) {
             tl_sketch_point before = tl_sketch_mark(s);
             tl_status status = depth > 1 ? tl_fuse(s, chain, depth, &fused, NULL) : TL_OK;
             if (status == TL_OK)

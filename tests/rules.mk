@@ -18,7 +18,7 @@ TEST_LIBS_schedule := -lm -lpthread
 TEST_LIBS_codegen  := $(LIBS_all)
 TEST_LIBS_tuner    := $(LIBS_all)
 TEST_LIBS_models   := -lprotobuf-c -lm -lpthread
-TEST_LIBS_driver   := $(LIBS_all)
+TEST_LIBS_driver   := $(LIBS_all) -ledit
 
 TESTS_of = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/$(1)/test_*.c))
 SUPPORT := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))

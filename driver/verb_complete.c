@@ -31,10 +31,17 @@ static void print_quoted(const char *text, const char *also)
     }
 }
 
-/* The extension that a verb's first argument has: "MODEL.onnx" is onnx; "" for any. */
-static const char *extension(const tl_verb_help *help)
+/* The extensions of the files that a verb takes: "MODEL.onnx|KERNEL.tk" gives onnx and tk; none: any file. */
+static void print_extensions(const tl_verb_help *help, const char *between)
 {
-    return strstr(help->arguments, ".onnx") != NULL ? "onnx" : "";
+    const char *lead = "";
+    for (const char *p = help->arguments; (p = strchr(p, '.')) != NULL;) {
+        size_t size = strspn(++p, "abcdefghijklmnopqrstuvwxyz0123456789");
+        if (size > 0) {
+            printf("%s%.*s", lead, (int)size, p);
+            lead = between;
+        }
+    }
 }
 
 static bool has_values(const tl_option *o)
@@ -75,7 +82,9 @@ static void bash_verb(const tl_verb_help *help, void *user)
     printf("'\n        words='");
     for (int i = 0; help->word != NULL && help->word(i) != NULL; i++)
         printf("%s%s", i ? " " : "", help->word(i));
-    printf("'; suffix='%s' ;;\n", extension(help));
+    printf("'; extensions='");
+    print_extensions(help, " ");
+    printf("' ;;\n");
 }
 
 static void print_bash(void)
@@ -85,7 +94,7 @@ static void print_bash(void)
           "#     source <(tilth complete bash)\n"
           "_tilth() {\n"
           "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
-          "    local options='' words='' suffix=''\n"
+          "    local options='' words='' extensions='' extension\n"
           "    COMPREPLY=()\n"
           "    if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
           "        COMPREPLY=($(compgen -W '",
@@ -106,7 +115,11 @@ static void print_bash(void)
           "    *)\n"
           "        if [ -n \"$words\" ]; then COMPREPLY=($(compgen -W \"$words\" -- \"$cur\")); "
           "return; fi\n"
-          "        COMPREPLY=($(compgen -d -- \"$cur\"; compgen -f -X \"!*$suffix\" -- \"$cur\"))\n"
+          "        COMPREPLY=($(compgen -d -- \"$cur\"))\n"
+          "        for extension in $extensions; do\n"
+          "            COMPREPLY+=($(compgen -f -X \"!*.$extension\" -- \"$cur\"))\n"
+          "        done\n"
+          "        [ -n \"$extensions\" ] || COMPREPLY=($(compgen -f -- \"$cur\"))\n"
           "        ;;\n"
           "    esac\n"
           "}\n"
@@ -157,8 +170,13 @@ static void zsh_verb(const tl_verb_help *help, void *user)
             printf("%s%s", i ? " " : "", help->word(i));
         printf(")' ;;\n");
     } else if (help->max_positional > 0) {
-        printf("            '*:file:_files%s%s%s' ;;\n", *extension(help) ? " -g \"*." : "",
-               extension(help), *extension(help) ? "\"" : "");
+        printf("            '*:file:_files");
+        if (strchr(help->arguments, '.') != NULL) {
+            printf(" -g \"*.(");
+            print_extensions(help, "|");
+            printf(")\"");
+        }
+        printf("' ;;\n");
     } else {
         printf("            ;;\n");
     }

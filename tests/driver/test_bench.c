@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <jansson.h>
 #include <math.h>
 #include "driver/bench.h"
 #include "runtime/base/file.h"
@@ -137,6 +138,29 @@ static void baselines(void **state)
     expect(2, "no record", "bench $D/k.tk --baseline $D/k.tr");
 }
 
+/* Three runs of one step; nothing ends before it begins. */
+static void check_timeline(void)
+{
+    tl_text path = { 0 };
+    tl_text_format(&path, "%s/t.json", cli_folder);
+    json_t *root = json_load_file(tl_text_get(&path), 0, NULL);
+    json_t *events = json_object_get(root, "traceEvents"), *event;
+    size_t index;
+    int spans = 0;
+    json_array_foreach(events, index, event)
+    {
+        if (strcmp(json_string_value(json_object_get(event, "ph")), "X") != 0)
+            continue;
+        spans++;
+        assert_string_equal(json_string_value(json_object_get(event, "name")), "scaled_rows");
+        assert_true(json_number_value(json_object_get(event, "ts")) >= 0);
+        assert_true(json_number_value(json_object_get(event, "dur")) >= 0);
+    }
+    assert_true(spans >= 3);
+    json_decref(root);
+    tl_text_free(&path);
+}
+
 static void histories_and_timelines(void **state)
 {
     (void)state;
@@ -147,6 +171,7 @@ static void histories_and_timelines(void **state)
     expect(2, "--commit goes with --history", "bench $D/k.tk --commit abc");
     expect_shell(0, "\"ph\":\"X\"",
                  "$TILTH bench $D/k.tk -s 0.02 --trace $D/t.json >/dev/null && cat $D/t.json");
+    check_timeline();
     expect(5, "cannot write", "bench $D/k.tk --trace /proc/nowhere/t.json");
 }
 

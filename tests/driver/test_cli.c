@@ -75,6 +75,10 @@ static void completion_and_manual(void **state)
     expect_shell(0, "resnet18",
                  "bash -c 'source $D/bash; COMP_WORDS=(tilth model res) COMP_CWORD=2; _tilth; "
                  "echo \"${COMPREPLY[@]}\"'");
+    expect_shell(0, "a.tk",
+                 "mkdir $D/c; touch $D/c/a.tk $D/c/b.txt; bash -c 'source $D/bash; "
+                 "COMP_WORDS=(tilth bench $D/c/) COMP_CWORD=2; _tilth; echo \"${COMPREPLY[@]}\"' | "
+                 "grep -v txt");
     expect_shell(0, "#compdef tilth",
                  "$TILTH complete zsh >$D/zsh; if command -v zsh >/dev/null; then zsh -n $D/zsh || "
                  "exit 1; fi; cat $D/zsh");

@@ -126,7 +126,8 @@ static bool check_block_of_thread(const tl_stmt *stmt, void *context)
                               var->name, stmt->u.block->name);
     for (int i = 0; i < c->between.count && c->status == TL_OK; i++) {
         const tl_stmt *alloc = c->between.stmts[i];
-        if (alloc->kind == TL_STMT_ALLOC && tl_stmt_uses_buffer(stmt, alloc->u.alloc.buffer))
+        if (alloc->kind == TL_STMT_ALLOC && alloc->u.alloc.buffer->scope != TL_SCOPE_SHARED &&
+            tl_stmt_uses_buffer(stmt, alloc->u.alloc.buffer))
             c->status = tl_refuse(c->diag, c->prim, c->inner->u.loop.var->name,
                                   "it is inside loop %s over the same axis, so that threads share "
                                   "the work of block %s, but each has its own %s",
@@ -222,5 +223,7 @@ tl_status tl_apply_bind(tl_schedule *s, const tl_arg *args, int arg_count, tl_ar
     tl_path path = tl_schedule_path_to_loop(s, loop->u.loop.var);
     TL_TRY(check(s, loop, &path, kind, diag));
     tl_schedule_replace(s, &path, tl_loop_with_kind(s->arena, loop, kind));
+    if (tl_is_thread_kind(kind))
+        tl_hoist_shared(s);
     return TL_OK;
 }

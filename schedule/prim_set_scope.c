@@ -130,5 +130,7 @@ tl_status tl_apply_set_scope(tl_schedule *s, const tl_arg *args, int arg_count, 
     else
         program->prepare = tl_stmt_rewrite(s->arena, program->prepare, replace_alloc, pair);
     tl_schedule_set_program(s, program);
+    if (scope == TL_SCOPE_SHARED)
+        tl_hoist_shared(s);
     return TL_OK;
 }

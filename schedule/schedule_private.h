@@ -91,6 +91,8 @@ tl_status tl_check_scope(tl_schedule *s, const char *prim, const tl_buffer *buff
 const tl_expr *const *tl_shape_in_scope(tl_arena *arena, const tl_buffer *buffer, tl_scope scope);
 /* Another buffer in the place of a local one: its alloc and every access. */
 void tl_schedule_swap_local(tl_schedule *s, const tl_buffer *from, const tl_buffer *to);
+/* Moves the allocs of shared buffers out of thread loops (hoist_shared.c). */
+void tl_hoist_shared(tl_schedule *s);
 bool tl_is_thread_kind(tl_loop_kind kind);
 /* Whether thread loops inside `outer`, one itself, over its axis do what all its iterations did alike (prim_bind.c). */
 tl_status tl_check_same_threads(tl_schedule *s, const char *prim, const tl_stmt *outer,

@@ -330,7 +330,7 @@ static bool may_enter(tl_arena *arena, const tl_stmt *loop, const tl_buffer *buf
         .arena = arena, .body = loop->u.loop.body, .buffer = buffer, .entered = loop->u.loop.var
     };
     tl_stmt_visit(loop->u.loop.body, collect, &c);
-    if (c.fails)
+    if (c.fails || (buffer->scope == TL_SCOPE_SHARED && tl_is_thread_kind(loop->u.loop.kind)))
         return false;
     for (int r = 0; r < c.read_count; r++) {
         bool is_covered = false;

@@ -39,8 +39,10 @@ static unsigned char complete(EditLine *edit, int key)
     const char *begin = info->cursor, *word, *first = NULL;
     while (begin > info->buffer && is_word(begin[-1]))
         begin--;
+    char before[256];
     size_t size = (size_t)(info->cursor - begin), common = 0;
-    for (int n = 0; (word = e->words(e->user, n)) != NULL; n++) {
+    snprintf(before, sizeof before, "%.*s", (int)(begin - info->buffer), info->buffer);
+    for (int n = 0; (word = e->words(e->user, before, n)) != NULL; n++) {
         if (strncmp(word, begin, size) != 0)
             continue;
         size_t same = 0;
@@ -57,7 +59,7 @@ static unsigned char complete(EditLine *edit, int key)
         return el_insertstr(edit, added) == 0 ? CC_REFRESH : CC_ERROR;
     }
     putchar('\n');
-    for (int n = 0; (word = e->words(e->user, n)) != NULL; n++)
+    for (int n = 0; (word = e->words(e->user, before, n)) != NULL; n++)
         if (strncmp(word, begin, size) == 0)
             printf("%s  ", word);
     putchar('\n');

@@ -5,8 +5,8 @@
 #include <stddef.h>
 
 typedef struct tl_line_editor tl_line_editor;
-/* The n-th of all words that can be completed to; NULL after the last. */
-typedef const char *tl_completer(void *user, int n);
+/* The n-th of all words that can follow `before`, the line up to where the word begins; NULL after the last. */
+typedef const char *tl_completer(void *user, const char *before, int n);
 
 /* NULL: no memory. On a terminal `prompt` is shown; else nothing is. */
 tl_line_editor *tl_line_editor_open(const char *prompt, tl_completer *words, void *user);

@@ -44,6 +44,7 @@ typedef struct {
 } tl_verdict;
 /* Interprets the naive program and the scheduled one where that is at most some seconds' work, else the naive one at a
  * thousand points, corners among them; runs the compiled schedule and the compiled naive program, and compares all.
+ * For a GPU the interpreter is all there is.
  * TL_WRONG_RESULT and the first difference when they differ. */
 tl_status tl_verify_schedule(const tl_study *study, const tl_program *scheduled, tl_verdict *out,
                              tl_diag *diag);

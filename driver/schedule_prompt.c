@@ -241,23 +241,46 @@ static bool find_block(const tl_stmt *stmt, void *context)
     return search->found == NULL;
 }
 
-/* Commands, primitives, the trace's loops, parameters, blocks and local buffers. */
-static const char *word(void *user, int n)
+static const char *loop_word(const prompt *p, int n)
+{
+    for (int s = 0; s < p->script.trace->count; s++) {
+        const tl_step *step = &p->script.trace->steps[s];
+        for (int o = 0; o < step->out_count; o++)
+            if (step->outs[o].kind == TL_ARG_LOOP && n-- == 0)
+                return step->outs[o].word;
+    }
+    return NULL;
+}
+
+static int loop_word_count(const prompt *p)
+{
+    int n = 0;
+    while (loop_word(p, n) != NULL)
+        n++;
+    return n;
+}
+
+/* At the beginning commands and primitives; inside of a step the trace's loops, parameters, blocks and local buffers,
+ * and primitives for nested calls and what stands after "=". */
+static const char *word(void *user, const char *before, int n)
 {
     const prompt *p = user;
-    if (n < COMMAND_COUNT)
-        return commands[n].name;
-    n -= COMMAND_COUNT;
+    before += strspn(before, " \t");
+    if (strncmp(before, "show", 4) == 0)
+        return tl_show_item(n);
+    if (strncmp(before, "why", 3) == 0)
+        return loop_word(p, n);
+    if (*before == '\0') {
+        if (n < COMMAND_COUNT)
+            return commands[n].name;
+        return tl_prim_name(n - COMMAND_COUNT);
+    }
     for (int i = 0; tl_prim_name(i) != NULL; i++)
         if (n-- == 0)
             return tl_prim_name(i);
-    for (int i = 0; tl_show_item(i) != NULL; i++)
-        if (n-- == 0)
-            return tl_show_item(i);
-    for (int s = 0; s < p->script.trace->count; s++)
-        for (int o = 0; o < p->script.trace->steps[s].out_count; o++)
-            if (n-- == 0)
-                return p->script.trace->steps[s].outs[o].word;
+    if (n < loop_word_count(p))
+        return loop_word(p, n);
+    n -= loop_word_count(p);
     const tl_program *program = tl_walk_program(&p->walk);
     for (int i = 0; i < program->param_count; i++)
         if (n-- == 0)

@@ -14,16 +14,21 @@ void tl_findings_make(const tl_study *study, const tl_program *program, bool ben
         tl_status status = tl_verify_schedule(study, program, &out->verdict, &diag);
         out->verified = status == TL_OK;
         out->failed = status == TL_WRONG_RESULT;
+        out->defect = out->failed ? "WRONG" : "cannot be checked yet";
     }
-    if (bench && diag.text[0] == '\0')
+    if (bench && diag.text[0] == '\0') {
+        out->defect = "cannot be run yet";
         out->timed = tl_measure_program(study, program, seconds, &out->speed, &diag) == TL_OK;
+    }
     snprintf(out->problem, sizeof out->problem, "%.*s", (int)sizeof out->problem - 1, diag.text);
 }
 
 void tl_findings_print(const tl_findings *f, const char *indent, FILE *out)
 {
     const char *plain = tl_style_on(out, TL_STYLE_PLAIN);
-    if (f->verified && f->verdict.interpreted)
+    if (f->verified && f->verdict.interpreted && f->verdict.elements == 0)
+        fprintf(out, "%sright: both programs interpreted", indent);
+    else if (f->verified && f->verdict.interpreted)
         fprintf(out, "%sright: both programs interpreted, %lld elements of the compiled code too",
                 indent, (long long)f->verdict.elements);
     else if (f->verified)
@@ -37,7 +42,7 @@ void tl_findings_print(const tl_findings *f, const char *indent, FILE *out)
                 f->speed.ns * 1e-6, f->speed.peak_gflops);
     if (f->problem[0] != '\0')
         fprintf(out, "%s%s%s%s: %s\n", indent, f->failed ? tl_style_on(out, TL_STYLE_RED) : "",
-                f->failed ? "WRONG" : "cannot be run yet", f->failed ? plain : "", f->problem);
+                f->defect, f->failed ? plain : "", f->problem);
 }
 
 void tl_findings_json(const tl_findings *f, tl_text *out)

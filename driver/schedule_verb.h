@@ -15,7 +15,8 @@ typedef struct {
     bool timed, verified, failed; /* failed: found to be wrong */
     tl_speed speed;
     tl_verdict verdict;
-    char problem[512]; /* why it could not be compiled, or what differs; "" */
+    const char *defect; /* what the problem means: "WRONG", "cannot be run yet" */
+    char problem[512];  /* why it could not be compiled, or what differs; "" */
 } tl_findings;
 /* Problems of the program go to `out`, never to the caller. */
 void tl_findings_make(const tl_study *study, const tl_program *program, bool bench, bool verify,

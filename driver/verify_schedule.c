@@ -103,14 +103,20 @@ static tl_status compare(judge *j, const tl_arguments *got, const tl_arguments *
     return TL_OK;
 }
 
-static tl_status interpret(judge *j, const tl_program *program, tl_arguments *arguments)
+/* What the interpreter has to say against a program is a wrong result, not a failure of ours. */
+static tl_status interpret(judge *j, const tl_program *program, const char *who,
+                           tl_arguments *arguments)
 {
     tl_argument *list = TL_NEW_ARRAY(j->study->arena, tl_argument, arguments->count);
     for (int i = 0; i < arguments->count; i++)
         list[i] = (tl_argument){ program->params[i], arguments->data[i] };
     tl_arguments_reset(j->study, arguments);
     tl_interpret_options options = { .check = true, .max_instances = 4LL * MOST_INSTANCES };
-    return tl_interpret(program, list, arguments->count, j->study->dims, &options, j->diag);
+    tl_status status =
+        tl_interpret(program, list, arguments->count, j->study->dims, &options, j->diag);
+    if (status != TL_OK)
+        tl_context(j->diag, "%s, interpreted", who);
+    return status == TL_BAD_IR ? TL_WRONG_RESULT : status;
 }
 
 /* Instances of the naive program: an operation or more each. */
@@ -181,26 +187,29 @@ static tl_status judge_all(judge *j, const tl_program *scheduled, tl_arguments s
     const tl_study *study = j->study;
     for (int i = 0; i < 3; i++)
         TL_TRY(tl_arguments_make(study, 1, &sets[i], j->diag));
-    for (int i = 0; i < sets[0].count; i++)
-        j->verdict->elements += is_output(study->naive->params[i]) ? sets[0].elements[i] : 0;
     if (is_small(study)) {
-        TL_TRY(interpret(j, study->naive, &sets[1]));
-        tl_status status = interpret(j, scheduled, &sets[2]);
-        if (status == TL_BAD_IR)
-            tl_context(j->diag, "the scheduled program, interpreted");
-        if (status == TL_BAD_IR)
-            return TL_WRONG_RESULT;
-        TL_TRY(status);
+        TL_TRY(interpret(j, study->naive, "the naive program", &sets[1]));
+        TL_TRY(interpret(j, scheduled, "the scheduled program", &sets[2]));
         TL_TRY(compare(j, &sets[2], &sets[1], "the scheduled program, interpreted",
                        "the naive one, interpreted"));
         j->verdict->interpreted = true;
+        if (tl_target_is_gpu(&study->target))
+            return TL_OK; /* its code does not run here */
         TL_TRY(run_compiled(j, scheduled, &sets[0]));
         TL_TRY(compare(j, &sets[0], &sets[2], "the compiled schedule",
                        "the same program, interpreted"));
+    } else if (tl_target_is_gpu(&study->target)) {
+        return tl_fail(j->diag, TL_UNSUPPORTED,
+                       "%s is too large to be interpreted (%lld operations), and code for %s does "
+                       "not run here: make it smaller (--set, for dims)",
+                       study->naive->name, (long long)study->flops,
+                       tl_isa_infos[study->target.isa].text);
     } else {
         TL_TRY(run_compiled(j, scheduled, &sets[0]));
         TL_TRY(check_points(j, &sets[0]));
     }
+    for (int i = 0; i < sets[0].count; i++)
+        j->verdict->elements += is_output(study->naive->params[i]) ? sets[0].elements[i] : 0;
     TL_TRY(run_compiled(j, study->naive, &sets[1]));
     return compare(j, &sets[0], &sets[1], "the compiled schedule", "the compiled naive program");
 }

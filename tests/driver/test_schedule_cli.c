@@ -1,0 +1,409 @@
+/* tests/driver/test_schedule_cli.c: `tilth schedule` as a user meets it: sentences, exit statuses, steps, the prompt through
+ * a pipe, the page, and the tour of schedule/README.md. Runs the binary that was built beside this test. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "runtime/base/file.h"
+#include "runtime/base/text.h"
+
+static char tilth[PATH_MAX], folder[64];
+
+/* Runs `BEFORE tilth schedule ARGUMENTS` with the scratch folder as $D; both streams go to `out`. */
+static int run(tl_text *out, const char *before, const char *arguments)
+{
+    tl_text command = { 0 };
+    tl_text_format(&command, "export D=%s; cd %s; %s %s schedule %s 2>&1", folder, folder, before,
+                   tilth, arguments);
+    FILE *pipe = popen(tl_text_get(&command), "r");
+    tl_text_free(&command);
+    assert_non_null(pipe);
+    char buffer[4096];
+    size_t n;
+    while ((n = fread(buffer, 1, sizeof buffer, pipe)) > 0)
+        tl_text_add_bytes(out, buffer, n);
+    int status = pclose(pipe);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void expect_after(const char *before, int exit_code, const char *part, const char *arguments)
+{
+    tl_text out = { 0 };
+    int got = run(&out, before, arguments);
+    bool found = strstr(tl_text_get(&out), part) != NULL;
+    if (got != exit_code || !found)
+        fail_msg("%s tilth schedule %s: exit %d (want %d), output %s '%s':\n%s", before, arguments,
+                 got, exit_code, found ? "has" : "lacks", part, tl_text_get(&out));
+    tl_text_free(&out);
+}
+
+static void expect(int exit_code, const char *part, const char *arguments)
+{
+    expect_after("", exit_code, part, arguments);
+}
+
+static void write_file(const char *name, const char *text)
+{
+    tl_text path = { 0 };
+    tl_text_format(&path, "%s/%s", folder, name);
+    assert_int_equal(tl_file_write(tl_text_get(&path), text, strlen(text), NULL), TL_OK);
+    tl_text_free(&path);
+}
+
+static const char kernel[] =
+    "# a small product\n"
+    "kernel mm(dim M in 1..40, A: f32[M, 24], B: f32[24, 20], out C: f32[M, 20])\n"
+    "  for i in 0..M\n"
+    "    for j in 0..20\n"
+    "      for k in 0..24\n"
+    "        block mm\n"
+    "          spatial i, j\n"
+    "          reduce k\n"
+    "          C[i, j] = sum(A[i, k]*B[k, j])\n";
+static const char trace[] = "i, j, k = loops(mm)   # all three\n"
+                            "\n"
+                            "j0, j1 = split(j,\n"
+                            "               [_, 4])\n"
+                            "reorder(k, j1)\n"
+                            "vectorize(j1)\n"
+                            "parallel(i)\n";
+
+static int set_up(void **state)
+{
+    (void)state;
+    ssize_t n = readlink("/proc/self/exe", tilth, sizeof tilth - 1);
+    if (n < 0)
+        return -1;
+    tilth[n] = '\0';
+    for (int up = 0; up < 3; up++)
+        *strrchr(tilth, '/') = '\0';
+    strcat(tilth, "/tilth");
+    strcpy(folder, "/tmp/tilth-schedule-XXXXXX");
+    if (mkdtemp(folder) == NULL)
+        return -1;
+    write_file("mm.tk", kernel);
+    write_file("mm.tr", trace);
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    tl_text command = { 0 };
+    tl_text_format(&command, "rm -rf %s", folder);
+    int status = system(tl_text_get(&command));
+    tl_text_free(&command);
+    return status;
+}
+
+static void wrong_arguments(void **state)
+{
+    (void)state;
+    expect(0, "exit status:", "--help");
+    expect(2, "an argument is missing", "");
+    expect(2, "unknown option --frob", "mm.tk --frob");
+    expect(2, "absent.tk: No such file", "absent.tk");
+    expect(2, "absent.tr: No such file", "mm.tk absent.tr");
+    expect(2, "one argument too many: 'x'", "mm.tk mm.tr x");
+    expect(2, "there is no 'nonsense' to show; there are program, naive,", "mm.tk --show nonsense");
+    expect(2, "there is no '' to show", "mm.tk --show program,");
+    expect(2, "is a CPU, whose code is shown by asm", "mm.tk --show ptx");
+    expect(2, "M is in 1..40", "mm.tk --set M=41");
+    expect(2, "has no such dim; its dims: M in 1..40", "mm.tk --set N=4");
+    expect(2, "not of the form NAME=N", "mm.tk --set M");
+    expect(2, "--threads: -1 is not in 1..", "mm.tk --threads -1");
+    expect(2, "--seconds: 0 is not between", "mm.tk --bench --seconds 0");
+    expect(2, "--default stands in the place of a trace", "mm.tk mm.tr --default");
+    expect(2, "-i has commands for", "mm.tk -i --bench");
+    expect(2, "only one file can come from standard input", "- -");
+    expect(2, "-i reads commands from standard input", "- -i");
+    expect(2, "diff takes two traces and a kernel", "diff mm.tr mm.tk");
+    expect(2, "diff goes with --bench", "diff mm.tr mm.tr mm.tk --step");
+    expect(5, "/absent/p.html", "mm.tk mm.tr --html /absent/p.html --seconds 0.01");
+}
+
+/* What a text gets wrong is shown with its line and, where it is known, its column. */
+static void mistakes_in_texts(void **state)
+{
+    (void)state;
+    write_file("bad.tk", "kernel bad(A: f32[4], out B: f32[4])\n  for i in 0..4\n    block b\n"
+                         "      spatial i\n      B[i] = A[j]\n");
+    expect(3, "bad.tk:5:16: ", "bad.tk");
+    expect(3, "     5 |       B[i] = A[j]\n       |                ^", "bad.tk");
+    write_file("nul.tk", "");
+    expect(3, "nul.tk", "nul.tk");
+    write_file("bad.tr", "i, j, k = loops(mm)\nsplit(i, [_, 4]\n");
+    expect(3, "bad.tr:3:", "mm.tk bad.tr");
+    write_file("bad.tr", "i, j, k = loops(mm)\nfrob(i)\n");
+    expect(3, "bad.tr:2:1: there is no primitive frob\n     2 | frob(i)\n       | ^",
+           "mm.tk bad.tr");
+    write_file("bad.tr", "# first\ni, j, k = loops(mm)\n\nparallel(\n  k) # no\n");
+    expect(1, "bad.tr:4: parallel k: ", "mm.tk bad.tr");
+    expect(1, "\n     4 | parallel(", "mm.tk bad.tr");
+    expect(1, "in trace step 2: parallel(k)", "mm.tk bad.tr --step");
+    write_file("bad.tr", "i, j, k = loops(nn)\n");
+    expect(1, "bad.tr:1: there is no block nn in kernel mm; its blocks: mm", "mm.tk bad.tr");
+}
+
+static void forms(void **state)
+{
+    (void)state;
+    expect(0, "for i in 0..M parallel\n", "mm.tk mm.tr");
+    expect(0, "      for k in 0..24\n", "mm.tk mm.tr --show naive");
+    expect(0, "reorder(k, j_1)\n", "mm.tk mm.tr --show trace");
+    expect(0, "i: ", "mm.tk mm.tr --show footprint");
+    expect(0, "lower_blocks\n", "mm.tk mm.tr --show passes");
+    expect(0, "<4 x float>", "mm.tk mm.tr --show llvm");
+    expect(0, ".text", "mm.tk mm.tr --show asm");
+    expect(0, "\n\tj", "mm.tk mm.tr --show loop --target x86-64-v2");
+    expect(0, "# trace\n", "mm.tk mm.tr --show trace,llvm");
+    expect(0, "{\"record\":\"show\",\"what\":\"trace\",\"text\":\"i, j, k = loops(mm)\\u000a",
+           "mm.tk mm.tr --show trace --json");
+    expect(0, "vectorized", "mm.tk --default");
+}
+
+static void standard_input(void **state)
+{
+    (void)state;
+    expect_after("cat mm.tr |", 0, "vectorized", "mm.tk -");
+    expect_after("cat mm.tk |", 0, "vectorized", "- mm.tr");
+    expect_after("echo 'unroll(i)' |", 3, "<stdin>:1:8: no step above gives a loop i", "mm.tk -");
+}
+
+static const char steps[] =
+    "kernel mm(dim M in 1..40, A: f32[M, 24], B: f32[24, 20], out C: f32[M, 20])\n"
+    "  for i in 0..M\n"
+    "    for j in 0..20\n"
+    "      for k in 0..24\n"
+    "        block mm\n"
+    "          spatial i, j\n"
+    "          reduce k\n"
+    "          C[i, j] = sum(A[i, k]*B[k, j])\n"
+    "\n"
+    "mm.tr:1: i, j, k = loops(mm)\n"
+    "\n"
+    "mm.tr:3: j0, j1 = split(j, [_, 4])\n"
+    "    kernel mm(dim M in 1..40, A: f32[M, 24], B: f32[24, 20], out C: f32[M, 20])\n"
+    "      for i in 0..M\n"
+    "  -     for j in 0..20\n"
+    "  -       for k in 0..24\n"
+    "  -         block mm\n"
+    "  -           spatial i, j\n"
+    "  -           reduce k\n"
+    "  -           C[i, j] = sum(A[i, k]*B[k, j])\n"
+    "  +     for j_0 in 0..5\n"
+    "  +       for j_1 in 0..4\n"
+    "  +         for k in 0..24\n"
+    "  +           block mm\n"
+    "  +             spatial i\n"
+    "  +             spatial j in 0..20 = j_0*4 + j_1\n"
+    "  +             reduce k\n"
+    "  +             C[i, j] = sum(A[i, k]*B[k, j])\n"
+    "\n"
+    "mm.tr:5: reorder(k, j1)\n"
+    "    ...\n"
+    "      for i in 0..M\n"
+    "        for j_0 in 0..5\n"
+    "  -       for j_1 in 0..4\n"
+    "  -         for k in 0..24\n"
+    "  +       for k in 0..24\n"
+    "  +         for j_1 in 0..4\n"
+    "              block mm\n"
+    "                spatial i\n"
+    "    ...\n"
+    "\n"
+    "mm.tr:6: vectorize(j1)\n"
+    "    ...\n"
+    "        for j_0 in 0..5\n"
+    "          for k in 0..24\n"
+    "  -         for j_1 in 0..4\n"
+    "  +         for j_1 in 0..4 vectorized\n"
+    "              block mm\n"
+    "                spatial i\n"
+    "    ...\n"
+    "\n"
+    "mm.tr:7: parallel(i)\n"
+    "    kernel mm(dim M in 1..40, A: f32[M, 24], B: f32[24, 20], out C: f32[M, 20])\n"
+    "  -   for i in 0..M\n"
+    "  +   for i in 0..M parallel\n"
+    "        for j_0 in 0..5\n"
+    "          for k in 0..24\n"
+    "    ...\n";
+
+static void step_by_step(void **state)
+{
+    (void)state;
+    tl_text out = { 0 };
+    assert_int_equal(run(&out, "", "mm.tk mm.tr --step"), 0);
+    assert_string_equal(tl_text_get(&out), steps);
+    tl_text_free(&out);
+    expect(0, "% of peak", "mm.tk mm.tr --step --bench --seconds 0.01");
+    expect(0,
+           "{\"record\":\"step\",\"line\":6,\"text\":\"vectorize(j1)\",\"removed\":1,\"added\":1,"
+           "\"verified\":true,\"interpreted\":true,",
+           "mm.tk mm.tr --step --verify --json");
+}
+
+static void checked_and_measured(void **state)
+{
+    (void)state;
+    expect(0, "right: both programs interpreted, 800 elements", "mm.tk mm.tr --verify");
+    expect(0, "right: both programs interpreted, 140 elements", "mm.tk mm.tr --verify --set M=7");
+    expect(0, "40 line",
+           "mm.tk mm.tr --set M=7 --bench --seconds 0.01 | sed 's/6720 FLOP/40 line/'");
+    expect(0, "{\"record\":\"schedule\",\"verified\":true,", "mm.tk mm.tr --verify --json");
+    expect(0, "\"percent_of_peak\":null,\"kernel\":\"mm\"", "mm.tk mm.tr --json");
+    expect(0, "\"dims\":{\"M\":7}", "mm.tk mm.tr --json --set M=7");
+    /* the last line, with both */
+    expect(0, "\"verified\":true",
+           "mm.tk mm.tr --verify --bench --json --seconds 0.01 | tail -1 | grep percent_of_peak");
+}
+
+/* A program that the verifier cannot see through: neighbours in a parallel loop write one element. */
+static void what_is_wrong_is_found(void **state)
+{
+    (void)state;
+    write_file("race.tk", "kernel race(A: f32[8], P: i64[8], out B: f32[8])\n"
+                          "  for i in 0..8\n"
+                          "    block zero\n"
+                          "      spatial i\n"
+                          "      B[i] = 0.0\n"
+                          "  for i in 0..8 parallel\n"
+                          "    block put\n"
+                          "      spatial i\n"
+                          "      B[P[i]] = A[i]\n");
+    expect(1, "WRONG: race on B[1]: ", "race.tk --verify");
+    expect(1, "the naive program, interpreted", "race.tk --verify");
+    expect(1, "\"verified\":false,", "race.tk --verify --json");
+}
+
+static void differences(void **state)
+{
+    (void)state;
+    write_file("b.tr", "i, j, k = loops(mm)\nunroll(k)\n");
+    expect(0, "+ unroll(k)", "diff mm.tr b.tr mm.tk");
+    expect(0, "the programs are the same", "diff mm.tr mm.tr mm.tk");
+    expect(0, "{\"record\":\"diff\",\"same_program\":false,", "diff mm.tr b.tr mm.tk --json");
+    expect(0, "mm under b.tr", "diff mm.tr b.tr mm.tk --verify");
+}
+
+static void at_the_prompt(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        { "help", "  decompose_reduction(block, loop)" },
+        { "frob", "'frob' is neither a command nor a step like unroll(i): try help" },
+        { "i, j, k = loops(mm)\nunroll(k)", "+       for k in 0..24 unrolled" },
+        { "i, j, k = loops(mm)\nunroll(k)\nundo", "- unroll(k)\n" },
+        { "undo", "undo: the trace has 0 lines" },
+        { "i, j, k = loops(mm)\nunroll(x)", "line:2:8: no step above gives a loop x" },
+        { "i, j, k = loops(mm)\nparallel(k)", "line:2: parallel k: " },
+        { "i, j, k = loops(mm)\nparallel(k)\nlist", "i, j, k = loops(mm)\n" },
+        { "show trace,footprint", "# footprint\n" },
+        { "show x", "there is no 'x' to show" },
+        { "why", "why: there is no loop ''; the loops are i, j, k" },
+        { "why j", "drives the spatial iter j = j of block mm" },
+        { "why j", "vectorize(j)" },
+        { "why j", "refused:\n" },
+        { "x, y, z = loops(mm)\nwhy z",
+          "loop z (k in the program): serial, 0..24, inside of x, y" },
+        { "verify", "right: both programs interpreted" },
+        { "bench", "% of peak" },
+        { "save", "save: into which file?" },
+        { "save /absent/x", "/absent/x" },
+        { "# mine\ni, j, k = loops(mm)\nsave saved.tr", "1 lines saved in saved.tr" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        write_file("commands", cases[i][0]);
+        expect_after("", 0, cases[i][1], "mm.tk -i --seconds 0.01 <commands");
+    }
+    expect_after("cat saved.tr; ", 0, "# mine\ni, j, k = loops(mm)\n", "mm.tk saved.tr");
+    write_file("commands", "undo 2\nquit\nhelp\n");
+    expect(0, "- vectorize(j1)\n- parallel(i)\n", "mm.tk mm.tr -i <commands");
+    write_file("commands", "quit\nhelp\n");
+    tl_text out = { 0 };
+    assert_int_equal(run(&out, "", "mm.tk mm.tr -i <commands"), 0);
+    assert_string_equal(tl_text_get(&out), "");
+    tl_text_free(&out);
+}
+
+static void the_page(void **state)
+{
+    (void)state;
+    write_file("evil.tk",
+               "kernel evil(A: f32[4], out B: f32[4]) # </script>\n  for i in 0..4\n"
+               "    block b\n      spatial i\n      B[i] = select(A[i] < 0.5, A[i], 1.0)\n");
+    expect(0, "", "mm.tk mm.tr --html p.html --seconds 0.01");
+    static const char *const parts[] = { "<!doctype html>",
+                                         "\"kernel\":\"mm\"",
+                                         "\"text\":\"vectorize(j1)\"",
+                                         "[\"+\",\"        for j_1 in 0..4 vectorized\"]",
+                                         "\"buffers\":[\"A\",\"B\",\"C\"]",
+                                         "\"percent\":",
+                                         "\"asm\":\".L",
+                                         "</html>" };
+    tl_text page = { 0 }, path = { 0 };
+    tl_text_format(&path, "%s/p.html", folder);
+    assert_int_equal(tl_file_read(tl_text_get(&path), &page, NULL), TL_OK);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (strstr(tl_text_get(&page), parts[i]) == NULL)
+            fail_msg("the page lacks '%s'", parts[i]);
+    /* nothing from elsewhere */
+    assert_null(strstr(tl_text_get(&page), "http"));
+    assert_null(strstr(tl_text_get(&page), "src="));
+    tl_text_free(&page);
+    expect(0, "", "evil.tk --html p.html --seconds 0.01");
+    assert_int_equal(tl_file_read(tl_text_get(&path), &page, NULL), TL_OK);
+    assert_non_null(strstr(tl_text_get(&page), "select(A[i] \\u003c 0.5"));
+    tl_text_free(&page);
+    tl_text_free(&path);
+}
+
+/* The trace in schedule/README.md is what the text says it is. */
+static void the_tour(void **state)
+{
+    (void)state;
+    tl_text readme = { 0 }, command = { 0 };
+    char here[PATH_MAX];
+    assert_int_equal(tl_file_read("schedule/README.md", &readme, NULL), TL_OK);
+    const char *begin = strstr(tl_text_get(&readme), "```trace\n");
+    assert_non_null(begin);
+    begin += strlen("```trace\n");
+    const char *end = strstr(begin, "\n```");
+    assert_non_null(end);
+    tl_text tour = { 0 };
+    tl_text_add_bytes(&tour, begin, (size_t)(end - begin) + 1);
+    write_file("tour.tr", tl_text_get(&tour));
+    assert_non_null(getcwd(here, sizeof here));
+    tl_text_format(&command, "%s/models/kernels/gemm512.tk tour.tr --verify", here);
+    expect(0, "right: 1000 points interpreted, 262144 elements", tl_text_get(&command));
+    tl_text_free(&tour);
+    tl_text_free(&readme);
+    tl_text_free(&command);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wrong_arguments),
+        cmocka_unit_test(mistakes_in_texts),
+        cmocka_unit_test(forms),
+        cmocka_unit_test(standard_input),
+        cmocka_unit_test(step_by_step),
+        cmocka_unit_test(checked_and_measured),
+        cmocka_unit_test(what_is_wrong_is_found),
+        cmocka_unit_test(differences),
+        cmocka_unit_test(at_the_prompt),
+        cmocka_unit_test(the_page),
+        cmocka_unit_test(the_tour),
+    };
+    return cmocka_run_group_tests_name("schedule_cli", tests, set_up, tear_down);
+}

@@ -105,6 +105,9 @@ void tl_measurer_pump(tl_measurer *m);
 int64_t tl_measurer_queued(const tl_measurer *m); /* submitted and not yet returned */
 void tl_measurer_forget(tl_measurer *m,
                         int task); /* drops what is queued for a task (-1: all); no result comes */
+/* Moves the calling thread away from the core on which candidates are timed, when there is another one. Call it once in
+ * the thread that searches. */
+void tl_measurer_leave_core(const tl_measurer *m);
 /* Nanoseconds since it was made; of a replayer: of the recording. Budgets go by it. */
 int64_t tl_measurer_clock(const tl_measurer *m);
 
@@ -152,6 +155,7 @@ typedef struct {
     void (*pump)(tl_measurer *m);
     int64_t (*queued)(const tl_measurer *m);
     void (*forget)(tl_measurer *m, int task);
+    void (*leave_core)(const tl_measurer *m);
     int64_t (*clock)(const tl_measurer *m);
     void (*stats)(const tl_measurer *m, tl_measure_stats *out);
 } tl_measurer_type;

@@ -1,0 +1,16 @@
+/* tuner/witness.h: small loops whose speed tells whether the machine is disturbed. */
+#ifndef TL_TUNER_WITNESS_H
+#define TL_TUNER_WITNESS_H
+#include <stdbool.h>
+#include <stdint.h>
+#include "runtime/pool.h"
+
+typedef struct tl_witness tl_witness;
+tl_witness *tl_witness_create(void); /* NULL: no memory; lives as long as the process */
+/* Samples (in about 2 ms), when the last sample is `age_ns` old; true when every witness is near its best of late.
+ * A NULL witness is always calm. */
+bool tl_witness_is_calm(tl_witness *w, tl_pool *pool, int64_t age_ns);
+void tl_witness_accept(tl_witness *w); /* what it is now is what is to be had */
+void tl_witness_best(const tl_witness *w, double *peak_gflops, double *l2_gflops, double *copy_gbs);
+
+#endif

@@ -1,0 +1,106 @@
+/* tuner/worker_build.c: the builder's job: a trace replayed on a naive program, the result compiled. */
+#include <stdio.h>
+#include <string.h>
+#include "codegen/codegen.h"
+#include "runtime/clock.h"
+#include "schedule/trace.h"
+#include "tuner/worker_private.h"
+
+typedef struct {
+    tl_record_status status;
+    char hash[17];
+    tl_text object, prepare_object, descriptor, prepare_descriptor;
+    tl_built built;
+} outcome;
+
+/* Which kind of failure a status of schedule or code generation is. */
+static tl_record_status kind_of(tl_status status, tl_record_status usual)
+{
+    return status == TL_NO_MEMORY ? TL_RECORD_MEMORY : usual;
+}
+
+static tl_status compile(tl_arena *arena, const tl_program *program, bool prepare,
+                         const tl_target *target, tl_text *object, tl_text *json, tl_diag *diag)
+{
+    tl_descriptor descriptor;
+    TL_TRY(tl_codegen_compile(arena, program, prepare, target, TL_EMIT_OBJECT, object, &descriptor,
+                              diag));
+    tl_descriptor_print(&descriptor, json);
+    if (object->failed || json->failed)
+        return tl_fail(diag, TL_NO_MEMORY, "out of memory");
+    return TL_OK;
+}
+
+static tl_status build(tl_arena *arena, const tl_worker_config *config, const char *text,
+                       const char *trace_text, outcome *o, tl_diag *diag)
+{
+    tl_program *naive;
+    o->status = TL_RECORD_WORKER;
+    TL_TRY(tl_program_parse(arena, text, "program", &naive, diag));
+    const tl_program *program = naive;
+    if (*trace_text) {
+        tl_trace *trace;
+        o->status = TL_RECORD_ILLEGAL;
+        TL_TRY(tl_trace_parse(arena, trace_text, "trace", &config->target, &trace, diag));
+        tl_schedule *s = tl_schedule_create(arena, naive, &config->target, config->verify);
+        TL_TRY(tl_trace_apply(trace, s, diag));
+        program = tl_schedule_program(s);
+        TL_TRY(tl_program_verify(program, diag));
+    }
+    snprintf(o->hash, sizeof o->hash, "%016llx", (unsigned long long)tl_program_hash(program));
+    o->status = TL_RECORD_BUILD;
+    if (program->param_count > TL_MAX_PARAMS || program->prepared_count > TL_MAX_PARAMS)
+        return tl_fail(diag, TL_UNSUPPORTED, "more than %d parameters", TL_MAX_PARAMS);
+    TL_TRY(compile(arena, program, false, &config->target, &o->object, &o->descriptor, diag));
+    if (program->prepare != NULL)
+        TL_TRY(compile(arena, program, true, &config->target, &o->prepare_object,
+                       &o->prepare_descriptor, diag));
+    o->built.prepared_count = program->prepared_count;
+    for (int i = 0; i < program->prepared_count; i++) {
+        int64_t elements = tl_buffer_max_elements(program->prepared[i]);
+        if (elements < 0)
+            return tl_fail(diag, TL_UNSUPPORTED, "a prepared buffer's size overflows");
+        o->built.prepared_bytes[i] = elements * (int64_t)tl_dtype_size(program->prepared[i]->dtype);
+    }
+    o->status = TL_RECORD_OK;
+    return TL_OK;
+}
+
+void tl_worker_build(const tl_worker_config *config, const tl_worker_options *options,
+                     const tl_text *body, tl_text *reply)
+{
+    int64_t start = tl_clock_ns();
+    tl_unpacker u = tl_unpack(body);
+    outcome o = { .status = TL_RECORD_WORKER };
+    tl_diag diag = { 0 };
+    const char *program = tl_unpack_text(&u), *trace = tl_unpack_text(&u);
+    if (options->hook != NULL)
+        options->hook("build", trace);
+    tl_arena *arena = tl_arena_create((size_t)config->memory_bytes);
+    if (u.failed) {
+        tl_fail(&diag, TL_INTERNAL, "a message was damaged");
+    } else if (arena == NULL || TL_ARENA_GUARD(arena)) {
+        o.status = TL_RECORD_MEMORY;
+        tl_fail(&diag, TL_NO_MEMORY, "building it takes more memory than the limit");
+    } else {
+        tl_status status = build(arena, config, program, trace, &o, &diag);
+        if (status != TL_OK)
+            o.status = kind_of(status, o.status);
+    }
+    o.built.object = o.object.data;
+    o.built.object_size = o.object.size;
+    o.built.descriptor = tl_text_get(&o.descriptor);
+    o.built.prepare_object = o.prepare_object.data;
+    o.built.prepare_size = o.prepare_object.size;
+    o.built.prepare_descriptor = tl_text_get(&o.prepare_descriptor);
+    tl_pack_int(reply, o.status);
+    tl_pack_text(reply, diag.text);
+    tl_pack_text(reply, o.hash);
+    tl_pack_real(reply, (double)(tl_clock_ns() - start));
+    tl_built_pack(&o.built, reply);
+    tl_text_free(&o.object);
+    tl_text_free(&o.prepare_object);
+    tl_text_free(&o.descriptor);
+    tl_text_free(&o.prepare_descriptor);
+    tl_arena_destroy(arena);
+}

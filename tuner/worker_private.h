@@ -1,0 +1,146 @@
+/* tuner/worker_private.h: what the parts of a worker process share.
+ *
+ * A worker is a process of its own that forks a child for the jobs. The child inherits what the worker prepared; when a
+ * job kills it, the worker says so and forks the next one, in about a millisecond. A job that takes too long is ended
+ * by an alarm that kills its child.
+ *
+ *   builder    stateless: BUILD carries the program and the trace, BUILT the object
+ *   runner     PREPARE: inputs, expected outputs (of the reference) in memory that jobs can only read; RUN: checks, times */
+#ifndef TL_TUNER_WORKER_PRIVATE_H
+#define TL_TUNER_WORKER_PRIVATE_H
+#include "ir/program.h"
+#include "ir/target.h"
+#include "runtime/code_loader.h"
+#include "runtime/pool.h"
+#include "tuner/frame.h"
+#include "tuner/measure.h"
+#include "tuner/witness.h"
+
+enum { TL_INPUT_SETS = 2, TL_MAX_PARAMS = 64, TL_MAX_LOWERINGS = 16 };
+
+/* What the tuner tells a worker once. */
+typedef struct {
+    tl_target target;
+    int threads, repeats;
+    int core;             /* processor to stay on; -1: any but `not_core` */
+    int not_core;         /* -1: none */
+    double limit_s;       /* for a job */
+    int64_t memory_bytes; /* for a child, beyond what it starts with */
+    uint64_t seed;
+    bool verify;
+} tl_worker_config;
+void tl_worker_config_pack(const tl_worker_config *config, tl_text *out);
+bool tl_worker_config_unpack(tl_unpacker *u, tl_worker_config *out);
+
+/* A built candidate: what BUILT carries and RUN sends on. */
+typedef struct {
+    const void *object, *prepare_object;
+    size_t object_size, prepare_size; /* prepare_size 0: no prepare part */
+    const char *descriptor, *prepare_descriptor;
+    int prepared_count;
+    int64_t prepared_bytes[TL_MAX_PARAMS];
+} tl_built;
+void tl_built_pack(const tl_built *built, tl_text *out);
+bool tl_built_unpack(tl_unpacker *u, tl_built *out); /* points into the body */
+
+/* The builder's job: BUILD (program, trace or "") -> BUILT (status, reason, hash, nanoseconds, built). */
+void tl_worker_build(const tl_worker_config *config, const tl_worker_options *options,
+                     const tl_text *body, tl_text *reply);
+
+/* Memory for arrays between pages that cannot be touched: what runs over the end of one dies there. */
+typedef struct {
+    unsigned char *data; /* 64-byte aligned, ends at most 63 bytes before the guard */
+    size_t size;
+    void *base;
+    size_t mapped;
+} tl_guarded;
+bool tl_guarded_create(size_t size, tl_guarded *out); /* zeroed; false: no memory */
+void tl_guarded_free(tl_guarded *g);
+void tl_guarded_protect(const tl_guarded *g); /* read-only from now on */
+
+/* A kernel that can be called, with its prepared buffers filled. */
+typedef struct {
+    tl_arena *arena; /* of the descriptors */
+    tl_code *code, *prepare_code;
+    tl_descriptor descriptor, prepare_descriptor;
+    tl_phase_fn **phases, **prepare_phases;
+    tl_sizes_fn *sizes, *prepare_sizes;
+    int64_t *extents;
+    tl_guarded scratch, thread_scratch;
+    int64_t thread_stride;
+    int prepared_count;
+    tl_guarded prepared[TL_MAX_PARAMS];
+    double best_ns; /* least time seen lately; 0: none */
+    /* for cold runs: copies of the prepared buffers, `copy_bytes` apart */
+    tl_guarded rotating;
+    int64_t copy_bytes, prepared_offset[TL_MAX_PARAMS];
+} tl_runnable;
+/* `consts[i]` is the place of param i (NULL where the kernel does not need it to prepare). TL_NO_MEMORY: scratch or
+ * prepared buffers beyond the limit. */
+tl_status tl_runnable_create(const tl_built *built, const int64_t *dims, void *const *params,
+                             int param_count, int threads, int64_t memory_bytes, tl_runnable **out,
+                             tl_diag *diag);
+void tl_runnable_destroy(tl_runnable *r);
+/* buffers: params, then prepared ones. */
+void tl_runnable_call(const tl_runnable *r, tl_pool *pool, int threads, void *const *buffers,
+                      const int64_t *dims);
+
+/* A task as the runner keeps it. */
+typedef struct {
+    int id;
+    int64_t bytes; /* of its memory */
+    int64_t used;  /* when, for throwing out the least recently used */
+    tl_arena *arena;
+    tl_program *program; /* the reference */
+    int lowering_count;
+    double rtol[TL_MAX_LOWERINGS], ttol[TL_MAX_LOWERINGS];
+    int64_t *dims;
+    int64_t elements[TL_MAX_PARAMS], sizes[TL_MAX_PARAMS]; /* of the params, for these dims */
+    tl_guarded inputs[TL_INPUT_SETS][TL_MAX_PARAMS];   /* constants: the same memory in all sets */
+    tl_guarded expected[TL_INPUT_SETS][TL_MAX_PARAMS]; /* of outputs */
+    double reference_ns;
+} tl_run_task;
+/* Reads a PREPARE body, makes inputs, runs the reference. NULL with a sentence: it cannot be had. */
+tl_run_task *tl_run_task_create(const tl_worker_config *config, tl_unpacker *u, tl_diag *diag);
+void tl_run_task_destroy(tl_run_task *task);
+bool tl_param_is_read(const tl_buffer *param);
+bool tl_param_is_written(const tl_buffer *param);
+
+/* The state of a runner's child. */
+typedef struct {
+    const tl_worker_config *config;
+    const tl_run_task *task;
+    tl_pool *pool;
+    tl_guarded outputs[TL_MAX_PARAMS]; /* of written params */
+    void *buffers[TL_INPUT_SETS][2 * TL_MAX_PARAMS];
+    tl_runnable *incumbent;
+    double incumbent_score;
+    tl_witness *witness;
+    /* for cold runs: copies of all params, `copy_bytes` apart; 0 copies: not made yet */
+    int copies;
+    tl_guarded rotating;
+    int64_t copy_bytes, offset[TL_MAX_PARAMS];
+} tl_run_state;
+bool tl_run_state_create(const tl_worker_config *config, const tl_run_task *task,
+                         tl_run_state *out);
+/* Makes the copies for cold runs; false: no memory. */
+bool tl_run_state_rotate(tl_run_state *state);
+/* The runner's job: RUN (flags, lowering, incumbent's score, trace, built) -> RAN (the fields of tl_result). */
+enum { TL_RUN_CAREFUL = 1, TL_RUN_COLD = 2, TL_RUN_INCUMBENT = 4 };
+void tl_worker_run(tl_run_state *state, const tl_worker_options *options, const tl_text *body,
+                   tl_text *reply);
+
+/* tuner/run_check.c: runs the kernel on every input set and compares. TL_WRONG_RESULT says where. */
+tl_status tl_run_check(tl_run_state *state, tl_runnable *r, int lowering, double *max_error,
+                       tl_diag *diag);
+/* tuner/run_time.c: times the kernel in alternation with the incumbent. */
+typedef struct {
+    double times_ns[64];
+    int count;
+    double time_ns, median_ns, incumbent_ns, score_ns;
+    bool hopeless, disturbed, crowned, cold;
+    int discarded;
+} tl_run_times;
+void tl_run_time(tl_run_state *state, tl_runnable *r, int flags, tl_run_times *out);
+
+#endif

@@ -1,0 +1,158 @@
+/* tuner/worker_run.c: the runner's job: load what was built, check it, time it. */
+#include <string.h>
+#include "runtime/base/checked.h"
+#include "runtime/clock.h"
+#include "tuner/worker_private.h"
+
+#define COLD_MOST ((int64_t)256 << 20)
+#define COLD_L3   ((int64_t)32 << 20) /* an L3 counts up to this: we share it */
+enum { MAX_COPIES = 1024 };
+
+bool tl_run_state_create(const tl_worker_config *config, const tl_run_task *task, tl_run_state *out)
+{
+    tl_pool_options options = { .threads = config->threads, .pin = TL_PIN_AUTO };
+    *out = (tl_run_state){ .config = config, .task = task };
+    if (tl_pool_create(&options, &out->pool, NULL) != TL_OK) {
+        /* fewer cores than there were: threads share them */
+        options.pin = TL_PIN_NEVER;
+        if (tl_pool_create(&options, &out->pool, NULL) != TL_OK)
+            return false;
+    }
+    out->witness = tl_witness_create();
+    for (int i = 0; i < task->program->param_count; i++) {
+        bool is_written = tl_param_is_written(task->program->params[i]);
+        if (is_written && !tl_guarded_create((size_t)task->sizes[i], &out->outputs[i]))
+            return false;
+        for (int s = 0; s < TL_INPUT_SETS; s++)
+            out->buffers[s][i] = is_written ? out->outputs[i].data : task->inputs[s][i].data;
+    }
+    return true;
+}
+
+bool tl_run_state_rotate(tl_run_state *state)
+{
+    const tl_run_task *t = state->task;
+    const tl_target *target = &state->config->target;
+    int64_t bytes = 0;
+    if (state->copies > 0)
+        return true;
+    for (int i = 0; i < t->program->param_count; i++) {
+        state->offset[i] = bytes;
+        bytes += (t->sizes[i] + 63) / 64 * 64;
+    }
+    bytes = bytes > 0 ? bytes : 64;
+    int64_t wanted = 2 * target->l2_bytes + tl_min64(target->l3_bytes, COLD_L3) * 5 / 4;
+    int64_t copies = tl_min64(tl_ceildiv(tl_min64(wanted, COLD_MOST), bytes) + 1, MAX_COPIES);
+    if (!tl_guarded_create((size_t)(bytes * copies), &state->rotating))
+        return false;
+    state->copy_bytes = bytes;
+    state->copies = (int)copies;
+    for (int64_t c = 0; c < copies; c++)
+        for (int i = 0; i < t->program->param_count; i++)
+            if (tl_param_is_read(t->program->params[i]))
+                memcpy(state->rotating.data + c * bytes + state->offset[i], t->inputs[0][i].data,
+                       (size_t)t->sizes[i]);
+    return true;
+}
+
+typedef struct {
+    tl_record_status status;
+    tl_diag diag;
+    double max_error, check_ns, run_ns;
+    tl_run_times times;
+} outcome;
+
+static tl_record_status kind_of(tl_status status)
+{
+    switch (status) {
+    case TL_OK:
+        return TL_RECORD_OK;
+    case TL_WRONG_RESULT:
+        return TL_RECORD_WRONG;
+    case TL_NO_MEMORY:
+        return TL_RECORD_MEMORY;
+    case TL_ILLEGAL_SCHEDULE:
+    case TL_BAD_ARGUMENT:
+    case TL_BAD_MODEL:
+    case TL_BAD_TEXT:
+    case TL_UNSUPPORTED:
+    case TL_BAD_IR:
+    case TL_INTERNAL:
+    case TL_IO:
+    case TL_DEVICE:
+    case TL_BUDGET:
+    case TL_INTERRUPTED:
+    case TL_STATUS_COUNT:
+        break;
+    }
+    return TL_RECORD_WORKER;
+}
+
+static void run(tl_run_state *state, int flags, int lowering, double score, const tl_built *built,
+                outcome *o)
+{
+    const tl_run_task *t = state->task;
+    tl_runnable *r;
+    int64_t start = tl_clock_ns();
+    tl_status status =
+        tl_runnable_create(built, t->dims, state->buffers[0], t->program->param_count,
+                           state->config->threads, state->config->memory_bytes, &r, &o->diag);
+    /* an incumbent that comes back after a child's death was checked before */
+    if (status == TL_OK && !(flags & TL_RUN_INCUMBENT))
+        status = tl_run_check(state, r, lowering, &o->max_error, &o->diag);
+    int64_t checked = tl_clock_ns();
+    o->check_ns = (double)(checked - start);
+    o->status = kind_of(status);
+    if (status != TL_OK) {
+        tl_runnable_destroy(r);
+        return;
+    }
+    if (!(flags & TL_RUN_INCUMBENT))
+        tl_run_time(state, r, flags, &o->times);
+    o->run_ns = (double)(tl_clock_ns() - checked);
+    if ((flags & TL_RUN_INCUMBENT) || o->times.crowned) {
+        tl_runnable_destroy(state->incumbent);
+        state->incumbent = r;
+        state->incumbent_score = flags & TL_RUN_INCUMBENT ? score : o->times.score_ns;
+        r->best_ns = flags & TL_RUN_INCUMBENT ? 0 : o->times.time_ns;
+    } else {
+        tl_runnable_destroy(r);
+    }
+}
+
+void tl_worker_run(tl_run_state *state, const tl_worker_options *options, const tl_text *body,
+                   tl_text *reply)
+{
+    tl_unpacker u = tl_unpack(body);
+    outcome o = { .status = TL_RECORD_WORKER };
+    int flags = (int)tl_unpack_int(&u);
+    int64_t lowering = tl_unpack_int(&u);
+    double score = tl_unpack_real(&u), peak, l2, copy;
+    const char *trace = tl_unpack_text(&u);
+    tl_built built;
+    if (options->hook != NULL && !(flags & TL_RUN_INCUMBENT))
+        options->hook("run", trace);
+    if (!tl_built_unpack(&u, &built) || lowering < 0 || lowering >= state->task->lowering_count)
+        tl_fail(&o.diag, TL_INTERNAL, "a message was damaged");
+    else
+        run(state, flags, (int)lowering, score, &built, &o);
+    tl_witness_best(state->witness, &peak, &l2, &copy);
+    tl_pack_int(reply, o.status);
+    tl_pack_text(reply, o.diag.text);
+    tl_pack_real(reply, o.max_error);
+    tl_pack_real(reply, o.check_ns);
+    tl_pack_real(reply, o.run_ns);
+    tl_pack_real(reply, o.times.time_ns);
+    tl_pack_real(reply, o.times.median_ns);
+    tl_pack_real(reply, o.times.incumbent_ns);
+    tl_pack_real(reply, o.times.score_ns);
+    tl_pack_int(reply, o.times.hopeless);
+    tl_pack_int(reply, o.times.disturbed);
+    tl_pack_int(reply, o.times.crowned);
+    tl_pack_int(reply, o.times.cold);
+    tl_pack_int(reply, o.times.discarded);
+    tl_pack_real(reply, peak);
+    tl_pack_real(reply, l2);
+    tl_pack_real(reply, copy);
+    tl_pack_bytes(reply, o.times.times_ns, (size_t)o.times.count * sizeof *o.times.times_ns);
+}

@@ -2,6 +2,7 @@
 #include "driver/measure_kernel.h"
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "codegen/codegen.h"
 #include "runtime/base/checked.h"
 #include "runtime/base/random.h"
@@ -58,6 +59,8 @@ tl_status tl_arguments_make(const tl_study *study, uint64_t seed, tl_arguments *
 {
     const tl_program *p = study->naive;
     *out = (tl_arguments){ .count = p->param_count };
+    /* three sets at once while verifying; a machine that swaps answers nobody */
+    int64_t most = (int64_t)sysconf(_SC_PHYS_PAGES) / 4 * sysconf(_SC_PAGESIZE), total = 0;
     out->data = TL_NEW_ARRAY(study->arena, void *, p->param_count);
     out->elements = TL_NEW_ARRAY(study->arena, int64_t, p->param_count);
     for (int i = 0; i < p->param_count; i++) {
@@ -66,8 +69,11 @@ tl_status tl_arguments_make(const tl_study *study, uint64_t seed, tl_arguments *
         out->elements[i] = tl_study_elements(study, b);
         if (out->elements[i] < 0 ||
             tl_mul_overflows(out->elements[i], (int64_t)tl_dtype_size(b->dtype), &bytes) ||
-            bytes > INT64_MAX / 2)
-            return tl_fail(diag, TL_BAD_ARGUMENT, "parameter %s is too large to be run", b->name);
+            tl_add_overflows(total, bytes, &total) || total > most)
+            return tl_fail(diag, TL_BAD_ARGUMENT,
+                           "parameter %s is too large to be run: arguments may take %lld MiB, a "
+                           "quarter of this machine's memory",
+                           b->name, (long long)(most >> 20));
         out->data[i] = aligned(bytes);
         if (out->data[i] == NULL)
             return tl_fail(diag, TL_NO_MEMORY, "no memory for the %lld bytes of %s",

@@ -267,6 +267,16 @@ static void checked_and_measured(void **state)
            "mm.tk mm.tr --verify --bench --json --seconds 0.01 | tail -1 | grep percent_of_peak");
 }
 
+static void what_is_too_large_is_refused(void **state)
+{
+    (void)state;
+    write_file("big.tk", "kernel big(dim N in 1..1000000000000, A: f32[N], out B: f32[N])\n"
+                         "  for i in 0..N\n    block b\n      spatial i\n      B[i] = A[i]\n");
+    expect(3, "parameter A is too large to be run", "big.tk --bench");
+    expect(0, "right: ", "big.tk --verify --set N=100");
+    expect(0, "for i in 0..N", "big.tk --show program,footprint");
+}
+
 /* A program that the verifier cannot see through: neighbours in a parallel loop write one element. */
 static void what_is_wrong_is_found(void **state)
 {
@@ -400,6 +410,7 @@ int main(void)
         cmocka_unit_test(step_by_step),
         cmocka_unit_test(checked_and_measured),
         cmocka_unit_test(what_is_wrong_is_found),
+        cmocka_unit_test(what_is_too_large_is_refused),
         cmocka_unit_test(differences),
         cmocka_unit_test(at_the_prompt),
         cmocka_unit_test(the_page),

@@ -1,7 +1,13 @@
-/* tests/driver/cli_run.h: runs the binary that was built beside the test, in a scratch folder. Include after cmocka.h. */
+/* tests/driver/cli_run.h: runs the binary that was built beside the test, in a scratch folder. */
 #ifndef TL_TESTS_DRIVER_CLI_RUN_H
 #define TL_TESTS_DRIVER_CLI_RUN_H
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* codegen/emit_call_llvm.c: calls of the intrinsics of ir/intrinsics.def, as code in place.
  *
- * dot_u8i8_i32x16 is one VNNI instruction where the target has it, else four multiply-adds of 16 lanes. sort_f32 is in
+ * dot_u8i8_i32x16 is one VNNI instruction where the target has it, else four multiply-adds of 16 lanes; dot_bf16_f32x16
+ * one of AVX512_BF16, else two multiplications and additions of 16 lanes, whose products are exact. sort_f32 is in
  * emit_sort_llvm.c. The warp products are refused: a CPU has no warps. */
 #include <string.h>
 #include "codegen/emit_private.h"
@@ -102,6 +103,61 @@ static void emit_dot(tl_emitter *em, const tl_intrinsic_call *call)
     LLVMSetAlignment(LLVMBuildStore(em->builder, v, out.pointer), 1);
 }
 
+/* Every second of 32 bf16, from `first` on, as f32: the word is the upper half of it. */
+static LLVMValueRef widen_bf16(tl_emitter *em, LLVMValueRef words, int first)
+{
+    LLVMBuilderRef builder = em->builder;
+    LLVMValueRef v = LLVMBuildBitCast(builder, words, LLVMVectorType(em->i32, 16), "");
+    if (first == 0)
+        v = LLVMBuildShl(builder, v, tl_emit_splat(em, LLVMConstInt(em->i32, 16, false), 16), "");
+    else
+        v = LLVMBuildAnd(builder, v,
+                         tl_emit_splat(em, LLVMConstInt(em->i32, 0xFFFF0000u, false), 16), "");
+    return LLVMBuildBitCast(builder, v, LLVMVectorType(em->f32, 16), "");
+}
+
+static LLVMValueRef dot_bf16(tl_emitter *em, LLVMValueRef c, LLVMValueRef a, LLVMValueRef b)
+{
+    LLVMBuilderRef builder = em->builder;
+    LLVMValueRef pair = LLVMBuildBitCast(builder, a, em->i32, "");
+    LLVMValueRef pairs = tl_emit_splat(em, pair, 16);
+    if (em->target->has_bf16_dot && em->target->isa == TL_ISA_AVX512) {
+        LLVMTypeRef halves =
+            LLVMVectorType(LLVMBFloatTypeInContext(LLVMGetTypeContext(em->i32)), 32);
+        LLVMValueRef args[3] = { c, LLVMBuildBitCast(builder, pairs, halves, ""),
+                                 LLVMBuildBitCast(builder, b, halves, "") };
+        return tl_emit_intrinsic(em, "llvm.x86.avx512bf16.dpbf16ps.512", NULL, 0, args, 3);
+    }
+    for (int k = 1; k >= 0; k--) {
+        LLVMValueRef product =
+            LLVMBuildFMul(builder, widen_bf16(em, pairs, k), widen_bf16(em, b, k), "");
+        c = LLVMBuildFAdd(builder, c, product, "");
+    }
+    return c;
+}
+
+static void emit_dot_bf16(tl_emitter *em, const tl_intrinsic_call *call)
+{
+    operand c, a, b, out;
+    if (!find_operand(em, call->name, &call->reads[0], &c) ||
+        !find_operand(em, call->name, &call->reads[1], &a) ||
+        !find_operand(em, call->name, &call->reads[2], &b) ||
+        !find_operand(em, call->name, &call->writes[0], &out))
+        return;
+    const int64_t lanes[1] = { 16 }, two[1] = { 2 }, matrix[2] = { 16, 2 };
+    if (!is_packed(&c, lanes, 1) || !is_packed(&out, lanes, 1) || !is_packed(&a, two, 1) ||
+        !is_packed(&b, matrix, 2)) {
+        tl_emit_fail(em, em->i64, TL_UNSUPPORTED,
+                     "%s: the elements of its regions must lie side by side", call->name);
+        return;
+    }
+    LLVMTypeRef word = LLVMIntTypeInContext(LLVMGetTypeContext(em->i32), 16);
+    LLVMValueRef v = dot_bf16(em, load(em, LLVMVectorType(em->f32, 16), c.pointer),
+                              load(em, LLVMVectorType(word, 2), a.pointer),
+                              load(em, LLVMVectorType(word, 32), b.pointer));
+    LLVMSetAlignment(LLVMBuildStore(em->builder, v, out.pointer), 1);
+}
+
 static LLVMValueRef scalar(tl_emitter *em, const tl_expr *e)
 {
     int level;
@@ -152,7 +208,11 @@ void tl_emit_call(tl_emitter *em, const tl_intrinsic_call *call)
     case TL_INTRINSIC_dot_u8i8_i32x16:
         emit_dot(em, call);
         break;
+    case TL_INTRINSIC_dot_bf16_f32x16:
+        emit_dot_bf16(em, call);
+        break;
     case TL_INTRINSIC_mma_m16n8k8_f32:
+    case TL_INTRINSIC_mma_m16n8k16_bf16:
     case TL_INTRINSIC_COUNT:
         tl_emit_fail(em, em->i64, TL_UNSUPPORTED,
                      "intrinsic %s is done by a warp, which a CPU has not", call->name);

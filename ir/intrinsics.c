@@ -133,6 +133,55 @@ static tl_status dot_u8i8_i32x16(const tl_operand *reads, const tl_operand *writ
     return TL_OK;
 }
 
+/* Products of two bf16 are exact in f32; the pair is added in the order of AVX512_BF16, the odd element first. */
+static tl_status dot_bf16_f32x16(const tl_operand *reads, const tl_operand *writes,
+                                 const int64_t *scalars, tl_diag *diag)
+{
+    (void)scalars;
+    const char *name = "dot_bf16_f32x16";
+    const shape_rule c_rule = { "C", TL_F32, 1, { 16 } };
+    TL_TRY(check_operand(name, &c_rule, &reads[0], diag));
+    TL_TRY(check_operand(name, &(shape_rule){ "A", TL_BF16, 1, { 2 } }, &reads[1], diag));
+    TL_TRY(check_operand(name, &(shape_rule){ "B", TL_BF16, 2, { 16, 2 } }, &reads[2], diag));
+    TL_TRY(check_operand(name, &c_rule, &writes[0], diag));
+
+    const float *c = reads[0].data;
+    const uint16_t *a = reads[1].data, *b = reads[2].data;
+    float *out = writes[0].data;
+    for (int j = 0; j < 16; j++) {
+        float sum = c[j];
+        for (int k = 1; k >= 0; k--)
+            sum += tl_bf16_to_f32(a[k]) * tl_bf16_to_f32(b[2 * j + k]);
+        out[j] = sum;
+    }
+    return TL_OK;
+}
+
+static tl_status mma_m16n8k16_bf16(const tl_operand *reads, const tl_operand *writes,
+                                   const int64_t *scalars, tl_diag *diag)
+{
+    (void)scalars;
+    const char *name = "mma_m16n8k16_bf16";
+    const shape_rule c_rule = { "C", TL_F32, 2, { 16, 8 } };
+    TL_TRY(check_operand(name, &c_rule, &reads[0], diag));
+    TL_TRY(check_operand(name, &(shape_rule){ "A", TL_BF16, 2, { 16, 16 } }, &reads[1], diag));
+    TL_TRY(check_operand(name, &(shape_rule){ "B", TL_BF16, 2, { 16, 8 } }, &reads[2], diag));
+    TL_TRY(check_operand(name, &c_rule, &writes[0], diag));
+
+    const float *c = reads[0].data;
+    const uint16_t *a = reads[1].data, *b = reads[2].data;
+    float *out = writes[0].data;
+    for (int i = 0; i < 16; i++) {
+        for (int j = 0; j < 8; j++) {
+            float sum = c[8 * i + j];
+            for (int k = 0; k < 16; k++)
+                sum += tl_bf16_to_f32(a[16 * i + k]) * tl_bf16_to_f32(b[8 * k + j]);
+            out[8 * i + j] = sum;
+        }
+    }
+    return TL_OK;
+}
+
 static tl_status mma_m16n8k8_f32(const tl_operand *reads, const tl_operand *writes,
                                  const int64_t *scalars, tl_diag *diag)
 {

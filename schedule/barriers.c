@@ -7,6 +7,7 @@
 #include "schedule/barriers.h"
 #include <string.h>
 #include "schedule/dependence.h"
+#include "schedule/schedule_private.h"
 
 enum { AXES = 3, MAX_DEPTH = 64 };
 
@@ -350,6 +351,6 @@ tl_status tl_place_barriers(tl_arena *arena, const tl_stmt *body, const tl_stmt 
                             tl_diag *diag)
 {
     tl_status status = TL_OK;
-    *out = place_phases(arena, body, &status, diag);
+    *out = tl_extend_allocs(arena, place_phases(arena, body, &status, diag));
     return status;
 }

@@ -132,6 +132,25 @@ static const char *const kernels[] = {
     "      spatial j, i\n"
     "      T[j, i] = B[j, i] - 1.0\n",
 
+    "kernel dots(A: u8[$0, $1, 4], B: i8[2, $1, 16, 4], out C: i32[$0, 32])\n"
+    "for i in 0..$0\n"
+    "  for jo in 0..2\n"
+    "    for j in 0..16\n"
+    "      block C0\n"
+    "        spatial i\n"
+    "        spatial c in 0..32 = jo*16 + j\n"
+    "        C[i, c] = i32(0)\n"
+    "for i in 0..$0\n"
+    "  for jo in 0..2\n"
+    "    for ko in 0..$1\n"
+    "      for j in 0..16\n"
+    "        for k in 0..4\n"
+    "          block C\n"
+    "            spatial i\n"
+    "            spatial c in 0..32 = jo*16 + j\n"
+    "            reduce d in 0..4*$1 = ko*4 + k\n"
+    "            C[i, c] sum= i32(A[i, d//4, d % 4])*i32(B[c//16, d//4, c % 16, d % 4])\n",
+
     "kernel windows(X: f32[$1, $0 + 6], out Y: f32[$1, $0])\n"
     "alloc A: f32[$1, $0 + 4]\n"
     "alloc B: f32[$0, $1]\n"
@@ -351,6 +370,14 @@ static void fit_args(test_case *c, tl_prim prim, tl_arg *args)
         args[1] = random_int(c, 0, 2);
         args[2] = random_int(c, 1, 8);
         args[3] = random_int(c, 0, 2);
+    }
+    if (prim == TL_PRIM_tensorize) {
+        tl_loop_ref nest[TL_MAX_ARGS];
+        choices from = collect_choices(c->schedule);
+        int size = random_nest(c, &from, nest);
+        if (size >= 2)
+            args[0].loop = nest[size - 2];
+        args[1].word = "dot_u8i8_i32x16";
     }
     if (prim == TL_PRIM_pad) {
         const tl_block *block = tl_schedule_get_block(c->schedule, args[0].block);

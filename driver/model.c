@@ -211,7 +211,8 @@ static tl_status load(tl_model *model, const model_source *source, const tl_mode
     }
     tl_status status = compile_model(model, source, options, diag);
     if (status != TL_OK) {
-        tl_context(diag, "model %s", source->name);
+        if (model->graph != NULL) /* the reader names the file itself */
+            tl_context(diag, "model %s", source->name);
         return status;
     }
     if (whole && !options->compile_only)

@@ -211,7 +211,8 @@ static tl_status load(tl_model *model, const model_source *source, const tl_mode
     }
     tl_status status = compile_model(model, source, options, diag);
     if (status != TL_OK) {
-        if (model->graph != NULL) /* the reader names the file itself */
+        if (diag != NULL &&
+            strstr(diag->text, source->name) == NULL) /* the reader may have named it */
             tl_context(diag, "model %s", source->name);
         return status;
     }

@@ -1,6 +1,12 @@
 /* schedule/sketch_nest.c: the default schedule of one nest by itself: the loop along which the result is contiguous
- * becomes the innermost and is vectorized. */
+ * becomes the innermost and is vectorized. A transposition is tiled instead, 16 x 16 elements written out: what a tile reads
+ * and writes are whole cache lines, and lanes would gather. */
 #include "schedule/sketch_private.h"
+
+enum {
+    TILE = 16,        /* of a transposition: 4-byte elements in a cache line */
+    SHORT_STRIDE = 5, /* lanes closer than that are shuffled out of few vectors */
+};
 
 enum { MOST_CHAINS = 4 };
 
@@ -55,6 +61,54 @@ static bool loads_follow(tl_schedule *s, const tl_block *block, const tl_iter *i
     return true;
 }
 
+/* The iter along which what is copied is contiguous, when the result is contiguous along another: `along`. NULL: this is
+ * no transposition. */
+static const tl_iter *transposed_iter(tl_schedule *s, const tl_block *block, const tl_iter *along,
+                                      const tl_loop_list *loops)
+{
+    const tl_expr *load = block->store_count == 1 ? block->stores[0].value : NULL;
+    if (!tl_block_is_spatial(block) || block->predicate != NULL || load->kind != TL_EXPR_LOAD)
+        return NULL;
+    int64_t stride = tl_access_stride(s->arena, load->u.buffer, load->args, along->var);
+    if (stride == TL_NOT_AFFINE || (stride < SHORT_STRIDE && stride > -SHORT_STRIDE))
+        return NULL;
+    for (int i = 0; i < block->iter_count; i++)
+        if (runs(s, block, i, loops) &&
+            tl_access_stride(s->arena, load->u.buffer, load->args, block->iters[i].var) == 1)
+            return &block->iters[i];
+    return NULL;
+}
+
+/* Splits two loops into tiles; what does not divide becomes nests of its own. */
+static tl_status tile_transposition(tl_schedule *s, const tl_loop_list *loops, tl_loop_ref written,
+                                    tl_loop_ref read, tl_diag *diag)
+{
+    tl_loop_ref order[TL_MAX_LOOPS + 2], outer[2], inner[2], parts[2], tiled[2] = { written, read };
+    int64_t extents[2], tile[2];
+    int count = 0;
+    for (int i = 0; i < loops->count; i++)
+        if (!tl_same_loop(loops->loops[i], written) && !tl_same_loop(loops->loops[i], read))
+            order[count++] = loops->loops[i];
+    for (int i = 0; i < 2; i++) {
+        extents[i] = tl_sketch_extent(s, tiled[i]);
+        tile[i] = extents[i] < TILE ? extents[i] : TILE;
+        TL_TRY(tl_split(s, tiled[i], (int64_t[]){ 0, tile[i] }, 2, parts, diag));
+        outer[i] = parts[0];
+        inner[i] = parts[1];
+    }
+    order[count++] = outer[0];
+    order[count++] = outer[1];
+    order[count++] = inner[1];
+    order[count++] = inner[0];
+    TL_TRY(tl_reorder(s, order, count, diag));
+    for (int i = 0; i < 2; i++)
+        TL_TRY(tl_unroll(s, inner[i], diag));
+    for (int i = 1; i >= 0; i--)
+        if (extents[i] % tile[i] != 0)
+            TL_TRY(tl_loop_partition(s, outer[i], diag));
+    return TL_OK;
+}
+
 tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, ref);
@@ -72,6 +126,19 @@ tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *d
     tl_loop_ref loop = tl_sketch_loop_of(s, block, iter, &loops), outer;
     if (loop.id == 0)
         return TL_OK;
+
+    const tl_iter *transposed = lanes_reduce ? NULL : transposed_iter(s, block, iter, &loops);
+    tl_loop_ref read = { 0 };
+    if (transposed != NULL)
+        read = tl_sketch_loop_of(s, block, transposed, &loops);
+    if (read.id != 0 && !tl_same_loop(read, loop) && loops.count < TL_MAX_LOOPS - 1) {
+        tl_sketch_point before = tl_sketch_mark(s);
+        tl_status status = tile_transposition(s, &loops, loop, read, NULL);
+        if (status != TL_ILLEGAL_SCHEDULE)
+            return status;
+        tl_sketch_undo(s, before);
+        block = tl_schedule_get_block(s, ref);
+    }
 
     const tl_dtype dtype = block->stores[0].buffer->dtype;
     int lanes = tl_target_lanes(s->target, dtype == TL_BOOL ? TL_F32 : dtype);

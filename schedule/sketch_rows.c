@@ -55,5 +55,5 @@ tl_status tl_sketch_rows(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag
         tl_map_put(done, moved[i], s);
         TL_TRY(tl_sketch_nest(s, tl_schedule_name_block(s, moved[i]), loops.count - 1, diag));
     }
-    return tl_sketch_nest(s, out, loops.count - 1, diag);
+    return tl_sketch_nest(s, out, moved_count == 0 ? 0 : loops.count - 1, diag);
 }

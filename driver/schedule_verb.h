@@ -25,7 +25,8 @@ void tl_findings_print(const tl_findings *findings, const char *indent, FILE *ou
 /* ,"verified":true,"percent_of_peak":...: null for what was not asked for. */
 void tl_findings_json(const tl_findings *findings, tl_text *out);
 
-/* Walks to the end and prints each line, what it changed, and what was found. */
+/* Walks to the end and prints each line, what it changed, and what was found: a program may be wrong on the way (threads
+ * that share, before there are barriers). */
 tl_status tl_schedule_steps(const tl_study *study, tl_walk *walk,
                             const tl_schedule_options *options, tl_diag *diag);
 

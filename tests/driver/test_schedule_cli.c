@@ -1,37 +1,16 @@
 /* tests/driver/test_schedule_cli.c: `tilth schedule` as a user meets it: sentences, exit statuses, steps, the prompt through
  * a pipe, the page, and the tour of schedule/README.md. Runs the binary that was built beside this test. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-#include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 #include "runtime/base/file.h"
-#include "runtime/base/text.h"
+#include "tests/driver/cli_run.h"
 
-static char tilth[PATH_MAX], folder[64];
-
-/* Runs `BEFORE tilth schedule ARGUMENTS` with the scratch folder as $D; both streams go to `out`. */
+/* Runs `BEFORE tilth schedule ARGUMENTS` in the scratch folder. */
 static int run(tl_text *out, const char *before, const char *arguments)
 {
-    tl_text command = { 0 };
-    tl_text_format(&command, "export D=%s; cd %s; %s %s schedule %s 2>&1", folder, folder, before,
-                   tilth, arguments);
-    FILE *pipe = popen(tl_text_get(&command), "r");
-    tl_text_free(&command);
-    assert_non_null(pipe);
-    char buffer[4096];
-    size_t n;
-    while ((n = fread(buffer, 1, sizeof buffer, pipe)) > 0)
-        tl_text_add_bytes(out, buffer, n);
-    int status = pclose(pipe);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    tl_text line = { 0 };
+    tl_text_format(&line, "cd $D; %s $TILTH schedule %s", before, arguments);
+    int status = cli_shell(out, tl_text_get(&line));
+    tl_text_free(&line);
+    return status;
 }
 
 static void expect_after(const char *before, int exit_code, const char *part, const char *arguments)
@@ -45,7 +24,7 @@ static void expect_after(const char *before, int exit_code, const char *part, co
     tl_text_free(&out);
 }
 
-static void expect(int exit_code, const char *part, const char *arguments)
+static void expect_schedule(int exit_code, const char *part, const char *arguments)
 {
     expect_after("", exit_code, part, arguments);
 }
@@ -53,7 +32,7 @@ static void expect(int exit_code, const char *part, const char *arguments)
 static void write_file(const char *name, const char *text)
 {
     tl_text path = { 0 };
-    tl_text_format(&path, "%s/%s", folder, name);
+    tl_text_format(&path, "%s/%s", cli_folder, name);
     assert_int_equal(tl_file_write(tl_text_get(&path), text, strlen(text), NULL), TL_OK);
     tl_text_free(&path);
 }
@@ -78,56 +57,38 @@ static const char trace[] = "i, j, k = loops(mm)   # all three\n"
 
 static int set_up(void **state)
 {
-    (void)state;
-    ssize_t n = readlink("/proc/self/exe", tilth, sizeof tilth - 1);
-    if (n < 0)
-        return -1;
-    tilth[n] = '\0';
-    for (int up = 0; up < 3; up++)
-        *strrchr(tilth, '/') = '\0';
-    strcat(tilth, "/tilth");
-    strcpy(folder, "/tmp/tilth-schedule-XXXXXX");
-    if (mkdtemp(folder) == NULL)
+    if (cli_set_up(state) != 0)
         return -1;
     write_file("mm.tk", kernel);
     write_file("mm.tr", trace);
     return 0;
 }
 
-static int tear_down(void **state)
-{
-    (void)state;
-    tl_text command = { 0 };
-    tl_text_format(&command, "rm -rf %s", folder);
-    int status = system(tl_text_get(&command));
-    tl_text_free(&command);
-    return status;
-}
-
 static void wrong_arguments(void **state)
 {
     (void)state;
-    expect(0, "exit status:", "--help");
-    expect(2, "an argument is missing", "");
-    expect(2, "unknown option --frob", "mm.tk --frob");
-    expect(2, "absent.tk: No such file", "absent.tk");
-    expect(2, "absent.tr: No such file", "mm.tk absent.tr");
-    expect(2, "one argument too many: 'x'", "mm.tk mm.tr x");
-    expect(2, "there is no 'nonsense' to show; there are program, naive,", "mm.tk --show nonsense");
-    expect(2, "there is no '' to show", "mm.tk --show program,");
-    expect(2, "is a CPU, whose code is shown by asm", "mm.tk --show ptx");
-    expect(2, "M is in 1..40", "mm.tk --set M=41");
-    expect(2, "has no such dim; its dims: M in 1..40", "mm.tk --set N=4");
-    expect(2, "not of the form NAME=N", "mm.tk --set M");
-    expect(2, "--threads: -1 is not in 1..", "mm.tk --threads -1");
-    expect(2, "--seconds: 0 is not between", "mm.tk --bench --seconds 0");
-    expect(2, "--default stands in the place of a trace", "mm.tk mm.tr --default");
-    expect(2, "-i has commands for", "mm.tk -i --bench");
-    expect(2, "only one file can come from standard input", "- -");
-    expect(2, "-i reads commands from standard input", "- -i");
-    expect(2, "diff takes two traces and a kernel", "diff mm.tr mm.tk");
-    expect(2, "diff goes with --bench", "diff mm.tr mm.tr mm.tk --step");
-    expect(5, "/absent/p.html", "mm.tk mm.tr --html /absent/p.html --seconds 0.01");
+    expect_schedule(0, "exit status:", "--help");
+    expect_schedule(2, "an argument is missing", "");
+    expect_schedule(2, "unknown option --frob", "mm.tk --frob");
+    expect_schedule(2, "absent.tk: No such file", "absent.tk");
+    expect_schedule(2, "absent.tr: No such file", "mm.tk absent.tr");
+    expect_schedule(2, "one argument too many: 'x'", "mm.tk mm.tr x");
+    expect_schedule(2, "there is no 'nonsense' to show; there are program, naive,",
+                    "mm.tk --show nonsense");
+    expect_schedule(2, "there is no '' to show", "mm.tk --show program,");
+    expect_schedule(2, "is a CPU, whose code is shown by asm", "mm.tk --show ptx");
+    expect_schedule(2, "M is in 1..40", "mm.tk --set M=41");
+    expect_schedule(2, "has no such dim; its dims: M in 1..40", "mm.tk --set N=4");
+    expect_schedule(2, "not of the form NAME=N", "mm.tk --set M");
+    expect_schedule(2, "--threads: -1 is not in 1..", "mm.tk --threads -1");
+    expect_schedule(2, "--seconds: 0 is not between", "mm.tk --bench --seconds 0");
+    expect_schedule(2, "--default stands in the place of a trace", "mm.tk mm.tr --default");
+    expect_schedule(2, "-i has commands for", "mm.tk -i --bench");
+    expect_schedule(2, "only one file can come from standard input", "- -");
+    expect_schedule(2, "-i reads commands from standard input", "- -i");
+    expect_schedule(2, "diff takes two traces and a kernel", "diff mm.tr mm.tk");
+    expect_schedule(2, "diff goes with --bench", "diff mm.tr mm.tr mm.tk --step");
+    expect_schedule(5, "/absent/p.html", "mm.tk mm.tr --html /absent/p.html --seconds 0.01");
 }
 
 /* What a text gets wrong is shown with its line and, where it is known, its column. */
@@ -136,38 +97,40 @@ static void mistakes_in_texts(void **state)
     (void)state;
     write_file("bad.tk", "kernel bad(A: f32[4], out B: f32[4])\n  for i in 0..4\n    block b\n"
                          "      spatial i\n      B[i] = A[j]\n");
-    expect(3, "bad.tk:5:16: ", "bad.tk");
-    expect(3, "     5 |       B[i] = A[j]\n       |                ^", "bad.tk");
+    expect_schedule(3, "bad.tk:5:16: ", "bad.tk");
+    expect_schedule(3, "     5 |       B[i] = A[j]\n       |                ^", "bad.tk");
     write_file("nul.tk", "");
-    expect(3, "nul.tk", "nul.tk");
+    expect_schedule(3, "nul.tk", "nul.tk");
     write_file("bad.tr", "i, j, k = loops(mm)\nsplit(i, [_, 4]\n");
-    expect(3, "bad.tr:3:", "mm.tk bad.tr");
+    expect_schedule(3, "bad.tr:3:", "mm.tk bad.tr");
     write_file("bad.tr", "i, j, k = loops(mm)\nfrob(i)\n");
-    expect(3, "bad.tr:2:1: there is no primitive frob\n     2 | frob(i)\n       | ^",
-           "mm.tk bad.tr");
+    expect_schedule(3, "bad.tr:2:1: there is no primitive frob\n     2 | frob(i)\n       | ^",
+                    "mm.tk bad.tr");
     write_file("bad.tr", "# first\ni, j, k = loops(mm)\n\nparallel(\n  k) # no\n");
-    expect(1, "bad.tr:4: parallel k: ", "mm.tk bad.tr");
-    expect(1, "\n     4 | parallel(", "mm.tk bad.tr");
-    expect(1, "in trace step 2: parallel(k)", "mm.tk bad.tr --step");
+    expect_schedule(1, "bad.tr:4: parallel k: ", "mm.tk bad.tr");
+    expect_schedule(1, "\n     4 | parallel(", "mm.tk bad.tr");
+    expect_schedule(1, "in trace step 2: parallel(k)", "mm.tk bad.tr --step");
     write_file("bad.tr", "i, j, k = loops(nn)\n");
-    expect(1, "bad.tr:1: there is no block nn in kernel mm; its blocks: mm", "mm.tk bad.tr");
+    expect_schedule(1, "bad.tr:1: there is no block nn in kernel mm; its blocks: mm",
+                    "mm.tk bad.tr");
 }
 
 static void forms(void **state)
 {
     (void)state;
-    expect(0, "for i in 0..M parallel\n", "mm.tk mm.tr");
-    expect(0, "      for k in 0..24\n", "mm.tk mm.tr --show naive");
-    expect(0, "reorder(k, j_1)\n", "mm.tk mm.tr --show trace");
-    expect(0, "i: ", "mm.tk mm.tr --show footprint");
-    expect(0, "lower_blocks\n", "mm.tk mm.tr --show passes");
-    expect(0, "<4 x float>", "mm.tk mm.tr --show llvm");
-    expect(0, ".text", "mm.tk mm.tr --show asm");
-    expect(0, "\n\tj", "mm.tk mm.tr --show loop --target x86-64-v2");
-    expect(0, "# trace\n", "mm.tk mm.tr --show trace,llvm");
-    expect(0, "{\"record\":\"show\",\"what\":\"trace\",\"text\":\"i, j, k = loops(mm)\\u000a",
-           "mm.tk mm.tr --show trace --json");
-    expect(0, "vectorized", "mm.tk --default");
+    expect_schedule(0, "for i in 0..M parallel\n", "mm.tk mm.tr");
+    expect_schedule(0, "      for k in 0..24\n", "mm.tk mm.tr --show naive");
+    expect_schedule(0, "reorder(k, j_1)\n", "mm.tk mm.tr --show trace");
+    expect_schedule(0, "i: ", "mm.tk mm.tr --show footprint");
+    expect_schedule(0, "lower_blocks\n", "mm.tk mm.tr --show passes");
+    expect_schedule(0, "<4 x float>", "mm.tk mm.tr --show llvm");
+    expect_schedule(0, ".text", "mm.tk mm.tr --show asm");
+    expect_schedule(0, "\n\tj", "mm.tk mm.tr --show loop --target x86-64-v2");
+    expect_schedule(0, "# trace\n", "mm.tk mm.tr --show trace,llvm");
+    expect_schedule(0,
+                    "{\"record\":\"show\",\"what\":\"trace\",\"text\":\"i, j, k = loops(mm)\\u000a",
+                    "mm.tk mm.tr --show trace --json");
+    expect_schedule(0, "vectorized", "mm.tk --default");
 }
 
 static void standard_input(void **state)
@@ -245,26 +208,30 @@ static void step_by_step(void **state)
     assert_int_equal(run(&out, "", "mm.tk mm.tr --step"), 0);
     assert_string_equal(tl_text_get(&out), steps);
     tl_text_free(&out);
-    expect(0, "% of peak", "mm.tk mm.tr --step --bench --seconds 0.01");
-    expect(0,
-           "{\"record\":\"step\",\"line\":6,\"text\":\"vectorize(j1)\",\"removed\":1,\"added\":1,"
-           "\"verified\":true,\"interpreted\":true,",
-           "mm.tk mm.tr --step --verify --json");
+    expect_schedule(0, "% of peak", "mm.tk mm.tr --step --bench --seconds 0.01");
+    expect_schedule(
+        0,
+        "{\"record\":\"step\",\"line\":6,\"text\":\"vectorize(j1)\",\"removed\":1,\"added\":1,"
+        "\"verified\":true,\"interpreted\":true,",
+        "mm.tk mm.tr --step --verify --json");
 }
 
 static void checked_and_measured(void **state)
 {
     (void)state;
-    expect(0, "right: both programs interpreted, 800 elements", "mm.tk mm.tr --verify");
-    expect(0, "right: both programs interpreted, 140 elements", "mm.tk mm.tr --verify --set M=7");
-    expect(0, "40 line",
-           "mm.tk mm.tr --set M=7 --bench --seconds 0.01 | sed 's/6720 FLOP/40 line/'");
-    expect(0, "{\"record\":\"schedule\",\"verified\":true,", "mm.tk mm.tr --verify --json");
-    expect(0, "\"percent_of_peak\":null,\"kernel\":\"mm\"", "mm.tk mm.tr --json");
-    expect(0, "\"dims\":{\"M\":7}", "mm.tk mm.tr --json --set M=7");
+    expect_schedule(0, "right: both programs interpreted, 800 elements", "mm.tk mm.tr --verify");
+    expect_schedule(0, "right: both programs interpreted, 140 elements",
+                    "mm.tk mm.tr --verify --set M=7");
+    expect_schedule(0, "40 line",
+                    "mm.tk mm.tr --set M=7 --bench --seconds 0.01 | sed 's/6720 FLOP/40 line/'");
+    expect_schedule(0, "{\"record\":\"schedule\",\"verified\":true,",
+                    "mm.tk mm.tr --verify --json");
+    expect_schedule(0, "\"percent_of_peak\":null,\"kernel\":\"mm\"", "mm.tk mm.tr --json");
+    expect_schedule(0, "\"dims\":{\"M\":7}", "mm.tk mm.tr --json --set M=7");
     /* the last line, with both */
-    expect(0, "\"verified\":true",
-           "mm.tk mm.tr --verify --bench --json --seconds 0.01 | tail -1 | grep percent_of_peak");
+    expect_schedule(
+        0, "\"verified\":true",
+        "mm.tk mm.tr --verify --bench --json --seconds 0.01 | tail -1 | grep percent_of_peak");
 }
 
 static void what_is_too_large_is_refused(void **state)
@@ -272,9 +239,9 @@ static void what_is_too_large_is_refused(void **state)
     (void)state;
     write_file("big.tk", "kernel big(dim N in 1..1000000000000, A: f32[N], out B: f32[N])\n"
                          "  for i in 0..N\n    block b\n      spatial i\n      B[i] = A[i]\n");
-    expect(3, "parameter A is too large to be run", "big.tk --bench");
-    expect(0, "right: ", "big.tk --verify --set N=100");
-    expect(0, "for i in 0..N", "big.tk --show program,footprint");
+    expect_schedule(3, "parameter A is too large to be run", "big.tk --bench");
+    expect_schedule(0, "right: ", "big.tk --verify --set N=100");
+    expect_schedule(0, "for i in 0..N", "big.tk --show program,footprint");
 }
 
 /* A program that the verifier cannot see through: neighbours in a parallel loop write one element. */
@@ -290,19 +257,20 @@ static void what_is_wrong_is_found(void **state)
                           "    block put\n"
                           "      spatial i\n"
                           "      B[P[i]] = A[i]\n");
-    expect(1, "WRONG: race on B[1]: ", "race.tk --verify");
-    expect(1, "the naive program, interpreted", "race.tk --verify");
-    expect(1, "\"verified\":false,", "race.tk --verify --json");
+    expect_schedule(1, "WRONG: race on B[1]: ", "race.tk --verify");
+    expect_schedule(1, "the naive program, interpreted", "race.tk --verify");
+    expect_schedule(1, "\"verified\":false,", "race.tk --verify --json");
 }
 
 static void differences(void **state)
 {
     (void)state;
     write_file("b.tr", "i, j, k = loops(mm)\nunroll(k)\n");
-    expect(0, "+ unroll(k)", "diff mm.tr b.tr mm.tk");
-    expect(0, "the programs are the same", "diff mm.tr mm.tr mm.tk");
-    expect(0, "{\"record\":\"diff\",\"same_program\":false,", "diff mm.tr b.tr mm.tk --json");
-    expect(0, "mm under b.tr", "diff mm.tr b.tr mm.tk --verify");
+    expect_schedule(0, "+ unroll(k)", "diff mm.tr b.tr mm.tk");
+    expect_schedule(0, "the programs are the same", "diff mm.tr mm.tr mm.tk");
+    expect_schedule(0, "{\"record\":\"diff\",\"same_program\":false,",
+                    "diff mm.tr b.tr mm.tk --json");
+    expect_schedule(0, "mm under b.tr", "diff mm.tr b.tr mm.tk --verify");
 }
 
 static void at_the_prompt(void **state)
@@ -337,7 +305,7 @@ static void at_the_prompt(void **state)
     }
     expect_after("cat saved.tr; ", 0, "# mine\ni, j, k = loops(mm)\n", "mm.tk saved.tr");
     write_file("commands", "undo 2\nquit\nhelp\n");
-    expect(0, "- vectorize(j1)\n- parallel(i)\n", "mm.tk mm.tr -i <commands");
+    expect_schedule(0, "- vectorize(j1)\n- parallel(i)\n", "mm.tk mm.tr -i <commands");
     write_file("commands", "quit\nhelp\n");
     tl_text out = { 0 };
     assert_int_equal(run(&out, "", "mm.tk mm.tr -i <commands"), 0);
@@ -351,7 +319,7 @@ static void the_page(void **state)
     write_file("evil.tk",
                "kernel evil(A: f32[4], out B: f32[4]) # </script>\n  for i in 0..4\n"
                "    block b\n      spatial i\n      B[i] = select(A[i] < 0.5, A[i], 1.0)\n");
-    expect(0, "", "mm.tk mm.tr --html p.html --seconds 0.01");
+    expect_schedule(0, "", "mm.tk mm.tr --html p.html --seconds 0.01");
     static const char *const parts[] = { "<!doctype html>",
                                          "\"kernel\":\"mm\"",
                                          "\"text\":\"vectorize(j1)\"",
@@ -361,7 +329,7 @@ static void the_page(void **state)
                                          "\"asm\":\".L",
                                          "</html>" };
     tl_text page = { 0 }, path = { 0 };
-    tl_text_format(&path, "%s/p.html", folder);
+    tl_text_format(&path, "%s/p.html", cli_folder);
     assert_int_equal(tl_file_read(tl_text_get(&path), &page, NULL), TL_OK);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (strstr(tl_text_get(&page), parts[i]) == NULL)
@@ -370,34 +338,53 @@ static void the_page(void **state)
     assert_null(strstr(tl_text_get(&page), "http"));
     assert_null(strstr(tl_text_get(&page), "src="));
     tl_text_free(&page);
-    expect(0, "", "evil.tk --html p.html --seconds 0.01");
+    expect_schedule(0, "", "evil.tk --html p.html --seconds 0.01");
     assert_int_equal(tl_file_read(tl_text_get(&path), &page, NULL), TL_OK);
     assert_non_null(strstr(tl_text_get(&page), "select(A[i] \\u003c 0.5"));
     tl_text_free(&page);
     tl_text_free(&path);
 }
 
-/* The trace in schedule/README.md is what the text says it is. */
-static void the_tour(void **state)
+/* The next ```FENCE block of a text into a file of the scratch folder; returns what follows. */
+static const char *write_block(const char *text, const char *fence, const char *name)
+{
+    const char *begin = strstr(text, fence), *end = NULL;
+    assert_non_null(begin);
+    begin += strlen(fence);
+    end = strstr(begin, "\n```");
+    assert_non_null(end);
+    tl_text block = { 0 };
+    tl_text_add_bytes(&block, begin, (size_t)(end - begin) + 1);
+    write_file(name, tl_text_get(&block));
+    tl_text_free(&block);
+    return end;
+}
+
+/* The traces in schedule/README.md are what its text says they are. */
+static void the_tours(void **state)
 {
     (void)state;
     tl_text readme = { 0 }, command = { 0 };
     char here[PATH_MAX];
+    static const char *const kernels[] = { "gemm512", "conv2d_64x56" };
+    static const char *const answers[] = { "right: 1000 points interpreted, 262144 elements",
+                                           "right: 1000 points interpreted, 200704 elements" };
     assert_int_equal(tl_file_read("schedule/README.md", &readme, NULL), TL_OK);
-    const char *begin = strstr(tl_text_get(&readme), "```trace\n");
-    assert_non_null(begin);
-    begin += strlen("```trace\n");
-    const char *end = strstr(begin, "\n```");
-    assert_non_null(end);
-    tl_text tour = { 0 };
-    tl_text_add_bytes(&tour, begin, (size_t)(end - begin) + 1);
-    write_file("tour.tr", tl_text_get(&tour));
     assert_non_null(getcwd(here, sizeof here));
-    tl_text_format(&command, "%s/models/kernels/gemm512.tk tour.tr --verify", here);
-    expect(0, "right: 1000 points interpreted, 262144 elements", tl_text_get(&command));
-    tl_text_free(&tour);
+    const char *at = tl_text_get(&readme);
+    for (int i = 0; i < 2; i++) {
+        at = write_block(at, "```trace\n", "tour.tr");
+        tl_text_format(&command, "%s/models/kernels/%s.tk tour.tr --verify", here, kernels[i]);
+        expect_schedule(0, answers[i], tl_text_get(&command));
+        tl_text_free(&command);
+    }
+    at = write_block(at, "```kernel\n", "tour.tk");
+    at = write_block(at, "```trace\n", "tour.tr");
+    expect_schedule(0, "WRONG: race on A_local[0, 1]: ",
+                    "tour.tk tour.tr --target nvptx64 --step --verify");
+    expect_schedule(0, "right: both programs interpreted, largest error",
+                    "tour.tk tour.tr --target nvptx64 --verify");
     tl_text_free(&readme);
-    tl_text_free(&command);
 }
 
 int main(void)
@@ -414,7 +401,7 @@ int main(void)
         cmocka_unit_test(differences),
         cmocka_unit_test(at_the_prompt),
         cmocka_unit_test(the_page),
-        cmocka_unit_test(the_tour),
+        cmocka_unit_test(the_tours),
     };
-    return cmocka_run_group_tests_name("schedule_cli", tests, set_up, tear_down);
+    return cmocka_run_group_tests_name("schedule_cli", tests, set_up, cli_tear_down);
 }

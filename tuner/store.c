@@ -105,23 +105,38 @@ void tl_records_stack(tl_records *upper, tl_records *lower)
     upper->lower = lower;
 }
 
-tl_status tl_records_open_default(const char *path, int flags, tl_records **out, tl_diag *diag)
+/* The system's database; NULL when there is none, or none that can be read: as good as none. */
+static tl_records *open_system(void)
 {
     tl_text place = { 0 };
-    tl_status status;
+    tl_records *store = NULL;
+    if (tl_records_system_path(&place))
+        tl_records_open(tl_text_get(&place), TL_RECORDS_READ_ONLY, &store, NULL);
+    tl_text_free(&place);
+    return store;
+}
+
+tl_status tl_records_open_default(const char *path, int flags, tl_records **out, tl_diag *diag)
+{
     if (path != NULL)
-        tl_text_add(&place, path);
-    else if (!tl_records_default_path(&place))
+        return tl_records_open(path, flags, out, diag);
+    tl_text place = { 0 };
+    *out = NULL;
+    if (!tl_records_default_path(&place))
         return tl_fail(diag, TL_BAD_ARGUMENT,
                        "no place for the records: neither XDG_DATA_HOME nor HOME is set (--db)");
-    status = tl_records_open(tl_text_get(&place), flags, out, diag);
-    if (status == TL_OK && path == NULL) {
-        tl_records *lower;
-        tl_text_free(&place);
-        /* a system database that cannot be read is as good as none */
-        if (tl_records_system_path(&place) &&
-            tl_records_open(tl_text_get(&place), TL_RECORDS_READ_ONLY, &lower, NULL) == TL_OK)
+    tl_records *lower = open_system();
+    bool only_lower =
+        lower != NULL && (flags & TL_RECORDS_READ_ONLY) && access(tl_text_get(&place), F_OK) != 0;
+    tl_status status = TL_OK;
+    if (only_lower) {
+        *out = lower;
+    } else {
+        status = tl_records_open(tl_text_get(&place), flags, out, diag);
+        if (status == TL_OK && lower != NULL)
             tl_records_stack(*out, lower);
+        else
+            tl_records_close(lower, NULL);
     }
     tl_text_free(&place);
     return status;

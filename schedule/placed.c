@@ -1,6 +1,7 @@
 /* schedule/placed.c: whether a block may stand where it stands, by what it and the blocks before it touch. */
 #include <string.h>
 #include "schedule/dependence.h"
+#include "schedule/instances.h"
 #include "schedule/nest.h"
 
 typedef struct {
@@ -166,6 +167,37 @@ static tl_status check_read(tl_schedule *s, const char *prim, const tl_stmt *roo
                      loop->u.loop.var->name, buffer->name, buffer->name);
 }
 
+/* Whether instances of the block store to the same element in turns, as rolling_buffer and software_pipeline make
+ * them: what is there is there for a while only. */
+static bool takes_turns(tl_arena *arena, const tl_block *block, const tl_buffer *buffer)
+{
+    tl_free_var *iters = TL_NEW_ARRAY(arena, tl_free_var, block->iter_count);
+    int count = 0;
+    for (int i = 0; i < block->iter_count; i++)
+        if (block->iters[i].kind != TL_ITER_REDUCE)
+            iters[count++] = (tl_free_var){ block->iters[i].var, block->iters[i].extent };
+    for (int i = 0; i < block->store_count; i++)
+        if (block->stores[i].buffer == buffer && buffer->role == TL_ROLE_LOCAL &&
+            !tl_is_injective(arena, block->stores[i].indices, buffer->rank, iters, count))
+            return true;
+    return false;
+}
+
+static tl_status check_turns(tl_schedule *s, const char *prim, const tl_stmt *root,
+                             const char *block, const tl_buffer *buffer, tl_diag *diag)
+{
+    const tl_block **writers;
+    int count = tl_writers_of(s->arena, root, buffer, &writers);
+    for (int i = 0; i < count; i++)
+        if (takes_turns(s->arena, writers[i], buffer))
+            return tl_refuse(diag, prim, block,
+                             "elements of %s, which it touches, take turns (block %s stores there "
+                             "again and again): move blocks before rolling_buffer and "
+                             "software_pipeline",
+                             buffer->name, writers[i]->name);
+    return TL_OK;
+}
+
 tl_status tl_check_placed(tl_schedule *s, const char *prim, const tl_stmt *root, const char *block,
                           tl_diag *diag)
 {
@@ -178,8 +210,11 @@ tl_status tl_check_placed(tl_schedule *s, const char *prim, const tl_stmt *root,
             return tl_refuse(diag, prim, block,
                              "%s, which it reads, is not visible in the new place",
                              buffers[i]->name);
+        TL_TRY(check_turns(s, prim, root, block, buffers[i], diag));
         TL_TRY(check_read(s, prim, root, &path, block, buffers[i], diag));
     }
+    for (int i = 0; i < placed->store_count; i++)
+        TL_TRY(check_turns(s, prim, root, block, placed->stores[i].buffer, diag));
     for (int i = 0; i < placed->store_count; i++)
         if (!is_allocated_on(&path, placed->stores[i].buffer))
             return tl_refuse(diag, prim, block,

@@ -179,6 +179,8 @@ tl_status tl_apply_cache_read(tl_schedule *s, const tl_arg *args, int arg_count,
     if (in_loop && buffer->role == TL_ROLE_LOCAL)
         TL_TRY(tl_check_placed(s, PRIM, root, block_name, diag));
     tl_schedule_set_body(s, root);
+    if (scope == TL_SCOPE_SHARED)
+        tl_hoist_shared(s);
     out[0] = (tl_arg){ .kind = TL_ARG_BLOCK, .block = tl_schedule_name_block(s, block_name) };
     *out_count = 1;
     return TL_OK;

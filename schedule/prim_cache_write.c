@@ -307,6 +307,8 @@ tl_status tl_apply_cache_write(tl_schedule *s, const tl_arg *args, int arg_count
         with = tl_stmt_alloc(arena, locals[i], with);
     tl_path prefix = tl_path_prefix(&path, at + 1);
     tl_schedule_set_body(s, tl_path_replace(arena, &prefix, with));
+    if (scope == TL_SCOPE_SHARED)
+        tl_hoist_shared(s);
     out[0] = (tl_arg){ .kind = TL_ARG_BLOCK, .block = tl_schedule_name_block(s, name) };
     *out_count = 1;
     return TL_OK;

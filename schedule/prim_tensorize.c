@@ -238,6 +238,9 @@ static tl_status check_match(tl_schedule *s, plan *p, tl_diag *diag)
     p->operands[2] = a;
     if (match(s->arena, p) == NULL)
         return TL_OK;
+    if (p->operands[1].buffer->dtype == p->shape->dtypes[1] &&
+        p->operands[2].buffer->dtype == p->shape->dtypes[2])
+        why = match(s->arena, p);
     return tl_refuse(diag, PRIM, p->block->name, "%s: %s", p->shape->name, why);
 }
 

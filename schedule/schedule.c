@@ -21,6 +21,7 @@ tl_schedule *tl_schedule_create(tl_arena *arena, const tl_program *program, cons
     s->program = program;
     s->target = target;
     s->verify = verify;
+    s->random = tl_random_make(1);
     return s;
 }
 
@@ -42,6 +43,22 @@ const tl_target *tl_schedule_target(const tl_schedule *s)
 const tl_trace *tl_schedule_trace(const tl_schedule *s)
 {
     return &s->trace;
+}
+
+void tl_schedule_seed(tl_schedule *s, uint64_t seed)
+{
+    s->random = tl_random_make(seed);
+}
+
+void tl_schedule_decide(tl_schedule *s, tl_arg decision)
+{
+    s->decision = decision;
+    s->has_decided = true;
+}
+
+const char *tl_schedule_name_value(tl_schedule *s)
+{
+    return tl_arena_format(s->arena, "v%d", (int)++s->values);
 }
 
 /* Handles. */
@@ -320,34 +337,28 @@ static tl_status check_handles(const tl_schedule *s, const char *prim, const tl_
     return TL_OK;
 }
 
-/* A schedule as it was before a step: what a failing step must leave. */
-typedef struct {
-    const tl_program *program;
-    int loop_count, block_count, step_count;
-    int32_t numbers;
-    const tl_var **loops; /* a copy: loop_partition gives handles another variable */
-} state;
-
-static state save_state(tl_schedule *s)
+tl_schedule_state tl_schedule_save(tl_schedule *s)
 {
-    state saved = { .program = s->program,
-                    .loop_count = s->loop_count,
-                    .block_count = s->block_count,
-                    .step_count = s->trace.count,
-                    .numbers = s->numbers };
+    tl_schedule_state saved = { .program = s->program,
+                                .loop_count = s->loop_count,
+                                .block_count = s->block_count,
+                                .step_count = s->trace.count,
+                                .numbers = s->numbers,
+                                .values = s->values };
     if (s->loop_count)
         saved.loops = tl_arena_copy(s->arena, s->loops, sizeof *s->loops * (size_t)s->loop_count,
                                     _Alignof(const tl_var *));
     return saved;
 }
 
-static void restore_state(tl_schedule *s, const state *saved)
+void tl_schedule_restore(tl_schedule *s, const tl_schedule_state *saved)
 {
     s->program = saved->program;
     s->loop_count = saved->loop_count;
     s->block_count = saved->block_count;
     s->trace.count = saved->step_count;
     s->numbers = saved->numbers;
+    s->values = saved->values;
     for (int i = 0; i < saved->loop_count; i++) {
         s->loops[i] = saved->loops[i];
         if (s->loop_numbers[i] > saved->numbers)
@@ -382,7 +393,8 @@ tl_status tl_schedule_apply(tl_schedule *s, tl_prim prim, const tl_arg *args, in
 
     TL_TRY(check_handles(s, info->name, args, arg_count, diag));
 
-    state before = save_state(s);
+    tl_schedule_state before = tl_schedule_save(s);
+    s->has_decided = false;
     *out_count = 0;
     tl_status status = tl_schedule_introduce(s, info->name, args, arg_count, diag);
     if (status == TL_OK)
@@ -398,9 +410,15 @@ tl_status tl_schedule_apply(tl_schedule *s, tl_prim prim, const tl_arg *args, in
             tl_context(diag, "the program after %s", info->name);
     }
     if (status != TL_OK) {
-        restore_state(s, &before);
+        tl_schedule_restore(s, &before);
         *out_count = 0;
         return status;
+    }
+    tl_arg decided[TL_MAX_ARGS];
+    if (s->has_decided && arg_count < TL_MAX_ARGS) {
+        memcpy(decided, args, sizeof *args * (size_t)arg_count);
+        decided[arg_count++] = s->decision;
+        args = decided;
     }
     tl_schedule_record(s, prim, args, arg_count, out, *out_count);
     return TL_OK;

@@ -31,6 +31,8 @@ typedef struct tl_schedule tl_schedule;
 tl_schedule *tl_schedule_create(tl_arena *arena, const tl_program *program, const tl_target *target,
                                 bool verify);
 const tl_program *tl_schedule_program(const tl_schedule *s);
+/* Where the decisions that sampling steps leave open come from; without it from seed 1. */
+void tl_schedule_seed(tl_schedule *s, uint64_t seed);
 tl_arena *tl_schedule_arena(const tl_schedule *s);
 const tl_target *tl_schedule_target(const tl_schedule *s);
 
@@ -48,7 +50,8 @@ typedef struct {
     tl_loop_ref loop;
     tl_block_ref block;
     int64_t value;
-    const char *word; /* WORD: a buffer or a word; MAP: its text */
+    const char *word; /* WORD: a buffer or a word; MAP: its text; FACTORS, INT: the name of the sampling step's
+                       * result that it is, or NULL */
     int count;
     const int64_t *factors; /* 0 is _ */
 } tl_arg;

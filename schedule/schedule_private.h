@@ -1,6 +1,7 @@
 /* schedule/schedule_private.h: what the primitives share. */
 #ifndef TL_SCHEDULE_PRIVATE_H
 #define TL_SCHEDULE_PRIVATE_H
+#include "runtime/base/random.h"
 #include "schedule/schedule.h"
 #include "schedule/trace.h"
 
@@ -16,6 +17,10 @@ struct tl_schedule {
     int block_count, block_capacity; /* handle id - 1 -> name */
     const char **blocks;
     tl_trace trace;                  /* of what was applied so far */
+    tl_random random;                /* for decisions that are left open */
+    int32_t values;                  /* numbers and lists of factors that steps gave */
+    bool has_decided;                /* the current step chose its last argument: */
+    tl_arg decision;
 };
 
 /* What a primitive's function receives and fills. It must not change the schedule but by tl_schedule_set_body and the
@@ -116,6 +121,38 @@ tl_status tl_schedule_introduce(tl_schedule *s, const char *prim, const tl_arg *
                                 tl_diag *diag);
 void tl_schedule_record(tl_schedule *s, tl_prim prim, const tl_arg *args, int arg_count,
                         const tl_arg *outs, int out_count);
+
+/* A schedule as it was before a step. */
+typedef struct {
+    const tl_program *program;
+    int loop_count, block_count, step_count;
+    int32_t numbers, values;
+    const tl_var **loops; /* a copy: some steps give handles another variable */
+} tl_schedule_state;
+tl_schedule_state tl_schedule_save(tl_schedule *s);
+void tl_schedule_restore(tl_schedule *s, const tl_schedule_state *saved);
+
+/* What a sampling primitive chose, to be recorded; and its result's name in the trace. */
+void tl_schedule_decide(tl_schedule *s, tl_arg decision);
+const char *tl_schedule_name_value(tl_schedule *s);
+
+/* A replay on its way (trace.c). */
+struct tl_replay {
+    const tl_trace *trace;
+    tl_schedule *schedule;
+    int done;           /* steps */
+    tl_loop_ref *loops; /* the schedule's handle of a number - 1 */
+    int block_count;    /* names that steps gave their results */
+    const char **block_names;
+    tl_block_ref *blocks;
+    int value_count; /* the same for numbers and lists of factors */
+    const char **value_names;
+    tl_arg *values;
+};
+/* A step, which may differ from the trace's own; what it gives is what the trace's later steps take. */
+tl_status tl_replay_step(tl_replay *r, tl_schedule *s, const tl_step *step, tl_diag *diag);
+/* The text of one of the trace's steps. */
+const char *tl_step_text(tl_arena *arena, const tl_trace *trace, const tl_step *step);
 
 /* Blocks that read or write a buffer, in execution order. That a reduction reads what it updates does not
  * count as reading. */

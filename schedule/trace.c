@@ -14,7 +14,7 @@ static tl_arg *copy_args(tl_arena *arena, const tl_arg *args, int count)
         copy[i] = args[i];
         if (args[i].word)
             copy[i].word = tl_arena_strdup(arena, args[i].word);
-        if (args[i].kind == TL_ARG_FACTORS)
+        if (args[i].kind == TL_ARG_FACTORS && args[i].count)
             copy[i].factors =
                 tl_arena_copy(arena, args[i].factors, sizeof(int64_t) * (size_t)args[i].count,
                               _Alignof(int64_t));
@@ -175,9 +175,16 @@ static void print_arg(const tl_arg *arg, const name_table *names, tl_text *out)
         tl_text_add(out, arg->word ? arg->word : "_");
         break;
     case TL_ARG_INT:
-        tl_text_format(out, "%lld", (long long)arg->value);
+        if (arg->word)
+            tl_text_add(out, arg->word);
+        else
+            tl_text_format(out, "%lld", (long long)arg->value);
         break;
     case TL_ARG_FACTORS:
+        if (arg->word) {
+            tl_text_add(out, arg->word);
+            break;
+        }
         tl_text_add(out, "[");
         for (int i = 0; i < arg->count; i++) {
             tl_text_add(out, i ? ", " : "");
@@ -232,30 +239,32 @@ const char *tl_trace_text(tl_arena *arena, const tl_trace *trace)
     return copy;
 }
 
-/* Replaying. */
+const char *tl_step_text(tl_arena *arena, const tl_trace *trace, const tl_step *step)
+{
+    name_table names = make_names(arena, trace);
+    tl_text text = { 0 };
+    print_step(step, &names, &text);
+    const char *copy = tl_arena_strdup(arena, tl_text_get(&text));
+    tl_text_free(&text);
+    return copy;
+}
 
-struct tl_replay {
-    const tl_trace *trace;
-    tl_schedule *schedule;
-    int done;           /* steps */
-    tl_loop_ref *loops; /* the schedule's handle of a number - 1 */
-    int block_count;    /* names that steps gave their results */
-    const char **block_names;
-    tl_block_ref *blocks;
-};
+/* Replaying. */
 
 tl_replay *tl_replay_start(const tl_trace *trace, tl_schedule *s)
 {
     tl_arena *arena = s->arena;
     if (trace->lowering && s->trace.lowering == NULL)
         s->trace.lowering = tl_arena_strdup(arena, trace->lowering);
-    int numbers = 0, blocks = 0;
+    int numbers = 0, blocks = 0, values = 0;
     for (int i = 0; i < trace->count; i++) {
         const tl_step *step = &trace->steps[i];
         for (int k = 0; k < step->out_count; k++) {
             if (step->outs[k].kind == TL_ARG_BLOCK)
                 blocks++;
-            else if (step->outs[k].kind == TL_ARG_LOOP && step->outs[k].loop.id > numbers)
+            else if (step->outs[k].kind != TL_ARG_LOOP)
+                values++;
+            else if (step->outs[k].loop.id > numbers)
                 numbers = step->outs[k].loop.id;
         }
         for (int k = 0; k < step->arg_count; k++)
@@ -267,7 +276,9 @@ tl_replay *tl_replay_start(const tl_trace *trace, tl_schedule *s)
                       .schedule = s,
                       .loops = TL_NEW_ARRAY(arena, tl_loop_ref, numbers),
                       .block_names = TL_NEW_ARRAY(arena, const char *, blocks),
-                      .blocks = TL_NEW_ARRAY(arena, tl_block_ref, blocks) };
+                      .blocks = TL_NEW_ARRAY(arena, tl_block_ref, blocks),
+                      .value_names = TL_NEW_ARRAY(arena, const char *, values),
+                      .values = TL_NEW_ARRAY(arena, tl_arg, values) };
     return r;
 }
 
@@ -287,11 +298,19 @@ static tl_status resolve_arg(const tl_replay *r, tl_schedule *s, tl_arg *arg, tl
             }
         }
         return tl_schedule_block(s, arg->word, &arg->block, diag);
+    } else if ((arg->kind == TL_ARG_FACTORS || arg->kind == TL_ARG_INT) && arg->word) {
+        for (int i = r->value_count - 1; i >= 0; i--) {
+            if (strcmp(r->value_names[i], arg->word) == 0 && r->values[i].kind == arg->kind) {
+                *arg = r->values[i];
+                return TL_OK;
+            }
+        }
+        return tl_fail(diag, TL_ILLEGAL_SCHEDULE, "no step before gave %s", arg->word);
     }
     return TL_OK;
 }
 
-static tl_status replay_step(tl_replay *r, tl_schedule *s, const tl_step *step, tl_diag *diag)
+tl_status tl_replay_step(tl_replay *r, tl_schedule *s, const tl_step *step, tl_diag *diag)
 {
     tl_arg args[TL_MAX_ARGS], outs[TL_MAX_ARGS];
     int out_count;
@@ -314,6 +333,9 @@ static tl_status replay_step(tl_replay *r, tl_schedule *s, const tl_step *step, 
         } else if (name->kind == TL_ARG_BLOCK && name->word) {
             r->block_names[r->block_count] = name->word;
             r->blocks[r->block_count++] = outs[i].block;
+        } else if ((name->kind == TL_ARG_FACTORS || name->kind == TL_ARG_INT) && name->word) {
+            r->value_names[r->value_count] = name->word;
+            r->values[r->value_count++] = outs[i];
         }
     }
     return TL_OK;
@@ -323,15 +345,12 @@ tl_status tl_replay_to(tl_replay *r, int step_count, tl_diag *diag)
 {
     for (; r->done < step_count && r->done < r->trace->count; r->done++) {
         const tl_step *step = &r->trace->steps[r->done];
-        tl_status status = replay_step(r, r->schedule, step, diag);
+        tl_status status = tl_replay_step(r, r->schedule, step, diag);
         if (status == TL_OK)
             continue;
         if (diag) {
-            name_table names = make_names(r->schedule->arena, r->trace);
-            tl_text text = { 0 };
-            print_step(step, &names, &text);
-            tl_context(diag, "trace step %d: %.400s", r->done + 1, tl_text_get(&text));
-            tl_text_free(&text);
+            const char *text = tl_step_text(r->schedule->arena, r->trace, step);
+            tl_context(diag, "trace step %d: %.400s", r->done + 1, text);
         }
         return status;
     }

@@ -27,6 +27,8 @@ typedef struct {
     tl_trace *trace;
     int name_count, name_capacity;
     loop_name *names;
+    int value_count, value_capacity; /* what sampling steps gave */
+    tl_arg *values;
     int32_t numbers;
     tl_diag *diag;
 } parser;
@@ -154,6 +156,47 @@ static int32_t define_name(parser *p, const char *name)
     return p->numbers;
 }
 
+/* Names of numbers and lists of factors. */
+
+static void define_value(parser *p, const tl_arg *value)
+{
+    if (p->value_count == p->value_capacity) {
+        p->value_capacity = 2 * p->value_capacity + 8;
+        tl_arg *values = TL_NEW_ARRAY(p->arena, tl_arg, p->value_capacity);
+        if (p->value_count)
+            memcpy(values, p->values, sizeof *values * (size_t)p->value_count);
+        p->values = values;
+    }
+    p->values[p->value_count++] = *value;
+}
+
+/* The value of that kind that the word here names, its size; NULL: none. */
+static const tl_arg *find_value(parser *p, tl_arg_kind kind, size_t *size)
+{
+    if (!is_letter(peek(p)))
+        return NULL;
+    for (*size = 0; is_word(p->at[*size]);)
+        (*size)++;
+    for (int i = p->value_count - 1; i >= 0; i--) {
+        const tl_arg *value = &p->values[i];
+        if (value->kind == kind && strlen(value->word) == *size &&
+            memcmp(value->word, p->at, *size) == 0)
+            return value;
+    }
+    return NULL;
+}
+
+static bool accept_value(parser *p, tl_arg_kind kind, tl_arg *out)
+{
+    size_t size;
+    const tl_arg *value = find_value(p, kind, &size);
+    if (value == NULL)
+        return false;
+    *out = (tl_arg){ .kind = kind, .word = value->word };
+    p->at += size;
+    return true;
+}
+
 /* Numbers. */
 
 static tl_status parse_number(parser *p, int depth, int64_t *out);
@@ -238,6 +281,8 @@ static tl_status parse_factors(parser *p, tl_arg *out)
 {
     int64_t factors[TL_MAX_ARGS];
     int count = 0;
+    if (accept_value(p, TL_ARG_FACTORS, out))
+        return TL_OK;
     if (!accept(p, '['))
         return fail_at(p, p->at, "expected a list of factors like [_, 8], found %s", found_text(p));
     do {
@@ -367,6 +412,8 @@ static tl_status parse_arg(parser *p, char letter, int nesting, tl_arg *out)
     case 'M':
         return parse_map(p, out);
     case 'i':
+        if (accept_value(p, TL_ARG_INT, out))
+            return TL_OK;
         *out = (tl_arg){ .kind = TL_ARG_INT };
         return parse_number(p, 0, &out->value);
     case 'B':
@@ -412,7 +459,9 @@ static tl_status parse_call(parser *p, const char *word, const char *word_at, co
             TL_TRY(expect(p, ','));
         if (count == TL_MAX_ARGS)
             return fail_at(p, p->at, "more than %d arguments", TL_MAX_ARGS);
-        if (many && count > 0 && letter[2] == 'F' && peek(p) == '[') {
+        size_t size;
+        if (many && count > 0 && letter[2] == 'F' &&
+            (peek(p) == '[' || find_value(p, TL_ARG_FACTORS, &size))) {
             letter += 2; /* tile(i, j, [8, 8]): the loops end where the list begins */
             many = false;
         }
@@ -478,9 +527,15 @@ static tl_status parse_step(parser *p)
         return TL_OK;
     TL_TRY(check_out_count(p, start, prim, out_count));
     for (int i = 0; i < out_count; i++) {
-        outs[i].kind = tl_prim_infos[prim].out[0] == 'B' ? TL_ARG_BLOCK : TL_ARG_LOOP;
+        char letter = tl_prim_infos[prim].out[0];
+        outs[i].kind = letter == 'B'   ? TL_ARG_BLOCK
+                       : letter == 'F' ? TL_ARG_FACTORS
+                       : letter == 'i' ? TL_ARG_INT
+                                       : TL_ARG_LOOP;
         if (outs[i].kind == TL_ARG_LOOP)
             outs[i].loop.id = define_name(p, outs[i].word);
+        if (outs[i].kind == TL_ARG_FACTORS || outs[i].kind == TL_ARG_INT)
+            define_value(p, &outs[i]);
     }
     step->outs =
         tl_arena_copy(p->arena, outs, sizeof(tl_arg) * (size_t)out_count, _Alignof(tl_arg));

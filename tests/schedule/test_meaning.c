@@ -371,6 +371,14 @@ static void fit_args(test_case *c, tl_prim prim, tl_arg *args)
         args[2] = random_int(c, 1, 8);
         args[3] = random_int(c, 0, 2);
     }
+    if (prim == TL_PRIM_sample_perfect_tile) {
+        args[1] = random_int(c, 1, 3);
+        args[2] = random_int(c, 4, 16);
+    }
+    if (prim == TL_PRIM_sample_categorical) {
+        args[0] = tile_sizes(c, 3);
+        args[1] = tile_sizes(c, 3);
+    }
     if (prim == TL_PRIM_tensorize) {
         tl_loop_ref nest[TL_MAX_ARGS];
         choices from = collect_choices(c->schedule);
@@ -411,8 +419,12 @@ static int random_args(test_case *c, const choices *from, tl_prim prim, const ch
         }
         return count;
     }
-    for (const char *at = letters; *at; at++)
-        args[count++] = random_arg(c, from, *at);
+    for (const char *at = letters; *at; at++) {
+        if (*at == '?') /* a decision left open */
+            count--;
+        else
+            args[count++] = random_arg(c, from, *at);
+    }
     fit_args(c, prim, args);
     for (int i = 0; letters[i]; i++) /* the map fits the buffer */
         if (letters[i] == 'M' && i > 0)
@@ -433,9 +445,8 @@ static const prim_letters prims[TL_PRIM_COUNT] = {
 
 static int64_t applied[TL_PRIM_COUNT], tried[TL_PRIM_COUNT];
 
-static bool try_step(test_case *c, tl_prim prim, const tl_arg *args, int count)
+static bool try_step_for(test_case *c, tl_prim prim, const tl_arg *args, int count, tl_arg *out)
 {
-    tl_arg out[TL_MAX_ARGS];
     int out_count;
     tl_diag diag = { 0 };
     tl_status status = tl_schedule_apply(c->schedule, prim, args, count, out, &out_count, &diag);
@@ -447,9 +458,23 @@ static bool try_step(test_case *c, tl_prim prim, const tl_arg *args, int count)
     return status == TL_OK;
 }
 
-/* Steps that only make sense after this one. */
-static void follow_up(test_case *c, tl_prim prim, const tl_arg *args)
+static bool try_step(test_case *c, tl_prim prim, const tl_arg *args, int count)
 {
+    tl_arg out[TL_MAX_ARGS];
+    return try_step_for(c, prim, args, count, out);
+}
+
+/* Steps that only make sense after this one. */
+static void follow_up(test_case *c, tl_prim prim, const tl_arg *args, const tl_arg *out)
+{
+    if (prim == TL_PRIM_sample_perfect_tile) {
+        tl_arg split[] = { args[0], out[0] };
+        try_step(c, TL_PRIM_split, split, 2);
+    }
+    if (prim == TL_PRIM_sample_compute_location) {
+        tl_arg at[] = { args[0], out[0] };
+        try_step(c, TL_PRIM_compute_at, at, 2);
+    }
     if (prim == TL_PRIM_bind) { /* so that the threads wait for each other, whatever else comes */
         try_step(c, TL_PRIM_place_barriers, NULL, 0);
         return;
@@ -466,8 +491,33 @@ static void follow_up(test_case *c, tl_prim prim, const tl_arg *args)
     try_step(c, TL_PRIM_rolling_buffer, roll, 2);
 }
 
+/* Beginnings that random steps find too rarely: a window that moves with a loop. */
+static void begin(test_case *c)
+{
+    bool windows = strncmp(c->text, "kernel windows", 14) == 0;
+    if ((!windows && strncmp(c->text, "kernel conv", 11) != 0) ||
+        tl_random_below(&c->random, 2) == 0)
+        return;
+    const char *writer = windows ? "A" : "P", *reader = windows ? "B" : "Y";
+    tl_loop_ref nest[TL_MAX_ARGS];
+    int count = 0;
+    tl_loops(c->schedule, tl_schedule_name_block(c->schedule, reader), nest, &count, NULL);
+    tl_arg loop = { .kind = TL_ARG_LOOP, .loop = nest[tl_random_below(&c->random, count)] };
+    tl_arg at[] = { { .kind = TL_ARG_BLOCK, .block = tl_schedule_name_block(c->schedule, writer) },
+                    loop };
+    tl_arg roll[] = { { .kind = TL_ARG_WORD, .word = writer }, loop };
+    tl_arg pipe[] = { loop, random_int(c, 2, 4) };
+    if (!try_step(c, TL_PRIM_compute_at, at, 2))
+        return;
+    if (tl_random_below(&c->random, 2))
+        try_step(c, TL_PRIM_rolling_buffer, roll, 2);
+    else
+        try_step(c, TL_PRIM_software_pipeline, pipe, 2);
+}
+
 static void apply_random(test_case *c)
 {
+    begin(c);
     int steps = 1 + (int)tl_random_below(&c->random, MAX_STEPS);
     for (int tries = 0, done = 0; done < steps && tries < 12 * steps; tries++) {
         tl_prim prim = (tl_prim)tl_random_below(&c->random, TL_PRIM_COUNT);
@@ -480,9 +530,10 @@ static void apply_random(test_case *c)
         int count = random_args(c, &from, prim, prims[prim].in, args);
         if (count == 0 && prims[prim].in[0])
             continue;
-        if (try_step(c, prim, args, count)) {
+        tl_arg out[TL_MAX_ARGS];
+        if (try_step_for(c, prim, args, count, out)) {
             done += prim != TL_PRIM_loops;
-            follow_up(c, prim, args);
+            follow_up(c, prim, args, out);
         }
     }
 }

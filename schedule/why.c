@@ -194,7 +194,7 @@ static void try_letters(question *q, const char *letter, choice *choices, int co
 static void try_with(question *q, const char *letter, choice *choices, int count, choice c)
 {
     choices[count] = c;
-    try_letters(q, letter + 1 + (letter[1] == '?'), choices, count + 1);
+    try_letters(q, letter + 1, choices, count + 1);
 }
 
 /* One loop, or (L*) two neighbours. */
@@ -258,6 +258,10 @@ static void try_letters(question *q, const char *letter, choice *choices, int co
 {
     if (q->trials >= MAX_TRIALS || count + 2 > TL_MAX_ARGS)
         return;
+    if (*letter != '\0' && letter[1] == '?') { /* what may be left out is */
+        try_letters(q, letter + 2, choices, count);
+        return;
+    }
     switch (*letter) {
     case '\0':
         try_call(q, choices, count);

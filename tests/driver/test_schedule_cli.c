@@ -313,6 +313,26 @@ static void at_the_prompt(void **state)
     tl_text_free(&out);
 }
 
+/* Keys as they are pressed: Tab completes, Up brings back the line before, Ctrl-D leaves. */
+static void at_a_terminal(void **state)
+{
+    (void)state;
+    tl_text out = { 0 };
+    bool has_script = cli_shell(&out, "command -v script") == 0;
+    tl_text_free(&out);
+    if (!has_script)
+        skip();
+    static const char keys[] = "(sleep 0.5; printf 'i, j, k = loops(m\\t)\\nunr\\t(k)\\nundo\\n'; "
+                               "printf '\\033[A\\033[A\\nsave keys.tr\\n\\004'; sleep 0.5) |";
+    tl_text line = { 0 };
+    tl_text_format(&line,
+                   "cd $D; export TERM=xterm; %s script -qc \"$TILTH schedule mm.tk -i\" /dev/null",
+                   keys);
+    expect_shell(0, "`help` lists what can be typed here", tl_text_get(&line));
+    tl_text_free(&line);
+    expect_schedule(0, "for k in 0..24 unrolled", "mm.tk keys.tr");
+}
+
 static void the_page(void **state)
 {
     (void)state;
@@ -400,6 +420,7 @@ int main(void)
         cmocka_unit_test(what_is_too_large_is_refused),
         cmocka_unit_test(differences),
         cmocka_unit_test(at_the_prompt),
+        cmocka_unit_test(at_a_terminal),
         cmocka_unit_test(the_page),
         cmocka_unit_test(the_tours),
     };

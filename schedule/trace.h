@@ -11,6 +11,7 @@
  * Names in a trace are the trace's own; a printed trace names loops after their variables, made unique. */
 #ifndef TL_SCHEDULE_TRACE_H
 #define TL_SCHEDULE_TRACE_H
+#include "runtime/base/random.h"
 #include "schedule/schedule.h"
 
 typedef struct {
@@ -43,6 +44,13 @@ tl_status tl_replay_to(tl_replay *replay, int step_count, tl_diag *diag);
 tl_loop_ref tl_replay_loop(const tl_replay *replay, const char *name);
 /* What the trace calls the loop of this variable by now; NULL: it has no name for it. */
 const char *tl_replay_name(const tl_replay *replay, const tl_var *var);
+/* Replays on another kernel of the same class, with other factors and decisions where the trace's own do not fit
+ * (trace_adapt.c has the order of trying); `report` (may be NULL) gets a line for each step that was changed. When
+ * nothing fits, TL_ILLEGAL_SCHEDULE says how far it came, and the schedule is as it was. */
+tl_status tl_trace_adapt(const tl_trace *trace, tl_schedule *s, tl_text *report, tl_diag *diag);
+/* The trace with one of its decisions left open, which a replay draws anew from the schedule's seed; NULL: it has
+ * none. */
+tl_trace *tl_trace_mutate(tl_arena *arena, const tl_trace *trace, tl_random *random);
 void tl_trace_print(const tl_trace *trace, tl_text *out);
 const char *tl_trace_text(tl_arena *arena, const tl_trace *trace);
 tl_status tl_trace_parse(tl_arena *arena, const char *text, const char *file, const tl_target *target,

@@ -109,6 +109,35 @@ static tl_status tile_transposition(tl_schedule *s, const tl_loop_list *loops, t
     return TL_OK;
 }
 
+/* A reduction whose lanes do not divide its extent: the init on its own, whole vectors, then the rest. It stays as it is
+ * where the block's form does not allow that. */
+static tl_status reduce_with_tail(tl_schedule *s, tl_block_ref ref, int first, tl_loop_ref loop,
+                                  int lanes, tl_diag *diag)
+{
+    tl_loop_list loops;
+    tl_loop_ref outer, reduce = { 0 };
+    tl_sketch_point before = tl_sketch_mark(s);
+    const tl_block *block = tl_schedule_get_block(s, ref);
+    if (tl_sketch_extent(s, loop) < lanes)
+        return TL_OK;
+    TL_TRY(tl_sketch_loops(s, ref, first, &loops, diag));
+    for (int i = loops.count - 1; i >= 0; i--)
+        for (int k = 0; k < block->iter_count; k++)
+            if (block->iters[k].kind == TL_ITER_REDUCE &&
+                tl_expr_uses_var(block->iters[k].binding,
+                                 tl_schedule_get_loop(s, loops.loops[i])->u.loop.var))
+                reduce = loops.loops[i];
+    tl_status status = tl_decompose_reduction(s, ref, reduce, &(tl_block_ref){ 0 }, NULL);
+    if (status == TL_OK)
+        status = tl_sketch_vectorize(s, loop, lanes, &outer, NULL);
+    if (status == TL_OK)
+        status = tl_loop_partition(s, outer, NULL);
+    if (status != TL_ILLEGAL_SCHEDULE)
+        return status;
+    tl_sketch_undo(s, before);
+    return TL_OK;
+}
+
 tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, ref);
@@ -144,7 +173,7 @@ tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *d
     int lanes = tl_target_lanes(s->target, dtype == TL_BOOL ? TL_F32 : dtype);
     int64_t extent = tl_sketch_extent(s, loop);
     if (lanes_reduce && extent % lanes != 0)
-        return TL_OK;
+        return reduce_with_tail(s, ref, first, loop, lanes, diag);
     /* several vectors of partial sums: one alone waits for the latency of its own addition */
     for (int chains = MOST_CHAINS; lanes_reduce && chains > 1; chains /= 2)
         if (extent % (lanes * chains) == 0) {

@@ -114,26 +114,39 @@ tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out
     int lanes = tl_target_lanes(s->target, result->dtype);
     tl_loop_list loops, outer = { 0 };
     TL_TRY(tl_sketch_loops(s, out, 0, &loops, diag));
-    if (loops.count < 2)
-        return tl_sketch_nest(s, out, 0, diag);
-
-    /* the innermost loop is the contiguous one, the one before it is tiled */
-    tl_loop_ref vector = loops.loops[loops.count - 1], parts[2], split[2] = { { 0 }, vector },
-                reduce;
-    tl_loop_ref row = loops.loops[loops.count - 2];
-    int64_t width = tl_sketch_extent(s, vector), length = tl_sketch_extent(s, row);
-    int64_t rows = tile_rows(length);
-    TL_TRY(tl_split(s, row, (int64_t[]){ 0, rows }, 2, parts, diag));
-    if (width > lanes)
+    /* the innermost loop is the contiguous one, the one before it is tiled; several vectors make up for a short row */
+    tl_loop_ref vector = loops.loops[loops.count - 1], reduce, row[2] = { { 0 } }, split[3] = { 0 };
+    int64_t width = tl_sketch_extent(s, vector), length = 1, rows = 1;
+    if (loops.count > 1) {
+        length = tl_sketch_extent(s, loops.loops[loops.count - 2]);
+        rows = tile_rows(length);
+        TL_TRY(tl_split(s, loops.loops[loops.count - 2], (int64_t[]){ 0, rows }, 2, row, diag));
+    }
+    int64_t columns = tl_min64(MOST_ROWS / rows, width / lanes);
+    if (columns > 1) {
+        TL_TRY(tl_split(s, vector, (int64_t[]){ 0, columns, lanes }, 3, split, diag));
+    } else if (width > lanes) {
+        columns = 1;
         TL_TRY(tl_split(s, vector, (int64_t[]){ 0, lanes }, 2, split, diag));
+        split[2] = split[1];
+        split[1] = (tl_loop_ref){ 0 };
+    } else {
+        columns = 1;
+        split[2] = vector;
+    }
     for (int i = 0; i + 2 < loops.count; i++)
         tl_loop_push(&outer, loops.loops[i]);
-    tl_loop_push(&outer, parts[0]);
+    tl_loop_push(&outer, row[0]);
     tl_loop_push(&outer, split[0]);
+    if (outer.count == 0)
+        return tl_refuse(diag, "default schedule", block->name,
+                         "has no loop outside its row of registers");
     tl_loop_list all = outer;
-    tl_loop_push(&all, parts[1]);
+    tl_loop_push(&all, row[1]);
     tl_loop_push(&all, split[1]);
-    TL_TRY(tl_reorder(s, all.loops, all.count, diag));
+    tl_loop_push(&all, split[2]);
+    if (all.count > 1)
+        TL_TRY(tl_reorder(s, all.loops, all.count, diag));
 
     TL_TRY(tl_compute_at(s, anchor, outer.loops[outer.count - 1], diag));
     TL_TRY(tl_set_scope(s, result->name, "register", diag));
@@ -145,11 +158,14 @@ tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out
             lane = block->iters[i].var;
     TL_TRY(pack_constants(s, anchor, lane, width <= 4 * lanes ? width : lanes, diag));
     TL_TRY(tl_sketch_reduction(s, anchor, outer.count, lane, LARGEST_WINDOW, &reduce, diag));
-    TL_TRY(tl_unroll(s, parts[1], diag));
-    TL_TRY(tl_vectorize(s, split[1], diag));
+    if (row[1].id != 0)
+        TL_TRY(tl_unroll(s, row[1], diag));
+    if (split[1].id != 0)
+        TL_TRY(tl_unroll(s, split[1], diag));
+    TL_TRY(tl_vectorize(s, split[2], diag));
     if (length % rows != 0)
-        TL_TRY(tl_loop_partition(s, parts[0], diag));
-    if (split[0].id != 0 && width % lanes != 0)
+        TL_TRY(tl_loop_partition(s, row[0], diag));
+    if (split[0].id != 0 && width % (columns * lanes) != 0)
         TL_TRY(tl_loop_partition(s, split[0], diag));
     return TL_OK;
 }

@@ -223,7 +223,9 @@ tl_status tl_apply_bind(tl_schedule *s, const tl_arg *args, int arg_count, tl_ar
     tl_path path = tl_schedule_path_to_loop(s, loop->u.loop.var);
     TL_TRY(check(s, loop, &path, kind, diag));
     tl_schedule_replace(s, &path, tl_loop_with_kind(s->arena, loop, kind));
-    if (tl_is_thread_kind(kind))
-        tl_hoist_shared(s);
-    return TL_OK;
+    if (!tl_is_thread_kind(kind))
+        return TL_OK;
+    const tl_program *bound = s->program;
+    tl_hoist_shared(s); /* one for all threads now, where each iteration had its own */
+    return s->program == bound ? TL_OK : tl_check_parallel_loops(s, "bind", diag);
 }

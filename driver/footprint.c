@@ -1,5 +1,6 @@
 /* driver/footprint.c: boxes of buffers under each loop, from the blocks' accesses. */
 #include "driver/footprint.h"
+#include <string.h>
 #include "ir/index.h"
 #include "runtime/base/checked.h"
 #include "schedule/region_at.h"
@@ -49,7 +50,7 @@ static void add_level(walker *w, const tl_stmt *stmt, const tl_stmt *loop, int d
         return;
     tl_touch *touches = TL_NEW_ARRAY(w->arena, tl_touch, w->buffer_count);
     tl_level *level = &w->levels[w->level_count++];
-    *level = (tl_level){ .loop = loop, .depth = depth, .touches = touches };
+    *level = (tl_level){ .loop = loop, .name = "all", .depth = depth, .touches = touches };
     for (int i = 0; i < w->buffer_count; i++) {
         int64_t bytes = touched(w, stmt, w->buffers[i]);
         if (bytes == 0)
@@ -85,6 +86,27 @@ static void walk(walker *w, const tl_stmt *stmt, int depth)
     }
 }
 
+static bool count_loop(const tl_stmt *stmt, void *context)
+{
+    *(int *)context += stmt->kind == TL_STMT_LOOP;
+    return true;
+}
+
+/* The printer makes names unique; loops stand in its text in the order of the walk, those of the prepare part first. */
+static void name_levels(walker *w, const tl_program *program)
+{
+    int before = 0, at = 1;
+    if (program->prepare != NULL)
+        tl_stmt_visit(program->prepare, count_loop, &before);
+    for (const char *p = tl_program_text(w->arena, program); *p != '\0' && at < w->level_count;) {
+        const char *word = p + strspn(p, " ");
+        if (strncmp(word, "for ", 4) == 0 && before-- <= 0)
+            w->levels[at++].name = tl_arena_strndup(w->arena, word + 4, strcspn(word + 4, " "));
+        p += strcspn(p, "\n");
+        p += *p == '\n';
+    }
+}
+
 int tl_footprint(tl_arena *arena, const tl_program *program, const tl_level **out)
 {
     walker w = { .arena = arena, .levels = TL_NEW_ARRAY(arena, tl_level, MAX_LEVELS) };
@@ -95,6 +117,7 @@ int tl_footprint(tl_arena *arena, const tl_program *program, const tl_level **ou
     tl_stmt_visit(program->body, add_alloc, &w);
     add_level(&w, program->body, NULL, 0);
     walk(&w, program->body, 0);
+    name_levels(&w, program);
     *out = w.levels;
     return w.level_count;
 }

@@ -10,6 +10,7 @@ typedef struct {
 } tl_touch;
 typedef struct {
     const tl_stmt *loop; /* NULL: the whole body */
+    const char *name;    /* of the loop, as the program's text has it; "all" */
     int depth;           /* of loops */
     int64_t total;       /* over all buffers */
     int count;

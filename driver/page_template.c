@@ -12,7 +12,7 @@ const char *const tl_page_before[] = {
     "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n",
     "<title>schedule</title>\n",
     "<style>\n",
-    ":root { --bg: #fbfaf8; --card: #fff; --ink: #22252b; --soft: #6d727c; --line: #e3e0da;\n",
+    ":root { color-scheme: light dark; --bg: #fbfaf8; --card: #fff; --ink: #22252b; --soft: #6d727c; --line: #e3e0da;\n",
     "  --bar: #3b6fb6; --barbg: #e9e6df; --add: #dff3e0; --addink: #14582a; --del: #fbe3e1;\n",
     "  --delink: #8c1d18; --now: #eaf1fb; --l1: #d7efd9; --l2: #fdf1cf; --l3: #fbdcc4; --mem: #f6c6c3; }\n",
     "@media (prefers-color-scheme: dark) {\n",

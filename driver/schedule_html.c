@@ -22,7 +22,7 @@ static void add_footprint(const tl_study *study, const tl_program *program, tl_t
     for (int i = 0; i < count; i++) {
         const tl_level *l = &levels[i];
         tl_text_add(out, i ? ",{\"loop\":" : "{\"loop\":");
-        tl_json_add_text(out, l->loop ? l->loop->u.loop.var->name : "all");
+        tl_json_add_text(out, l->name);
         tl_text_format(out, ",\"depth\":%d,\"total\":%lld,\"bytes\":[", l->loop ? l->depth + 1 : 0,
                        (long long)l->total);
         for (int b = 0; b < levels[0].count; b++) {

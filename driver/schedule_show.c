@@ -53,7 +53,7 @@ static tl_status show_footprint(const tl_study *study, const tl_walk *walk, tl_t
     int count = tl_footprint(study->arena, tl_walk_program(walk), &levels);
     for (int i = 0; i < count; i++) {
         tl_text_indent(out, 2 * (levels[i].loop != NULL ? levels[i].depth + 1 : 0));
-        tl_text_format(out, "%s: ", levels[i].loop ? levels[i].loop->u.loop.var->name : "all");
+        tl_text_format(out, "%s: ", levels[i].name);
         add_bytes(out, levels[i].total);
         for (int t = 0; t < levels[i].count; t++) {
             tl_text_format(out, "%s%s ", t ? ", " : " = ", levels[i].touches[t].buffer->name);

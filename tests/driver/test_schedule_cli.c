@@ -121,7 +121,8 @@ static void forms(void **state)
     expect_schedule(0, "for i in 0..M parallel\n", "mm.tk mm.tr");
     expect_schedule(0, "      for k in 0..24\n", "mm.tk mm.tr --show naive");
     expect_schedule(0, "reorder(k, j_1)\n", "mm.tk mm.tr --show trace");
-    expect_schedule(0, "i: ", "mm.tk mm.tr --show footprint");
+    expect_schedule(0, "    j_0: 2096 B = A 96 B, B 1920 B, C 80 B\n",
+                    "mm.tk mm.tr --show footprint");
     expect_schedule(0, "lower_blocks\n", "mm.tk mm.tr --show passes");
     expect_schedule(0, "<4 x float>", "mm.tk mm.tr --show llvm");
     expect_schedule(0, ".text", "mm.tk mm.tr --show asm");

@@ -40,9 +40,18 @@ test-driver: $(BUILD)/tilth
 $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(foreach f,$(FLOORS_driver),$(call archive,$(f)))
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $^ $(TEST_LIBS_driver)
-bench: $(BUILD)/bench/kernels $(BUILD)/tilth
+bench: $(BUILD)/bench/kernels $(BUILD)/bench/replay $(BUILD)/tilth
 	$<
+	$(BUILD)/bench/replay
 	@$(if $(HISTORY),THREADS=$(THREADS) tests/bench/history.sh $(BUILD)/tilth "$(HISTORY)" $(MODELS))
+
+# make bench-peers: MODELS beside ONNX Runtime and OpenVINO on THREADS (tests/peers/README.md). Only this needs Python and
+# PyPI. JSON=FILE and SVG=FILE keep the result; COMPARE="--rounds 3 ..." adds options of compare.py.
+bench-peers: $(BUILD)/tilth
+	@tests/models.sh --make build/models $(or $(MODELS),bert_tiny_128)
+	@venv=$$(tests/peers/setup.sh) && "$$venv/bin/python" tests/peers/compare.py $< $(or $(MODELS),bert_tiny_128) \
+		--threads $(or $(THREADS),1) $(if $(JSON),--json "$(JSON)") $(if $(SVG),--svg "$(SVG)") $(COMPARE)
+.PHONY: bench-peers
 
 # make test: installs what is missing, builds, runs everything, in at most ten minutes on two cores.
 ALL_TESTS = $(foreach f,$(TEST_FOLDERS),$(call TESTS_of,$(f)))
@@ -56,6 +65,10 @@ run-tests: all $(ALL_TESTS)
 test-models: networks
 networks: $(BUILD)/tilth | run-models
 	@tests/models.sh $(BUILD)/tilth build/models
+# make test-long: what random tests find in hours: 20,000 random schedules, from another seed each day.
+test-long: $(BUILD)/tests/schedule/test_meaning
+	TL_SEED=$(or $(TL_SEED),$(shell date +%Y%m%d)00000) TL_COUNT=$(or $(TL_COUNT),20000) $<
+.PHONY: test-long
 golden: $(ALL_TESTS)
 	@GOLDEN_UPDATE=1 tests/run.sh $(ALL_TESTS)
 lint: | $(BUILD)/frontend/onnx.pb-c.c

@@ -1,0 +1,114 @@
+/* tests/bench/replay.c: how fast a trace is replayed and a program verified: what a search does thousands of times.
+ * Processor time of one core; prints one line and fails when a limit is missed: 150 us a replay of 26 steps on a
+ * conv2d, 100 us a verification. */
+#include <stdio.h>
+#include <time.h>
+#include "schedule/trace.h"
+
+enum { REPLAYS = 1000, BATCHES = 10 };
+
+static const char kernel[] =
+    "kernel conv(X: f32[64, 56, 56], const W: f32[64, 64, 3, 3], bias: f32[64], "
+    "out Y: f32[64, 56, 56])\n"
+    "alloc P: f32[64, 58, 58]\n"
+    "for c in 0..64\n"
+    "  for h in 0..58\n"
+    "    for w in 0..58\n"
+    "      block P\n"
+    "        spatial c, h, w\n"
+    "        P[c, h, w] = select(h > 0 and h < 57 and w > 0 and w < 57, "
+    "X[c, min(max(h - 1, 0), 55), min(max(w - 1, 0), 55)], 0.0)\n"
+    "alloc T: f32[64, 56, 56]\n"
+    "for o in 0..64\n"
+    "  for h in 0..56\n"
+    "    for w in 0..56\n"
+    "      for c in 0..64\n"
+    "        for y in 0..3\n"
+    "          for x in 0..3\n"
+    "            block T\n"
+    "              spatial o, h, w\n"
+    "              reduce c, y, x\n"
+    "              T[o, h, w] = sum(P[c, h + y, w + x]*W[o, c, y, x])\n"
+    "for o in 0..64\n"
+    "  for h in 0..56\n"
+    "    for w in 0..56\n"
+    "      block Y\n"
+    "        spatial o, h, w\n"
+    "        Y[o, h, w] = max(T[o, h, w] + bias[o], 0.0)\n";
+
+static const char steps[] = "transform_layout(W, (o, c, y, x) -> (o//16, c, y, x, o%16))\n"
+                            "o, h, w = loops(Y)\n"
+                            "o0, o1 = split(o, [_, 16])\n"
+                            "w0, w1 = split(w, [_, 14])\n"
+                            "reorder(o0, h, w0, w1, o1)\n"
+                            "compute_at(T, w0)\n"
+                            "_, _, _, to, th, tw, tc, ty, tx = loops(T)\n"
+                            "reorder(th, tc, ty, tx, tw, to)\n"
+                            "tc0, tc1 = split(tc, [_, 8])\n"
+                            "vectorize(to)\n"
+                            "unroll(tw)\n"
+                            "decompose_reduction(T, tc0)\n"
+                            "set_scope(T, register)\n"
+                            "compute_at(P, h)\n"
+                            "prefetch(T, W_packed, tc1, 2, 1)\n"
+                            "unroll(tx)\n"
+                            "unroll(ty)\n"
+                            "_, _, pc, ph, pw = loops(P)\n"
+                            "annotate(pw, rows, 1)\n"
+                            "annotate(tc0, depth, 2)\n"
+                            "vectorize(o1)\n"
+                            "unroll(w1)\n"
+                            "annotate(h, rows, 3)\n"
+                            "annotate(w0, columns, 3)\n"
+                            "parallel(fuse(o0, h))\n";
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+int main(void)
+{
+    tl_diag diag = { 0 };
+    tl_program *program;
+    tl_trace *trace;
+    tl_arena *arena = tl_arena_create(0);
+    if (arena == NULL || tl_program_parse(arena, kernel, "conv.tk", &program, &diag) != TL_OK ||
+        tl_trace_parse(arena, steps, "conv.tr", NULL, &trace, &diag) != TL_OK) {
+        fprintf(stderr, "replay: %s\n", diag.text);
+        return 1;
+    }
+    double replay = 0, verify = 0; /* microseconds, of the fastest batch */
+    for (int batch = 0; batch < BATCHES; batch++) {
+        double start = now();
+        tl_schedule *s = NULL;
+        tl_arena *scratch = NULL;
+        for (int i = 0; i < REPLAYS / BATCHES; i++) {
+            tl_arena_destroy(scratch);
+            scratch = tl_arena_create(0);
+            s = tl_schedule_create(scratch, program, NULL, false);
+            if (tl_trace_apply(trace, s, &diag) != TL_OK) {
+                fprintf(stderr, "replay: %s\n", diag.text);
+                return 1;
+            }
+        }
+        double middle = now();
+        for (int i = 0; i < REPLAYS / BATCHES; i++)
+            if (tl_program_verify(tl_schedule_program(s), &diag) != TL_OK) {
+                fprintf(stderr, "replay: %s\n", diag.text);
+                return 1;
+            }
+        double end = now();
+        replay = batch == 0 || middle - start < replay ? middle - start : replay;
+        verify = batch == 0 || end - middle < verify ? end - middle : verify;
+        tl_arena_destroy(scratch);
+    }
+    replay /= REPLAYS / BATCHES;
+    verify /= REPLAYS / BATCHES;
+    printf("trace of %d steps on a conv2d: replay %.1f us (%.0f a second), verify %.1f us\n",
+           trace->count, replay, 1e6 / replay, verify);
+    tl_arena_destroy(arena);
+    return replay > 150 || verify > 100;
+}

@@ -75,17 +75,26 @@ static bool take_group(const char **at, const char **inside, size_t *size)
 static const char *as_program(tl_arena *arena, const char *const *vars, int var_count,
                               const char *const *results, int count)
 {
-    const char *text = tl_arena_format(arena, "kernel map(out R: i64[%d])\n", count);
-    for (int i = 0; i < var_count; i++)
-        text = tl_arena_format(arena, "%s%*sfor %s in 0..%lld\n", text, 2 + 2 * i, "", vars[i],
-                               (long long)LARGE);
-    int indent = 2 + 2 * var_count;
-    text = tl_arena_format(arena, "%s%*sblock map\n", text, indent, "");
-    for (int i = 0; i < var_count; i++)
-        text = tl_arena_format(arena, "%s%*sspatial %s\n", text, indent + 2, "", vars[i]);
-    for (int i = 0; i < count; i++)
-        text = tl_arena_format(arena, "%s%*sR[%d] = %s\n", text, indent + 2, "", i, results[i]);
-    return text;
+    tl_text text = { 0 };
+    tl_text_format(&text, "kernel map(out R: i64[%d])\n", count);
+    for (int i = 0; i < var_count; i++) { /* an indent a loop is what the parser asks for */
+        tl_text_indent(&text, 1 + i);
+        tl_text_format(&text, "for %s in 0..%lld\n", vars[i], (long long)LARGE);
+    }
+    int indent = 1 + var_count;
+    tl_text_indent(&text, indent);
+    tl_text_add(&text, "block map\n");
+    for (int i = 0; i < var_count; i++) {
+        tl_text_indent(&text, indent + 1);
+        tl_text_format(&text, "spatial %s\n", vars[i]);
+    }
+    for (int i = 0; i < count; i++) {
+        tl_text_indent(&text, indent + 1);
+        tl_text_format(&text, "R[%d] = %s\n", i, results[i]);
+    }
+    const char *copy = tl_arena_strdup(arena, tl_text_get(&text));
+    tl_text_free(&text);
+    return copy;
 }
 
 static tl_status parse(tl_arena *arena, const char *text, int rank, tl_index_map *out,

@@ -260,7 +260,10 @@ tl_var *tl_var_derive(tl_arena *arena, const tl_var *from, const char *suffix,
 {
     tl_range range = tl_expr_range(extent);
     int64_t max = range.max == INT64_MAX ? INT64_MAX : tl_max64(range.max - 1, 0);
-    return tl_var_make(arena, tl_arena_format(arena, "%s%s", from->name, suffix), 0, max);
+    const char *name = from->name;
+    if (*suffix)
+        name = tl_arena_format(arena, "%s%s", name, suffix);
+    return tl_var_make(arena, name, 0, max);
 }
 
 /* The one door. */

@@ -163,12 +163,16 @@ char *tl_arena_strdup(tl_arena *arena, const char *text)
 
 char *tl_arena_vformat(tl_arena *arena, const char *format, va_list args)
 {
+    char most[256]; /* what fits is formatted once */
     va_list again;
     va_copy(again, args);
-    int size = vsnprintf(NULL, 0, format, args);
+    int size = vsnprintf(most, sizeof most, format, args);
     assert(size >= 0);
     char *p = tl_arena_alloc(arena, (size_t)size + 1, 1);
-    vsnprintf(p, (size_t)size + 1, format, again);
+    if ((size_t)size < sizeof most)
+        memcpy(p, most, (size_t)size + 1);
+    else
+        vsnprintf(p, (size_t)size + 1, format, again);
     va_end(again);
     return p;
 }

@@ -3,13 +3,21 @@
 # on one (which takes what the first left in the cache). Weights are made under FOLDER by the shared fill.c where they
 # are not there yet; --small leaves out networks with more than 130 MB of them. Prints a line a network and the sums;
 # exit 1 when any failed.
-small=0
+# tests/models.sh --make FOLDER NAME...: only lays out those networks that ../shared/models has.
+small=0 only=
 [ "$1" = --small ] && small=1 && shift
-tilth=$1 folder=$2
+if [ "$1" = --make ]; then
+    tilth='' folder=$2 only=1
+    shift 2
+else
+    tilth=$1 folder=$2
+fi
 shared=../shared/models
 passed=0 failed=0 skipped=0
 
-if [ ! -f $shared/fill.c ]; then
+if [ -n "$only" ] && [ ! -f $shared/fill.c ]; then
+    exit 0
+elif [ ! -f $shared/fill.c ]; then
     echo "skip: the models of $shared are not here"
     echo "0 passed, 0 failed, 1 skipped"
     exit 0
@@ -45,6 +53,16 @@ make_model() {
     fi
     mv "$partial" "$weights"
 }
+
+if [ -n "$only" ]; then
+    for name in "$@"; do
+        list=$shared/$name/$name.weights.txt
+        if [ -f "$list" ] && ! make_model "$name" "$(sed -n 's/^# total //p' "$list")"; then
+            exit 1
+        fi
+    done
+    exit 0
+fi
 
 for list in $shared/*/*.weights.txt; do
     name=$(basename "$(dirname "$list")")

@@ -1,6 +1,7 @@
 /* tuner/witness.c: a peak loop, a small matrix product in L2 and a copy through L3: on a quiet machine each runs at its
- * best again and again. Another tenant that takes cycles shows in the first, one that takes cache or memory in the
- * others. Best means: of the last samples, so that a machine that became slower for good is believed in the end. */
+ * best again and again. Another tenant that takes cycles, or a core, shows in the first (it runs on as many threads as are
+ * measured), one that takes cache or memory in the others. Best means: of the last samples, so that a machine that
+ * became slower for good is believed in the end. */
 #include "tuner/witness.h"
 #include <stdlib.h>
 #include <string.h>
@@ -69,7 +70,7 @@ static double run_copy(tl_witness *w)
 
 static void sample(tl_witness *w, tl_pool *pool)
 {
-    double now[WITNESS_COUNT] = { tl_peak_gflops(pool, 1, 0.0005) };
+    double now[WITNESS_COUNT] = { tl_peak_gflops(pool, 0, 0.0005) };
     for (int i = 0; i < 2; i++) {
         double product = run_product(w), copy = run_copy(w);
         now[PRODUCT] = product > now[PRODUCT] ? product : now[PRODUCT];

@@ -1,0 +1,54 @@
+/* tuner/environment.c: the machine as it was measured on. */
+#include "tuner/environment.h"
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+#include "codegen/codegen.h"
+#include "runtime/base/map.h"
+#include "runtime/clock.h"
+#include "runtime/cpu.h"
+#include "runtime/topology.h"
+#include "tuner/record_private.h"
+
+static void add_text(tl_text *out, const char *name, const char *value)
+{
+    tl_text_format(out, ",\"%s\":", name);
+    tl_json_print(value, out);
+}
+
+void tl_environment_text(const tl_measure_stats *stats, tl_text *out)
+{
+    const tl_topology *machine = tl_topology_get();
+    struct utsname system = { 0 };
+    uname(&system);
+    tl_text_add(out, "{\"cpu\":");
+    tl_json_print(machine->cpu_name, out);
+    add_text(out, "isa", tl_cpu_host_level());
+    add_text(out, "system", system.release);
+    add_text(out, "llvm", tl_codegen_llvm_version());
+    tl_text_format(out, ",\"cores\":%d,\"l2_bytes\":%lld,\"l3_bytes\":%lld,\"memory_bytes\":%lld",
+                   machine->usable_cores, (long long)machine->l2_bytes,
+                   (long long)machine->l3_bytes, (long long)machine->memory_bytes);
+    if (stats != NULL && stats->peak_gflops > 0)
+        tl_text_format(out, ",\"peak_gflops\":%.1f,\"l2_gflops\":%.2f,\"copy_gbs\":%.1f",
+                       stats->peak_gflops, stats->l2_gflops, stats->copy_gbs);
+    tl_text_add(out, "}");
+}
+
+void tl_session_name(char out[33])
+{
+    struct {
+        struct timespec now;
+        int64_t clock, process;
+        unsigned char random[16];
+    } seed = { .clock = tl_clock_ns(), .process = getpid() };
+    tl_digest digest;
+    clock_gettime(CLOCK_REALTIME, &seed.now);
+    if (getrandom(seed.random, sizeof seed.random, GRND_NONBLOCK) < 0)
+        seed.random[0] = 1; /* time and process number must do */
+    tl_digest_start(&digest);
+    tl_digest_add(&digest, &seed, sizeof seed);
+    tl_digest_text(&digest, out);
+}

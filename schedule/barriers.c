@@ -329,11 +329,13 @@ static const tl_stmt *place_phase(tl_arena *arena, const tl_stmt *phase, tl_stat
     return placed;
 }
 
-/* What stands at the top, under allocs only, are phases: between two of them everything waits. */
+/* What stands at the top, under allocs only, are phases: between two of them everything waits. All that shares a buffer
+ * of one GPU block is one phase. */
 static const tl_stmt *place_phases(tl_arena *arena, const tl_stmt *stmt, tl_status *status,
                                    tl_diag *diag)
 {
-    if (stmt->kind == TL_STMT_ALLOC)
+    bool in_block = stmt->kind == TL_STMT_ALLOC && stmt->u.alloc.buffer->scope == TL_SCOPE_SHARED;
+    if (stmt->kind == TL_STMT_ALLOC && !in_block)
         return tl_stmt_with_body(arena, stmt,
                                  place_phases(arena, stmt->u.alloc.body, status, diag));
     if (stmt->kind != TL_STMT_SEQ)

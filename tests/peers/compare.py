@@ -9,6 +9,7 @@ A model is a file (its inputs are the input_NAME.npy beside it, else random), a 
 wrong, or no round was undisturbed.
 """
 import argparse, json, math, os, platform, select, shlex, subprocess, sys, tempfile, time
+sys.dont_write_bytecode = True  # nothing beside the sources
 import chart
 
 # Nothing here imports numpy: what the kernel remembers as this process's largest memory would count for its children.
@@ -76,7 +77,7 @@ def cores(threads, given):
     """One processor of each core that we may use, the first ones."""
     allowed = sorted(os.sched_getaffinity(0))
     if given:
-        chosen = [int(c) for c in given.split(",")]
+        chosen = [int(c) if c.isdecimal() else -1 for c in given.split(",")]
         if len(set(chosen)) != threads or not set(chosen) <= set(allowed):
             raise Failure(f"--cpus {given}: --threads {threads} takes as many different processors out of {allowed}")
         return chosen
@@ -100,7 +101,7 @@ def find_model(tilth, name, models, work):
         given = any(f == "names.txt" or f.startswith("input_") and f.endswith(".npy") for f in os.listdir(folder))
         return path, folder if given else "-"
     if name not in [line.split()[0] for line in call([tilth, "model", "--list"]).splitlines()]:
-        raise Failure(f"{name}: neither a file, nor in {models}, nor a name of `tilth model --list`")
+        raise Failure(f"neither a file, nor in {models}, nor a name of `tilth model --list`")
     path = os.path.join(work, f"{name}.onnx")
     call([tilth, "model", name, "-o", path])
     return path, "-"
@@ -110,7 +111,7 @@ def find_model(tilth, name, models, work):
 
 class Model:
     def __init__(self, options, name, work):
-        self.options, self.name, self.work = options, name, work
+        self.options, self.name, self.work = options, os.path.basename(name), work
         self.path, data = find_model(options.tilth, name, options.models, work)
         self.data = os.path.join(work, "data")
         os.mkdir(self.data)
@@ -277,6 +278,29 @@ def show(value, form):
     return "-" if value is None else format(value, form)
 
 
+def latency_rows(results, report):
+    rows = [["latency, ms: min (median)"] + SIDES + ["ratio", "(median)", "% peak", "rounds", "difference"]]
+    for r in results:
+        sides = [r["sides"].get(s, {}) for s in SIDES]
+        rows.append([r["model"], *[f"{show(s.get('min_ms'), '.3f')} ({show(s.get('median_ms'), '.3f')})" for s in sides],
+                     show(r.get("ratio_min"), ".2f"), f"({show(r.get('ratio_median'), '.2f')})",
+                     show(sides[0].get("percent_of_peak"), ".1f"), f"{r['good_rounds']}/{r['rounds']}",
+                     show(r["difference"], ".1e")])
+    rows.append(["geometric mean", "", "", "", show(report["geomean_min"], ".2f"),
+                 f"({show(report['geomean_median'], '.2f')})", "", "", ""])
+    return rows
+
+
+def start_rows(results):
+    rows = [["time to ready, s; memory, MB", "tilth cold", "cached", *PEERS, "tilth", *PEERS]]
+    for r in results:
+        sides = [r["sides"].get(s, {}) for s in SIDES]
+        rows.append([r["model"], show(sides[0].get("ready_s"), ".3f"), show(sides[0].get("ready_cached_s"), ".3f"),
+                     *[show(s.get("ready_s"), ".3f") for s in sides[1:]],
+                     *[show(s["max_rss_bytes"] * 1e-6 if "max_rss_bytes" in s else None, ".0f") for s in sides]])
+    return rows
+
+
 def print_report(report):
     results = report["models"]
     print(f"{report['cpu']}, {report['threads']} thread(s) on processors {','.join(map(str, report['cpus']))}; "
@@ -285,27 +309,10 @@ def print_report(report):
         print("best witnesses: " + ", ".join(f"{WITNESSES[key]} {value:.1f} {'GB/s' if key == 'copy_gbs' else 'GFLOP/s'}"
                                              for key, value in report["witness_best"].items())
               + f"; rounds with one below {100 * report['threshold']:.0f} % do not count")
-    rows = [["latency, ms: min (median)"] + SIDES + ["ratio", "(median)", "% peak", "rounds", "difference"]]
-    for r in results:
-        if "sides" not in r:
-            continue
-        times = [f"{show(r['sides'].get(s, {}).get('min_ms'), '.3f')} ({show(r['sides'].get(s, {}).get('median_ms'), '.3f')})"
-                 for s in SIDES]
-        rows.append([r["model"], *times, show(r.get("ratio_min"), ".2f"), f"({show(r.get('ratio_median'), '.2f')})",
-                     show(r["sides"]["tilth"].get("percent_of_peak"), ".1f"), f"{r['good_rounds']}/{r['rounds']}",
-                     show(r["difference"], ".1e")])
-    rows.append(["geometric mean", "", "", "", show(report["geomean_min"], ".2f"),
-                 f"({show(report['geomean_median'], '.2f')})", "", "", ""])
-    print("\n" + table(rows))
-    rows = [["time to ready, s; memory, MB", "tilth cold", "cached", *PEERS, "tilth", *PEERS]]
-    for r in results:
-        if "sides" not in r:
-            continue
-        sides = [r["sides"].get(s, {}) for s in SIDES]
-        rows.append([r["model"], show(sides[0].get("ready_s"), ".3f"), show(sides[0].get("ready_cached_s"), ".3f"),
-                     *[show(s.get("ready_s"), ".3f") for s in sides[1:]],
-                     *[show(s["max_rss_bytes"] * 1e-6 if "max_rss_bytes" in s else None, ".0f") for s in sides]])
-    print("\n" + table(rows) + "\n\nratio: the better peer's time over tilth's (above 1: tilth is faster)")
+    measured = [r for r in results if "sides" in r]
+    if measured:
+        print(f"\n{table(latency_rows(measured, report))}\n\n{table(start_rows(measured))}\n\n"
+              "ratio: the better peer's time over tilth's (above 1: tilth is faster)")
     for r in results:
         for problem in problems_of(r):
             print(f"{r['model']}: {problem}")
@@ -327,6 +334,7 @@ def compare(options, best):
     witness = Worker("witness", options.threads)
     try:
         for name in options.names:
+            shown = os.path.basename(name)
             with tempfile.TemporaryDirectory(prefix="tilth_peers_") as work:
                 model = None
                 try:
@@ -336,8 +344,8 @@ def compare(options, best):
                     measure(options, model, witness, best)
                     models.append(model)
                 except Failure as failure:
-                    models.append({"model": name, "error": str(failure)})
-                    print(f"{name}: {failure}", file=sys.stderr)
+                    models.append({"model": shown, "error": str(failure)})
+                    print(f"{shown}: {failure}", file=sys.stderr, flush=True)
                 finally:
                     if model is not None:
                         model.stop()
@@ -371,6 +379,8 @@ def main():
     if min(options.threads, options.rounds, options.patience, options.starts) < 1 or not options.seconds > 0:
         parser.error("--threads, --rounds, --patience, --starts and --seconds are above 0")
     try:
+        for path in filter(None, (options.json, options.svg)):
+            open(path, "a").close()  # what would fail after the measuring fails before it
         cpus = cores(options.threads, options.cpus)
         os.sched_setaffinity(0, cpus)  # and with us all that we start
         os.environ["OPENBLAS_NUM_THREADS"] = "1"  # the witness has threads of its own

@@ -342,9 +342,9 @@ static void subnormal_numbers_are_zero_in_a_run_only(void **state)
     assert_int_equal(tl_executable_prepare(x, pool, 1, NULL), TL_OK);
     assert_true(half_of_it == 0);
     tl_runner *r = make_runner(x, 1);
-    inputs[0] = aligned_alloc(64, N * sizeof(float));
+    inputs[0] = aligned_alloc(64, (N * sizeof(float) + 63) / 64 * 64);
     for (int i = 0; i < 2; i++)
-        outputs[i] = aligned_alloc(64, N * sizeof(float));
+        outputs[i] = aligned_alloc(64, (N * sizeof(float) + 63) / 64 * 64);
     half_of_it = 1;
     assert_int_equal(tl_runner_run(r, inputs, outputs, NULL, NULL), TL_OK);
     assert_true(half_of_it == 0);

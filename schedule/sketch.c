@@ -181,10 +181,15 @@ static tl_status schedule_rest(tl_schedule *s, tl_map *done, tl_map *known, tl_d
         tl_map_put(done, blocks[i]->name, s);
         bool output =
             blocks[i]->store_count > 0 && blocks[i]->stores[0].buffer->role != TL_ROLE_LOCAL;
-        if (output && tl_block_is_spatial(blocks[i]))
-            TL_TRY(tl_sketch_rows(s, ref, done, diag));
-        else
-            TL_TRY(tl_sketch_nest(s, ref, 0, diag));
+        tl_sketch_point before = tl_sketch_mark(s);
+        tl_diag why = { 0 };
+        tl_status status = output && tl_block_is_spatial(blocks[i])
+                               ? tl_sketch_rows(s, ref, done, &why)
+                               : tl_sketch_nest(s, ref, 0, &why);
+        if (status == TL_ILLEGAL_SCHEDULE)
+            tl_sketch_undo(s, before); /* it runs as it was written */
+        else if (status != TL_OK)
+            return tl_fail(diag, status, "%s", why.text);
     }
     return TL_OK;
 }

@@ -44,8 +44,10 @@ static void compare(const tl_buffer *b, const void *want, const void *got, const
                     const tl_target *target, int threads)
 {
     for (int64_t k = 0; k < tl_buffer_max_elements(b); k++) {
-        double w = tl_number_load(b->dtype, want, (size_t)k).f;
-        double g = tl_number_load(b->dtype, got, (size_t)k).f;
+        tl_number wanted = tl_number_load(b->dtype, want, (size_t)k);
+        tl_number given = tl_number_load(b->dtype, got, (size_t)k);
+        double w = tl_dtype_is_float(b->dtype) ? wanted.f : (double)wanted.i;
+        double g = tl_dtype_is_float(b->dtype) ? given.f : (double)given.i;
         if (!(fabs(w - g) <= 1e-5 * (1 + fabs(w))))
             fail_msg("%s for %s, %d threads: %s[%lld] is %.9g, not %.9g", name,
                      tl_isa_infos[target->isa].text, threads, b->name, (long long)k, g, w);

@@ -8,11 +8,21 @@
 #include "runtime/clock.h"
 #include "tuner/worker_private.h"
 
-enum { SAMPLE_NS = 30000, EARLY = 3, MAX_SERIES = 3, MAX_WAITS = 4, MAX_CALLS = 1000 };
+enum {
+    SAMPLE_NS = 30000,
+    COLD_START_NS = 100000,
+    EARLY = 3,
+    MAX_SERIES = 3,
+    MAX_WAITS = 4,
+    MAX_CALLS = 1000
+};
 #define HOPELESS    1.2
 #define FAR_OFF     3.0 /* seen at the first look */
 #define NEAR_BEST   0.85
-#define WIN         0.99 /* of a first series: worth a second one */
+#define WIN         0.99  /* of a first series: worth a second one */
+#define SURE_WIN    0.995 /* of the second series */
+#define CLEAR_WIN   0.95  /* of a disturbed one */
+#define LOST        10.0  /* seen when it was checked */
 #define WITNESS_AGE 200000000
 #define PAUSE_NS    10000000
 
@@ -20,16 +30,17 @@ typedef struct {
     tl_run_state *state;
     tl_runnable *r;
     bool cold;
-    int calls, copy; /* calls in a sample; the copy of the buffers that is next */
-    double least;    /* of the series */
+    int calls;    /* in a sample */
+    double least; /* of the series */
 } subject;
 
-/* The buffers of a call: the random inputs, or in a cold series the next copy of them all. */
+/* The buffers of a call: the random inputs, or in a cold series the next copy of them all, which neither candidate nor
+ * incumbent has touched for a whole turn. */
 static void get_buffers(subject *s, void **buffers)
 {
-    const tl_run_state *state = s->state;
+    tl_run_state *state = s->state;
     int params = state->task->program->param_count;
-    int64_t copy = s->cold ? s->copy++ % state->copies : -1;
+    int64_t copy = s->cold ? state->next_copy++ % state->copies : -1;
     for (int i = 0; i < params; i++)
         buffers[i] = copy < 0 ? state->buffers[0][i]
                               : state->rotating.data + copy * state->copy_bytes + state->offset[i];
@@ -106,6 +117,12 @@ static bool run_series(subject *candidate, subject *incumbent, int repeats, bool
     if (incumbent->r == NULL)
         return true;
     double best = incumbent->r->best_ns;
+    if (out->hopeless && candidate->least > FAR_OFF * incumbent->least) {
+        /* so long a run leaves the incumbent cold caches: that is no disturbance, and no time of its own */
+        if (best > 0 && !incumbent->cold && best < incumbent->least)
+            incumbent->least = best;
+        return true;
+    }
     if (!incumbent->cold && (best == 0 || incumbent->least < best))
         incumbent->r->best_ns = incumbent->least;
     return incumbent->cold || best == 0 || incumbent->least <= best / NEAR_BEST;
@@ -165,7 +182,21 @@ static bool rotate_prepared(const tl_run_state *state, tl_runnable *r)
     return true;
 }
 
-void tl_run_time(tl_run_state *state, tl_runnable *r, int flags, tl_run_times *out)
+/* A candidate that took ten times as long as the incumbent while it was checked is not run again. */
+static bool is_lost(const tl_run_state *state, double checked_ns, tl_run_times *out)
+{
+    double best = state->incumbent != NULL ? state->incumbent->best_ns : 0;
+    if (best <= 0 || checked_ns < LOST * best + COLD_START_NS)
+        return false;
+    out->times_ns[out->count++] = out->time_ns = out->median_ns = checked_ns;
+    out->incumbent_ns = best;
+    out->score_ns = checked_ns * state->incumbent_score / best;
+    out->hopeless = true;
+    return true;
+}
+
+void tl_run_time(tl_run_state *state, tl_runnable *r, int flags, double checked_ns,
+                 tl_run_times *out)
 {
     bool careful = flags & TL_RUN_CAREFUL, cold = flags & TL_RUN_COLD;
     int repeats = careful ? 3 * state->config->repeats : state->config->repeats;
@@ -174,6 +205,8 @@ void tl_run_time(tl_run_state *state, tl_runnable *r, int flags, tl_run_times *o
     subject candidate = { .state = state, .r = r, .cold = cold, .calls = 1 };
     subject incumbent = { .state = state, .r = state->incumbent, .cold = cold, .calls = 1 };
     *out = (tl_run_times){ .cold = cold };
+    if (!careful && !cold && is_lost(state, checked_ns, out))
+        return;
     wait_for_calm(state, out);
     calibrate(&candidate);
     if (incumbent.r != NULL)
@@ -186,6 +219,7 @@ void tl_run_time(tl_run_state *state, tl_runnable *r, int flags, tl_run_times *o
         wait_for_calm(state, out);
         measure(&candidate, &incumbent, 2 * repeats, false, out);
         summarize(&candidate, &incumbent, out);
-        out->crowned = candidate.least < incumbent.least;
+        /* what a disturbed series says must be clear to be believed */
+        out->crowned = candidate.least < (out->disturbed ? CLEAR_WIN : SURE_WIN) * incumbent.least;
     }
 }

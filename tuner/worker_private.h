@@ -118,6 +118,7 @@ typedef struct {
     tl_witness *witness;
     /* for cold runs: copies of all params, `copy_bytes` apart; 0 copies: not made yet */
     int copies;
+    int64_t next_copy;
     tl_guarded rotating;
     int64_t copy_bytes, offset[TL_MAX_PARAMS];
 } tl_run_state;
@@ -130,9 +131,10 @@ enum { TL_RUN_CAREFUL = 1, TL_RUN_COLD = 2, TL_RUN_INCUMBENT = 4 };
 void tl_worker_run(tl_run_state *state, const tl_worker_options *options, const tl_text *body,
                    tl_text *reply);
 
-/* tuner/run_check.c: runs the kernel on every input set and compares. TL_WRONG_RESULT says where. */
+/* tuner/run_check.c: runs the kernel on every input set and compares. TL_WRONG_RESULT says where. *least_ns: the quickest of
+ * these runs. */
 tl_status tl_run_check(tl_run_state *state, tl_runnable *r, int lowering, double *max_error,
-                       tl_diag *diag);
+                       double *least_ns, tl_diag *diag);
 /* tuner/run_time.c: times the kernel in alternation with the incumbent. */
 typedef struct {
     double times_ns[64];
@@ -141,6 +143,7 @@ typedef struct {
     bool hopeless, disturbed, crowned, cold;
     int discarded;
 } tl_run_times;
-void tl_run_time(tl_run_state *state, tl_runnable *r, int flags, tl_run_times *out);
+void tl_run_time(tl_run_state *state, tl_runnable *r, int flags, double checked_ns,
+                 tl_run_times *out);
 
 #endif

@@ -47,6 +47,7 @@ bool tl_run_state_rotate(tl_run_state *state)
         return false;
     state->copy_bytes = bytes;
     state->copies = (int)copies;
+    memset(state->rotating.data, 0, state->rotating.size); /* pages are there before time counts */
     for (int64_t c = 0; c < copies; c++)
         for (int i = 0; i < t->program->param_count; i++)
             if (tl_param_is_read(t->program->params[i]))
@@ -94,12 +95,13 @@ static void run(tl_run_state *state, int flags, int lowering, double score, cons
     const tl_run_task *t = state->task;
     tl_runnable *r;
     int64_t start = tl_clock_ns();
+    double checked_ns = 0;
     tl_status status =
         tl_runnable_create(built, t->dims, state->buffers[0], t->program->param_count,
                            state->config->threads, state->config->memory_bytes, &r, &o->diag);
     /* an incumbent that comes back after a child's death was checked before */
     if (status == TL_OK && !(flags & TL_RUN_INCUMBENT))
-        status = tl_run_check(state, r, lowering, &o->max_error, &o->diag);
+        status = tl_run_check(state, r, lowering, &o->max_error, &checked_ns, &o->diag);
     int64_t checked = tl_clock_ns();
     o->check_ns = (double)(checked - start);
     o->status = kind_of(status);
@@ -108,7 +110,7 @@ static void run(tl_run_state *state, int flags, int lowering, double score, cons
         return;
     }
     if (!(flags & TL_RUN_INCUMBENT))
-        tl_run_time(state, r, flags, &o->times);
+        tl_run_time(state, r, flags, checked_ns, &o->times);
     o->run_ns = (double)(tl_clock_ns() - checked);
     if ((flags & TL_RUN_INCUMBENT) || o->times.crowned) {
         tl_runnable_destroy(state->incumbent);

@@ -13,8 +13,8 @@ typedef struct {
     const tl_block *block;
     const tl_buffer *buffer;
     bool writes;
-    bool updates;                /* of a reduction: reads and writes what it combines into */
-    const tl_expr *const *begin; /* rank of them */
+    bool updates;                 /* of a reduction: reads and writes what it combines into */
+    const tl_expr *const *begin;  /* rank of them */
     const tl_expr *const *extent; /* NULL: one element */
 } tl_access;
 
@@ -23,7 +23,8 @@ typedef struct {
     int access_count, access_capacity;
     tl_access *accesses; /* of buffers that are not allocated under the statement */
     int var_count, var_capacity;
-    const tl_var **vars; /* of the loops of and under the statement: they differ between two instances */
+    const tl_var *
+        *vars; /* of the loops of and under the statement: they differ between two instances */
     int local_count, local_capacity;
     const tl_buffer **locals;
 } tl_dependences;

@@ -4,8 +4,8 @@
  *
  * Requires  a local buffer (parameters and prepared buffers are global); register and stack want no
  *           parallel loop between the alloc and its accesses, for every thread has its own; shared and warp want
- *           a GPU. All but global have a constant shape: a dim in it becomes its largest value. How much of the buffer is alive at once shows when it is lowered
- *           (codegen/shrink_buffers.c), where too much is refused.
+ *           a GPU. All but global have a constant shape: a dim in it becomes its largest value. How much of the
+ *           buffer is alive at once shows when it is lowered (codegen/shrink_buffers.c), where too much is refused.
  * Keeps     what is computed.
  */
 #include <string.h>

@@ -38,19 +38,29 @@ const tl_target *tl_schedule_target(const tl_schedule *s);
 
 /* Handles. */
 tl_status tl_schedule_block(tl_schedule *s, const char *name, tl_block_ref *out, tl_diag *diag);
-const tl_block *tl_schedule_get_block(const tl_schedule *s, tl_block_ref ref); /* NULL when it is gone */
-const tl_stmt *tl_schedule_get_loop(const tl_schedule *s, tl_loop_ref ref);    /* NULL when it is gone */
+const tl_block *tl_schedule_get_block(const tl_schedule *s,
+                                      tl_block_ref ref); /* NULL when it is gone */
+const tl_stmt *tl_schedule_get_loop(const tl_schedule *s,
+                                    tl_loop_ref ref); /* NULL when it is gone */
 tl_loop_ref tl_schedule_name_loop(tl_schedule *s, const tl_var *var);
 tl_block_ref tl_schedule_name_block(tl_schedule *s, const char *name);
 
 /* One argument or result of a primitive, as the letters of primitives.def say. */
-typedef enum { TL_ARG_LOOP, TL_ARG_BLOCK, TL_ARG_INT, TL_ARG_WORD, TL_ARG_FACTORS, TL_ARG_MAP } tl_arg_kind;
+typedef enum {
+    TL_ARG_LOOP,
+    TL_ARG_BLOCK,
+    TL_ARG_INT,
+    TL_ARG_WORD,
+    TL_ARG_FACTORS,
+    TL_ARG_MAP
+} tl_arg_kind;
 typedef struct {
     tl_arg_kind kind;
     tl_loop_ref loop;
     tl_block_ref block;
     int64_t value;
-    const char *word; /* WORD: a buffer or a word; MAP: its text; FACTORS, INT: the name of the sampling step's
+    const char *
+        word; /* WORD: a buffer or a word; MAP: its text; FACTORS, INT: the name of the sampling step's
                        * result that it is, or NULL */
     int count;
     const int64_t *factors; /* 0 is _ */
@@ -58,32 +68,36 @@ typedef struct {
 #define TL_MAX_ARGS 24
 
 /* The one door: checks, rewrites, verifies if asked, records. Results go to `out` (TL_MAX_ARGS of them). */
-tl_status tl_schedule_apply(tl_schedule *s, tl_prim prim, const tl_arg *args, int arg_count, tl_arg *out,
-                            int *out_count, tl_diag *diag);
+tl_status tl_schedule_apply(tl_schedule *s, tl_prim prim, const tl_arg *args, int arg_count,
+                            tl_arg *out, int *out_count, tl_diag *diag);
 
 /* The same, typed, for code that writes schedules in C. tl_loops wants room for TL_MAX_ARGS loops in `out`; the others
  * write as many as primitives.def says; a NULL `out` throws them away. */
 tl_status tl_loops(tl_schedule *s, tl_block_ref block, tl_loop_ref *out, int *count, tl_diag *diag);
-tl_status tl_split(tl_schedule *s, tl_loop_ref loop, const int64_t *factors, int count, tl_loop_ref *out,
-                   tl_diag *diag);
-tl_status tl_fuse(tl_schedule *s, const tl_loop_ref *loops, int count, tl_loop_ref *out, tl_diag *diag);
+tl_status tl_split(tl_schedule *s, tl_loop_ref loop, const int64_t *factors, int count,
+                   tl_loop_ref *out, tl_diag *diag);
+tl_status tl_fuse(tl_schedule *s, const tl_loop_ref *loops, int count, tl_loop_ref *out,
+                  tl_diag *diag);
 tl_status tl_reorder(tl_schedule *s, const tl_loop_ref *loops, int count, tl_diag *diag);
 tl_status tl_parallel(tl_schedule *s, tl_loop_ref loop, tl_diag *diag);
 tl_status tl_vectorize(tl_schedule *s, tl_loop_ref loop, tl_diag *diag);
 tl_status tl_unroll(tl_schedule *s, tl_loop_ref loop, tl_diag *diag);
 tl_status tl_loop_partition(tl_schedule *s, tl_loop_ref loop, tl_diag *diag);
 tl_status tl_compute_at(tl_schedule *s, tl_block_ref block, tl_loop_ref loop, tl_diag *diag);
-tl_status tl_reverse_compute_at(tl_schedule *s, tl_block_ref block, tl_loop_ref loop, tl_diag *diag);
+tl_status tl_reverse_compute_at(tl_schedule *s, tl_block_ref block, tl_loop_ref loop,
+                                tl_diag *diag);
 tl_status tl_compute_inline(tl_schedule *s, tl_block_ref block, tl_diag *diag);
-tl_status tl_cache_read(tl_schedule *s, tl_block_ref consumer, const char *buffer, const char *scope,
-                        tl_block_ref *out, tl_diag *diag);
-tl_status tl_cache_write(tl_schedule *s, tl_block_ref block, const char *scope, tl_block_ref *out, tl_diag *diag);
-tl_status tl_decompose_reduction(tl_schedule *s, tl_block_ref block, tl_loop_ref loop, tl_block_ref *out,
-                                 tl_diag *diag);
+tl_status tl_cache_read(tl_schedule *s, tl_block_ref consumer, const char *buffer,
+                        const char *scope, tl_block_ref *out, tl_diag *diag);
+tl_status tl_cache_write(tl_schedule *s, tl_block_ref block, const char *scope, tl_block_ref *out,
+                         tl_diag *diag);
+tl_status tl_decompose_reduction(tl_schedule *s, tl_block_ref block, tl_loop_ref loop,
+                                 tl_block_ref *out, tl_diag *diag);
 tl_status tl_transform_layout(tl_schedule *s, const char *buffer, const char *map, tl_diag *diag);
 tl_status tl_set_scope(tl_schedule *s, const char *buffer, const char *scope, tl_diag *diag);
 tl_status tl_prefetch(tl_schedule *s, tl_block_ref block, const char *buffer, tl_loop_ref loop,
                       int64_t distance, int64_t level, tl_diag *diag);
-tl_status tl_annotate(tl_schedule *s, tl_loop_ref loop, const char *key, int64_t value, tl_diag *diag);
+tl_status tl_annotate(tl_schedule *s, tl_loop_ref loop, const char *key, int64_t value,
+                      tl_diag *diag);
 
 #endif

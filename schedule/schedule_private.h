@@ -10,16 +10,16 @@ struct tl_schedule {
     const tl_program *program;
     const tl_target *target;
     bool verify;
-    int loop_count, loop_capacity;   /* handle id - 1 -> variable */
+    int loop_count, loop_capacity; /* handle id - 1 -> variable */
     const tl_var **loops;
-    int32_t *loop_numbers;           /* handle id - 1 -> its number in the trace; 0: no step gave it */
-    int32_t numbers;                 /* how many numbers the trace has given out */
+    int32_t *loop_numbers; /* handle id - 1 -> its number in the trace; 0: no step gave it */
+    int32_t numbers;       /* how many numbers the trace has given out */
     int block_count, block_capacity; /* handle id - 1 -> name */
     const char **blocks;
-    tl_trace trace;                  /* of what was applied so far */
-    tl_random random;                /* for decisions that are left open */
-    int32_t values;                  /* numbers and lists of factors that steps gave */
-    bool has_decided;                /* the current step chose its last argument: */
+    tl_trace trace;   /* of what was applied so far */
+    tl_random random; /* for decisions that are left open */
+    int32_t values;   /* numbers and lists of factors that steps gave */
+    bool has_decided; /* the current step chose its last argument: */
     tl_arg decision;
 };
 
@@ -65,8 +65,10 @@ tl_path tl_path_prefix(const tl_path *path, int count);
 int tl_path_find_loop(const tl_path *path, const tl_var *var);
 
 /* A handle's loop or block, or TL_ILLEGAL_SCHEDULE with "split: loop i0 is gone ..." */
-tl_status tl_need_loop(tl_schedule *s, const char *prim, tl_loop_ref ref, const tl_stmt **out, tl_diag *diag);
-tl_status tl_need_block(tl_schedule *s, const char *prim, tl_block_ref ref, const tl_block **out, tl_diag *diag);
+tl_status tl_need_loop(tl_schedule *s, const char *prim, tl_loop_ref ref, const tl_stmt **out,
+                       tl_diag *diag);
+tl_status tl_need_block(tl_schedule *s, const char *prim, tl_block_ref ref, const tl_block **out,
+                        tl_diag *diag);
 /* A refusal: TL_ILLEGAL_SCHEDULE; `prim` and what it was applied to come first in the sentence. */
 tl_status tl_refuse(tl_diag *diag, const char *prim, const char *subject, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
@@ -103,7 +105,8 @@ bool tl_is_thread_kind(tl_loop_kind kind);
 tl_status tl_check_same_threads(tl_schedule *s, const char *prim, const tl_stmt *outer,
                                 tl_diag *diag);
 /* A variable derived from another's name ("i" and "_0" give i_0), range 0..extent-1. */
-tl_var *tl_var_derive(tl_arena *arena, const tl_var *from, const char *suffix, const tl_expr *extent);
+tl_var *tl_var_derive(tl_arena *arena, const tl_var *from, const char *suffix,
+                      const tl_expr *extent);
 
 /* The handle of `from`, if there is one, is `to`'s from now on: the loop was rebuilt with another variable. */
 void tl_schedule_rename_loop(tl_schedule *s, const tl_var *from, const tl_var *to);
@@ -158,9 +161,12 @@ const char *tl_step_text(tl_arena *arena, const tl_trace *trace, const tl_step *
  * count as reading. */
 bool tl_block_reads_buffer(const tl_block *block, const tl_buffer *buffer);
 bool tl_block_writes_buffer(const tl_block *block, const tl_buffer *buffer);
-bool tl_stmt_uses_buffer(const tl_stmt *stmt, const tl_buffer *buffer); /* reads, writes or prefetches */
-int tl_readers_of(tl_arena *arena, const tl_stmt *root, const tl_buffer *buffer, const tl_block ***out);
-int tl_writers_of(tl_arena *arena, const tl_stmt *root, const tl_buffer *buffer, const tl_block ***out);
+bool tl_stmt_uses_buffer(const tl_stmt *stmt,
+                         const tl_buffer *buffer); /* reads, writes or prefetches */
+int tl_readers_of(tl_arena *arena, const tl_stmt *root, const tl_buffer *buffer,
+                  const tl_block ***out);
+int tl_writers_of(tl_arena *arena, const tl_stmt *root, const tl_buffer *buffer,
+                  const tl_block ***out);
 
 /* Moves the alloc of each local buffer down to the innermost statement that contains all its accesses, where
  * every read of an iteration is covered by that iteration's writes. Called by primitives that move blocks. */

@@ -17,7 +17,8 @@
 typedef struct {
     tl_prim prim;
     int arg_count, out_count;
-    tl_arg *args, *outs; /* loop refs here are the trace's own numbering: 1, 2, ... in order of appearance,
+    tl_arg *args,
+        *outs; /* loop refs here are the trace's own numbering: 1, 2, ... in order of appearance,
                           * `word` their names; blocks are named by `word` alone */
 } tl_step;
 
@@ -53,7 +54,7 @@ tl_status tl_trace_adapt(const tl_trace *trace, tl_schedule *s, tl_text *report,
 tl_trace *tl_trace_mutate(tl_arena *arena, const tl_trace *trace, tl_random *random);
 void tl_trace_print(const tl_trace *trace, tl_text *out);
 const char *tl_trace_text(tl_arena *arena, const tl_trace *trace);
-tl_status tl_trace_parse(tl_arena *arena, const char *text, const char *file, const tl_target *target,
-                         tl_trace **out, tl_diag *diag);
+tl_status tl_trace_parse(tl_arena *arena, const char *text, const char *file,
+                         const tl_target *target, tl_trace **out, tl_diag *diag);
 
 #endif

@@ -63,10 +63,11 @@ static tl_status start_runner(tl_pump *m, tl_diag *diag)
 
 tl_status tl_pump_start(tl_pump *m, tl_diag *diag)
 {
-    const tl_topology *machine = tl_topology_get();
-    int cores = machine->usable_cores;
+    tl_topology machine; /* now: cores may have been taken away since the process started */
+    tl_topology_probe(&machine);
+    int cores = machine.usable_cores;
     m->overlaps = cores > m->options.threads;
-    m->timer_core = cores > 1 ? machine->core_processor[cores - 1] : -1;
+    m->timer_core = cores > 1 ? machine.core_processor[cores - 1] : -1;
     m->builder_count = m->options.builders;
     if (m->builder_count < 1)
         m->builder_count = 1;

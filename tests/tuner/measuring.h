@@ -37,7 +37,8 @@ static const char good_trace[] =
 static inline void measuring_hook(const char *job, const char *trace)
 {
     char wanted[64];
-    static const char *const faults[] = { "crash", "illegal", "hang", "memory", "exit", "kill" };
+    static const char *const faults[] = { "crash", "illegal", "hang", "memory",
+                                          "exit",  "kill",    "stop", "garbage" };
     for (size_t f = 0; f < sizeof faults / sizeof *faults; f++) {
         snprintf(wanted, sizeof wanted, "# fault: %s at %s", faults[f], job);
         if (strstr(trace, wanted) == NULL)
@@ -64,6 +65,15 @@ static inline void measuring_hook(const char *job, const char *trace)
         case 5: /* the worker, too: nothing is left to tell */
             kill(getppid(), SIGKILL);
             _exit(9);
+        case 6: /* the worker sleeps, and nobody tells of the child */
+            kill(getppid(), SIGSTOP);
+            for (;;)
+                pause();
+        case 7: /* a kernel that found the socket */
+            for (int i = 0; i < 100; i++)
+                if (write(3, "rubbish, rubbish", 16) != 16)
+                    break;
+            break;
         }
     }
 }

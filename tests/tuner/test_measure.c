@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <sched.h>
 #include "runtime/base/file.h"
 #include "tests/tuner/measuring.h"
 
@@ -61,6 +62,9 @@ static void faults_cost_one_candidate(void **state)
         { "# fault: exit at run\n", 0, TL_RECORD_CRASH, "status 7" },
         { "# fault: kill at run\n", 0, TL_RECORD_WORKER, "again and again" },
         { "# fault: kill at build\n", 0, TL_RECORD_WORKER, "again and again" },
+        { "# fault: stop at run\n", 0, TL_RECORD_TIMEOUT, "its worker with it" },
+        { "# fault: garbage at run\n", 0, TL_RECORD_WORKER, "again and again" },
+        { "# fault: garbage at build\n", 0, TL_RECORD_WORKER, "again and again" },
         { "", 1, TL_RECORD_WRONG, "output C differs" },
         { "parallel(nothing)\n", 0, TL_RECORD_ILLEGAL, "nothing" },
         { "i, j, k = loops(matmul)\nvectorize(k)\nvectorize(j)\n", 0, TL_RECORD_ILLEGAL, "" },
@@ -149,6 +153,35 @@ static void tasks_take_turns(void **state)
             assert_true(round == 0 ? r.incumbent_ns == 0 : r.incumbent_ns > 0);
         }
     tl_measurer_destroy(m);
+}
+
+/* More threads than cores, builder and runner on the same one: slow, and right. */
+static void one_core_is_enough(void **state)
+{
+    (void)state;
+    cpu_set_t all, one;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE && CPU_COUNT(&one) == 0; i++)
+        if (CPU_ISSET(i, &all))
+            CPU_SET(i, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    for (int threads = 1; threads <= 2; threads++) {
+        tl_measurer *m = measuring_start(&(tl_measure_options){ .threads = threads });
+        int task = measuring_task(m);
+        tl_candidate many[20];
+        for (int i = 0; i < 20; i++)
+            many[i] = (tl_candidate){ .trace = i % 3 ? good_trace : "", .lowering = i == 7 };
+        assert_int_equal(tl_measurer_submit(m, task, many, 20, NULL, NULL), TL_OK);
+        for (int i = 0; i < 20; i++) {
+            tl_result r;
+            assert_int_equal(tl_measurer_next(m, 60, &r, NULL), TL_OK);
+            assert_int_equal(r.ticket, i);
+            assert_int_equal(r.status, i == 7 ? TL_RECORD_WRONG : TL_RECORD_OK);
+        }
+        tl_measurer_destroy(m);
+    }
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
 }
 
 static void forgotten_candidates_give_no_result(void **state)
@@ -279,6 +312,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(faults_cost_one_candidate),
         cmocka_unit_test(too_much_memory_is_told_apart),
         cmocka_unit_test(tasks_take_turns),
+        cmocka_unit_test(one_core_is_enough),
         cmocka_unit_test(forgotten_candidates_give_no_result),
         cmocka_unit_test(adversarial_inputs_find_what_random_ones_miss),
         cmocka_unit_test(defects_leave_a_reproducer),

@@ -233,14 +233,17 @@ static tl_status check_match(tl_schedule *s, plan *p, tl_diag *diag)
     const char *why = match(s->arena, p);
     if (why == NULL)
         return TL_OK;
+    bool fits = p->operands[1].buffer->dtype == p->shape->dtypes[1] &&
+                p->operands[2].buffer->dtype == p->shape->dtypes[2];
     operand a = p->operands[1]; /* a product may be written either way */
     p->operands[1] = p->operands[2];
     p->operands[2] = a;
-    if (match(s->arena, p) == NULL)
+    const char *other = match(s->arena, p);
+    if (other == NULL)
         return TL_OK;
-    if (p->operands[1].buffer->dtype == p->shape->dtypes[1] &&
+    if (!fits && p->operands[1].buffer->dtype == p->shape->dtypes[1] &&
         p->operands[2].buffer->dtype == p->shape->dtypes[2])
-        why = match(s->arena, p);
+        why = other; /* the way round that was meant */
     return tl_refuse(diag, PRIM, p->block->name, "%s: %s", p->shape->name, why);
 }
 

@@ -2,6 +2,11 @@
  * remark `# fault: WHAT at JOB` does WHAT when its JOB (build or run) begins. */
 #ifndef TL_TESTS_MEASURING_H
 #define TL_TESTS_MEASURING_H
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>

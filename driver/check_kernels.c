@@ -47,13 +47,14 @@ static void report(checker *c, const tl_model_kernel *kernel, const tl_buffer *o
     }
 }
 
-static tl_status run_naive(checker *c, const tl_program *naive, void *const *buffers)
+/* Runs the body or the prepare part of a program: `buffers` are its parameters, then what it prepares. */
+static tl_status run_part(checker *c, const tl_program *naive, bool prepare, void *const *buffers)
 {
     tl_text object = { 0 };
     tl_descriptor d = { 0 };
     tl_jit_kernel *code = NULL;
-    tl_status status =
-        tl_codegen_compile(c->arena, naive, false, c->target, TL_EMIT_OBJECT, &object, &d, c->diag);
+    tl_status status = tl_codegen_compile(c->arena, naive, prepare, c->target, TL_EMIT_OBJECT,
+                                          &object, &d, c->diag);
     if (status == TL_OK)
         status = tl_jit_add(c->jit, object.data, object.size, &d, &code, c->diag);
     void *scratch = aligned(d.scratch_bytes), *thread_scratch = aligned(d.thread_scratch_bytes);
@@ -74,11 +75,30 @@ static tl_status run_naive(checker *c, const tl_program *naive, void *const *buf
     return status;
 }
 
+static tl_status run_naive(checker *c, const tl_program *naive, void **buffers)
+{
+    tl_status status = TL_OK;
+    void **prepared = &buffers[naive->param_count];
+    for (int i = 0; i < naive->prepared_count; i++) {
+        const tl_buffer *b = naive->prepared[i];
+        prepared[i] = aligned(tl_buffer_max_elements(b) * (int64_t)tl_dtype_size(b->dtype));
+        if (prepared[i] == NULL)
+            status = tl_fail(c->diag, TL_NO_MEMORY, "out of memory");
+    }
+    if (status == TL_OK && naive->prepare != NULL)
+        status = run_part(c, naive, true, buffers);
+    if (status == TL_OK)
+        status = run_part(c, naive, false, buffers);
+    for (int i = 0; i < naive->prepared_count; i++)
+        free(prepared[i]);
+    return status;
+}
+
 static tl_status check(checker *c, const tl_model_kernel *kernel, void *const *buffers)
 {
     const tl_program *naive = kernel->naive;
     void *copies[64];
-    if (naive->param_count > 64)
+    if (naive->param_count + naive->prepared_count > 64)
         return TL_OK;
     tl_status status = TL_OK;
     for (int i = 0; i < naive->param_count; i++) {

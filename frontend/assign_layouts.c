@@ -36,12 +36,15 @@ static bool keeps_channels(const tl_node *n)
            x->shape.dims[1].extent == y->shape.dims[1].extent;
 }
 
-/* All parts of a concatenation over channels are whole blocks of one size. */
+/* The largest block among the parts of a concatenation over channels, when all parts are whole blocks of it. Plain parts
+ * are brought into it by the copy. */
 static int64_t concat_block(const tl_node *n)
 {
-    int64_t block = block_of(n->inputs[0]);
+    int64_t block = 1;
     for (int i = 0; i < n->input_count; i++)
-        if (block_of(n->inputs[i]) != block)
+        block = tl_max64(block, block_of(n->inputs[i]));
+    for (int i = 0; i < n->input_count; i++)
+        if (n->inputs[i]->shape.rank != 4 || n->inputs[i]->shape.dims[1].extent % block != 0)
             return 1;
     return tl_attr_int(n, "axis", 0) == 1 ? block : 1;
 }

@@ -112,6 +112,9 @@ static void a_network_through_every_verb(void **state)
     expect(0, "wrote", "run $D/m.onnx --output $D/out --threads 1");
     expect(0, "from the cache", "run $D/m.onnx --output $D/out --threads 2");
     expect(0, "0 differ: ok", "verify $D/m.onnx --per-node");
+    /* a network with weights that are computed before the first run (Winograd) */
+    expect(0, "resnet18", "model resnet18 -o $D/r.onnx --shape input=1,3,64,64");
+    expect(0, "0 differ: ok", "verify $D/r.onnx --per-node");
     expect(0, "% peak", "bench $D/m.onnx --seconds 0.2 --threads 1");
     expect(0, "\"record\":\"model\"", "bench $D/m.onnx --seconds 0.2 --json --no-cache");
     expect(0, "{\"record\":\"output\"", "run $D/m.onnx --json");

@@ -343,7 +343,7 @@ def compare(options, best):
                     model.check()
                     measure(options, model, witness, best)
                     models.append(model)
-                except Failure as failure:
+                except (Failure, OSError) as failure:
                     models.append({"model": shown, "error": str(failure)})
                     print(f"{shown}: {failure}", file=sys.stderr, flush=True)
                 finally:
@@ -368,7 +368,7 @@ def main():
     parser.add_argument("--cpus", help="processors to pin to, as 0,2 (default: one of each of the first cores)")
     parser.add_argument("--rounds", type=int, default=7, help="undisturbed rounds wanted (7)")
     parser.add_argument("--patience", type=int, default=3, help="gives up after as many times --rounds (3)")
-    parser.add_argument("--seconds", type=float, default=0.7, help="of each side in each round (0.7)")
+    parser.add_argument("--seconds", type=float, default=1, help="of each side in each round (1)")
     parser.add_argument("--starts", type=int, default=3, help="starts of each side, for the time to ready (3)")
     parser.add_argument("--threshold", type=float, default=0.85, help="of a witness's best, below which a round is disturbed")
     parser.add_argument("--models", default="build/models", help="holds NAME/NAME.onnx (build/models)")

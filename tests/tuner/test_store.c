@@ -20,6 +20,7 @@
 #include "runtime/base/random.h"
 #include "runtime/clock.h"
 #include "tuner/store.h"
+#include "tuner/store_private.h"
 
 static char folder[64], path[96];
 
@@ -451,6 +452,46 @@ static void flipped_bytes_cost_what_they_hit(void **state)
     tl_text_free(&hurt);
 }
 
+static void check_salvaged(void *user, const tl_row_type *type, const void *row)
+{
+    int64_t *count = user;
+    char uid[33];
+    tl_row_digest(type, row, uid);
+    assert_string_equal(uid, row);
+    ++*count;
+}
+
+/* Any bytes at all, as file and as journal: read within bounds, and nothing unsealed comes out. */
+static void salvage_takes_any_bytes(void **state)
+{
+    (void)state;
+    tl_text whole = { 0 };
+    tl_records *store = open_store(TL_RECORDS_CREATE);
+    add_some(store, "one", 1, 20);
+    tl_records_close(store, NULL);
+    read_bytes(path, &whole);
+    tl_random random = tl_random_make(9);
+    int64_t count = 0;
+    for (int i = 0; i < 400; i++) {
+        size_t size = whole.size - (i % 3 ? (size_t)tl_random_below(&random, 9000) : 0);
+        char *bytes = malloc(size);
+        assert_non_null(bytes);
+        memcpy(bytes, whole.data, size);
+        for (int64_t n = tl_random_below(&random, 200); n > 0; n--) {
+            /* most of the time where pages begin: types, counts, cell pointers, varints */
+            size_t at = (size_t)tl_random_below(&random, (int64_t)size);
+            if (n % 4)
+                at = at / 4096 * 4096 + at % 40;
+            if (at < size)
+                bytes[at] = (char)tl_random_next(&random);
+        }
+        tl_salvage(bytes, size, i % 2 ? bytes : NULL, i % 2 ? size : 0, check_salvaged, &count);
+        free(bytes);
+    }
+    assert_true(count > 0);
+    tl_text_free(&whole);
+}
+
 static void other_files_are_left_alone(void **state)
 {
     (void)state;
@@ -639,6 +680,7 @@ int main(void)
         STORE_TEST(a_file_cut_at_any_byte_is_recovered),
         STORE_TEST(a_journal_cut_at_any_byte_is_recovered),
         STORE_TEST(flipped_bytes_cost_what_they_hit),
+        STORE_TEST(salvage_takes_any_bytes),
         STORE_TEST(other_files_are_left_alone),
         STORE_TEST(a_full_disk_keeps_records_waiting),
         STORE_TEST(a_locked_database_keeps_records_waiting),

@@ -12,7 +12,7 @@ def text(x, y, what, size=12, anchor="start", colour="#222", weight="normal"):
 
 
 def milliseconds(value):
-    return f"{value:.3g} ms" if value < 100 else f"{value:.0f} ms"
+    return f"{value:#.3g} ms" if value < 100 else f"{value:.0f} ms"
 
 
 def groups_of(report, sides):
@@ -46,7 +46,7 @@ def draw(report, sides):
            f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
            text(16, 28, "Speed against the better peer (longer is faster)", 17, weight="bold"),
            text(16, 48, f"{report['cpu']}, {report['threads']} thread{'s' if report['threads'] > 1 else ''}; shortest run of "
-                        "the undisturbed rounds, tick: median", 12, colour="#555")]
+                        f"{'the undisturbed' if report['threshold'] > 0 else 'all'} rounds, tick: median", 12, colour="#555")]
     x = 16
     for side in sides:
         label = f"{side} {report['versions'].get(side, '')}".strip()

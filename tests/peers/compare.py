@@ -30,18 +30,22 @@ class Worker:
 
     def __init__(self, *arguments):
         self.name = arguments[0]
+        self.said = tempfile.TemporaryFile()  # what libraries say; a pipe that nobody reads would stop them
         self.process = subprocess.Popen([sys.executable, os.path.join(HERE, "worker.py"), *map(str, arguments)],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said)
         self.hello = self.answer()
 
     def answer(self):
         ready, _, _ = select.select([self.process.stdout], [], [], PATIENCE)
         line = self.process.stdout.readline() if ready else b""
         if not line:
-            self.process.kill()
-            said = self.process.stderr.read().decode(errors="replace").split("\n")
-            why = f"no answer for {PATIENCE} s" if not ready else f"ended: {' '.join(said[-3:])[:300]}"
-            raise Failure(f"{self.name}: {why}")
+            if not ready:
+                self.process.kill()
+            status = self.process.wait()
+            self.said.seek(0)
+            last = " ".join(self.said.read().decode(errors="replace").split())[-300:]
+            why = f"ended with status {status}" if ready else f"no answer for {PATIENCE} s"
+            raise Failure(f"{self.name}: {why}{': ' if last else ''}{last}")
         answer = json.loads(line)
         if "error" in answer:
             raise Failure(f"{self.name}: {answer['error']}")
@@ -56,12 +60,14 @@ class Worker:
         return self.answer()
 
     def stop(self):
-        self.process.stdin.close()
         try:
-            self.process.communicate(timeout=20)
-        except (subprocess.TimeoutExpired, ValueError):
+            self.process.stdin.close()
+            self.process.wait(timeout=20)
+        except (BrokenPipeError, subprocess.TimeoutExpired):
             self.process.kill()
         self.process.wait()
+        self.process.stdout.close()
+        self.said.close()
 
 
 def call(command):
@@ -217,7 +223,8 @@ def measure(options, model, witness, best):
                           if s in record)
         state = "  ".join(f"{WITNESSES[key]} {100 * record[key] / best[key]:.0f} %" for key in WITNESSES)
         thrown = judge(record, best, options.threshold)
-        print(f"{model.name} round {len(model.rounds)}: {times} ms;  {state}{'  DISTURBED' if thrown else ''}", file=sys.stderr, flush=True)
+        print(f"{model.name} round {len(model.rounds)}: {times} ms;  {state}{'  DISTURBED' if thrown else ''}",
+              file=sys.stderr, flush=True)
 
 
 def middle(values):
@@ -231,8 +238,8 @@ def summarise(model, best, threshold):
     for record in model.rounds:
         record["thrown_away"] = judge(record, best, threshold)
     good = [r for r in model.rounds if not r["thrown_away"]]
-    result = {"model": model.name, "rounds": len(model.rounds), "good_rounds": len(good), "sides": model.sides,
-              "record": model.rounds}
+    result = {"model": model.name, "round_count": len(model.rounds), "good_rounds": len(good), "sides": model.sides,
+              "rounds": model.rounds}
     for side, facts in model.sides.items():
         mine = [r[side] for r in good if side in r]
         if mine:
@@ -278,13 +285,17 @@ def show(value, form):
     return "-" if value is None else format(value, form)
 
 
+def milliseconds(value):
+    return show(value, ".3f" if value is None or value >= 0.1 else ".2g")
+
+
 def latency_rows(results, report):
     rows = [["latency, ms: min (median)"] + SIDES + ["ratio", "(median)", "% peak", "rounds", "difference"]]
     for r in results:
         sides = [r["sides"].get(s, {}) for s in SIDES]
-        rows.append([r["model"], *[f"{show(s.get('min_ms'), '.3f')} ({show(s.get('median_ms'), '.3f')})" for s in sides],
+        rows.append([r["model"], *[f"{milliseconds(s.get('min_ms'))} ({milliseconds(s.get('median_ms'))})" for s in sides],
                      show(r.get("ratio_min"), ".2f"), f"({show(r.get('ratio_median'), '.2f')})",
-                     show(sides[0].get("percent_of_peak"), ".1f"), f"{r['good_rounds']}/{r['rounds']}",
+                     show(sides[0].get("percent_of_peak"), ".1f"), f"{r['good_rounds']}/{r['round_count']}",
                      show(r["difference"], ".1e")])
     rows.append(["geometric mean", "", "", "", show(report["geomean_min"], ".2f"),
                  f"({show(report['geomean_median'], '.2f')})", "", "", ""])

@@ -1,6 +1,6 @@
 #!/bin/sh
 # tests/peers/setup.sh [FOLDER]: the Python environment of this folder's programs, outside the tree: FOLDER, by default
-# $XDG_CACHE_HOME/tilth-peers. Makes it when something is missing (0.5 GB, PyPI) and prints where it is. PYTHON chooses the
+# $XDG_CACHE_HOME/tilth-peers. Makes it when something is missing (0.4 GB, PyPI) and prints where it is. PYTHON chooses the
 # interpreter; PACKAGES adds to what is installed.
 folder=${1:-${XDG_CACHE_HOME:-$HOME/.cache}/tilth-peers}
 works() { "$folder/bin/python" -c 'import numpy, onnx, onnxruntime, openvino' 2>/dev/null; }

@@ -134,7 +134,7 @@ tl_status tl_replayer_create(const char *path, tl_measurer **out, tl_diag *diag)
 void tl_measure_bound(const char *program_text, double *rtol, double *ttol);
 
 /* Makes the record of a result. Texts of the result and of `task` are used, not copied. The caller adds target,
- * class_key, family, numerics, environment, session and sequence, and seals. */
+ * class_key, family, numerics, threads, environment, session, sequence and created_us, and seals. */
 void tl_result_to_record(const tl_measure_task *task, const tl_candidate *candidate,
                          const tl_result *result, tl_record *out);
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "driver/shape_option.h"
 #include "runtime/base/file.h"
 #include "runtime/topology.h"
 
@@ -14,31 +15,6 @@ static void show(void *user, const char *stage, int done, int total)
         tl_progress("%s: %d of %d", stage, done, total);
     else
         tl_progress("%s", stage);
-}
-
-/* "input=1,3,224,224" */
-static tl_status parse_shape(tl_arena *arena, const char *text, tl_shape_override *out,
-                             tl_diag *diag)
-{
-    const char *equals = strrchr(text, '=');
-    int64_t extents[TL_MAX_RANK];
-    int rank = 0;
-    if (equals == NULL || equals == text)
-        return tl_fail(diag, TL_BAD_ARGUMENT, "--shape %s: not of the form INPUT=1,3,224,224",
-                       text);
-    for (const char *p = equals + 1; *p;) {
-        char *end;
-        long long n = strtoll(p, &end, 10);
-        if (end == p || n < 0 || (*end != ',' && *end != '\0') || rank == TL_MAX_RANK)
-            return tl_fail(diag, TL_BAD_ARGUMENT,
-                           "--shape %s: '%s' is not a list of at most %d extents", text, equals + 1,
-                           TL_MAX_RANK);
-        extents[rank++] = n;
-        p = *end == ',' ? end + 1 : end;
-    }
-    out->name = tl_arena_strndup(arena, text, (size_t)(equals - text));
-    out->shape = tl_shape_of(rank, extents);
-    return TL_OK;
 }
 
 tl_status tl_session_start(tl_session *session, const tl_session_options *options, tl_diag *diag)
@@ -123,10 +99,13 @@ tl_status tl_session_open(tl_session *session, const char *path, const tl_sessio
 {
     TL_TRY(tl_session_start(session, options, diag));
     tl_model_options model = extra ? *extra : (tl_model_options){ 0 };
-    tl_shape_override *shapes =
-        TL_NEW_ARRAY(session->arena, tl_shape_override, options->shapes.count);
-    for (int i = 0; i < options->shapes.count; i++)
-        TL_TRY(parse_shape(session->arena, options->shapes.items[i], &shapes[i], diag));
+    const tl_shape_override *shapes;
+    TL_TRY(tl_shape_options_parse(session->arena, &options->shapes, &shapes, diag));
+    if (options->numerics != NULL && strcmp(options->numerics, "strict") == 0)
+        model.numerics = TL_NUMERICS_STRICT;
+    else if (options->numerics != NULL && strcmp(options->numerics, "relaxed") != 0)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "--numerics: '%s' is neither relaxed nor strict",
+                       options->numerics);
 
     model.target = options->target;
     model.shapes = shapes;

@@ -7,7 +7,7 @@
 
 typedef struct {
     int64_t threads;
-    const char *target, *cache;
+    const char *target, *cache, *numerics;
     bool no_cache, json;
     tl_text_list shapes;
 } tl_session_options;
@@ -22,6 +22,8 @@ typedef struct {
           "cpu|x86-64-v2|x86-64-v3|x86-64-v4",                                                      \
           "what to compile for (cpu: this machine)",                                                \
           &(o).target },                                                                            \
+        { "--numerics", NULL, TL_OPTION_TEXT, "relaxed|strict", "strict: no Winograd (relaxed)",    \
+          &(o).numerics },                                                                          \
         { "--shape",  NULL, TL_OPTION_LIST, "IN=D,D,..", "gives an input a shape; may be repeated", \
           &(o).shapes },                                                                            \
         { "--cache",                                                                                \

@@ -118,6 +118,9 @@ static void a_network_through_every_verb(void **state)
     expect(0, "% peak", "bench $D/m.onnx --seconds 0.2 --threads 1");
     expect(0, "\"record\":\"model\"", "bench $D/m.onnx --seconds 0.2 --json --no-cache");
     expect(0, "{\"record\":\"output\"", "run $D/m.onnx --json");
+    expect(2, "neither relaxed nor strict", "run $D/m.onnx --numerics sloppy");
+    expect(0, "ready in", "run $D/m.onnx --numerics strict --threads 1");
+    expect(2, "is not a list of", "run $D/m.onnx --shape input_ids=1,,128");
     expect(2, "the model has no such input", "run $D/m.onnx --input nonsense=x.npy");
     expect(2, "nonexistent.npy", "run $D/m.onnx --input input_ids=$D/nonexistent.npy");
     expect(2, "but input input_ids is i64[1, 128]",

@@ -87,6 +87,18 @@ static const tl_expr *strip_casts(const tl_expr *e)
     return e;
 }
 
+const tl_var *tl_contiguous_iter(tl_arena *arena, const tl_block *block)
+{
+    if (block->store_count == 0)
+        return NULL;
+    const tl_store *store = &block->stores[0];
+    for (int i = block->iter_count - 1; i >= 0; i--)
+        if (block->iters[i].kind == TL_ITER_SPATIAL && tl_max_extent(block->iters[i].extent) > 1 &&
+            tl_access_stride(arena, store->buffer, store->indices, block->iters[i].var) == 1)
+            return block->iters[i].var;
+    return NULL;
+}
+
 bool tl_find_contraction(tl_arena *arena, const tl_block *block, tl_contraction *out)
 {
     if (block->call != NULL || block->combiner != TL_COMBINER_SUM || block->store_count != 1)
@@ -99,11 +111,7 @@ bool tl_find_contraction(tl_arena *arena, const tl_block *block, tl_contraction 
     if (a->kind != TL_EXPR_LOAD || b->kind != TL_EXPR_LOAD)
         return false;
 
-    const tl_var *vector = NULL;
-    for (int i = 0; i < block->iter_count; i++)
-        if (block->iters[i].kind == TL_ITER_SPATIAL && tl_max_extent(block->iters[i].extent) > 1 &&
-            tl_access_stride(arena, store->buffer, store->indices, block->iters[i].var) == 1)
-            vector = block->iters[i].var;
+    const tl_var *vector = tl_contiguous_iter(arena, block);
     if (vector == NULL)
         return false;
     bool in_a = tl_expr_uses_var(a, vector), in_b = tl_expr_uses_var(b, vector);

@@ -15,6 +15,9 @@ int64_t tl_access_stride(tl_arena *arena, const tl_buffer *buffer, const tl_expr
 /* The loads of an expression, each distinct one once, in order of appearance; at most `capacity`. */
 int tl_collect_loads(const tl_expr *e, const tl_expr **out, int capacity);
 
+/* The last spatial iter that runs more than once and moves the first store by one element; NULL when there is none. */
+const tl_var *tl_contiguous_iter(tl_arena *arena, const tl_block *block);
+
 /* A sum over products of two operands, each from one buffer: C[..] = sum(A[..]*B[..]), casts allowed around
  * the loads. `panel` is the operand whose elements move with the vector iter, `stream` the other.  */
 typedef struct {

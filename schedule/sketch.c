@@ -87,15 +87,10 @@ static tl_status find_epilogue(tl_schedule *s, const tl_block *anchor, tl_block_
  * packed so that they do, or are the same for groups of lanes. */
 static bool is_window(tl_schedule *s, const tl_block *block)
 {
-    const tl_var *lane = NULL;
     const tl_expr *loads[8];
     if (!tl_block_is_reduction(block) || block->store_count != 1)
         return false;
-    for (int i = 0; i < block->iter_count; i++)
-        if (block->iters[i].kind == TL_ITER_SPATIAL && tl_max_extent(block->iters[i].extent) > 1 &&
-            tl_access_stride(s->arena, block->stores[0].buffer, block->stores[0].indices,
-                             block->iters[i].var) == 1)
-            lane = block->iters[i].var;
+    const tl_var *lane = tl_contiguous_iter(s->arena, block);
     if (lane == NULL)
         return false;
     int count = tl_collect_loads(block->stores[0].value, loads, 8);

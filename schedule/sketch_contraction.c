@@ -75,7 +75,7 @@ static bool find_result_loops(tl_schedule *s, const tl_contraction *c, const tl_
                 moved = axis;
                 moves++;
             }
-        tl_loop_ref loop = tl_sketch_loop_of(s, out, iter, loops);
+        tl_loop_ref loop = tl_sketch_loop_of(s, iter, loops);
         int64_t extent = tl_sketch_extent(s, loop);
         if (moves != 1 || loop.id == 0 ||
             !tl_affine_in(s->arena, load->args[moved], iter->var, &coefficient, &rest))

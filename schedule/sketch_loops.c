@@ -1,4 +1,5 @@
 /* schedule/sketch_loops.c: small questions and moves that the sketch rules share. */
+#include "schedule/dependence.h"
 #include "schedule/sketch_private.h"
 
 tl_status tl_sketch_loops(tl_schedule *s, tl_block_ref block, int first, tl_loop_list *out,
@@ -23,10 +24,8 @@ void tl_loop_push(tl_loop_list *list, tl_loop_ref loop)
         list->loops[list->count++] = loop;
 }
 
-tl_loop_ref tl_sketch_loop_of(tl_schedule *s, const tl_block *block, const tl_iter *iter,
-                              const tl_loop_list *loops)
+tl_loop_ref tl_sketch_loop_of(tl_schedule *s, const tl_iter *iter, const tl_loop_list *loops)
 {
-    (void)block;
     for (int i = loops->count - 1; i >= 0; i--) {
         const tl_stmt *loop = tl_schedule_get_loop(s, loops->loops[i]);
         int64_t coefficient;
@@ -43,6 +42,13 @@ int64_t tl_sketch_extent(const tl_schedule *s, tl_loop_ref ref)
 {
     const tl_stmt *loop = tl_schedule_get_loop(s, ref);
     return loop == NULL ? 1 : tl_max_extent(loop->u.loop.extent);
+}
+
+bool tl_sketch_drives_reduce(const tl_schedule *s, const tl_block *block, tl_loop_ref loop)
+{
+    const tl_iter *iter;
+    return tl_loop_drives(block, tl_schedule_get_loop(s, loop)->u.loop.var, &iter) &
+           TL_DRIVES_REDUCE;
 }
 
 tl_status tl_sketch_vectorize(tl_schedule *s, tl_loop_ref loop, int lanes, tl_loop_ref *outer,

@@ -13,7 +13,7 @@ enum { MOST_CHAINS = 4 };
 /* Whether a loop of the list moves the iter more than once. */
 static bool runs(tl_schedule *s, const tl_block *block, int iter, const tl_loop_list *loops)
 {
-    tl_loop_ref loop = tl_sketch_loop_of(s, block, &block->iters[iter], loops);
+    tl_loop_ref loop = tl_sketch_loop_of(s, &block->iters[iter], loops);
     return loop.id != 0 && tl_sketch_extent(s, loop) > 1;
 }
 
@@ -122,11 +122,8 @@ static tl_status reduce_with_tail(tl_schedule *s, tl_block_ref ref, int first, t
         return TL_OK;
     TL_TRY(tl_sketch_loops(s, ref, first, &loops, diag));
     for (int i = loops.count - 1; i >= 0; i--)
-        for (int k = 0; k < block->iter_count; k++)
-            if (block->iters[k].kind == TL_ITER_REDUCE &&
-                tl_expr_uses_var(block->iters[k].binding,
-                                 tl_schedule_get_loop(s, loops.loops[i])->u.loop.var))
-                reduce = loops.loops[i];
+        if (tl_sketch_drives_reduce(s, block, loops.loops[i]))
+            reduce = loops.loops[i];
     tl_status status = tl_decompose_reduction(s, ref, reduce, &(tl_block_ref){ 0 }, NULL);
     if (status == TL_OK)
         status = tl_sketch_vectorize(s, loop, lanes, &outer, NULL);
@@ -152,14 +149,14 @@ tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *d
         iter = reduce;
     if (iter == NULL)
         return TL_OK;
-    tl_loop_ref loop = tl_sketch_loop_of(s, block, iter, &loops), outer;
+    tl_loop_ref loop = tl_sketch_loop_of(s, iter, &loops), outer;
     if (loop.id == 0)
         return TL_OK;
 
     const tl_iter *transposed = lanes_reduce ? NULL : transposed_iter(s, block, iter, &loops);
     tl_loop_ref read = { 0 };
     if (transposed != NULL)
-        read = tl_sketch_loop_of(s, block, transposed, &loops);
+        read = tl_sketch_loop_of(s, transposed, &loops);
     if (read.id != 0 && !tl_same_loop(read, loop) && loops.count < TL_MAX_LOOPS - 1) {
         tl_sketch_point before = tl_sketch_mark(s);
         tl_status status = tile_transposition(s, &loops, loop, read, NULL);

@@ -23,9 +23,10 @@ tl_status tl_sketch_loops(tl_schedule *s, tl_block_ref block, int first, tl_loop
                           tl_diag *diag);
 
 /* The innermost loop of the list that moves the iter by one; id 0 when there is none. */
-tl_loop_ref tl_sketch_loop_of(tl_schedule *s, const tl_block *block, const tl_iter *iter,
-                              const tl_loop_list *loops);
+tl_loop_ref tl_sketch_loop_of(tl_schedule *s, const tl_iter *iter, const tl_loop_list *loops);
 int64_t tl_sketch_extent(const tl_schedule *s, tl_loop_ref loop); /* the largest */
+/* Whether the loop moves a reduce iter of the block. */
+bool tl_sketch_drives_reduce(const tl_schedule *s, const tl_block *block, tl_loop_ref loop);
 
 /* Vectorizes a loop over `lanes`-wide pieces: itself when it is short enough, else the inner part of a split.
  * `outer` gets the outer part (id 0 when there is none). */

@@ -10,7 +10,7 @@
  * stays in L1 between stages. */
 #include "schedule/sketch_private.h"
 
-/* The last block before `position` that writes a buffer read by any block from `position` on that is in the group. */
+/* Whether a block of the group reads what the producer writes. */
 static bool feeds(const tl_block *producer, const tl_block *const *group, int count)
 {
     for (int i = 0; i < count; i++)

@@ -39,17 +39,6 @@ static int64_t choose_pieces(int64_t bytes, int64_t extent, int64_t l2_bytes)
     return extent;
 }
 
-static bool drives_reduce(tl_schedule *s, tl_block_ref ref, tl_loop_ref loop)
-{
-    const tl_block *block = tl_schedule_get_block(s, ref);
-    const tl_var *var = tl_schedule_get_loop(s, loop)->u.loop.var;
-    for (int i = 0; i < block->iter_count; i++)
-        if (block->iters[i].kind == TL_ITER_REDUCE &&
-            tl_expr_uses_var(block->iters[i].binding, var))
-            return true;
-    return false;
-}
-
 static tl_status rfactor(tl_schedule *s, tl_block_ref block, tl_loop_ref loop, tl_block_ref *out,
                          tl_diag *diag)
 {
@@ -104,16 +93,17 @@ tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref 
 
     tl_loop_ref parts[2], columns[2];
     tl_block_ref partial;
-    tl_loop_ref loop = tl_sketch_loop_of(s, block, reduce, &own);
+    tl_loop_ref loop = tl_sketch_loop_of(s, reduce, &own);
     TL_TRY(tl_split(s, loop, (int64_t[]){ pieces, 0 }, 2, parts, diag));
     /* with the reduce loops outermost the two sums become nests of their own */
     tl_loop_list all = { 0 };
     tl_loop_push(&all, parts[0]);
     tl_loop_push(&all, parts[1]);
+    block = tl_schedule_get_block(s, anchor);
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0; i < own.count; i++)
             if (!tl_same_loop(own.loops[i], loop) &&
-                drives_reduce(s, anchor, own.loops[i]) == (pass == 0))
+                tl_sketch_drives_reduce(s, block, own.loops[i]) == (pass == 0))
                 tl_loop_push(&all, own.loops[i]);
     TL_TRY(tl_reorder(s, all.loops, all.count, diag));
     TL_TRY(rfactor(s, anchor, parts[0], &partial, diag));

@@ -109,7 +109,7 @@ static bool find_loops(tl_schedule *s, const stages *g, result_loops *r, tl_diag
         for (int axis = 0; axis < acc->rank; axis++) {
             if (!tl_expr_uses_var(load->args[axis], g->out->iters[i].var))
                 continue;
-            tl_loop_ref loop = tl_sketch_loop_of(s, g->out, &g->out->iters[i], &r->loops);
+            tl_loop_ref loop = tl_sketch_loop_of(s, &g->out->iters[i], &r->loops);
             int at = 0;
             while (at < r->loops.count && !tl_same_loop(r->loops.loops[at], loop))
                 at++;

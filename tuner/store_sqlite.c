@@ -3,6 +3,8 @@
  * Write-ahead log, synchronous NORMAL: every added record is a transaction of its own, in the log when the call
  * returns, so that the death of the process loses nothing (the death of the power may lose the last second, never the
  * file). Columns come from tuner/record_fields.def. */
+#include <errno.h>
+#include <fcntl.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -202,7 +204,7 @@ static tl_status set_up(sqlite_store *s, int flags, tl_diag *diag)
 
 /* "file:PATH?mode=..." with what a URI gives a meaning escaped. A folder that cannot be written gets no journal: then
  * the file is taken as it lies there. */
-static void make_uri(const char *path, int flags, tl_text *out)
+static void make_uri(const char *path, int flags, bool is_new, tl_text *out)
 {
     tl_text_add(out, "file:");
     for (const char *p = path; *p; p++) {
@@ -216,12 +218,14 @@ static void make_uri(const char *path, int flags, tl_text *out)
     bool is_alone = access(tl_text_get(&journal), F_OK) != 0;
     tl_text_free(&journal);
     if (!(flags & TL_RECORDS_READ_ONLY))
-        tl_text_add(out, flags & TL_RECORDS_CREATE ? "?mode=rwc" : "?mode=rw");
+        tl_text_add(out, is_new ? "?mode=rwc" : "?mode=rw");
     else
         tl_text_add(out, is_alone && access(path, W_OK) != 0 ? "?immutable=1" : "?mode=ro");
 }
 
-tl_status tl_sqlite_open(const char *path, int flags, void **self, tl_diag *diag)
+/* Opens the file, which is there, or `is_new` and made. */
+static tl_status open_file(const char *path, int flags, bool is_new, sqlite_store **out,
+                           tl_diag *diag)
 {
     sqlite_store *s = calloc(1, sizeof *s);
     if (s == NULL || (s->path = strdup(path)) == NULL) {
@@ -229,28 +233,59 @@ tl_status tl_sqlite_open(const char *path, int flags, void **self, tl_diag *diag
         return tl_fail(diag, TL_NO_MEMORY, "database %s: out of memory", path);
     }
     s->read_only = (flags & TL_RECORDS_READ_ONLY) != 0;
-    struct stat info;
-    bool is_there = stat(path, &info) == 0;
-    tl_status status = TL_OK;
-    if (!is_there && (s->read_only || !(flags & TL_RECORDS_CREATE)))
-        status = tl_fail(diag, TL_BAD_ARGUMENT, "database %s: there is no such file", path);
-    else if (is_there && !S_ISREG(info.st_mode))
-        status = tl_fail(diag, TL_BAD_ARGUMENT, "database %s: not a regular file", path);
-    if (status == TL_OK) {
-        tl_text uri = { 0 };
-        make_uri(path, flags, &uri);
-        int access_flags = SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
-        access_flags |= s->read_only                  ? SQLITE_OPEN_READONLY
-                        : (flags & TL_RECORDS_CREATE) ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
-                                                      : SQLITE_OPEN_READWRITE;
-        int code = sqlite3_open_v2(tl_text_get(&uri), &s->db, access_flags, NULL);
-        tl_text_free(&uri);
-        status = code == SQLITE_OK ? set_up(s, flags, diag) : failed(s, code, diag);
-    }
+    tl_text uri = { 0 };
+    make_uri(path, flags, is_new, &uri);
+    int access_flags = SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
+    access_flags |= s->read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE;
+    if (is_new)
+        access_flags |= SQLITE_OPEN_CREATE;
+    int code = sqlite3_open_v2(tl_text_get(&uri), &s->db, access_flags, NULL);
+    tl_text_free(&uri);
+    tl_status status = code == SQLITE_OK ? set_up(s, flags, diag) : failed(s, code, diag);
     if (status != TL_OK) {
         close_store(s);
         return status;
     }
+    *out = s;
+    return TL_OK;
+}
+
+/* A database without records, finished under another name and given its own in one step: who opens it at the same time
+ * finds all of it or nothing. That somebody else was first is as good. */
+static tl_status make_file(const char *path, int flags, tl_diag *diag)
+{
+    tl_text draft = { 0 };
+    sqlite_store *s;
+    tl_text_format(&draft, "%s.new-%ld", path, (long)getpid());
+    if (draft.failed)
+        return tl_fail(diag, TL_NO_MEMORY, "database %s: out of memory", path);
+    const char *name = tl_text_get(&draft);
+    unlink(name); /* of a process of the same number that was killed here */
+    tl_status status = open_file(name, flags, true, &s, diag);
+    if (status == TL_OK) {
+        close_store(s);
+        if (renameat2(AT_FDCWD, name, AT_FDCWD, path, RENAME_NOREPLACE) != 0 && errno != EEXIST &&
+            link(name, path) != 0 && errno != EEXIST)
+            status = tl_fail(diag, TL_IO, "database %s: %s", path, strerror(errno));
+    }
+    unlink(name);
+    tl_text_free(&draft);
+    return status;
+}
+
+tl_status tl_sqlite_open(const char *path, int flags, void **self, tl_diag *diag)
+{
+    struct stat info;
+    sqlite_store *s;
+    bool may_create = (flags & TL_RECORDS_CREATE) && !(flags & TL_RECORDS_READ_ONLY);
+    if (stat(path, &info) != 0) {
+        if (!may_create)
+            return tl_fail(diag, TL_BAD_ARGUMENT, "database %s: there is no such file", path);
+        TL_TRY(make_file(path, flags, diag));
+    } else if (!S_ISREG(info.st_mode)) {
+        return tl_fail(diag, TL_BAD_ARGUMENT, "database %s: not a regular file", path);
+    }
+    TL_TRY(open_file(path, flags, false, &s, diag));
     *self = s;
     return TL_OK;
 }

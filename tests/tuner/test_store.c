@@ -578,8 +578,11 @@ static pid_t start_writer(const char *session, int first, int count, int pipe)
     if (child != 0)
         return child;
     tl_records *store;
-    if (tl_records_open(path, TL_RECORDS_CREATE, &store, NULL) != TL_OK)
+    tl_diag diag = { 0 };
+    if (tl_records_open(path, TL_RECORDS_CREATE, &store, &diag) != TL_OK) {
+        fprintf(stderr, "%s\n", diag.text);
         _exit(1);
+    }
     for (int i = first; i < first + count; i++) {
         tl_record record;
         make_record(&record, session, i);

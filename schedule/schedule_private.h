@@ -2,6 +2,7 @@
 #ifndef TL_SCHEDULE_PRIVATE_H
 #define TL_SCHEDULE_PRIVATE_H
 #include "runtime/base/random.h"
+#include "schedule/decide.h"
 #include "schedule/schedule.h"
 #include "schedule/trace.h"
 
@@ -21,6 +22,10 @@ struct tl_schedule {
     int32_t values;   /* numbers and lists of factors that steps gave */
     bool has_decided; /* the current step chose its last argument: */
     tl_arg decision;
+    tl_decider *decide; /* answers for the sketch rules; NULL: the analytic model */
+    void *decide_user;
+    int decision_count, decision_capacity;
+    tl_decision *decisions;
 };
 
 /* What a primitive's function receives and fills. It must not change the schedule but by tl_schedule_set_body and the

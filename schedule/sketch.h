@@ -4,8 +4,9 @@
 #define TL_SCHEDULE_SKETCH_H
 #include "schedule/schedule.h"
 
-/* Applies the default schedule of the program's kernel to `s` (made on that program). The rule is chosen from block
- * signatures (what is reduced, which accesses are contiguous), never by an operator's name. */
+/* Applies the default schedule of the program's kernel to `s` (made on that program), or, when `s` has a decider
+ * (schedule/decide.h), another point of its space. The rule is chosen from block signatures (what is reduced, which accesses are
+ * contiguous), never by an operator's name. */
 tl_status tl_schedule_default(tl_schedule *s, tl_diag *diag);
 
 #endif

@@ -340,6 +340,29 @@ static tl_status prefetch_next_panel(tl_schedule *s, tl_block_ref anchor, const 
     return TL_OK;
 }
 
+static int64_t least_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The tile that is taken instead of the model's: any that the register file holds. */
+static void decide_tile(tl_schedule *s, const char *name, const result_loops *found,
+                        int64_t vectors, tl_register_tile *t)
+{
+    int64_t registers = tl_isa_infos[s->target->isa].vector_registers - 2;
+    int64_t columns = tl_decide_range(s, name, "columns", 1,
+                                      least_of(least_of(vectors, 8), registers / 2), t->columns);
+    int64_t room = registers / columns - 1; /* rows that fit beside the panel's vectors */
+    int64_t most = least_of(room, found->row_extent);
+    if (columns != t->columns)
+        *t = (tl_register_tile){ most, 1, columns };
+    t->rows = tl_decide_range(s, name, "rows", 1, most, t->rows);
+    t->lines = t->rows < found->row_extent
+                   ? 1
+                   : tl_decide_range(s, name, "lines", 1,
+                                     least_of(room / t->rows, found->line_extent), t->lines);
+}
+
 tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
                                 tl_diag *diag)
 {
@@ -359,6 +382,7 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
     int64_t vectors = wide ? tl_ceildiv(found.vector_extent, lanes) : found.column_extent;
     tl_register_tile t = tl_choose_tile(s->target, found.row_extent, found.line_extent, vectors,
                                         reduce_steps(block));
+    decide_tile(s, block->name, &found, vectors, &t);
     tl_loop_list outer = { 0 }, tile = { 0 };
     TL_TRY(tile_result(s, &loops, &found, t, lanes, &outer, &tile, diag));
     if (outer.count == 0)
@@ -381,8 +405,10 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
     if (panel->u.buffer->role == TL_ROLE_PREPARED && reduce.id != 0) {
         bool once =
             found.row_extent * found.line_extent == 1; /* each weight is read once: from memory */
-        int64_t steps = once ? STREAM_STEPS : PREFETCH_STEPS;
-        TL_TRY(tl_prefetch(s, anchor, panel->u.buffer->name, reduce, steps, 1, diag));
+        int64_t steps = tl_decide(s, block->name, "prefetch", (int64_t[]){ 0, 2, 4, 8, 16, 32 }, 6,
+                                  once ? STREAM_STEPS : PREFETCH_STEPS);
+        if (steps > 0)
+            TL_TRY(tl_prefetch(s, anchor, panel->u.buffer->name, reduce, steps, 1, diag));
         if (!once)
             TL_TRY(prefetch_next_panel(s, anchor, panel, &outer, diag));
     }

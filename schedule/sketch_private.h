@@ -77,19 +77,27 @@ tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref block, int first, tl_diag 
 /* Every phase that is worth it: its outer loops fused as far as they stay data-parallel, and made parallel. */
 tl_status tl_sketch_parallel(tl_schedule *s, tl_diag *diag);
 
+/* A decision of the rule that schedules `block`: one of the options, which are ascending numbers (`initial`, what the
+ * analytic model says, joins them when it is missing), or all numbers from `least` to `most`. */
+int64_t tl_decide(tl_schedule *s, const char *block, const char *role, const int64_t *options,
+                  int count, int64_t initial);
+int64_t tl_decide_range(tl_schedule *s, const char *block, const char *role, int64_t least,
+                        int64_t most, int64_t initial);
+
 /* A point to go back to: what was applied since is forgotten. */
 typedef struct {
     const tl_program *program;
-    int steps;
+    int steps, decisions;
 } tl_sketch_point;
 static inline tl_sketch_point tl_sketch_mark(const tl_schedule *s)
 {
-    return (tl_sketch_point){ s->program, s->trace.count };
+    return (tl_sketch_point){ s->program, s->trace.count, s->decision_count };
 }
 static inline void tl_sketch_undo(tl_schedule *s, tl_sketch_point point)
 {
     s->program = point.program;
     s->trace.count = point.steps;
+    s->decision_count = point.decisions;
 }
 
 /* Blocks of the body in execution order. */

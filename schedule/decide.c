@@ -1,0 +1,71 @@
+/* schedule/decide.c: asks for a decision and keeps what was taken. */
+#include "schedule/decide.h"
+#include <string.h>
+#include "schedule/sketch_private.h"
+
+void tl_schedule_set_decider(tl_schedule *s, tl_decider *decide, void *user)
+{
+    s->decide = decide;
+    s->decide_user = user;
+}
+
+int tl_schedule_decisions(const tl_schedule *s, const tl_decision **out)
+{
+    *out = s->decisions;
+    return s->decision_count;
+}
+
+static void append(tl_schedule *s, const tl_decision *made)
+{
+    if (s->decision_count == s->decision_capacity) {
+        int capacity = s->decision_capacity ? 2 * s->decision_capacity : 16;
+        tl_decision *grown = TL_NEW_ARRAY(s->arena, tl_decision, capacity);
+        for (int i = 0; i < s->decision_count; i++)
+            grown[i] = s->decisions[i];
+        s->decisions = grown;
+        s->decision_capacity = capacity;
+    }
+    s->decisions[s->decision_count++] = *made;
+}
+
+int64_t tl_decide(tl_schedule *s, const char *block, const char *role, const int64_t *options,
+                  int count, int64_t initial)
+{
+    if (s->decide == NULL)
+        return initial;
+    int64_t *offered = TL_NEW_ARRAY(s->arena, int64_t, count + 1);
+    int offered_count = 0, at = -1;
+    for (int i = 0; i < count; i++) {
+        if (at < 0 && options[i] >= initial) {
+            at = offered_count;
+            offered[offered_count++] = initial;
+        }
+        if (options[i] != initial)
+            offered[offered_count++] = options[i];
+    }
+    if (at < 0) {
+        at = offered_count;
+        offered[offered_count++] = initial;
+    }
+    tl_decision made = { .name = tl_arena_format(s->arena, "%s.%s", block, role),
+                         .count = offered_count,
+                         .options = offered,
+                         .initial = at,
+                         .taken = at };
+    int taken = s->decide(s->decide_user, &made);
+    if (taken >= 0 && taken < offered_count)
+        made.taken = taken;
+    append(s, &made);
+    return offered[made.taken];
+}
+
+int64_t tl_decide_range(tl_schedule *s, const char *block, const char *role, int64_t least,
+                        int64_t most, int64_t initial)
+{
+    enum { MOST_OPTIONS = 64 };
+    int64_t options[MOST_OPTIONS];
+    int count = 0;
+    for (int64_t value = least; value <= most && count < MOST_OPTIONS; value++)
+        options[count++] = value;
+    return tl_decide(s, block, role, options, count, initial);
+}

@@ -8,9 +8,8 @@
 #define TL_TUNER_SEARCH_H
 #include "tuner/cost_model.h"
 #include "tuner/measure.h"
+#include "tuner/space.h"
 
-typedef struct tl_space
-    tl_space; /* tuner/space.h: the sketches of a task's lowerings, and their decisions */
 typedef struct tl_policy tl_policy;
 
 typedef struct {

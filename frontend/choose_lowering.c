@@ -7,20 +7,31 @@
 
 enum { LEAST_CHANNELS = 32, LEAST_F4 = 24, LEAST_F2 = 12 };
 
-/* A dense 3x3 convolution of stride 1 with constant weights, in f32, on blocked channels. */
-static bool suits_winograd(const tl_node *n)
+bool tl_lowers_any(const tl_node *n)
+{
+    (void)n;
+    return true;
+}
+
+bool tl_lowers_winograd(const tl_node *n)
 {
     const int64_t *strides, *dilations;
-    const tl_value *x = n->inputs[0], *weight = n->inputs[1], *out = n->outputs[0];
+    const tl_value *x = n->inputs[0], *weight = n->inputs[1];
     if (n->op != TL_OP_CONV || x->shape.rank != 4 || x->dtype != TL_F32 || weight->data == NULL ||
         weight->dtype != TL_F32)
         return false;
     return tl_attr_int(n, "group", 1) == 1 && weight->shape.dims[2].extent == 3 &&
            weight->shape.dims[3].extent == 3 && tl_attr_ints(n, "strides", &strides) == 2 &&
            strides[0] == 1 && strides[1] == 1 && tl_attr_ints(n, "dilations", &dilations) == 2 &&
-           dilations[0] == 1 && dilations[1] == 1 && !x->layout.plain && !out->layout.plain &&
-           x->shape.dims[1].extent >= LEAST_CHANNELS &&
-           weight->shape.dims[0].extent >= LEAST_CHANNELS;
+           dilations[0] == 1 && dilations[1] == 1;
+}
+
+/* The same on blocked channels, and enough of them. */
+static bool suits_winograd(const tl_node *n)
+{
+    return tl_lowers_winograd(n) && !n->inputs[0]->layout.plain && !n->outputs[0]->layout.plain &&
+           n->inputs[0]->shape.dims[1].extent >= LEAST_CHANNELS &&
+           n->inputs[1]->shape.dims[0].extent >= LEAST_CHANNELS;
 }
 
 const char *tl_choose_lowering(const tl_kernel *kernel, tl_numerics numerics)

@@ -66,6 +66,23 @@ tl_status tl_kernel_program(tl_arena *arena, const tl_kernel *kernel, const char
 typedef enum { TL_NUMERICS_RELAXED, TL_NUMERICS_STRICT } tl_numerics;
 /* The lowering that the analytic model prefers; a name for tl_kernel_program. */
 const char *tl_choose_lowering(const tl_kernel *kernel, tl_numerics numerics);
+/* One way to compute a kernel. */
+typedef struct {
+    const char *name;          /* for tl_kernel_program: "direct", "winograd_f2" */
+    const tl_program *program; /* naive; parameters are the same in all of a kernel's */
+    const char *text;          /* of the program */
+    double rtol, ttol; /* right: |a-e| <= rtol*|e| + ttol*max|e|, e the direct one's result */
+} tl_kernel_lowering;
+/* All lowerings of a kernel that are legal for its nodes, under strict numerics those alone whose error is bounded as
+ * the direct sum's is. The first is the direct one: the reference, and its key (tl_workload_key of its program) is the
+ * kernel's whatever the lowering. All programs have one name, made of the family and that key, so that kernels of the
+ * same shape have the same texts. Everything lives in `arena`. */
+tl_status tl_kernel_lowerings(tl_arena *arena, const tl_kernel *kernel, tl_numerics numerics,
+                              const tl_kernel_lowering **out, int *count, tl_diag *diag);
+/* How far a program's results may lie from another order of its sums: for rtol and ttol. A sum of n products differs by
+ * about sqrt(n) roundings of its largest terms; f16 and bf16 parameters are rounded to those types. */
+double tl_program_error_bound(const tl_program *naive);
+
 /* Workload key: 32 hex digits of the naive program (extents, dtypes, layouts in it); class key: without extents. */
 void tl_workload_key(tl_arena *arena, const tl_program *naive, char out[33]);
 void tl_class_key(tl_arena *arena, const tl_program *naive, char out[33]);

@@ -15,10 +15,10 @@ typedef const tl_expr *const *tl_index; /* one expression a logical axis */
 
 typedef void tl_stages_fn(tl_lower *l, const tl_node *n);
 typedef const tl_expr *tl_value_fn(tl_lower *l, const tl_node *n, tl_index index);
-#define LOWERING(op, name, stages, value, roles) tl_value_fn tl_value_##value;
+#define LOWERING(op, name, when, error, stages, value, roles) tl_value_fn tl_value_##value;
 #include "frontend/lowerings.def"
 #undef LOWERING
-#define LOWERING(op, name, stages, value, roles) tl_stages_fn tl_stages_##stages;
+#define LOWERING(op, name, when, error, stages, value, roles) tl_stages_fn tl_stages_##stages;
 #include "frontend/lowerings.def"
 #undef LOWERING
 

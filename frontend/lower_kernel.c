@@ -4,11 +4,20 @@
 #include <string.h>
 
 static const tl_lowering lowerings[] = {
-#define LOWERING(op, name, stages, value, roles) \
-    { TL_OP_##op, #name, tl_stages_##stages, tl_value_##value, roles },
+#define LOWERING(op, name, when, error, stages, value, roles) \
+    { TL_OP_##op, #name, tl_lowers_##when, error, tl_stages_##stages, tl_value_##value, roles },
 #include "frontend/lowerings.def"
 #undef LOWERING
 };
+
+int tl_lowerings_of(tl_op op, const tl_lowering *out[TL_MAX_LOWERINGS])
+{
+    int count = 0;
+    for (size_t i = 0; i < sizeof lowerings / sizeof lowerings[0]; i++)
+        if (lowerings[i].op == op && count < TL_MAX_LOWERINGS)
+            out[count++] = &lowerings[i];
+    return count;
+}
 
 const tl_lowering *tl_lowering_find(tl_op op, const char *name)
 {

@@ -1,6 +1,5 @@
 /* tuner/measure.c: what all measurers have in common. */
 #include "tuner/measure.h"
-#include <math.h>
 #include <string.h>
 #include "codegen/codegen.h"
 #include "frontend/frontend.h"
@@ -59,24 +58,6 @@ void tl_measurer_stats(const tl_measurer *m, tl_measure_stats *out)
     m->type->stats(m, out);
 }
 
-/* A sum of n products in another order differs by about sqrt(n) roundings of its largest terms; intermediates of
- * f16 and bf16 kernels are rounded to those types. */
-static double bound_of(const tl_program *program)
-{
-    double outputs = 0, epsilon = 0x1p-24;
-    for (int i = 0; i < program->param_count; i++) {
-        const tl_buffer *b = program->params[i];
-        if (b->role == TL_ROLE_OUTPUT || b->role == TL_ROLE_INOUT)
-            outputs += (double)tl_buffer_max_elements(b);
-        if (b->dtype == TL_F16)
-            epsilon = fmax(epsilon, 0x1p-11);
-        if (b->dtype == TL_BF16)
-            epsilon = fmax(epsilon, 0x1p-8);
-    }
-    double terms = outputs > 0 ? (double)tl_program_flops(program) / outputs : 1;
-    return epsilon * (64 + 8 * sqrt(fmax(terms, 1)));
-}
-
 void tl_measure_bound(const char *program_text, double *rtol, double *ttol)
 {
     tl_program *program;
@@ -85,7 +66,7 @@ void tl_measure_bound(const char *program_text, double *rtol, double *ttol)
     tl_arena *arena = tl_arena_create(0);
     if (arena != NULL && !TL_ARENA_GUARD(arena) &&
         tl_program_parse(arena, program_text, "program", &program, NULL) == TL_OK)
-        *rtol = *ttol = bound_of(program);
+        *rtol = *ttol = tl_program_error_bound(program);
     tl_arena_destroy(arena);
 }
 

@@ -9,15 +9,13 @@ static const conv_case cases[] = {
     { 8, 4, 8, 8, 1 }, { 4, 8, 9, 7, 1 }, { 8, 8, 6, 13, 0 }, { 4, 4, 3, 3, 1 }, { 8, 12, 5, 4, 1 },
 };
 
-/* Interprets the kernel under a lowering; the output in memory. */
-static float *run_lowering(tl_arena *arena, const tl_kernel *kernel, const char *lowering,
-                           float *input)
+/* Interprets a program of the kernel; the output in memory. */
+static float *run_program(tl_arena *arena, const tl_kernel *kernel, const tl_program *program,
+                          float *input)
 {
     tl_diag diag = { { 0 } };
-    tl_program *program;
-    if (tl_kernel_program(arena, kernel, lowering, &program, &diag) != TL_OK ||
-        tl_program_verify(program, &diag) != TL_OK)
-        fail_msg("%s: %s", lowering, diag.text);
+    if (tl_program_verify(program, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
     tl_argument *arguments = TL_NEW_ARRAY(arena, tl_argument, program->param_count);
     float *out = NULL;
     for (int i = 0; i < program->param_count; i++) {
@@ -28,63 +26,125 @@ static float *run_lowering(tl_arena *arena, const tl_kernel *kernel, const char 
         arguments[i] = (tl_argument){ program->params[i], data };
     }
     if (tl_interpret(program, arguments, program->param_count, NULL, NULL, &diag) != TL_OK)
-        fail_msg("%s: %s\n%s", lowering, diag.text, tl_program_text(arena, program));
+        fail_msg("%s\n%s", diag.text, tl_program_text(arena, program));
     return out;
 }
 
-/* Within the lowering's own bound: its matrices cost digits of the largest value, not of each. */
-static void assert_within(const float *got, const float *want, int64_t count, const char *what)
+/* Within the bound that the lowering states. */
+static void assert_within(const tl_kernel_lowering *lowering, const float *got, const float *want,
+                          int64_t count)
 {
-    float largest = 0;
+    double largest = 0;
     for (int64_t i = 0; i < count; i++)
-        largest = fmaxf(largest, fabsf(want[i]));
-    for (int64_t i = 0; i < count; i++)
-        if (!(fabsf(got[i] - want[i]) <= 1e-5f * largest))
-            fail_msg("%s: element %lld is %g, should be %g", what, (long long)i, (double)got[i],
-                     (double)want[i]);
+        largest = fmax(largest, fabs((double)want[i]));
+    for (int64_t i = 0; i < count; i++) {
+        double e = (double)want[i], error = fabs((double)got[i] - e);
+        if (!(error <= lowering->rtol * fabs(e) + lowering->ttol * largest))
+            fail_msg("%s: element %lld is %g, should be %g", lowering->name, (long long)i,
+                     (double)got[i], e);
+    }
+}
+
+static const tl_kernel *conv_kernel(tl_arena *arena, const conv_case *c, int stride, uint64_t seed)
+{
+    const char *text = tl_arena_format(
+        arena,
+        "graph g\ninput x: f32[1, %d, %d, %d]\nconst e: f32[%d, %d, 1, 1] = ...\n"
+        "const w: f32[%d, %d, 3, 3] = ...\nconst b: f32[%d] = ...\nconst f: f32[4, %d, 1, 1] = "
+        "...\n"
+        "p: ?[...] = Conv(x, e)\n"
+        "c: ?[...] = Conv(p, w, b) {pads = [%d, %d, %d, %d], strides = [%d, %d]}\n"
+        "r: ?[...] = Relu(c)\nz: ?[...] = Conv(r, f)\noutput z\n",
+        c->c, c->h, c->w, c->c, c->c, c->o, c->c, c->o, c->o, c->pad, c->pad, c->pad, c->pad,
+        stride, stride);
+    tl_graph *g = prepared_graph(arena, text, "x86-64");
+    tl_graph_find(g, "w")->data = random_floats(arena, (int64_t)c->o * c->c * 9, seed);
+    tl_graph_find(g, "b")->data = random_floats(arena, c->o, seed + 1);
+    tl_partition partition;
+    assert_int_equal(tl_partition_graph(arena, g, &partition, NULL), TL_OK);
+    assert_int_equal(partition.count, 3);
+    return &partition.kernels[1];
+}
+
+/* The kernel's data input, with its halo of zeros, in memory order; `spread`: magnitudes over six powers of ten. */
+static float *make_input(tl_arena *arena, const tl_kernel *kernel, bool spread, uint64_t seed)
+{
+    const tl_value *x = NULL;
+    for (int k = 0; k < kernel->input_count; k++)
+        if (kernel->inputs[k]->data == NULL)
+            x = kernel->inputs[k];
+    float *memory = TL_NEW_ARRAY(arena, float, physical_elements(x));
+    float *logical = random_floats(arena, tl_shape_elements(&x->shape), seed);
+    for (int64_t i = 0; spread && i < tl_shape_elements(&x->shape); i++)
+        logical[i] *= powf(10, (float)(i * 7 % 7) - 3);
+    copy_layout(x, logical, memory, true);
+    return memory;
 }
 
 static void same_as_direct(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const conv_case *c = &cases[i];
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
         tl_arena *arena = tl_arena_create(0);
-        const char *text = tl_arena_format(
-            arena,
-            "graph g\ninput x: f32[1, %d, %d, %d]\nconst e: f32[%d, %d, 1, 1] = ...\n"
-            "const w: f32[%d, %d, 3, 3] = ...\nconst b: f32[%d] = ...\nconst f: f32[4, %d, 1, 1] = "
-            "...\n"
-            "p: ?[...] = Conv(x, e)\nc: ?[...] = Conv(p, w, b) {pads = [%d, %d, %d, %d]}\n"
-            "r: ?[...] = Relu(c)\nz: ?[...] = Conv(r, f)\noutput z\n",
-            c->c, c->h, c->w, c->c, c->c, c->o, c->c, c->o, c->o, c->pad, c->pad, c->pad, c->pad);
-        tl_graph *g = prepared_graph(arena, text, "x86-64");
-        tl_graph_find(g, "w")->data = random_floats(arena, (int64_t)c->o * c->c * 9, 3 * i);
-        tl_graph_find(g, "b")->data = random_floats(arena, c->o, 3 * i + 1);
-        tl_partition partition;
-        assert_int_equal(tl_partition_graph(arena, g, &partition, NULL), TL_OK);
-        assert_int_equal(partition.count, 3);
-        const tl_kernel *kernel = &partition.kernels[1];
-
-        /* the input, with its halo of zeros, in memory order */
-        const tl_value *x = NULL;
-        for (int k = 0; k < kernel->input_count; k++)
-            if (kernel->inputs[k]->data == NULL)
-                x = kernel->inputs[k];
-        float *memory = TL_NEW_ARRAY(arena, float, physical_elements(x));
-        copy_layout(x, random_floats(arena, tl_shape_elements(&x->shape), 3 * i + 2), memory, true);
-
-        float *want = run_lowering(arena, kernel, "direct", memory);
-        static const char *const lowerings[] = { "winograd_f2", "winograd_f4" };
-        for (int k = 0; k < 2; k++)
-            assert_within(run_lowering(arena, kernel, lowerings[k], memory), want,
-                          physical_elements(kernel->outputs[0]), lowerings[k]);
+        const tl_kernel *kernel = conv_kernel(arena, &cases[i / 2], 1, 3 * i);
+        float *input = make_input(arena, kernel, i % 2, 3 * i + 2);
+        const tl_kernel_lowering *lowerings;
+        int count;
+        tl_diag diag = { { 0 } };
+        if (tl_kernel_lowerings(arena, kernel, TL_NUMERICS_RELAXED, &lowerings, &count, &diag) !=
+            TL_OK)
+            fail_msg("%s", diag.text);
+        assert_int_equal(count, 3);
+        float *want = run_program(arena, kernel, lowerings[0].program, input);
+        for (int k = 1; k < count; k++)
+            assert_within(&lowerings[k], run_program(arena, kernel, lowerings[k].program, input),
+                          want, physical_elements(kernel->outputs[0]));
         tl_arena_destroy(arena);
     }
 }
 
+/* The direct one is first and names all; what a stride or strict numerics forbid is not there. */
+static void lowerings_are_the_legal_ones(void **state)
+{
+    tl_arena *arena = *state;
+    const tl_kernel *kernel = conv_kernel(arena, &cases[0], 1, 1);
+    static const char *const names[] = { "direct", "winograd_f2", "winograd_f4" };
+    const tl_kernel_lowering *l;
+    int count;
+    assert_int_equal(tl_kernel_lowerings(arena, kernel, TL_NUMERICS_RELAXED, &l, &count, NULL),
+                     TL_OK);
+    assert_int_equal(count, 3);
+    for (int i = 0; i < count; i++) {
+        char own[33], parsed[33];
+        tl_program *again;
+        assert_string_equal(l[i].name, names[i]);
+        assert_string_equal(l[i].program->name, l[0].program->name);
+        assert_int_equal(l[i].program->param_count, l[0].program->param_count);
+        for (int p = 0; p < l[0].program->param_count; p++)
+            assert_string_equal(l[i].program->params[p]->name, l[0].program->params[p]->name);
+        assert_int_equal(tl_program_parse(arena, l[i].text, l[i].name, &again, NULL), TL_OK);
+        tl_workload_key(arena, l[i].program, own);
+        tl_workload_key(arena, again, parsed);
+        assert_string_equal(own, parsed);
+    }
+    assert_true(l[0].rtol == tl_program_error_bound(l[0].program));
+    assert_true(l[2].rtol > l[1].rtol && l[1].rtol > l[0].rtol);
+
+    assert_int_equal(tl_kernel_lowerings(arena, kernel, TL_NUMERICS_STRICT, &l, &count, NULL),
+                     TL_OK);
+    assert_int_equal(count, 1);
+    kernel = conv_kernel(arena, &cases[0], 2, 1);
+    assert_int_equal(tl_kernel_lowerings(arena, kernel, TL_NUMERICS_RELAXED, &l, &count, NULL),
+                     TL_OK);
+    assert_int_equal(count, 1);
+    assert_string_equal(l[0].name, "direct");
+}
+
 int main(void)
 {
-    static const struct CMUnitTest tests[] = { cmocka_unit_test(same_as_direct) };
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_as_direct),
+        cmocka_unit_test_setup_teardown(lowerings_are_the_legal_ones, arena_setup, arena_teardown),
+    };
     return cmocka_run_group_tests_name("winograd", tests, NULL, NULL);
 }

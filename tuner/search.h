@@ -3,7 +3,9 @@
  * A policy knows neither workers nor databases: the tuner asks it for a batch, has it measured, and hands the results
  * back in the order of the proposals. The same seed, space, known records and results give the same proposals, bit for
  * bit: a policy asks no clock and no machine. It never proposes what it, or a record it was given, tried before
- * (recognised by the structural hash of the scheduled program). */
+ * (recognised by the structural hash of the scheduled program). The tuner measures the default schedule itself, before
+ * it makes the policy, and gives it that record among the known. A batch may be asked for before the results of the last
+ * one are in: propose, propose, learn, learn. */
 #ifndef TL_TUNER_SEARCH_H
 #define TL_TUNER_SEARCH_H
 #include "tuner/cost_model.h"
@@ -32,6 +34,7 @@ typedef struct {
 
 typedef struct {
     const char *name; /* "evolution" */
+    int batch;        /* how many candidates it likes to be asked for at once; 0: 16 */
     tl_status (*create)(const tl_search *search, tl_policy **out, tl_diag *diag);
     void (*destroy)(tl_policy *policy);
     /* Up to `count` proposals; fewer (0: none) when the space has no more to try. */

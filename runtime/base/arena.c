@@ -7,16 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_CHUNK = 4096, LARGEST_CHUNK = 1 << 20 };
+enum { FIRST_CHUNK = 4096, LARGEST_CHUNK = 1 << 20, CLEAN_STEP = 2048 };
 
 typedef struct chunk {
     struct chunk *next;
-    size_t size, used; /* of `bytes` */
     unsigned char bytes[];
 } chunk;
 
 struct tl_arena {
-    chunk *chunks; /* the newest, which serves, first */
+    /* of the chunk that serves: what is free, of which the bytes up to `clean` are zero already */
+    unsigned char *free, *clean, *end;
+    chunk *chunks;
     size_t limit, taken, next_size;
     size_t fail_in; /* allocations until the one that fails; 0: never */
     bool guarded;
@@ -80,33 +81,51 @@ static _Noreturn void run_out(tl_arena *arena)
     longjmp(arena->escape, 1);
 }
 
-/* A chunk that holds at least `size` bytes at any alignment asked for. */
 static chunk *add_chunk(tl_arena *arena, size_t size)
 {
-    size_t want = size > arena->next_size ? size : arena->next_size;
-    if (want > SIZE_MAX - sizeof(chunk) ||
-        (arena->limit != 0 && (want > arena->limit || arena->taken > arena->limit - want)))
+    if (size > SIZE_MAX - sizeof(chunk) ||
+        (arena->limit != 0 && (size > arena->limit || arena->taken > arena->limit - size)))
         run_out(arena);
-
-    chunk *c = malloc(sizeof *c + want);
+    chunk *c = malloc(sizeof *c + size);
     if (c == NULL)
         run_out(arena);
-    c->size = want;
-    c->used = 0;
-    arena->taken += want;
+    arena->taken += size;
     if (arena->next_size < LARGEST_CHUNK)
         arena->next_size *= 2;
-
-    /* a chunk made for one large object must not retire a half-empty serving chunk */
-    chunk *serving = arena->chunks;
-    if (serving != NULL && want == size && serving->size - serving->used > FIRST_CHUNK) {
-        c->next = serving->next;
-        serving->next = c;
-    } else {
-        c->next = serving;
-        arena->chunks = c;
-    }
+    c->next = arena->chunks;
+    arena->chunks = c;
     return c;
+}
+
+static unsigned char *aligned(unsigned char *p, size_t align)
+{
+    return p + (-(uintptr_t)p & (align - 1));
+}
+
+/* Beyond what is clean, or in a chunk yet to come. */
+static void *alloc_slowly(tl_arena *arena, size_t size, size_t align)
+{
+    if (size > SIZE_MAX - align)
+        run_out(arena);
+    size_t room = (size_t)(arena->end - arena->free);
+    if (room < size + align && size + align > arena->next_size && room > FIRST_CHUNK)
+        /* one large object must not retire a half-empty chunk */
+        return memset(aligned(add_chunk(arena, size + align)->bytes, align), 0, size);
+    if (room < size + align) {
+        size_t want = size + align > arena->next_size ? size + align : arena->next_size;
+        chunk *c = add_chunk(arena, want);
+        arena->free = arena->clean = c->bytes;
+        arena->end = c->bytes + want;
+    }
+    unsigned char *p = aligned(arena->free, align), *next = p + size;
+    if (next > arena->clean) {
+        size_t ahead = (size_t)(arena->end - next);
+        unsigned char *clean = next + (ahead < CLEAN_STEP ? ahead : CLEAN_STEP);
+        memset(arena->clean, 0, (size_t)(clean - arena->clean));
+        arena->clean = clean;
+    }
+    arena->free = next;
+    return p;
 }
 
 void *tl_arena_alloc(tl_arena *arena, size_t size, size_t align)
@@ -114,25 +133,14 @@ void *tl_arena_alloc(tl_arena *arena, size_t size, size_t align)
     assert(align != 0 && (align & (align - 1)) == 0);
     if (arena->fail_in != 0 && --arena->fail_in == 0)
         run_out(arena);
-    if (size == 0)
-        size = 1;
-
-    chunk *c = arena->chunks;
-    for (int tries = 0; tries < 2; tries++) {
-        if (c != NULL) {
-            uintptr_t start = (uintptr_t)c->bytes + c->used;
-            size_t padding = (size_t)(-start & (align - 1));
-            if (c->size - c->used >= padding && c->size - c->used - padding >= size) {
-                unsigned char *p = c->bytes + c->used + padding;
-                c->used += padding + size;
-                return memset(p, 0, size);
-            }
-        }
-        if (size > SIZE_MAX - align)
-            run_out(arena);
-        c = add_chunk(arena, size + align);
-    }
-    run_out(arena);
+    size += size == 0;
+    size_t padding = (size_t)(-(uintptr_t)arena->free & (align - 1));
+    size_t clean = (size_t)(arena->clean - arena->free);
+    if (clean < padding || clean - padding < size)
+        return alloc_slowly(arena, size, align);
+    unsigned char *p = arena->free + padding;
+    arena->free = p + size;
+    return p;
 }
 
 void *tl_arena_alloc_array(tl_arena *arena, size_t size, size_t count, size_t align)

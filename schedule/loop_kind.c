@@ -194,6 +194,7 @@ const tl_stmt *tl_find_kind_above(const tl_path *path, tl_loop_kind kind)
 
 typedef struct {
     tl_schedule *s;
+    const tl_program *before;
     const char *prim;
     tl_diag *diag;
     tl_status status;
@@ -207,6 +208,8 @@ static bool recheck_loop(const tl_stmt *stmt, void *context)
     if (stmt->kind != TL_STMT_LOOP || stmt->u.loop.kind == TL_LOOP_SERIAL ||
         stmt->u.loop.kind == TL_LOOP_UNROLLED)
         return true;
+    if (tl_program_find_loop(r->before, stmt->u.loop.var) == stmt)
+        return false; /* nothing under it has changed */
     bool may_reduce = stmt->u.loop.kind == TL_LOOP_VECTORIZED;
     tl_access a, b;
     r->status = tl_check_same_threads(r->s, r->prim, stmt, r->diag);
@@ -221,9 +224,10 @@ static bool recheck_loop(const tl_stmt *stmt, void *context)
     return true;
 }
 
-tl_status tl_check_parallel_loops(tl_schedule *s, const char *prim, tl_diag *diag)
+tl_status tl_check_parallel_loops(tl_schedule *s, const tl_program *before, const char *prim,
+                                  tl_diag *diag)
 {
-    recheck r = { s, prim, diag, TL_OK };
+    recheck r = { s, before, prim, diag, TL_OK };
     tl_stmt_visit(s->program->body, recheck_loop, &r);
     if (s->program->prepare && r.status == TL_OK)
         tl_stmt_visit(s->program->prepare, recheck_loop, &r);

@@ -227,5 +227,5 @@ tl_status tl_apply_bind(tl_schedule *s, const tl_arg *args, int arg_count, tl_ar
         return TL_OK;
     const tl_program *bound = s->program;
     tl_hoist_shared(s); /* one for all threads now, where each iteration had its own */
-    return s->program == bound ? TL_OK : tl_check_parallel_loops(s, "bind", diag);
+    return s->program == bound ? TL_OK : tl_check_parallel_loops(s, bound, "bind", diag);
 }

@@ -372,6 +372,7 @@ tl_status tl_apply_software_pipeline(tl_schedule *s, const tl_arg *args, int arg
     const tl_var *steady;
     const tl_stmt *with = rewrite(s, &p, &steady);
     tl_schedule_rename_loop(s, p.loop->u.loop.var, steady);
+    const tl_program *before = s->program;
     tl_schedule_replace(s, &path, with);
-    return tl_check_parallel_loops(s, PRIM, diag);
+    return tl_check_parallel_loops(s, before, PRIM, diag);
 }

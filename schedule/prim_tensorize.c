@@ -303,6 +303,7 @@ tl_status tl_apply_tensorize(tl_schedule *s, const tl_arg *args, int arg_count, 
     tl_path path = tl_schedule_path_to_loop(s, loop->u.loop.var);
     if (tl_find_kind_above(&path, TL_LOOP_VECTORIZED))
         return tl_refuse(diag, PRIM, p.block->name, "it is inside a vectorized loop");
+    const tl_program *before = s->program;
     tl_schedule_replace(s, &path, make_call(s->arena, &p));
-    return tl_check_parallel_loops(s, PRIM, diag);
+    return tl_check_parallel_loops(s, before, PRIM, diag);
 }

@@ -406,7 +406,7 @@ tl_status tl_schedule_apply(tl_schedule *s, tl_prim prim, const tl_arg *args, in
     if (status == TL_OK && moves_blocks)
         extend_allocs(s);
     if (status == TL_OK && moves_blocks)
-        status = tl_check_parallel_loops(s, info->name, diag);
+        status = tl_check_parallel_loops(s, before.program, info->name, diag);
     if (status == TL_OK && s->verify && s->program != before.program) {
         status = tl_program_verify(s->program, diag);
         if (status != TL_OK)

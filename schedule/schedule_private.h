@@ -88,8 +88,10 @@ tl_status tl_check_constant_extent(const char *prim, const tl_stmt *loop, int64_
                                    tl_diag *diag);
 tl_status tl_check_iterations(tl_schedule *s, const char *prim, const tl_stmt *loop,
                               bool may_reduce, tl_diag *diag);
-/* Whether the iterations of loops that run together are still independent, after a step that moved blocks. */
-tl_status tl_check_parallel_loops(tl_schedule *s, const char *prim, tl_diag *diag);
+/* Whether the iterations of loops that run together are still independent, after a step that moved blocks. Loops that
+ * `before` has with all that is under them were asked then. */
+tl_status tl_check_parallel_loops(tl_schedule *s, const tl_program *before, const char *prim,
+                                  tl_diag *diag);
 /* Refuses a loop with GPU loops or barriers inside. */
 tl_status tl_refuse_gpu_under(const char *prim, const tl_stmt *loop, tl_diag *diag);
 /* A loop of that kind under a statement (itself not counted) or on the path to it; NULL: none. */

@@ -24,7 +24,8 @@ const tl_function_info tl_function_infos[TL_FUNCTION_COUNT] = {
 bool tl_function_from_text(const char *text, tl_function *out)
 {
     for (int f = 0; f < TL_FUNCTION_COUNT; f++)
-        if (strcmp(tl_function_infos[f].text, text) == 0) {
+        if (text[0] == tl_function_infos[f].text[0] &&
+            strcmp(tl_function_infos[f].text, text) == 0) {
             *out = (tl_function)f;
             return true;
         }

@@ -12,6 +12,7 @@
 #ifndef TL_IR_INDEX_H
 #define TL_IR_INDEX_H
 #include "ir/expr.h"
+#include "runtime/base/status.h"
 
 /* Builds a canonical i64 ADD, SUB, MUL, FLOORDIV, FLOORMOD, MIN or MAX of canonical operands. tl_binary calls it. */
 const tl_expr *tl_index_binary(tl_arena *arena, tl_expr_kind kind, const tl_expr *a,
@@ -50,6 +51,10 @@ tl_linear tl_linear_of(tl_arena *arena, const tl_expr *e);
 /* e = coefficient*var + rest, rest free of var; false when e is not affine in var. */
 bool tl_affine_in(tl_arena *arena, const tl_expr *e, const tl_var *var, int64_t *coefficient,
                   const tl_expr **rest);
+/* An i64 expression over these variables, read from text; `file` names it in messages. */
+tl_status tl_index_parse(tl_arena *arena, const char *text, const char *file,
+                         const tl_var *const *vars, int var_count, const tl_expr **out,
+                         tl_diag *diag);
 /* Simplifies e knowing that `condition` holds (used to drop predicates and specialise tails). */
 const tl_expr *tl_simplify_under(tl_arena *arena, const tl_expr *e, const tl_expr *condition);
 

@@ -28,7 +28,7 @@ static tl_status fail(lexer *l, const char *where, const char *what)
 static tl_token *add(lexer *l, tl_token_kind kind, const char *where, const char *text)
 {
     if (l->count == l->capacity) {
-        int capacity = l->capacity == 0 ? 256 : 2 * l->capacity;
+        int capacity = l->capacity == 0 ? 64 : 2 * l->capacity;
         tl_token *tokens = TL_NEW_ARRAY(l->arena, tl_token, capacity);
         if (l->count > 0)
             memcpy(tokens, l->tokens, (size_t)l->count * sizeof *tokens);

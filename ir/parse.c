@@ -537,3 +537,23 @@ tl_status tl_program_parse(tl_arena *arena, const char *text, const char *file, 
     *out = program;
     return TL_OK;
 }
+
+tl_status tl_index_parse(tl_arena *arena, const char *text, const char *file,
+                         const tl_var *const *vars, int var_count, const tl_expr **out,
+                         tl_diag *diag)
+{
+    tl_parser p = { .arena = arena, .file = file, .diag = diag };
+    p.symbols = tl_map_create(arena);
+    TL_TRY(tl_lex(arena, text, file, &p.token, diag));
+    for (int i = 0; i < var_count; i++) {
+        if (tl_is_reserved(vars[i]->name))
+            return tl_parse_fail(&p, "%s is a word of the language, not the name of a variable",
+                                 vars[i]->name);
+        tl_parse_push(&p, vars[i]->name, TL_SYMBOL_ITER)->var = vars[i];
+    }
+    TL_TRY(tl_parse_index(&p, out));
+    TL_TRY(tl_parse_newline(&p));
+    if (p.token->kind != TL_TOKEN_END)
+        return tl_parse_fail(&p, "expected the end, found %s", tl_token_text(p.token));
+    return TL_OK;
+}

@@ -15,15 +15,20 @@ static const char *const words[] = {
     "read",  "reduce", "select",  "spatial", "strides", "to",   "true",     "where",   "write",
 };
 
+static bool is_word(const char *word, const char *name)
+{
+    return word[0] == name[0] && strcmp(word, name) == 0;
+}
+
 bool tl_is_reserved(const char *name)
 {
     tl_function function;
     tl_dtype dtype;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-        if (strcmp(words[i], name) == 0)
+        if (is_word(words[i], name))
             return true;
     for (int c = 0; c < TL_COMBINER_COUNT; c++)
-        if (strcmp(tl_combiner_infos[c].text, name) == 0)
+        if (is_word(tl_combiner_infos[c].text, name))
             return true;
     return tl_dtype_from_text(name, &dtype) || tl_function_from_text(name, &function);
 }

@@ -71,32 +71,6 @@ static bool take_group(const char **at, const char **inside, size_t *size)
     return true;
 }
 
-/* One block with a store a result, its iters the map's variables: the one parser reads the expressions. */
-static const char *as_program(tl_arena *arena, const char *const *vars, int var_count,
-                              const char *const *results, int count)
-{
-    tl_text text = { 0 };
-    tl_text_format(&text, "kernel map(out R: i64[%d])\n", count);
-    for (int i = 0; i < var_count; i++) { /* an indent a loop is what the parser asks for */
-        tl_text_indent(&text, 1 + i);
-        tl_text_format(&text, "for %s in 0..%lld\n", vars[i], (long long)LARGE);
-    }
-    int indent = 1 + var_count;
-    tl_text_indent(&text, indent);
-    tl_text_add(&text, "block map\n");
-    for (int i = 0; i < var_count; i++) {
-        tl_text_indent(&text, indent + 1);
-        tl_text_format(&text, "spatial %s\n", vars[i]);
-    }
-    for (int i = 0; i < count; i++) {
-        tl_text_indent(&text, indent + 1);
-        tl_text_format(&text, "R[%d] = %s\n", i, results[i]);
-    }
-    const char *copy = tl_arena_strdup(arena, tl_text_get(&text));
-    tl_text_free(&text);
-    return copy;
-}
-
 static tl_status parse(tl_arena *arena, const char *text, int rank, tl_index_map *out,
                        tl_diag *diag)
 {
@@ -128,18 +102,12 @@ static tl_status parse(tl_arena *arena, const char *text, int rank, tl_index_map
                 return tl_fail(diag, TL_BAD_TEXT, "the map names its variable %s twice", vars[i]);
     }
 
-    tl_program *program;
-    const char *wrapped = as_program(arena, vars, var_count, results, count);
-    TL_TRY(tl_program_parse(arena, wrapped, "map", &program, diag));
-    const tl_block *block = tl_program_find_block(program, "map");
-    if (block == NULL || block->store_count != count || block->iter_count != var_count)
-        return tl_fail(diag, TL_BAD_TEXT, "the map \"%.200s\" does not parse", text);
     const tl_var **iters = TL_NEW_ARRAY(arena, const tl_var *, var_count);
     const tl_expr **values = TL_NEW_ARRAY(arena, const tl_expr *, count);
     for (int i = 0; i < var_count; i++)
-        iters[i] = block->iters[i].var;
+        iters[i] = tl_var_make(arena, vars[i], 0, LARGE - 1);
     for (int i = 0; i < count; i++)
-        values[i] = block->stores[i].value;
+        TL_TRY(tl_index_parse(arena, results[i], "map", iters, var_count, &values[i], diag));
     out->var_count = var_count;
     out->axis_count = count;
     out->vars = iters;

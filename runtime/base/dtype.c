@@ -13,7 +13,7 @@ const tl_dtype_info tl_dtype_infos[TL_DTYPE_COUNT] = {
 bool tl_dtype_from_text(const char *text, tl_dtype *out)
 {
     for (int d = 0; d < TL_DTYPE_COUNT; d++)
-        if (strcmp(text, tl_dtype_infos[d].text) == 0) {
+        if (text[0] == tl_dtype_infos[d].text[0] && strcmp(text, tl_dtype_infos[d].text) == 0) {
             *out = (tl_dtype)d;
             return true;
         }

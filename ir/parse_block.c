@@ -118,6 +118,12 @@ static bool begins_reduction(const tl_token *token, tl_combiner *combiner)
     return false;
 }
 
+bool tl_parse_at_reduction(const tl_parser *p)
+{
+    tl_combiner combiner;
+    return begins_reduction(p->token, &combiner);
+}
+
 /* The dtype that value `index` of a reduction must have. */
 static tl_status check_reduction_dtype(tl_parser *p, const tl_token *at, tl_combiner c, int index,
                                        tl_dtype dtype)
@@ -183,7 +189,7 @@ static tl_status parse_reduction(tl_parser *p, tl_block *block, tl_store *stores
 }
 
 /* One line of a block's body; reductions fill two stores at most. */
-static tl_status parse_store_line(tl_parser *p, tl_block *block, tl_store *stores, int *count)
+tl_status tl_parse_store_line(tl_parser *p, tl_block *block, tl_store *stores, int *count)
 {
     const tl_token *at = p->token;
     tl_combiner combiner;
@@ -226,7 +232,7 @@ static tl_status parse_stores(tl_parser *p, tl_block *block)
         const tl_token *at = p->token;
         if (count >= MAX_STORES)
             return tl_parse_fail(p, "block %s has more than %d stores", block->name, MAX_STORES);
-        TL_TRY(parse_store_line(p, block, stores, &count));
+        TL_TRY(tl_parse_store_line(p, block, stores, &count));
         if (block->combiner != TL_COMBINER_NONE &&
             count > tl_combiner_infos[block->combiner].values)
             return tl_parse_fail_at(p, at, "block %s: a reduction is the only store of its block",
@@ -292,12 +298,14 @@ tl_status tl_parse_call(tl_parser *p, const tl_intrinsic_call **out)
             TL_TRY(tl_parse_expect(p, ","));
         if (call.read_count + call.write_count + call.scalar_count == MAX_OPERANDS)
             return tl_parse_fail(p, "a call has more than %d operands", MAX_OPERANDS);
-        if (tl_parse_accept(p, "read"))
+        if (tl_parse_accept(p, "read")) {
+            tl_parse_mark_read(p, p->token);
             TL_TRY(parse_region(p, &reads[call.read_count++]));
-        else if (tl_parse_accept(p, "write"))
+        } else if (tl_parse_accept(p, "write")) {
             TL_TRY(parse_region(p, &writes[call.write_count++]));
-        else
+        } else {
             TL_TRY(tl_parse_index(p, &scalars[call.scalar_count++]));
+        }
     }
     TL_TRY(tl_parse_expect(p, ")"));
     const tl_intrinsic_info *info = &tl_intrinsic_infos[intrinsic];
@@ -338,10 +346,8 @@ static tl_status parse_block_lines(tl_parser *p, tl_block *block)
     return TL_OK;
 }
 
-tl_status tl_parse_block(tl_parser *p, const tl_stmt **out)
+tl_status tl_parse_block_name(tl_parser *p, tl_block *block)
 {
-    tl_block *block = TL_NEW(p->arena, tl_block);
-    const tl_symbol *outer = p->last;
     const tl_token *at = p->token;
     if (at->kind != TL_TOKEN_NAME)
         return tl_parse_fail(p, "expected the block's name, found %s", tl_token_text(at));
@@ -350,6 +356,14 @@ tl_status tl_parse_block(tl_parser *p, const tl_stmt **out)
     if (tl_map_has(p->blocks, block->name))
         return tl_parse_fail_at(p, at, "there are two blocks named %s", block->name);
     tl_map_put(p->blocks, block->name, block);
+    return TL_OK;
+}
+
+tl_status tl_parse_block(tl_parser *p, const tl_stmt **out)
+{
+    tl_block *block = TL_NEW(p->arena, tl_block);
+    const tl_symbol *outer = p->last;
+    TL_TRY(tl_parse_block_name(p, block));
     TL_TRY(tl_parse_newline(p));
     if (p->token->kind != TL_TOKEN_INDENT)
         return tl_parse_fail(p, "block %s has no lines", block->name);

@@ -177,6 +177,7 @@ static tl_status parse_reference(tl_parser *p, const tl_token *at, operand *out)
         return tl_parse_fail_at(p, at, "%s is not defined here", at->text);
     if (symbol->kind == TL_SYMBOL_BUFFER) {
         const tl_expr *const *indices;
+        tl_parse_mark_read(p, at);
         if (!tl_parse_at(p, "["))
             return tl_parse_fail_at(p, at, "%s is a buffer: write %s[...]", at->text, at->text);
         TL_TRY(tl_parse_indices(p, symbol->buffer, at, &indices));

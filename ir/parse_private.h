@@ -7,6 +7,8 @@
 
 typedef enum { TL_SYMBOL_DIM, TL_SYMBOL_LOOP, TL_SYMBOL_ITER, TL_SYMBOL_BUFFER } tl_symbol_kind;
 
+enum { TL_PARSE_MAX_RANK = 16 };
+
 /* What a name means here. Scopes nest: `hidden` is what it meant outside. */
 typedef struct tl_symbol {
     const char *name;
@@ -14,6 +16,7 @@ typedef struct tl_symbol {
     const tl_var *var;
     const tl_expr *extent; /* of a LOOP */
     const tl_buffer *buffer;
+    const tl_token *unread; /* where a stage made it, as long as nothing reads it */
     struct tl_symbol *hidden, *previous;
 } tl_symbol;
 
@@ -29,6 +32,7 @@ typedef struct {
     const char *iters_only; /* the block whose stores are being read: no loop variables there */
     int depth;              /* of nested expressions */
     int operators;          /* of the current line */
+    int loops;              /* around */
 } tl_parser;
 
 /* "file:line:column: ..." at the next token, or at `token`. */
@@ -48,6 +52,8 @@ tl_status tl_parse_name(tl_parser *p, const char *what, const char **out);
 tl_status tl_parse_integer(tl_parser *p, int64_t *out); /* a literal, with an optional minus */
 
 tl_symbol *tl_parse_find(const tl_parser *p, const char *name);
+/* If that is a buffer: something reads it. */
+void tl_parse_mark_read(tl_parser *p, const tl_token *name);
 tl_symbol *tl_parse_push(tl_parser *p, const char *name, tl_symbol_kind kind);
 void tl_parse_pop(tl_parser *p, const tl_symbol *until);
 
@@ -67,5 +73,14 @@ tl_status tl_parse_extent(tl_parser *p, const tl_expr **out);
 /* ir/parse_block.c */
 tl_status tl_parse_block(tl_parser *p, const tl_stmt **out);
 tl_status tl_parse_call(tl_parser *p, const tl_intrinsic_call **out);
+/* A new block's name. */
+tl_status tl_parse_block_name(tl_parser *p, tl_block *block);
+/* `sum(` and the like; min and max with two operands are functions. */
+bool tl_parse_at_reduction(const tl_parser *p);
+/* One line of a block's body, appended to its stores: two at most. */
+tl_status tl_parse_store_line(tl_parser *p, tl_block *block, tl_store *stores, int *count);
+
+/* ir/parse_stage.c: NAME: store [for NAME in EXTENT, ...], with the buffers it makes, two at most. */
+tl_status tl_parse_stage(tl_parser *p, const tl_stmt **out, tl_buffer **allocs, int *alloc_count);
 
 #endif

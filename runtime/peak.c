@@ -294,3 +294,61 @@ tl_status tl_peak_measure_bandwidth(tl_pool *pool, int threads, double seconds,
     free(job.to);
     return status;
 }
+
+typedef struct {
+    unsigned char *from, *to;
+    int64_t read, written; /* whole lines */
+    double seconds, best;
+    _Atomic uint64_t sum;
+    atomic_bool stop;
+} traffic_job;
+
+/* A thread's share of `size` bytes, in lines. */
+static tl_part share_of(const tl_team *team, int64_t size)
+{
+    tl_part lines = tl_team_range(size / 64, team->thread, team->threads);
+    return (tl_part){ lines.begin * 64, lines.end * 64 };
+}
+
+/* What is written is copied from what is read, as far as there is that much. */
+static void run_traffic(tl_team *team, void *context)
+{
+    traffic_job *job = context;
+    int64_t copied = job->read < job->written ? job->read : job->written;
+    tl_part copy = share_of(team, copied), more = share_of(team, job->read - copied),
+            fill = share_of(team, job->written - copied);
+    int64_t begun = tl_clock_ns();
+    do {
+        tl_team_barrier(team);
+        int64_t start = tl_clock_ns();
+        memcpy(job->to + copy.begin, job->from + copy.begin, (size_t)(copy.end - copy.begin));
+        memset(job->to + copied + fill.begin, 3, (size_t)(fill.end - fill.begin));
+        atomic_fetch_add(&job->sum,
+                         read_all(job->from + copied + more.begin, more.end - more.begin));
+        tl_team_barrier(team);
+        int64_t end = tl_clock_ns();
+        if (team->thread == 0) {
+            keep_best(&job->best, (double)(job->read + job->written), end - start);
+            atomic_store(&job->stop, (double)(end - begun) > job->seconds * 1e9);
+        }
+        tl_team_barrier(team);
+    } while (!atomic_load(&job->stop));
+}
+
+double tl_peak_traffic_gbs(tl_pool *pool, int threads, int64_t read, int64_t written,
+                           double seconds)
+{
+    traffic_job job = { .read = (read + 63) / 64 * 64,
+                        .written = (written + 63) / 64 * 64,
+                        .seconds = seconds };
+    job.from = aligned_alloc(64, (size_t)job.read + 64);
+    job.to = aligned_alloc(64, (size_t)job.written + 64);
+    if (job.from != NULL && job.to != NULL) {
+        memset(job.from, 1, (size_t)job.read);
+        memset(job.to, 2, (size_t)job.written);
+        tl_pool_run(pool, threads, run_traffic, &job);
+    }
+    free(job.from);
+    free(job.to);
+    return job.best;
+}

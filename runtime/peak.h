@@ -5,6 +5,7 @@
  * beside what is being measured: a sample of 20 ms is enough. */
 #ifndef TL_RUNTIME_PEAK_H
 #define TL_RUNTIME_PEAK_H
+#include <stdint.h>
 #include "runtime/base/status.h"
 #include "runtime/pool.h"
 
@@ -22,5 +23,11 @@ typedef struct {
  * had. */
 tl_status tl_peak_measure_bandwidth(tl_pool *pool, int threads, double seconds,
                                     tl_peak_bandwidth *out, tl_diag *diag);
+
+/* GB/s of plain loops that read and write arrays of these sizes (bytes), again and again, for about `seconds`: from
+ * whatever cache holds them, and so the ceiling of a kernel that moves as much. The best run; 0 when the arrays cannot be
+ * had. */
+double tl_peak_traffic_gbs(tl_pool *pool, int threads, int64_t read, int64_t written,
+                           double seconds);
 
 #endif

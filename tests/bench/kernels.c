@@ -1,12 +1,13 @@
 /* tests/bench/kernels.c: the kernels of models/kernels under their hand-written traces, timed beside the same kernels
- * under the default schedule and beside this machine's peak, all three in every round.
+ * under the default schedule, beside this machine's peak, and beside plain loops that move as many bytes, all in every
+ * round.
  *
  *     kernels [--threads N] [--seconds S] [--target ISA] [--json] [NAME ...]
  *     kernels --show program|default|trace|llvm|asm NAME
  *
- * Times are the least of all rounds and the peak is the largest, so that a disturbed sample of the peak makes nothing
- * look better. A trace whose comment says "reaches N % of peak on one core" is held to it: it gets up to four times the
- * seconds while it stays below (the machine may be busy), then exit status 1. */
+ * Times are the least of all rounds, peak and bandwidth the largest, so that a disturbed sample of them makes nothing
+ * look better. A trace whose comment says "reaches N % of peak on one core", or "of bandwidth", is held to it: it gets up
+ * to four times the seconds while it stays below (the machine may be busy), then exit status 1. */
 #include <sched.h>
 #include "codegen/codegen.h"
 #include "driver/target.h"
@@ -144,41 +145,82 @@ static void time_slice(bench *b, version *v)
     }
 }
 
-/* "reaches 75 % of peak" in the comments of the trace; 0: it claims nothing. */
-static double claim_of(tl_arena *arena, const char *name)
+/* "reaches 75 % of peak", or "of bandwidth", in the comments of the trace; 0 percent: it claims nothing. */
+typedef struct {
+    double percent;
+    bool of_bandwidth;
+} claim;
+
+static claim claim_of(tl_arena *arena, const char *name)
 {
     tl_text text = { 0 };
-    double percent = 0;
+    claim c = { 0 };
+    char what[16] = "";
     if (tl_file_read(tl_arena_format(arena, KERNEL_FOLDER "/%s.tr", name), &text, NULL) == TL_OK) {
         const char *at = strstr(tl_text_get(&text), "reaches ");
-        if (at == NULL || sscanf(at, "reaches %lf %% of peak", &percent) != 1)
-            percent = 0;
+        if (at == NULL || sscanf(at, "reaches %lf %% of %15[a-z]", &c.percent, what) != 2)
+            c.percent = 0;
     }
     tl_text_free(&text);
-    return percent;
+    c.of_bandwidth = strcmp(what, "bandwidth") == 0;
+    return c;
 }
 
-static void report(bench *b, const tl_program *naive, const char *name, const version *v,
-                   double peak, double claim)
+/* What a kernel does, and the most that was seen of it: GFLOP/s in registers, GB/s of as many bytes. */
+typedef struct {
+    double flops, bytes, read, peak, bandwidth;
+} work;
+
+static work work_of(const tl_program *naive)
 {
-    double flops = (double)tl_program_flops(naive), bytes = (double)tl_program_bytes(naive);
-    double percent = 100 * flops / v[0].best_ns / peak;
-    double percent_default = 100 * flops / v[1].best_ns / peak;
-    bool held = b->options.threads > 1 || percent >= claim;
+    work w = { .flops = (double)tl_program_flops(naive), .bytes = (double)tl_program_bytes(naive) };
+    for (int i = 0; i < naive->param_count; i++)
+        if (naive->params[i]->role != TL_ROLE_OUTPUT)
+            w.read += (double)tl_buffer_max_elements(naive->params[i]) *
+                      (double)tl_dtype_size(naive->params[i]->dtype);
+    w.read = fmin(w.read, w.bytes);
+    return w;
+}
+
+static double percent_of_peak(const work *w, double ns)
+{
+    return 100 * w->flops / ns / w->peak;
+}
+
+static double percent_of_bandwidth(const work *w, double ns)
+{
+    return w->bandwidth > 0 ? 100 * w->bytes / ns / w->bandwidth : 0;
+}
+
+static bool is_held(const work *w, const claim *c, double ns)
+{
+    return (c->of_bandwidth ? percent_of_bandwidth(w, ns) : percent_of_peak(w, ns)) >= c->percent;
+}
+
+static void report(bench *b, const char *name, const version *v, const work *w, const claim *c)
+{
+    double percent = percent_of_peak(w, v[0].best_ns),
+           moved = percent_of_bandwidth(w, v[0].best_ns);
+    double percent_default = percent_of_peak(w, v[1].best_ns);
+    bool held = b->options.threads > 1 || is_held(w, c, v[0].best_ns);
     b->missed += !held;
     if (b->options.json) {
         printf("{\"record\":\"kernel\",\"name\":\"%s\",\"threads\":%d,\"flops\":%.0f,"
                "\"bytes\":%.0f,\"min_ns\":%.0f,\"default_min_ns\":%.0f,\"peak_gflops\":%.1f,"
-               "\"percent_of_peak\":%.1f,\"default_percent_of_peak\":%.1f,\"claim\":%.0f,"
+               "\"bandwidth_gbs\":%.1f,\"percent_of_peak\":%.1f,\"percent_of_bandwidth\":%.1f,"
+               "\"default_percent_of_peak\":%.1f,\"claim\":%.0f,\"claim_of\":\"%s\","
                "\"held\":%s}\n",
-               name, b->options.threads, flops, bytes, v[0].best_ns, v[1].best_ns, peak, percent,
-               percent_default, claim, held ? "true" : "false");
+               name, b->options.threads, w->flops, w->bytes, v[0].best_ns, v[1].best_ns, w->peak,
+               w->bandwidth, percent, moved, percent_default, c->percent,
+               c->of_bandwidth ? "bandwidth" : "peak", held ? "true" : "false");
     } else {
-        printf("%-16s %9.1f %8.1f %7.1f %6.1f %%", name, v[0].best_ns / 1e3, flops / v[0].best_ns,
-               bytes / v[0].best_ns, percent);
-        printf(claim > 0 ? " (%2.0f)" : "     ", claim);
-        printf(" %6.1f %% %9.1f %8.1f%s\n", percent_default, v[1].best_ns / 1e3, peak,
-               held ? "" : "  below its claim");
+        char claims[2][16] = { "", "" };
+        if (c->percent > 0)
+            snprintf(claims[c->of_bandwidth], sizeof claims[0], "(%.0f)", c->percent);
+        printf("%-15s %8.1f %8.1f %6.1f %% %-4s %7.1f %6.1f %% %-4s %9.1f %7.2f%s\n", name,
+               v[0].best_ns / 1e3, w->flops / v[0].best_ns, percent, claims[0],
+               w->bytes / v[0].best_ns, moved, claims[1], v[1].best_ns / 1e3,
+               v[1].best_ns / v[0].best_ns, held ? "" : "  below its claim");
     }
     fflush(stdout);
 }
@@ -209,18 +251,22 @@ static void bench_kernel(bench *b, const char *name)
                 memset(a.arguments[p].data, 0xFF, kernel_bytes(points.output));
             }
     }
-    double peak = 0, claim = claim_of(arena, name), flops = (double)tl_program_flops(naive);
+    claim c = claim_of(arena, name);
+    work w = work_of(naive);
     int64_t start = tl_clock_ns(), seconds = (int64_t)(b->options.seconds * 1e9);
     for (int round = 0, more = 1; more > 0; round++) {
         double sample = tl_peak_gflops(b->pool, b->options.threads, peak_seconds);
-        peak = sample > peak ? sample : peak;
+        w.peak = fmax(w.peak, sample);
+        sample = tl_peak_traffic_gbs(b->pool, b->options.threads, (int64_t)w.read,
+                                     (int64_t)(w.bytes - w.read), slice_seconds);
+        w.bandwidth = fmax(w.bandwidth, sample);
         time_slice(b, &v[0]);
         time_slice(b, &v[1]);
         int64_t spent = tl_clock_ns() - start;
-        bool reached = 100 * flops / v[0].best_ns / peak >= claim;
+        bool reached = is_held(&w, &c, v[0].best_ns);
         more = round < MIN_ROUNDS || spent < seconds || (!reached && spent < PATIENCE * seconds);
     }
-    report(b, naive, name, v, peak, claim);
+    report(b, name, v, &w, &c);
     free_version(&v[0]);
     free_version(&v[1]);
     kernel_arguments_free(&a);
@@ -303,8 +349,8 @@ static void print_machine(const bench *b)
     printf("%s, code for %s, %d thread%s; peak: %s multiply-adds in registers\n\n",
            machine->cpu_name, tl_isa_infos[b->target.isa].text, b->options.threads,
            b->options.threads == 1 ? "" : "s", tl_peak_isa());
-    printf("%-16s %9s %8s %7s %8s %4s %8s %9s %8s\n", "kernel", "us", "GFLOP/s", "GB/s", "of peak",
-           "", "default", "us", "peak");
+    printf("%-15s %8s %8s %8s %4s %7s %8s %4s %9s\n", "kernel", "us", "GFLOP/s", "of peak", "",
+           "GB/s", "of bandw.", "", "default us");
 }
 
 int main(int argc, char **argv)

@@ -141,6 +141,25 @@ static void the_bandwidth_is_plausible(void **state)
     tl_pool_destroy(pool);
 }
 
+/* What fits a cache moves at least half as fast as memory does; what cannot be had is 0. */
+static void traffic_is_plausible(void **state)
+{
+    (void)state;
+    tl_pool *pool;
+    tl_peak_bandwidth b;
+    assert_int_equal(tl_pool_create(NULL, &pool, NULL), TL_OK);
+    assert_int_equal(tl_peak_measure_bandwidth(pool, 1, 0.05, &b, NULL), TL_OK);
+    static const int64_t sizes[][2] = { { 65536, 65536 }, { 65536, 100 }, { 64, 65536 }, { 7, 0 } };
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        double gbs = tl_peak_traffic_gbs(pool, 1, sizes[i][0], sizes[i][1], 0.01);
+        print_message("%lld read, %lld written: %.1f GB/s\n", (long long)sizes[i][0],
+                      (long long)sizes[i][1], gbs);
+        assert_true(gbs > (i < 3 ? b.read_gbs / 2 : 0) && gbs < 10000);
+    }
+    assert_true(tl_peak_traffic_gbs(pool, 1, INT64_MAX / 2, 64, 0.01) == 0);
+    tl_pool_destroy(pool);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -152,6 +171,7 @@ int main(void)
         cmocka_unit_test(checksums_find_damage),
         cmocka_unit_test(the_peak_is_plausible),
         cmocka_unit_test(the_bandwidth_is_plausible),
+        cmocka_unit_test(traffic_is_plausible),
     };
     return cmocka_run_group_tests_name("machine", tests, NULL, NULL);
 }

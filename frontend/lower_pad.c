@@ -1,7 +1,7 @@
 /* frontend/lower_pad.c: the zeros around a value: written behind a producer's output, or around a copy of an
  * input that came without them.
  *
- *     padded[n, c, h + 1, w + 1] = select(0 <= h and h < H and ..., x[n, c, h, w], 0) */
+ *     padded[n, c, h + 1, w + 1] = select(0 <= h and h < H and ..., x[n, c, h, w], 0)     (h and w into x's own halo) */
 #include "frontend/lower_private.h"
 #include <string.h>
 #include "runtime/base/checked.h"
@@ -80,8 +80,14 @@ tl_place tl_lower_padded(tl_lower *l, const tl_value *v, const int64_t *before,
     const tl_expr *index[TL_MAX_RANK], *inside = NULL;
     tl_nest nest = tl_nest_begin(l, "pad");
     over_halo(&nest, &local, -1, false, index);
-    for (int i = 0; i < rank; i++)
-        inside = tl_inside(l->arena, inside, index[i], v->shape.dims[i].extent);
+    /* the zeros that are there already are copied: whoever puts other values there gets the same from all lowerings */
+    bool has_halo = state != NULL && state->has_place && !state->place.layout.plain;
+    for (int i = 0; i < rank; i++) {
+        int64_t first = has_halo ? state->place.layout.halo_before[i] : 0;
+        int64_t last = has_halo ? state->place.layout.halo_after[i] : 0;
+        inside = tl_inside(l->arena, inside, tl_addi(l->arena, index[i], first),
+                           first + v->shape.dims[i].extent + last);
+    }
     const tl_expr *value = tl_lower_read(l, v, index);
     if (inside != NULL)
         value = tl_select(l->arena, inside, value, tl_constant(l->arena, v->dtype, 0));

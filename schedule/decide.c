@@ -28,6 +28,22 @@ static void append(tl_schedule *s, const tl_decision *made)
     s->decisions[s->decision_count++] = *made;
 }
 
+static int64_t taken_value(const tl_decision *d)
+{
+    return d->options[d->taken];
+}
+
+static int64_t nearest(const int64_t *options, int count, int64_t value)
+{
+    int64_t best = options[0];
+    for (int i = 1; i < count; i++) {
+        int64_t a = options[i] - value, b = best - value;
+        if ((a < 0 ? -a : a) < (b < 0 ? -b : b))
+            best = options[i];
+    }
+    return best;
+}
+
 int64_t tl_decide(tl_schedule *s, const char *block, const char *role, const int64_t *options,
                   int count, int64_t initial)
 {
@@ -47,11 +63,16 @@ int64_t tl_decide(tl_schedule *s, const char *block, const char *role, const int
         at = offered_count;
         offered[offered_count++] = initial;
     }
-    tl_decision made = { .name = tl_arena_format(s->arena, "%s.%s", block, role),
-                         .count = offered_count,
-                         .options = offered,
-                         .initial = at,
-                         .taken = at };
+    if (offered_count == 1)
+        return initial;
+    /* asked again, by a rule that comes after one that was refused: the answer is what it was, as near as may be */
+    const char *name = tl_arena_format(s->arena, "%s.%s", block, role);
+    for (int i = 0; i < s->decision_count; i++)
+        if (strcmp(s->decisions[i].name, name) == 0)
+            return nearest(offered, offered_count, taken_value(&s->decisions[i]));
+    tl_decision made = {
+        .name = name, .count = offered_count, .options = offered, .initial = at, .taken = at
+    };
     int taken = s->decide(s->decide_user, &made);
     if (taken >= 0 && taken < offered_count)
         made.taken = taken;

@@ -59,7 +59,8 @@ static tl_status inline_stages(tl_schedule *s)
             continue;
         int reader_count =
             tl_readers_of(s->arena, s->program->body, block->stores[0].buffer, &readers);
-        if (reader_count != 1 || is_contraction(s, readers[0]))
+        if (reader_count != 1 || is_contraction(s, readers[0]) ||
+            !tl_decide_range(s, block->name, "inline", 0, 1, 1))
             continue;
         tl_status status = tl_compute_inline(s, tl_schedule_name_block(s, block->name), NULL);
         if (status != TL_OK && status != TL_ILLEGAL_SCHEDULE)
@@ -108,33 +109,33 @@ typedef tl_status block_rule(tl_schedule *s, tl_block_ref anchor, tl_block_ref o
 
 static tl_status contraction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag)
 {
-    tl_sketch_point before = tl_sketch_mark(s);
+    tl_schedule_state before = tl_schedule_save(s);
     tl_status status = tl_sketch_split_sum(s, anchor, out, NULL);
     if (status != TL_ILLEGAL_SCHEDULE)
         return status;
-    tl_sketch_undo(s, before);
+    tl_schedule_restore(s, &before);
     return tl_sketch_contraction(s, anchor, out, 0, diag);
 }
 
-/* Applies a rule with an anchor and its epilogue to every block that fits. A rule that is refused half way leaves
+/* Applies a rule with an anchor and its epilogue to every block of `known` that fits. A rule that is refused half way leaves
  * nothing: the schedule goes back to where it was and the blocks fall to the next rule. */
 static tl_status apply_anchored(tl_schedule *s, block_test *fits, block_rule *rule, tl_map *done,
-                                tl_diag *diag)
+                                const tl_map *known, tl_diag *diag)
 {
     const tl_block **blocks;
     int count = tl_sketch_blocks(s, &blocks);
     for (int i = 0; i < count; i++) {
         const tl_block *block = blocks[i];
-        if (tl_map_has(done, block->name) || !fits(s, block))
+        if (tl_map_has(done, block->name) || !tl_map_has(known, block->name) || !fits(s, block))
             continue;
         tl_block_ref out, anchor = tl_schedule_name_block(s, block->name);
-        tl_sketch_point before = tl_sketch_mark(s);
+        tl_schedule_state before = tl_schedule_save(s);
         tl_diag why = { 0 };
         tl_status status = find_epilogue(s, block, &out, &why);
         if (status == TL_OK && !tl_map_has(done, tl_schedule_get_block(s, out)->name))
             status = rule(s, anchor, out, &why);
         if (status == TL_ILLEGAL_SCHEDULE) {
-            tl_sketch_undo(s, before);
+            tl_schedule_restore(s, &before);
             continue;
         }
         if (status != TL_OK)
@@ -153,11 +154,11 @@ static tl_status apply_staged(tl_schedule *s, tl_map *done, tl_diag *diag)
     for (int i = 0; i < count; i++) {
         if (!is_contraction(s, blocks[i]))
             continue;
-        tl_sketch_point before = tl_sketch_mark(s);
+        tl_schedule_state before = tl_schedule_save(s);
         tl_status status =
             tl_sketch_staged(s, tl_schedule_name_block(s, blocks[i]->name), done, NULL);
         if (status == TL_ILLEGAL_SCHEDULE)
-            tl_sketch_undo(s, before);
+            tl_schedule_restore(s, &before);
         else if (status != TL_OK)
             return tl_fail(diag, status, "default schedule of block %s", blocks[i]->name);
     }
@@ -176,13 +177,13 @@ static tl_status schedule_rest(tl_schedule *s, tl_map *done, tl_map *known, tl_d
         tl_map_put(done, blocks[i]->name, s);
         bool output =
             blocks[i]->store_count > 0 && blocks[i]->stores[0].buffer->role != TL_ROLE_LOCAL;
-        tl_sketch_point before = tl_sketch_mark(s);
+        tl_schedule_state before = tl_schedule_save(s);
         tl_diag why = { 0 };
         tl_status status = output && tl_block_is_spatial(blocks[i])
                                ? tl_sketch_rows(s, ref, done, &why)
                                : tl_sketch_nest(s, ref, 0, &why);
         if (status == TL_ILLEGAL_SCHEDULE)
-            tl_sketch_undo(s, before); /* it runs as it was written */
+            tl_schedule_restore(s, &before); /* it runs as it was written */
         else if (status != TL_OK)
             return tl_fail(diag, status, "%s", why.text);
     }
@@ -198,8 +199,8 @@ tl_status tl_schedule_default(tl_schedule *s, tl_diag *diag)
     for (int i = 0; i < count; i++)
         tl_map_put(known, blocks[i]->name, s);
     TL_TRY(apply_staged(s, done, diag));
-    TL_TRY(apply_anchored(s, is_contraction, contraction, done, diag));
-    TL_TRY(apply_anchored(s, is_window, tl_sketch_window, done, diag));
+    TL_TRY(apply_anchored(s, is_contraction, contraction, done, known, diag));
+    TL_TRY(apply_anchored(s, is_window, tl_sketch_window, done, known, diag));
     TL_TRY(schedule_rest(s, done, known, diag));
     return tl_sketch_parallel(s, diag);
 }

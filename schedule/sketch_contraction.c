@@ -8,6 +8,10 @@
  *             acc[r][c] += stream[r] * panel[c]        vectorized
  *         result[r][c] = epilogue(acc[r][c])
  *
+ * Open: the tile; whether the panel's loops stand outside the stream's or inside; how many tiles of the inner kind are
+ * taken together, before the outer kind takes a step (what they read stays in L2); how far the reduction is unrolled;
+ * packing and prefetching.
+ *
  * The panel is the operand that moves with the result's contiguous iter. A constant panel is packed in the order in
  * which this nest reads it (a transform_layout, done when the model is loaded) and prefetched; another one
  * that is not contiguous there is packed by a copy. R, which may
@@ -19,6 +23,7 @@
 enum {
     PREFETCH_STEPS = 8, /* reduction steps ahead where the panel is in L2: 4 to 32 measured alike */
     STREAM_STEPS = 32,  /* where it comes from memory */
+    MOST_UNROLLED = 128, /* multiply-adds written out in the reduction's loop */
 };
 
 /* What the tiling needs to know of the result block's loops. */
@@ -228,20 +233,22 @@ static tl_status pack_panel(tl_schedule *s, tl_block_ref anchor, const tl_contra
     const char *map = packing_map(s, block, panel, c->stream, tile);
     if (map == NULL)
         return TL_OK; /* read where it lies */
+    bool apart = tl_access_stride(s->arena, panel->u.buffer, panel->args, c->vector) != 1;
+    bool constant =
+        panel->u.buffer->role == TL_ROLE_CONST || panel->u.buffer->role == TL_ROLE_PREPARED;
+    if (!tl_decide_range(s, block->name, "pack", constant && apart, 1, constant || apart))
+        return TL_OK;
     if (panel->u.buffer->role == TL_ROLE_CONST)
         return tl_transform_layout(s, panel->u.buffer->name, map, diag);
     if (panel->u.buffer->role == TL_ROLE_PREPARED) {
-        tl_sketch_point before = tl_sketch_mark(s);
+        tl_schedule_state before = tl_schedule_save(s);
         tl_status status = tl_transform_layout(s, panel->u.buffer->name, map, NULL);
         if (status != TL_ILLEGAL_SCHEDULE || tile == lanes)
             return status;
-        tl_sketch_undo(s, before);
+        tl_schedule_restore(s, &before);
         map = packing_map(s, block, panel, c->stream, lanes);
         return tl_transform_layout(s, panel->u.buffer->name, map, diag);
     }
-    if (tl_access_stride(s->arena, panel->u.buffer, panel->args, c->vector) == 1)
-        return TL_OK;
-
     tl_block_ref copy;
     TL_TRY(tl_cache_read(s, anchor, panel->u.buffer->name, "global", &copy, diag));
     const char *name = tl_schedule_get_block(s, copy)->stores[0].buffer->name;
@@ -250,10 +257,64 @@ static tl_status pack_panel(tl_schedule *s, tl_block_ref anchor, const tl_contra
 
 /* --- the nest ------------------------------------------------------------------------------------------------- */
 
+/* How many times a loop over tiles runs; 1 when there is none. */
+static int64_t count_tiles(int64_t extent, int64_t size)
+{
+    return tl_ceildiv(extent, size);
+}
+
+/* The order of the loops over tiles: whether those of the panel stand inside those of the stream, and how many tiles of
+ * the inner kind make a block (0: all). Only whole blocks of whole tiles are on offer. */
+typedef struct {
+    bool panel_inside;
+    int64_t block;
+} tile_order;
+
+static tile_order decide_order(tl_schedule *s, const char *name, const result_loops *found,
+                               tl_register_tile t, int64_t panel_extent, int64_t panel_size)
+{
+    tile_order order = { false, 0 };
+    int64_t panels = count_tiles(panel_extent, panel_size), options[16];
+    int64_t rows = count_tiles(found->row_extent, t.rows);
+    int count = 0;
+    if (panels < 2 || rows * count_tiles(found->line_extent, t.lines) < 2)
+        return order;
+    order.panel_inside = tl_decide_range(s, name, "panel_inside", 0, 1, 0) != 0;
+    int64_t tiles = order.panel_inside ? panels : rows;
+    bool whole =
+        order.panel_inside ? panel_extent % panel_size == 0 : found->row_extent % t.rows == 0;
+    options[count++] = 0;
+    for (int64_t block = 2; whole && block < tiles && count < 16; block++)
+        if (tiles % block == 0)
+            options[count++] = block;
+    order.block = tl_decide(s, name, "block", options, count, 0);
+    return order;
+}
+
+/* Puts the outer part of `inner`, split in blocks, before the first loop of the list that is one of `others`. */
+static tl_status block_loop(tl_schedule *s, tl_loop_ref inner, int64_t block, tl_loop_list *list,
+                            const tl_loop_list *others, tl_diag *diag)
+{
+    tl_loop_ref parts[2];
+    tl_loop_list result = { 0 };
+    bool placed = false;
+    TL_TRY(tl_split(s, inner, (int64_t[]){ 0, block }, 2, parts, diag));
+    for (int i = 0; i < list->count; i++) {
+        for (int k = 0; k < others->count && !placed; k++)
+            if (tl_same_loop(list->loops[i], others->loops[k])) {
+                tl_loop_push(&result, parts[0]);
+                placed = true;
+            }
+        tl_loop_push(&result, tl_same_loop(list->loops[i], inner) ? parts[1] : list->loops[i]);
+    }
+    *list = result;
+    return TL_OK;
+}
+
 /* Splits and orders the result's loops; `tile` gets the loops inside a tile (row, column, vector), `outer` the others. */
 static tl_status tile_result(tl_schedule *s, const tl_loop_list *loops, result_loops *found,
-                             tl_register_tile t, int lanes, tl_loop_list *outer, tl_loop_list *tile,
-                             tl_diag *diag)
+                             tl_register_tile t, tile_order order, int lanes, tl_loop_list *outer,
+                             tl_loop_list *tile, tl_diag *diag)
 {
     tl_loop_ref row = { 0 }, line = { 0 }, column = { 0 }, vector = found->vector, parts[3];
     tl_loop_ref vector_tiles = { 0 }, column_tiles = found->column;
@@ -280,7 +341,8 @@ static tl_status tile_result(tl_schedule *s, const tl_loop_list *loops, result_l
     }
 
     /* outside: what moves the panel, then the stream's loops, so that a panel stays in cache */
-    tl_loop_list stream = { 0 };
+    tl_loop_list stream = { 0 }, panel = { 0 };
+    tl_loop_list *panel_list = order.panel_inside ? &panel : outer;
     for (int i = 0; i < loops->count; i++) {
         tl_loop_ref loop = loops->loops[i];
         if (tl_same_loop(loop, found->row))
@@ -288,14 +350,23 @@ static tl_status tile_result(tl_schedule *s, const tl_loop_list *loops, result_l
         else if (tl_same_loop(loop, found->line))
             tl_loop_push(&stream, found->line_tiles);
         else if (tl_same_loop(loop, found->vector))
-            tl_loop_push(outer, vector_tiles);
+            tl_loop_push(panel_list, vector_tiles);
         else if (tl_same_loop(loop, found->column))
-            tl_loop_push(outer, column_tiles);
+            tl_loop_push(panel_list, column_tiles);
         else
             tl_loop_push(found->stream & (1u << i) ? &stream : outer, loop);
     }
     for (int i = 0; i < stream.count; i++)
         tl_loop_push(outer, stream.loops[i]);
+    for (int i = 0; i < panel.count; i++)
+        tl_loop_push(outer, panel.loops[i]);
+    if (order.block > 0) {
+        tl_loop_list columns = { 0 };
+        tl_loop_push(&columns, vector_tiles);
+        tl_loop_push(&columns, column_tiles);
+        TL_TRY(block_loop(s, order.panel_inside ? found->column_tiles : found->row_tiles,
+                          order.block, outer, order.panel_inside ? &stream : &columns, diag));
+    }
     tl_loop_push(tile, line);
     tl_loop_push(tile, row);
     tl_loop_push(tile, column);
@@ -306,16 +377,6 @@ static tl_status tile_result(tl_schedule *s, const tl_loop_list *loops, result_l
     return tl_reorder(s, all.loops, all.count, diag);
 }
 
-/* Products that one element of the result sums up. */
-static int64_t reduce_steps(const tl_block *block)
-{
-    int64_t steps = 1;
-    for (int i = 0; i < block->iter_count; i++)
-        if (block->iters[i].kind == TL_ITER_REDUCE)
-            steps *= tl_max_extent(block->iters[i].extent);
-    return steps;
-}
-
 /* Weights that do not stay in L2 from run to run arrive while the panel before them is used: the next panel is fetched
  * into L2, spread over the present one. Its loop is the innermost outer one that moves the panel. */
 static tl_status prefetch_next_panel(tl_schedule *s, tl_block_ref anchor, const tl_expr *panel,
@@ -323,7 +384,7 @@ static tl_status prefetch_next_panel(tl_schedule *s, tl_block_ref anchor, const 
 {
     const tl_block *block = tl_schedule_get_block(s, anchor);
     int64_t bytes = tl_buffer_max_elements(panel->u.buffer) * (int64_t)tl_dtype_size(panel->dtype);
-    if (2 * bytes <= s->target->l2_bytes)
+    if (!tl_decide_range(s, block->name, "next_panel", 0, 1, 2 * bytes > s->target->l2_bytes))
         return TL_OK;
     for (int i = outer->count - 1; i >= 0; i--) {
         const tl_stmt *loop = tl_schedule_get_loop(s, outer->loops[i]);
@@ -338,6 +399,25 @@ static tl_status prefetch_next_panel(tl_schedule *s, tl_block_ref anchor, const 
         }
     }
     return TL_OK;
+}
+
+/* Several steps of the reduction written out: 1, 2 or 4, as far as they divide it and the code stays small. */
+static tl_status unroll_reduction(tl_schedule *s, const char *name, tl_loop_ref reduce,
+                                  tl_register_tile t, tl_diag *diag)
+{
+    int64_t options[3], extent = tl_sketch_extent(s, reduce);
+    int count = 0;
+    for (int64_t steps = 1; reduce.id != 0 && steps <= 4 && steps < extent; steps *= 2)
+        if (extent % steps == 0 && steps * t.rows * t.lines * t.columns <= MOST_UNROLLED)
+            options[count++] = steps;
+    if (count < 2)
+        return TL_OK;
+    int64_t steps = tl_decide(s, name, "unroll", options, count, 1);
+    if (steps == 1)
+        return TL_OK;
+    tl_loop_ref parts[2];
+    TL_TRY(tl_split(s, reduce, (int64_t[]){ 0, steps }, 2, parts, diag));
+    return tl_unroll(s, parts[1], diag);
 }
 
 static int64_t least_of(int64_t a, int64_t b)
@@ -381,10 +461,14 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
     bool wide = found.vector_extent > lanes;
     int64_t vectors = wide ? tl_ceildiv(found.vector_extent, lanes) : found.column_extent;
     tl_register_tile t = tl_choose_tile(s->target, found.row_extent, found.line_extent, vectors,
-                                        reduce_steps(block));
-    decide_tile(s, block->name, &found, vectors, &t);
+                                        tl_sketch_reduce_steps(block));
+    /* a tile wider than the result is refused below: what is not a whole vector makes none */
+    decide_tile(s, block->name, &found, wide ? found.vector_extent / lanes : vectors, &t);
+    int64_t panel_extent = wide ? found.vector_extent : found.column_extent;
+    int64_t panel_size = wide ? t.columns * lanes : t.columns;
+    tile_order order = decide_order(s, block->name, &found, t, panel_extent, panel_size);
     tl_loop_list outer = { 0 }, tile = { 0 };
-    TL_TRY(tile_result(s, &loops, &found, t, lanes, &outer, &tile, diag));
+    TL_TRY(tile_result(s, &loops, &found, t, order, lanes, &outer, &tile, diag));
     if (outer.count == 0)
         return tl_refuse(diag, "default schedule", block->name,
                          "has no loop outside its register tile");
@@ -413,13 +497,16 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
             TL_TRY(prefetch_next_panel(s, anchor, panel, &outer, diag));
     }
 
+    TL_TRY(unroll_reduction(s, block->name, reduce, t, diag));
     /* what does not divide becomes a smaller nest of its own; the innermost first: the outer copies it */
+    bool panel_tail = panel_extent % panel_size != 0;
+    if (panel_tail && order.panel_inside)
+        TL_TRY(tl_loop_partition(s, found.column_tiles, diag));
     if (found.row_extent % t.rows != 0)
         TL_TRY(tl_loop_partition(s, found.row_tiles, diag));
     if (found.line_extent % t.lines != 0)
         TL_TRY(tl_loop_partition(s, found.line_tiles, diag));
-    int64_t columns = wide ? found.vector_extent : found.column_extent;
-    if (columns % (wide ? t.columns * lanes : t.columns) != 0)
+    if (panel_tail && !order.panel_inside)
         TL_TRY(tl_loop_partition(s, found.column_tiles, diag));
     return TL_OK;
 }

@@ -1,4 +1,5 @@
 /* schedule/sketch_loops.c: small questions and moves that the sketch rules share. */
+#include "runtime/base/checked.h"
 #include "schedule/dependence.h"
 #include "schedule/sketch_private.h"
 
@@ -42,6 +43,25 @@ int64_t tl_sketch_extent(const tl_schedule *s, tl_loop_ref ref)
 {
     const tl_stmt *loop = tl_schedule_get_loop(s, ref);
     return loop == NULL ? 1 : tl_max_extent(loop->u.loop.extent);
+}
+
+int64_t tl_sketch_reduce_steps(const tl_block *block)
+{
+    int64_t steps = 1;
+    for (int i = 0; i < block->iter_count; i++)
+        if (block->iters[i].kind == TL_ITER_REDUCE &&
+            tl_mul_overflows(steps, tl_max_extent(block->iters[i].extent), &steps))
+            return INT64_MAX;
+    return steps;
+}
+
+int tl_sketch_divisors(int64_t extent, int64_t *out, int capacity)
+{
+    int count = 0;
+    for (int64_t d = 1; d <= extent && count < capacity; d++)
+        if (extent % d == 0)
+            out[count++] = d;
+    return count;
 }
 
 bool tl_sketch_drives_reduce(const tl_schedule *s, const tl_block *block, tl_loop_ref loop)

@@ -8,7 +8,8 @@ enum {
     SHORT_STRIDE = 5, /* lanes closer than that are shuffled out of few vectors */
 };
 
-enum { MOST_CHAINS = 4 };
+enum { MOST_CHAINS = 4, MOST_VECTORS = 8, TILE_SIZES = 4 };
+static const int64_t tile_sizes[TILE_SIZES] = { 0, 4, 8, 16 };
 
 /* Whether a loop of the list moves the iter more than once. */
 static bool runs(tl_schedule *s, const tl_block *block, int iter, const tl_loop_list *loops)
@@ -81,7 +82,7 @@ static const tl_iter *transposed_iter(tl_schedule *s, const tl_block *block, con
 
 /* Splits two loops into tiles; what does not divide becomes nests of its own. */
 static tl_status tile_transposition(tl_schedule *s, const tl_loop_list *loops, tl_loop_ref written,
-                                    tl_loop_ref read, tl_diag *diag)
+                                    tl_loop_ref read, int64_t size, tl_diag *diag)
 {
     tl_loop_ref order[TL_MAX_LOOPS + 2], outer[2], inner[2], parts[2], tiled[2] = { written, read };
     int64_t extents[2], tile[2];
@@ -91,7 +92,7 @@ static tl_status tile_transposition(tl_schedule *s, const tl_loop_list *loops, t
             order[count++] = loops->loops[i];
     for (int i = 0; i < 2; i++) {
         extents[i] = tl_sketch_extent(s, tiled[i]);
-        tile[i] = extents[i] < TILE ? extents[i] : TILE;
+        tile[i] = extents[i] < size ? extents[i] : size;
         TL_TRY(tl_split(s, tiled[i], (int64_t[]){ 0, tile[i] }, 2, parts, diag));
         outer[i] = parts[0];
         inner[i] = parts[1];
@@ -116,7 +117,7 @@ static tl_status reduce_with_tail(tl_schedule *s, tl_block_ref ref, int first, t
 {
     tl_loop_list loops;
     tl_loop_ref outer, reduce = { 0 };
-    tl_sketch_point before = tl_sketch_mark(s);
+    tl_schedule_state before = tl_schedule_save(s);
     const tl_block *block = tl_schedule_get_block(s, ref);
     if (tl_sketch_extent(s, loop) < lanes)
         return TL_OK;
@@ -131,8 +132,25 @@ static tl_status reduce_with_tail(tl_schedule *s, tl_block_ref ref, int first, t
         status = tl_loop_partition(s, outer, NULL);
     if (status != TL_ILLEGAL_SCHEDULE)
         return status;
-    tl_sketch_undo(s, before);
+    tl_schedule_restore(s, &before);
     return TL_OK;
+}
+
+/* How many vectors are taken at once: of partial sums as many as divide the extent, four if possible; else one. */
+static int decide_vectors(tl_schedule *s, const char *name, int64_t extent, int lanes,
+                          bool lanes_reduce)
+{
+    int64_t options[4], initial = 1;
+    int count = 0;
+    for (int64_t vectors = 1; vectors <= MOST_VECTORS; vectors *= 2) {
+        bool fits = lanes_reduce ? extent % (lanes * vectors) == 0 : lanes * vectors <= extent;
+        if (vectors > 1 && !fits)
+            continue;
+        options[count++] = vectors;
+        if (lanes_reduce && vectors <= MOST_CHAINS)
+            initial = vectors;
+    }
+    return (int)tl_decide(s, name, "vectors", options, count, initial);
 }
 
 tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *diag)
@@ -145,6 +163,8 @@ tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *d
     const tl_iter *iter = contiguous_iter(s, block, &loops),
                   *reduce = contiguous_reduce(s, block, &loops);
     bool lanes_reduce = reduce != NULL && (iter == NULL || !loads_follow(s, block, iter));
+    if (reduce != NULL && iter != NULL)
+        lanes_reduce = tl_decide_range(s, block->name, "lanes_reduce", 0, 1, lanes_reduce) != 0;
     if (lanes_reduce)
         iter = reduce;
     if (iter == NULL)
@@ -157,12 +177,14 @@ tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *d
     tl_loop_ref read = { 0 };
     if (transposed != NULL)
         read = tl_sketch_loop_of(s, transposed, &loops);
-    if (read.id != 0 && !tl_same_loop(read, loop) && loops.count < TL_MAX_LOOPS - 1) {
-        tl_sketch_point before = tl_sketch_mark(s);
-        tl_status status = tile_transposition(s, &loops, loop, read, NULL);
+    bool tiles = read.id != 0 && !tl_same_loop(read, loop) && loops.count < TL_MAX_LOOPS - 1;
+    int64_t size = tiles ? tl_decide(s, block->name, "tile", tile_sizes, TILE_SIZES, TILE) : 0;
+    if (size > 0) {
+        tl_schedule_state before = tl_schedule_save(s);
+        tl_status status = tile_transposition(s, &loops, loop, read, size, NULL);
         if (status != TL_ILLEGAL_SCHEDULE)
             return status;
-        tl_sketch_undo(s, before);
+        tl_schedule_restore(s, &before);
         block = tl_schedule_get_block(s, ref);
     }
 
@@ -172,11 +194,7 @@ tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *d
     if (lanes_reduce && extent % lanes != 0)
         return reduce_with_tail(s, ref, first, loop, lanes, diag);
     /* several vectors of partial sums: one alone waits for the latency of its own addition */
-    for (int chains = MOST_CHAINS; lanes_reduce && chains > 1; chains /= 2)
-        if (extent % (lanes * chains) == 0) {
-            lanes *= chains;
-            break;
-        }
+    lanes *= decide_vectors(s, block->name, extent, lanes, lanes_reduce);
     if (!lanes_reduce && loops.loops[loops.count - 1].id != loop.id) {
         tl_loop_ref order[TL_MAX_LOOPS];
         int count = 0;

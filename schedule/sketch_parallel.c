@@ -10,6 +10,7 @@ typedef struct {
     const tl_var *var;
     bool data_parallel;
     int64_t instances;
+    const tl_block *last;
 } nest_facts;
 
 static bool look(const tl_stmt *stmt, void *context)
@@ -17,6 +18,7 @@ static bool look(const tl_stmt *stmt, void *context)
     nest_facts *facts = context;
     if (stmt->kind == TL_STMT_BLOCK) {
         const tl_block *block = stmt->u.block;
+        facts->last = block;
         facts->instances +=
             tl_block_instances(block) > INT64_MAX / 64 ? INT64_MAX / 64 : tl_block_instances(block);
         bool drives = false;
@@ -47,6 +49,32 @@ static void collect(const tl_stmt *stmt, const tl_stmt **out, int *count, int ca
     }
 }
 
+/* How many of the phase's outer loops are fused and run in parallel: enough for all cores to share evenly. */
+static int decide_depth(tl_schedule *s, const tl_stmt *phase, int64_t goal)
+{
+    int64_t iterations = 1;
+    int depth = 0, initial = -1;
+    const tl_stmt *stmt = phase;
+    for (;
+         depth < TL_MAX_LOOPS && stmt->kind == TL_STMT_LOOP && stmt->u.loop.kind == TL_LOOP_SERIAL;
+         stmt = stmt->u.loop.body, depth++) {
+        nest_facts facts = { stmt->u.loop.var, true, 0, NULL };
+        tl_stmt_visit(stmt->u.loop.body, look, &facts);
+        bool once = tl_max_extent(stmt->u.loop.extent) == 1;
+        if (iterations >= goal && initial < 0)
+            initial = depth;
+        if ((!facts.data_parallel && !once) || facts.instances < LEAST_INSTANCES)
+            break;
+        iterations *= tl_max_extent(stmt->u.loop.extent);
+    }
+    initial = initial < 0 ? depth : initial;
+    if (s->decide == NULL || depth == 0)
+        return initial;
+    nest_facts facts = { phase->u.loop.var, true, 0, NULL };
+    tl_stmt_visit(phase, look, &facts);
+    return (int)tl_decide_range(s, facts.last->name, "parallel", 0, depth, initial);
+}
+
 tl_status tl_sketch_parallel(tl_schedule *s, tl_diag *diag)
 {
     const tl_stmt *phases[128];
@@ -54,24 +82,16 @@ tl_status tl_sketch_parallel(tl_schedule *s, tl_diag *diag)
     collect(s->program->body, phases, &count, 128);
     for (int p = 0; p < count; p++) {
         tl_loop_ref chain[TL_MAX_LOOPS], fused;
-        int depth = 0;
-        int64_t iterations = 1, goal = (int64_t)s->target->cores * CHUNKS_PER_CORE;
+        int64_t iterations = 1;
         const tl_stmt *stmt = phases[p];
-        for (; depth < TL_MAX_LOOPS && stmt->kind == TL_STMT_LOOP &&
-               stmt->u.loop.kind == TL_LOOP_SERIAL;
-             stmt = stmt->u.loop.body) {
-            nest_facts facts = { stmt->u.loop.var, true, 0 };
-            tl_stmt_visit(stmt->u.loop.body, look, &facts);
-            bool once = tl_max_extent(stmt->u.loop.extent) == 1;
-            if ((!facts.data_parallel && !once) || facts.instances < LEAST_INSTANCES ||
-                iterations >= goal)
-                break;
+        int depth = decide_depth(s, stmt, (int64_t)s->target->cores * CHUNKS_PER_CORE);
+        for (int i = 0; i < depth; i++, stmt = stmt->u.loop.body) {
             iterations *= tl_max_extent(stmt->u.loop.extent);
-            chain[depth++] = tl_schedule_name_loop(s, stmt->u.loop.var);
+            chain[i] = tl_schedule_name_loop(s, stmt->u.loop.var);
         }
         /* fewer loops when it cannot be shown that the iterations of all of them are independent */
         for (; depth > 0 && iterations > 1; iterations /= tl_sketch_extent(s, chain[--depth])) {
-            tl_sketch_point before = tl_sketch_mark(s);
+            tl_schedule_state before = tl_schedule_save(s);
             tl_status status = depth > 1 ? tl_fuse(s, chain, depth, &fused, NULL) : TL_OK;
             if (status == TL_OK)
                 status = tl_parallel(s, depth > 1 ? fused : chain[0], NULL);
@@ -79,7 +99,7 @@ tl_status tl_sketch_parallel(tl_schedule *s, tl_diag *diag)
                 break;
             if (status != TL_ILLEGAL_SCHEDULE)
                 return tl_fail(diag, status, "default schedule: a parallel loop of phase %d", p);
-            tl_sketch_undo(s, before);
+            tl_schedule_restore(s, &before);
         }
     }
     return TL_OK;

@@ -25,6 +25,10 @@ tl_status tl_sketch_loops(tl_schedule *s, tl_block_ref block, int first, tl_loop
 /* The innermost loop of the list that moves the iter by one; id 0 when there is none. */
 tl_loop_ref tl_sketch_loop_of(tl_schedule *s, const tl_iter *iter, const tl_loop_list *loops);
 int64_t tl_sketch_extent(const tl_schedule *s, tl_loop_ref loop); /* the largest */
+/* Terms that one element of the result combines. */
+int64_t tl_sketch_reduce_steps(const tl_block *block);
+/* Divisors of an extent, ascending, at most `capacity`. Returns how many. */
+int tl_sketch_divisors(int64_t extent, int64_t *out, int capacity);
 /* Whether the loop moves a reduce iter of the block. */
 bool tl_sketch_drives_reduce(const tl_schedule *s, const tl_block *block, tl_loop_ref loop);
 
@@ -83,22 +87,6 @@ int64_t tl_decide(tl_schedule *s, const char *block, const char *role, const int
                   int count, int64_t initial);
 int64_t tl_decide_range(tl_schedule *s, const char *block, const char *role, int64_t least,
                         int64_t most, int64_t initial);
-
-/* A point to go back to: what was applied since is forgotten. */
-typedef struct {
-    const tl_program *program;
-    int steps, decisions;
-} tl_sketch_point;
-static inline tl_sketch_point tl_sketch_mark(const tl_schedule *s)
-{
-    return (tl_sketch_point){ s->program, s->trace.count, s->decision_count };
-}
-static inline void tl_sketch_undo(tl_schedule *s, tl_sketch_point point)
-{
-    s->program = point.program;
-    s->trace.count = point.steps;
-    s->decision_count = point.decisions;
-}
 
 /* Blocks of the body in execution order. */
 int tl_sketch_blocks(tl_schedule *s, const tl_block ***out);

@@ -45,6 +45,8 @@ tl_status tl_sketch_rows(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag
         if (group_count == 0 || tl_map_has(done, block->name) || block->call != NULL ||
             !feeds(block, group, group_count))
             continue;
+        if (!tl_decide_range(s, block->name, "in_row", 0, 1, 1))
+            continue;
         if (tl_compute_at(s, tl_schedule_name_block(s, block->name), row, NULL) != TL_OK)
             continue; /* it stays a phase of its own */
         group[group_count++] = block;

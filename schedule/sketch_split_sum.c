@@ -14,6 +14,8 @@
 #include "runtime/base/checked.h"
 #include "schedule/sketch_private.h"
 
+enum { MOST_SPAN = 16 }; /* vectors of columns that a piece is made for */
+
 /* The outermost reduce iter that runs more than once, and how long all reduce iters are together. */
 static const tl_iter *outermost_reduce(const tl_block *block, int64_t *steps)
 {
@@ -88,8 +90,15 @@ tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref 
     int64_t bytes =
         steps * t.columns * lanes * (int64_t)tl_dtype_size(block->stores[0].buffer->dtype);
     int64_t pieces = choose_pieces(bytes, tl_max_extent(reduce->extent), s->target->l2_bytes);
-    if (pieces == 1 || rows <= t.rows)
+    int64_t options[32];
+    int option_count = tl_sketch_divisors(tl_max_extent(reduce->extent), options, 32);
+    /* pieces of one step would leave no reduction inside */
+    pieces = tl_decide(s, name, "pieces", options, tl_max64(option_count - 1, 1),
+                       rows <= t.rows ? 1 : pieces);
+    if (pieces == 1)
         return tl_refuse(diag, "default schedule", name, "has a panel that stays in L2");
+    int64_t vectors = tl_sketch_extent(s, loops.loops[column]);
+    int64_t span = tl_decide_range(s, name, "span", 1, tl_min64(vectors, MOST_SPAN), t.columns);
 
     tl_loop_ref parts[2], columns[2];
     tl_block_ref partial;
@@ -107,7 +116,7 @@ tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref 
                 tl_loop_push(&all, own.loops[i]);
     TL_TRY(tl_reorder(s, all.loops, all.count, diag));
     TL_TRY(rfactor(s, anchor, parts[0], &partial, diag));
-    TL_TRY(tl_split(s, loops.loops[column], (int64_t[]){ 0, t.columns }, 2, columns, diag));
+    TL_TRY(tl_split(s, loops.loops[column], (int64_t[]){ 0, span }, 2, columns, diag));
     all.count = 0;
     tl_loop_push(&all, columns[0]);
     for (int i = 0; i < loops.count; i++)

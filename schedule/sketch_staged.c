@@ -185,10 +185,17 @@ tl_status tl_sketch_staged(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl
     while (vectors % t.columns !=
            0) /* the transformed panel has no room for a tile that sticks out */
         t.columns--;
+    int64_t divisors[32];
+    int count = tl_sketch_divisors(vectors, divisors, 32);
+    int64_t span = tl_decide(s, block->name, "span", divisors, count, t.columns);
     bool banded = 2 * bytes_of(g.contraction.panel) <= s->target->l2_bytes;
     int64_t band = 1;
     while (band < r.tiles_down && (band * r.tiles_across < LEAST_ROWS || r.tiles_down % band != 0))
         band++;
+    int64_t bands[33] = { 0 }; /* tiles down in a band; 0: none, V is a phase of its own */
+    count = 1 + tl_sketch_divisors(r.tiles_down, bands + 1, 32);
+    band = tl_decide(s, block->name, "band", bands, count, banded ? band : 0);
+    banded = band > 0;
 
     tl_block_ref copy, out = tl_schedule_name_block(s, g.out->name);
     TL_TRY(tl_cache_write(s, anchor, "register", &copy, diag));
@@ -196,7 +203,7 @@ tl_status tl_sketch_staged(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl
     if (banded)
         TL_TRY(tl_split(s, r.loops.loops[r.down], (int64_t[]){ 0, band * r.step_down }, 2, rows,
                         diag));
-    TL_TRY(tl_split(s, r.loops.loops[r.column], (int64_t[]){ 0, t.columns }, 2, columns, diag));
+    TL_TRY(tl_split(s, r.loops.loops[r.column], (int64_t[]){ 0, span }, 2, columns, diag));
     tl_loop_list all = { 0 };
     for (int i = 0; i < r.loops.count; i++)
         if (i != r.down && i != r.column && i != r.across && i != r.vector)
@@ -224,8 +231,6 @@ tl_status tl_sketch_staged(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl
             TL_TRY(tl_compute_at(s, tl_schedule_name_block(s, g.before[i]->name), rows[0], diag));
     }
     TL_TRY(nest_transforms(s, g.before, g.before_count, outside, diag));
-    if (vectors % t.columns != 0)
-        TL_TRY(tl_loop_partition(s, columns[0], diag));
 
     for (int i = 0; i < g.before_count; i++)
         tl_map_put(done, g.before[i]->name, s);

@@ -18,6 +18,7 @@
 enum {
     LARGEST_WINDOW = 16, /* reduce instances that are written out */
     MOST_ROWS = 8,       /* sums at a time: two pipes of four cycles */
+    MOST_UNROLLED = 512, /* operations written out at most */
 };
 
 /* How many elements of a row one tile takes: about eight, the last tile somewhat fewer where they do not divide it. */
@@ -107,6 +108,14 @@ static tl_status pack_constants(tl_schedule *s, tl_block_ref anchor, const tl_va
     return TL_OK;
 }
 
+/* The largest window that is written out: none, small ones, or this one as long as the code stays small. */
+static int64_t decide_unroll(tl_schedule *s, const tl_block *block, int64_t sums)
+{
+    int64_t steps = tl_sketch_reduce_steps(block), options[2] = { 0, steps };
+    return tl_decide(s, block->name, "unroll", options, 1 + (steps <= MOST_UNROLLED / sums),
+                     steps <= LARGEST_WINDOW ? steps : 0);
+}
+
 tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, anchor);
@@ -117,12 +126,17 @@ tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out
     /* the innermost loop is the contiguous one, the one before it is tiled; several vectors make up for a short row */
     tl_loop_ref vector = loops.loops[loops.count - 1], reduce, row[2] = { { 0 } }, split[3] = { 0 };
     int64_t width = tl_sketch_extent(s, vector), length = 1, rows = 1;
+    int64_t most =
+        (tl_isa_infos[s->target->isa].vector_registers - 2) / 2; /* sums and what they add */
     if (loops.count > 1) {
         length = tl_sketch_extent(s, loops.loops[loops.count - 2]);
-        rows = tile_rows(length);
+        rows =
+            tl_decide_range(s, block->name, "rows", 1, tl_min64(length, most), tile_rows(length));
         TL_TRY(tl_split(s, loops.loops[loops.count - 2], (int64_t[]){ 0, rows }, 2, row, diag));
     }
-    int64_t columns = tl_min64(MOST_ROWS / rows, width / lanes);
+    int64_t columns = tl_decide_range(s, block->name, "columns", 1,
+                                      tl_max64(1, tl_min64(most / rows, width / lanes)),
+                                      tl_max64(1, tl_min64(MOST_ROWS / rows, width / lanes)));
     if (columns > 1) {
         TL_TRY(tl_split(s, vector, (int64_t[]){ 0, columns, lanes }, 3, split, diag));
     } else if (width > lanes) {
@@ -157,7 +171,8 @@ tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out
             tl_access_stride(s->arena, result, block->stores[0].indices, block->iters[i].var) == 1)
             lane = block->iters[i].var;
     TL_TRY(pack_constants(s, anchor, lane, width <= 4 * lanes ? width : lanes, diag));
-    TL_TRY(tl_sketch_reduction(s, anchor, outer.count, lane, LARGEST_WINDOW, &reduce, diag));
+    TL_TRY(tl_sketch_reduction(s, anchor, outer.count, lane,
+                               decide_unroll(s, block, rows * columns), &reduce, diag));
     if (row[1].id != 0)
         TL_TRY(tl_unroll(s, row[1], diag));
     if (split[1].id != 0)

@@ -65,9 +65,11 @@ run-tests: all $(ALL_TESTS)
 test-models: networks
 networks: $(BUILD)/tilth | run-models
 	@tests/models.sh $(BUILD)/tilth build/models
-# make test-long: what random tests find in hours: 20,000 random schedules, from another seed each day.
-test-long: $(BUILD)/tests/schedule/test_meaning
+# make test-long: what random tests find in hours: 20,000 random schedules and 500 points of each small kernel's space, from
+# another seed each day.
+test-long: $(BUILD)/tests/schedule/test_meaning $(BUILD)/tests/tuner/test_space_points
 	TL_SEED=$(or $(TL_SEED),$(shell date +%Y%m%d)00000) TL_COUNT=$(or $(TL_COUNT),20000) $<
+	TL_SEED=$(or $(TL_SEED),$(shell date +%Y%m%d)00000) TL_COUNT=$(or $(TL_COUNT),500) $(word 2,$^)
 .PHONY: test-long
 golden: $(ALL_TESTS)
 	@GOLDEN_UPDATE=1 tests/run.sh $(ALL_TESTS)

@@ -1,25 +1,30 @@
 /* schedule/sketch_tile.c: the analytic model that chooses a register tile.
  *
  * One step of the reduction loads `columns` panel vectors, broadcasts `rows` stream elements and issues
- * rows*columns fused multiply-adds. With two FMA pipes, two load ports and a latency of four cycles
- * (Skylake to Ice Lake, Zen 3 to 5) a step takes
+ * rows*columns fused multiply-adds. With two FMA pipes and a latency of four cycles (Skylake to Ice Lake, Zen 3 to 5)
+ * a step takes
  *
- *     max(rows*columns / 2, (rows + columns) / 2, 4, columns * p)   cycles,
+ *     max((a^4 + l^4)^(1/4), 4, columns * p)   cycles,     a = rows*columns / 2,  l = 0.75 * rows + columns,
  *
- * where p is what a panel vector costs that does not come from L1: about 4 cycles from L2, prefetched, and 6 when the
- * panel takes so much of L2 that the stream drives parts of it out (measured on an Ice Lake: 512 channels at
- * 7x7 with tiles of 7 x 2 run at half of peak, waiting for weights). Rows that do not divide the extent leave a
- * smaller tile at the end. The tile must fit the register file: rows*columns accumulators + columns panel
- * vectors + 1 broadcast, one register kept free. Measured on a Zen 5 and a Cascade Lake: tiles that break this rule
- * spill and fall to 30 % of peak. */
+ * where a is the arithmetic and l the loads: three quarters of a cycle a broadcast (a loop of multiply-adds that each
+ * broadcast from memory reaches 66 % of peak), half a cycle a panel vector and as much for its prefetch. Close to each
+ * other the two disturb each other: on an Ice Lake tiles of 8 x 2 to 14 x 2 lose 13 to 20 % to that, 8 x 3 and 6 x 4
+ * three, 4 x 4 twelve. p is what a panel vector costs that does not come from L1: about 3 cycles from L2,
+ * prefetched, and 6 when the panel takes so much of L2 that the stream drives parts of it out (measured on an
+ * Ice Lake: 512 channels at 7x7 with tiles of 7 x 2 run at half of peak, waiting for weights). Rows that do not divide
+ * the extent leave a smaller tile at the end. The tile must fit the register file: rows*columns accumulators + columns
+ * panel vectors + 1 broadcast, one register kept free. Measured on a Zen 5 and a Cascade Lake: tiles that break this
+ * rule spill and fall to 30 % of peak. */
+#include <math.h>
 #include "runtime/base/checked.h"
 #include "schedule/sketch_private.h"
 
 static double step_cycles(int64_t rows, int64_t columns, double panel_cycles)
 {
-    double arithmetic = (double)(rows * columns) / 2, loads = (double)(rows + columns) / 2;
+    double arithmetic = (double)(rows * columns) / 2;
+    double loads = 0.75 * (double)rows + (double)columns;
     double panel = (double)columns * panel_cycles;
-    double cycles = arithmetic > loads ? arithmetic : loads;
+    double cycles = sqrt(hypot(arithmetic * arithmetic, loads * loads));
     cycles = cycles > panel ? cycles : panel;
     return cycles > 4 ? cycles : 4;
 }
@@ -29,7 +34,7 @@ static double panel_cycles(const tl_target *target, int64_t bytes)
 {
     if (2 * bytes <= target->l1_bytes)
         return 0;
-    return 4 * bytes <= target->l2_bytes ? 4 : 6;
+    return 4 * bytes <= target->l2_bytes ? 3 : 6;
 }
 
 /* An extent cut into pieces of `size`: how many whole ones, and what is left. */

@@ -21,7 +21,9 @@ TEST_LIBS_models   := -lprotobuf-c -lm -lpthread
 TEST_LIBS_driver   := $(LIBS_all) -ledit
 
 TESTS_of = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/$(1)/test_*.c))
-SUPPORT := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
+SUPPORT := $(BUILD)/tests_support.a
+$(SUPPORT): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
+	@rm -f $@ && $(AR) rcs $@ $^
 
 define TEST_RULE
 $(BUILD)/tests/$(1)/test_%: $(BUILD)/tests/$(1)/test_%.o $(SUPPORT) $(foreach f,$(FLOORS_$(1)),$(call archive,$(f)))

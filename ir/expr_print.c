@@ -74,6 +74,14 @@ static bool prints_before(const tl_addend *a, const tl_addend *b)
     return a->coefficient > 0 ? a->coefficient > b->coefficient : a->coefficient < b->coefficient;
 }
 
+/* A product with a division in it: -(x//4) is not (-x)//4, which is how -x//4 reads. */
+static bool divides(const tl_expr *term)
+{
+    if (term->kind == TL_EXPR_MUL)
+        return divides(term->args[0]) || divides(term->args[1]);
+    return term->kind == TL_EXPR_FLOORDIV || term->kind == TL_EXPR_FLOORMOD;
+}
+
 static void print_addend(printer *p, const tl_addend *a, bool first)
 {
     int64_t c = a->coefficient;
@@ -84,7 +92,8 @@ static void print_addend(printer *p, const tl_addend *a, bool first)
         tl_text_add(p->out, minus ? " - " : " + ");
     else if (minus)
         tl_text_add(p->out, "-");
-    print(p, a->term, c == 1 ? SUM + 1 : PRODUCT);
+    bool closed = first && minus && divides(a->term);
+    print(p, a->term, closed ? NEGATED : c == 1 ? SUM + 1 : PRODUCT);
     if (c != 1)
         tl_text_format(p->out, "*%lld", (long long)c);
 }

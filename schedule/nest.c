@@ -1,6 +1,7 @@
 /* schedule/nest.c: the own loops of a block: found, taken apart, built anew. */
 #include "schedule/nest.h"
 #include <string.h>
+#include "schedule/dependence.h"
 
 bool tl_nest_owns(const tl_nest *nest, const tl_var *var)
 {
@@ -139,6 +140,70 @@ const tl_expr *tl_narrowing_condition(tl_arena *arena, const tl_block *block, co
         for (int k = 0; k < other_count; k++)
             shared |= tl_expr_equal(conjuncts[i], others[k]);
         if (!shared && !is_domain_guard(arena, block, conjuncts[i]))
+            return conjuncts[i];
+    }
+    return NULL;
+}
+
+/* a - b where a comparison says a < b, a - b - 1 where it says a <= b: below 0 where it holds; NULL: neither. */
+static const tl_expr *excess_of(tl_arena *arena, const tl_expr *condition)
+{
+    if (condition->kind != TL_EXPR_LT && condition->kind != TL_EXPR_LE)
+        return NULL;
+    const tl_expr *excess = tl_sub(arena, condition->args[0], condition->args[1]);
+    return condition->kind == TL_EXPR_LT ? excess : tl_addi(arena, excess, -1);
+}
+
+/* Whether `given` proves the condition, because the excess of the condition times a positive number is no larger than
+ * that of `given`: i0*4 + i1 < 10 says i0 < 3. */
+static bool follows_from(tl_arena *arena, const tl_expr *condition, const tl_expr *given)
+{
+    const tl_expr *claim = excess_of(arena, condition), *known = excess_of(arena, given);
+    if (claim == NULL || known == NULL)
+        return false;
+    tl_linear a = tl_linear_of(arena, claim), b = tl_linear_of(arena, known);
+    for (int i = 0; i < a.count; i++)
+        for (int k = 0; k < b.count; k++)
+            if (tl_expr_equal(a.terms[i], b.terms[k]) &&
+                b.coefficients[k] % a.coefficients[i] == 0 &&
+                b.coefficients[k] / a.coefficients[i] > 0 &&
+                tl_prove_le(arena, tl_muli(arena, claim, b.coefficients[k] / a.coefficients[i]),
+                            known))
+                return true;
+    return false;
+}
+
+static bool follows_from_domains(tl_arena *arena, const tl_block *block, const tl_expr *conjunct)
+{
+    for (int k = 0; k < block->iter_count; k++) {
+        const tl_iter *iter = &block->iters[k];
+        if (follows_from(arena, conjunct, tl_lt(arena, iter->binding, iter->extent)) ||
+            follows_from(arena, conjunct, tl_le(arena, tl_int(arena, 0), iter->binding)))
+            return true;
+    }
+    return false;
+}
+
+const tl_expr *tl_cutting_condition(tl_arena *arena, const tl_path *path, const tl_block *block)
+{
+    tl_binding *first = TL_NEW_ARRAY(arena, tl_binding, path->count);
+    int first_count = 0;
+    for (int i = 0; i < path->count && block->has_init; i++) {
+        const tl_iter *iter;
+        const tl_stmt *stmt = path->stmts[i];
+        if (stmt->kind == TL_STMT_LOOP &&
+            tl_loop_drives(block, stmt->u.loop.var, &iter) == TL_DRIVES_REDUCE)
+            first[first_count++] = (tl_binding){ stmt->u.loop.var, tl_int(arena, 0) };
+    }
+    if (block->predicate == NULL)
+        return NULL;
+    const tl_expr **conjuncts;
+    int count = tl_conjuncts(arena, tl_block_bind(arena, block, block->predicate), &conjuncts);
+    for (int i = 0; i < count; i++) {
+        const tl_expr *of_first = tl_substitute(arena, conjuncts[i], first, first_count);
+        if (!is_domain_guard(arena, block, conjuncts[i]) &&
+            !follows_from_domains(arena, block, conjuncts[i]) && !tl_prove(arena, of_first) &&
+            !follows_from_domains(arena, block, of_first))
             return conjuncts[i];
     }
     return NULL;

@@ -43,6 +43,10 @@ tl_status tl_check_placed(tl_schedule *s, const char *prim, const tl_stmt *root,
 /* The first conjunct of the predicate that leaves out more than what is outside the iters' domains, and that `than`
  * (NULL: nobody) does not say as well: instances that the bounds of the bindings do not tell of. NULL: none. */
 const tl_expr *tl_narrowing_condition(tl_arena *arena, const tl_block *block, const tl_block *than);
+/* The first conjunct of the predicate that may keep the block from writing an element of its domain: not one that
+ * follows from the iters' domains, nor one that the first instance of its reduce iters, which sets the element, always
+ * fulfils. NULL: none. `path` leads to the block. */
+const tl_expr *tl_cutting_condition(tl_arena *arena, const tl_path *path, const tl_block *block);
 /* The conjuncts of the block's predicate that speak only of loops among the first `count` statements of its path;
  * NULL: none. */
 const tl_expr *tl_outer_condition(tl_arena *arena, const tl_path *path, int count);

@@ -87,9 +87,13 @@ static const tl_stmt *make_copy(tl_schedule *s, const char *name, const tl_buffe
 }
 
 /* Whether a block's domain is all of the buffer: every axis an iter of its own of that extent, or as many instances
- * as elements (different ones write different elements). */
-static bool fills(const tl_block *block, const tl_buffer *buffer)
+ * as elements (different ones write different elements); and no guard leaves out a part of it. */
+static bool fills(tl_arena *arena, const tl_stmt *body, const tl_block *block,
+                  const tl_buffer *buffer)
 {
+    tl_path path = tl_path_to_block(arena, body, block->name);
+    if (tl_cutting_condition(arena, &path, block) != NULL)
+        return false;
     const tl_store *store = NULL;
     for (int i = 0; i < block->store_count; i++)
         if (block->stores[i].buffer == buffer)
@@ -122,7 +126,7 @@ static bool is_padded(tl_schedule *s, const tl_buffer *buffer)
         return false;
     int count = tl_writers_of(s->arena, s->program->body, buffer, &writers);
     for (int w = 0; w < count; w++)
-        if (writers[w]->call || fills(writers[w], buffer))
+        if (writers[w]->call || fills(s->arena, s->program->body, writers[w], buffer))
             return false;
     return true;
 }

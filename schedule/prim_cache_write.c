@@ -138,6 +138,23 @@ static bool starts_right(tl_schedule *s, const tl_block *block, const tl_span *s
     return true;
 }
 
+/* Whether loops leave out some elements; conjuncts over iters go along with the copy. */
+static bool loses_instances(tl_schedule *s, const tl_path *path, const tl_block *block)
+{
+    const tl_expr **conjuncts;
+    tl_block *over_loops = tl_block_copy(s->arena, block);
+    int count = tl_conjuncts(s->arena, block->predicate, &conjuncts);
+    over_loops->predicate = NULL;
+    for (int i = 0; i < count; i++) {
+        bool uses_iter = false;
+        for (int k = 0; k < block->iter_count; k++)
+            uses_iter |= tl_expr_uses_var(conjuncts[i], block->iters[k].var);
+        if (!uses_iter)
+            over_loops->predicate = tl_and(s->arena, over_loops->predicate, conjuncts[i]);
+    }
+    return tl_cutting_condition(s->arena, path, over_loops) != NULL;
+}
+
 /* The spans of the spatial iters in one pass through path->stmts[at]; the block completes what it writes there and
  * reaches every element of them. */
 static tl_status take_spans(tl_schedule *s, const tl_block *block, const tl_path *path, int at,
@@ -171,7 +188,7 @@ static tl_status take_spans(tl_schedule *s, const tl_block *block, const tl_path
         bindings[spatial++] = block->iters[k].binding;
         spans[k] = tl_span_of(s->arena, block->iters[k].binding, inside, inside_count);
     }
-    if (outer == NULL &&
+    if (outer == NULL && !loses_instances(s, path, block) &&
         is_whole(s, block, spans)) { /* everything is complete: the iters' domains */
         for (int k = 0; k < block->iter_count; k++)
             spans[k] = (tl_span){ NULL, NULL, -1 };

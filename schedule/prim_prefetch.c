@@ -78,11 +78,13 @@ static const tl_stmt *make_nest(tl_schedule *s, const tl_path *inner, const tl_b
         const tl_var *var = inner->stmts[i]->u.loop.var;
         const tl_expr *extent = inner->stmts[i]->u.loop.extent;
         int64_t stride = stride_of(arena, buffer, indices, var);
-        if (stride == 0)
-            continue;
-        int64_t per_line = stride >= LINE_BYTES / element ? 1 : LINE_BYTES / (stride * element);
-        extents[count] =
-            tl_floordiv_expr(arena, tl_addi(arena, extent, per_line - 1), tl_int(arena, per_line));
+        int64_t per_line = stride >= LINE_BYTES / element ? 1
+                           : stride == 0                  ? 0
+                                                          : LINE_BYTES / (stride * element);
+        extents[count] = per_line == 0
+                             ? tl_int(arena, 1) /* axes may move against each other */
+                             : tl_floordiv_expr(arena, tl_addi(arena, extent, per_line - 1),
+                                                tl_int(arena, per_line));
         vars[count] = tl_var_derive(arena, var, "_p", extents[count]);
         bindings[count] = (tl_binding){ var, tl_muli(arena, tl_ref(arena, vars[count]), per_line) };
         if (tl_is_int(extents[count], 1)) /* no loop for a single line */

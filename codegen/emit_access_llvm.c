@@ -399,13 +399,10 @@ static bool same_element(const tl_expr *e, const tl_store *store)
     return true;
 }
 
-/* C[...] = C[...] + lanes: joins the lanes, then updates the one element. */
-static void store_reduction(tl_emitter *em, const tl_store *store, const tl_address *a)
+/* C[...] = C[...] op rest, op one of the combiners. */
+static bool is_update(const tl_store *store)
 {
     const tl_expr *value = store->value;
-    tl_dtype dtype = store->buffer->dtype;
-    bool is_update = value->arg_count == 2 &&
-                     (same_element(value->args[0], store) || same_element(value->args[1], store));
     switch (value->kind) {
     case TL_EXPR_ADD:
     case TL_EXPR_MUL:
@@ -413,7 +410,7 @@ static void store_reduction(tl_emitter *em, const tl_store *store, const tl_addr
     case TL_EXPR_MAX:
     case TL_EXPR_AND:
     case TL_EXPR_OR:
-        break;
+        return same_element(value->args[0], store) || same_element(value->args[1], store);
     case TL_EXPR_INT:
     case TL_EXPR_FLOAT:
     case TL_EXPR_VAR:
@@ -431,9 +428,17 @@ static void store_reduction(tl_emitter *em, const tl_store *store, const tl_addr
     case TL_EXPR_CAST:
     case TL_EXPR_CALL:
     case TL_EXPR_KIND_COUNT:
-        is_update = false;
+        break;
     }
-    if (!is_update) {
+    return false;
+}
+
+/* C[...] = C[...] + lanes: joins the lanes, then updates the one element. */
+static void store_reduction(tl_emitter *em, const tl_store *store, const tl_address *a)
+{
+    const tl_expr *value = store->value;
+    tl_dtype dtype = store->buffer->dtype;
+    if (!is_update(store)) {
         tl_emit_fail(
             em, em->i64, TL_UNSUPPORTED,
             "buffer %s: the lanes of a vectorized loop store different values to one element",
@@ -465,10 +470,11 @@ void tl_emit_store(tl_emitter *em, const tl_store *store)
     const tl_buffer *buffer = store->buffer;
     LLVMTypeRef element = tl_emit_memory_type(em, buffer->dtype);
     tl_address a;
-    bool varies = tl_emit_varies(em, store->value);
+    /* each lane of an update counts, also where all of them add the same */
+    bool joins = em->lanes > 1 && (tl_emit_varies(em, store->value) || is_update(store));
     if (!tl_emit_address(em, buffer, store->indices, store->indices, false, &a))
         return;
-    if (a.kind == TL_STRIDE_NONE && varies) {
+    if (a.kind == TL_STRIDE_NONE && joins) {
         store_reduction(em, store, &a);
         return;
     }

@@ -141,10 +141,14 @@ static bool is_concurrent(tl_loop_kind kind)
     return kind == TL_LOOP_PARALLEL || kind == TL_LOOP_VECTORIZED || tl_loop_kind_infos[kind].gpu;
 }
 
-/* Lanes of a reduction are combined by its combiner. */
-static bool combines_lanes(const tl_block *block, const tl_iter *iter, tl_loop_kind kind)
+/* Lanes of a reduction are combined by its combiner, all of them. */
+static bool combines_lanes(const tl_block *block, const tl_iter *iter, const tl_stmt *loop)
 {
-    return kind == TL_LOOP_VECTORIZED && iter->kind == TL_ITER_REDUCE &&
+    for (int i = 0; i < block->iter_count; i++)
+        if (block->iters[i].kind == TL_ITER_SPATIAL && loop->u.loop.var->max > 0 &&
+            tl_expr_uses_var(block->iters[i].binding, loop->u.loop.var))
+            return false;
+    return loop->u.loop.kind == TL_LOOP_VECTORIZED && iter->kind == TL_ITER_REDUCE &&
            block->combiner != TL_COMBINER_NONE;
 }
 
@@ -159,14 +163,16 @@ static tl_status check_iter(tl_verifier *v, const tl_block *block, const tl_iter
                        block->name, iter->var->name, (long long)iter->var->min,
                        (long long)iter->var->max, (long long)extent.max);
     for (int i = 0; iter->kind != TL_ITER_SPATIAL && i < v->loop_count; i++)
-        if (is_concurrent(v->loops[i]->u.loop.kind) &&
-            !combines_lanes(block, iter, v->loops[i]->u.loop.kind) &&
+        if (is_concurrent(v->loops[i]->u.loop.kind) && !combines_lanes(block, iter, v->loops[i]) &&
             tl_expr_uses_var(iter->binding, v->loops[i]->u.loop.var))
             return tl_fail(v->diag, TL_BAD_IR,
-                           "block %s: iter %s is not spatial but runs under the %s loop %s",
+                           "block %s: iter %s is not spatial but runs under the %s loop %s%s",
                            block->name, iter->var->name,
                            tl_loop_kind_infos[v->loops[i]->u.loop.kind].text,
-                           v->loops[i]->u.loop.var->name);
+                           v->loops[i]->u.loop.var->name,
+                           v->loops[i]->u.loop.kind == TL_LOOP_VECTORIZED
+                               ? ", which must drive reduce iters alone for its lanes to combine"
+                               : "");
     return TL_OK;
 }
 

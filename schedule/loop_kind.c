@@ -48,6 +48,13 @@ static bool is_uncombined_reduce_block(const tl_stmt *stmt, const tl_var *var)
            (stmt->u.block->combiner == TL_COMBINER_NONE || stmt->u.block->call);
 }
 
+static bool is_mixed_block(const tl_stmt *stmt, const tl_var *var)
+{
+    const tl_iter *iter;
+    return is_reduce_block(stmt, var) &&
+           (tl_loop_drives(stmt->u.block, var, &iter) & TL_DRIVES_SPATIAL);
+}
+
 static const tl_stmt *find_under(const tl_stmt *loop, bool (*test)(const tl_stmt *, const tl_var *))
 {
     stmt_search s = { NULL, loop, test };
@@ -96,9 +103,15 @@ tl_status tl_check_iterations(tl_schedule *s, const char *prim, const tl_stmt *l
     if (bad)
         return refuse_iter(s, prim, loop, bad->u.block, rule, diag);
 
-    tl_access a, b;
     if (loop->u.loop.var->max == 0) /* a single iteration */
         return TL_OK;
+    bad = find_under(loop, is_mixed_block);
+    if (bad)
+        return tl_refuse(diag, prim, loop->u.loop.var->name,
+                         "the loop drives spatial and reduce iters of block %s together, so that "
+                         "some of its lanes combine and others do not; do not fuse them; %s",
+                         bad->u.block->name, spatial_loops(s, bad->u.block));
+    tl_access a, b;
     if (tl_loop_is_independent(s->arena, loop, may_reduce, &a, &b))
         return TL_OK;
     if (a.block == b.block)

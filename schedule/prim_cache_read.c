@@ -14,6 +14,7 @@
  * Keeps     every value; all of the new buffer that is read is written before. */
 #include <string.h>
 #include "runtime/base/checked.h"
+#include "schedule/instances.h"
 #include "schedule/nest.h"
 
 #define PRIM "cache_read"
@@ -86,13 +87,35 @@ static const tl_stmt *make_copy(tl_schedule *s, const char *name, const tl_buffe
     return stmt;
 }
 
+/* Whether the loops may walk along a diagonal of the block's domain: two of its iters are driven by one of them, and
+ * are not known to be digits of it. */
+static bool leaves_holes(tl_arena *arena, const tl_path *path, const tl_block *block)
+{
+    tl_free_var *loops = TL_NEW_ARRAY(arena, tl_free_var, path->count);
+    const tl_expr **bindings = TL_NEW_ARRAY(arena, const tl_expr *, block->iter_count);
+    int loop_count = 0, count = 0;
+    bool shares = false;
+    for (int i = 0; i < path->count; i++)
+        if (path->stmts[i]->kind == TL_STMT_LOOP)
+            loops[loop_count++] =
+                (tl_free_var){ path->stmts[i]->u.loop.var, path->stmts[i]->u.loop.extent };
+    for (int k = 0; k < block->iter_count; k++) {
+        if (block->iters[k].kind == TL_ITER_REDUCE)
+            continue;
+        for (int other = 0; other < count; other++)
+            shares |= tl_share_vars(bindings[other], block->iters[k].binding);
+        bindings[count++] = block->iters[k].binding;
+    }
+    return shares && !tl_is_dense(arena, bindings, count, loops, loop_count);
+}
+
 /* Whether a block's domain is all of the buffer: every axis an iter of its own of that extent, or as many instances
  * as elements (different ones write different elements); and no guard leaves out a part of it. */
 static bool fills(tl_arena *arena, const tl_stmt *body, const tl_block *block,
                   const tl_buffer *buffer)
 {
     tl_path path = tl_path_to_block(arena, body, block->name);
-    if (tl_cutting_condition(arena, &path, block) != NULL)
+    if (tl_cutting_condition(arena, &path, block) != NULL || leaves_holes(arena, &path, block))
         return false;
     const tl_store *store = NULL;
     for (int i = 0; i < block->store_count; i++)

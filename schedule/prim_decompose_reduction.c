@@ -10,7 +10,7 @@
  * The initial values are written just before `loop` by a block NAME_init, under copies of those loops from `loop`
  * inwards that drive spatial iters; loop kinds and annotations are kept.
  *
- * Requires  a reduction with its init; `loop` around it, no loop outside `loop` driving its reduce iters, no loop
+ * Requires  a reduction with its init and no ordered iter; `loop` around it, no loop outside `loop` driving its reduce iters, no loop
  *           driving reduce and spatial iters together; under `loop` nothing else touches the result.
  * Keeps     all values: the init block runs for exactly those instances that initialised. */
 #include <string.h>
@@ -35,6 +35,12 @@ static tl_status check_block(const tl_block *block, const tl_stmt *loop, const t
     if (!block->has_init)
         return tl_refuse(diag, PRIM, block->name,
                          "it only updates: it was decomposed before, or never had an init");
+    for (int i = 0; i < block->iter_count; i++)
+        if (block->iters[i].kind == TL_ITER_ORDERED)
+            return tl_refuse(diag, PRIM, block->name,
+                             "its iter %s is ordered, and each of its steps has an init of its "
+                             "own; decompose before software_pipeline or rolling_buffer",
+                             block->iters[i].var->name);
     if (at < 0) {
         const char *around = NULL;
         for (int i = 0; i < path->count && around == NULL; i++)

@@ -96,6 +96,13 @@ static const program_case cases[] = {
       "        spatial i\n        reduce k\n        S[i] = sum(A[i, k])\n",
       { 0 },
       1e-5 },
+    { "lanes that all add the same, some of them cut",
+      "kernel k(A: f32[5], out S: f32[5])\n"
+      "  for i in 0..5\n    for k0 in 0..2 vectorized\n      for k1 in 0..2\n        block s\n"
+      "          spatial i\n          reduce k in 0..3 = k0*2 + k1\n"
+      "          where k0*2 + k1 < 3\n          S[i] = sum(A[i])\n",
+      { 0 },
+      1e-6 },
     { "vectorized reduction, split with a predicate",
       "kernel k(A: f32[5, 100], out S: f32[5], out M: f32[5])\n"
       "  for i in 0..5 parallel\n    for k0 in 0..4\n      for k1 in 0..32 vectorized\n        "

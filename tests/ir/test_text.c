@@ -186,6 +186,9 @@ static const refusal verifier_refusals[] = {
       "block b: iter i reduces, but the block has no combiner" },
     { "  for i in 0..8 parallel\n    block b\n      reduce i\n      P[0] = sum(I[i])\n",
       "block b: iter i is not spatial but runs under the parallel loop i" },
+    { "  for f in 0..8 vectorized\n    block b\n      spatial i in 0..4 = f//2\n"
+      "      reduce k in 0..2 = f % 2\n      P[i] = sum(I[k])\n",
+      "loop f, which must drive reduce iters alone for its lanes to combine" },
     { "  for i in 0..M vectorized\n    block b\n      spatial i\n      P[i] = 0\n",
       "loop i: a loop that is vectorized has a constant extent" },
     { "  for i in 0..8 parallel\n    for j in 0..8 parallel\n      block b\n        spatial i\n"

@@ -18,7 +18,8 @@ typedef struct {
     const tl_measure_task *task;
     const tl_space *space;
     const tl_target *target;
-    tl_cost_model *model; /* shared by the tasks of a run; NULL: none */
+    tl_cost_model
+        *model; /* predicts, and learns this task's results; NULL: the policy makes what it needs */
     uint64_t seed;
     int known_count; /* records of the same workload from the store: not to be tried again, good as seeds */
     const tl_record *known;
@@ -27,9 +28,10 @@ typedef struct {
 /* A candidate as a policy proposes it; the trace lives in the arena that propose was given. */
 typedef struct {
     tl_candidate candidate;
-    char program[17];   /* structural hash of the scheduled program, hex digits */
-    double prediction;  /* the score that got it in; 0 when none did */
-    const char *origin; /* "default", "random", "mutation", "descent", "record": for reports */
+    char program[17];  /* structural hash of the scheduled program, hex digits */
+    double prediction; /* the score that got it in; 0 when none did */
+    const char
+        *origin; /* "default", "record", "random", "mutation", "descent", "draft": for reports */
 } tl_proposal;
 
 typedef struct {
@@ -37,7 +39,8 @@ typedef struct {
     int batch;        /* how many candidates it likes to be asked for at once; 0: 16 */
     tl_status (*create)(const tl_search *search, tl_policy **out, tl_diag *diag);
     void (*destroy)(tl_policy *policy);
-    /* Up to `count` proposals; fewer (0: none) when the space has no more to try. */
+    /* Up to `count` proposals; fewer (0: none) when the space has no more to try. The default schedule of each lowering
+     * comes first, in the order of the lowerings. */
     tl_status (*propose)(tl_policy *policy, tl_arena *arena, int count, tl_proposal *out,
                          int *out_count, tl_diag *diag);
     /* Results of proposals, in order; may be fewer than proposed (the budget ended). */
@@ -48,5 +51,11 @@ typedef struct {
 struct tl_policy {
     const tl_policy_type *type; /* first member of each implementation */
 };
+
+/* tuner/policies.def */
+extern const tl_policy_type *const tl_policies[];
+extern const int tl_policy_count;
+const tl_policy_type *tl_policy_find(const char *name);  /* NULL: there is none of that name */
+const char *tl_policy_words(const tl_policy_type *type); /* what it does, in a line */
 
 #endif

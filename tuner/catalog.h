@@ -1,0 +1,58 @@
+/* tuner/catalog.h: every different program of a task's space that a search has met, built at most once.
+ *
+ * Points are recognised by their answers before they are built, programs by their structural hash afterwards: points
+ * that come to the same program are one entry, the first that was met. Entries are numbered from 0 in the order in
+ * which they were met and keep their number. */
+#ifndef TL_TUNER_CATALOG_H
+#define TL_TUNER_CATALOG_H
+#include "tuner/space.h"
+
+typedef struct tl_catalog tl_catalog;
+
+typedef enum {
+    TL_ENTRY_NEW,      /* never proposed */
+    TL_ENTRY_PROPOSED, /* its result has not come */
+    TL_ENTRY_RIGHT,    /* it has a time */
+    TL_ENTRY_WRONG,    /* it failed, whatever the reason */
+} tl_entry_state;
+
+typedef struct {
+    tl_point point;
+    uint64_t program; /* the structural hash */
+    tl_entry_state state;
+    double score_ns;  /* of RIGHT ones */
+    bool expanded;    /* all its neighbours are entries (tl_catalog_expand) */
+    const char *axis; /* the decision whose step led here in a descent; NULL: none */
+    int direction;    /* of that step, in options */
+    bool recorded;    /* it was in a record */
+    int row_count;
+    float *rows; /* features; NULL: not made yet */
+} tl_entry;
+
+enum { TL_NO_ENTRY = -1 };
+
+/* The space must outlive the catalog. NULL: no memory. */
+tl_catalog *tl_catalog_create(const tl_space *space);
+void tl_catalog_destroy(tl_catalog *catalog);
+int tl_catalog_count(const tl_catalog *catalog);
+tl_entry *tl_catalog_at(tl_catalog *catalog, int entry);          /* until the next entry is met */
+int tl_catalog_find(const tl_catalog *catalog, uint64_t program); /* TL_NO_ENTRY: not met */
+
+/* Whatever comes to this program is in that state from the start: it was tried before. */
+void tl_catalog_know(tl_catalog *catalog, uint64_t program, tl_entry_state state, double score_ns);
+
+/* Each returns an entry, new or met before; TL_NO_ENTRY when the sketch rules refuse the point. Memory that runs out is
+ * a refusal, too, and shows in tl_catalog_failed. */
+int tl_catalog_build(tl_catalog *catalog, int lowering, const tl_wish *wishes, int wish_count);
+int tl_catalog_sample(tl_catalog *catalog, tl_random *random);
+int tl_catalog_step(tl_catalog *catalog, int from, int decision, int64_t value);
+/* Every entry that differs from one in a single answer becomes known. */
+void tl_catalog_expand(tl_catalog *catalog, int entry);
+/* Builds the entry again for its trace, which lives in `arena`. */
+tl_status tl_catalog_trace(tl_catalog *catalog, int entry, tl_arena *arena, const char **trace,
+                           tl_diag *diag);
+
+bool tl_catalog_failed(const tl_catalog *catalog);    /* memory ran out */
+int64_t tl_catalog_builds(const tl_catalog *catalog); /* how many points were built */
+
+#endif

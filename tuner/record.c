@@ -29,11 +29,19 @@ static const tl_field workload_fields[] = {
 #undef WORKLOAD
 };
 
+static const tl_field choice_fields[] = {
+#define CHOICE(type, name) { #name, TL_FIELD_##type, offsetof(tl_choice, name) },
+#include "tuner/record_fields.def"
+#undef CHOICE
+};
+
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 const tl_row_type tl_trial_row = { "trial", "trials", COUNT(trial_fields), trial_fields,
                                    sizeof(tl_record) };
 const tl_row_type tl_workload_row = { "workload", "workloads", COUNT(workload_fields),
                                       workload_fields, sizeof(tl_workload_info) };
+const tl_row_type tl_choice_row = { "choice", "choices", COUNT(choice_fields), choice_fields,
+                                    sizeof(tl_choice) };
 _Static_assert(COUNT(trial_fields) <= TL_MAX_FIELDS, "raise TL_MAX_FIELDS");
 
 bool tl_record_status_from_text(const char *text, tl_record_status *out)
@@ -214,6 +222,12 @@ void tl_record_copy(tl_arena *arena, const tl_record *record, tl_record *out)
 void tl_workload_seal(tl_workload_info *info)
 {
     tl_row_digest(&tl_workload_row, info, info->uid);
+}
+
+void tl_choice_seal(tl_choice *choice)
+{
+    make_finite(&tl_choice_row, choice);
+    tl_row_digest(&tl_choice_row, choice, choice->uid);
 }
 
 static void add_size(char *out, size_t size, const char *name, int64_t bytes)

@@ -94,6 +94,32 @@ void tl_workload_print(const tl_workload_info *info, tl_text *out);
 tl_status tl_workload_parse(tl_arena *arena, const char *json, tl_workload_info *out,
                             tl_diag *diag);
 
+/* What was chosen for a whole model: which record each workload's schedule is taken from, as it was checked and timed
+ * inside the model. The newest row of a model, target, numerics, threads and revision counts; rows are never changed. */
+typedef struct {
+    char uid[33];       /* digest of all that follows; filled by tl_choice_seal */
+    const char *model;  /* 32 hex digits of the model's bytes and the shapes it was given */
+    const char *name;   /* for people: the file's name */
+    const char *target; /* tl_target_fingerprint */
+    const char *numerics;
+    int threads, revision;
+    bool
+        kept; /* false: the model was not faster than untuned beyond doubt, so that nothing was chosen */
+    const char
+        *form; /* how the graph is cut, a line a decision (driver/form.h); "" as without tuning */
+    const char *picks; /* "WORKLOAD UID" a line; what is not named keeps its default schedule */
+    double untuned_ns, tuned_ns; /* medians of the last comparison */
+    double ratio, ratio_low,
+        ratio_high;   /* tuned / untuned: median of the pairs, 95 % confidence interval */
+    int pairs;        /* runs of each */
+    double max_error; /* of the outputs against untuned, over the largest magnitude */
+    const char *environment, *session;
+    int64_t created_us;
+} tl_choice;
+void tl_choice_seal(tl_choice *choice);
+void tl_choice_print(const tl_choice *choice, tl_text *out);
+tl_status tl_choice_parse(tl_arena *arena, const char *json, tl_choice *out, tl_diag *diag);
+
 /* What times depend on, as one word without blanks: ISA, LLVM's name of the CPU, caches, cores used:
  * "x86-64-v4/znver5/l1=48K/l2=1M/l3=32M/cores=1". Records of another fingerprint are seeds, not times. */
 void tl_target_fingerprint(const tl_target *target, int cores, char out[160]);

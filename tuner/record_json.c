@@ -1,4 +1,4 @@
-/* tuner/record_json.c: records and workloads as lines of JSON: export, import, recorded measurements. */
+/* tuner/record_json.c: records, workloads and choices as lines of JSON: export, import, recorded measurements. */
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
@@ -173,4 +173,14 @@ void tl_workload_print(const tl_workload_info *info, tl_text *out)
 tl_status tl_workload_parse(tl_arena *arena, const char *json, tl_workload_info *out, tl_diag *diag)
 {
     return tl_row_parse(&tl_workload_row, arena, json, out, diag);
+}
+
+void tl_choice_print(const tl_choice *choice, tl_text *out)
+{
+    tl_row_print(&tl_choice_row, choice, out);
+}
+
+tl_status tl_choice_parse(tl_arena *arena, const char *json, tl_choice *out, tl_diag *diag)
+{
+    return tl_row_parse(&tl_choice_row, arena, json, out, diag);
 }

@@ -1,4 +1,4 @@
-/* tuner/record_private.h: records and workloads as rows of fields: one description for digest, JSON and SQL. */
+/* tuner/record_private.h: records, workloads and choices as rows of fields: one description for digest, JSON and SQL. */
 #ifndef TL_TUNER_RECORD_PRIVATE_H
 #define TL_TUNER_RECORD_PRIVATE_H
 #include <stddef.h>
@@ -29,7 +29,13 @@ typedef struct {
     const tl_field *fields;
     size_t size;
 } tl_row_type;
-extern const tl_row_type tl_trial_row, tl_workload_row;
+extern const tl_row_type tl_trial_row, tl_workload_row, tl_choice_row;
+/* Room for a row of any type. */
+typedef union {
+    tl_record record;
+    tl_workload_info workload;
+    tl_choice choice;
+} tl_any_row;
 
 /* A field's value on its way in or out: text, number or integer as its type says. */
 typedef struct {

@@ -376,6 +376,61 @@ tl_status tl_records_visit_workloads(tl_records *store, tl_workload_visitor *vis
     return TL_OK;
 }
 
+tl_status tl_records_add_choice(tl_records *store, const tl_choice *choice, tl_diag *diag)
+{
+    tl_choice sealed = *choice;
+    if (store->flags & TL_RECORDS_READ_ONLY)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "database %s was opened for reading only",
+                       store->path);
+    tl_choice_seal(&sealed);
+    void *self = get_backend(store, diag);
+    tl_status status = self == NULL ? TL_IO : store->backend->add_choice(self, &sealed, diag);
+    return status == TL_BAD_TEXT ? TL_IO : status;
+}
+
+typedef struct {
+    tl_arena *arena;
+    tl_choice *out;
+    bool found;
+} choice_search;
+
+static bool take_choice(void *user, const tl_choice *choice)
+{
+    choice_search *c = user;
+    if (!c->found || choice->created_us > c->out->created_us)
+        tl_row_copy(&tl_choice_row, c->arena, choice, c->out);
+    c->found = true;
+    return false; /* the newest comes first */
+}
+
+bool tl_records_find_choice(tl_records *store, tl_arena *arena, const tl_choice_query *query,
+                            tl_choice *out)
+{
+    choice_search c = { arena, out, false };
+    for (; store != NULL; store = store->lower) {
+        void *self = get_backend(store, NULL);
+        if (self != NULL)
+            store->backend->visit_choices(self, query, take_choice, &c, NULL);
+    }
+    return c.found;
+}
+
+tl_status tl_records_visit_choices(tl_records *store, const tl_choice_query *query,
+                                   tl_choice_visitor *visit, void *user, tl_diag *diag)
+{
+    static const tl_choice_query all;
+    for (; store != NULL; store = store->lower) {
+        void *self = get_backend(store, diag);
+        if (self == NULL)
+            return TL_IO;
+        tl_status status =
+            store->backend->visit_choices(self, query ? query : &all, visit, user, diag);
+        if (status != TL_OK)
+            return status == TL_BAD_TEXT ? TL_IO : status;
+    }
+    return TL_OK;
+}
+
 static bool count_nothing(void *user, const tl_record *record)
 {
     (void)user;

@@ -4,6 +4,8 @@
  * tuner/README.md); tl_records_backend is where a second one (a server shared by a team) goes. Under a store may lie
  * another, read-only: the system's. Queries see both, additions go to the upper one.
  *
+ * Besides records and workloads it keeps choices: what was found best for a whole model.
+ *
  * Promises of the SQLite backend: a record that tl_records_add took (returned TL_OK, pending 0) survives kill -9 at any
  * instant; a record is never there twice; any number of processes read and write at once. Where the file cannot be
  * written (locked beyond patience, disk full), records wait in memory and go in with the next call that can: nothing
@@ -19,6 +21,8 @@ enum {
     TL_RECORDS_CREATE = 1,    /* make the file and its folder when it is not there */
     TL_RECORDS_READ_ONLY = 2, /* additions are refused */
     TL_RECORDS_REPAIR = 4,    /* repair a damaged file instead of refusing it */
+    TL_RECORDS_TRUST =
+        8, /* do not look through the whole file first: for a few questions, whose answers' digests tell */
 };
 
 /* $XDG_DATA_HOME/tilth/records.db, or ~/.local/share/tilth/records.db. False: neither is set. */
@@ -46,6 +50,21 @@ tl_status tl_records_add_workload(tl_records *store, const tl_workload_info *inf
 /* Tries to write what waits; how many records still do, and why (`reason` "" when none). */
 int64_t tl_records_flush(tl_records *store);
 int64_t tl_records_pending(const tl_records *store, const char **reason);
+
+/* Adds a choice (sealed here), never queued: TL_IO when the file cannot be written now. */
+tl_status tl_records_add_choice(tl_records *store, const tl_choice *choice, tl_diag *diag);
+/* The newest choice of a model; copied into `arena`. Texts NULL and numbers 0 do not restrict. False: none, or a store
+ * that cannot be read. */
+typedef struct {
+    const char *model, *target, *numerics;
+    int threads, revision;
+} tl_choice_query;
+bool tl_records_find_choice(tl_records *store, tl_arena *arena, const tl_choice_query *query,
+                            tl_choice *out);
+/* All that match (`query` NULL: all), the newest first in each file. */
+typedef bool tl_choice_visitor(void *user, const tl_choice *choice);
+tl_status tl_records_visit_choices(tl_records *store, const tl_choice_query *query,
+                                   tl_choice_visitor *visit, void *user, tl_diag *diag);
 
 /* Which records. NULL (or 0, or false) does not restrict; zero-initialise. */
 typedef enum {
@@ -82,7 +101,7 @@ tl_status tl_records_visit_workloads(tl_records *store, tl_workload_visitor *vis
 void tl_record_copy(tl_arena *arena, const tl_record *record, tl_record *out);
 
 typedef struct {
-    int64_t records, workloads, sessions, targets;
+    int64_t records, workloads, choices, sessions, targets;
     int64_t by_status[TL_RECORD_STATUS_COUNT];
     int64_t stale;  /* measured with another revision of the code generator */
     int64_t broken; /* rows whose content does not match their uid */
@@ -104,12 +123,13 @@ typedef struct {
 tl_status tl_records_prune(tl_records *store, const tl_prune *what, int64_t *removed,
                            tl_diag *diag);
 
-/* Every record of `from` that `into` lacks, and the workloads. */
+/* Every record of `from` that `into` lacks, the workloads and the choices. */
 typedef struct {
     int64_t read, added, refused; /* refused: lines or rows that are no sealed records */
 } tl_transfer;
 tl_status tl_records_merge(tl_records *into, tl_records *from, tl_transfer *out, tl_diag *diag);
-/* JSON lines: {"record":"workload",...} before the {"record":"trial",...} that need it. `put` gets each line. */
+/* JSON lines: {"record":"workload",...} before the {"record":"trial",...} that need it, then the choices (all of them
+ * when the query is for all records, else none). `put` gets each line. */
 typedef bool tl_line_sink(void *user, const char *line, size_t size);
 tl_status tl_records_export(tl_records *store, const tl_query *query, tl_line_sink *put, void *user,
                             tl_transfer *out, tl_diag *diag);
@@ -120,7 +140,7 @@ tl_status tl_records_import(tl_records *store, const char *path, tl_transfer *ou
  * `always`). */
 typedef struct {
     bool was_damaged;
-    int64_t recovered, workloads;
+    int64_t recovered, workloads, choices;
     char kept_as[512]; /* where the damaged file is; "" when it was sound */
     char problem[256]; /* what was wrong */
 } tl_repair;
@@ -136,6 +156,9 @@ typedef struct {
                        int64_t *broken, tl_diag *diag);
     tl_status (*visit_workloads)(void *self, const char *workload, tl_workload_visitor *visit,
                                  void *user, tl_diag *diag);
+    tl_status (*add_choice)(void *self, const tl_choice *choice, tl_diag *diag);
+    tl_status (*visit_choices)(void *self, const tl_choice_query *query, tl_choice_visitor *visit,
+                               void *user, tl_diag *diag);
     tl_status (*measure)(void *self, tl_records_stats *out, tl_diag *diag);
     tl_status (*prune)(void *self, const tl_prune *what, int64_t *removed, tl_diag *diag);
     tl_status (*begin)(void *self, tl_diag *diag); /* a transaction around many additions */

@@ -24,8 +24,12 @@ static void collect(void *user, const tl_row_type *type, const void *row)
     collector *c = user;
     if (c->status != TL_OK)
         return;
-    c->status = type == &tl_trial_row ? tl_sqlite_backend.add(c->into, row, c->diag)
-                                      : tl_sqlite_backend.add_workload(c->into, row, c->diag);
+    if (type == &tl_trial_row)
+        c->status = tl_sqlite_backend.add(c->into, row, c->diag);
+    else if (type == &tl_workload_row)
+        c->status = tl_sqlite_backend.add_workload(c->into, row, c->diag);
+    else
+        c->status = tl_sqlite_backend.add_choice(c->into, row, c->diag);
 }
 
 /* The names a repair deals with. */
@@ -102,6 +106,7 @@ static tl_status fill(const char *path, const names *n, tl_repair *out, tl_diag 
     tl_sqlite_backend.close(c.into); /* the last connection: the log goes into the file */
     out->recovered = stats.records;
     out->workloads = stats.workloads;
+    out->choices = stats.choices;
     if (c.status != TL_OK)
         remove_fresh(n);
     return c.status == TL_BAD_TEXT ? TL_IO : c.status;
@@ -164,7 +169,7 @@ static tl_status repair(const char *path, bool always, names *n, tl_repair *out,
     if (!is_candidate)
         return status == TL_OK ? TL_OK : tl_fail(diag, status, "%s", why.text);
     TL_TRY(fill(path, n, out, diag));
-    if (status != TL_OK && out->recovered + out->workloads == 0 &&
+    if (status != TL_OK && out->recovered + out->workloads + out->choices == 0 &&
         (status != TL_BAD_TEXT || !looks_like_database(path))) {
         remove_fresh(n);
         return tl_fail(diag, TL_BAD_ARGUMENT, "database %s: holds no records of tilth", path);

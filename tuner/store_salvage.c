@@ -192,15 +192,15 @@ static void read_cell(salvage *s, const unsigned char *page, const unsigned char
         return;
     tl_arena *arena = tl_arena_create(0);
     if (arena != NULL && !TL_ARENA_GUARD(arena)) {
-        union {
-            tl_record record;
-            tl_workload_info workload;
-        } row;
+        static const tl_row_type *const types[] = { &tl_trial_row, &tl_workload_row,
+                                                    &tl_choice_row };
         const unsigned char *bytes = (const unsigned char *)tl_text_get(payload);
-        if (decode(&tl_trial_row, bytes, payload->size, arena, &row))
-            s->add(s->user, &tl_trial_row, &row);
-        else if (decode(&tl_workload_row, bytes, payload->size, arena, &row))
-            s->add(s->user, &tl_workload_row, &row);
+        tl_any_row row;
+        for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+            if (decode(types[i], bytes, payload->size, arena, &row)) {
+                s->add(s->user, types[i], &row);
+                break;
+            }
     }
     tl_arena_destroy(arena);
 }

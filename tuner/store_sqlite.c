@@ -18,9 +18,9 @@ enum { PATIENCE_MS = 2000, MAX_BINDINGS = 24 };
 
 typedef struct {
     sqlite3 *db;
-    sqlite3_stmt *add_trial, *add_workload;
+    sqlite3_stmt *add_trial, *add_workload, *add_choice;
     char *path;
-    bool read_only;
+    bool read_only, has_choices;
     dev_t device;
     ino_t inode;
 } sqlite_store;
@@ -104,11 +104,15 @@ static tl_status make_schema(sqlite_store *s, tl_diag *diag)
     tl_text_add(&sql, "BEGIN IMMEDIATE;");
     add_table(&tl_trial_row, &sql);
     add_table(&tl_workload_row, &sql);
+    add_table(&tl_choice_row, &sql);
     tl_text_format(
         &sql,
         "CREATE INDEX IF NOT EXISTS trials_best ON trials (workload, target, status, score_ns);"
         "CREATE INDEX IF NOT EXISTS trials_class ON trials (class_key, target);"
         "CREATE UNIQUE INDEX IF NOT EXISTS workloads_key ON workloads (workload);"
+        "CREATE INDEX IF NOT EXISTS choices_model ON choices (model, target);"
+        "CREATE TRIGGER IF NOT EXISTS choices_stay BEFORE UPDATE ON choices BEGIN "
+        "SELECT RAISE(ABORT, 'choices are never changed'); END;"
         "CREATE TRIGGER IF NOT EXISTS trials_stay BEFORE UPDATE ON trials BEGIN "
         "SELECT RAISE(ABORT, 'records are never changed'); END;"
         "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT;",
@@ -137,24 +141,9 @@ static tl_status prepare_addition(sqlite_store *s, const tl_row_type *type, sqli
     return code == SQLITE_OK ? TL_OK : failed(s, sqlite3_extended_errcode(s->db), diag);
 }
 
-/* Ours, of a version we know, and sound; a new file becomes ours. */
-static tl_status check_file(sqlite_store *s, int flags, tl_diag *diag)
+/* Reads the whole file once: whether it is sound. */
+static tl_status look_through(sqlite_store *s, tl_diag *diag)
 {
-    int64_t mark, version, tables;
-    TL_TRY(get_number(s, "SELECT count(*) FROM sqlite_schema", &tables, diag));
-    TL_TRY(get_number(s, "PRAGMA application_id", &mark, diag));
-    TL_TRY(get_number(s, "PRAGMA user_version", &version, diag));
-    if (tables == 0 && mark == 0 && !s->read_only) {
-        if (!(flags & TL_RECORDS_CREATE))
-            return tl_fail(diag, TL_BAD_TEXT, "database %s: it is empty", s->path);
-        return make_schema(s, diag);
-    }
-    if (mark != TL_RECORDS_MARK)
-        return tl_fail(diag, TL_BAD_ARGUMENT, "database %s: holds no records of tilth", s->path);
-    if (version != TL_RECORDS_VERSION)
-        return tl_fail(diag, TL_UNSUPPORTED,
-                       "database %s: its format is version %lld, this tilth knows %d", s->path,
-                       (long long)version, TL_RECORDS_VERSION);
     sqlite3_stmt *check = NULL;
     int code = sqlite3_prepare_v2(s->db, "PRAGMA quick_check(1)", -1, &check, NULL);
     if (code == SQLITE_OK)
@@ -169,11 +158,40 @@ static tl_status check_file(sqlite_store *s, int flags, tl_diag *diag)
     return status;
 }
 
+/* Ours, of a version we know, and sound; a new file becomes ours. */
+static tl_status check_file(sqlite_store *s, int flags, tl_diag *diag)
+{
+    int64_t mark, version, tables;
+    TL_TRY(get_number(s, "SELECT count(*) FROM sqlite_schema", &tables, diag));
+    TL_TRY(get_number(s, "PRAGMA application_id", &mark, diag));
+    TL_TRY(get_number(s, "PRAGMA user_version", &version, diag));
+    if (tables == 0 && mark == 0 && !s->read_only) {
+        if (!(flags & TL_RECORDS_CREATE))
+            return tl_fail(diag, TL_BAD_TEXT, "database %s: it is empty", s->path);
+        s->has_choices = true;
+        return make_schema(s, diag);
+    }
+    if (mark != TL_RECORDS_MARK)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "database %s: holds no records of tilth", s->path);
+    if (version < 1 || version > TL_RECORDS_VERSION)
+        return tl_fail(diag, TL_UNSUPPORTED,
+                       "database %s: its format is version %lld, this tilth knows %d", s->path,
+                       (long long)version, TL_RECORDS_VERSION);
+    if (!(flags & TL_RECORDS_TRUST))
+        TL_TRY(look_through(s, diag));
+    s->has_choices = version > 1;
+    if (s->has_choices || s->read_only)
+        return TL_OK;
+    s->has_choices = true;
+    return make_schema(s, diag);
+}
+
 static void close_store(void *self)
 {
     sqlite_store *s = self;
     sqlite3_finalize(s->add_trial);
     sqlite3_finalize(s->add_workload);
+    sqlite3_finalize(s->add_choice);
     sqlite3_close(s->db);
     free(s->path);
     free(s);
@@ -199,6 +217,7 @@ static tl_status set_up(sqlite_store *s, int flags, tl_diag *diag)
     if (s->read_only)
         return TL_OK;
     TL_TRY(prepare_addition(s, &tl_trial_row, &s->add_trial, diag));
+    TL_TRY(prepare_addition(s, &tl_choice_row, &s->add_choice, diag));
     return prepare_addition(s, &tl_workload_row, &s->add_workload, diag);
 }
 
@@ -347,6 +366,12 @@ static tl_status add_workload(void *self, const tl_workload_info *info, tl_diag 
     return add_row(s, s->add_workload, &tl_workload_row, info, diag);
 }
 
+static tl_status add_choice(void *self, const tl_choice *choice, tl_diag *diag)
+{
+    sqlite_store *s = self;
+    return add_row(s, s->add_choice, &tl_choice_row, choice, diag);
+}
+
 /* A row as the struct; false when it is not what its uid says. */
 static bool read_row(sqlite3_stmt *query, const tl_row_type *type, tl_arena *arena, void *out)
 {
@@ -437,10 +462,7 @@ static tl_status visit_rows(sqlite_store *s, const tl_row_type *type, const cond
     for (int i = 0; code == SQLITE_OK && i < c->count; i++)
         code = sqlite3_bind_text(query, i + 1, c->texts[i], -1, SQLITE_TRANSIENT);
     bool is_wanted = true;
-    union {
-        tl_record record;
-        tl_workload_info workload;
-    } row;
+    tl_any_row row;
     while (code == SQLITE_OK && is_wanted) {
         code = sqlite3_step(query);
         if (code != SQLITE_ROW)
@@ -468,6 +490,7 @@ static tl_status visit_rows(sqlite_store *s, const tl_row_type *type, const cond
 typedef struct {
     tl_record_visitor *record;
     tl_workload_visitor *workload;
+    tl_choice_visitor *choice;
     void *user;
 } typed_visitor;
 
@@ -481,6 +504,12 @@ static bool visit_workload(void *user, const void *row)
 {
     const typed_visitor *v = user;
     return v->workload(v->user, row);
+}
+
+static bool visit_choice(void *user, const void *row)
+{
+    const typed_visitor *v = user;
+    return v->choice(v->user, row);
 }
 
 static tl_status visit(void *self, const tl_query *query, tl_record_visitor *visitor, void *user,
@@ -512,6 +541,30 @@ static tl_status visit_workloads(void *self, const char *workload, tl_workload_v
     return status;
 }
 
+static tl_status visit_choices(void *self, const tl_choice_query *query, tl_choice_visitor *visitor,
+                               void *user, tl_diag *diag)
+{
+    sqlite_store *s = self;
+    conditions c = { 0 };
+    typed_visitor v = { .choice = visitor, .user = user };
+    if (!s->has_choices)
+        return TL_OK;
+    add_columns(&tl_choice_row, &c.sql);
+    add_equal(&c, "model", query->model);
+    add_equal(&c, "target", query->target);
+    add_equal(&c, "numerics", query->numerics);
+    if (query->threads != 0)
+        tl_text_format(&c.sql, " AND threads = %d", query->threads);
+    if (query->revision != 0)
+        tl_text_format(&c.sql, " AND revision = %d", query->revision);
+    tl_text_add(&c.sql, " ORDER BY created_us DESC, id DESC");
+    tl_status status = c.sql.failed
+                           ? tl_fail(diag, TL_NO_MEMORY, "out of memory")
+                           : visit_rows(self, &tl_choice_row, &c, visit_choice, &v, NULL, diag);
+    tl_text_free(&c.sql);
+    return status;
+}
+
 static tl_status measure(void *self, tl_records_stats *out, tl_diag *diag)
 {
     sqlite_store *s = self;
@@ -519,6 +572,8 @@ static tl_status measure(void *self, tl_records_stats *out, tl_diag *diag)
     char sql[400];
     *out = (tl_records_stats){ 0 };
     TL_TRY(get_number(s, "SELECT count(*) FROM workloads", &out->workloads, diag));
+    if (s->has_choices)
+        TL_TRY(get_number(s, "SELECT count(*) FROM choices", &out->choices, diag));
     TL_TRY(get_number(s, "SELECT count(DISTINCT session) FROM trials", &out->sessions, diag));
     TL_TRY(get_number(s, "SELECT count(DISTINCT target) FROM trials", &out->targets, diag));
     snprintf(sql, sizeof sql,
@@ -625,6 +680,8 @@ const tl_records_backend tl_sqlite_backend = {
     .add_workload = add_workload,
     .visit = visit,
     .visit_workloads = visit_workloads,
+    .add_choice = add_choice,
+    .visit_choices = visit_choices,
     .measure = measure,
     .prune = prune,
     .begin = begin,

@@ -54,6 +54,15 @@ static bool move_workload(void *user, const tl_workload_info *info)
     return m->status == TL_OK;
 }
 
+static bool move_choice(void *user, const tl_choice *choice)
+{
+    mover *m = user;
+    m->status = begin_addition(m);
+    if (m->status == TL_OK)
+        m->status = m->into->backend->add_choice(m->into->self, choice, m->diag);
+    return m->status == TL_OK;
+}
+
 static tl_status start(tl_records *into, mover *m, tl_transfer *counts, int64_t *before,
                        tl_diag *diag)
 {
@@ -95,6 +104,8 @@ tl_status tl_records_merge(tl_records *into, tl_records *from, tl_transfer *out,
     if (status == TL_OK && m.status == TL_OK && from->self != NULL)
         status =
             from->backend->visit(from->self, &everything, move_record, &m, &out->refused, diag);
+    if (status == TL_OK && m.status == TL_OK)
+        status = tl_records_visit_choices(from, NULL, move_choice, &m, diag);
     return finish(&m, status, before);
 }
 
@@ -130,6 +141,25 @@ static void export_workload(exporter *e, const char *workload)
     tl_arena_destroy(arena);
 }
 
+static bool export_choice(void *user, const tl_choice *choice)
+{
+    exporter *e = user;
+    tl_text line = { 0 };
+    tl_choice_print(choice, &line);
+    put_line(e, &line);
+    return !e->failed;
+}
+
+/* Whether a query is for all records. */
+static bool is_for_all(const tl_query *q)
+{
+    return q == NULL ||
+           (q->uid == NULL && q->workload == NULL && q->class_key == NULL && q->family == NULL &&
+            q->target == NULL && q->numerics == NULL && q->lowering == NULL && q->session == NULL &&
+            !q->only_ok && !q->only_failed && q->revision == 0 && q->threads == 0 && q->cold == 0 &&
+            q->limit == 0);
+}
+
 static bool export_record(void *user, const tl_record *record)
 {
     exporter *e = user;
@@ -155,6 +185,8 @@ tl_status tl_records_export(tl_records *store, const tl_query *query, tl_line_si
     }
     e.known = tl_map_create(e.arena);
     tl_status status = tl_records_visit(store, query, export_record, &e, diag);
+    if (status == TL_OK && !e.failed && is_for_all(query))
+        status = tl_records_visit_choices(store, NULL, export_choice, &e, diag);
     tl_arena_destroy(e.arena);
     if (status == TL_OK && e.failed)
         status = tl_fail(diag, TL_IO, "the export could not be written");
@@ -166,6 +198,7 @@ static bool import_line(mover *m, const char *line, tl_diag *first_refusal)
 {
     tl_record record;
     tl_workload_info info;
+    tl_choice choice;
     tl_diag why = { 0 };
     tl_arena *arena = tl_arena_create(0);
     if (arena == NULL || TL_ARENA_GUARD(arena)) {
@@ -177,6 +210,8 @@ static bool import_line(mover *m, const char *line, tl_diag *first_refusal)
         move_record(m, &record);
     } else if (tl_workload_parse(arena, line, &info, NULL) == TL_OK) {
         move_workload(m, &info);
+    } else if (tl_choice_parse(arena, line, &choice, NULL) == TL_OK) {
+        move_choice(m, &choice);
     } else if (strncmp(line, "{\"record\":\"env\"", 15) != 0) {
         if (m->counts->refused++ == 0)
             *first_refusal = why;

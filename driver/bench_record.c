@@ -41,6 +41,9 @@ void tl_bench_record(const tl_subject *subject, const tl_runner *runner, const t
     tl_text_format(out, ",\"time_s\":%" PRId64 ",\"threads\":%d,\"ready_s\":%.4f,\"from_cache\":%s",
                    (int64_t)time(NULL), tl_runner_threads(runner), subject->ready_s,
                    subject->facts && subject->facts->from_cache ? "true" : "false");
+    if (subject->facts != NULL)
+        tl_text_format(out, ",\"kernels\":%d,\"tuned_kernels\":%d", subject->facts->kernel_count,
+                       subject->facts->tuned_count);
     tl_text_format(out,
                    ",\"runs\":%d,\"min_ns\":%" PRId64 ",\"median_ns\":%" PRId64
                    ",\"mean_ns\":%.0f,\"deviation_ns\":%.0f,\"p90_ns\":%" PRId64

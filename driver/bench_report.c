@@ -87,6 +87,14 @@ static void print_ready(const tl_subject *subject)
                f->workload_count, f->objects_cached);
 }
 
+static void print_tuned(const tl_subject *subject)
+{
+    const tl_model_facts *f = subject->facts;
+    if (f != NULL && f->tuned_count > 0)
+        printf("tuned     %d of %d kernels have a recorded schedule\n", f->tuned_count,
+               f->kernel_count);
+}
+
 static void print_memory(const tl_subject *subject, const tl_runner *runner)
 {
     tl_plan_sizes plan = tl_runner_memory(runner);
@@ -122,6 +130,7 @@ void tl_bench_print(const tl_session *session, const tl_subject *subject, const 
            (double)subject->flops * 1e-9,
            tl_percent_of_peak(subject->flops, t->runs[0], t->peak_gflops), t->peak_gflops, least);
     print_ready(subject);
+    print_tuned(subject);
     print_memory(subject, runner);
     if (t->disturbed_count > 0)
         printf("%swarning   this machine is disturbed: in %d of %d rounds its peak fell by more "

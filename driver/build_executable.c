@@ -235,6 +235,7 @@ tl_status tl_build_executable(tl_model *model, tl_diag *diag)
 
     tl_executable_spec spec = {
         .model = g->name,
+        .note = tl_arena_format(b.arena, "tuned %d", model->facts.tuned_count),
         .input_count = g->input_count,
         .output_count = g->output_count,
         .value_count = b.value_count,

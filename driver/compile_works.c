@@ -1,6 +1,7 @@
 /* driver/compile_works.c: schedules and compiles the distinct workloads of a model, several at once. */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include "driver/model_private.h"
 #include "schedule/sketch.h"
@@ -40,20 +41,29 @@ static tl_status get_object(tl_model *model, tl_work *work, bool prepare, bool u
     return TL_OK;
 }
 
-static tl_status compile(tl_model *model, const tl_model_options *options, tl_work *work)
+/* The recorded schedule (or the default one, without a pick) on the naive program. */
+static tl_status schedule(const tl_model_options *options, const tl_work *work,
+                          const tl_target *target, tl_schedule *s, tl_diag *diag)
+{
+    tl_trace *trace;
+    if (options->naive)
+        return TL_OK;
+    if (work->pick == NULL)
+        return tl_schedule_default(s, diag);
+    TL_TRY(tl_trace_parse(work->arena, work->pick->trace, "the record", target, &trace, diag));
+    return tl_trace_apply(trace, s, diag);
+}
+
+/* With the pick that the work has by now. */
+static tl_status compile_once(tl_model *model, const tl_model_options *options, tl_work *work)
 {
 #ifdef NDEBUG
     const bool verify = false;
 #else
     const bool verify = true;
 #endif
-    work->arena = tl_arena_create(0);
-    if (work->arena == NULL || TL_ARENA_GUARD(work->arena))
-        return tl_fail(&work->diag, TL_NO_MEMORY, "out of memory");
-
     tl_schedule *s = tl_schedule_create(work->arena, work->naive, &model->target, verify);
-    if (!options->naive)
-        TL_TRY(tl_schedule_default(s, &work->diag));
+    TL_TRY(schedule(options, work, &model->target, s, &work->diag));
     tl_text trace = { 0 };
     tl_trace_print(tl_schedule_trace(s), &trace);
     work->trace = tl_arena_strdup(work->arena, tl_text_get(&trace));
@@ -70,6 +80,46 @@ static tl_status compile(tl_model *model, const tl_model_options *options, tl_wo
         TL_TRY(get_object(model, work, true, use_cache, &work->prepare_object,
                           &work->prepare_descriptor, work->prepare_key));
     return TL_OK;
+}
+
+/* The lowering's naive program under the name of the work. */
+static tl_status lower(tl_work *work, tl_arena *arena, const char *lowering, tl_diag *diag)
+{
+    tl_program *naive;
+    TL_TRY(tl_kernel_program(arena, work->kernel, lowering, &naive, diag));
+    naive->name = work->name;
+    work->naive = naive;
+    work->lowering = lowering;
+    return TL_OK;
+}
+
+/* A record that does not fit this compiler any more is a miss: the default schedule takes its place. */
+static tl_status compile(tl_model *model, const tl_model_options *options, tl_work *work)
+{
+    work->arena = tl_arena_create(0);
+    if (work->arena == NULL || TL_ARENA_GUARD(work->arena))
+        return tl_fail(&work->diag, TL_NO_MEMORY, "out of memory");
+    if (work->pick == NULL)
+        return compile_once(model, options, work);
+
+    const tl_program *naive = work->naive;
+    const char *lowering = work->lowering;
+    tl_status status = TL_OK;
+    if (strcmp(work->pick->lowering, lowering) != 0)
+        status = lower(work, work->arena, work->pick->lowering, &work->diag);
+    if (status == TL_OK)
+        status = compile_once(model, options, work);
+    if (status == TL_OK)
+        return TL_OK;
+    work->miss = work->diag;
+    work->diag.text[0] = '\0';
+    work->naive = naive;
+    work->lowering = lowering;
+    work->pick = NULL;
+    work->cached = false;
+    tl_text_free(&work->object);
+    tl_text_free(&work->prepare_object);
+    return compile_once(model, options, work);
 }
 
 static void worker(tl_team *team, void *context)
@@ -107,6 +157,12 @@ tl_status tl_compile_works(tl_model *model, const tl_model_options *options, tl_
             return work->status;
         }
         model->facts.objects_cached += work->cached;
+        if (work->miss.text[0] != '\0' && options->note != NULL) {
+            tl_diag note;
+            snprintf(note.text, sizeof note.text, "kernel %s keeps its default schedule: %.800s",
+                     work->name, work->miss.text);
+            options->note(options->user, note.text);
+        }
     }
     if (options->inspect_only)
         return TL_OK;

@@ -53,12 +53,13 @@ static void print_kernels(const tl_inspection *in)
         const tl_model_kernel *k = &in->facts->kernels[i];
         tl_text shape = { 0 };
         tl_inspect_describe(k->kernel->outputs[0], &shape);
-        printf("%-30s %-8.8s %-8.8s %9.2f %9.1f %5.1f%%  %-7s %s%s%s\n", k->kernel->name,
+        printf("%-30s %-8.8s %-8.8s %9.2f %9.1f %5.1f%%  %-7s %s%s%s%s\n", k->kernel->name,
                k->class_key, k->workload, (double)k->flops * 1e-6, (double)k->bytes * 1e-3,
                in->total_s > 0 ? 100 * in->kernels[i].seconds / in->total_s : 0,
                in->kernels[i].memory_bound ? "memory" : "compute", tl_text_get(&shape),
                k->same_as != i ? "  as " : "",
-               k->same_as != i ? in->facts->kernels[k->same_as].kernel->name : "");
+               k->same_as != i ? in->facts->kernels[k->same_as].kernel->name : "",
+               k->pick != NULL ? "  tuned" : "");
         tl_text_free(&shape);
     }
     printf("\nshare: of the time that the roofline expects. class: the same loops but for extents. "
@@ -82,6 +83,9 @@ void tl_inspect_print(const tl_inspection *in, bool kernels)
     printf("\nunsupported none\n");
     printf("kernels     %d, %d distinct workloads of %d classes, %.3f GFLOP a run\n",
            f->kernel_count, f->workload_count, in->class_count, (double)f->flops * 1e-9);
+    if (f->tuned_count > 0)
+        printf("tuned       %d kernels have a recorded schedule%s\n", f->tuned_count,
+               f->picks->uid[0] ? " (chosen for this model)" : "");
     printf("memory      constants ");
     print_bytes(in->constant_bytes);
     printf(", values between kernels ");
@@ -156,7 +160,8 @@ void tl_inspect_print_json(const tl_inspection *in)
             printf("%s", n ? "," : "");
             tl_print_json_text(k->kernel->nodes[n]->name);
         }
-        printf("]");
+        printf("],\"lowering\":\"%s\",\"tuned_by\":\"%s\"", k->lowering,
+               k->pick != NULL ? k->pick->uid : "");
         print_values_json("inputs", k->kernel->inputs, k->kernel->input_count);
         print_values_json("outputs", k->kernel->outputs, k->kernel->output_count);
         printf(",\"flops\":%" PRId64 ",\"bytes\":%" PRId64

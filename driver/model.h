@@ -2,10 +2,12 @@
  *
  *     file -> graph -> kernels -> (per distinct workload, on all cores) schedule -> object -> executable
  *
- * The finished executable is kept in the cache under a key of the model's bytes, the shapes, the target and the code
- * generator, and loaded from there the next time, without LLVM being asked anything. */
+ * A schedule is the one that the tuner's records name (driver/picks.h), else the default. The finished executable is kept
+ * in the cache under a key of the model's bytes, the shapes, the target, the code generator and the records that were
+ * taken, and loaded from there the next time, without LLVM being asked anything. */
 #ifndef TL_DRIVER_MODEL_H
 #define TL_DRIVER_MODEL_H
+#include "driver/picks.h"
 #include "frontend/frontend.h"
 #include "ir/target.h"
 #include "runtime/cache.h"
@@ -15,6 +17,9 @@ typedef struct tl_model tl_model;
 
 /* Called between stages and after each compiled kernel: what, and how far. May be NULL. */
 typedef void tl_model_progress(void *user, const char *stage, int done, int total);
+
+/* Something that is no error and worth a sentence: a record that could not be used. May be NULL. */
+typedef void tl_model_note(void *user, const char *sentence);
 
 typedef struct {
     const char *target; /* "cpu", "x86-64-v3", ...; NULL: this machine */
@@ -27,9 +32,14 @@ typedef struct {
     bool keep_programs;   /* compile in full even when cached, so that kernels can be looked at */
     bool compile_only;    /* stop before packing constants: nothing will be run */
     bool inspect_only;    /* stop before code generation */
-    tl_pool *pool;        /* compiles and prepares; must not be NULL */
+    const char *database; /* records of the tuner; NULL: the default ones, when there are any */
+    bool no_database;
+    int threads;           /* that the model will run on: those records count. 0: the pool's */
+    const tl_picks *picks; /* these, whatever the records say; NULL: ask them */
+    tl_pool *pool;         /* compiles and prepares; must not be NULL */
     tl_model_progress *progress;
-    void *user;
+    tl_model_note *note;
+    void *user; /* of both */
 } tl_model_options;
 
 tl_status tl_model_load(const char *path, const tl_model_options *options, tl_model **out,
@@ -47,8 +57,12 @@ tl_executable *tl_model_executable(const tl_model *model);
 typedef struct {
     const tl_kernel *kernel;
     const tl_program *naive, *scheduled;
-    const char *trace; /* the default schedule as text */
-    char workload[33], class_key[33];
+    const char *lowering; /* that `naive` is */
+    const char *trace;    /* the schedule as text */
+    const tl_pick
+        *pick;         /* the record that lowering and trace are from; NULL: the default schedule */
+    char workload[33]; /* key: of the direct lowering, whichever was taken */
+    char class_key[33];
     int64_t flops, bytes;
     int same_as; /* index of the first kernel of the same workload, or its own */
     bool object_cached;
@@ -57,10 +71,13 @@ typedef struct {
     bool from_cache; /* the whole executable */
     double read_s, graph_s, compile_s, prepare_s, total_s;
     int kernel_count, workload_count, objects_cached;
+    int tuned_count;                /* kernels whose schedule is from a record */
     const tl_model_kernel *kernels; /* NULL when from_cache */
     const tl_graph *graph;          /* after layout assignment; NULL when from_cache */
     const tl_target *target;
-    int64_t flops; /* of a run */
+    int64_t flops;         /* of a run */
+    const char *identity;  /* key of the model's bytes and shapes: tl_choice.model */
+    const tl_picks *picks; /* what was asked for: of the records' or the caller's */
 } tl_model_facts;
 const tl_model_facts *tl_model_get_facts(const tl_model *model);
 

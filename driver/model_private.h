@@ -6,9 +6,13 @@
 
 /* One distinct workload: its naive program, and what the compile made of it. */
 typedef struct {
+    const char *name; /* of its programs */
+    const tl_kernel *kernel;
     const tl_program *naive, *scheduled;
-    const char *trace;
-    tl_arena *arena; /* of this compile: owns scheduled, trace, descriptors */
+    const char *lowering, *trace;
+    const tl_pick *pick; /* NULL: the default schedule */
+    tl_diag miss;        /* why a pick was not used; "" when there was none, or it was */
+    tl_arena *arena;     /* of this compile: owns scheduled, trace, descriptors */
     tl_text object, prepare_object;
     tl_descriptor descriptor, prepare_descriptor;
     bool has_prepare, cached;
@@ -33,7 +37,11 @@ struct tl_model {
     tl_work *works;
     tl_jit *jit;
     tl_executable *executable;
-    char key[33]; /* of the executable in the cache */
+    char identity[33];   /* of its bytes and shapes */
+    char key[33];        /* of the executable in the cache */
+    int threads;         /* whose records count */
+    tl_records *records; /* while loading; NULL: none */
+    tl_picks picks;
     tl_model_facts facts;
 };
 

@@ -17,6 +17,13 @@ static void show(void *user, const char *stage, int done, int total)
         tl_progress("%s", stage);
 }
 
+static void show_note(void *user, const char *sentence)
+{
+    (void)user;
+    if (tl_verbose)
+        fprintf(stderr, "tilth: note: %s\n", sentence);
+}
+
 tl_status tl_session_start(tl_session *session, const tl_session_options *options, tl_diag *diag)
 {
     *session = (tl_session){ 0 };
@@ -112,6 +119,12 @@ tl_status tl_session_open(tl_session *session, const char *path, const tl_sessio
     model.shape_count = options->shapes.count;
     model.cache_folder = options->cache;
     model.no_cache |= options->no_cache;
+    if (options->database != NULL && options->no_database)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "--db and --no-db: one of them");
+    model.database = options->database;
+    model.no_database |= options->no_database;
+    model.threads = session->threads;
+    model.note = show_note;
     model.pool = session->pool;
     model.progress = show;
     mention_cache(options);

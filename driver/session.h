@@ -7,35 +7,42 @@
 
 typedef struct {
     int64_t threads;
-    const char *target, *cache, *numerics;
-    bool no_cache, json;
+    const char *target, *cache, *numerics, *database;
+    bool no_cache, no_database, json;
     tl_text_list shapes;
 } tl_session_options;
 
 /* Rows for a verb's option table. */
-#define TL_SESSION_OPTIONS(o)                                                                       \
-    { "--threads", NULL, TL_OPTION_INT, "N", "threads to run on (default: one a usable core)",      \
-      &(o).threads },                                                                               \
-        { "--target",                                                                               \
-          NULL,                                                                                     \
-          TL_OPTION_TEXT,                                                                           \
-          "cpu|x86-64-v2|x86-64-v3|x86-64-v4",                                                      \
-          "what to compile for (cpu: this machine)",                                                \
-          &(o).target },                                                                            \
-        { "--numerics", NULL, TL_OPTION_TEXT, "relaxed|strict", "strict: no Winograd (relaxed)",    \
-          &(o).numerics },                                                                          \
-        { "--shape",  NULL, TL_OPTION_LIST, "IN=D,D,..", "gives an input a shape; may be repeated", \
-          &(o).shapes },                                                                            \
-        { "--cache",                                                                                \
-          NULL,                                                                                     \
-          TL_OPTION_TEXT,                                                                           \
-          "DIR",                                                                                    \
-          "compiled objects (default: $XDG_CACHE_HOME/tilth)",                                      \
-          &(o).cache },                                                                             \
-        { "--no-cache", NULL, TL_OPTION_FLAG, NULL, "neither read nor write the cache",             \
-          &(o).no_cache },                                                                          \
-    {                                                                                               \
-        "--json", NULL, TL_OPTION_FLAG, NULL, "one JSON object a line", &(o).json                   \
+#define TL_SESSION_OPTIONS(o)                                                                           \
+    { "--threads", NULL, TL_OPTION_INT, "N", "threads to run on (default: one a usable core)",          \
+      &(o).threads },                                                                                   \
+        { "--target",                                                                                   \
+          NULL,                                                                                         \
+          TL_OPTION_TEXT,                                                                               \
+          "cpu|x86-64-v2|x86-64-v3|x86-64-v4",                                                          \
+          "what to compile for (cpu: this machine)",                                                    \
+          &(o).target },                                                                                \
+        { "--numerics", NULL, TL_OPTION_TEXT, "relaxed|strict", "strict: no Winograd (relaxed)",        \
+          &(o).numerics },                                                                              \
+        { "--shape",  NULL, TL_OPTION_LIST, "IN=D,D,..", "gives an input a shape; may be repeated",     \
+          &(o).shapes },                                                                                \
+        { "--cache",                                                                                    \
+          NULL,                                                                                         \
+          TL_OPTION_TEXT,                                                                               \
+          "DIR",                                                                                        \
+          "compiled objects (default: $XDG_CACHE_HOME/tilth)",                                          \
+          &(o).cache },                                                                                 \
+        { "--no-cache", NULL, TL_OPTION_FLAG, NULL, "neither read nor write the cache",                 \
+          &(o).no_cache },                                                                              \
+        { "--db",                                                                                       \
+          NULL,                                                                                         \
+          TL_OPTION_TEXT,                                                                               \
+          "FILE",                                                                                       \
+          "schedules from these records of the tuner (default: $XDG_DATA_HOME/tilth/records.db)",       \
+          &(o).database },                                                                              \
+        { "--no-db", NULL, TL_OPTION_FLAG, NULL, "untuned: default schedules only", &(o).no_database }, \
+    {                                                                                                   \
+        "--json", NULL, TL_OPTION_FLAG, NULL, "one JSON object a line", &(o).json                       \
     }
 
 typedef struct {

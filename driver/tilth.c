@@ -1,5 +1,6 @@
 /* driver/tilth.c: loading ONNX models through the C API; the rest of it is runtime/api_*.c. */
 #include "driver/tilth.h"
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include "driver/model.h"
@@ -15,9 +16,12 @@ typedef struct {
     const char *folder;
 } request;
 
+/* Up to where the options of version 0.1 went. */
+#define OPTIONS_0_1 offsetof(tilth_load_options, database)
+
 static tl_status check_options(const tilth_load_options *o, const char *call, tl_diag *diag)
 {
-    if (o->struct_size != sizeof *o)
+    if (o->struct_size != sizeof *o && o->struct_size != OPTIONS_0_1)
         return tl_fail(diag, TL_BAD_ARGUMENT,
                        "%s: struct_size is %zu, not the %zu of this library's options", call,
                        o->struct_size, sizeof *o);
@@ -35,6 +39,9 @@ static tl_status check_options(const tilth_load_options *o, const char *call, tl
         TL_TRY(tl_handle_check(o->pool, TL_HANDLE_POOL, call, diag));
     if (o->no_cache && o->cache_folder != NULL)
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: options give both no_cache and a cache folder",
+                       call);
+    if (o->struct_size > OPTIONS_0_1 && o->no_database && o->database != NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: options give both no_database and a database",
                        call);
     if (o->shape_count < 0 || (o->shape_count > 0 && o->shapes == NULL))
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: options give %d shapes at %p", call,
@@ -94,6 +101,9 @@ static tl_status load_on(const request *r, const tilth_load_options *given,
         .shape_count = given->shape_count,
         .cache_folder = given->cache_folder,
         .no_cache = given->no_cache != 0,
+        .database = given->database,
+        .no_database = given->no_database != 0,
+        .threads = tl_pool_threads(pool->pool),
         .pool = pool->pool,
         .progress = given->progress,
         .user = given->user,
@@ -135,6 +145,9 @@ static tl_status load(const request *r, const tilth_load_options *options, tilth
     if (options == NULL)
         options = &defaults;
     TL_TRY(check(r, options, diag));
+    tilth_load_options whole = { .struct_size = sizeof whole };
+    memcpy(&whole, options, options->struct_size); /* what an older program does not know is 0 */
+    options = &whole;
     tilth_pool *pool = options->pool;
     if (pool == NULL)
         TL_TRY(tl_api_pool_make(&(tl_pool_options){ .threads = options->threads }, &pool, diag));

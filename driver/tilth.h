@@ -37,7 +37,8 @@ typedef struct tilth_input_shape {
  * twice at a time. It must not call tilth. */
 typedef void tilth_progress(void *user, const char *stage, int done, int total);
 
-/* Set struct_size to sizeof(tilth_load_options), and what you leave out to 0 or NULL:
+/* Set struct_size to sizeof(tilth_load_options) (a program compiled with an older header, whose
+ * options end earlier, gets the defaults of the rest), and what you leave out to 0 or NULL:
  *
  *     tilth_load_options options = { .struct_size = sizeof options, .threads = 2 };
  */
@@ -62,6 +63,14 @@ typedef struct tilth_load_options {
     int shape_count;
     tilth_progress *progress; /* NULL: nobody wants to know */
     void *user;               /* for progress */
+    /* What `tilth tune` has recorded decides the schedules of kernels that it knows:
+     * of this processor and this many threads, or it counts for nothing. `database` is the file;
+     * NULL: $XDG_DATA_HOME/tilth/records.db (or ~/.local/share/...), above the system's, where
+     * there is one. A record that no longer fits is passed over. Outputs may differ in the last
+     * digits from those of the default schedules. A named file that is not there, or no database,
+     * is TILTH_BAD_ARGUMENT. */
+    const char *database;
+    int no_database; /* not 0: default schedules only; not with database */
 } tilth_load_options;
 
 /* Reads an ONNX file and compiles it, or takes it from the cache. `options` may be NULL.

@@ -133,12 +133,13 @@ static tl_status run(tl_session *session, const tl_text_list *given, const char 
         const tl_model_facts *facts = tl_model_get_facts(session->model);
         if (json)
             printf("{\"record\":\"run\",\"ready_s\":%.4f,\"from_cache\":%s,\"first_run_ns\":%.0f,"
-                   "\"threads\":%d}\n",
+                   "\"threads\":%d,\"kernels\":%d,\"tuned_kernels\":%d}\n",
                    facts->total_s, facts->from_cache ? "true" : "false", ms * 1e6,
-                   tl_runner_threads(runner));
+                   tl_runner_threads(runner), facts->kernel_count, facts->tuned_count);
         else
-            printf("ready in %.3f s%s, first run %.2f ms on %d thread%s\n", facts->total_s,
-                   facts->from_cache ? " (from the cache)" : "", ms, tl_runner_threads(runner),
+            printf("ready in %.3f s%s%s, first run %.2f ms on %d thread%s\n", facts->total_s,
+                   facts->from_cache ? " (from the cache)" : "",
+                   facts->tuned_count > 0 ? ", tuned" : "", ms, tl_runner_threads(runner),
                    tl_runner_threads(runner) == 1 ? "" : "s");
         for (int i = 0; i < spec->output_count; i++)
             show_output(&spec->outputs[i], &outputs[i], json);

@@ -23,8 +23,9 @@ static inline int cli_shell(tl_text *out, const char *line)
 {
     tl_text command = { 0 };
     tl_text_format(&command,
-                   "export D=%s XDG_CACHE_HOME=%s/cache TILTH=%s; unset TILTH_PERF; { %s; } 2>&1",
-                   cli_folder, cli_folder, cli_tilth, line);
+                   "export D=%s XDG_CACHE_HOME=%s/cache XDG_DATA_HOME=%s/data TILTH=%s; unset "
+                   "TILTH_PERF; { %s; } 2>&1",
+                   cli_folder, cli_folder, cli_folder, cli_tilth, line);
     FILE *pipe = popen(tl_text_get(&command), "r");
     tl_text_free(&command);
     assert_non_null(pipe);

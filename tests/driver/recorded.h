@@ -1,0 +1,125 @@
+/* tests/driver/recorded.h: a small model, and a database of records about its kernels, without a tuner. */
+#ifndef TL_TESTS_DRIVER_RECORDED_H
+#define TL_TESTS_DRIVER_RECORDED_H
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "codegen/codegen.h"
+#include "driver/model.h"
+#include "driver/picks.h"
+#include "driver/target.h"
+#include "models/zoo.h"
+#include "tests/runtime/kernels.h"
+#include "tuner/environment.h"
+#include "tuner/store.h"
+
+static char *rec_folder, *rec_model, *rec_cache, *rec_db;
+static tl_pool *rec_pool;
+
+static inline int recorded_set_up(const char *model)
+{
+    tl_pool_options options = { .threads = 1 };
+    rec_folder = temp_folder_make();
+    rec_model = path_in(rec_folder, "model.onnx");
+    rec_cache = path_in(rec_folder, "cache");
+    rec_db = path_in(rec_folder, "records.db");
+    setenv("XDG_DATA_HOME", rec_folder, 1);
+    setenv("XDG_DATA_DIRS", rec_folder, 1);
+    return tl_zoo_write(model, NULL, 0, 3, false, rec_model, NULL) != TL_OK ||
+                   tl_pool_create(&options, &rec_pool, NULL) != TL_OK
+               ? -1
+               : 0;
+}
+
+static inline int recorded_tear_down(void)
+{
+    tl_pool_destroy(rec_pool);
+    free(rec_model);
+    free(rec_cache);
+    free(rec_db);
+    temp_folder_remove(rec_folder);
+    return 0;
+}
+
+static inline void recorded_note(void *user, const char *sentence)
+{
+    tl_text_format(user, "%s\n", sentence);
+}
+
+/* With the test's cache, pool and one thread; `notes` may be NULL. */
+static inline tl_model_options recorded_options(const char *database, tl_text *notes)
+{
+    return (tl_model_options){ .cache_folder = rec_cache,
+                               .database = database,
+                               .no_database = database == NULL,
+                               .threads = 1,
+                               .pool = rec_pool,
+                               .note = notes != NULL ? recorded_note : NULL,
+                               .user = notes };
+}
+
+static inline tl_model *recorded_load(tl_model_options options)
+{
+    tl_model *model;
+    tl_diag diag = { 0 };
+    if (tl_model_load(rec_model, &options, &model, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    return model;
+}
+
+static inline tl_records *recorded_open(int flags)
+{
+    tl_records *store;
+    tl_diag diag = { 0 };
+    if (tl_records_open(rec_db, flags, &store, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    return store;
+}
+
+/* A record as a tuner on one thread of this machine would leave it; change what the test is about, then seal and add. */
+static inline tl_record recorded_make(const char *workload, const char *lowering, const char *trace,
+                                      double ns)
+{
+    static char target_text[160];
+    static double times[1];
+    tl_target target;
+    assert_int_equal(tl_target_resolve(NULL, &target, NULL), TL_OK);
+    tl_target_fingerprint(&target, 1, target_text);
+    times[0] = ns;
+    return (tl_record){ .workload = workload,
+                        .class_key = "c",
+                        .family = "f",
+                        .target = target_text,
+                        .numerics = "relaxed",
+                        .lowering = lowering,
+                        .trace = trace,
+                        .program = "",
+                        .status = TL_RECORD_OK,
+                        .reason = "",
+                        .time_ns = ns,
+                        .median_ns = ns,
+                        .score_ns = ns,
+                        .time_count = 1,
+                        .times_ns = times,
+                        .threads = 1,
+                        .revision = TL_CODEGEN_REVISION,
+                        .environment = "{}",
+                        .session = "test",
+                        .sequence = 1,
+                        .created_us = 1700000000000000 };
+}
+
+static inline void recorded_add(tl_records *store, tl_record record)
+{
+    tl_diag diag = { 0 };
+    tl_record_seal(&record);
+    if (tl_records_add(store, &record, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+}
+
+#endif

@@ -75,7 +75,7 @@ typedef enum {
 typedef struct {
     const char *uid; /* or the beginning of one */
     const char *workload, *class_key, *family, *target, *numerics, *lowering, *session;
-    bool only_ok;      /* measured, right, not hopeless */
+    bool only_ok;      /* measured, right, not hopeless; ordered by time: those with a score */
     bool only_failed;  /* status is not OK */
     bool any_revision; /* else `revision`, when that is not 0 */
     int revision;      /* of the code generator */

@@ -433,7 +433,11 @@ static void add_query(conditions *c, const tl_query *query)
         tl_text_add(&c->sql, " ORDER BY id");
         break;
     case TL_ORDER_TIME:
-        tl_text_add(&c->sql, " ORDER BY score_ns = 0, score_ns, id");
+        /* as the index has them, so that the first is found without reading the others */
+        if (query->only_ok)
+            tl_text_add(&c->sql, " AND score_ns > 0 ORDER BY score_ns, id");
+        else
+            tl_text_add(&c->sql, " ORDER BY score_ns = 0, score_ns, id");
         break;
     case TL_ORDER_NEWEST:
         tl_text_add(&c->sql, " ORDER BY created_us DESC, id DESC");

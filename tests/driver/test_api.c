@@ -94,6 +94,7 @@ static int set_up(void **state)
     tilth_runner *runner = NULL;
     tilth_error error = { "" };
     folder = temp_folder_make();
+    setenv("XDG_DATA_HOME", folder, 1); /* no records but the test's */
     path = path_in(folder, "bert_tiny.onnx");
     cache = path_in(folder, "cache");
     options.cache_folder = cache;
@@ -239,6 +240,8 @@ static void wrong_options(void **state)
     assert_fails(bad, "-2 threads are not in", LOAD(.threads = -2));
     assert_fails(bad, "compile_threads is 100000", LOAD(.compile_threads = 100000));
     assert_fails(bad, "both no_cache and", LOAD(.no_cache = 1, .cache_folder = folder));
+    assert_fails(bad, "both no_database and", LOAD(.no_database = 1, .database = path));
+    assert_fails(bad, "no such file", LOAD(.database = "/nonexistent/records.db"));
     assert_fails(bad, "1 shapes at", LOAD(.shape_count = 1));
     assert_fails(bad, "extent 1 for input input_ids is -5",
                  LOAD(.shapes = &shape, .shape_count = 1, .no_cache = 1));
@@ -260,6 +263,14 @@ static void wrong_options(void **state)
     assert_int_equal(tilth_pool_destroy(pool), TILTH_OK);
 #undef LOAD
 #undef POOL
+    /* options as a program of version 0.1 passes them: what comes behind them is not looked at */
+    tilth_load_options old = { .struct_size = offsetof(tilth_load_options, database),
+                               .cache_folder = cache,
+                               .threads = 1,
+                               .database = "/nonexistent/records.db",
+                               .no_database = 1 };
+    assert_ok(tilth_model_load(path, &old, &m, &error));
+    assert_int_equal(tilth_model_destroy(m), TILTH_OK);
 }
 
 static void files_that_are_no_models(void **state)

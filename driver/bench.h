@@ -60,6 +60,13 @@ void tl_bench_record(const tl_subject *subject, const tl_runner *runner, const t
  * approximation with ties and continuity taken into account. Two-sided p; 1 when one sample is empty. */
 double tl_mann_whitney(const double *a, int a_count, const double *b, int b_count);
 
+/* The median and where it lies with 95 % confidence, whatever the values are distributed like; infinite ends: too few
+ * values (5 or less) to say. Sorts the values. */
+typedef struct {
+    double median, low, high;
+} tl_interval;
+tl_interval tl_median_interval(double *values, int count);
+
 typedef struct {
     double min_ratio, median_ratio; /* now over then */
     double p;                       /* of the rounds' medians */

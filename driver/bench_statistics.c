@@ -1,4 +1,4 @@
-/* driver/bench_statistics.c: whether two samples differ by more than chance. */
+/* driver/bench_statistics.c: whether two samples differ by more than chance; how sure a median is. */
 #include <math.h>
 #include <stdlib.h>
 #include "driver/bench.h"
@@ -46,4 +46,29 @@ double tl_mann_whitney(const double *a, int a_count, const double *b, int b_coun
     if (!(variance > 0) || distance <= 0)
         return 1;
     return erfc(distance / sqrt(variance) / sqrt(2));
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* The number of values below the median is binomial, whatever they are distributed like: order statistics k and n+1-k
+ * contain it with P(k <= B < n+1-k), B of n tosses of a coin. The largest k for which that is 95 % or more. */
+tl_interval tl_median_interval(double *values, int count)
+{
+    qsort(values, (size_t)(count > 0 ? count : 0), sizeof *values, by_size);
+    if (count < 1)
+        return (tl_interval){ NAN, -INFINITY, INFINITY };
+    tl_interval i = { (values[(count - 1) / 2] + values[count / 2]) / 2, -INFINITY, INFINITY };
+    double below = 0; /* P(B < k) for the next k */
+    for (int k = 1; 2 * k <= count; k++) {
+        below += exp(lgamma(count + 1) - lgamma(k) - lgamma(count - k + 2) - count * log(2));
+        if (2 * below > 0.05)
+            break;
+        i.low = values[k - 1];
+        i.high = values[count - k];
+    }
+    return i;
 }

@@ -46,10 +46,8 @@ static tl_status schedule(const tl_model_options *options, const tl_work *work,
                           const tl_target *target, tl_schedule *s, tl_diag *diag)
 {
     tl_trace *trace;
-    if (options->naive)
-        return TL_OK;
     if (work->pick == NULL)
-        return tl_schedule_default(s, diag);
+        return options->naive ? TL_OK : tl_schedule_default(s, diag);
     TL_TRY(tl_trace_parse(work->arena, work->pick->trace, "the record", target, &trace, diag));
     return tl_trace_apply(trace, s, diag);
 }
@@ -82,15 +80,23 @@ static tl_status compile_once(tl_model *model, const tl_model_options *options, 
     return TL_OK;
 }
 
-/* The lowering's naive program under the name of the work. */
-static tl_status lower(tl_work *work, tl_arena *arena, const char *lowering, tl_diag *diag)
+/* The naive program of the lowering that the record is about: one of those that are legal for the kernel. */
+static tl_status lower(const tl_model *model, tl_work *work, tl_diag *diag)
 {
-    tl_program *naive;
-    TL_TRY(tl_kernel_program(arena, work->kernel, lowering, &naive, diag));
-    naive->name = work->name;
-    work->naive = naive;
-    work->lowering = lowering;
-    return TL_OK;
+    const tl_kernel_lowering *all;
+    int count;
+    if (strcmp(work->pick->lowering, work->lowering) == 0)
+        return TL_OK;
+    TL_TRY(tl_kernel_lowerings(work->arena, work->kernel, model->numerics, &all, &count, diag));
+    for (int i = 0; i < count; i++)
+        if (strcmp(all[i].name, work->pick->lowering) == 0) {
+            work->naive = all[i].program;
+            work->lowering = all[i].name;
+            return TL_OK;
+        }
+    return tl_fail(diag, TL_UNSUPPORTED,
+                   "record %s: '%.80s' is no lowering of it under %s numerics", work->pick->uid,
+                   work->pick->lowering, tl_numerics_text(model->numerics));
 }
 
 /* A record that does not fit this compiler any more is a miss: the default schedule takes its place. */
@@ -104,9 +110,7 @@ static tl_status compile(tl_model *model, const tl_model_options *options, tl_wo
 
     const tl_program *naive = work->naive;
     const char *lowering = work->lowering;
-    tl_status status = TL_OK;
-    if (strcmp(work->pick->lowering, lowering) != 0)
-        status = lower(work, work->arena, work->pick->lowering, &work->diag);
+    tl_status status = lower(model, work, &work->diag);
     if (status == TL_OK)
         status = compile_once(model, options, work);
     if (status == TL_OK)

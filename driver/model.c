@@ -276,19 +276,11 @@ static void find_best_picks(tl_model *model)
     tl_picks_best(model->records, model->arena, &query, keys, model->work_count, &model->picks);
 }
 
-/* A lowering that the numerics do not allow is a miss, like a record that is gone. */
 static void give_picks(tl_model *model)
 {
     for (int i = 0; i < model->partition.count; i++) {
         tl_work *work = &model->works[model->work_of[i]];
-        const tl_pick *pick = tl_picks_find(&model->picks, model->kernels[i].workload);
-        if (pick == NULL || model->kernels[i].same_as != i)
-            continue;
-        if (model->numerics == TL_NUMERICS_STRICT && strcmp(pick->lowering, work->lowering) != 0)
-            tl_fail(&work->miss, TL_UNSUPPORTED, "record %s: lowering '%.80s' is not strict",
-                    pick->uid, pick->lowering);
-        else
-            work->pick = pick;
+        work->pick = tl_picks_find(&model->picks, model->kernels[i].workload);
     }
 }
 

@@ -28,7 +28,7 @@ typedef struct {
     const char *cache_folder; /* NULL: the user's */
     tl_numerics numerics; /* strict: no lowering or schedule that re-associates more than it must */
     bool no_cache;        /* neither read nor written */
-    bool naive;           /* no schedules at all: every kernel as its lowering wrote it */
+    bool naive; /* no schedules but of `picks`: every other kernel as its lowering wrote it */
     bool keep_programs;   /* compile in full even when cached, so that kernels can be looked at */
     bool compile_only;    /* stop before packing constants: nothing will be run */
     bool inspect_only;    /* stop before code generation */

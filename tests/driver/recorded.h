@@ -21,8 +21,11 @@
 static char *rec_folder, *rec_model, *rec_cache, *rec_db;
 static tl_pool *rec_pool;
 
+/* A model of the zoo for images of 64x64. */
 static inline int recorded_set_up(const char *model)
 {
+    const int64_t image[] = { 1, 3, 64, 64 };
+    const tl_shape_override shape = { "input", tl_shape_of(4, image) };
     tl_pool_options options = { .threads = 1 };
     rec_folder = temp_folder_make();
     rec_model = path_in(rec_folder, "model.onnx");
@@ -30,7 +33,7 @@ static inline int recorded_set_up(const char *model)
     rec_db = path_in(rec_folder, "records.db");
     setenv("XDG_DATA_HOME", rec_folder, 1);
     setenv("XDG_DATA_DIRS", rec_folder, 1);
-    return tl_zoo_write(model, NULL, 0, 3, false, rec_model, NULL) != TL_OK ||
+    return tl_zoo_write(model, &shape, 1, 3, false, rec_model, NULL) != TL_OK ||
                    tl_pool_create(&options, &rec_pool, NULL) != TL_OK
                ? -1
                : 0;

@@ -1,0 +1,486 @@
+/* driver/tuned.c: whether what the tuner found makes the whole model faster, and which of it is kept. */
+#include "driver/tuned.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include "codegen/codegen.h"
+#include "driver/bench.h"
+#include "runtime/clock.h"
+#include "tuner/environment.h"
+
+enum { MAX_PAIRS = 400, LEAST_PAIRS = 12, STEP_RUNS = 400, INPUT_SETS = 2 };
+#define BLOCK_NS        20000000 /* a sample is the shortest of as many runs as fill this */
+#define DEFAULT_SECONDS 10.0
+/* of the measuring: comparing kernels, the first comparison of the whole, the second */
+#define SHARE_KERNELS   0.3
+#define SHARE_WHOLE     0.3
+/* a workload is faster inside the model when it gains more than clocks and caches make of nothing */
+#define LEAST_GAIN      0.003
+/* the model's tolerance: of `tilth verify` */
+#define RTOL            1e-3
+#define TTOL            1e-4
+
+const char *tl_tuned_fate_text(tl_tuned_fate fate)
+{
+    static const char *const texts[TL_TUNED_FATE_COUNT] = {
+        [TL_TUNED_KEPT] = "kept",
+        [TL_TUNED_SAME] = "the default is as good",
+        [TL_TUNED_SLOWER] = "not faster inside the model",
+        [TL_TUNED_WRONG] = "outputs differ with it",
+        [TL_TUNED_MISS] = "the record no longer fits",
+    };
+    return texts[fate];
+}
+
+/* A compiled model with a runner of its own. */
+typedef struct {
+    tl_model *model;
+    tl_runner *runner;
+} side;
+
+typedef struct {
+    tl_arena *arena;
+    const char *path;
+    const tl_model_options *options;
+    const tl_tuned_options *o;
+    tl_tuned_verdict *out;
+    tl_records *store;
+    int threads;
+    double seconds;
+    int64_t deadline_ns; /* of all measuring */
+    side base, tuned;
+    tl_pick *picks; /* those that are left, beside their workloads */
+    int pick_count;
+    tl_tuned_workload *workloads;
+    tl_bindings sets[INPUT_SETS];
+} state;
+
+static bool is_stopped(const state *s)
+{
+    return s->o->stop != NULL && *s->o->stop != 0;
+}
+
+static tl_status check_stop(const state *s, tl_diag *diag)
+{
+    return is_stopped(s) ? tl_fail(diag, TL_INTERRUPTED, "stopped before the model was compared")
+                         : TL_OK;
+}
+
+static void tell(const state *s, const char *stage)
+{
+    double left = (double)(s->deadline_ns - tl_clock_ns()) * 1e-9;
+    if (s->o->progress != NULL)
+        s->o->progress(s->o->user, stage, left > 0 ? left : 0);
+}
+
+static void close_side(side *x)
+{
+    tl_runner_destroy(x->runner);
+    tl_model_destroy(x->model);
+    *x = (side){ 0 };
+}
+
+/* Compiles with exactly these picks. */
+static tl_status open_side(const state *s, const tl_pick *picks, int count, side *out,
+                           tl_diag *diag)
+{
+    const tl_pick *own = /* the model looks at them while it lives */
+        count > 0 ? tl_arena_copy(s->arena, picks, sizeof *picks * (size_t)count, _Alignof(tl_pick))
+                  : NULL;
+    const tl_picks given = { .count = count, .picks = own, .form = "", .uid = "" };
+    tl_model_options options = *s->options;
+    options.picks = &given;
+    options.keep_programs = true; /* so that it is known which picks were misses */
+    options.inspect_only = options.compile_only = false;
+    options.threads = s->threads;
+    TL_TRY(tl_model_load(s->path, &options, &out->model, diag));
+    return tl_runner_create(tl_model_executable(out->model), s->options->pool, s->threads,
+                            &out->runner, diag);
+}
+
+static const tl_executable_spec *spec_of(const side *x)
+{
+    return tl_executable_info(tl_model_executable(x->model));
+}
+
+static tl_status run(const side *x, const tl_bindings *b, int64_t *step_ns, tl_diag *diag)
+{
+    return tl_runner_run(x->runner, b->in, b->out, step_ns, diag);
+}
+
+/* The outputs of the tuned side against those of the untuned one, on every set of inputs. */
+static tl_status agree(state *s, bool *out, tl_diag *diag)
+{
+    const tl_executable_spec *spec = spec_of(&s->base);
+    tl_tensor *expected = TL_NEW_ARRAY(s->arena, tl_tensor, spec->output_count);
+    *out = true;
+    s->out->max_error = 0;
+    tl_status status = TL_OK;
+    for (int set = 0; set < INPUT_SETS && status == TL_OK; set++) {
+        tl_bindings *b = &s->sets[set];
+        status = run(&s->base, b, NULL, diag);
+        for (int i = 0; status == TL_OK && i < spec->output_count; i++) {
+            const tl_tensor *t = &b->outputs[i];
+            if (expected[i].data == NULL)
+                status = tl_tensor_create(t->dtype, t->rank, t->shape, &expected[i], diag);
+            if (status == TL_OK && t->size > 0)
+                memcpy(expected[i].data, t->data, (size_t)t->size);
+        }
+        if (status == TL_OK)
+            status = run(&s->tuned, b, NULL, diag);
+        for (int i = 0; status == TL_OK && i < spec->output_count; i++) {
+            tl_comparison c;
+            status = tl_tensor_compare(&b->outputs[i], &expected[i], RTOL, TTOL, &c, diag);
+            if (status != TL_OK)
+                break;
+            double error = c.max_expected > 0 ? c.max_error / c.max_expected : c.max_error;
+            s->out->max_error = fmax(s->out->max_error, error);
+            *out &= c.wrong == 0;
+        }
+    }
+    for (int i = 0; i < spec->output_count; i++)
+        tl_tensor_free(&expected[i]);
+    return status;
+}
+
+/* The shortest of the runs that fill a block of time. */
+static tl_status sample(const state *s, const side *x, double *out, tl_diag *diag)
+{
+    int64_t start = tl_clock_ns(), end;
+    *out = INFINITY;
+    do {
+        int64_t before = tl_clock_ns();
+        TL_TRY(run(x, &s->sets[0], NULL, diag));
+        end = tl_clock_ns();
+        *out = fmin(*out, (double)(end - before));
+    } while (end - start < BLOCK_NS);
+    return TL_OK;
+}
+
+/* Tuned and untuned in pairs, each first in every other one, for so many seconds; the verdict's ratio. */
+static tl_status compare_whole(state *s, double seconds, tl_diag *diag)
+{
+    double *ratios = TL_NEW_ARRAY(s->arena, double, MAX_PAIRS);
+    double *times[2] = { TL_NEW_ARRAY(s->arena, double, MAX_PAIRS),
+                         TL_NEW_ARRAY(s->arena, double, MAX_PAIRS) };
+    const side *sides[2] = { &s->base, &s->tuned };
+    int64_t end = tl_clock_ns() + (int64_t)(seconds * 1e9);
+    double unused;
+    int n = 0;
+    for (int k = 0; k < 2; k++)
+        TL_TRY(sample(s, sides[k], &unused, diag)); /* warm */
+    while (n < MAX_PAIRS && (n < LEAST_PAIRS || tl_clock_ns() < end)) {
+        TL_TRY(check_stop(s, diag));
+        for (int k = 0; k < 2; k++) {
+            int which = (k + n) % 2;
+            TL_TRY(sample(s, sides[which], &times[which][n], diag));
+        }
+        ratios[n] = times[1][n] / times[0][n];
+        n++;
+        tell(s, "comparing the model");
+    }
+    tl_interval ratio = tl_median_interval(ratios, n);
+    s->out->ratio = ratio.median;
+    s->out->ratio_low = ratio.low;
+    s->out->ratio_high = ratio.high;
+    s->out->untuned_ns = tl_median_interval(times[0], n).median;
+    s->out->tuned_ns = tl_median_interval(times[1], n).median;
+    s->out->pairs = n;
+    return TL_OK;
+}
+
+static tl_tuned_workload *find_workload(const state *s, const char *key)
+{
+    for (int i = 0; i < s->out->workload_count; i++)
+        if (key != NULL && strcmp(s->workloads[i].workload, key) == 0)
+            return &s->workloads[i];
+    return NULL;
+}
+
+/* Takes a workload's pick away. */
+static void fall_back(state *s, tl_tuned_workload *w, tl_tuned_fate fate)
+{
+    w->fate = fate;
+    for (int i = 0; i < s->pick_count; i++)
+        if (strcmp(s->picks[i].workload, w->workload) == 0) {
+            memmove(&s->picks[i], &s->picks[i + 1],
+                    sizeof *s->picks * (size_t)(s->pick_count - i - 1));
+            s->pick_count--;
+            return;
+        }
+}
+
+static tl_status build_tuned(state *s, tl_diag *diag)
+{
+    tell(s, "building");
+    close_side(&s->tuned);
+    TL_TRY(check_stop(s, diag));
+    return open_side(s, s->picks, s->pick_count, &s->tuned, diag);
+}
+
+static const char *object_key(const tl_executable_spec *spec, int step)
+{
+    const char *key =
+        spec->steps[step].kernel >= 0 ? spec->kernels[spec->steps[step].kernel].key : NULL;
+    return key != NULL ? key : "";
+}
+
+/* Workloads whose pick was a miss, or compiles to what the default does. Returns whether any fell back. */
+static bool drop_idle_picks(state *s)
+{
+    const tl_model_facts *facts = tl_model_get_facts(s->tuned.model);
+    const tl_executable_spec *base = spec_of(&s->base), *tuned = spec_of(&s->tuned);
+    int before = s->pick_count;
+    for (int i = 0; i < facts->kernel_count; i++) {
+        tl_tuned_workload *w = find_workload(s, facts->kernels[i].workload);
+        if (w == NULL || w->fate != TL_TUNED_KEPT)
+            continue;
+        if (facts->kernels[i].pick == NULL)
+            fall_back(s, w, TL_TUNED_MISS);
+        else if (strcmp(object_key(base, i), object_key(tuned, i)) == 0)
+            fall_back(s, w, TL_TUNED_SAME);
+    }
+    return s->pick_count < before;
+}
+
+/* Outputs disagree: what changes the arithmetic most falls back first, lowerings other than the default's, then all. */
+static tl_status make_right(state *s, tl_diag *diag)
+{
+    bool right;
+    TL_TRY(agree(s, &right, diag));
+    for (int attempt = 0; !right && attempt < 2; attempt++) {
+        const tl_model_facts *base = tl_model_get_facts(s->base.model);
+        const tl_model_facts *tuned = tl_model_get_facts(s->tuned.model);
+        for (int i = 0; i < base->kernel_count; i++) {
+            tl_tuned_workload *w = find_workload(s, base->kernels[i].workload);
+            bool suspect =
+                attempt > 0 || strcmp(base->kernels[i].lowering, tuned->kernels[i].lowering);
+            if (w != NULL && w->fate == TL_TUNED_KEPT && suspect)
+                fall_back(s, w, TL_TUNED_WRONG);
+        }
+        TL_TRY(build_tuned(s, diag));
+        TL_TRY(agree(s, &right, diag));
+    }
+    return right
+               ? TL_OK
+               : tl_fail(diag, TL_INTERNAL, "%s: untuned outputs differ from run to run", s->path);
+}
+
+/* Times every step of both models in alternating runs; sums over the steps of each workload, of the shortest. */
+static tl_status compare_kernels(state *s, double seconds, tl_diag *diag)
+{
+    const side *sides[2] = { &s->base, &s->tuned };
+    int count = spec_of(&s->base)->step_count;
+    int64_t *now = TL_NEW_ARRAY(s->arena, int64_t, count), *least[2];
+    for (int k = 0; k < 2; k++) {
+        least[k] = TL_NEW_ARRAY(s->arena, int64_t, count);
+        for (int i = 0; i < count; i++)
+            least[k][i] = INT64_MAX;
+        TL_TRY(run(sides[k], &s->sets[0], NULL, diag));
+    }
+    int64_t end = tl_clock_ns() + (int64_t)(seconds * 1e9);
+    for (int n = 0; n < STEP_RUNS && (n < LEAST_PAIRS || tl_clock_ns() < end); n++) {
+        TL_TRY(check_stop(s, diag));
+        tell(s, "comparing kernels");
+        for (int k = 0; k < 2; k++) {
+            int which = (k + n) % 2;
+            TL_TRY(run(sides[which], &s->sets[0], now, diag));
+            for (int i = 0; i < count; i++)
+                if (now[i] < least[which][i])
+                    least[which][i] = now[i];
+        }
+    }
+    for (int i = 0; i < s->out->workload_count; i++)
+        s->workloads[i].untuned_ns = s->workloads[i].tuned_ns = 0;
+    for (int i = 0; i < count; i++) {
+        tl_tuned_workload *w = find_workload(s, spec_of(&s->base)->steps[i].workload);
+        if (w == NULL)
+            continue;
+        w->untuned_ns += (double)least[0][i];
+        w->tuned_ns += (double)least[1][i];
+    }
+    return TL_OK;
+}
+
+static bool drop_slower(state *s)
+{
+    int before = s->pick_count;
+    for (int i = 0; i < s->out->workload_count; i++) {
+        tl_tuned_workload *w = &s->workloads[i];
+        if (w->fate == TL_TUNED_KEPT && w->tuned_ns > w->untuned_ns * (1 - LEAST_GAIN))
+            fall_back(s, w, TL_TUNED_SLOWER);
+    }
+    return s->pick_count < before;
+}
+
+/* The best records of the model's workloads. */
+static void collect(state *s, const tl_target *target)
+{
+    const tl_model_facts *facts = tl_model_get_facts(s->base.model);
+    const char **keys = TL_NEW_ARRAY(s->arena, const char *, facts->kernel_count);
+    tl_picks best;
+    int count = 0;
+    for (int i = 0; i < facts->kernel_count; i++)
+        if (facts->kernels[i].same_as == i)
+            keys[count++] = tl_arena_strdup(s->arena, facts->kernels[i].workload);
+    const tl_picks_query query = { .model = facts->identity,
+                                   .target = target,
+                                   .numerics = s->options->numerics,
+                                   .threads = s->threads };
+    tl_picks_best(s->store, s->arena, &query, keys, count, &best);
+    s->picks = tl_arena_copy(s->arena, best.picks, sizeof *s->picks * (size_t)best.count,
+                             _Alignof(tl_pick));
+    s->pick_count = s->out->workload_count = best.count;
+    s->workloads = TL_NEW_ARRAY(s->arena, tl_tuned_workload, best.count);
+    for (int i = 0; i < best.count; i++) {
+        tl_tuned_workload *w = &s->workloads[i];
+        w->workload = best.picks[i].workload;
+        for (int k = facts->kernel_count - 1; k >= 0; k--)
+            if (strcmp(facts->kernels[k].workload, w->workload) == 0) {
+                w->kernel = tl_arena_strdup(s->arena, facts->kernels[k].kernel->name);
+                w->occurrences++;
+            }
+        w->alone_ns = best.picks[i].score_ns * w->occurrences;
+    }
+}
+
+static int by_weight(const void *a, const void *b)
+{
+    const tl_tuned_workload *x = a, *y = b;
+    double difference = fmax(y->untuned_ns, y->alone_ns) - fmax(x->untuned_ns, x->alone_ns);
+    return difference > 0 ? 1 : difference < 0 ? -1 : strcmp(x->workload, y->workload);
+}
+
+static int64_t now_us(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+/* JSON and SQL know no infinity. */
+static double limited(double value)
+{
+    return isfinite(value) ? value : value > 0 ? 1e9 : 0;
+}
+
+static tl_status write_choice(state *s, tl_diag *diag)
+{
+    const tl_tuned_verdict *v = s->out;
+    const tl_model_facts *facts = tl_model_get_facts(s->base.model);
+    const tl_picks kept = { .count = v->kept ? s->pick_count : 0, .picks = s->picks };
+    const char *slash = strrchr(s->path, '/');
+    char target[160];
+    tl_text picks = { 0 }, environment = { 0 };
+    tl_target_fingerprint(facts->target, s->threads, target);
+    tl_picks_print(&kept, &picks);
+    tl_environment_text(NULL, &environment);
+    const tl_choice choice = { .model = facts->identity,
+                               .name = slash != NULL ? slash + 1 : s->path,
+                               .target = target,
+                               .numerics = tl_numerics_text(s->options->numerics),
+                               .threads = s->threads,
+                               .revision = TL_CODEGEN_REVISION,
+                               .kept = v->kept,
+                               .form = v->form,
+                               .picks = tl_text_get(&picks),
+                               .untuned_ns = v->untuned_ns,
+                               .tuned_ns = v->tuned_ns,
+                               .ratio = limited(v->ratio),
+                               .ratio_low = limited(v->ratio_low),
+                               .ratio_high = limited(v->ratio_high),
+                               .pairs = v->pairs,
+                               .max_error = v->max_error,
+                               .environment = tl_text_get(&environment),
+                               .session = s->o->session != NULL ? s->o->session : "",
+                               .created_us = now_us() };
+    tl_status status = picks.failed || environment.failed
+                           ? tl_fail(diag, TL_NO_MEMORY, "out of memory")
+                           : tl_records_add_choice(s->store, &choice, diag);
+    tl_text_free(&picks);
+    tl_text_free(&environment);
+    return status;
+}
+
+/* With the picks that are left: outputs, kernels that do not gain, the whole. */
+static tl_status decide(state *s, tl_diag *diag)
+{
+    tl_tuned_verdict *v = s->out;
+    TL_TRY(build_tuned(s, diag));
+    if (drop_idle_picks(s))
+        TL_TRY(build_tuned(s, diag));
+    TL_TRY(make_right(s, diag));
+    if (s->pick_count > 0) {
+        TL_TRY(compare_kernels(s, SHARE_KERNELS * s->seconds, diag));
+        if (drop_slower(s))
+            TL_TRY(build_tuned(s, diag));
+    }
+    if (s->pick_count == 0) /* nothing differs from untuned */
+        return TL_OK;
+    TL_TRY(compare_whole(s, SHARE_WHOLE * s->seconds, diag));
+    double rest = (1 - SHARE_KERNELS - SHARE_WHOLE) * s->seconds;
+    if (v->ratio_high < 1) {
+        /* once more, later: what was luck does not come twice */
+        TL_TRY(compare_whole(s, rest, diag));
+        v->kept = v->ratio_high < 1;
+    } else if (v->ratio < 1) {
+        /* not sure: twice as long */
+        TL_TRY(compare_whole(s, 2 * rest, diag));
+        v->kept = v->ratio_high < 1;
+    }
+    return TL_OK;
+}
+
+static tl_status settle(state *s, tl_diag *diag)
+{
+    tl_tuned_verdict *v = s->out;
+    const tl_text_list none = { 0 };
+    TL_TRY(open_side(s, NULL, 0, &s->base, diag));
+    for (int i = 0; i < INPUT_SETS; i++)
+        TL_TRY(tl_bindings_make(s->arena, tl_model_executable(s->base.model), &none, NULL,
+                                (int64_t)s->o->seed + i, &s->sets[i], diag));
+    collect(s, tl_model_get_facts(s->base.model)->target);
+    TL_TRY(decide(s, diag));
+    for (int i = 0; i < v->workload_count; i++) {
+        v->kept_count += s->workloads[i].fate == TL_TUNED_KEPT;
+        v->fallback_count +=
+            s->workloads[i].fate == TL_TUNED_SLOWER || s->workloads[i].fate == TL_TUNED_WRONG;
+    }
+    if (v->workload_count > 0)
+        qsort(s->workloads, (size_t)v->workload_count, sizeof *s->workloads, by_weight);
+    v->workloads = s->workloads;
+    if (s->o->dry || v->workload_count == 0)
+        return TL_OK;
+    return write_choice(s, diag);
+}
+
+tl_status tl_tuned_settle(tl_arena *arena, const char *path, const tl_model_options *model,
+                          tl_records *store, const tl_tuned_options *options, tl_tuned_verdict *out,
+                          tl_diag *diag)
+{
+    state s = { .arena = arena,
+                .path = path,
+                .options = model,
+                .o = options,
+                .out = out,
+                .store = store,
+                .threads = model->threads > 0 ? model->threads : tl_pool_threads(model->pool),
+                .seconds = options->seconds > 0 ? options->seconds : DEFAULT_SECONDS };
+    s.deadline_ns = tl_clock_ns() + (int64_t)(s.seconds * 1e9);
+    *out = (tl_tuned_verdict){ .ratio = 1, .ratio_low = 1, .ratio_high = 1, .form = "" };
+    tl_arena_guard outer;
+    tl_arena_guard_save(arena, &outer);
+    tl_status status;
+    if (TL_ARENA_GUARD(arena))
+        status = tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", path);
+    else
+        status = settle(&s, diag);
+    tl_arena_guard_restore(arena, &outer);
+    for (int i = 0; i < INPUT_SETS; i++)
+        tl_bindings_free(&s.sets[i]);
+    close_side(&s.tuned);
+    close_side(&s.base);
+    return status;
+}

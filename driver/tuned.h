@@ -1,0 +1,67 @@
+/* driver/tuned.h: whether what the tuner found makes the whole model faster, and which of it is kept.
+ *
+ * A schedule that wins alone may lose beside others (caches, memory that is shared, clocks). So the model is compiled
+ * with its default schedules and with the best recorded ones, both run in alternation, and
+ *
+ *   1. the outputs agree within the model's tolerance, or the suspects fall back;
+ *   2. every workload whose kernels are not faster inside the model falls back to the default schedule;
+ *   3. other ways to cut and lay out the graph, where the records say they cost less (driver/forms.h), are tried whole;
+ *   4. what is left is compared again with the untuned model, and kept when the confidence interval of the ratio excludes
+ *      that it is slower; otherwise the default set is kept.
+ *
+ * The outcome goes into the store as a choice (tuner/record.h), which every later compile of the model follows. */
+#ifndef TL_DRIVER_TUNED_H
+#define TL_DRIVER_TUNED_H
+#include <signal.h>
+#include "driver/model.h"
+
+typedef struct {
+    double seconds;      /* of measuring, in all; 0: 10 */
+    uint64_t seed;       /* of the inputs */
+    const char *session; /* of the tuner; may be NULL */
+    bool dry;            /* nothing is written */
+    const volatile sig_atomic_t
+        *stop; /* not 0: end now, with TL_INTERRUPTED and nothing written. May be NULL */
+    void (*progress)(void *user, const char *stage, double seconds_left); /* may be NULL */
+    void *user;
+} tl_tuned_options;
+
+/* What became of one workload that has a record. */
+typedef enum {
+    TL_TUNED_KEPT,
+    TL_TUNED_SAME,   /* its best schedule compiles to what the default does */
+    TL_TUNED_SLOWER, /* not faster inside the model */
+    TL_TUNED_WRONG,  /* the outputs only agree without it */
+    TL_TUNED_MISS,   /* the record does not fit any more */
+    TL_TUNED_FATE_COUNT
+} tl_tuned_fate;
+const char *tl_tuned_fate_text(tl_tuned_fate fate);
+typedef struct {
+    const char *workload, *kernel; /* `kernel`: the first that has it */
+    int occurrences;
+    double untuned_ns, tuned_ns; /* of all occurrences, inside the model; 0: not compared */
+    double alone_ns;             /* the record's score, times occurrences */
+    tl_tuned_fate fate;
+} tl_tuned_workload;
+
+typedef struct {
+    bool kept; /* else the default schedules stay, in which case the ratios say why */
+    double untuned_ns, tuned_ns; /* medians of the last comparison */
+    double ratio, ratio_low,
+        ratio_high; /* tuned / untuned: median and 95 % interval; 1 when nothing was compared */
+    int pairs;
+    double max_error; /* of the outputs, over the largest magnitude */
+    const char *form; /* how the graph is cut and laid out; "" as without tuning */
+    int forms_tried;
+    int workload_count, kept_count, fallback_count;
+    const tl_tuned_workload *workloads; /* those that have a record, the heaviest first */
+} tl_tuned_verdict;
+
+/* Compiles the model at `path` in both ways and decides. `model` are the options it will be compiled with later (target,
+ * numerics, threads, shapes; database and picks are not looked at; naive: untuned means without schedules). Everything in `out` lives in `arena`.
+ * TL_OK also when the default is kept. */
+tl_status tl_tuned_settle(tl_arena *arena, const char *path, const tl_model_options *model,
+                          tl_records *store, const tl_tuned_options *options, tl_tuned_verdict *out,
+                          tl_diag *diag);
+
+#endif

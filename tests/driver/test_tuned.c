@@ -1,0 +1,261 @@
+/* tests/driver/test_tuned.c: the set that is kept for a model is the one that is faster in it, and never one that is not. */
+#include "driver/tuned.h"
+#include <math.h>
+#include "driver/bench.h"
+#include "runtime/base/random.h"
+#include "tests/driver/recorded.h"
+
+static tl_arena *arena;
+
+static int group_set_up(void **state)
+{
+    (void)state;
+    arena = tl_arena_create(0);
+    return recorded_set_up("squeezenet1_1");
+}
+
+static int group_tear_down(void **state)
+{
+    (void)state;
+    tl_arena_destroy(arena);
+    return recorded_tear_down();
+}
+
+static int fresh_db(void **state)
+{
+    (void)state;
+    static const char *const suffixes[] = { "", "-wal", "-shm" };
+    for (int i = 0; i < 3; i++) {
+        tl_text path = { 0 };
+        tl_text_format(&path, "%s%s", rec_db, suffixes[i]);
+        unlink(tl_text_get(&path));
+        tl_text_free(&path);
+    }
+    return 0;
+}
+
+/* Median and interval of known samples. For 20 values the interval is that of the order statistics 6 and 15 (96.1 %), for
+ * 6 all of them (96.9 %), for 5 nothing can be said. */
+static void intervals(void **state)
+{
+    (void)state;
+    double values[20];
+    for (int i = 0; i < 20; i++)
+        values[i] = (i * 7) % 20 + 1; /* 1..20 in disorder */
+    tl_interval i = tl_median_interval(values, 20);
+    assert_true(i.median == 10.5 && i.low == 6 && i.high == 15);
+    double six[] = { 6, 5, 4, 3, 2, 1 };
+    i = tl_median_interval(six, 6);
+    assert_true(i.median == 3.5 && i.low == 1 && i.high == 6);
+    i = tl_median_interval(six, 5);
+    assert_true(i.median == 3 && isinf(i.low) && isinf(i.high) && i.low < 0);
+    assert_true(isnan(tl_median_interval(six, 0).median));
+}
+
+/* The interval of samples of one distribution misses its median about as often as it says: 5 % or less. */
+static void intervals_keep_their_word(void **state)
+{
+    (void)state;
+    tl_random random = tl_random_make(11);
+    int missed = 0;
+    for (int trial = 0; trial < 2000; trial++) {
+        double values[25];
+        for (int i = 0; i < 25; i++) {
+            double u = tl_random_unit(&random);
+            values[i] = u * u * u; /* skewed; the median is 1/8 */
+        }
+        tl_interval i = tl_median_interval(values, 25);
+        missed += i.low > 0.125 || i.high < 0.125;
+    }
+    assert_in_range(missed, 20, 120);
+}
+
+static tl_tuned_verdict settle(double seconds)
+{
+    tl_tuned_verdict verdict;
+    tl_diag diag = { 0 };
+    tl_records *store = recorded_open(TL_RECORDS_CREATE);
+    tl_model_options model = recorded_options(NULL, NULL);
+    tl_tuned_options options = { .seconds = seconds, .session = "s" };
+    if (tl_tuned_settle(arena, rec_model, &model, store, &options, &verdict, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    tl_records_close(store, NULL);
+    return verdict;
+}
+
+static tl_tuned_fate fate_of(const tl_tuned_verdict *v, const char *workload)
+{
+    for (int i = 0; i < v->workload_count; i++)
+        if (strcmp(v->workloads[i].workload, workload) == 0)
+            return v->workloads[i].fate;
+    fail_msg("no workload %s in the verdict", workload);
+    return TL_TUNED_FATE_COUNT;
+}
+
+static bool find_choice(tl_choice *out)
+{
+    tl_records *store = recorded_open(TL_RECORDS_READ_ONLY);
+    bool found = tl_records_find_choice(store, arena, &(tl_choice_query){ 0 }, out);
+    tl_records_close(store, NULL);
+    return found;
+}
+
+/* The model's kernels without records; their facts live as long as it. */
+static tl_model *plain_model(void)
+{
+    tl_model_options options = recorded_options(NULL, NULL);
+    options.keep_programs = true;
+    return recorded_load(options);
+}
+
+/* Records that claim to be fast and are the naive program: all fall back, the default is kept, and that is written down, so
+ * that the best records no longer count for this model. */
+static void what_is_slower_in_the_model_falls_back(void **state)
+{
+    (void)state;
+    tl_model *plain = plain_model();
+    const tl_model_facts *facts = tl_model_get_facts(plain);
+    tl_records *store = recorded_open(TL_RECORDS_CREATE);
+    for (int i = 0; i < 3; i++)
+        recorded_add(store, recorded_make(facts->kernels[i].workload, "direct", "", 10));
+    tl_records_close(store, NULL);
+    tl_tuned_verdict v = settle(1);
+    assert_false(v.kept);
+    assert_int_equal(v.workload_count, 3);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(fate_of(&v, facts->kernels[i].workload), TL_TUNED_SLOWER);
+    tl_choice choice;
+    assert_true(find_choice(&choice));
+    assert_false(choice.kept);
+    assert_string_equal(choice.picks, "");
+    assert_string_equal(choice.model, facts->identity);
+    tl_model *again = recorded_load(recorded_options(rec_db, NULL));
+    assert_int_equal(tl_model_get_facts(again)->tuned_count, 0);
+    tl_model_destroy(again);
+    tl_model_destroy(plain);
+}
+
+/* The default schedule under another name gains nothing, and a record that does not replay is no pick. */
+static void idle_records(void **state)
+{
+    (void)state;
+    tl_model *plain = plain_model();
+    const tl_model_facts *facts = tl_model_get_facts(plain);
+    const tl_model_kernel *same = &facts->kernels[0], *broken = &facts->kernels[1];
+    tl_records *store = recorded_open(TL_RECORDS_CREATE);
+    recorded_add(store, recorded_make(same->workload, same->lowering, same->trace, 10));
+    recorded_add(store, recorded_make(broken->workload, "direct", "split(no, [_, 2])\n", 10));
+    tl_records_close(store, NULL);
+    tl_tuned_verdict v = settle(0.5);
+    assert_false(v.kept);
+    assert_int_equal(fate_of(&v, same->workload), TL_TUNED_SAME);
+    assert_int_equal(fate_of(&v, broken->workload), TL_TUNED_MISS);
+    assert_true(v.max_error == 0);
+    assert_int_equal(v.pairs, 0);
+    tl_model_destroy(plain);
+}
+
+/* Against kernels without schedules the default ones are a gain. They are kept, but for the one whose record is no
+ * better than what it replaces; the choice is what later compiles follow. */
+static void what_is_faster_is_kept_and_reused(void **state)
+{
+    (void)state;
+    tl_model *plain = plain_model();
+    const tl_model_facts *facts = tl_model_get_facts(plain);
+    tl_records *store = recorded_open(TL_RECORDS_CREATE);
+    const char *heavy[6], *worse = NULL;
+    int count = 0;
+    for (int i = 0; i < facts->kernel_count && count < 6; i++) {
+        const tl_model_kernel *k = &facts->kernels[i];
+        if (k->same_as != i || k->flops < 400000 || strcmp(k->lowering, "direct") != 0)
+            continue;
+        recorded_add(store, recorded_make(k->workload, k->lowering, k->trace, 1000));
+        heavy[count++] = k->workload;
+    }
+    assert_int_equal(count, 6);
+    for (int i = 0; i < facts->kernel_count && worse == NULL; i++)
+        if (strncmp(facts->kernels[i].kernel->family, "maxpool", 7) == 0)
+            worse = facts->kernels[i].workload;
+    assert_non_null(worse);
+    recorded_add(store, recorded_make(worse, "direct", "# as it is\n", 1));
+    tl_tuned_verdict v;
+    tl_diag diag = { 0 };
+    tl_model_options model = recorded_options(NULL, NULL);
+    tl_tuned_options options = { .seconds = 2 };
+    model.naive = true;
+    if (tl_tuned_settle(arena, rec_model, &model, store, &options, &v, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    assert_true(v.kept);
+    assert_true(v.ratio < 0.9 && v.ratio_low <= v.ratio && v.ratio <= v.ratio_high);
+    assert_true(v.ratio_high < 1);
+    assert_true(v.tuned_ns < v.untuned_ns);
+    assert_true(v.max_error < 1e-3);
+    assert_int_equal(fate_of(&v, worse), TL_TUNED_SAME);
+    tl_choice choice;
+    assert_true(find_choice(&choice));
+    assert_true(choice.kept && choice.ratio == v.ratio && choice.pairs == v.pairs);
+    assert_null(strstr(choice.picks, worse));
+    /* a better record that comes later does not count: it was not compared inside the model */
+    recorded_add(store, recorded_make(heavy[0], "direct", "", 1));
+    tl_records_close(store, NULL);
+    model = recorded_options(rec_db, NULL);
+    model.inspect_only = true;
+    tl_model *again = recorded_load(model);
+    const tl_model_facts *found = tl_model_get_facts(again);
+    int tuned = 0;
+    for (int i = 0; i < found->kernel_count; i++)
+        if (found->kernels[i].same_as == i && found->kernels[i].pick != NULL) {
+            assert_true(found->kernels[i].pick->score_ns == 1000);
+            assert_non_null(strstr(choice.picks, found->kernels[i].pick->uid));
+            tuned++;
+        }
+    assert_int_equal(tuned, v.kept_count);
+    assert_in_range(tuned, 1, 6);
+    tl_model_destroy(again);
+    tl_model_destroy(plain);
+}
+
+static void nothing_recorded_nothing_written(void **state)
+{
+    (void)state;
+    tl_choice choice;
+    tl_tuned_verdict v = settle(0.5);
+    assert_false(v.kept);
+    assert_int_equal(v.workload_count, 0);
+    assert_false(find_choice(&choice));
+}
+
+static void it_can_be_stopped(void **state)
+{
+    (void)state;
+    static volatile sig_atomic_t stop = 1;
+    tl_tuned_verdict verdict;
+    tl_choice choice;
+    tl_model *plain = plain_model();
+    tl_records *store = recorded_open(TL_RECORDS_CREATE);
+    recorded_add(store,
+                 recorded_make(tl_model_get_facts(plain)->kernels[0].workload, "direct", "", 9));
+    tl_model_options model = recorded_options(NULL, NULL);
+    tl_tuned_options options = { .stop = &stop };
+    assert_int_equal(tl_tuned_settle(arena, rec_model, &model, store, &options, &verdict, NULL),
+                     TL_INTERRUPTED);
+    tl_records_close(store, NULL);
+    assert_false(find_choice(&choice));
+    tl_model_destroy(plain);
+}
+
+#define TUNED_TEST(name) cmocka_unit_test_setup(name, fresh_db)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(intervals),
+        cmocka_unit_test(intervals_keep_their_word),
+        TUNED_TEST(what_is_slower_in_the_model_falls_back),
+        TUNED_TEST(idle_records),
+        TUNED_TEST(what_is_faster_is_kept_and_reused),
+        TUNED_TEST(nothing_recorded_nothing_written),
+        TUNED_TEST(it_can_be_stopped),
+    };
+    return cmocka_run_group_tests_name("driver tuned", tests, group_set_up, group_tear_down);
+}

@@ -135,21 +135,21 @@ bool tl_explorer_take(tl_explorer *x, int entry, double prediction, const char *
     if (!tl_explorer_is_new(x, entry) || x->choice_count == x->choice_capacity)
         return false;
     tl_catalog_at(x->catalog, entry)->state = TL_ENTRY_PROPOSED;
-    x->choices[x->choice_count++] = (tl_choice){ entry, prediction, origin };
+    x->choices[x->choice_count++] = (tl_planned){ entry, prediction, origin };
     return true;
 }
 
 void tl_plan_add(tl_plan *plan, int entry, double prediction, const char *origin)
 {
     if (plan->count < TL_MOST_PLANNED)
-        plan->choices[plan->count++] = (tl_choice){ entry, prediction, origin };
+        plan->choices[plan->count++] = (tl_planned){ entry, prediction, origin };
 }
 
 int tl_explorer_take_planned(tl_explorer *x, int count)
 {
     int taken = 0;
     for (; taken < count && x->plan.at < x->plan.count; x->plan.at++) {
-        const tl_choice *c = &x->plan.choices[x->plan.at];
+        const tl_planned *c = &x->plan.choices[x->plan.at];
         taken += tl_explorer_take(x, c->entry, c->prediction, c->origin);
     }
     return taken;
@@ -198,7 +198,7 @@ static bool reserve_choices(tl_explorer *x, int count)
 {
     if (count <= x->choice_capacity)
         return true;
-    tl_choice *grown = realloc(x->choices, sizeof *grown * (size_t)count);
+    tl_planned *grown = realloc(x->choices, sizeof *grown * (size_t)count);
     if (grown == NULL)
         return false;
     x->choices = grown;
@@ -243,7 +243,7 @@ tl_status tl_explorer_propose(tl_policy *policy, tl_arena *arena, int count, tl_
         return count < 1 ? TL_OK : tl_fail(diag, TL_NO_MEMORY, "out of memory");
     choose(x, count);
     for (int i = 0; i < x->choice_count; i++) {
-        const tl_choice *c = &x->choices[i];
+        const tl_planned *c = &x->choices[i];
         const tl_entry *e = tl_catalog_at(x->catalog, c->entry);
         tl_proposal *p = &out[i];
         *p = (tl_proposal){ .prediction = c->prediction, .origin = c->origin };

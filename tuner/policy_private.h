@@ -17,13 +17,13 @@ typedef struct {
     int entry;
     double prediction;
     const char *origin;
-} tl_choice;
+} tl_planned;
 
 /* Choices made ahead: a policy that thinks in rounds hands them out as it is asked. */
 enum { TL_MOST_PLANNED = 128 };
 typedef struct {
     int count, at; /* those before `at` were handed out */
-    tl_choice choices[TL_MOST_PLANNED];
+    tl_planned choices[TL_MOST_PLANNED];
 } tl_plan;
 void tl_plan_add(tl_plan *plan, int entry, double prediction, const char *origin);
 
@@ -48,7 +48,7 @@ struct tl_explorer {
     tl_plan plan;
     int expand_at; /* for tl_explorer_any: entries before it are expanded */
 
-    tl_choice *choices; /* of the batch that is being put together */
+    tl_planned *choices; /* of the batch that is being put together */
     int choice_count, choice_capacity;
     bool failed; /* memory ran out */
 };

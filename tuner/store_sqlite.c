@@ -197,16 +197,16 @@ static void close_store(void *self)
     free(s);
 }
 
-static tl_status set_up(sqlite_store *s, int flags, tl_diag *diag)
+static tl_status set_up(sqlite_store *s, int flags, bool is_draft, tl_diag *diag)
 {
     struct stat info;
     sqlite3_busy_timeout(s->db, PATIENCE_MS);
     if (!s->read_only) {
         char sql[160];
         snprintf(sql, sizeof sql,
-                 "PRAGMA page_size = %d; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+                 "PRAGMA synchronous = %s; PRAGMA page_size = %d; PRAGMA journal_mode = WAL;"
                  "PRAGMA wal_autocheckpoint = 1000;",
-                 TL_RECORDS_PAGE);
+                 is_draft ? "OFF" : "NORMAL", TL_RECORDS_PAGE);
         TL_TRY(run(s, sql, diag));
     }
     TL_TRY(check_file(s, flags, diag));
@@ -260,7 +260,7 @@ static tl_status open_file(const char *path, int flags, bool is_new, sqlite_stor
         access_flags |= SQLITE_OPEN_CREATE;
     int code = sqlite3_open_v2(tl_text_get(&uri), &s->db, access_flags, NULL);
     tl_text_free(&uri);
-    tl_status status = code == SQLITE_OK ? set_up(s, flags, diag) : failed(s, code, diag);
+    tl_status status = code == SQLITE_OK ? set_up(s, flags, is_new, diag) : failed(s, code, diag);
     if (status != TL_OK) {
         close_store(s);
         return status;
@@ -283,6 +283,13 @@ static tl_status make_file(const char *path, int flags, tl_diag *diag)
     tl_status status = open_file(name, flags, true, &s, diag);
     if (status == TL_OK) {
         close_store(s);
+        int file = open(name, O_RDONLY | O_CLOEXEC); /* on the disk before it has its name */
+        if (file < 0 || fsync(file) != 0)
+            status = tl_fail(diag, TL_IO, "database %s: %s", path, strerror(errno));
+        if (file >= 0)
+            close(file);
+    }
+    if (status == TL_OK) {
         if (renameat2(AT_FDCWD, name, AT_FDCWD, path, RENAME_NOREPLACE) != 0 && errno != EEXIST &&
             link(name, path) != 0 && errno != EEXIST)
             status = tl_fail(diag, TL_IO, "database %s: %s", path, strerror(errno));

@@ -631,7 +631,7 @@ static void killed_at_random_nothing_is_lost_or_doubled(void **state)
         }
         close(ends[0]);
     }
-    tl_records *store = open_store(TL_RECORDS_REPAIR);
+    tl_records *store = open_store(TL_RECORDS_CREATE | TL_RECORDS_REPAIR);
     assert_string_equal(tl_records_repaired(store), "");
     census *c = take_census(store, "one");
     for (int i = 0; i < 100000; i++)

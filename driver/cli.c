@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "runtime/base/text.h"
 
 bool tl_quiet, tl_verbose;
 
@@ -62,36 +63,13 @@ static tl_status store(const tl_option *o, const char *text, tl_diag *diag)
     return TL_OK;
 }
 
-/* Fewest single-letter edits between two words (Levenshtein 1965), for "did you mean". */
-static size_t edits(const char *a, const char *b)
-{
-    size_t row[64], n = strlen(b);
-    if (n >= 64 || strlen(a) >= 64)
-        return 64;
-    for (size_t j = 0; j <= n; j++)
-        row[j] = j;
-    for (size_t i = 1; a[i - 1]; i++) {
-        size_t corner = row[0]++;
-        for (size_t j = 1; j <= n; j++) {
-            size_t best = corner + (a[i - 1] != b[j - 1]);
-            corner = row[j];
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            row[j] = best;
-        }
-    }
-    return row[n];
-}
-
 const char *tl_nearest_verb(const char *name)
 {
     const char *nearest = NULL;
     size_t least = 3;
     for (int i = 0; i < tl_verb_count; i++)
-        if (*tl_verbs[i].summary && edits(name, tl_verbs[i].name) < least) {
-            least = edits(name, tl_verbs[i].name);
+        if (*tl_verbs[i].summary && tl_text_edits(name, tl_verbs[i].name) < least) {
+            least = tl_text_edits(name, tl_verbs[i].name);
             nearest = tl_verbs[i].name;
         }
     return nearest;
@@ -101,8 +79,8 @@ static void find_nearest(const tl_option *table, const char *name, const char **
                          size_t *least)
 {
     for (const tl_option *o = table; o->name != NULL; o++)
-        if (edits(name, o->name) < *least) {
-            *least = edits(name, o->name);
+        if (tl_text_edits(name, o->name) < *least) {
+            *least = tl_text_edits(name, o->name);
             *nearest = o->name;
         }
 }

@@ -310,6 +310,20 @@ static tl_status resolve_arg(const tl_replay *r, tl_schedule *s, tl_arg *arg, tl
     return TL_OK;
 }
 
+/* The trace names more or fewer results than there are: these. */
+static tl_status refuse_count(const tl_schedule *s, const tl_step *step, const tl_arg *outs,
+                              int out_count, tl_diag *diag)
+{
+    const char *name = tl_prim_infos[step->prim].name, *names = "";
+    for (int i = 0; i < out_count && diag != NULL; i++)
+        if (outs[i].kind == TL_ARG_LOOP)
+            names = tl_arena_format(s->arena, "%s%s%s", names, i ? ", " : ": ",
+                                    s->loops[outs[i].loop.id - 1]->name);
+    return tl_fail(diag, TL_ILLEGAL_SCHEDULE,
+                   "%s gives %d results here and the trace names %d%.500s", name, out_count,
+                   step->out_count, names);
+}
+
 tl_status tl_replay_step(tl_replay *r, tl_schedule *s, const tl_step *step, tl_diag *diag)
 {
     tl_arg args[TL_MAX_ARGS], outs[TL_MAX_ARGS];
@@ -324,8 +338,7 @@ tl_status tl_replay_step(tl_replay *r, tl_schedule *s, const tl_step *step, tl_d
     TL_TRY(tl_schedule_apply(s, step->prim, args, step->arg_count, outs, &out_count, diag));
 
     if (step->out_count && step->out_count != out_count)
-        return tl_fail(diag, TL_ILLEGAL_SCHEDULE, "%s gives %d results here and the trace names %d",
-                       tl_prim_infos[step->prim].name, out_count, step->out_count);
+        return refuse_count(s, step, outs, out_count, diag);
     for (int i = 0; i < step->out_count; i++) {
         const tl_arg *name = &step->outs[i];
         if (name->kind == TL_ARG_LOOP && name->loop.id > 0) {

@@ -388,6 +388,15 @@ static tl_status parse_nested(parser *p, const char *word, const char *word_at, 
     return TL_OK;
 }
 
+static tl_status no_such_loop(const parser *p, const char *at, const char *word)
+{
+    const char *names =
+        p->name_count == 0 ? "; `i, j = loops(BLOCK)` gives a block's" : "; they give ";
+    for (int i = 0; i < p->name_count && p->diag != NULL; i++)
+        names = tl_arena_format(p->arena, "%s%s%s", names, i ? ", " : "", p->names[i].name);
+    return fail_at(p, at, "no step above gives a loop %s%.600s", word, names);
+}
+
 static tl_status parse_loop(parser *p, int nesting, tl_arg *out)
 {
     const char *start = (skip_blanks(p), p->at), *word;
@@ -396,7 +405,7 @@ static tl_status parse_loop(parser *p, int nesting, tl_arg *out)
         return parse_nested(p, word, start, nesting, out);
     loop_name *known = find_name(p, word);
     if (known == NULL)
-        return fail_at(p, start, "no step above gives a loop %s", word);
+        return no_such_loop(p, start, word);
     *out = (tl_arg){ .kind = TL_ARG_LOOP, .word = known->name };
     out->loop.id = known->number;
     return TL_OK;
@@ -427,6 +436,24 @@ static tl_status parse_arg(parser *p, char letter, int nesting, tl_arg *out)
 
 /* Steps. */
 
+static tl_status no_such_prim(const parser *p, const char *at, const char *word)
+{
+    const char *nearest = NULL, *names = "";
+    size_t least = 3;
+    for (int i = 0; i < TL_PRIM_COUNT && p->diag != NULL; i++) {
+        const char *name = tl_prim_infos[i].name;
+        size_t edits = tl_text_edits(word, name);
+        if (edits < least) {
+            least = edits;
+            nearest = name;
+        }
+        names = tl_arena_format(p->arena, "%s%s%s", names, i ? ", " : "", name);
+    }
+    if (nearest != NULL)
+        return fail_at(p, at, "there is no primitive %s: did you mean %s?", word, nearest);
+    return fail_at(p, at, "there is no primitive %s; there are %s", word, names);
+}
+
 static tl_status find_prim(const parser *p, const char *word, const char *at, tl_prim *out)
 {
     for (int i = 0; i < TL_PRIM_COUNT; i++) {
@@ -435,7 +462,7 @@ static tl_status find_prim(const parser *p, const char *word, const char *at, tl
             return TL_OK;
         }
     }
-    return fail_at(p, at, "there is no primitive %s", word);
+    return no_such_prim(p, at, word);
 }
 
 /* "(args)" after the primitive's name; appends the step. */

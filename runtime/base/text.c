@@ -78,3 +78,25 @@ void tl_text_free(tl_text *text)
     free(text->data);
     *text = (tl_text){ 0 };
 }
+
+size_t tl_text_edits(const char *a, const char *b)
+{
+    size_t row[64], n = strlen(b);
+    if (n >= 64 || strlen(a) >= 64)
+        return 64;
+    for (size_t j = 0; j <= n; j++)
+        row[j] = j;
+    for (size_t i = 1; a[i - 1]; i++) {
+        size_t corner = row[0]++;
+        for (size_t j = 1; j <= n; j++) {
+            size_t best = corner + (a[i - 1] != b[j - 1]);
+            corner = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[n];
+}

@@ -19,4 +19,7 @@ void tl_text_indent(tl_text *text, int columns); /* adds that many spaces */
 const char *tl_text_get(const tl_text *text);    /* "" when empty */
 void tl_text_free(tl_text *text);
 
+/* Fewest single-letter edits between two words (Levenshtein 1965), for "did you mean"; 64: one is longer than that. */
+size_t tl_text_edits(const char *a, const char *b);
+
 #endif

@@ -296,9 +296,22 @@ static void text_grows(void **state)
     tl_text_free(&text);
 }
 
+static void edits_are_counted(void **state)
+{
+    (void)state;
+    assert_int_equal(tl_text_edits("split", "split"), 0);
+    assert_int_equal(tl_text_edits("vectorise", "vectorize"), 1);
+    assert_int_equal(tl_text_edits("", "abc"), 3);
+    assert_int_equal(tl_text_edits("kitten", "sitting"), 3);
+    char longer[80] = { 0 };
+    memset(longer, 'a', sizeof longer - 1);
+    assert_int_equal(tl_text_edits(longer, "a"), 64);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(edits_are_counted),
         cmocka_unit_test(arena_aligns_and_zeroes),
         cmocka_unit_test(arena_running_out_is_a_status),
         cmocka_unit_test(arena_refuses_sizes_that_overflow),

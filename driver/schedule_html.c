@@ -55,6 +55,8 @@ static void add_step(const tl_study *study, const tl_script_line *line, const tl
 {
     tl_text_format(out, "%s{\"line\":%d,\"text\":", line ? "," : "", line ? line->line : 0);
     tl_json_add_text(out, line ? line->text : "");
+    tl_text_add(out, ",\"comment\":");
+    tl_json_add_text(out, line ? line->comment : "");
     tl_text_add(out, ",\"lines\":[");
     for (int i = 0; i < diff->count; i++) {
         tl_text_format(out, "%s[\"%c\",", i ? "," : "", diff->lines[i].mark);

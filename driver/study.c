@@ -224,6 +224,32 @@ static const char *line_end(const char *p)
     return p;
 }
 
+/* What stands behind `#` in the lines from p to end, after what was found before; a blank line ends a paragraph. */
+static const char *add_comments(tl_arena *arena, const char *before, const char *p, const char *end)
+{
+    const char *out = before;
+    for (const char *line = p; line <= end;) {
+        const char *stop = memchr(line, '\n', (size_t)(end - line));
+        stop = stop != NULL ? stop : end;
+        const char *mark = memchr(line, '#', (size_t)(stop - line)), *last = stop;
+        bool ends = strspn(line, " \t\r") >= (size_t)(stop - line) && *out != '\0' &&
+                    out[strlen(out) - 1] != '\n';
+        if (ends)
+            out = tl_arena_format(arena, "%s\n", out);
+        if (mark != NULL) {
+            for (mark++; mark < last && *mark == ' ';)
+                mark++;
+            while (last > mark && strchr(" \r", last[-1]) != NULL)
+                last--;
+            bool joins = *out != '\0' && out[strlen(out) - 1] != '\n';
+            out =
+                tl_arena_format(arena, "%s%s%.*s", out, joins ? " " : "", (int)(last - mark), mark);
+        }
+        line = stop + 1;
+    }
+    return out;
+}
+
 tl_status tl_script_parse(const tl_study *study, const char *file, const char *text, tl_script *out,
                           tl_diag *diag)
 {
@@ -237,10 +263,12 @@ tl_status tl_script_parse(const tl_study *study, const char *file, const char *t
     }
     out->trace = trace;
     tl_script_line *lines = TL_NEW_ARRAY(arena, tl_script_line, MAX_LINES);
+    const char *comment = "";
     int number = 1, steps = 0;
     for (const char *p = text, *end; *p != '\0'; p = *end != '\0' ? end + 1 : end) {
         end = line_end(p);
         const char *shown = tidy(arena, p, end);
+        comment = add_comments(arena, comment, p, end);
         if (*shown != '\0') {
             if (out->count == MAX_LINES)
                 return tl_fail(diag, TL_BAD_TEXT, "%s: a trace of more than %d lines", file,
@@ -249,7 +277,9 @@ tl_status tl_script_parse(const tl_study *study, const char *file, const char *t
             TL_TRY(tl_trace_parse(arena, tl_arena_strndup(arena, text, size), file, &study->target,
                                   &trace, diag));
             if (trace->count > steps)
-                lines[out->count++] = (tl_script_line){ number, shown, trace->count, size };
+                lines[out->count++] =
+                    (tl_script_line){ number, shown, comment, trace->count, size };
+            comment = "";
             steps = trace->count;
         }
         for (; p < end; p++)

@@ -35,8 +35,9 @@ typedef struct {
     int line; /* the number of its first line in the file */
     const char
         *text; /* without the comment and the blanks around it; line ends in brackets are blanks */
-    int step_end;    /* steps of the trace up to and with this line */
-    size_t text_end; /* bytes of the text up to and with this line */
+    const char *comment; /* above and behind it, as one line a paragraph; "" when there is none */
+    int step_end;        /* steps of the trace up to and with this line */
+    size_t text_end;     /* bytes of the text up to and with this line */
 } tl_script_line;
 typedef struct {
     const char *file, *text;

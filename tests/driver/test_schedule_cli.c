@@ -103,8 +103,10 @@ static void mistakes_in_texts(void **state)
     expect_schedule(3, "nul.tk", "nul.tk");
     write_file("bad.tr", "i, j, k = loops(mm)\nsplit(i, [_, 4]\n");
     expect_schedule(3, "bad.tr:3:", "mm.tk bad.tr");
-    write_file("bad.tr", "i, j, k = loops(mm)\nfrob(i)\n");
-    expect_schedule(3, "bad.tr:2:1: there is no primitive frob\n     2 | frob(i)\n       | ^",
+    write_file("bad.tr", "i, j, k = loops(mm)\nunrol(i)\n");
+    expect_schedule(3,
+                    "bad.tr:2:1: there is no primitive unrol: did you mean unroll?\n"
+                    "     2 | unrol(i)\n       | ^",
                     "mm.tk bad.tr");
     write_file("bad.tr", "# first\ni, j, k = loops(mm)\n\nparallel(\n  k) # no\n");
     expect_schedule(1, "bad.tr:4: parallel k: ", "mm.tk bad.tr");
@@ -340,10 +342,14 @@ static void the_page(void **state)
     write_file("evil.tk",
                "kernel evil(A: f32[4], out B: f32[4]) # </script>\n  for i in 0..4\n"
                "    block b\n      spatial i\n      B[i] = select(A[i] < 0.5, A[i], 1.0)\n");
-    expect_schedule(0, "", "mm.tk mm.tr --html p.html --seconds 0.01");
+    write_file("why.tr", "# What it\n# is all about.\n\n# Lanes\ni, j, k = loops(mm)\n\n"
+                         "j0, j1 = split(j, [_, 4])  # four\nvectorize(j1)\n");
+    expect_schedule(0, "", "mm.tk why.tr --html p.html --seconds 0.01");
     static const char *const parts[] = { "<!doctype html>",
                                          "\"kernel\":\"mm\"",
-                                         "\"text\":\"vectorize(j1)\"",
+                                         "\"text\":\"vectorize(j1)\",\"comment\":\"\"",
+                                         "\"comment\":\"What it is all about.\\u000aLanes\"",
+                                         "\"comment\":\"four\"",
                                          "[\"+\",\"        for j_1 in 0..4 vectorized\"]",
                                          "\"buffers\":[\"A\",\"B\",\"C\"]",
                                          "\"percent\":",

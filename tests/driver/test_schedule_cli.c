@@ -350,7 +350,7 @@ static void the_page(void **state)
                                          "\"text\":\"vectorize(j1)\",\"comment\":\"\"",
                                          "\"comment\":\"What it is all about.\\u000aLanes\"",
                                          "\"comment\":\"four\"",
-                                         "[\"+\",\"        for j_1 in 0..4 vectorized\"]",
+                                         "[\"+\",\"      for j_1 in 0..4 vectorized\"]",
                                          "\"buffers\":[\"A\",\"B\",\"C\"]",
                                          "\"percent\":",
                                          "\"asm\":\".L",

@@ -19,7 +19,7 @@ static int64_t block_for(int64_t channels, int lanes)
     if (lanes >= 4 && channels % lanes == 0)
         return lanes;
     if (lanes >= 8 && channels % (lanes / 2) == 0)
-        return lanes / 2;
+        return channels > lanes ? channels : lanes / 2;
     return 1;
 }
 

@@ -313,7 +313,8 @@ static tl_status block_loop(tl_schedule *s, tl_loop_ref inner, int64_t block, tl
 
 /* Splits and orders the result's loops; `tile` gets the loops inside a tile (row, column, vector), `outer` the others. */
 static tl_status tile_result(tl_schedule *s, const tl_loop_list *loops, result_loops *found,
-                             tl_register_tile t, tile_order order, int lanes, tl_loop_list *outer,
+                             tl_register_tile t, tile_order order, int lanes, bool panel_stays,
+                             tl_loop_list *outer,
                              tl_loop_list *tile, tl_diag *diag)
 {
     tl_loop_ref row = { 0 }, line = { 0 }, column = { 0 }, vector = found->vector, parts[3];
@@ -329,20 +330,25 @@ static tl_status tile_result(tl_schedule *s, const tl_loop_list *loops, result_l
         found->line_tiles = parts[0];
         line = parts[1];
     }
-    if (found->vector_extent > lanes) {
-        TL_TRY(tl_split(s, found->vector, (int64_t[]){ 0, t.columns, lanes }, 3, parts, diag));
+    if (found->vector_extent > t.columns * lanes) {
+        TL_TRY(tl_split(s, found->vector, (int64_t[]){ 0, t.columns * lanes }, 2, parts, diag));
         found->column_tiles = vector_tiles = parts[0];
-        column = parts[1];
-        vector = parts[2];
-    } else if (found->column.id != 0) {
+        vector = parts[1];
+    } else if (found->vector_extent <= lanes && found->column.id != 0) {
         TL_TRY(tl_split(s, found->column, (int64_t[]){ 0, t.columns }, 2, parts, diag));
         found->column_tiles = column_tiles = parts[0];
         column = parts[1];
     }
 
-    /* outside: what moves the panel, then the stream's loops, so that a panel stays in cache */
+    /* outside: what moves the panel, then the stream's loops, so that a panel stays in cache. Tiles of which the last is
+     * narrower go inside, around those of a row, where the whole panel stays: a nest of its own would end the phase. */
+    bool narrower = vector_tiles.id != 0 && !order.panel_inside &&
+                    found->vector_extent % (t.columns * lanes) != 0;
+    bool inside = narrower && panel_stays && order.block == 0;
     tl_loop_list stream = { 0 }, panel = { 0 };
     tl_loop_list *panel_list = order.panel_inside ? &panel : outer;
+    if (narrower && !inside)
+        tl_loop_push(outer, vector_tiles);
     for (int i = 0; i < loops->count; i++) {
         tl_loop_ref loop = loops->loops[i];
         if (tl_same_loop(loop, found->row))
@@ -350,14 +356,17 @@ static tl_status tile_result(tl_schedule *s, const tl_loop_list *loops, result_l
         else if (tl_same_loop(loop, found->line))
             tl_loop_push(&stream, found->line_tiles);
         else if (tl_same_loop(loop, found->vector))
-            tl_loop_push(panel_list, vector_tiles);
+            tl_loop_push(panel_list, narrower ? (tl_loop_ref){ 0 } : vector_tiles);
         else if (tl_same_loop(loop, found->column))
             tl_loop_push(panel_list, column_tiles);
         else
             tl_loop_push(found->stream & (1u << i) ? &stream : outer, loop);
     }
-    for (int i = 0; i < stream.count; i++)
+    for (int i = 0; i < stream.count; i++) {
+        if (inside && i == stream.count - 1)
+            tl_loop_push(outer, vector_tiles);
         tl_loop_push(outer, stream.loops[i]);
+    }
     for (int i = 0; i < panel.count; i++)
         tl_loop_push(outer, panel.loops[i]);
     if (order.block > 0) {
@@ -377,14 +386,19 @@ static tl_status tile_result(tl_schedule *s, const tl_loop_list *loops, result_l
     return tl_reorder(s, all.loops, all.count, diag);
 }
 
+static int64_t panel_bytes(const tl_expr *panel)
+{
+    return tl_buffer_max_elements(panel->u.buffer) * (int64_t)tl_dtype_size(panel->dtype);
+}
+
 /* Weights that do not stay in L2 from run to run arrive while the panel before them is used: the next panel is fetched
  * into L2, spread over the present one. Its loop is the innermost outer one that moves the panel. */
 static tl_status prefetch_next_panel(tl_schedule *s, tl_block_ref anchor, const tl_expr *panel,
                                      const tl_loop_list *outer, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, anchor);
-    int64_t bytes = tl_buffer_max_elements(panel->u.buffer) * (int64_t)tl_dtype_size(panel->dtype);
-    if (!tl_decide_range(s, block->name, "next_panel", 0, 1, 2 * bytes > s->target->l2_bytes))
+    if (!tl_decide_range(s, block->name, "next_panel", 0, 1,
+                         2 * panel_bytes(panel) > s->target->l2_bytes))
         return TL_OK;
     for (int i = outer->count - 1; i >= 0; i--) {
         const tl_stmt *loop = tl_schedule_get_loop(s, outer->loops[i]);
@@ -468,7 +482,8 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
     int64_t panel_size = wide ? t.columns * lanes : t.columns;
     tile_order order = decide_order(s, block->name, &found, t, panel_extent, panel_size);
     tl_loop_list outer = { 0 }, tile = { 0 };
-    TL_TRY(tile_result(s, &loops, &found, t, order, lanes, &outer, &tile, diag));
+    bool panel_stays = 2 * panel_bytes(c.panel) <= s->target->l2_bytes;
+    TL_TRY(tile_result(s, &loops, &found, t, order, lanes, panel_stays, &outer, &tile, diag));
     if (outer.count == 0)
         return tl_refuse(diag, "default schedule", block->name,
                          "has no loop outside its register tile");
@@ -499,7 +514,7 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
 
     TL_TRY(unroll_reduction(s, block->name, reduce, t, diag));
     /* what does not divide becomes a smaller nest of its own; the innermost first: the outer copies it */
-    bool panel_tail = panel_extent % panel_size != 0;
+    bool panel_tail = found.column_tiles.id != 0 && panel_extent % panel_size != 0;
     if (panel_tail && order.panel_inside)
         TL_TRY(tl_loop_partition(s, found.column_tiles, diag));
     if (found.row_extent % t.rows != 0)

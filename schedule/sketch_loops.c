@@ -101,7 +101,7 @@ tl_status tl_sketch_reduction(tl_schedule *s, tl_block_ref anchor, int outside,
                               tl_diag *diag)
 {
     tl_loop_list own, once = { 0 }, reduce = { 0 }, tile = { 0 }, columns = { 0 }, all;
-    tl_loop_ref vector_loop = { 0 }, column = { 0 };
+    tl_loop_ref vector_loop = { 0 };
     TL_TRY(tl_sketch_loops(s, anchor, outside, &own, diag));
     const tl_block *block = tl_schedule_get_block(s, anchor);
     int64_t runs = 1;
@@ -129,14 +129,6 @@ tl_status tl_sketch_reduction(tl_schedule *s, tl_block_ref anchor, int outside,
     for (int i = 0; i < columns.count; i++)
         tl_loop_push(&tile, columns.loops[i]);
 
-    int lanes = tl_target_lanes(s->target, block->stores[0].buffer->dtype);
-    if (vector_loop.id != 0 && tl_sketch_extent(s, vector_loop) > lanes) {
-        tl_loop_ref parts[2];
-        TL_TRY(tl_split(s, vector_loop, (int64_t[]){ 0, lanes }, 2, parts, diag));
-        column = parts[0];
-        vector_loop = parts[1];
-    }
-    tl_loop_push(&tile, column);
     all = once;
     for (int i = 0; i < reduce.count; i++)
         tl_loop_push(&all, reduce.loops[i]);

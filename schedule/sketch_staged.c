@@ -177,7 +177,8 @@ tl_status tl_sketch_staged(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl
         return tl_refuse(diag, "default schedule", block->name,
                          "does not stand between transforms");
 
-    /* the tile of columns; the band of rows, or all of them when the panel does not stay in L2 beside the stream */
+    /* the tile of columns; the band of rows, or all of them when the panel does not stay in L2 beside the stream, or when
+     * there are too few bands to share out */
     int lanes = tl_target_lanes(s->target, block->stores[0].buffer->dtype);
     int64_t vectors = tl_sketch_extent(s, r.loops.loops[r.column]);
     tl_register_tile t =
@@ -188,10 +189,11 @@ tl_status tl_sketch_staged(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl
     int64_t divisors[32];
     int count = tl_sketch_divisors(vectors, divisors, 32);
     int64_t span = tl_decide(s, block->name, "span", divisors, count, t.columns);
-    bool banded = 2 * bytes_of(g.contraction.panel) <= s->target->l2_bytes;
     int64_t band = 1;
     while (band < r.tiles_down && (band * r.tiles_across < LEAST_ROWS || r.tiles_down % band != 0))
         band++;
+    bool banded = 2 * bytes_of(g.contraction.panel) <= s->target->l2_bytes &&
+                  r.tiles_down / band >= s->target->cores; /* each core a band at least */
     int64_t bands[33] = { 0 }; /* tiles down in a band; 0: none, V is a phase of its own */
     count = 1 + tl_sketch_divisors(r.tiles_down, bands + 1, 32);
     band = tl_decide(s, block->name, "band", bands, count, banded ? band : 0);

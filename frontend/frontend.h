@@ -39,6 +39,9 @@ tl_status tl_bind_input(tl_graph *g, const char *name, const void *data, tl_diag
 tl_status tl_infer_shapes(tl_graph *g, tl_diag *diag);
 /* Runs the passes of frontend/graph_passes.def: folding, rewrites, fusion of recognised patterns. */
 tl_status tl_graph_prepare(tl_graph *g, tl_diag *diag);
+/* Values between convolutions get channels up to whole vectors of the target (frontend/pad_channels.c): results stay the
+ * same, except where an infinity meets an added zero. After tl_graph_prepare, before tl_assign_layouts. */
+tl_status tl_pad_channels(tl_graph *g, const tl_target *target, tl_diag *diag);
 /* Assigns layouts for the target (inserting conversions where it must). */
 tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag);
 

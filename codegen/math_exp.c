@@ -3,7 +3,8 @@
  * exp(x) = 2^n * e^r with n = round(x / ln 2) and r = x - n ln 2 in two pieces (Cody and Waite 1980), |r| <= 0.35.
  * e^r is 1 + r + r^2 P(r), where P interpolates at Chebyshev points (relative error of e^r 1e-8 in f32, 3e-19 in f64).
  * Adding 1.5 * 2^23 (2^52) rounds x / ln 2, and leaves n in the last bits. sigmoid is e/(1 + e) with e = exp(x) for
- * x < 0 and 1/(1 + exp(-x)) otherwise. */
+ * x < 0 and 1/(1 + exp(-x)) otherwise; where scaling by 2^n and an approximate reciprocal are instructions, they take the
+ * place of integer arithmetic and of the division, which takes 16 cycles for a vector of 512 bits. */
 #include "codegen/math_llvm.h"
 
 static const double exp_f32[] = {
@@ -52,6 +53,9 @@ LLVMValueRef tl_math_exp_of(tl_math *m, LLVMValueRef x, LLVMValueRef low, int sh
         bits = LLVMBuildAdd(b, bits, tl_math_int(m, one + shifted), "");
         return tl_math_mul(m, e, tl_math_from_bits(m, bits));
     }
+    if (tl_math_has_scale(m))
+        return tl_math_scale_by(
+            m, e, shift == 0 ? n : tl_math_add(m, n, tl_math_constant(m, shift)));
     LLVMValueRef zero = tl_math_bits(m, rounder);
     bits = LLVMBuildSub(b, bits, zero, "");
     return tl_math_scale(m, e, LLVMBuildAdd(b, bits, tl_math_int(m, shift), ""));
@@ -62,8 +66,24 @@ LLVMValueRef tl_math_EXP(tl_math *m, const LLVMValueRef *args)
     return tl_math_exp_of(m, args[0], NULL, 0, false);
 }
 
+/* With x = n ln 2 + r: 2^n / (2^n + e^-r). The sum is a normal number from 0.7 to 2^44, whatever the result is. */
+static LLVMValueRef sigmoid_by_scaling(tl_math *m, LLVMValueRef x)
+{
+    LLVMValueRef rounder = tl_math_constant(m, 0x1.8p23);
+    x = tl_math_clamp(m, x, -105, 30);
+    LLVMValueRef t = tl_math_fma(m, x, tl_math_constant(m, 0x1.71547652b82fep0), rounder);
+    LLVMValueRef n = tl_math_sub(m, t, rounder);
+    LLVMValueRef r = tl_math_fma(m, n, tl_math_constant(m, 0x1.62e4p-1), tl_math_negate(m, x));
+    r = tl_math_fma(m, n, tl_math_constant(m, 0x1.7f7d1cp-20), r);
+    LLVMValueRef power = tl_math_scale_by(m, tl_math_constant(m, 1), n);
+    LLVMValueRef sum = tl_math_add(m, power, tl_math_polynomial(m, r, exp_f32, 7));
+    return tl_math_mul(m, power, tl_math_reciprocal(m, sum));
+}
+
 LLVMValueRef tl_math_SIGMOID(tl_math *m, const LLVMValueRef *args)
 {
+    if (tl_math_has_scale(m))
+        return sigmoid_by_scaling(m, args[0]);
     LLVMValueRef one = tl_math_constant(m, 1);
     LLVMValueRef below = tl_math_negate(m, tl_math_unary(m, "llvm.fabs", args[0]));
     LLVMValueRef e = tl_math_EXP(m, &below);

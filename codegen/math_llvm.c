@@ -1,5 +1,6 @@
 /* codegen/math_llvm.c: what the functions of math_*.c are written with, and which function is which. */
 #include "codegen/math_llvm.h"
+#include <stdio.h>
 #include <string.h>
 
 static LLVMTypeRef wide(const tl_math *m, LLVMTypeRef element)
@@ -175,6 +176,46 @@ LLVMValueRef tl_math_scale(tl_math *m, LLVMValueRef a, LLVMValueRef n)
     LLVMValueRef second =
         tl_math_from_bits(m, LLVMBuildShl(b, LLVMBuildAdd(b, rest, bias, ""), shift, ""));
     return tl_math_mul(m, tl_math_mul(m, a, first), second);
+}
+
+bool tl_math_has_scale(const tl_math *m)
+{
+    return m->target->isa == TL_ISA_AVX512 && m->dtype == TL_F32 &&
+           (m->lanes == 4 || m->lanes == 8 || m->lanes == 16);
+}
+
+/* An instruction of AVX-512 on all lanes: operands, what lanes that are off get, which are on, and how to round (there in
+ * 512 bits only, and where the instruction rounds). */
+static LLVMValueRef call_avx512(tl_math *m, const char *name, LLVMValueRef *operands, int count,
+                                bool rounds)
+{
+    char intrinsic[64];
+    snprintf(intrinsic, sizeof intrinsic, "llvm.x86.avx512.%s.ps.%d", name, 32 * m->lanes);
+    unsigned id = LLVMLookupIntrinsicID(intrinsic, strlen(intrinsic));
+    LLVMValueRef f = LLVMGetIntrinsicDeclaration(m->module, id, NULL, 0), args[5];
+    unsigned at = 0;
+    for (int i = 0; i < count; i++)
+        args[at++] = operands[i];
+    args[at++] = LLVMConstNull(tl_math_type(m));
+    args[at++] =
+        LLVMConstAllOnes(LLVMIntTypeInContext(m->context, m->lanes == 16 ? 16 : 8));
+    if (rounds && m->lanes == 16)
+        args[at++] = LLVMConstInt(LLVMInt32TypeInContext(m->context), 4, false); /* as the mode says */
+    return LLVMBuildCall2(m->builder, LLVMIntrinsicGetType(m->context, id, NULL, 0), f, args, at,
+                          "");
+}
+
+LLVMValueRef tl_math_scale_by(tl_math *m, LLVMValueRef a, LLVMValueRef n)
+{
+    return call_avx512(m, "mask.scalef", (LLVMValueRef[]){ a, n }, 2, true);
+}
+
+/* 14 bits from a table, twice as many by a step of Newton's. */
+LLVMValueRef tl_math_reciprocal(tl_math *m, LLVMValueRef a)
+{
+    LLVMValueRef y = call_avx512(m, "rcp14", &a, 1, false);
+    LLVMValueRef rest = tl_math_fma(m, tl_math_negate(m, a), y, tl_math_constant(m, 1));
+    return tl_math_fma(m, rest, y, y);
 }
 
 LLVMValueRef tl_math_any(tl_math *m, LLVMValueRef condition)

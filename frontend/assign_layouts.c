@@ -9,6 +9,8 @@
 #include "frontend/frontend.h"
 #include "runtime/base/checked.h"
 
+enum { LEAST_ROWS = 28 }; /* of a value that is computed by bands: lower ones stay in cache as they are */
+
 static bool is_fixed(const tl_value *v)
 {
     return v->is_input || v->is_output || v->data != NULL || v->shape.rank != 4;
@@ -116,11 +118,110 @@ static void set_halo(const tl_node *conv)
     }
 }
 
+/* --- values that are computed by bands ---------------------------------------------------------------------------- */
+
+enum { MOST_CHAIN = 8 };
+
+/* The values from a convolution's result to `v`, elementwise all the way; nobody else reads one of them. */
+typedef struct {
+    tl_node *conv;
+    int count, reads; /* reads: by nodes of the chain */
+    tl_value *values[MOST_CHAIN];
+} chain;
+
+static bool collect_chain(tl_value *v, chain *c)
+{
+    for (int i = 0; i < c->count; i++)
+        if (c->values[i] == v)
+            return true;
+    tl_node *n = v->producer;
+    if (n == NULL || c->count == MOST_CHAIN || v->is_output || n->output_count != 1)
+        return false;
+    c->values[c->count++] = v;
+    if (n->op == TL_OP_CONV) {
+        c->conv = n;
+        return true;
+    }
+    if (tl_op_infos[n->op].kind != TL_FUSE_INJECTIVE || !keeps_channels(n))
+        return false;
+    for (int i = 0; i < n->input_count; i++) {
+        tl_value *x = n->inputs[i];
+        if (x == NULL || (x->data != NULL && tl_shape_elements(&x->shape) == 1))
+            continue;
+        if (!tl_shape_equal(&x->shape, &v->shape) || !collect_chain(x, c))
+            return false;
+        c->reads++;
+    }
+    return true;
+}
+
+/* Whether all is 1, or 0. */
+static bool all_are(const tl_node *n, const char *name, int64_t what)
+{
+    const int64_t *values;
+    int count = tl_attr_ints(n, name, &values);
+    for (int i = 0; i < count; i++)
+        if (values[i] != what)
+            return false;
+    return true;
+}
+
+static bool is_pointwise(const tl_node *n)
+{
+    const tl_shape *w = &n->inputs[1]->shape;
+    return tl_attr_int(n, "group", 1) == 1 && w->rank == 4 && w->dims[2].extent == 1 &&
+           w->dims[3].extent == 1 && all_are(n, "strides", 1) && all_are(n, "pads", 0);
+}
+
+static bool is_depthwise(const tl_node *n)
+{
+    const tl_shape *x = &n->inputs[0]->shape, *w = &n->inputs[1]->shape;
+    return x->rank == 4 && tl_attr_int(n, "group", 1) == x->dims[1].extent &&
+           w->dims[1].extent == 1 && w->dims[0].extent == x->dims[1].extent &&
+           all_are(n, "dilations", 1);
+}
+
+/* A pointwise convolution in front of a depthwise one makes several times the channels it reads. Where that many do not
+ * stay in L2 from the one kernel to the next, the depthwise convolution's kernel makes them itself, a band of rows at a
+ * time. For the halo it computes the pointwise convolution of a halo of its input, and takes zeros instead. */
+static void keep_inside(const tl_graph *g, const tl_target *target, tl_node *depthwise)
+{
+    tl_value *t = depthwise->inputs[0];
+    chain c = { 0 };
+    if (!is_depthwise(depthwise) || t->layout.plain || t->dtype != TL_F32 || !collect_chain(t, &c) ||
+        c.conv == NULL || !is_pointwise(c.conv))
+        return;
+    tl_value *x = c.conv->inputs[0];
+    int users = 0;
+    for (int i = 0; i < c.count; i++)
+        users += tl_graph_users(g, c.values[i]);
+    int64_t elements = tl_shape_elements(&t->shape), rows = t->shape.dims[2].extent;
+    int lanes = tl_target_lanes(target, TL_F32);
+    if (users != c.reads + 1 || is_fixed(x) || x->layout.plain || block_of(t) != lanes ||
+        c.conv->inputs[1]->data == NULL || depthwise->inputs[1]->data == NULL ||
+        elements < tl_shape_elements(&x->shape) || rows < LEAST_ROWS ||
+        2 * (int64_t)sizeof(float) * elements <= target->l2_bytes)
+        return;
+    for (int axis = 2; axis < 4; axis++) {
+        x->layout.halo_before[axis] =
+            tl_max64(x->layout.halo_before[axis], t->layout.halo_before[axis]);
+        x->layout.halo_after[axis] =
+            tl_max64(x->layout.halo_after[axis], t->layout.halo_after[axis]);
+    }
+    tl_value *made = c.conv->outputs[0];
+    tl_layout layout = t->layout;
+    for (int i = 0; i < c.count; i++)
+        c.values[i]->is_inside = true;
+    made->layout = layout;
+}
+
 tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag)
 {
     TL_TRY(tl_graph_tidy(g, diag));
     for (int i = 0; i < g->value_count; i++)
         g->values[i]->layout = tl_layout_plain();
+    for (int i = 0; i < g->value_count; i++)
+        g->values[i]->is_inside = false;
     if (tl_target_is_gpu(target))
         return TL_OK;
 
@@ -138,5 +239,8 @@ tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag)
     for (int i = 0; i < g->node_count; i++)
         if (g->nodes[i]->op == TL_OP_CONV)
             set_halo(g->nodes[i]);
+    for (int i = 0; i < g->node_count; i++)
+        if (g->nodes[i]->op == TL_OP_CONV)
+            keep_inside(g, target, g->nodes[i]);
     return TL_OK;
 }

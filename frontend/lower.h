@@ -82,6 +82,8 @@ tl_nest tl_nest_begin(tl_lower *l, const char *name);
 const tl_expr *tl_nest_iter(tl_nest *nest, tl_iter_kind kind, const char *name, int64_t extent);
 /* Spatial iters over the place in its physical order, a blocked axis as two; `out` gets the logical index. */
 void tl_nest_over(tl_nest *nest, const tl_place *p, const tl_expr *out[TL_MAX_RANK]);
+/* The same with the place's halo, where the index is below 0 or beyond the shape; the layout is not plain. */
+void tl_nest_over_halo(tl_nest *nest, const tl_place *p, const tl_expr *out[TL_MAX_RANK]);
 /* Ends the nest: place[index] = value, or place[index] = combiner(value). */
 void tl_nest_store(tl_nest *nest, const tl_place *p, tl_index index, const tl_expr *value);
 void tl_nest_reduce(tl_nest *nest, tl_combiner combiner, const tl_place *p, tl_index index,

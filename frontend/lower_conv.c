@@ -5,7 +5,7 @@
  * where g = o // Og. Spatial iters follow the physical order of the output ("n co oh ow", and "ci" when channels
  * are blocked); reduce iters are "rc kh kw", and "rl" when the input's channels are blocked. A depthwise
  * convolution (one input channel a group) has no rc. */
-#include "frontend/lower.h"
+#include "frontend/lower_private.h"
 #include <string.h>
 
 enum { MAX_SPATIAL = 3 };
@@ -70,11 +70,17 @@ void tl_stages_conv(tl_lower *l, const tl_node *n)
     tl_place in = tl_lower_padded(l, x, before, after);
     tl_place weights = tl_lower_materialize(l, weight);
     bool bare = n->input_count < 3 || n->inputs[2] == NULL;
-    tl_place acc = tl_lower_accumulator(l, n, dtype, bare);
+    const tl_value *y = n->outputs[0];
+    tl_place acc = y->is_inside
+                       ? tl_lower_local_with_halo(l, "acc", dtype, &y->shape, &y->layout)
+                       : tl_lower_accumulator(l, n, dtype, bare);
 
     tl_nest nest = tl_nest_begin(l, "conv");
     const tl_expr *out[TL_MAX_RANK], *from[TL_MAX_RANK], *tap[TL_MAX_RANK];
-    tl_nest_over(&nest, &acc, out);
+    if (y->is_inside)
+        tl_nest_over_halo(&nest, &acc, out);
+    else
+        tl_nest_over(&nest, &acc, out);
     channel_iters c = begin_channel(&nest, per_group, &in.layout);
     for (int i = 0; i < axes; i++) {
         const char *name = kernel_axes[MAX_SPATIAL - axes + i];

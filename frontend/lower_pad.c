@@ -43,6 +43,11 @@ static void over_halo(tl_nest *nest, const tl_place *p, int edge, bool after,
     }
 }
 
+void tl_nest_over_halo(tl_nest *nest, const tl_place *p, const tl_expr *out[TL_MAX_RANK])
+{
+    over_halo(nest, p, -1, false, out);
+}
+
 void tl_lower_write_halo(tl_lower *l)
 {
     const tl_place *p = &l->output;

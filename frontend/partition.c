@@ -88,6 +88,11 @@ static void place(state *s, int i, const int *producer_of)
     tl_node *n = s->graph->nodes[i];
     group *own = &s->groups[i];
     int with_stages = -1;
+    if (n->op == TL_OP_CONV && n->inputs[0]->is_inside) {
+        group *g = &s->groups[find(s, producer_of[n->inputs[0]->index])];
+        own->count += g->count;
+        g->root = i;
+    }
     for (int k = 0; k < n->input_count; k++) {
         const tl_value *v = n->inputs[k];
         if (v == NULL || v->producer == NULL || tl_graph_users(s->graph, v) != 1)

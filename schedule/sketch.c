@@ -60,6 +60,7 @@ static tl_status inline_stages(tl_schedule *s)
         int reader_count =
             tl_readers_of(s->arena, s->program->body, block->stores[0].buffer, &readers);
         if (reader_count != 1 || is_contraction(s, readers[0]) ||
+            tl_sketch_is_between(s, block, readers[0]) ||
             !tl_decide_range(s, block->name, "inline", 0, 1, 1))
             continue;
         tl_status status = tl_compute_inline(s, tl_schedule_name_block(s, block->name), NULL);
@@ -165,6 +166,33 @@ static tl_status apply_staged(tl_schedule *s, tl_map *done, tl_diag *diag)
     return TL_OK;
 }
 
+/* Windows over contractions bring these along, before they are scheduled by themselves. */
+static tl_status apply_bands(tl_schedule *s, tl_map *done, const tl_map *known, tl_diag *diag)
+{
+    const tl_block **blocks;
+    int count = tl_sketch_blocks(s, &blocks);
+    for (int i = 0; i < count; i++) {
+        const tl_block *block = blocks[i];
+        if (tl_map_has(done, block->name) || !tl_map_has(known, block->name) ||
+            is_contraction(s, block) || !is_window(s, block))
+            continue;
+        tl_block_ref out, anchor = tl_schedule_name_block(s, block->name);
+        tl_schedule_state before = tl_schedule_save(s);
+        tl_status status = find_epilogue(s, block, &out, NULL);
+        if (status == TL_OK)
+            status = tl_sketch_band(s, anchor, out, done, NULL);
+        if (status == TL_ILLEGAL_SCHEDULE) {
+            tl_schedule_restore(s, &before);
+            continue;
+        }
+        if (status != TL_OK)
+            return tl_fail(diag, status, "default schedule of block %s", block->name);
+        tl_map_put(done, block->name, s);
+        tl_map_put(done, tl_schedule_get_block(s, out)->name, s);
+    }
+    return TL_OK;
+}
+
 /* Blocks that a rule made on the way (inits, copies, tails) are scheduled by it: only those of `names` are left. */
 static tl_status schedule_rest(tl_schedule *s, tl_map *done, tl_map *known, tl_diag *diag)
 {
@@ -199,6 +227,7 @@ tl_status tl_schedule_default(tl_schedule *s, tl_diag *diag)
     for (int i = 0; i < count; i++)
         tl_map_put(known, blocks[i]->name, s);
     TL_TRY(apply_staged(s, done, diag));
+    TL_TRY(apply_bands(s, done, known, diag));
     TL_TRY(apply_anchored(s, is_contraction, contraction, done, known, diag));
     TL_TRY(apply_anchored(s, is_window, tl_sketch_window, done, known, diag));
     TL_TRY(schedule_rest(s, done, known, diag));

@@ -69,6 +69,13 @@ tl_status tl_sketch_staged(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl
 /* The same for a contraction whose panel is too large for L2 (sketch_split_sum.c); refused for others. */
 tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
 tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
+tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
+                                tl_diag *diag);
+/* A window over what a contraction makes, band by band (sketch_band.c); what feeds it is added to `done`. */
+tl_status tl_sketch_band(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_map *done,
+                         tl_diag *diag);
+/* Whether the block stands between a contraction and `reader`, a window over it. */
+bool tl_sketch_is_between(tl_schedule *s, const tl_block *block, const tl_block *reader);
 /* Whether the load is of a constant that tl_sketch_window can lay out so that it moves with `lane` by one. */
 bool tl_sketch_can_pack_lanes(tl_schedule *s, const tl_expr *load, const tl_var *lane);
 /* Whether groups of neighbouring lanes read one element each, all within one vector (a grouped convolution's input). */

@@ -118,11 +118,17 @@ static int64_t decide_unroll(tl_schedule *s, const tl_block *block, int64_t sums
 
 tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag)
 {
+    return tl_sketch_window_from(s, anchor, out, 0, diag);
+}
+
+tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
+                                tl_diag *diag)
+{
     const tl_block *block = tl_schedule_get_block(s, anchor);
     const tl_buffer *result = block->stores[0].buffer;
     int lanes = tl_target_lanes(s->target, result->dtype);
     tl_loop_list loops, outer = { 0 };
-    TL_TRY(tl_sketch_loops(s, out, 0, &loops, diag));
+    TL_TRY(tl_sketch_loops(s, out, first, &loops, diag));
     /* the innermost loop is the contiguous one, the one before it is tiled; several vectors make up for a short row */
     tl_loop_ref vector = loops.loops[loops.count - 1], reduce, row[2] = { { 0 } }, split[3] = { 0 };
     int64_t width = tl_sketch_extent(s, vector), length = 1, rows = 1;
@@ -171,7 +177,7 @@ tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out
             tl_access_stride(s->arena, result, block->stores[0].indices, block->iters[i].var) == 1)
             lane = block->iters[i].var;
     TL_TRY(pack_constants(s, anchor, lane, width <= 4 * lanes ? width : lanes, diag));
-    TL_TRY(tl_sketch_reduction(s, anchor, outer.count, lane,
+    TL_TRY(tl_sketch_reduction(s, anchor, first + outer.count, lane,
                                decide_unroll(s, block, rows * columns), &reduce, diag));
     if (row[1].id != 0)
         TL_TRY(tl_unroll(s, row[1], diag));

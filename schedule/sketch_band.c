@@ -1,0 +1,145 @@
+/* schedule/sketch_band.c: the default schedule of a window over what a contraction makes (a pointwise convolution in front of a
+ * depthwise one), where the values between them are too many for the cache.
+ *
+ *     for <band of rows, a few vectors of columns>     parallel
+ *       between[rows of the band and its window]       stays in L2
+ *         acc[R][C vectors] = sum(stream * panel)      sketch_contraction.c
+ *         between = zeros outside, else f(acc)
+ *       for <row of the band>
+ *         acc_1[X vectors] = window over between       sketch_window.c
+ *         result = epilogue(acc_1)
+ *
+ * Bands share rows, as many as a window is higher than its step: these are computed twice. */
+#include "runtime/base/checked.h"
+#include "schedule/sketch_private.h"
+
+enum { MOST_COLUMNS = 5, LEAST_BAND = 4 };
+
+/* The blocks that feed the window. */
+typedef struct {
+    const tl_block *product, *between;
+} feeders;
+
+/* The one block that writes a local buffer which `reader` alone reads; NULL when there is none such. */
+static const tl_block *only_writer(tl_schedule *s, const tl_buffer *buffer, const tl_block *reader)
+{
+    const tl_block **writers, **readers;
+    if (buffer->role != TL_ROLE_LOCAL ||
+        tl_readers_of(s->arena, s->program->body, buffer, &readers) != 1 || readers[0] != reader ||
+        tl_writers_of(s->arena, s->program->body, buffer, &writers) != 1)
+        return NULL;
+    return writers[0]->store_count == 1 ? writers[0] : NULL;
+}
+
+static bool find_feeders(tl_schedule *s, const tl_block *window, feeders *out)
+{
+    const tl_expr *loads[8], *inner[32];
+    *out = (feeders){ 0 };
+    int count = tl_collect_loads(window->stores[0].value, loads, 8);
+    for (int i = 0; i < count; i++) {
+        const tl_block *between = only_writer(s, loads[i]->u.buffer, window);
+        if (between == NULL || !tl_block_is_spatial(between))
+            continue;
+        int inner_count = tl_collect_loads(between->stores[0].value, inner, 32);
+        for (int k = 0; k < inner_count; k++) {
+            const tl_block *product = only_writer(s, inner[k]->u.buffer, between);
+            tl_contraction c;
+            if (product != NULL && tl_find_contraction(s->arena, product, &c)) {
+                *out = (feeders){ product, between };
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+bool tl_sketch_is_between(tl_schedule *s, const tl_block *block, const tl_block *reader)
+{
+    feeders f;
+    return tl_block_is_reduction(reader) && reader->store_count == 1 &&
+           find_feeders(s, reader, &f) && f.between == block;
+}
+
+/* Vectors of columns at a time: the largest divisor that a register tile takes at once. */
+static int64_t choose_columns(int64_t vectors)
+{
+    int64_t columns = vectors < MOST_COLUMNS ? vectors : MOST_COLUMNS;
+    while (vectors % columns != 0)
+        columns--;
+    return columns;
+}
+
+/* Rows of the result in a band: a divisor of all for which the rows between fit into a third of L2, with the least work,
+ * rows computed twice and cores without a band counted. 0: none. */
+static int64_t choose_band(const tl_target *target, int64_t rows, int64_t rows_between,
+                           int64_t row_bytes, int64_t tasks_a_band)
+{
+    int64_t step = tl_max64(rows_between / rows, 1), shared = rows_between - rows * step, best = 0;
+    double least = 0;
+    for (int64_t band = 1; band <= rows; band++) {
+        int64_t high = band * step + shared, tasks = rows / band * tasks_a_band;
+        if (rows % band != 0 || (band < LEAST_BAND && band < rows) ||
+            3 * high * row_bytes > target->l2_bytes)
+            continue;
+        double rounds = (double)tl_ceildiv(tasks, target->cores) * target->cores;
+        double cost = (double)high / (double)(band * step) * rounds / (double)tasks;
+        if (best == 0 || cost < least) {
+            best = band;
+            least = cost;
+        }
+    }
+    return best;
+}
+
+tl_status tl_sketch_band(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_map *done,
+                         tl_diag *diag)
+{
+    const tl_block *block = tl_schedule_get_block(s, anchor);
+    const char *name = block->name;
+    feeders f;
+    tl_loop_list loops, between_loops;
+    TL_TRY(tl_sketch_loops(s, out, 0, &loops, diag));
+    if (!find_feeders(s, block, &f) || loops.count < 4)
+        return tl_refuse(diag, "default schedule", name, "is no window over a contraction");
+    tl_block_ref between = tl_schedule_name_block(s, f.between->name);
+    tl_block_ref product = tl_schedule_name_block(s, f.product->name);
+    TL_TRY(tl_sketch_loops(s, between, 0, &between_loops, diag));
+    if (between_loops.count != loops.count)
+        return tl_refuse(diag, "default schedule", name, "has other axes than %s",
+                         f.between->name);
+
+    /* columns of vectors, rows, what a row has, lanes: the last four loops of both */
+    int column = loops.count - 4, line = loops.count - 3, last = loops.count - 1;
+    int64_t vectors = tl_sketch_extent(s, loops.loops[column]);
+    int64_t columns = choose_columns(vectors);
+    int64_t row_bytes = tl_sketch_extent(s, between_loops.loops[line + 1]) * columns *
+                        tl_sketch_extent(s, between_loops.loops[last]) *
+                        (int64_t)tl_dtype_size(f.between->stores[0].buffer->dtype);
+    int64_t rows = tl_sketch_extent(s, loops.loops[line]);
+    int64_t band =
+        choose_band(s->target, rows, tl_sketch_extent(s, between_loops.loops[line]), row_bytes,
+                    vectors / columns);
+    if (band == 0)
+        return tl_refuse(diag, "default schedule", name, "has no bands that fit into L2");
+
+    tl_loop_ref bands[2], tiles[2];
+    tl_loop_list all = { 0 };
+    TL_TRY(tl_split(s, loops.loops[column], (int64_t[]){ 0, columns }, 2, tiles, diag));
+    TL_TRY(tl_split(s, loops.loops[line], (int64_t[]){ 0, band }, 2, bands, diag));
+    for (int i = 0; i < column; i++)
+        tl_loop_push(&all, loops.loops[i]);
+    tl_loop_push(&all, bands[0]);
+    tl_loop_push(&all, tiles[0]);
+    int first = all.count;
+    tl_loop_push(&all, tiles[1]);
+    tl_loop_push(&all, bands[1]);
+    for (int i = line + 1; i < loops.count; i++)
+        tl_loop_push(&all, loops.loops[i]);
+    TL_TRY(tl_reorder(s, all.loops, all.count, diag));
+    TL_TRY(tl_sketch_window_from(s, anchor, out, first, diag));
+    TL_TRY(tl_compute_at(s, between, tiles[0], diag));
+    TL_TRY(tl_sketch_contraction(s, product, between, first, diag));
+    tl_map_put(done, f.between->name, s);
+    tl_map_put(done, f.product->name, s);
+    return TL_OK;
+}

@@ -19,6 +19,8 @@
 #include "runtime/base/checked.h"
 #include "schedule/sketch_private.h"
 
+#define START_CYCLES 20 /* of a tile: the branch out of the last one's loop was not foreseen */
+
 static double step_cycles(int64_t rows, int64_t columns, double panel_cycles)
 {
     double arithmetic = (double)(rows * columns) / 2;
@@ -64,7 +66,8 @@ static double total_cycles(const tl_target *target, int64_t rows, int64_t lines,
             for (int k = 0; k < 2; k++) {
                 double count = r.count[i] * l.count[j] * c.count[k];
                 if (count > 0)
-                    cycles += count * step_cycles(r.size[i] * l.size[j], c.size[k], wait);
+                    cycles += count * (step_cycles(r.size[i] * l.size[j], c.size[k], wait) +
+                                       START_CYCLES / (double)steps);
             }
     /* each tail is a second copy of the code, and its start-up */
     double tails = r.count[1] + l.count[1] + c.count[1];

@@ -308,8 +308,10 @@ static tl_status compile_model(tl_model *model, const model_source *source,
     start = tl_clock_ns();
     progress(options, "rewriting the graph");
     TL_TRY(tl_graph_prepare(model->graph, diag));
-    if (model->numerics == TL_NUMERICS_RELAXED)
+    if (model->numerics == TL_NUMERICS_RELAXED) {
         TL_TRY(tl_pad_channels(model->graph, &model->target, diag));
+        TL_TRY(tl_scale_weights(model->graph, diag));
+    }
     TL_TRY(tl_assign_layouts(model->graph, &model->target, diag));
     TL_TRY(tl_partition_graph(model->arena, model->graph, &model->partition, diag));
     TL_TRY(collect_works(model, diag));

@@ -42,6 +42,9 @@ tl_status tl_graph_prepare(tl_graph *g, tl_diag *diag);
 /* Values between convolutions get channels up to whole vectors of the target (frontend/pad_channels.c): results stay the
  * same, except where an infinity meets an added zero. After tl_graph_prepare, before tl_assign_layouts. */
 tl_status tl_pad_channels(tl_graph *g, const tl_target *target, tl_diag *diag);
+/* A factor for each channel of a convolution's input goes to its weights where that is cheaper (frontend/scale_weights.c);
+ * changes rounding. After tl_graph_prepare. */
+tl_status tl_scale_weights(tl_graph *g, tl_diag *diag);
 /* Assigns layouts for the target (inserting conversions where it must). */
 tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag);
 

@@ -252,7 +252,13 @@ static tl_status pack_panel(tl_schedule *s, tl_block_ref anchor, const tl_contra
     tl_block_ref copy;
     TL_TRY(tl_cache_read(s, anchor, panel->u.buffer->name, "global", &copy, diag));
     const char *name = tl_schedule_get_block(s, copy)->stores[0].buffer->name;
-    return tl_transform_layout(s, name, map, diag);
+    TL_TRY(tl_transform_layout(s, name, map, diag));
+    tl_schedule_state before = tl_schedule_save(s);
+    tl_status status = tl_sketch_nest(s, copy, 0, NULL);
+    if (status != TL_ILLEGAL_SCHEDULE)
+        return status;
+    tl_schedule_restore(s, &before);
+    return TL_OK;
 }
 
 /* --- the nest ------------------------------------------------------------------------------------------------- */

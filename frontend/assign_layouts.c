@@ -1,8 +1,8 @@
 /* frontend/assign_layouts.c: how values lie in memory on a CPU whose vectors have L lanes of f32.
  *
  * Values that 2-D convolutions make get their channels in blocks, [N, C/B, H, W, B]; pools, global pools,
- * reductions over space, elementwise operators and concatenations over channels hand the block on. B is L, or L/2 where only
- * that divides C; where neither does the value stays plain: a block is always full. A value that a
+ * reductions over space, elementwise operators and concatenations over channels hand the block on. B is L; where only L/2
+ * divides C it is C, when that is more than a vector, or L/2; where neither does the value stays plain: a block is always full. A value that a
  * convolution with padding reads gets that padding as a halo of zeros around H and W, the largest of its
  * readers', which its producer writes on every run. Graph inputs, outputs and constants stay plain: the
  * first convolution copies its input into a padded local. Kernels read any layout, so nothing is converted. */

@@ -2,7 +2,8 @@
  *
  *   1. spatial stages that one other stage reads are computed inline (not into a contraction, which reads an
  *      element many times);
- *   2. contractions between transforms bring those along, a band of tiles at a time (sketch_staged.c); the others
+ *   2. contractions between transforms bring those along, a band of tiles at a time (sketch_staged.c), windows over
+ *      contractions these, a band of rows at a time (sketch_band.c); the others
  *      get a register tile (sketch_contraction.c), the stage that reads the result their epilogue;
  *   3. reductions whose lanes have their own data a register row (sketch_window.c);
  *   4. row-wise chains are brought together a row at a time (sketch_rows.c);

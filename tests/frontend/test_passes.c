@@ -2,7 +2,8 @@
  * sentence that refuses it) expected:
  *
  *     # what is shown
- *     do recognize_gelu          passes by name, `prepare`, `layouts TARGET` or `partition TARGET`
+ *     do recognize_gelu          passes by name, `prepare`, `scale_weights`, `pad_channels TARGET`, `layouts TARGET` or
+ *                                `partition TARGET`
  *     graph
  *       ...
  *     expect
@@ -62,9 +63,13 @@ static tl_status run_step(tl_arena *arena, tl_graph *g, const char *step, const 
     bool partition = strcmp(step, "partition") == 0;
     if (strcmp(step, "prepare") == 0)
         return tl_graph_prepare(g, diag);
-    if (!partition && strcmp(step, "layouts") != 0)
+    if (strcmp(step, "scale_weights") == 0)
+        return tl_scale_weights(g, diag);
+    if (target[0] == '\0')
         return tl_graph_run_pass(g, step, diag);
     TL_TRY(tl_target_named(target, &machine, diag));
+    if (strcmp(step, "pad_channels") == 0)
+        return tl_pad_channels(g, &machine, diag);
     TL_TRY(tl_assign_layouts(g, &machine, diag));
     return partition ? print_partition(arena, g, out, diag) : TL_OK;
 }
@@ -85,7 +90,8 @@ static void run_golden(const char *path)
     char *rest = words;
     for (char *word = strtok_r(rest, " ", &rest); word != NULL && status == TL_OK;
          word = strtok_r(NULL, " ", &rest)) {
-        bool has_target = strcmp(word, "layouts") == 0 || strcmp(word, "partition") == 0;
+        bool has_target = strcmp(word, "layouts") == 0 || strcmp(word, "partition") == 0 ||
+                          strcmp(word, "pad_channels") == 0;
         const char *target = has_target ? strtok_r(NULL, " ", &rest) : "";
         status = run_step(arena, g, word, target, &out, &diag);
     }

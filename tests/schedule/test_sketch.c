@@ -170,12 +170,40 @@ static void constants_of_lanes_are_packed(void **state)
     tl_arena_destroy(arena);
 }
 
+/* What a window reads is made per band of rows and tile of columns, in registers, not inlined into the window. */
+static void windows_bring_contractions_along(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    const char *trace = default_trace(arena, "band.tk");
+    assert_non_null(strstr(trace, "compute_at(pad, co_0)"));
+    assert_non_null(strstr(trace, "set_scope(acc, register)"));
+    assert_null(strstr(trace, "compute_inline(pad)"));
+    tl_arena_destroy(arena);
+}
+
+/* A row of four and a half vectors is one vectorized loop; one of twelve and a half falls into tiles inside of the loop
+ * over rows, which stays the parallel one. */
+static void uneven_rows_keep_one_nest(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    const char *trace = default_trace(arena, "conv_uneven_row.tk");
+    assert_null(strstr(trace, "split(ci"));
+    trace = default_trace(arena, "conv_uneven_tiles.tk");
+    assert_non_null(strstr(trace, "loop_partition(ci_0)"));
+    assert_non_null(strstr(trace, "reorder(co, n, oh, ci_0, "));
+    tl_arena_destroy(arena);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(default_schedules_keep_the_meaning),
         cmocka_unit_test(reductions_that_walk_on_are_fused),
         cmocka_unit_test(constants_of_lanes_are_packed),
+        cmocka_unit_test(windows_bring_contractions_along),
+        cmocka_unit_test(uneven_rows_keep_one_nest),
     };
     return cmocka_run_group_tests_name("sketch", tests, NULL, NULL);
 }

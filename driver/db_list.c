@@ -228,6 +228,45 @@ static void print_record(const tl_record *r)
     print_inside(r->trace[0] ? r->trace : "(empty)");
 }
 
+static int count_lines(const char *text)
+{
+    int lines = 0;
+    for (; *text; text++)
+        lines += *text == '\n';
+    return lines;
+}
+
+static bool print_choice(void *user, const tl_choice *c)
+{
+    lister *l = user;
+    char before[32], after[32], date[32];
+    if (l->json) {
+        tl_text line = { 0 };
+        tl_choice_print(c, &line);
+        puts(tl_text_get(&line));
+        tl_text_free(&line);
+        return true;
+    }
+    if (l->printed++ == 0)
+        printf("%-12s %-24s %-7s %7s %12s %12s  %-24s %3s %4s  %s\n", "model", "file", "kept",
+               "kernels", "untuned", "tuned", "ratio (95 %)", "thr", "rev", "date");
+    printf("%-12.12s %-24.24s %-7s %7d %12s %12s  %.4f (%.4f .. %.4f) %3d %4d  %s\n", c->model,
+           c->name, c->kept ? "tuned" : "default", count_lines(c->picks),
+           time_text(c->untuned_ns, before, sizeof before),
+           time_text(c->tuned_ns, after, sizeof after), c->ratio, c->ratio_low, c->ratio_high,
+           c->threads, c->revision, date_text(c->created_us, date, sizeof date));
+    return true;
+}
+
+tl_status tl_db_choices(tl_records *store, bool json, tl_diag *diag)
+{
+    lister l = { .json = json };
+    TL_TRY(tl_records_visit_choices(store, NULL, print_choice, &l, diag));
+    if (!json && l.printed == 0)
+        printf("no choices\n");
+    return TL_OK;
+}
+
 typedef struct {
     const char *name;
     bool json;

@@ -10,6 +10,8 @@ tl_status tl_db_list(tl_records *store, const tl_query *query, bool json, tl_dia
 tl_status tl_db_top(tl_records *store, const tl_query *query, bool each, bool json, tl_diag *diag);
 /* Everything about the records whose uid, or whose workload, begins so. TL_BAD_ARGUMENT: there is none. */
 tl_status tl_db_show(tl_records *store, const char *name, bool json, tl_diag *diag);
+/* A line a choice: what was kept for which model. */
+tl_status tl_db_choices(tl_records *store, bool json, tl_diag *diag);
 void tl_db_print_json(const tl_record *record);
 
 #endif

@@ -20,8 +20,8 @@ typedef struct {
     const char *const *files;
 } db_options;
 
-static const char *const actions[] = { "ls",    "top",   "show",   "export", "import",
-                                       "merge", "prune", "repair", "stats",  NULL };
+static const char *const actions[] = { "ls",    "top",    "show",  "export",  "import", "merge",
+                                       "prune", "repair", "stats", "choices", NULL };
 
 static const char *action_word(int index)
 {
@@ -142,6 +142,8 @@ static void print_stats(const tl_records *store, const tl_records_stats *s)
         if (s->by_status[i] > 0)
             printf("  %-19s %8" PRId64 "  %s\n", tl_record_status_infos[i].text, s->by_status[i],
                    tl_record_status_infos[i].words);
+    if (s->choices > 0)
+        printf("choices     %" PRId64 " for whole models\n", s->choices);
     printf("stale       %" PRId64 " timed with another revision of the code generator\n", s->stale);
     if (s->broken > 0)
         printf("broken      %" PRId64 " rows do not match their digest and are ignored\n",
@@ -161,10 +163,11 @@ static tl_status stats(tl_records *store, const db_options *o, tl_diag *diag)
     printf("{\"record\":\"stats\",\"file\":");
     tl_print_json_text(tl_records_path(store));
     printf(",\"bytes\":%" PRId64 ",\"trials\":%" PRId64 ",\"workloads\":%" PRId64
-           ",\"sessions\":%" PRId64 ",\"targets\":%" PRId64 ",\"stale\":%" PRId64
-           ",\"broken\":%" PRId64 ",\"build_ns\":%.0f,\"run_ns\":%.0f,\"by_status\":{",
-           s.bytes, s.records, s.workloads, s.sessions, s.targets, s.stale, s.broken, s.build_ns,
-           s.run_ns);
+           ",\"choices\":%" PRId64 ",\"sessions\":%" PRId64 ",\"targets\":%" PRId64
+           ",\"stale\":%" PRId64 ",\"broken\":%" PRId64
+           ",\"build_ns\":%.0f,\"run_ns\":%.0f,\"by_status\":{",
+           s.bytes, s.records, s.workloads, s.choices, s.sessions, s.targets, s.stale, s.broken,
+           s.build_ns, s.run_ns);
     for (int i = 0; i < TL_RECORD_STATUS_COUNT; i++)
         printf("%s\"%s\":%" PRId64, i ? "," : "", tl_record_status_infos[i].text, s.by_status[i]);
     printf("}}\n");
@@ -216,6 +219,8 @@ static tl_status act(tl_records *store, const db_options *o, tl_diag *diag)
             TL_TRY(tl_db_show(store, o->files[i], o->json, diag));
         return TL_OK;
     }
+    if (strcmp(o->action, "choices") == 0)
+        return tl_db_choices(store, o->json, diag);
     if (strcmp(o->action, "export") == 0)
         return export_records(store, o, diag);
     if (strcmp(o->action, "prune") == 0)
@@ -235,7 +240,7 @@ static tl_status run(const db_options *o, tl_diag *diag)
     if (!is_known)
         return tl_fail(diag, TL_BAD_ARGUMENT,
                        "'%s' is nothing it does: ls, top, show, export, import, merge, prune, "
-                       "repair or stats",
+                       "repair, stats or choices",
                        o->action);
     if (strcmp(o->action, "repair") == 0)
         return repair(o, diag);
@@ -287,6 +292,8 @@ int tl_verb_db(int argc, char **argv)
         "fastest of one.\n"
         "show: all about records whose uid, or a workload whose key, begins so. stats: counts, "
         "failures by reason, size.\n"
+        "choices: what was kept for whole models, the newest first; later compiles follow the "
+        "newest of each.\n"
         "export, import: records as lines of JSON. merge: what other databases have and this one "
         "lacks.\n"
         "prune: removes what its options name, and nothing without them. repair: saves what can be "

@@ -80,6 +80,32 @@ static void add_records(const char *path, int first, int count)
     tl_records_close(store, NULL);
 }
 
+static void add_choice(const char *path)
+{
+    tl_records *store;
+    assert_int_equal(tl_records_open(path, 0, &store, NULL), TL_OK);
+    const tl_choice choice = { .model = "0123456789abcdef0123456789abcdef",
+                               .name = "net.onnx",
+                               .target = "t",
+                               .numerics = "relaxed",
+                               .threads = 1,
+                               .revision = TL_CODEGEN_REVISION,
+                               .kept = true,
+                               .form = "",
+                               .picks = "a b\n",
+                               .untuned_ns = 1000,
+                               .tuned_ns = 800,
+                               .ratio = 0.8,
+                               .ratio_low = 0.75,
+                               .ratio_high = 0.85,
+                               .pairs = 20,
+                               .environment = "{}",
+                               .session = "test",
+                               .created_us = 1600000000000000 };
+    assert_int_equal(tl_records_add_choice(store, &choice, NULL), TL_OK);
+    tl_records_close(store, NULL);
+}
+
 static void every_action(void **state)
 {
     (void)state;
@@ -92,6 +118,12 @@ static void every_action(void **state)
     expect(2, "unknown option --frob", "--frob");
     add_records(database, 1, 10);
     add_records(other, 8, 10);
+    expect(0, "no choices", "choices --db $D/r.db");
+    add_choice(database);
+    expect(0, "0.8000 (0.7500 .. 0.8500)", "choices --db $D/r.db");
+    expect(0, "\"choices\":1,", "stats --json --db $D/r.db");
+    expect(0, "\"kept\":true,", "choices --json --db $D/r.db");
+    expect(0, "{\"record\":\"choice\"", "export --db $D/r.db");
     expect(0, "conv_relu_7", "ls --db $D/r.db");
     expect(0, "\"trials\":10,\"failed\":3,\"best_ns\":1000.000", "--json --db $D/r.db");
     expect(0, "1.00 us", "top --db $D/r.db");

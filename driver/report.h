@@ -1,0 +1,93 @@
+/* driver/report.h: what a database of records says, as one page of HTML.
+ *
+ *     tl_report_collect   records -> tasks, sessions, failures, choices      (report_data.c)
+ *     tl_report_page      those   -> a page with nothing loaded from elsewhere and no scripts (report_page.c)
+ *                             its charts are inline SVG (report_chart.c)
+ *
+ * Records come from anywhere: no text of theirs reaches the page unescaped. */
+#ifndef TL_DRIVER_REPORT_H
+#define TL_DRIVER_REPORT_H
+#include "tuner/store.h"
+
+/* One trial as the curves need it. */
+typedef struct {
+    int64_t created_us, sequence;
+    int session;     /* index */
+    double seconds;  /* of tuning until then, all sessions one after another */
+    double score_ns; /* 0: it has none */
+} tl_report_trial;
+
+/* Trials whose times may be compared: same workload, target, numerics, threads and mode. */
+typedef struct {
+    const char *workload, *target, *numerics, *family;
+    const char *name; /* of a kernel that has it; its family when no workload is stored */
+    int threads;
+    bool cold;
+    int64_t flops, bytes; /* 0: not known */
+    int count, capacity, failed;
+    tl_report_trial *trials; /* in the order in which they were made */
+    bool has_best;
+    tl_record
+        first; /* the first that is right: the default schedule, which is always measured first */
+    tl_record best;
+    double gain; /* first over best; 1 without */
+} tl_report_task;
+
+typedef struct {
+    const char *name;
+    int index; /* in the order in which they were met: tl_report_trial.session */
+    int64_t first_us, last_us, trials;
+    double offset_s; /* of tuning in the sessions before it */
+} tl_report_session;
+
+typedef struct {
+    tl_record_status status;
+    const char *text; /* its numbers are N */
+    int64_t count;
+} tl_report_reason;
+
+typedef struct {
+    tl_arena *arena;
+    const char *path;
+    int revision; /* of the code generator: the newest in the file; others' times do not compare */
+    int64_t trials, stale; /* stale: of other revisions, left out */
+    int64_t by_status[TL_RECORD_STATUS_COUNT];
+    double build_ns, run_ns, seconds; /* seconds: of all sessions */
+    int task_count, session_count, reason_count, choice_count;
+    tl_report_task *tasks; /* those that take longest untuned first */
+    tl_report_session *sessions;
+    tl_report_reason *reasons;    /* the most frequent first */
+    tl_choice *choices;           /* the newest of each model, target, numerics and threads */
+    const char *environment;      /* of the newest record: JSON; "" */
+    double peak_gflops, copy_gbs; /* the best that any environment tells; 0: not known */
+    int64_t first_us, last_us;
+    double mean_gain; /* geometric, over tasks */
+} tl_report;
+
+/* `query` restricts the records (its revision, order and limit are not looked at). Lists live in `arena`. */
+tl_status tl_report_collect(tl_arena *arena, tl_records *store, const tl_query *query,
+                            tl_report *out, tl_diag *diag);
+void tl_report_page(const tl_report *report, tl_text *out);
+
+/* Text for HTML, attributes included: what has a meaning there is escaped; control characters and what is no UTF-8 become
+ * the replacement character. */
+void tl_html_add(tl_text *out, const char *text);
+
+/* Charts: <svg> elements that take the page's colours (report_chart.c). */
+typedef struct {
+    double x, y;
+} tl_chart_point;
+typedef struct {
+    const char *x_label, *y_label;
+    const tl_chart_point *dots, *line; /* the line is one of steps */
+    int dot_count, line_count;
+    double x_max; /* 0: of the points */
+} tl_chart_curve;
+void tl_chart_add_curve(tl_text *out, const tl_chart_curve *curve);
+void tl_chart_add_roofline(tl_text *out, const tl_report *report);
+/* A bar `share` (0..1) full. */
+void tl_chart_add_bar(tl_text *out, double share);
+/* An interval of ratios around 1. */
+void tl_chart_add_interval(tl_text *out, double low, double middle, double high);
+
+#endif

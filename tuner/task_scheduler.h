@@ -17,6 +17,8 @@
 #include "runtime/base/arena.h"
 #include "runtime/base/random.h"
 
+enum { TL_MAX_SCHEDULED_TASKS = 4096 };
+
 typedef struct tl_task_scheduler tl_task_scheduler;
 
 typedef struct {
@@ -25,7 +27,7 @@ typedef struct {
     const char *operators; /* "conv_relu": tasks with the same and similar flops are alike */
 } tl_scheduled_task;
 
-/* Lives in `arena`, which must be guarded during all calls. */
+/* At most TL_MAX_SCHEDULED_TASKS tasks. Lives in `arena`; only this call allocates. */
 tl_task_scheduler *tl_task_scheduler_create(tl_arena *arena, const tl_scheduled_task *tasks,
                                             int count, uint64_t seed);
 /* The task's first time (of the default schedule, or the best known): from now on it may be chosen. */
@@ -35,6 +37,9 @@ void tl_task_scheduler_retire(tl_task_scheduler *s, int task);
 /* The task for the next batch, which is in flight from now on. First each open task once, that with the largest part of
  * the latency first; tasks with less than a thousandth of it wait for the gradient. -1: none is open. */
 int tl_task_scheduler_next(tl_task_scheduler *s);
+/* There was nothing to fill that batch with: the task waits for the end of another of its own that is in flight; when
+ * there is none, it is retired. */
+void tl_task_scheduler_defer(tl_task_scheduler *s, int task);
 /* The end of a batch: the task's best time now. True when it gained nothing for so long that it rests. */
 bool tl_task_scheduler_finish(tl_task_scheduler *s, int task, double best_ns);
 /* All that rest are open again, with twice the patience. */

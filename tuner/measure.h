@@ -126,8 +126,11 @@ void tl_measurer_stats(const tl_measurer *m, tl_measure_stats *out);
 /* Sends every result of `inner` (taken over) to the file at `path` as well: JSON lines. */
 tl_status tl_recorder_create(tl_measurer *inner, const char *path, tl_measurer **out,
                              tl_diag *diag);
+/* Adds a line of JSON that is no measurement (`recorder` is what tl_recorder_create made): replayers pass over it. */
+tl_status tl_recorder_note(tl_measurer *recorder, const char *line, tl_diag *diag);
 /* Answers from such a file: by workload, lowering, trace, careful and cold; the n-th time the same is asked, with the
- * n-th answer (the last one again when there are no more). What is not in it is TL_RECORD_WORKER. */
+ * n-th answer (the last one again when there are no more). What is not in it is TL_RECORD_WORKER; tl_measurer_next says
+ * TL_INTERRUPTED when it was asked for everything that is in it, and then for something else: here the recording ends. */
 tl_status tl_replayer_create(const char *path, tl_measurer **out, tl_diag *diag);
 
 /* The error bound of a program that sums `flops / elements` products in f32. */

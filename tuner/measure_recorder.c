@@ -71,6 +71,25 @@ static tl_status recorder_submit(tl_measurer *self, int task, const tl_candidate
     return tl_ledger_ask(&m->ledger, task, candidates, count, *ticket, diag);
 }
 
+static tl_status write_line(recorder *m, const tl_text *line, tl_diag *diag)
+{
+    if (!m->failed && (line->failed || fwrite(line->data, 1, line->size, m->file) != line->size ||
+                       fflush(m->file) != 0))
+        m->failed = true;
+    if (m->failed)
+        return tl_fail(diag, TL_IO, "the recording cannot be written: %s", strerror(errno));
+    return TL_OK;
+}
+
+tl_status tl_recorder_note(tl_measurer *self, const char *line, tl_diag *diag)
+{
+    tl_text text = { 0 };
+    tl_text_format(&text, "%s\n", line);
+    tl_status status = write_line((recorder *)self, &text, diag);
+    tl_text_free(&text);
+    return status;
+}
+
 static tl_status recorder_next(tl_measurer *self, double timeout_s, tl_result *out, tl_diag *diag)
 {
     recorder *m = (recorder *)self;
@@ -82,14 +101,10 @@ static tl_status recorder_next(tl_measurer *self, double timeout_s, tl_result *o
         return TL_OK;
     tl_text line = { 0 };
     print_result(a->key, m->ledger.tasks[out->task].workload, out, &line);
-    if (!m->failed && (line.failed || fwrite(line.data, 1, line.size, m->file) != line.size ||
-                       fflush(m->file) != 0))
-        m->failed = true;
+    tl_status status = write_line(m, &line, diag);
     tl_text_free(&line);
     tl_ledger_drop_first(&m->ledger);
-    if (m->failed)
-        return tl_fail(diag, TL_IO, "the recording cannot be written: %s", strerror(errno));
-    return TL_OK;
+    return status;
 }
 
 static void recorder_pump(tl_measurer *self)

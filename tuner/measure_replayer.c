@@ -14,7 +14,7 @@ typedef struct answer {
 } answer;
 
 typedef struct {
-    answer *first, *last, *turn;
+    answer *last, *turn; /* turn NULL: all were given */
 } answers;
 
 typedef struct {
@@ -23,6 +23,7 @@ typedef struct {
     tl_arena *arena;
     tl_map *known; /* key -> answers */
     int64_t next_ticket, clock_ns;
+    int64_t unused; /* answers that were not given yet */
     tl_measure_stats stats;
 } replayer;
 
@@ -89,10 +90,11 @@ static void add_answer(replayer *m, const char *key, const tl_result *result)
     }
     answer *a = TL_NEW(m->arena, answer);
     a->result = *result;
+    m->unused++;
     if (all->last != NULL)
         all->last->next = a;
     else
-        all->first = all->turn = a;
+        all->turn = a;
     all->last = a;
 }
 
@@ -163,11 +165,14 @@ static tl_status replayer_next(tl_measurer *self, double timeout_s, tl_result *o
     if (a == NULL)
         return tl_fail(diag, TL_BUDGET, "nothing is queued");
     answers *all = tl_map_find(m->known, a->key);
+    if (all == NULL && m->unused == 0)
+        return tl_fail(diag, TL_INTERRUPTED, "the recording ends here");
     *out = (tl_result){ .status = TL_RECORD_WORKER, .reason = "it is not in the recording" };
     if (all != NULL) {
-        *out = all->turn->result;
-        if (all->turn->next != NULL)
-            all->turn = all->turn->next;
+        answer *turn = all->turn != NULL ? all->turn : all->last;
+        *out = turn->result;
+        m->unused -= all->turn != NULL;
+        all->turn = turn->next;
     }
     out->ticket = a->ticket;
     out->task = a->task;

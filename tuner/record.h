@@ -42,7 +42,7 @@ typedef struct {
     const char *lowering;  /* "direct", "winograd_f4": which naive program the trace applies to */
     const char *trace;     /* schedule/trace.h */
     const char *
-        program; /* 16 hex digits of the scheduled program's structural hash; "" when it was never built */
+        program; /* 16 hex digits of the scheduled program's structural hash; "" when it is not known */
 
     /* what came of it */
     tl_record_status status;

@@ -65,7 +65,7 @@ typedef struct {
     int64_t trials_per_task; /* 0: no limit */
     int batch;               /* candidates asked of the policy at once; 0: what the policy likes */
     const char *session;     /* tl_session_name; "" */
-    const char *environment; /* tl_environment_text; "" */
+    const char *environment; /* tl_environment_text; NULL: as it is when the first result comes */
     const volatile sig_atomic_t *stop; /* not 0: end now, within a tenth of a second. May be NULL */
     tl_tune_listener *listen;          /* may be NULL */
     void *user;
@@ -94,13 +94,13 @@ typedef struct {
 typedef struct {
     double elapsed_s, left_s; /* left_s < 0: no limit in seconds */
     int64_t trials, ok, failed, by_status[TL_RECORD_STATUS_COUNT];
-    int64_t unwritten;           /* records that wait for the store */
-    double untuned_ns, best_ns;  /* of one run of the model: over all tasks that have both */
-    double flops;                /* of these tasks */
-    int missing;                 /* tasks that lack one */
-    double search_ns, pending_s; /* the policy's time; the rest waited for results */
-    bool stopped;                /* by *stop */
-    bool all_rest;               /* no task is open */
+    int64_t unwritten;          /* records that wait for the store */
+    double untuned_ns, best_ns; /* of one run of the model: over all tasks that have both */
+    double flops;               /* of these tasks */
+    int missing;                /* tasks that lack one */
+    double search_s;            /* spent in the policy */
+    bool stopped;               /* by *stop */
+    bool all_rest;              /* no task is open */
 } tl_tune_totals;
 
 /* Everything that is pointed to outlives the run. TL_BAD_ARGUMENT when an option is wrong, what tl_measurer_add_task says

@@ -3,6 +3,7 @@
  * Results go to stdout, everything else to stderr. Only this part of tilth prints. */
 #ifndef TL_DRIVER_CLI_H
 #define TL_DRIVER_CLI_H
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include "runtime/base/arena.h"
@@ -63,6 +64,7 @@ int tl_finish_output(const char *verb, int exit_code);
 /* A progress line on stderr: redrawn on a terminal, silent otherwise unless -v. */
 void tl_progress(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void tl_progress_done(void);
+bool tl_progress_is_live(void); /* it is redrawn: stderr is a terminal that can, and not -q */
 extern bool tl_quiet, tl_verbose;
 
 /* Bold, red, green or plain again, for `stream`: "" when it is no terminal, NO_COLOR is set or TERM is dumb. */
@@ -72,6 +74,8 @@ const char *tl_style_on(FILE *stream, tl_style style);
 /* Ctrl-C and SIGTERM end the process with a sentence and 130 (143). Files are written beside their name and renamed
  * when they are complete, so that nothing is left half-written whenever that happens. */
 void tl_interrupt_install(void);
+/* From now on the first of them only sets *flag; the next one ends the process as before. NULL: as before. */
+void tl_interrupt_catch(volatile sig_atomic_t *flag);
 
 /* Verbs. */
 typedef struct {

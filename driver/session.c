@@ -101,32 +101,37 @@ static tl_status explain_file(const char *path, tl_status status, tl_diag *diag)
                    kernel ? "a kernel's text" : kind, kernel ? " (tilth bench takes it)" : "");
 }
 
+tl_status tl_session_model_options(const tl_session *session, const tl_session_options *options,
+                                   tl_model_options *model, tl_diag *diag)
+{
+    TL_TRY(tl_shape_options_parse(session->arena, &options->shapes, &model->shapes, diag));
+    if (options->numerics != NULL && strcmp(options->numerics, "strict") == 0)
+        model->numerics = TL_NUMERICS_STRICT;
+    else if (options->numerics != NULL && strcmp(options->numerics, "relaxed") != 0)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "--numerics: '%s' is neither relaxed nor strict",
+                       options->numerics);
+    if (options->database != NULL && options->no_database)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "--db and --no-db: one of them");
+
+    model->target = options->target;
+    model->shape_count = options->shapes.count;
+    model->cache_folder = options->cache;
+    model->no_cache |= options->no_cache;
+    model->database = options->database;
+    model->no_database |= options->no_database;
+    model->threads = session->threads;
+    model->note = show_note;
+    model->pool = session->pool;
+    model->progress = show;
+    return TL_OK;
+}
+
 tl_status tl_session_open(tl_session *session, const char *path, const tl_session_options *options,
                           const tl_model_options *extra, tl_diag *diag)
 {
     TL_TRY(tl_session_start(session, options, diag));
     tl_model_options model = extra ? *extra : (tl_model_options){ 0 };
-    const tl_shape_override *shapes;
-    TL_TRY(tl_shape_options_parse(session->arena, &options->shapes, &shapes, diag));
-    if (options->numerics != NULL && strcmp(options->numerics, "strict") == 0)
-        model.numerics = TL_NUMERICS_STRICT;
-    else if (options->numerics != NULL && strcmp(options->numerics, "relaxed") != 0)
-        return tl_fail(diag, TL_BAD_ARGUMENT, "--numerics: '%s' is neither relaxed nor strict",
-                       options->numerics);
-
-    model.target = options->target;
-    model.shapes = shapes;
-    model.shape_count = options->shapes.count;
-    model.cache_folder = options->cache;
-    model.no_cache |= options->no_cache;
-    if (options->database != NULL && options->no_database)
-        return tl_fail(diag, TL_BAD_ARGUMENT, "--db and --no-db: one of them");
-    model.database = options->database;
-    model.no_database |= options->no_database;
-    model.threads = session->threads;
-    model.note = show_note;
-    model.pool = session->pool;
-    model.progress = show;
+    TL_TRY(tl_session_model_options(session, options, &model, diag));
     mention_cache(options);
     tl_status status = tl_model_load(path, &model, &session->model, diag);
     tl_progress_done();

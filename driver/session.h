@@ -55,6 +55,10 @@ typedef struct {
 
 /* Makes the pool; what opening begins with, and all that a verb without a model needs. Close it also on failure. */
 tl_status tl_session_start(tl_session *session, const tl_session_options *options, tl_diag *diag);
+/* What the options say of how a model is loaded, into `model`, whose other fields stay; shapes live in the session's
+ * arena. The session is started. */
+tl_status tl_session_model_options(const tl_session *session, const tl_session_options *options,
+                                   tl_model_options *model, tl_diag *diag);
 /* Makes the pool, loads the model. `extra` may preset fields of the model's options; NULL: none. */
 tl_status tl_session_open(tl_session *session, const char *path, const tl_session_options *options,
                           const tl_model_options *extra, tl_diag *diag);

@@ -7,6 +7,7 @@
 #include "driver/cli.h"
 
 static volatile sig_atomic_t progress_shown;
+static volatile sig_atomic_t *volatile caught; /* where a first signal goes; NULL: nowhere */
 
 const char *tl_style_on(FILE *stream, tl_style style)
 {
@@ -44,6 +45,11 @@ void tl_progress(const char *format, ...)
     progress_shown = redraw;
 }
 
+bool tl_progress_is_live(void)
+{
+    return !tl_quiet && can_redraw();
+}
+
 void tl_progress_done(void)
 {
     if (progress_shown)
@@ -54,6 +60,10 @@ void tl_progress_done(void)
 /* Runs on any thread at any moment: only what a signal handler may call. */
 static void end_by_signal(int signal_number)
 {
+    if (caught != NULL && *caught == 0) {
+        *caught = 1;
+        return;
+    }
     static const char clear[] = "\r\033[K", sentence[] = "tilth: interrupted; nothing is left "
                                                          "half-written\n";
     ssize_t n = progress_shown ? write(STDERR_FILENO, clear, sizeof clear - 1) : 0;
@@ -72,4 +82,9 @@ void tl_interrupt_install(void)
         if (sigaction(signals[i], NULL, &old) == 0 && old.sa_handler != SIG_IGN)
             sigaction(signals[i], &action, NULL);
     }
+}
+
+void tl_interrupt_catch(volatile sig_atomic_t *flag)
+{
+    caught = flag;
 }

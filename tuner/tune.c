@@ -346,8 +346,9 @@ static tl_status submit_next(tl_tuning *t, bool *idle, tl_diag *diag)
 /* Tasks that rest are woken when there is a budget to be used and nothing else to do. */
 static bool wake(tl_tuning *t)
 {
-    bool any = false, has_budget = t->options.budget_s > 0 || t->options.trials > 0 ||
-                                   t->options.trials_per_task > 0;
+    const tl_tune_options *o = &t->options;
+    bool any = false, has_budget = !o->ends_at_rest &&
+                                   (o->budget_s > 0 || o->trials > 0 || o->trials_per_task > 0);
     for (int i = 0; i < t->count && has_budget; i++)
         if (t->slots[i].shown.life == TL_TASK_RESTING) {
             t->slots[i].shown.life = TL_TASK_OPEN;

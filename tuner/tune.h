@@ -63,6 +63,7 @@ typedef struct {
     double budget_s;         /* 0: no limit */
     int64_t trials;          /* of all tasks; 0: no limit */
     int64_t trials_per_task; /* 0: no limit */
+    bool ends_at_rest;       /* else tasks that rest go on as long as the budget does */
     int batch;               /* candidates asked of the policy at once; 0: what the policy likes */
     const char *session;     /* tl_session_name; "" */
     const char *environment; /* tl_environment_text; NULL: as it is when the first result comes */
@@ -109,7 +110,7 @@ tl_status tl_tuning_create(const tl_tune_options *options, const tl_tune_task *t
                            tl_tuning **out, tl_diag *diag);
 /* Once. TL_OK when the budget ended, nothing is left to try, or it was stopped; TL_BUDGET when no task has a valid
  * schedule; TL_DEVICE when no worker can be started any more, TL_NO_MEMORY: what was measured is kept all the same.
- * With neither budget nor trials it ends when all tasks rest. */
+ * With neither budget nor trials, too, it ends when all tasks rest. */
 tl_status tl_tuning_run(tl_tuning *tuning, tl_diag *diag);
 void tl_tuning_destroy(tl_tuning *tuning);
 

@@ -1,0 +1,20 @@
+/* driver/tune_report.h: what a run of the tuner says: while it runs, on stderr; at its end, on stdout. */
+#ifndef TL_DRIVER_TUNE_REPORT_H
+#define TL_DRIVER_TUNE_REPORT_H
+#include "driver/tune_tasks.h"
+
+typedef struct {
+    const tl_tune_list *list;
+    const tl_measurer *measurer;
+    const char *policy;
+    bool json;
+    double next_line_s; /* when the next plain line is due */
+} tl_tune_report;
+
+/* A tl_tune_listener; `user` is the report. A line that is redrawn on a terminal; otherwise a plain one every five
+ * seconds; with -v also one for every gain and for every task that is retired. */
+void tl_tune_report_event(void *user, const tl_tuning *tuning, const tl_tune_event *event);
+/* The table of tasks and the sums. */
+void tl_tune_report_print(const tl_tune_report *report, const tl_tuning *tuning);
+
+#endif

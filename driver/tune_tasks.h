@@ -1,0 +1,27 @@
+/* driver/tune_tasks.h: what there is to tune: the kernels of a model, or a kernel's text, as tasks. */
+#ifndef TL_DRIVER_TUNE_TASKS_H
+#define TL_DRIVER_TUNE_TASKS_H
+#include "driver/session.h"
+#include "driver/study.h"
+#include "tuner/tune.h"
+
+typedef struct {
+    int count;
+    const tl_tune_task *tasks; /* the heaviest first */
+    int left_out;              /* workloads that the pattern, or the number of tasks, leaves out */
+    int64_t flops;             /* of a run of the whole model */
+} tl_tune_list;
+
+typedef struct {
+    const char *pattern; /* of the shell's kind, for names and families of kernels; NULL: all */
+    int64_t top;         /* the heaviest only; 0: all */
+} tl_tune_filter;
+
+/* A task for each workload of the session's model (inspect_only is enough), weighed by how many kernels share it. All in
+ * the session's arena. TL_BAD_ARGUMENT when the filter leaves nothing. */
+tl_status tl_tune_tasks_of_model(const tl_session *session, tl_numerics numerics,
+                                 const tl_tune_filter *filter, tl_tune_list *out, tl_diag *diag);
+/* One task: the kernel for the study's dims; in the study's arena. */
+void tl_tune_tasks_of_kernel(const tl_study *study, tl_tune_list *out);
+
+#endif

@@ -252,6 +252,12 @@ tl_status tl_records_add_workload(tl_records *store, const tl_workload_info *inf
     return status == TL_BAD_TEXT ? TL_IO : status;
 }
 
+void tl_records_set_patience(tl_records *store, int milliseconds)
+{
+    if (store->self != NULL)
+        tl_sqlite_set_patience(store->self, milliseconds);
+}
+
 void tl_records_close(tl_records *store, int64_t *lost)
 {
     if (store == NULL)

@@ -50,6 +50,8 @@ tl_status tl_records_add_workload(tl_records *store, const tl_workload_info *inf
 /* Tries to write what waits; how many records still do, and why (`reason` "" when none). */
 int64_t tl_records_flush(tl_records *store);
 int64_t tl_records_pending(const tl_records *store, const char **reason);
+/* How long an addition waits for a lock before it is put off: 2000 ms unless told. */
+void tl_records_set_patience(tl_records *store, int milliseconds);
 
 /* Adds a choice (sealed here), never queued: TL_IO when the file cannot be written now. */
 tl_status tl_records_add_choice(tl_records *store, const tl_choice *choice, tl_diag *diag);

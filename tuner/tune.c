@@ -12,6 +12,7 @@ enum {
     AHEAD = 8,       /* with so few candidates in flight the next batch is submitted */
     HOPELESS_AT = 3, /* rounds without one right candidate */
 };
+enum { LOCK_PATIENCE_MS = 100 }; /* records can wait in memory, workers and people cannot */
 #define TICK_S  0.1
 #define JUMP_NS ((int64_t)300 * 1000000000) /* a step of the clock that is no waiting any more */
 
@@ -481,6 +482,8 @@ static tl_status run(tl_tuning *t, tl_diag *diag)
 tl_status tl_tuning_run(tl_tuning *t, tl_diag *diag)
 {
     t->clock_ns = tl_measurer_clock(t->options.measurer);
+    if (t->options.store != NULL)
+        tl_records_set_patience(t->options.store, LOCK_PATIENCE_MS);
     t->server = tl_server_create(t->options.measurer);
     tl_status status = run(t, diag);
     tl_server_destroy(t->server);

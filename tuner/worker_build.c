@@ -6,6 +6,16 @@
 #include "schedule/trace.h"
 #include "tuner/worker_private.h"
 
+/* Prepare parts that were compiled, the latest ones: candidates that differ in other decisions pack their constants in
+ * the same way. They live as long as the process. */
+enum { KEPT_PARTS = 64 };
+typedef struct {
+    char key[33];
+    tl_text object, descriptor;
+} part;
+static part parts[KEPT_PARTS];
+static int next_part;
+
 typedef struct {
     tl_record_status status;
     char hash[17];
@@ -31,6 +41,43 @@ static tl_status compile(tl_arena *arena, const tl_program *program, bool prepar
     return TL_OK;
 }
 
+static bool find_part(const char *key, tl_text *object, tl_text *descriptor)
+{
+    for (int i = 0; i < KEPT_PARTS; i++)
+        if (strcmp(parts[i].key, key) == 0) {
+            tl_text_add_bytes(object, parts[i].object.data, parts[i].object.size);
+            tl_text_add(descriptor, tl_text_get(&parts[i].descriptor));
+            return true;
+        }
+    return false;
+}
+
+static void keep_part(const char *key, const tl_text *object, const tl_text *descriptor)
+{
+    part *p = &parts[next_part++ % KEPT_PARTS];
+    p->key[0] = '\0';
+    p->object.size = p->descriptor.size = 0;
+    tl_text_add_bytes(&p->object, object->data, object->size);
+    tl_text_add(&p->descriptor, tl_text_get(descriptor));
+    if (!p->object.failed && !p->descriptor.failed)
+        memcpy(p->key, key, sizeof p->key);
+}
+
+/* Its code depends on parameters, prepared buffers and its own statements only. */
+static tl_status compile_prepare(tl_arena *arena, const tl_program *program,
+                                 const tl_target *target, outcome *o, tl_diag *diag)
+{
+    char key[33];
+    tl_program alone = *program;
+    alone.body = program->prepare;
+    tl_codegen_key(&alone, true, target, key);
+    if (find_part(key, &o->prepare_object, &o->prepare_descriptor))
+        return TL_OK;
+    TL_TRY(compile(arena, program, true, target, &o->prepare_object, &o->prepare_descriptor, diag));
+    keep_part(key, &o->prepare_object, &o->prepare_descriptor);
+    return TL_OK;
+}
+
 static tl_status build(tl_arena *arena, const tl_worker_config *config, const char *text,
                        const char *trace_text, outcome *o, tl_diag *diag)
 {
@@ -53,8 +100,7 @@ static tl_status build(tl_arena *arena, const tl_worker_config *config, const ch
         return tl_fail(diag, TL_UNSUPPORTED, "more than %d parameters", TL_MAX_PARAMS);
     TL_TRY(compile(arena, program, false, &config->target, &o->object, &o->descriptor, diag));
     if (program->prepare != NULL)
-        TL_TRY(compile(arena, program, true, &config->target, &o->prepare_object,
-                       &o->prepare_descriptor, diag));
+        TL_TRY(compile_prepare(arena, program, &config->target, o, diag));
     o->built.prepared_count = program->prepared_count;
     for (int i = 0; i < program->prepared_count; i++) {
         int64_t elements = tl_buffer_max_elements(program->prepared[i]);

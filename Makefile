@@ -18,7 +18,7 @@ CFLAGS += -std=c11 -D_GNU_SOURCE -fPIC -ffp-contract=off -Wall -Wextra -Wpedanti
           -Wmissing-prototypes -Wswitch-enum -Werror -I. -I$(BUILD) $(CFLAGS_$(VARIANT))
 LDFLAGS += -Wl,--build-id=sha1 $(filter -fsanitize=%,$(CFLAGS_$(VARIANT)))
 LIBS_rt   := -lhwloc -ljansson -lm -lpthread
-LIBS_all  := -L$(shell $(LLVM_CONFIG) --libdir 2>/dev/null) -lLLVM-19 -lprotobuf-c -lsqlite3 $(LIBS_rt)
+LIBS_all  := -L$(shell $(LLVM_CONFIG) --libdir 2>/dev/null) -lLLVM-19 -lprotobuf-c -lsqlite3 -lxgboost $(LIBS_rt)
 
 # Folders from the bottom floor up; each is an archive of its own and links with those before it.
 FOLDERS := runtime/base runtime ir frontend schedule codegen tuner models driver

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs the Debian packages that tilth needs, if one is missing. Needs root (or sudo) only then.
-packages="gcc make pkg-config git llvm-19-dev libhwloc-dev libprotobuf-c-dev protobuf-c-compiler libsqlite3-dev
+packages="gcc make pkg-config git llvm-19-dev libhwloc-dev libprotobuf-c-dev protobuf-c-compiler libsqlite3-dev libxgboost-dev
           libopenblas-dev libjansson-dev libcmocka-dev libedit-dev clang-format"
 missing=""
 for package in $packages; do

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/base/map.h"
+#include "tuner/features.h"
 
 /* Open addressing from 64-bit hashes to numbers; what hashes alike is taken for the same. */
 typedef struct {
@@ -88,16 +89,17 @@ struct tl_catalog {
     int known_count, known_capacity;
     const tl_decision **decisions; /* each different one once */
     int decision_count, decision_capacity;
-    int64_t builds;
-    bool failed;
+    int64_t builds, row_bytes;
+    bool features, failed;
 };
 
-tl_catalog *tl_catalog_create(const tl_space *space)
+tl_catalog *tl_catalog_create(const tl_space *space, bool features)
 {
     tl_catalog *c = calloc(1, sizeof *c);
     if (c == NULL)
         return NULL;
     c->space = space;
+    c->features = features;
     c->arena = tl_arena_create(0);
     if (c->arena != NULL)
         return c;
@@ -241,6 +243,24 @@ static tl_point keep_point(tl_catalog *c, const tl_point *point)
 
 /* --- meeting ------------------------------------------------------------------------------------------------------- */
 
+static size_t size_of_rows(const tl_entry *e)
+{
+    return sizeof(float) * TL_FEATURE_WIDTH * (size_t)e->row_count;
+}
+
+static void keep_rows(tl_catalog *c, tl_entry *e, const tl_variant *v, tl_arena *scratch)
+{
+    const float *rows;
+    e->row_count = tl_features_of(scratch, v->program, tl_space_target(c->space), &rows);
+    e->rows = malloc(size_of_rows(e) + 1);
+    if (e->rows == NULL) {
+        c->failed = true;
+        return;
+    }
+    memcpy(e->rows, rows, size_of_rows(e));
+    c->row_bytes += (int64_t)size_of_rows(e);
+}
+
 static int add(tl_catalog *c, const tl_variant *v, uint64_t program)
 {
     if (c->count == c->capacity) {
@@ -263,7 +283,7 @@ static int add(tl_catalog *c, const tl_variant *v, uint64_t program)
     return c->count++;
 }
 
-static int meet(tl_catalog *c, const tl_variant *v)
+static int meet(tl_catalog *c, const tl_variant *v, tl_arena *scratch)
 {
     uint64_t program = strtoull(v->hash, NULL, 16);
     int entry = tl_catalog_find(c, program);
@@ -271,6 +291,8 @@ static int meet(tl_catalog *c, const tl_variant *v)
         entry = add(c, v, program);
     if (entry == TL_NO_ENTRY || !table_put(&c->by_point, hash_point(&v->point), entry))
         c->failed = true;
+    if (entry != TL_NO_ENTRY && c->features && c->entries[entry].rows == NULL)
+        keep_rows(c, &c->entries[entry], v, scratch);
     return entry;
 }
 
@@ -289,7 +311,7 @@ static int meet_ordered(tl_catalog *c, const order *o, tl_arena *scratch)
                                          : tl_space_build(c->space, scratch, o->lowering, o->wishes,
                                                           o->wish_count, &v, NULL);
     c->builds++;
-    return status == TL_OK ? meet(c, &v) : TL_NO_ENTRY;
+    return status == TL_OK ? meet(c, &v, scratch) : TL_NO_ENTRY;
 }
 
 static int build(tl_catalog *c, const order *o)
@@ -361,6 +383,29 @@ void tl_catalog_expand(tl_catalog *c, int entry)
             if (o != point.decisions[i].taken)
                 tl_catalog_step(c, entry, i, point.decisions[i].options[o]);
     c->entries[entry].expanded = true;
+}
+
+bool tl_catalog_rows(tl_catalog *c, int entry)
+{
+    tl_wish wishes[MOST_DECISIONS];
+    if (c->entries[entry].rows == NULL && c->features) {
+        const tl_point *point = &c->entries[entry].point;
+        order o = { point->lowering, wishes, wishes_of(point, wishes), NULL };
+        build(c, &o);
+    }
+    return c->entries[entry].rows != NULL;
+}
+
+void tl_catalog_forget(tl_catalog *c, int64_t bytes)
+{
+    for (int i = 0; i < c->count && c->row_bytes > bytes; i++) {
+        tl_entry *e = &c->entries[i];
+        if (e->state != TL_ENTRY_NEW || e->rows == NULL)
+            continue;
+        c->row_bytes -= (int64_t)size_of_rows(e);
+        free(e->rows);
+        e->rows = NULL;
+    }
 }
 
 tl_status tl_catalog_trace(tl_catalog *c, int entry, tl_arena *arena, const char **trace,

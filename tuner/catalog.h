@@ -26,13 +26,15 @@ typedef struct {
     int direction;    /* of that step, in options */
     bool recorded;    /* it was in a record */
     int row_count;
-    float *rows; /* features; NULL: not made yet */
+    float *rows; /* features (tuner/features.h); NULL: without, or forgotten */
+    float score; /* what a model said of it last, and which state of the model that was; 0: none */
+    int scored_by;
 } tl_entry;
 
 enum { TL_NO_ENTRY = -1 };
 
-/* The space must outlive the catalog. NULL: no memory. */
-tl_catalog *tl_catalog_create(const tl_space *space);
+/* The space must outlive the catalog. `features`: entries get rows when they are met. NULL: no memory. */
+tl_catalog *tl_catalog_create(const tl_space *space, bool features);
 void tl_catalog_destroy(tl_catalog *catalog);
 int tl_catalog_count(const tl_catalog *catalog);
 tl_entry *tl_catalog_at(tl_catalog *catalog, int entry);          /* until the next entry is met */
@@ -51,6 +53,11 @@ void tl_catalog_expand(tl_catalog *catalog, int entry);
 /* Builds the entry again for its trace, which lives in `arena`. */
 tl_status tl_catalog_trace(tl_catalog *catalog, int entry, tl_arena *arena, const char **trace,
                            tl_diag *diag);
+
+/* Makes the rows of an entry again when they were forgotten; false: no memory. */
+bool tl_catalog_rows(tl_catalog *catalog, int entry);
+/* Forgets the rows of NEW entries when all rows together take more than that. */
+void tl_catalog_forget(tl_catalog *catalog, int64_t bytes);
 
 bool tl_catalog_failed(const tl_catalog *catalog);    /* memory ran out */
 int64_t tl_catalog_builds(const tl_catalog *catalog); /* how many points were built */

@@ -22,11 +22,13 @@ typedef struct {
 
 typedef struct {
     const char *name; /* "random", "analytic", "trees" */
+    tl_status (*create)(uint64_t seed, tl_cost_model **out, tl_diag *diag);
     /* Fills score[programs->count]. A model that has learned nothing gives all the same, and says so by false. */
     bool (*predict)(tl_cost_model *model, const tl_feature_set *programs, float *score);
     /* Learns from all that was measured so far (the caller keeps it); label[programs->count]. */
     tl_status (*update)(tl_cost_model *model, const tl_feature_set *programs, const float *label,
                         tl_diag *diag);
+    /* TL_IO, TL_BAD_TEXT when the file is no sound model of this type and of these features (the model stays what it was). */
     tl_status (*save)(const tl_cost_model *model, const char *path, tl_diag *diag);
     tl_status (*load)(tl_cost_model *model, const char *path, tl_diag *diag);
     void (*destroy)(tl_cost_model *model);
@@ -35,5 +37,11 @@ typedef struct {
 struct tl_cost_model {
     const tl_cost_model_type *type; /* first member of each implementation */
 };
+
+/* tuner/cost_models.def */
+extern const tl_cost_model_type *const tl_cost_models[];
+extern const int tl_cost_model_count;
+const tl_cost_model_type *tl_cost_model_find(
+    const char *name); /* NULL: there is none of that name */
 
 #endif

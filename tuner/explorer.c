@@ -8,6 +8,8 @@
 
 /* Of the records, so many of the best become entries at the start. */
 enum { MOST_SEEDS = 256 };
+/* Features kept from batch to batch, beside those of what was measured. */
+enum { MOST_ROW_BYTES = 8 << 20 };
 
 /* --- what was known before ------------------------------------------------------------------------------------------ */
 
@@ -87,22 +89,29 @@ static void read_records(tl_explorer *x)
 /* --- making and ending ------------------------------------------------------------------------------------------------ */
 
 tl_status tl_explorer_create(const tl_search *search, const tl_policy_type *type,
-                             tl_chooser *choose, tl_policy **out, tl_diag *diag)
+                             const tl_method *method, tl_policy **out, tl_diag *diag)
 {
     tl_explorer *x = calloc(1, sizeof *x);
     if (x == NULL)
         return tl_fail(diag, TL_NO_MEMORY, "out of memory");
     x->policy.type = type;
     x->search = *search;
-    x->choose = choose;
+    x->method = method;
     x->model = search->model;
     x->random = tl_random_make(search->seed);
     x->best = TL_NO_ENTRY;
     x->arena = tl_arena_create(0);
-    x->catalog = tl_catalog_create(search->space);
+    x->catalog = tl_catalog_create(search->space, x->model != NULL || method->model != NULL);
     if (x->arena == NULL || x->catalog == NULL || TL_ARENA_GUARD(x->arena)) {
         tl_explorer_destroy(&x->policy);
         return tl_fail(diag, TL_NO_MEMORY, "out of memory");
+    }
+    tl_status status = TL_OK;
+    if (x->model == NULL && method->model != NULL)
+        status = tl_cost_model_find(method->model)->create(search->seed, &x->model, diag);
+    if (status != TL_OK) {
+        tl_explorer_destroy(&x->policy);
+        return status;
     }
     read_records(x);
     *out = &x->policy;
@@ -114,7 +123,7 @@ void tl_explorer_destroy(tl_policy *policy)
     tl_explorer *x = (tl_explorer *)policy;
     if (x == NULL)
         return;
-    if (x->owns_model && x->model != NULL)
+    if (x->model != NULL && x->model != x->search.model)
         x->model->type->destroy(x->model);
     tl_catalog_destroy(x->catalog);
     tl_arena_destroy(x->arena);
@@ -225,7 +234,7 @@ static void choose(tl_explorer *x, int count)
     choose_defaults(x);
     choose_seeds(x);
     if (x->choice_count < count)
-        x->choose(x, count - x->choice_count);
+        x->method->choose(x, count - x->choice_count);
     while (x->choice_count < count) {
         int any = tl_explorer_any(x);
         if (any == TL_NO_ENTRY)
@@ -242,6 +251,7 @@ tl_status tl_explorer_propose(tl_policy *policy, tl_arena *arena, int count, tl_
     if (count < 1 || !reserve_choices(x, count))
         return count < 1 ? TL_OK : tl_fail(diag, TL_NO_MEMORY, "out of memory");
     choose(x, count);
+    tl_catalog_forget(x->catalog, MOST_ROW_BYTES);
     for (int i = 0; i < x->choice_count; i++) {
         const tl_planned *c = &x->choices[i];
         const tl_entry *e = tl_catalog_at(x->catalog, c->entry);

@@ -1,9 +1,9 @@
 /* tuner/policy_evolution.c: Ansor's search with its constants, the baseline that others are compared with: rounds of a
- * batch, scores of the cost model, random ones
- * until the first 64 results are in. */
+ * batch; a model of boosted trees that learns all that was measured anew before each round; random scores until most
+ * of the first batch is in. */
 #include "tuner/policy_private.h"
 
-enum { BATCH = 64, WARM_UP = 64 };
+enum { BATCH = 64 };
 
 static const tl_evolution ansor = {
     .population = 2048, .generations = 4, .mutation = 0.85, .measured_part = 0.2, .epsilon = 0.05
@@ -21,9 +21,11 @@ static void choose(tl_explorer *x, int count)
     }
 }
 
+static const tl_method method = { choose, "trees", BATCH / 2, BATCH / 2 };
+
 static tl_status create(const tl_search *search, tl_policy **out, tl_diag *diag)
 {
-    return tl_explorer_create(search, &tl_policy_evolution, choose, out, diag);
+    return tl_explorer_create(search, &tl_policy_evolution, &method, out, diag);
 }
 
 const tl_policy_type tl_policy_evolution = {

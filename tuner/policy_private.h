@@ -13,6 +13,15 @@ typedef struct tl_explorer tl_explorer;
 /* Takes (tl_explorer_take) up to `count` entries. When it takes fewer, any others fill up. */
 typedef void tl_chooser(tl_explorer *x, int count);
 
+/* What makes a policy. */
+typedef struct {
+    tl_chooser *choose;
+    const char
+        *model;  /* of tuner/cost_models.def, unless the search brings one; NULL: it needs none */
+    int warm_up; /* results before the model is asked */
+    int retrain; /* results after which it learns again */
+} tl_method;
+
 typedef struct {
     int entry;
     double prediction;
@@ -30,11 +39,11 @@ void tl_plan_add(tl_plan *plan, int entry, double prediction, const char *origin
 struct tl_explorer {
     tl_policy policy; /* first: an explorer is a policy */
     tl_search search;
-    tl_chooser *choose;
     tl_arena *arena;
     tl_catalog *catalog;
+    const tl_method *method;
     tl_cost_model *model; /* NULL: none */
-    bool owns_model;
+    int model_state;      /* counts how often the model learned; 0: never */
     tl_random random;
 
     int *measured; /* entries with a result, in the order in which results came; RIGHT and WRONG */
@@ -55,7 +64,7 @@ struct tl_explorer {
 
 /* The members of a tl_policy_type; a policy's own `create` calls the first. */
 tl_status tl_explorer_create(const tl_search *search, const tl_policy_type *type,
-                             tl_chooser *choose, tl_policy **out, tl_diag *diag);
+                             const tl_method *method, tl_policy **out, tl_diag *diag);
 void tl_explorer_destroy(tl_policy *policy);
 tl_status tl_explorer_propose(tl_policy *policy, tl_arena *arena, int count, tl_proposal *out,
                               int *out_count, tl_diag *diag);
@@ -73,8 +82,8 @@ int tl_explorer_any(tl_explorer *x);
 /* The right ones, best first, at most `count`; returns how many. */
 int tl_explorer_leaders(const tl_explorer *x, int count, int *out);
 
-/* score.c: what the model says of entries; larger is better. Without a model, or when it has learned nothing, random
- * numbers, and false. */
+/* score.c: what the model says of entries, after it learned what was measured since; larger is better. Without a model,
+ * or when it has learned nothing, random numbers, and false. */
 bool tl_explorer_score(tl_explorer *x, const int *entries, int count, float *score);
 /* The entries in the order of their scores, best first; `score` is moved with them. */
 void tl_explorer_rank(tl_explorer *x, int *entries, float *score, int count);
@@ -99,6 +108,9 @@ typedef struct {
 } tl_evolution;
 /* Plans a round of `count`, at most TL_MOST_PLANNED. */
 void tl_explorer_evolve(tl_explorer *x, const tl_evolution *how, int count, tl_plan *plan);
+
+/* draft.c: plans the `count` best of `samples` new points, by the model. */
+void tl_explorer_draft(tl_explorer *x, int samples, int count, tl_plan *plan);
 
 /* descend.c: steps of one decision away from the best, longest 1, 2, 4... up to `widest` options; when there are none
  * left, from those next to it. `ranked`: in the order of the model's scores. */

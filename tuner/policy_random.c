@@ -7,9 +7,11 @@ static void choose(tl_explorer *x, int count)
         tl_explorer_take(x, tl_explorer_any(x), 0, "random");
 }
 
+static const tl_method method = { choose, NULL, 0, 0 };
+
 static tl_status create(const tl_search *search, tl_policy **out, tl_diag *diag)
 {
-    return tl_explorer_create(search, &tl_policy_random, choose, out, diag);
+    return tl_explorer_create(search, &tl_policy_random, &method, out, diag);
 }
 
 const tl_policy_type tl_policy_random = {

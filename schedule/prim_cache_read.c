@@ -109,49 +109,116 @@ static bool leaves_holes(tl_arena *arena, const tl_path *path, const tl_block *b
     return shares && !tl_is_dense(arena, bindings, count, loops, loop_count);
 }
 
-/* Whether a block's domain is all of the buffer: every axis an iter of its own of that extent, or as many instances
- * as elements (different ones write different elements); and no guard leaves out a part of it. */
-static bool fills(tl_arena *arena, const tl_stmt *body, const tl_block *block,
-                  const tl_buffer *buffer)
+/* What a block writes of a buffer, in one pass through all of its loops: all of it (axis -1), or all but for one axis, of
+ * which it writes span. */
+typedef struct {
+    int axis;
+    tl_span span;
+} part;
+
+/* The axis of a buffer that an iter alone is the index of; -1: none. */
+static int axis_of(const tl_store *store, const tl_iter *iter)
 {
-    tl_path path = tl_path_to_block(arena, body, block->name);
-    if (tl_cutting_condition(arena, &path, block) != NULL || leaves_holes(arena, &path, block))
-        return false;
-    const tl_store *store = NULL;
-    for (int i = 0; i < block->store_count; i++)
-        if (block->stores[i].buffer == buffer)
-            store = &block->stores[i];
+    for (int axis = 0; axis < store->buffer->rank; axis++)
+        if (store->indices[axis]->kind == TL_EXPR_VAR && store->indices[axis]->u.var == iter->var &&
+            tl_expr_equal(iter->extent, store->buffer->shape[axis]))
+            return axis;
+    return -1;
+}
+
+/* Whether the block's domain is all of the buffer: every axis an iter of its own of that extent, or as many instances
+ * as elements (different ones write different elements). */
+static bool is_domain_whole(const tl_block *block, const tl_store *store)
+{
     int64_t instances = 1, elements = 1, extent;
     bool is_constant = true;
     int plain = 0;
     for (int i = 0; i < block->iter_count; i++) {
         const tl_iter *iter = &block->iters[i];
-        for (int axis = 0; store && axis < buffer->rank; axis++)
-            plain += store->indices[axis]->kind == TL_EXPR_VAR &&
-                     store->indices[axis]->u.var == iter->var &&
-                     tl_expr_equal(iter->extent, buffer->shape[axis]);
+        plain += axis_of(store, iter) >= 0;
         if (iter->kind == TL_ITER_SPATIAL)
             is_constant = is_constant && tl_const_int(iter->extent, &extent) &&
                           !tl_mul_overflows(instances, extent, &instances);
     }
-    for (int axis = 0; axis < buffer->rank; axis++)
-        is_constant = is_constant && tl_const_int(buffer->shape[axis], &extent) &&
+    for (int axis = 0; axis < store->buffer->rank; axis++)
+        is_constant = is_constant && tl_const_int(store->buffer->shape[axis], &extent) &&
                       !tl_mul_overflows(elements, extent, &elements);
-    return store && (plain == buffer->rank || (is_constant && instances == elements));
+    return plain == store->buffer->rank || (is_constant && instances == elements);
 }
 
-/* Whether nobody writes some elements of a local buffer (padding of its layout, or dims at their largest): a copy of
- * it all would read them. */
-static bool is_padded(tl_schedule *s, const tl_buffer *buffer)
+/* False: it cannot be told what the block writes, or there are holes in it. */
+static bool take_part(tl_arena *arena, const tl_path *path, const tl_block *block,
+                      const tl_store *store, part *out)
+{
+    tl_free_var *loops = TL_NEW_ARRAY(arena, tl_free_var, path->count);
+    int count = 0;
+    for (int i = 0; i < path->count; i++)
+        if (path->stmts[i]->kind == TL_STMT_LOOP)
+            loops[count++] =
+                (tl_free_var){ path->stmts[i]->u.loop.var, path->stmts[i]->u.loop.extent };
+    *out = (part){ .axis = -1 };
+    if (!is_domain_whole(block, store))
+        return false;
+    for (int k = 0; k < block->iter_count; k++) {
+        const tl_iter *iter = &block->iters[k];
+        if (iter->kind == TL_ITER_REDUCE)
+            continue;
+        tl_span span = tl_span_of(arena, iter->binding, loops, count);
+        if (span.min == NULL || span.max == NULL)
+            return false;
+        if (tl_prove_le(arena, span.min, tl_int(arena, 0)) &&
+            tl_prove_le(arena, tl_addi(arena, iter->extent, -1), span.max))
+            continue;
+        if (out->axis >= 0 || axis_of(store, iter) < 0)
+            return false;
+        *out = (part){ axis_of(store, iter), span };
+    }
+    return true;
+}
+
+/* Whether the parts, one behind another along one axis, reach from its start to its end. */
+static bool join(tl_arena *arena, const tl_buffer *buffer, const part *parts, int count)
+{
+    const tl_expr *reached = tl_int(arena, 0);
+    for (int pass = 0; pass < count; pass++)
+        for (int i = 0; i < count; i++)
+            if (parts[i].axis == parts[0].axis && tl_prove_le(arena, parts[i].span.min, reached) &&
+                tl_prove_le(arena, reached, parts[i].span.max))
+                reached = tl_addi(arena, parts[i].span.max, 1);
+    return count > 0 && tl_prove_le(arena, buffer->shape[parts[0].axis], reached);
+}
+
+/* Whether nobody is known to write some elements of a local buffer (padding of its layout, dims at their largest, what
+ * guards leave out): a copy of it all would read them. `boxed`: only what is read in one iteration is copied, and that
+ * it is written there is for tl_check_placed to say. */
+static bool is_padded(tl_schedule *s, const tl_buffer *buffer, bool boxed)
 {
     const tl_block **writers;
     if (buffer->role != TL_ROLE_LOCAL)
         return false;
-    int count = tl_writers_of(s->arena, s->program->body, buffer, &writers);
-    for (int w = 0; w < count; w++)
-        if (writers[w]->call || fills(s->arena, s->program->body, writers[w], buffer))
+    int count = tl_writers_of(s->arena, s->program->body, buffer, &writers), part_count = 0;
+    part *parts = TL_NEW_ARRAY(s->arena, part, count);
+    for (int w = 0; w < count; w++) {
+        tl_path path = tl_path_to_block(s->arena, s->program->body, writers[w]->name);
+        if (writers[w]->call)
             return false;
-    return true;
+        if (tl_cutting_condition(s->arena, &path, writers[w]) != NULL ||
+            leaves_holes(s->arena, &path, writers[w]))
+            continue;
+        for (int i = 0; i < writers[w]->store_count; i++) {
+            const tl_store *store = &writers[w]->stores[i];
+            if (store->buffer != buffer)
+                continue;
+            if (boxed && is_domain_whole(writers[w], store))
+                return false;
+            if (!take_part(s->arena, &path, writers[w], store, &parts[part_count]))
+                continue;
+            if (parts[part_count++].axis < 0)
+                return false;
+            break;
+        }
+    }
+    return !join(s->arena, buffer, parts, part_count);
 }
 
 tl_status tl_apply_cache_read(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
@@ -177,11 +244,6 @@ tl_status tl_apply_cache_read(tl_schedule *s, const tl_arg *args, int arg_count,
         return tl_refuse(diag, PRIM, consumer->name, "%s is in %s scope and needs no cache",
                          buffer->name, tl_scope_texts[buffer->scope]);
     TL_TRY(tl_check_scope(s, PRIM, buffer, scope, diag));
-    if (is_padded(s, buffer))
-        return tl_refuse(diag, PRIM, consumer->name,
-                         "no block is known to write all of %s, and its copy would read the rest",
-                         buffer->name);
-
     int at = find_place(s, &path, buffer);
     const tl_stmt *place = path.stmts[at];
     bool in_loop = false;
@@ -189,6 +251,11 @@ tl_status tl_apply_cache_read(tl_schedule *s, const tl_arg *args, int arg_count,
         in_loop |= path.stmts[i]->kind == TL_STMT_LOOP;
     tl_box box;
     bool boxed = in_loop && tl_box_at(arena, place, buffer, TL_BOX_READS, consumer->name, &box);
+
+    if (is_padded(s, buffer, boxed))
+        return tl_refuse(diag, PRIM, consumer->name,
+                         "no block is known to write all of %s, and its copy would read the rest",
+                         buffer->name);
 
     const char *name = tl_fresh_buffer_name(s, tl_arena_format(arena, "%s_local", buffer->name));
     const char *block_name = tl_fresh_block_name(s, name);

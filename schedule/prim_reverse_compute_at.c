@@ -12,7 +12,7 @@
  * Requires  a block that assigns, all of whose iters are spatial, with loops of its own that were not split, fused or
  *           given a kind; under `loop` (not vectorized) its producers write one dense box an iteration, the boxes of
  *           different iterations apart, and no loop from `loop` outwards drives their reduce iters; the block reads
- *           each producer at one place an instance; nothing before the block reads or writes its result.
+ *           each producer, which comes before it, at one place an instance; nothing before the block reads or writes its result.
  * Keeps     every instance of the block, each once, after all that it reads. */
 #include <string.h>
 #include "schedule/instances.h"
@@ -144,6 +144,12 @@ static tl_status take_buffer(tl_schedule *s, const tl_nest *nest, const tl_buffe
         if (!tl_stmt_has_block(loop->u.loop.body, writers[i]->name))
             return tl_refuse(diag, PRIM, block->name, "block %s writes %s outside loop %s",
                              writers[i]->name, buffer->name, name);
+        if (tl_block_position(s->program->body, writers[i]->name) >
+            tl_block_position(s->program->body, block->name))
+            return tl_refuse(diag, PRIM, block->name,
+                             "block %s writes %s only after it has read it, so it is no consumer "
+                             "of that block; compute_at moves it towards its own readers",
+                             writers[i]->name, buffer->name);
         TL_TRY(check_producer(s, block, nest, writers[i], buffer, place, diag));
         tl_box one, first;
         (void)tl_box_at(s->arena, loop->u.loop.body, buffer, TL_BOX_WRITES, writers[i]->name, &one);

@@ -96,6 +96,14 @@ static const program_case cases[] = {
       "        spatial i\n        reduce k\n        S[i] = sum(A[i, k])\n",
       { 0 },
       1e-5 },
+    { "a reduction of three lanes in two loops",
+      "kernel k(A: f32[5, 4, 3], out S: f32[5], out P: i8[5])\n"
+      "  for i in 0..5\n    for k0 in 0..4\n      for k1 in 0..3 vectorized\n        block s\n"
+      "          spatial i\n          reduce k0, k1\n          S[i] = sum(A[i, k0, k1])\n"
+      "  for i in 0..5\n    for k0 in 0..4\n      for k1 in 0..3 vectorized\n        block p\n"
+      "          spatial i\n          reduce k0, k1\n          P[i] = max(i8(A[i, k0, k1]))\n",
+      { 0 },
+      1e-6 },
     { "lanes that all add the same, some of them cut",
       "kernel k(A: f32[5], out S: f32[5])\n"
       "  for i in 0..5\n    for k0 in 0..2 vectorized\n      for k1 in 0..2\n        block s\n"

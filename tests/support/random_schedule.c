@@ -117,7 +117,8 @@ static tl_arg loop_arg(tl_loop_ref loop)
 
 static tl_arg random_arg(random_steps *r, const choices *from, char letter)
 {
-    static const char *const scopes[] = { "global", "stack", "register", "global", "shared" };
+    static const char *const scopes[] = { "global", "stack", "register", "global",
+                                          "stack",  "stack", "global",   "shared" };
     const tl_buffer *buffer =
         from->buffer_count ? from->buffers[below(r, from->buffer_count)] : NULL;
     switch (letter) {
@@ -128,7 +129,7 @@ static tl_arg random_arg(random_steps *r, const choices *from, char letter)
     case 'b':
         return (tl_arg){ .kind = TL_ARG_WORD, .word = buffer ? buffer->name : "none" };
     case 's':
-        return (tl_arg){ .kind = TL_ARG_WORD, .word = scopes[below(r, r->may_bind ? 5 : 4)] };
+        return (tl_arg){ .kind = TL_ARG_WORD, .word = scopes[below(r, r->may_bind ? 8 : 7)] };
     case 'i':
         return (tl_arg){ .kind = TL_ARG_INT, .value = 1 + below(r, 2) };
     case 'F':

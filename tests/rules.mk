@@ -47,6 +47,12 @@ bench: $(BUILD)/bench/kernels $(BUILD)/bench/replay $(BUILD)/tilth
 	$(BUILD)/bench/replay
 	@$(if $(HISTORY),THREADS=$(THREADS) tests/bench/history.sh $(BUILD)/tilth "$(HISTORY)" $(MODELS))
 
+# make bench-policies: search policies beside each other on the heaviest kernels of MODELS (files), a JSON line a run; STUDY
+# holds options of tests/bench/policy_study.c ("--policies auto,evolution --trials 1000 --record DIR").
+bench-policies: $(BUILD)/bench/policy_study $(BUILD)/tilth
+	@$< $(STUDY) $(MODELS)
+.PHONY: bench-policies
+
 # make bench-peers: MODELS beside ONNX Runtime and OpenVINO on THREADS (tests/peers/README.md). Only this needs Python and
 # PyPI. JSON=FILE and SVG=FILE keep the result; COMPARE="--rounds 3 ..." adds options of compare.py.
 bench-peers: $(BUILD)/tilth

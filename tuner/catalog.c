@@ -81,7 +81,8 @@ typedef struct {
 
 struct tl_catalog {
     const tl_space *space;
-    tl_arena *arena; /* points, and the decisions they share */
+    tl_target target; /* with the cores that are used */
+    tl_arena *arena;  /* points, and the decisions they share */
     tl_entry *entries;
     int count, capacity;
     table by_point, by_program, by_decision, by_known;
@@ -93,13 +94,15 @@ struct tl_catalog {
     bool features, failed;
 };
 
-tl_catalog *tl_catalog_create(const tl_space *space, bool features)
+tl_catalog *tl_catalog_create(const tl_space *space, int threads, bool features)
 {
     tl_catalog *c = calloc(1, sizeof *c);
     if (c == NULL)
         return NULL;
     c->space = space;
     c->features = features;
+    c->target = *tl_space_target(space);
+    c->target.cores = threads > 0 ? threads : 1;
     c->arena = tl_arena_create(0);
     if (c->arena != NULL)
         return c;
@@ -251,7 +254,7 @@ static size_t size_of_rows(const tl_entry *e)
 static void keep_rows(tl_catalog *c, tl_entry *e, const tl_variant *v, tl_arena *scratch)
 {
     const float *rows;
-    e->row_count = tl_features_of(scratch, v->program, tl_space_target(c->space), &rows);
+    e->row_count = tl_features_of(scratch, v->program, &c->target, &rows);
     e->rows = malloc(size_of_rows(e) + 1);
     if (e->rows == NULL) {
         c->failed = true;

@@ -101,7 +101,8 @@ tl_status tl_explorer_create(const tl_search *search, const tl_policy_type *type
     x->random = tl_random_make(search->seed);
     x->best = TL_NO_ENTRY;
     x->arena = tl_arena_create(0);
-    x->catalog = tl_catalog_create(search->space, x->model != NULL || method->model != NULL);
+    x->catalog = tl_catalog_create(search->space, search->threads,
+                                   x->model != NULL || method->model != NULL);
     if (x->arena == NULL || x->catalog == NULL || TL_ARENA_GUARD(x->arena)) {
         tl_explorer_destroy(&x->policy);
         return tl_fail(diag, TL_NO_MEMORY, "out of memory");
@@ -125,6 +126,7 @@ void tl_explorer_destroy(tl_policy *policy)
         return;
     if (x->model != NULL && x->model != x->search.model)
         x->model->type->destroy(x->model);
+    tl_surrogate_destroy(x->surrogate);
     tl_catalog_destroy(x->catalog);
     tl_arena_destroy(x->arena);
     free(x->measured);
@@ -144,21 +146,21 @@ bool tl_explorer_take(tl_explorer *x, int entry, double prediction, const char *
     if (!tl_explorer_is_new(x, entry) || x->choice_count == x->choice_capacity)
         return false;
     tl_catalog_at(x->catalog, entry)->state = TL_ENTRY_PROPOSED;
-    x->choices[x->choice_count++] = (tl_planned){ entry, prediction, origin };
+    x->choices[x->choice_count++] = (tl_taken){ entry, prediction, origin };
     return true;
 }
 
 void tl_plan_add(tl_plan *plan, int entry, double prediction, const char *origin)
 {
     if (plan->count < TL_MOST_PLANNED)
-        plan->choices[plan->count++] = (tl_planned){ entry, prediction, origin };
+        plan->choices[plan->count++] = (tl_taken){ entry, prediction, origin };
 }
 
 int tl_explorer_take_planned(tl_explorer *x, int count)
 {
     int taken = 0;
     for (; taken < count && x->plan.at < x->plan.count; x->plan.at++) {
-        const tl_planned *c = &x->plan.choices[x->plan.at];
+        const tl_taken *c = &x->plan.choices[x->plan.at];
         taken += tl_explorer_take(x, c->entry, c->prediction, c->origin);
     }
     return taken;
@@ -207,7 +209,7 @@ static bool reserve_choices(tl_explorer *x, int count)
 {
     if (count <= x->choice_capacity)
         return true;
-    tl_planned *grown = realloc(x->choices, sizeof *grown * (size_t)count);
+    tl_taken *grown = realloc(x->choices, sizeof *grown * (size_t)count);
     if (grown == NULL)
         return false;
     x->choices = grown;
@@ -253,7 +255,7 @@ tl_status tl_explorer_propose(tl_policy *policy, tl_arena *arena, int count, tl_
     choose(x, count);
     tl_catalog_forget(x->catalog, MOST_ROW_BYTES);
     for (int i = 0; i < x->choice_count; i++) {
-        const tl_planned *c = &x->choices[i];
+        const tl_taken *c = &x->choices[i];
         const tl_entry *e = tl_catalog_at(x->catalog, c->entry);
         tl_proposal *p = &out[i];
         *p = (tl_proposal){ .prediction = c->prediction, .origin = c->origin };

@@ -25,5 +25,6 @@ static tl_status create(const tl_search *search, tl_policy **out, tl_diag *diag)
     return tl_explorer_create(search, &tl_policy_draft, &method, out, diag);
 }
 
-const tl_policy_type tl_policy_draft = { "draft", create, tl_explorer_destroy, tl_explorer_propose,
-                                         tl_explorer_learn };
+const tl_policy_type tl_policy_draft = {
+    "draft", ROUND / 2, create, tl_explorer_destroy, tl_explorer_propose, tl_explorer_learn
+};

@@ -21,5 +21,5 @@ static tl_status create(const tl_search *search, tl_policy **out, tl_diag *diag)
 }
 
 const tl_policy_type tl_policy_droplet = {
-    "droplet", 0, create, tl_explorer_destroy, tl_explorer_propose, tl_explorer_learn
+    "droplet", 16, create, tl_explorer_destroy, tl_explorer_propose, tl_explorer_learn
 };

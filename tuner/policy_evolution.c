@@ -29,5 +29,5 @@ static tl_status create(const tl_search *search, tl_policy **out, tl_diag *diag)
 }
 
 const tl_policy_type tl_policy_evolution = {
-    "evolution", 64, create, tl_explorer_destroy, tl_explorer_propose, tl_explorer_learn
+    "evolution", BATCH, create, tl_explorer_destroy, tl_explorer_propose, tl_explorer_learn
 };

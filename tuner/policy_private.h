@@ -4,6 +4,7 @@
 #define TL_TUNER_POLICY_PRIVATE_H
 #include "tuner/catalog.h"
 #include "tuner/search.h"
+#include "tuner/surrogate.h"
 
 #define POLICY(name, words) extern const tl_policy_type tl_policy_##name;
 #include "tuner/policies.def"
@@ -26,13 +27,13 @@ typedef struct {
     int entry;
     double prediction;
     const char *origin;
-} tl_planned;
+} tl_taken;
 
 /* Choices made ahead: a policy that thinks in rounds hands them out as it is asked. */
 enum { TL_MOST_PLANNED = 128 };
 typedef struct {
     int count, at; /* those before `at` were handed out */
-    tl_planned choices[TL_MOST_PLANNED];
+    tl_taken choices[TL_MOST_PLANNED];
 } tl_plan;
 void tl_plan_add(tl_plan *plan, int entry, double prediction, const char *origin);
 
@@ -55,9 +56,11 @@ struct tl_explorer {
     int seed_count, seed_at;
     int trained_count; /* of `measured`, when the model learned last */
     tl_plan plan;
-    int expand_at; /* for tl_explorer_any: entries before it are expanded */
+    tl_surrogate *surrogate; /* NULL: not asked yet */
+    int fitted_count;        /* of `measured`, when its weights were fitted */
+    int expand_at;           /* for tl_explorer_any: entries before it are expanded */
 
-    tl_planned *choices; /* of the batch that is being put together */
+    tl_taken *choices; /* of the batch that is being put together */
     int choice_count, choice_capacity;
     bool failed; /* memory ran out */
 };
@@ -108,6 +111,10 @@ typedef struct {
 } tl_evolution;
 /* Plans a round of `count`, at most TL_MOST_PLANNED. */
 void tl_explorer_evolve(tl_explorer *x, const tl_evolution *how, int count, tl_plan *plan);
+
+/* improve.c: those points around the leaders that promise the largest gain by a Gaussian process over what was measured
+ * (surrogate.h). */
+void tl_explorer_improve(tl_explorer *x, int count);
 
 /* draft.c: plans the `count` best of `samples` new points, by the model. */
 void tl_explorer_draft(tl_explorer *x, int samples, int count, tl_plan *plan);

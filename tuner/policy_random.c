@@ -15,5 +15,5 @@ static tl_status create(const tl_search *search, tl_policy **out, tl_diag *diag)
 }
 
 const tl_policy_type tl_policy_random = {
-    "random", 0, create, tl_explorer_destroy, tl_explorer_propose, tl_explorer_learn
+    "random", 16, create, tl_explorer_destroy, tl_explorer_propose, tl_explorer_learn
 };

@@ -20,6 +20,7 @@ typedef struct {
     const tl_target *target;
     tl_cost_model
         *model; /* predicts, and learns this task's results; NULL: the policy makes what it needs */
+    int threads; /* that kernels run on; 0: 1 */
     uint64_t seed;
     int known_count; /* records of the same workload from the store: not to be tried again, good as seeds */
     const tl_record *known;
@@ -30,8 +31,8 @@ typedef struct {
     tl_candidate candidate;
     char program[17];  /* structural hash of the scheduled program, hex digits */
     double prediction; /* the score that got it in; 0 when none did */
-    const char
-        *origin; /* "default", "record", "random", "mutation", "descent", "draft": for reports */
+    const char *
+        origin; /* "default", "record", "random", "mutation", "descent", "draft", "model": for reports */
 } tl_proposal;
 
 typedef struct {

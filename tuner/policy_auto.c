@@ -1,0 +1,26 @@
+/* tuner/policy_auto.c: the default policy, made for a hundred trials rather than a thousand.
+ *
+ * The default schedules come first and are near the top of their spaces: random points hardly ever beat them, so
+ * the search starts there and goes on from the best that is known. A Gaussian process over the decisions judges thousands of points
+ * around the leaders without building them (improve.c); when it sees nothing that promises anything, coordinate descent
+ * tries what is left around the best. */
+#include "tuner/policy_private.h"
+
+enum { WIDEST = 4 };
+
+static void choose(tl_explorer *x, int count)
+{
+    tl_explorer_improve(x, count);
+    tl_explorer_descend(x, WIDEST, false);
+}
+
+static const tl_method method = { choose, NULL, 0, 0 };
+
+static tl_status create(const tl_search *search, tl_policy **out, tl_diag *diag)
+{
+    return tl_explorer_create(search, &tl_policy_auto, &method, out, diag);
+}
+
+const tl_policy_type tl_policy_auto = {
+    "auto", 8, create, tl_explorer_destroy, tl_explorer_propose, tl_explorer_learn
+};

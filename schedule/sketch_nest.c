@@ -68,7 +68,8 @@ static const tl_iter *transposed_iter(tl_schedule *s, const tl_block *block, con
                                       const tl_loop_list *loops)
 {
     const tl_expr *load = block->store_count == 1 ? block->stores[0].value : NULL;
-    if (!tl_block_is_spatial(block) || block->predicate != NULL || load->kind != TL_EXPR_LOAD)
+    if (load == NULL || load->kind != TL_EXPR_LOAD || !tl_block_is_spatial(block) ||
+        block->predicate != NULL)
         return NULL;
     int64_t stride = tl_access_stride(s->arena, load->u.buffer, load->args, along->var);
     if (stride == TL_NOT_AFFINE || (stride < SHORT_STRIDE && stride > -SHORT_STRIDE))

@@ -73,11 +73,15 @@ run-tests: all $(ALL_TESTS)
 test-models: networks
 networks: $(BUILD)/tilth | run-models
 	@tests/models.sh $(BUILD)/tilth build/models
-# make test-long: what random tests find in hours: 20,000 random schedules and 500 points of each small kernel's space, from
-# another seed each day.
-test-long: $(BUILD)/tests/schedule/test_meaning $(BUILD)/tests/tuner/test_space_points
-	TL_SEED=$(or $(TL_SEED),$(shell date +%Y%m%d)00000) TL_COUNT=$(or $(TL_COUNT),20000) $<
-	TL_SEED=$(or $(TL_SEED),$(shell date +%Y%m%d)00000) TL_COUNT=$(or $(TL_COUNT),500) $(word 2,$^)
+# make test-long: what random tests find in hours, from another seed each day: TL_COUNT random schedules (20,000), each
+# interpreted and (from other seeds) compiled, TL_SHAPES (1,000) lowerings at random shapes, and TL_POINTS (500) points of
+# each small kernel's space. What fails is reduced to a .tk and a .tr below build/failures.
+LONG_TESTS = $(BUILD)/tests/schedule/test_meaning $(BUILD)/tests/codegen/test_meaning \
+	$(BUILD)/tests/driver/test_kernel_shapes $(BUILD)/tests/tuner/test_space_points
+test-long: $(LONG_TESTS)
+	@export TL_SEED=$(or $(TL_SEED),$(shell date +%Y%m%d)00000) TL_COUNT=$(or $(TL_COUNT),20000) \
+		TL_SHAPES=$(or $(TL_SHAPES),1000) TL_POINTS=$(or $(TL_POINTS),500) TEST_SECONDS=36000; \
+	tests/run.sh $^
 .PHONY: test-long
 golden: $(ALL_TESTS)
 	@GOLDEN_UPDATE=1 tests/run.sh $(ALL_TESTS)

@@ -1,5 +1,5 @@
 /* tests/tuner/test_space_points.c: random points of the spaces of kernels of every class, for several targets: each builds,
- * replays from its text to the same program, verifies, and computes what the naive program computes. TL_COUNT points a
+ * replays from its text to the same program, verifies, and computes what the naive program computes. TL_POINTS points a
  * kernel and target, from TL_SEED. */
 #include <dirent.h>
 #include <inttypes.h>
@@ -141,7 +141,7 @@ static void points_of_small_kernels(void **state)
                                  .lowerings = &lowering };
         for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
             tl_target target = target_of(targets[t]);
-            check_task(&task, &target, number_from("TL_COUNT", 4));
+            check_task(&task, &target, number_from("TL_POINTS", 4));
         }
         tl_text_free(&text);
         files++;
@@ -189,7 +189,7 @@ static void points_of_networks(void **state)
                 tl_measure_task task = { .name = partition.kernels[k].name,
                                          .lowering_count = count,
                                          .lowerings = own };
-                check_task(&task, &target, number_from("TL_COUNT", 4) * count);
+                check_task(&task, &target, number_from("TL_POINTS", 4) * count);
                 kernels++;
                 lowerings += count;
             }

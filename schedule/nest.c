@@ -76,6 +76,20 @@ static variables variables_of(const tl_nest *nest, const tl_expr *e)
     return v;
 }
 
+/* Whether the iter takes every value of its domain, as far as bounds tell. */
+static bool takes_all(tl_arena *arena, const tl_path *path, const tl_iter *iter)
+{
+    tl_free_var *loops = TL_NEW_ARRAY(arena, tl_free_var, path->count);
+    int count = 0;
+    for (int i = 0; i < path->count; i++)
+        if (path->stmts[i]->kind == TL_STMT_LOOP)
+            loops[count++] =
+                (tl_free_var){ path->stmts[i]->u.loop.var, path->stmts[i]->u.loop.extent };
+    tl_span span = tl_span_of(arena, iter->binding, loops, count);
+    return span.min != NULL && span.max != NULL && tl_prove_le(arena, span.min, tl_int(arena, 0)) &&
+           tl_prove_le(arena, tl_addi(arena, iter->extent, -1), span.max);
+}
+
 /* Every own loop is serial and drives exactly one iter, by binding = rest + variable. */
 static tl_status check_loops(tl_schedule *s, const char *prim, const tl_nest *nest, tl_diag *diag)
 {
@@ -114,6 +128,11 @@ static tl_status check_loops(tl_schedule *s, const char *prim, const tl_nest *ne
                              "its iter %s is bound to %s: its loops were split or fused; move the "
                              "block before that",
                              iter->var->name, tl_expr_text(s->arena, iter->binding));
+        if (iter->kind != TL_ITER_SPATIAL && !takes_all(s->arena, &nest->path, iter))
+            return tl_refuse(diag, prim, block->name,
+                             "its loops do not give iter %s all of 0..%s, and another block does "
+                             "the rest: move it before loop_partition or software_pipeline",
+                             iter->var->name, tl_expr_text(s->arena, iter->extent));
     }
     return TL_OK;
 }

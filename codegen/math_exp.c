@@ -54,8 +54,8 @@ LLVMValueRef tl_math_exp_of(tl_math *m, LLVMValueRef x, LLVMValueRef low, int sh
         return tl_math_mul(m, e, tl_math_from_bits(m, bits));
     }
     if (tl_math_has_scale(m))
-        return tl_math_scale_by(
-            m, e, shift == 0 ? n : tl_math_add(m, n, tl_math_constant(m, shift)));
+        return tl_math_scale_by(m, e,
+                                shift == 0 ? n : tl_math_add(m, n, tl_math_constant(m, shift)));
     LLVMValueRef zero = tl_math_bits(m, rounder);
     bits = LLVMBuildSub(b, bits, zero, "");
     return tl_math_scale(m, e, LLVMBuildAdd(b, bits, tl_math_int(m, shift), ""));

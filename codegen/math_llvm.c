@@ -197,10 +197,10 @@ static LLVMValueRef call_avx512(tl_math *m, const char *name, LLVMValueRef *oper
     for (int i = 0; i < count; i++)
         args[at++] = operands[i];
     args[at++] = LLVMConstNull(tl_math_type(m));
-    args[at++] =
-        LLVMConstAllOnes(LLVMIntTypeInContext(m->context, m->lanes == 16 ? 16 : 8));
+    args[at++] = LLVMConstAllOnes(LLVMIntTypeInContext(m->context, m->lanes == 16 ? 16 : 8));
     if (rounds && m->lanes == 16)
-        args[at++] = LLVMConstInt(LLVMInt32TypeInContext(m->context), 4, false); /* as the mode says */
+        args[at++] =
+            LLVMConstInt(LLVMInt32TypeInContext(m->context), 4, false); /* as the mode says */
     return LLVMBuildCall2(m->builder, LLVMIntrinsicGetType(m->context, id, NULL, 0), f, args, at,
                           "");
 }

@@ -51,7 +51,7 @@ LLVMValueRef tl_math_scale(tl_math *m, LLVMValueRef a,
 /* Whether the next two are there: f32 vectors of AVX-512. */
 bool tl_math_has_scale(const tl_math *m);
 LLVMValueRef tl_math_scale_by(tl_math *m, LLVMValueRef a,
-                              LLVMValueRef n); /* a * 2^n for a float n; any result */
+                              LLVMValueRef n);               /* a * 2^n for a float n; any result */
 LLVMValueRef tl_math_reciprocal(tl_math *m, LLVMValueRef a); /* 1/a to 1 ulp; normal numbers */
 bool tl_math_has_fma(const tl_math *m);
 LLVMValueRef tl_math_any(tl_math *m, LLVMValueRef condition); /* an i1: whether some lane is true */

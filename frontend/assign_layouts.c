@@ -1,15 +1,17 @@
 /* frontend/assign_layouts.c: how values lie in memory on a CPU whose vectors have L lanes of f32.
  *
  * Values that 2-D convolutions make get their channels in blocks, [N, C/B, H, W, B]; pools, global pools,
- * reductions over space, elementwise operators and concatenations over channels hand the block on. B is L; where only L/2
- * divides C it is C, when that is more than a vector, or L/2; where neither does the value stays plain: a block is always full. A value that a
- * convolution with padding reads gets that padding as a halo of zeros around H and W, the largest of its
- * readers', which its producer writes on every run. Graph inputs, outputs and constants stay plain: the
+ * reductions over space, elementwise operators and concatenations over channels hand the block on. B is L; where only
+ * L/2 divides C it is C, when that is more than a vector, or L/2; where neither does the value stays plain: a block is
+ * always full. A value that a convolution with padding reads gets that padding as a halo of zeros around H and W, the
+ * largest of its readers', which its producer writes on every run. Graph inputs, outputs and constants stay plain: the
  * first convolution copies its input into a padded local. Kernels read any layout, so nothing is converted. */
 #include "frontend/frontend.h"
 #include "runtime/base/checked.h"
 
-enum { LEAST_ROWS = 28 }; /* of a value that is computed by bands: lower ones stay in cache as they are */
+enum {
+    LEAST_ROWS = 28
+}; /* of a value that is computed by bands: lower ones stay in cache as they are */
 
 static bool is_fixed(const tl_value *v)
 {
@@ -188,8 +190,8 @@ static void keep_inside(const tl_graph *g, const tl_target *target, tl_node *dep
 {
     tl_value *t = depthwise->inputs[0];
     chain c = { 0 };
-    if (!is_depthwise(depthwise) || t->layout.plain || t->dtype != TL_F32 || !collect_chain(t, &c) ||
-        c.conv == NULL || !is_pointwise(c.conv))
+    if (!is_depthwise(depthwise) || t->layout.plain || t->dtype != TL_F32 ||
+        !collect_chain(t, &c) || c.conv == NULL || !is_pointwise(c.conv))
         return;
     tl_value *x = c.conv->inputs[0];
     int users = 0;

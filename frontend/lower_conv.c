@@ -71,9 +71,8 @@ void tl_stages_conv(tl_lower *l, const tl_node *n)
     tl_place weights = tl_lower_materialize(l, weight);
     bool bare = n->input_count < 3 || n->inputs[2] == NULL;
     const tl_value *y = n->outputs[0];
-    tl_place acc = y->is_inside
-                       ? tl_lower_local_with_halo(l, "acc", dtype, &y->shape, &y->layout)
-                       : tl_lower_accumulator(l, n, dtype, bare);
+    tl_place acc = y->is_inside ? tl_lower_local_with_halo(l, "acc", dtype, &y->shape, &y->layout)
+                                : tl_lower_accumulator(l, n, dtype, bare);
 
     tl_nest nest = tl_nest_begin(l, "conv");
     const tl_expr *out[TL_MAX_RANK], *from[TL_MAX_RANK], *tap[TL_MAX_RANK];

@@ -21,8 +21,9 @@
 typedef struct {
     tl_graph *graph;
     int lanes;
-    int *parent;     /* of each value, towards the one that stands for its set */
-    bool *fixed;     /* a member keeps its channels; of the one that stands for the set once all nodes were seen */
+    int *parent; /* of each value, towards the one that stands for its set */
+    bool *
+        fixed; /* a member keeps its channels; of the one that stands for the set once all nodes were seen */
     bool *depthwise; /* a depthwise convolution reads and writes members */
 } state;
 

@@ -72,8 +72,9 @@ typedef struct tl_value {
         data; /* of a constant: packed row-major, lives as long as the graph (arena or mapped file); else NULL */
     tl_node *producer; /* NULL: graph input or constant */
     bool is_input, is_output;
-    bool is_inside; /* its one reader computes it, band by band, in its own kernel (assign_layouts.c) */
-    int index; /* position among graph->values, kept by tl_graph_tidy */
+    bool
+        is_inside; /* its one reader computes it, band by band, in its own kernel (assign_layouts.c) */
+    int index;     /* position among graph->values, kept by tl_graph_tidy */
 } tl_value;
 
 typedef enum {

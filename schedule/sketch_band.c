@@ -105,8 +105,7 @@ tl_status tl_sketch_band(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, 
     tl_block_ref product = tl_schedule_name_block(s, f.product->name);
     TL_TRY(tl_sketch_loops(s, between, 0, &between_loops, diag));
     if (between_loops.count != loops.count)
-        return tl_refuse(diag, "default schedule", name, "has other axes than %s",
-                         f.between->name);
+        return tl_refuse(diag, "default schedule", name, "has other axes than %s", f.between->name);
 
     /* columns of vectors, rows, what a row has, lanes: the last four loops of both */
     int column = loops.count - 4, line = loops.count - 3, last = loops.count - 1;
@@ -116,9 +115,8 @@ tl_status tl_sketch_band(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, 
                         tl_sketch_extent(s, between_loops.loops[last]) *
                         (int64_t)tl_dtype_size(f.between->stores[0].buffer->dtype);
     int64_t rows = tl_sketch_extent(s, loops.loops[line]);
-    int64_t band =
-        choose_band(s->target, rows, tl_sketch_extent(s, between_loops.loops[line]), row_bytes,
-                    vectors / columns);
+    int64_t band = choose_band(s->target, rows, tl_sketch_extent(s, between_loops.loops[line]),
+                               row_bytes, vectors / columns);
     if (band == 0)
         return tl_refuse(diag, "default schedule", name, "has no bands that fit into L2");
 

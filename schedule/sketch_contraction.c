@@ -320,8 +320,7 @@ static tl_status block_loop(tl_schedule *s, tl_loop_ref inner, int64_t block, tl
 /* Splits and orders the result's loops; `tile` gets the loops inside a tile (row, column, vector), `outer` the others. */
 static tl_status tile_result(tl_schedule *s, const tl_loop_list *loops, result_loops *found,
                              tl_register_tile t, tile_order order, int lanes, bool panel_stays,
-                             tl_loop_list *outer,
-                             tl_loop_list *tile, tl_diag *diag)
+                             tl_loop_list *outer, tl_loop_list *tile, tl_diag *diag)
 {
     tl_loop_ref row = { 0 }, line = { 0 }, column = { 0 }, vector = found->vector, parts[3];
     tl_loop_ref vector_tiles = { 0 }, column_tiles = found->column;

@@ -12,21 +12,20 @@
 #include "runtime/base/map.h"
 #include "tuner/search.h"
 
-static const char gemm_text[] =
-    "kernel gemm(A: f32[60, 96], const B: f32[96, 80], out C: f32[60, 80])\n"
-    "  for i in 0..60\n"
-    "    for j in 0..80\n"
-    "      for k in 0..96\n"
-    "        block gemm\n"
-    "          spatial i, j\n"
-    "          reduce k\n"
-    "          C[i, j] = sum(A[i, k]*B[k, j])\n";
-static const tl_measure_lowering two[] = { { "direct", gemm_text, 0, 0 },
-                                           { "again", gemm_text, 0, 0 } };
+/* Small, so that its space has some hundred programs and a search can see all of them. */
+static const char gemm_text[] = "kernel gemm(A: f32[6, 8], B: f32[8, 64], out C: f32[6, 64])\n"
+                                "  for i in 0..6\n"
+                                "    for j in 0..64\n"
+                                "      for k in 0..8\n"
+                                "        block gemm\n"
+                                "          spatial i, j\n"
+                                "          reduce k\n"
+                                "          C[i, j] = sum(A[i, k]*B[k, j])\n";
+static const tl_measure_lowering direct = { "direct", gemm_text, 0, 0 };
 static const tl_measure_task gemm = { .name = "gemm",
                                       .workload = "0123456789abcdef0123456789abcdef",
                                       .lowering_count = 1,
-                                      .lowerings = two };
+                                      .lowerings = &direct };
 
 typedef struct {
     tl_arena *arena;
@@ -75,8 +74,8 @@ static double separable(const char *trace)
 {
     double columns = (double)answer(trace, ".columns=", 1),
            rows = (double)answer(trace, ".rows=", 1);
-    double prefetch = (double)answer(trace, ".prefetch=", 0);
-    return 1000 + 100 * fabs(columns - 3) + 10 * fabs(rows - 5) + fabs(prefetch - 8);
+    double unroll = (double)answer(trace, ".unroll=", 0);
+    return 1000 + 100 * fabs(columns - 3) + 10 * fabs(rows - 5) + fabs(unroll - 2);
 }
 
 /* A ridge with dents: the right number of rows depends on the columns. */
@@ -84,13 +83,13 @@ static double rugged(const char *trace)
 {
     double columns = (double)answer(trace, ".columns=", 1),
            rows = (double)answer(trace, ".rows=", 1);
-    double prefetch = (double)answer(trace, ".prefetch=", 0);
+    double unroll = (double)answer(trace, ".unroll=", 0);
     double work = columns * rows;
-    return 1000 + 20 * fabs(work - 24) + 40 * ((int)(columns + rows) % 3) + fabs(prefetch - 16);
+    return 1000 + 20 * fabs(work - 24) + 40 * ((int)(columns + rows) % 3) + fabs(unroll - 4);
 }
 
 /* A run of a policy: its proposals and their times. */
-enum { MOST = 2000 };
+enum { MOST = 600 };
 typedef struct {
     int count;
     char programs[MOST][17];
@@ -198,9 +197,9 @@ static void the_same_seed_decides_the_same(void **state)
     const fixture *f = *state;
     for (int p = 0; p < tl_policy_count; p++) {
         tl_search search = search_of(f, 7), other = search_of(f, 8);
-        history *a = run_search(f, tl_policies[p]->name, &search, rugged, 120, 16);
-        history *b = run_search(f, tl_policies[p]->name, &search, rugged, 120, 16);
-        history *c = run_search(f, tl_policies[p]->name, &other, rugged, 120, 16);
+        history *a = run_search(f, tl_policies[p]->name, &search, rugged, 80, 16);
+        history *b = run_search(f, tl_policies[p]->name, &search, rugged, 80, 16);
+        history *c = run_search(f, tl_policies[p]->name, &other, rugged, 80, 16);
         assert_int_equal(a->count, b->count);
         assert_memory_equal(a->programs, b->programs, sizeof a->programs[0] * (size_t)a->count);
         if (strcmp(tl_policies[p]->name, "random") == 0)
@@ -229,12 +228,12 @@ static void failures_are_survived(void **state)
     const fixture *f = *state;
     for (int p = 0; p < tl_policy_count; p++) {
         tl_search search = search_of(f, 5);
-        history *h = run_search(f, tl_policies[p]->name, &search, half_fails, 150, 10);
-        assert_int_equal(h->count, 150);
+        history *h = run_search(f, tl_policies[p]->name, &search, half_fails, 100, 10);
+        assert_int_equal(h->count, 100);
         assert_true(h->best < 1e300);
         forget(h);
-        h = run_search(f, tl_policies[p]->name, &search, all_fail, 150, 10);
-        assert_int_equal(h->count, 150);
+        h = run_search(f, tl_policies[p]->name, &search, all_fail, 100, 10);
+        assert_int_equal(h->count, 100);
         forget(h);
     }
 }
@@ -267,7 +266,7 @@ static void records_are_used(void **state)
     search.known = known;
     search.known_count = KNOWN;
     for (int p = 0; p < tl_policy_count; p++) {
-        history *h = run_search(f, tl_policies[p]->name, &search, separable, MOST, 32);
+        history *h = run_search(f, tl_policies[p]->name, &search, separable, 100, 32);
         for (int i = 0; i < h->count; i++)
             assert_false(tl_map_has(tried, h->programs[i]));
         forget(h);
@@ -307,10 +306,39 @@ static void descent_finds_the_bottom(void **state)
     int size;
     double bottom = least(f, separable, &size);
     tl_search search = search_of(f, 1);
-    history *h = run_search(f, "droplet", &search, separable, 60, 8);
+    history *h = run_search(f, "droplet", &search, separable, 80, 8);
     assert_true(size > 2 * h->count);
     assert_true(h->best == bottom);
     forget(h);
+}
+
+/* The mean over seeds of the best after so many trials. */
+static double mean_best(const fixture *f, const char *name, objective *time, int trials)
+{
+    enum { SEEDS = 4 };
+    double sum = 0;
+    for (int i = 0; i < SEEDS; i++) {
+        tl_search search = search_of(f, 100 + (uint64_t)i);
+        history *h = run_search(f, name, &search, time, trials, 16);
+        sum += h->best;
+        forget(h);
+    }
+    return sum / SEEDS;
+}
+
+/* What is told of results is used: with the same number of trials both come closer to the bottom than chance. */
+static void learning_beats_chance(void **state)
+{
+    const fixture *f = *state;
+    int size;
+    double bottom = least(f, rugged, &size);
+    assert_true(size > 160);
+    double chance = mean_best(f, "random", rugged, 48) - bottom;
+    assert_true(chance > 0);
+    assert_true(mean_best(f, "auto", rugged, 48) - bottom < 0.7 * chance);
+    chance = mean_best(f, "random", rugged, 112) - bottom;
+    assert_true(mean_best(f, "evolution", rugged, 112) - bottom < chance);
+    fprintf(stderr, "%g %g\n", chance, evolved);
 }
 
 int main(void)
@@ -322,6 +350,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(failures_are_survived, set_up, tear_down),
         cmocka_unit_test_setup_teardown(records_are_used, set_up, tear_down),
         cmocka_unit_test_setup_teardown(descent_finds_the_bottom, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(learning_beats_chance, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,7 +30,7 @@ typedef struct {
 static void add_measured(tl_explorer *x, int entry)
 {
     const tl_entry *e = tl_catalog_at(x->catalog, entry);
-    double best = tl_catalog_at(x->catalog, x->best)->score_ns;
+    double best = x->best != TL_NO_ENTRY ? tl_catalog_at(x->catalog, x->best)->score_ns : 1;
     double time = e->state == TL_ENTRY_RIGHT ? e->score_ns : 1e3 * best; /* it is cut to "bad" */
     tl_surrogate_add(x->surrogate, &e->point, log(time));
 }
@@ -41,7 +41,7 @@ static bool recall(tl_explorer *x)
     enum { MOST = TL_SURROGATE_POINTS - ROOM };
     if (x->surrogate == NULL)
         x->surrogate = tl_surrogate_create();
-    if (x->surrogate == NULL || x->best == TL_NO_ENTRY)
+    if (x->surrogate == NULL)
         return false;
     tl_surrogate_clear(x->surrogate);
     int chosen[MOST], count = 0;
@@ -60,12 +60,15 @@ static bool recall(tl_explorer *x)
         tl_surrogate_fit_weights(x->surrogate);
         x->fitted_count = x->measured_count;
     }
-    if (!tl_surrogate_solve(x->surrogate))
-        return false;
-    for (int i = 0; i < tl_catalog_count(x->catalog); i++)
-        if (tl_catalog_at(x->catalog, i)->state == TL_ENTRY_PROPOSED)
-            tl_surrogate_expect(x->surrogate, &tl_catalog_at(x->catalog, i)->point);
-    return true;
+    bool known = tl_surrogate_solve(x->surrogate);
+    for (int i = 0; i < tl_catalog_count(x->catalog); i++) {
+        const tl_entry *e = tl_catalog_at(x->catalog, i);
+        if (e->state == TL_ENTRY_PROPOSED && known)
+            tl_surrogate_expect(x->surrogate, &e->point);
+        else if (e->state == TL_ENTRY_PROPOSED) /* no result yet: all alike */
+            tl_surrogate_add(x->surrogate, &e->point, 0);
+    }
+    return known || tl_surrogate_solve(x->surrogate);
 }
 
 /* --- ideas ------------------------------------------------------------------------------------------------------------- */
@@ -174,11 +177,14 @@ static void judge_crosses(tl_explorer *x, int leader, int other, shortlist *list
     }
 }
 
-/* The best overall, and the best of each lowering that is not among them. */
+/* The best overall, and the best of each lowering that is not among them; before the first result, what was proposed. */
 static int find_leaders(tl_explorer *x, int *leaders)
 {
     int all[TL_SURROGATE_POINTS], count = tl_explorer_leaders(x, TL_SURROGATE_POINTS, all);
     int found = 0;
+    for (int i = 0; count == 0 && i < tl_catalog_count(x->catalog) && found < LEADERS; i++)
+        if (tl_catalog_at(x->catalog, i)->state == TL_ENTRY_PROPOSED)
+            leaders[found++] = i;
     for (int i = 0; i < count && found < MOST_LEADERS; i++) {
         bool wanted = found < LEADERS;
         if (!wanted) {

@@ -338,7 +338,6 @@ static void learning_beats_chance(void **state)
     assert_true(mean_best(f, "auto", rugged, 48) - bottom < 0.7 * chance);
     chance = mean_best(f, "random", rugged, 112) - bottom;
     assert_true(mean_best(f, "evolution", rugged, 112) - bottom < chance);
-    fprintf(stderr, "%g %g\n", chance, evolved);
 }
 
 int main(void)

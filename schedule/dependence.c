@@ -287,6 +287,8 @@ tl_pins tl_pins_of_instance(const tl_dependences *d, const tl_block *block)
 
 bool tl_pins_var(const tl_pins *pins, const tl_var *var)
 {
+    if (var->min == var->max)
+        return true; /* it has one value */
     for (int i = 0; i < pins->count; i++)
         if (pins->equal[i]->kind == TL_EXPR_VAR && pins->equal[i]->u.var == var)
             return true;

@@ -42,6 +42,7 @@ typedef struct {
 tl_pins tl_pins_of(const tl_dependences *d, const tl_access *a, const tl_access *b);
 /* The same for the spatial iters of one block: instances of it that agree in them. */
 tl_pins tl_pins_of_instance(const tl_dependences *d, const tl_block *block);
+/* Whether the variable has the same value in both. */
 bool tl_pins_var(const tl_pins *pins, const tl_var *var);
 
 /* Whether no two different iterations of the loop conflict; if they may, *first and *second say where.

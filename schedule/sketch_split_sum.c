@@ -32,13 +32,18 @@ static const tl_iter *outermost_reduce(const tl_block *block, int64_t *steps)
     return first;
 }
 
-/* The fewest pieces, dividing the extent, of which each takes at most a quarter of L2; 1 when one does. */
-static int64_t choose_pieces(int64_t bytes, int64_t extent, int64_t l2_bytes)
+/* The fewest pieces, dividing the extent, of which each takes at most a quarter of L2 with the tile that suits it. */
+static int64_t choose_pieces(const tl_target *target, int64_t rows, int64_t vectors, int64_t steps,
+                             int64_t extent, int64_t vector_bytes, tl_register_tile *tile)
 {
-    for (int64_t pieces = 1; pieces < extent; pieces++)
-        if (extent % pieces == 0 && 4 * tl_ceildiv(bytes, pieces) <= l2_bytes)
+    for (int64_t pieces = 1;; pieces++) {
+        if (extent % pieces != 0)
+            continue;
+        *tile = tl_choose_tile(target, rows, 1, vectors, steps / pieces);
+        if (pieces == extent ||
+            4 * (steps / pieces) * tile->columns * vector_bytes <= target->l2_bytes)
             return pieces;
-    return extent;
+    }
 }
 
 static tl_status rfactor(tl_schedule *s, tl_block_ref block, tl_loop_ref loop, tl_block_ref *out,
@@ -57,6 +62,7 @@ tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref 
 {
     const tl_block *block = tl_schedule_get_block(s, anchor);
     const char *name = block->name;
+    const tl_buffer *result = block->stores[0].buffer;
     tl_contraction c;
     int64_t steps;
     const tl_iter *reduce = outermost_reduce(block, &steps);
@@ -69,7 +75,7 @@ tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref 
     TL_TRY(tl_sketch_loops(s, out, 0, &loops, diag));
     TL_TRY(tl_sketch_loops(s, anchor, 0, &own, diag));
     int column = -1;
-    int64_t rows = 1;
+    int64_t rows = 1, width = 1; /* width: elements of the column loop in a vector */
     for (int i = 0; i < block->iter_count && i < loops.count; i++) {
         const tl_var *iter = block->iters[i].var;
         bool in_panel = tl_expr_uses_var(c.panel, iter),
@@ -78,18 +84,22 @@ tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref 
         if (block->iters[i].kind != TL_ITER_SPATIAL ||
             tl_sketch_extent(s, loops.loops[i]) != extent)
             continue;
-        if (in_panel && !in_stream && iter != c.vector && extent > 1)
+        if (in_panel && !in_stream && (iter != c.vector ? extent > 1 : extent > lanes)) {
             column = i;
+            width = iter == c.vector ? lanes : 1;
+        }
         if (in_stream && !in_panel)
             rows *= extent;
     }
-    if (column < 0 || tl_sketch_extent(s, loops.loops[loops.count - 1]) > lanes)
+    int last = loops.count - 1;
+    int64_t vectors =
+        column < 0 ? 0 : tl_ceildiv(tl_sketch_extent(s, loops.loops[column]), width);
+    if (column < 0 || (column < last && tl_sketch_extent(s, loops.loops[last]) > lanes))
         return tl_refuse(diag, "default schedule", name, "has no blocks of columns");
-    tl_register_tile t =
-        tl_choose_tile(s->target, rows, 1, tl_sketch_extent(s, loops.loops[column]), steps);
-    int64_t bytes =
-        steps * t.columns * lanes * (int64_t)tl_dtype_size(block->stores[0].buffer->dtype);
-    int64_t pieces = choose_pieces(bytes, tl_max_extent(reduce->extent), s->target->l2_bytes);
+    tl_register_tile t;
+    int64_t vector_bytes = lanes * (int64_t)tl_dtype_size(block->stores[0].buffer->dtype);
+    int64_t pieces = choose_pieces(s->target, rows, vectors, steps, tl_max_extent(reduce->extent),
+                                   vector_bytes, &t);
     int64_t options[32];
     int option_count = tl_sketch_divisors(tl_max_extent(reduce->extent), options, 32);
     /* pieces of one step would leave no reduction inside */
@@ -97,7 +107,6 @@ tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref 
                        rows <= t.rows ? 1 : pieces);
     if (pieces == 1)
         return tl_refuse(diag, "default schedule", name, "has a panel that stays in L2");
-    int64_t vectors = tl_sketch_extent(s, loops.loops[column]);
     int64_t span = tl_decide_range(s, name, "span", 1, tl_min64(vectors, MOST_SPAN), t.columns);
 
     tl_loop_ref parts[2], columns[2];
@@ -116,13 +125,14 @@ tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref 
                 tl_loop_push(&all, own.loops[i]);
     TL_TRY(tl_reorder(s, all.loops, all.count, diag));
     TL_TRY(rfactor(s, anchor, parts[0], &partial, diag));
-    TL_TRY(tl_split(s, loops.loops[column], (int64_t[]){ 0, span }, 2, columns, diag));
+    TL_TRY(tl_split(s, loops.loops[column], (int64_t[]){ 0, span * width }, 2, columns, diag));
     all.count = 0;
     tl_loop_push(&all, columns[0]);
     for (int i = 0; i < loops.count; i++)
         tl_loop_push(&all, i == column ? columns[1] : loops.loops[i]);
     TL_TRY(tl_reorder(s, all.loops, all.count, diag));
-    TL_TRY(tl_vectorize(s, all.loops[all.count - 1], diag));
+    TL_TRY(tl_sketch_vectorize(s, all.loops[all.count - 1], lanes, &parts[0], diag));
     TL_TRY(tl_compute_at(s, anchor, columns[0], diag));
+    TL_TRY(tl_set_scope(s, result->name, "global", diag)); /* all rows: too many for registers */
     return tl_sketch_contraction(s, partial, anchor, 1, diag);
 }

@@ -196,6 +196,18 @@ static void uneven_rows_keep_one_nest(void **state)
     tl_arena_destroy(arena);
 }
 
+/* A panel larger than a quarter of L2 (2100*32*4 bytes of 1 MB): the fewest pieces that fit, summed up apart. */
+static void long_sums_come_in_pieces(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    const char *trace = default_trace(arena, "gemm_long.tk");
+    assert_non_null(strstr(trace, "k_0, k_1 = split(k, [2, _])"));
+    assert_non_null(strstr(trace, "rfactor(gemm, k_0)"));
+    assert_null(strstr(default_trace(arena, "gemm_tail.tk"), "rfactor"));
+    tl_arena_destroy(arena);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -204,6 +216,7 @@ int main(void)
         cmocka_unit_test(constants_of_lanes_are_packed),
         cmocka_unit_test(windows_bring_contractions_along),
         cmocka_unit_test(uneven_rows_keep_one_nest),
+        cmocka_unit_test(long_sums_come_in_pieces),
     };
     return cmocka_run_group_tests_name("sketch", tests, NULL, NULL);
 }

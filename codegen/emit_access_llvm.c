@@ -487,3 +487,12 @@ void tl_emit_store(tl_emitter *em, const tl_store *store)
     }
     raise_epoch(em, a.storage);
 }
+
+void tl_emit_store_vector(tl_emitter *em, const tl_store *store, LLVMValueRef v)
+{
+    tl_address a;
+    if (!tl_emit_address(em, store->buffer, store->indices, store->indices, false, &a))
+        return;
+    store_vector(em, &a, tl_emit_memory_type(em, store->buffer->dtype), v);
+    raise_epoch(em, a.storage);
+}

@@ -130,6 +130,8 @@ void tl_emit_loop(tl_emitter *em, const tl_stmt *loop)
     tl_stmt_visit(loop->u.loop.body, find_vectorized, &inner);
     if (constant && extent == 1)
         emit_unrolled(em, loop, 1);
+    else if (constant && tl_emit_transposed(em, loop, extent))
+        return;
     else if (loop->u.loop.kind == TL_LOOP_VECTORIZED && constant && !inner && em->lanes == 1)
         emit_vectorized(em, loop, extent);
     else if (constant &&

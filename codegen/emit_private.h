@@ -129,6 +129,9 @@ void tl_emit_loop(tl_emitter *em, const tl_stmt *loop);
 /* A loop from `begin` to `end` over `loop`'s body, entered only when begin < end (or `runs`: known to). */
 void tl_emit_range(tl_emitter *em, const tl_var *var, LLVMValueRef begin, LLVMValueRef end,
                    bool runs, const tl_stmt *body);
+/* emit_transpose_llvm.c: an unrolled loop around a vectorized one that copy a square which is contiguous along the one
+ * where it is read and along the other where it is written. False, and nothing emitted, for any other loop. */
+bool tl_emit_transposed(tl_emitter *em, const tl_stmt *loop, int64_t extent);
 void tl_emit_call(tl_emitter *em, const tl_intrinsic_call *call); /* emit_call_llvm.c */
 LLVMValueRef tl_emit_sort_function(tl_emitter *em); /* emit_sort_llvm.c, once a module */
 /* emit_llvm.c: the address of a buffer in shared or thread scratch, at level 0. */
@@ -188,6 +191,8 @@ LLVMValueRef tl_emit_offset(tl_emitter *em, LLVMTypeRef element, LLVMValueRef ba
 /* emit_access_llvm.c: loads and stores, and dtypes as they are in memory. */
 tl_value tl_emit_load(tl_emitter *em, const tl_expr *load);
 void tl_emit_store(tl_emitter *em, const tl_store *store);
+/* The same with the value, a vector of the current lanes as it is in memory, given. */
+void tl_emit_store_vector(tl_emitter *em, const tl_store *store, LLVMValueRef v);
 LLVMTypeRef tl_emit_memory_type(tl_emitter *em, tl_dtype dtype); /* of one element */
 LLVMTypeRef tl_emit_value_type(tl_emitter *em, tl_dtype dtype); /* bool i1, f16 and bf16 as float */
 LLVMTypeRef tl_emit_vector(LLVMTypeRef element, int lanes);     /* itself for one lane */

@@ -9,8 +9,8 @@
  *                                                 spatial i = i1 + 96
  *
  * The main part is the longest beginning of the loop in which guards hold whatever the other loops do; they are gone
- * there. In the tail, loops are cut to what their guards let through, where a guard bounds one loop by a constant (or
- * dims; not for vectorized and unrolled loops). A tail of one iteration has no loop.
+ * there. In the tail, loops are cut to what their guards let through, where a guard bounds a loop by a constant (or
+ * dims; not for vectorized and unrolled loops) whatever the loops around and in it do. A tail of one iteration has no loop.
  *
  * Requires  a loop that is not bound to a GPU axis, and a guard under it of the form c*i0 + ... < bound, c > 0, that
  *           holds in the first iteration. Vectorized and unrolled loops are cut at constants only.
@@ -297,9 +297,15 @@ static bool add_trim(const tl_stmt *stmt, void *context)
     for (int i = 0; i < count && found == NULL; i++) {
         int64_t coefficient;
         const tl_expr *rest;
-        if (is_upper_bound(t->arena, guards[i], t->var, &coefficient, &rest) && is_over_dims(rest))
+        if (!is_upper_bound(t->arena, guards[i], t->var, &coefficient, &rest))
+            continue;
+        /* the other loops at the values that let the most through */
+        const tl_expr *most = least(t->arena, tl_muli(t->arena, rest, -1));
+        if (most != NULL)
             found = tl_addi(t->arena,
-                            tl_floordiv_expr(t->arena, rest, tl_int(t->arena, coefficient)), 1);
+                            tl_floordiv_expr(t->arena, tl_muli(t->arena, most, -1),
+                                             tl_int(t->arena, coefficient)),
+                            1);
     }
     if (found == NULL || (t->extent && !tl_expr_equal(found, t->extent)))
         t->differs = true;

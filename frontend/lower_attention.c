@@ -1,11 +1,14 @@
 /* frontend/lower_attention.c: softmax(scale * Q K' + mask) V, heads side by side in the last axis.
  *
  *     scores   s[b, h, i, j] = sum over d of q[b, i, h*D + d] * k[b, j, h*D + d]
- *     max      m[b, h, i]    = max over j of scale*s + mask
- *     exp      p[b, h, i, j] = exp(scale*s + mask - m)
+ *     masked   z[b, h, i, j] = scale*s + mask
+ *     max      m[b, h, i]    = max over j of z
+ *     exp      p[b, h, i, j] = exp(z - m)
  *     sum      l[b, h, i]    = sum over j of p
  *     attend   acc[b, i, h, e] = sum over j of p * v[b, j, h*E + e]
- *     value    acc / l */
+ *     value    acc * (1 / l)
+ *
+ * One division a row: the value is rounded once more than a quotient would be, by half an ulp at most. */
 #include "frontend/lower.h"
 
 typedef struct {
@@ -21,24 +24,19 @@ static sizes sizes_of(const tl_node *n)
                     q->dims[2].extent / heads, v->dims[2].extent / heads };
 }
 
-/* scale*s + mask at [b, h, i, j] */
-static const tl_expr *score(tl_lower *l, const tl_node *n, const tl_place *scores, tl_index index)
-{
-    tl_arena *arena = tl_lower_arena(l);
-    const tl_expr *s = tl_place_load(l, scores, index);
-    double scale = tl_attr_float(n, "scale", 1);
-    if (scale != 1)
-        s = tl_mul(arena, s, tl_float(arena, s->dtype, scale));
-    if (n->input_count > 3 && n->inputs[3] != NULL)
-        s = tl_add(arena, s,
-                   tl_cast(arena, s->dtype, tl_lower_read_broadcast(l, n->inputs[3], 4, index)));
-    return s;
-}
-
 static const tl_expr *head_index(tl_arena *arena, const tl_expr *head, int64_t width,
                                  const tl_expr *inner)
 {
     return tl_add(arena, tl_muli(arena, head, width), inner);
+}
+
+/* Iters over rows of scores and, of the given kind, along them. */
+static void over_scores(tl_nest *nest, const sizes *z, tl_iter_kind along, const tl_expr *at[4])
+{
+    at[0] = tl_nest_iter(nest, TL_ITER_SPATIAL, "b", z->batch);
+    at[1] = tl_nest_iter(nest, TL_ITER_SPATIAL, "h", z->heads);
+    at[2] = tl_nest_iter(nest, TL_ITER_SPATIAL, "i", z->rows);
+    at[3] = tl_nest_iter(nest, along, "j", z->columns);
 }
 
 void tl_stages_attention(tl_lower *l, const tl_node *n)
@@ -60,10 +58,7 @@ void tl_stages_attention(tl_lower *l, const tl_node *n)
 
     tl_place scores = tl_lower_local(l, "s", dtype, &matrix, &plain);
     tl_nest nest = tl_nest_begin(l, "scores");
-    at[0] = tl_nest_iter(&nest, TL_ITER_SPATIAL, "b", z.batch);
-    at[1] = tl_nest_iter(&nest, TL_ITER_SPATIAL, "h", z.heads);
-    at[2] = tl_nest_iter(&nest, TL_ITER_SPATIAL, "i", z.rows);
-    at[3] = tl_nest_iter(&nest, TL_ITER_SPATIAL, "j", z.columns);
+    over_scores(&nest, &z, TL_ITER_SPATIAL, at);
     const tl_expr *d = tl_nest_iter(&nest, TL_ITER_REDUCE, "d", z.depth);
     left[0] = right[0] = at[0];
     left[1] = at[2];
@@ -73,30 +68,34 @@ void tl_stages_attention(tl_lower *l, const tl_node *n)
                    tl_mul(arena, tl_cast(arena, dtype, tl_place_load(l, &q, left)),
                           tl_cast(arena, dtype, tl_place_load(l, &k, right))));
 
+    tl_place masked = tl_lower_local(l, "z", dtype, &matrix, &plain);
+    nest = tl_nest_begin(l, "masked");
+    over_scores(&nest, &z, TL_ITER_SPATIAL, at);
+    const tl_expr *score = tl_place_load(l, &scores, at);
+    double scale = tl_attr_float(n, "scale", 1);
+    if (scale != 1)
+        score = tl_mul(arena, score, tl_float(arena, dtype, scale));
+    if (n->input_count > 3 && n->inputs[3] != NULL)
+        score = tl_add(arena, score,
+                       tl_cast(arena, dtype, tl_lower_read_broadcast(l, n->inputs[3], 4, at)));
+    tl_nest_store(&nest, &masked, at, score);
+
     tl_place most = tl_lower_local(l, "m", dtype, &row, &plain);
     nest = tl_nest_begin(l, "max");
-    at[0] = tl_nest_iter(&nest, TL_ITER_SPATIAL, "b", z.batch);
-    at[1] = tl_nest_iter(&nest, TL_ITER_SPATIAL, "h", z.heads);
-    at[2] = tl_nest_iter(&nest, TL_ITER_SPATIAL, "i", z.rows);
-    at[3] = tl_nest_iter(&nest, TL_ITER_REDUCE, "j", z.columns);
-    tl_nest_reduce(&nest, TL_COMBINER_MAX, &most, at, score(l, n, &scores, at));
+    over_scores(&nest, &z, TL_ITER_REDUCE, at);
+    tl_nest_reduce(&nest, TL_COMBINER_MAX, &most, at, tl_place_load(l, &masked, at));
 
     tl_place power = tl_lower_local(l, "p", dtype, &matrix, &plain);
     nest = tl_nest_begin(l, "exp");
-    at[0] = tl_nest_iter(&nest, TL_ITER_SPATIAL, "b", z.batch);
-    at[1] = tl_nest_iter(&nest, TL_ITER_SPATIAL, "h", z.heads);
-    at[2] = tl_nest_iter(&nest, TL_ITER_SPATIAL, "i", z.rows);
-    at[3] = tl_nest_iter(&nest, TL_ITER_SPATIAL, "j", z.columns);
+    over_scores(&nest, &z, TL_ITER_SPATIAL, at);
     tl_nest_store(&nest, &power, at,
                   tl_call1(arena, TL_FUNCTION_EXP,
-                           tl_sub(arena, score(l, n, &scores, at), tl_place_load(l, &most, at))));
+                           tl_sub(arena, tl_place_load(l, &masked, at),
+                                  tl_place_load(l, &most, at))));
 
     tl_place sum = tl_lower_local(l, "l", dtype, &row, &plain);
     nest = tl_nest_begin(l, "sum");
-    at[0] = tl_nest_iter(&nest, TL_ITER_SPATIAL, "b", z.batch);
-    at[1] = tl_nest_iter(&nest, TL_ITER_SPATIAL, "h", z.heads);
-    at[2] = tl_nest_iter(&nest, TL_ITER_SPATIAL, "i", z.rows);
-    at[3] = tl_nest_iter(&nest, TL_ITER_REDUCE, "j", z.columns);
+    over_scores(&nest, &z, TL_ITER_REDUCE, at);
     tl_nest_reduce(&nest, TL_COMBINER_SUM, &sum, at, tl_place_load(l, &power, at));
 
     tl_place acc = tl_lower_local(l, "acc", dtype, &mixed, &plain);
@@ -128,7 +127,8 @@ const tl_expr *tl_value_attention(tl_lower *l, const tl_node *n, tl_index index)
     const tl_expr *head = tl_floordiv_expr(arena, index[2], width);
     const tl_expr *from[4] = { index[0], index[1], head, tl_floormod_expr(arena, index[2], width) };
     const tl_expr *row[3] = { index[0], head, index[1] };
-    const tl_expr *value = tl_div(arena, tl_place_load(l, &locals->place[0], from),
-                                  tl_place_load(l, &locals->place[1], row));
+    const tl_expr *sum = tl_place_load(l, &locals->place[1], row);
+    const tl_expr *value = tl_mul(arena, tl_place_load(l, &locals->place[0], from),
+                                  tl_div(arena, tl_float(arena, sum->dtype, 1), sum));
     return tl_cast(arena, n->outputs[0]->dtype, value);
 }

@@ -1,6 +1,6 @@
 /* frontend/lower_normalize.c: Softmax and LayerNormalization: reductions over rows, then one value an element.
  *
- *     softmax     m = max x;  e = exp(x - m);  s = sum e                    value  e / s
+ *     softmax     m = max x;  e = exp(x - m);  s = sum e                    value  e * (1 / s)
  *     layer norm  s = sum x;  q = sum (x - s/n)^2;  r = 1/sqrt(q/n + eps)   value  (x - s/n)*r*scale + bias */
 #include "frontend/lower.h"
 
@@ -82,8 +82,9 @@ const tl_expr *tl_value_softmax(tl_lower *l, const tl_node *n, tl_index index)
     const tl_expr *row[TL_MAX_RANK];
     int axis = (int)tl_attr_int(n, "axis", -1);
     row_of(arena, n->inputs[0]->shape.rank, axis, axis, index, row);
-    const tl_expr *value = tl_div(arena, tl_place_load(l, &locals->place[0], index),
-                                  tl_place_load(l, &locals->place[1], row));
+    const tl_expr *sum = tl_place_load(l, &locals->place[1], row);
+    const tl_expr *value = tl_mul(arena, tl_place_load(l, &locals->place[0], index),
+                                  tl_div(arena, tl_float(arena, sum->dtype, 1), sum));
     return tl_cast(arena, n->outputs[0]->dtype, value);
 }
 

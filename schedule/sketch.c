@@ -3,7 +3,8 @@
  *   1. spatial stages that one other stage reads are computed inline (not into a contraction, which reads an
  *      element many times);
  *   2. contractions between transforms bring those along, a band of tiles at a time (sketch_staged.c), windows over
- *      contractions these, a band of rows at a time (sketch_band.c); the others
+ *      contractions these, a band of rows at a time (sketch_band.c), and two contractions with row-wise stages between
+ *      them run a block of rows at a time (sketch_chained.c); the others
  *      get a register tile (sketch_contraction.c), the stage that reads the result their epilogue;
  *   3. reductions whose lanes have their own data a register row (sketch_window.c);
  *   4. row-wise chains are brought together a row at a time (sketch_rows.c);
@@ -148,17 +149,18 @@ static tl_status apply_anchored(tl_schedule *s, block_test *fits, block_rule *ru
     return TL_OK;
 }
 
-/* Contractions between transforms bring their stages along; they come first, while the stages are untouched. */
-static tl_status apply_staged(tl_schedule *s, tl_map *done, tl_diag *diag)
+typedef tl_status group_rule(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
+
+/* Contractions that bring other stages along; they come first, while the stages are untouched. */
+static tl_status apply_grouped(tl_schedule *s, group_rule *rule, tl_map *done, tl_diag *diag)
 {
     const tl_block **blocks;
     int count = tl_sketch_blocks(s, &blocks);
     for (int i = 0; i < count; i++) {
-        if (!is_contraction(s, blocks[i]))
+        if (tl_map_has(done, blocks[i]->name) || !is_contraction(s, blocks[i]))
             continue;
         tl_schedule_state before = tl_schedule_save(s);
-        tl_status status =
-            tl_sketch_staged(s, tl_schedule_name_block(s, blocks[i]->name), done, NULL);
+        tl_status status = rule(s, tl_schedule_name_block(s, blocks[i]->name), done, NULL);
         if (status == TL_ILLEGAL_SCHEDULE)
             tl_schedule_restore(s, &before);
         else if (status != TL_OK)
@@ -227,7 +229,8 @@ tl_status tl_schedule_default(tl_schedule *s, tl_diag *diag)
     int count = tl_sketch_blocks(s, &blocks);
     for (int i = 0; i < count; i++)
         tl_map_put(known, blocks[i]->name, s);
-    TL_TRY(apply_staged(s, done, diag));
+    TL_TRY(apply_grouped(s, tl_sketch_staged, done, diag));
+    TL_TRY(apply_grouped(s, tl_sketch_chained, done, diag));
     TL_TRY(apply_bands(s, done, known, diag));
     TL_TRY(apply_anchored(s, is_contraction, contraction, done, known, diag));
     TL_TRY(apply_anchored(s, is_window, tl_sketch_window, done, known, diag));

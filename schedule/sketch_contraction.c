@@ -223,6 +223,33 @@ static const tl_expr *find_load(const tl_block *block, const tl_var *vector)
     return NULL;
 }
 
+/* A copy that turns the panel around: lanes along the axis that the product's vector moves with, and as many of the
+ * other written out, so that every line that is read serves all its elements. */
+static tl_status schedule_copy(tl_schedule *s, tl_block_ref copy, int axis, int lanes, tl_diag *diag)
+{
+    tl_loop_list loops, order = { 0 };
+    tl_loop_ref across[2], along[2];
+    TL_TRY(tl_sketch_loops(s, copy, 0, &loops, diag));
+    int last = loops.count - 1;
+    if (axis == last || loops.count != tl_schedule_get_block(s, copy)->iter_count ||
+        tl_sketch_extent(s, loops.loops[axis]) % lanes != 0 ||
+        tl_sketch_extent(s, loops.loops[last]) % lanes != 0)
+        return tl_refuse(diag, "default schedule", tl_schedule_get_block(s, copy)->name,
+                         "does not turn squares of %d", lanes);
+    TL_TRY(tl_split(s, loops.loops[axis], (int64_t[]){ 0, lanes }, 2, across, diag));
+    TL_TRY(tl_split(s, loops.loops[last], (int64_t[]){ 0, lanes }, 2, along, diag));
+    for (int i = 0; i < last; i++)
+        if (i != axis)
+            tl_loop_push(&order, loops.loops[i]);
+    tl_loop_push(&order, along[0]);
+    tl_loop_push(&order, across[0]);
+    tl_loop_push(&order, along[1]);
+    tl_loop_push(&order, across[1]);
+    TL_TRY(tl_reorder(s, order.loops, order.count, diag));
+    TL_TRY(tl_unroll(s, along[1], diag));
+    return tl_vectorize(s, across[1], diag);
+}
+
 /* Packs the panel of the anchor: a constant one by transform_layout, another by a copy. A panel that is computed when
  * the model is loaded cannot be padded to whole tiles: it is packed in single vectors then. */
 static tl_status pack_panel(tl_schedule *s, tl_block_ref anchor, const tl_contraction *c,
@@ -250,11 +277,18 @@ static tl_status pack_panel(tl_schedule *s, tl_block_ref anchor, const tl_contra
         return tl_transform_layout(s, panel->u.buffer->name, map, diag);
     }
     tl_block_ref copy;
+    int axis = 0;
+    while (!tl_expr_uses_var(panel->args[axis], c->vector))
+        axis++;
     TL_TRY(tl_cache_read(s, anchor, panel->u.buffer->name, "global", &copy, diag));
     const char *name = tl_schedule_get_block(s, copy)->stores[0].buffer->name;
     TL_TRY(tl_transform_layout(s, name, map, diag));
     tl_schedule_state before = tl_schedule_save(s);
-    tl_status status = tl_sketch_nest(s, copy, 0, NULL);
+    tl_status status = schedule_copy(s, copy, axis, (int)lanes, NULL);
+    if (status == TL_ILLEGAL_SCHEDULE) {
+        tl_schedule_restore(s, &before);
+        status = tl_sketch_nest(s, copy, 0, NULL);
+    }
     if (status != TL_ILLEGAL_SCHEDULE)
         return status;
     tl_schedule_restore(s, &before);

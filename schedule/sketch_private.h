@@ -59,6 +59,9 @@ typedef struct {
  * sketch_tile.c. */
 tl_register_tile tl_choose_tile(const tl_target *target, int64_t rows, int64_t lines,
                                 int64_t vectors, int64_t steps);
+/* What it estimates for a tile, in cycles a step. */
+double tl_tile_cycles(const tl_target *target, int64_t rows, int64_t lines, int64_t vectors,
+                      int64_t steps, tl_register_tile t);
 
 /* The rules. Each schedules the nest of one block (with those that feed it), from loop number `first` of its nest
  * on; what is outside was scheduled by the caller. */
@@ -66,6 +69,9 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
                                 tl_diag *diag);
 /* A contraction whose stream and result pass through transforms (sketch_staged.c); what it schedules is added to `done`. */
 tl_status tl_sketch_staged(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
+/* A contraction that reads what row-wise stages make of another (sketch_chained.c); what it schedules is added to
+ * `done`. */
+tl_status tl_sketch_chained(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
 /* The same for a contraction whose panel is too large for L2 (sketch_split_sum.c); refused for others. */
 tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
 tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);

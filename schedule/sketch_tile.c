@@ -56,8 +56,8 @@ static int64_t vector_bytes(const tl_target *target)
     return tl_isa_infos[target->isa].vector_bits / 8;
 }
 
-static double total_cycles(const tl_target *target, int64_t rows, int64_t lines, int64_t vectors,
-                           int64_t steps, tl_register_tile t)
+double tl_tile_cycles(const tl_target *target, int64_t rows, int64_t lines, int64_t vectors,
+                      int64_t steps, tl_register_tile t)
 {
     pieces r = cut(rows, t.rows), l = cut(lines, t.lines), c = cut(vectors, t.columns);
     double cycles = 0, wait = panel_cycles(target, steps * t.columns * vector_bytes(target));
@@ -83,7 +83,7 @@ tl_register_tile tl_choose_tile(const tl_target *target, int64_t rows, int64_t l
 {
     int registers = tl_isa_infos[target->isa].vector_registers;
     tl_register_tile best = { 1, 1, vectors > 1 ? 2 : 1 };
-    double least = total_cycles(target, rows, lines, vectors, steps, best);
+    double least = tl_tile_cycles(target, rows, lines, vectors, steps, best);
     /* one column would leave a broadcast for each multiply-add: load ports and shuffles then bind (cpu.md) */
     for (int64_t columns = vectors > 1 ? 2 : 1; columns <= 8 && columns <= vectors; columns++)
         for (int64_t r = 1; r <= 30 && r <= rows; r++)
@@ -91,7 +91,7 @@ tl_register_tile tl_choose_tile(const tl_target *target, int64_t rows, int64_t l
                 tl_register_tile t = { r, l, columns };
                 if (r * l * columns + columns + 1 > registers - 1)
                     break;
-                double cycles = total_cycles(target, rows, lines, vectors, steps, t);
+                double cycles = tl_tile_cycles(target, rows, lines, vectors, steps, t);
                 if (cycles < least) {
                     least = cycles;
                     best = t;

@@ -208,6 +208,23 @@ static void long_sums_come_in_pieces(void **state)
     tl_arena_destroy(arena);
 }
 
+/* The stages of an attention run under the loop over blocks of its rows, also where the scores need a copy to be
+ * written from registers; what the last block leaves of a tile is code of its own, without guards. */
+static void products_are_chained(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    const char *trace = default_trace(arena, "attention.tk");
+    assert_non_null(strstr(trace, "compute_at(masked, i_0)"));
+    assert_non_null(strstr(trace, "compute_at(exp, i_0)"));
+    assert_non_null(strstr(trace, "loop_partition(i_0)"));
+    assert_non_null(strstr(trace, "set_scope(s, register)"));
+    trace = default_trace(arena, "attention_bare.tk");
+    assert_non_null(strstr(trace, "compute_at(scores_copy, i_0)"));
+    assert_non_null(strstr(trace, "compute_at(exp, i_0)"));
+    tl_arena_destroy(arena);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -217,6 +234,7 @@ int main(void)
         cmocka_unit_test(windows_bring_contractions_along),
         cmocka_unit_test(uneven_rows_keep_one_nest),
         cmocka_unit_test(long_sums_come_in_pieces),
+        cmocka_unit_test(products_are_chained),
     };
     return cmocka_run_group_tests_name("sketch", tests, NULL, NULL);
 }

@@ -154,7 +154,7 @@ static size size_of(const tl_target *target, const tl_block *block, const tl_con
  * leaves a tail in each, or what is left does not fill a tile. */
 static double cycles_in_blocks(const tl_target *target, size z, int64_t rows, int64_t height)
 {
-    tl_register_tile t = tl_choose_tile(target, height, 1, z.vectors, z.steps);
+    tl_register_tile t = tl_choose_tile(target, height, 1, z.vectors, z.steps, 0);
     int64_t left = rows % height;
     if (height % t.rows != 0 || (left != 0 && left < t.rows))
         return -1;

@@ -24,6 +24,7 @@ enum {
     PREFETCH_STEPS = 8, /* reduction steps ahead where the panel is in L2: 4 to 32 measured alike */
     STREAM_STEPS = 32,  /* where it comes from memory */
     MOST_UNROLLED = 128, /* multiply-adds written out in the reduction's loop */
+    MOST_OUTSIDE = 1 << 20, /* iterations beyond that make no difference to cores */
 };
 
 /* What the tiling needs to know of the result block's loops. */
@@ -430,6 +431,19 @@ static int64_t panel_bytes(const tl_expr *panel)
     return tl_buffer_max_elements(panel->u.buffer) * (int64_t)tl_dtype_size(panel->dtype);
 }
 
+/* Iterations of the loops that are not tiled. */
+static int64_t loops_outside(tl_schedule *s, const tl_loop_list *loops, const result_loops *found)
+{
+    int64_t iterations = 1;
+    for (int i = 0; i < loops->count; i++) {
+        tl_loop_ref loop = loops->loops[i];
+        if (!tl_same_loop(loop, found->vector) && !tl_same_loop(loop, found->column) &&
+            !tl_same_loop(loop, found->row) && !tl_same_loop(loop, found->line))
+            iterations = tl_min64(iterations * tl_min64(tl_sketch_extent(s, loop), MOST_OUTSIDE), MOST_OUTSIDE);
+    }
+    return iterations;
+}
+
 /* Weights that do not stay in L2 from run to run arrive while the panel before them is used: the next panel is fetched
  * into L2, spread over the present one. Its loop is the innermost outer one that moves the panel. */
 static tl_status prefetch_next_panel(tl_schedule *s, tl_block_ref anchor, const tl_expr *panel,
@@ -514,7 +528,8 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
     bool wide = found.vector_extent > lanes;
     int64_t vectors = wide ? tl_ceildiv(found.vector_extent, lanes) : found.column_extent;
     tl_register_tile t = tl_choose_tile(s->target, found.row_extent, found.line_extent, vectors,
-                                        tl_sketch_reduce_steps(block));
+                                        tl_sketch_reduce_steps(block),
+                                        first == 0 ? loops_outside(s, &loops, &found) : 0);
     /* a tile wider than the result is refused below: what is not a whole vector makes none */
     decide_tile(s, block->name, &found, wide ? found.vector_extent / lanes : vectors, &t);
     int64_t panel_extent = wide ? found.vector_extent : found.column_extent;

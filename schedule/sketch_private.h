@@ -56,9 +56,10 @@ typedef struct {
     int64_t rows, lines, columns;
 } tl_register_tile;
 /* The tile with the least estimated cycles for rows x lines x vectors results, each a sum of `steps` products; see
- * sketch_tile.c. */
+ * sketch_tile.c. `outside`: iterations of other loops around them, all shared out to the cores; 0: what is shared out
+ * does not depend on the tile. */
 tl_register_tile tl_choose_tile(const tl_target *target, int64_t rows, int64_t lines,
-                                int64_t vectors, int64_t steps);
+                                int64_t vectors, int64_t steps, int64_t outside);
 /* What it estimates for a tile, in cycles a step. */
 double tl_tile_cycles(const tl_target *target, int64_t rows, int64_t lines, int64_t vectors,
                       int64_t steps, tl_register_tile t);

@@ -78,12 +78,28 @@ double tl_tile_cycles(const tl_target *target, int64_t rows, int64_t lines, int6
     return cycles * (1 + 0.03 * tails) + 0.05 * (panel + stream);
 }
 
+/* By how much longer it takes because cores are idle: tiles of columns are shared out, and those of lines and rows
+ * where none of them is a tail. */
+static double idle_factor(const tl_target *target, int64_t rows, int64_t lines, int64_t vectors,
+                          int64_t outside, tl_register_tile t)
+{
+    double units = (double)outside * (double)tl_ceildiv(vectors, t.columns);
+    if (lines % t.lines == 0) {
+        units *= (double)(lines / t.lines);
+        if (rows % t.rows == 0)
+            units *= (double)(rows / t.rows);
+    }
+    double cores = target->cores > 1 ? target->cores : 1;
+    return outside == 0 ? 1 : ceil(units / cores) * cores / units;
+}
+
 tl_register_tile tl_choose_tile(const tl_target *target, int64_t rows, int64_t lines,
-                                int64_t vectors, int64_t steps)
+                                int64_t vectors, int64_t steps, int64_t outside)
 {
     int registers = tl_isa_infos[target->isa].vector_registers;
     tl_register_tile best = { 1, 1, vectors > 1 ? 2 : 1 };
-    double least = tl_tile_cycles(target, rows, lines, vectors, steps, best);
+    double least = tl_tile_cycles(target, rows, lines, vectors, steps, best) *
+                   idle_factor(target, rows, lines, vectors, outside, best);
     /* one column would leave a broadcast for each multiply-add: load ports and shuffles then bind (cpu.md) */
     for (int64_t columns = vectors > 1 ? 2 : 1; columns <= 8 && columns <= vectors; columns++)
         for (int64_t r = 1; r <= 30 && r <= rows; r++)
@@ -91,7 +107,8 @@ tl_register_tile tl_choose_tile(const tl_target *target, int64_t rows, int64_t l
                 tl_register_tile t = { r, l, columns };
                 if (r * l * columns + columns + 1 > registers - 1)
                     break;
-                double cycles = tl_tile_cycles(target, rows, lines, vectors, steps, t);
+                double cycles = tl_tile_cycles(target, rows, lines, vectors, steps, t) *
+                                idle_factor(target, rows, lines, vectors, outside, t);
                 if (cycles < least) {
                     least = cycles;
                     best = t;

@@ -64,8 +64,8 @@ static bool both_contiguous(tl_emitter *em, const tl_store *store, const tl_var 
     tl_address read, written;
     const tl_expr *load = store->value;
     bind_pair(em, u, lanes, v, 0);
-    bool good = tl_emit_address(em, load->u.buffer, load->args, load, false, &read) &&
-                is_contiguous(&read);
+    bool good =
+        tl_emit_address(em, load->u.buffer, load->args, load, false, &read) && is_contiguous(&read);
     unbind_pair(em);
     if (!good)
         return false;

@@ -17,7 +17,7 @@ enum { MAX_STAGES = 32 };
 
 typedef struct {
     tl_contraction second;
-    const tl_block *first, *out; /* out: reads what the second product makes */
+    const tl_block *first, *out;        /* out: reads what the second product makes */
     const tl_block *stages[MAX_STAGES]; /* between the products; execution order */
     int stage_count;
     int64_t columns; /* elements of a row between the products */
@@ -158,8 +158,8 @@ static double cycles_in_blocks(const tl_target *target, size z, int64_t rows, in
     int64_t left = rows % height;
     if (height % t.rows != 0 || (left != 0 && left < t.rows))
         return -1;
-    double cycles = (double)(rows / height) *
-                    tl_tile_cycles(target, height, 1, z.vectors, z.steps, t);
+    double cycles =
+        (double)(rows / height) * tl_tile_cycles(target, height, 1, z.vectors, z.steps, t);
     if (left != 0)
         cycles += tl_tile_cycles(target, left, 1, z.vectors, z.steps, t);
     return cycles * (double)z.steps;
@@ -224,14 +224,13 @@ tl_status tl_sketch_chained(tl_schedule *s, tl_block_ref anchor, tl_map *done, t
     int64_t batch = 1, rows = tl_sketch_extent(s, r.row);
     for (int i = 0; i < r.batch.count; i++)
         batch *= tl_sketch_extent(s, r.batch.loops[i]);
-    int64_t height = tl_decide_range(s, block->name, "height", 1, rows,
-                                     choose_height(s, &c, rows, batch));
+    int64_t height =
+        tl_decide_range(s, block->name, "height", 1, rows, choose_height(s, &c, rows, batch));
 
     /* what reads the first product and nothing else does is its epilogue; else a copy */
     const tl_block **readers;
     tl_block_ref first = tl_schedule_name_block(s, c.first->name), copy = { 0 };
-    int count =
-        tl_readers_of(s->arena, s->program->body, c.first->stores[0].buffer, &readers);
+    int count = tl_readers_of(s->arena, s->program->body, c.first->stores[0].buffer, &readers);
     const char *epilogue = count == 1 && tl_block_is_spatial(readers[0]) ? readers[0]->name : NULL;
     if (epilogue == NULL) {
         TL_TRY(tl_cache_write(s, first, "register", &copy, diag));

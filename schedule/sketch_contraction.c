@@ -23,7 +23,7 @@
 enum {
     PREFETCH_STEPS = 8, /* reduction steps ahead where the panel is in L2: 4 to 32 measured alike */
     STREAM_STEPS = 32,  /* where it comes from memory */
-    MOST_UNROLLED = 128, /* multiply-adds written out in the reduction's loop */
+    MOST_UNROLLED = 128,    /* multiply-adds written out in the reduction's loop */
     MOST_OUTSIDE = 1 << 20, /* iterations beyond that make no difference to cores */
 };
 
@@ -226,7 +226,8 @@ static const tl_expr *find_load(const tl_block *block, const tl_var *vector)
 
 /* A copy that turns the panel around: lanes along the axis that the product's vector moves with, and as many of the
  * other written out, so that every line that is read serves all its elements. */
-static tl_status schedule_copy(tl_schedule *s, tl_block_ref copy, int axis, int lanes, tl_diag *diag)
+static tl_status schedule_copy(tl_schedule *s, tl_block_ref copy, int axis, int lanes,
+                               tl_diag *diag)
 {
     tl_loop_list loops, order = { 0 };
     tl_loop_ref across[2], along[2];
@@ -439,19 +440,19 @@ static int64_t loops_outside(tl_schedule *s, const tl_loop_list *loops, const re
         tl_loop_ref loop = loops->loops[i];
         if (!tl_same_loop(loop, found->vector) && !tl_same_loop(loop, found->column) &&
             !tl_same_loop(loop, found->row) && !tl_same_loop(loop, found->line))
-            iterations = tl_min64(iterations * tl_min64(tl_sketch_extent(s, loop), MOST_OUTSIDE), MOST_OUTSIDE);
+            iterations = tl_min64(iterations * tl_min64(tl_sketch_extent(s, loop), MOST_OUTSIDE),
+                                  MOST_OUTSIDE);
     }
     return iterations;
 }
 
-/* Weights that do not stay in L2 from run to run arrive while the panel before them is used: the next panel is fetched
- * into L2, spread over the present one. Its loop is the innermost outer one that moves the panel. */
+/* Weights arrive while the panel before them is used: the next panel is fetched into L2, spread over the present one. Few
+ * networks are so small that theirs stay there from run to run. Its loop is the innermost outer one that moves the panel. */
 static tl_status prefetch_next_panel(tl_schedule *s, tl_block_ref anchor, const tl_expr *panel,
                                      const tl_loop_list *outer, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, anchor);
-    if (!tl_decide_range(s, block->name, "next_panel", 0, 1,
-                         2 * panel_bytes(panel) > s->target->l2_bytes))
+    if (!tl_decide_range(s, block->name, "next_panel", 0, 1, 1))
         return TL_OK;
     for (int i = outer->count - 1; i >= 0; i--) {
         const tl_stmt *loop = tl_schedule_get_loop(s, outer->loops[i]);

@@ -92,8 +92,7 @@ tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref 
             rows *= extent;
     }
     int last = loops.count - 1;
-    int64_t vectors =
-        column < 0 ? 0 : tl_ceildiv(tl_sketch_extent(s, loops.loops[column]), width);
+    int64_t vectors = column < 0 ? 0 : tl_ceildiv(tl_sketch_extent(s, loops.loops[column]), width);
     if (column < 0 || (column < last && tl_sketch_extent(s, loops.loops[last]) > lanes))
         return tl_refuse(diag, "default schedule", name, "has no blocks of columns");
     tl_register_tile t;

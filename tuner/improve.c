@@ -11,7 +11,7 @@
 /* LEADERS overall, and the best of each lowering; of each, JUMPS points with a few decisions changed and CROSSES with
  * another leader; SHORTLIST of those that promise most are looked at again after each choice. ROOM is left in the process for
  * what is being measured. */
-enum { LEADERS = 6, MOST_LEADERS = 16, JUMPS = 64, CROSSES = 24, SHORTLIST = 96, ROOM = 64 };
+enum { LEADERS = 6, MOST_LEADERS = 16, JUMPS = 128, CROSSES = 24, SHORTLIST = 96, ROOM = 64 };
 enum { MOST_DECISIONS = 64 };
 
 typedef struct {

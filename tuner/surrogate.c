@@ -10,7 +10,7 @@ enum { N = TL_SURROGATE_POINTS, D = TL_SURROGATE_NAMES, HOPELESS = 3 };
 /* Of log times: the repeatability of a measurement against the spread of a space. */
 static const double noise = 0.02;
 /* How alike points of different lowerings are that agree in everything else; a decision that one of them lacks. */
-static const double other_lowering = 0.3, missing = 0.5;
+static const double other_lowering = 0.3, missing = 0.5, additive = 0.35;
 /* Beyond that, worse is just bad: e^1. */
 static const double worst = 1.0;
 
@@ -91,10 +91,14 @@ static double distance(float a, float b)
 
 static double likeness(const tl_surrogate *s, const coordinates *a, const coordinates *b)
 {
-    double sum = 0;
-    for (int d = 0; d < s->name_count; d++)
+    double sum = 0, total = 1e-9;
+    for (int d = 0; d < s->name_count; d++) {
+        total += s->weight[d];
         sum += a->place[d] == b->place[d] ? 0 : s->weight[d] * distance(a->place[d], b->place[d]);
-    return exp(-sum) * (a->lowering == b->lowering ? 1 : other_lowering);
+    }
+    double all = exp(-sum), each = 1 - sum / total;
+    return (additive * each + (1 - additive) * all) *
+           (a->lowering == b->lowering ? 1 : other_lowering);
 }
 
 /* --- points ------------------------------------------------------------------------------------------------------------ */

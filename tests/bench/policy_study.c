@@ -142,7 +142,7 @@ static void add_model(study *s, const char *path)
 
 /* --- answers from recordings ---------------------------------------------------------------------------------------- */
 
-/* Times by lowering and trace; the least of each. */
+/* Times by program; the least of each. */
 static tl_map *read_table(study *s, const subject *of)
 {
     tl_map *table = tl_map_create(s->arena);
@@ -156,13 +156,12 @@ static tl_map *read_table(study *s, const subject *of)
         size_t capacity = 0;
         while (f != NULL && getline(&line, &capacity, f) > 0) {
             json_t *json = json_loads(line, 0, NULL);
-            const char *trace = json_string_value(json_object_get(json, "trace"));
+            const char *program = json_string_value(json_object_get(json, "program"));
             double score = json_number_value(json_object_get(json, "score_ns"));
-            if (trace != NULL) {
-                char *key = tl_arena_strndup(s->arena, trace, strcspn(trace, "\n"));
-                double *known = tl_map_find(table, key);
+            if (program != NULL) {
+                double *known = tl_map_find(table, program);
                 if (known == NULL)
-                    tl_map_put(table, key, known = TL_NEW(s->arena, double));
+                    tl_map_put(table, program, known = TL_NEW(s->arena, double));
                 if (score > 0 && (*known == 0 || score < *known))
                     *known = score;
             }
@@ -177,11 +176,9 @@ static tl_map *read_table(study *s, const subject *of)
     return table;
 }
 
-static void answer(const tl_map *table, const tl_candidate *candidate, tl_result *out)
+static void answer(const tl_map *table, const tl_proposal *proposal, tl_result *out)
 {
-    char key[2048];
-    snprintf(key, sizeof key, "%.*s", (int)strcspn(candidate->trace, "\n"), candidate->trace);
-    const double *score = tl_map_find(table, key);
+    const double *score = tl_map_find(table, proposal->program);
     *out = (tl_result){ .status = score != NULL && *score > 0 ? TL_RECORD_OK : TL_RECORD_WORKER };
     if (out->status == TL_RECORD_OK)
         out->time_ns = out->score_ns = *score;
@@ -296,7 +293,7 @@ static void take_result(run *r, tl_policy *policy, clockwork *c)
     if (c->measurer != NULL)
         must(tl_measurer_next(c->measurer, -1, &result, &diag), &diag);
     else
-        answer(c->table, &p->candidate, &result);
+        answer(c->table, p, &result);
     note(r, p, &result);
     r->learned++;
     double begun = thinking();

@@ -127,6 +127,7 @@ void tl_explorer_destroy(tl_policy *policy)
     if (x->model != NULL && x->model != x->search.model)
         x->model->type->destroy(x->model);
     tl_surrogate_destroy(x->surrogate);
+    tl_surrogate_destroy(x->informed);
     tl_catalog_destroy(x->catalog);
     tl_arena_destroy(x->arena);
     free(x->measured);

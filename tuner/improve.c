@@ -1,17 +1,20 @@
-/* tuner/improve.c: candidates around the leaders, chosen by what a Gaussian process expects to gain.
+/* tuner/improve.c: candidates around the leaders, chosen by what Gaussian processes expect to gain.
  *
  * Points are made by changing answers of a leader: every single step, a few steps at once, answers of another leader.
- * None is built before it is chosen: the process looks at decisions only. After each choice the process assumes that it
- * comes out as expected, so that a batch is not eight times the same idea. */
+ * A process that looks at decisions only judges all of them, unbuilt. The best are built; a second process, which also
+ * knows what the cost model guesses of a program, chooses among those and the ones that were left over before. After
+ * each choice it assumes that it comes out as expected, so that a batch is not eight times the same idea. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "tuner/policy_private.h"
 
 /* LEADERS overall, and the best of each lowering; of each, JUMPS points with a few decisions changed and CROSSES with
- * another leader; SHORTLIST of those that promise most are looked at again after each choice. ROOM is left in the process for
- * what is being measured. */
-enum { LEADERS = 6, MOST_LEADERS = 16, JUMPS = 128, CROSSES = 24, SHORTLIST = 96, ROOM = 64 };
+ * another leader; a SHORTLIST of those that promise most, of which BUILT for each that is wanted are built. POOL: how many
+ * built ones are chosen from; DRAFTS: random ones among them from the beginning. ROOM is left in the processes for what is
+ * being measured. */
+enum { LEADERS = 6, MOST_LEADERS = 16, JUMPS = 96, CROSSES = 24, SHORTLIST = 96 };
+enum { BUILT = 3, POOL = 256, DRAFTS = 64, ROOM = 64 };
 enum { MOST_DECISIONS = 64 };
 
 typedef struct {
@@ -27,48 +30,91 @@ typedef struct {
 
 /* --- what is known ---------------------------------------------------------------------------------------------------- */
 
-static void add_measured(tl_explorer *x, int entry)
+/* What the model says of entries, as something like the logarithm of a time. */
+static void guess(tl_explorer *x, const int *entries, int count, double *out)
+{
+    float score[POOL];
+    bool known = tl_explorer_score(x, entries, count, score);
+    for (int i = 0; i < count; i++)
+        out[i] = known ? -(double)score[i] * log(2) : 0;
+}
+
+static double log_time(tl_explorer *x, int entry)
 {
     const tl_entry *e = tl_catalog_at(x->catalog, entry);
     double best = x->best != TL_NO_ENTRY ? tl_catalog_at(x->catalog, x->best)->score_ns : 1;
-    double time = e->state == TL_ENTRY_RIGHT ? e->score_ns : 1e3 * best; /* it is cut to "bad" */
-    tl_surrogate_add(x->surrogate, &e->point, log(time));
+    return log(e->state == TL_ENTRY_RIGHT ? e->score_ns : 1e3 * best); /* it is cut to "bad" */
 }
 
 /* All that was measured, or the best and the newest of it. */
-static bool recall(tl_explorer *x)
+static int choose_known(tl_explorer *x, int most, int *chosen)
 {
-    enum { MOST = TL_SURROGATE_POINTS - ROOM };
-    if (x->surrogate == NULL)
-        x->surrogate = tl_surrogate_create();
-    if (x->surrogate == NULL)
-        return false;
-    tl_surrogate_clear(x->surrogate);
-    int chosen[MOST], count = 0;
-    if (x->measured_count > MOST)
-        count = tl_explorer_leaders(x, MOST / 2, chosen);
-    for (int i = x->measured_count - 1; i >= 0 && count < MOST; i--) {
+    int count = 0;
+    if (x->measured_count > most)
+        count = tl_explorer_leaders(x, most / 2, chosen);
+    for (int i = x->measured_count - 1; i >= 0 && count < most; i--) {
         bool again = false;
         for (int j = 0; j < count && !again; j++)
             again = chosen[j] == x->measured[i];
         if (!again)
             chosen[count++] = x->measured[i];
     }
+    return count;
+}
+
+static int find_pending(tl_explorer *x, int most, int *out)
+{
+    int count = 0;
+    for (int i = tl_catalog_count(x->catalog) - 1; i >= 0 && count < most; i--)
+        if (tl_catalog_at(x->catalog, i)->state == TL_ENTRY_PROPOSED)
+            out[count++] = i;
+    return count;
+}
+
+static void expect(tl_explorer *x, int entry, double what)
+{
+    tl_point point = tl_catalog_at(x->catalog, entry)->point;
+    tl_surrogate_expect(x->surrogate, &point, 0);
+    tl_surrogate_expect(x->informed, &point, what);
+}
+
+static void remember(tl_explorer *x, int entry, double time, double what)
+{
+    tl_point point = tl_catalog_at(x->catalog, entry)->point;
+    tl_surrogate_add(x->surrogate, &point, time, 0);
+    tl_surrogate_add(x->informed, &point, time, what);
+}
+
+static bool recall(tl_explorer *x)
+{
+    enum { MOST = TL_SURROGATE_POINTS - ROOM };
+    int known[MOST], pending[ROOM / 2];
+    double guesses[MOST];
+    x->surrogate = x->surrogate != NULL ? x->surrogate : tl_surrogate_create();
+    x->informed = x->informed != NULL ? x->informed : tl_surrogate_create();
+    if (x->surrogate == NULL || x->informed == NULL) {
+        x->failed = true;
+        return false;
+    }
+    tl_surrogate_clear(x->surrogate);
+    tl_surrogate_clear(x->informed);
+    int count = choose_known(x, MOST, known), waiting = find_pending(x, ROOM / 2, pending);
+    guess(x, known, count, guesses);
     for (int i = 0; i < count; i++)
-        add_measured(x, chosen[i]);
+        remember(x, known[i], log_time(x, known[i]), guesses[i]);
     if (x->measured_count > x->fitted_count + x->fitted_count / 6 + 3) {
         tl_surrogate_fit_weights(x->surrogate);
+        tl_surrogate_fit_weights(x->informed);
         x->fitted_count = x->measured_count;
     }
-    bool known = tl_surrogate_solve(x->surrogate);
-    for (int i = 0; i < tl_catalog_count(x->catalog); i++) {
-        const tl_entry *e = tl_catalog_at(x->catalog, i);
-        if (e->state == TL_ENTRY_PROPOSED && known)
-            tl_surrogate_expect(x->surrogate, &e->point);
-        else if (e->state == TL_ENTRY_PROPOSED) /* no result yet: all alike */
-            tl_surrogate_add(x->surrogate, &e->point, 0);
-    }
-    return known || tl_surrogate_solve(x->surrogate);
+    guess(x, pending, waiting, guesses);
+    for (int i = 0; i < waiting && count == 0; i++)
+        remember(x, pending[i], 0, guesses[i]); /* no result yet: all alike */
+    if (!tl_surrogate_solve(x->surrogate) || !tl_surrogate_solve(x->informed))
+        return false;
+    for (int i = 0; i < waiting && count > 0; i++)
+        expect(x, pending[i], guesses[i]);
+    return true;
 }
 
 /* --- ideas ------------------------------------------------------------------------------------------------------------- */
@@ -105,9 +151,8 @@ static void insert(shortlist *list, const idea *new)
 
 static void judge(const tl_explorer *x, shortlist *list, idea *new)
 {
-    double mean;
     tl_point point = point_of(new);
-    new->gain = tl_surrogate_gain(x->surrogate, &point, &mean);
+    new->gain = tl_surrogate_gain(x->surrogate, &point, 0);
     if (new->gain > 0)
         insert(list, new);
 }
@@ -222,44 +267,71 @@ static int build(tl_explorer *x, const idea *i)
     return tl_catalog_build(x->catalog, i->lowering, wishes, i->count);
 }
 
-/* Takes the first out and judges the rest again. */
-static void drop_first(tl_explorer *x, shortlist *list, bool again)
+/* Built ones that nobody tried yet. */
+typedef struct {
+    int count;
+    int entries[POOL];
+    double guesses[POOL], gains[POOL];
+} pool;
+
+/* Builds the best of the shortlist, and adds the newest of those that were left over. */
+static void fill(tl_explorer *x, const shortlist *list, int wanted, pool *p)
 {
-    list->count--;
-    memmove(list->ideas, list->ideas + 1, sizeof *list->ideas * (size_t)list->count);
-    if (!again)
-        return;
-    int count = list->count;
-    idea *rest = malloc(sizeof *rest * (size_t)(count + 1));
-    if (rest == NULL) {
-        x->failed = true;
-        return;
+    int before = tl_catalog_count(x->catalog);
+    for (int i = 0; before < DRAFTS && i < DRAFTS; i++)
+        tl_catalog_sample(x->catalog, &x->random);
+    for (int i = 0, built = 0; i < list->count && built < wanted; i++)
+        built += tl_explorer_is_new(x, build(x, &list->ideas[i]));
+    p->count = 0;
+    for (int i = tl_catalog_count(x->catalog) - 1; i >= 0 && p->count < POOL; i--)
+        if (tl_explorer_is_new(x, i))
+            p->entries[p->count++] = i;
+    guess(x, p->entries, p->count, p->guesses);
+}
+
+/* The one that promises most; ties go to the newest. */
+static int judge_pool(tl_explorer *x, pool *p, double cut)
+{
+    int best = -1;
+    for (int i = 0; i < p->count; i++) {
+        if (!tl_explorer_is_new(x, p->entries[i]) || p->gains[i] < cut)
+            continue;
+        tl_point point = tl_catalog_at(x->catalog, p->entries[i])->point;
+        p->gains[i] = tl_surrogate_gain(x->informed, &point, p->guesses[i]);
+        if (best < 0 || p->gains[i] > p->gains[best])
+            best = i;
     }
-    memcpy(rest, list->ideas, sizeof *rest * (size_t)count);
-    list->count = 0;
-    for (int i = 0; i < count; i++)
-        judge(x, list, &rest[i]);
-    free(rest);
+    return best;
+}
+
+static int choose_from(tl_explorer *x, int count, pool *p)
+{
+    int taken = 0;
+    double cut = -1;
+    for (int i = 0; i < p->count; i++)
+        p->gains[i] = 0;
+    for (; taken < count; taken++) {
+        int best = judge_pool(x, p, cut);
+        if (best < 0 || !tl_explorer_take(x, p->entries[best], p->gains[best], "model"))
+            break;
+        /* what promised hardly anything at first is not looked at again */
+        cut = cut < 0 ? p->gains[best] / 100 : cut;
+        expect(x, p->entries[best], p->guesses[best]);
+    }
+    return taken;
 }
 
 void tl_explorer_improve(tl_explorer *x, int count)
 {
     shortlist *list = malloc(sizeof *list);
-    if (list == NULL)
+    pool *p = malloc(sizeof *p);
+    if (list == NULL || p == NULL) {
         x->failed = true;
-    if (list == NULL || !recall(x)) {
-        free(list);
-        return;
-    }
-    gather(x, list);
-    for (int taken = 0; taken < count && list->count > 0;) {
-        double gain = list->ideas[0].gain;
-        int entry = build(x, &list->ideas[0]);
-        bool took = tl_explorer_take(x, entry, gain, "model");
-        if (took)
-            tl_surrogate_expect(x->surrogate, &tl_catalog_at(x->catalog, entry)->point);
-        taken += took;
-        drop_first(x, list, took);
+    } else if (recall(x)) {
+        gather(x, list);
+        fill(x, list, BUILT * count, p);
+        choose_from(x, count, p);
     }
     free(list);
+    free(p);
 }

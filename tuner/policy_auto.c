@@ -1,9 +1,8 @@
 /* tuner/policy_auto.c: the default policy, made for a hundred trials rather than a thousand.
  *
- * The default schedules come first and are near the top of their spaces: random points hardly ever beat them, so
- * the search starts there and goes on from the best that is known. A Gaussian process over the decisions judges thousands of points
- * around the leaders without building them (improve.c); when it sees nothing that promises anything, coordinate descent
- * tries what is left around the best. */
+ * The default schedules come first and are near the top of their spaces: random points hardly ever beat them, so the
+ * search goes on around the best that is known. Gaussian processes choose among thousands of points there (improve.c);
+ * when they see nothing that is worth a trial, coordinate descent tries what is left around the best. */
 #include "tuner/policy_private.h"
 
 enum { WIDEST = 4 };
@@ -14,7 +13,7 @@ static void choose(tl_explorer *x, int count)
     tl_explorer_descend(x, WIDEST, false);
 }
 
-static const tl_method method = { choose, NULL, 0, 0 };
+static const tl_method method = { choose, "analytic", 0, 1 << 30 };
 
 static tl_status create(const tl_search *search, tl_policy **out, tl_diag *diag)
 {

@@ -56,9 +56,10 @@ struct tl_explorer {
     int seed_count, seed_at;
     int trained_count; /* of `measured`, when the model learned last */
     tl_plan plan;
-    tl_surrogate *surrogate; /* NULL: not asked yet */
-    int fitted_count;        /* of `measured`, when its weights were fitted */
-    int expand_at;           /* for tl_explorer_any: entries before it are expanded */
+    tl_surrogate *surrogate,
+        *informed;    /* without and with what the model says; NULL: not asked yet */
+    int fitted_count; /* of `measured`, when its weights were fitted */
+    int expand_at;    /* for tl_explorer_any: entries before it are expanded */
 
     tl_taken *choices; /* of the batch that is being put together */
     int choice_count, choice_capacity;
@@ -113,7 +114,7 @@ typedef struct {
 void tl_explorer_evolve(tl_explorer *x, const tl_evolution *how, int count, tl_plan *plan);
 
 /* improve.c: those points around the leaders that promise the largest gain by a Gaussian process over what was measured
- * (surrogate.h). */
+ * (surrogate.h) and the model. */
 void tl_explorer_improve(tl_explorer *x, int count);
 
 /* draft.c: plans the `count` best of `samples` new points, by the model. */

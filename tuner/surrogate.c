@@ -27,6 +27,7 @@ struct tl_surrogate {
     int count;
     coordinates points[N];
     double value[N]; /* log times */
+    double guess[N], slope, mean_guess;
     double factor[N][N], alpha[N], column[N];
     double mean, scale, best; /* of the values; scale: variance of the process */
     bool solved;
@@ -115,12 +116,13 @@ static void add_names(tl_surrogate *s, const tl_point *point)
     }
 }
 
-bool tl_surrogate_add(tl_surrogate *s, const tl_point *point, double log_time)
+bool tl_surrogate_add(tl_surrogate *s, const tl_point *point, double log_time, double guess)
 {
     if (s->count == N)
         return false;
     add_names(s, point);
     locate(s, point, &s->points[s->count]);
+    s->guess[s->count] = guess;
     s->value[s->count++] = log_time;
     s->solved = false;
     return true;
@@ -144,7 +146,35 @@ static void add_row(tl_surrogate *s, int i)
 
 static double clipped(const tl_surrogate *s, int i)
 {
-    return fmin(s->value[i], s->best + worst) - s->mean;
+    return fmin(s->value[i], s->best + worst);
+}
+
+/* What the process is about. */
+static double residual(const tl_surrogate *s, int i)
+{
+    return clipped(s, i) - s->mean - s->slope * (s->guess[i] - s->mean_guess);
+}
+
+/* Means, and the slope of values over guesses: least squares with a few points added that say a half. */
+static void fit_slope(tl_surrogate *s)
+{
+    static const double added = 4, usual = 0.5, steepest = 1.5;
+    double xx = 0, xy = 0;
+    s->best = s->value[0];
+    for (int i = 0; i < s->count; i++)
+        s->best = fmin(s->best, s->value[i]);
+    s->mean = s->mean_guess = 0;
+    for (int i = 0; i < s->count; i++) {
+        s->mean += clipped(s, i) / s->count;
+        s->mean_guess += s->guess[i] / s->count;
+    }
+    for (int i = 0; i < s->count; i++) {
+        double x = s->guess[i] - s->mean_guess;
+        xx += x * x;
+        xy += x * (clipped(s, i) - s->mean);
+    }
+    double more = added * fmax(xx / s->count, 0.01);
+    s->slope = fmin(fmax((xy + usual * more) / (xx + more), 0), steepest);
 }
 
 /* alpha = K^-1 (value - mean); returns (value - mean)' alpha. */
@@ -152,7 +182,7 @@ static double solve_values(tl_surrogate *s)
 {
     double product = 0;
     for (int i = 0; i < s->count; i++) {
-        double sum = clipped(s, i);
+        double sum = residual(s, i);
         for (int k = 0; k < i; k++)
             sum -= s->factor[i][k] * s->alpha[k];
         s->alpha[i] = sum / s->factor[i][i];
@@ -169,13 +199,8 @@ static double solve_values(tl_surrogate *s)
 
 static double log_likelihood(tl_surrogate *s)
 {
-    double logs = 0, sum = 0;
-    for (int i = 0; i < s->count; i++)
-        s->best = i == 0 || s->value[i] < s->best ? s->value[i] : s->best;
-    s->mean = 0;
-    for (int i = 0; i < s->count; i++)
-        sum += clipped(s, i);
-    s->mean = sum / s->count;
+    double logs = 0;
+    fit_slope(s);
     for (int i = 0; i < s->count; i++) {
         add_row(s, i);
         logs += log(s->factor[i][i]);
@@ -222,9 +247,9 @@ void tl_surrogate_fit_weights(tl_surrogate *s)
 /* --- asking ------------------------------------------------------------------------------------------------------------- */
 
 /* The mean at a place; `column` gets how alike the known points are. */
-static double look(const tl_surrogate *s, const coordinates *at, double *column)
+static double look(const tl_surrogate *s, const coordinates *at, double guess, double *column)
 {
-    double mean = s->mean;
+    double mean = s->mean + s->slope * (guess - s->mean_guess);
     for (int i = 0; i < s->count; i++) {
         column[i] = likeness(s, at, &s->points[i]);
         mean += column[i] * s->alpha[i];
@@ -245,26 +270,27 @@ static double variance(const tl_surrogate *s, double *column)
     return s->scale * fmax(left, 1e-9);
 }
 
-double tl_surrogate_gain(const tl_surrogate *s, const tl_point *point, double *mean)
+double tl_surrogate_gain(const tl_surrogate *s, const tl_point *point, double guess)
 {
     coordinates at;
     double column[N];
     locate(s, point, &at);
-    *mean = look(s, &at, column);
-    if (*mean - s->best > HOPELESS * sqrt(s->scale))
+    double mean = look(s, &at, guess, column);
+    if (mean - s->best > HOPELESS * sqrt(s->scale))
         return 0;
-    double deviation = sqrt(variance(s, column)), z = (s->best - *mean) / deviation;
+    double deviation = sqrt(variance(s, column)), z = (s->best - mean) / deviation;
     double density = exp(-z * z / 2) / sqrt(2 * M_PI), below = erfc(-z / sqrt(2)) / 2;
-    return fmax((s->best - *mean) * below + deviation * density, 0);
+    return fmax((s->best - mean) * below + deviation * density, 0);
 }
 
-void tl_surrogate_expect(tl_surrogate *s, const tl_point *point)
+void tl_surrogate_expect(tl_surrogate *s, const tl_point *point, double guess)
 {
     double column[N];
     if (s->count == N || !s->solved)
         return;
     locate(s, point, &s->points[s->count]);
-    s->value[s->count] = look(s, &s->points[s->count], column);
+    s->guess[s->count] = guess;
+    s->value[s->count] = look(s, &s->points[s->count], guess, column);
     add_row(s, s->count++);
     solve_values(s);
 }

@@ -16,14 +16,16 @@ tl_surrogate *tl_surrogate_create(void); /* NULL: no memory */
 void tl_surrogate_destroy(tl_surrogate *s);
 /* Forgets the points, not the weights. */
 void tl_surrogate_clear(tl_surrogate *s);
-/* A measured point: the logarithm of its time. False: it is full. */
-bool tl_surrogate_add(tl_surrogate *s, const tl_point *point, double log_time);
+/* A measured point: the logarithm of its time, and what a cheap model had guessed of it, in any unit: the process is about
+ * what is left when the guess, times a slope that is fitted, is taken away. 0 for all: there are no guesses. False: it is
+ * full. */
+bool tl_surrogate_add(tl_surrogate *s, const tl_point *point, double log_time, double guess);
 void tl_surrogate_fit_weights(tl_surrogate *s);
 /* After points were added. False: nothing to go by. */
 bool tl_surrogate_solve(tl_surrogate *s);
 /* By how much, on average, the point will be better than the best known, in units of log time; 0 or more. */
-double tl_surrogate_gain(const tl_surrogate *s, const tl_point *point, double *mean);
+double tl_surrogate_gain(const tl_surrogate *s, const tl_point *point, double guess);
 /* Adds a point that is being measured as if it came out as expected, so that the next choice is another one. */
-void tl_surrogate_expect(tl_surrogate *s, const tl_point *point);
+void tl_surrogate_expect(tl_surrogate *s, const tl_point *point, double guess);
 
 #endif

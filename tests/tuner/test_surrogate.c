@@ -1,0 +1,107 @@
+/* tests/tuner/test_surrogate.c: what a Gaussian process expects of points. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include "tuner/surrogate.h"
+
+static const int64_t options[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
+enum { NAMES = 3, OPTIONS = 8 };
+
+/* A point with these places; the last decision matters to nobody. */
+static tl_point make(tl_decision decisions[NAMES], int a, int b, int c)
+{
+    static const char *const names[NAMES] = { "x.a", "x.b", "x.c" };
+    int taken[NAMES] = { a, b, c };
+    for (int i = 0; i < NAMES; i++)
+        decisions[i] = (tl_decision){ names[i], OPTIONS, options, 0, taken[i] };
+    return (tl_point){ 0, NAMES, decisions };
+}
+
+static double truth(int a, int b)
+{
+    return 0.2 * fabs(a - 5.0) + 0.1 * fabs(b - 2.0);
+}
+
+static tl_surrogate *taught(bool guesses)
+{
+    tl_surrogate *s = tl_surrogate_create();
+    assert_non_null(s);
+    for (int i = 0; i < 40; i++) {
+        tl_decision decisions[NAMES];
+        int a = i * 5 % OPTIONS, b = i * 3 % 7, c = i % OPTIONS;
+        if (a == 5 && b == 2)
+            continue;
+        tl_point point = make(decisions, a, b, c);
+        double time = guesses ? 0.05 * (i % 4) + 0.8 * i : truth(a, b);
+        assert_true(tl_surrogate_add(s, &point, time, guesses ? (double)i : 0));
+    }
+    tl_surrogate_fit_weights(s);
+    assert_true(tl_surrogate_solve(s));
+    return s;
+}
+
+static double gain_of(const tl_surrogate *s, int a, int b, int c, double guess)
+{
+    tl_decision decisions[NAMES];
+    tl_point point = make(decisions, a, b, c);
+    return tl_surrogate_gain(s, &point, guess);
+}
+
+static void the_bottom_promises_most(void **state)
+{
+    (void)state;
+    tl_surrogate *s = taught(false);
+    double best = gain_of(s, 5, 2, 3, 0);
+    assert_true(best > 0);
+    for (int a = 0; a < OPTIONS; a++)
+        for (int b = 0; b < 7; b++)
+            if (truth(a, b) > 0.3)
+                assert_true(gain_of(s, a, b, 3, 0) < best);
+    /* once it is expected, it promises less */
+    tl_decision decisions[NAMES];
+    tl_point point = make(decisions, 5, 2, 3);
+    tl_surrogate_expect(s, &point, 0);
+    assert_true(gain_of(s, 5, 2, 3, 0) < best / 2);
+    tl_surrogate_destroy(s);
+}
+
+/* Times that follow the guesses: a better guess promises more, whatever the decisions. */
+static void guesses_are_believed(void **state)
+{
+    (void)state;
+    tl_surrogate *s = taught(true);
+    assert_true(gain_of(s, 1, 1, 1, -3) > gain_of(s, 1, 1, 1, 0));
+    assert_true(gain_of(s, 1, 1, 1, 0) >= gain_of(s, 1, 1, 1, 20));
+    tl_surrogate_destroy(s);
+}
+
+static void it_has_an_end(void **state)
+{
+    (void)state;
+    tl_surrogate *s = tl_surrogate_create();
+    assert_false(tl_surrogate_solve(s));
+    tl_decision decisions[NAMES];
+    tl_point point = make(decisions, 1, 1, 1);
+    for (int i = 0; i < TL_SURROGATE_POINTS; i++)
+        assert_true(tl_surrogate_add(s, &point, 1, 0)); /* all the same: no trouble */
+    assert_false(tl_surrogate_add(s, &point, 1, 0));
+    assert_true(tl_surrogate_solve(s));
+    assert_true(isfinite(gain_of(s, 2, 2, 2, 0)));
+    tl_surrogate_expect(s, &point, 0);
+    tl_surrogate_clear(s);
+    assert_true(tl_surrogate_add(s, &point, 1, 0));
+    tl_surrogate_destroy(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_bottom_promises_most),
+        cmocka_unit_test(guesses_are_believed),
+        cmocka_unit_test(it_has_an_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

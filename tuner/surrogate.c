@@ -291,6 +291,7 @@ void tl_surrogate_expect(tl_surrogate *s, const tl_point *point, double guess)
     locate(s, point, &s->points[s->count]);
     s->guess[s->count] = guess;
     s->value[s->count] = look(s, &s->points[s->count], guess, column);
+    s->best = fmin(s->best, s->value[s->count]);
     add_row(s, s->count++);
     solve_values(s);
 }

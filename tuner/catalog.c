@@ -114,8 +114,10 @@ void tl_catalog_destroy(tl_catalog *c)
 {
     if (c == NULL)
         return;
-    for (int i = 0; i < c->count; i++)
+    for (int i = 0; i < c->count; i++) {
         free(c->entries[i].rows);
+        free(c->entries[i].trace);
+    }
     free(c->entries);
     free(c->decisions);
     free(c->known);
@@ -261,6 +263,7 @@ static void keep_rows(tl_catalog *c, tl_entry *e, const tl_variant *v, tl_arena 
         return;
     }
     memcpy(e->rows, rows, size_of_rows(e));
+    e->trace = strdup(v->trace);
     c->row_bytes += (int64_t)size_of_rows(e);
 }
 
@@ -407,7 +410,9 @@ void tl_catalog_forget(tl_catalog *c, int64_t bytes)
             continue;
         c->row_bytes -= (int64_t)size_of_rows(e);
         free(e->rows);
+        free(e->trace);
         e->rows = NULL;
+        e->trace = NULL;
     }
 }
 
@@ -417,6 +422,10 @@ tl_status tl_catalog_trace(tl_catalog *c, int entry, tl_arena *arena, const char
     tl_wish wishes[MOST_DECISIONS];
     const tl_point *point = &c->entries[entry].point;
     int count = wishes_of(point, wishes);
+    if (c->entries[entry].trace != NULL) {
+        *trace = tl_arena_strdup(arena, c->entries[entry].trace);
+        return TL_OK;
+    }
     tl_arena *scratch = tl_arena_create(0);
     if (scratch == NULL || TL_ARENA_GUARD(scratch)) {
         tl_arena_destroy(scratch);

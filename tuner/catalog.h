@@ -26,6 +26,7 @@ typedef struct {
     int direction;    /* of that step, in options */
     bool recorded;    /* it was in a record */
     int row_count;
+    char *trace; /* kept as long as the rows; NULL: to be built again */
     float *rows; /* features (tuner/features.h); NULL: without, or forgotten */
     float score; /* what a model said of it last, and which state of the model that was; 0: none */
     int scored_by;
@@ -51,7 +52,7 @@ int tl_catalog_sample(tl_catalog *catalog, tl_random *random);
 int tl_catalog_step(tl_catalog *catalog, int from, int decision, int64_t value);
 /* Every entry that differs from one in a single answer becomes known. */
 void tl_catalog_expand(tl_catalog *catalog, int entry);
-/* Builds the entry again for its trace, which lives in `arena`. */
+/* Its trace, in `arena`; built again when it was not kept. */
 tl_status tl_catalog_trace(tl_catalog *catalog, int entry, tl_arena *arena, const char **trace,
                            tl_diag *diag);
 

@@ -259,10 +259,13 @@ static void print_verdict(const tl_tuned_verdict *v, bool json)
         if (v->workloads[i].fate != TL_TUNED_KEPT && tl_verbose)
             printf("default   %s: %s\n", v->workloads[i].kernel,
                    tl_tuned_fate_text(v->workloads[i].fate));
-    printf("model     untuned %.3f ms, tuned %.3f: %.3f times the time (95 %% between %.3f and "
-           "%.3f, %d pairs of runs); outputs agree within %.2g\n",
-           v->untuned_ns * 1e-6, v->tuned_ns * 1e-6, v->ratio, v->ratio_low, v->ratio_high,
-           v->pairs, v->max_error);
+    if (v->pairs == 0)
+        printf("model     nothing to compare: no schedule was faster inside the model\n");
+    else
+        printf("model     untuned %.3f ms, tuned %.3f: %.3f times as fast (95 %% between %.3f and "
+               "%.3f, %d pairs of runs); outputs agree within %.2g\n",
+               v->untuned_ns * 1e-6, v->tuned_ns * 1e-6, 1 / v->ratio, 1 / v->ratio_high,
+               1 / v->ratio_low, v->pairs, v->max_error);
     printf("kept      %s",
            v->kept ? "" : "the default schedules: nothing was faster beyond doubt\n");
     if (v->kept)

@@ -344,6 +344,13 @@ static bool read_times(tl_unpacker *u, tl_result *result)
     return true;
 }
 
+/* Each child looks at the machine anew; the best that any saw counts. */
+static void raise_to(double *best, double seen)
+{
+    if (seen > *best)
+        *best = seen;
+}
+
 static bool read_result(tl_pump *m, tl_result *result, tl_record_status *status,
                         const char **reason)
 {
@@ -362,9 +369,9 @@ static bool read_result(tl_pump *m, tl_result *result, tl_record_status *status,
     result->crowned = tl_unpack_int(&u) != 0;
     result->cold = tl_unpack_int(&u) != 0;
     m->stats.discarded += tl_unpack_int(&u);
-    m->stats.peak_gflops = tl_unpack_real(&u);
-    m->stats.l2_gflops = tl_unpack_real(&u);
-    m->stats.copy_gbs = tl_unpack_real(&u);
+    raise_to(&m->stats.peak_gflops, tl_unpack_real(&u));
+    raise_to(&m->stats.l2_gflops, tl_unpack_real(&u));
+    raise_to(&m->stats.copy_gbs, tl_unpack_real(&u));
     *status = (tl_record_status)word;
     return read_times(&u, result) && word >= 0 && word < TL_RECORD_STATUS_COUNT;
 }

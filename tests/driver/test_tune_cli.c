@@ -43,7 +43,7 @@ static void mistakes_are_told(void **state)
     expect(2, "'-5s' is no time", "tune $D/g.tk --policy random --budget -5s");
     expect(2, "'5d' is no time", "tune $D/g.tk --policy random --budget 5d");
     expect(2, "--trials: -1", "tune $D/g.tk --trials -1");
-    expect(2, "'magic' is none: random", "tune $D/g.tk --policy magic");
+    expect(2, "'magic' is none: auto", "tune $D/g.tk --policy magic");
     expect(2, "--record and --replay", "tune $D/g.tk --policy random --record a --replay b");
     expect(2, "--tasks and --top are for models", "tune $D/g.tk --policy random --top 2");
     expect(2, "--shape is for models", "tune $D/g.tk --policy random --shape A=1");
@@ -62,10 +62,10 @@ static void every_trial_is_kept(void **state)
 {
     (void)state;
     expect(0, "\"trials\":25,", "tune $D/g.tk --policy random --trials 25 --threads 1 --json");
-    expect(0, "\"trials\":25,\"workloads\":1,\"sessions\":1,", "db stats --json");
+    expect(0, "\"trials\":25,\"workloads\":1,", "db stats --json");
     /* and is not measured again */
     expect(0, "\"known\":25,", "tune $D/g.tk --policy random --trials 25 --threads 1 --json");
-    expect(0, "\"trials\":50,\"workloads\":1,\"sessions\":2,", "db stats --json");
+    expect(0, "\"trials\":50,\"workloads\":1,", "db stats --json");
     expect(0, "trials    9 in", "tune $D/g.tk --policy random --trials 9 --no-db");
     expect(0, "\"trials\":50,", "db stats --json");
     /* a budget in seconds ends in time */

@@ -312,6 +312,7 @@ static tl_status compile_model(tl_model *model, const model_source *source,
         TL_TRY(tl_pad_channels(model->graph, &model->target, diag));
         TL_TRY(tl_scale_weights(model->graph, diag));
     }
+    tl_graph_set_form(model->graph, model->picks.form);
     TL_TRY(tl_assign_layouts(model->graph, &model->target, diag));
     TL_TRY(tl_partition_graph(model->arena, model->graph, &model->partition, diag));
     TL_TRY(collect_works(model, diag));

@@ -7,10 +7,11 @@
 #include <time.h>
 #include "codegen/codegen.h"
 #include "driver/bench.h"
+#include "driver/forms.h"
 #include "runtime/clock.h"
 #include "tuner/environment.h"
 
-enum { MAX_PAIRS = 400, LEAST_PAIRS = 12, STEP_RUNS = 400, INPUT_SETS = 2 };
+enum { MAX_PAIRS = 400, LEAST_PAIRS = 12, LEAST_RUNS = 2, STEP_RUNS = 400, INPUT_SETS = 2 };
 #define BLOCK_NS        20000000 /* a sample is the shortest of as many runs as fill this */
 #define DEFAULT_SECONDS 10.0
 /* of the measuring: comparing kernels, the first comparison of the whole, the second */
@@ -49,9 +50,9 @@ typedef struct {
     tl_records *store;
     int threads;
     double seconds;
-    int64_t deadline_ns; /* of all measuring */
-    side base, tuned;
-    tl_pick *picks; /* those that are left, beside their workloads */
+    int64_t deadline_ns;      /* of all measuring */
+    side base, tuned, shaped; /* shaped: tuned, with another form */
+    tl_pick *picks;           /* those that are left, beside their workloads */
     int pick_count;
     tl_tuned_workload *workloads;
     tl_bindings sets[INPUT_SETS];
@@ -82,14 +83,14 @@ static void close_side(side *x)
     *x = (side){ 0 };
 }
 
-/* Compiles with exactly these picks. */
-static tl_status open_side(const state *s, const tl_pick *picks, int count, side *out,
-                           tl_diag *diag)
+/* Compiles with exactly these picks, in that form. */
+static tl_status open_side(const state *s, const tl_pick *picks, int count, const char *form,
+                           side *out, tl_diag *diag)
 {
     const tl_pick *own = /* the model looks at them while it lives */
         count > 0 ? tl_arena_copy(s->arena, picks, sizeof *picks * (size_t)count, _Alignof(tl_pick))
                   : NULL;
-    const tl_picks given = { .count = count, .picks = own, .form = "", .uid = "" };
+    const tl_picks given = { .count = count, .picks = own, .form = form, .uid = "" };
     tl_model_options options = *s->options;
     options.picks = &given;
     options.keep_programs = true; /* so that it is known which picks were misses */
@@ -110,8 +111,8 @@ static tl_status run(const side *x, const tl_bindings *b, int64_t *step_ns, tl_d
     return tl_runner_run(x->runner, b->in, b->out, step_ns, diag);
 }
 
-/* The outputs of the tuned side against those of the untuned one, on every set of inputs. */
-static tl_status agree(state *s, bool *out, tl_diag *diag)
+/* The outputs of a side against those of the untuned one, on every set of inputs. */
+static tl_status agree(state *s, const side *with, bool *out, tl_diag *diag)
 {
     const tl_executable_spec *spec = spec_of(&s->base);
     tl_tensor *expected = TL_NEW_ARRAY(s->arena, tl_tensor, spec->output_count);
@@ -129,7 +130,7 @@ static tl_status agree(state *s, bool *out, tl_diag *diag)
                 memcpy(expected[i].data, t->data, (size_t)t->size);
         }
         if (status == TL_OK)
-            status = run(&s->tuned, b, NULL, diag);
+            status = run(with, b, NULL, diag);
         for (int i = 0; status == TL_OK && i < spec->output_count; i++) {
             tl_comparison c;
             status = tl_tensor_compare(&b->outputs[i], &expected[i], RTOL, TTOL, &c, diag);
@@ -145,27 +146,34 @@ static tl_status agree(state *s, bool *out, tl_diag *diag)
     return status;
 }
 
-/* The shortest of the runs that fill a block of time. */
+/* The shortest of the runs that fill a block of time, of two at least. */
 static tl_status sample(const state *s, const side *x, double *out, tl_diag *diag)
 {
-    int64_t start = tl_clock_ns(), end;
+    int64_t start = tl_clock_ns(), end = start;
     *out = INFINITY;
-    do {
+    for (int n = 0; n < LEAST_RUNS || end - start < BLOCK_NS; n++) {
         int64_t before = tl_clock_ns();
         TL_TRY(run(x, &s->sets[0], NULL, diag));
         end = tl_clock_ns();
         *out = fmin(*out, (double)(end - before));
-    } while (end - start < BLOCK_NS);
+    }
     return TL_OK;
 }
 
-/* Tuned and untuned in pairs, each first in every other one, for so many seconds; the verdict's ratio. */
-static tl_status compare_whole(state *s, double seconds, tl_diag *diag)
+typedef struct {
+    tl_interval ratio; /* of the second to the first */
+    double ns[2];      /* medians */
+    int pairs;
+} comparison;
+
+/* Two sides in pairs, each first in every other one, for so many seconds. */
+static tl_status compare(const state *s, const side *a, const side *b, double seconds,
+                         comparison *out, tl_diag *diag)
 {
     double *ratios = TL_NEW_ARRAY(s->arena, double, MAX_PAIRS);
     double *times[2] = { TL_NEW_ARRAY(s->arena, double, MAX_PAIRS),
                          TL_NEW_ARRAY(s->arena, double, MAX_PAIRS) };
-    const side *sides[2] = { &s->base, &s->tuned };
+    const side *sides[2] = { a, b };
     int64_t end = tl_clock_ns() + (int64_t)(seconds * 1e9);
     double unused;
     int n = 0;
@@ -181,13 +189,24 @@ static tl_status compare_whole(state *s, double seconds, tl_diag *diag)
         n++;
         tell(s, "comparing the model");
     }
-    tl_interval ratio = tl_median_interval(ratios, n);
-    s->out->ratio = ratio.median;
-    s->out->ratio_low = ratio.low;
-    s->out->ratio_high = ratio.high;
-    s->out->untuned_ns = tl_median_interval(times[0], n).median;
-    s->out->tuned_ns = tl_median_interval(times[1], n).median;
-    s->out->pairs = n;
+    out->ratio = tl_median_interval(ratios, n);
+    out->ns[0] = tl_median_interval(times[0], n).median;
+    out->ns[1] = tl_median_interval(times[1], n).median;
+    out->pairs = n;
+    return TL_OK;
+}
+
+/* The untuned side against another: the verdict's numbers. */
+static tl_status compare_whole(state *s, const side *with, double seconds, tl_diag *diag)
+{
+    comparison c;
+    TL_TRY(compare(s, &s->base, with, seconds, &c, diag));
+    s->out->ratio = c.ratio.median;
+    s->out->ratio_low = c.ratio.low;
+    s->out->ratio_high = c.ratio.high;
+    s->out->untuned_ns = c.ns[0];
+    s->out->tuned_ns = c.ns[1];
+    s->out->pairs = c.pairs;
     return TL_OK;
 }
 
@@ -217,7 +236,7 @@ static tl_status build_tuned(state *s, tl_diag *diag)
     tell(s, "building");
     close_side(&s->tuned);
     TL_TRY(check_stop(s, diag));
-    return open_side(s, s->picks, s->pick_count, &s->tuned, diag);
+    return open_side(s, s->picks, s->pick_count, "", &s->tuned, diag);
 }
 
 static const char *object_key(const tl_executable_spec *spec, int step)
@@ -249,7 +268,7 @@ static bool drop_idle_picks(state *s)
 static tl_status make_right(state *s, tl_diag *diag)
 {
     bool right;
-    TL_TRY(agree(s, &right, diag));
+    TL_TRY(agree(s, &s->tuned, &right, diag));
     for (int attempt = 0; !right && attempt < 2; attempt++) {
         const tl_model_facts *base = tl_model_get_facts(s->base.model);
         const tl_model_facts *tuned = tl_model_get_facts(s->tuned.model);
@@ -261,7 +280,7 @@ static tl_status make_right(state *s, tl_diag *diag)
                 fall_back(s, w, TL_TUNED_WRONG);
         }
         TL_TRY(build_tuned(s, diag));
-        TL_TRY(agree(s, &right, diag));
+        TL_TRY(agree(s, &s->tuned, &right, diag));
     }
     return right
                ? TL_OK
@@ -419,17 +438,107 @@ static tl_status decide(state *s, tl_diag *diag)
     }
     if (s->pick_count == 0) /* nothing differs from untuned */
         return TL_OK;
-    TL_TRY(compare_whole(s, SHARE_WHOLE * s->seconds, diag));
+    TL_TRY(compare_whole(s, &s->tuned, SHARE_WHOLE * s->seconds, diag));
     double rest = (1 - SHARE_KERNELS - SHARE_WHOLE) * s->seconds;
     if (v->ratio_high < 1) {
         /* once more, later: what was luck does not come twice */
-        TL_TRY(compare_whole(s, rest, diag));
+        TL_TRY(compare_whole(s, &s->tuned, rest, diag));
         v->kept = v->ratio_high < 1;
     } else if (v->ratio < 1) {
         /* not sure: twice as long */
-        TL_TRY(compare_whole(s, 2 * rest, diag));
+        TL_TRY(compare_whole(s, &s->tuned, 2 * rest, diag));
         v->kept = v->ratio_high < 1;
     }
+    return TL_OK;
+}
+
+/* Workloads of a form. */
+typedef struct {
+    state *s;
+    const char **keys;
+    int count, capacity;
+} workload_list;
+
+static tl_status add_key(void *user, const tl_kernel *kernel, tl_diag *diag)
+{
+    workload_list *l = user;
+    tl_program *direct;
+    char key[33];
+    TL_TRY(tl_kernel_program(l->s->arena, kernel, "direct", &direct, diag));
+    tl_workload_key(l->s->arena, direct, key);
+    for (int i = 0; i < l->count; i++)
+        if (strcmp(l->keys[i], key) == 0)
+            return TL_OK;
+    if (l->count == l->capacity) {
+        const char **grown = TL_NEW_ARRAY(l->s->arena, const char *, 2 * l->capacity + 64);
+        if (l->count > 0)
+            memcpy(grown, l->keys, sizeof *grown * (size_t)l->count);
+        l->keys = grown;
+        l->capacity = 2 * l->capacity + 64;
+    }
+    l->keys[l->count++] = tl_arena_strdup(l->s->arena, key);
+    return TL_OK;
+}
+
+/* The best records of the form's workloads, but for those that fell back in the default form. */
+static tl_status form_picks(state *s, const tl_picks_query *query, const char *form, tl_picks *out,
+                            tl_diag *diag)
+{
+    workload_list l = { .s = s };
+    int wanted = 0;
+    TL_TRY(tl_form_visit(s->arena, s->base.model, form, add_key, &l, diag));
+    for (int i = 0; i < l.count; i++) {
+        const tl_tuned_workload *w = find_workload(s, l.keys[i]);
+        if (w == NULL || w->fate == TL_TUNED_KEPT)
+            l.keys[wanted++] = l.keys[i];
+    }
+    tl_picks_best(s->store, s->arena, query, l.keys, wanted, out);
+    return TL_OK;
+}
+
+/* Another form, when the records say that it costs less: tried against the best so far, then against untuned. */
+static tl_status try_form(state *s, tl_diag *diag)
+{
+    tl_tuned_verdict *v = s->out;
+    const tl_model_facts *facts = tl_model_get_facts(s->base.model);
+    const tl_picks_query query = { .model = facts->identity,
+                                   .target = facts->target,
+                                   .numerics = s->options->numerics,
+                                   .threads = s->threads };
+    const char *form;
+    double default_ns, cost_ns, max_error = v->max_error;
+    tl_picks picks;
+    bool right;
+    comparison c;
+    TL_TRY(tl_forms_choose(s->arena, s->base.model, s->store, &query, &form, &default_ns, &cost_ns,
+                           diag));
+    if (form[0] == '\0')
+        return TL_OK;
+    v->forms_tried++;
+    tell(s, "building another form");
+    TL_TRY(form_picks(s, &query, form, &picks, diag));
+    TL_TRY(open_side(s, picks.picks, picks.count, form, &s->shaped, diag));
+    TL_TRY(agree(s, &s->shaped, &right, diag));
+    double shaped_error = v->max_error;
+    v->max_error = max_error;
+    if (!right)
+        return TL_OK;
+    TL_TRY(
+        compare(s, v->kept ? &s->tuned : &s->base, &s->shaped, SHARE_WHOLE * s->seconds, &c, diag));
+    if (!(c.ratio.high < 1))
+        return TL_OK;
+    tl_tuned_verdict before = *v;
+    TL_TRY(compare_whole(s, &s->shaped, SHARE_WHOLE * s->seconds, diag));
+    if (!(v->ratio_high < 1)) {
+        *v = before;
+        return TL_OK;
+    }
+    v->kept = true;
+    v->form = form;
+    v->max_error = shaped_error;
+    s->picks = tl_arena_copy(s->arena, picks.picks, sizeof *s->picks * (size_t)picks.count,
+                             _Alignof(tl_pick));
+    s->pick_count = picks.count;
     return TL_OK;
 }
 
@@ -437,12 +546,13 @@ static tl_status settle(state *s, tl_diag *diag)
 {
     tl_tuned_verdict *v = s->out;
     const tl_text_list none = { 0 };
-    TL_TRY(open_side(s, NULL, 0, &s->base, diag));
+    TL_TRY(open_side(s, NULL, 0, "", &s->base, diag));
     for (int i = 0; i < INPUT_SETS; i++)
         TL_TRY(tl_bindings_make(s->arena, tl_model_executable(s->base.model), &none, NULL,
                                 (int64_t)s->o->seed + i, &s->sets[i], diag));
     collect(s, tl_model_get_facts(s->base.model)->target);
     TL_TRY(decide(s, diag));
+    TL_TRY(try_form(s, diag));
     for (int i = 0; i < v->workload_count; i++) {
         v->kept_count += s->workloads[i].fate == TL_TUNED_KEPT;
         v->fallback_count +=
@@ -480,6 +590,7 @@ tl_status tl_tuned_settle(tl_arena *arena, const char *path, const tl_model_opti
     tl_arena_guard_restore(arena, &outer);
     for (int i = 0; i < INPUT_SETS; i++)
         tl_bindings_free(&s.sets[i]);
+    close_side(&s.shaped);
     close_side(&s.tuned);
     close_side(&s.base);
     return status;

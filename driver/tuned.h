@@ -5,9 +5,10 @@
  *
  *   1. the outputs agree within the model's tolerance, or the suspects fall back;
  *   2. every workload whose kernels are not faster inside the model falls back to the default schedule;
- *   3. other ways to cut and lay out the graph, where the records say they cost less (driver/forms.h), are tried whole;
- *   4. what is left is compared again with the untuned model, and kept when the confidence interval of the ratio excludes
- *      that it is slower; otherwise the default set is kept.
+ *   3. what is left is compared again with the untuned model, and kept when the confidence interval of the ratio excludes
+ *      that it is slower; otherwise the default set is kept;
+ *   4. another way to cut and lay out the graph, where the records say it costs less (driver/forms.h), is tried against the
+ *      best so far and against untuned, and kept when it is faster than both.
  *
  * The outcome goes into the store as a choice (tuner/record.h), which every later compile of the model follows. */
 #ifndef TL_DRIVER_TUNED_H
@@ -58,8 +59,8 @@ typedef struct {
 } tl_tuned_verdict;
 
 /* Compiles the model at `path` in both ways and decides. `model` are the options it will be compiled with later (target,
- * numerics, threads, shapes; database and picks are not looked at; naive: untuned means without schedules). Everything in `out` lives in `arena`.
- * TL_OK also when the default is kept. */
+ * numerics, threads, shapes; database and picks are not looked at; naive: untuned means without schedules). Everything
+ * in `out` lives in `arena`. TL_OK also when the default is kept. */
 tl_status tl_tuned_settle(tl_arena *arena, const char *path, const tl_model_options *model,
                           tl_records *store, const tl_tuned_options *options, tl_tuned_verdict *out,
                           tl_diag *diag);

@@ -5,7 +5,8 @@
  * L/2 divides C it is C, when that is more than a vector, or L/2; where neither does the value stays plain: a block is
  * always full. A value that a convolution with padding reads gets that padding as a halo of zeros around H and W, the
  * largest of its readers', which its producer writes on every run. Graph inputs, outputs and constants stay plain: the
- * first convolution copies its input into a padded local. Kernels read any layout, so nothing is converted. */
+ * first convolution copies its input into a padded local. So do values that the form wants
+ * plain (tl_graph_set_form). Kernels read any layout, so nothing is converted. */
 #include "frontend/frontend.h"
 #include "runtime/base/checked.h"
 
@@ -94,7 +95,7 @@ static int64_t inherited_block(const tl_node *n)
 
 static void set_block(tl_value *v, int64_t block)
 {
-    if (block == 1)
+    if (block == 1 || v->is_plain)
         return;
     v->layout = tl_layout_plain();
     v->layout.plain = false;
@@ -195,11 +196,14 @@ static void keep_inside(const tl_graph *g, const tl_target *target, tl_node *dep
         return;
     tl_value *x = c.conv->inputs[0];
     int users = 0;
-    for (int i = 0; i < c.count; i++)
+    bool is_cut = false;
+    for (int i = 0; i < c.count; i++) {
         users += tl_graph_users(g, c.values[i]);
+        is_cut |= c.values[i]->is_cut;
+    }
     int64_t elements = tl_shape_elements(&t->shape), rows = t->shape.dims[2].extent;
     int lanes = tl_target_lanes(target, TL_F32);
-    if (users != c.reads + 1 || is_fixed(x) || x->layout.plain || block_of(t) != lanes ||
+    if (is_cut || users != c.reads + 1 || is_fixed(x) || x->layout.plain || block_of(t) != lanes ||
         c.conv->inputs[1]->data == NULL || depthwise->inputs[1]->data == NULL ||
         elements < tl_shape_elements(&x->shape) || rows < LEAST_ROWS ||
         2 * (int64_t)sizeof(float) * elements <= target->l2_bytes)

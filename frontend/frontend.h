@@ -45,6 +45,14 @@ tl_status tl_pad_channels(tl_graph *g, const tl_target *target, tl_diag *diag);
 /* A factor for each channel of a convolution's input goes to its weights where that is cheaper (frontend/scale_weights.c);
  * changes rounding. After tl_graph_prepare. */
 tl_status tl_scale_weights(tl_graph *g, tl_diag *diag);
+/* How the graph is cut and laid out where that is not as it would be otherwise: a line a decision,
+ *
+ *     cut NAME      this value is written to memory: what reads it is in another kernel
+ *     plain NAME    this value is not laid out in blocks
+ *
+ * Replaces the decisions that an earlier form made; lines that are no decision, and names that the graph has not, are
+ * passed over. Before the layouts are assigned. */
+void tl_graph_set_form(tl_graph *g, const char *form);
 /* Assigns layouts for the target (inserting conversions where it must). */
 tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag);
 

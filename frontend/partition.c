@@ -4,7 +4,7 @@
  * output, read by nobody else, join it (bias, residual add, activation). So do several that together are all its
  * readers and end in one of them: x*sigmoid(x). Elementwise and layout nodes melt with each other, and into a plain
  * reduction that alone reads them. Each kernel has one output, so a join never closes a cycle: whatever depends on
- * the kernel depends on the one node that joins. */
+ * the kernel depends on the one node that joins. A value that the form cuts (tl_graph_set_form) joins nothing. */
 #include "frontend/frontend.h"
 #include <ctype.h>
 #include <string.h>
@@ -95,7 +95,7 @@ static void place(state *s, int i, const int *producer_of)
     }
     for (int k = 0; k < n->input_count; k++) {
         const tl_value *v = n->inputs[k];
-        if (v == NULL || v->producer == NULL || tl_graph_users(s->graph, v) != 1)
+        if (v == NULL || v->producer == NULL || v->is_cut || tl_graph_users(s->graph, v) != 1)
             continue;
         int from = find(s, producer_of[v->index]);
         const group *g = &s->groups[from];
@@ -106,7 +106,7 @@ static void place(state *s, int i, const int *producer_of)
     }
     for (int k = 0; k < n->input_count; k++) {
         const tl_value *v = n->inputs[k];
-        if (v == NULL || v->producer == NULL || tl_graph_users(s->graph, v) != 1)
+        if (v == NULL || v->producer == NULL || v->is_cut || tl_graph_users(s->graph, v) != 1)
             continue;
         int from = find(s, producer_of[v->index]);
         group *g = &s->groups[from];
@@ -149,7 +149,7 @@ static bool take_shared(state *s, int i, const int *producer_of)
     group *own = &s->groups[i];
     for (int k = 0; k < n->input_count; k++) {
         const tl_value *v = n->inputs[k];
-        int users = v == NULL || v->producer == NULL ? 0 : tl_graph_users(s->graph, v);
+        int users = v == NULL || v->producer == NULL || v->is_cut ? 0 : tl_graph_users(s->graph, v);
         if (users < 2)
             continue;
         int from = find(s, producer_of[v->index]);

@@ -74,7 +74,8 @@ typedef struct tl_value {
     bool is_input, is_output;
     bool
         is_inside; /* its one reader computes it, band by band, in its own kernel (assign_layouts.c) */
-    int index;     /* position among graph->values, kept by tl_graph_tidy */
+    bool is_cut, is_plain; /* decisions of a form (frontend/form.c) */
+    int index;             /* position among graph->values, kept by tl_graph_tidy */
 } tl_value;
 
 typedef enum {

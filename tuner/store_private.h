@@ -5,7 +5,8 @@
 #include "tuner/record_private.h"
 #include "tuner/store.h"
 
-/* Of the schema, in PRAGMA user_version (1: without choices; read as it is, raised when it is opened for writing); and the mark in the file's header ("tilt"). */
+/* Of the schema, in PRAGMA user_version (1: without choices; read as it is, raised when it is opened for writing); and
+ * the mark in the file's header ("tilt"). */
 enum { TL_RECORDS_VERSION = 2, TL_RECORDS_MARK = 0x74696c74, TL_RECORDS_PAGE = 4096 };
 
 /* tuner/store_sqlite.c. A status of TL_BAD_TEXT from any function of the backend: the file is damaged. */

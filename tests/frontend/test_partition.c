@@ -57,6 +57,62 @@ static void families(void **state)
     }
 }
 
+/* What a form cuts is in memory; a line that is no decision, or about no value, changes nothing. */
+static void forms(void **state)
+{
+    tl_arena *arena = *state;
+    static const struct {
+        const char *form, *families;
+    } all[] = {
+        { "", "conv_relu_sigmoid" },
+        { "cut c", "conv relu_sigmoid" },
+        { "cut r\n", "conv_relu sigmoid" },
+        { "cut c\ncut r\n", "conv relu sigmoid" },
+        { "cut\ncut  c\ncut x\ncut cc\nplain c\n\nsplit c\ncut ", "conv_relu_sigmoid" },
+    };
+    tl_graph *g = prepared_graph(
+        arena,
+        "graph g\ninput x: f32[1, 16, 8, 8]\ninput w: f32[16, 16, 1, 1]\n"
+        "c: ?[...] = Conv(x, w)\nr: ?[...] = Relu(c)\ns: ?[...] = Sigmoid(r)\noutput s\n",
+        "x86-64");
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        tl_partition partition;
+        tl_diag diag = { { 0 } };
+        const char *got = "";
+        tl_graph_set_form(g, all[i].form);
+        if (tl_partition_graph(arena, g, &partition, &diag) != TL_OK)
+            fail_msg("%s", diag.text);
+        for (int k = 0; k < partition.count; k++)
+            got = tl_arena_format(arena, "%s%s%s", got, k > 0 ? " " : "",
+                                  partition.kernels[k].family);
+        assert_string_equal(got, all[i].families);
+    }
+}
+
+/* Values that a form wants plain have no blocks; what comes behind them follows. */
+static void plain_values(void **state)
+{
+    tl_arena *arena = *state;
+    tl_target target;
+    tl_diag diag = { { 0 } };
+    assert_int_equal(tl_target_named("x86-64-v3", &target, &diag), TL_OK);
+    tl_graph *g = prepared_graph(
+        arena,
+        "graph g\ninput x: f32[1, 16, 8, 8]\ninput w: f32[16, 16, 1, 1]\n"
+        "c: ?[...] = Conv(x, w)\nr: ?[...] = Relu(c)\ns: ?[...] = Sigmoid(r)\noutput s\n",
+        "x86-64-v3");
+    static const char *const all[] = { "", "plain r", "plain c", "" };
+    static const bool blocks[][2] = {
+        { true, true }, { true, false }, { false, false }, { true, true }
+    };
+    for (int i = 0; i < 4; i++) {
+        tl_graph_set_form(g, all[i]);
+        assert_int_equal(tl_assign_layouts(g, &target, &diag), TL_OK);
+        assert_int_equal(tl_graph_find(g, "c")->layout.plain, !blocks[i][0]);
+        assert_int_equal(tl_graph_find(g, "r")->layout.plain, !blocks[i][1]);
+    }
+}
+
 static const tl_program *first_program(tl_arena *arena, const char *shape, const char *names)
 {
     const char *text = tl_arena_format(
@@ -129,6 +185,8 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(families),
+        cmocka_unit_test_setup_teardown(forms, arena_setup, arena_teardown),
+        cmocka_unit_test_setup_teardown(plain_values, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(keys, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(unknown_lowering_is_refused, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(large_expressions_are_written_down, arena_setup,

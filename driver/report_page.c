@@ -217,7 +217,8 @@ static void add_choices(tl_text *out, const tl_report *r)
         tl_text_add(out, "</td><td>");
         add_time(out, c->tuned_ns);
         tl_text_add(out, "</td><td>");
-        add_ratio(out, c->ratio > 0 ? 1 / c->ratio : 1);
+        const char *kind = c->ratio_high < 1 ? "up" : c->ratio_low > 1 ? "down" : "";
+        tl_text_format(out, "<b class=\"%s\">%.2f×</b>", kind, c->ratio > 0 ? 1 / c->ratio : 1);
         tl_text_format(out, "</td><td class=\"l\">%.4f (%.4f to %.4f)</td><td>", c->ratio,
                        c->ratio_low, c->ratio_high);
         tl_chart_add_interval(out, c->ratio_low, c->ratio, c->ratio_high);
@@ -268,7 +269,9 @@ static void add_tasks(tl_text *out, const tl_report *r)
     tl_text_add(out,
                 "<section id=\"tasks\"><h2>Tasks</h2>\n<p class=\"soft\">Untuned is the default "
                 "schedule, the first that is measured; times are corrected by what the incumbent "
-                "took in the same rounds.</p>\n<div class=\"scroll\"><table><tr><th "
+                "took in the same rounds. Percent of peak counts the work of the direct "
+                "lowering: one that multiplies less may exceed it.</p>\n<div "
+                "class=\"scroll\"><table><tr><th "
                 "class=\"l\">kernel</th><th>gain</th><th>untuned</th><th>best</th><th>of peak</th>"
                 "<th></th><th>trials</th><th>failed</th><th>MFLOP</th><th class=\"l\">lowering</th>"
                 "<th class=\"l\">measured</th><th class=\"l\">workload</th></tr>\n");

@@ -105,15 +105,21 @@ static int position(const tl_stmt *const *loops, const tl_stmt *loop)
     return i;
 }
 
-/* A pair of the chain's loops that swaps and of which no pin holds one; false: there is none. */
+/* Whether two instances that meet run in the same iteration of the loop: a pin holds it, or it runs once. */
+static bool is_held(const tl_pins *pins, const tl_stmt *loop)
+{
+    return tl_pins_var(pins, loop->u.loop.var) || tl_expr_range(loop->u.loop.extent).max <= 1;
+}
+
+/* A pair of the chain's loops that swaps and of which none is held; false: there is none. */
 static bool find_free_swap(const chain *c, const tl_pins *pins, int *outer, int *inner)
 {
     for (int i = 0; i < c->count; i++) {
-        if (tl_pins_var(pins, c->old[i]->u.loop.var))
+        if (is_held(pins, c->old[i]))
             continue;
         for (int k = i + 1; k < c->count; k++) {
             if (position(c->new, c->old[i]) < position(c->new, c->old[k]) ||
-                tl_pins_var(pins, c->old[k]->u.loop.var))
+                is_held(pins, c->old[k]))
                 continue;
             *outer = i;
             *inner = k;
@@ -141,7 +147,7 @@ static bool init_is_least(tl_arena *arena, const chain *c, const tl_block *block
     for (int k = 0; k < c->count; k++) {
         const tl_iter *iter;
         const tl_var *var = c->old[k]->u.loop.var;
-        if (!(tl_loop_drives(block, var, &iter) & TL_DRIVES_REDUCE) && !tl_pins_var(pins, var))
+        if (!(tl_loop_drives(block, var, &iter) & TL_DRIVES_REDUCE) && !is_held(pins, c->old[k]))
             return false;
     }
     return true;

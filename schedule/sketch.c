@@ -221,6 +221,73 @@ static tl_status schedule_rest(tl_schedule *s, tl_map *done, tl_map *known, tl_d
     return TL_OK;
 }
 
+/* Which of its sketches a block gets. */
+typedef enum {
+    SKETCH_EXPERT, /* the rules below */
+    SKETCH_TILING,
+    SKETCH_TILING_FUSED_1,
+    SKETCH_TILING_FUSED_2,
+    SKETCH_RFACTOR_OUTER,
+    SKETCH_RFACTOR_INNER,
+} sketch;
+
+static tl_status apply_sketch(tl_schedule *s, const tl_block *block, sketch chosen, tl_map *done,
+                              tl_map *known, tl_diag *diag)
+{
+    tl_block_ref out = { 0 }, ref = tl_schedule_name_block(s, block->name);
+    if (chosen >= SKETCH_RFACTOR_OUTER) {
+        TL_TRY(
+            tl_sketch_rfactor(s, ref,
+                              chosen == SKETCH_RFACTOR_OUTER ? TL_RFACTOR_OUTER : TL_RFACTOR_INNER,
+                              &out, diag));
+        tl_map_put(known, tl_schedule_get_block(s, out)->name, s);
+        return TL_OK;
+    }
+    if (chosen != SKETCH_TILING)
+        TL_TRY(find_epilogue(s, block, &out, diag));
+    if (out.id != 0 && tl_map_has(done, tl_schedule_get_block(s, out)->name))
+        return tl_refuse(diag, "tiling", block->name, "has an epilogue that is scheduled");
+    TL_TRY(tl_sketch_tiling(s, ref, out, (int)chosen - SKETCH_TILING, diag));
+    tl_map_put(done, block->name, s);
+    if (out.id != 0)
+        tl_map_put(done, tl_schedule_get_block(s, out)->name, s);
+    /* what it made on the way stays where it is */
+    const tl_block **blocks;
+    int count = tl_sketch_blocks(s, &blocks);
+    for (int i = 0; i < count; i++)
+        if (!tl_map_has(known, blocks[i]->name))
+            tl_map_put(done, blocks[i]->name, s);
+    return TL_OK;
+}
+
+/* Generic sketches in the place of the expert rules: of the search space, never of the default schedule. */
+static tl_status apply_generic(tl_schedule *s, tl_map *done, tl_map *known, tl_diag *diag)
+{
+    const tl_block **blocks;
+    int count = s->decide != NULL ? tl_sketch_blocks(s, &blocks) : 0;
+    for (int i = 0; i < count; i++) {
+        int64_t options[8] = { SKETCH_EXPERT };
+        int offered = 1;
+        for (int k = SKETCH_TILING; k <= SKETCH_TILING_FUSED_2; k++)
+            if (tl_sketch_needs_tiling(blocks[i]))
+                options[offered++] = k;
+        for (int k = SKETCH_RFACTOR_OUTER; k <= SKETCH_RFACTOR_INNER; k++)
+            if (tl_sketch_needs_rfactor(s, blocks[i]))
+                options[offered++] = k;
+        int64_t chosen = tl_decide(s, blocks[i]->name, "sketch", options, offered, SKETCH_EXPERT);
+        if (chosen == SKETCH_EXPERT)
+            continue;
+        tl_schedule_state before = tl_schedule_save(s);
+        tl_diag why = { 0 };
+        tl_status status = apply_sketch(s, blocks[i], (sketch)chosen, done, known, &why);
+        if (status == TL_ILLEGAL_SCHEDULE)
+            tl_schedule_restore(s, &before); /* the expert rules take it */
+        else if (status != TL_OK)
+            return tl_fail(diag, status, "%s", why.text);
+    }
+    return TL_OK;
+}
+
 tl_status tl_schedule_default(tl_schedule *s, tl_diag *diag)
 {
     tl_map *done = tl_map_create(s->arena), *known = tl_map_create(s->arena);
@@ -229,6 +296,7 @@ tl_status tl_schedule_default(tl_schedule *s, tl_diag *diag)
     int count = tl_sketch_blocks(s, &blocks);
     for (int i = 0; i < count; i++)
         tl_map_put(known, blocks[i]->name, s);
+    TL_TRY(apply_generic(s, done, known, diag));
     TL_TRY(apply_grouped(s, tl_sketch_staged, done, diag));
     TL_TRY(apply_grouped(s, tl_sketch_chained, done, diag));
     TL_TRY(apply_bands(s, done, known, diag));

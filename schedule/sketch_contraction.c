@@ -254,8 +254,8 @@ static tl_status schedule_copy(tl_schedule *s, tl_block_ref copy, int axis, int 
 
 /* Packs the panel of the anchor: a constant one by transform_layout, another by a copy. A panel that is computed when
  * the model is loaded cannot be padded to whole tiles: it is packed in single vectors then. */
-static tl_status pack_panel(tl_schedule *s, tl_block_ref anchor, const tl_contraction *c,
-                            int64_t tile, int64_t lanes, tl_diag *diag)
+tl_status tl_sketch_pack_panel(tl_schedule *s, tl_block_ref anchor, const tl_contraction *c,
+                               int64_t tile, int64_t lanes, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, anchor);
     const tl_expr *panel = find_load(block, c->vector);
@@ -551,7 +551,7 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
     TL_TRY(tl_vectorize(s, tile.loops[tile.count - 1], diag));
 
     int64_t vector_lanes = wide ? lanes : found.vector_extent;
-    TL_TRY(pack_panel(s, anchor, &c, t.columns * vector_lanes, vector_lanes, diag));
+    TL_TRY(tl_sketch_pack_panel(s, anchor, &c, t.columns * vector_lanes, vector_lanes, diag));
     if (reduce.id != 0)
         TL_TRY(tl_sketch_fuse_reduction(s, anchor, &reduce, diag));
     block = tl_schedule_get_block(s, anchor);

@@ -68,7 +68,7 @@ static int decide_depth(tl_schedule *s, const tl_stmt *phase, int64_t goal)
         iterations *= tl_max_extent(stmt->u.loop.extent);
     }
     initial = initial < 0 ? depth : initial;
-    if (s->decide == NULL || depth == 0)
+    if (s->decide == NULL || depth == 0 || s->target->cores == 1)
         return initial;
     nest_facts facts = { phase->u.loop.var, true, 0, NULL };
     tl_stmt_visit(phase, look, &facts);

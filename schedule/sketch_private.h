@@ -95,6 +95,27 @@ tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref block, int first, tl_diag 
 /* Every phase that is worth it: its outer loops fused as far as they stay data-parallel, and made parallel. */
 tl_status tl_sketch_parallel(tl_schedule *s, tl_diag *diag);
 
+/* Multi-level tiling (sketch_tiling.c) of any block that needs it: a reduction or map that loads some element again and
+ * again. `level`: of `out`'s tiling under which it moves (1, 2); 0: `out` is not touched. */
+bool tl_sketch_needs_tiling(const tl_block *block);
+tl_status tl_sketch_tiling(tl_schedule *s, tl_block_ref block, tl_block_ref out, int level,
+                           tl_diag *diag);
+/* A reduction in two, by rfactor over a part of its longest reduce loop; the blocks are left to other rules. */
+typedef enum { TL_RFACTOR_OUTER, TL_RFACTOR_INNER } tl_rfactor_part;
+bool tl_sketch_needs_rfactor(const tl_schedule *s, const tl_block *block);
+tl_status tl_sketch_rfactor(tl_schedule *s, tl_block_ref block, tl_rfactor_part part,
+                            tl_block_ref *partial, tl_diag *diag);
+/* The primitive rfactor. */
+tl_status tl_rfactor(tl_schedule *s, tl_block_ref block, tl_loop_ref loop, tl_block_ref *out,
+                     tl_diag *diag);
+/* Packs the panel of a contraction in tiles of `tile` elements, a multiple of `lanes`; asks whether where it may lie as it
+ * does. */
+tl_status tl_sketch_pack_panel(tl_schedule *s, tl_block_ref block, const tl_contraction *c,
+                               int64_t tile, int64_t lanes, tl_diag *diag);
+/* Packs every constant of the block whose lanes lie apart, in groups of `lanes`. */
+tl_status tl_sketch_pack_constants(tl_schedule *s, tl_block_ref block, const tl_var *lane,
+                                   int64_t lanes, tl_diag *diag);
+
 /* A decision of the rule that schedules `block`: one of the options, which are ascending numbers (`initial`, what the
  * analytic model says, joins them when it is missing), or all numbers from `least` to `most`. */
 int64_t tl_decide(tl_schedule *s, const char *block, const char *role, const int64_t *options,

@@ -46,8 +46,8 @@ static int64_t choose_pieces(const tl_target *target, int64_t rows, int64_t vect
     }
 }
 
-static tl_status rfactor(tl_schedule *s, tl_block_ref block, tl_loop_ref loop, tl_block_ref *out,
-                         tl_diag *diag)
+tl_status tl_rfactor(tl_schedule *s, tl_block_ref block, tl_loop_ref loop, tl_block_ref *out,
+                     tl_diag *diag)
 {
     tl_arg args[2] = { { .kind = TL_ARG_BLOCK, .block = block },
                        { .kind = TL_ARG_LOOP, .loop = loop } };
@@ -123,7 +123,7 @@ tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref 
                 tl_sketch_drives_reduce(s, block, own.loops[i]) == (pass == 0))
                 tl_loop_push(&all, own.loops[i]);
     TL_TRY(tl_reorder(s, all.loops, all.count, diag));
-    TL_TRY(rfactor(s, anchor, parts[0], &partial, diag));
+    TL_TRY(tl_rfactor(s, anchor, parts[0], &partial, diag));
     TL_TRY(tl_split(s, loops.loops[column], (int64_t[]){ 0, span * width }, 2, columns, diag));
     all.count = 0;
     tl_loop_push(&all, columns[0]);

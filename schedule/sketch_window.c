@@ -18,7 +18,7 @@
 enum {
     LARGEST_WINDOW = 16, /* reduce instances that are written out */
     MOST_ROWS = 8,       /* sums at a time: two pipes of four cycles */
-    MOST_UNROLLED = 512, /* operations written out at most */
+    MOST_UNROLLED = 128, /* operations written out at most */
 };
 
 /* How many elements of a row one tile takes: about eight, the last tile somewhat fewer where they do not divide it. */
@@ -94,8 +94,8 @@ static tl_status pack_lanes(tl_schedule *s, const tl_expr *load, const tl_var *l
 }
 
 /* Every constant of the block whose lanes lie apart. */
-static tl_status pack_constants(tl_schedule *s, tl_block_ref anchor, const tl_var *lane,
-                                int64_t lanes, tl_diag *diag)
+tl_status tl_sketch_pack_constants(tl_schedule *s, tl_block_ref anchor, const tl_var *lane,
+                                   int64_t lanes, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, anchor);
     const tl_expr *loads[8];
@@ -134,6 +134,9 @@ tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_re
     int64_t width = tl_sketch_extent(s, vector), length = 1, rows = 1;
     int64_t most =
         (tl_isa_infos[s->target->isa].vector_registers - 2) / 2; /* sums and what they add */
+    if (width == 1)
+        return tl_refuse(diag, "default schedule", block->name,
+                         "has an innermost loop that runs once");
     if (loops.count > 1) {
         length = tl_sketch_extent(s, loops.loops[loops.count - 2]);
         rows =
@@ -176,7 +179,7 @@ tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_re
         if (block->iters[i].kind == TL_ITER_SPATIAL &&
             tl_access_stride(s->arena, result, block->stores[0].indices, block->iters[i].var) == 1)
             lane = block->iters[i].var;
-    TL_TRY(pack_constants(s, anchor, lane, width <= 4 * lanes ? width : lanes, diag));
+    TL_TRY(tl_sketch_pack_constants(s, anchor, lane, width <= 4 * lanes ? width : lanes, diag));
     TL_TRY(tl_sketch_reduction(s, anchor, first + outer.count, lane,
                                decide_unroll(s, block, rows * columns), &reduce, diag));
     if (row[1].id != 0)

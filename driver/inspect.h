@@ -34,6 +34,11 @@ void tl_inspect_dot(const tl_inspection *inspection, tl_text *out);
  * into blocks of 16, and a line of zeros lies before and behind axis 2. */
 void tl_inspect_describe(const tl_value *value, tl_text *out);
 
+/* What a tuner may decide: each distinct kernel, each of its lowerings under these numerics, each decision of its sketches
+ * with its options, and the number of points. As lines for people, or one JSON object a lowering. */
+tl_status tl_inspect_space(const tl_session *session, tl_numerics numerics, bool json, tl_text *out,
+                           tl_diag *diag);
+
 /* TL_UNSUPPORTED: the lines of the sentence, one a reason, as records. */
 void tl_inspect_print_unsupported(const tl_diag *diag);
 

@@ -6,7 +6,7 @@
 
 typedef struct {
     tl_session_options common;
-    bool kernels, graph, dot, scheduled, trace, quick;
+    bool kernels, graph, dot, scheduled, trace, quick, space;
     const char *extract, *output;
 } inspect_options;
 
@@ -61,6 +61,14 @@ static tl_status inspect(tl_session *session, const char *path, const inspect_op
         status = extract(facts, o, &text, diag);
         if (status == TL_OK)
             status = deliver(o->trace ? "trace" : "program", &text, o, diag);
+    } else if (o->space) {
+        bool strict = o->common.numerics != NULL && strcmp(o->common.numerics, "strict") == 0;
+        status = tl_inspect_space(session, strict ? TL_NUMERICS_STRICT : TL_NUMERICS_RELAXED,
+                                  o->common.json, &text, diag);
+        if (status == TL_OK && o->output != NULL)
+            status = tl_file_write(o->output, text.data, text.size, diag);
+        else if (status == TL_OK)
+            fputs(tl_text_get(&text), stdout);
     } else if (o->graph) {
         tl_graph_print(facts->graph, &text);
         status = deliver("graph", &text, o, diag);
@@ -83,16 +91,18 @@ static tl_status inspect(tl_session *session, const char *path, const inspect_op
 
 static tl_status check(const inspect_options *o, tl_diag *diag)
 {
-    int wanted = (o->extract != NULL) + o->graph + o->dot;
+    int wanted = (o->extract != NULL) + o->graph + o->dot + o->space;
     if (wanted > 1)
-        return tl_fail(diag, TL_BAD_ARGUMENT, "--extract, --graph and --dot: one at a time");
+        return tl_fail(diag, TL_BAD_ARGUMENT,
+                       "--extract, --graph, --dot and --space: one at a time");
     if ((o->scheduled || o->trace) && o->extract == NULL)
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s goes with --extract KERNEL",
                        o->trace ? "--trace" : "--scheduled");
     if (o->scheduled && o->trace)
         return tl_fail(diag, TL_BAD_ARGUMENT, "--scheduled and --trace: one at a time");
     if (o->output != NULL && wanted == 0)
-        return tl_fail(diag, TL_BAD_ARGUMENT, "--output goes with --extract, --graph or --dot");
+        return tl_fail(diag, TL_BAD_ARGUMENT,
+                       "--output goes with --extract, --graph, --dot or --space");
     return TL_OK;
 }
 
@@ -110,8 +120,10 @@ int tl_verb_inspect(int argc, char **argv)
         { "--graph", NULL, TL_OPTION_FLAG, NULL, "the graph after all rewrites, as text",
           &o.graph },
         { "--dot", NULL, TL_OPTION_FLAG, NULL, "the graph cut into kernels, for Graphviz", &o.dot },
+        { "--space", NULL, TL_OPTION_FLAG, NULL,
+          "what a tuner may decide: lowerings, sketches, decisions, points", &o.space },
         { "--output", "-o", TL_OPTION_TEXT, "FILE",
-          "where --extract, --graph and --dot write (default: stdout)", &o.output },
+          "where --extract, --graph, --dot and --space write (default: stdout)", &o.output },
         { "--quick", NULL, TL_OPTION_FLAG, NULL, "estimate the machine instead of measuring it",
           &o.quick },
         TL_SESSION_OPTIONS(o.common),
@@ -130,6 +142,7 @@ int tl_verb_inspect(int argc, char **argv)
         "  tilth inspect resnet18.onnx --kernels\n"
         "  tilth inspect resnet18.onnx --extract conv_relu_2 -o conv.tk\n"
         "  tilth inspect resnet18.onnx --extract conv_relu_2 --trace -o conv.tr\n"
+        "  tilth inspect resnet18.onnx --space\n"
         "  tilth inspect resnet18.onnx --dot | dot -Tsvg > resnet18.svg",
         options,
         1,

@@ -231,6 +231,19 @@ typedef enum {
     SKETCH_RFACTOR_INNER,
 } sketch;
 
+const char *tl_sketch_name(int64_t option)
+{
+    static const char *const names[] = {
+        [SKETCH_EXPERT] = "expert",
+        [SKETCH_TILING] = "tiling",
+        [SKETCH_TILING_FUSED_1] = "tiling_fused_1",
+        [SKETCH_TILING_FUSED_2] = "tiling_fused_2",
+        [SKETCH_RFACTOR_OUTER] = "rfactor_outer",
+        [SKETCH_RFACTOR_INNER] = "rfactor_inner",
+    };
+    return option >= 0 && option < (int64_t)(sizeof names / sizeof *names) ? names[option] : NULL;
+}
+
 static tl_status apply_sketch(tl_schedule *s, const tl_block *block, sketch chosen, tl_map *done,
                               tl_map *known, tl_diag *diag)
 {

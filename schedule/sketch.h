@@ -9,4 +9,7 @@
  * contiguous), never by an operator's name. */
 tl_status tl_schedule_default(tl_schedule *s, tl_diag *diag);
 
+/* What an option of a decision BLOCK.sketch stands for: "expert", "tiling", ... NULL: there is none such. */
+const char *tl_sketch_name(int64_t option);
+
 #endif

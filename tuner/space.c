@@ -55,6 +55,9 @@ typedef struct {
     const tl_wish *wishes;
     int wish_count;
     tl_random *random; /* NULL: none */
+    const int
+        *path; /* for the first decisions, in order, the option's place; the rest takes the first */
+    int path_count, met;
 } answers;
 
 static int nearest_option(const tl_decision *open, int64_t value)
@@ -74,7 +77,9 @@ static int nearest_option(const tl_decision *open, int64_t value)
 
 static int answer(void *user, const tl_decision *open)
 {
-    const answers *from = user;
+    answers *from = user;
+    if (from->path != NULL)
+        return from->met < from->path_count ? from->path[from->met++] : 0;
     for (int i = 0; i < from->wish_count; i++)
         if (strcmp(from->wishes[i].name, open->name) == 0)
             return nearest_option(open, from->wishes[i].value);
@@ -110,14 +115,14 @@ tl_status tl_space_build(const tl_space *space, tl_arena *arena, int lowering,
     if (lowering < 0 || lowering >= space->task->lowering_count)
         return tl_fail(diag, TL_BAD_ARGUMENT, "task %s has %d lowerings, not number %d",
                        space->task->name, space->task->lowering_count, lowering);
-    answers from = { wishes, wish_count, NULL };
+    answers from = { .wishes = wishes, .wish_count = wish_count };
     return build(space, arena, lowering, &from, out, diag);
 }
 
 tl_status tl_space_sample(const tl_space *space, tl_arena *arena, tl_random *random,
                           tl_variant *out, tl_diag *diag)
 {
-    answers from = { NULL, 0, random };
+    answers from = { .random = random };
     int lowering = (int)tl_random_below(random, space->task->lowering_count);
     return build(space, arena, lowering, &from, out, diag);
 }
@@ -167,6 +172,66 @@ tl_status tl_space_mutate(const tl_space *space, tl_arena *arena, const tl_point
         to = up ? d->taken + 1 : d->taken - 1;
     }
     return tl_space_step(space, arena, from, at, d->options[to], out, diag);
+}
+
+/* --- counting --------------------------------------------------------------------------------------------------- */
+
+enum { DESCENTS = 48, MOST_COUNTED = 256, MOST_DECISIONS = 256 };
+
+/* One point on the way; what it was built with is given back. */
+static tl_status look_at(const tl_space *space, int lowering, answers *from,
+                         int counts[MOST_DECISIONS], int taken[MOST_DECISIONS], int *count,
+                         tl_diag *diag)
+{
+    tl_variant v;
+    tl_arena *arena = tl_arena_create(0);
+    if (arena == NULL)
+        return tl_fail(diag, TL_NO_MEMORY, "out of memory");
+    tl_status status = TL_NO_MEMORY;
+    *count = 0;
+    if (!TL_ARENA_GUARD(arena))
+        status = build(space, arena, lowering, from, &v, diag);
+    for (int i = 0; status == TL_OK && i < v.point.count && i < MOST_DECISIONS; i++) {
+        counts[i] = v.point.decisions[i].count;
+        taken[i] = v.point.decisions[i].taken;
+        *count = i + 1;
+    }
+    tl_arena_destroy(arena);
+    return status == TL_ILLEGAL_SCHEDULE ? TL_OK : status;
+}
+
+tl_status tl_space_count(const tl_space *space, int lowering, uint64_t seed, tl_space_size *out,
+                         tl_diag *diag)
+{
+    int counts[MOST_DECISIONS], taken[MOST_DECISIONS], path[MOST_DECISIONS], count;
+    tl_random random = tl_random_make(seed);
+    *out = (tl_space_size){ 0 };
+    for (int i = 0; i < DESCENTS; i++) {
+        double product = 1;
+        answers from = { .random = &random };
+        TL_TRY(look_at(space, lowering, &from, counts, taken, &count, diag));
+        for (int k = 0; k < count; k++)
+            product *= counts[k];
+        out->points += product / DESCENTS;
+    }
+    if (out->points > MOST_COUNTED / 2)
+        return TL_OK;
+    /* every path in turn: the last decision that has another option takes it */
+    int64_t points = 0;
+    for (int length = 0; points <= MOST_COUNTED; points++) {
+        answers from = { .path = path, .path_count = length };
+        TL_TRY(look_at(space, lowering, &from, counts, taken, &count, diag));
+        while (count > 0 && taken[count - 1] + 1 == counts[count - 1])
+            count--;
+        if (count == 0) {
+            *out = (tl_space_size){ (double)(points + 1), true };
+            return TL_OK;
+        }
+        for (length = 0; length < count; length++)
+            path[length] = taken[length];
+        path[length - 1]++;
+    }
+    return TL_OK;
 }
 
 /* --- points as data and as text ----------------------------------------------------------------------------------- */

@@ -59,6 +59,15 @@ tl_status tl_space_step(const tl_space *space, tl_arena *arena, const tl_point *
 tl_status tl_space_mutate(const tl_space *space, tl_arena *arena, const tl_point *from,
                           tl_random *random, tl_variant *out, tl_diag *diag);
 
+/* How many points a lowering has: counted when an estimate says that there are few, else that estimate: the mean product of
+ * the numbers of options along random descents (Knuth 1975). Builds a few hundred points at most. */
+typedef struct {
+    double points;
+    bool exact;
+} tl_space_size;
+tl_status tl_space_count(const tl_space *space, int lowering, uint64_t seed, tl_space_size *out,
+                         tl_diag *diag);
+
 tl_point tl_point_copy(tl_arena *arena, const tl_point *point);
 void tl_point_print(const tl_space *space, const tl_point *point, tl_text *out);
 /* Reads the first line of a trace that tl_space_build made. False: it names no point of this space's lowerings. */

@@ -104,6 +104,11 @@ static void a_network_through_every_verb(void **state)
     expect(0, "roofline", "inspect $D/m.onnx");
     expect(0, "\"expected_ns\"", "inspect $D/m.onnx --json --quick");
     expect(0, "subgraph cluster_3", "inspect $D/m.onnx --dot");
+    expect(0, ".columns ", "inspect $D/m.onnx --space");
+    expect(0, " points, error within", "inspect $D/m.onnx --space");
+    expect(0, "[expert] tiling", "inspect $D/m.onnx --space");
+    expect(0, "\"exact\":", "inspect $D/m.onnx --space --json");
+    expect(2, "one at a time", "inspect $D/m.onnx --space --dot");
     expect(0, "kernel ", "inspect $D/m.onnx --extract layernorm_2");
     expect(0, "wrote", "inspect $D/m.onnx --extract layernorm_2 -o $D/k.tk");
     expect(0, "wrote", "inspect $D/m.onnx --extract layernorm_2 --trace -o $D/k.tr");

@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include "runtime/base/map.h"
 #include "schedule/sketch.h"
 #include "schedule/trace.h"
 #include "tuner/space.h"
@@ -149,12 +150,51 @@ static void other_traces_name_no_point(void **state)
     assert_int_equal(wishes[0].value, -3);
 }
 
+static const char turn_text[] = "kernel turn(X: f32[300, 200], out Y: f32[200, 300])\n"
+                                "  for i in 0..200\n"
+                                "    for j in 0..300\n"
+                                "      block turn\n"
+                                "        spatial i, j\n"
+                                "        Y[i, j] = X[j, i]\n";
+
+/* A few points are counted one by one: as many as random points come to. Many are estimated. */
+static void points_are_counted(void **state)
+{
+    const fixture *f = *state;
+    static const tl_measure_lowering turn = { "direct", turn_text, 0, 0 };
+    static const tl_measure_task turn_task = { .name = "turn",
+                                               .lowering_count = 1,
+                                               .lowerings = &turn };
+    tl_diag diag = { 0 };
+    tl_space *space;
+    tl_space_size size;
+    tl_random random = tl_random_make(6);
+    tl_map *seen = tl_map_create(f->arena);
+    need(tl_space_create(f->arena, &turn_task, &f->target, &space, &diag), &diag);
+    need(tl_space_count(space, 0, 1, &size, &diag), &diag);
+    int points = 0;
+    for (int i = 0; i < 1500; i++) {
+        tl_variant v;
+        need(tl_space_sample(space, f->arena, &random, &v, &diag), &diag);
+        const char *name = tl_arena_strndup(f->arena, v.trace, strcspn(v.trace, "\n"));
+        points += !tl_map_has(seen, name);
+        tl_map_put(seen, name, space);
+    }
+    assert_true(size.exact);
+    assert_true(points > 4);
+    assert_int_equal((int)size.points, points);
+    need(tl_space_count(f->space, 0, 1, &size, &diag), &diag);
+    assert_false(size.exact);
+    assert_true(size.points > 1e5);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_default_is_a_point, set_up, tear_down),
         cmocka_unit_test_setup_teardown(points_replay_and_read_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wishes_are_met_as_far_as_possible, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(points_are_counted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(other_traces_name_no_point, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

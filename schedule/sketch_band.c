@@ -110,13 +110,18 @@ tl_status tl_sketch_band(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, 
     /* columns of vectors, rows, what a row has, lanes: the last four loops of both */
     int column = loops.count - 4, line = loops.count - 3, last = loops.count - 1;
     int64_t vectors = tl_sketch_extent(s, loops.loops[column]);
-    int64_t columns = choose_columns(vectors);
+    int64_t options[33];
+    int option_count = tl_sketch_divisors(vectors, options, 32);
+    int64_t columns = tl_decide(s, name, "span", options, option_count, choose_columns(vectors));
     int64_t row_bytes = tl_sketch_extent(s, between_loops.loops[line + 1]) * columns *
                         tl_sketch_extent(s, between_loops.loops[last]) *
                         (int64_t)tl_dtype_size(f.between->stores[0].buffer->dtype);
     int64_t rows = tl_sketch_extent(s, loops.loops[line]);
     int64_t band = choose_band(s->target, rows, tl_sketch_extent(s, between_loops.loops[line]),
                                row_bytes, vectors / columns);
+    options[0] = 0; /* no bands: the stages one after the other */
+    option_count = 1 + tl_sketch_divisors(rows, options + 1, 32);
+    band = tl_decide(s, name, "band", options, option_count, band);
     if (band == 0)
         return tl_refuse(diag, "default schedule", name, "has no bands that fit into L2");
 

@@ -141,7 +141,7 @@ static void points_of_small_kernels(void **state)
                                  .lowerings = &lowering };
         for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
             tl_target target = target_of(targets[t]);
-            check_task(&task, &target, number_from("TL_POINTS", 4));
+            check_task(&task, &target, number_from("TL_POINTS", 2));
         }
         tl_text_free(&text);
         files++;
@@ -189,7 +189,7 @@ static void points_of_networks(void **state)
                 tl_measure_task task = { .name = partition.kernels[k].name,
                                          .lowering_count = count,
                                          .lowerings = own };
-                check_task(&task, &target, number_from("TL_POINTS", 4) * count);
+                check_task(&task, &target, number_from("TL_POINTS", 2) * count);
                 kernels++;
                 lowerings += count;
             }

@@ -117,8 +117,8 @@ tl_status tl_sketch_pack_constants(tl_schedule *s, tl_block_ref block, const tl_
                                    int64_t lanes, tl_diag *diag);
 
 /* A decision of the rule that schedules `block`: one of the options, which are ascending numbers (`initial`, what the
- * analytic model says, joins them when it is missing), or all numbers from `least` to `most`. One option alone is no decision; a role of the
- * block that was asked for before is answered as near to that as may be. */
+ * analytic model says, joins them when it is missing), or all numbers from `least` to `most`. One option
+ * alone is no decision; a role of the block that was asked for before is answered as near to that as may be. */
 int64_t tl_decide(tl_schedule *s, const char *block, const char *role, const int64_t *options,
                   int count, int64_t initial);
 int64_t tl_decide_range(tl_schedule *s, const char *block, const char *role, int64_t least,

@@ -353,6 +353,30 @@ static tl_status block_loop(tl_schedule *s, tl_loop_ref inner, int64_t block, tl
     return TL_OK;
 }
 
+/* Iterations of the loops outside the innermost one that moves the stream, those over tiles of columns left out. */
+static int64_t iterations_around(tl_schedule *s, const tl_loop_list *loops,
+                                 const result_loops *found)
+{
+    int64_t iterations = 1, last = 1;
+    for (int i = 0; i < loops->count; i++) {
+        tl_loop_ref loop = loops->loops[i];
+        if (tl_same_loop(loop, found->vector) || tl_same_loop(loop, found->column))
+            continue;
+        bool is_row = tl_same_loop(loop, found->row), is_line = tl_same_loop(loop, found->line);
+        int64_t extent = tl_min64(tl_sketch_extent(s, is_row    ? found->row_tiles
+                                                      : is_line ? found->line_tiles
+                                                                : loop),
+                                  MOST_OUTSIDE);
+        if (is_row || is_line || found->stream & (1u << i)) {
+            iterations = tl_min64(iterations * last, MOST_OUTSIDE);
+            last = extent;
+        } else {
+            iterations = tl_min64(iterations * extent, MOST_OUTSIDE);
+        }
+    }
+    return iterations;
+}
+
 /* Splits and orders the result's loops; `tile` gets the loops inside a tile (row, column, vector), `outer` the others. */
 static tl_status tile_result(tl_schedule *s, const tl_loop_list *loops, result_loops *found,
                              tl_register_tile t, tile_order order, int lanes, bool panel_stays,
@@ -382,10 +406,12 @@ static tl_status tile_result(tl_schedule *s, const tl_loop_list *loops, result_l
     }
 
     /* outside: what moves the panel, then the stream's loops, so that a panel stays in cache. Tiles of which the last is
-     * narrower go inside, around those of a row, where the whole panel stays: a nest of its own would end the phase. */
+     * narrower go inside, around those of a row, where the whole panel stays and loops for all cores are left outside: a
+     * nest of its own would end the phase. */
     bool narrower = vector_tiles.id != 0 && !order.panel_inside &&
                     found->vector_extent % (t.columns * lanes) != 0;
-    bool inside = narrower && panel_stays && order.block == 0;
+    bool inside = narrower && panel_stays && order.block == 0 &&
+                  iterations_around(s, loops, found) >= s->target->cores;
     tl_loop_list stream = { 0 }, panel = { 0 };
     tl_loop_list *panel_list = order.panel_inside ? &panel : outer;
     if (narrower && !inside)

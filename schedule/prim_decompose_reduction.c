@@ -10,8 +10,8 @@
  * The initial values are written just before `loop` by a block NAME_init, under copies of those loops from `loop`
  * inwards that drive spatial iters; loop kinds and annotations are kept.
  *
- * Requires  a reduction with its init and no ordered iter; `loop` around it, no loop outside `loop` driving its reduce iters, no loop
- *           driving reduce and spatial iters together; under `loop` nothing else touches the result.
+ * Requires  a reduction with its init and no ordered iter; `loop` around it, no loop outside `loop` driving its reduce
+ *           iters, no loop driving reduce and spatial iters together; under `loop` nothing else touches the result.
  * Keeps     all values: the init block runs for exactly those instances that initialised. */
 #include <string.h>
 #include "schedule/nest.h"

@@ -76,6 +76,7 @@ tl_status tl_tuning_end_start(tl_tuning *t, tl_tuning_slot *slot, const tl_batch
                          .space = slot->space,
                          .target = t->options.target,
                          .model = t->options.model,
+                         .threads = t->options.threads,
                          .seed = tl_hash_bytes(workload, strlen(workload), t->options.seed),
                          .known_count = slot->known_count,
                          .known = slot->known };

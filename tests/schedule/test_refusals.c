@@ -26,6 +26,9 @@ static const struct {
       "the parser of traces refuses it before; C code can say it" },
     { "no block is under the loop, and a trace names a loop by loops(BLOCK)",
       "so a trace cannot say it; C code can" },
+    { "iterations of the parallel loop %s would touch the same elements of %s: make the loop "
+      "parallel after the move, or take a loop outside it",
+      "blocks that move write locals, and those go inside the loop with them; a second net" },
 };
 
 static const char *read_text(tl_arena *arena, const char *path)

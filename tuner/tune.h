@@ -15,7 +15,7 @@
  *
  * Decisions depend on seed, records and results only, in the order of the results: with the same records, a replayed
  * recording gives the same decisions, bit for bit. No clock decides but the results' own (finished_ns). Steps of that
- * clock that go back, or that are longer than five minutes (a machine that slept), do not count. */
+ * clock that go back, or that are longer than five minutes (a machine that slept), count as a fiftieth of a second. */
 #ifndef TL_TUNER_TUNE_H
 #define TL_TUNER_TUNE_H
 #include <signal.h>

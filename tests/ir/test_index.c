@@ -164,6 +164,10 @@ static const pair conditions[] = {
     { "x < 5 and y < 4", "x < 5" },
     { "x < 5 or y < 4", "true" },
     { "not (x < 5 and y < 2)", "not (x < 5 and y < 2)" },
+    /* what was read wraps around: its terms stay on their sides */
+    { "X[x % 64] - X[a] < X[b]", "X[x % 64] - X[a] < X[b]" },
+    { "X[a] - 1 < X[a]", "X[a] - 1 < X[a]" },
+    { "min(max(X[a], 0), 9) + 1 <= b + 1", "min(9, max(0, X[a])) <= b" },
 };
 
 static void canonical_conditions(void **state)

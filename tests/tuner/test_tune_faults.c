@@ -120,8 +120,8 @@ static void clocks_may_jump(void **state)
         tuning_finish(t);
         tl_tuning_totals(t, &totals);
         double took = (double)(tl_clock_ns() - start) * 1e-9;
-        /* the steps in which it jumped do not count: the budget is a little longer, never endless or over at once */
-        if (took < 1 || took > 20 || totals.trials < 3)
+        /* steps in which it jumped count as 20 ms: the budget is about what it was, never endless or over at once */
+        if (took < 0.1 || took > 20 || totals.trials < 3)
             fail_msg("a second took %.3f s and %d trials", took, (int)totals.trials);
         tl_tuning_destroy(t);
         tl_measurer_destroy(&m.base);

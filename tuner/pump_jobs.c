@@ -94,7 +94,8 @@ static tl_status copy_task(tl_task_state *t, const tl_measure_task *spec, tl_dia
 static void free_task(tl_task_state *t)
 {
     tl_text_free(&t->reference);
-    tl_text_free(&t->incumbent);
+    for (int i = 0; i < TL_STANDARDS; i++)
+        tl_text_free(&t->standards[i].built);
     tl_arena_destroy(t->arena);
     free(t);
 }
@@ -325,7 +326,7 @@ tl_status tl_measurer_create(const tl_measure_options *options, tl_measurer **ou
     m->args = options->worker_args != NULL ? options->worker_args : default_args;
     m->last = &m->first;
     m->start_ns = tl_clock_ns();
-    m->runner.task = -1;
+    m->runner.task = m->runner.ordered = -1;
     tl_measure_options *o = &m->options;
     o->threads = o->threads > 0 ? o->threads : 1;
     o->repeats = o->repeats > 0 ? o->repeats : DEFAULT_REPEATS;

@@ -37,14 +37,21 @@ typedef enum {
     TL_REFERENCE_BAD
 } tl_reference_state;
 
+/* What candidates are compared with: the first that was right, whose own time is the measure of all scores, and the
+ * incumbent (empty while it is the first). */
+enum { TL_FIRST, TL_INCUMBENT, TL_STANDARDS };
+typedef struct {
+    tl_text built; /* a packed tl_built; empty: none */
+    double score;
+} tl_standard;
+
 typedef struct {
     tl_arena *arena;
     tl_measure_task spec;
     tl_reference_state state;
     tl_text reference; /* a packed tl_built */
     char reason[400];  /* why it is bad */
-    tl_text incumbent; /* a packed tl_built; empty: none */
-    double incumbent_score;
+    tl_standard standards[TL_STANDARDS];
 } tl_task_state;
 
 /* What a builder was asked for: a job, or (job NULL) the reference of a task. */
@@ -63,12 +70,12 @@ typedef struct {
 
 typedef struct {
     tl_process process;
-    int task;             /* prepared; -1: none */
-    bool is_serving;      /* START was sent since */
-    bool is_preparing;    /* READY is awaited */
-    bool wants_incumbent; /* its child does not have it */
-    bool has_incumbent_order;
-    tl_job *job; /* being run */
+    int task;                 /* prepared; -1: none */
+    bool is_serving;          /* START was sent since */
+    bool is_preparing;        /* READY is awaited */
+    bool lacks[TL_STANDARDS]; /* its child does not have them yet */
+    int ordered;              /* the standard that it was sent; -1: none */
+    tl_job *job;              /* being run */
     int64_t deadline_ns;
 } tl_runner_state;
 

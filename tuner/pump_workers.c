@@ -52,7 +52,7 @@ static tl_status start_builder(tl_pump *m, tl_builder *b, tl_diag *diag)
 static tl_status start_runner(tl_pump *m, tl_diag *diag)
 {
     tl_runner_state *r = &m->runner;
-    *r = (tl_runner_state){ .task = -1 };
+    *r = (tl_runner_state){ .task = -1, .ordered = -1 };
     TL_TRY(tl_process_start(m->worker, m->args, "runner", &r->process, diag));
     if (!send_config(m, &r->process, true)) {
         tl_process_end(&r->process);
@@ -188,6 +188,14 @@ static void feed_builders(tl_pump *m)
     }
 }
 
+/* A new child has no standards. */
+static void want_standards(tl_pump *m)
+{
+    tl_runner_state *r = &m->runner;
+    for (int i = 0; i < TL_STANDARDS; i++)
+        r->lacks[i] = r->task >= 0 && m->tasks[r->task]->standards[i].built.size > 0;
+}
+
 static void order_task(tl_pump *m, int task)
 {
     tl_runner_state *r = &m->runner;
@@ -207,18 +215,20 @@ static void order_task(tl_pump *m, int task)
     tl_text_add_bytes(&m->message, t->reference.data, t->reference.size);
     r->task = task;
     r->is_serving = r->is_preparing = true;
-    r->wants_incumbent = t->incumbent.size > 0;
+    want_standards(m);
     r->deadline_ns = tl_clock_ns() + PREPARE_LIMIT_NS;
     if (!ok || !tl_frame_send(r->process.fd, TL_FRAME_PREPARE, &m->message) ||
         !tl_frame_send(r->process.fd, TL_FRAME_START, NULL))
         restart_runner(m);
 }
 
+/* `job` NULL: the first standard that the child lacks. */
 static void order_run(tl_pump *m, tl_job *job)
 {
     tl_runner_state *r = &m->runner;
     const tl_task_state *t = m->tasks[r->task];
-    const tl_text *built = job != NULL ? &job->built : &t->incumbent;
+    const tl_standard *standard = &t->standards[r->lacks[TL_FIRST] ? TL_FIRST : TL_INCUMBENT];
+    const tl_text *built = job != NULL ? &job->built : &standard->built;
     int flags = job == NULL ? TL_RUN_INCUMBENT : 0;
     if (job != NULL) {
         flags |= job->candidate.careful ? TL_RUN_CAREFUL : 0;
@@ -228,12 +238,13 @@ static void order_run(tl_pump *m, tl_job *job)
     m->message.size = 0;
     tl_pack_int(&m->message, flags);
     tl_pack_int(&m->message, job != NULL ? job->candidate.lowering : 0);
-    tl_pack_real(&m->message, t->incumbent_score);
+    tl_pack_real(&m->message, standard->score);
     tl_pack_text(&m->message, job != NULL ? job->candidate.trace : "");
     tl_text_add_bytes(&m->message, built->data, built->size);
     r->job = job;
-    r->has_incumbent_order = job == NULL;
-    r->wants_incumbent = job == NULL ? false : r->wants_incumbent;
+    r->ordered = job != NULL ? -1 : (int)(standard - t->standards);
+    if (job == NULL)
+        r->lacks[r->ordered] = false;
     r->deadline_ns = in_time(m->options.run_limit_s);
     if (!tl_frame_send(r->process.fd, TL_FRAME_RUN, &m->message))
         restart_runner(m);
@@ -250,7 +261,7 @@ static tl_job *next_to_run(const tl_pump *m)
 
 static bool is_running(const tl_runner_state *r)
 {
-    return r->is_preparing || r->has_incumbent_order || r->job != NULL;
+    return r->is_preparing || r->ordered >= 0 || r->job != NULL;
 }
 
 static void feed_runner(tl_pump *m)
@@ -266,7 +277,7 @@ static void feed_runner(tl_pump *m)
         else if (r->task != job->result.task)
             order_task(m, job->result.task);
         else
-            order_run(m, r->wants_incumbent ? NULL : job);
+            order_run(m, r->lacks[TL_FIRST] || r->lacks[TL_INCUMBENT] ? NULL : job);
     }
 }
 
@@ -380,15 +391,27 @@ static void finish_run(tl_pump *m, tl_job *job, tl_record_status status, const c
 {
     tl_task_state *t = m->tasks[job->result.task];
     if (job->result.crowned) {
-        t->incumbent.size = 0;
-        tl_text_add_bytes(&t->incumbent, job->built.data, job->built.size);
-        t->incumbent_score = job->result.score_ns;
+        tl_standard *s =
+            &t->standards[t->standards[TL_FIRST].built.size > 0 ? TL_INCUMBENT : TL_FIRST];
+        s->built.size = 0;
+        tl_text_add_bytes(&s->built, job->built.data, job->built.size);
+        s->score = job->result.score_ns;
     }
     tl_pump_finish(m, job, status, reason);
     bool is_defect = status == TL_RECORD_WRONG || status == TL_RECORD_CRASH ||
                      status == TL_RECORD_ILLEGAL_INSTRUCTION;
     if (is_defect && m->defects != NULL)
         tl_defect_write(m->defects, &t->spec, &job->candidate, &job->result);
+}
+
+/* The standard that was sent ran before, and something is wrong with it now. Without the first there is none. */
+static void drop_standard(tl_pump *m)
+{
+    tl_task_state *t = m->tasks[m->runner.task];
+    for (int i = m->runner.ordered; i < TL_STANDARDS; i++) {
+        t->standards[i].built.size = 0;
+        m->runner.lacks[i] = false;
+    }
 }
 
 static void take_ran(tl_pump *m)
@@ -404,11 +427,11 @@ static void take_ran(tl_pump *m)
         return;
     }
     r->job = NULL;
-    r->has_incumbent_order = false;
     if (job != NULL)
         finish_run(m, job, status, reason);
     else if (status != TL_RECORD_OK)
-        m->tasks[r->task]->incumbent.size = 0;
+        drop_standard(m);
+    r->ordered = -1;
 }
 
 static void take_ready(tl_pump *m)
@@ -445,11 +468,11 @@ static void take_death(tl_pump *m, tl_builder *b)
     }
     tl_runner_state *r = &m->runner;
     tl_job *job = r->job;
-    if (r->has_incumbent_order) /* it ran before; something else is wrong with it now */
-        m->tasks[r->task]->incumbent.size = 0;
+    if (r->ordered >= 0)
+        drop_standard(m);
     r->job = NULL;
-    r->has_incumbent_order = false;
-    r->wants_incumbent = r->task >= 0 && m->tasks[r->task]->incumbent.size > 0;
+    r->ordered = -1;
+    want_standards(m);
     if (job != NULL)
         finish_run(m, job, status, reason);
 }

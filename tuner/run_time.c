@@ -149,7 +149,9 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void summarize(const subject *candidate, const subject *incumbent, tl_run_times *out)
+/* `score` is the incumbent's. */
+static void summarize(const subject *candidate, const subject *incumbent, double score,
+                      tl_run_times *out)
 {
     double sorted[64];
     memcpy(sorted, out->times_ns, (size_t)out->count * sizeof *sorted);
@@ -158,8 +160,8 @@ static void summarize(const subject *candidate, const subject *incumbent, tl_run
     out->median_ns = sorted[out->count / 2];
     out->incumbent_ns = incumbent->r != NULL ? incumbent->least : 0;
     out->score_ns = out->time_ns;
-    if (incumbent->r != NULL && incumbent->state->incumbent_score > 0)
-        out->score_ns *= incumbent->state->incumbent_score / out->incumbent_ns;
+    if (incumbent->r != NULL && score > 0)
+        out->score_ns *= score / out->incumbent_ns;
 }
 
 /* A copy of what the caller may rotate through, for a kernel's packed constants. False: no memory. */
@@ -195,6 +197,19 @@ static bool is_lost(const tl_run_state *state, double checked_ns, tl_run_times *
     return true;
 }
 
+/* A new incumbent's score comes from a series against the first: along a chain of winners, each of whom owed a little to
+ * luck, the luck would multiply. */
+static void score_crowned(subject *candidate, int repeats, tl_run_times *out)
+{
+    tl_run_state *state = candidate->state;
+    subject first = { .state = state, .r = state->first, .calls = 1 };
+    if (state->first == NULL || state->first == state->incumbent)
+        return;
+    calibrate(&first);
+    measure(candidate, &first, repeats, false, out);
+    summarize(candidate, &first, state->first_score, out);
+}
+
 void tl_run_time(tl_run_state *state, tl_runnable *r, int flags, double checked_ns,
                  tl_run_times *out)
 {
@@ -212,14 +227,16 @@ void tl_run_time(tl_run_state *state, tl_runnable *r, int flags, double checked_
     if (incumbent.r != NULL)
         calibrate(&incumbent);
     measure(&candidate, &incumbent, repeats, !careful, out);
-    summarize(&candidate, &incumbent, out);
+    summarize(&candidate, &incumbent, state->incumbent_score, out);
     if (state->incumbent == NULL) {
         out->crowned = !cold;
     } else if (!cold && !out->hopeless && candidate.least < WIN * incumbent.least) {
         wait_for_calm(state, out);
         measure(&candidate, &incumbent, 2 * repeats, false, out);
-        summarize(&candidate, &incumbent, out);
+        summarize(&candidate, &incumbent, state->incumbent_score, out);
         /* what a disturbed series says must be clear to be believed */
         out->crowned = candidate.least < (out->disturbed ? CLEAR_WIN : SURE_WIN) * incumbent.least;
+        if (out->crowned)
+            score_crowned(&candidate, 2 * repeats, out);
     }
 }

@@ -113,7 +113,9 @@ typedef struct {
     tl_pool *pool;
     tl_guarded outputs[TL_MAX_PARAMS]; /* of written params */
     void *buffers[TL_INPUT_SETS][2 * TL_MAX_PARAMS];
-    tl_runnable *incumbent;
+    tl_runnable *first; /* the first that was right; its score is the measure of all */
+    double first_score;
+    tl_runnable *incumbent; /* may be the first */
     double incumbent_score;
     tl_witness *witness;
     /* for cold runs: copies of all params, `copy_bytes` apart; 0 copies: not made yet */

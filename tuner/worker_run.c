@@ -113,9 +113,14 @@ static void run(tl_run_state *state, int flags, int lowering, double score, cons
         tl_run_time(state, r, flags, checked_ns, &o->times);
     o->run_ns = (double)(tl_clock_ns() - checked);
     if ((flags & TL_RUN_INCUMBENT) || o->times.crowned) {
-        tl_runnable_destroy(state->incumbent);
+        if (state->incumbent != state->first)
+            tl_runnable_destroy(state->incumbent);
         state->incumbent = r;
         state->incumbent_score = flags & TL_RUN_INCUMBENT ? score : o->times.score_ns;
+        if (state->first == NULL) {
+            state->first = r;
+            state->first_score = state->incumbent_score;
+        }
         r->best_ns = flags & TL_RUN_INCUMBENT ? 0 : o->times.time_ns;
     } else {
         tl_runnable_destroy(r);

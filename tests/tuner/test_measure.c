@@ -93,6 +93,25 @@ static void faults_cost_one_candidate(void **state)
     tl_measurer_destroy(m);
 }
 
+/* The first right candidate is the measure of all scores, the incumbent what candidates race; a new child gets both. */
+static void a_new_child_gets_first_and_incumbent(void **state)
+{
+    (void)state;
+    tl_measurer *m = measuring_start(NULL);
+    int task = measuring_task(m);
+    tl_result plain = measuring_one(m, task, &(tl_candidate){ .trace = "" });
+    tl_result good = measuring_one(m, task, &(tl_candidate){ .trace = good_trace });
+    assert_true(plain.crowned && good.crowned);
+    tl_result dead = measuring_one(m, task, &(tl_candidate){ .trace = "# fault: crash at run\n" });
+    assert_int_equal(dead.status, TL_RECORD_CRASH);
+    tl_result again =
+        measuring_one(m, task, &(tl_candidate){ .trace = good_trace, .careful = true });
+    if (!again.crowned && again.incumbent_ns >= 0.7 * plain.time_ns) /* raced with the good one */
+        fail_msg("%f after %f and %f", again.incumbent_ns, plain.time_ns, good.time_ns);
+    assert_true(again.score_ns > 0.6 * good.score_ns && again.score_ns < good.score_ns / 0.6);
+    tl_measurer_destroy(m);
+}
+
 static void too_much_memory_is_told_apart(void **state)
 {
     (void)state;
@@ -310,6 +329,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(right_candidates_are_timed),
         cmocka_unit_test(faults_cost_one_candidate),
+        cmocka_unit_test(a_new_child_gets_first_and_incumbent),
         cmocka_unit_test(too_much_memory_is_told_apart),
         cmocka_unit_test(tasks_take_turns),
         cmocka_unit_test(one_core_is_enough),

@@ -399,6 +399,11 @@ static bool same_element(const tl_expr *e, const tl_store *store)
     return true;
 }
 
+typedef struct {
+    const tl_store *store;
+    bool found;
+} own_element;
+
 /* C[...] = C[...] op rest, op one of the combiners. */
 static bool is_update(const tl_store *store)
 {
@@ -433,16 +438,32 @@ static bool is_update(const tl_store *store)
     return false;
 }
 
+static bool find_own_element(const tl_expr *e, void *context)
+{
+    own_element *own = context;
+    own->found |= same_element(e, own->store);
+    return !own->found;
+}
+
+/* Whether the value is made from what is stored there: of an i64 its terms may stand in any order, C*a + C*b. */
+static bool reads_own_element(const tl_store *store)
+{
+    own_element own = { store, false };
+    tl_expr_visit(store->value, find_own_element, &own);
+    return own.found;
+}
+
 /* C[...] = C[...] + lanes: joins the lanes, then updates the one element. */
 static void store_reduction(tl_emitter *em, const tl_store *store, const tl_address *a)
 {
     const tl_expr *value = store->value;
     tl_dtype dtype = store->buffer->dtype;
     if (!is_update(store)) {
-        tl_emit_fail(
-            em, em->i64, TL_UNSUPPORTED,
-            "buffer %s: the lanes of a vectorized loop store different values to one element",
-            store->buffer->name);
+        tl_emit_fail(em, em->i64, TL_UNSUPPORTED,
+                     "buffer %s: the lanes of a vectorized loop store different values to one "
+                     "element, or not the "
+                     "plain update of a reduction",
+                     store->buffer->name);
         return;
     }
     const tl_expr *old = value->args[same_element(value->args[0], store) ? 0 : 1];
@@ -471,7 +492,7 @@ void tl_emit_store(tl_emitter *em, const tl_store *store)
     LLVMTypeRef element = tl_emit_memory_type(em, buffer->dtype);
     tl_address a;
     /* each lane of an update counts, also where all of them add the same */
-    bool joins = em->lanes > 1 && (tl_emit_varies(em, store->value) || is_update(store));
+    bool joins = em->lanes > 1 && (tl_emit_varies(em, store->value) || reads_own_element(store));
     if (!tl_emit_address(em, buffer, store->indices, store->indices, false, &a))
         return;
     if (a.kind == TL_STRIDE_NONE && joins) {

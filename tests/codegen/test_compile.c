@@ -573,6 +573,11 @@ static const struct {
       "        T[i] = A[i]\n    for i in 0..8\n      block b\n        spatial i\n        B[i] = "
       "T[i]\n",
       "scope shared, which a CPU has not" },
+    { "lanes of an i64 product whose factor is a sum: it stands as a sum of products",
+      "kernel k(A: i64[4], B: i64[4], out P: i64[4])\n"
+      "  for i in 0..4\n    for k in 0..2 vectorized\n      block p\n        spatial i\n"
+      "        reduce k\n        P[i] = prod(A[i] + B[i])\n",
+      "not the plain update of a reduction" },
 };
 
 static void refused(void **state)

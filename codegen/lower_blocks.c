@@ -8,12 +8,13 @@
  *
  * Leaves    no blocks. An init that could not be split off is under a test of the reduce iters; the pair of an
  *           arg reduction is stored under one test of its value; values that would be read after a store of the
- *           same instance go through a register first. A vectorized loop that drives an arg reduction is serial. */
+ *           same instance go through a register first. A vectorized loop that drives a reduction whose lanes cannot be
+ *           joined is serial. */
 #include "codegen/passes.h"
 
 typedef struct {
     tl_arena *arena;
-    tl_var_set serialised; /* loops over the instances of an arg reduction */
+    tl_var_set serialised; /* loops over the instances of a reduction that stays serial */
 } lowering;
 
 static const tl_expr **bind_all(tl_arena *arena, const tl_block *block, const tl_expr *const *exprs,
@@ -183,12 +184,22 @@ static bool mark_vars(const tl_expr *e, void *context)
     return true;
 }
 
-static bool mark_arg_loops(const tl_stmt *stmt, void *context)
+/* Reductions whose lanes cannot be joined: pairs; and i64 products, where a factor that is a sum is multiplied out
+ * (i64 expressions are canonical), so that the update is none any more. */
+static bool stays_serial(const tl_block *block)
+{
+    bool is_pair = block->combiner == TL_COMBINER_ARGMIN || block->combiner == TL_COMBINER_ARGMAX;
+    return is_pair ||
+           (block->combiner == TL_COMBINER_PROD && block->stores[0].buffer->dtype == TL_I64 &&
+            block->stores[0].value->kind != TL_EXPR_LOAD);
+}
+
+static bool mark_serial_loops(const tl_stmt *stmt, void *context)
 {
     if (stmt->kind != TL_STMT_BLOCK)
         return true;
     const tl_block *block = stmt->u.block;
-    if (block->combiner == TL_COMBINER_ARGMIN || block->combiner == TL_COMBINER_ARGMAX)
+    if (stays_serial(block))
         for (int i = 0; i < block->iter_count; i++)
             if (block->iters[i].kind == TL_ITER_REDUCE)
                 tl_expr_visit(block->iters[i].binding, mark_vars, context);
@@ -215,7 +226,7 @@ tl_status tl_lower_blocks(tl_kernel *kernel, tl_diag *diag)
 {
     (void)diag;
     lowering l = { kernel->arena, { 0, 0, NULL } };
-    tl_stmt_visit(kernel->body, mark_arg_loops, &l);
+    tl_stmt_visit(kernel->body, mark_serial_loops, &l);
     kernel->body = tl_stmt_rewrite(kernel->arena, kernel->body, lower, &l);
     return TL_OK;
 }

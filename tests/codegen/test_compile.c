@@ -111,6 +111,14 @@ static const program_case cases[] = {
       "          where k0*2 + k1 < 3\n          S[i] = sum(A[i])\n",
       { 0 },
       1e-6 },
+    { "lanes of an i64 product whose factor is a sum: canonical, it is a sum of products",
+      "kernel k(A: i64[4], B: i64[4, 3], out P: i64[4], out Q: i64[4])\n"
+      "  for i in 0..4\n    for k in 0..3 vectorized\n      block p\n        spatial i\n"
+      "        reduce k\n        P[i] = prod(A[i] + 1)\n"
+      "  for i in 0..4\n    for k in 0..3 vectorized\n      block q\n        spatial i\n"
+      "        reduce k\n        Q[i] = prod(A[i] + B[i, k])\n",
+      { 0 },
+      0 },
     { "vectorized reduction, split with a predicate",
       "kernel k(A: f32[5, 100], out S: f32[5], out M: f32[5])\n"
       "  for i in 0..5 parallel\n    for k0 in 0..4\n      for k1 in 0..32 vectorized\n        "
@@ -573,11 +581,6 @@ static const struct {
       "        T[i] = A[i]\n    for i in 0..8\n      block b\n        spatial i\n        B[i] = "
       "T[i]\n",
       "scope shared, which a CPU has not" },
-    { "lanes of an i64 product whose factor is a sum: it stands as a sum of products",
-      "kernel k(A: i64[4], B: i64[4], out P: i64[4])\n"
-      "  for i in 0..4\n    for k in 0..2 vectorized\n      block p\n        spatial i\n"
-      "        reduce k\n        P[i] = prod(A[i] + B[i])\n",
-      "not the plain update of a reduction" },
 };
 
 static void refused(void **state)

@@ -59,13 +59,13 @@ static const char *conv(shape_case *c)
     int kh = kernels[below(c, 5)], kw = below(c, 3) ? kh : kernels[below(c, 5)];
     int stride = 1 + (int)below(c, 2), dilation = below(c, 4) ? 1 : 2;
     int pad = (int)below(c, 3), batch = 1 + (int)below(c, 2);
-    int least = (kh > kw ? kh : kw) * dilation;
-    int h = least + (int)below(c, 14), w = least + (int)below(c, 14);
     if (kind >= 3) { /* what Winograd takes */
         kh = kw = 3;
         stride = dilation = 1;
         c->lowering = kind == 3 ? "winograd_f2" : "winograd_f4";
     }
+    int least = (kh > kw ? kh : kw) * dilation;
+    int h = least + (int)below(c, 14), w = least + (int)below(c, 14);
     return tl_arena_format(c->arena,
                            "graph g\ninput x: f32[%d, %d, %d, %d]\nconst w: f32[%d, %d, %d, %d] = "
                            "...\nconst b: f32[%d] = ...\ny: ?[...] = Conv(x, w, b) {strides = [%d, "

@@ -418,20 +418,31 @@ static void end_round(tl_tuning *t, tl_batch *batch)
     tl_tuning_tell(t, &(tl_tune_event){ TL_TUNE_ROUND, batch->task, NULL, NULL, false });
 }
 
+/* What records say of the machine, where the caller does not: anew when a witness saw it do clearly better, for the first
+ * look may have met it busy. */
+static void describe_environment(tl_tuning *t)
+{
+    tl_text text = { 0 };
+    tl_measure_stats stats;
+    if (t->options.environment != NULL && !t->describes)
+        return;
+    tl_measurer_stats(t->options.measurer, &stats);
+    if (t->describes && stats.peak_gflops <= 1.02 * t->described_gflops)
+        return;
+    tl_environment_text(&stats, &text);
+    t->options.environment = tl_arena_strdup(t->arena, tl_text_get(&text));
+    t->describes = true;
+    t->described_gflops = stats.peak_gflops;
+    tl_text_free(&text);
+}
+
 static tl_status take(tl_tuning *t, const tl_result *result, tl_diag *diag)
 {
     tl_batch *batch = t->first;
     if (batch == NULL || result->task != t->slots[batch->task].number)
         return tl_fail(diag, TL_INTERNAL, "a result of task %d came, which nobody asked for",
                        result->task);
-    if (t->options.environment == NULL) {
-        tl_text text = { 0 };
-        tl_measure_stats stats;
-        tl_measurer_stats(t->options.measurer, &stats);
-        tl_environment_text(&stats, &text);
-        t->options.environment = tl_arena_strdup(t->arena, tl_text_get(&text));
-        tl_text_free(&text);
-    }
+    describe_environment(t);
     t->in_flight--;
     t->slots[batch->task].in_flight--;
     tl_tuning_take(t, batch, result);

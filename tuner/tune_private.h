@@ -44,6 +44,8 @@ struct tl_tuning {
     tl_tune_options options;
     int count, batch;
     char fingerprint[160];
+    bool describes; /* options.environment is made here, from witnesses up to this peak */
+    double described_gflops;
     tl_tuning_slot *slots;
     const int *order; /* in which the starts are measured */
     int started;

@@ -158,6 +158,12 @@ static void stale_records_are_seeds(void **state)
     tl_arena_destroy(arena);
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+enum { LEAST_MEMORY = 0 }; /* the sanitizer's shadow knows no limit: such a candidate times out */
+#else
+enum { LEAST_MEMORY = 1 };
+#endif
+
 static void faults_cost_one_candidate_each(void **state)
 {
     (void)state;
@@ -179,7 +185,7 @@ static void faults_cost_one_candidate_each(void **state)
     } expected[] = { { TL_RECORD_CRASH, 4,
                        12 }, /* on a busy machine ten gigabytes may take too long instead */
                      { TL_RECORD_TIMEOUT, 4, 8 },
-                     { TL_RECORD_MEMORY, 1, 4 },
+                     { TL_RECORD_MEMORY, LEAST_MEMORY, 4 },
                      { TL_RECORD_ILLEGAL, 4, 4 },
                      { TL_RECORD_ILLEGAL_INSTRUCTION, 4, 4 } };
     tuning_remarks = remarks;

@@ -222,28 +222,27 @@ static bool reduce(tl_sum *s, tl_expr_kind kind)
 }
 
 /* Whether a term may be any number (data, read from memory): sums with it wrap around, and no term may change sides. */
-static bool is_wild(const tl_expr *e)
+static bool is_wild(const tl_sum *s)
 {
-    tl_sum s;
-    tl_sum_clear(&s);
-    bool fits = tl_sum_add(&s, e, 1);
-    for (int i = 0; i < s.count && fits; i++) {
-        tl_range range = tl_expr_range(s.addends[i].term);
+    for (int i = 0; i < s->count; i++) {
+        tl_range range = tl_expr_range(s->addends[i].term);
         bool any = range.min == INT64_MIN || range.max == INT64_MAX;
-        fits = !any || s.addends[i].term->kind == TL_EXPR_VAR;
+        if (any && s->addends[i].term->kind != TL_EXPR_VAR)
+            return true;
     }
-    return !fits;
+    return false;
 }
 
 const tl_expr *tl_index_compare(tl_arena *arena, tl_expr_kind kind, const tl_expr *a,
                                 const tl_expr *b)
 {
     assert(a->dtype == TL_I64 && b->dtype == TL_I64);
-    tl_sum s; /* b - a */
+    tl_sum s, of_a; /* b - a; a by itself, for a term that both have is gone from the difference */
     tl_sum_clear(&s);
+    tl_sum_clear(&of_a);
     bool equality = kind == TL_EXPR_EQ || kind == TL_EXPR_NE;
-    if (!tl_sum_add(&s, b, 1) || !tl_sum_add(&s, a, -1) || s.overflow || s.constant == INT64_MIN ||
-        is_wild(a) || is_wild(b))
+    if (!tl_sum_add(&s, b, 1) || is_wild(&s) || !tl_sum_add(&of_a, a, 1) || is_wild(&of_a) ||
+        !tl_sum_add(&s, a, -1) || s.overflow || s.constant == INT64_MIN)
         return tl_expr_node2(arena, kind, TL_BOOL, a, b);
     for (int i = 0; i < s.count; i++)
         if (s.addends[i].coefficient == INT64_MIN)

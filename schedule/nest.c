@@ -79,12 +79,8 @@ static variables variables_of(const tl_nest *nest, const tl_expr *e)
 /* Whether the iter takes every value of its domain, as far as bounds tell. */
 static bool takes_all(tl_arena *arena, const tl_path *path, const tl_iter *iter)
 {
-    tl_free_var *loops = TL_NEW_ARRAY(arena, tl_free_var, path->count);
-    int count = 0;
-    for (int i = 0; i < path->count; i++)
-        if (path->stmts[i]->kind == TL_STMT_LOOP)
-            loops[count++] =
-                (tl_free_var){ path->stmts[i]->u.loop.var, path->stmts[i]->u.loop.extent };
+    int count;
+    const tl_free_var *loops = tl_path_loops(arena, path, 0, &count);
     tl_span span = tl_span_of(arena, iter->binding, loops, count);
     return span.min != NULL && span.max != NULL && tl_prove_le(arena, span.min, tl_int(arena, 0)) &&
            tl_prove_le(arena, tl_addi(arena, iter->extent, -1), span.max);

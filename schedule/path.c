@@ -78,6 +78,17 @@ tl_path tl_path_prefix(const tl_path *path, int count)
     return (tl_path){ count, path->stmts };
 }
 
+const tl_free_var *tl_path_loops(tl_arena *arena, const tl_path *path, int first, int *count)
+{
+    tl_free_var *loops = TL_NEW_ARRAY(arena, tl_free_var, path->count);
+    *count = 0;
+    for (int i = first; i < path->count; i++)
+        if (path->stmts[i]->kind == TL_STMT_LOOP)
+            loops[(*count)++] =
+                (tl_free_var){ path->stmts[i]->u.loop.var, path->stmts[i]->u.loop.extent };
+    return loops;
+}
+
 int tl_path_find_loop(const tl_path *path, const tl_var *var)
 {
     for (int i = 0; i < path->count; i++)

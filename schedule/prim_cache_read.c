@@ -91,14 +91,10 @@ static const tl_stmt *make_copy(tl_schedule *s, const char *name, const tl_buffe
  * are not known to be digits of it. */
 static bool leaves_holes(tl_arena *arena, const tl_path *path, const tl_block *block)
 {
-    tl_free_var *loops = TL_NEW_ARRAY(arena, tl_free_var, path->count);
+    int loop_count, count = 0;
+    const tl_free_var *loops = tl_path_loops(arena, path, 0, &loop_count);
     const tl_expr **bindings = TL_NEW_ARRAY(arena, const tl_expr *, block->iter_count);
-    int loop_count = 0, count = 0;
     bool shares = false;
-    for (int i = 0; i < path->count; i++)
-        if (path->stmts[i]->kind == TL_STMT_LOOP)
-            loops[loop_count++] =
-                (tl_free_var){ path->stmts[i]->u.loop.var, path->stmts[i]->u.loop.extent };
     for (int k = 0; k < block->iter_count; k++) {
         if (block->iters[k].kind == TL_ITER_REDUCE)
             continue;
@@ -150,12 +146,8 @@ static bool is_domain_whole(const tl_block *block, const tl_store *store)
 static bool take_part(tl_arena *arena, const tl_path *path, const tl_block *block,
                       const tl_store *store, part *out)
 {
-    tl_free_var *loops = TL_NEW_ARRAY(arena, tl_free_var, path->count);
-    int count = 0;
-    for (int i = 0; i < path->count; i++)
-        if (path->stmts[i]->kind == TL_STMT_LOOP)
-            loops[count++] =
-                (tl_free_var){ path->stmts[i]->u.loop.var, path->stmts[i]->u.loop.extent };
+    int count;
+    const tl_free_var *loops = tl_path_loops(arena, path, 0, &count);
     *out = (part){ .axis = -1 };
     if (!is_domain_whole(block, store))
         return false;

@@ -153,12 +153,8 @@ static tl_status check_whole(tl_schedule *s, const tl_block *block, tl_diag *dia
     if (nest.condition)
         return tl_refuse(diag, PRIM, block->name, "its predicate %s leaves elements out",
                          tl_expr_text(s->arena, nest.condition));
-    tl_free_var *loops = TL_NEW_ARRAY(s->arena, tl_free_var, nest.path.count);
-    int count = 0;
-    for (int i = 0; i < nest.path.count; i++)
-        if (nest.path.stmts[i]->kind == TL_STMT_LOOP)
-            loops[count++] =
-                (tl_free_var){ nest.path.stmts[i]->u.loop.var, nest.path.stmts[i]->u.loop.extent };
+    int count;
+    const tl_free_var *loops = tl_path_loops(s->arena, &nest.path, 0, &count);
     for (int k = 0; k < block->iter_count; k++) {
         const tl_expr *begin, *extent, *domain = block->iters[k].extent;
         tl_span span = tl_span_of(s->arena, block->iters[k].binding, loops, count);

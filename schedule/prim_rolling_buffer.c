@@ -123,12 +123,8 @@ static tl_status find_window(tl_schedule *s, plan *p, tl_diag *diag)
 {
     const tl_var *var = p->loop->u.loop.var;
     const char *name = p->buffer->name;
-    tl_free_var *inside = TL_NEW_ARRAY(s->arena, tl_free_var, p->path.count);
-    int count = 0;
-    for (int i = p->at + 1; i < p->path.count; i++)
-        if (p->path.stmts[i]->kind == TL_STMT_LOOP)
-            inside[count++] =
-                (tl_free_var){ p->path.stmts[i]->u.loop.var, p->path.stmts[i]->u.loop.extent };
+    int count;
+    const tl_free_var *inside = tl_path_loops(s->arena, &p->path, p->at + 1, &count);
     const tl_store *store = NULL;
     for (int i = 0; i < p->writer->store_count; i++)
         if (p->writer->stores[i].buffer == p->buffer)

@@ -3,6 +3,7 @@
 #define TL_SCHEDULE_PRIVATE_H
 #include "runtime/base/random.h"
 #include "schedule/decide.h"
+#include "schedule/region_at.h"
 #include "schedule/schedule.h"
 #include "schedule/trace.h"
 
@@ -66,6 +67,8 @@ tl_path tl_schedule_path_to_block(const tl_schedule *s, const char *name);
 void tl_schedule_replace(tl_schedule *s, const tl_path *path, const tl_stmt *with);
 /* The first `count` statements of a path. */
 tl_path tl_path_prefix(const tl_path *path, int count);
+/* The loops of a path from position `first` on, as variables that are free inside (schedule/region_at.h). */
+const tl_free_var *tl_path_loops(tl_arena *arena, const tl_path *path, int first, int *count);
 /* The position in `path` of the loop of `var`; -1: not on it. */
 int tl_path_find_loop(const tl_path *path, const tl_var *var);
 

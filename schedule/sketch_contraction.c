@@ -514,27 +514,22 @@ static tl_status unroll_reduction(tl_schedule *s, const char *name, tl_loop_ref 
     return tl_unroll(s, parts[1], diag);
 }
 
-static int64_t least_of(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 /* The tile that is taken instead of the model's: any that the register file holds. */
 static void decide_tile(tl_schedule *s, const char *name, const result_loops *found,
                         int64_t vectors, tl_register_tile *t)
 {
     int64_t registers = tl_isa_infos[s->target->isa].vector_registers - 2;
     int64_t columns = tl_decide_range(s, name, "columns", 1,
-                                      least_of(least_of(vectors, 8), registers / 2), t->columns);
+                                      tl_min64(tl_min64(vectors, 8), registers / 2), t->columns);
     int64_t room = registers / columns - 1; /* rows that fit beside the panel's vectors */
-    int64_t most = least_of(room, found->row_extent);
+    int64_t most = tl_min64(room, found->row_extent);
     if (columns != t->columns)
         *t = (tl_register_tile){ most, 1, columns };
     t->rows = tl_decide_range(s, name, "rows", 1, most, t->rows);
     t->lines = t->rows < found->row_extent
                    ? 1
                    : tl_decide_range(s, name, "lines", 1,
-                                     least_of(room / t->rows, found->line_extent), t->lines);
+                                     tl_min64(room / t->rows, found->line_extent), t->lines);
 }
 
 tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
@@ -555,7 +550,7 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
     bool wide = found.vector_extent > lanes;
     int64_t vectors = wide ? tl_ceildiv(found.vector_extent, lanes) : found.column_extent;
     tl_register_tile t = tl_choose_tile(s->target, found.row_extent, found.line_extent, vectors,
-                                        tl_sketch_reduce_steps(block),
+                                        tl_sketch_points(block, TL_ITER_REDUCE),
                                         first == 0 ? loops_outside(s, &loops, &found) : 0);
     /* a tile wider than the result is refused below: what is not a whole vector makes none */
     decide_tile(s, block->name, &found, wide ? found.vector_extent / lanes : vectors, &t);

@@ -45,14 +45,14 @@ int64_t tl_sketch_extent(const tl_schedule *s, tl_loop_ref ref)
     return loop == NULL ? 1 : tl_max_extent(loop->u.loop.extent);
 }
 
-int64_t tl_sketch_reduce_steps(const tl_block *block)
+int64_t tl_sketch_points(const tl_block *block, tl_iter_kind kind)
 {
-    int64_t steps = 1;
+    int64_t points = 1;
     for (int i = 0; i < block->iter_count; i++)
-        if (block->iters[i].kind == TL_ITER_REDUCE &&
-            tl_mul_overflows(steps, tl_max_extent(block->iters[i].extent), &steps))
+        if (block->iters[i].kind == kind &&
+            tl_mul_overflows(points, tl_max_extent(block->iters[i].extent), &points))
             return INT64_MAX;
-    return steps;
+    return points;
 }
 
 int tl_sketch_divisors(int64_t extent, int64_t *out, int capacity)

@@ -11,21 +11,12 @@
 
 enum { JOBS_PER_CORE = 16 };
 
-static int64_t results_of(const tl_block *block)
-{
-    int64_t results = 1;
-    for (int i = 0; i < block->iter_count; i++)
-        if (block->iters[i].kind == TL_ITER_SPATIAL &&
-            tl_mul_overflows(results, tl_max_extent(block->iters[i].extent), &results))
-            return INT64_MAX;
-    return results;
-}
-
 bool tl_sketch_needs_rfactor(const tl_schedule *s, const tl_block *block)
 {
     if (!tl_block_is_reduction(block) || block->store_count != 1 || block->predicate != NULL)
         return false;
-    int64_t results = results_of(block), steps = tl_sketch_reduce_steps(block), longest = 1;
+    int64_t results = tl_sketch_points(block, TL_ITER_SPATIAL),
+            steps = tl_sketch_points(block, TL_ITER_REDUCE), longest = 1;
     for (int i = 0; i < block->iter_count; i++)
         if (block->iters[i].kind == TL_ITER_REDUCE)
             longest = tl_max64(longest, tl_max_extent(block->iters[i].extent));

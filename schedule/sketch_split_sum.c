@@ -16,20 +16,13 @@
 
 enum { MOST_SPAN = 16 }; /* vectors of columns that a piece is made for */
 
-/* The outermost reduce iter that runs more than once, and how long all reduce iters are together. */
-static const tl_iter *outermost_reduce(const tl_block *block, int64_t *steps)
+/* The outermost reduce iter that runs more than once; NULL: none does. */
+static const tl_iter *outermost_reduce(const tl_block *block)
 {
-    const tl_iter *first = NULL;
-    *steps = 1;
-    for (int i = 0; i < block->iter_count; i++) {
-        const tl_iter *iter = &block->iters[i];
-        if (iter->kind != TL_ITER_REDUCE || tl_max_extent(iter->extent) == 1)
-            continue;
-        *steps *= tl_max_extent(iter->extent);
-        if (first == NULL)
-            first = iter;
-    }
-    return first;
+    for (int i = 0; i < block->iter_count; i++)
+        if (block->iters[i].kind == TL_ITER_REDUCE && tl_max_extent(block->iters[i].extent) > 1)
+            return &block->iters[i];
+    return NULL;
 }
 
 /* The fewest pieces, dividing the extent, of which each takes at most a quarter of L2 with the tile that suits it. */
@@ -64,8 +57,8 @@ tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref 
     const char *name = block->name;
     const tl_buffer *result = block->stores[0].buffer;
     tl_contraction c;
-    int64_t steps;
-    const tl_iter *reduce = outermost_reduce(block, &steps);
+    int64_t steps = tl_sketch_points(block, TL_ITER_REDUCE);
+    const tl_iter *reduce = outermost_reduce(block);
     if (!tl_find_contraction(s->arena, block, &c) || reduce == NULL)
         return tl_refuse(diag, "default schedule", name, "is no contraction");
 

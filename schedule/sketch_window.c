@@ -111,7 +111,7 @@ tl_status tl_sketch_pack_constants(tl_schedule *s, tl_block_ref anchor, const tl
 /* The largest window that is written out: none, small ones, or this one as long as the code stays small. */
 static int64_t decide_unroll(tl_schedule *s, const tl_block *block, int64_t sums)
 {
-    int64_t steps = tl_sketch_reduce_steps(block), options[2] = { 0, steps };
+    int64_t steps = tl_sketch_points(block, TL_ITER_REDUCE), options[2] = { 0, steps };
     return tl_decide(s, block->name, "unroll", options, 1 + (steps <= MOST_UNROLLED / sums),
                      steps <= LARGEST_WINDOW ? steps : 0);
 }

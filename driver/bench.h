@@ -1,7 +1,7 @@
 /* driver/bench.h: measuring an executable, and what is made of the measurements. */
 #ifndef TL_DRIVER_BENCH_H
 #define TL_DRIVER_BENCH_H
-#include "driver/session.h"
+#include "driver/bindings.h"
 
 /* What is measured: a model, or a kernel's text made into an executable of one step. */
 typedef struct {
@@ -27,18 +27,6 @@ typedef struct {
     int64_t *step_ns;   /* the shortest of each step */
     double peak_gflops; /* the best round's */
 } tl_timing;
-
-/* Tensors of a subject's ports. */
-typedef struct {
-    int input_count, output_count;
-    tl_tensor *inputs, *outputs;
-    const void **in; /* their data, as a runner takes them */
-    void **out;
-} tl_bindings;
-tl_status tl_bindings_make(tl_arena *arena, const tl_executable *executable,
-                           const tl_text_list *given, const char *data, int64_t seed,
-                           tl_bindings *out, tl_diag *diag);
-void tl_bindings_free(tl_bindings *bindings);
 
 /* Runs for about `seconds`; lists live in the session's arena. */
 tl_status tl_bench_measure(const tl_session *session, const tl_subject *subject, tl_runner *runner,

@@ -148,10 +148,9 @@ static void after_step(void *user, int step, bool after, void *const *buffers)
     c->status = check(c, &c->facts->kernels[step], buffers);
 }
 
-tl_status tl_check_kernels(tl_session *session, tl_runner *runner, const tl_tensor *inputs,
+tl_status tl_check_kernels(tl_session *session, tl_runner *runner, const tl_bindings *bindings,
                            double rtol, double ttol, bool json, int *wrong, tl_diag *diag)
 {
-    const tl_executable_spec *spec = tl_executable_info(tl_model_executable(session->model));
     checker c = { .facts = tl_model_get_facts(session->model),
                   .rtol = rtol,
                   .ttol = ttol,
@@ -160,24 +159,11 @@ tl_status tl_check_kernels(tl_session *session, tl_runner *runner, const tl_tens
                   .arena = session->arena };
     c.target = c.facts->target;
     TL_TRY(tl_jit_create(c.target, &c.jit, diag));
-    const void **in = TL_NEW_ARRAY(session->arena, const void *, spec->input_count);
-    void **out = TL_NEW_ARRAY(session->arena, void *, spec->output_count);
-    tl_tensor *outputs = TL_NEW_ARRAY(session->arena, tl_tensor, spec->output_count);
-    for (int i = 0; i < spec->input_count; i++)
-        in[i] = inputs[i].data;
-    for (int i = 0; i < spec->output_count && c.status == TL_OK; i++) {
-        c.status = tl_tensor_create(spec->outputs[i].dtype, spec->outputs[i].rank,
-                                    spec->outputs[i].shape, &outputs[i], diag);
-        out[i] = outputs[i].data;
-    }
-    if (c.status == TL_OK) {
-        tl_status status = tl_runner_run_hooked(runner, in, out, after_step, &c, diag);
-        if (c.status == TL_OK)
-            c.status = status;
-    }
+    tl_status status =
+        tl_runner_run_hooked(runner, bindings->in, bindings->out, after_step, &c, diag);
+    if (c.status == TL_OK)
+        c.status = status;
     tl_progress_done();
-    for (int i = 0; i < spec->output_count; i++)
-        tl_tensor_free(&outputs[i]);
     tl_jit_destroy(c.jit);
     *wrong += c.wrong;
     if (c.status == TL_OK && !json)

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include "driver/session.h"
+#include "driver/bindings.h"
 #include "runtime/base/file.h"
 #include "runtime/clock.h"
 #include "runtime/npy.h"
@@ -114,20 +114,16 @@ static tl_status run(tl_session *session, const tl_text_list *given, const char 
 {
     const tl_executable *executable = tl_model_executable(session->model);
     const tl_executable_spec *spec = tl_executable_info(executable);
-    tl_tensor *inputs = TL_NEW_ARRAY(session->arena, tl_tensor, spec->input_count);
-    tl_tensor *outputs = TL_NEW_ARRAY(session->arena, tl_tensor, spec->output_count);
+    tl_bindings bound = { 0 };
     tl_runner *runner = NULL;
     tl_status status = output != NULL ? tl_folder_make(output, diag) : TL_OK;
     if (status == TL_OK)
-        status = tl_session_inputs(spec, given, data, seed, inputs, diag);
-    for (int i = 0; status == TL_OK && i < spec->output_count; i++)
-        status = tl_tensor_create(spec->outputs[i].dtype, spec->outputs[i].rank,
-                                  spec->outputs[i].shape, &outputs[i], diag);
+        status = tl_bindings_make(session->arena, executable, given, data, seed, &bound, diag);
     if (status == TL_OK)
         status = tl_runner_create(executable, session->pool, session->threads, &runner, diag);
     int64_t start = tl_clock_ns();
     if (status == TL_OK)
-        status = tl_runner_run_tensors(runner, inputs, outputs, NULL, diag);
+        status = tl_runner_run(runner, bound.in, bound.out, NULL, diag);
     double ms = (double)(tl_clock_ns() - start) * 1e-6;
     if (status == TL_OK) {
         const tl_model_facts *facts = tl_model_get_facts(session->model);
@@ -142,15 +138,12 @@ static tl_status run(tl_session *session, const tl_text_list *given, const char 
                    facts->tuned_count > 0 ? ", tuned" : "", ms, tl_runner_threads(runner),
                    tl_runner_threads(runner) == 1 ? "" : "s");
         for (int i = 0; i < spec->output_count; i++)
-            show_output(&spec->outputs[i], &outputs[i], json);
+            show_output(&spec->outputs[i], &bound.outputs[i], json);
         if (output != NULL)
-            status = write_outputs(output, spec, outputs, json, diag);
+            status = write_outputs(output, spec, bound.outputs, json, diag);
     }
     tl_runner_destroy(runner);
-    for (int i = 0; i < spec->input_count; i++)
-        tl_tensor_free(&inputs[i]);
-    for (int i = 0; i < spec->output_count; i++)
-        tl_tensor_free(&outputs[i]);
+    tl_bindings_free(&bound);
     return status;
 }
 

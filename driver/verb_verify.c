@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 #include "driver/check_kernels.h"
-#include "driver/session.h"
 #include "runtime/npy.h"
 
 typedef struct {
@@ -62,27 +61,21 @@ static tl_status verify(tl_session *session, const char *data, const tl_text_lis
 {
     const tl_executable *executable = tl_model_executable(session->model);
     const tl_executable_spec *spec = tl_executable_info(executable);
-    tl_tensor *inputs = TL_NEW_ARRAY(session->arena, tl_tensor, spec->input_count);
-    tl_tensor *outputs = TL_NEW_ARRAY(session->arena, tl_tensor, spec->output_count);
+    tl_bindings bound;
     tl_runner *runner = NULL;
-    tl_status status = tl_session_inputs(spec, given, data, seed, inputs, diag);
-    for (int i = 0; status == TL_OK && i < spec->output_count; i++)
-        status = tl_tensor_create(spec->outputs[i].dtype, spec->outputs[i].rank,
-                                  spec->outputs[i].shape, &outputs[i], diag);
+    tl_status status =
+        tl_bindings_make(session->arena, executable, given, data, seed, &bound, diag);
     if (status == TL_OK)
         status = tl_runner_create(executable, session->pool, session->threads, &runner, diag);
     if (status == TL_OK)
-        status = tl_runner_run_tensors(runner, inputs, outputs, NULL, diag);
+        status = tl_runner_run(runner, bound.in, bound.out, NULL, diag);
     for (int i = 0; status == TL_OK && data != NULL && i < spec->output_count; i++)
-        status = check_output(data, &spec->outputs[i], &outputs[i], v, diag);
+        status = check_output(data, &spec->outputs[i], &bound.outputs[i], v, diag);
     if (status == TL_OK && per_node)
-        status = tl_check_kernels(session, runner, inputs, v->rtol, v->tolerance, v->json,
+        status = tl_check_kernels(session, runner, &bound, v->rtol, v->tolerance, v->json,
                                   &v->wrong, diag);
     tl_runner_destroy(runner);
-    for (int i = 0; i < spec->input_count; i++)
-        tl_tensor_free(&inputs[i]);
-    for (int i = 0; i < spec->output_count; i++)
-        tl_tensor_free(&outputs[i]);
+    tl_bindings_free(&bound);
     return status;
 }
 

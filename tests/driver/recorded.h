@@ -49,6 +49,20 @@ static inline int recorded_tear_down(void)
     return 0;
 }
 
+/* Set-up of a test: no records. */
+static inline int recorded_none(void **state)
+{
+    (void)state;
+    static const char *const suffixes[] = { "", "-wal", "-shm" };
+    for (int i = 0; i < 3; i++) {
+        tl_text path = { 0 };
+        tl_text_format(&path, "%s%s", rec_db, suffixes[i]);
+        unlink(tl_text_get(&path));
+        tl_text_free(&path);
+    }
+    return 0;
+}
+
 static inline void recorded_note(void *user, const char *sentence)
 {
     tl_text_format(user, "%s\n", sentence);

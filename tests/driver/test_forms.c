@@ -21,19 +21,6 @@ static int group_tear_down(void **state)
     return recorded_tear_down();
 }
 
-static int fresh_db(void **state)
-{
-    (void)state;
-    static const char *const suffixes[] = { "", "-wal", "-shm" };
-    for (int i = 0; i < 3; i++) {
-        tl_text path = { 0 };
-        tl_text_format(&path, "%s%s", rec_db, suffixes[i]);
-        unlink(tl_text_get(&path));
-        tl_text_free(&path);
-    }
-    return 0;
-}
-
 static tl_model *load_form(const char *form, bool inspect_only)
 {
     const tl_picks picks = { .form = form, .uid = "" };
@@ -215,7 +202,7 @@ static void costs_decide(void **state)
     tl_form again = *find_form(list_forms(model, store, &count), count, cut->what);
     assert_int_equal(again.missing, 0);
     assert_true(again.cost_ns == default_ns + (after.kernels - before.kernels) * 200.0);
-    fresh_db(NULL);
+    recorded_none(NULL);
     tl_records_close(store, NULL);
     store = recorded_open(TL_RECORDS_CREATE);
     record_all(store, "", 1000, false);
@@ -263,7 +250,7 @@ static void a_faster_form_is_kept(void **state)
     tl_model_destroy(model);
 }
 
-#define FORM_TEST(name) cmocka_unit_test_setup(name, fresh_db)
+#define FORM_TEST(name) cmocka_unit_test_setup(name, recorded_none)
 
 int main(void)
 {

@@ -15,19 +15,6 @@ static int group_tear_down(void **state)
     return recorded_tear_down();
 }
 
-static int fresh_db(void **state)
-{
-    (void)state;
-    static const char *const suffixes[] = { "", "-wal", "-shm" };
-    for (int i = 0; i < 3; i++) {
-        tl_text path = { 0 };
-        tl_text_format(&path, "%s%s", rec_db, suffixes[i]);
-        unlink(tl_text_get(&path));
-        tl_text_free(&path);
-    }
-    return 0;
-}
-
 /* The model's kernels as they are without records: workloads of the first two distinct ones. */
 static void two_workloads(char first[33], char second[33])
 {
@@ -134,7 +121,7 @@ static void records_of_something_else_do_not_count(void **state)
     char a[33], b[33];
     two_workloads(a, b);
     for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-        fresh_db(NULL);
+        recorded_none(NULL);
         tl_text notes = { 0 };
         tl_records *store = recorded_open(TL_RECORDS_CREATE);
         tl_record record = recorded_make(a, "direct", "", 1000);
@@ -164,7 +151,7 @@ static void broken_records_are_misses(void **state)
     two_workloads(a, b);
     tl_model *plain = inspect_with(NULL, NULL);
     for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
-        fresh_db(NULL);
+        recorded_none(NULL);
         tl_text notes = { 0 };
         tl_records *store = recorded_open(TL_RECORDS_CREATE);
         recorded_add(store, recorded_make(a, broken[i][0], broken[i][1], 1000));
@@ -389,7 +376,7 @@ static void the_default_places(void **state)
     setenv("XDG_DATA_HOME", rec_folder, 1);
 }
 
-#define PICK_TEST(name) cmocka_unit_test_setup(name, fresh_db)
+#define PICK_TEST(name) cmocka_unit_test_setup(name, recorded_none)
 
 int main(void)
 {

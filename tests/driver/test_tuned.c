@@ -21,19 +21,6 @@ static int group_tear_down(void **state)
     return recorded_tear_down();
 }
 
-static int fresh_db(void **state)
-{
-    (void)state;
-    static const char *const suffixes[] = { "", "-wal", "-shm" };
-    for (int i = 0; i < 3; i++) {
-        tl_text path = { 0 };
-        tl_text_format(&path, "%s%s", rec_db, suffixes[i]);
-        unlink(tl_text_get(&path));
-        tl_text_free(&path);
-    }
-    return 0;
-}
-
 /* Median and interval of known samples. For 20 values the interval is that of the order statistics 6 and 15 (96.1 %), for
  * 6 all of them (96.9 %), for 5 nothing can be said. */
 static void intervals(void **state)
@@ -244,7 +231,7 @@ static void it_can_be_stopped(void **state)
     tl_model_destroy(plain);
 }
 
-#define TUNED_TEST(name) cmocka_unit_test_setup(name, fresh_db)
+#define TUNED_TEST(name) cmocka_unit_test_setup(name, recorded_none)
 
 int main(void)
 {

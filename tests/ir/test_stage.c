@@ -1,4 +1,4 @@
-/* tests/ir/test_stage.c: stages, the short form of a block: what they stand for, refusals, broken texts.
+/* tests/ir/test_stage.c: stages, the short form of a block: what they stand for, refusals.
  * GOLDEN_UPDATE=1 rewrites the long form. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,6 @@
 #include <string.h>
 #include "ir/program.h"
 #include "runtime/base/file.h"
-#include "runtime/base/random.h"
 
 #define SHORT "tests/golden/ir/stages.tk"
 #define LONG  "tests/golden/ir/stages_long.tk"
@@ -127,43 +126,12 @@ static void sizes(void **state)
     }
 }
 
-/* Bytes changed, the text is refused with a position or prints what parses to the same. */
-static void broken(void **state)
-{
-    (void)state;
-    static const char junk[] = "()[]{}.,:=<>+-*/%#\n 019aAiMfor";
-    const char *given = getenv("TL_SEED");
-    uint64_t seed = given == NULL ? 1 : strtoull(given, NULL, 10);
-    for (uint64_t end = seed + 1500; seed < end; seed++) {
-        tl_arena *arena = tl_arena_create(0);
-        tl_random random = tl_random_make(seed);
-        tl_diag diag = { 0 };
-        tl_text text = { 0 };
-        tl_program *program, *again;
-        read(SHORT, &text);
-        for (int64_t n = 1 + tl_random_below(&random, 3); n > 0; n--)
-            text.data[tl_random_below(&random, (int64_t)text.size)] =
-                junk[tl_random_below(&random, (int64_t)sizeof junk - 1)];
-        if (tl_program_parse(arena, text.data, "t", &program, &diag) != TL_OK) {
-            assert_int_equal(strncmp(diag.text, "t:", 2), 0);
-        } else {
-            const char *printed = tl_program_text(arena, program);
-            if (tl_program_parse(arena, printed, "t", &again, &diag) != TL_OK ||
-                strcmp(printed, tl_program_text(arena, again)) != 0)
-                fail_msg("TL_SEED=%llu: %s\n%s", (unsigned long long)seed, diag.text, printed);
-        }
-        tl_text_free(&text);
-        tl_arena_destroy(arena);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(golden),
         cmocka_unit_test(refuses),
         cmocka_unit_test(sizes),
-        cmocka_unit_test(broken),
     };
     return cmocka_run_group_tests_name("stage", tests, NULL, NULL);
 }

@@ -53,7 +53,7 @@ static tl_status interpret_node(tl_arena *scratch, tl_node *n, void *data, tl_di
                          .inputs = inputs,
                          .output_count = 1,
                          .outputs = n->outputs };
-    tl_kernel_inputs(&kernel, inputs);
+    tl_kernel_inputs(&kernel, inputs, TL_NEW_ARRAY(scratch, const tl_node *, n->input_count));
     tl_program *program;
     TL_TRY(tl_kernel_program(scratch, &kernel, NULL, &program, diag));
     tl_argument *arguments = TL_NEW_ARRAY(scratch, tl_argument, program->param_count);

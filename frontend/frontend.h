@@ -64,7 +64,8 @@ typedef struct {
     tl_node *const *nodes; /* topological order */
     int input_count, output_count;
     tl_value *const *
-        inputs; /* distinct values read from outside (constants too), in the order of the program's params */
+        inputs; /* values read from outside (constants too), in the order of the program's params */
+    const tl_node *const *windows; /* of each input: the Slice that alone reads it there, or NULL */
     tl_value *const *outputs;
 } tl_kernel;
 typedef struct {
@@ -100,7 +101,7 @@ double tl_program_error_bound(const tl_program *naive);
 /* Workload key: 32 hex digits of the naive program (extents, dtypes, layouts in it); class key: without extents. */
 void tl_workload_key(tl_arena *arena, const tl_program *naive, char out[33]);
 void tl_class_key(tl_arena *arena, const tl_program *naive, char out[33]);
-/* Floating-point operations (a multiply-add is two) and the bytes of all params, of one run. */
+/* Floating-point operations (a multiply-add is two), and the bytes of all params as far as they are looked at, of one run. */
 int64_t tl_program_flops(const tl_program *naive);
 int64_t tl_program_bytes(const tl_program *naive);
 

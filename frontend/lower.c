@@ -140,7 +140,7 @@ int tl_place_index(tl_lower *l, const tl_place *p, tl_index index,
     int rank = p->shape.rank, count = 0;
     for (int i = 0; i < rank; i++) {
         int axis = y->plain ? i : y->order[i];
-        const tl_expr *e = index[axis];
+        const tl_expr *e = tl_addi(l->arena, index[axis], p->start[axis]);
         if (!y->plain) {
             e = tl_addi(l->arena, e, y->halo_before[axis]);
             if (y->block[axis] != 1)
@@ -151,9 +151,10 @@ int tl_place_index(tl_lower *l, const tl_place *p, tl_index index,
     for (int i = 0; !y->plain && i < rank; i++) {
         int axis = y->order[i];
         if (y->block[axis] != 1)
-            out[count++] =
-                tl_floormod_expr(l->arena, tl_addi(l->arena, index[axis], y->halo_before[axis]),
-                                 tl_int(l->arena, y->block[axis]));
+            out[count++] = tl_floormod_expr(l->arena,
+                                            tl_addi(l->arena, index[axis],
+                                                    p->start[axis] + y->halo_before[axis]),
+                                            tl_int(l->arena, y->block[axis]));
     }
     return count;
 }

@@ -22,11 +22,13 @@ typedef const tl_expr *tl_value_fn(tl_lower *l, const tl_node *n, tl_index index
 #include "frontend/lowerings.def"
 #undef LOWERING
 
-/* A value in memory: a buffer, the logical shape, and how that lies in the buffer. */
+/* A value in memory: a buffer, the logical shape, and how that lies in the buffer. A window of a larger value has its
+ * first element at `start` of that value. */
 typedef struct {
     const tl_buffer *buffer;
     tl_shape shape;
     tl_layout layout;
+    int64_t start[TL_MAX_RANK];
 } tl_place;
 
 /* The buffers that a node's stages fill, for its value to read. */
@@ -41,9 +43,9 @@ tl_arena *tl_lower_arena(const tl_lower *l);
 /* Constants of one element become literals in the program and no parameters. */
 bool tl_value_is_literal(const tl_value *v);
 
-/* The distinct values that the kernel's nodes read from outside, literals aside, in the order of first use;
- * `inputs` has room for all node inputs. */
-void tl_kernel_inputs(tl_kernel *kernel, tl_value **inputs);
+/* The distinct values that the kernel's nodes read from outside, literals aside, in the order of first use; what a window
+ * looks at is an input of its own. `inputs` and `windows` have room for all node inputs. */
+void tl_kernel_inputs(tl_kernel *kernel, tl_value **inputs, const tl_node **windows);
 
 /* An element of a value: a literal, a load, or the producer's expression. */
 const tl_expr *tl_lower_read(tl_lower *l, const tl_value *v, tl_index index);
@@ -51,6 +53,10 @@ const tl_expr *tl_lower_read(tl_lower *l, const tl_value *v, tl_index index);
 const tl_expr *tl_lower_read_broadcast(tl_lower *l, const tl_value *v, int rank, tl_index index);
 /* The place of a value that will be read several times: writes it to a local first when it is an expression. */
 tl_place tl_lower_materialize(tl_lower *l, const tl_value *v);
+/* Whether the node is a window of its input: a Slice of neighbours, of a value without blocks and halo. */
+bool tl_is_window(const tl_node *n);
+/* Whether an operator with stages reads windows where they lie: it wants no zeros around its operands. */
+bool tl_reads_windows(tl_op op);
 
 /* The same with `before` and `after` zeros around each axis: the value's own place when its halo is at least that, else a
  * padded copy. */
@@ -64,7 +70,7 @@ tl_place tl_lower_local(tl_lower *l, const char *name, tl_dtype dtype, const tl_
  * the kernel's output is that value, the output itself. */
 tl_place tl_lower_accumulator(tl_lower *l, const tl_node *n, tl_dtype dtype, bool is_value);
 
-/* Logical index to physical index: halo added, blocks split off. Returns the rank of the buffer. */
+/* Logical index to physical index: start and halo added, blocks split off. Returns the rank of the buffer. */
 int tl_place_index(tl_lower *l, const tl_place *p, tl_index index,
                    const tl_expr *out[2 * TL_MAX_RANK]);
 const tl_expr *tl_place_load(tl_lower *l, const tl_place *p, tl_index index);

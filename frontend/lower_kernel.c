@@ -57,6 +57,7 @@ static const char *role_name(tl_lower *l, const tl_node *n, int index)
     return size > 0 ? tl_arena_strndup(l->arena, at, size) : "x";
 }
 
+/* What the kernel's first reader of a value calls it. */
 static const char *input_name(tl_lower *l, const tl_value *v)
 {
     for (int k = 0; k < l->kernel->node_count; k++) {
@@ -66,6 +67,16 @@ static const char *input_name(tl_lower *l, const tl_value *v)
                 return role_name(l, n, i);
     }
     return "x";
+}
+
+/* The place of a window in that of the whole. Returns the window's value. */
+static const tl_value *look_at(const tl_node *window, tl_place *place)
+{
+    const int64_t *starts;
+    int rank = tl_attr_ints(window, "starts", &starts);
+    memcpy(place->start, starts, sizeof *starts * (size_t)rank);
+    place->shape = window->outputs[0]->shape;
+    return window->outputs[0];
 }
 
 static tl_status make_params(tl_lower *l, const tl_buffer **params, tl_diag *diag)
@@ -78,9 +89,14 @@ static tl_status make_params(tl_lower *l, const tl_buffer **params, tl_diag *dia
         tl_role role = i == kernel->input_count ? TL_ROLE_OUTPUT
                        : v->data != NULL        ? TL_ROLE_CONST
                                                 : TL_ROLE_INPUT;
-        const char *name = i == kernel->input_count ? "y" : input_name(l, v);
+        const tl_node *window = i < kernel->input_count ? kernel->windows[i] : NULL;
+        const char *name = i == kernel->input_count ? "y"
+                           : window != NULL         ? input_name(l, window->outputs[0])
+                                                    : input_name(l, v);
         tl_place place = tl_lower_place(l, name, v->dtype, role, &v->shape, &v->layout);
         params[i] = place.buffer;
+        if (window != NULL)
+            v = look_at(window, &place);
         if (i == kernel->input_count)
             l->output = place;
         else
@@ -99,6 +115,8 @@ static tl_status lower_node(tl_lower *l, const tl_node *n, const char *lowering,
     if (row == NULL || n->output_count < 1 || n->outputs[0] == NULL)
         return tl_fail(diag, TL_UNSUPPORTED, "node '%.200s' (%s) has no lowering", n->name,
                        tl_op_infos[n->op].text);
+    if (tl_lower_find(l, n->outputs[0]) != NULL)
+        return TL_OK; /* a window that is a parameter */
     int cost = 1;
     for (int i = 0; i < n->input_count; i++) {
         const tl_value *v = n->inputs[i];

@@ -56,9 +56,52 @@ tl_value *tl_other_input(const tl_node *n, const tl_value *v)
     return n->inputs[0] == v ? n->inputs[1] : n->inputs[1] == v ? n->inputs[0] : NULL;
 }
 
+static bool is_layout(tl_op op)
+{
+    switch ((int)op) {
+    case TL_OP_EXPAND:
+    case TL_OP_RESHAPE:
+    case TL_OP_TRANSPOSE:
+    case TL_OP_SLICE:
+    case TL_OP_CONCAT:
+    case TL_OP_PAD:
+    case TL_OP_GATHER:
+    case TL_OP_GATHER_ELEMENTS:
+    case TL_OP_GATHER_ND:
+    case TL_OP_RANGE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool tl_is_elementwise(const tl_node *n)
+{
+    return tl_op_infos[n->op].kind == TL_FUSE_INJECTIVE && !is_layout(n->op);
+}
+
 bool tl_same_shape(const tl_value *a, const tl_value *b)
 {
     return tl_shape_equal(&a->shape, &b->shape);
+}
+
+tl_node *tl_slice_node(tl_graph *g, const char *name, tl_value *x, tl_value *y, int axis,
+                       int64_t start)
+{
+    int64_t starts[TL_MAX_RANK] = { 0 }, ends[TL_MAX_RANK], axes[TL_MAX_RANK], steps[TL_MAX_RANK];
+    int rank = y->shape.rank;
+    starts[axis] = start;
+    for (int i = 0; i < rank; i++) {
+        ends[i] = starts[i] + y->shape.dims[i].extent;
+        axes[i] = i;
+        steps[i] = 1;
+    }
+    tl_node *slice = tl_graph_node(g, TL_OP_SLICE, name, 1, &x, 1, &y);
+    tl_attr_set_ints(g, slice, "starts", starts, rank);
+    tl_attr_set_ints(g, slice, "ends", ends, rank);
+    tl_attr_set_ints(g, slice, "axes", axes, rank);
+    tl_attr_set_ints(g, slice, "steps", steps, rank);
+    return slice;
 }
 
 tl_node *tl_replace_node(tl_graph *g, tl_value *y, tl_op op, int input_count,

@@ -28,7 +28,12 @@ bool tl_close(double a, double b); /* up to the rounding of constants in models 
 tl_value *tl_other_input(const tl_node *n, const tl_value *v);
 /* The one node that reads v, when it is of operator `op` and v is no graph output; else NULL. */
 tl_node *tl_sole_user(const tl_graph *g, const tl_value *v, tl_op op);
+/* An operator on one element of each (broadcast) input, none that moves elements. */
+bool tl_is_elementwise(const tl_node *n);
 bool tl_same_shape(const tl_value *a, const tl_value *b);
+/* A Slice that makes y of x: y's extent of neighbours along the axis, from `start` on; all of the other axes. */
+tl_node *tl_slice_node(tl_graph *g, const char *name, tl_value *x, tl_value *y, int axis,
+                       int64_t start);
 /* Replaces the node that makes `y` by a new one of the same name with the given inputs. */
 tl_node *tl_replace_node(tl_graph *g, tl_value *y, tl_op op, int input_count,
                          tl_value *const *inputs);

@@ -3,12 +3,13 @@
  * A convolution, product or reduction opens a kernel; elementwise nodes whose operand is the kernel's only
  * output, read by nobody else, join it (bias, residual add, activation). So do several that together are all its
  * readers and end in one of them: x*sigmoid(x). Elementwise and layout nodes melt with each other, and into a plain
- * reduction that alone reads them. Each kernel has one output, so a join never closes a cycle: whatever depends on
+ * reduction that alone reads them. A window of a value in memory is read where it lies: it joins what reads it. Each kernel has one output, so a join never closes a cycle: whatever depends on
  * the kernel depends on the one node that joins. A value that the form cuts (tl_graph_set_form) joins nothing. */
 #include "frontend/frontend.h"
 #include <ctype.h>
 #include <string.h>
 #include "frontend/lower.h"
+#include "frontend/match.h"
 
 enum { LARGEST_KERNEL = 64 }; /* nodes */
 
@@ -33,30 +34,6 @@ static int find(const state *s, int i)
     return i;
 }
 
-static bool is_layout(tl_op op)
-{
-    switch ((int)op) {
-    case TL_OP_EXPAND:
-    case TL_OP_RESHAPE:
-    case TL_OP_TRANSPOSE:
-    case TL_OP_SLICE:
-    case TL_OP_CONCAT:
-    case TL_OP_PAD:
-    case TL_OP_GATHER:
-    case TL_OP_GATHER_ELEMENTS:
-    case TL_OP_GATHER_ND:
-    case TL_OP_RANGE:
-        return true;
-    default:
-        return false;
-    }
-}
-
-static bool is_elementwise(const tl_node *n)
-{
-    return tl_op_infos[n->op].kind == TL_FUSE_INJECTIVE && !is_layout(n->op);
-}
-
 /* A reduction that reads each input element once, so that it can read an expression instead of a buffer. */
 static bool reads_once(tl_op op)
 {
@@ -64,16 +41,24 @@ static bool reads_once(tl_op op)
            op == TL_OP_REDUCE_MIN || op == TL_OP_GLOBAL_AVERAGE_POOL || op == TL_OP_ARGMAX;
 }
 
+/* A window of a value that is in memory. */
+static bool is_bare_window(const state *s, const group *g)
+{
+    return g->count == 1 && tl_is_window(s->graph->nodes[g->last]);
+}
+
 /* Whether node `n` may join the group that makes its input `v`. */
 static bool may_join(const state *s, const tl_node *n, const tl_value *v, const group *from)
 {
     const tl_value *y = n->outputs[0];
+    if (is_bare_window(s, from) && tl_reads_windows(n->op))
+        return true;
     if (tl_op_infos[n->op].kind != TL_FUSE_INJECTIVE)
         return from->injective && reads_once(n->op) && v == n->inputs[0] &&
                tl_shape_equal(&from->shape, &v->shape);
     if (from->injective)
         return true;
-    if (is_elementwise(n))
+    if (tl_is_elementwise(n))
         return tl_shape_equal(&y->shape, &from->shape);
     /* a reduction's small result may be reshaped on its way out */
     return n->op == TL_OP_RESHAPE &&
@@ -113,7 +98,8 @@ static void place(state *s, int i, const int *producer_of)
         if (from == i || own->count + g->count > LARGEST_KERNEL || !may_join(s, n, v, g) ||
             (!g->injective && from != with_stages))
             continue;
-        if (with_stages >= 0 && g->injective && !is_elementwise(v->producer))
+        if (with_stages >= 0 && g->injective && !tl_is_elementwise(v->producer) &&
+            !is_bare_window(s, g))
             continue; /* a gather in a convolution's epilogue would hide its regular loops */
         own->injective = own->injective && g->injective;
         own->count += g->count;
@@ -125,7 +111,7 @@ static void place(state *s, int i, const int *producer_of)
 static bool is_elementwise_group(const state *s, int i, const tl_shape *shape)
 {
     for (int k = 0; k <= i; k++)
-        if (find(s, k) == i && (!is_elementwise(s->graph->nodes[k]) ||
+        if (find(s, k) == i && (!tl_is_elementwise(s->graph->nodes[k]) ||
                                 !tl_shape_equal(&s->graph->nodes[k]->outputs[0]->shape, shape)))
             return false;
     return true;
@@ -185,22 +171,41 @@ static const char *family_of(state *s, tl_node *const *nodes, int count)
     return family;
 }
 
-void tl_kernel_inputs(tl_kernel *kernel, tl_value **inputs)
+bool tl_is_window(const tl_node *n)
+{
+    const int64_t *steps;
+    int rank = n->op == TL_OP_SLICE ? tl_attr_ints(n, "steps", &steps) : -1;
+    for (int i = 0; i < rank; i++)
+        if (steps[i] != 1)
+            return false;
+    return rank >= 0 && n->inputs[0]->layout.plain;
+}
+
+bool tl_reads_windows(tl_op op)
+{
+    return op == TL_OP_MATMUL || op == TL_OP_GEMM || op == TL_OP_ATTENTION ||
+           op == TL_OP_LAYER_NORM || op == TL_OP_SOFTMAX;
+}
+
+void tl_kernel_inputs(tl_kernel *kernel, tl_value **inputs, const tl_node **windows)
 {
     int count = 0;
     for (int k = 0; k < kernel->node_count; k++) {
-        const tl_node *n = kernel->nodes[k];
+        const tl_node *n = kernel->nodes[k], *window = tl_is_window(n) ? n : NULL;
         for (int i = 0; i < n->input_count; i++) {
             tl_value *v = n->inputs[i];
             bool skip = v == NULL || tl_value_is_literal(v);
             for (int j = 0; j < k && !skip; j++)
                 skip = v->producer == kernel->nodes[j];
             for (int j = 0; j < count && !skip; j++)
-                skip = inputs[j] == v;
-            if (!skip)
+                skip = inputs[j] == v && windows[j] == window;
+            if (!skip) {
+                windows[count] = window;
                 inputs[count++] = v;
+            }
         }
     }
+    kernel->windows = windows;
     kernel->inputs = inputs;
     kernel->input_count = count;
 }
@@ -222,7 +227,8 @@ static void make_kernel(state *s, tl_kernel *kernel, int last, int number)
     kernel->name = tl_arena_format(s->arena, "%s_%d", kernel->family, number);
     kernel->output_count = 1;
     kernel->outputs = g->nodes[last]->outputs;
-    tl_kernel_inputs(kernel, TL_NEW_ARRAY(s->arena, tl_value *, reads));
+    tl_kernel_inputs(kernel, TL_NEW_ARRAY(s->arena, tl_value *, reads),
+                     TL_NEW_ARRAY(s->arena, const tl_node *, reads));
 }
 
 tl_status tl_partition_graph(tl_arena *arena, tl_graph *g, tl_partition *out, tl_diag *diag)

@@ -96,13 +96,59 @@ double tl_program_error_bound(const tl_program *naive)
     return epsilon * (64 + 8 * sqrt(fmax(terms, 1)));
 }
 
+/* The box around all loads of a buffer. */
+typedef struct {
+    const tl_buffer *buffer;
+    bool is_read;
+    int64_t min[2 * TL_MAX_RANK], max[2 * TL_MAX_RANK];
+} window;
+
+static bool add_load(const tl_expr *e, void *context)
+{
+    window *w = context;
+    if (e->kind != TL_EXPR_LOAD || e->u.buffer != w->buffer)
+        return true;
+    for (int axis = 0; axis < w->buffer->rank; axis++) {
+        tl_range range = tl_expr_range(e->args[axis]);
+        w->min[axis] = w->is_read ? tl_min64(w->min[axis], range.min) : range.min;
+        w->max[axis] = w->is_read ? tl_max64(w->max[axis], range.max) : range.max;
+    }
+    w->is_read = true;
+    return true;
+}
+
+static bool add_block_loads(const tl_stmt *stmt, void *context)
+{
+    for (int i = 0; stmt->kind == TL_STMT_BLOCK && i < stmt->u.block->store_count; i++)
+        tl_expr_visit(stmt->u.block->stores[i].value, add_load, context);
+    return true;
+}
+
+/* Elements of a parameter that the program may touch: of one that is read, those in the box around its loads. */
+static int64_t touched_elements(const tl_program *naive, const tl_buffer *b)
+{
+    window w = { .buffer = b };
+    int64_t count = 1;
+    tl_stmt_visit(naive->body, add_block_loads, &w);
+    if (b->role == TL_ROLE_OUTPUT || !w.is_read)
+        return tl_buffer_max_elements(b);
+    for (int axis = 0; axis < b->rank; axis++) {
+        int64_t last = tl_expr_range(b->shape[axis]).max - 1;
+        int64_t extent = tl_min64(w.max[axis], last) - tl_max64(w.min[axis], 0) + 1;
+        if (tl_mul_overflows(count, tl_max64(extent, 0), &count))
+            return INT64_MAX;
+    }
+    return count;
+}
+
 int64_t tl_program_bytes(const tl_program *naive)
 {
     int64_t total = 0;
     for (int i = 0; i < naive->param_count; i++) {
         const tl_buffer *b = naive->params[i];
         int64_t bytes;
-        if (tl_mul_overflows(tl_buffer_max_elements(b), (int64_t)tl_dtype_size(b->dtype), &bytes) ||
+        if (tl_mul_overflows(touched_elements(naive, b), (int64_t)tl_dtype_size(b->dtype),
+                             &bytes) ||
             tl_add_overflows(total, bytes, &total))
             return INT64_MAX;
     }

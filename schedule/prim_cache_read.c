@@ -7,7 +7,7 @@
  *                                              C[i] = A_local[i + 1]*2
  *
  * The consumer reads a copy in another scope. The copy is made by a block of its own as far out as the buffer's writers
- * allow: of the whole buffer, or inside a loop of what the consumer reads in one iteration. compute_at then
+ * allow: of what the consumer reads there, or of a whole local buffer. compute_at then
  * moves it to where it is wanted.
  *
  * Requires  a block of the body that reads the buffer and does not write it; a buffer without register scope.
@@ -242,7 +242,8 @@ tl_status tl_apply_cache_read(tl_schedule *s, const tl_arg *args, int arg_count,
     for (int i = 0; i < at; i++)
         in_loop |= path.stmts[i]->kind == TL_STMT_LOOP;
     tl_box box;
-    bool boxed = in_loop && tl_box_at(arena, place, buffer, TL_BOX_READS, consumer->name, &box);
+    bool boxed = (in_loop || buffer->role != TL_ROLE_LOCAL) &&
+                 tl_box_at(arena, place, buffer, TL_BOX_READS, consumer->name, &box);
 
     if (is_padded(s, buffer, boxed))
         return tl_refuse(diag, PRIM, consumer->name,

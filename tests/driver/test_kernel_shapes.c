@@ -138,6 +138,40 @@ static const char *attention(shape_case *c)
                            columns, heads);
 }
 
+/* Columns `from`..`to` of x[1, rows, columns], in place. */
+static const char *slice(shape_case *c, const char *name, int rows, int from, int to)
+{
+    return tl_arena_format(c->arena,
+                           "%s: ?[...] = Slice(x) {starts = [0, 0, %d], ends = [1, %d, %d], axes = "
+                           "[0, 1, 2], steps = [1, 1, 1]}\n",
+                           name, from, rows, to);
+}
+
+static const char *attention_windows(shape_case *c)
+{
+    int heads = 1 + (int)below(c, 4), rows = extent(c, 33), apart = (int)below(c, 20);
+    int depth = heads * extent(c, 33), width = heads * extent(c, 17);
+    int k = depth + apart, v = k + depth, end = v + width + apart;
+    return tl_arena_format(c->arena,
+                           "graph g\ninput x: f32[1, %d, %d]\n%s%s%sy: ?[...] = Attention(q, k, v) "
+                           "{heads = %d, scale = 0.5}\noutput y\n",
+                           rows, end, slice(c, "q", rows, 0, depth), slice(c, "k", rows, k, v),
+                           slice(c, "v", rows, v, v + width), heads);
+}
+
+static const char *product_windows(shape_case *c)
+{
+    static const char *const ops[] = { "MatMul(a, w)\nz: ?[...] = Add(y, r)",
+                                       "LayerNormalization(a, s)\nz: ?[...] = Mul(y, a)",
+                                       "Softmax(a) {axis = 2}\nz: ?[...] = Identity(y)" };
+    int m = extent(c, 33), k = extent(c, 33), n = extent(c, 33), from = (int)below(c, 20);
+    return tl_arena_format(c->arena,
+                           "graph g\ninput x: f32[1, %d, %d]\nconst w: f32[%d, %d] = ...\ninput s: "
+                           "f32[%d]\n%s%sy: ?[...] = %s\noutput z\n",
+                           m, from + k + n + 3, k, n, k, slice(c, "a", m, from, from + k),
+                           slice(c, "r", m, from + k, from + k + n), ops[below(c, 3)]);
+}
+
 static const char *elementwise(shape_case *c)
 {
     static const char *const ops[] = {
@@ -189,9 +223,10 @@ static const char *concat(shape_case *c)
 }
 
 typedef const char *make_graph(shape_case *c);
-static make_graph *const graphs[] = { conv,   conv,      conv,       gemm,      matmul,
-                                      pool,   softmax,   layer_norm, attention, elementwise,
-                                      reduce, transpose, argmax,     concat };
+static make_graph *const graphs[] = {
+    conv,      conv,        conv,   gemm,      matmul, pool,   softmax,           layer_norm,
+    attention, elementwise, reduce, transpose, argmax, concat, attention_windows, product_windows
+};
 
 /* Running. */
 

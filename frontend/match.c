@@ -69,6 +69,7 @@ static bool is_layout(tl_op op)
     case TL_OP_GATHER_ELEMENTS:
     case TL_OP_GATHER_ND:
     case TL_OP_RANGE:
+    case TL_OP_CONSTANT_OF_SHAPE:
         return true;
     default:
         return false;

@@ -3,8 +3,9 @@
  * A convolution, product or reduction opens a kernel; elementwise nodes whose operand is the kernel's only
  * output, read by nobody else, join it (bias, residual add, activation). So do several that together are all its
  * readers and end in one of them: x*sigmoid(x). Elementwise and layout nodes melt with each other, and into a plain
- * reduction that alone reads them. A window of a value in memory is read where it lies: it joins what reads it. Each kernel has one output, so a join never closes a cycle: whatever depends on
- * the kernel depends on the one node that joins. A value that the form cuts (tl_graph_set_form) joins nothing. */
+ * reduction that alone reads them. A window of a value in memory is read where it lies: it joins what reads it.
+ * Each kernel has one output, so a join never closes a cycle: whatever depends on the kernel depends on the one
+ * node that joins. A value that the form cuts (tl_graph_set_form) joins nothing. */
 #include "frontend/frontend.h"
 #include <ctype.h>
 #include <string.h>

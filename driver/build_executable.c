@@ -56,7 +56,11 @@ static int place_value(builder *b, const tl_value *v)
         .name = v->name, .place = TL_PLACE_ARENA, .size = value_bytes(v), .port = -1
     };
     const tl_graph *g = b->model->graph;
-    if (v->data != NULL) {
+    if (v->whole != NULL) {
+        value.place = TL_PLACE_WINDOW;
+        value.whole = place_value(b, v->whole);
+        value.offset = v->whole_start * (int64_t)tl_dtype_size(v->dtype);
+    } else if (v->data != NULL) {
         value.place = TL_PLACE_CONSTANT;
         value.data = v->data;
         const char *location;

@@ -109,6 +109,8 @@ void tl_inspect_describe(const tl_value *v, tl_text *out)
     for (int a = 0; a < v->shape.rank; a++)
         extents[a] = v->shape.dims[a].extent;
     tl_shape_describe(v->dtype, v->shape.rank, extents, out);
+    if (v->whole != NULL)
+        tl_text_format(out, " in %s from %lld", v->whole->name, (long long)v->whole_start);
     if (v->layout.plain)
         return;
     const tl_layout *l = &v->layout;

@@ -6,8 +6,10 @@
  * always full. A value that a convolution with padding reads gets that padding as a halo of zeros around H and W, the
  * largest of its readers', which its producer writes on every run. Graph inputs, outputs and constants stay plain: the
  * first convolution copies its input into a padded local. So do values that the form wants
- * plain (tl_graph_set_form). Kernels read any layout, so nothing is converted. */
+ * plain (tl_graph_set_form). Kernels read any layout, so nothing is converted. Last of all, values find their place in others
+ * (assign_windows.c). */
 #include "frontend/frontend.h"
+#include "frontend/assign_windows.h"
 #include "runtime/base/checked.h"
 
 enum {
@@ -41,7 +43,7 @@ static bool keeps_channels(const tl_node *n)
            x->shape.dims[1].extent == y->shape.dims[1].extent;
 }
 
-/* The largest block among the parts of a concatenation over channels, when all parts are whole blocks of it. Plain parts
+/* The largest block among the parts of a concatenation, when all parts are whole blocks of it. Plain parts
  * are brought into it by the copy. */
 static int64_t concat_block(const tl_node *n)
 {
@@ -51,7 +53,21 @@ static int64_t concat_block(const tl_node *n)
     for (int i = 0; i < n->input_count; i++)
         if (n->inputs[i]->shape.rank != 4 || n->inputs[i]->shape.dims[1].extent % block != 0)
             return 1;
-    return tl_attr_int(n, "axis", 0) == 1 ? block : 1;
+    return block;
+}
+
+/* The input's block, when the part is of whole blocks of it. */
+static int64_t slice_block(const tl_node *n)
+{
+    const int64_t *starts, *steps;
+    const tl_value *x = n->inputs[0], *y = n->outputs[0];
+    int64_t block = block_of(x);
+    bool has_attributes = tl_attr_ints(n, "starts", &starts) == y->shape.rank &&
+                          tl_attr_ints(n, "steps", &steps) == y->shape.rank;
+    return has_attributes && y->shape.rank == 4 && steps[1] == 1 && starts[1] % block == 0 &&
+                   y->shape.dims[1].extent % block == 0
+               ? block
+               : 1;
 }
 
 /* The block that the node's output gets from its inputs'; 1: none. */
@@ -71,10 +87,11 @@ static int64_t inherited_block(const tl_node *n)
         return keeps_channels(n) ? block_of(n->inputs[0]) : 1;
     case TL_OP_CONCAT:
         return concat_block(n);
+    case TL_OP_SLICE:
+        return slice_block(n);
     case TL_OP_EXPAND:
     case TL_OP_RESHAPE:
     case TL_OP_TRANSPOSE:
-    case TL_OP_SLICE:
     case TL_OP_PAD:
     case TL_OP_GATHER:
     case TL_OP_GATHER_ELEMENTS:
@@ -224,12 +241,16 @@ static void keep_inside(const tl_graph *g, const tl_target *target, tl_node *dep
 tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag)
 {
     TL_TRY(tl_graph_tidy(g, diag));
-    for (int i = 0; i < g->value_count; i++)
-        g->values[i]->layout = tl_layout_plain();
-    for (int i = 0; i < g->value_count; i++)
-        g->values[i]->is_inside = false;
+    for (int i = 0; i < g->value_count; i++) {
+        tl_value *v = g->values[i];
+        v->layout = tl_layout_plain();
+        v->is_inside = v->is_view = false;
+        v->whole = NULL;
+        v->whole_start = 0;
+    }
     if (tl_target_is_gpu(target))
         return TL_OK;
+    tl_nest_concats(g);
 
     int lanes = tl_target_lanes(target, TL_F32);
     for (int i = 0; i < g->node_count; i++) {
@@ -248,5 +269,6 @@ tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag)
     for (int i = 0; i < g->node_count; i++)
         if (g->nodes[i]->op == TL_OP_CONV)
             keep_inside(g, target, g->nodes[i]);
+    tl_assign_windows(g);
     return TL_OK;
 }

@@ -5,7 +5,8 @@
  * readers and end in one of them: x*sigmoid(x). Elementwise and layout nodes melt with each other, and into a plain
  * reduction that alone reads them. A window of a value in memory is read where it lies: it joins what reads it.
  * Each kernel has one output, so a join never closes a cycle: whatever depends on the kernel depends on the one
- * node that joins. A value that the form cuts (tl_graph_set_form) joins nothing. */
+ * node that joins. A value that the form cuts (tl_graph_set_form) joins nothing; neither does one that is a view
+ * (assign_windows.c), and no kernel makes it. */
 #include "frontend/frontend.h"
 #include <ctype.h>
 #include <string.h>
@@ -67,6 +68,12 @@ static bool may_join(const state *s, const tl_node *n, const tl_value *v, const 
            reads_once(s->graph->nodes[from->last]->op);
 }
 
+/* Whether a node makes it whose kernel may take in more. */
+static bool is_made(const tl_value *v)
+{
+    return v != NULL && v->producer != NULL && !v->is_cut && !v->is_view;
+}
+
 /* Puts node `i` with the groups of its inputs where it may. At most one of them may have stages: the latest, so
  * that all others are computed before it. */
 static void place(state *s, int i, const int *producer_of)
@@ -81,7 +88,7 @@ static void place(state *s, int i, const int *producer_of)
     }
     for (int k = 0; k < n->input_count; k++) {
         const tl_value *v = n->inputs[k];
-        if (v == NULL || v->producer == NULL || v->is_cut || tl_graph_users(s->graph, v) != 1)
+        if (!is_made(v) || tl_graph_users(s->graph, v) != 1)
             continue;
         int from = find(s, producer_of[v->index]);
         const group *g = &s->groups[from];
@@ -92,7 +99,7 @@ static void place(state *s, int i, const int *producer_of)
     }
     for (int k = 0; k < n->input_count; k++) {
         const tl_value *v = n->inputs[k];
-        if (v == NULL || v->producer == NULL || v->is_cut || tl_graph_users(s->graph, v) != 1)
+        if (!is_made(v) || tl_graph_users(s->graph, v) != 1)
             continue;
         int from = find(s, producer_of[v->index]);
         group *g = &s->groups[from];
@@ -136,7 +143,7 @@ static bool take_shared(state *s, int i, const int *producer_of)
     group *own = &s->groups[i];
     for (int k = 0; k < n->input_count; k++) {
         const tl_value *v = n->inputs[k];
-        int users = v == NULL || v->producer == NULL || v->is_cut ? 0 : tl_graph_users(s->graph, v);
+        int users = is_made(v) ? tl_graph_users(s->graph, v) : 0;
         if (users < 2)
             continue;
         int from = find(s, producer_of[v->index]);
@@ -232,6 +239,11 @@ static void make_kernel(state *s, tl_kernel *kernel, int last, int number)
                      TL_NEW_ARRAY(s->arena, const tl_node *, reads));
 }
 
+static bool is_kernel(const state *s, int i)
+{
+    return s->groups[i].count > 0 && s->groups[i].root == i;
+}
+
 tl_status tl_partition_graph(tl_arena *arena, tl_graph *g, tl_partition *out, tl_diag *diag)
 {
     TL_TRY(tl_graph_tidy(g, diag));
@@ -246,6 +258,9 @@ tl_status tl_partition_graph(tl_arena *arena, tl_graph *g, tl_partition *out, tl
                 return tl_fail(diag, TL_UNSUPPORTED, "node '%.200s' (%s) cannot be a kernel",
                                n->name, tl_op_infos[n->op].text);
         producer_of[n->outputs[0]->index] = i;
+        s.groups[i].root = i;
+        if (n->outputs[0]->is_view)
+            continue; /* count 0: in no kernel */
         s.groups[i] = (group){ .root = i,
                                .last = i,
                                .count = 1,
@@ -257,11 +272,11 @@ tl_status tl_partition_graph(tl_arena *arena, tl_graph *g, tl_partition *out, tl
     }
     int count = 0;
     for (int i = 0; i < g->node_count; i++)
-        count += s.groups[i].root == i;
+        count += is_kernel(&s, i);
     out->count = 0;
     out->kernels = TL_NEW_ARRAY(arena, tl_kernel, count);
     for (int i = 0; i < g->node_count; i++)
-        if (s.groups[i].root == i) {
+        if (is_kernel(&s, i)) {
             make_kernel(&s, &out->kernels[out->count], i, out->count);
             out->count++;
         }

@@ -75,7 +75,12 @@ typedef struct tl_value {
     bool
         is_inside; /* its one reader computes it, band by band, in its own kernel (assign_layouts.c) */
     bool is_cut, is_plain; /* decisions of a form (frontend/form.c) */
-    int index;             /* position among graph->values, kept by tl_graph_tidy */
+    /* The value in whose storage it lies as a window of `whole_start` elements from the beginning (assign_windows.c); NULL:
+     * it has its own. A whole has no whole. */
+    struct tl_value *whole;
+    int64_t whole_start;
+    bool is_view; /* its node only says where its elements lie: no kernel makes it */
+    int index;    /* position among graph->values, kept by tl_graph_tidy */
 } tl_value;
 
 typedef enum {

@@ -12,12 +12,22 @@ const char *const tl_place_texts[TL_PLACE_COUNT] = {
 #undef PLACE
 };
 
-void tl_executable_mark(const tl_executable_step *steps, int count, bool *used)
+int tl_executable_storage(const tl_executable_spec *spec, int value)
+{
+    return spec->values[value].place == TL_PLACE_WINDOW ? spec->values[value].whole : value;
+}
+
+void tl_executable_mark(const tl_executable_spec *spec, const tl_executable_step *steps, int count,
+                        bool *used)
 {
     for (int s = 0; s < count; s++)
-        for (int i = 0; i < steps[s].value_count; i++)
-            if (steps[s].values[i] != TL_NO_VALUE)
-                used[steps[s].values[i]] = true;
+        for (int i = 0; i < steps[s].value_count; i++) {
+            int value = steps[s].values[i];
+            if (value == TL_NO_VALUE)
+                continue;
+            used[value] = true;
+            used[tl_executable_storage(spec, value)] = true;
+        }
 }
 
 static const char *copy_text(tl_arena *arena, const char *text)
@@ -178,8 +188,8 @@ static tl_status align_constant(tl_executable *x, int index, tl_diag *diag)
 
 static tl_status place_values(tl_executable *x, tl_diag *diag)
 {
-    tl_executable_mark(x->spec.steps, x->spec.step_count, x->in_steps);
-    tl_executable_mark(x->spec.prepare, x->spec.prepare_count, x->in_prepare);
+    tl_executable_mark(&x->spec, x->spec.steps, x->spec.step_count, x->in_steps);
+    tl_executable_mark(&x->spec, x->spec.prepare, x->spec.prepare_count, x->in_prepare);
     for (int i = 0; i < x->spec.value_count; i++) {
         const tl_executable_value *v = &x->spec.values[i];
         if (v->place == TL_PLACE_ARENA && x->in_steps[i] && x->in_prepare[i])

@@ -46,6 +46,10 @@ typedef struct {
     tl_place place;
     int64_t size; /* bytes, layout's padding included; at most the port's for INPUT and OUTPUT */
     int port;     /* INPUT, OUTPUT: which */
+    /* WINDOW: the value of place INPUT, OUTPUT or ARENA in whose storage it lies, and from which byte of it on: a
+     * multiple of 64. Windows of one value may overlap. */
+    int whole;
+    int64_t offset;
     const void *data; /* CONSTANT: its bytes; borrowed, live as long as the executable */
     /* CONSTANT: the same bytes lie at file_offset of this file, which is not ours (a model's
      * weights): save then writes down the place instead of the bytes. NULL: save writes the

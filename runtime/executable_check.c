@@ -45,6 +45,28 @@ static tl_status check_port_value(const tl_executable_value *v, const tl_port *p
     return TL_OK;
 }
 
+static tl_status check_window(const tl_executable_spec *spec, const tl_executable_value *v,
+                              tl_diag *diag)
+{
+    if (v->whole < 0 || v->whole >= spec->value_count)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "executable: value %s: a window of value %d of %d",
+                       v->name, v->whole, spec->value_count);
+    const tl_executable_value *whole = &spec->values[v->whole];
+    if (whole->place != TL_PLACE_INPUT && whole->place != TL_PLACE_OUTPUT &&
+        whole->place != TL_PLACE_ARENA)
+        return tl_fail(diag, TL_BAD_ARGUMENT,
+                       "executable: value %s: a window of a value that is no input, output or "
+                       "arena value",
+                       v->name);
+    if (v->offset < 0 || v->offset % TL_DATA_ALIGNMENT != 0 || v->offset > whole->size ||
+        v->size > whole->size - v->offset)
+        return tl_fail(diag, TL_BAD_ARGUMENT,
+                       "executable: value %s: %lld bytes from byte %lld on are no aligned window "
+                       "of the %lld of its whole",
+                       v->name, (long long)v->size, (long long)v->offset, (long long)whole->size);
+    return TL_OK;
+}
+
 static tl_status check_value(const tl_executable_spec *spec, const tl_executable_value *v,
                              tl_diag *diag)
 {
@@ -66,6 +88,8 @@ static tl_status check_value(const tl_executable_spec *spec, const tl_executable
             return tl_fail(diag, TL_BAD_ARGUMENT, "executable: constant %s: offset %lld in %s",
                            v->name, (long long)v->file_offset, v->file);
         return TL_OK;
+    case TL_PLACE_WINDOW:
+        return check_window(spec, v, diag);
     case TL_PLACE_ARENA:
     case TL_PLACE_PREPARED:
         return TL_OK;
@@ -122,7 +146,7 @@ static tl_status check_step(const tl_executable_spec *spec, const tl_executable_
                            value, spec->value_count);
         if (value == TL_NO_VALUE || !is_prepare)
             continue;
-        tl_place place = spec->values[value].place;
+        tl_place place = spec->values[tl_executable_storage(spec, value)].place;
         if (place == TL_PLACE_INPUT || place == TL_PLACE_OUTPUT)
             return tl_fail(diag, TL_BAD_ARGUMENT,
                            "executable: prepare step %s uses %s, which is an %s", s->name,
@@ -150,8 +174,10 @@ static tl_status check_outputs(const tl_executable_spec *spec, tl_diag *diag)
         for (int s = 0; s < spec->step_count && !bound; s++)
             for (int i = 0; i < spec->steps[s].value_count && !bound; i++) {
                 int value = spec->steps[s].values[i];
-                bound = value != TL_NO_VALUE && spec->values[value].place == TL_PLACE_OUTPUT &&
-                        spec->values[value].port == port;
+                if (value == TL_NO_VALUE)
+                    continue;
+                const tl_executable_value *v = &spec->values[tl_executable_storage(spec, value)];
+                bound = v->place == TL_PLACE_OUTPUT && v->port == port;
             }
         if (!bound)
             return tl_fail(diag, TL_BAD_ARGUMENT, "executable: no step writes output %s",

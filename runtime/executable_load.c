@@ -219,6 +219,10 @@ static tl_status read_values(loader *l)
                 break;
         if (v->place == TL_PLACE_INPUT || v->place == TL_PLACE_OUTPUT)
             TL_TRY(get_int(l, entry, "port", 0, MAX_COUNT, &v->port));
+        if (v->place == TL_PLACE_WINDOW) {
+            TL_TRY(get_int(l, entry, "whole", 0, MAX_COUNT, &v->whole));
+            TL_TRY(get_integer(l, entry, "offset", 0, INT64_MAX, &v->offset));
+        }
         if (v->place == TL_PLACE_CONSTANT)
             TL_TRY(read_constant(l, entry, v));
     }

@@ -9,7 +9,7 @@
 #include "runtime/code_loader.h"
 #include "runtime/executable.h"
 
-enum { TL_EXECUTABLE_VERSION = 1, TL_DATA_ALIGNMENT = 64 };
+enum { TL_EXECUTABLE_VERSION = 2, TL_DATA_ALIGNMENT = 64 };
 
 extern const char *const tl_place_texts[TL_PLACE_COUNT];
 
@@ -52,8 +52,12 @@ tl_status tl_executable_build(const tl_executable_spec *spec, bool borrow, tl_ex
  * and it divides that of the constant. */
 bool tl_constant_is_aligned(const void *data, int64_t size);
 
-/* Marks in used[value_count] what the steps use. */
-void tl_executable_mark(const tl_executable_step *steps, int count, bool *used);
+/* Marks in used[value_count] what the steps use; of windows also the values they lie in. */
+void tl_executable_mark(const tl_executable_spec *spec, const tl_executable_step *steps, int count,
+                        bool *used);
+
+/* The value that has the storage of a value: itself, or what a window lies in. */
+int tl_executable_storage(const tl_executable_spec *spec, int value);
 
 /* A runner over any steps of the executable, prepared or not. */
 tl_status tl_runner_build(const tl_executable *executable, const tl_executable_step *steps,

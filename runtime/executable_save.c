@@ -119,10 +119,10 @@ static void choose(saver *s)
 {
     const tl_executable_spec *spec = &s->x->spec;
 
-    tl_executable_mark(spec->steps, spec->step_count, s->value_used);
+    tl_executable_mark(spec, spec->steps, spec->step_count, s->value_used);
     mark_kernels(spec->steps, spec->step_count, s->kernel_used);
     if (s->with_prepare) {
-        tl_executable_mark(spec->prepare, spec->prepare_count, s->value_used);
+        tl_executable_mark(spec, spec->prepare, spec->prepare_count, s->value_used);
         mark_kernels(spec->prepare, spec->prepare_count, s->kernel_used);
     }
     for (int i = 0; i < spec->value_count; i++)
@@ -208,6 +208,10 @@ static tl_status values_json(saver *s, json_t *list, bulk *constants)
         set(s, value, "size", json_integer(v->size));
         if (v->place == TL_PLACE_INPUT || v->place == TL_PLACE_OUTPUT)
             set(s, value, "port", json_integer(v->port));
+        if (v->place == TL_PLACE_WINDOW) {
+            set(s, value, "whole", json_integer(s->value_number[v->whole]));
+            set(s, value, "offset", json_integer(v->offset));
+        }
         push(s, list, value);
         if (v->place == TL_PLACE_CONSTANT)
             TL_TRY(constant_json(s, v, value, constants));

@@ -28,6 +28,7 @@ typedef struct {
 typedef struct {
     void **slot;
     int port;
+    int64_t offset; /* of a window */
 } patch;
 
 struct tl_runner {
@@ -102,7 +103,8 @@ static int64_t thread_stride(int64_t bytes)
     return tl_ceildiv(bytes, TL_DATA_ALIGNMENT) * TL_DATA_ALIGNMENT;
 }
 
-/* The buffers of the plan: arena values, then each step's scratch and thread scratch. */
+/* The buffers of the plan: arena values (alive from the first to the last step that uses them or a window of theirs), then
+ * each step's scratch and thread scratch. */
 static tl_status fill_plan(const tl_runner *r, const step_sizes *sizes, tl_plan_buffer *buffers,
                            tl_diag *diag)
 {
@@ -115,8 +117,9 @@ static tl_status fill_plan(const tl_runner *r, const step_sizes *sizes, tl_plan_
         for (int i = 0; i < step->value_count; i++) {
             if (step->values[i] == TL_NO_VALUE)
                 continue;
-            const tl_executable_value *v = &r->executable->spec.values[step->values[i]];
-            tl_plan_buffer *b = &buffers[step->values[i]];
+            int value = tl_executable_storage(&r->executable->spec, step->values[i]);
+            const tl_executable_value *v = &r->executable->spec.values[value];
+            tl_plan_buffer *b = &buffers[value];
             if (v->place != TL_PLACE_ARENA)
                 continue;
             b->size = v->size;
@@ -173,23 +176,28 @@ static tl_status bind_value(tl_runner *r, int value, const tl_plan_buffer *buffe
     if (value == TL_NO_VALUE)
         return TL_OK;
     const tl_executable *x = r->executable;
+    const tl_executable_value *window = &x->spec.values[value];
+    int64_t offset = window->place == TL_PLACE_WINDOW ? window->offset : 0;
+    value = tl_executable_storage(&x->spec, value);
     const tl_executable_value *v = &x->spec.values[value];
     switch (v->place) {
     case TL_PLACE_INPUT:
-        r->inputs[r->input_patches++] = (patch){ slot, v->port };
+        r->inputs[r->input_patches++] = (patch){ slot, v->port, offset };
         return TL_OK;
     case TL_PLACE_OUTPUT:
-        r->outputs[r->output_patches++] = (patch){ slot, v->port };
+        r->outputs[r->output_patches++] = (patch){ slot, v->port, offset };
         return TL_OK;
     case TL_PLACE_ARENA:
         /* not NULL, even when the value and the whole plan are empty */
-        *slot = r->memory != NULL ? r->memory + buffers[value].offset : (unsigned char *)slot;
+        *slot =
+            r->memory != NULL ? r->memory + buffers[value].offset + offset : (unsigned char *)slot;
         return TL_OK;
     case TL_PLACE_CONSTANT:
         return constant_pointer(r, value, slot, diag);
     case TL_PLACE_PREPARED:
         *slot = x->prepared + x->prepared_offset[value];
         return TL_OK;
+    case TL_PLACE_WINDOW:
     case TL_PLACE_COUNT:
         break;
     }
@@ -435,9 +443,9 @@ static tl_status begin_run(tl_runner *r, const void *const *inputs, void *const 
     if (atomic_flag_test_and_set(&r->busy))
         return tl_fail(diag, TL_BAD_ARGUMENT, "this runner of %s is running already", spec->model);
     for (int i = 0; i < r->input_patches; i++)
-        *r->inputs[i].slot = (void *)inputs[r->inputs[i].port];
+        *r->inputs[i].slot = (char *)inputs[r->inputs[i].port] + r->inputs[i].offset;
     for (int i = 0; i < r->output_patches; i++)
-        *r->outputs[i].slot = outputs[r->outputs[i].port];
+        *r->outputs[i].slot = (char *)outputs[r->outputs[i].port] + r->outputs[i].offset;
     return TL_OK;
 }
 

@@ -88,6 +88,23 @@ static inline void copy_layout(const tl_value *v, void *logical, void *physical,
     }
 }
 
+/* The value's memory, made when it is not there yet; that of a window lies in its whole's. */
+static inline void *memory_of(tl_arena *arena, const tl_value *v, void **memory)
+{
+    size_t size = (size_t)physical_elements(v) * tl_dtype_size(v->dtype);
+    if (v->whole != NULL) {
+        size_t start = (size_t)v->whole_start * tl_dtype_size(v->dtype);
+        assert_true(start % 64 == 0 && v->whole->whole == NULL);
+        assert_true(start + size <= (size_t)physical_elements(v->whole) * tl_dtype_size(v->dtype));
+        return (char *)memory_of(arena, v->whole, memory) + start;
+    }
+    if (memory[v->index] == NULL) {
+        memory[v->index] = tl_arena_alloc(arena, size, 64);
+        memset(memory[v->index], 0x7f, size); /* halo must be written, not found */
+    }
+    return memory[v->index];
+}
+
 /* Runs one kernel: finds or makes the data of its values in `memory` (by value->index). */
 static inline void run_kernel(tl_arena *arena, const tl_kernel *kernel, void **memory)
 {
@@ -101,12 +118,7 @@ static inline void run_kernel(tl_arena *arena, const tl_kernel *kernel, void **m
         const tl_value *v = i < kernel->input_count ? kernel->inputs[i] : kernel->outputs[0];
         if (memory[v->index] == NULL && v->data != NULL)
             memory[v->index] = (void *)(uintptr_t)v->data;
-        if (memory[v->index] == NULL) {
-            size_t size = (size_t)physical_elements(v) * tl_dtype_size(v->dtype);
-            memory[v->index] = tl_arena_alloc(arena, size, 64);
-            memset(memory[v->index], 0x7f, size); /* halo must be written, not found */
-        }
-        arguments[i] = (tl_argument){ program->params[i], memory[v->index] };
+        arguments[i] = (tl_argument){ program->params[i], memory_of(arena, v, memory) };
     }
     if (tl_interpret(program, arguments, program->param_count, NULL, NULL, &diag) != TL_OK)
         fail_msg("%s\n%s", diag.text, tl_program_text(arena, program));

@@ -423,6 +423,104 @@ static void saves_what_was_loaded(void **state)
     free(second);
 }
 
+/* a and b lie in one value, b first and 64 bytes of nothing between. */
+static tl_executable_value *in_one_value(void)
+{
+    enum { APART = (sizeof(float[N]) + 63) / 64 * 64 + 64 };
+    static tl_executable_value values[VALUES + 1];
+
+    memcpy(values, m->values, sizeof m->values);
+    values[VALUES] = (tl_executable_value){ .name = "ab", .place = TL_PLACE_ARENA };
+    values[VALUES].size = APART + sizeof(float[N]);
+    for (int i = 0; i < 2; i++) {
+        tl_executable_value *v = &values[i == 0 ? V_B : V_A];
+        v->place = TL_PLACE_WINDOW;
+        v->whole = VALUES;
+        v->offset = i * APART;
+    }
+    m->spec.values = values;
+    m->spec.value_count = VALUES + 1;
+    return values;
+}
+
+static void windows_are_saved_too(void **state)
+{
+    (void)state;
+    in_one_value();
+    save_and_load("windows", true);
+    in_one_value();
+    save_and_load("windows_unprepared", false);
+    tl_executable *x = make();
+    assert_int_equal(tl_executable_prepare(x, pool, 0, NULL), TL_OK);
+    tl_runner *r = make_runner(x, 1);
+    assert_in_range(tl_runner_memory(r).floor, m->spec.values[VALUES].size, 16 * N);
+    tl_runner_destroy(r);
+    tl_executable_destroy(x);
+}
+
+static void copy_16(const tl_kernel_args *args, int64_t begin, int64_t end, int thread)
+{
+    (void)begin, (void)end, (void)thread;
+    memcpy(args->buffers[1], args->buffers[0], sizeof(float[16]));
+}
+
+/* x = (p, q) becomes y = (q, p): t = (q, ?), u = p, t = (q, u), and y from t, half by half: u comes and goes while t waits
+ * for its second half. Nothing but windows of x, t and y is used. */
+static void windows_lie_in_ports_and_live_as_long_as_the_whole(void **state)
+{
+    enum { X, Y, T, U, X0, X1, Y0, Y1, T0, T1, COUNT };
+    static const int pairs[5][2] = { { X1, T0 }, { X0, U }, { U, T1 }, { T0, Y0 }, { T1, Y1 } };
+    static const int wholes[3] = { X, Y, T };
+    static const int64_t extent = 1;
+    tl_executable_value values[COUNT] = { { .name = "x", .place = TL_PLACE_INPUT, .size = 128 },
+                                          { .name = "y", .place = TL_PLACE_OUTPUT, .size = 128 },
+                                          { .name = "t", .place = TL_PLACE_ARENA, .size = 128 },
+                                          { .name = "u", .place = TL_PLACE_ARENA, .size = 64 } };
+    tl_phase_fn *phases[1] = { copy_16 };
+    const tl_executable_kernel kernel = {
+        .key = "copy",
+        .descriptor = { .name = "copy", .phase_count = 1, .extents = &extent, .buffer_count = 2 },
+        .phases = phases
+    };
+    const tl_port ports[2] = { { "x", TL_F32, 1, { 32 } }, { "y", TL_F32, 1, { 32 } } };
+    tl_executable_step steps[5];
+    (void)state;
+    for (int i = 0; i < 6; i++)
+        values[X0 + i] = (tl_executable_value){ .name = "window",
+                                                .place = TL_PLACE_WINDOW,
+                                                .size = 64,
+                                                .whole = wholes[i / 2],
+                                                .offset = i % 2 * 64 };
+    for (int i = 0; i < 5; i++)
+        steps[i] = (tl_executable_step){ .name = "copy", .value_count = 2, .values = pairs[i] };
+    m->spec = (tl_executable_spec){ .model = "windows",
+                                    .input_count = 1,
+                                    .output_count = 1,
+                                    .value_count = COUNT,
+                                    .kernel_count = 1,
+                                    .step_count = 5,
+                                    .inputs = &ports[0],
+                                    .outputs = &ports[1],
+                                    .values = values,
+                                    .kernels = &kernel,
+                                    .steps = steps };
+    tl_executable *x;
+    tl_diag diag = { 0 };
+    if (tl_executable_create(&m->spec, &x, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    tl_runner *r = make_runner(x, 1);
+    assert_int_equal(tl_runner_memory(r).planned, 192);
+    float in[32] __attribute__((aligned(64))), out[32] __attribute__((aligned(64)));
+    for (int i = 0; i < 32; i++)
+        in[i] = (float)i;
+    assert_int_equal(tl_runner_run(r, (const void *[]){ in }, (void *[]){ out }, NULL, NULL),
+                     TL_OK);
+    for (int i = 0; i < 32; i++)
+        assert_true(out[i] == in[(i + 16) % 32]);
+    tl_runner_destroy(r);
+    tl_executable_destroy(x);
+}
+
 static void weights_stay_in_the_models_file(void **state)
 {
     (void)state;
@@ -692,6 +790,21 @@ static void bad_specs_are_refused(void **state)
     refused("prepared values but no prepare steps");
     m->outputs[0].shape[0] = -2;
     refused("output y");
+    in_one_value()[V_A].offset += 4;
+    refused("no aligned window");
+    in_one_value()[V_A].offset += 64;
+    refused("no aligned window");
+    in_one_value()[V_A].offset = -64;
+    refused("no aligned window");
+    in_one_value()[V_A].whole = VALUES + 1;
+    refused("a window of value 9 of 9");
+    in_one_value()[V_A].whole = V_B;
+    refused("a window of a value that is no input, output or arena value");
+    in_one_value()[V_A] = (tl_executable_value){
+        .name = "a", .place = TL_PLACE_WINDOW, .size = sizeof(float[N]), .whole = V_X
+    };
+    m->prepare[0].values = (const int[]){ TL_NO_VALUE, V_A, V_P };
+    refused("prepare step pack_w uses a, which is an input");
 }
 
 #define TEST(name) cmocka_unit_test_setup(name, fresh)
@@ -705,6 +818,8 @@ int main(void)
         TEST(saves_and_loads_prepared),
         TEST(saves_and_loads_unprepared),
         TEST(saves_what_was_loaded),
+        TEST(windows_are_saved_too),
+        TEST(windows_lie_in_ports_and_live_as_long_as_the_whole),
         TEST(weights_stay_in_the_models_file),
         TEST(damage_is_found),
         TEST(a_bad_prepared_file_is_made_again),

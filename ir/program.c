@@ -9,6 +9,28 @@ const tl_loop_kind_info tl_loop_kind_infos[TL_LOOP_KIND_COUNT] = {
 #undef LOOP
 };
 
+bool tl_loop_kind_shares(tl_loop_kind kind, tl_scope scope)
+{
+    switch (kind) {
+    case TL_LOOP_PARALLEL:
+    case TL_LOOP_BLOCK_X:
+    case TL_LOOP_BLOCK_Y:
+    case TL_LOOP_BLOCK_Z:
+        return scope == TL_SCOPE_GLOBAL;
+    case TL_LOOP_THREAD_X:
+    case TL_LOOP_THREAD_Y:
+    case TL_LOOP_THREAD_Z:
+        return scope != TL_SCOPE_STACK && scope != TL_SCOPE_REGISTER;
+    case TL_LOOP_SERIAL:
+    case TL_LOOP_VECTORIZED:
+    case TL_LOOP_UNROLLED:
+    case TL_LOOP_VTHREAD:
+    case TL_LOOP_KIND_COUNT:
+        break;
+    }
+    return true;
+}
+
 const tl_combiner_info tl_combiner_infos[TL_COMBINER_COUNT] = {
 #define COMBINER(name, text, values) [TL_COMBINER_##name] = { text, values },
 #include "ir/combiners.def"

@@ -32,6 +32,9 @@ typedef struct {
     bool gpu;
 } tl_loop_kind_info;
 extern const tl_loop_kind_info tl_loop_kind_infos[TL_LOOP_KIND_COUNT];
+/* Whether iterations of a loop of that kind share a buffer of that scope that is allocated outside of it: every thread
+ * has a stack and registers of its own, every GPU block its shared memory. */
+bool tl_loop_kind_shares(tl_loop_kind kind, tl_scope scope);
 
 typedef enum { TL_ITER_SPATIAL, TL_ITER_REDUCE, TL_ITER_ORDERED } tl_iter_kind;
 

@@ -26,11 +26,19 @@ static bool is_visible(const tl_verifier *v, const tl_block *block, scope in, co
     return false;
 }
 
+/* Position of a buffer among the allocs around; -1: it is none of them. */
+static int find_alloc(const tl_verifier *v, const tl_buffer *buffer)
+{
+    int i = v->buffer_count - 1;
+    while (i >= 0 && v->buffers[i] != buffer)
+        i--;
+    return i;
+}
+
 static bool is_buffer_visible(const tl_verifier *v, const tl_buffer *buffer)
 {
-    for (int i = v->buffer_count - 1; i >= 0; i--)
-        if (v->buffers[i] == buffer)
-            return true;
+    if (find_alloc(v, buffer) >= 0)
+        return true;
     for (int i = 0; i < v->program->param_count; i++)
         if (v->program->params[i] == buffer)
             return true;
@@ -45,6 +53,20 @@ static const char *place(const tl_block *block)
     return block == NULL ? "a statement" : block->name;
 }
 
+static tl_status check_private(tl_verifier *v, const tl_block *block, const tl_buffer *buffer)
+{
+    int alloc = find_alloc(v, buffer);
+    for (int i = alloc < 0 ? v->loop_count : v->loops_around[alloc]; i < v->loop_count; i++)
+        if (!tl_loop_kind_shares(v->loops[i]->u.loop.kind, buffer->scope))
+            return tl_fail(v->diag, TL_BAD_IR,
+                           "%s: buffer %s is allocated outside of the %s loop %s, whose "
+                           "iterations do not share a buffer in scope %s",
+                           place(block), buffer->name,
+                           tl_loop_kind_infos[v->loops[i]->u.loop.kind].text,
+                           v->loops[i]->u.loop.var->name, tl_scope_texts[buffer->scope]);
+    return TL_OK;
+}
+
 static tl_status check_expr(tl_verifier *v, const tl_block *block, scope in, const tl_expr *e);
 
 static tl_status check_access(tl_verifier *v, const tl_block *block, scope in,
@@ -53,6 +75,7 @@ static tl_status check_access(tl_verifier *v, const tl_block *block, scope in,
     if (!is_buffer_visible(v, buffer))
         return tl_fail(v->diag, TL_BAD_IR, "%s: buffer %s is not visible there", place(block),
                        buffer->name);
+    TL_TRY(check_private(v, block, buffer));
     for (int i = 0; i < buffer->rank; i++) {
         if (indices[i] == NULL || indices[i]->dtype != TL_I64)
             return tl_fail(v->diag, TL_BAD_IR, "%s: index %d of %s is not i64", place(block), i,
@@ -349,6 +372,7 @@ static tl_status check_alloc(tl_verifier *v, const tl_stmt *s)
         return tl_fail(v->diag, TL_BAD_IR, "buffer %s: more than %d allocs around", b->name,
                        TL_VERIFY_DEPTH);
     TL_TRY(check_buffer(v, b));
+    v->loops_around[v->buffer_count] = v->loop_count;
     v->buffers[v->buffer_count++] = b;
     TL_TRY(check_stmt(v, s->u.alloc.body));
     v->buffer_count--;

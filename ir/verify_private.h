@@ -14,7 +14,8 @@ typedef struct {
     bool in_prepare;
     int loop_count, buffer_count;
     const tl_stmt *loops[TL_VERIFY_DEPTH];     /* around the statement, outermost first */
-    const tl_buffer *buffers[TL_VERIFY_DEPTH]; /* allocs around it */
+    const tl_buffer *buffers[TL_VERIFY_DEPTH]; /* allocs around it, and how many loops are around each */
+    int loops_around[TL_VERIFY_DEPTH];
 } tl_verifier;
 
 /* ir/verify_points.c: runs the block for some values of the loops around it: corners of their

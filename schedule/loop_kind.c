@@ -203,6 +203,25 @@ const tl_stmt *tl_find_kind_above(const tl_path *path, tl_loop_kind kind)
     return NULL;
 }
 
+tl_status tl_check_private(const char *prim, const tl_path *path, const tl_stmt *loop,
+                           tl_loop_kind kind, tl_diag *diag)
+{
+    for (int i = 0; i + 1 < path->count; i++) {
+        const tl_stmt *alloc = path->stmts[i];
+        if (alloc->kind == TL_STMT_ALLOC &&
+            !tl_loop_kind_shares(kind, alloc->u.alloc.buffer->scope) &&
+            tl_stmt_uses_buffer(loop, alloc->u.alloc.buffer))
+            return tl_refuse(diag, prim, loop->u.loop.var->name,
+                             "buffer %s is allocated outside of it in scope %s, which iterations "
+                             "of a loop that is %s do not share; compute its producer inside the "
+                             "loop first",
+                             alloc->u.alloc.buffer->name,
+                             tl_scope_texts[alloc->u.alloc.buffer->scope],
+                             tl_loop_kind_infos[kind].text);
+    }
+    return TL_OK;
+}
+
 /* Loops whose iterations run together, after a step that moved blocks or buffers. */
 
 typedef struct {
@@ -225,7 +244,10 @@ static bool recheck_loop(const tl_stmt *stmt, void *context)
         return false; /* nothing under it has changed */
     bool may_reduce = stmt->u.loop.kind == TL_LOOP_VECTORIZED;
     tl_access a, b;
-    r->status = tl_check_same_threads(r->s, r->prim, stmt, r->diag);
+    tl_path path = tl_schedule_path_to_loop(r->s, stmt->u.loop.var);
+    r->status = tl_check_private(r->prim, &path, stmt, stmt->u.loop.kind, r->diag);
+    if (r->status == TL_OK)
+        r->status = tl_check_same_threads(r->s, r->prim, stmt, r->diag);
     if (r->status == TL_OK && stmt->u.loop.var->max > 0 &&
         !tl_loop_is_independent(r->s->arena, stmt, may_reduce, &a, &b))
         r->status =

@@ -193,16 +193,8 @@ static tl_status check(tl_schedule *s, const tl_stmt *loop, const tl_path *path,
         const tl_stmt *outer = path->stmts[i];
         if (outer->kind == TL_STMT_LOOP)
             TL_TRY(check_pair(loop, outer, outer->u.loop.kind, loop, kind, diag));
-        if (outer->kind == TL_STMT_ALLOC &&
-            (outer->u.alloc.buffer->scope == TL_SCOPE_STACK ||
-             outer->u.alloc.buffer->scope == TL_SCOPE_REGISTER) &&
-            tl_stmt_uses_buffer(loop, outer->u.alloc.buffer))
-            return tl_refuse(diag, "bind", name,
-                             "buffer %s is allocated outside of it, and every thread has its own "
-                             "%s; compute its producer inside the loop first",
-                             outer->u.alloc.buffer->name,
-                             tl_scope_texts[outer->u.alloc.buffer->scope]);
     }
+    TL_TRY(tl_check_private("bind", path, loop, kind, diag));
     under_check under = { loop, kind, diag, TL_OK };
     tl_stmt_visit(loop, check_under, &under);
     TL_TRY(under.status);

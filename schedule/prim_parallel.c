@@ -21,14 +21,8 @@ static tl_status check(tl_schedule *s, const tl_path *path, const tl_stmt *loop,
                              "loop %s is around it; a parallel loop is the outermost of its phase: "
                              "reorder it outside, or fuse the two",
                              above->u.loop.var->name);
-        if (above->kind == TL_STMT_ALLOC && above->u.alloc.buffer->scope != TL_SCOPE_GLOBAL &&
-            (tl_stmt_uses_buffer(loop, above->u.alloc.buffer)))
-            return tl_refuse(
-                diag, "parallel", name,
-                "buffer %s is allocated outside of it in scope %s, which every thread has "
-                "for itself",
-                above->u.alloc.buffer->name, tl_scope_texts[above->u.alloc.buffer->scope]);
     }
+    TL_TRY(tl_check_private("parallel", path, loop, TL_LOOP_PARALLEL, diag));
     const tl_stmt *inner = tl_find_kind_under(loop, TL_LOOP_PARALLEL);
     if (inner)
         return tl_refuse(diag, "parallel", name,

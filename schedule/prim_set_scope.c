@@ -2,8 +2,8 @@
  *
  *     alloc acc: f32[8, 32]          ->     alloc acc: f32[8, 32] register
  *
- * Requires  a local buffer (parameters and prepared buffers are global); register and stack want no
- *           parallel loop between the alloc and its accesses, for every thread has its own; shared and warp want
+ * Requires  a local buffer (parameters and prepared buffers are global); no loop of threads between the alloc and its
+ *           accesses whose iterations have a buffer of that scope each (tl_loop_kind_shares); shared and warp want
  *           a GPU. All but global have a constant shape: a dim in it becomes its largest value. How much of the
  *           buffer is alive at once shows when it is lowered (codegen/shrink_buffers.c), where too much is refused.
  * Keeps     what is computed.
@@ -77,16 +77,7 @@ static tl_status check(tl_schedule *s, const char *name, const tl_stmt *alloc, t
     if (alloc == NULL)
         return tl_refuse(diag, "set_scope", name, "there is no such buffer in kernel %s",
                          s->program->name);
-    TL_TRY(tl_check_scope(s, "set_scope", alloc->u.alloc.buffer, scope, diag));
-    if (scope != TL_SCOPE_STACK && scope != TL_SCOPE_REGISTER)
-        return TL_OK;
-    const tl_stmt *parallel = tl_find_kind_under(alloc, TL_LOOP_PARALLEL);
-    if (parallel && tl_stmt_uses_buffer(parallel, alloc->u.alloc.buffer))
-        return tl_refuse(diag, "set_scope", name,
-                         "it is allocated outside of the parallel loop %s, and "
-                         "every thread has its own %s; compute its producer inside that loop first",
-                         parallel->u.loop.var->name, tl_scope_texts[scope]);
-    return TL_OK;
+    return tl_check_scope(s, "set_scope", alloc->u.alloc.buffer, scope, diag);
 }
 
 /* Puts the new alloc in the place of the old one. */

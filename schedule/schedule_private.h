@@ -91,6 +91,9 @@ tl_status tl_check_constant_extent(const char *prim, const tl_stmt *loop, int64_
                                    tl_diag *diag);
 tl_status tl_check_iterations(tl_schedule *s, const char *prim, const tl_stmt *loop,
                               bool may_reduce, tl_diag *diag);
+/* Whether iterations of a loop of that kind share the buffers that they use and that are allocated outside of it. */
+tl_status tl_check_private(const char *prim, const tl_path *path, const tl_stmt *loop,
+                           tl_loop_kind kind, tl_diag *diag);
 /* Whether the iterations of loops that run together are still independent, after a step that moved blocks. Loops that
  * `before` has with all that is under them were asked then. */
 tl_status tl_check_parallel_loops(tl_schedule *s, const tl_program *before, const char *prim,

@@ -13,7 +13,7 @@
 
 /* Splits of splits make loops that are mostly guarded away, and unrolled loops of unrolled loops long code: what takes
  * too long is left out, and counted. */
-enum { MAX_INSTANCES = 300 * 1000, MAX_WRITTEN_OUT = 1500, MAX_STEPS = 12, MAX_FAILURES = 10 };
+enum { MAX_INSTANCES = 300 * 1000, MAX_WRITTEN_OUT = 1500, MAX_STEPS = 12 };
 
 typedef struct {
     meaning *m;
@@ -395,12 +395,12 @@ static bool run_case(meaning *m, random_steps *steps, uint64_t seed, bool may_bi
 int64_t meaning_run_cases(meaning *m, uint64_t first, uint64_t count, bool may_bind)
 {
     random_steps steps = { 0 };
-    int64_t failures = 0;
+    int64_t failures = 0, most = (int64_t)meaning_environment("TL_FAILURES", 10);
     signal(SIGSEGV, say_seed);
     signal(SIGABRT, say_seed);
     signal(SIGFPE, say_seed);
     signal(SIGALRM, say_seed);
-    for (uint64_t seed = first; seed < first + count && failures < MAX_FAILURES; seed++) {
+    for (uint64_t seed = first; seed < first + count && failures < most; seed++) {
         running_seed = seed;
         alarm(60);
         failures += !run_case(m, &steps, seed, may_bind);

@@ -48,7 +48,7 @@ const char *meaning_write(tl_arena *arena, const char *folder, const char *name,
                           const char *trace, const meaning_failure *failure);
 
 /* Draws kernels and schedules from seeds first.. and checks them. A failure is reduced, written below build/failures and
- * printed, with its seed. Gives the number of failures; stops after the tenth. */
+ * printed, with its seed. Gives the number of failures; stops after TL_FAILURES (10). */
 int64_t meaning_run_cases(meaning *m, uint64_t first, uint64_t count, bool may_bind);
 
 /* The same of a number from the environment; TL_SEED and TL_COUNT. */

@@ -13,12 +13,13 @@
  *
  * Requires  a consumer with spatial iters, one assigning store and no predicate that leaves elements out, which reads a
  *           local buffer at its iters, each once, everywhere, and is its only reader; the producer its only writer, no
- *           reduction and no intrinsic, with its iters as indices over the same domains; nothing between the two
- *           touches the result, nobody else writes it, and what else the consumer reads is there where the producer
- *           stands.
+ *           reduction and no intrinsic, with its iters as indices over the same domains, all of which it runs
+ *           over; nothing between the two touches the result, nobody else writes it, and what else the consumer reads
+ *           is there where the producer stands.
  * Keeps     every value that is stored.
  */
 #include <string.h>
+#include "schedule/instances.h"
 #include "schedule/nest.h"
 
 #define PRIM "reverse_compute_inline"
@@ -145,7 +146,33 @@ static tl_status check_indices(const plan *p, tl_diag *diag)
     return TL_OK;
 }
 
-/* The consumer's loops run over all of its domain. */
+/* The loops around a block, the consumer or its producer, run over all of its domain. */
+static tl_status check_loops(tl_schedule *s, const tl_block *named, const tl_block *block,
+                             const tl_path *path, tl_diag *diag)
+{
+    int count;
+    const tl_free_var *loops = tl_path_loops(s->arena, path, 0, &count);
+    const tl_expr **bindings = TL_NEW_ARRAY(s->arena, const tl_expr *, block->iter_count);
+    for (int k = 0; k < block->iter_count; k++)
+        bindings[k] = block->iters[k].binding;
+    if (!tl_is_dense(s->arena, bindings, block->iter_count, loops, count))
+        return tl_refuse(diag, PRIM, named->name,
+                         "the elements that block %s runs for are no box that can be told",
+                         block->name);
+    for (int k = 0; k < block->iter_count; k++) {
+        const tl_expr *domain = block->iters[k].extent;
+        tl_span span = tl_span_of(s->arena, bindings[k], loops, count);
+        if (span.min == NULL || span.max == NULL ||
+            !tl_prove_le(s->arena, span.min, tl_int(s->arena, 0)) ||
+            !tl_prove_le(s->arena, tl_addi(s->arena, domain, -1), span.max))
+            return tl_refuse(diag, PRIM, named->name,
+                             "the loops of block %s do not give its iter %s all of 0..%s",
+                             block->name, block->iters[k].var->name,
+                             tl_expr_text(s->arena, domain));
+    }
+    return TL_OK;
+}
+
 static tl_status check_whole(tl_schedule *s, const tl_block *block, tl_diag *diag)
 {
     tl_nest nest;
@@ -153,23 +180,19 @@ static tl_status check_whole(tl_schedule *s, const tl_block *block, tl_diag *dia
     if (nest.condition)
         return tl_refuse(diag, PRIM, block->name, "its predicate %s leaves elements out",
                          tl_expr_text(s->arena, nest.condition));
-    int count;
-    const tl_free_var *loops = tl_path_loops(s->arena, &nest.path, 0, &count);
-    for (int k = 0; k < block->iter_count; k++) {
-        const tl_expr *begin, *extent, *domain = block->iters[k].extent;
-        tl_span span = tl_span_of(s->arena, block->iters[k].binding, loops, count);
-        if (span.min == NULL || span.max == NULL)
-            return tl_refuse(diag, PRIM, block->name, "its iter %s is bound to %s",
-                             block->iters[k].var->name,
-                             tl_expr_text(s->arena, block->iters[k].binding));
-        tl_span_loop(s->arena, span, domain, &begin, &extent);
-        if (!tl_prove_le(s->arena, span.min, tl_int(s->arena, 0)) ||
-            !tl_prove_le(s->arena, tl_addi(s->arena, domain, -1), span.max))
-            return tl_refuse(diag, PRIM, block->name, "its loops give iter %s only %s..%s of 0..%s",
-                             block->iters[k].var->name, tl_expr_text(s->arena, span.min),
-                             tl_expr_text(s->arena, span.max), tl_expr_text(s->arena, domain));
-    }
-    return TL_OK;
+    return check_loops(s, block, block, &nest.path, diag);
+}
+
+/* The producer runs for all elements, so that the consumer in its place does. */
+static tl_status check_producer(tl_schedule *s, const plan *p, tl_diag *diag)
+{
+    tl_path path = tl_path_to_block(s->arena, s->program->body, p->producer->name);
+    const tl_expr *cut = tl_cutting_condition(s->arena, &path, p->producer);
+    if (cut)
+        return tl_refuse(diag, PRIM, p->consumer->name,
+                         "its producer %s leaves out elements where not %s, which it computes",
+                         p->producer->name, tl_expr_text(s->arena, cut));
+    return check_loops(s, p->consumer, p->producer, &path, diag);
 }
 
 /* Nobody else writes the result, and nobody reads it before the consumer has written it. */
@@ -252,6 +275,7 @@ tl_status tl_apply_reverse_compute_inline(tl_schedule *s, const tl_arg *args, in
     TL_TRY(check_whole(s, p.consumer, diag));
     TL_TRY(find_producer(s, &p, diag));
     TL_TRY(check_indices(&p, diag));
+    TL_TRY(check_producer(s, &p, diag));
     TL_TRY(check_result(s, &p, diag));
 
     tl_path path = tl_path_to_block(s->arena, s->program->body, p.consumer->name);

@@ -7,6 +7,7 @@
 #include "runtime/base/dtype.h"
 #include "runtime/base/text.h"
 #include "tests/support/known_kernels.h"
+#include "tests/support/random_product.h"
 
 enum { MAX_RANK = 3, MAX_BUFFERS = 64, MANY_BUFFERS = 10, MAX_ITERS = 5, DIM = 23 };
 
@@ -23,6 +24,7 @@ typedef struct {
     double bound; /* on the magnitude of its elements */
     const char *role;
     bool is_param, is_read, is_partial;
+    int64_t limit; /* 0, or only what is below it along the first axis is written */
 } buffer;
 
 typedef struct {
@@ -43,6 +45,7 @@ typedef struct {
     iter iters[MAX_ITERS];
     tl_text stages;
     bool has_dim;
+    int last_read; /* buffer that was read last, from 1 on; 0: none */
 } builder;
 
 static int64_t below(builder *b, int64_t n)
@@ -159,10 +162,34 @@ static const char *load_new(builder *b, tl_dtype dtype, buffer **out)
     return load(b, p, indices);
 }
 
+static const char *constant(builder *b, tl_dtype dtype, int64_t value)
+{
+    return tl_arena_format(b->arena, "%s(%lld)", tl_dtype_infos[dtype].text, (long long)value);
+}
+
+/* An iter over the whole axis that is none of the indices already taken; NULL: there is none. */
+static const char *plain_index(builder *b, extent axis, const char *const *taken, int count)
+{
+    int64_t start = below(b, b->iter_count);
+    for (int n = 0; n < b->iter_count; n++) {
+        const iter *i = &b->iters[(start + n) % b->iter_count];
+        bool is_free = i->extent.size == axis.size && i->extent.is_dim == axis.is_dim;
+        for (int k = 0; k < count; k++)
+            is_free = is_free && strcmp(taken[k], i->name) != 0;
+        if (is_free)
+            return i->name;
+    }
+    return NULL;
+}
+
 static const char *load_old(builder *b, buffer *from)
 {
     const char *indices[MAX_RANK];
+    bool is_plain = one_in(b, 2); /* element by element, as far as there are iters */
     for (int a = 0; a < from->rank; a++) {
+        indices[a] = is_plain ? plain_index(b, from->shape[a], indices, a) : NULL;
+        if (indices[a])
+            continue;
         indices[a] = bounded_index(b, from->shape[a]);
         if (!from->shape[a].is_dim && one_in(b, 20) && b->buffer_count < MANY_BUFFERS) {
             buffer *table;
@@ -171,12 +198,11 @@ static const char *load_old(builder *b, buffer *from)
                                          (long long)from->shape[a].size - 1);
         }
     }
-    return load(b, from, indices);
-}
-
-static const char *constant(builder *b, tl_dtype dtype, int64_t value)
-{
-    return tl_arena_format(b->arena, "%s(%lld)", tl_dtype_infos[dtype].text, (long long)value);
+    const char *text = load(b, from, indices);
+    if (from->limit == 0)
+        return text;
+    return tl_arena_format(b->arena, "select(%s < %lld, %s, %s)", indices[0],
+                           (long long)from->limit, text, constant(b, from->dtype, 0));
 }
 
 /* A load as a value of a dtype that is not larger than `most`. */
@@ -189,7 +215,11 @@ static const char *operand(builder *b, tl_dtype dtype, double most)
         if (!b->buffers[i].is_partial && (!b->buffers[i].is_param || one_in(b, 3)))
             locals[count++] = i;
     if (count > 0 && (b->buffer_count > MANY_BUFFERS || !one_in(b, 3))) {
-        from = &b->buffers[locals[one_in(b, 2) ? count - 1 : below(b, count)]];
+        int at = locals[one_in(b, 2) ? count - 1 : below(b, count)];
+        if (b->last_read > 0 && one_in(b, 3) && !b->buffers[b->last_read - 1].is_partial)
+            at = b->last_read - 1;
+        b->last_read = at + 1;
+        from = &b->buffers[at];
         text = load_old(b, from);
     } else {
         text = load_new(b, one_in(b, 5) ? random_dtype(b) : dtype, &from);
@@ -213,6 +243,8 @@ static const char *condition(builder *b)
         return tl_arena_format(b->arena, "%s < %s", i->name, k->name);
     if (one_in(b, 3))
         return tl_arena_format(b->arena, "(%s + 1) %% 3 > 0", i->name);
+    if (one_in(b, 2))
+        return tl_arena_format(b->arena, "%s >= %lld", i->name, (long long)below(b, 3) + 1);
     return tl_arena_format(b->arena, "%s < %lld", i->name, (long long)below(b, 4) + 1);
 }
 
@@ -326,6 +358,18 @@ static const char *add_result(builder *b, tl_dtype dtype, int *out)
     return tl_arena_format(b->arena, "%s[%s]", t->name, list);
 }
 
+/* The iter that is the first index of an element; NULL: none, or it is a dim's. */
+static const iter *first_axis(builder *b, const char *element)
+{
+    const char *index = strchr(element, '[') + 1;
+    size_t length = strcspn(index, ",]");
+    for (int i = 0; i < b->spatial_count; i++)
+        if (strlen(b->iters[i].name) == length && strncmp(b->iters[i].name, index, length) == 0 &&
+            !b->iters[i].extent.is_dim)
+            return &b->iters[i];
+    return NULL;
+}
+
 static void write_map(builder *b, bool is_last)
 {
     int at, at2 = -1;
@@ -338,6 +382,11 @@ static void write_map(builder *b, bool is_last)
     const char *also = is_last && one_in(b, 10) ? condition(b) : "";
     b->buffers[at].bound = bound;
     b->buffers[at].is_partial = also[0] != 0;
+    const iter *along = first_axis(b, element);
+    if (!second && !also[0] && along && one_in(b, 8)) {
+        b->buffers[at].limit = 1 + below(b, along->extent.size);
+        also = tl_arena_format(b->arena, "%s < %lld", along->name, (long long)b->buffers[at].limit);
+    }
     if (second) {
         element2 = add_result(b, dtype, &at2);
         b->buffers[at2].bound = bound;
@@ -402,6 +451,8 @@ static void write_reduction(builder *b)
         tl_text_format(&b->stages, "%*s%s = %s\n", indent, "", element, constant(b, dtype, 1));
         b->buffers[at].bound = bound + 1;
         b->iter_count = all;
+        if (one_in(b, 3)) /* every element is there already: any may be left out */
+            also = condition(b);
         indent = write_loops(b, b->buffers[at].name, also);
         tl_text_format(&b->stages, "%*s%s %s= %s\n", indent, "", element, combiner, text);
         return;
@@ -545,11 +596,34 @@ static const char *write_kernel(builder *b)
     return text;
 }
 
+/* The iters of a stage's result: any, or the axes of a buffer that is there already, perhaps a little less of them. */
+static void add_spatial(builder *b)
+{
+    const buffer *last = b->buffer_count ? &b->buffers[b->buffer_count - 1] : NULL;
+    bool follows = last && last->rank > 0 && one_in(b, 2);
+    int count = follows ? last->rank : 1 + (int)below(b, 3);
+    for (int i = 0; i < count; i++) {
+        iter *new = add_iter(b, "spatial");
+        if (!follows)
+            continue;
+        new->extent = last->shape[i];
+        if (!new->extent.is_dim &&new->extent.size > 2 && one_in(b, 3))
+            new->extent.size -= 1 + below(b, 2);
+        if (new->extent.is_dim) {
+            new->tile = 0;
+            new->is_flipped = false;
+        }
+    }
+}
+
 const char *random_kernel(tl_arena *arena, tl_random *random)
 {
     static const int64_t extents[] = { 1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 16, 17 };
-    if (tl_random_below(random, 2) == 0)
+    int64_t kind = tl_random_below(random, 16);
+    if (kind < 6)
         return known_kernel(arena, random);
+    if (kind == 6)
+        return random_product(arena, random);
     builder b = { .arena = arena, .random = random };
     for (int i = 0; i < 3; i++)
         b.pool[i].size = extents[below(&b, i == 2 ? 6 : 14)];
@@ -560,9 +634,7 @@ const char *random_kernel(tl_arena *arena, tl_random *random)
     int stages = 1 + (int)below(&b, 4);
     for (int s = 0; s < stages; s++) {
         b.iter_count = 0;
-        int spatial = 1 + (int)below(&b, 3);
-        for (int i = 0; i < spatial; i++)
-            add_iter(&b, "spatial");
+        add_spatial(&b);
         b.spatial_count = b.iter_count;
         int64_t form = below(&b, 12);
         if (form == 0)

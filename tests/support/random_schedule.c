@@ -61,9 +61,72 @@ static int nest_of(random_steps *r, const tl_block *block, tl_loop_ref *out)
     return count;
 }
 
+/* What a primitive wants of the block that it is about; of others it says so, and nothing else of interest. */
+enum { REDUCES = 1, ASSIGNS = 2, GIVES = 4, TAKES = 8, GUARDED = 16, UPDATES = 32 };
+static const unsigned wants[TL_PRIM_COUNT] = {
+    [TL_PRIM_loop_partition] = GUARDED,
+    [TL_PRIM_compute_at] = GIVES,
+    [TL_PRIM_sample_compute_location] = GIVES,
+    [TL_PRIM_reverse_compute_at] = ASSIGNS | TAKES,
+    [TL_PRIM_compute_inline] = ASSIGNS | GIVES,
+    [TL_PRIM_reverse_compute_inline] = ASSIGNS | TAKES,
+    [TL_PRIM_decompose_reduction] = REDUCES,
+    [TL_PRIM_rfactor] = REDUCES,
+    [TL_PRIM_tensorize] = UPDATES,
+    [TL_PRIM_set_scope] = GIVES,
+    [TL_PRIM_storage_align] = GIVES,
+    [TL_PRIM_rolling_buffer] = GIVES,
+};
+
+static bool takes_local(const tl_expr *e, void *context)
+{
+    bool *found = context;
+    *found = *found || (e->kind == TL_EXPR_LOAD && e->u.buffer->role == TL_ROLE_LOCAL);
+    return !*found;
+}
+
+static bool suits(const tl_block *block, unsigned what)
+{
+    bool reduces = block->combiner != TL_COMBINER_NONE, gives = false, takes = false;
+    for (int i = 0; i < block->store_count; i++) {
+        gives = gives || block->stores[i].buffer->role == TL_ROLE_LOCAL;
+        tl_expr_visit(block->stores[i].value, takes_local, &takes);
+    }
+    return (reduces || !(what & REDUCES)) && (!reduces || !(what & ASSIGNS)) &&
+           (gives || !(what & GIVES)) && (takes || !(what & TAKES)) &&
+           (block->predicate || !(what & GUARDED)) &&
+           ((reduces && !block->has_init) || !(what & UPDATES));
+}
+
+/* Mostly one that suits the step, and every second time the block of the step before: steps that meet say more than steps
+ * far from each other. */
 static const tl_block *random_block(random_steps *r, const choices *from)
 {
-    return from->blocks[below(r, from->block_count)];
+    const tl_block *block = from->blocks[below(r, from->block_count)];
+    for (int i = 0; r->last_block && i < from->block_count; i++)
+        if (strcmp(from->blocks[i]->name, r->last_block) == 0 && below(r, 2) == 0)
+            block = from->blocks[i];
+    for (int tries = 0; tries < 6 && !suits(block, wants[r->prim]); tries++)
+        block = from->blocks[below(r, from->block_count)];
+    r->last_block = block->name;
+    return block;
+}
+
+static tl_loop_ref random_loop(random_steps *r, const choices *from)
+{
+    tl_loop_ref nest[TL_MAX_ARGS];
+    int count = nest_of(r, random_block(r, from), nest);
+    return count > 0 && below(r, 2) ? nest[below(r, count)]
+                                    : from->loops[below(r, from->loop_count)];
+}
+
+/* Any, or what a block writes. */
+static const tl_buffer *random_buffer(random_steps *r, const choices *from)
+{
+    const tl_block *block = random_block(r, from);
+    if (block->store_count > 0 && below(r, 4) > 0)
+        return block->stores[below(r, block->store_count)].buffer;
+    return from->buffer_count ? from->buffers[below(r, from->buffer_count)] : NULL;
 }
 
 static const char *random_map(random_steps *r, int rank)
@@ -119,11 +182,10 @@ static tl_arg random_arg(random_steps *r, const choices *from, char letter)
 {
     static const char *const scopes[] = { "global", "stack", "register", "global",
                                           "stack",  "stack", "global",   "shared" };
-    const tl_buffer *buffer =
-        from->buffer_count ? from->buffers[below(r, from->buffer_count)] : NULL;
+    const tl_buffer *buffer = random_buffer(r, from);
     switch (letter) {
     case 'L':
-        return loop_arg(from->loops[below(r, from->loop_count)]);
+        return loop_arg(random_loop(r, from));
     case 'B':
         return block_arg(r, random_block(r, from));
     case 'b':
@@ -185,16 +247,75 @@ static void fit_loop(random_steps *r, const choices *from, tl_prim prim, const t
         *loop = loop_arg(nest[below(r, count)]);
 }
 
+/* Factors without _, which cover the loop or miss its last iterations. */
+static void fit_factors(random_steps *r, const tl_arg *loop, tl_arg *factors)
+{
+    const tl_stmt *stmt = tl_schedule_get_loop(r->schedule, loop->loop);
+    int64_t extent, *sizes = TL_NEW_ARRAY(tl_schedule_arena(r->schedule), int64_t, 2);
+    if (stmt == NULL || !tl_const_int(stmt->u.loop.extent, &extent))
+        return;
+    sizes[1] = 1 + below(r, 5);
+    sizes[0] = (extent + sizes[1] - 1) / sizes[1] - (below(r, 4) == 0);
+    *factors = (tl_arg){ .kind = TL_ARG_FACTORS, .count = 2, .factors = sizes };
+    if (sizes[0] < 1)
+        sizes[0] = 1;
+}
+
+/* A loop whose body allocates: its iterations have buffers of their own, the first of which it gives. NULL: none. */
+static const tl_buffer *fit_loop_of_alloc(random_steps *r, const choices *from, tl_arg *loop)
+{
+    int start = (int)below(r, from->loop_count);
+    for (int i = 0; i < from->loop_count; i++) {
+        tl_loop_ref ref = from->loops[(start + i) % from->loop_count];
+        const tl_stmt *stmt = tl_schedule_get_loop(r->schedule, ref);
+        if (stmt && stmt->u.loop.body->kind == TL_STMT_ALLOC) {
+            *loop = loop_arg(ref);
+            return stmt->u.loop.body->u.alloc.buffer;
+        }
+    }
+    return NULL;
+}
+
+/* A loop around one of a buffer's writers. */
+static void fit_loop_of_writer(random_steps *r, const choices *from, const char *buffer,
+                               tl_arg *loop)
+{
+    tl_loop_ref nest[TL_MAX_ARGS];
+    for (int i = 0; i < from->block_count; i++) {
+        const tl_block *block = from->blocks[i];
+        int count = nest_of(r, block, nest);
+        for (int k = 0; k < block->store_count; k++)
+            if (count > 0 && strcmp(block->stores[k].buffer->name, buffer) == 0)
+                *loop = loop_arg(nest[below(r, count)]);
+    }
+}
+
 /* Words and numbers that mean something to a primitive, in the place of any. */
 static void fit_args(random_steps *r, const choices *from, tl_prim prim, tl_arg *args)
 {
     static const char *const axes[] = { "blockIdx.x",  "blockIdx.y",  "threadIdx.x",
                                         "threadIdx.y", "threadIdx.z", "vthread" };
-    static const char *const calls[] = { "dot_u8i8_i32x16", "dot_bf16_f32x16" };
+    static const char *const calls[] = {
+#define TENSOR(name, c, a, b, ca, aa, ba, m, n, k) #name,
+#include "schedule/tensor_shapes.def"
+#undef TENSOR
+    };
     const char *in = tl_prim_infos[prim].in;
     tl_loop_ref nest[TL_MAX_ARGS];
     if (in[0] == 'B' && in[1] == 'L' && below(r, 4) > 0)
         fit_loop(r, from, prim, tl_schedule_get_block(r->schedule, args[0].block), &args[1]);
+    if (prim == TL_PRIM_split && below(r, 6) == 0)
+        fit_factors(r, &args[0], &args[1]);
+    if (prim == TL_PRIM_software_pipeline && below(r, 4) > 0)
+        (void)fit_loop_of_alloc(r, from, &args[0]);
+    if (prim == TL_PRIM_software_pipeline)
+        args[1] = random_int(r, 1, 4);
+    if (prim == TL_PRIM_rolling_buffer && below(r, 4) > 0)
+        fit_loop_of_writer(r, from, args[0].word, &args[1]);
+    if (prim == TL_PRIM_rolling_buffer && below(r, 2)) {
+        const tl_buffer *own = fit_loop_of_alloc(r, from, &args[1]);
+        args[0].word = own ? own->name : args[0].word;
+    }
     if (prim == TL_PRIM_bind)
         args[1].word = axes[below(r, 6)];
     if (prim == TL_PRIM_storage_align) {
@@ -212,9 +333,10 @@ static void fit_args(random_steps *r, const choices *from, tl_prim prim, tl_arg 
     }
     if (prim == TL_PRIM_tensorize) {
         int size = nest_of(r, random_block(r, from), nest);
-        if (size >= 2)
-            args[0].loop = nest[size - 2];
-        args[1].word = calls[below(r, 2)];
+        int inner = 2 + (int)below(r, 2);
+        if (size >= inner)
+            args[0].loop = nest[size - inner];
+        args[1].word = calls[below(r, sizeof calls / sizeof *calls)];
     }
     if (prim == TL_PRIM_pad) {
         const tl_block *block = tl_schedule_get_block(r->schedule, args[0].block);
@@ -246,6 +368,8 @@ static int random_loops(random_steps *r, const choices *from, tl_prim prim, cons
         args[i] = args[k];
         args[k] = t;
     }
+    if (count > 1 && below(r, 30) == 0)
+        args[0] = args[1];
     if (letters[2] == 'F') {
         args[count] = tile_sizes(r, count);
         count++;
@@ -258,6 +382,7 @@ static int random_args(random_steps *r, const choices *from, tl_prim prim, tl_ar
 {
     const char *letters = tl_prim_infos[prim].in;
     int count = 0;
+    r->prim = prim;
     if (strncmp(letters, "L*", 2) == 0)
         return random_loops(r, from, prim, letters, args);
     for (const char *at = letters; *at; at++) {
@@ -327,15 +452,8 @@ static void follow_up(random_steps *r, tl_prim prim, const tl_arg *args, const t
 }
 
 /* Beginnings that random steps find too rarely: a producer under its consumer's loop, rolled or run ahead. */
-static void begin(random_steps *r)
+static void begin_inside(random_steps *r, const tl_block *writer, tl_arg loop)
 {
-    choices from = collect_choices(r->schedule);
-    const tl_block *writer = random_block(r, &from), *reader = neighbour(r, &from, writer, true);
-    tl_loop_ref nest[TL_MAX_ARGS];
-    int count = reader ? nest_of(r, reader, nest) : 0;
-    if (count == 0 || writer->store_count == 0 || below(r, 2) == 0)
-        return;
-    tl_arg loop = loop_arg(nest[below(r, count)]);
     tl_arg at[] = { block_arg(r, writer), loop };
     tl_arg roll[] = { { .kind = TL_ARG_WORD, .word = writer->stores[0].buffer->name }, loop };
     tl_arg pipe[] = { loop, random_int(r, 2, 4) };
@@ -347,15 +465,144 @@ static void begin(random_steps *r)
         try_step(r, TL_PRIM_software_pipeline, pipe, 2);
 }
 
+/* Of the loops around a block one on an axis of the threads. */
+static void bind_one(random_steps *r, const char *block_name, const char *axis)
+{
+    tl_loop_ref nest[TL_MAX_ARGS];
+    const tl_block *block = tl_program_find_block(tl_schedule_program(r->schedule), block_name);
+    int count = block ? nest_of(r, block, nest) : 0;
+    if (count == 0)
+        return;
+    tl_arg args[] = { loop_arg(nest[below(r, count)]), { .kind = TL_ARG_WORD, .word = axis } };
+    try_step(r, TL_PRIM_bind, args, 2);
+}
+
+/* The same for a GPU: threads hand the elements of a shared buffer, which is the writer's or a copy of it, to each
+ * other, perhaps anew in every iteration of a loop around both. */
+static void begin_shared(random_steps *r, const tl_block *writer, const tl_block *reader,
+                         tl_arg loop)
+{
+    static const char *const axes[] = { "threadIdx.x", "threadIdx.x", "threadIdx.y" };
+    tl_arg out[TL_MAX_ARGS];
+    tl_arg buffer = { .kind = TL_ARG_WORD, .word = writer->stores[0].buffer->name };
+    tl_arg shared = { .kind = TL_ARG_WORD, .word = "shared" };
+    tl_arg copy[] = { block_arg(r, reader), buffer, shared }, scope[] = { buffer, shared };
+    const char *producer = writer->name;
+    if (below(r, 2) && try_step_for(r, TL_PRIM_cache_read, copy, 3, out))
+        producer = tl_schedule_get_block(r->schedule, out[0].block)->name;
+    else
+        try_step(r, TL_PRIM_set_scope, scope, 2);
+    const tl_block *moved = tl_program_find_block(tl_schedule_program(r->schedule), producer);
+    tl_arg at[] = { block_arg(r, moved), loop };
+    if (below(r, 2))
+        try_step(r, TL_PRIM_compute_at, at, 2);
+    bind_one(r, reader->name, axes[below(r, 3)]);
+    bind_one(r, producer, axes[below(r, 3)]);
+}
+
+static void begin(random_steps *r)
+{
+    r->prim = TL_PRIM_compute_at;
+    choices from = collect_choices(r->schedule);
+    const tl_block *writer = random_block(r, &from), *reader = neighbour(r, &from, writer, true);
+    tl_loop_ref nest[TL_MAX_ARGS];
+    int count = reader ? nest_of(r, reader, nest) : 0;
+    if (count == 0 || writer->store_count == 0 || below(r, 2) == 0)
+        return;
+    if (r->may_bind && below(r, 2))
+        begin_shared(r, writer, reader, loop_arg(nest[below(r, count)]));
+    else
+        begin_inside(r, writer, loop_arg(nest[below(r, count)]));
+}
+
+/* What brings a program to where a primitive's preconditions decide: other steps that make what it takes apart, moves or
+ * must not lose. */
+enum { MOST_PREPARATIONS = 7 };
+#define PREPARE(prim) [TL_PRIM_##prim]
+#define BY(prim)      TL_PRIM_##prim
+static const tl_prim preparations[TL_PRIM_COUNT][MOST_PREPARATIONS] = {
+    PREPARE(split) = { BY(fuse), BY(reorder), BY(vectorize), BY(parallel) },
+    PREPARE(fuse) = { BY(split), BY(vectorize), BY(compute_at), BY(cache_read) },
+    PREPARE(reorder) = { BY(split), BY(fuse), BY(decompose_reduction), BY(compute_at), BY(parallel),
+                         BY(software_pipeline) },
+    PREPARE(parallel) = { BY(compute_at), BY(cache_read), BY(cache_write), BY(fuse), BY(split),
+                          BY(set_scope) },
+    PREPARE(vectorize) = { BY(split), BY(fuse), BY(compute_at), BY(rfactor),
+                           BY(decompose_reduction), BY(tensorize) },
+    PREPARE(unroll) = { BY(split), BY(vectorize) },
+    PREPARE(bind) = { BY(cache_read), BY(cache_write), BY(compute_at), BY(split), BY(set_scope) },
+    PREPARE(loop_partition) = { BY(split), BY(fuse), BY(reorder), BY(vectorize), BY(compute_at),
+                                BY(decompose_reduction) },
+    PREPARE(compute_at) = { BY(split), BY(reorder), BY(cache_read), BY(cache_write), BY(parallel),
+                            BY(loop_partition), BY(rolling_buffer) },
+    PREPARE(reverse_compute_at) = { BY(split), BY(reorder), BY(fuse), BY(cache_write),
+                                    BY(compute_at), BY(vectorize), BY(pad) },
+    PREPARE(compute_inline) = { BY(cache_read), BY(compute_at), BY(cache_write), BY(split),
+                                BY(transform_layout), BY(rolling_buffer) },
+    PREPARE(reverse_compute_inline) = { BY(compute_inline), BY(cache_write), BY(pad), BY(split),
+                                        BY(loop_partition), BY(compute_at), BY(cache_read) },
+    PREPARE(cache_read) = { BY(cache_write), BY(compute_at), BY(split), BY(loop_partition),
+                            BY(fuse), BY(decompose_reduction) },
+    PREPARE(cache_write) = { BY(split), BY(fuse), BY(loop_partition), BY(reorder), BY(compute_at),
+                             BY(decompose_reduction) },
+    PREPARE(decompose_reduction) = { BY(split), BY(reorder), BY(fuse), BY(loop_partition),
+                                     BY(compute_at), BY(software_pipeline) },
+    PREPARE(transform_layout) = { BY(cache_read), BY(cache_write), BY(storage_align),
+                                  BY(transform_layout), BY(pad), BY(tensorize) },
+    PREPARE(set_scope) = { BY(cache_read), BY(compute_at), BY(parallel), BY(bind),
+                           BY(cache_write) },
+    PREPARE(prefetch) = { BY(compute_at), BY(split), BY(vectorize), BY(set_scope) },
+    PREPARE(rfactor) = { BY(split), BY(fuse), BY(reorder), BY(loop_partition), BY(compute_at) },
+    PREPARE(storage_align) = { BY(cache_read), BY(cache_write), BY(set_scope), BY(compute_at) },
+    PREPARE(rolling_buffer) = { BY(compute_at), BY(split), BY(cache_read), BY(reorder),
+                                BY(storage_align), BY(parallel), BY(vectorize) },
+    PREPARE(pad) = { BY(split), BY(fuse), BY(cache_write), BY(vectorize), BY(reorder) },
+    PREPARE(software_pipeline) = { BY(compute_at), BY(cache_read), BY(split), BY(set_scope),
+                                   BY(decompose_reduction), BY(storage_align), BY(parallel) },
+    PREPARE(place_barriers) = { BY(set_scope), BY(bind), BY(cache_read), BY(compute_at) },
+    PREPARE(tensorize) = { BY(split), BY(decompose_reduction), BY(vectorize), BY(pad),
+                           BY(reorder) },
+};
+#undef PREPARE
+#undef BY
+
+/* Every second sequence aims at one primitive: it is tried again and again, among what prepares for it. */
+static tl_prim random_prim(random_steps *r, tl_prim aim)
+{
+    int64_t kind = below(r, aim ? 8 : 4);
+    int count = 0;
+    while (count < MOST_PREPARATIONS && preparations[aim][count])
+        count++;
+    if (kind == 0)
+        return TL_PRIM_split;
+    if (kind < 4 || (kind < 6 && count == 0))
+        return (tl_prim)below(r, TL_PRIM_COUNT);
+    return kind < 6 ? preparations[aim][below(r, count)] : aim;
+}
+
+/* Any primitive, or one that wants something of its block that a block has. */
+static tl_prim random_aim(random_steps *r)
+{
+    tl_prim aim = (tl_prim)below(r, TL_PRIM_COUNT);
+    choices from = collect_choices(r->schedule);
+    const tl_block *block = random_block(r, &from);
+    for (int tries = 0; tries < 20 && below(r, 20) != 0; tries++) {
+        tl_prim prim = (tl_prim)below(r, TL_PRIM_COUNT);
+        if (wants[prim] && suits(block, wants[prim]))
+            aim = prim;
+    }
+    return aim;
+}
+
 bool random_steps_apply(random_steps *r, int most)
 {
     r->status = TL_OK;
+    r->last_block = NULL;
     begin(r);
+    tl_prim aim = below(r, 2) ? random_aim(r) : TL_PRIM_loops; /* none */
     int steps = 1 + (int)below(r, most);
     for (int tries = 0, done = 0; done < steps && tries < 12 * steps; tries++) {
-        tl_prim prim = (tl_prim)below(r, TL_PRIM_COUNT);
-        if (below(r, 4) == 0)
-            prim = TL_PRIM_split;
+        tl_prim prim = random_prim(r, aim);
         if (prim == TL_PRIM_bind && !r->may_bind)
             prim = TL_PRIM_reverse_compute_at;
         choices from = collect_choices(r->schedule);

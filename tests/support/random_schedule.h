@@ -10,7 +10,9 @@ typedef struct {
     bool may_bind;                /* also what only a GPU has: bind, shared buffers */
     int64_t tried[TL_PRIM_COUNT]; /* by primitive, summed over schedules */
     int64_t applied[TL_PRIM_COUNT];
-    tl_status status; /* of the step that failed otherwise than by a refusal */
+    tl_prim prim;           /* of the step whose arguments are drawn */
+    const char *last_block; /* that a step was about; NULL: none yet */
+    tl_status status;       /* of the step that failed otherwise than by a refusal */
     tl_diag diag;
 } random_steps;
 

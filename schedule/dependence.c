@@ -334,7 +334,9 @@ bool tl_loop_is_independent(tl_arena *arena, const tl_stmt *loop, bool updates_c
             const tl_access *b = &d.accesses[k];
             if (!tl_may_conflict(a, b))
                 continue;
-            if (updates_commute && a->block == b->block && a->updates && b->updates)
+            const tl_iter *iter;
+            if (updates_commute && a->block == b->block && a->updates && b->updates &&
+                (tl_loop_drives(a->block, loop->u.loop.var, &iter) & TL_DRIVES_REDUCE))
                 continue;
             if (is_ordered_by_barriers(loop, a, b))
                 continue;

@@ -11,9 +11,11 @@
  * inwards that drive spatial iters; loop kinds and annotations are kept.
  *
  * Requires  a reduction with its init and no ordered iter; `loop` around it, no loop outside `loop` driving its reduce
- *           iters, no loop driving reduce and spatial iters together; under `loop` nothing else touches the result.
+ *           iters, no loop driving reduce and spatial iters together; under `loop` nothing else touches
+ *           the result, and no instance runs twice.
  * Keeps     all values: the init block runs for exactly those instances that initialised. */
 #include <string.h>
+#include "schedule/instances.h"
 #include "schedule/nest.h"
 
 #define PRIM "decompose_reduction"
@@ -93,6 +95,23 @@ static tl_status check_place(tl_schedule *s, const tl_block *block, const tl_pat
                                      "the reduction alone",
                                      found[side][k]->name, buffer->name, loop->u.loop.var->name);
     }
+    return TL_OK;
+}
+
+/* Under `loop` every instance runs once: where one runs again, it finds what it added, and no init between. */
+static tl_status check_once(tl_schedule *s, const tl_block *block, const tl_path *path, int at,
+                            tl_diag *diag)
+{
+    int count;
+    const tl_free_var *loops = tl_path_loops(s->arena, path, at, &count);
+    const tl_expr **bindings = TL_NEW_ARRAY(s->arena, const tl_expr *, block->iter_count);
+    for (int i = 0; i < block->iter_count; i++)
+        bindings[i] = block->iters[i].binding;
+    if (!tl_is_injective(s->arena, bindings, block->iter_count, loops, count))
+        return tl_refuse(diag, PRIM, block->name,
+                         "it is not known to add every term once in one pass through loop %s; take "
+                         "a loop inside those that repeat it",
+                         path->stmts[at]->u.loop.var->name);
     return TL_OK;
 }
 
@@ -210,6 +229,7 @@ tl_status tl_apply_decompose_reduction(tl_schedule *s, const tl_arg *args, int a
         loops[loop_count++] = (tl_binding){ var, value };
     }
     TL_TRY(check_start(s, block, start, start_count, diag));
+    TL_TRY(check_once(s, block, &path, at, diag));
 
     const char *name = tl_fresh_block_name(s, tl_arena_format(s->arena, "%s_init", block->name));
     const tl_stmt *init = make_init(s, block, name, loops, loop_count);

@@ -45,7 +45,8 @@ typedef struct {
     iter iters[MAX_ITERS];
     tl_text stages;
     bool has_dim;
-    int last_read; /* buffer that was read last, from 1 on; 0: none */
+    bool is_repeated; /* the stage runs twice, in a loop that drives none of its iters */
+    int last_read;    /* buffer that was read last, from 1 on; 0: none */
 } builder;
 
 static int64_t below(builder *b, int64_t n)
@@ -308,6 +309,8 @@ static int write_loops(builder *b, const char *block, const char *also)
         order[i] = order[k];
         order[k] = t;
     }
+    if (b->is_repeated)
+        tl_text_format(&b->stages, "%*sfor z in 0..2\n", 2 * depth++, "");
     for (int n = 0; n < b->iter_count; n++) {
         const iter *i = &b->iters[order[n]];
         if (i->tile == 0) {
@@ -445,6 +448,7 @@ static void write_reduction(builder *b)
     for (int i = b->spatial_count; i < b->iter_count; i++)
         runs_back = runs_back || b->iters[i].is_flipped;
     if (dtype != TL_BOOL && (runs_back || one_in(b, 5))) { /* ones first, then an update */
+        b->is_repeated = false;
         int all = b->iter_count;
         b->iter_count = b->spatial_count;
         int indent = write_loops(b, tl_arena_format(b->arena, "%s_0", b->buffers[at].name), "");
@@ -636,6 +640,7 @@ const char *random_kernel(tl_arena *arena, tl_random *random)
         b.iter_count = 0;
         add_spatial(&b);
         b.spatial_count = b.iter_count;
+        b.is_repeated = one_in(&b, 12);
         int64_t form = below(&b, 12);
         if (form == 0)
             write_scan(&b);

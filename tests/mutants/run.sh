@@ -3,7 +3,7 @@
 # whether the property test notices: TL_COUNT (2,000) random schedules from TL_SEED (1) on, and no golden. Prints a line a
 # mutant; of those that are caught how many schedules it took, how it showed, and the reduced steps. All output of the
 # test is build/mutants/NAME.log. Exit 1 when one survives.
-# Usage: tests/mutants/run.sh [NAME...]      those whose names begin so
+# Usage: tests/mutants/run.sh [NAME...]      those whose names begin so ("split ": with a blank, that word alone)
 cd "$(dirname "$0")/../.." || exit 2
 out=$PWD/build/mutants source=$PWD/build/mutants/source
 first=${TL_SEED:-1} count=${TL_COUNT:-2000}
@@ -20,7 +20,7 @@ is_wanted() { # name, prefixes
     shift
     [ $# -eq 0 ] && return 0
     for prefix in "$@"; do
-        case $name in "$prefix"*) return 0 ;; esac
+        case "$name " in "$prefix"*) return 0 ;; esac
     done
     return 1
 }

@@ -170,10 +170,7 @@ static bool same_thread(placer *p, const thread_access *a, const thread_access *
 {
     if (a->axes != b->axes)
         return false;
-    tl_access other = b->access;
-    tl_block instance = *b->access.block; /* another instance: its spatial iters need not agree */
-    other.block = &instance;
-    tl_pins pins = tl_pins_of(&p->all, &a->access, &other);
+    tl_pins pins = tl_pins_of_elements(&p->all, &a->access, &b->access);
     for (int axis = 0; axis < AXES; axis++)
         if ((a->axes >> axis & 1) && p->width[axis] > 1 && !tl_pins_var(&pins, p->thread[axis]))
             return false;

@@ -264,14 +264,27 @@ static void close_over_digits(const tl_dependences *d, tl_pins *pins)
     }
 }
 
+static void equate_elements(const tl_dependences *d, tl_pins *pins, const tl_access *a,
+                            const tl_access *b)
+{
+    for (int axis = 0; axis < a->buffer->rank; axis++)
+        equate(d, pins, a->begin[axis], extent_of(a, axis), b->begin[axis], extent_of(b, axis));
+    close_over_digits(d, pins);
+}
+
 tl_pins tl_pins_of(const tl_dependences *d, const tl_access *a, const tl_access *b)
 {
     tl_pins pins = { 0 };
     if (a->block == b->block)
         pins = tl_pins_of_instance(d, a->block);
-    for (int axis = 0; axis < a->buffer->rank; axis++)
-        equate(d, &pins, a->begin[axis], extent_of(a, axis), b->begin[axis], extent_of(b, axis));
-    close_over_digits(d, &pins);
+    equate_elements(d, &pins, a, b);
+    return pins;
+}
+
+tl_pins tl_pins_of_elements(const tl_dependences *d, const tl_access *a, const tl_access *b)
+{
+    tl_pins pins = { 0 };
+    equate_elements(d, &pins, a, b);
     return pins;
 }
 
@@ -314,10 +327,11 @@ static const tl_stmt *join_threads(tl_arena *arena, const tl_stmt *stmt, void *c
     return tl_stmt_substitute(arena, stmt->u.loop.body, &same, 1);
 }
 
-/* What threads hand to each other through shared memory is ordered by barriers. */
-static bool is_ordered_by_barriers(const tl_stmt *loop, const tl_access *a, const tl_access *b)
+/* One buffer for all threads: they may have had one each before, in which different instances of a block that stores at
+ * one place do not meet. */
+static bool shared_by_threads(const tl_stmt *loop, const tl_access *a)
 {
-    return is_thread_loop(loop) && a->buffer->scope == TL_SCOPE_SHARED && a->block != b->block;
+    return is_thread_loop(loop) && a->buffer->scope == TL_SCOPE_SHARED;
 }
 
 bool tl_loop_is_independent(tl_arena *arena, const tl_stmt *loop, bool updates_commute,
@@ -338,9 +352,10 @@ bool tl_loop_is_independent(tl_arena *arena, const tl_stmt *loop, bool updates_c
             if (updates_commute && a->block == b->block && a->updates && b->updates &&
                 (tl_loop_drives(a->block, loop->u.loop.var, &iter) & TL_DRIVES_REDUCE))
                 continue;
-            if (is_ordered_by_barriers(loop, a, b))
-                continue;
-            tl_pins pins = tl_pins_of(&d, a, b);
+            if (shared_by_threads(loop, a) && a->block != b->block)
+                continue; /* ordered by barriers */
+            tl_pins pins =
+                shared_by_threads(loop, a) ? tl_pins_of_elements(&d, a, b) : tl_pins_of(&d, a, b);
             if (tl_pins_var(&pins, loop->u.loop.var))
                 continue;
             *first = *a;

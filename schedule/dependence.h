@@ -40,6 +40,8 @@ typedef struct {
     const tl_expr **equal;
 } tl_pins;
 tl_pins tl_pins_of(const tl_dependences *d, const tl_access *a, const tl_access *b);
+/* The same where two instances of a block that differ in their spatial iters may meet as well. */
+tl_pins tl_pins_of_elements(const tl_dependences *d, const tl_access *a, const tl_access *b);
 /* The same for the spatial iters of one block: instances of it that agree in them. */
 tl_pins tl_pins_of_instance(const tl_dependences *d, const tl_block *block);
 /* Whether the variable has the same value in both. */

@@ -180,13 +180,19 @@ static bool join(tl_arena *arena, const tl_buffer *buffer, const part *parts, in
     return count > 0 && tl_prove_le(arena, buffer->shape[parts[0].axis], reached);
 }
 
-/* Whether nobody is known to write some elements of a local buffer (padding of its layout, dims at their largest, what
+/* Whether there is nothing in the buffer before a block writes it. */
+static bool starts_empty(const tl_buffer *buffer)
+{
+    return buffer->role == TL_ROLE_LOCAL || buffer->role == TL_ROLE_OUTPUT;
+}
+
+/* Whether nobody is known to write some elements of such a buffer (padding of its layout, dims at their largest, what
  * guards leave out): a copy of it all would read them. `boxed`: only what is read in one iteration is copied, and that
  * it is written there is for tl_check_placed to say. */
 static bool is_padded(tl_schedule *s, const tl_buffer *buffer, bool boxed)
 {
     const tl_block **writers;
-    if (buffer->role != TL_ROLE_LOCAL)
+    if (!starts_empty(buffer))
         return false;
     int count = tl_writers_of(s->arena, s->program->body, buffer, &writers), part_count = 0;
     part *parts = TL_NEW_ARRAY(s->arena, part, count);
@@ -263,7 +269,7 @@ tl_status tl_apply_cache_read(tl_schedule *s, const tl_arg *args, int arg_count,
     tl_path prefix = tl_path_prefix(&path, at + 1);
     const tl_stmt *both = tl_stmt_alloc(arena, local, tl_stmt_seq2(arena, copy, with));
     const tl_stmt *root = tl_path_replace(arena, &prefix, both);
-    if (in_loop && buffer->role == TL_ROLE_LOCAL)
+    if (in_loop && starts_empty(buffer))
         TL_TRY(tl_check_placed(s, PRIM, root, block_name, diag));
     tl_schedule_set_body(s, root);
     if (scope == TL_SCOPE_SHARED)

@@ -97,6 +97,11 @@ static buffer *add_buffer(builder *b, tl_dtype dtype, const char *role)
     return new;
 }
 
+static const char *size_text(builder *b, extent e)
+{
+    return e.is_dim ? "N" : tl_arena_format(b->arena, "%lld", (long long)e.size);
+}
+
 /* Indices: sums of iters that stay below an extent. */
 
 static const char *bounded_index(builder *b, extent axis)
@@ -168,17 +173,25 @@ static const char *constant(builder *b, tl_dtype dtype, int64_t value)
     return tl_arena_format(b->arena, "%s(%lld)", tl_dtype_infos[dtype].text, (long long)value);
 }
 
-/* An iter over the whole axis that is none of the indices already taken; NULL: there is none. */
+/* An iter that is in none of the indices taken already and goes over the whole axis, or all but a few elements of it
+ * (a window: from one of them on, or a reduce iter along it). NULL: there is none. */
 static const char *plain_index(builder *b, extent axis, const char *const *taken, int count)
 {
     int64_t start = below(b, b->iter_count);
     for (int n = 0; n < b->iter_count; n++) {
         const iter *i = &b->iters[(start + n) % b->iter_count];
-        bool is_free = i->extent.size == axis.size && i->extent.is_dim == axis.is_dim;
+        int64_t room = axis.size - i->extent.size;
+        bool is_free = i->extent.is_dim == axis.is_dim && room >= 0 && room < 4;
         for (int k = 0; k < count; k++)
-            is_free = is_free && strcmp(taken[k], i->name) != 0;
-        if (is_free)
-            return i->name;
+            is_free = is_free && strncmp(taken[k], i->name, strlen(i->name)) != 0;
+        if (!is_free)
+            continue;
+        for (int k = b->spatial_count; k < b->iter_count && !one_in(b, 3); k++)
+            if (b->iters[k].extent.size <= room + 1 && &b->iters[k] != i)
+                return tl_arena_format(b->arena, "%s + %s", i->name, b->iters[k].name);
+        if (room > 0)
+            return tl_arena_format(b->arena, "%s + %lld", i->name, (long long)below(b, room + 1));
+        return i->name;
     }
     return NULL;
 }
@@ -186,7 +199,7 @@ static const char *plain_index(builder *b, extent axis, const char *const *taken
 static const char *load_old(builder *b, buffer *from)
 {
     const char *indices[MAX_RANK];
-    bool is_plain = one_in(b, 2); /* element by element, as far as there are iters */
+    bool is_plain = !one_in(b, 3); /* element by element or a window, as far as there are iters */
     for (int a = 0; a < from->rank; a++) {
         indices[a] = is_plain ? plain_index(b, from->shape[a], indices, a) : NULL;
         if (indices[a])
@@ -284,11 +297,6 @@ static iter *add_iter(builder *b, const char *kind)
     i->is_flipped = i->tile == 0 && !i->extent.is_dim && one_in(b, 10);
     b->iter_count++;
     return i;
-}
-
-static const char *size_text(builder *b, extent e)
-{
-    return e.is_dim ? "N" : tl_arena_format(b->arena, "%lld", (long long)e.size);
 }
 
 static const char *binding(builder *b, const iter *i)
@@ -495,6 +503,58 @@ static void write_scan(builder *b)
                    indent, "", s->name, t->name, list, t->name, s->name, t->name, list, x);
 }
 
+/* Steps of a loop, each of two blocks: the second writes one more row of a buffer from what the first leaves in a buffer
+ * of the step's own; that may come from the row before. */
+static void write_steps(builder *b, int stage)
+{
+    b->iter_count = 0;
+    for (int i = 0; i < 2 + (int)below(b, 2); i++) {
+        iter *new = add_iter(b, i ? "spatial" : "ordered");
+        new->tile = 0;
+        new->is_flipped = false;
+        if (new->extent.is_dim || i == 0)
+            new->extent = (extent){ 2 + below(b, 4), false };
+    }
+    b->spatial_count = b->iter_count;
+    double bound;
+    const char *x = value(b, TL_F32, &bound), *t = b->iters[0].name;
+    const char *list = "", *loops = "", *spatial = "", *shape = "";
+    buffer *s = add_buffer(b, TL_F32, "out ");
+    s->rank = b->iter_count;
+    s->shape[0] = b->iters[0].extent;
+    s->bound = bound * (double)b->iters[0].extent.size;
+    for (int a = 1; a < b->iter_count; a++) {
+        const iter *i = &b->iters[a];
+        s->shape[a] = i->extent;
+        list = tl_arena_format(b->arena, "%s%s%s", list, a > 1 ? ", " : "", i->name);
+        shape =
+            tl_arena_format(b->arena, "%s%s%s", shape, a > 1 ? ", " : "", size_text(b, i->extent));
+        loops = tl_arena_format(b->arena, "%s%*sfor %s in 0..%s\n", loops, 2 * a, "", i->name,
+                                size_text(b, i->extent));
+        spatial = tl_arena_format(b->arena, "%s, %s", spatial, i->name);
+    }
+    bool goes_on = one_in(b, 2);
+    const char *before =
+        goes_on ? tl_arena_format(b->arena, "select(%s > 0, %s[max(%s - 1, 0), %s], 0.0) + ", t,
+                                  s->name, t, list)
+                : "";
+    const char *kind = goes_on || one_in(b, 2) ? "ordered" : "spatial";
+    int indent = 2 * b->iter_count;
+    tl_text_format(&b->stages, "for %s in 0..%s\n  alloc L%d: f32[%s]\n", t,
+                   size_text(b, b->iters[0].extent), stage, shape);
+    for (int part = 0; part < 2; part++) {
+        const char *name = part ? s->name : tl_arena_format(b->arena, "L%d", stage);
+        tl_text_format(&b->stages, "%s%*sblock %s\n%*s%s %s\n%*sspatial %s\n", loops, indent, "",
+                       name, indent + 2, "", kind, t, indent + 2, "", spatial + 2);
+        if (part)
+            tl_text_format(&b->stages, "%*s%s[%s, %s] = L%d[%s] + 1.0\n", indent + 2, "", name, t,
+                           list, stage, list);
+        else
+            tl_text_format(&b->stages, "%*sL%d[%s] = %s%s\n", indent + 2, "", stage, list, before,
+                           x);
+    }
+}
+
 /* Two blocks write the two parts of a buffer. */
 static void write_parts(builder *b)
 {
@@ -640,8 +700,8 @@ const char *random_kernel(tl_arena *arena, tl_random *random)
         b.iter_count = 0;
         add_spatial(&b);
         b.spatial_count = b.iter_count;
-        b.is_repeated = one_in(&b, 12);
-        int64_t form = below(&b, 12);
+        b.is_repeated = one_in(&b, 8);
+        int64_t form = below(&b, 13);
         if (form == 0)
             write_scan(&b);
         else if (form == 1)
@@ -650,6 +710,8 @@ const char *random_kernel(tl_arena *arena, tl_random *random)
             write_patch(&b, s);
         else if (form < 7)
             write_reduction(&b);
+        else if (form == 12)
+            write_steps(&b, s);
         else
             write_map(&b, s == stages - 1);
     }

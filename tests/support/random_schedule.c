@@ -11,6 +11,13 @@ const char *const random_prim_names[TL_PRIM_COUNT] = {
 #undef PRIMITIVE
 };
 
+static const char *const call_names[] = {
+#define TENSOR(name, c, a, b, ca, aa, ba, m, n, k) #name,
+#include "schedule/tensor_shapes.def"
+#undef TENSOR
+};
+enum { CALLS = sizeof call_names / sizeof call_names[0] };
+
 /* What a random argument is taken from. */
 typedef struct {
     tl_schedule *schedule;
@@ -295,11 +302,6 @@ static void fit_args(random_steps *r, const choices *from, tl_prim prim, tl_arg 
 {
     static const char *const axes[] = { "blockIdx.x",  "blockIdx.y",  "threadIdx.x",
                                         "threadIdx.y", "threadIdx.z", "vthread" };
-    static const char *const calls[] = {
-#define TENSOR(name, c, a, b, ca, aa, ba, m, n, k) #name,
-#include "schedule/tensor_shapes.def"
-#undef TENSOR
-    };
     const char *in = tl_prim_infos[prim].in;
     tl_loop_ref nest[TL_MAX_ARGS];
     if (in[0] == 'B' && in[1] == 'L' && below(r, 4) > 0)
@@ -336,7 +338,7 @@ static void fit_args(random_steps *r, const choices *from, tl_prim prim, tl_arg 
         int inner = 2 + (int)below(r, 2);
         if (size >= inner)
             args[0].loop = nest[size - inner];
-        args[1].word = calls[below(r, sizeof calls / sizeof *calls)];
+        args[1].word = call_names[below(r, CALLS)];
     }
     if (prim == TL_PRIM_pad) {
         const tl_block *block = tl_schedule_get_block(r->schedule, args[0].block);
@@ -500,6 +502,19 @@ static void begin_shared(random_steps *r, const tl_block *writer, const tl_block
     bind_one(r, producer, axes[below(r, 3)]);
 }
 
+/* And an intrinsic in the place of inner loops, for what it must not meet. */
+static void begin_call(random_steps *r, const tl_block *block)
+{
+    tl_loop_ref nest[TL_MAX_ARGS];
+    int size = nest_of(r, block, nest), inner = 2 + (int)below(r, 2);
+    for (int i = 0; i < CALLS && size >= inner; i++) {
+        tl_arg args[] = { loop_arg(nest[size - inner]),
+                          { .kind = TL_ARG_WORD, .word = call_names[i] } };
+        if (try_step(r, TL_PRIM_tensorize, args, 2))
+            return;
+    }
+}
+
 static void begin(random_steps *r)
 {
     r->prim = TL_PRIM_compute_at;
@@ -507,6 +522,10 @@ static void begin(random_steps *r)
     const tl_block *writer = random_block(r, &from), *reader = neighbour(r, &from, writer, true);
     tl_loop_ref nest[TL_MAX_ARGS];
     int count = reader ? nest_of(r, reader, nest) : 0;
+    if (suits(writer, UPDATES) && below(r, 2)) {
+        begin_call(r, writer);
+        return;
+    }
     if (count == 0 || writer->store_count == 0 || below(r, 2) == 0)
         return;
     if (r->may_bind && below(r, 2))

@@ -1,8 +1,8 @@
 /* codegen/emit_expr_llvm.c: value expressions.
  *
  * An operation is scalar as long as all operands are. Products and sums of floats may contract into fused
- * multiply-adds; nothing else is relaxed. Only the chosen arm of a select loads: the other arm's loads are guarded
- * where they could leave their buffer. */
+ * multiply-adds, unless the kernel is strict; nothing else is relaxed. Only the chosen arm of a select loads: the
+ * other arm's loads are guarded where they could leave their buffer. */
 #include "codegen/emit_private.h"
 #include "codegen/math_llvm.h"
 
@@ -21,9 +21,9 @@ LLVMValueRef tl_emit_uniform(tl_emitter *em, const tl_expr *e)
                         tl_expr_text(em->arena, e));
 }
 
-static LLVMValueRef contract(LLVMValueRef v)
+static LLVMValueRef contract(const tl_emitter *em, LLVMValueRef v)
 {
-    if (LLVMIsAInstruction(v) && LLVMCanValueUseFastMathFlags(v))
+    if (!em->kernel->program->strict && LLVMIsAInstruction(v) && LLVMCanValueUseFastMathFlags(v))
         LLVMSetFastMathFlags(v, LLVMFastMathAllowContract);
     return v;
 }
@@ -52,11 +52,11 @@ static LLVMValueRef emit_float(tl_emitter *em, tl_expr_kind kind, tl_dtype dtype
     LLVMBuilderRef builder = em->builder;
     switch (kind) {
     case TL_EXPR_ADD:
-        return tl_emit_round(em, dtype, contract(LLVMBuildFAdd(builder, a, b, "")));
+        return tl_emit_round(em, dtype, contract(em, LLVMBuildFAdd(builder, a, b, "")));
     case TL_EXPR_SUB:
-        return tl_emit_round(em, dtype, contract(LLVMBuildFSub(builder, a, b, "")));
+        return tl_emit_round(em, dtype, contract(em, LLVMBuildFSub(builder, a, b, "")));
     case TL_EXPR_MUL:
-        return tl_emit_round(em, dtype, contract(LLVMBuildFMul(builder, a, b, "")));
+        return tl_emit_round(em, dtype, contract(em, LLVMBuildFMul(builder, a, b, "")));
     case TL_EXPR_DIV:
         return tl_emit_round(em, dtype, LLVMBuildFDiv(builder, a, b, ""));
     case TL_EXPR_MIN:
@@ -288,6 +288,7 @@ static tl_value emit_call(tl_emitter *em, const tl_expr *e)
                       em->module,
                       em->builder,
                       em->target,
+                      em->kernel->program->strict,
                       varies ? em->lanes : 1,
                       dtype == TL_F64 ? TL_F64 : TL_F32 };
         v = tl_emit_function(&m, e->u.function, args);

@@ -22,7 +22,7 @@ void tl_codegen_key(const tl_program *program, bool prepare, const tl_target *ta
     tl_digest_start(&digest);
     add(&digest, tl_text_get(&text));
     add(&digest, revision);
-    add(&digest, "numerics=contract");
+    add(&digest, program->strict ? "numerics=strict" : "numerics=contract");
     add(&digest, tl_codegen_llvm_version());
     if (text.failed) /* out of memory: a key that nothing else has */
         tl_digest_add(&digest, &text, sizeof text);

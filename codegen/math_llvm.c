@@ -180,7 +180,7 @@ LLVMValueRef tl_math_scale(tl_math *m, LLVMValueRef a, LLVMValueRef n)
 
 bool tl_math_has_scale(const tl_math *m)
 {
-    return m->target->isa == TL_ISA_AVX512 && m->dtype == TL_F32 &&
+    return !m->strict && m->target->isa == TL_ISA_AVX512 && m->dtype == TL_F32 &&
            (m->lanes == 4 || m->lanes == 8 || m->lanes == 16);
 }
 

@@ -14,6 +14,7 @@ typedef struct {
     LLVMModuleRef module;
     LLVMBuilderRef builder;
     const tl_target *target;
+    bool strict;    /* the same bits in any number of lanes */
     int lanes;      /* 1: scalars */
     tl_dtype dtype; /* of the operands: F32 or F64 */
 } tl_math;
@@ -48,7 +49,7 @@ LLVMValueRef tl_math_unary(tl_math *m, const char *intrinsic,
 LLVMValueRef tl_math_copysign(tl_math *m, LLVMValueRef magnitude, LLVMValueRef sign);
 LLVMValueRef tl_math_scale(tl_math *m, LLVMValueRef a,
                            LLVMValueRef n); /* a * 2^n, integer n; subnormal results too */
-/* Whether the next two are there: f32 vectors of AVX-512. */
+/* Whether the next two are there: f32 vectors of AVX-512, and no strict kernel's, for scalars have neither. */
 bool tl_math_has_scale(const tl_math *m);
 LLVMValueRef tl_math_scale_by(tl_math *m, LLVMValueRef a,
                               LLVMValueRef n);               /* a * 2^n for a float n; any result */

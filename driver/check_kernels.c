@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "codegen/codegen.h"
+#include "runtime/float_mode.h"
 #include "runtime/tensor.h"
 
 typedef struct {
@@ -64,8 +65,10 @@ static tl_status run_part(checker *c, const tl_program *naive, bool prepare, voi
         tl_kernel_args args = { .buffers = buffers,
                                 .scratch = scratch,
                                 .thread_scratch = thread_scratch };
+        uint64_t mode = tl_float_mode_enter(); /* as the model's own kernels run */
         for (int p = 0; p < d.phase_count; p++)
             tl_jit_phase(code, p)(&args, 0, d.extents[p], 0);
+        tl_float_mode_leave(mode);
     }
     free(scratch);
     free(thread_scratch);

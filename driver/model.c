@@ -143,6 +143,7 @@ static tl_status lower_kernel(tl_model *model, const tl_kernel *kernel, tl_model
     if (strcmp(facts->lowering, "direct") != 0)
         TL_TRY(tl_kernel_program(model->arena, kernel, "direct", &direct, diag));
     tl_workload_key(model->arena, direct, facts->workload);
+    (*out)->strict = model->numerics == TL_NUMERICS_STRICT;
     return TL_OK;
 }
 
@@ -307,7 +308,7 @@ static tl_status compile_model(tl_model *model, const model_source *source,
 
     start = tl_clock_ns();
     progress(options, "rewriting the graph");
-    TL_TRY(tl_graph_prepare(model->graph, diag));
+    TL_TRY(tl_graph_prepare(model->graph, model->numerics, diag));
     if (model->numerics == TL_NUMERICS_RELAXED) {
         TL_TRY(tl_pad_channels(model->graph, &model->target, diag));
         TL_TRY(tl_scale_weights(model->graph, diag));

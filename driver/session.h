@@ -22,7 +22,11 @@ typedef struct {
           "cpu|x86-64-v2|x86-64-v3|x86-64-v4",                                                          \
           "what to compile for (cpu: this machine)",                                                    \
           &(o).target },                                                                                \
-        { "--numerics", NULL, TL_OPTION_TEXT, "relaxed|strict", "strict: no Winograd (relaxed)",        \
+        { "--numerics",                                                                                 \
+          NULL,                                                                                         \
+          TL_OPTION_TEXT,                                                                               \
+          "relaxed|strict",                                                                             \
+          "strict: sums in their order (relaxed)",                                                      \
           &(o).numerics },                                                                              \
         { "--shape",  NULL, TL_OPTION_LIST, "IN=D,D,..", "gives an input a shape; may be repeated",     \
           &(o).shapes },                                                                                \

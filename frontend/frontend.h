@@ -37,13 +37,17 @@ tl_status tl_onnx_read_tensor_file(tl_arena *arena, const char *path, tl_dtype *
 tl_status tl_bind_input(tl_graph *g, const char *name, const void *data, tl_diag *diag);
 /* Target-independent: infers every dtype and shape (frontend/infer_shapes.c). */
 tl_status tl_infer_shapes(tl_graph *g, tl_diag *diag);
+/* The numerics contract of a compile (frontend/README.md, "Numerics"). Relaxed: sums are added up in any order, some
+ * lowerings state a larger error bound than the direct sum (Winograd). Strict: what the naive program says, bit for bit. */
+typedef enum { TL_NUMERICS_RELAXED, TL_NUMERICS_STRICT } tl_numerics;
 /* Runs the passes of frontend/graph_passes.def: folding, rewrites, fusion of recognised patterns. */
-tl_status tl_graph_prepare(tl_graph *g, tl_diag *diag);
+tl_status tl_graph_prepare(tl_graph *g, tl_numerics numerics, tl_diag *diag);
 /* Values between convolutions get channels up to whole vectors of the target (frontend/pad_channels.c): results stay the
- * same, except where an infinity meets an added zero. After tl_graph_prepare, before tl_assign_layouts. */
+ * same, except where an infinity meets an added zero: for relaxed numerics. After tl_graph_prepare, before
+ * tl_assign_layouts. */
 tl_status tl_pad_channels(tl_graph *g, const tl_target *target, tl_diag *diag);
 /* A factor for each channel of a convolution's input goes to its weights where that is cheaper (frontend/scale_weights.c);
- * changes rounding. After tl_graph_prepare. */
+ * changes rounding: for relaxed numerics. After tl_graph_prepare. */
 tl_status tl_scale_weights(tl_graph *g, tl_diag *diag);
 /* How the graph is cut and laid out where that is not as it would be otherwise: a line a decision,
  *
@@ -77,8 +81,6 @@ tl_status tl_partition_graph(tl_arena *arena, tl_graph *g, tl_partition *out, tl
 /* The naive Program: params are kernel inputs (constants as CONST) then outputs. Blocks and iters are named by role. */
 tl_status tl_kernel_program(tl_arena *arena, const tl_kernel *kernel, const char *lowering,
                             tl_program **out, tl_diag *diag);
-/* The numerics contract of a compile: relaxed lowerings state a larger error bound than the direct sum (Winograd). */
-typedef enum { TL_NUMERICS_RELAXED, TL_NUMERICS_STRICT } tl_numerics;
 /* The lowering that the analytic model prefers; a name for tl_kernel_program. */
 const char *tl_choose_lowering(const tl_kernel *kernel, tl_numerics numerics);
 /* One way to compute a kernel. */

@@ -5,7 +5,7 @@
 #include "ir/graph.h"
 
 typedef tl_status tl_graph_pass(tl_graph *g, tl_diag *diag);
-#define GRAPH_PASS(name, leaves) tl_graph_pass tl_##name;
+#define GRAPH_PASS(name, rounding, leaves) tl_graph_pass tl_##name;
 #include "frontend/graph_passes.def"
 #undef GRAPH_PASS
 

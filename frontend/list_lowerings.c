@@ -55,6 +55,7 @@ tl_status tl_kernel_lowerings(tl_arena *arena, const tl_kernel *kernel, tl_numer
             bound = tl_program_error_bound(program);
         }
         program->name = name;
+        program->strict = numerics == TL_NUMERICS_STRICT;
         found[(*count)++] = (tl_kernel_lowering){ .name = names[i],
                                                   .program = program,
                                                   .text = tl_program_text(arena, program),

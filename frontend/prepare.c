@@ -6,8 +6,9 @@
 static const struct {
     const char *name;
     tl_graph_pass *run;
+    enum { ROUNDING_same, ROUNDING_other } rounding;
 } passes[] = {
-#define GRAPH_PASS(name, leaves) { #name, tl_##name },
+#define GRAPH_PASS(name, rounding, leaves) { #name, tl_##name, ROUNDING_##rounding },
 #include "frontend/graph_passes.def"
 #undef GRAPH_PASS
 };
@@ -35,10 +36,11 @@ tl_status tl_graph_run_pass(tl_graph *g, const char *name, tl_diag *diag)
     return tl_fail(diag, TL_BAD_ARGUMENT, "there is no graph pass '%.80s'", name);
 }
 
-tl_status tl_graph_prepare(tl_graph *g, tl_diag *diag)
+tl_status tl_graph_prepare(tl_graph *g, tl_numerics numerics, tl_diag *diag)
 {
     TL_TRY(tl_infer_shapes(g, diag));
     for (int i = 0; i < PASS_COUNT; i++)
-        TL_TRY(run(g, i, diag));
+        if (numerics == TL_NUMERICS_RELAXED || passes[i].rounding == ROUNDING_same)
+            TL_TRY(run(g, i, diag));
     return tl_graph_verify(g, diag);
 }

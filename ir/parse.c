@@ -506,6 +506,7 @@ static tl_status parse_param(tl_parser *p, pointers *dims, pointers *params)
 static tl_status parse_header(tl_parser *p, tl_program *program)
 {
     pointers dims = { 0 }, params = { 0 };
+    program->strict = tl_parse_accept(p, "strict");
     TL_TRY(tl_parse_expect(p, "kernel"));
     if (p->token->kind != TL_TOKEN_NAME)
         return tl_parse_fail(p, "expected the kernel's name, found %s", tl_token_text(p->token));

@@ -380,7 +380,8 @@ static const char *role_word(tl_role role)
 static void print_header(printer *p, const tl_program *program)
 {
     bool first = true;
-    tl_text_format(p->out, "kernel %s(", clean(p, program->name));
+    tl_text_format(p->out, "%skernel %s(", program->strict ? "strict " : "",
+                   clean(p, program->name));
     for (int i = 0; i < program->dim_count; i++, first = false) {
         const tl_var *dim = program->dims[i];
         tl_text_format(p->out, "%sdim %s in %lld..%lld", first ? "" : ", ",

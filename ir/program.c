@@ -223,6 +223,12 @@ const tl_stmt *tl_stmt_with_body(tl_arena *arena, const tl_stmt *loop_or_alloc, 
     return s;
 }
 
+bool tl_block_rounds(const tl_block *block)
+{
+    return (block->combiner == TL_COMBINER_SUM || block->combiner == TL_COMBINER_PROD) &&
+           block->store_count > 0 && tl_dtype_is_float(block->stores[0].buffer->dtype);
+}
+
 tl_block *tl_block_copy(tl_arena *arena, const tl_block *block)
 {
     return tl_arena_copy(arena, block, sizeof *block, _Alignof(tl_block));

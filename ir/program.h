@@ -11,7 +11,8 @@
  * A block is the unit that schedules move. An instance of it is one assignment of its iters, each
  * bound to an expression of the enclosing loops' variables:
  *   spatial  instances with different values are independent
- *   reduce   instances combine into the same element by the block's combiner, in any order
+ *   reduce   instances combine into the same element by the block's combiner, in any order; in a strict program
+ *            float sums and products in the order in which they are written
  *   ordered  instances must run in increasing order of the iter (scan, the time of an LSTM)
  * A block that has a combiner and `init` writes the initial value before the first instance that
  * reaches an element: the instance in which every reduce iter is 0. Without init
@@ -152,6 +153,8 @@ struct tl_stmt {
 
 typedef struct {
     const char *name;
+    bool
+        strict; /* every float operation rounds once, in the order written: no schedule and no code reorders a sum */
     int dim_count;
     const tl_var *const *dims;
     int param_count;
@@ -185,6 +188,9 @@ const tl_stmt *tl_stmt_with_body(tl_arena *arena, const tl_stmt *loop_or_alloc,
 tl_stmt *tl_stmt_copy(tl_arena *arena, const tl_stmt *stmt);
 tl_block *tl_block_copy(tl_arena *arena, const tl_block *block);
 tl_program *tl_program_copy(tl_arena *arena, const tl_program *program);
+
+/* Whether another order of its instances rounds otherwise: a sum or product of floats. */
+bool tl_block_rounds(const tl_block *block);
 
 /* Rewriting bottom-up: `visit` sees a statement whose children are already rewritten and returns its
  * replacement, itself to keep it, or NULL to drop it. Unchanged trees come back as the same pointer. */

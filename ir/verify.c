@@ -175,6 +175,20 @@ static bool combines_lanes(const tl_block *block, const tl_iter *iter, const tl_
            block->combiner != TL_COMBINER_NONE;
 }
 
+/* Lanes of a sum are added in a tree. */
+static tl_status check_order(tl_verifier *v, const tl_block *block, const tl_iter *iter)
+{
+    bool ordered = v->program->strict && iter->kind == TL_ITER_REDUCE && tl_block_rounds(block);
+    for (int i = 0; ordered && i < v->loop_count; i++)
+        if (v->loops[i]->u.loop.kind == TL_LOOP_VECTORIZED &&
+            tl_expr_uses_var(iter->binding, v->loops[i]->u.loop.var))
+            return tl_fail(v->diag, TL_BAD_IR,
+                           "block %s: the kernel is strict, and the lanes of loop %s would add up "
+                           "in another order than that of iter %s",
+                           block->name, v->loops[i]->u.loop.var->name, iter->var->name);
+    return TL_OK;
+}
+
 static tl_status check_iter(tl_verifier *v, const tl_block *block, const tl_iter *iter)
 {
     TL_TRY(check_index(v, block, DIMS | LOOPS, iter->extent, "an iter's extent"));
@@ -196,7 +210,7 @@ static tl_status check_iter(tl_verifier *v, const tl_block *block, const tl_iter
                            v->loops[i]->u.loop.kind == TL_LOOP_VECTORIZED
                                ? ", which must drive reduce iters alone for its lanes to combine"
                                : "");
-    return TL_OK;
+    return check_order(v, block, iter);
 }
 
 static tl_status check_store(tl_verifier *v, const tl_block *block, scope in, const tl_store *store)

@@ -48,6 +48,11 @@ static bool is_uncombined_reduce_block(const tl_stmt *stmt, const tl_var *var)
            (stmt->u.block->combiner == TL_COMBINER_NONE || stmt->u.block->call);
 }
 
+static bool is_rounding_block(const tl_stmt *stmt, const tl_var *var)
+{
+    return is_reduce_block(stmt, var) && tl_block_rounds(stmt->u.block);
+}
+
 static bool is_mixed_block(const tl_stmt *stmt, const tl_var *var)
 {
     const tl_iter *iter;
@@ -102,6 +107,9 @@ tl_status tl_check_iterations(tl_schedule *s, const char *prim, const tl_stmt *l
         bad = find_under(loop, may_reduce ? is_uncombined_reduce_block : is_reduce_block);
     if (bad)
         return refuse_iter(s, prim, loop, bad->u.block, rule, diag);
+    bad = s->program->strict ? find_under(loop, is_rounding_block) : NULL;
+    if (bad)
+        return refuse_iter(s, prim, loop, bad->u.block, TL_STRICT_RULE, diag);
 
     if (loop->u.loop.var->max == 0) /* a single iteration */
         return TL_OK;

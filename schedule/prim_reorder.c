@@ -7,7 +7,8 @@
  *
  * Requires  loops of one chain (each directly inside another, loops between them included), none of them parallel
  *           or bound; for every two loops that swap: no ordered iter and no dependence between blocks has its order
- *           changed, and the instance that initialises a reduction stays the first of its element.
+ *           changed, and the instance that initialises a reduction stays the first of its element; in a strict kernel
+ *           the terms of a sum keep theirs.
  * Keeps     which instances run; their order wherever it matters (sums are taken in another order).
  */
 #include "schedule/dependence.h"
@@ -153,8 +154,8 @@ static bool init_is_least(tl_arena *arena, const chain *c, const tl_block *block
     return true;
 }
 
-static tl_status check_block(const tl_dependences *d, const chain *c, const tl_block *block,
-                             tl_diag *diag)
+static tl_status check_block(const tl_schedule *s, const tl_dependences *d, const chain *c,
+                             const tl_block *block, tl_diag *diag)
 {
     bool is_ordered = false;
     const tl_iter *ordered = NULL;
@@ -163,7 +164,8 @@ static tl_status check_block(const tl_dependences *d, const chain *c, const tl_b
             ordered = &block->iters[i];
         is_ordered = is_ordered || block->iters[i].kind == TL_ITER_ORDERED;
     }
-    if (!is_ordered && !block->has_init)
+    bool keeps_order = tl_keeps_order(s, block);
+    if (!is_ordered && !keeps_order && !block->has_init)
         return TL_OK;
     int outer, inner;
     tl_pins pins = tl_pins_of_instance(d, block);
@@ -176,6 +178,10 @@ static tl_status check_block(const tl_dependences *d, const chain *c, const tl_b
             "with %s outside, the instances of block %s would not run in "
             "increasing order of its ordered iter %s; loops of its spatial iters alone may move",
             b, block->name, ordered->var->name);
+    if (keeps_order)
+        return tl_refuse(diag, "reorder", a,
+                         "with %s outside, block %s would add up in another order; %s", b,
+                         block->name, TL_STRICT_RULE);
     if (!init_is_least(d->arena, c, block, &pins))
         return tl_refuse(diag, "reorder", a,
                          "with %s outside, block %s would no longer initialise an "
@@ -184,14 +190,14 @@ static tl_status check_block(const tl_dependences *d, const chain *c, const tl_b
     return TL_OK;
 }
 
-static tl_status check(tl_arena *arena, const chain *c, tl_diag *diag)
+static tl_status check(const tl_schedule *s, const chain *c, tl_diag *diag)
 {
-    tl_dependences d = tl_dependences_under(arena, c->old[0]);
+    tl_dependences d = tl_dependences_under(s->arena, c->old[0]);
     const tl_block *last = NULL;
     for (int i = 0; i < d.access_count; i++) {
         const tl_access *x = &d.accesses[i];
         if (x->block != last)
-            TL_TRY(check_block(&d, c, x->block, diag));
+            TL_TRY(check_block(s, &d, c, x->block, diag));
         last = x->block;
         for (int k = i + 1; k < d.access_count; k++) {
             const tl_access *y = &d.accesses[k];
@@ -233,7 +239,7 @@ tl_status tl_apply_reorder(tl_schedule *s, const tl_arg *args, int arg_count, tl
         is_same = is_same && c.new[i] == c.old[i];
     if (is_same)
         return TL_OK;
-    TL_TRY(check(s->arena, &c, diag));
+    TL_TRY(check(s, &c, diag));
 
     const tl_stmt *nest = c.old[c.count - 1]->u.loop.body;
     for (int i = c.count - 1; i >= 0; i--)

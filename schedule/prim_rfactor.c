@@ -15,7 +15,7 @@
  *
  * Requires  a reduction; `loop` around it, driving reduce iters only; nothing else under the outermost of its reduce
  *           loops; guards that speak of other reduce loops are lower bounds of them no more (their first iteration
- *           decides whether any runs).
+ *           decides whether any runs); no float sum of a strict kernel.
  * Keeps     every value, but for the order of the combining.
  */
 #include <string.h>
@@ -52,6 +52,8 @@ static tl_status check_block(tl_schedule *s, const tl_block *block, tl_diag *dia
 {
     if (block->call != NULL || block->combiner == TL_COMBINER_NONE)
         return tl_refuse(diag, PRIM, block->name, "it is not a reduction");
+    if (tl_keeps_order(s, block))
+        return tl_refuse(diag, PRIM, block->name, "%s", TL_STRICT_RULE);
     for (int i = 0; i < block->iter_count; i++)
         if (block->iters[i].kind == TL_ITER_ORDERED)
             return tl_refuse(diag, PRIM, block->name, "its iter %s is ordered",

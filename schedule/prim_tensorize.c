@@ -119,6 +119,8 @@ static tl_status take_block(tl_schedule *s, plan *p, tl_diag *diag)
         return tl_refuse(diag, PRIM, block->name, "it calls %s already", block->call->name);
     if (block->combiner != TL_COMBINER_SUM)
         return tl_refuse(diag, PRIM, block->name, "it is no sum");
+    if (tl_keeps_order(s, block))
+        return tl_refuse(diag, PRIM, block->name, "%s", TL_STRICT_RULE);
     if (block->has_init)
         return tl_refuse(diag, PRIM, block->name,
                          "it also initialises its result, which %s does not: decompose_reduction "

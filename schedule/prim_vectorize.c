@@ -5,8 +5,8 @@
  *
  * Requires  a serial loop of constant extent, at most MAX_LANES, with no parallel or vectorized loop inside and none
  *           vectorized around; the iters that move with it are spatial, or reduce iters of a block with a combiner
- *           (lanes are combined at the end); lanes touch different elements where one writes; no opaque block, no GPU
- *           loop and no barrier inside.
+ *           (lanes are combined at the end; in a strict kernel no sum's); lanes touch different elements where one
+ *           writes; no opaque block, no GPU loop and no barrier inside.
  * Keeps     what every lane computes.
  */
 #include "schedule/schedule_private.h"

@@ -43,6 +43,16 @@ extern const tl_prim_info tl_prim_infos[TL_PRIM_COUNT];
 #include "schedule/primitives.def"
 #undef PRIMITIVE
 
+/* Whether the block's terms must be combined in the order in which they are written: a sum or product of floats in a
+ * strict program. */
+static inline bool tl_keeps_order(const tl_schedule *s, const tl_block *block)
+{
+    return s->program->strict && tl_block_rounds(block);
+}
+
+#define TL_STRICT_RULE \
+    "a strict kernel adds up the terms of a sum one after the other, in their order"
+
 /* Replaces the program's body (or prepare part), the rest unchanged. */
 void tl_schedule_set_body(tl_schedule *s, const tl_stmt *body);
 void tl_schedule_set_program(tl_schedule *s, const tl_program *program);

@@ -37,7 +37,7 @@ static const tl_iter *contiguous_reduce(tl_schedule *s, const tl_block *block,
                                         const tl_loop_list *loops)
 {
     const tl_expr *loads[8];
-    if (!tl_block_is_reduction(block) || block->store_count != 1)
+    if (!tl_block_is_reduction(block) || block->store_count != 1 || tl_keeps_order(s, block))
         return NULL;
     int count = tl_collect_loads(block->stores[0].value, loads, 8);
     for (int i = block->iter_count - 1; i >= 0; i--)

@@ -13,7 +13,8 @@ enum { JOBS_PER_CORE = 16 };
 
 bool tl_sketch_needs_rfactor(const tl_schedule *s, const tl_block *block)
 {
-    if (!tl_block_is_reduction(block) || block->store_count != 1 || block->predicate != NULL)
+    if (!tl_block_is_reduction(block) || block->store_count != 1 || block->predicate != NULL ||
+        tl_keeps_order(s, block))
         return false;
     int64_t results = tl_sketch_points(block, TL_ITER_SPATIAL),
             steps = tl_sketch_points(block, TL_ITER_REDUCE), longest = 1;

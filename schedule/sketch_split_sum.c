@@ -61,6 +61,8 @@ tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref 
     const tl_iter *reduce = outermost_reduce(block);
     if (!tl_find_contraction(s->arena, block, &c) || reduce == NULL)
         return tl_refuse(diag, "default schedule", name, "is no contraction");
+    if (tl_keeps_order(s, block))
+        return tl_refuse(diag, "default schedule", name, "%s", TL_STRICT_RULE);
 
     /* the column loop: of the result's axis before the last that moves with the panel alone */
     int lanes = tl_target_lanes(s->target, block->stores[0].buffer->dtype);

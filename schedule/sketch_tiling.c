@@ -144,6 +144,8 @@ static void decide_parts(tl_schedule *s, const tl_block *block, tiling *t, int l
 {
     int64_t registers = registers_for_results(s), sizes[3];
     int loops = block->iter_count + 2; /* of the nest, and two more for the lanes */
+    /* parts of two reduce loops would take turns: only the innermost is divided where terms keep their order */
+    bool keeps_order = tl_keeps_order(s, block), reduces = false;
     if (t->vector >= 0) {
         axis *v = &t->axes[t->vector];
         int count = 0;
@@ -164,7 +166,8 @@ static void decide_parts(tl_schedule *s, const tl_block *block, tiling *t, int l
             if (spatial && level == 2)
                 most = registers / tile_vectors(t, 2, lanes);
             if (!spatial) /* something is left outside, so that the init comes before it */
-                most = a->extent - 1;
+                most = keeps_order && reduces ? 1 : a->extent - 1;
+            reduces |= !spatial;
             if (loops == MOST_LOOPS)
                 most = 1;
             a->parts[level] = decide_part(s, block->name, a, level, most);

@@ -56,10 +56,20 @@ static void compiled_schedules_keep_the_meaning(void **state)
     assert_int_equal(meaning_run_cases(&m, first, count, false), 0);
 }
 
+static void compiled_strict_kernels_round_alike(void **state)
+{
+    (void)state;
+    meaning m = { .compiled = run_compiled, .strict = true };
+    uint64_t first = meaning_environment("TL_SEED", 1);
+    uint64_t count = meaning_environment("TL_COUNT", 300);
+    assert_int_equal(meaning_run_cases(&m, first, count, false), 0);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(compiled_schedules_keep_the_meaning),
+        cmocka_unit_test(compiled_strict_kernels_round_alike),
     };
     return cmocka_run_group_tests_name("codegen meaning", tests, NULL, NULL);
 }

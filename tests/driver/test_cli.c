@@ -117,6 +117,11 @@ static void a_network_through_every_verb(void **state)
     expect(0, "wrote", "run $D/m.onnx --output $D/out --threads 1");
     expect(0, "from the cache", "run $D/m.onnx --output $D/out --threads 2");
     expect(0, "0 differ: ok", "verify $D/m.onnx --per-node");
+    /* strict: the same bits as the naive programs; else sums are added up in another order */
+    expect(0, "0 differ: ok",
+           "verify $D/m.onnx --per-node --rtol 0 --tolerance 0 --numerics strict --no-cache");
+    expect(1, "differ: WRONG", "verify $D/m.onnx --per-node --rtol 0 --tolerance 0 --no-cache");
+    expect(0, "strict kernel ", "inspect $D/m.onnx --extract matmul_2 --numerics strict");
     /* a network with weights that are computed before the first run (Winograd) */
     expect(0, "resnet18", "model resnet18 -o $D/r.onnx --shape input=1,3,64,64");
     expect(0, "0 differ: ok", "verify $D/r.onnx --per-node");

@@ -76,7 +76,7 @@ static void go_through(tl_arena *arena, const char *text, const char *target, ui
     if (status == TL_OK && !is_small(g))
         return;
     if (status == TL_OK)
-        status = tl_graph_prepare(g, &diag);
+        status = tl_graph_prepare(g, TL_NUMERICS_RELAXED, &diag);
     if (status == TL_OK)
         status = tl_target_named(target, &machine, &diag);
     if (status == TL_OK)

@@ -237,7 +237,7 @@ static void attention(void **state)
                  pieces);
     tl_diag diag = { { 0 } };
     g = parse_graph(arena, pieces);
-    if (tl_graph_prepare(g, &diag) != TL_OK)
+    if (tl_graph_prepare(g, TL_NUMERICS_RELAXED, &diag) != TL_OK)
         fail_msg("%s", diag.text);
     assert_int_equal(g->node_count, 1);
     assert_int_equal(g->nodes[0]->op, TL_OP_ATTENTION);

@@ -62,7 +62,7 @@ static tl_status run_step(tl_arena *arena, tl_graph *g, const char *step, const 
     tl_target machine;
     bool partition = strcmp(step, "partition") == 0;
     if (strcmp(step, "prepare") == 0)
-        return tl_graph_prepare(g, diag);
+        return tl_graph_prepare(g, TL_NUMERICS_RELAXED, diag);
     if (strcmp(step, "scale_weights") == 0)
         return tl_scale_weights(g, diag);
     if (target[0] == '\0')

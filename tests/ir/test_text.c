@@ -217,6 +217,30 @@ static void verifier_refuses(void **state)
     }
 }
 
+/* Lanes add up in a tree: not in a strict kernel, whose word is part of its text and its hash. */
+static void strict_kernels_keep_their_sums(void **state)
+{
+    (void)state;
+    static const char body[] =
+        HEADER "  for i in 0..8\n    for k in 0..8 vectorized\n      block b\n"
+               "        spatial i\n        reduce k\n"
+               "        C[i, 0] = %s(A[i, k])\n";
+    tl_arena *arena = tl_arena_create(0);
+    tl_diag diag = { 0 };
+    const char *sum = tl_arena_format(arena, body, "sum");
+    tl_program *relaxed = parse(arena, sum, "t");
+    tl_program *strict = parse(arena, tl_arena_format(arena, "strict %s", sum), "t");
+    assert_int_equal(tl_program_verify(relaxed, NULL), TL_OK);
+    assert_int_equal(tl_program_verify(strict, &diag), TL_BAD_IR);
+    assert_non_null(strstr(diag.text, "block b: the kernel is strict, and the lanes of loop k"));
+    assert_true(strict->strict && tl_program_hash(strict) != tl_program_hash(relaxed));
+    assert_int_equal(strncmp(tl_program_text(arena, strict), "strict kernel t(", 16), 0);
+    const char *most = tl_arena_format(arena, body, "max");
+    strict = parse(arena, tl_arena_format(arena, "strict %s", most), "t");
+    assert_int_equal(tl_program_verify(strict, NULL), TL_OK);
+    tl_arena_destroy(arena);
+}
+
 /* A predicate, a guard or clipping makes the same accesses right. */
 static void verifier_accepts(void **state)
 {
@@ -402,10 +426,15 @@ static void names_are_made_unique(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(golden_texts),     cmocka_unit_test(parser_refuses),
-        cmocka_unit_test(header_refused),   cmocka_unit_test(verifier_refuses),
-        cmocka_unit_test(verifier_accepts), cmocka_unit_test(hostile_sizes),
-        cmocka_unit_test(broken_texts),     cmocka_unit_test(names_are_made_unique),
+        cmocka_unit_test(golden_texts),
+        cmocka_unit_test(parser_refuses),
+        cmocka_unit_test(header_refused),
+        cmocka_unit_test(verifier_refuses),
+        cmocka_unit_test(strict_kernels_keep_their_sums),
+        cmocka_unit_test(verifier_accepts),
+        cmocka_unit_test(hostile_sizes),
+        cmocka_unit_test(broken_texts),
+        cmocka_unit_test(names_are_made_unique),
         cmocka_unit_test(out_of_memory),
     };
     return cmocka_run_group_tests_name("program texts", tests, NULL, NULL);

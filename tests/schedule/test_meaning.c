@@ -26,6 +26,16 @@ static void random_schedules_keep_the_meaning(void **state)
     assert_int_equal(meaning_run_cases(&m, first, count, true), 0);
 }
 
+/* Whatever is legal in a strict kernel keeps the order of its sums. */
+static void random_schedules_keep_strict_sums(void **state)
+{
+    (void)state;
+    meaning m = { .strict = true };
+    uint64_t first = meaning_environment("TL_SEED", 1);
+    uint64_t count = meaning_environment("TL_COUNT", 500);
+    assert_int_equal(meaning_run_cases(&m, first, count, true), 0);
+}
+
 /* The reducer, on a fault of our own: every block loses its guard. */
 
 static const tl_stmt *drop_guard(tl_arena *arena, const tl_stmt *stmt, void *context)
@@ -137,6 +147,7 @@ int main(void)
         cmocka_unit_test(failures_are_reduced),
         cmocka_unit_test(failures_are_written),
         cmocka_unit_test(random_schedules_keep_the_meaning),
+        cmocka_unit_test(random_schedules_keep_strict_sums),
     };
     return cmocka_run_group_tests_name("schedule meaning", tests, NULL, NULL);
 }

@@ -165,10 +165,9 @@ static const char *const graphs[] = {
     "f: ?[...] = Transpose(e) {perm = [0, 2, 1]}\ng: ?[...] = MatMul(e, f)\noutput g\n",
 };
 
-static void points_of_networks(void **state)
+/* Gives how many kernels there were, and lowerings of them. */
+static void check_networks(tl_numerics numerics, int *kernels, int *lowerings)
 {
-    (void)state;
-    int kernels = 0, lowerings = 0;
     for (size_t i = 0; i < sizeof graphs / sizeof *graphs; i++)
         for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
             tl_arena *arena = tl_arena_create(0);
@@ -180,8 +179,8 @@ static void points_of_networks(void **state)
                 const tl_kernel_lowering *found;
                 tl_measure_lowering own[8];
                 int count;
-                assert_int_equal(tl_kernel_lowerings(arena, &partition.kernels[k],
-                                                     TL_NUMERICS_RELAXED, &found, &count, NULL),
+                assert_int_equal(tl_kernel_lowerings(arena, &partition.kernels[k], numerics, &found,
+                                                     &count, NULL),
                                  TL_OK);
                 for (int l = 0; l < count; l++)
                     own[l] = (tl_measure_lowering){ found[l].name, found[l].text, found[l].rtol,
@@ -190,12 +189,28 @@ static void points_of_networks(void **state)
                                          .lowering_count = count,
                                          .lowerings = own };
                 check_task(&task, &target, number_from("TL_POINTS", 2) * count);
-                kernels++;
-                lowerings += count;
+                ++*kernels;
+                *lowerings += count;
             }
             tl_arena_destroy(arena);
         }
+}
+
+static void points_of_networks(void **state)
+{
+    (void)state;
+    int kernels = 0, lowerings = 0;
+    check_networks(TL_NUMERICS_RELAXED, &kernels, &lowerings);
     assert_true(kernels >= 15 && lowerings > kernels);
+}
+
+/* Every point of a strict kernel verifies: none adds up in lanes or pieces. */
+static void points_of_strict_networks(void **state)
+{
+    (void)state;
+    int kernels = 0, lowerings = 0;
+    check_networks(TL_NUMERICS_STRICT, &kernels, &lowerings);
+    assert_true(kernels >= 15 && lowerings == kernels);
 }
 
 int main(void)
@@ -203,6 +218,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(points_of_small_kernels),
         cmocka_unit_test(points_of_networks),
+        cmocka_unit_test(points_of_strict_networks),
     };
     return cmocka_run_group_tests_name("space_points", tests, NULL, NULL);
 }

@@ -107,7 +107,7 @@ tl_status tl_bench_measure(const tl_session *session, const tl_subject *subject,
     TL_TRY(tl_runner_run(runner, bindings->in, bindings->out, NULL, diag));
     int64_t start = tl_clock_ns();
     do {
-        double peak = tl_peak_gflops(session->pool, tl_runner_threads(runner), 0.01);
+        double peak = tl_peak_gflops(session->pool, tl_runner_threads(runner), 0, 0.01);
         t->rounds[t->round_count].peak_gflops = peak;
         if (peak > t->peak_gflops)
             t->peak_gflops = peak;

@@ -21,7 +21,7 @@ static tl_status find_limits(const tl_session *session, tl_inspection *i, bool q
     }
     tl_progress("measuring this machine");
     i->measured = true;
-    i->peak_gflops = tl_peak_gflops(session->pool, i->threads, 0.1);
+    i->peak_gflops = tl_peak_gflops(session->pool, i->threads, 0, 0.1);
     tl_status status = tl_peak_measure_bandwidth(session->pool, i->threads, 0.1, &bandwidth, diag);
     i->bandwidth_gbs =
         bandwidth.copy_gbs > bandwidth.read_gbs ? bandwidth.copy_gbs : bandwidth.read_gbs;

@@ -216,7 +216,7 @@ void tl_version_time(tl_version *v, double seconds, tl_speed *out)
     *out = (tl_speed){ .ns = 1e30 };
     tl_version_run(v); /* warm: pages, caches */
     do {
-        double peak = tl_peak_gflops(v->pool, v->threads, 0.005);
+        double peak = tl_peak_gflops(v->pool, v->threads, 0, 0.005);
         out->peak_gflops = peak > out->peak_gflops ? peak : out->peak_gflops;
         int64_t begin = tl_clock_ns(), before = begin, after;
         do {

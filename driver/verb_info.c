@@ -15,8 +15,8 @@ typedef struct {
 static tl_status measure(tl_pool *pool, measured *m, tl_diag *diag)
 {
     tl_progress("measuring peak");
-    m->gflops_one = tl_peak_gflops(pool, 1, 0.2);
-    m->gflops_all = tl_peak_gflops(pool, 0, 0.2);
+    m->gflops_one = tl_peak_gflops(pool, 1, 0, 0.2);
+    m->gflops_all = tl_peak_gflops(pool, 0, 0, 0.2);
     tl_progress("measuring bandwidth");
     TL_TRY(tl_peak_measure_bandwidth(pool, 1, 0.2, &m->bandwidth_one, diag));
     TL_TRY(tl_peak_measure_bandwidth(pool, 0, 0.2, &m->bandwidth_all, diag));
@@ -60,7 +60,7 @@ static void print_text(const tl_target *target, const measured *m, bool quick, i
            target->has_bf16_dot ? ", BF16" : "");
     if (!quick) {
         printf("peak        %.0f GFLOP/s f32 on one core, %.0f on %d (%s, measured now)\n",
-               m->gflops_one, m->gflops_all, threads, tl_peak_isa());
+               m->gflops_one, m->gflops_all, threads, tl_peak_isa(0));
         printf("bandwidth   %.1f GB/s read, %.1f GB/s copy on one core; %.1f and %.1f on %d\n",
                m->bandwidth_one.read_gbs, m->bandwidth_one.copy_gbs, m->bandwidth_all.read_gbs,
                m->bandwidth_all.copy_gbs, threads);

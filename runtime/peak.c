@@ -85,13 +85,14 @@ static void run_sse2(int64_t rounds)
 }
 /* clang-format on */
 
-static peak_loop choose_loop(void)
+static peak_loop choose_loop(int vector_bits)
 {
     const tl_cpu_features *cpu = tl_cpu_host();
+    int most = vector_bits > 0 ? vector_bits : 512;
 
-    if (tl_cpu_has(cpu, TL_CPU_AVX512F))
+    if (most >= 512 && tl_cpu_has(cpu, TL_CPU_AVX512F))
         return (peak_loop){ "AVX-512", 24 * 16 * 2, run_avx512 };
-    if (tl_cpu_has(cpu, TL_CPU_AVX2) && tl_cpu_has(cpu, TL_CPU_FMA))
+    if (most >= 256 && tl_cpu_has(cpu, TL_CPU_AVX2) && tl_cpu_has(cpu, TL_CPU_FMA))
         return (peak_loop){ "AVX2+FMA", 12 * 8 * 2, run_avx2 };
     return (peak_loop){ "SSE2", 12 * 4 * 2, run_sse2 };
 }
@@ -116,8 +117,9 @@ static void run_neon(int64_t rounds)
 }
 /* clang-format on */
 
-static peak_loop choose_loop(void)
+static peak_loop choose_loop(int vector_bits)
 {
+    (void)vector_bits; /* of one width only */
     return (peak_loop){ "NEON", 16 * 4 * 2, run_neon };
 }
 #else
@@ -135,15 +137,16 @@ static void run_scalar(int64_t rounds)
         start = acc[i];
 }
 
-static peak_loop choose_loop(void)
+static peak_loop choose_loop(int vector_bits)
 {
+    (void)vector_bits; /* of one width only */
     return (peak_loop){ "scalar", 8 * 2, run_scalar };
 }
 #endif
 
-const char *tl_peak_isa(void)
+const char *tl_peak_isa(int vector_bits)
 {
-    return choose_loop().name;
+    return choose_loop(vector_bits).name;
 }
 
 enum { SLICES = 8 };
@@ -193,9 +196,9 @@ static void run_flops(tl_team *team, void *context)
     }
 }
 
-double tl_peak_gflops(tl_pool *pool, int threads, double seconds)
+double tl_peak_gflops(tl_pool *pool, int threads, int vector_bits, double seconds)
 {
-    flops_job job = { .loop = choose_loop(), .seconds = seconds };
+    flops_job job = { .loop = choose_loop(vector_bits), .seconds = seconds };
 
     tl_pool_run(pool, threads, run_flops, &job);
     return job.best;

@@ -10,10 +10,11 @@
 #include "runtime/pool.h"
 
 /* f32 multiply-adds on registers only, in GFLOP/s (a multiply-add is two), on `threads` threads
- * of the pool (0: all) for about `seconds`: the best of several slices. */
-double tl_peak_gflops(tl_pool *pool, int threads, double seconds);
-const char *tl_peak_isa(
-    void); /* what the loop uses: "AVX-512", "AVX2+FMA", "SSE2", "NEON", "scalar" */
+ * of the pool (0: all) for about `seconds`: the best of several slices. With the widest vectors
+ * that the machine has and `vector_bits` allow; 0: any. */
+double tl_peak_gflops(tl_pool *pool, int threads, int vector_bits, double seconds);
+/* What the loop uses: "AVX-512", "AVX2+FMA", "SSE2", "NEON", "scalar". */
+const char *tl_peak_isa(int vector_bits);
 
 typedef struct {
     double read_gbs,

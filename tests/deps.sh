@@ -1,9 +1,10 @@
 #!/bin/sh
-# Installs the Debian packages that tilth needs, if one is missing. Needs root (or sudo) only then.
+# Installs the Debian packages that tilth needs, and those that are named, if one is missing. Needs root (or sudo) only
+# then.
 packages="gcc make pkg-config git llvm-19-dev libhwloc-dev libprotobuf-c-dev protobuf-c-compiler libsqlite3-dev libxgboost-dev
           libopenblas-dev libjansson-dev libcmocka-dev libedit-dev clang-format"
 missing=""
-for package in $packages; do
+for package in $packages "$@"; do
     dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $package"
 done
 [ -z "$missing" ] && exit 0

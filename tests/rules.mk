@@ -39,13 +39,25 @@ test-driver: $(BUILD)/tilth
 # make bench: the kernels of models/kernels, each beside its default schedule and this machine's peak. With HISTORY=FILE
 # they and MODELS (files or names of the zoo) are measured again, on THREADS, and appended to that file with the commit and
 # the CPU; the change against the last entries of this CPU is shown.
-$(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(foreach f,$(FLOORS_driver),$(call archive,$(f)))
+$(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/tests/bench/timed_kernel.o $(foreach f,$(FLOORS_driver),$(call archive,$(f)))
 	@mkdir -p $(@D)
-	$(CC) $(LDFLAGS) -o $@ $^ $(TEST_LIBS_driver)
+	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(TEST_LIBS_driver)
 bench: $(BUILD)/bench/kernels $(BUILD)/bench/replay $(BUILD)/tilth
 	$<
 	$(BUILD)/bench/replay
 	@$(if $(HISTORY),THREADS=$(THREADS) tests/bench/history.sh $(BUILD)/tilth "$(HISTORY)" $(MODELS))
+
+# make bench-kernels: our kernels beside oneDNN's and OpenBLAS's (tests/bench/peer_kernels.c), which are installed first;
+# on THREADS, for TARGET; KERNELS are names or their beginnings.
+PEER_OBJECTS := $(patsubst %,$(BUILD)/tests/bench/%.o,peer_dnnl peer_openblas peer_case our_kernel)
+$(BUILD)/bench/peer_kernels: $(PEER_OBJECTS)
+$(BUILD)/bench/peer_kernels: TEST_LIBS_driver += -ldnnl -lgomp -ldl
+bench-kernels:
+	@tests/deps.sh libdnnl-dev libopenblas-dev
+	@$(MAKE) --no-print-directory $(BUILD)/bench/peer_kernels
+	@$(BUILD)/bench/peer_kernels --threads $(or $(THREADS),1) $(if $(TARGET),--target $(TARGET)) \
+		$(if $(JSON),--json) $(KERNELS) $(if $(JSON),> "$(JSON)")
+.PHONY: bench-kernels
 
 # make bench-policies: search policies beside each other on the heaviest kernels of MODELS (files), a JSON line a run; STUDY
 # holds options of tests/bench/policy_study.c ("--policies auto,evolution --trials 1000 --record DIR").

@@ -70,7 +70,7 @@ static double run_copy(tl_witness *w)
 
 static void sample(tl_witness *w, tl_pool *pool)
 {
-    double now[WITNESS_COUNT] = { tl_peak_gflops(pool, 0, 0.0005) };
+    double now[WITNESS_COUNT] = { tl_peak_gflops(pool, 0, 0, 0.0005) };
     for (int i = 0; i < 2; i++) {
         double product = run_product(w), copy = run_copy(w);
         now[PRODUCT] = product > now[PRODUCT] ? product : now[PRODUCT];

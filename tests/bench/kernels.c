@@ -8,13 +8,12 @@
  * Times are the least of all rounds, peak and bandwidth the largest, so that a disturbed sample of them makes nothing
  * look better. A trace whose comment says "reaches N % of peak on one core", or "of bandwidth", is held to it: it gets up
  * to ten times the seconds while it stays below (the machine may be busy), then exit status 1. */
-#include <sched.h>
-#include "codegen/codegen.h"
 #include "driver/target.h"
 #include "frontend/frontend.h"
 #include "runtime/clock.h"
 #include "runtime/peak.h"
 #include "runtime/topology.h"
+#include "tests/bench/timed_kernel.h"
 #include "tests/codegen/kernel_files.h"
 
 enum { POINTS = 300, MIN_ROUNDS = 5, PATIENCE = 10 };
@@ -30,120 +29,9 @@ typedef struct {
 
 typedef struct {
     options options;
-    tl_target target;
-    tl_pool *pool;
-    tl_jit *jit;
+    timed_machine machine;
     int missed; /* claims */
 } bench;
-
-/* A kernel compiled, with all that it is called with. */
-typedef struct {
-    const tl_program *program;
-    tl_jit_kernel *body;
-    tl_descriptor descriptor;
-    void *buffers[2 * KERNEL_BUFFERS];
-    int first_prepared, buffer_count;
-    void *scratch, *thread_scratch;
-    tl_kernel_args args;
-    double best_ns;
-} version;
-
-static void must(tl_status status, const tl_diag *diag)
-{
-    if (status == TL_OK)
-        return;
-    fprintf(stderr, "%s\n", diag->text);
-    exit(1);
-}
-
-static void *aligned(int64_t bytes)
-{
-    void *data = aligned_alloc(64, ((size_t)bytes + 127) / 64 * 64);
-    if (data == NULL) {
-        fprintf(stderr, "out of memory\n");
-        exit(1);
-    }
-    return data;
-}
-
-static void run_team(tl_team *team, void *context)
-{
-    const version *v = context;
-    for (int p = 0; p < v->descriptor.phase_count; p++) {
-        tl_part part = tl_team_range(v->descriptor.extents[p], team->thread, team->threads);
-        if (p > 0)
-            tl_team_barrier(team);
-        if (part.begin < part.end)
-            tl_jit_phase(v->body, p)(&v->args, part.begin, part.end, team->thread);
-    }
-}
-
-static tl_status compile(bench *b, tl_arena *arena, const tl_program *program, bool prepare,
-                         tl_descriptor *descriptor, tl_jit_kernel **out, tl_diag *diag)
-{
-    tl_text object = { 0 };
-    tl_status status = tl_codegen_compile(arena, program, prepare, &b->target, TL_EMIT_OBJECT,
-                                          &object, descriptor, diag);
-    if (status == TL_OK)
-        status = tl_jit_add(b->jit, object.data, object.size, descriptor, out, diag);
-    tl_text_free(&object);
-    if (status == TL_OK && descriptor->has_sizes)
-        return tl_fail(diag, TL_UNSUPPORTED, "%s has dims, which have no values here",
-                       program->name);
-    return status;
-}
-
-static void allocate(version *v, int threads)
-{
-    const tl_descriptor *d = &v->descriptor;
-    int64_t stride = (d->thread_scratch_bytes + 63) / 64 * 64;
-    v->scratch = aligned(d->scratch_bytes);
-    v->thread_scratch = aligned(stride * threads);
-    v->args = (tl_kernel_args){ v->buffers, NULL, v->scratch, v->thread_scratch, stride };
-}
-
-/* Compiles what was scheduled, packs its constants. */
-static void make_version(bench *b, tl_arena *arena, const tl_program *program,
-                         const kernel_arguments *a, version *v)
-{
-    tl_diag diag = { 0 };
-    *v = (version){ .program = program, .best_ns = 1e30 };
-    for (int i = 0; i < a->count; i++)
-        v->buffers[v->buffer_count++] = a->arguments[i].data;
-    v->first_prepared = v->buffer_count;
-    for (int i = 0; i < program->prepared_count && i < KERNEL_BUFFERS; i++)
-        v->buffers[v->buffer_count++] = aligned((int64_t)kernel_bytes(program->prepared[i]));
-    if (program->prepare != NULL) {
-        must(compile(b, arena, program, true, &v->descriptor, &v->body, &diag), &diag);
-        allocate(v, b->options.threads);
-        tl_pool_run(b->pool, 1, run_team, v);
-        tl_jit_remove(v->body);
-        free(v->scratch);
-        free(v->thread_scratch);
-    }
-    must(compile(b, arena, program, false, &v->descriptor, &v->body, &diag), &diag);
-    allocate(v, b->options.threads);
-}
-
-static void free_version(version *v)
-{
-    for (int i = v->first_prepared; i < v->buffer_count; i++)
-        free(v->buffers[i]);
-    free(v->scratch);
-    free(v->thread_scratch);
-    tl_jit_remove(v->body);
-}
-
-static void time_slice(bench *b, version *v)
-{
-    int64_t until = tl_clock_ns() + (int64_t)(slice_seconds * 1e9);
-    for (int64_t start = tl_clock_ns(), end; start < until; start = end) {
-        tl_pool_run(b->pool, b->options.threads, run_team, v);
-        end = tl_clock_ns();
-        if ((double)(end - start) < v->best_ns)
-            v->best_ns = (double)(end - start);
-    }
-}
 
 /* "reaches 75 % of peak", or "of bandwidth", in the comments of the trace; 0 percent: it claims nothing. */
 typedef struct {
@@ -197,7 +85,7 @@ static bool is_held(const work *w, const claim *c, double ns)
     return (c->of_bandwidth ? percent_of_bandwidth(w, ns) : percent_of_peak(w, ns)) >= c->percent;
 }
 
-static void report(bench *b, const char *name, const version *v, const work *w, const claim *c)
+static void report(bench *b, const char *name, const timed_kernel *v, const work *w, const claim *c)
 {
     double percent = percent_of_peak(w, v[0].best_ns),
            moved = percent_of_bandwidth(w, v[0].best_ns);
@@ -233,42 +121,48 @@ static void bench_kernel(bench *b, const char *name)
     tl_schedule *s;
     kernel_arguments a;
     kernel_points points;
-    version v[2];
-    must(kernel_parse(arena, name, &naive, &diag), &diag);
-    must(kernel_arguments_make(naive, 7, &a, &diag), &diag);
-    must(kernel_points_make(arena, naive, &a, 11, POINTS, &points, &diag), &diag);
+    timed_kernel v[2];
+    timed_machine *m = &b->machine;
+    void *data[KERNEL_BUFFERS];
+    timed_must(kernel_parse(arena, name, &naive, &diag), &diag);
+    timed_must(kernel_arguments_make(naive, 7, &a, &diag), &diag);
+    timed_must(kernel_points_make(arena, naive, &a, 11, POINTS, &points, &diag), &diag);
+    for (int i = 0; i < a.count; i++)
+        data[i] = a.arguments[i].data;
     for (int i = 0; i < 2; i++) {
-        must(kernel_schedule(arena, name, naive, &b->target, i == 0, &s, &diag), &diag);
-        make_version(b, arena, tl_schedule_program(s), &a, &v[i]);
-        tl_pool_run(b->pool, b->options.threads, run_team, &v[i]);
+        timed_must(kernel_schedule(arena, name, naive, &b->machine.target, i == 0, &s, &diag),
+                   &diag);
+        timed_kernel_make(m, arena, tl_schedule_program(s), data, &v[i]);
+        timed_kernel_run(m, &v[i]);
         for (int p = 0; p < a.count; p++)
             if (a.arguments[p].buffer == points.output) {
                 tl_status status = kernel_points_check(&points, a.arguments[p].data, 1e-4, &diag);
                 if (status != TL_OK)
                     tl_context(&diag, "in kernel %s under %s", name,
                                i == 0 ? "its trace" : "the default schedule");
-                must(status, &diag);
+                timed_must(status, &diag);
                 memset(a.arguments[p].data, 0xFF, kernel_bytes(points.output));
             }
     }
+    int bits = tl_isa_infos[m->target.isa].vector_bits;
     claim c = claim_of(arena, name);
     work w = work_of(naive);
     int64_t start = tl_clock_ns(), seconds = (int64_t)(b->options.seconds * 1e9);
     for (int round = 0, more = 1; more > 0; round++) {
-        double sample = tl_peak_gflops(b->pool, b->options.threads, peak_seconds);
+        double sample = tl_peak_gflops(m->pool, m->threads, bits, peak_seconds);
         w.peak = fmax(w.peak, sample);
-        sample = tl_peak_traffic_gbs(b->pool, b->options.threads, (int64_t)w.read,
+        sample = tl_peak_traffic_gbs(m->pool, m->threads, (int64_t)w.read,
                                      (int64_t)(w.bytes - w.read), slice_seconds);
         w.bandwidth = fmax(w.bandwidth, sample);
-        time_slice(b, &v[0]);
-        time_slice(b, &v[1]);
+        timed_kernel_slice(m, &v[0], slice_seconds);
+        timed_kernel_slice(m, &v[1], slice_seconds);
         int64_t spent = tl_clock_ns() - start;
         bool reached = is_held(&w, &c, v[0].best_ns);
         more = round < MIN_ROUNDS || spent < seconds || (!reached && spent < PATIENCE * seconds);
     }
     report(b, name, v, &w, &c);
-    free_version(&v[0]);
-    free_version(&v[1]);
+    timed_kernel_free(&v[0]);
+    timed_kernel_free(&v[1]);
     kernel_arguments_free(&a);
     tl_arena_destroy(arena);
 }
@@ -282,17 +176,18 @@ static void show(bench *b, const char *name)
     tl_text text = { 0 };
     const char *what = b->options.show;
     bool by_default = strcmp(what, "default") == 0;
-    must(kernel_parse(arena, name, &naive, &diag), &diag);
-    must(kernel_schedule(arena, name, naive, &b->target, !by_default, &s, &diag), &diag);
+    timed_must(kernel_parse(arena, name, &naive, &diag), &diag);
+    timed_must(kernel_schedule(arena, name, naive, &b->machine.target, !by_default, &s, &diag),
+               &diag);
     if (by_default || strcmp(what, "trace") == 0)
         tl_trace_print(tl_schedule_trace(s), &text);
     else if (strcmp(what, "program") == 0)
         tl_program_print(tl_schedule_program(s), &text);
     else
-        must(tl_codegen_compile(arena, tl_schedule_program(s), false, &b->target,
-                                strcmp(what, "llvm") == 0 ? TL_EMIT_LLVM : TL_EMIT_ASSEMBLY, &text,
-                                NULL, &diag),
-             &diag);
+        timed_must(tl_codegen_compile(arena, tl_schedule_program(s), false, &b->machine.target,
+                                      strcmp(what, "llvm") == 0 ? TL_EMIT_LLVM : TL_EMIT_ASSEMBLY,
+                                      &text, NULL, &diag),
+                   &diag);
     fputs(tl_text_get(&text), stdout);
     tl_text_free(&text);
     tl_arena_destroy(arena);
@@ -328,27 +223,18 @@ static bool parse_options(int argc, char **argv, options *out)
            (out->show == NULL || out->name_count > 0);
 }
 
-/* One thread stays on one core; several are pinned by the pool. */
-static void pin(const bench *b)
-{
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    CPU_SET((size_t)tl_topology_get()->core_processor[0], &set);
-    if (b->options.threads == 1)
-        sched_setaffinity(0, sizeof set, &set);
-}
-
 static void print_machine(const bench *b)
 {
     const tl_topology *machine = tl_topology_get();
     if (b->options.json) {
         printf("{\"record\":\"machine\",\"cpu\":\"%s\",\"isa\":\"%s\",\"threads\":%d}\n",
-               machine->cpu_name, tl_isa_infos[b->target.isa].text, b->options.threads);
+               machine->cpu_name, tl_isa_infos[b->machine.target.isa].text, b->options.threads);
         return;
     }
     printf("%s, code for %s, %d thread%s; peak: %s multiply-adds in registers\n\n",
-           machine->cpu_name, tl_isa_infos[b->target.isa].text, b->options.threads,
-           b->options.threads == 1 ? "" : "s", tl_peak_isa());
+           machine->cpu_name, tl_isa_infos[b->machine.target.isa].text, b->options.threads,
+           b->options.threads == 1 ? "" : "s",
+           tl_peak_isa(tl_isa_infos[b->machine.target.isa].vector_bits));
     printf("%-15s %8s %8s %8s %4s %7s %8s %4s %9s\n", "kernel", "us", "GFLOP/s", "of peak", "",
            "GB/s", "of bandw.", "", "default us");
 }
@@ -363,22 +249,19 @@ int main(int argc, char **argv)
                         "[NAME ...]\n       kernels --show program|default|trace|llvm|asm NAME\n");
         return 2;
     }
-    must(tl_target_resolve(b.options.target, &b.target, &diag), &diag);
     if (b.options.show != NULL) {
+        timed_must(tl_target_resolve(b.options.target, &b.machine.target, &diag), &diag);
         for (int i = 0; i < b.options.name_count; i++)
             show(&b, b.options.names[i]);
         return 0;
     }
-    must(tl_pool_create(&(tl_pool_options){ .threads = b.options.threads }, &b.pool, &diag), &diag);
-    must(tl_jit_create(&b.target, &b.jit, &diag), &diag);
-    must(kernel_names_read(&names, &diag), &diag);
-    pin(&b);
+    timed_must(kernel_names_read(&names, &diag), &diag);
+    timed_machine_make(b.options.target, b.options.threads, &b.machine);
     print_machine(&b);
     for (int i = 0; i < b.options.name_count; i++)
         bench_kernel(&b, b.options.names[i]);
     for (int i = 0; i < names.count && b.options.name_count == 0; i++)
         bench_kernel(&b, names.names[i]);
-    tl_jit_destroy(b.jit);
-    tl_pool_destroy(b.pool);
+    timed_machine_free(&b.machine);
     return b.missed > 0;
 }

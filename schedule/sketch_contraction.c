@@ -12,11 +12,8 @@
  * taken together, before the outer kind takes a step (what they read stays in L2); how far the reduction is unrolled;
  * packing and prefetching.
  *
- * The panel is the operand that moves with the result's contiguous iter. A constant panel is packed in the order in
- * which this nest reads it (a transform_layout, done when the model is loaded) and prefetched; another one
- * that is not contiguous there is packed by a copy. R, which may
- * cover several short lines, and C come from tl_choose_tile. */
-#include <stdlib.h>
+ * The panel is the operand that moves with the result's contiguous iter; sketch_pack.c lays it out in the order in which
+ * this nest reads it. R, which may cover several short lines, and C come from tl_choose_tile. */
 #include "runtime/base/checked.h"
 #include "schedule/sketch_private.h"
 
@@ -108,196 +105,6 @@ static bool find_result_loops(tl_schedule *s, const tl_contraction *c, const tl_
     }
     return found->vector.id != 0;
 }
-
-/* --- packing -------------------------------------------------------------------------------------------------- */
-
-/* One digit of an axis of the packed operand: (x // scale) % extent; extent 0: no modulo. */
-typedef struct {
-    int axis, order; /* order: position among the packed axes */
-    int64_t scale, extent;
-} digit;
-
-static int compare_digits(const void *a, const void *b)
-{
-    const digit *x = a, *y = b;
-    return x->order != y->order ? (x->order < y->order ? -1 : 1) : 0;
-}
-
-/* Appends the digits of one axis: the iters in its index, largest coefficient first, each a digit; the digits
- * with `tile_size` elements at the end of the panel iters are one. False when the index is no mixed-radix number. */
-static bool add_axis_digits(tl_schedule *s, const tl_block *block, const tl_expr *index,
-                            const tl_expr *stream, int axis, int64_t axis_extent, int64_t tile,
-                            digit *digits, int *count, int capacity)
-{
-    struct {
-        int iter;
-        int64_t coefficient, extent;
-    } parts[8];
-    int part_count = 0;
-    if (axis_extent == 1)
-        return true; /* nothing moves along it */
-    for (int i = 0; i < block->iter_count; i++) {
-        const tl_expr *rest;
-        int64_t coefficient;
-        if (!tl_expr_uses_var(index, block->iters[i].var))
-            continue;
-        if (part_count == 8 ||
-            !tl_affine_in(s->arena, index, block->iters[i].var, &coefficient, &rest) ||
-            coefficient < 1)
-            return false;
-        int at = part_count++;
-        while (at > 0 && parts[at - 1].coefficient > coefficient) {
-            parts[at] = parts[at - 1];
-            at--;
-        }
-        parts[at].iter = i; /* smallest coefficient first */
-        parts[at].coefficient = coefficient;
-        parts[at].extent = tl_max_extent(block->iters[i].extent);
-    }
-
-    int64_t scale = 1;
-    for (int p = 0; p < part_count; p++) {
-        if (parts[p].coefficient != scale)
-            return false;
-        scale *= parts[p].extent;
-    }
-    bool spatial = part_count > 0 && block->iters[parts[0].iter].kind == TL_ITER_SPATIAL &&
-                   !tl_expr_uses_var(stream, block->iters[parts[0].iter].var);
-    if (spatial) { /* a panel axis: what is inside the tile goes last, what is outside first */
-        if (*count + 2 > capacity)
-            return false;
-        digits[(*count)++] = (digit){ axis, axis, tile, 0 };
-        digits[(*count)++] = (digit){ axis, 10000 + axis, 1, tile };
-        return true;
-    }
-    if (part_count == 0)
-        return true;
-    for (int p = 0; p < part_count; p++) {
-        if (*count == capacity)
-            return false;
-        bool top = p == part_count - 1;
-        digits[(*count)++] =
-            (digit){ axis, 100 + parts[p].iter, parts[p].coefficient, top ? 0 : parts[p].extent };
-    }
-    return true;
-}
-
-/* The index map that lays the panel out as the nest reads it; NULL when its indices are too odd for it. */
-static const char *packing_map(tl_schedule *s, const tl_block *block, const tl_expr *panel,
-                               const tl_expr *stream, int64_t tile)
-{
-    digit digits[32];
-    int count = 0;
-    const tl_buffer *buffer = panel->u.buffer;
-    for (int axis = 0; axis < buffer->rank; axis++) {
-        int64_t extent;
-        if (!tl_const_int(buffer->shape[axis], &extent) ||
-            !add_axis_digits(s, block, panel->args[axis], stream, axis, extent, tile, digits,
-                             &count, 32))
-            return NULL;
-    }
-    qsort(digits, (size_t)count, sizeof *digits, compare_digits);
-
-    tl_text map = { 0 };
-    for (int axis = 0; axis < buffer->rank; axis++)
-        tl_text_format(&map, "%sx%d", axis ? ", " : "(", axis);
-    for (int d = 0; d < count; d++) {
-        tl_text_format(&map, "%sx%d", d ? ", " : ") -> (", digits[d].axis);
-        if (digits[d].scale != 1)
-            tl_text_format(&map, "//%lld", (long long)digits[d].scale);
-        if (digits[d].extent != 0)
-            tl_text_format(&map, "%%%lld", (long long)digits[d].extent);
-    }
-    tl_text_add(&map, ")");
-    const char *text = tl_arena_strdup(s->arena, tl_text_get(&map));
-    tl_text_free(&map);
-    return text;
-}
-
-static const tl_expr *find_load(const tl_block *block, const tl_var *vector)
-{
-    const tl_expr *loads[8];
-    int count = tl_collect_loads(block->stores[0].value, loads, 8);
-    for (int i = 0; i < count; i++)
-        if (tl_expr_uses_var(loads[i], vector))
-            return loads[i];
-    return NULL;
-}
-
-/* A copy that turns the panel around: lanes along the axis that the product's vector moves with, and as many of the
- * other written out, so that every line that is read serves all its elements. */
-static tl_status schedule_copy(tl_schedule *s, tl_block_ref copy, int axis, int lanes,
-                               tl_diag *diag)
-{
-    tl_loop_list loops, order = { 0 };
-    tl_loop_ref across[2], along[2];
-    TL_TRY(tl_sketch_loops(s, copy, 0, &loops, diag));
-    int last = loops.count - 1;
-    if (axis == last || loops.count != tl_schedule_get_block(s, copy)->iter_count ||
-        tl_sketch_extent(s, loops.loops[axis]) % lanes != 0 ||
-        tl_sketch_extent(s, loops.loops[last]) % lanes != 0)
-        return tl_refuse(diag, "default schedule", tl_schedule_get_block(s, copy)->name,
-                         "does not turn squares of %d", lanes);
-    TL_TRY(tl_split(s, loops.loops[axis], (int64_t[]){ 0, lanes }, 2, across, diag));
-    TL_TRY(tl_split(s, loops.loops[last], (int64_t[]){ 0, lanes }, 2, along, diag));
-    for (int i = 0; i < last; i++)
-        if (i != axis)
-            tl_loop_push(&order, loops.loops[i]);
-    tl_loop_push(&order, along[0]);
-    tl_loop_push(&order, across[0]);
-    tl_loop_push(&order, along[1]);
-    tl_loop_push(&order, across[1]);
-    TL_TRY(tl_reorder(s, order.loops, order.count, diag));
-    TL_TRY(tl_unroll(s, along[1], diag));
-    return tl_vectorize(s, across[1], diag);
-}
-
-/* Packs the panel of the anchor: a constant one by transform_layout, another by a copy. A panel that is computed when
- * the model is loaded cannot be padded to whole tiles: it is packed in single vectors then. */
-tl_status tl_sketch_pack_panel(tl_schedule *s, tl_block_ref anchor, const tl_contraction *c,
-                               int64_t tile, int64_t lanes, tl_diag *diag)
-{
-    const tl_block *block = tl_schedule_get_block(s, anchor);
-    const tl_expr *panel = find_load(block, c->vector);
-    const char *map = packing_map(s, block, panel, c->stream, tile);
-    if (map == NULL)
-        return TL_OK; /* read where it lies */
-    bool apart = tl_access_stride(s->arena, panel->u.buffer, panel->args, c->vector) != 1;
-    bool constant =
-        panel->u.buffer->role == TL_ROLE_CONST || panel->u.buffer->role == TL_ROLE_PREPARED;
-    if (!tl_decide_range(s, block->name, "pack", constant && apart, 1, constant || apart))
-        return TL_OK;
-    if (panel->u.buffer->role == TL_ROLE_CONST)
-        return tl_transform_layout(s, panel->u.buffer->name, map, diag);
-    if (panel->u.buffer->role == TL_ROLE_PREPARED) {
-        tl_schedule_state before = tl_schedule_save(s);
-        tl_status status = tl_transform_layout(s, panel->u.buffer->name, map, NULL);
-        if (status != TL_ILLEGAL_SCHEDULE || tile == lanes)
-            return status;
-        tl_schedule_restore(s, &before);
-        map = packing_map(s, block, panel, c->stream, lanes);
-        return tl_transform_layout(s, panel->u.buffer->name, map, diag);
-    }
-    tl_block_ref copy;
-    int axis = 0;
-    while (!tl_expr_uses_var(panel->args[axis], c->vector))
-        axis++;
-    TL_TRY(tl_cache_read(s, anchor, panel->u.buffer->name, "global", &copy, diag));
-    const char *name = tl_schedule_get_block(s, copy)->stores[0].buffer->name;
-    TL_TRY(tl_transform_layout(s, name, map, diag));
-    tl_schedule_state before = tl_schedule_save(s);
-    tl_status status = schedule_copy(s, copy, axis, (int)lanes, NULL);
-    if (status == TL_ILLEGAL_SCHEDULE) {
-        tl_schedule_restore(s, &before);
-        status = tl_sketch_nest(s, copy, 0, NULL);
-    }
-    if (status != TL_ILLEGAL_SCHEDULE)
-        return status;
-    tl_schedule_restore(s, &before);
-    return TL_OK;
-}
-
-/* --- the nest ------------------------------------------------------------------------------------------------- */
 
 /* How many times a loop over tiles runs; 1 when there is none. */
 static int64_t count_tiles(int64_t extent, int64_t size)
@@ -572,19 +379,30 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
     TL_TRY(tl_vectorize(s, tile.loops[tile.count - 1], diag));
 
     int64_t vector_lanes = wide ? lanes : found.vector_extent;
-    TL_TRY(tl_sketch_pack_panel(s, anchor, &c, t.columns * vector_lanes, vector_lanes, diag));
+    tl_loop_list around; /* the tile */
+    TL_TRY(tl_sketch_loops(s, anchor, 0, &around, diag));
+    around.count = first + outer.count;
+    TL_TRY(tl_sketch_pack_panel(s, anchor, &c, t.columns * vector_lanes, vector_lanes,
+                                t.rows * t.lines, &around, diag));
+    if (first == 0 && t.lines == 1 && found.row.id != 0)
+        TL_TRY(tl_sketch_pack_stream(s, anchor, &c, t.rows, count_tiles(panel_extent, panel_size),
+                                     diag));
     if (reduce.id != 0)
         TL_TRY(tl_sketch_fuse_reduction(s, anchor, &reduce, diag));
     block = tl_schedule_get_block(s, anchor);
-    const tl_expr *panel = find_load(block, c.vector);
-    if (panel->u.buffer->role == TL_ROLE_PREPARED && reduce.id != 0) {
+    const tl_expr *panel = tl_sketch_panel_load(block, c.vector);
+    bool constant = panel->u.buffer->role == TL_ROLE_PREPARED;
+    int64_t bytes = tl_sketch_points(block, TL_ITER_REDUCE) * t.columns * vector_lanes *
+                    (int64_t)tl_dtype_size(panel->dtype);
+    bool copied = panel->u.buffer->role == TL_ROLE_LOCAL && 2 * bytes > s->target->l1_bytes;
+    if ((constant || copied) && reduce.id != 0) {
         bool once =
             found.row_extent * found.line_extent == 1; /* each weight is read once: from memory */
         int64_t steps = tl_decide(s, block->name, "prefetch", (int64_t[]){ 0, 2, 4, 8, 16, 32 }, 6,
                                   once ? STREAM_STEPS : PREFETCH_STEPS);
         if (steps > 0)
             TL_TRY(tl_prefetch(s, anchor, panel->u.buffer->name, reduce, steps, 1, diag));
-        if (!once)
+        if (constant && !once)
             TL_TRY(prefetch_next_panel(s, anchor, panel, &outer, diag));
     }
 

@@ -236,6 +236,20 @@ static void uneven_rows_keep_one_nest(void **state)
     tl_arena_destroy(arena);
 }
 
+/* Operands that are no constants: a panel is copied in front of its rows, a transposed factor in strips, where they would
+ * not stay in L1 as they lie; nothing where they do, or few rows use it. */
+static void inputs_are_copied_where_it_pays(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    const char *trace = default_trace(arena, "gemm_inputs.tk");
+    assert_non_null(strstr(trace, "compute_at(B_local, j_0)"));
+    assert_non_null(strstr(trace, "transform_layout(B_local, (x0, x1) -> (x1//48, x0, x1%48))"));
+    assert_non_null(strstr(trace, "transform_layout(A_local, (x0, x1) -> (x1//8, x0, x1%8))"));
+    assert_null(strstr(default_trace(arena, "gemm_few_rows.tk"), "cache_read"));
+    tl_arena_destroy(arena);
+}
+
 /* A panel larger than a quarter of L2 (2100*32*4 bytes of 1 MB): the fewest pieces that fit, summed up apart. */
 static void long_sums_come_in_pieces(void **state)
 {
@@ -273,6 +287,7 @@ int main(void)
         cmocka_unit_test(constants_of_lanes_are_packed),
         cmocka_unit_test(windows_bring_contractions_along),
         cmocka_unit_test(uneven_rows_keep_one_nest),
+        cmocka_unit_test(inputs_are_copied_where_it_pays),
         cmocka_unit_test(long_sums_come_in_pieces),
         cmocka_unit_test(products_are_chained),
         cmocka_unit_test(strict_sums_keep_their_order),

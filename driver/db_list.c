@@ -139,11 +139,12 @@ static bool print_row(void *user, const tl_record *record)
     if (l->printed++ == 0)
         printf("%-10s %12s %12s %5s %-12s %-12s %s\n", "record", "score", "time", "n", "lowering",
                "workload", "remarks");
-    printf("%-10.10s %12s %12s %5d %-12.12s %-12.12s %s%s%s%s\n", record->uid,
+    printf("%-10.10s %12s %12s %5d %-12.12s %-12.12s %s%s%s%s%s\n", record->uid,
            time_text(record->score_ns, time, sizeof time),
            time_text(record->time_ns, incumbent, sizeof incumbent), record->time_count,
            record->lowering, record->workload, record->hopeless ? "hopeless " : "",
-           record->disturbed ? "disturbed " : "", record->cold ? "cold " : "",
+           record->disturbed ? "disturbed " : "", record->cold != TL_COLD_NOTHING ? "cold " : "",
+           record->cold != TL_COLD_NOTHING ? tl_cold_infos[record->cold].text : "",
            record->status != TL_RECORD_OK ? tl_record_status_infos[record->status].text : "");
     return true;
 }
@@ -209,10 +210,10 @@ static void print_record(const tl_record *r)
         printf("%-11s %s\n", texts[i][0], texts[i][1]);
     printf("session     %s, trial %" PRId64 ", %s\n", r->session, r->sequence,
            date_text(r->created_us, a, sizeof a));
-    printf("result      %s: %s%s%s%s\n", tl_record_status_infos[r->status].text,
+    printf("result      %s: %s%s%s\n", tl_record_status_infos[r->status].text,
            r->reason[0] ? r->reason : tl_record_status_infos[r->status].words,
-           r->hopeless ? " (stopped early: hopeless)" : "", r->disturbed ? " (disturbed)" : "",
-           r->cold ? " (cold caches)" : "");
+           r->hopeless ? " (stopped early: hopeless)" : "", r->disturbed ? " (disturbed)" : "");
+    printf("caches      %s\n", tl_cold_infos[r->cold].words);
     if (r->status == TL_RECORD_OK) {
         printf("time        %s (median %s, %d repeats, %d thread%s)\n",
                time_text(r->time_ns, a, sizeof a), time_text(r->median_ns, b, sizeof b),

@@ -85,20 +85,26 @@ bool tl_picks_of_choice(tl_records *store, tl_arena *arena, const tl_picks_query
     return true;
 }
 
+/* The nearer to a model's, the better. */
+static const tl_cold order[] = { TL_COLD_CONSTANTS, TL_COLD_NOTHING, TL_COLD_ALL };
+
 void tl_picks_best(tl_records *store, tl_arena *arena, const tl_picks_query *query,
                    const char *const *workloads, int count, tl_picks *out)
 {
     char target[160];
     tl_query q = query_for(query, target);
+    q.only_cold = true;
     tl_pick *picks = TL_NEW_ARRAY(arena, tl_pick, count);
     *out = (tl_picks){ .picks = picks, .form = "", .uid = "" };
     for (int i = 0; i < count; i++) {
         tl_record record;
         q.workload = workloads[i];
-        q.cold = -1;
-        bool found = tl_records_best(store, arena, &q, &record);
-        q.cold = 1;
-        if (found || tl_records_best(store, arena, &q, &record))
+        bool found = false;
+        for (size_t c = 0; c < sizeof order / sizeof *order && !found; c++) {
+            q.cold = order[c];
+            found = tl_records_best(store, arena, &q, &record);
+        }
+        if (found)
             take(arena, &record, &picks[out->count++]);
     }
 }

@@ -38,7 +38,8 @@ const char *tl_numerics_text(tl_numerics numerics); /* "relaxed", "strict" */
  * is one without picks. */
 bool tl_picks_of_choice(tl_records *store, tl_arena *arena, const tl_picks_query *query,
                         tl_picks *out);
-/* The best record of each of `count` workloads that has any. Records of warm caches count before those of cold ones. */
+/* The best record of each of `count` workloads that has any. Records that were timed as in a model (cold constants)
+ * count before those of warm caches, and these before those of cold ones. */
 void tl_picks_best(tl_records *store, tl_arena *arena, const tl_picks_query *query,
                    const char *const *workloads, int count, tl_picks *out);
 /* The record of that uid as a pick, when it is of that workload and fits the query. */

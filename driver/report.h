@@ -22,7 +22,7 @@ typedef struct {
     const char *workload, *target, *numerics, *family;
     const char *name; /* of a kernel that has it; its family when no workload is stored */
     int threads;
-    bool cold;
+    tl_cold cold;
     int64_t flops, bytes; /* 0: not known */
     int count, capacity, failed;
     tl_report_trial *trials; /* in the order in which they were made */

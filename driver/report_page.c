@@ -258,8 +258,8 @@ static void add_task_row(tl_text *out, const tl_report *r, int index)
     tl_text_format(out, "</td><td>%d</td><td>%d</td><td>%.2f</td><td class=\"l\">", t->count,
                    t->failed, (double)t->flops * 1e-6);
     tl_html_add(out, t->has_best ? t->best.lowering : "");
-    tl_text_format(out, "</td><td class=\"l\">%s, %d thread%s</td><td class=\"l\"><code>",
-                   t->cold ? "cold" : "warm", t->threads, t->threads == 1 ? "" : "s");
+    tl_text_format(out, "</td><td class=\"l\">%s cold, %d thread%s</td><td class=\"l\"><code>",
+                   tl_cold_infos[t->cold].text, t->threads, t->threads == 1 ? "" : "s");
     tl_html_add(out, key);
     tl_text_add(out, "</code></td></tr>\n");
 }

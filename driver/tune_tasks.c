@@ -46,6 +46,23 @@ static tl_status make_task(tl_arena *arena, const tl_kernel *kernel, tl_numerics
     return TL_OK;
 }
 
+static int64_t size_in_bytes(const tl_buffer *b)
+{
+    return tl_buffer_max_elements(b) * (int64_t)tl_dtype_size(b->dtype);
+}
+
+/* What a run of the program reads of constants: packed ones where it packs them. */
+static int64_t constant_bytes(const tl_program *program)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < program->prepared_count; i++)
+        bytes += size_in_bytes(program->prepared[i]);
+    for (int i = 0; i < program->param_count && program->prepared_count == 0; i++)
+        if (program->params[i]->role == TL_ROLE_CONST)
+            bytes += size_in_bytes(program->params[i]);
+    return bytes;
+}
+
 static double size_of(const tl_tune_task *t)
 {
     return t->weight * (double)(t->workload->flops > t->workload->bytes ? t->workload->flops
@@ -76,6 +93,7 @@ tl_status tl_tune_tasks_of_model(const tl_session *session, tl_numerics numerics
         } else if (k->same_as == i) {
             out->left_out++;
         }
+        out->constant_bytes += constant_bytes(k->scheduled);
         if (task_of[i] >= 0)
             tasks[task_of[i]].weight++;
     }

@@ -9,7 +9,8 @@ typedef struct {
     int count;
     const tl_tune_task *tasks; /* the heaviest first */
     int left_out;              /* workloads that the pattern, or the number of tasks, leaves out */
-    int64_t flops;             /* of a run of the whole model */
+    int64_t flops,
+        constant_bytes; /* of a run of the whole model: what it computes, and the constants that it reads */
 } tl_tune_list;
 
 typedef struct {

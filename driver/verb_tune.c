@@ -15,10 +15,10 @@ typedef struct {
     tl_session_options common;
     tl_tune_filter filter;
     tl_text_list sets;
-    const char *budget, *policy, *record, *replay;
+    const char *budget, *policy, *cold, *record, *replay;
     int64_t trials, trials_per_task, batch, seed;
     double check_s;
-    bool cold, no_check;
+    bool no_check;
 } tune_options;
 
 /* All that a run holds. */
@@ -38,6 +38,7 @@ typedef struct {
     tl_text defects;
     char session_name[33];
     double budget_s;
+    tl_cold cold;
     cpu_set_t cores; /* as they were: the measurer keeps one for itself */
 } tune_run;
 
@@ -93,6 +94,10 @@ static tl_status check_options(const tune_options *o, tune_run *run, tl_diag *di
         tl_text_free(&names);
         return TL_BAD_ARGUMENT;
     }
+    run->cold = run->is_kernel ? TL_COLD_NOTHING : TL_COLD_CONSTANTS;
+    if (o->cold != NULL && !tl_cold_from_text(o->cold, &run->cold))
+        return tl_fail(diag, TL_BAD_ARGUMENT, "--cold: '%s' is neither nothing, all nor constants",
+                       o->cold);
     if (o->record != NULL && o->replay != NULL)
         return tl_fail(diag, TL_BAD_ARGUMENT, "--record and --replay: one of them");
     if (run->is_kernel && (o->filter.pattern != NULL || o->filter.top > 0))
@@ -177,7 +182,7 @@ static tl_status make_measurer(tune_run *run, tl_diag *diag)
     tl_measure_options options = { .worker = "/proc/self/exe",
                                    .target = &run->target,
                                    .threads = run->threads,
-                                   .cold = o->cold,
+                                   .constant_bytes = run->list.constant_bytes,
                                    .seed = (uint64_t)o->seed,
                                    .defects =
                                        run->defects.size > 0 ? tl_text_get(&run->defects) : NULL };
@@ -209,7 +214,7 @@ static tl_status tune(tune_run *run, tl_arena *arena, tl_diag *diag)
         .store = run->store,
         .target = &run->target,
         .threads = run->threads,
-        .cold = o->cold,
+        .cold = run->cold,
         .numerics = tl_numerics_text(run->model.numerics),
         .seed = (uint64_t)o->seed,
         .budget_s = is_limited ? run->budget_s : DEFAULT_BUDGET_S,
@@ -352,7 +357,10 @@ int tl_verb_tune(int argc, char **argv)
         { "--set", NULL, TL_OPTION_LIST, "NAME=N", "a dim of a kernel (default: its largest)",
           &o.sets },
         { "--seed", NULL, TL_OPTION_INT, "S", "of the search and of inputs (0)", &o.seed },
-        { "--cold", NULL, TL_OPTION_FLAG, NULL, "time kernels with cold caches", &o.cold },
+        { "--cold", NULL, TL_OPTION_TEXT, "WHAT",
+          "what is in no cache when a kernel is timed: nothing, all, or constants, as far as a run "
+          "of the model evicts them (models: constants; kernels: nothing)",
+          &o.cold },
         { "--check", NULL, TL_OPTION_REAL, "S",
           "seconds for comparing the tuned model with the untuned one (10)", &o.check_s },
         { "--no-check", NULL, TL_OPTION_FLAG, NULL, "leave that out", &o.no_check },

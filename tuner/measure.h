@@ -34,7 +34,6 @@ typedef struct {
         *worker_args; /* instead of "worker": further words, NULL at the end; NULL: as above */
     const tl_target *target;
     int threads;          /* that a kernel runs on; 0: 1 */
-    bool cold;            /* time with cold caches: every run on the next of rotating buffers */
     int repeats;          /* of a promising candidate; 0: 11 */
     double build_limit_s; /* 0: 10 */
     double run_limit_s;   /* for checking and timing one candidate; 0: 10 */
@@ -43,6 +42,8 @@ typedef struct {
     uint64_t seed;    /* of the inputs */
     const char *
         defects; /* folder for reproducers (KERNEL.tk, KERNEL.tr) of wrong results and crashes; NULL: none */
+    int64_t
+        constant_bytes; /* of the whole model: where its constants come from (TL_COLD_CONSTANTS) */
     int builders; /* builder processes; 0: one when there are two cores or more, else it alternates */
     bool verify; /* run the verifier after every step of a trace */
 } tl_measure_options;
@@ -67,7 +68,8 @@ typedef struct {
     const char *trace; /* applied to the lowering's program; NULL: `program` is scheduled already */
     const char *program;
     bool careful; /* three times the repeats, never stopped early: for final comparisons */
-    bool cold;    /* cold caches for this one, whatever the options say */
+    tl_cold
+        cold; /* of one task's all the same: what is timed otherwise than the first is not crowned */
 } tl_candidate;
 
 typedef struct {
@@ -80,7 +82,8 @@ typedef struct {
     double time_ns, median_ns, incumbent_ns, score_ns; /* as in a record */
     int time_count;
     double times_ns[64];
-    bool hopeless, disturbed, cold;
+    bool hopeless, disturbed;
+    tl_cold cold;     /* NOTHING, whatever was asked for, when memory was short */
     bool crowned;     /* it is the task's incumbent now */
     double max_error; /* over the largest magnitude expected */
     double build_ns, check_ns, run_ns;

@@ -32,7 +32,7 @@ static void make_key(const tl_ledger *l, int task, const tl_candidate *c, char k
                             c->trace != NULL ? "trace" : "program",
                             c->trace != NULL ? c->trace : c->program,
                             c->careful ? "careful" : "",
-                            c->cold ? "cold" : "" };
+                            tl_cold_infos[c->cold].text };
     tl_digest_start(&digest);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         tl_digest_add(&digest, parts[i], strlen(parts[i]) + 1);

@@ -39,10 +39,10 @@ static void print_result(const char *key, const char *workload, const tl_result 
         tl_real_print(r->times_ns[i], out);
     }
     tl_text_format(out,
-                   "],\"hopeless\":%s,\"disturbed\":%s,\"cold\":%s,\"crowned\":%s,"
+                   "],\"hopeless\":%s,\"disturbed\":%s,\"cold\":\"%s\",\"crowned\":%s,"
                    "\"finished_ns\":%lld}\n",
                    r->hopeless ? "true" : "false", r->disturbed ? "true" : "false",
-                   r->cold ? "true" : "false", r->crowned ? "true" : "false",
+                   tl_cold_infos[r->cold].text, r->crowned ? "true" : "false",
                    (long long)r->finished_ns);
 }
 

@@ -41,7 +41,6 @@ static bool read_numbers(const json_t *line, tl_result *r)
         bool *value;
     } flags[] = { { "hopeless", &r->hopeless },
                   { "disturbed", &r->disturbed },
-                  { "cold", &r->cold },
                   { "crowned", &r->crowned } };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         const json_t *number = json_object_get(line, numbers[i].name);
@@ -51,9 +50,10 @@ static bool read_numbers(const json_t *line, tl_result *r)
     }
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         *flags[i].value = json_is_true(json_object_get(line, flags[i].name));
+    const char *cold = json_string_value(json_object_get(line, "cold"));
     const json_t *finished = json_object_get(line, "finished_ns");
     r->finished_ns = json_integer_value(finished);
-    return json_is_integer(finished);
+    return json_is_integer(finished) && cold != NULL && tl_cold_from_text(cold, &r->cold);
 }
 
 static bool read_result(const json_t *line, const char **key, tl_result *r)

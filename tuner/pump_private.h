@@ -43,6 +43,7 @@ enum { TL_FIRST, TL_INCUMBENT, TL_STANDARDS };
 typedef struct {
     tl_text built; /* a packed tl_built; empty: none */
     double score;
+    tl_cold cold;
 } tl_standard;
 
 typedef struct {
@@ -95,7 +96,8 @@ typedef struct {
     int task_count;
     tl_job *first, **last;
     int64_t queued, next_ticket;
-    int restarts; /* in a row */
+    double solitude_ns; /* of the runner's witness */
+    int restarts;       /* in a row */
     bool is_dead;
     int64_t start_ns;
     tl_measure_stats stats;

@@ -12,6 +12,8 @@
 
 #define PREPARE_LIMIT_NS ((int64_t)180 * 1000000000)
 #define GRACE_NS         ((int64_t)5 * 1000000000)
+#define FORGETTING \
+    1.001 /* a machine that became slower for good is believed after some hundred candidates */
 enum { TURN = 16 }; /* built in one go when builder and runner take turns */
 
 static int64_t in_time(double limit_s)
@@ -29,6 +31,7 @@ static bool send_config(tl_pump *m, tl_process *process, bool is_runner)
         .not_core = is_runner ? -1 : m->timer_core,
         .limit_s = is_runner ? m->options.run_limit_s : m->options.build_limit_s,
         .memory_bytes = m->options.memory_bytes,
+        .constant_bytes = m->options.constant_bytes,
         .seed = m->options.seed,
         .verify = m->options.verify,
     };
@@ -232,13 +235,14 @@ static void order_run(tl_pump *m, tl_job *job)
     int flags = job == NULL ? TL_RUN_INCUMBENT : 0;
     if (job != NULL) {
         flags |= job->candidate.careful ? TL_RUN_CAREFUL : 0;
-        flags |= job->candidate.cold || m->options.cold ? TL_RUN_COLD : 0;
         job->state = TL_JOB_RUNNING;
     }
     m->message.size = 0;
     tl_pack_int(&m->message, flags);
+    tl_pack_int(&m->message, job != NULL ? job->candidate.cold : standard->cold);
     tl_pack_int(&m->message, job != NULL ? job->candidate.lowering : 0);
     tl_pack_real(&m->message, standard->score);
+    tl_pack_real(&m->message, m->solitude_ns * FORGETTING);
     tl_pack_text(&m->message, job != NULL ? job->candidate.trace : "");
     tl_text_add_bytes(&m->message, built->data, built->size);
     r->job = job;
@@ -378,13 +382,16 @@ static bool read_result(tl_pump *m, tl_result *result, tl_record_status *status,
     result->hopeless = tl_unpack_int(&u) != 0;
     result->disturbed = tl_unpack_int(&u) != 0;
     result->crowned = tl_unpack_int(&u) != 0;
-    result->cold = tl_unpack_int(&u) != 0;
+    int64_t cold = tl_unpack_int(&u);
     m->stats.discarded += tl_unpack_int(&u);
     raise_to(&m->stats.peak_gflops, tl_unpack_real(&u));
     raise_to(&m->stats.l2_gflops, tl_unpack_real(&u));
     raise_to(&m->stats.copy_gbs, tl_unpack_real(&u));
+    m->solitude_ns = tl_unpack_real(&u);
     *status = (tl_record_status)word;
-    return read_times(&u, result) && word >= 0 && word < TL_RECORD_STATUS_COUNT;
+    result->cold = (tl_cold)cold;
+    return read_times(&u, result) && word >= 0 && word < TL_RECORD_STATUS_COUNT && cold >= 0 &&
+           cold < TL_COLD_COUNT;
 }
 
 static void finish_run(tl_pump *m, tl_job *job, tl_record_status status, const char *reason)
@@ -396,6 +403,7 @@ static void finish_run(tl_pump *m, tl_job *job, tl_record_status status, const c
         s->built.size = 0;
         tl_text_add_bytes(&s->built, job->built.data, job->built.size);
         s->score = job->result.score_ns;
+        s->cold = job->result.cold;
     }
     tl_pump_finish(m, job, status, reason);
     bool is_defect = status == TL_RECORD_WRONG || status == TL_RECORD_CRASH ||

@@ -17,6 +17,12 @@ const tl_record_status_info tl_record_status_infos[TL_RECORD_STATUS_COUNT] = {
 #undef RECORD
 };
 
+const tl_cold_info tl_cold_infos[TL_COLD_COUNT] = {
+#define COLD(name, text, words) [TL_COLD_##name] = { text, words },
+#include "tuner/record_cold.def"
+#undef COLD
+};
+
 static const tl_field trial_fields[] = {
 #define TRIAL(type, name) { #name, TL_FIELD_##type, offsetof(tl_record, name) },
 #include "tuner/record_fields.def"
@@ -49,6 +55,16 @@ bool tl_record_status_from_text(const char *text, tl_record_status *out)
     for (int i = 0; i < TL_RECORD_STATUS_COUNT; i++)
         if (strcmp(tl_record_status_infos[i].text, text) == 0) {
             *out = (tl_record_status)i;
+            return true;
+        }
+    return false;
+}
+
+bool tl_cold_from_text(const char *text, tl_cold *out)
+{
+    for (int i = 0; i < TL_COLD_COUNT; i++)
+        if (strcmp(tl_cold_infos[i].text, text) == 0) {
+            *out = (tl_cold)i;
             return true;
         }
     return false;
@@ -100,6 +116,9 @@ void tl_field_get(const tl_field *field, const void *row, tl_text *scratch, tl_f
     case TL_FIELD_BOOL:
         out->integer = *(const bool *)p;
         return;
+    case TL_FIELD_COLD:
+        out->integer = *(const tl_cold *)p;
+        return;
     case TL_FIELD_INT:
         out->integer = *(const int *)p;
         return;
@@ -144,6 +163,9 @@ bool tl_field_set(const tl_field *field, void *row, const tl_field_value *value,
     case TL_FIELD_BOOL:
         *(bool *)p = value->integer == 1;
         return value->integer == 0 || value->integer == 1;
+    case TL_FIELD_COLD:
+        *(tl_cold *)p = (tl_cold)value->integer;
+        return value->integer >= 0 && value->integer < TL_COLD_COUNT;
     case TL_FIELD_INT:
         *(int *)p = (int)value->integer;
         return value->integer >= INT_MIN && value->integer <= INT_MAX;

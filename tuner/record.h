@@ -28,6 +28,20 @@ typedef struct {
 extern const tl_record_status_info tl_record_status_infos[TL_RECORD_STATUS_COUNT];
 bool tl_record_status_from_text(const char *text, tl_record_status *out);
 
+/* What is cold when a kernel is timed. Times of one kind are compared with their own kind only. */
+typedef enum {
+#define COLD(name, text, words) TL_COLD_##name,
+#include "tuner/record_cold.def"
+#undef COLD
+    TL_COLD_COUNT
+} tl_cold;
+
+typedef struct {
+    const char *text, *words;
+} tl_cold_info;
+extern const tl_cold_info tl_cold_infos[TL_COLD_COUNT];
+bool tl_cold_from_text(const char *text, tl_cold *out);
+
 /* Texts are "" rather than NULL; they belong to whoever made the record. */
 typedef struct {
     char uid[33]; /* digest of all that follows; filled by tl_record_seal */
@@ -58,7 +72,7 @@ typedef struct {
     const double *times_ns; /* every repeat, in order */
     bool hopeless;          /* stopped early: far slower than the incumbent */
     bool disturbed;         /* a witness never came back to its best: compare with care */
-    bool cold;              /* caches were cold (rotating buffers) */
+    tl_cold cold;
     int threads;
     double max_error; /* largest error against the reference, over the largest magnitude expected */
     double build_ns, run_ns; /* what the trial cost: compiling; checking and timing */

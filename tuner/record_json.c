@@ -44,6 +44,9 @@ void tl_row_print(const tl_row_type *type, const void *row, tl_text *out)
         case TL_FIELD_BOOL:
             tl_text_add(out, value.integer ? "true" : "false");
             break;
+        case TL_FIELD_COLD:
+            tl_json_print(tl_cold_infos[value.integer].text, out);
+            break;
         case TL_FIELD_INT:
         case TL_FIELD_LONG:
             tl_text_format(out, "%lld", (long long)value.integer);
@@ -69,6 +72,16 @@ static bool read_times(const json_t *list, tl_text *out)
         tl_real_print(json_number_value(item), out);
     }
     return true;
+}
+
+/* A word; of exports of format 2: whether all was cold. */
+static bool read_cold(const json_t *json, int64_t *out)
+{
+    tl_cold cold = json_is_true(json) ? TL_COLD_ALL : TL_COLD_NOTHING;
+    bool ok = json_is_boolean(json) ||
+              (json_is_string(json) && tl_cold_from_text(json_string_value(json), &cold));
+    *out = cold;
+    return ok;
 }
 
 static bool read_field(const tl_field *field, const json_t *json, tl_arena *arena, void *out)
@@ -98,6 +111,10 @@ static bool read_field(const tl_field *field, const json_t *json, tl_arena *aren
         if (!json_is_boolean(json))
             return false;
         value.integer = json_is_true(json);
+        break;
+    case TL_FIELD_COLD:
+        if (!read_cold(json, &value.integer))
+            return false;
         break;
     case TL_FIELD_INT:
     case TL_FIELD_LONG:

@@ -10,6 +10,7 @@ typedef enum {
     TL_FIELD_REAL,   /* double */
     TL_FIELD_TIMES,  /* tl_record.time_count doubles, written "1.5,2" */
     TL_FIELD_BOOL,
+    TL_FIELD_COLD, /* tl_cold: its number, and in JSON its word */
     TL_FIELD_INT,
     TL_FIELD_LONG, /* int64_t */
 } tl_field_type;
@@ -41,7 +42,7 @@ typedef union {
 typedef struct {
     const char *text; /* TEXT, STATUS, TIMES */
     double real;      /* REAL */
-    int64_t integer;  /* BOOL, INT, LONG */
+    int64_t integer;  /* BOOL, COLD, INT, LONG */
 } tl_field_value;
 /* `scratch` holds the text of TIMES until its next use. */
 void tl_field_get(const tl_field *field, const void *row, tl_text *scratch, tl_field_value *out);

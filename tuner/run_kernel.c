@@ -122,7 +122,7 @@ void tl_runnable_destroy(tl_runnable *r)
         return;
     for (int i = 0; i < TL_MAX_PARAMS; i++)
         tl_guarded_free(&r->prepared[i]);
-    tl_guarded_free(&r->rotating);
+    tl_guarded_free(&r->copies.memory);
     tl_guarded_free(&r->scratch);
     tl_guarded_free(&r->thread_scratch);
     tl_code_unload(r->code);

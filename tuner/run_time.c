@@ -1,8 +1,10 @@
 /* tuner/run_time.c: times a candidate against the incumbent.
  *
  * Candidate and incumbent take turns, two samples each (the second one warm), so that whatever the machine does happens
- * to both; minima are compared. A sample is as many calls as fill 30 microseconds. A series in which the incumbent is
- * much slower than it was of late is thrown away; so is what happened while a witness was disturbed. */
+ * to both; minima are compared. A sample is as many calls as fill 30 microseconds. A series goes on until both were seen
+ * with the core to themselves (another hyperthread of it, that is somebody else's, costs them up to half of their speed). A
+ * series in which the incumbent is much slower than it was of late is thrown away; so is what happened while a witness was
+ * disturbed. */
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/clock.h"
@@ -12,6 +14,9 @@ enum {
     SAMPLE_NS = 30000,
     COLD_START_NS = 100000,
     EARLY = 3,
+    LEAST_CALM =
+        3, /* samples of a series with the core to itself, and for how many times its length they are awaited */
+    PATIENCE = 2,
     MAX_SERIES = 3,
     MAX_WAITS = 4,
     MAX_CALLS = 1000
@@ -25,53 +30,48 @@ enum {
 #define LOST        10.0  /* seen when it was checked */
 #define WITNESS_AGE 200000000
 #define PAUSE_NS    10000000
+#define NAP_NS      1000000
+#define PATIENCE_NS 500000000
 
 typedef struct {
     tl_run_state *state;
     tl_runnable *r;
-    bool cold;
+    tl_cold cold;
     int calls;    /* in a sample */
+    int calm;     /* samples of the series during which nobody else was on the core */
     double least; /* of the series */
 } subject;
-
-/* The buffers of a call: the random inputs, or in a cold series the next copy of them all, which neither candidate nor
- * incumbent has touched for a whole turn. */
-static void get_buffers(subject *s, void **buffers)
-{
-    tl_run_state *state = s->state;
-    int params = state->task->program->param_count;
-    int64_t copy = s->cold ? state->next_copy++ % state->copies : -1;
-    for (int i = 0; i < params; i++)
-        buffers[i] = copy < 0 ? state->buffers[0][i]
-                              : state->rotating.data + copy * state->copy_bytes + state->offset[i];
-    for (int i = 0; i < s->r->prepared_count; i++)
-        buffers[params + i] =
-            copy < 0 ? s->r->prepared[i].data
-                     : s->r->rotating.data + copy * s->r->copy_bytes + s->r->prepared_offset[i];
-}
 
 static double sample(subject *s)
 {
     void *buffers[2 * TL_MAX_PARAMS];
-    const tl_run_state *state = s->state;
-    get_buffers(s, buffers);
+    tl_run_state *state = s->state;
+    tl_caches_set_up(state, s->r, s->cold, buffers);
     int64_t start = tl_clock_ns();
     for (int i = 0; i < s->calls; i++)
         tl_runnable_call(s->r, state->pool, state->config->threads, buffers, state->task->dims);
     double ns = (double)(tl_clock_ns() - start) / s->calls;
+    bool was_calm = state->was_calm;
+    state->was_calm = tl_witness_is_alone(state->witness);
+    s->calm += was_calm && state->was_calm;
     s->least = ns < s->least ? ns : s->least;
     return ns;
+}
+
+static void begin(subject *s)
+{
+    s->calm = 0;
+    s->least = 1e300;
 }
 
 /* Warms up, and finds out how many calls make a sample. */
 static void calibrate(subject *s)
 {
     s->calls = 1;
-    s->least = 1e300;
+    begin(s);
     double ns = sample(s);
-    if (!s->cold && ns < SAMPLE_NS)
+    if (s->cold == TL_COLD_NOTHING && ns < SAMPLE_NS)
         s->calls = ns > 0 && SAMPLE_NS / ns < MAX_CALLS ? (int)(SAMPLE_NS / ns) + 1 : MAX_CALLS;
-    s->least = 1e300;
 }
 
 static void wait_for_calm(tl_run_state *state, tl_run_times *out)
@@ -87,18 +87,48 @@ static void wait_for_calm(tl_run_state *state, tl_run_times *out)
     }
 }
 
-/* One series; false: the incumbent was disturbed. */
+/* Until nobody else is on the core, as far as `patience` (nanoseconds, for a whole series) goes. */
+static void wait_for_solitude(tl_run_state *state, int64_t *patience)
+{
+    while (*patience > 0 && !state->was_calm) {
+        tl_clock_sleep_ns(NAP_NS);
+        *patience -= NAP_NS;
+        state->was_calm = tl_witness_is_alone(state->witness);
+    }
+}
+
+/* Both were seen without company, or neither: their minima may be compared. */
+static bool are_alike(const subject *a, const subject *b)
+{
+    return (a->calm >= LEAST_CALM) == (b->calm >= LEAST_CALM);
+}
+
+static bool has_enough(const subject *candidate, const subject *incumbent, int count, int repeats)
+{
+    bool is_calm =
+        candidate->calm >= LEAST_CALM && (incumbent->r == NULL || incumbent->calm >= LEAST_CALM);
+    return count >= (is_calm ? repeats : PATIENCE * repeats);
+}
+
+static bool is_hopeless(const subject *candidate, const subject *incumbent, int count)
+{
+    double ratio = candidate->least / incumbent->least;
+    return ratio > FAR_OFF ||
+           (count >= EARLY && ratio > HOPELESS && are_alike(candidate, incumbent));
+}
+
+/* One series; false: the incumbent was disturbed. One that may end early does not wait for anything. */
 static bool run_series(subject *candidate, subject *incumbent, int repeats, bool early,
                        tl_run_times *out)
 {
     const int most = (int)(sizeof out->times_ns / sizeof *out->times_ns);
-    candidate->least = 1e300;
+    int64_t patience = early ? 0 : PATIENCE_NS;
+    begin(candidate);
+    begin(incumbent);
     out->count = 0;
     out->hopeless = false;
-    repeats = repeats < most ? repeats : most;
-    if (incumbent->r != NULL)
-        incumbent->least = 1e300;
-    while (out->count < repeats) {
+    while (out->count < most && !has_enough(candidate, incumbent, out->count, repeats)) {
+        wait_for_solitude(candidate->state, &patience);
         for (int twice = 0; twice < 2; twice++) {
             double ns = sample(candidate);
             if (out->count < most)
@@ -106,10 +136,10 @@ static bool run_series(subject *candidate, subject *incumbent, int repeats, bool
         }
         if (incumbent->r == NULL)
             continue;
+        wait_for_solitude(candidate->state, &patience);
         sample(incumbent);
         sample(incumbent);
-        double ratio = candidate->least / incumbent->least;
-        if (early && ratio > (out->count >= EARLY ? HOPELESS : FAR_OFF)) {
+        if (early && is_hopeless(candidate, incumbent, out->count)) {
             out->hopeless = true;
             break;
         }
@@ -119,13 +149,13 @@ static bool run_series(subject *candidate, subject *incumbent, int repeats, bool
     double best = incumbent->r->best_ns;
     if (out->hopeless && candidate->least > FAR_OFF * incumbent->least) {
         /* so long a run leaves the incumbent cold caches: that is no disturbance, and no time of its own */
-        if (best > 0 && !incumbent->cold && best < incumbent->least)
+        if (best > 0 && best < incumbent->least)
             incumbent->least = best;
         return true;
     }
-    if (!incumbent->cold && (best == 0 || incumbent->least < best))
+    if (best == 0 || incumbent->least < best)
         incumbent->r->best_ns = incumbent->least;
-    return incumbent->cold || best == 0 || incumbent->least <= best / NEAR_BEST;
+    return best == 0 || incumbent->least <= best / NEAR_BEST;
 }
 
 /* Series until one is undisturbed. */
@@ -164,26 +194,6 @@ static void summarize(const subject *candidate, const subject *incumbent, double
         out->score_ns *= score / out->incumbent_ns;
 }
 
-/* A copy of what the caller may rotate through, for a kernel's packed constants. False: no memory. */
-static bool rotate_prepared(const tl_run_state *state, tl_runnable *r)
-{
-    int64_t bytes = 0;
-    if (r->rotating.base != NULL || r->prepared_count == 0)
-        return true;
-    for (int i = 0; i < r->prepared_count; i++) {
-        r->prepared_offset[i] = bytes;
-        bytes += ((int64_t)r->prepared[i].size + 63) / 64 * 64;
-    }
-    r->copy_bytes = bytes;
-    if (!tl_guarded_create((size_t)(bytes * state->copies), &r->rotating))
-        return false;
-    for (int c = 0; c < state->copies; c++)
-        for (int i = 0; i < r->prepared_count; i++)
-            memcpy(r->rotating.data + c * bytes + r->prepared_offset[i], r->prepared[i].data,
-                   r->prepared[i].size);
-    return true;
-}
-
 /* A candidate that took ten times as long as the incumbent while it was checked is not run again. */
 static bool is_lost(const tl_run_state *state, double checked_ns, tl_run_times *out)
 {
@@ -202,38 +212,42 @@ static bool is_lost(const tl_run_state *state, double checked_ns, tl_run_times *
 static void score_crowned(subject *candidate, int repeats, tl_run_times *out)
 {
     tl_run_state *state = candidate->state;
-    subject first = { .state = state, .r = state->first, .calls = 1 };
-    if (state->first == NULL || state->first == state->incumbent)
+    subject first = { .state = state, .r = state->first, .cold = state->cold };
+    if (state->first == NULL || state->first == state->incumbent ||
+        !tl_caches_prepare(state, state->first, state->cold))
         return;
     calibrate(&first);
     measure(candidate, &first, repeats, false, out);
     summarize(candidate, &first, state->first_score, out);
 }
 
-void tl_run_time(tl_run_state *state, tl_runnable *r, int flags, double checked_ns,
+void tl_run_time(tl_run_state *state, tl_runnable *r, bool careful, tl_cold cold, double checked_ns,
                  tl_run_times *out)
 {
-    bool careful = flags & TL_RUN_CAREFUL, cold = flags & TL_RUN_COLD;
     int repeats = careful ? 3 * state->config->repeats : state->config->repeats;
-    cold = cold && tl_run_state_rotate(state) && rotate_prepared(state, r) &&
-           (state->incumbent == NULL || rotate_prepared(state, state->incumbent));
-    subject candidate = { .state = state, .r = r, .cold = cold, .calls = 1 };
-    subject incumbent = { .state = state, .r = state->incumbent, .cold = cold, .calls = 1 };
+    bool has_memory =
+        tl_caches_prepare(state, r, cold) &&
+        (state->incumbent == NULL || tl_caches_prepare(state, state->incumbent, cold));
+    cold = has_memory ? cold : TL_COLD_NOTHING;
+    subject candidate = { .state = state, .r = r, .cold = cold };
+    subject incumbent = { .state = state, .r = state->incumbent, .cold = cold };
+    bool may_win = state->incumbent == NULL || cold == state->cold;
     *out = (tl_run_times){ .cold = cold };
-    if (!careful && !cold && is_lost(state, checked_ns, out))
+    if (!careful && may_win && is_lost(state, checked_ns, out))
         return;
     wait_for_calm(state, out);
     calibrate(&candidate);
     if (incumbent.r != NULL)
         calibrate(&incumbent);
-    measure(&candidate, &incumbent, repeats, !careful, out);
+    measure(&candidate, &incumbent, repeats, !careful && incumbent.r != NULL, out);
     summarize(&candidate, &incumbent, state->incumbent_score, out);
     if (state->incumbent == NULL) {
-        out->crowned = !cold;
-    } else if (!cold && !out->hopeless && candidate.least < WIN * incumbent.least) {
+        out->crowned = true;
+    } else if (may_win && !out->hopeless && candidate.least < WIN * incumbent.least) {
         wait_for_calm(state, out);
         measure(&candidate, &incumbent, 2 * repeats, false, out);
         summarize(&candidate, &incumbent, state->incumbent_score, out);
+        out->disturbed |= !are_alike(&candidate, &incumbent);
         /* what a disturbed series says must be clear to be believed */
         out->crowned = candidate.least < (out->disturbed ? CLEAR_WIN : SURE_WIN) * incumbent.least;
         if (out->crowned)

@@ -82,7 +82,8 @@ typedef struct {
     bool any_revision; /* else `revision`, when that is not 0 */
     int revision;      /* of the code generator */
     int threads;       /* 0: any */
-    int cold;          /* 0: any, 1: cold only, -1: warm only */
+    bool only_cold;    /* timed with `cold` caches only */
+    tl_cold cold;
     tl_record_order order;
     int64_t limit; /* 0: all */
 } tl_query;

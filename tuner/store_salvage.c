@@ -137,6 +137,7 @@ static bool has_type(const tl_field *field, uint64_t serial)
     case TL_FIELD_REAL:
         return serial > 0 && serial < 10;
     case TL_FIELD_BOOL:
+    case TL_FIELD_COLD:
     case TL_FIELD_INT:
     case TL_FIELD_LONG:
         return serial > 0 && serial < 10 && serial != 7;

@@ -79,6 +79,7 @@ static const char *column_type(tl_field_type type)
     case TL_FIELD_REAL:
         return "REAL";
     case TL_FIELD_BOOL:
+    case TL_FIELD_COLD:
     case TL_FIELD_INT:
     case TL_FIELD_LONG:
         return "INTEGER";
@@ -180,7 +181,7 @@ static tl_status check_file(sqlite_store *s, int flags, tl_diag *diag)
     if (!(flags & TL_RECORDS_TRUST))
         TL_TRY(look_through(s, diag));
     s->has_choices = version > 1;
-    if (s->has_choices || s->read_only)
+    if (version == TL_RECORDS_VERSION || s->read_only)
         return TL_OK;
     s->has_choices = true;
     return make_schema(s, diag);
@@ -346,6 +347,7 @@ static tl_status add_row(sqlite_store *s, sqlite3_stmt *statement, const tl_row_
             sqlite3_bind_double(statement, i + 2, value.real);
             break;
         case TL_FIELD_BOOL:
+        case TL_FIELD_COLD:
         case TL_FIELD_INT:
         case TL_FIELD_LONG:
             sqlite3_bind_int64(statement, i + 2, value.integer);
@@ -433,8 +435,8 @@ static void add_query(conditions *c, const tl_query *query)
         tl_text_format(&c->sql, " AND revision = %d", query->revision);
     if (query->threads != 0)
         tl_text_format(&c->sql, " AND threads = %d", query->threads);
-    if (query->cold != 0)
-        tl_text_format(&c->sql, " AND cold = %d", query->cold > 0);
+    if (query->only_cold)
+        tl_text_format(&c->sql, " AND cold = %d", query->cold);
     switch (query->order) {
     case TL_ORDER_STORED:
         tl_text_add(&c->sql, " ORDER BY id");

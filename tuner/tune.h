@@ -57,7 +57,7 @@ typedef struct {
     int known_count;
     const tl_target *target;
     int threads; /* that kernels run on; 0: 1 */
-    bool cold;
+    tl_cold cold;
     const char *numerics; /* of the records: "strict" or "relaxed" */
     uint64_t seed;
     double budget_s;         /* 0: no limit */

@@ -44,13 +44,12 @@ void tl_tuning_fail_task(tl_tuning *t, tl_tuning_slot *slot, const char *reason)
                    &(tl_tune_event){ TL_TUNE_RETIRED, (int)(slot - t->slots), NULL, NULL, false });
 }
 
-/* The measurer crowns what won a second series; a time that is better by chance is not enough. With cold caches nothing
- * is crowned, and the score must do. */
-static bool is_best(const tl_tuning *t, const tl_tuned *shown, const tl_result *r)
+/* The measurer crowns what won a second series; a time that is better by chance is not enough. */
+static bool is_best(const tl_tuned *shown, const tl_result *r)
 {
     if (r->status != TL_RECORD_OK || r->hopeless || r->score_ns <= 0)
         return false;
-    return shown->best == NULL || (r->score_ns < shown->best_ns && (r->crowned || t->options.cold));
+    return shown->best == NULL || (r->score_ns < shown->best_ns && r->crowned);
 }
 
 void tl_tuning_take(tl_tuning *t, tl_batch *batch, const tl_result *result)
@@ -80,7 +79,7 @@ void tl_tuning_take(tl_tuning *t, tl_batch *batch, const tl_result *result)
         shown->untuned_ns = result->score_ns;
     if (result->status != TL_RECORD_OK)
         snprintf(shown->reason, sizeof shown->reason, "%.255s", result->reason);
-    if (is_best(t, shown, result)) {
+    if (is_best(shown, result)) {
         tl_record_copy(slot->arena, &record, &slot->best);
         shown->best = &slot->best;
         shown->best_ns = result->score_ns;

@@ -1,6 +1,8 @@
 /* tuner/witness.c: a peak loop, a small matrix product in L2 and a copy through L3: on a quiet machine each runs at its
  * best again and again. Another tenant that takes cycles, or a core, shows in the first (it runs on as many threads as are
- * measured), one that takes cache or memory in the others. Best means: of the last samples, so that a machine that
+ * measured), one that takes cache or memory in the others. One that has another hyperthread of our core shows in none of
+ * them, for two multiply-adds a cycle leave room beside them; but kernels lose up to half of their speed. It shows in plain
+ * additions, of which a core begins as many as it can. Best means: of the last samples, so that a machine that
  * became slower for good is believed in the end. */
 #include "tuner/witness.h"
 #include <stdlib.h>
@@ -8,8 +10,9 @@
 #include "runtime/clock.h"
 #include "runtime/peak.h"
 
-enum { SIDE = 128, COPY_BYTES = 4 << 20, KEPT = 32 };
-#define NEAR_BEST 0.85
+enum { SIDE = 128, COPY_BYTES = 4 << 20, KEPT = 32, ADDITIONS = 7000, FIRST_LOOKS = 200 };
+#define FIRST_NAP_NS 1000000
+#define NEAR_BEST    0.85
 
 typedef enum { PEAK, PRODUCT, COPY, WITNESS_COUNT } witness_kind;
 
@@ -18,6 +21,7 @@ struct tl_witness {
     int count;
     int64_t sampled_ns;
     bool is_calm;
+    double least_additions; /* nanoseconds: with the core to itself */
     float a[SIDE * SIDE], b[SIDE * SIDE], c[SIDE * SIDE];
     char *from, *to;
 };
@@ -66,6 +70,46 @@ static double run_copy(tl_witness *w)
     __asm__ volatile("" : : "r"(w->to) : "memory");
     int64_t ns = tl_clock_ns() - start;
     return 2.0 * COPY_BYTES / (double)(ns > 0 ? ns : 1);
+}
+
+/* Independent additions in registers. */
+static double run_additions(void)
+{
+    uint64_t x[8] = { 0 };
+    int64_t start = tl_clock_ns();
+    for (int i = 0; i < ADDITIONS; i++) {
+        for (int k = 0; k < 8; k++)
+            x[k] += 3;
+        __asm__ volatile(""
+                         : "+r"(x[0]), "+r"(x[1]), "+r"(x[2]), "+r"(x[3]), "+r"(x[4]), "+r"(x[5]),
+                           "+r"(x[6]), "+r"(x[7]));
+    }
+    return (double)(tl_clock_ns() - start);
+}
+
+bool tl_witness_is_alone(tl_witness *w)
+{
+    if (w == NULL)
+        return true;
+    double now = run_additions();
+    if (w->least_additions == 0 || now < w->least_additions)
+        w->least_additions = now;
+    return now * NEAR_BEST <= w->least_additions;
+}
+
+void tl_witness_learn_solitude(tl_witness *w, double ns)
+{
+    if (w != NULL && ns > 0)
+        w->least_additions = ns;
+    for (int i = 0; w != NULL && ns <= 0 && i < FIRST_LOOKS; i++) {
+        tl_witness_is_alone(w);
+        tl_clock_sleep_ns(FIRST_NAP_NS);
+    }
+}
+
+double tl_witness_solitude(const tl_witness *w)
+{
+    return w != NULL ? w->least_additions : 0;
 }
 
 static void sample(tl_witness *w, tl_pool *pool)

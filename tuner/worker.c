@@ -48,6 +48,7 @@ void tl_worker_config_pack(const tl_worker_config *c, tl_text *out)
     tl_pack_int(out, c->not_core);
     tl_pack_real(out, c->limit_s);
     tl_pack_int(out, c->memory_bytes);
+    tl_pack_int(out, c->constant_bytes);
     tl_pack_int(out, (int64_t)c->seed);
     tl_pack_int(out, c->verify);
 }
@@ -62,6 +63,7 @@ bool tl_worker_config_unpack(tl_unpacker *u, tl_worker_config *out)
     out->not_core = (int)tl_unpack_int(u);
     out->limit_s = tl_unpack_real(u);
     out->memory_bytes = tl_unpack_int(u);
+    out->constant_bytes = tl_unpack_int(u);
     out->seed = (uint64_t)tl_unpack_int(u);
     out->verify = tl_unpack_int(u) != 0;
     return !u->failed;

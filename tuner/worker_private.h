@@ -22,10 +22,11 @@ enum { TL_INPUT_SETS = 2, TL_MAX_PARAMS = 64, TL_MAX_LOWERINGS = 16 };
 typedef struct {
     tl_target target;
     int threads, repeats;
-    int core;             /* processor to stay on; -1: any but `not_core` */
-    int not_core;         /* -1: none */
-    double limit_s;       /* for a job */
-    int64_t memory_bytes; /* for a child, beyond what it starts with */
+    int core;               /* processor to stay on; -1: any but `not_core` */
+    int not_core;           /* -1: none */
+    double limit_s;         /* for a job */
+    int64_t memory_bytes;   /* for a child, beyond what it starts with */
+    int64_t constant_bytes; /* of the whole model */
     uint64_t seed;
     bool verify;
 } tl_worker_config;
@@ -58,6 +59,14 @@ bool tl_guarded_create(size_t size, tl_guarded *out); /* zeroed; false: no memor
 void tl_guarded_free(tl_guarded *g);
 void tl_guarded_protect(const tl_guarded *g); /* read-only from now on */
 
+/* Copies of buffers through which calls rotate, so that each finds cold ones; count 0: not made yet. */
+typedef struct {
+    tl_guarded memory;
+    int count, next;
+    int64_t bytes;                 /* of one copy of all */
+    int64_t offset[TL_MAX_PARAMS]; /* in a copy; -1: this buffer is not copied */
+} tl_copies;
+
 /* A kernel that can be called, with its prepared buffers filled. */
 typedef struct {
     tl_arena *arena; /* of the descriptors */
@@ -70,10 +79,8 @@ typedef struct {
     int64_t thread_stride;
     int prepared_count;
     tl_guarded prepared[TL_MAX_PARAMS];
-    double best_ns; /* least time seen lately; 0: none */
-    /* for cold runs: copies of the prepared buffers, `copy_bytes` apart */
-    tl_guarded rotating;
-    int64_t copy_bytes, prepared_offset[TL_MAX_PARAMS];
+    double best_ns;   /* least time seen lately; 0: none */
+    tl_copies copies; /* of the prepared buffers, for cold runs */
 } tl_runnable;
 /* `consts[i]` is the place of param i (NULL where the kernel does not need it to prepare). TL_NO_MEMORY: scratch or
  * prepared buffers beyond the limit. */
@@ -115,21 +122,17 @@ typedef struct {
     void *buffers[TL_INPUT_SETS][2 * TL_MAX_PARAMS];
     tl_runnable *first; /* the first that was right; its score is the measure of all */
     double first_score;
+    tl_cold cold;           /* as it was timed */
     tl_runnable *incumbent; /* may be the first */
     double incumbent_score;
     tl_witness *witness;
-    /* for cold runs: copies of all params, `copy_bytes` apart; 0 copies: not made yet */
-    int copies;
-    int64_t next_copy;
-    tl_guarded rotating;
-    int64_t copy_bytes, offset[TL_MAX_PARAMS];
+    bool was_calm;                      /* the witness, at its last look */
+    tl_copies copies[TL_COLD_COUNT][2]; /* of params; [1]: for kernels that pack their constants */
 } tl_run_state;
 bool tl_run_state_create(const tl_worker_config *config, const tl_run_task *task,
                          tl_run_state *out);
-/* Makes the copies for cold runs; false: no memory. */
-bool tl_run_state_rotate(tl_run_state *state);
-/* The runner's job: RUN (flags, lowering, incumbent's score, trace, built) -> RAN (the fields of tl_result). */
-enum { TL_RUN_CAREFUL = 1, TL_RUN_COLD = 2, TL_RUN_INCUMBENT = 4 };
+/* The runner's job: RUN (flags, cold, lowering, incumbent's score, solitude, trace, built) -> RAN (the fields of tl_result). */
+enum { TL_RUN_CAREFUL = 1, TL_RUN_INCUMBENT = 2 };
 void tl_worker_run(tl_run_state *state, const tl_worker_options *options, const tl_text *body,
                    tl_text *reply);
 
@@ -137,15 +140,20 @@ void tl_worker_run(tl_run_state *state, const tl_worker_options *options, const 
  * these runs. */
 tl_status tl_run_check(tl_run_state *state, tl_runnable *r, int lowering, double *max_error,
                        double *least_ns, tl_diag *diag);
+/* tuner/run_caches.c: makes what timing `r` takes when that much is cold; false: no memory. */
+bool tl_caches_prepare(tl_run_state *state, tl_runnable *r, tl_cold cold);
+/* The buffers of the next call of `r`, which was prepared: params, then prepared ones. */
+void tl_caches_set_up(tl_run_state *state, tl_runnable *r, tl_cold cold, void **buffers);
 /* tuner/run_time.c: times the kernel in alternation with the incumbent. */
 typedef struct {
     double times_ns[64];
     int count;
     double time_ns, median_ns, incumbent_ns, score_ns;
-    bool hopeless, disturbed, crowned, cold;
+    bool hopeless, disturbed, crowned;
+    tl_cold cold;
     int discarded;
 } tl_run_times;
-void tl_run_time(tl_run_state *state, tl_runnable *r, int flags, double checked_ns,
+void tl_run_time(tl_run_state *state, tl_runnable *r, bool careful, tl_cold cold, double checked_ns,
                  tl_run_times *out);
 
 #endif

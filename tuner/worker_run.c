@@ -1,12 +1,7 @@
 /* tuner/worker_run.c: the runner's job: load what was built, check it, time it. */
 #include <string.h>
-#include "runtime/base/checked.h"
 #include "runtime/clock.h"
 #include "tuner/worker_private.h"
-
-#define COLD_MOST ((int64_t)256 << 20)
-#define COLD_L3   ((int64_t)32 << 20) /* an L3 counts up to this: we share it */
-enum { MAX_COPIES = 1024 };
 
 bool tl_run_state_create(const tl_worker_config *config, const tl_run_task *task, tl_run_state *out)
 {
@@ -26,33 +21,6 @@ bool tl_run_state_create(const tl_worker_config *config, const tl_run_task *task
         for (int s = 0; s < TL_INPUT_SETS; s++)
             out->buffers[s][i] = is_written ? out->outputs[i].data : task->inputs[s][i].data;
     }
-    return true;
-}
-
-bool tl_run_state_rotate(tl_run_state *state)
-{
-    const tl_run_task *t = state->task;
-    const tl_target *target = &state->config->target;
-    int64_t bytes = 0;
-    if (state->copies > 0)
-        return true;
-    for (int i = 0; i < t->program->param_count; i++) {
-        state->offset[i] = bytes;
-        bytes += (t->sizes[i] + 63) / 64 * 64;
-    }
-    bytes = bytes > 0 ? bytes : 64;
-    int64_t wanted = 2 * target->l2_bytes + tl_min64(target->l3_bytes, COLD_L3) * 5 / 4;
-    int64_t copies = tl_min64(tl_ceildiv(tl_min64(wanted, COLD_MOST), bytes) + 1, MAX_COPIES);
-    if (!tl_guarded_create((size_t)(bytes * copies), &state->rotating))
-        return false;
-    state->copy_bytes = bytes;
-    state->copies = (int)copies;
-    memset(state->rotating.data, 0, state->rotating.size); /* pages are there before time counts */
-    for (int64_t c = 0; c < copies; c++)
-        for (int i = 0; i < t->program->param_count; i++)
-            if (tl_param_is_read(t->program->params[i]))
-                memcpy(state->rotating.data + c * bytes + state->offset[i], t->inputs[0][i].data,
-                       (size_t)t->sizes[i]);
     return true;
 }
 
@@ -89,8 +57,8 @@ static tl_record_status kind_of(tl_status status)
     return TL_RECORD_WORKER;
 }
 
-static void run(tl_run_state *state, int flags, int lowering, double score, const tl_built *built,
-                outcome *o)
+static void run(tl_run_state *state, int flags, tl_cold cold, int lowering, double score,
+                const tl_built *built, outcome *o)
 {
     const tl_run_task *t = state->task;
     tl_runnable *r;
@@ -110,7 +78,9 @@ static void run(tl_run_state *state, int flags, int lowering, double score, cons
         return;
     }
     if (!(flags & TL_RUN_INCUMBENT))
-        tl_run_time(state, r, flags, checked_ns, &o->times);
+        tl_run_time(state, r, flags & TL_RUN_CAREFUL, cold, checked_ns, &o->times);
+    else
+        o->times.cold = cold;
     o->run_ns = (double)(tl_clock_ns() - checked);
     if ((flags & TL_RUN_INCUMBENT) || o->times.crowned) {
         if (state->incumbent != state->first)
@@ -120,6 +90,7 @@ static void run(tl_run_state *state, int flags, int lowering, double score, cons
         if (state->first == NULL) {
             state->first = r;
             state->first_score = state->incumbent_score;
+            state->cold = o->times.cold;
         }
         r->best_ns = flags & TL_RUN_INCUMBENT ? 0 : o->times.time_ns;
     } else {
@@ -133,16 +104,19 @@ void tl_worker_run(tl_run_state *state, const tl_worker_options *options, const 
     tl_unpacker u = tl_unpack(body);
     outcome o = { .status = TL_RECORD_WORKER };
     int flags = (int)tl_unpack_int(&u);
-    int64_t lowering = tl_unpack_int(&u);
+    int64_t cold = tl_unpack_int(&u), lowering = tl_unpack_int(&u);
     double score = tl_unpack_real(&u), peak, l2, copy;
+    double solitude = tl_unpack_real(&u);
     const char *trace = tl_unpack_text(&u);
     tl_built built;
+    tl_witness_learn_solitude(state->witness, solitude);
     if (options->hook != NULL && !(flags & TL_RUN_INCUMBENT))
         options->hook("run", trace);
-    if (!tl_built_unpack(&u, &built) || lowering < 0 || lowering >= state->task->lowering_count)
+    if (!tl_built_unpack(&u, &built) || lowering < 0 || lowering >= state->task->lowering_count ||
+        cold < 0 || cold >= TL_COLD_COUNT)
         tl_fail(&o.diag, TL_INTERNAL, "a message was damaged");
     else
-        run(state, flags, (int)lowering, score, &built, &o);
+        run(state, flags, (tl_cold)cold, (int)lowering, score, &built, &o);
     tl_witness_best(state->witness, &peak, &l2, &copy);
     tl_pack_int(reply, o.status);
     tl_pack_text(reply, o.diag.text);
@@ -161,5 +135,6 @@ void tl_worker_run(tl_run_state *state, const tl_worker_options *options, const 
     tl_pack_real(reply, peak);
     tl_pack_real(reply, l2);
     tl_pack_real(reply, copy);
+    tl_pack_real(reply, tl_witness_solitude(state->witness));
     tl_pack_bytes(reply, o.times.times_ns, (size_t)o.times.count * sizeof *o.times.times_ns);
 }

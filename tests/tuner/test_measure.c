@@ -30,9 +30,9 @@ static void right_candidates_are_timed(void **state)
     assert_string_equal(again.program, plain.program);
     tl_result careful =
         measuring_one(m, task,
-                      &(tl_candidate){ .trace = good_trace, .careful = true, .cold = true });
+                      &(tl_candidate){ .trace = good_trace, .careful = true, .cold = TL_COLD_ALL });
     assert_int_equal(careful.status, TL_RECORD_OK);
-    assert_true(careful.cold && !careful.crowned && careful.time_count >= 33);
+    assert_true(careful.cold == TL_COLD_ALL && !careful.crowned && careful.time_count >= 33);
     tl_result scheduled = measuring_one(m, task, &(tl_candidate){ .program = matmul_text });
     assert_int_equal(scheduled.status, TL_RECORD_OK);
     assert_string_equal(scheduled.program, plain.program);
@@ -42,6 +42,61 @@ static void right_candidates_are_timed(void **state)
     assert_true(stats.peak_gflops > 0 && stats.l2_gflops > 0 && stats.copy_gbs > 0);
     assert_true(stats.reference_ns > 0 && stats.deaths == 0 && stats.restarts == 0);
     tl_measurer_destroy(m);
+}
+
+/* In every mode the first is crowned, and then what is faster, and a time says in which. */
+static void winners_are_crowned_in_every_mode(void **state)
+{
+    (void)state;
+    for (int cold = 0; cold < TL_COLD_COUNT; cold++) {
+        tl_measurer *m = measuring_start(&(tl_measure_options){ .constant_bytes = 1 << 30 });
+        int task = measuring_task(m);
+        tl_candidate candidate = { .trace = "", .cold = (tl_cold)cold };
+        tl_result plain = measuring_one(m, task, &candidate);
+        candidate.trace = good_trace;
+        tl_result better = measuring_one(m, task, &candidate);
+        assert_int_equal(better.status, TL_RECORD_OK);
+        assert_true((int)plain.cold == cold && (int)better.cold == cold);
+        assert_true(plain.crowned && better.crowned && better.score_ns < plain.score_ns);
+        tl_measurer_destroy(m);
+    }
+}
+
+static const char dot_text[] = "kernel dot(A: f32[512], const B: f32[512, 512], out C: f32[512])\n"
+                               "  for i in 0..512\n"
+                               "    for j in 0..512\n"
+                               "      block dot\n"
+                               "        spatial j\n"
+                               "        reduce i\n"
+                               "        C[j] = sum(A[i]*B[i, j])\n";
+
+/* One multiplication for each constant: where they come from decides. */
+static void constants_come_from_memory_when_the_model_is_large(void **state)
+{
+    (void)state;
+    double least[2];
+    tl_diag diag = { 0 };
+    for (int large = 0; large < 2; large++) {
+        tl_measurer *m = measuring_start(
+            &(tl_measure_options){ .constant_bytes = large ? (int64_t)1 << 36 : 512 * 512 * 4 });
+        tl_measure_lowering lowering = { "direct", dot_text, 0, 0 };
+        tl_measure_task spec = { .name = "dot",
+                                 .workload = "0123456789abcdef0123456789abcdef",
+                                 .lowering_count = 1,
+                                 .lowerings = &lowering };
+        int task;
+        if (tl_measurer_add_task(m, &spec, &task, &diag) != TL_OK)
+            fail_msg("%s", diag.text);
+        tl_candidate candidate = { .trace = "i, j = loops(dot)\nj0, j1 = split(j, [_, 16])\n"
+                                            "vectorize(j1)\n",
+                                   .cold = TL_COLD_CONSTANTS };
+        tl_result result = measuring_one(m, task, &candidate);
+        if (result.status != TL_RECORD_OK)
+            fail_msg("%s", result.reason);
+        least[large] = result.time_ns;
+        tl_measurer_destroy(m);
+    }
+    assert_true(least[1] > 1.2 * least[0]);
 }
 
 /* What happens, what is recorded. */
@@ -328,6 +383,8 @@ int main(int argc, char **argv)
         return code;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(right_candidates_are_timed),
+        cmocka_unit_test(winners_are_crowned_in_every_mode),
+        cmocka_unit_test(constants_come_from_memory_when_the_model_is_large),
         cmocka_unit_test(faults_cost_one_candidate),
         cmocka_unit_test(a_new_child_gets_first_and_incumbent),
         cmocka_unit_test(too_much_memory_is_told_apart),

@@ -193,8 +193,8 @@ static void what_goes_in_comes_out(void **state)
         { { .limit = 7, .order = TL_ORDER_NEWEST }, 7 },
         { { .session = "two" }, 0 },
         { { .threads = 2 }, 0 },
-        { { .cold = -1 }, 100 },
-        { { .cold = 1 }, 0 },
+        { { .only_cold = true, .cold = TL_COLD_NOTHING }, 100 },
+        { { .only_cold = true, .cold = TL_COLD_ALL }, 0 },
         { { .family = "conv_relu" }, 100 },
         { { .target = "x' OR '1'='1" }, 0 },
     };

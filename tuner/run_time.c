@@ -3,8 +3,8 @@
  * Candidate and incumbent take turns, two samples each (the second one warm), so that whatever the machine does happens
  * to both; minima are compared. A sample is as many calls as fill 30 microseconds. A series goes on until both were seen
  * with the core to themselves (another hyperthread of it, that is somebody else's, costs them up to half of their speed). A
- * series in which the incumbent is much slower than it was of late is thrown away; so is what happened while a witness was
- * disturbed. */
+ * series in which the incumbent is much slower than it was of late, though alone, is thrown away; so is what happened while
+ * a witness was disturbed. */
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/clock.h"
@@ -14,6 +14,7 @@ enum {
     SAMPLE_NS = 30000,
     COLD_START_NS = 100000,
     EARLY = 3,
+    SURE = 6,
     LEAST_CALM =
         3, /* samples of a series with the core to itself, and for how many times its length they are awaited */
     PATIENCE = 2,
@@ -21,17 +22,19 @@ enum {
     MAX_WAITS = 4,
     MAX_CALLS = 1000
 };
-#define HOPELESS    1.2
-#define FAR_OFF     3.0 /* seen at the first look */
-#define NEAR_BEST   0.85
-#define WIN         0.99  /* of a first series: worth a second one */
-#define SURE_WIN    0.995 /* of the second series */
-#define CLEAR_WIN   0.95  /* of a disturbed one */
-#define LOST        10.0  /* seen when it was checked */
-#define WITNESS_AGE 200000000
-#define PAUSE_NS    10000000
-#define NAP_NS      1000000
-#define PATIENCE_NS 500000000
+#define HOPELESS          1.2
+#define BEHIND            1.03
+#define FAR_OFF           3.0 /* seen at the first look */
+#define NEAR_BEST         0.85
+#define WIN               0.99  /* of a first series: worth a second one */
+#define SURE_WIN          0.995 /* of the second series */
+#define CLEAR_WIN         0.95  /* of a disturbed one */
+#define LOST              10.0  /* seen when it was checked */
+#define WITNESS_AGE       200000000
+#define PAUSE_NS          10000000
+#define NAP_NS            1000000
+#define FIRST_PATIENCE_NS 500000000
+#define CROWN_PATIENCE_NS 100000000
 
 typedef struct {
     tl_run_state *state;
@@ -103,10 +106,16 @@ static bool are_alike(const subject *a, const subject *b)
     return (a->calm >= LEAST_CALM) == (b->calm >= LEAST_CALM);
 }
 
-static bool has_enough(const subject *candidate, const subject *incumbent, int count, int repeats)
+/* A candidate that may win is looked at as often as was asked for, and longer as long as there was company; what is behind
+ * only so often that it is sure. */
+static bool has_enough(const subject *candidate, const subject *incumbent, int count, int repeats,
+                       bool early)
 {
     bool is_calm =
         candidate->calm >= LEAST_CALM && (incumbent->r == NULL || incumbent->calm >= LEAST_CALM);
+    if (early && count >= SURE && candidate->least > BEHIND * incumbent->least &&
+        are_alike(candidate, incumbent))
+        return true;
     return count >= (is_calm ? repeats : PATIENCE * repeats);
 }
 
@@ -122,12 +131,12 @@ static bool run_series(subject *candidate, subject *incumbent, int repeats, bool
                        tl_run_times *out)
 {
     const int most = (int)(sizeof out->times_ns / sizeof *out->times_ns);
-    int64_t patience = early ? 0 : PATIENCE_NS;
+    int64_t patience = early ? 0 : incumbent->r != NULL ? CROWN_PATIENCE_NS : FIRST_PATIENCE_NS;
     begin(candidate);
     begin(incumbent);
     out->count = 0;
     out->hopeless = false;
-    while (out->count < most && !has_enough(candidate, incumbent, out->count, repeats)) {
+    while (out->count < most && !has_enough(candidate, incumbent, out->count, repeats, early)) {
         wait_for_solitude(candidate->state, &patience);
         for (int twice = 0; twice < 2; twice++) {
             double ns = sample(candidate);
@@ -155,7 +164,7 @@ static bool run_series(subject *candidate, subject *incumbent, int repeats, bool
     }
     if (best == 0 || incumbent->least < best)
         incumbent->r->best_ns = incumbent->least;
-    return best == 0 || incumbent->least <= best / NEAR_BEST;
+    return incumbent->calm < LEAST_CALM || best == 0 || incumbent->least <= best / NEAR_BEST;
 }
 
 /* Series until one is undisturbed. */

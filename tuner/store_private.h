@@ -5,8 +5,8 @@
 #include "tuner/record_private.h"
 #include "tuner/store.h"
 
-/* Of the schema, in PRAGMA user_version (1: without choices, 2: caches all cold or all warm; read as they are, raised when it is opened for writing); and
- * the mark in the file's header ("tilt"). */
+/* Of the schema, in PRAGMA user_version (1: without choices, 2: caches all cold or all warm; read as they are, raised
+ * when opened for writing); and the mark in the file's header ("tilt"). */
 enum { TL_RECORDS_VERSION = 3, TL_RECORDS_MARK = 0x74696c74, TL_RECORDS_PAGE = 4096 };
 
 /* tuner/store_sqlite.c. A status of TL_BAD_TEXT from any function of the backend: the file is damaged. */

@@ -44,7 +44,7 @@ typedef struct {
         defects; /* folder for reproducers (KERNEL.tk, KERNEL.tr) of wrong results and crashes; NULL: none */
     int64_t
         constant_bytes; /* of the whole model: where its constants come from (TL_COLD_CONSTANTS) */
-    int builders; /* builder processes; 0: one when there are two cores or more, else it alternates */
+    int builders; /* builder processes; 0: one, and where a core is for timing alone another that works in its gaps */
     bool verify; /* run the verifier after every step of a trace */
 } tl_measure_options;
 

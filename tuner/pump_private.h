@@ -63,6 +63,7 @@ typedef struct {
 
 typedef struct {
     tl_process process;
+    bool in_gaps; /* on the runner's core, while that waits */
     tl_order orders[TL_BUILD_AHEAD + 16];
     int count;
     int64_t

@@ -1,6 +1,7 @@
 /* tuner/pump_workers.c: hands orders to builders and runner, takes their answers, and starts them again when they die.
  *
- * Builders work ahead of the runner. Where builder and runner would share cores (kernels on all cores, or one core
+ * Builders work ahead of the runner. One of them has the lowest priority (SCHED_IDLE) on the runner's own core: it works while
+ * the runner waits for something to time, and no longer. Where builder and runner would share cores (kernels on all cores, or one core
  * only), they take turns instead: a batch is built, then timed. */
 #include <poll.h>
 #include <stdio.h>
@@ -21,13 +22,16 @@ static int64_t in_time(double limit_s)
     return tl_clock_ns() + (int64_t)(limit_s * 1.5e9) + GRACE_NS;
 }
 
-static bool send_config(tl_pump *m, tl_process *process, bool is_runner)
+/* `builder` NULL: to the runner. */
+static bool send_config(tl_pump *m, tl_process *process, const tl_builder *builder)
 {
+    bool is_runner = builder == NULL, in_gaps = !is_runner && builder->in_gaps;
     tl_worker_config config = {
         .target = m->target,
         .threads = m->options.threads,
         .repeats = m->options.repeats,
-        .core = is_runner && m->options.threads == 1 ? m->timer_core : -1,
+        .in_gaps = in_gaps,
+        .core = in_gaps || (is_runner && m->options.threads == 1) ? m->timer_core : -1,
         .not_core = is_runner ? -1 : m->timer_core,
         .limit_s = is_runner ? m->options.run_limit_s : m->options.build_limit_s,
         .memory_bytes = m->options.memory_bytes,
@@ -44,8 +48,7 @@ static tl_status start_builder(tl_pump *m, tl_builder *b, tl_diag *diag)
 {
     b->count = 0;
     TL_TRY(tl_process_start(m->worker, m->args, "builder", &b->process, diag));
-    if (!send_config(m, &b->process, false) ||
-        !tl_frame_send(b->process.fd, TL_FRAME_START, NULL)) {
+    if (!send_config(m, &b->process, b) || !tl_frame_send(b->process.fd, TL_FRAME_START, NULL)) {
         tl_process_end(&b->process);
         return tl_fail(diag, TL_DEVICE, "worker %s ends at once", m->worker);
     }
@@ -57,7 +60,7 @@ static tl_status start_runner(tl_pump *m, tl_diag *diag)
     tl_runner_state *r = &m->runner;
     *r = (tl_runner_state){ .task = -1, .ordered = -1 };
     TL_TRY(tl_process_start(m->worker, m->args, "runner", &r->process, diag));
-    if (!send_config(m, &r->process, true)) {
+    if (!send_config(m, &r->process, NULL)) {
         tl_process_end(&r->process);
         return tl_fail(diag, TL_DEVICE, "worker %s ends at once", m->worker);
     }
@@ -72,10 +75,13 @@ tl_status tl_pump_start(tl_pump *m, tl_diag *diag)
     m->overlaps = cores > m->options.threads;
     m->timer_core = cores > 1 ? machine.core_processor[cores - 1] : -1;
     m->builder_count = m->options.builders;
-    if (m->builder_count < 1)
-        m->builder_count = 1;
     if (m->builder_count > TL_MAX_BUILDERS)
         m->builder_count = TL_MAX_BUILDERS;
+    if (m->builder_count < 1) {
+        m->builder_count = 1;
+        if (m->overlaps && m->timer_core >= 0 && m->options.threads == 1)
+            m->builders[m->builder_count++].in_gaps = true;
+    }
     for (int i = 0; i < m->builder_count; i++)
         TL_TRY(start_builder(m, &m->builders[i], diag));
     return start_runner(m, diag);
@@ -155,11 +161,13 @@ static void order_build(tl_pump *m, tl_builder *b, tl_job *job, int task)
         restart_builder(m, b);
 }
 
+/* One that works in gaps gets no order ahead: another might be done with it sooner. */
 static tl_builder *least_busy(tl_pump *m, int most)
 {
     tl_builder *best = NULL;
     for (int i = 0; i < m->builder_count; i++)
-        if (m->builders[i].count < most && (best == NULL || m->builders[i].count < best->count))
+        if (m->builders[i].count < (m->builders[i].in_gaps ? 1 : most) &&
+            (best == NULL || m->builders[i].count < best->count))
             best = &m->builders[i];
     return best;
 }

@@ -99,7 +99,7 @@ typedef struct {
     double untuned_ns, best_ns; /* of one run of the model: over all tasks that have both */
     double flops;               /* of these tasks */
     int missing;                /* tasks that lack one */
-    double search_s;            /* spent in the policy */
+    double search_s;            /* of processor time, spent in the policy */
     bool stopped;               /* by *stop */
     bool all_rest;              /* no task is open */
 } tl_tune_totals;

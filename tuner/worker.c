@@ -44,6 +44,7 @@ void tl_worker_config_pack(const tl_worker_config *c, tl_text *out)
     tl_text_free(&target);
     tl_pack_int(out, c->threads);
     tl_pack_int(out, c->repeats);
+    tl_pack_int(out, c->in_gaps);
     tl_pack_int(out, c->core);
     tl_pack_int(out, c->not_core);
     tl_pack_real(out, c->limit_s);
@@ -59,6 +60,7 @@ bool tl_worker_config_unpack(tl_unpacker *u, tl_worker_config *out)
         return false;
     out->threads = (int)tl_unpack_int(u);
     out->repeats = (int)tl_unpack_int(u);
+    out->in_gaps = tl_unpack_int(u) != 0;
     out->core = (int)tl_unpack_int(u);
     out->not_core = (int)tl_unpack_int(u);
     out->limit_s = tl_unpack_real(u);
@@ -101,6 +103,8 @@ static void choose_core(const tl_worker_config *config)
 {
     cpu_set_t set;
     CPU_ZERO(&set);
+    if (config->in_gaps)
+        sched_setscheduler(0, SCHED_IDLE, &(struct sched_param){ 0 });
     if (config->core >= 0) {
         CPU_SET((size_t)config->core, &set);
     } else if (config->not_core >= 0 && sched_getaffinity(0, sizeof set, &set) == 0 &&

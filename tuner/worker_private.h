@@ -22,6 +22,7 @@ enum { TL_INPUT_SETS = 2, TL_MAX_PARAMS = 64, TL_MAX_LOWERINGS = 16 };
 typedef struct {
     tl_target target;
     int threads, repeats;
+    bool in_gaps;           /* runs only while nobody else wants its core */
     int core;               /* processor to stay on; -1: any but `not_core` */
     int not_core;           /* -1: none */
     double limit_s;         /* for a job */

@@ -1,8 +1,8 @@
 /* tuner/pump_workers.c: hands orders to builders and runner, takes their answers, and starts them again when they die.
  *
  * Builders work ahead of the runner. One of them has the lowest priority (SCHED_IDLE) on the runner's own core: it works while
- * the runner waits for something to time, and no longer. Where builder and runner would share cores (kernels on all cores, or one core
- * only), they take turns instead: a batch is built, then timed. */
+ * the runner waits for something to time, and no longer. Where builder and runner would share cores (kernels on all cores,
+ * or one core only), they take turns instead: a batch is built, then timed. */
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>

@@ -35,6 +35,7 @@ enum {
 #define NAP_NS            1000000
 #define FIRST_PATIENCE_NS 500000000
 #define CROWN_PATIENCE_NS 100000000
+#define MOST_OF_LIMIT     0.05
 
 typedef struct {
     tl_run_state *state;
@@ -126,12 +127,20 @@ static bool is_hopeless(const subject *candidate, const subject *incumbent, int 
            (count >= EARLY && ratio > HOPELESS && are_alike(candidate, incumbent));
 }
 
+/* Waiting counts for the limit of the job, too. */
+static int64_t patience_of(const tl_run_state *state, bool is_first)
+{
+    int64_t most = (int64_t)(state->config->limit_s * 1e9 * MOST_OF_LIMIT);
+    int64_t wanted = is_first ? FIRST_PATIENCE_NS : CROWN_PATIENCE_NS;
+    return wanted < most ? wanted : most;
+}
+
 /* One series; false: the incumbent was disturbed. One that may end early does not wait for anything. */
 static bool run_series(subject *candidate, subject *incumbent, int repeats, bool early,
                        tl_run_times *out)
 {
     const int most = (int)(sizeof out->times_ns / sizeof *out->times_ns);
-    int64_t patience = early ? 0 : incumbent->r != NULL ? CROWN_PATIENCE_NS : FIRST_PATIENCE_NS;
+    int64_t patience = early ? 0 : patience_of(candidate->state, incumbent->r == NULL);
     begin(candidate);
     begin(incumbent);
     out->count = 0;

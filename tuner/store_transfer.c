@@ -156,8 +156,8 @@ static bool is_for_all(const tl_query *q)
     return q == NULL ||
            (q->uid == NULL && q->workload == NULL && q->class_key == NULL && q->family == NULL &&
             q->target == NULL && q->numerics == NULL && q->lowering == NULL && q->session == NULL &&
-            !q->only_ok && !q->only_failed && q->revision == 0 && q->threads == 0 && !q->only_cold &&
-            q->limit == 0);
+            !q->only_ok && !q->only_failed && q->revision == 0 && q->threads == 0 &&
+            !q->only_cold && q->limit == 0);
 }
 
 static bool export_record(void *user, const tl_record *record)

@@ -10,7 +10,7 @@
 #include "runtime/clock.h"
 #include "runtime/peak.h"
 
-enum { SIDE = 128, COPY_BYTES = 4 << 20, KEPT = 32, ADDITIONS = 7000, FIRST_LOOKS = 200 };
+enum { SIDE = 128, COPY_BYTES = 4 << 20, KEPT = 32, ADDITIONS = 7000, FIRST_LOOKS = 50 };
 #define FIRST_NAP_NS 1000000
 #define NEAR_BEST    0.85
 

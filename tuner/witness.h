@@ -13,7 +13,7 @@ bool tl_witness_is_calm(tl_witness *w, tl_pool *pool, int64_t age_ns);
 /* Whether nobody else is on this core now (on another hyperthread of it): looks for some 5 us. */
 bool tl_witness_is_alone(tl_witness *w);
 /* What that is compared with, in nanoseconds: what an earlier witness of this machine knew; 0: nothing is known, and it
- * looks for a fifth of a second. */
+ * looks for a twentieth of a second. */
 void tl_witness_learn_solitude(tl_witness *w, double ns);
 double tl_witness_solitude(const tl_witness *w);
 void tl_witness_accept(tl_witness *w); /* what it is now is what is to be had */

@@ -42,6 +42,7 @@ static void mistakes_are_told(void **state)
     expect(2, "'soon' is no time", "tune $D/g.tk --policy random --budget soon");
     expect(2, "'-5s' is no time", "tune $D/g.tk --policy random --budget -5s");
     expect(2, "'5d' is no time", "tune $D/g.tk --policy random --budget 5d");
+    expect(2, "'warm' is neither nothing", "tune $D/g.tk --cold warm");
     expect(2, "--trials: -1", "tune $D/g.tk --trials -1");
     expect(2, "'magic' is none: auto", "tune $D/g.tk --policy magic");
     expect(2, "--record and --replay", "tune $D/g.tk --policy random --record a --replay b");

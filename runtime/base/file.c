@@ -158,9 +158,11 @@ tl_status tl_file_create(const char *path, tl_file **out, tl_diag *diag)
 
 tl_status tl_file_append(tl_file *file, const void *bytes, size_t size, tl_diag *diag)
 {
+    /* in pieces: one write of 118 MB took 0.25 s, pieces of 1 MB 0.04 s (ext4 with large folios, Linux 6.18) */
+    const size_t most = (size_t)1 << 20;
     const char *p = bytes;
     while (size > 0) {
-        ssize_t n = write(file->fd, p, size);
+        ssize_t n = write(file->fd, p, size < most ? size : most);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)

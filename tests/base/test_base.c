@@ -270,6 +270,15 @@ static void a_file_is_whole_or_absent(void **state)
     snprintf(inner, sizeof inner, "%s/none/x", folder);
     assert_int_equal(tl_file_map(inner, &mapping, &diag), TL_BAD_ARGUMENT);
     assert_int_equal(tl_file_write(inner, "x", 1, &diag), TL_IO);
+    /* more than is written at once */
+    tl_text large = { 0 }, back = { 0 };
+    for (int i = 0; i < 300000; i++)
+        tl_text_format(&large, "%d,", i);
+    assert_int_equal(tl_file_write(path, large.data, large.size, &diag), TL_OK);
+    assert_int_equal(tl_file_read(path, &back, &diag), TL_OK);
+    assert_true(back.size == large.size && memcmp(back.data, large.data, large.size) == 0);
+    tl_text_free(&large);
+    tl_text_free(&back);
     assert_non_null(strstr(diag.text, inner));
     snprintf(inner, sizeof inner, "%s/p/q", folder);
     assert_int_equal(tl_folder_make(inner, &diag), TL_OK);

@@ -123,10 +123,9 @@ static void default_schedules_keep_the_meaning(void **state)
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
         tl_text text = { 0 };
         assert_int_equal(tl_file_read(path, &text, NULL), TL_OK);
-        for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
+        for (size_t t = 0; t < sizeof targets / sizeof *targets; t++)
             check(entry->d_name, tl_text_get(&text), targets[t], false);
-            check(entry->d_name, tl_text_get(&text), targets[t], true);
-        }
+        check(entry->d_name, tl_text_get(&text), "x86-64-v4", true);
         tl_text_free(&text);
         files++;
     }

@@ -327,11 +327,11 @@ static const tl_stmt *place_phase(tl_arena *arena, const tl_stmt *phase, tl_stat
 }
 
 /* What stands at the top, under allocs only, are phases: between two of them everything waits. All that shares a buffer
- * of one GPU block is one phase. */
+ * that is not in global memory is one phase. */
 static const tl_stmt *place_phases(tl_arena *arena, const tl_stmt *stmt, tl_status *status,
                                    tl_diag *diag)
 {
-    bool in_block = stmt->kind == TL_STMT_ALLOC && stmt->u.alloc.buffer->scope == TL_SCOPE_SHARED;
+    bool in_block = stmt->kind == TL_STMT_ALLOC && stmt->u.alloc.buffer->scope != TL_SCOPE_GLOBAL;
     if (stmt->kind == TL_STMT_ALLOC && !in_block)
         return tl_stmt_with_body(arena, stmt,
                                  place_phases(arena, stmt->u.alloc.body, status, diag));

@@ -250,9 +250,9 @@ static const char *operand(builder *b, tl_dtype dtype, double most)
     return text;
 }
 
-static const char *condition(builder *b)
+static const char *condition_of(builder *b, const iter *i)
 {
-    const iter *i = &b->iters[below(b, b->iter_count)], *k = &b->iters[below(b, b->iter_count)];
+    const iter *k = &b->iters[below(b, b->iter_count)];
     if (one_in(b, 3) && i != k)
         return tl_arena_format(b->arena, "%s < %s", i->name, k->name);
     if (one_in(b, 3))
@@ -260,6 +260,11 @@ static const char *condition(builder *b)
     if (one_in(b, 2))
         return tl_arena_format(b->arena, "%s >= %lld", i->name, (long long)below(b, 3) + 1);
     return tl_arena_format(b->arena, "%s < %lld", i->name, (long long)below(b, 4) + 1);
+}
+
+static const char *condition(builder *b)
+{
+    return condition_of(b, &b->iters[below(b, b->iter_count)]);
 }
 
 /* A value of a dtype; its bound goes to `bound`. */
@@ -464,7 +469,7 @@ static void write_reduction(builder *b)
         b->buffers[at].bound = bound + 1;
         b->iter_count = all;
         if (one_in(b, 3)) /* every element is there already: any may be left out */
-            also = condition(b);
+            also = condition_of(b, &b->iters[b->spatial_count + below(b, all - b->spatial_count)]);
         indent = write_loops(b, b->buffers[at].name, also);
         tl_text_format(&b->stages, "%*s%s %s= %s\n", indent, "", element, combiner, text);
         return;
@@ -701,12 +706,12 @@ const char *random_kernel(tl_arena *arena, tl_random *random)
         add_spatial(&b);
         b.spatial_count = b.iter_count;
         b.is_repeated = one_in(&b, 8);
-        int64_t form = below(&b, 13);
+        int64_t form = below(&b, 14);
         if (form == 0)
             write_scan(&b);
         else if (form == 1)
             write_parts(&b);
-        else if (form == 2)
+        else if (form == 2 || form == 13)
             write_patch(&b, s);
         else if (form < 7)
             write_reduction(&b);

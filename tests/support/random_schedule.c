@@ -1,6 +1,7 @@
 /* tests/support/random_schedule.c: a primitive, its arguments by the letters of primitives.def, what makes sense next. */
 #include "tests/support/random_schedule.h"
 #include <string.h>
+#include "runtime/base/checked.h"
 #include "schedule/schedule_private.h"
 
 enum { MAX_LOOPS = 96, MAX_BLOCKS = 48, MAX_BUFFERS = 64 };
@@ -150,13 +151,16 @@ static const char *random_map(random_steps *r, int rank)
         order[k] = t;
     }
     int split = (int)below(r, rank + 1);
-    int factor = 2 + (int)below(r, 4);
+    int factor = 2 + (int)below(r, 4), modulus = factor - (below(r, 10) == 0);
+    bool is_short = below(r, 10) == 0; /* only the last digit */
     for (int i = 0; i < rank; i++) {
         const char *comma = i ? ", " : "", *name = names[order[i]];
         left = tl_arena_format(arena, "%s%s%s", left, comma, names[i]);
-        if (i == split)
+        if (i == split && is_short)
+            right = tl_arena_format(arena, "%s%s%s%%%d", right, comma, name, factor);
+        else if (i == split)
             right = tl_arena_format(arena, "%s%s%s//%d, %s%%%d", right, comma, name, factor, name,
-                                    factor);
+                                    modulus);
         else
             right = tl_arena_format(arena, "%s%s%s", right, comma, name);
     }
@@ -259,8 +263,10 @@ static void fit_factors(random_steps *r, const tl_arg *loop, tl_arg *factors)
 {
     const tl_stmt *stmt = tl_schedule_get_loop(r->schedule, loop->loop);
     int64_t extent, *sizes = TL_NEW_ARRAY(tl_schedule_arena(r->schedule), int64_t, 2);
-    if (stmt == NULL || !tl_const_int(stmt->u.loop.extent, &extent))
+    if (stmt == NULL)
         return;
+    extent =
+        tl_min64(tl_expr_range(stmt->u.loop.extent).max, 16); /* of a dim's loop: a part of it */
     sizes[1] = 1 + below(r, 5);
     sizes[0] = (extent + sizes[1] - 1) / sizes[1] - (below(r, 4) == 0);
     *factors = (tl_arg){ .kind = TL_ARG_FACTORS, .count = 2, .factors = sizes };
@@ -453,30 +459,56 @@ static void follow_up(random_steps *r, tl_prim prim, const tl_arg *args, const t
     try_step(r, TL_PRIM_rolling_buffer, roll, 2);
 }
 
-/* Beginnings that random steps find too rarely: a producer under its consumer's loop, rolled or run ahead. */
+/* Beginnings that random steps find too rarely: a producer under its consumer's loop, rolled along the loops around or run
+ * ahead. */
 static void begin_inside(random_steps *r, const tl_block *writer, tl_arg loop)
 {
+    tl_loop_ref nest[TL_MAX_ARGS];
     tl_arg at[] = { block_arg(r, writer), loop };
     tl_arg roll[] = { { .kind = TL_ARG_WORD, .word = writer->stores[0].buffer->name }, loop };
     tl_arg pipe[] = { loop, random_int(r, 2, 4) };
     if (!try_step(r, TL_PRIM_compute_at, at, 2))
         return;
-    if (below(r, 2))
-        try_step(r, TL_PRIM_rolling_buffer, roll, 2);
-    else
+    if (below(r, 2)) {
         try_step(r, TL_PRIM_software_pipeline, pipe, 2);
+        return;
+    }
+    int count = nest_of(r, tl_schedule_get_block(r->schedule, at[0].block), nest);
+    for (int i = 0; i < count; i++) {
+        roll[1] = loop_arg(nest[i]);
+        if (try_step(r, TL_PRIM_rolling_buffer, roll, 2))
+            return;
+    }
 }
 
-/* Of the loops around a block one on an axis of the threads. */
+/* A consumer that goes to its producer, before its loops are anything else. */
+static void begin_reverse(random_steps *r, const tl_block *writer, const tl_block *reader)
+{
+    tl_loop_ref nest[TL_MAX_ARGS];
+    int count = nest_of(r, writer, nest);
+    tl_arg inline_args[] = { block_arg(r, reader) };
+    tl_arg at[] = { inline_args[0], inline_args[0] };
+    if (count > 0 && below(r, 2)) {
+        at[1] = loop_arg(nest[below(r, count)]);
+        try_step(r, TL_PRIM_reverse_compute_at, at, 2);
+    } else {
+        try_step(r, TL_PRIM_reverse_compute_inline, inline_args, 1);
+    }
+}
+
+/* The first loop around a block, from a random one on, that can be on an axis of the threads. */
 static void bind_one(random_steps *r, const char *block_name, const char *axis)
 {
     tl_loop_ref nest[TL_MAX_ARGS];
     const tl_block *block = tl_program_find_block(tl_schedule_program(r->schedule), block_name);
     int count = block ? nest_of(r, block, nest) : 0;
-    if (count == 0)
-        return;
-    tl_arg args[] = { loop_arg(nest[below(r, count)]), { .kind = TL_ARG_WORD, .word = axis } };
-    try_step(r, TL_PRIM_bind, args, 2);
+    int start = count ? (int)below(r, count) : 0;
+    for (int i = 0; i < count; i++) {
+        tl_arg args[] = { loop_arg(nest[(start + i) % count]),
+                          { .kind = TL_ARG_WORD, .word = axis } };
+        if (try_step(r, TL_PRIM_bind, args, 2))
+            return;
+    }
 }
 
 /* The same for a GPU: threads hand the elements of a shared buffer, which is the writer's or a copy of it, to each
@@ -526,10 +558,12 @@ static void begin(random_steps *r)
         begin_call(r, writer);
         return;
     }
-    if (count == 0 || writer->store_count == 0 || below(r, 2) == 0)
+    if (count == 0 || writer->store_count == 0 || below(r, 3) == 0)
         return;
     if (r->may_bind && below(r, 2))
         begin_shared(r, writer, reader, loop_arg(nest[below(r, count)]));
+    else if (below(r, 3) == 0)
+        begin_reverse(r, writer, reader);
     else
         begin_inside(r, writer, loop_arg(nest[below(r, count)]));
 }

@@ -48,8 +48,8 @@ tl_pins tl_pins_of_instance(const tl_dependences *d, const tl_block *block);
 bool tl_pins_var(const tl_pins *pins, const tl_var *var);
 
 /* Whether no two different iterations of the loop conflict; if they may, *first and *second say where.
- * `updates_commute`: two updates of one reduction are no conflict if the loop drives its reduce iters. Of a thread loop, neither are accesses of a shared
- * buffer by different blocks, which barriers order (place_barriers). */
+ * `updates_commute`: two updates of one reduction are no conflict if the loop drives its reduce iters. Of a thread loop,
+ * neither are accesses of a shared buffer by different blocks, which barriers order (place_barriers). */
 bool tl_loop_is_independent(tl_arena *arena, const tl_stmt *loop, bool updates_commute,
                             tl_access *first, tl_access *second);
 

@@ -460,7 +460,7 @@ static void write_reduction(builder *b)
     bool runs_back = false; /* an instance of zeros would come too late to set the element */
     for (int i = b->spatial_count; i < b->iter_count; i++)
         runs_back = runs_back || b->iters[i].is_flipped;
-    if (dtype != TL_BOOL && (runs_back || one_in(b, 5))) { /* ones first, then an update */
+    if (dtype != TL_BOOL && (runs_back || one_in(b, 3))) { /* ones first, then an update */
         b->is_repeated = false;
         int all = b->iter_count;
         b->iter_count = b->spatial_count;
@@ -468,7 +468,7 @@ static void write_reduction(builder *b)
         tl_text_format(&b->stages, "%*s%s = %s\n", indent, "", element, constant(b, dtype, 1));
         b->buffers[at].bound = bound + 1;
         b->iter_count = all;
-        if (one_in(b, 3)) /* every element is there already: any may be left out */
+        if (one_in(b, 2)) /* every element is there already: any may be left out */
             also = condition_of(b, &b->iters[b->spatial_count + below(b, all - b->spatial_count)]);
         indent = write_loops(b, b->buffers[at].name, also);
         tl_text_format(&b->stages, "%*s%s %s= %s\n", indent, "", element, combiner, text);

@@ -3,7 +3,8 @@
  * A convolution, product or reduction opens a kernel; elementwise nodes whose operand is the kernel's only
  * output, read by nobody else, join it (bias, residual add, activation). So do several that together are all its
  * readers and end in one of them: x*sigmoid(x). Elementwise and layout nodes melt with each other, and into a plain
- * reduction that alone reads them. A window of a value in memory is read where it lies: it joins what reads it.
+ * reduction that alone reads them, or into a layer norm, which keeps a row of them. A window of a value in memory is read
+ * where it lies: it joins what reads it.
  * Each kernel has one output, so a join never closes a cycle: whatever depends on the kernel depends on the one
  * node that joins. A value that the form cuts (tl_graph_set_form) joins nothing; neither does one that is a view
  * (assign_windows.c), and no kernel makes it. */
@@ -55,8 +56,9 @@ static bool may_join(const state *s, const tl_node *n, const tl_value *v, const 
     const tl_value *y = n->outputs[0];
     if (is_bare_window(s, from) && tl_reads_windows(n->op))
         return true;
+    bool takes_chain = reads_once(n->op) || n->op == TL_OP_LAYER_NORM;
     if (tl_op_infos[n->op].kind != TL_FUSE_INJECTIVE)
-        return from->injective && reads_once(n->op) && v == n->inputs[0] &&
+        return from->injective && takes_chain && v == n->inputs[0] &&
                tl_shape_equal(&from->shape, &v->shape);
     if (from->injective)
         return true;

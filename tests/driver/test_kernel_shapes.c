@@ -126,9 +126,9 @@ static const char *layer_norm(shape_case *c)
     return tl_arena_format(
         c->arena,
         "graph g\ninput x: f32[%d, %d, %d]\ninput s: f32[%d, %d]\ninput b: "
-        "f32[%d, %d]\ny: ?[...] = LayerNormalization(x, s, b) {axis = 1, epsilon "
-        "= 0.01}\n%s",
-        extent(c, 17), m, n, m, n, m, n, after(c, "y"));
+        "f32[%d, %d]\nr: ?[...] = Add(x, b)\ny: ?[...] = LayerNormalization(%s, s, b) {axis = 1, "
+        "epsilon = 0.01}\n%s",
+        extent(c, 17), m, n, m, n, m, n, below(c, 2) ? "x" : "r", after(c, "y"));
 }
 
 static const char *attention(shape_case *c)

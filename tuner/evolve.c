@@ -51,7 +51,7 @@ static int draw_decision(tl_explorer *x, const tl_point *point)
     double draw = tl_random_unit(&x->random) * total;
     int kind = -1;
     for (int k = 0; k < TL_DECISION_KIND_COUNT && (kind < 0 || draw >= 0); k++)
-        if (open[k] > 0) {
+        if (open[k] > 0 && weights[k] > 0) {
             kind = k;
             draw -= weights[k];
         }

@@ -14,7 +14,7 @@
  * built ones are chosen from; DRAFTS: random ones among them from the beginning. ROOM is left in the processes for what is
  * being measured. */
 enum { LEADERS = 6, MOST_LEADERS = 16, JUMPS = 96, CROSSES = 24, SHORTLIST = 96 };
-enum { BUILT = 3, POOL = 256, DRAFTS = 64, ROOM = 64 };
+enum { BUILT = 2, POOL = 256, DRAFTS = 24, ROOM = 64 };
 enum { MOST_DECISIONS = 64 };
 
 typedef struct {
@@ -152,7 +152,8 @@ static void insert(shortlist *list, const idea *new)
 static void judge(const tl_explorer *x, shortlist *list, idea *new)
 {
     tl_point point = point_of(new);
-    new->gain = tl_surrogate_gain(x->surrogate, &point, 0);
+    double least = list->count == SHORTLIST ? list->ideas[SHORTLIST - 1].gain : 0;
+    new->gain = tl_surrogate_gain(x->surrogate, &point, 0, least);
     if (new->gain > 0)
         insert(list, new);
 }
@@ -272,6 +273,7 @@ typedef struct {
     int count;
     int entries[POOL];
     double guesses[POOL], gains[POOL];
+    int judged[POOL]; /* how many were taken when its gain was asked for */
 } pool;
 
 /* Builds the best of the shortlist, and adds the newest of those that were left over. */
@@ -289,36 +291,35 @@ static void fill(tl_explorer *x, const shortlist *list, int wanted, pool *p)
     guess(x, p->entries, p->count, p->guesses);
 }
 
-/* The one that promises most; ties go to the newest. */
-static int judge_pool(tl_explorer *x, pool *p, double cut)
+/* The one that promises most; ties go to the newest. An expectation only lowers what others promise: those whose promise is
+ * of before the last one are looked at again when it is their turn. */
+static int find_best(tl_explorer *x, pool *p, int round)
 {
-    int best = -1;
-    for (int i = 0; i < p->count; i++) {
-        if (!tl_explorer_is_new(x, p->entries[i]) || p->gains[i] < cut)
-            continue;
-        tl_point point = tl_catalog_at(x->catalog, p->entries[i])->point;
-        p->gains[i] = tl_surrogate_gain(x->informed, &point, p->guesses[i]);
-        if (best < 0 || p->gains[i] > p->gains[best])
-            best = i;
+    for (;;) {
+        int best = -1;
+        for (int i = 0; i < p->count; i++)
+            if (tl_explorer_is_new(x, p->entries[i]) && (best < 0 || p->gains[i] > p->gains[best]))
+                best = i;
+        if (best < 0 || p->judged[best] == round)
+            return best;
+        tl_point point = tl_catalog_at(x->catalog, p->entries[best])->point;
+        p->gains[best] = tl_surrogate_gain(x->informed, &point, p->guesses[best], 0);
+        p->judged[best] = round;
     }
-    return best;
 }
 
-static int choose_from(tl_explorer *x, int count, pool *p)
+static void choose_from(tl_explorer *x, int count, pool *p)
 {
-    int taken = 0;
-    double cut = -1;
-    for (int i = 0; i < p->count; i++)
-        p->gains[i] = 0;
-    for (; taken < count; taken++) {
-        int best = judge_pool(x, p, cut);
+    for (int i = 0; i < p->count; i++) {
+        p->gains[i] = INFINITY;
+        p->judged[i] = -1;
+    }
+    for (int taken = 0; taken < count; taken++) {
+        int best = find_best(x, p, taken);
         if (best < 0 || !tl_explorer_take(x, p->entries[best], p->gains[best], "model"))
-            break;
-        /* what promised hardly anything at first is not looked at again */
-        cut = cut < 0 ? p->gains[best] / 100 : cut;
+            return;
         expect(x, p->entries[best], p->guesses[best]);
     }
-    return taken;
 }
 
 void tl_explorer_improve(tl_explorer *x, int count)

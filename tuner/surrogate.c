@@ -4,31 +4,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* HOPELESS: deviations beyond the best, where not even the variance is worth asking for. */
-enum { N = TL_SURROGATE_POINTS, D = TL_SURROGATE_NAMES, HOPELESS = 3 };
+/* PLACES: different answers to a decision that are told apart; the first stands for "no such decision". HOPELESS: deviations
+ * beyond the best, where not even the variance is worth asking for. */
+enum { N = TL_SURROGATE_POINTS, D = TL_SURROGATE_NAMES, PLACES = 64, MISSING = 0, HOPELESS = 3 };
 
 /* Of log times: the repeatability of a measurement against the spread of a space. */
 static const double noise = 0.02;
 /* How alike points of different lowerings are that agree in everything else; a decision that one of them lacks. */
-static const double other_lowering = 0.3, missing = 0.5, additive = 0.35;
+static const float other_lowering = 0.3F, missing = 0.5F, additive = 0.35F;
 /* Beyond that, worse is just bad: e^1. */
 static const double worst = 1.0;
 
-/* A point: the place of the option taken by each name, -1 where it has no such decision. */
+/* A point: for each name the number of the place of its answer. */
 typedef struct {
     int lowering;
-    float place[D];
+    uint8_t place[D];
 } coordinates;
 
 struct tl_surrogate {
     int name_count;
     const char *names[D]; /* as long as the space's decisions */
     double weight[D];
+    int place_count[D];
+    float place[D][PLACES];
+    /* apart[d][p][i]: the distance of place p from point i's */
+    float apart[D][PLACES][N];
     int count;
     coordinates points[N];
     double value[N]; /* log times */
     double guess[N], slope, mean_guess;
-    double factor[N][N], alpha[N], column[N];
+    double factor[N][N]; /* of Cholesky, transposed: factor[k][i] for k <= i */
+    double alpha[N];
     double mean, scale, best; /* of the values; scale: variance of the process */
     bool solved;
 };
@@ -38,8 +44,10 @@ tl_surrogate *tl_surrogate_create(void)
     tl_surrogate *s = calloc(1, sizeof *s);
     if (s == NULL)
         return NULL;
-    for (int d = 0; d < D; d++)
+    for (int d = 0; d < D; d++) {
         s->weight[d] = 0.5;
+        s->place_count[d] = 1;
+    }
     return s;
 }
 
@@ -70,76 +78,137 @@ static float place_of(const tl_decision *d)
     return (float)(2 * log2(fabs((double)d->options[d->taken]) + 1));
 }
 
-static void locate(const tl_surrogate *s, const tl_point *point, coordinates *out)
-{
-    out->lowering = point->lowering;
-    for (int d = 0; d < s->name_count; d++)
-        out->place[d] = -1;
-    for (int i = 0; i < point->count; i++) {
-        int d = find_name(s, point->decisions[i].name);
-        if (d >= 0)
-            out->place[d] = place_of(&point->decisions[i]);
-    }
-}
-
-static double distance(float a, float b)
+static float distance(const tl_surrogate *s, int d, int a, int b)
 {
     if (a == b)
         return 0;
-    double apart = fabs((double)a - (double)b);
-    return a < 0 || b < 0 ? missing : apart / (apart + 2);
+    float far = fabsf(s->place[d][a] - s->place[d][b]);
+    return a == MISSING || b == MISSING ? missing : far / (far + 2);
 }
 
-static double likeness(const tl_surrogate *s, const coordinates *a, const coordinates *b)
+/* The number of the nearest place that is known. */
+static int find_place(const tl_surrogate *s, int d, float place)
 {
-    double sum = 0, total = 1e-9;
-    for (int d = 0; d < s->name_count; d++) {
-        total += s->weight[d];
-        sum += a->place[d] == b->place[d] ? 0 : s->weight[d] * distance(a->place[d], b->place[d]);
+    int nearest = MISSING;
+    float least = INFINITY;
+    for (int p = 1; p < s->place_count[d]; p++) {
+        float far = fabsf(s->place[d][p] - place);
+        nearest = far < least ? p : nearest;
+        least = fminf(far, least);
     }
-    double all = exp(-sum), each = 1 - sum / total;
-    return (additive * each + (1 - additive) * all) *
-           (a->lowering == b->lowering ? 1 : other_lowering);
+    return nearest;
+}
+
+static void locate(const tl_surrogate *s, const tl_point *point, coordinates *out)
+{
+    out->lowering = point->lowering;
+    memset(out->place, MISSING, sizeof out->place);
+    for (int i = 0; i < point->count; i++) {
+        int d = find_name(s, point->decisions[i].name);
+        if (d >= 0)
+            out->place[d] = (uint8_t)find_place(s, d, place_of(&point->decisions[i]));
+    }
+}
+
+/* How alike a place is to each of the first `count` points. */
+static void compare(const tl_surrogate *s, const coordinates *at, int count, double *out)
+{
+    float sum[N] = { 0 }, total = 1e-9F;
+    for (int d = 0; d < s->name_count; d++) {
+        const float *apart = s->apart[d][at->place[d]], weight = (float)s->weight[d];
+        total += weight;
+        for (int i = 0; i < count; i++)
+            sum[i] += weight * apart[i];
+    }
+    for (int i = 0; i < count; i++) {
+        float all = expf(-sum[i]), each = 1 - sum[i] / total;
+        float likeness = additive * each + (1 - additive) * all;
+        out[i] =
+            (double)(at->lowering == s->points[i].lowering ? likeness : likeness * other_lowering);
+    }
 }
 
 /* --- points ------------------------------------------------------------------------------------------------------------ */
 
 static void add_names(tl_surrogate *s, const tl_point *point)
 {
+    for (int i = 0; i < point->count; i++)
+        if (s->name_count < D && point->decisions[i].count > 1 &&
+            find_name(s, point->decisions[i].name) < 0)
+            s->names[s->name_count++] = point->decisions[i].name;
+}
+
+/* A place that was not met before, and how far all points are from it. */
+static void add_place(tl_surrogate *s, int d, float place)
+{
+    int known = find_place(s, d, place), p = s->place_count[d];
+    if (p == PLACES || (known != MISSING && s->place[d][known] == place))
+        return;
+    s->place[d][p] = place;
+    s->place_count[d]++;
+    for (int i = 0; i < s->count; i++)
+        s->apart[d][p][i] = distance(s, d, p, s->points[i].place[d]);
+}
+
+/* All options: they will be asked for. */
+static void add_places(tl_surrogate *s, const tl_point *point)
+{
     for (int i = 0; i < point->count; i++) {
-        if (s->name_count == D || point->decisions[i].count < 2 ||
-            find_name(s, point->decisions[i].name) >= 0)
-            continue;
-        for (int p = 0; p < s->count; p++)
-            s->points[p].place[s->name_count] = -1;
-        s->names[s->name_count++] = point->decisions[i].name;
+        tl_decision decision = point->decisions[i];
+        int d = find_name(s, decision.name);
+        for (int o = 0; o < decision.count && d >= 0; o++) {
+            decision.taken = o;
+            add_place(s, d, place_of(&decision));
+        }
     }
+}
+
+static void append(tl_surrogate *s, const coordinates *at, double value, double guess)
+{
+    int i = s->count++;
+    s->points[i] = *at;
+    s->value[i] = value;
+    s->guess[i] = guess;
+    for (int d = 0; d < D; d++)
+        for (int p = 0; p < s->place_count[d]; p++)
+            s->apart[d][p][i] = distance(s, d, p, at->place[d]);
 }
 
 bool tl_surrogate_add(tl_surrogate *s, const tl_point *point, double log_time, double guess)
 {
+    coordinates at;
     if (s->count == N)
         return false;
     add_names(s, point);
-    locate(s, point, &s->points[s->count]);
-    s->guess[s->count] = guess;
-    s->value[s->count++] = log_time;
+    add_places(s, point);
+    locate(s, point, &at);
+    append(s, &at, log_time, guess);
     s->solved = false;
     return true;
 }
 
 /* --- solving ------------------------------------------------------------------------------------------------------------ */
 
+/* Solves L x = column for the first `count` rows, in place. Column by column: no sum waits for the one before. */
+static void substitute(const tl_surrogate *s, int count, double *column)
+{
+    for (int k = 0; k < count; k++) {
+        const double *below = s->factor[k];
+        double x = column[k] /= below[k];
+        for (int i = k + 1; i < count; i++)
+            column[i] -= x * below[i];
+    }
+}
+
 /* Row i of the factor. */
 static void add_row(tl_surrogate *s, int i)
 {
-    double diagonal = 1 + noise;
-    for (int j = 0; j < i; j++) {
-        double sum = likeness(s, &s->points[i], &s->points[j]);
-        for (int k = 0; k < j; k++)
-            sum -= s->factor[i][k] * s->factor[j][k];
-        s->factor[i][j] = sum / s->factor[j][j];
-        diagonal -= s->factor[i][j] * s->factor[i][j];
+    double row[N], diagonal = 1 + noise;
+    compare(s, &s->points[i], i, row);
+    substitute(s, i, row);
+    for (int k = 0; k < i; k++) {
+        s->factor[k][i] = row[k];
+        diagonal -= row[k] * row[k];
     }
     s->factor[i][i] = sqrt(fmax(diagonal, 1e-6));
 }
@@ -181,17 +250,14 @@ static void fit_slope(tl_surrogate *s)
 static double solve_values(tl_surrogate *s)
 {
     double product = 0;
-    for (int i = 0; i < s->count; i++) {
-        double sum = residual(s, i);
-        for (int k = 0; k < i; k++)
-            sum -= s->factor[i][k] * s->alpha[k];
-        s->alpha[i] = sum / s->factor[i][i];
-        product += s->alpha[i] * s->alpha[i];
-    }
+    for (int i = 0; i < s->count; i++)
+        s->alpha[i] = residual(s, i);
+    substitute(s, s->count, s->alpha);
     for (int i = s->count - 1; i >= 0; i--) {
         double sum = s->alpha[i];
+        product += sum * sum;
         for (int k = i + 1; k < s->count; k++)
-            sum -= s->factor[k][i] * s->alpha[k];
+            sum -= s->factor[i][k] * s->alpha[k];
         s->alpha[i] = sum / s->factor[i][i];
     }
     return product;
@@ -250,48 +316,51 @@ void tl_surrogate_fit_weights(tl_surrogate *s)
 static double look(const tl_surrogate *s, const coordinates *at, double guess, double *column)
 {
     double mean = s->mean + s->slope * (guess - s->mean_guess);
-    for (int i = 0; i < s->count; i++) {
-        column[i] = likeness(s, at, &s->points[i]);
+    compare(s, at, s->count, column);
+    for (int i = 0; i < s->count; i++)
         mean += column[i] * s->alpha[i];
-    }
     return mean;
 }
 
 static double variance(const tl_surrogate *s, double *column)
 {
     double left = 1;
-    for (int i = 0; i < s->count; i++) {
-        double sum = column[i];
-        for (int k = 0; k < i; k++)
-            sum -= s->factor[i][k] * column[k];
-        column[i] = sum / s->factor[i][i];
+    substitute(s, s->count, column);
+    for (int i = 0; i < s->count; i++)
         left -= column[i] * column[i];
-    }
     return s->scale * fmax(left, 1e-9);
 }
 
-double tl_surrogate_gain(const tl_surrogate *s, const tl_point *point, double guess)
+/* Of a normal distribution, what is below the best. */
+static double expected_gain(const tl_surrogate *s, double mean, double deviation)
 {
-    coordinates at;
-    double column[N];
-    locate(s, point, &at);
-    double mean = look(s, &at, guess, column);
-    if (mean - s->best > HOPELESS * sqrt(s->scale))
-        return 0;
-    double deviation = sqrt(variance(s, column)), z = (s->best - mean) / deviation;
+    double z = (s->best - mean) / deviation;
     double density = exp(-z * z / 2) / sqrt(2 * M_PI), below = erfc(-z / sqrt(2)) / 2;
     return fmax((s->best - mean) * below + deviation * density, 0);
 }
 
+double tl_surrogate_gain(const tl_surrogate *s, const tl_point *point, double guess, double least)
+{
+    coordinates at;
+    double column[N];
+    locate(s, point, &at);
+    double mean = look(s, &at, guess, column), most = sqrt(s->scale);
+    /* the less is known, the more is to be gained: never more than where nothing is */
+    if (mean - s->best > HOPELESS * most || expected_gain(s, mean, most) <= least)
+        return 0;
+    return expected_gain(s, mean, sqrt(variance(s, column)));
+}
+
 void tl_surrogate_expect(tl_surrogate *s, const tl_point *point, double guess)
 {
+    coordinates at;
     double column[N];
     if (s->count == N || !s->solved)
         return;
-    locate(s, point, &s->points[s->count]);
-    s->guess[s->count] = guess;
-    s->value[s->count] = look(s, &s->points[s->count], guess, column);
-    s->best = fmin(s->best, s->value[s->count]);
-    add_row(s, s->count++);
+    locate(s, point, &at);
+    double value = look(s, &at, guess, column);
+    append(s, &at, value, guess);
+    s->best = fmin(s->best, value);
+    add_row(s, s->count - 1);
     solve_values(s);
 }

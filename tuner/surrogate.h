@@ -23,8 +23,9 @@ bool tl_surrogate_add(tl_surrogate *s, const tl_point *point, double log_time, d
 void tl_surrogate_fit_weights(tl_surrogate *s);
 /* After points were added. False: nothing to go by. */
 bool tl_surrogate_solve(tl_surrogate *s);
-/* By how much, on average, the point will be better than the best known, in units of log time; 0 or more. */
-double tl_surrogate_gain(const tl_surrogate *s, const tl_point *point, double guess);
+/* By how much, on average, the point will be better than the best known, in units of log time; 0 or more. 0 also when it is
+ * certainly not more than `least`, which saves time. */
+double tl_surrogate_gain(const tl_surrogate *s, const tl_point *point, double guess, double least);
 /* Adds a point that is being measured as if it came out as expected, so that the next choice is another one. */
 void tl_surrogate_expect(tl_surrogate *s, const tl_point *point, double guess);
 

@@ -47,7 +47,7 @@ static double gain_of(const tl_surrogate *s, int a, int b, int c, double guess)
 {
     tl_decision decisions[NAMES];
     tl_point point = make(decisions, a, b, c);
-    return tl_surrogate_gain(s, &point, guess);
+    return tl_surrogate_gain(s, &point, guess, 0);
 }
 
 static void the_bottom_promises_most(void **state)

@@ -59,10 +59,13 @@ bench-kernels:
 		$(if $(JSON),--json) $(KERNELS) $(if $(JSON),> "$(JSON)")
 .PHONY: bench-kernels
 
-# make bench-policies: search policies beside each other on the heaviest kernels of MODELS (files), a JSON line a run; STUDY
-# holds options of tests/bench/policy_study.c ("--policies auto,evolution --trials 1000 --record DIR").
+# make bench-policies: search policies beside each other on the heaviest kernels of MODELS (names of the zoo or files):
+# curves, a table and a picture; STUDY holds options of tests/bench/policy_study.c ("--policies auto,evolution --trials 1000
+# --db FILE --seconds 50"); interrupted, it goes on where it was.
+STUDY_PARTS := subjects jobs trials winners curves
+$(BUILD)/bench/policy_study: $(STUDY_PARTS:%=$(BUILD)/tests/bench/policy_%.o)
 bench-policies: $(BUILD)/bench/policy_study $(BUILD)/tilth
-	@$< $(STUDY) $(MODELS)
+	@$< $(STUDY) $(foreach m,$(or $(MODELS),resnet50 mobilenet_v2 bert_base_128),$(if $(filter %.onnx %.tk,$m),$m,build/models/$m/$m.onnx))
 .PHONY: bench-policies
 
 # make bench-peers: MODELS beside ONNX Runtime and OpenVINO on THREADS (tests/peers/README.md). Only this needs Python and

@@ -1,0 +1,109 @@
+/* tests/bench/policy_winners.c: what was found, measured again beside the default schedule. The best of a thousand noisy
+ * times is luckier than the best of a hundred: only a second look is fair. */
+#include "runtime/base/map.h"
+#include "tests/bench/policy_study.h"
+
+enum { ROUNDS = 2 };
+
+static const study_trial *best_of(const study_run *run, int count, bool only_defaults)
+{
+    const study_trial *best = NULL;
+    for (int i = 0; i < count && i < run->count; i++) {
+        const study_trial *t = &run->trials[i];
+        if (t->score_ns > 0 && (t->is_default || !only_defaults) &&
+            (best == NULL || t->score_ns < best->score_ns))
+            best = t;
+    }
+    return best;
+}
+
+const study_trial *study_best(const study_run *run, int count)
+{
+    return best_of(run, count, false);
+}
+
+double study_default_ns(const study_run *run)
+{
+    const study_trial *best = best_of(run, run->count, true);
+    return best != NULL ? best->score_ns : 0;
+}
+
+/* --- measuring ---------------------------------------------------------------------------------------------------------- */
+
+/* A program of the second look. */
+typedef struct {
+    tl_candidate candidate;
+    double score_ns; /* least; 0: not yet */
+} winner;
+
+static void add_winner(study *s, tl_map *winners, const study_trial *t)
+{
+    if (t == NULL || tl_map_has(winners, t->program))
+        return;
+    winner *w = TL_NEW(s->arena, winner);
+    w->candidate = t->candidate;
+    w->candidate.careful = true;
+    tl_map_put(winners, t->program, w);
+}
+
+static void measure_winners(study *s, const study_subject *subject, tl_map *winners)
+{
+    tl_diag diag = { 0 };
+    tl_measurer *measurer;
+    static tl_result result;
+    int64_t ticket;
+    int task, count = (int)tl_map_count(winners);
+    tl_measure_options with = { .worker = s->options.worker,
+                                .target = &s->target,
+                                .threads = (int)s->options.threads,
+                                .seed = 1 };
+    study_must(tl_measurer_create(&with, &measurer, &diag), &diag);
+    study_must(tl_measurer_add_task(measurer, subject->task.measure, &task, &diag), &diag);
+    for (int i = 0; i < ROUNDS * count; i++) {
+        winner *w = tl_map_at(winners, (size_t)(i % count)).value;
+        study_must(tl_measurer_submit(measurer, task, &w->candidate, 1, &ticket, &diag), &diag);
+    }
+    for (int i = 0; i < ROUNDS * count; i++) {
+        winner *w = tl_map_at(winners, (size_t)(i % count)).value;
+        study_must(tl_measurer_next(measurer, -1, &result, &diag), &diag);
+        if (result.status == TL_RECORD_OK && (w->score_ns == 0 || result.score_ns < w->score_ns))
+            w->score_ns = result.score_ns;
+    }
+    tl_measurer_destroy(measurer);
+}
+
+static double gain_of(const tl_map *winners, const study_trial *standard, const study_trial *t)
+{
+    const winner *a = standard != NULL ? tl_map_find(winners, standard->program) : NULL;
+    const winner *b = t != NULL ? tl_map_find(winners, t->program) : NULL;
+    return a != NULL && b != NULL && b->score_ns > 0 ? a->score_ns / b->score_ns : 0;
+}
+
+static void check(study *s, const study_subject *subject)
+{
+    tl_map *winners = tl_map_create(s->arena);
+    int few = (int)s->options.few;
+    for (int i = 0; i < s->run_count; i++) {
+        const study_run *run = &s->runs[i];
+        if (run->subject != subject)
+            continue;
+        add_winner(s, winners, best_of(run, run->count, true));
+        add_winner(s, winners, study_best(run, few));
+        add_winner(s, winners, study_best(run, run->count));
+    }
+    measure_winners(s, subject, winners);
+    for (int i = 0; i < s->run_count; i++) {
+        study_run *run = &s->runs[i];
+        if (run->subject != subject)
+            continue;
+        const study_trial *standard = best_of(run, run->count, true);
+        run->checked_few = gain_of(winners, standard, study_best(run, few));
+        run->checked_all = gain_of(winners, standard, study_best(run, run->count));
+    }
+}
+
+void study_check_winners(study *s)
+{
+    for (int i = 0; i < s->subject_count && !study_is_late(s); i++)
+        check(s, &s->subjects[i]);
+}

@@ -15,7 +15,7 @@ static double gain_after(const study_run *run, int trials)
 /* Geometric means over a policy's runs. */
 typedef struct {
     const tl_policy_type *policy;
-    int runs, trials; /* trials: the most of a run */
+    int runs, checked, trials; /* trials: the most of a run */
     double few, all, think_ms, share;
 } summary;
 
@@ -29,8 +29,11 @@ static summary summarize(const study *s, const tl_policy_type *policy)
             continue;
         m.runs++;
         m.trials = run->count > m.trials ? run->count : m.trials;
-        m.few += log(run->checked_few > 0 ? run->checked_few : 1);
-        m.all += log(run->checked_all > 0 ? run->checked_all : 1);
+        if (run->checked_few > 0 && run->checked_all > 0) {
+            m.few += log(run->checked_few);
+            m.all += log(run->checked_all);
+            m.checked++;
+        }
         think += run->think_ns;
         trials += run->count;
         if (run->measured == run->count) {
@@ -40,8 +43,8 @@ static summary summarize(const study *s, const tl_policy_type *policy)
     }
     if (m.runs == 0)
         return m;
-    m.few = exp(m.few / m.runs);
-    m.all = exp(m.all / m.runs);
+    m.few = m.checked > 0 ? exp(m.few / m.checked) : 0;
+    m.all = m.checked > 0 ? exp(m.all / m.checked) : 0;
     m.think_ms = think / trials * 1e-6;
     m.share = wall > 0 ? fresh / wall : 0;
     return m;

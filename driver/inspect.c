@@ -50,6 +50,11 @@ static int64_t value_bytes(const tl_value *v)
     return bytes;
 }
 
+static const tl_value *storage_of(const tl_value *v)
+{
+    return v->whole != NULL ? v->whole : v;
+}
+
 static void touch(const tl_session *session, tl_map *known, tl_plan_buffer *buffers, int *count,
                   const tl_value *v, int step)
 {
@@ -74,9 +79,9 @@ static tl_status plan_memory(const tl_session *session, tl_inspection *i, tl_dia
     for (int k = 0; k < f->kernel_count; k++) {
         const tl_kernel *kernel = f->kernels[k].kernel;
         for (int v = 0; v < kernel->input_count; v++)
-            touch(session, known, buffers, &count, kernel->inputs[v], k);
+            touch(session, known, buffers, &count, storage_of(kernel->inputs[v]), k);
         for (int v = 0; v < kernel->output_count; v++)
-            touch(session, known, buffers, &count, kernel->outputs[v], k);
+            touch(session, known, buffers, &count, storage_of(kernel->outputs[v]), k);
     }
     return tl_memory_plan(buffers, count, &i->plan, diag);
 }

@@ -10,7 +10,9 @@
  *         result[x] = epilogue(acc[x])
  *
  * A constant whose lanes lie apart (depthwise weights: one channel's window after the other) is packed so that
- * they lie side by side.
+ * they lie side by side. In a convolution of small groups, lanes share elements of the input (ci//4*4 + rc): a vector of it
+ * is loaded and shuffled for every sum. There only the innermost axis of the window is written out, and the row is as long
+ * as registers allow: neighbours in the row shuffle the same vectors, which are then shuffled once.
  */
 #include "runtime/base/checked.h"
 #include "schedule/sketch_private.h"
@@ -21,13 +23,36 @@ enum {
     MOST_UNROLLED = 128, /* operations written out at most */
 };
 
-/* How many elements of a row one tile takes: about eight, the last tile somewhat fewer where they do not divide it. */
-static int64_t tile_rows(int64_t extent)
+/* How many elements of a row one tile takes: about `most`, the last tile somewhat fewer where they do not divide it. */
+static int64_t tile_rows(int64_t extent, int64_t most)
 {
-    for (int64_t rows = MOST_ROWS; 2 * rows > MOST_ROWS; rows--)
+    for (int64_t rows = most; 2 * rows > most; rows--)
         if (extent % rows == 0)
             return rows;
-    return extent < 1 ? 1 : tl_ceildiv(extent, tl_ceildiv(extent, MOST_ROWS));
+    return extent < 1 ? 1 : tl_ceildiv(extent, tl_ceildiv(extent, most));
+}
+
+/* The iter along which the result lies side by side; NULL: there is none. */
+static const tl_var *lane_of(tl_schedule *s, const tl_block *block)
+{
+    const tl_var *lane = NULL;
+    for (int i = 0; i < block->iter_count; i++)
+        if (block->iters[i].kind == TL_ITER_SPATIAL &&
+            tl_access_stride(s->arena, block->stores[0].buffer, block->stores[0].indices,
+                             block->iters[i].var) == 1)
+            lane = block->iters[i].var;
+    return lane;
+}
+
+/* Whether lanes share elements of something that they move in. */
+static bool shuffles(tl_schedule *s, const tl_block *block, const tl_var *lane)
+{
+    const tl_expr *loads[8];
+    int count = tl_collect_loads(block->stores[0].value, loads, 8);
+    for (int l = 0; lane != NULL && l < count; l++)
+        if (tl_expr_uses_var(loads[l], lane) && tl_sketch_lanes_share(s, loads[l], lane))
+            return true;
+    return false;
 }
 
 /* The axis of the load that `lane` moves by one, the only one that it moves; -1: there is none. */
@@ -108,12 +133,17 @@ tl_status tl_sketch_pack_constants(tl_schedule *s, tl_block_ref anchor, const tl
     return TL_OK;
 }
 
-/* The largest window that is written out: none, small ones, or this one as long as the code stays small. */
-static int64_t decide_unroll(tl_schedule *s, const tl_block *block, int64_t sums)
+/* How many of the window's steps are written out: none, a small window, or this one as long as the code stays small; where
+ * lanes share elements, those of the innermost axis. */
+static int64_t decide_unroll(tl_schedule *s, const tl_block *block, int64_t sums, bool is_shuffled)
 {
-    int64_t steps = tl_sketch_points(block, TL_ITER_REDUCE), options[2] = { 0, steps };
-    return tl_decide(s, block->name, "unroll", options, 1 + (steps <= MOST_UNROLLED / sums),
-                     steps <= LARGEST_WINDOW ? steps : 0);
+    int64_t steps = tl_sketch_points(block, TL_ITER_REDUCE), likely = steps;
+    for (int i = 0; is_shuffled && i < block->iter_count; i++)
+        if (block->iters[i].kind == TL_ITER_REDUCE && tl_max_extent(block->iters[i].extent) > 1)
+            likely = tl_max_extent(block->iters[i].extent);
+    const int64_t options[2] = { 0, likely };
+    return tl_decide(s, block->name, "unroll", options, 1 + (likely <= MOST_UNROLLED / sums),
+                     likely <= LARGEST_WINDOW ? likely : 0);
 }
 
 tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag)
@@ -126,6 +156,7 @@ tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_re
 {
     const tl_block *block = tl_schedule_get_block(s, anchor);
     const tl_buffer *result = block->stores[0].buffer;
+    const bool is_shuffled = shuffles(s, block, lane_of(s, block));
     int lanes = tl_target_lanes(s->target, result->dtype);
     tl_loop_list loops, outer = { 0 };
     TL_TRY(tl_sketch_loops(s, out, first, &loops, diag));
@@ -139,8 +170,8 @@ tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_re
                          "has an innermost loop that runs once");
     if (loops.count > 1) {
         length = tl_sketch_extent(s, loops.loops[loops.count - 2]);
-        rows =
-            tl_decide_range(s, block->name, "rows", 1, tl_min64(length, most), tile_rows(length));
+        rows = tl_decide_range(s, block->name, "rows", 1, tl_min64(length, most),
+                               tile_rows(length, is_shuffled ? most : MOST_ROWS));
         TL_TRY(tl_split(s, loops.loops[loops.count - 2], (int64_t[]){ 0, rows }, 2, row, diag));
     }
     int64_t columns = tl_decide_range(s, block->name, "columns", 1,
@@ -174,14 +205,12 @@ tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_re
     TL_TRY(tl_compute_at(s, anchor, outer.loops[outer.count - 1], diag));
     TL_TRY(tl_set_scope(s, result->name, "register", diag));
     block = tl_schedule_get_block(s, anchor);
-    const tl_var *lane = NULL;
-    for (int i = 0; i < block->iter_count; i++)
-        if (block->iters[i].kind == TL_ITER_SPATIAL &&
-            tl_access_stride(s->arena, result, block->stores[0].indices, block->iters[i].var) == 1)
-            lane = block->iters[i].var;
+    const tl_var *lane = lane_of(s, block);
     TL_TRY(tl_sketch_pack_constants(s, anchor, lane, width <= 4 * lanes ? width : lanes, diag));
-    TL_TRY(tl_sketch_reduction(s, anchor, first + outer.count, lane,
-                               decide_unroll(s, block, rows * columns), &reduce, diag));
+    int64_t unrolled = decide_unroll(s, block, rows * columns, is_shuffled);
+    TL_TRY(tl_sketch_reduction(s, anchor, first + outer.count, lane, unrolled, &reduce, diag));
+    if (is_shuffled && unrolled > 0 && unrolled < tl_sketch_points(block, TL_ITER_REDUCE))
+        TL_TRY(tl_unroll(s, reduce, diag));
     if (row[1].id != 0)
         TL_TRY(tl_unroll(s, row[1], diag));
     if (split[1].id != 0)

@@ -379,11 +379,8 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
     TL_TRY(tl_vectorize(s, tile.loops[tile.count - 1], diag));
 
     int64_t vector_lanes = wide ? lanes : found.vector_extent;
-    tl_loop_list around; /* the tile */
-    TL_TRY(tl_sketch_loops(s, anchor, 0, &around, diag));
-    around.count = first + outer.count;
     TL_TRY(tl_sketch_pack_panel(s, anchor, &c, t.columns * vector_lanes, vector_lanes,
-                                t.rows * t.lines, &around, diag));
+                                t.rows * t.lines, first + outer.count, diag));
     if (first == 0 && t.lines == 1 && found.row.id != 0)
         TL_TRY(tl_sketch_pack_stream(s, anchor, &c, t.rows, count_tiles(panel_extent, panel_size),
                                      diag));

@@ -285,8 +285,7 @@ static tl_status copy_operand(tl_schedule *s, tl_block_ref anchor, const tl_expr
 /* Packs the panel of the anchor: a constant one by transform_layout, another by a copy. A panel that is computed when
  * the model is loaded cannot be padded to whole tiles: it is packed in single vectors then. */
 tl_status tl_sketch_pack_panel(tl_schedule *s, tl_block_ref anchor, const tl_contraction *c,
-                               int64_t tile, int64_t lanes, int64_t rows, const tl_loop_list *loops,
-                               tl_diag *diag)
+                               int64_t tile, int64_t lanes, int64_t rows, int depth, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, anchor);
     const tl_expr *panel = tl_sketch_panel_load(block, c->vector);
@@ -310,7 +309,10 @@ tl_status tl_sketch_pack_panel(tl_schedule *s, tl_block_ref anchor, const tl_con
     int axis = 0;
     while (!tl_expr_uses_var(panel->args[axis], c->vector))
         axis++;
-    find_copy_place(s, block, panel, loops, &place);
+    tl_loop_list loops;
+    TL_TRY(tl_sketch_loops(s, anchor, 0, &loops, diag));
+    loops.count = depth;
+    find_copy_place(s, block, panel, &loops, &place);
     place.rows = rows;
     int64_t most = place.loop.id != 0 && !apart ? COPIED_BY_PANELS : COPIED_WHOLE;
     int64_t copied = tl_decide_range(s, block->name, "pack", IN_PLACE, most,

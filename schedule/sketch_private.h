@@ -110,11 +110,10 @@ tl_status tl_sketch_rfactor(tl_schedule *s, tl_block_ref block, tl_rfactor_part 
 tl_status tl_rfactor(tl_schedule *s, tl_block_ref block, tl_loop_ref loop, tl_block_ref *out,
                      tl_diag *diag);
 /* Packs the panel of a contraction in tiles of `tile` elements, a multiple of `lanes` (sketch_pack.c); asks whether and
- * where it is copied when it is no constant. `loops`: those around the register tile, of `rows` rows; a copy may go into
- * them. */
+ * where it is copied when it is no constant. `depth`: how many loops stand around the register tile, of `rows` rows; a copy
+ * may go into them. */
 tl_status tl_sketch_pack_panel(tl_schedule *s, tl_block_ref anchor, const tl_contraction *c,
-                               int64_t tile, int64_t lanes, int64_t rows, const tl_loop_list *loops,
-                               tl_diag *diag);
+                               int64_t tile, int64_t lanes, int64_t rows, int depth, tl_diag *diag);
 /* Copies the stream of a contraction in strips of `rows`, when it is no constant, its rows lie side by side and its steps
  * apart (a transposed factor). `uses`: panels for which a strip is read. */
 tl_status tl_sketch_pack_stream(tl_schedule *s, tl_block_ref anchor, const tl_contraction *c,

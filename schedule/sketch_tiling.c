@@ -415,8 +415,7 @@ static tl_status pack(tl_schedule *s, tl_block_ref ref, const tiling *t, int lan
     int64_t width = v->parts[2];
     if (tl_find_contraction(s->arena, tl_schedule_get_block(s, ref), &c) &&
         c.vector == v->iter->var)
-        return tl_sketch_pack_panel(s, ref, &c, width, tl_min64(width, lanes), 0,
-                                    &(tl_loop_list){ 0 }, diag);
+        return tl_sketch_pack_panel(s, ref, &c, width, tl_min64(width, lanes), 0, 0, diag);
     return tl_sketch_pack_constants(s, ref, v->iter->var, width, diag);
 }
 

@@ -13,8 +13,9 @@ typedef struct {
     tl_map *blocks; /* names seen */
     bool in_prepare;
     int loop_count, buffer_count;
-    const tl_stmt *loops[TL_VERIFY_DEPTH];     /* around the statement, outermost first */
-    const tl_buffer *buffers[TL_VERIFY_DEPTH]; /* allocs around it, and how many loops are around each */
+    const tl_stmt *loops[TL_VERIFY_DEPTH]; /* around the statement, outermost first */
+    const tl_buffer
+        *buffers[TL_VERIFY_DEPTH]; /* allocs around it, and how many loops are around each */
     int loops_around[TL_VERIFY_DEPTH];
 } tl_verifier;
 

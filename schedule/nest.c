@@ -242,6 +242,30 @@ static tl_status take_condition(tl_schedule *s, const char *prim, tl_nest *nest,
     return TL_OK;
 }
 
+/* New loops stand in the order of the iters: a strict sum that ran in another one would be rounded differently. */
+static tl_status check_order(tl_schedule *s, const char *prim, const tl_nest *nest, tl_diag *diag)
+{
+    const tl_block *block = nest->block;
+    if (!tl_keeps_order(s, block))
+        return TL_OK;
+    int last = -1;
+    for (int i = 0; i < nest->path.count - 1; i++)
+        for (int k = 0; nest->path.stmts[i]->kind == TL_STMT_LOOP && k < block->iter_count; k++) {
+            const tl_var *var = nest->path.stmts[i]->u.loop.var;
+            if (block->iters[k].kind != TL_ITER_REDUCE ||
+                !tl_expr_uses_var(block->iters[k].binding, var))
+                continue;
+            if (k < last)
+                return tl_refuse(diag, prim, block->name,
+                                 "its new loops would be in the order of its iters, and loop %s of "
+                                 "iter %s runs inside that of iter %s; %s",
+                                 var->name, block->iters[k].var->name, block->iters[last].var->name,
+                                 TL_STRICT_RULE);
+            last = k;
+        }
+    return TL_OK;
+}
+
 tl_status tl_nest_of(tl_schedule *s, const char *prim, const tl_block *block, tl_nest *out,
                      tl_diag *diag)
 {
@@ -263,6 +287,7 @@ tl_status tl_nest_of(tl_schedule *s, const char *prim, const tl_block *block, tl
     while (out->top > 0 && out->path.stmts[out->top - 1]->kind == TL_STMT_LOOP)
         out->top--;
     TL_TRY(check_loops(s, prim, out, diag));
+    TL_TRY(check_order(s, prim, out, diag));
     return take_condition(s, prim, out, diag);
 }
 

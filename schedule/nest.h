@@ -16,7 +16,7 @@ typedef struct {
 } tl_nest;
 
 /* Refuses a block that is not in the body, calls an intrinsic, only updates, or has loops of its own that were
- * split, fused or given a kind. */
+ * split, fused or given a kind; under strict numerics also a sum of floats whose loops are not in the order of its iters. */
 tl_status tl_nest_of(tl_schedule *s, const char *prim, const tl_block *block, tl_nest *out,
                      tl_diag *diag);
 /* Whether a variable is of one of the nest's own loops. */

@@ -327,6 +327,39 @@ static const tl_stmt *join_threads(tl_arena *arena, const tl_stmt *stmt, void *c
     return tl_stmt_substitute(arena, stmt->u.loop.body, &same, 1);
 }
 
+bool tl_block_depends_on(const tl_block *block, const tl_var *var)
+{
+    for (int i = 0; i < block->iter_count; i++)
+        if (tl_expr_uses_var(block->iters[i].binding, var))
+            return true;
+    return block->predicate && tl_expr_uses_var(block->predicate, var);
+}
+
+typedef struct {
+    const char *block;
+    const tl_var *var;
+    bool depends;
+} dependent_search;
+
+static bool find_dependent(const tl_stmt *stmt, void *context)
+{
+    dependent_search *s = context;
+    if (stmt->kind == TL_STMT_BLOCK && strcmp(stmt->u.block->name, s->block) == 0)
+        s->depends = tl_block_depends_on(stmt->u.block, s->var);
+    return !s->depends;
+}
+
+/* Whether every iteration of the loop, before threads divide the work, writes the same in this access. Barriers put an
+ * iteration's writes before its reads, and so those of all threads; writes that differ from iteration to iteration
+ * would come in another order. */
+static bool writes_alike(const tl_stmt *loop, const tl_access *a)
+{
+    dependent_search s = { a->block->name, loop->u.loop.var, false };
+    if (a->writes)
+        tl_stmt_visit(loop, find_dependent, &s);
+    return !s.depends;
+}
+
 /* One buffer for all threads: they may have had one each before, in which different instances of a block that stores at
  * one place do not meet. */
 static bool shared_by_threads(const tl_stmt *loop, const tl_access *a)
@@ -337,6 +370,7 @@ static bool shared_by_threads(const tl_stmt *loop, const tl_access *a)
 bool tl_loop_is_independent(tl_arena *arena, const tl_stmt *loop, bool updates_commute,
                             tl_access *first, tl_access *second)
 {
+    const tl_stmt *given = loop;
     if (is_thread_loop(loop))
         loop = tl_stmt_with_body(arena, loop,
                                  tl_stmt_rewrite(arena, loop->u.loop.body, join_threads,
@@ -352,7 +386,8 @@ bool tl_loop_is_independent(tl_arena *arena, const tl_stmt *loop, bool updates_c
             if (updates_commute && a->block == b->block && a->updates && b->updates &&
                 (tl_loop_drives(a->block, loop->u.loop.var, &iter) & TL_DRIVES_REDUCE))
                 continue;
-            if (shared_by_threads(loop, a) && a->block != b->block)
+            if (shared_by_threads(loop, a) && a->block != b->block && writes_alike(given, a) &&
+                writes_alike(given, b))
                 continue; /* ordered by barriers */
             tl_pins pins =
                 shared_by_threads(loop, a) ? tl_pins_of_elements(&d, a, b) : tl_pins_of(&d, a, b);

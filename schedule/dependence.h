@@ -49,7 +49,8 @@ bool tl_pins_var(const tl_pins *pins, const tl_var *var);
 
 /* Whether no two different iterations of the loop conflict; if they may, *first and *second say where.
  * `updates_commute`: two updates of one reduction are no conflict if the loop drives its reduce iters. Of a thread loop,
- * neither are accesses of a shared buffer by different blocks, which barriers order (place_barriers). */
+ * neither are accesses of a shared buffer by different blocks, which barriers order (place_barriers), where all
+ * iterations write the same. */
 bool tl_loop_is_independent(tl_arena *arena, const tl_stmt *loop, bool updates_commute,
                             tl_access *first, tl_access *second);
 
@@ -60,6 +61,8 @@ typedef enum {
     TL_DRIVES_REDUCE = 2,
     TL_DRIVES_ORDERED = 4,
 } tl_drives;
+/* Whether instances of the block under different values of the variable differ. */
+bool tl_block_depends_on(const tl_block *block, const tl_var *var);
 /* A set of tl_drives; *iter is the first iter of the most restrictive kind. */
 int tl_loop_drives(const tl_block *block, const tl_var *var, const tl_iter **iter);
 

@@ -12,12 +12,14 @@
  * Requires  a GPU target (or none); a serial loop outside and not inside of parallel and vectorized loops; blocks of
  *           the grid not inside of threads, nor an axis of it inside itself; threads: a constant extent of at most 1024
  *           (z: 64), inside its own axis the same extent; independent iterations that move spatial iters only, which
- *           share no stack or register buffer. Under a thread loop inside its own axis blocks must not depend on the
+ *           share no stack or register buffer, and fill shared buffers that other blocks read alike: parts of them come
+ *           from a thread loop of their own. Under a thread loop inside its own axis blocks must not depend on the
  *           outer one, nor touch what was allocated between the two: all threads would have done the same, and share
  *           it now.
  * Keeps     what is computed.
  */
 #include <string.h>
+#include "schedule/dependence.h"
 #include "schedule/schedule_private.h"
 
 enum { MOST_THREADS = 1024, MOST_THREADS_Z = 64, MOST_VTHREADS = 64 };
@@ -100,14 +102,6 @@ typedef struct {
     tl_status status;
 } same_thread;
 
-static bool depends_on(const tl_block *block, const tl_var *var)
-{
-    for (int i = 0; i < block->iter_count; i++)
-        if (tl_expr_uses_var(block->iters[i].binding, var))
-            return true;
-    return block->predicate && tl_expr_uses_var(block->predicate, var);
-}
-
 static bool check_block_of_thread(const tl_stmt *stmt, void *context)
 {
     same_thread *c = context;
@@ -119,7 +113,7 @@ static bool check_block_of_thread(const tl_stmt *stmt, void *context)
                               stmt->u.loop.var->name, var->name);
     if (stmt->kind != TL_STMT_BLOCK || c->status != TL_OK)
         return c->status == TL_OK;
-    if (depends_on(stmt->u.block, var))
+    if (tl_block_depends_on(stmt->u.block, var))
         c->status = tl_refuse(c->diag, c->prim, c->inner->u.loop.var->name,
                               "it is inside loop %s over the same axis, so that a thread runs one "
                               "iteration of it, but block %s depends on both",

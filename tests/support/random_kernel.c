@@ -560,6 +560,40 @@ static void write_steps(builder *b, int stage)
     }
 }
 
+/* Two blocks in one nest: the second reads what the first has written some steps before. */
+static void write_crossed(builder *b)
+{
+    buffer *made[2];
+    b->iter_count = 0;
+    for (int i = 0; i < 2; i++) {
+        iter *new = add_iter(b, "spatial");
+        *new = (iter){ .kind = new->kind, .extent = { 2 + below(b, 5), false } };
+        snprintf(new->name, sizeof new->name, "%c%d", "ij"[i], i);
+    }
+    b->spatial_count = b->iter_count;
+    double bound;
+    const char *x = value(b, TL_F32, &bound);
+    for (int i = 0; i < 2; i++) {
+        made[i] = add_buffer(b, TL_F32, "out ");
+        made[i]->rank = 2;
+        made[i]->bound = bound;
+        made[i]->shape[0] = b->iters[0].extent;
+        made[i]->shape[1] = b->iters[1].extent;
+    }
+    int64_t n = b->iters[0].extent.size, m = b->iters[1].extent.size;
+    int64_t back = below(b, 2), aside = back ? below(b, 3) - 1 : -below(b, 2);
+    made[0]->is_read = true;
+    tl_text_format(&b->stages,
+                   "for i0 in 0..%lld\n  for j1 in 0..%lld\n"
+                   "    block %s\n      spatial i0, j1\n      %s[i0, j1] = %s\n"
+                   "    block %s\n      spatial i0, j1\n"
+                   "      %s[i0, j1] = select(i0 >= %lld and j1 >= %lld and j1 < %lld, "
+                   "%s[max(i0 - %lld, 0), min(max(j1 + %lld, 0), %lld)], 0.0)\n",
+                   (long long)n, (long long)m, made[0]->name, made[0]->name, x, made[1]->name,
+                   made[1]->name, (long long)back, (long long)-aside, (long long)(m - aside),
+                   made[0]->name, (long long)back, (long long)aside, (long long)m - 1);
+}
+
 /* Two blocks write the two parts of a buffer. */
 static void write_parts(builder *b)
 {
@@ -706,7 +740,7 @@ const char *random_kernel(tl_arena *arena, tl_random *random)
         add_spatial(&b);
         b.spatial_count = b.iter_count;
         b.is_repeated = one_in(&b, 8);
-        int64_t form = below(&b, 14);
+        int64_t form = below(&b, 15);
         if (form == 0)
             write_scan(&b);
         else if (form == 1)
@@ -717,6 +751,8 @@ const char *random_kernel(tl_arena *arena, tl_random *random)
             write_reduction(&b);
         else if (form == 12)
             write_steps(&b, s);
+        else if (form == 14)
+            write_crossed(&b);
         else
             write_map(&b, s == stages - 1);
     }

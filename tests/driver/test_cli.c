@@ -109,9 +109,9 @@ static void a_network_through_every_verb(void **state)
     expect(0, "[expert] tiling", "inspect $D/m.onnx --space");
     expect(0, "\"exact\":", "inspect $D/m.onnx --space --json");
     expect(2, "one at a time", "inspect $D/m.onnx --space --dot");
-    expect(0, "kernel ", "inspect $D/m.onnx --extract layernorm_2");
-    expect(0, "wrote", "inspect $D/m.onnx --extract layernorm_2 -o $D/k.tk");
-    expect(0, "wrote", "inspect $D/m.onnx --extract layernorm_2 --trace -o $D/k.tr");
+    expect(0, "kernel ", "inspect $D/m.onnx --extract layernorm_5");
+    expect(0, "wrote", "inspect $D/m.onnx --extract layernorm_5 -o $D/k.tk");
+    expect(0, "wrote", "inspect $D/m.onnx --extract layernorm_5 --trace -o $D/k.tr");
     expect(2, "--trace goes with --extract", "inspect $D/m.onnx --trace");
     expect(2, "no kernel is named nonsense", "inspect $D/m.onnx --extract nonsense");
     expect(0, "wrote", "run $D/m.onnx --output $D/out --threads 1");

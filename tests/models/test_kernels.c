@@ -118,8 +118,10 @@ static void bert_tiny(void **state)
     cut_model m;
     cut(&m, "bert_tiny", "x86-64-v4");
     assert_no_shape_arithmetic(m.graph);
-    expect_family(&m, "attention", 2, 1);
-    expect_family(&m, "layernorm", 5, 1);
+    expect_family(&m, "matmul_add", 2, 1); /* Q, K and V together */
+    expect_family(&m, "slice_slice_slice_attention", 2, 1);
+    expect_family(&m, "gather_add_add_layernorm", 1, 1);
+    expect_family(&m, "layernorm", 4, 1);
     release(&m);
 }
 

@@ -110,7 +110,7 @@ static void restart_builder(tl_pump *m, tl_builder *b)
         tl_job *job = b->orders[i].job;
         if (job == NULL)
             m->tasks[b->orders[i].task]->state = TL_REFERENCE_NONE;
-        else if (i == 0 && ++job->attempts >= TL_MAX_ATTEMPTS)
+        else if (i == 0 && m->has_answered && ++job->attempts >= TL_MAX_ATTEMPTS)
             tl_pump_finish(m, job, TL_RECORD_WORKER, "its builder died again and again");
         else
             job->state = TL_JOB_QUEUED;
@@ -498,8 +498,10 @@ static void take_answer(tl_pump *m, tl_builder *b)
     tl_frame_kind kind;
     int fd = b != NULL ? b->process.fd : m->runner.process.fd;
     bool ok = tl_frame_receive(fd, &kind, &m->reply);
-    if (ok)
+    if (ok) {
+        m->has_answered = true;
         m->restarts = 0;
+    }
     if (ok && kind == TL_FRAME_DIED)
         take_death(m, b);
     else if (ok && kind == TL_FRAME_BUILT && b != NULL)

@@ -6,7 +6,8 @@
  *
  * x is read once, and cores share one product instead of waiting at the end of each. What reads the Slices reads their
  * columns of j where they lie. An elementwise operator cannot: it would be fused with its product, and is not when
- * that is joined, but has to be a kernel of its own. So a product joins only where none is waiting behind it. */
+ * that is joined, but has to be a kernel of its own. So a product joins only where none is waiting behind it. A bias that was
+ * not there is a sum with zero, which changes the sign of a zero at most: relaxed numerics. */
 #include <string.h>
 #include "frontend/graph_passes.h"
 #include "frontend/match.h"

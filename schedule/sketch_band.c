@@ -9,7 +9,9 @@
  *         acc_1[X vectors] = window over between       sketch_window.c
  *         result = epilogue(acc_1)
  *
- * Bands share rows, as many as a window is higher than its step: these are computed twice. */
+ * Bands share rows, as many as a window is higher than its step: these are computed twice, 4 to 7 % of the contraction in
+ * MobileNetV2 on 1.25 MB of L2. A rolling buffer would save them, but bands would have to run one after the other, and
+ * its guards would stand in the register tile. */
 #include "runtime/base/checked.h"
 #include "schedule/sketch_private.h"
 

@@ -360,6 +360,23 @@ static void rebind(tl_arena *arena, const tl_nest *nest, int k, const tl_span *s
     }
 }
 
+/* That a new binding stays where the old loops ran, as far as they left out the ends of the iter's domain. */
+static const tl_expr *old_range_guard(tl_arena *arena, const tl_nest *nest, const tl_iter *iter,
+                                      const tl_expr *binding)
+{
+    int count;
+    const tl_free_var *loops = tl_path_loops(arena, &nest->path, 0, &count);
+    tl_span old = tl_span_of(arena, iter->binding, loops, count);
+    const tl_expr *last = tl_addi(arena, iter->extent, -1), *guard = NULL;
+    if (old.min != NULL && !tl_prove_le(arena, old.min, tl_int(arena, 0)) &&
+        !tl_prove_le(arena, old.min, binding))
+        guard = tl_le(arena, old.min, binding);
+    if (old.max != NULL && !tl_prove_le(arena, last, old.max) &&
+        !tl_prove_le(arena, binding, old.max))
+        guard = tl_and(arena, guard, tl_le(arena, binding, old.max));
+    return guard;
+}
+
 const tl_stmt *tl_nest_build(tl_arena *arena, const tl_nest *nest, const tl_span *spans,
                              const tl_path *place)
 {
@@ -377,6 +394,8 @@ const tl_stmt *tl_nest_build(tl_arena *arena, const tl_nest *nest, const tl_span
         predicate =
             tl_and(arena, predicate,
                    tl_loop_guard(arena, begin, extents[k], iters[k].binding, iters[k].extent));
+        predicate = tl_and(arena, predicate,
+                           old_range_guard(arena, nest, &old->iters[k], iters[k].binding));
     }
     *block = *old;
     block->iters = iters;

@@ -12,7 +12,8 @@
  *
  * Requires  a block whose results are local buffers that no other block writes, with loops of its own that were not
  *           split, fused or given a kind; a loop around every reader, not vectorized; nothing that the block reads is
- *           written after it, and inside a loop it shares with a writer it reads only what was written there.
+ *           written after it, and inside a loop it shares with a writer it reads only what was written there; no loop
+ *           around the new place drives its reduce iters.
  * Keeps     every value that is read. Instances that no reader needs are gone; those that several iterations need
  *           (a halo) run in each of them. */
 #include "schedule/nest.h"
@@ -116,6 +117,22 @@ static tl_span *needed(tl_arena *arena, const tl_block *block, const tl_stmt *lo
     return spans;
 }
 
+/* A reduction starts and ends within one iteration of every loop around the new place. */
+static tl_status check_whole_sum(const tl_block *block, const tl_path *place, tl_diag *diag)
+{
+    for (int k = 0; k < block->iter_count; k++)
+        for (int i = 0; i < place->count && block->iters[k].kind == TL_ITER_REDUCE; i++)
+            if (place->stmts[i]->kind == TL_STMT_LOOP &&
+                tl_expr_uses_var(block->iters[k].binding, place->stmts[i]->u.loop.var))
+                return tl_refuse(
+                    diag, PRIM, block->name,
+                    "its reduce iter %s is driven by loop %s, around the old place and "
+                    "the new one: what goes on from one iteration to the next cannot "
+                    "be computed where it is read",
+                    block->iters[k].var->name, place->stmts[i]->u.loop.var->name);
+    return TL_OK;
+}
+
 tl_status tl_apply_compute_at(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                               int *out_count, tl_diag *diag)
 {
@@ -138,6 +155,7 @@ tl_status tl_apply_compute_at(tl_schedule *s, const tl_arg *args, int arg_count,
     tl_path old = tl_path_prefix(&nest.path, nest.top + 1);
     const tl_stmt *root = tl_path_replace(s->arena, &old, NULL);
     tl_path place = tl_path_to_loop(s->arena, root, loop->u.loop.var);
+    TL_TRY(check_whole_sum(block, &place, diag));
     const tl_span *spans = needed(s->arena, block, place.stmts[place.count - 1]);
     const tl_stmt *added = tl_nest_build(s->arena, &nest, spans, &place);
     root = tl_insert_before(s->arena, &place, added, readers, count);

@@ -219,25 +219,10 @@ static const char *load_old(builder *b, buffer *from)
                            (long long)from->limit, text, constant(b, from->dtype, 0));
 }
 
-/* A load as a value of a dtype that is not larger than `most`. */
-static const char *operand(builder *b, tl_dtype dtype, double most)
+/* A load of `from` as a value of a dtype that is not larger than `most`. */
+static const char *convert(builder *b, const buffer *from, const char *text, tl_dtype dtype,
+                           double most)
 {
-    buffer *from = NULL;
-    const char *text;
-    int locals[MAX_BUFFERS], count = 0;
-    for (int i = 0; i < b->buffer_count; i++)
-        if (!b->buffers[i].is_partial && (!b->buffers[i].is_param || one_in(b, 3)))
-            locals[count++] = i;
-    if (count > 0 && (b->buffer_count > MANY_BUFFERS || !one_in(b, 3))) {
-        int at = locals[one_in(b, 2) ? count - 1 : below(b, count)];
-        if (b->last_read > 0 && one_in(b, 3) && !b->buffers[b->last_read - 1].is_partial)
-            at = b->last_read - 1;
-        b->last_read = at + 1;
-        from = &b->buffers[at];
-        text = load_old(b, from);
-    } else {
-        text = load_new(b, one_in(b, 5) ? random_dtype(b) : dtype, &from);
-    }
     if (tl_dtype_is_float(dtype) && from->bound > most) {
         text =
             tl_arena_format(b->arena, "min(%s, %s)", text, constant(b, from->dtype, (int64_t)most));
@@ -248,6 +233,40 @@ static const char *operand(builder *b, tl_dtype dtype, double most)
     if (from->dtype != dtype)
         text = tl_arena_format(b->arena, "%s(%s)", tl_dtype_infos[dtype].text, text);
     return text;
+}
+
+/* One of `count` buffers that are there: often the last, one that nobody reads yet, or the one that was read before. */
+static int choose_old(builder *b, const int *found, int count)
+{
+    if (b->last_read > 0 && one_in(b, 3) && !b->buffers[b->last_read - 1].is_partial)
+        return b->last_read - 1;
+    if (one_in(b, 2))
+        return found[count - 1];
+    int start = (int)below(b, count);
+    for (int i = 0; i < count && !one_in(b, 3); i++)
+        if (!b->buffers[found[(start + i) % count]].is_read)
+            return found[(start + i) % count];
+    return found[start];
+}
+
+/* A value of a dtype that is not larger than `most`, of a buffer that is there or of a new parameter. */
+static const char *operand(builder *b, tl_dtype dtype, double most)
+{
+    buffer *from = NULL;
+    const char *text;
+    int locals[MAX_BUFFERS], count = 0;
+    for (int i = 0; i < b->buffer_count; i++)
+        if (!b->buffers[i].is_partial && (!b->buffers[i].is_param || one_in(b, 3)))
+            locals[count++] = i;
+    if (count > 0 && (b->buffer_count > MANY_BUFFERS || !one_in(b, 3))) {
+        int at = choose_old(b, locals, count);
+        b->last_read = at + 1;
+        from = &b->buffers[at];
+        text = load_old(b, from);
+    } else {
+        text = load_new(b, one_in(b, 5) ? random_dtype(b) : dtype, &from);
+    }
+    return convert(b, from, text, dtype, most);
 }
 
 static const char *condition_of(builder *b, const iter *i)
@@ -267,10 +286,16 @@ static const char *condition(builder *b)
     return condition_of(b, &b->iters[below(b, b->iter_count)]);
 }
 
+/* The largest magnitude of an operand, so that what is made of it stays exact. */
+static double most_of(tl_dtype dtype)
+{
+    return dtype == TL_F16 || dtype == TL_BF16 ? 2 : 3;
+}
+
 /* A value of a dtype; its bound goes to `bound`. */
 static const char *value(builder *b, tl_dtype dtype, double *bound)
 {
-    double most = dtype == TL_F16 || dtype == TL_BF16 ? 2 : 3;
+    double most = most_of(dtype);
     const char *x = operand(b, dtype, most), *y = operand(b, dtype, most);
     if (dtype == TL_BOOL) {
         static const char *const forms[] = { "%s and %s", "%s or %s", "not %s or %s" };
@@ -508,56 +533,109 @@ static void write_scan(builder *b)
                    indent, "", s->name, t->name, list, t->name, s->name, t->name, list, x);
 }
 
-/* Steps of a loop, each of two blocks: the second writes one more row of a buffer from what the first leaves in a buffer
- * of the step's own; that may come from the row before. */
-static void write_steps(builder *b, int stage)
+/* Whole axes of a block in the steps of a loop: loops over them from a depth on, their names and their extents. */
+typedef struct {
+    const char *loops, *names, *shape;
+    int indent; /* of the block */
+} step_axes;
+
+static step_axes step_axes_of(builder *b, int depth)
+{
+    step_axes out = { "", "", "", 2 * depth };
+    for (int a = 1; a < b->iter_count; a++, out.indent += 2) {
+        const iter *i = &b->iters[a];
+        const char *comma = a > 1 ? ", " : "", *size = size_text(b, i->extent);
+        out.names = tl_arena_format(b->arena, "%s%s%s", out.names, comma, i->name);
+        out.shape = tl_arena_format(b->arena, "%s%s%s", out.shape, comma, size);
+        out.loops = tl_arena_format(b->arena, "%s%*sfor %s in 0..%s\n", out.loops, out.indent, "",
+                                    i->name, size);
+    }
+    return out;
+}
+
+/* The iters of steps: that of the step, of a few, and one or two spatial ones. */
+static void add_steps(builder *b, const char *kind)
 {
     b->iter_count = 0;
-    for (int i = 0; i < 2 + (int)below(b, 2); i++) {
-        iter *new = add_iter(b, i ? "spatial" : "ordered");
+    for (int i = 0, count = 2 + (int)below(b, 2); i < count; i++) {
+        iter *new = add_iter(b, i ? "spatial" : kind);
         new->tile = 0;
         new->is_flipped = false;
         if (new->extent.is_dim || i == 0)
             new->extent = (extent){ 2 + below(b, 4), false };
     }
     b->spatial_count = b->iter_count;
-    double bound;
-    const char *x = value(b, TL_F32, &bound), *t = b->iters[0].name;
-    const char *list = "", *loops = "", *spatial = "", *shape = "";
+}
+
+/* What the steps make: a row a step. */
+static buffer *add_rows(builder *b, double bound)
+{
     buffer *s = add_buffer(b, TL_F32, "out ");
     s->rank = b->iter_count;
-    s->shape[0] = b->iters[0].extent;
-    s->bound = bound * (double)b->iters[0].extent.size;
-    for (int a = 1; a < b->iter_count; a++) {
-        const iter *i = &b->iters[a];
-        s->shape[a] = i->extent;
-        list = tl_arena_format(b->arena, "%s%s%s", list, a > 1 ? ", " : "", i->name);
-        shape =
-            tl_arena_format(b->arena, "%s%s%s", shape, a > 1 ? ", " : "", size_text(b, i->extent));
-        loops = tl_arena_format(b->arena, "%s%*sfor %s in 0..%s\n", loops, 2 * a, "", i->name,
-                                size_text(b, i->extent));
-        spatial = tl_arena_format(b->arena, "%s, %s", spatial, i->name);
-    }
+    s->bound = bound;
+    for (int a = 0; a < s->rank; a++)
+        s->shape[a] = b->iters[a].extent;
+    return s;
+}
+
+/* Steps of a loop, each of two blocks: the second writes one more row of a buffer from what the first leaves in a buffer
+ * of the step's own; that may come from the row before. */
+static void write_steps(builder *b, int stage)
+{
+    add_steps(b, "ordered");
+    double bound;
+    const char *x = value(b, TL_F32, &bound), *t = b->iters[0].name;
+    buffer *s = add_rows(b, bound * (double)b->iters[0].extent.size);
+    step_axes axes = step_axes_of(b, 1);
     bool goes_on = one_in(b, 2);
     const char *before =
         goes_on ? tl_arena_format(b->arena, "select(%s > 0, %s[max(%s - 1, 0), %s], 0.0) + ", t,
-                                  s->name, t, list)
+                                  s->name, t, axes.names)
                 : "";
     const char *kind = goes_on || one_in(b, 2) ? "ordered" : "spatial";
-    int indent = 2 * b->iter_count;
+    int indent = axes.indent;
     tl_text_format(&b->stages, "for %s in 0..%s\n  alloc L%d: f32[%s]\n", t,
-                   size_text(b, b->iters[0].extent), stage, shape);
+                   size_text(b, b->iters[0].extent), stage, axes.shape);
     for (int part = 0; part < 2; part++) {
         const char *name = part ? s->name : tl_arena_format(b->arena, "L%d", stage);
-        tl_text_format(&b->stages, "%s%*sblock %s\n%*s%s %s\n%*sspatial %s\n", loops, indent, "",
-                       name, indent + 2, "", kind, t, indent + 2, "", spatial + 2);
+        tl_text_format(&b->stages, "%s%*sblock %s\n%*s%s %s\n%*sspatial %s\n", axes.loops, indent,
+                       "", name, indent + 2, "", kind, t, indent + 2, "", axes.names);
         if (part)
             tl_text_format(&b->stages, "%*s%s[%s, %s] = L%d[%s] + 1.0\n", indent + 2, "", name, t,
-                           list, stage, list);
+                           axes.names, stage, axes.names);
         else
-            tl_text_format(&b->stages, "%*sL%d[%s] = %s%s\n", indent + 2, "", stage, list, before,
-                           x);
+            tl_text_format(&b->stages, "%*sL%d[%s] = %s%s\n", indent + 2, "", stage, axes.names,
+                           before, x);
     }
+}
+
+/* Steps of a loop, each of which fills a window of rows of a buffer, that moves on with it, and reads two of them. */
+static void write_windows(builder *b, int stage)
+{
+    add_steps(b, "spatial");
+    extent steps = b->iters[0].extent;
+    int64_t step = 1 + one_in(b, 4), window = 2 + below(b, 2), first = below(b, window);
+    int64_t rows = (steps.size - 1) * step + window;
+    const char *row = b->iters[0].name;
+    double bound;
+    b->iters[0].extent.size = rows;
+    const char *x = value(b, TL_F32, &bound);
+    b->iters[0].extent = steps;
+    buffer *s = add_rows(b, 2 * bound);
+    step_axes axes = step_axes_of(b, 1), inner = step_axes_of(b, 2);
+    int in = axes.indent;
+    tl_text_format(&b->stages, "alloc L%d: f32[%lld, %s]\nfor t in 0..%lld\n", stage,
+                   (long long)rows, axes.shape, (long long)steps.size);
+    tl_text_format(&b->stages, "  for w in 0..%lld\n%s%*sblock L%d\n", (long long)window,
+                   inner.loops, in + 2, "", stage);
+    tl_text_format(&b->stages, "%*sspatial %s in 0..%lld = t*%lld + w\n%*sspatial %s\n", in + 4, "",
+                   row, (long long)rows, (long long)step, in + 4, "", axes.names);
+    tl_text_format(&b->stages, "%*sL%d[%s, %s] = %s\n", in + 4, "", stage, row, axes.names, x);
+    tl_text_format(&b->stages, "%s%*sblock %s\n%*sspatial t, %s\n", axes.loops, in, "", s->name,
+                   in + 2, "", axes.names);
+    tl_text_format(&b->stages, "%*s%s[t, %s] = L%d[t*%lld + %lld, %s] + L%d[t*%lld + %lld, %s]\n",
+                   in + 2, "", s->name, axes.names, stage, (long long)step, (long long)first,
+                   axes.names, stage, (long long)step, (long long)(window - 1), axes.names);
 }
 
 /* Two blocks in one nest: the second reads what the first has written some steps before. */
@@ -631,7 +709,24 @@ static void write_parts(builder *b)
     }
 }
 
-/* Writes some elements of a buffer that is there already anew. */
+/* A local buffer that nobody reads yet and whose elements are no more than those of another; NULL: there is none. */
+static buffer *find_part(builder *b, const buffer *of)
+{
+    int64_t start = below(b, b->buffer_count);
+    for (int i = 0; i < b->buffer_count; i++) {
+        buffer *part = &b->buffers[(start + i) % b->buffer_count];
+        bool fits = part != of && !part->is_param && !part->is_read && !part->is_partial &&
+                    part->limit == 0 && part->rank == of->rank;
+        for (int a = 0; fits && a < of->rank; a++)
+            fits = part->shape[a].is_dim == of->shape[a].is_dim &&
+                   part->shape[a].size <= of->shape[a].size;
+        if (fits)
+            return part;
+    }
+    return NULL;
+}
+
+/* Writes some elements of a buffer that is there already anew, often from another that nobody reads yet. */
 static void write_patch(builder *b, int stage)
 {
     int found[MAX_BUFFERS], count = 0;
@@ -644,16 +739,18 @@ static void write_patch(builder *b, int stage)
         return;
     }
     buffer *t = &b->buffers[found[below(b, count)]];
-    const char *list = "";
+    buffer *from = one_in(b, 3) ? NULL : find_part(b, t);
+    const char *list = "", *names[MAX_RANK];
     b->iter_count = 0;
     for (int a = 0; a < t->rank; a++) {
         iter *i = add_iter(b, "spatial");
         int64_t offset = 0;
         i->tile = 0;
         i->is_flipped = false;
-        i->extent = t->shape[a];
+        i->extent = from ? from->shape[a] : t->shape[a];
+        names[a] = i->name;
         if (!i->extent.is_dim && one_in(b, 2)) {
-            i->extent.size = 1 + below(b, i->extent.size);
+            i->extent.size = from ? i->extent.size : 1 + below(b, i->extent.size);
             offset = below(b, t->shape[a].size - i->extent.size + 1);
         }
         list = tl_arena_format(b->arena, "%s%s%s + %lld", list, a ? ", " : "", i->name,
@@ -661,8 +758,9 @@ static void write_patch(builder *b, int stage)
     }
     b->spatial_count = b->iter_count;
     t->is_partial = true; /* what its instances read they must not write */
-    double bound;
-    const char *text = value(b, t->dtype, &bound);
+    double bound = most_of(t->dtype);
+    const char *text =
+        from ? convert(b, from, load(b, from, names), t->dtype, bound) : value(b, t->dtype, &bound);
     t->is_partial = false;
     t->bound = fmax(t->bound, bound);
     int indent = write_loops(b, tl_arena_format(b->arena, "%s_s%d", t->name, stage), "");
@@ -740,12 +838,12 @@ const char *random_kernel(tl_arena *arena, tl_random *random)
         add_spatial(&b);
         b.spatial_count = b.iter_count;
         b.is_repeated = one_in(&b, 8);
-        int64_t form = below(&b, 15);
+        int64_t form = below(&b, 18);
         if (form == 0)
             write_scan(&b);
         else if (form == 1)
             write_parts(&b);
-        else if (form == 2 || form == 13)
+        else if (form == 2 || form == 13 || form == 15)
             write_patch(&b, s);
         else if (form < 7)
             write_reduction(&b);
@@ -753,6 +851,8 @@ const char *random_kernel(tl_arena *arena, tl_random *random)
             write_steps(&b, s);
         else if (form == 14)
             write_crossed(&b);
+        else if (form == 16)
+            write_windows(&b, s);
         else
             write_map(&b, s == stages - 1);
     }

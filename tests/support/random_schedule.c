@@ -96,11 +96,14 @@ static bool takes_local(const tl_expr *e, void *context)
 static bool suits(const tl_block *block, unsigned what)
 {
     bool reduces = block->combiner != TL_COMBINER_NONE, gives = false, takes = false;
+    bool assigns = !reduces;
+    for (int i = 0; i < block->iter_count; i++)
+        assigns = assigns && block->iters[i].kind == TL_ITER_SPATIAL;
     for (int i = 0; i < block->store_count; i++) {
         gives = gives || block->stores[i].buffer->role == TL_ROLE_LOCAL;
         tl_expr_visit(block->stores[i].value, takes_local, &takes);
     }
-    return (reduces || !(what & REDUCES)) && (!reduces || !(what & ASSIGNS)) &&
+    return (reduces || !(what & REDUCES)) && (assigns || !(what & ASSIGNS)) &&
            (gives || !(what & GIVES)) && (takes || !(what & TAKES)) &&
            (block->predicate || !(what & GUARDED)) &&
            ((reduces && !block->has_init) || !(what & UPDATES));
@@ -289,7 +292,17 @@ static const tl_buffer *fit_loop_of_alloc(random_steps *r, const choices *from, 
     return NULL;
 }
 
-/* A loop around one of a buffer's writers. */
+/* A local buffer that a block writes; NULL: the block that was drawn writes none. */
+static const char *random_local(random_steps *r, const choices *from)
+{
+    const tl_block *block = random_block(r, from);
+    for (int i = 0; i < block->store_count; i++)
+        if (block->stores[i].buffer->role == TL_ROLE_LOCAL)
+            return block->stores[i].buffer->name;
+    return NULL;
+}
+
+/* A loop around one of a buffer's writers, rather an outer one. */
 static void fit_loop_of_writer(random_steps *r, const choices *from, const char *buffer,
                                tl_arg *loop)
 {
@@ -299,8 +312,18 @@ static void fit_loop_of_writer(random_steps *r, const choices *from, const char 
         int count = nest_of(r, block, nest);
         for (int k = 0; k < block->store_count; k++)
             if (count > 0 && strcmp(block->stores[k].buffer->name, buffer) == 0)
-                *loop = loop_arg(nest[below(r, count)]);
+                *loop = loop_arg(nest[below(r, 1 + below(r, count))]);
     }
+}
+
+/* As many as a loop has iterations, or fewer; now and then any. */
+static tl_arg random_stages(random_steps *r, tl_loop_ref loop)
+{
+    const tl_stmt *stmt = tl_schedule_get_loop(r->schedule, loop);
+    int64_t extent = stmt ? tl_expr_range(stmt->u.loop.extent).max : 0;
+    if (extent < 2 || below(r, 8) == 0)
+        return random_int(r, 1, 4);
+    return random_int(r, 2, tl_min64(extent, 4));
 }
 
 /* Words and numbers that mean something to a primitive, in the place of any. */
@@ -317,10 +340,13 @@ static void fit_args(random_steps *r, const choices *from, tl_prim prim, tl_arg 
     if (prim == TL_PRIM_software_pipeline && below(r, 4) > 0)
         (void)fit_loop_of_alloc(r, from, &args[0]);
     if (prim == TL_PRIM_software_pipeline)
-        args[1] = random_int(r, 1, 4);
+        args[1] = random_stages(r, args[0].loop);
+    const char *local = prim == TL_PRIM_rolling_buffer ? random_local(r, from) : NULL;
+    if (local && below(r, 8) > 0)
+        args[0].word = local;
     if (prim == TL_PRIM_rolling_buffer && below(r, 4) > 0)
         fit_loop_of_writer(r, from, args[0].word, &args[1]);
-    if (prim == TL_PRIM_rolling_buffer && below(r, 2)) {
+    if (prim == TL_PRIM_rolling_buffer && below(r, 4) == 0) {
         const tl_buffer *own = fit_loop_of_alloc(r, from, &args[1]);
         args[0].word = own ? own->name : args[0].word;
     }
@@ -448,7 +474,7 @@ static void follow_up(random_steps *r, tl_prim prim, const tl_arg *args, const t
     if (prim != TL_PRIM_compute_at || below(r, 3) == 0)
         return;
     if (below(r, 2) == 0) {
-        tl_arg stages[] = { args[1], random_int(r, 2, 4) };
+        tl_arg stages[] = { args[1], random_stages(r, args[1].loop) };
         try_step(r, TL_PRIM_software_pipeline, stages, 2);
         return;
     }
@@ -466,7 +492,7 @@ static void begin_inside(random_steps *r, const tl_block *writer, tl_arg loop)
     tl_loop_ref nest[TL_MAX_ARGS];
     tl_arg at[] = { block_arg(r, writer), loop };
     tl_arg roll[] = { { .kind = TL_ARG_WORD, .word = writer->stores[0].buffer->name }, loop };
-    tl_arg pipe[] = { loop, random_int(r, 2, 4) };
+    tl_arg pipe[] = { loop, random_stages(r, loop.loop) };
     if (!try_step(r, TL_PRIM_compute_at, at, 2))
         return;
     if (below(r, 2)) {
@@ -547,6 +573,26 @@ static void begin_call(random_steps *r, const tl_block *block)
     }
 }
 
+/* Loops that hold parts of two iters: neighbours fused and split where they do not divide, and then perhaps swapped. */
+static void begin_mixed(random_steps *r, const tl_block *block)
+{
+    tl_loop_ref nest[TL_MAX_ARGS];
+    tl_arg out[TL_MAX_ARGS], parts[TL_MAX_ARGS];
+    int count = nest_of(r, block, nest);
+    if (count < 2)
+        return;
+    int at = (int)below(r, count - 1);
+    tl_arg fuse[] = { loop_arg(nest[at]), loop_arg(nest[at + 1]) };
+    if (!try_step_for(r, TL_PRIM_fuse, fuse, 2, out))
+        return;
+    tl_arg split[] = { out[0], random_factors(r) };
+    if (!try_step_for(r, TL_PRIM_split, split, 2, parts) || split[1].count < 2)
+        return;
+    tl_arg swap[] = { parts[1], parts[0] };
+    if (below(r, 2))
+        try_step(r, TL_PRIM_reorder, swap, 2);
+}
+
 static void begin(random_steps *r)
 {
     r->prim = TL_PRIM_compute_at;
@@ -556,6 +602,10 @@ static void begin(random_steps *r)
     int count = reader ? nest_of(r, reader, nest) : 0;
     if (suits(writer, UPDATES) && below(r, 2)) {
         begin_call(r, writer);
+        return;
+    }
+    if (below(r, 8) == 0) {
+        begin_mixed(r, writer);
         return;
     }
     if (count == 0 || writer->store_count == 0 || below(r, 3) == 0)
@@ -619,31 +669,28 @@ static const tl_prim preparations[TL_PRIM_COUNT][MOST_PREPARATIONS] = {
 #undef PREPARE
 #undef BY
 
-/* Every second sequence aims at one primitive: it is tried again and again, among what prepares for it. */
+/* Most sequences aim at one primitive: it is tried again and again, among what prepares for it. */
 static tl_prim random_prim(random_steps *r, tl_prim aim)
 {
     int64_t kind = below(r, aim ? 8 : 4);
     int count = 0;
     while (count < MOST_PREPARATIONS && preparations[aim][count])
         count++;
-    if (kind == 0)
+    if (aim == TL_PRIM_loops && kind == 0)
         return TL_PRIM_split;
-    if (kind < 4 || (kind < 6 && count == 0))
+    if (aim == TL_PRIM_loops || kind < 2 || (kind < 5 && count == 0))
         return (tl_prim)below(r, TL_PRIM_COUNT);
-    return kind < 6 ? preparations[aim][below(r, count)] : aim;
+    return kind < 5 ? preparations[aim][below(r, count)] : aim;
 }
 
-/* Any primitive, or one that wants something of its block that a block has. */
+/* Any primitive, rather one that wants nothing of its block or what a block has. */
 static tl_prim random_aim(random_steps *r)
 {
-    tl_prim aim = (tl_prim)below(r, TL_PRIM_COUNT);
     choices from = collect_choices(r->schedule);
     const tl_block *block = random_block(r, &from);
-    for (int tries = 0; tries < 20 && below(r, 20) != 0; tries++) {
-        tl_prim prim = (tl_prim)below(r, TL_PRIM_COUNT);
-        if (wants[prim] && suits(block, wants[prim]))
-            aim = prim;
-    }
+    tl_prim aim = (tl_prim)below(r, TL_PRIM_COUNT);
+    for (int tries = 0; tries < 20 && !suits(block, wants[aim]); tries++)
+        aim = (tl_prim)below(r, TL_PRIM_COUNT);
     return aim;
 }
 
@@ -652,7 +699,7 @@ bool random_steps_apply(random_steps *r, int most)
     r->status = TL_OK;
     r->last_block = NULL;
     begin(r);
-    tl_prim aim = below(r, 2) ? random_aim(r) : TL_PRIM_loops; /* none */
+    tl_prim aim = below(r, 4) ? random_aim(r) : TL_PRIM_loops; /* none */
     int steps = 1 + (int)below(r, most);
     for (int tries = 0, done = 0; done < steps && tries < 12 * steps; tries++) {
         tl_prim prim = random_prim(r, aim);

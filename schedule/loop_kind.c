@@ -214,11 +214,19 @@ const tl_stmt *tl_find_kind_above(const tl_path *path, tl_loop_kind kind)
 tl_status tl_check_private(const char *prim, const tl_path *path, const tl_stmt *loop,
                            tl_loop_kind kind, tl_diag *diag)
 {
+    bool is_thread = tl_is_thread_kind(kind), in_thread = false; /* of another axis */
     for (int i = 0; i + 1 < path->count; i++) {
         const tl_stmt *alloc = path->stmts[i];
-        if (alloc->kind == TL_STMT_ALLOC &&
-            !tl_loop_kind_shares(kind, alloc->u.alloc.buffer->scope) &&
-            tl_stmt_uses_buffer(loop, alloc->u.alloc.buffer))
+        if (alloc->kind == TL_STMT_LOOP && alloc->u.loop.kind != kind)
+            in_thread |= tl_is_thread_kind(alloc->u.loop.kind);
+        if (alloc->kind != TL_STMT_ALLOC || !tl_stmt_uses_buffer(loop, alloc->u.alloc.buffer))
+            continue;
+        if (is_thread && in_thread && alloc->u.alloc.buffer->scope != TL_SCOPE_SHARED)
+            return tl_refuse(diag, prim, loop->u.loop.var->name,
+                             "buffer %s is allocated outside of it by threads of another axis, "
+                             "each for itself; set_scope(%s, shared) is one for all",
+                             alloc->u.alloc.buffer->name, alloc->u.alloc.buffer->name);
+        if (!tl_loop_kind_shares(kind, alloc->u.alloc.buffer->scope))
             return tl_refuse(diag, prim, loop->u.loop.var->name,
                              "buffer %s is allocated outside of it in scope %s, which iterations "
                              "of a loop that is %s do not share; compute its producer inside the "

@@ -78,8 +78,8 @@ static tl_status check_pair(const tl_stmt *loop, const tl_stmt *outer, tl_loop_k
 }
 
 typedef struct {
-    const tl_stmt *loop;
-    tl_loop_kind kind;
+    tl_schedule *s;
+    const tl_stmt *loop, *bound; /* before and after */
     tl_diag *diag;
     tl_status status;
 } under_check;
@@ -87,8 +87,13 @@ typedef struct {
 static bool check_under(const tl_stmt *stmt, void *context)
 {
     under_check *c = context;
-    if (stmt != c->loop && stmt->kind == TL_STMT_LOOP && c->status == TL_OK)
-        c->status = check_pair(c->loop, c->loop, c->kind, stmt, stmt->u.loop.kind, c->diag);
+    if (stmt == c->loop || stmt->kind != TL_STMT_LOOP || c->status != TL_OK)
+        return c->status == TL_OK;
+    tl_loop_kind kind = c->bound->u.loop.kind;
+    tl_path path = tl_path_to_loop(c->s->arena, c->bound, stmt->u.loop.var);
+    c->status = check_pair(c->loop, c->loop, kind, stmt, stmt->u.loop.kind, c->diag);
+    if (c->status == TL_OK && tl_is_thread_kind(kind))
+        c->status = tl_check_private("bind", &path, stmt, stmt->u.loop.kind, c->diag);
     return c->status == TL_OK;
 }
 
@@ -189,7 +194,7 @@ static tl_status check(tl_schedule *s, const tl_stmt *loop, const tl_path *path,
             TL_TRY(check_pair(loop, outer, outer->u.loop.kind, loop, kind, diag));
     }
     TL_TRY(tl_check_private("bind", path, loop, kind, diag));
-    under_check under = { loop, kind, diag, TL_OK };
+    under_check under = { s, loop, tl_loop_with_kind(s->arena, loop, kind), diag, TL_OK };
     tl_stmt_visit(loop, check_under, &under);
     TL_TRY(under.status);
     TL_TRY(check_outer_thread(s, loop, path, kind, diag));

@@ -40,6 +40,10 @@ const tl_stmt *tl_insert_after(tl_arena *arena, const tl_path *loop, const tl_st
 tl_status tl_check_placed(tl_schedule *s, const char *prim, const tl_stmt *root, const char *block,
                           tl_diag *diag);
 
+/* Whether what the block reads stays as it is when it leaves the loops of `old` that are not around `place`. */
+tl_status tl_check_leaves(tl_schedule *s, const char *prim, const tl_block *block,
+                          const tl_path *old, const tl_path *place, tl_diag *diag);
+
 /* The first conjunct of the predicate that leaves out more than what is outside the iters' domains, and that `than`
  * (NULL: nobody) does not say as well: instances that the bounds of the bindings do not tell of. NULL: none. */
 const tl_expr *tl_narrowing_condition(tl_arena *arena, const tl_block *block, const tl_block *than);

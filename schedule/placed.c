@@ -198,13 +198,77 @@ static tl_status check_turns(tl_schedule *s, const char *prim, const tl_stmt *ro
     return TL_OK;
 }
 
+/* Whether iterations of the loop write an element in turns. */
+static bool writes_again(tl_arena *arena, const tl_stmt *loop, const tl_block *block,
+                         const tl_buffer *buffer)
+{
+    tl_dependences d = tl_dependences_under(arena, loop);
+    for (int i = 0; i < d.access_count; i++) {
+        const tl_access *a = &d.accesses[i];
+        if (a->buffer != buffer || !a->writes || strcmp(a->block->name, block->name) != 0)
+            continue;
+        tl_pins pins = tl_pins_of_elements(&d, a, a);
+        if (!tl_pins_var(&pins, loop->u.loop.var))
+            return true;
+    }
+    return false;
+}
+
+/* Whether an element may have another value in each iteration of the loop: a sum that goes on, or what is computed from
+ * one. What depends on spatial iters alone is the same whenever it is written. Writes of `but` do not count. */
+static bool changes_under(tl_arena *arena, const tl_stmt *loop, const tl_buffer *buffer,
+                          const tl_block *but, int depth)
+{
+    enum { DEEPEST = 16 };
+    const tl_block **writers;
+    int count = tl_writers_of(arena, loop, buffer, &writers);
+    for (int i = 0; i < count; i++) {
+        const tl_iter *iter;
+        const tl_buffer **inputs;
+        if (strcmp(writers[i]->name, but->name) == 0)
+            continue;
+        bool goes_on =
+            (tl_loop_drives(writers[i], loop->u.loop.var, &iter) & ~TL_DRIVES_SPATIAL) != 0;
+        if (!goes_on && !writes_again(arena, loop, writers[i], buffer))
+            continue;
+        if (goes_on || depth == DEEPEST || tl_block_reads_buffer(writers[i], buffer))
+            return true;
+        int input_count = tl_buffers_read(arena, writers[i], &inputs);
+        for (int k = 0; k < input_count; k++)
+            if (changes_under(arena, loop, inputs[k], but, depth + 1))
+                return true;
+    }
+    return false;
+}
+
+tl_status tl_check_leaves(tl_schedule *s, const char *prim, const tl_block *block,
+                          const tl_path *old, const tl_path *place, tl_diag *diag)
+{
+    const tl_buffer **buffers;
+    int count = tl_buffers_read(s->arena, block, &buffers);
+    for (int i = 0; i < old->count; i++) {
+        const tl_stmt *loop = old->stmts[i];
+        if (loop->kind != TL_STMT_LOOP || tl_path_find_loop(place, loop->u.loop.var) >= 0)
+            continue;
+        for (int k = 0; k < count; k++)
+            if (changes_under(s->arena, loop, buffers[k], block, 0))
+                return tl_refuse(diag, prim, block->name,
+                                 "it reads %s, which has other values in every iteration of loop "
+                                 "%s, and would leave that loop",
+                                 buffers[k]->name, loop->u.loop.var->name);
+    }
+    return TL_OK;
+}
+
 tl_status tl_check_placed(tl_schedule *s, const char *prim, const tl_stmt *root, const char *block,
                           tl_diag *diag)
 {
     tl_path path = tl_path_to_block(s->arena, root, block);
+    tl_path old = tl_path_to_block(s->arena, s->program->body, block);
     const tl_block *placed = path.stmts[path.count - 1]->u.block;
     const tl_buffer **buffers;
     int count = tl_buffers_read(s->arena, placed, &buffers);
+    TL_TRY(tl_check_leaves(s, prim, placed, &old, &path, diag));
     for (int i = 0; i < count; i++) {
         if (!is_allocated_on(&path, buffers[i]))
             return tl_refuse(diag, prim, block,

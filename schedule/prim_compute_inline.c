@@ -124,6 +124,8 @@ static tl_status check_readers(tl_schedule *s, const tl_block *block, tl_diag *d
                              "block %s reads %s as a region of the intrinsic %s, which must exist",
                              readers[i]->name, buffer->name, readers[i]->call->name);
         tl_path path = tl_path_to_block(s->arena, body, readers[i]->name);
+        tl_path old = tl_path_to_block(s->arena, body, block->name);
+        TL_TRY(tl_check_leaves(s, PRIM, block, &old, &path, diag));
         for (int k = 0; k < input_count; k++)
             if (!is_visible_to(&path, inputs[k]))
                 return tl_refuse(diag, PRIM, block->name,

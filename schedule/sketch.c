@@ -72,14 +72,14 @@ static tl_status inline_stages(tl_schedule *s)
     return TL_OK;
 }
 
-/* The stage that reads what `anchor` computes, when it is one and spatial; else a copy made for the purpose. */
+/* The stage that reads what `anchor` computes, when it is one and no reduction; else a copy made for the purpose. */
 static tl_status find_epilogue(tl_schedule *s, const tl_block *anchor, tl_block_ref *out,
                                tl_diag *diag)
 {
     const tl_buffer *result = anchor->stores[0].buffer;
     const tl_block **readers;
     int count = tl_readers_of(s->arena, s->program->body, result, &readers);
-    if (result->role == TL_ROLE_LOCAL && count == 1 && tl_block_is_spatial(readers[0]) &&
+    if (result->role == TL_ROLE_LOCAL && count == 1 && !tl_block_is_reduction(readers[0]) &&
         readers[0]->store_count == 1) {
         *out = tl_schedule_name_block(s, readers[0]->name);
         return TL_OK;
@@ -117,7 +117,8 @@ static tl_status contraction(tl_schedule *s, tl_block_ref anchor, tl_block_ref o
     if (status != TL_ILLEGAL_SCHEDULE)
         return status;
     tl_schedule_restore(s, &before);
-    return tl_sketch_contraction(s, anchor, out, 0, diag);
+    int shared = tl_sketch_shared_loops(s, out);
+    return tl_sketch_contraction(s, anchor, out, shared, shared > 0, diag);
 }
 
 /* Applies a rule with an anchor and its epilogue to every block of `known` that fits. A rule that is refused half way leaves
@@ -212,7 +213,7 @@ static tl_status schedule_rest(tl_schedule *s, tl_map *done, tl_map *known, tl_d
         tl_diag why = { 0 };
         tl_status status = output && tl_block_is_spatial(blocks[i])
                                ? tl_sketch_rows(s, ref, done, &why)
-                               : tl_sketch_nest(s, ref, 0, &why);
+                               : tl_sketch_nest(s, ref, tl_sketch_shared_loops(s, ref), &why);
         if (status == TL_ILLEGAL_SCHEDULE)
             tl_schedule_restore(s, &before); /* it runs as it was written */
         else if (status != TL_OK)

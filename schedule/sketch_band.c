@@ -143,7 +143,7 @@ tl_status tl_sketch_band(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, 
     TL_TRY(tl_reorder(s, all.loops, all.count, diag));
     TL_TRY(tl_sketch_window_from(s, anchor, out, first, diag));
     TL_TRY(tl_compute_at(s, between, tiles[0], diag));
-    TL_TRY(tl_sketch_contraction(s, product, between, first, diag));
+    TL_TRY(tl_sketch_contraction(s, product, between, first, false, diag));
     tl_map_put(done, f.between->name, s);
     tl_map_put(done, f.product->name, s);
     return TL_OK;

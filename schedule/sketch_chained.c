@@ -247,7 +247,7 @@ tl_status tl_sketch_chained(tl_schedule *s, tl_block_ref anchor, tl_map *done, t
         tl_loop_push(&all, r.columns.loops[i]);
     TL_TRY(tl_reorder(s, all.loops, all.count, diag));
     tl_block_ref out = tl_schedule_name_block(s, c.out->name);
-    TL_TRY(tl_sketch_contraction(s, anchor, out, depth, diag));
+    TL_TRY(tl_sketch_contraction(s, anchor, out, depth, false, diag));
     for (int i = c.stage_count - 1; i >= 0; i--)
         TL_TRY(tl_compute_at(s, tl_schedule_name_block(s, c.stages[i]->name), row[0], diag));
     if (copy.id != 0)
@@ -255,7 +255,8 @@ tl_status tl_sketch_chained(tl_schedule *s, tl_block_ref anchor, tl_map *done, t
     for (int i = 0; i < c.stage_count; i++)
         if (c.stages[i]->name != epilogue)
             TL_TRY(tl_sketch_nest(s, tl_schedule_name_block(s, c.stages[i]->name), depth, diag));
-    TL_TRY(tl_sketch_contraction(s, first, tl_schedule_name_block(s, epilogue), depth, diag));
+    TL_TRY(
+        tl_sketch_contraction(s, first, tl_schedule_name_block(s, epilogue), depth, false, diag));
     if (rows % height != 0) {
         TL_TRY(tl_loop_partition(s, row[0], diag));
         TL_TRY(partition_tail(s, c.out->name, depth - 1, diag));

@@ -340,7 +340,7 @@ static void decide_tile(tl_schedule *s, const char *name, const result_loops *fo
 }
 
 tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
-                                tl_diag *diag)
+                                bool whole, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, anchor);
     const tl_buffer *result = block->stores[0].buffer;
@@ -359,6 +359,8 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
     tl_register_tile t = tl_choose_tile(s->target, found.row_extent, found.line_extent, vectors,
                                         tl_sketch_points(block, TL_ITER_REDUCE),
                                         first == 0 ? loops_outside(s, &loops, &found) : 0);
+    while (whole && found.row_extent % t.rows != 0)
+        t.rows--;
     /* a tile wider than the result is refused below: what is not a whole vector makes none */
     decide_tile(s, block->name, &found, wide ? found.vector_extent / lanes : vectors, &t);
     int64_t panel_extent = wide ? found.vector_extent : found.column_extent;

@@ -19,6 +19,27 @@ tl_status tl_sketch_loops(tl_schedule *s, tl_block_ref block, int first, tl_loop
     return TL_OK;
 }
 
+static bool count_block(const tl_stmt *stmt, void *context)
+{
+    *(int *)context += stmt->kind == TL_STMT_BLOCK;
+    return true;
+}
+
+int tl_sketch_shared_loops(tl_schedule *s, tl_block_ref block)
+{
+    tl_path path =
+        tl_path_to_block(s->arena, s->program->body, tl_schedule_get_block(s, block)->name);
+    int shared = 0;
+    for (int i = 0; i < path.count; i++) {
+        int blocks = 0;
+        if (path.stmts[i]->kind != TL_STMT_LOOP)
+            continue;
+        tl_stmt_visit(path.stmts[i], count_block, &blocks);
+        shared += blocks > 1;
+    }
+    return shared;
+}
+
 void tl_loop_push(tl_loop_list *list, tl_loop_ref loop)
 {
     if (loop.id != 0 && list->count < TL_MAX_LOOPS)

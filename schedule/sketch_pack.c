@@ -29,6 +29,7 @@ typedef struct {
     int depth;        /* of the loops outside the copy; 0: all of the operand at once */
     tl_loop_ref loop; /* the innermost of them: the last that moves the panel; id 0: none does */
     int64_t copies, uses; /* how many copies are made, and for how many tiles of rows each */
+    int64_t all_uses;     /* for how many tiles of rows one copy of all of it would be */
     int64_t rows;         /* in such a tile */
 } panel_place;
 
@@ -177,7 +178,7 @@ static tl_status schedule_copy(tl_schedule *s, tl_block_ref copy, int axis, int 
 static void find_copy_place(tl_schedule *s, const tl_block *block, const tl_expr *panel,
                             const tl_loop_list *loops, panel_place *place)
 {
-    *place = (panel_place){ .copies = 1, .uses = 1 };
+    *place = (panel_place){ .copies = 1, .uses = 1, .all_uses = 1 };
     for (int l = 0; l < loops->count; l++) {
         const tl_var *var = tl_schedule_get_loop(s, loops->loops[l])->u.loop.var;
         int64_t extent = tl_min64(tl_sketch_extent(s, loops->loops[l]), MOST_OUTSIDE);
@@ -191,6 +192,8 @@ static void find_copy_place(tl_schedule *s, const tl_block *block, const tl_expr
             place->loop = loops->loops[l];
             place->copies = tl_min64(place->copies * place->uses, MOST_OUTSIDE);
             place->uses = 1;
+        } else {
+            place->all_uses = tl_min64(place->all_uses * extent, MOST_OUTSIDE);
         }
     }
 }
@@ -234,9 +237,11 @@ static int64_t choose_copy(tl_schedule *s, const tl_block *block, const tl_expr 
         return COPIED_WHOLE;
     bool follows =
         step_stride(block, panel) < 2 * tile; /* one step's row almost on the last one's */
-    if (follows || place->uses * place->rows < LEAST_COPIED_ROWS ||
+    if (follows || place->all_uses * place->rows < LEAST_COPIED_ROWS ||
         stays_in_l1(s->target, block, panel, tile))
         return IN_PLACE;
+    if (place->uses * place->rows < LEAST_COPIED_ROWS)
+        return COPIED_WHOLE;
     bool shared = s->target->cores == 1 || place->copies >= COPIES_PER_CORE * s->target->cores;
     return place->loop.id != 0 && shared ? COPIED_BY_PANELS : COPIED_WHOLE;
 }

@@ -13,6 +13,8 @@ typedef struct {
     int count;
     tl_loop_ref loops[TL_MAX_LOOPS];
 } tl_loop_list;
+/* How many of the loops around a block have other blocks in them: those that the program was written with. */
+int tl_sketch_shared_loops(tl_schedule *s, tl_block_ref block);
 void tl_loop_push(tl_loop_list *list,
                   tl_loop_ref loop); /* nothing when the id is 0 or the list full */
 static inline bool tl_same_loop(tl_loop_ref a, tl_loop_ref b)
@@ -66,9 +68,10 @@ double tl_tile_cycles(const tl_target *target, int64_t rows, int64_t lines, int6
                       int64_t steps, tl_register_tile t);
 
 /* The rules. Each schedules the nest of one block (with those that feed it), from loop number `first` of its nest
- * on; what is outside was scheduled by the caller. */
+ * on; what is outside was scheduled by the caller. `whole`: tiles divide the rows of
+ * the nest, after which the program has other blocks of rows: what sticks out would be read there before it is made. */
 tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
-                                tl_diag *diag);
+                                bool whole, tl_diag *diag);
 /* A contraction whose stream and result pass through transforms (sketch_staged.c); what it schedules is added to `done`. */
 tl_status tl_sketch_staged(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
 /* A contraction that reads what row-wise stages make of another (sketch_chained.c); what it schedules is added to

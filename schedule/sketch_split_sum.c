@@ -128,5 +128,5 @@ tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref 
     TL_TRY(tl_sketch_vectorize(s, all.loops[all.count - 1], lanes, &parts[0], diag));
     TL_TRY(tl_compute_at(s, anchor, columns[0], diag));
     TL_TRY(tl_set_scope(s, result->name, "global", diag)); /* all rows: too many for registers */
-    return tl_sketch_contraction(s, partial, anchor, 1, diag);
+    return tl_sketch_contraction(s, partial, anchor, 1, false, diag);
 }

@@ -225,7 +225,7 @@ tl_status tl_sketch_staged(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl
         TL_TRY(tl_compute_at(s, tl_schedule_name_block(s, g.after[i]->name), columns[0], diag));
     TL_TRY(tl_compute_at(s, copy, columns[0], diag));
     TL_TRY(nest_transforms(s, g.after, g.after_count, depth, diag));
-    TL_TRY(tl_sketch_contraction(s, anchor, copy, depth, diag));
+    TL_TRY(tl_sketch_contraction(s, anchor, copy, depth, false, diag));
     int outside = 0;
     if (banded) {
         outside = band_depth;

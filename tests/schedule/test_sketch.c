@@ -185,6 +185,29 @@ static void strict_sums_keep_their_order(void **state)
     }
 }
 
+/* Attention block by block of keys: both products get register tiles inside the loops that they share, the second with the
+ * running sum as its epilogue, and the keys are packed. GOLDEN_UPDATE=1 rewrites the trace. */
+static void products_in_shared_loops_are_tiled(void **state)
+{
+    (void)state;
+    static const char *const steps[] = {
+        "compute_at(scores, i_0)", "set_scope(s, register)",        "compute_at(attend, i_0_1)",
+        "set_scope(o, register)",  "cache_read(scores, k, global)",
+    };
+    static const char path[] = "tests/golden/default/attention_online.tr";
+    tl_arena *arena = tl_arena_create(0);
+    const char *trace = default_trace(arena, "attention_online.tk");
+    tl_text want = { 0 };
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        assert_non_null(strstr(trace, steps[i]));
+    if (getenv("GOLDEN_UPDATE"))
+        assert_int_equal(tl_file_write(path, trace, strlen(trace), NULL), TL_OK);
+    assert_int_equal(tl_file_read(path, &want, NULL), TL_OK);
+    assert_string_equal(trace, tl_text_get(&want));
+    tl_text_free(&want);
+    tl_arena_destroy(arena);
+}
+
 /* In a blocked convolution kw goes on where the channels of a block end, and kh does not where kw ends; with
  * channels outermost, neither does. */
 static void reductions_that_walk_on_are_fused(void **state)
@@ -285,6 +308,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(default_schedules_keep_the_meaning),
+        cmocka_unit_test(products_in_shared_loops_are_tiled),
         cmocka_unit_test(reductions_that_walk_on_are_fused),
         cmocka_unit_test(constants_of_lanes_are_packed),
         cmocka_unit_test(windows_bring_contractions_along),

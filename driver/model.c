@@ -137,7 +137,7 @@ static tl_status lower_kernel(tl_model *model, const tl_kernel *kernel, tl_model
 {
     tl_program *direct;
     facts->kernel = kernel;
-    facts->lowering = tl_choose_lowering(kernel, model->numerics);
+    facts->lowering = tl_choose_lowering(kernel, &model->target, model->numerics);
     TL_TRY(tl_kernel_program(model->arena, kernel, facts->lowering, out, diag));
     direct = *out;
     if (strcmp(facts->lowering, "direct") != 0)

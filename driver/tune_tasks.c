@@ -11,8 +11,8 @@ static bool is_wanted(const tl_tune_filter *filter, const tl_kernel *kernel)
            fnmatch(filter->pattern, kernel->family, 0) == 0;
 }
 
-static tl_status make_task(tl_arena *arena, const tl_kernel *kernel, tl_numerics numerics,
-                           tl_tune_task *out, tl_diag *diag)
+static tl_status make_task(tl_arena *arena, const tl_kernel *kernel, const tl_target *target,
+                           tl_numerics numerics, tl_tune_task *out, tl_diag *diag)
 {
     const tl_kernel_lowering *found;
     int count;
@@ -21,7 +21,7 @@ static tl_status make_task(tl_arena *arena, const tl_kernel *kernel, tl_numerics
     tl_measure_task *measure = TL_NEW(arena, tl_measure_task);
     tl_workload_info *info = TL_NEW(arena, tl_workload_info);
     char *keys = tl_arena_alloc(arena, 2 * 33, 1);
-    const char *chosen = tl_choose_lowering(kernel, numerics);
+    const char *chosen = tl_choose_lowering(kernel, target, numerics);
     *out = (tl_tune_task){ .measure = measure, .workload = info };
     for (int i = 0; i < count; i++) {
         lowerings[i] = (tl_measure_lowering){ .name = found[i].name,
@@ -89,7 +89,8 @@ tl_status tl_tune_tasks_of_model(const tl_session *session, tl_numerics numerics
         task_of[i] = k->same_as < i ? task_of[k->same_as] : -1;
         if (k->same_as == i && is_wanted(filter, k->kernel)) {
             task_of[i] = out->count;
-            TL_TRY(make_task(session->arena, k->kernel, numerics, &tasks[out->count++], diag));
+            TL_TRY(make_task(session->arena, k->kernel, facts->target, numerics,
+                             &tasks[out->count++], diag));
         } else if (k->same_as == i) {
             out->left_out++;
         }

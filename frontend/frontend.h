@@ -82,7 +82,8 @@ tl_status tl_partition_graph(tl_arena *arena, tl_graph *g, tl_partition *out, tl
 tl_status tl_kernel_program(tl_arena *arena, const tl_kernel *kernel, const char *lowering,
                             tl_program **out, tl_diag *diag);
 /* The lowering that the analytic model prefers; a name for tl_kernel_program. */
-const char *tl_choose_lowering(const tl_kernel *kernel, tl_numerics numerics);
+const char *tl_choose_lowering(const tl_kernel *kernel, const tl_target *target,
+                               tl_numerics numerics);
 /* One way to compute a kernel. */
 typedef struct {
     const char *name;          /* for tl_kernel_program: "direct", "winograd_f2" */

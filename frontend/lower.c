@@ -89,6 +89,27 @@ void tl_lower_prepare_end(tl_lower *l)
     l->part = l->body;
 }
 
+const tl_expr *tl_lower_loop_begin(tl_lower *l, const char *name, int64_t extent)
+{
+    assert(l->loop_count < (int)(sizeof l->loops / sizeof *l->loops));
+    const tl_var *var = tl_var_make(l->arena, name, 0, tl_max64(extent - 1, 0));
+    l->loops[l->loop_count].var = var;
+    l->loops[l->loop_count].extent = extent;
+    l->loops[l->loop_count++].before = l->part;
+    l->part = (tl_lower_part){ 0 };
+    return tl_ref(l->arena, var);
+}
+
+void tl_lower_loop_end(tl_lower *l)
+{
+    assert(l->loop_count > 0);
+    const tl_stmt *body = tl_lower_close(l, &l->part);
+    int i = --l->loop_count;
+    l->part = l->loops[i].before;
+    tl_lower_emit(l, tl_stmt_loop(l->arena, l->loops[i].var, tl_int(l->arena, l->loops[i].extent),
+                                  TL_LOOP_SERIAL, body));
+}
+
 tl_place tl_lower_prepared(tl_lower *l, const char *name, tl_dtype dtype, const tl_shape *shape)
 {
     tl_layout plain = tl_layout_plain();
@@ -279,9 +300,27 @@ const tl_expr *tl_nest_iter(tl_nest *nest, tl_iter_kind kind, const char *name, 
                  *var = tl_var_make(arena, name, 0, last);
     nest->empty_reduce = nest->empty_reduce || (kind == TL_ITER_REDUCE && extent == 0);
     nest->loops[nest->count] = loop;
+    nest->loop_extents[nest->count] = extent;
     nest->iters[nest->count++] = (tl_iter){
         .var = var, .kind = kind, .extent = tl_int(arena, extent), .binding = tl_ref(arena, loop)
     };
+    return tl_ref(arena, var);
+}
+
+const tl_expr *tl_nest_iter_at(tl_nest *nest, tl_iter_kind kind, const char *name, int64_t extent,
+                               const tl_expr *from, int64_t count)
+{
+    tl_arena *arena = nest->lower->arena;
+    assert(nest->count < TL_MAX_ITERS);
+    const tl_var *var = tl_var_make(arena, name, 0, tl_max64(extent - 1, 0)), *loop = NULL;
+    if (count > 0) {
+        loop = tl_var_make(arena, name, 0, count - 1);
+        from = tl_add(arena, from, tl_ref(arena, loop));
+    }
+    nest->loops[nest->count] = loop;
+    nest->loop_extents[nest->count] = count;
+    nest->iters[nest->count++] =
+        (tl_iter){ .var = var, .kind = kind, .extent = tl_int(arena, extent), .binding = from };
     return tl_ref(arena, var);
 }
 
@@ -323,9 +362,10 @@ static void finish(tl_nest *nest, const tl_block *block)
     tl_lower *l = nest->lower;
     const tl_stmt *stmt = tl_stmt_block(l->arena, block);
     for (int i = nest->count - 1; i >= 0; i--) {
-        if (nest->empty_reduce && nest->iters[i].kind == TL_ITER_REDUCE)
+        if (nest->loops[i] == NULL || (nest->empty_reduce && nest->iters[i].kind == TL_ITER_REDUCE))
             continue;
-        stmt = tl_stmt_loop(l->arena, nest->loops[i], nest->iters[i].extent, TL_LOOP_SERIAL, stmt);
+        const tl_expr *extent = tl_int(l->arena, nest->loop_extents[i]);
+        stmt = tl_stmt_loop(l->arena, nest->loops[i], extent, TL_LOOP_SERIAL, stmt);
     }
     tl_lower_emit(l, stmt);
 }

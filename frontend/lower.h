@@ -82,10 +82,15 @@ typedef struct {
     int count;
     bool empty_reduce; /* a reduce iter without iterations: the block assigns the identity */
     tl_iter iters[TL_MAX_ITERS];
-    const tl_var *loops[TL_MAX_ITERS];
+    const tl_var *loops[TL_MAX_ITERS]; /* NULL: a loop around the nest drives the iter */
+    int64_t loop_extents[TL_MAX_ITERS];
 } tl_nest;
 tl_nest tl_nest_begin(tl_lower *l, const char *name);
 const tl_expr *tl_nest_iter(tl_nest *nest, tl_iter_kind kind, const char *name, int64_t extent);
+/* An iter of an extent that runs from `from` on through a loop of `count`, where loops around the nest give `from`; count 0:
+ * it is `from`, and has no loop of its own. */
+const tl_expr *tl_nest_iter_at(tl_nest *nest, tl_iter_kind kind, const char *name, int64_t extent,
+                               const tl_expr *from, int64_t count);
 /* Spatial iters over the place in its physical order, a blocked axis as two; `out` gets the logical index. */
 void tl_nest_over(tl_nest *nest, const tl_place *p, const tl_expr *out[TL_MAX_RANK]);
 /* The same with the place's halo, where the index is below 0 or beyond the shape; the layout is not plain. */
@@ -113,6 +118,10 @@ tl_dtype tl_accumulate_dtype(tl_dtype dtype);
 void tl_lower_prepare_begin(tl_lower *l);
 void tl_lower_prepare_end(tl_lower *l);
 tl_place tl_lower_prepared(tl_lower *l, const char *name, tl_dtype dtype, const tl_shape *shape);
+
+/* A loop around all nests and locals up to its end; returns its variable. */
+const tl_expr *tl_lower_loop_begin(tl_lower *l, const char *name, int64_t extent);
+void tl_lower_loop_end(tl_lower *l);
 
 /* An index minus a start lies in 0..extent-1; NULL when that is always so. */
 const tl_expr *tl_inside(tl_arena *arena, const tl_expr *condition, const tl_expr *index,

@@ -7,6 +7,7 @@
 enum { TL_MAX_LOWERINGS = 8 }; /* of one operator */
 typedef bool tl_lowers_fn(const tl_node *n);
 tl_lowers_fn tl_lowers_any;
+tl_lowers_fn tl_lowers_online;   /* keys that are several blocks */
 tl_lowers_fn tl_lowers_winograd; /* dense 3x3 of stride 1 on images, constant weights, f32 */
 typedef struct {
     tl_op op;
@@ -48,8 +49,14 @@ struct tl_lower {
     tl_lower_value *values;
     tl_place output;
     bool output_written;
-    tl_lower_part part;     /* that nests and locals now go to */
-    tl_lower_part body;     /* kept here while the prepare part is written */
+    tl_lower_part part; /* that nests and locals now go to */
+    tl_lower_part body; /* kept here while the prepare part is written */
+    int loop_count;     /* around what is written now */
+    struct {
+        const tl_var *var;
+        int64_t extent;
+        tl_lower_part before; /* that the loop is a statement of */
+    } loops[4];
     const tl_stmt *prepare; /* NULL: nothing is prepared */
     int prepared_count;
     const tl_buffer *prepared[TL_MAX_LOCALS];

@@ -130,7 +130,8 @@ void our_kernel_make(timed_machine *m, const peer_case *c, float *const operands
                            partition.count),
                    &diag);
     const tl_kernel *kernel = &partition.kernels[0];
-    *out = (our_kernel){ .arena = arena, .lowering = tl_choose_lowering(kernel, numerics) };
+    *out = (our_kernel){ .arena = arena,
+                         .lowering = tl_choose_lowering(kernel, &m->target, numerics) };
     timed_must(tl_kernel_program(arena, kernel, NULL, &naive, &diag), &diag);
     out->naive = naive;
     timed_must(tl_kernel_program(arena, kernel, out->lowering, &naive, &diag), &diag);

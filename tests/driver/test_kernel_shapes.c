@@ -143,6 +143,22 @@ static const char *attention(shape_case *c)
                            columns, heads);
 }
 
+/* Keys that are several blocks, masked or not: some rows behind their own position, some keys altogether. */
+static const char *attention_online(shape_case *c)
+{
+    int heads = 1 + (int)below(c, 2), rows = extent(c, 33), columns = 16 * (9 + (int)below(c, 10));
+    int depth = extent(c, 9), width = extent(c, 17);
+    bool masked = below(c, 2) != 0;
+    c->lowering = "online";
+    return tl_arena_format(
+        c->arena,
+        "graph g\ninput q: f32[1, %d, %d]\ninput k: f32[1, %d, %d]\ninput v: f32[1, %d, %d]\ninput "
+        "mask: f32[1, 1, %d, %d]\ny: ?[...] = Attention(q, k, v%s) {heads = %d, scale = "
+        "0.5}\n%s",
+        rows, heads * depth, columns, heads * depth, columns, heads * width, below(c, 2) ? rows : 1,
+        columns, masked ? ", mask" : "", heads, after(c, "y"));
+}
+
 /* Columns `from`..`to` of x[1, rows, columns], in place. */
 static const char *slice(shape_case *c, const char *name, int rows, int from, int to)
 {
@@ -228,10 +244,23 @@ static const char *concat(shape_case *c)
 }
 
 typedef const char *make_graph(shape_case *c);
-static make_graph *const graphs[] = {
-    conv,      conv,        conv,   gemm,      matmul, pool,   softmax,           layer_norm,
-    attention, elementwise, reduce, transpose, argmax, concat, attention_windows, product_windows
-};
+static make_graph *const graphs[] = { conv,
+                                      conv,
+                                      conv,
+                                      gemm,
+                                      matmul,
+                                      pool,
+                                      softmax,
+                                      layer_norm,
+                                      attention,
+                                      elementwise,
+                                      reduce,
+                                      transpose,
+                                      argmax,
+                                      concat,
+                                      attention_windows,
+                                      product_windows,
+                                      attention_online };
 
 /* Running. */
 
@@ -397,10 +426,10 @@ static void check_kernel(shape_case *c, const tl_kernel *kernel, const tl_target
     }
 }
 
-/* Whether the kernel's nodes are what the lowering is of. */
-static bool has_conv(const tl_kernel *kernel)
+/* Whether the kernel has nodes that the lowering is of. */
+static bool has_lowering(const tl_kernel *kernel)
 {
-    return strncmp(kernel->family, "conv", 4) == 0;
+    return strstr(kernel->family, "conv") != NULL || strstr(kernel->family, "attention") != NULL;
 }
 
 static void run_case(uint64_t seed, bool strict, int64_t *unequal)
@@ -430,7 +459,7 @@ static void run_case(uint64_t seed, bool strict, int64_t *unequal)
     target.cores = c.threads;
     const char *lowering = c.lowering;
     for (int i = 0; i < partition.count; i++) {
-        c.lowering = has_conv(&partition.kernels[i]) && !strict ? lowering : NULL;
+        c.lowering = has_lowering(&partition.kernels[i]) && !strict ? lowering : NULL;
         check_kernel(&c, &partition.kernels[i], &target);
     }
     tl_arena_destroy(c.arena);

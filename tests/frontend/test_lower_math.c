@@ -245,6 +245,91 @@ static void attention(void **state)
                  "recognised attention");
 }
 
+static float *run_lowering(tl_arena *arena, tl_graph *g, const char *lowering, void *const *inputs)
+{
+    tl_diag diag = { { 0 } };
+    tl_partition partition;
+    tl_program *program;
+    if (tl_partition_graph(arena, g, &partition, &diag) != TL_OK ||
+        tl_kernel_program(arena, &partition.kernels[0], lowering, &program, &diag) != TL_OK ||
+        tl_program_verify(program, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    float *y = TL_NEW_ARRAY(arena, float, tl_shape_elements(&g->outputs[0]->shape));
+    tl_argument arguments[5];
+    for (int i = 0; i < program->param_count; i++)
+        arguments[i] =
+            (tl_argument){ program->params[i], i + 1 < program->param_count ? inputs[i] : y };
+    if (tl_interpret(program, arguments, program->param_count, NULL, NULL, &diag) != TL_OK)
+        fail_msg("%s\n%s", diag.text, tl_program_text(arena, program));
+    return y;
+}
+
+/* Keys block by block: a mask leaves out whole blocks at the end or the beginning, with an infinity or a large number;
+ * scores so far apart that each block shrinks what came before it to nothing, and the other way round. */
+static void online_attention(void **state)
+{
+    enum { LONG = 160, FEW = 64 };
+    tl_arena *arena = *state;
+    static const double out[] = { 0, -10000, -INFINITY };
+    for (int kind = 0; kind < 6; kind++)
+        for (int steep = -1; steep <= 1; steep++) {
+            float *q = random_floats(arena, FEW * 8, 1), *k = random_floats(arena, LONG * 8, 2);
+            float *v = random_floats(arena, LONG * 6, 3);
+            float *mask = TL_NEW_ARRAY(arena, float, FEW *LONG);
+            for (int i = 0; i < FEW; i++)
+                for (int j = 0; j < LONG; j++)
+                    mask[i * LONG + j] =
+                        (float)((kind < 3 ? j > i + 3 : j < i + 90) ? out[kind % 3]
+                                                                    : steep * j * 3);
+            tl_graph *g = prepared_graph(
+                arena,
+                "graph g\ninput q: f32[1, 64, 8]\ninput k: f32[1, 160, 8]\ninput v: f32[1, 160, "
+                "6]\ninput mask: f32[1, 1, 64, 160]\n"
+                "y: ?[...] = Attention(q, k, v, mask) {heads = 2, scale = 0.5}\noutput y\n",
+                "x86-64-v3");
+            void *inputs[] = { q, k, v, mask };
+            assert_close(run_lowering(arena, g, "online", inputs),
+                         run_lowering(arena, g, "direct", inputs), FEW * 6, "online attention");
+        }
+}
+
+/* Rows of scores go block by block where the keys and values of a head, 512 bytes a key, take more than half of L2. */
+static void long_attention_goes_online(void **state)
+{
+    static const struct {
+        int rows, keys;
+        int64_t l2_bytes;
+        tl_numerics numerics;
+        const char *want;
+    } cases[] = {
+        { 256, 1024, 1 << 20, TL_NUMERICS_RELAXED, "direct" },
+        { 256, 1040, 1 << 20, TL_NUMERICS_RELAXED, "online" },
+        { 256, 1040, 2 << 20, TL_NUMERICS_RELAXED, "direct" },
+        { 256, 1040, 1 << 20, TL_NUMERICS_STRICT, "direct" },
+        { 257, 1040, 1 << 20, TL_NUMERICS_RELAXED, "direct" }, /* blocks of one row */
+        { 256, 1033, 1 << 20, TL_NUMERICS_RELAXED, "direct" }, /* blocks of one key */
+    };
+    tl_arena *arena = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tl_diag diag = { { 0 } };
+        tl_partition partition;
+        tl_target target;
+        tl_graph *g = prepared_graph(
+            arena,
+            tl_arena_format(arena,
+                            "graph g\ninput q: f32[1, %d, 64]\ninput k: f32[1, %d, 64]\ninput v: "
+                            "f32[1, %d, 64]\ny: ?[...] = Attention(q, k, v) {heads = 1, scale = "
+                            "0.5}\noutput y\n",
+                            cases[i].rows, cases[i].keys, cases[i].keys),
+            "x86-64-v3");
+        assert_int_equal(tl_target_named("x86-64-v3", &target, &diag), TL_OK);
+        assert_int_equal(tl_partition_graph(arena, g, &partition, &diag), TL_OK);
+        target.l2_bytes = cases[i].l2_bytes;
+        assert_string_equal(tl_choose_lowering(&partition.kernels[0], &target, cases[i].numerics),
+                            cases[i].want);
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -256,6 +341,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(softmax, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(layer_norm, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(attention, arena_setup, arena_teardown),
+        cmocka_unit_test_setup_teardown(online_attention, arena_setup, arena_teardown),
+        cmocka_unit_test_setup_teardown(long_attention_goes_online, arena_setup, arena_teardown),
     };
     return cmocka_run_group_tests_name("lowerings of products and reductions", tests, NULL, NULL);
 }

@@ -236,11 +236,12 @@ static tl_status tile_result(tl_schedule *s, const tl_loop_list *loops, result_l
         else
             tl_loop_push(found->stream & (1u << i) ? &stream : outer, loop);
     }
-    for (int i = 0; i < stream.count; i++) {
-        if (inside && i == stream.count - 1)
-            tl_loop_push(outer, vector_tiles);
+    for (int i = 0; i + 1 < stream.count; i++)
         tl_loop_push(outer, stream.loops[i]);
-    }
+    if (inside)
+        tl_loop_push(outer, vector_tiles);
+    if (stream.count > 0)
+        tl_loop_push(outer, stream.loops[stream.count - 1]);
     for (int i = 0; i < panel.count; i++)
         tl_loop_push(outer, panel.loops[i]);
     if (order.block > 0) {

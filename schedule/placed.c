@@ -121,6 +121,27 @@ static int innermost_common_loop(const tl_path *a, const tl_path *b)
     return loop;
 }
 
+/* Whether the block, under the loop, may leave out elements inside the box of what it writes. */
+static bool leaves_holes(tl_arena *arena, const tl_stmt *root, const tl_stmt *loop,
+                         const tl_block *block, const tl_buffer *buffer)
+{
+    tl_path path = tl_path_to_block(arena, root, block->name);
+    int at = tl_path_find_loop(&path, loop->u.loop.var), count;
+    if (at < 0)
+        return false;
+    const tl_free_var *inside = tl_path_loops(arena, &path, at + 1, &count);
+    const tl_expr **bound = TL_NEW_ARRAY(arena, const tl_expr *, buffer->rank);
+    for (int i = 0; i < block->store_count; i++) {
+        if (block->stores[i].buffer != buffer)
+            continue;
+        for (int axis = 0; axis < buffer->rank; axis++)
+            bound[axis] = tl_block_bind(arena, block, block->stores[i].indices[axis]);
+        if (!tl_is_dense(arena, bound, buffer->rank, inside, count))
+            return true;
+    }
+    return false;
+}
+
 static tl_status check_read(tl_schedule *s, const char *prim, const tl_stmt *root,
                             const tl_path *path, const char *block, const tl_buffer *buffer,
                             tl_diag *diag)
@@ -157,6 +178,11 @@ static tl_status check_read(tl_schedule *s, const char *prim, const tl_stmt *roo
                 "%s says: split that block's loops after the move",
                 buffer->name, writers[i]->name, loop->u.loop.var->name,
                 tl_expr_text(s->arena, narrow));
+        if (leaves_holes(s->arena, root, loop, writers[i], buffer))
+            return tl_refuse(diag, prim, block,
+                             "it reads %s, of which block %s under the same loop %s writes what is "
+                             "no box that can be told",
+                             buffer->name, writers[i]->name, loop->u.loop.var->name);
     }
     if (tl_box_at(s->arena, loop->u.loop.body, buffer, TL_BOX_WRITES, NULL, &writes) &&
         tl_box_covers(s->arena, &writes, &reads))

@@ -186,18 +186,21 @@ static bool starts_empty(const tl_buffer *buffer)
     return buffer->role == TL_ROLE_LOCAL || buffer->role == TL_ROLE_OUTPUT;
 }
 
-/* Whether nobody is known to write some elements of such a buffer (padding of its layout, dims at their largest, what
- * guards leave out): a copy of it all would read them. `boxed`: only what is read in one iteration is copied, and that
- * it is written there is for tl_check_placed to say. */
-static bool is_padded(tl_schedule *s, const tl_buffer *buffer, bool boxed)
+/* Whether nobody is known to write some elements of such a buffer before the consumer (padding of its layout, dims at
+ * their largest, what guards leave out): a copy of it all would read them. `boxed`: only what is read in one iteration
+ * is copied, and that it is written there is for tl_check_placed to say. */
+static bool is_padded(tl_schedule *s, const tl_buffer *buffer, const tl_block *consumer, bool boxed)
 {
     const tl_block **writers;
     if (!starts_empty(buffer))
         return false;
     int count = tl_writers_of(s->arena, s->program->body, buffer, &writers), part_count = 0;
+    int position = tl_block_position(s->program->body, consumer->name);
     part *parts = TL_NEW_ARRAY(s->arena, part, count);
     for (int w = 0; w < count; w++) {
         tl_path path = tl_path_to_block(s->arena, s->program->body, writers[w]->name);
+        if (tl_block_position(s->program->body, writers[w]->name) > position)
+            continue;
         if (writers[w]->call)
             return false;
         if (tl_cutting_condition(s->arena, &path, writers[w]) != NULL ||
@@ -251,7 +254,7 @@ tl_status tl_apply_cache_read(tl_schedule *s, const tl_arg *args, int arg_count,
     bool boxed = (in_loop || buffer->role != TL_ROLE_LOCAL) &&
                  tl_box_at(arena, place, buffer, TL_BOX_READS, consumer->name, &box);
 
-    if (is_padded(s, buffer, boxed))
+    if (is_padded(s, buffer, consumer, boxed))
         return tl_refuse(diag, PRIM, consumer->name,
                          "no block is known to write all of %s, and its copy would read the rest",
                          buffer->name);

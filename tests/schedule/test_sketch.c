@@ -156,6 +156,17 @@ static const char *default_trace(tl_arena *arena, const char *name)
     return trace_under(arena, name, false);
 }
 
+/* GOLDEN_UPDATE=1 rewrites the file. */
+static void expect_golden(const char *path, const char *trace)
+{
+    tl_text want = { 0 };
+    if (getenv("GOLDEN_UPDATE"))
+        assert_int_equal(tl_file_write(path, trace, strlen(trace), NULL), TL_OK);
+    assert_int_equal(tl_file_read(path, &want, NULL), TL_OK);
+    assert_string_equal(trace, tl_text_get(&want));
+    tl_text_free(&want);
+}
+
 /* Under strict numerics no sum comes in pieces and none in lanes: tests/golden/strict has the traces of programs that
  * have both otherwise. GOLDEN_UPDATE=1 rewrites them. */
 static void strict_sums_keep_their_order(void **state)
@@ -173,14 +184,9 @@ static void strict_sums_keep_their_order(void **state)
         const char *name = tl_arena_format(arena, "%s.tk", cases[i].name);
         const char *path = tl_arena_format(arena, "tests/golden/strict/%s.tr", cases[i].name);
         const char *trace = trace_under(arena, name, true);
-        tl_text want = { 0 };
         assert_non_null(strstr(default_trace(arena, name), cases[i].reorders));
         assert_null(strstr(trace, cases[i].reorders));
-        if (getenv("GOLDEN_UPDATE"))
-            assert_int_equal(tl_file_write(path, trace, strlen(trace), NULL), TL_OK);
-        assert_int_equal(tl_file_read(path, &want, NULL), TL_OK);
-        assert_string_equal(trace, tl_text_get(&want));
-        tl_text_free(&want);
+        expect_golden(path, trace);
         tl_arena_destroy(arena);
     }
 }
@@ -197,14 +203,9 @@ static void products_in_shared_loops_are_tiled(void **state)
     static const char path[] = "tests/golden/default/attention_online.tr";
     tl_arena *arena = tl_arena_create(0);
     const char *trace = default_trace(arena, "attention_online.tk");
-    tl_text want = { 0 };
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
         assert_non_null(strstr(trace, steps[i]));
-    if (getenv("GOLDEN_UPDATE"))
-        assert_int_equal(tl_file_write(path, trace, strlen(trace), NULL), TL_OK);
-    assert_int_equal(tl_file_read(path, &want, NULL), TL_OK);
-    assert_string_equal(trace, tl_text_get(&want));
-    tl_text_free(&want);
+    expect_golden(path, trace);
     tl_arena_destroy(arena);
 }
 

@@ -76,8 +76,7 @@ static variables variables_of(const tl_nest *nest, const tl_expr *e)
     return v;
 }
 
-/* Whether the iter takes every value of its domain, as far as bounds tell. */
-static bool takes_all(tl_arena *arena, const tl_path *path, const tl_iter *iter)
+bool tl_takes_all(tl_arena *arena, const tl_path *path, const tl_iter *iter)
 {
     int count;
     const tl_free_var *loops = tl_path_loops(arena, path, 0, &count);
@@ -124,7 +123,7 @@ static tl_status check_loops(tl_schedule *s, const char *prim, const tl_nest *ne
                              "its iter %s is bound to %s: its loops were split or fused; move the "
                              "block before that",
                              iter->var->name, tl_expr_text(s->arena, iter->binding));
-        if (iter->kind != TL_ITER_SPATIAL && !takes_all(s->arena, &nest->path, iter))
+        if (iter->kind != TL_ITER_SPATIAL && !tl_takes_all(s->arena, &nest->path, iter))
             return tl_refuse(diag, prim, block->name,
                              "its loops do not give iter %s all of 0..%s, and another block does "
                              "the rest: move it before loop_partition or software_pipeline",

@@ -274,6 +274,13 @@ static const tl_stmt *copy_stmt(tl_arena *arena, const tl_stmt *stmt, void *cont
     return tl_stmt_alloc(arena, to, tl_stmt_replace_buffer(arena, stmt->u.alloc.body, from, to));
 }
 
+/* An extent of which it can be seen that it is none below 0. */
+static const tl_expr *not_negative(tl_arena *arena, const tl_expr *extent)
+{
+    const tl_expr *zero = tl_int(arena, 0);
+    return tl_prove_le(arena, zero, extent) ? extent : tl_max(arena, extent, zero);
+}
+
 /* Cutting the tail's loops. */
 
 typedef struct {
@@ -332,10 +339,9 @@ static const tl_stmt *trim_loop(tl_arena *arena, const tl_stmt *stmt, void *cont
                           tl_loop_kind_infos[stmt->u.loop.kind].gpu;
     if ((wants_constant && !is_constant) || tl_prove_le(arena, stmt->u.loop.extent, t.extent))
         return stmt;
-    if (range.min < 0)
-        t.extent = tl_max(arena, t.extent, tl_int(arena, 0));
     if (!tl_prove_le(arena, t.extent, stmt->u.loop.extent))
         t.extent = tl_min(arena, t.extent, stmt->u.loop.extent);
+    t.extent = not_negative(arena, t.extent);
 
     const tl_var *var = tl_var_derive(arena, stmt->u.loop.var, "", t.extent);
     plan p = { .s = s, .arena = arena, .loop = stmt, .cut = t.extent };
@@ -415,8 +421,7 @@ static tl_status check(plan *p, tl_diag *diag)
         p->cut = loop->u.loop.extent;
     else if (below.min < 0)
         p->cut = tl_min(p->arena, p->cut, loop->u.loop.extent);
-    if (tl_expr_range(p->cut).min < 0)
-        p->cut = tl_max(p->arena, p->cut, tl_int(p->arena, 0));
+    p->cut = not_negative(p->arena, p->cut);
     int64_t constant;
     bool wants_constant =
         loop->u.loop.kind == TL_LOOP_VECTORIZED || loop->u.loop.kind == TL_LOOP_UNROLLED;

@@ -76,13 +76,34 @@ static variables variables_of(const tl_nest *nest, const tl_expr *e)
     return v;
 }
 
-bool tl_takes_all(tl_arena *arena, const tl_path *path, const tl_iter *iter)
+/* Whether the iter takes every value of its domain, as far as bounds tell. */
+static bool takes_all(tl_arena *arena, const tl_path *path, const tl_iter *iter)
 {
     int count;
     const tl_free_var *loops = tl_path_loops(arena, path, 0, &count);
     tl_span span = tl_span_of(arena, iter->binding, loops, count);
     return span.min != NULL && span.max != NULL && tl_prove_le(arena, span.min, tl_int(arena, 0)) &&
            tl_prove_le(arena, tl_addi(arena, iter->extent, -1), span.max);
+}
+
+tl_status tl_check_begins(tl_schedule *s, const char *prim, const tl_path *path,
+                          const tl_block *block, tl_diag *diag)
+{
+    tl_binding *first = TL_NEW_ARRAY(s->arena, tl_binding, path->count);
+    int count = 0;
+    for (int i = 0; i < path->count; i++)
+        if (path->stmts[i]->kind == TL_STMT_LOOP)
+            first[count++] = (tl_binding){ path->stmts[i]->u.loop.var, tl_int(s->arena, 0) };
+    for (int k = 0; k < block->iter_count && block->has_init; k++) {
+        const tl_iter *iter = &block->iters[k];
+        if (iter->kind == TL_ITER_REDUCE &&
+            !tl_is_int(tl_substitute(s->arena, iter->binding, first, count), 0))
+            return tl_refuse(diag, prim, block->name,
+                             "its loops do not begin where iter %s does, and another block reduces "
+                             "what comes before: do this before loop_partition",
+                             iter->var->name);
+    }
+    return TL_OK;
 }
 
 /* Every own loop is serial and drives exactly one iter, by binding = rest + variable. */
@@ -123,7 +144,7 @@ static tl_status check_loops(tl_schedule *s, const char *prim, const tl_nest *ne
                              "its iter %s is bound to %s: its loops were split or fused; move the "
                              "block before that",
                              iter->var->name, tl_expr_text(s->arena, iter->binding));
-        if (iter->kind != TL_ITER_SPATIAL && !tl_takes_all(s->arena, &nest->path, iter))
+        if (iter->kind != TL_ITER_SPATIAL && !takes_all(s->arena, &nest->path, iter))
             return tl_refuse(diag, prim, block->name,
                              "its loops do not give iter %s all of 0..%s, and another block does "
                              "the rest: move it before loop_partition or software_pipeline",

@@ -44,8 +44,9 @@ tl_status tl_check_placed(tl_schedule *s, const char *prim, const tl_stmt *root,
 tl_status tl_check_leaves(tl_schedule *s, const char *prim, const tl_block *block,
                           const tl_path *old, const tl_path *place, tl_diag *diag);
 
-/* Whether the iter takes every value of its domain, as far as the bounds of the loops on the path tell. */
-bool tl_takes_all(tl_arena *arena, const tl_path *path, const tl_iter *iter);
+/* Whether the loops on the path start the block's reductions, which initialises what it writes; not so in a tail. */
+tl_status tl_check_begins(tl_schedule *s, const char *prim, const tl_path *path,
+                          const tl_block *block, tl_diag *diag);
 
 /* The first conjunct of the predicate that leaves out more than what is outside the iters' domains, and that `than`
  * (NULL: nobody) does not say as well: instances that the bounds of the bindings do not tell of. NULL: none. */

@@ -11,7 +11,8 @@
  * block's own spatial iters. compute_at or reverse_compute_at then moves one to the other.
  *
  * Requires  a block of the body that writes the whole value (no update-only reduction, no intrinsic) and does not read
- *           its own result; every loop around it that drives a reduce iter runs no other block that reads the result.
+ *           its own result; its loops begin where its reduce iters do (it is no tail); every loop around it that
+ *           drives a reduce iter runs no other block that reads the result.
  * Keeps     every value. */
 #include <string.h>
 #include "schedule/instances.h"
@@ -299,6 +300,7 @@ tl_status tl_apply_cache_write(tl_schedule *s, const tl_arg *args, int arg_count
         return tl_refuse(diag, PRIM, block->name, "it is in the prepare part, which has no caches");
     for (int i = 0; i < block->store_count; i++)
         TL_TRY(tl_check_scope(s, PRIM, block->stores[i].buffer, scope, diag));
+    TL_TRY(tl_check_begins(s, PRIM, &path, block, diag));
     int at = find_place(s, &path, block);
     tl_span *spans = TL_NEW_ARRAY(arena, tl_span, block->iter_count);
     const tl_expr *condition;

@@ -14,7 +14,7 @@
  * parallel.
  *
  * Requires  a reduction; `loop` around it, driving reduce iters only; nothing else under the outermost of its reduce
- *           loops, which give it all that there is to reduce; guards that speak of other reduce loops are lower bounds
+ *           loops, which begin at the start of what is reduced; guards that speak of other reduce loops are lower bounds
  *           of them no more (their first iteration decides whether any runs); no float sum of a strict kernel.
  * Keeps     every value, but for the order of the combining.
  */
@@ -101,15 +101,7 @@ static tl_status check_loops(tl_schedule *s, plan *p, tl_diag *diag)
                                  "the extent of loop %s depends on loop %s; rfactor before that",
                                  stmt->u.loop.var->name, p->path.stmts[k]->u.loop.var->name);
     }
-    for (int i = 0; i < block->iter_count; i++)
-        if (block->iters[i].kind == TL_ITER_REDUCE &&
-            !tl_takes_all(s->arena, &p->path, &block->iters[i]))
-            return tl_refuse(diag, PRIM, block->name,
-                             "its loops do not give iter %s all of 0..%s, and another block "
-                             "reduces the rest: rfactor before loop_partition",
-                             block->iters[i].var->name,
-                             tl_expr_text(s->arena, block->iters[i].extent));
-    return TL_OK;
+    return tl_check_begins(s, PRIM, &p->path, block, diag);
 }
 
 /* A guard c0 + sum(c*v) < bound, c >= 0 for every reduce loop but the factored one: if it holds at all, then at 0. */

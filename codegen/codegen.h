@@ -9,7 +9,7 @@
 #include "runtime/kernel_abi.h"
 
 /* Raise whenever the code emitted for the same Program changes: it is part of every object's cache key. */
-#define TL_CODEGEN_REVISION 6
+#define TL_CODEGEN_REVISION 7
 
 /* LLVM's name and features of the machine we run on, for the driver to put into a tl_target. */
 tl_status tl_codegen_host(char triple[64], char cpu[32], char features[2048], tl_diag *diag);

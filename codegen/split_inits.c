@@ -6,12 +6,14 @@
  *                                            block c: C[j] sum= A[j, k]
  *
  * Requires  that no loop below the outermost reduce loop is unknown to the block, that nothing else there touches
- *           what it writes, and that every reduce iter is 0 in the first iteration of the reduce loops.
+ *           what it writes, and that every reduce iter is 0 in the first iteration of the reduce loops
+ *           and in no later one.
  * Keeps     which elements are initialised, before any update. A block that does not qualify keeps its init. */
 #include "codegen/passes.h"
 #include <string.h>
+#include "runtime/base/checked.h"
 
-#define MAX_DEPTH 64
+enum { MAX_DEPTH = 64, MAX_ITERS = 64 };
 
 typedef struct {
     const char *name;
@@ -77,6 +79,41 @@ static bool other_touches(const tl_stmt *stmt, void *context)
     return true;
 }
 
+static bool find_modulo(const tl_expr *e, void *context)
+{
+    bool *found = context;
+    *found |= e->kind == TL_EXPR_FLOORMOD;
+    return !*found;
+}
+
+/* Whether the loops of a reduce iter that is a digit of them may run through the reduction more than once: a loop that
+ * only repeats it was fused with a reduce loop. A guard leaves out less than one time. */
+static bool repeats(const tl_block *block, const tl_iter *iter, const path *p)
+{
+    int64_t iterations = 1, instances = 1, extent;
+    bool is_digit = false, has_guard = false;
+    tl_expr_visit(iter->binding, find_modulo, &is_digit);
+    bool drives[MAX_ITERS] = { false };
+    if (!is_digit || block->iter_count > MAX_ITERS)
+        return is_digit;
+    for (int d = 0; d < p->depth; d++) {
+        const tl_stmt *loop = p->stmts[d];
+        if (loop->kind != TL_STMT_LOOP || !tl_expr_uses_var(iter->binding, loop->u.loop.var))
+            continue;
+        if (!tl_const_int(loop->u.loop.extent, &extent) ||
+            tl_mul_overflows(iterations, extent, &iterations))
+            return true;
+        has_guard |= block->predicate && tl_expr_uses_var(block->predicate, loop->u.loop.var);
+        for (int k = 0; k < block->iter_count; k++)
+            drives[k] |= tl_expr_uses_var(block->iters[k].binding, loop->u.loop.var);
+    }
+    for (int k = 0; k < block->iter_count; k++)
+        if (drives[k] && (!tl_const_int(block->iters[k].extent, &extent) ||
+                          tl_mul_overflows(instances, extent, &instances)))
+            return true;
+    return has_guard ? iterations >= 2 * instances : iterations > instances;
+}
+
 /* The depth of the outermost reduce loop, or -1 when the init has to stay. */
 static int outermost_reduce(tl_arena *arena, const path *p, const tl_block *block)
 {
@@ -100,7 +137,8 @@ static int outermost_reduce(tl_arena *arena, const path *p, const tl_block *bloc
     }
     for (int i = 0; i < block->iter_count; i++)
         if (block->iters[i].kind == TL_ITER_REDUCE &&
-            !tl_is_int(tl_substitute(arena, block->iters[i].binding, zeros, zero_count), 0))
+            (!tl_is_int(tl_substitute(arena, block->iters[i].binding, zeros, zero_count), 0) ||
+             repeats(block, &block->iters[i], p)))
             return -1;
     others o = { block, false };
     tl_stmt_visit(p->stmts[at], other_touches, &o);

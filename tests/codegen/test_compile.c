@@ -69,6 +69,12 @@ static const program_case cases[] = {
       "  for j in 0..6 vectorized\n    block store\n      spatial j\n      C[j, 0] = acc[j, 0]\n",
       { 0 },
       1e-5 },
+    { "a sum that is computed twice, by a loop fused with its own",
+      "kernel k(A: f32[2, 3], out B: f32[3])\n"
+      "  for z_r in 0..4\n    for i in 0..3\n      block b\n        spatial i\n"
+      "        reduce r in 0..2 = z_r % 2\n        B[i] = sum(A[r, i]) from 1.0\n",
+      { 0 },
+      1e-6 },
     { "naive matmul with init",
       "kernel k(A: f32[9, 7], B: f32[7, 11], out C: f32[9, 11])\n"
       "  for i in 0..9\n    for j in 0..11\n      for k in 0..7\n        block mm\n"

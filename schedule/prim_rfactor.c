@@ -14,12 +14,14 @@
  * parallel.
  *
  * Requires  a reduction; `loop` around it, driving reduce iters only; nothing else under the outermost of its reduce
- *           loops, which begin at the start of what is reduced; guards that speak of other reduce loops are lower bounds
- *           of them no more (their first iteration decides whether any runs); no float sum of a strict kernel.
+ *           loops, which begin at the start of what is reduced and run through it once; guards that speak of other
+ *           reduce loops are lower bounds of them no more (their first iteration decides whether any runs); no float
+ *           sum of a strict kernel.
  * Keeps     every value, but for the order of the combining.
  */
 #include <string.h>
 #include "schedule/dependence.h"
+#include "schedule/instances.h"
 #include "schedule/nest.h"
 
 #define PRIM "rfactor"
@@ -68,6 +70,28 @@ static tl_status check_block(tl_schedule *s, const tl_block *block, tl_diag *dia
     return TL_OK;
 }
 
+/* Every term is added up once: a partial result would count a repeated one again, where the whole begins anew. */
+static tl_status check_once(tl_schedule *s, const plan *p, tl_diag *diag)
+{
+    const tl_block *block = p->block;
+    const tl_expr **bindings = TL_NEW_ARRAY(s->arena, const tl_expr *, block->iter_count);
+    tl_free_var *loops = TL_NEW_ARRAY(s->arena, tl_free_var, p->path.count);
+    int count = 0, loop_count = 0;
+    for (int i = 0; i < block->iter_count; i++)
+        if (block->iters[i].kind == TL_ITER_REDUCE)
+            bindings[count++] = block->iters[i].binding;
+    for (int i = p->at; i < p->path.count - 1; i++)
+        if (drives_reduce(block, p->path.stmts[i]))
+            loops[loop_count++] =
+                (tl_free_var){ p->path.stmts[i]->u.loop.var, p->path.stmts[i]->u.loop.extent };
+    if (!block->has_init || tl_is_injective(s->arena, bindings, count, loops, loop_count))
+        return TL_OK;
+    return tl_refuse(diag, PRIM, block->name,
+                     "its reduce loops (%s) may run through a term more than once, as a loop does "
+                     "that repeats the sum and was fused with them",
+                     reduce_loops(s->arena, p));
+}
+
 static tl_status check_loops(tl_schedule *s, plan *p, tl_diag *diag)
 {
     const tl_block *block = p->block;
@@ -101,6 +125,7 @@ static tl_status check_loops(tl_schedule *s, plan *p, tl_diag *diag)
                                  "the extent of loop %s depends on loop %s; rfactor before that",
                                  stmt->u.loop.var->name, p->path.stmts[k]->u.loop.var->name);
     }
+    TL_TRY(check_once(s, p, diag));
     return tl_check_begins(s, PRIM, &p->path, block, diag);
 }
 

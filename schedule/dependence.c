@@ -2,6 +2,7 @@
 #include <string.h>
 #include "runtime/base/checked.h"
 #include "schedule/dependence.h"
+#include "schedule/schedule_private.h"
 
 /* Collecting accesses. */
 
@@ -329,35 +330,20 @@ static const tl_stmt *join_threads(tl_arena *arena, const tl_stmt *stmt, void *c
 
 bool tl_block_depends_on(const tl_block *block, const tl_var *var)
 {
-    for (int i = 0; i < block->iter_count; i++)
-        if (tl_expr_uses_var(block->iters[i].binding, var))
-            return true;
-    return block->predicate && tl_expr_uses_var(block->predicate, var);
-}
-
-typedef struct {
-    const char *block;
-    const tl_var *var;
-    bool depends;
-} dependent_search;
-
-static bool find_dependent(const tl_stmt *stmt, void *context)
-{
-    dependent_search *s = context;
-    if (stmt->kind == TL_STMT_BLOCK && strcmp(stmt->u.block->name, s->block) == 0)
-        s->depends = tl_block_depends_on(stmt->u.block, s->var);
-    return !s->depends;
+    const tl_iter *iter;
+    return tl_loop_drives(block, var, &iter) != TL_DRIVES_NOTHING ||
+           (block->predicate && tl_expr_uses_var(block->predicate, var));
 }
 
 /* Whether every iteration of the loop, before threads divide the work, writes the same in this access. Barriers put an
  * iteration's writes before its reads, and so those of all threads; writes that differ from iteration to iteration
  * would come in another order. */
-static bool writes_alike(const tl_stmt *loop, const tl_access *a)
+static bool writes_alike(tl_arena *arena, const tl_stmt *loop, const tl_access *a)
 {
-    dependent_search s = { a->block->name, loop->u.loop.var, false };
-    if (a->writes)
-        tl_stmt_visit(loop, find_dependent, &s);
-    return !s.depends;
+    if (!a->writes)
+        return true;
+    tl_path path = tl_path_to_block(arena, loop, a->block->name);
+    return !tl_block_depends_on(path.stmts[path.count - 1]->u.block, loop->u.loop.var);
 }
 
 /* One buffer for all threads: they may have had one each before, in which different instances of a block that stores at
@@ -386,8 +372,8 @@ bool tl_loop_is_independent(tl_arena *arena, const tl_stmt *loop, bool updates_c
             if (updates_commute && a->block == b->block && a->updates && b->updates &&
                 (tl_loop_drives(a->block, loop->u.loop.var, &iter) & TL_DRIVES_REDUCE))
                 continue;
-            if (shared_by_threads(loop, a) && a->block != b->block && writes_alike(given, a) &&
-                writes_alike(given, b))
+            if (shared_by_threads(loop, a) && a->block != b->block &&
+                writes_alike(arena, given, a) && writes_alike(arena, given, b))
                 continue; /* ordered by barriers */
             tl_pins pins =
                 shared_by_threads(loop, a) ? tl_pins_of_elements(&d, a, b) : tl_pins_of(&d, a, b);

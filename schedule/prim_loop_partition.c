@@ -97,6 +97,13 @@ static const tl_expr *least(tl_arena *arena, const tl_expr *e)
     return sum;
 }
 
+/* An extent of which it can be seen that it is none below 0. */
+static const tl_expr *not_negative(tl_arena *arena, const tl_expr *extent)
+{
+    const tl_expr *zero = tl_int(arena, 0);
+    return tl_prove_le(arena, zero, extent) ? extent : tl_max(arena, extent, zero);
+}
+
 /* a - b, with  (y + c)//d - y//d  as  (y % d + c)//d,  whose range is narrow. */
 static const tl_expr *difference(tl_arena *arena, const tl_expr *a, const tl_expr *b)
 {
@@ -274,13 +281,6 @@ static const tl_stmt *copy_stmt(tl_arena *arena, const tl_stmt *stmt, void *cont
     return tl_stmt_alloc(arena, to, tl_stmt_replace_buffer(arena, stmt->u.alloc.body, from, to));
 }
 
-/* An extent of which it can be seen that it is none below 0. */
-static const tl_expr *not_negative(tl_arena *arena, const tl_expr *extent)
-{
-    const tl_expr *zero = tl_int(arena, 0);
-    return tl_prove_le(arena, zero, extent) ? extent : tl_max(arena, extent, zero);
-}
-
 /* Cutting the tail's loops. */
 
 typedef struct {
@@ -363,8 +363,7 @@ static const tl_stmt *make_tail(plan *p)
     const tl_expr *extent = difference(arena, loop->u.loop.extent, p->cut);
     if (tl_expr_range(extent).max <= 0)
         return NULL;
-    if (tl_expr_range(extent).min < 0) /* it never is, but that is not seen from its ranges */
-        extent = tl_max(arena, extent, tl_int(arena, 0));
+    extent = not_negative(arena, extent);
 
     copy_context c = { .s = p->s };
     const tl_var *var = tl_var_derive(arena, loop->u.loop.var, "", extent);

@@ -32,6 +32,9 @@ static int64_t gcd(int64_t a, int64_t d) /* d > 0, so the result fits */
     return (int64_t)y;
 }
 
+/* Pairs in a sum (below). Coefficients that were divided may make new ones. */
+static bool join(tl_arena *arena, tl_sum *s);
+
 /* e = t // d or t % d with a positive constant d. */
 static bool is_by_constant(const tl_expr *e, tl_expr_kind kind, int64_t *d)
 {
@@ -136,7 +139,9 @@ const tl_expr *tl_index_floordiv(tl_arena *arena, const tl_expr *e, int64_t d)
     s.constant = tl_floormod(s.constant, d);
     if (s.count == 0)
         return tl_sum_expr(arena, &out);
-    const tl_expr *quotient = divide_rest(arena, &s, d);
+    const tl_expr *quotient = join(arena, &s)
+                                  ? tl_index_floordiv(arena, tl_sum_expr(arena, &s), d)
+                                  : divide_rest(arena, &s, d);
     if (out.count == 0 && out.constant == 0)
         return quotient;
     if (!tl_sum_add(&out, quotient, 1)) /* too many terms: as written */
@@ -193,6 +198,8 @@ const tl_expr *tl_index_floormod(tl_arena *arena, const tl_expr *e, int64_t d)
             return tl_sum_canonical(arena, &s);
         }
     } while (open_modulo(&s, d));
+    if (join(arena, &s))
+        return tl_index_floormod(arena, tl_sum_expr(arena, &s), d);
 
     tl_sum high, low;
     int64_t g;
@@ -201,8 +208,7 @@ const tl_expr *tl_index_floormod(tl_arena *arena, const tl_expr *e, int64_t d)
         if (tl_sum_add(&low, rest, g))
             return tl_sum_canonical(arena, &low);
     }
-    return tl_expr_node2(arena, TL_EXPR_FLOORMOD, TL_I64, tl_sum_canonical(arena, &s),
-                         tl_int(arena, d));
+    return tl_expr_node2(arena, TL_EXPR_FLOORMOD, TL_I64, tl_sum_expr(arena, &s), tl_int(arena, d));
 }
 
 /* ---- pairs in a sum ---- */
@@ -291,9 +297,10 @@ static bool join_difference(tl_arena *arena, tl_sum *s, int index)
     return true;
 }
 
-const tl_expr *tl_sum_canonical(tl_arena *arena, tl_sum *s)
+/* All pairs; true when there was one. */
+static bool join(tl_arena *arena, tl_sum *s)
 {
-    bool changed = true;
+    bool any = false, changed = true;
     /* Each join removes a // or %, or keeps their number and removes a term; the limit is a belt. */
     for (int round = 0; changed && round < 2 * TL_MAX_ADDENDS; round++) {
         changed = false;
@@ -306,6 +313,13 @@ const tl_expr *tl_sum_canonical(tl_arena *arena, tl_sum *s)
             else if (kind == TL_EXPR_FLOORDIV)
                 changed = join_difference(arena, s, i);
         }
+        any |= changed;
     }
+    return any;
+}
+
+const tl_expr *tl_sum_canonical(tl_arena *arena, tl_sum *s)
+{
+    (void)join(arena, s);
     return tl_sum_expr(arena, s);
 }

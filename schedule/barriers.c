@@ -23,6 +23,7 @@ typedef struct {
 
 typedef struct {
     tl_arena *arena;
+    const char *prim;
     tl_diag *diag;
     tl_status status;
     tl_dependences all;         /* its variables are those of every loop that threads run through */
@@ -63,9 +64,8 @@ static void add(placer *p, access_list *list, const thread_access *item)
 static bool enter(placer *p, const tl_stmt *stmt)
 {
     if (p->bound_count == MAX_DEPTH || p->private_count == MAX_DEPTH) {
-        p->status =
-            tl_fail(p->diag, TL_ILLEGAL_SCHEDULE,
-                    "place_barriers: loops or allocs are nested more than %d deep", MAX_DEPTH);
+        p->status = tl_fail(p->diag, TL_ILLEGAL_SCHEDULE,
+                            "%s: loops or allocs are nested more than %d deep", p->prim, MAX_DEPTH);
         return false;
     }
     if (stmt->kind == TL_STMT_ALLOC) {
@@ -189,23 +189,28 @@ static bool conflict(placer *p, const access_list *before, const access_list *af
 
 /* Placing. */
 
-static const tl_stmt *barrier_before(placer *p, const tl_stmt *stmt)
+/* Whether all threads reach a barrier that stands, or is wanted, here. */
+static void check_reached(placer *p, const char *barrier)
 {
     static const char letters[] = "xyz";
     for (int axis = 0; axis < AXES && p->status == TL_OK; axis++)
         if (p->extent[axis] && p->extent[axis] != p->width[axis])
-            p->status = tl_fail(
-                p->diag, TL_ILLEGAL_SCHEDULE,
-                "place_barriers: a barrier is wanted inside a threadIdx.%c loop of %lld "
-                "iterations, and the block has %lld threads there, which would not reach it; bind "
-                "loops of one extent",
-                letters[axis], (long long)p->extent[axis], (long long)p->width[axis]);
+            p->status = tl_fail(p->diag, TL_ILLEGAL_SCHEDULE,
+                                "%s: a barrier %s inside a threadIdx.%c loop of %lld iterations, "
+                                "and the block has %lld threads there, which would not reach it; "
+                                "bind loops of one extent",
+                                p->prim, barrier, letters[axis], (long long)p->extent[axis],
+                                (long long)p->width[axis]);
     if (p->lanes && p->status == TL_OK)
-        p->status =
-            tl_fail(p->diag, TL_ILLEGAL_SCHEDULE,
-                    "place_barriers: a barrier is wanted inside the %s loop %s",
-                    tl_loop_kind_infos[p->lanes->u.loop.kind].text, p->lanes->u.loop.var->name);
-    return stmt;
+        p->status = tl_fail(p->diag, TL_ILLEGAL_SCHEDULE, "%s: a barrier %s inside the %s loop %s",
+                            p->prim, barrier, tl_loop_kind_infos[p->lanes->u.loop.kind].text,
+                            p->lanes->u.loop.var->name);
+}
+
+static const tl_stmt *barrier_before(placer *p)
+{
+    check_reached(p, "is wanted");
+    return tl_stmt_barrier(p->arena);
 }
 
 static const tl_stmt *place(placer *p, const tl_stmt *stmt, access_list *pending);
@@ -218,7 +223,7 @@ static const tl_stmt *place_seq(placer *p, const tl_stmt *stmt, access_list *pen
         access_list entry = { 0 };
         (void)collect(p, stmt->u.seq.items[i], true, &entry);
         if (conflict(p, pending, &entry)) {
-            items[count++] = barrier_before(p, tl_stmt_barrier(p->arena));
+            items[count++] = barrier_before(p);
             pending->count = 0;
         }
         items[count++] = place(p, stmt->u.seq.items[i], pending);
@@ -238,7 +243,7 @@ static const tl_stmt *place_loop(placer *p, const tl_stmt *stmt, access_list *pe
         (void)collect(p, body, true, &entry);
         (void)collect(p, body, false, &exit);
         if (conflict(p, &exit, &entry)) {
-            body = tl_stmt_seq2(p->arena, body, barrier_before(p, tl_stmt_barrier(p->arena)));
+            body = tl_stmt_seq2(p->arena, body, barrier_before(p));
             if (tl_expr_range(stmt->u.loop.extent).min > 0)
                 pending->count = 0;
         }
@@ -306,11 +311,45 @@ static bool take_var(const tl_stmt *stmt, void *context)
     return true;
 }
 
-static const tl_stmt *place_phase(tl_arena *arena, const tl_stmt *phase, tl_status *status,
-                                  tl_diag *diag)
+/* What is done with a phase in which there are threads. */
+typedef const tl_stmt *phase_pass(placer *p, const tl_stmt *phase);
+
+static const tl_stmt *place_phase(placer *p, const tl_stmt *phase)
+{
+    access_list pending = { 0 };
+    return place(p, phase, &pending);
+}
+
+static const tl_stmt *check_phase(placer *p, const tl_stmt *stmt)
+{
+    around before = save(p);
+    if (stmt->kind == TL_STMT_BARRIER)
+        check_reached(p, "stands");
+    else if (stmt->kind == TL_STMT_SEQ)
+        for (int i = 0; i < stmt->u.seq.count; i++)
+            (void)check_phase(p, stmt->u.seq.items[i]);
+    else if (stmt->kind == TL_STMT_ALLOC && enter(p, stmt))
+        (void)check_phase(p, stmt->u.alloc.body);
+    else if (stmt->kind == TL_STMT_LOOP && enter(p, stmt))
+        (void)check_phase(p, stmt->u.loop.body);
+    restore(p, &before);
+    return stmt;
+}
+
+/* Who goes through the phases, and says what of it. */
+typedef struct {
+    tl_arena *arena;
+    phase_pass *pass;
+    const char *prim;
+    tl_diag *diag;
+    tl_status status;
+} walk;
+
+static const tl_stmt *in_phase(walk *w, const tl_stmt *phase)
 {
     static const char *const names[AXES] = { "threadIdx.x", "threadIdx.y", "threadIdx.z" };
-    placer p = { .arena = arena, .diag = diag, .all = { .arena = arena } };
+    tl_arena *arena = w->arena;
+    placer p = { .arena = arena, .prim = w->prim, .diag = w->diag, .all = { .arena = arena } };
     tl_stmt_visit(phase, survey, &p);
     if (p.width[0] <= 1 && p.width[1] <= 1 && p.width[2] <= 1)
         return phase;
@@ -320,36 +359,40 @@ static const tl_stmt *place_phase(tl_arena *arena, const tl_stmt *phase, tl_stat
         p.all.vars[p.all.var_count++] = p.thread[axis];
     }
     tl_stmt_visit(phase, take_var, &p);
-    access_list pending = { 0 };
-    const tl_stmt *placed = place(&p, phase, &pending);
-    *status = p.status;
-    return placed;
+    const tl_stmt *done = w->pass(&p, phase);
+    w->status = p.status;
+    return done;
 }
 
 /* What stands at the top, under allocs only, are phases: between two of them everything waits. All that shares a buffer
  * that is not in global memory is one phase. */
-static const tl_stmt *place_phases(tl_arena *arena, const tl_stmt *stmt, tl_status *status,
-                                   tl_diag *diag)
+static const tl_stmt *in_phases(walk *w, const tl_stmt *stmt)
 {
     bool in_block = stmt->kind == TL_STMT_ALLOC && stmt->u.alloc.buffer->scope != TL_SCOPE_GLOBAL;
     if (stmt->kind == TL_STMT_ALLOC && !in_block)
-        return tl_stmt_with_body(arena, stmt,
-                                 place_phases(arena, stmt->u.alloc.body, status, diag));
+        return tl_stmt_with_body(w->arena, stmt, in_phases(w, stmt->u.alloc.body));
     if (stmt->kind != TL_STMT_SEQ)
-        return *status == TL_OK ? place_phase(arena, stmt, status, diag) : stmt;
+        return w->status == TL_OK ? in_phase(w, stmt) : stmt;
     bool changed = false;
-    const tl_stmt **items = TL_NEW_ARRAY(arena, const tl_stmt *, stmt->u.seq.count);
+    const tl_stmt **items = TL_NEW_ARRAY(w->arena, const tl_stmt *, stmt->u.seq.count);
     for (int i = 0; i < stmt->u.seq.count; i++) {
-        items[i] = place_phases(arena, stmt->u.seq.items[i], status, diag);
+        items[i] = in_phases(w, stmt->u.seq.items[i]);
         changed |= items[i] != stmt->u.seq.items[i];
     }
-    return changed ? tl_stmt_seq(arena, items, stmt->u.seq.count) : stmt;
+    return changed ? tl_stmt_seq(w->arena, items, stmt->u.seq.count) : stmt;
 }
 
 tl_status tl_place_barriers(tl_arena *arena, const tl_stmt *body, const tl_stmt **out,
                             tl_diag *diag)
 {
-    tl_status status = TL_OK;
-    *out = tl_extend_allocs(arena, place_phases(arena, body, &status, diag));
-    return status;
+    walk w = { arena, place_phase, "place_barriers", diag, TL_OK };
+    *out = tl_extend_allocs(arena, in_phases(&w, body));
+    return w.status;
+}
+
+tl_status tl_check_barriers(tl_arena *arena, const char *prim, const tl_stmt *body, tl_diag *diag)
+{
+    walk w = { arena, check_phase, prim, diag, TL_OK };
+    (void)in_phases(&w, body);
+    return w.status;
 }

@@ -7,5 +7,7 @@
  * TL_ILLEGAL_SCHEDULE where one is needed that not all threads would reach. */
 tl_status tl_place_barriers(tl_arena *arena, const tl_stmt *body, const tl_stmt **out,
                             tl_diag *diag);
+/* TL_ILLEGAL_SCHEDULE when not all threads of a block reach a barrier that is there; `prim` is who asks. */
+tl_status tl_check_barriers(tl_arena *arena, const char *prim, const tl_stmt *body, tl_diag *diag);
 
 #endif

@@ -115,7 +115,8 @@ static bool is_whole(tl_schedule *s, const tl_block *block, const tl_span *spans
         if (spans[k].min == NULL)
             return false;
         tl_span_loop(s->arena, spans[k], block->iters[k].extent, &begin, &extent);
-        if (!tl_is_int(begin, 0) || !tl_expr_equal(extent, block->iters[k].extent))
+        if (!tl_is_int(begin, 0) || !tl_prove_le(s->arena, spans[k].min, begin) ||
+            !tl_expr_equal(extent, block->iters[k].extent))
             return false;
     }
     return true;

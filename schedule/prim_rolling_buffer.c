@@ -292,5 +292,7 @@ tl_status tl_apply_rolling_buffer(tl_schedule *s, const tl_arg *args, int arg_co
         if (p.path.stmts[i]->kind == TL_STMT_ALLOC && p.path.stmts[i]->u.alloc.buffer == p.buffer)
             root = tl_stmt_rewrite(s->arena, root, roll, &r);
     tl_schedule_set_body(s, root);
+    if (rolled->scope == TL_SCOPE_SHARED)
+        tl_hoist_shared(s);
     return TL_OK;
 }

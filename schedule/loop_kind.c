@@ -1,7 +1,6 @@
 /* schedule/loop_kind.c: what parallel, vectorize and unroll share: a loop gets a kind if the blocks under it
  * allow that its iterations run together. */
 #include <string.h>
-#include "schedule/barriers.h"
 #include "schedule/dependence.h"
 #include "schedule/schedule_private.h"
 
@@ -283,7 +282,5 @@ tl_status tl_check_parallel_loops(tl_schedule *s, const tl_program *before, cons
     tl_stmt_visit(s->program->body, recheck_loop, &r);
     if (s->program->prepare && r.status == TL_OK)
         tl_stmt_visit(s->program->prepare, recheck_loop, &r);
-    if (r.status == TL_OK)
-        r.status = tl_check_barriers(s->arena, prim, s->program->body, diag);
     return r.status;
 }

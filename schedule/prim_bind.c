@@ -11,8 +11,7 @@
  *
  * Requires  a GPU target (or none); a serial loop outside and not inside of parallel and vectorized loops; blocks of
  *           the grid not inside of threads, nor an axis of it inside itself; threads: a constant extent of at most 1024
- *           (z: 64), inside its own axis the same extent; barriers that are there stay where all threads reach them;
- *           independent iterations that move spatial iters only, which
+ *           (z: 64), inside its own axis the same extent; independent iterations that move spatial iters only, which
  *           share no stack or register buffer, and fill shared buffers that other blocks read alike: parts of them come
  *           from a thread loop of their own. Under a thread loop inside its own axis blocks must not depend on the
  *           outer one, nor touch what was allocated between the two: all threads would have done the same, and share
@@ -219,5 +218,5 @@ tl_status tl_apply_bind(tl_schedule *s, const tl_arg *args, int arg_count, tl_ar
         return TL_OK;
     const tl_program *bound = s->program;
     tl_hoist_shared(s); /* one for all threads now, where each iteration had its own */
-    return tl_check_parallel_loops(s, bound, "bind", diag);
+    return s->program == bound ? TL_OK : tl_check_parallel_loops(s, bound, "bind", diag);
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "runtime/base/checked.h"
+#include "schedule/barriers.h"
 #include "schedule/schedule_private.h"
 
 const tl_prim_info tl_prim_infos[TL_PRIM_COUNT] = {
@@ -407,6 +408,8 @@ tl_status tl_schedule_apply(tl_schedule *s, tl_prim prim, const tl_arg *args, in
         extend_allocs(s);
     if (status == TL_OK && moves_blocks)
         status = tl_check_parallel_loops(s, before.program, info->name, diag);
+    if (status == TL_OK && s->program != before.program)
+        status = tl_check_barriers(s->arena, info->name, s->program->body, diag);
     if (status == TL_OK && s->verify && s->program != before.program) {
         status = tl_program_verify(s->program, diag);
         if (status != TL_OK)

@@ -80,10 +80,28 @@ static bool extend(int64_t *reach, const tl_place *place)
            !tl_add_overflows(*reach, step, reach);
 }
 
+/* Whether the box is seen to be empty where the variable has no value: some index moves with it alone. */
+static bool empties_box(const tl_expr *const *indices, int count, const tl_free_var *free_vars,
+                        int free_count, int which)
+{
+    for (int i = 0; i < count; i++) {
+        bool alone = tl_expr_uses_var(indices[i], free_vars[which].var);
+        for (int k = 0; k < free_count && alone; k++)
+            alone = k == which || !tl_expr_uses_var(indices[i], free_vars[k].var);
+        if (alone)
+            return true;
+    }
+    return false;
+}
+
 bool tl_is_dense(tl_arena *arena, const tl_expr *const *indices, int count,
                  const tl_free_var *free_vars, int free_count)
 {
     place_table table;
+    for (int i = 0; i < free_count; i++)
+        if (!tl_prove_le(arena, tl_int(arena, 1), free_vars[i].extent) &&
+            !empties_box(indices, count, free_vars, free_count, i))
+            return false;
     if (!take_places(arena, indices, count, free_vars, free_count, &table))
         return false;
     int total = table.first[count];

@@ -69,7 +69,7 @@ static const tl_expr *const *register_strides(tl_arena *arena, const tl_buffer *
                              &stride))
             stride = INT64_MAX / 64;
     }
-    *elements = stride > 1 ? stride + lanes : stride;
+    *elements = stride + lanes;
     return strides;
 }
 

@@ -69,6 +69,16 @@ static const program_case cases[] = {
       "  for j in 0..6 vectorized\n    block store\n      spatial j\n      C[j, 0] = acc[j, 0]\n",
       { 0 },
       1e-5 },
+    { "more lanes than a register buffer has elements",
+      "kernel k(A: f32[1, 1], out C: f32[1, 1])\n"
+      "  alloc t: f32[1, 1] register\n"
+      "  for i in 0..1\n    for j0 in 0..1\n      for j1 in 0..2 vectorized\n        block t\n"
+      "          spatial i\n          spatial j in 0..1 = j0*2 + j1\n"
+      "          where j0*2 + j1 < 1\n          t[i, j] = A[i, j]*A[i, j]\n"
+      "  for i in 0..1\n    for j in 0..1\n      block c\n        spatial i, j\n"
+      "        C[i, j] = t[i, j]\n",
+      { 0 },
+      0 },
     { "a sum that is computed twice, by a loop fused with its own",
       "kernel k(A: f32[2, 3], out B: f32[3])\n"
       "  for z_r in 0..4\n    for i in 0..3\n      block b\n        spatial i\n"

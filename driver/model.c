@@ -126,7 +126,7 @@ static void store_cached(tl_model *model)
     tl_text folder = { 0 };
     executable_key(model, key);
     if (tl_cache_executable_folder(model->cache, key, &folder))
-        tl_executable_save(model->executable, tl_text_get(&folder),
+        tl_executable_save(model->executable, false, tl_text_get(&folder),
                            NULL); /* a cache that is full is no error */
     tl_text_free(&folder);
 }

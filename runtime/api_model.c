@@ -1,4 +1,4 @@
-/* runtime/api_model.c: compiled models of the C API: opening, saving, what is known of them. */
+/* runtime/api_model.c: compiled models of the C API: saving, what is known of them, their end. */
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/api_private.h"
@@ -24,45 +24,6 @@ tl_status tl_api_model_make(tl_executable *executable, void *owner,
     return TL_OK;
 }
 
-static tl_status open_with(const char *folder, tilth_pool *pool, tilth_model **out, tl_diag *diag)
-{
-    tl_executable *executable;
-
-    TL_TRY(tl_executable_load(folder, &executable, diag));
-    tl_status status = tl_executable_prepare(executable, pool->pool, 0, diag);
-    if (status == TL_OK)
-        status = tl_api_model_make(executable, NULL, NULL, pool, true, out, diag);
-    if (status != TL_OK)
-        tl_executable_destroy(executable);
-    return status;
-}
-
-static tl_status open_model(const char *folder, tilth_pool *pool, tilth_model **out, tl_diag *diag)
-{
-    static const char call[] = "tilth_model_open";
-
-    if (out == NULL)
-        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: there is nowhere to put the model", call);
-    *out = NULL;
-    if (folder == NULL)
-        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: the folder is NULL", call);
-    if (pool != NULL) {
-        TL_TRY(tl_handle_check(pool, TL_HANDLE_POOL, call, diag));
-        return open_with(folder, pool, out, diag);
-    }
-    TL_TRY(tl_api_pool_make(NULL, &pool, diag));
-    tl_status status = open_with(folder, pool, out, diag);
-    tl_api_pool_release(pool); /* from now on it is the model's alone */
-    return status;
-}
-
-tilth_status tilth_model_open(const char *folder, tilth_pool *pool, tilth_model **out,
-                              tilth_error *error)
-{
-    TL_API_DIAG(diag);
-    return tl_api_return(open_model(folder, pool, out, &diag), &diag, error);
-}
-
 static tl_status save(const tilth_model *model, const char *folder, tl_diag *diag)
 {
     static const char call[] = "tilth_model_save";
@@ -70,7 +31,7 @@ static tl_status save(const tilth_model *model, const char *folder, tl_diag *dia
     TL_TRY(tl_handle_check(model, TL_HANDLE_MODEL, call, diag));
     if (folder == NULL)
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: the folder is NULL", call);
-    return tl_executable_save(model->executable, folder, diag);
+    return tl_executable_save(model->executable, false, folder, diag);
 }
 
 tilth_status tilth_model_save(const tilth_model *model, const char *folder, tilth_error *error)

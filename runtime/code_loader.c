@@ -513,16 +513,10 @@ static tl_status find_function(const tl_code *code, const char *name, void *out,
 tl_status tl_code_kernel(const tl_code *code, const tl_descriptor *d, tl_phase_fn **phases,
                          tl_sizes_fn **sizes, tl_diag *diag)
 {
-    char name[300];
-
     *sizes = NULL;
-    for (int i = 0; i < d->phase_count; i++) {
-        snprintf(name, sizeof name, "%s_%d", d->name, i);
-        TL_TRY(find_function(code, name, &phases[i], diag));
-    }
-    if (d->has_sizes) {
-        snprintf(name, sizeof name, "%s_sizes", d->name);
-        TL_TRY(find_function(code, name, sizes, diag));
-    }
+    for (int i = 0; i < d->phase_count; i++)
+        TL_TRY(find_function(code, tl_descriptor_function(d, i).text, &phases[i], diag));
+    if (d->has_sizes)
+        TL_TRY(find_function(code, tl_descriptor_function(d, d->phase_count).text, sizes, diag));
     return TL_OK;
 }

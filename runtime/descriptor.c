@@ -4,10 +4,27 @@
  * and back. The text comes from cache files and is checked in every member. */
 #include "runtime/descriptor.h"
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { MAX_PHASES = 1024, MAX_NAME = 255, MAX_COUNT = 4096 };
+
+int tl_descriptor_function_count(const tl_descriptor *d)
+{
+    return d->phase_count + d->has_sizes;
+}
+
+tl_function_name tl_descriptor_function(const tl_descriptor *d, int index)
+{
+    tl_function_name name;
+
+    if (index < d->phase_count)
+        snprintf(name.text, sizeof name.text, "%s_%d", d->name, index);
+    else
+        snprintf(name.text, sizeof name.text, "%s_sizes", d->name);
+    return name;
+}
 
 void tl_descriptor_print(const tl_descriptor *d, tl_text *out)
 {

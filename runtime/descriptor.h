@@ -19,6 +19,13 @@ typedef struct {
     int buffer_count; /* params then prepared */
 } tl_descriptor;
 
+/* The functions in a kernel's object, by index: its phases, then its sizes function if it has one. */
+int tl_descriptor_function_count(const tl_descriptor *d);
+typedef struct {
+    char text[300];
+} tl_function_name;
+tl_function_name tl_descriptor_function(const tl_descriptor *d, int index);
+
 void tl_descriptor_print(const tl_descriptor *d, tl_text *out); /* one line of JSON */
 tl_status tl_descriptor_parse(tl_arena *arena, const char *json, tl_descriptor *out, tl_diag *diag);
 

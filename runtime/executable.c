@@ -261,7 +261,7 @@ void tl_executable_destroy(tl_executable *x)
         tl_code_unload(x->codes[i]);
     for (int i = 0; x->copies != NULL && i < x->spec.value_count; i++)
         free(x->copies[i]);
-    if (x->prepared_file.data == NULL && x->prepared != NULL)
+    if (x->prepared_file.data == NULL && !x->prepared_is_borrowed && x->prepared != NULL)
         munmap(x->prepared, (size_t)x->prepared_size);
     tl_file_unmap(&x->prepared_file);
     tl_file_unmap(&x->constants_file);

@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "runtime/base/dtype.h"
+#include "runtime/base/pieces.h"
 #include "runtime/base/status.h"
 #include "runtime/cpu.h"
 #include "runtime/descriptor.h"
@@ -115,10 +116,28 @@ tl_status tl_executable_prepare(tl_executable *executable, tl_pool *pool, int th
                                 tl_diag *diag);
 bool tl_executable_is_prepared(const tl_executable *executable);
 
-/* Writes the folder (made when absent); with prepared.bin when prepared. executable.json is
+/* An executable in writing: a text that names the bulk, and the bulk. Pieces are borrowed from the executable. */
+typedef struct {
+    tl_arena *arena;
+    tl_text text;                      /* two lines, the second JSON */
+    uint64_t identity;                 /* its checksum: what prepared constants are bound to */
+    tl_pieces objects;                 /* one a kernel, in the order of the text */
+    const tl_descriptor **descriptors; /* of the kernels in `objects` */
+    tl_pieces constants;
+    const void *prepared; /* when it is prepared; else its prepare steps are in the text */
+    int64_t prepared_size;
+} tl_packed;
+/* `whole`: with the constants that lie in the model's own files; else the text refers to these. A kernel without an
+ * object is TL_BAD_ARGUMENT. */
+tl_status tl_executable_pack(const tl_executable *executable, bool whole, tl_packed *out,
+                             tl_diag *diag);
+void tl_packed_free(tl_packed *packed);
+
+/* Writes it as a folder (made when absent); with prepared.bin when prepared. executable.json is
  * written last and names the others with their sizes and checksums, so that a reader never sees
  * half of it. */
-tl_status tl_executable_save(const tl_executable *executable, const char *folder, tl_diag *diag);
+tl_status tl_executable_save(const tl_executable *executable, bool whole, const char *folder,
+                             tl_diag *diag);
 /* TL_BAD_ARGUMENT when there is none; TL_IO when it is damaged or from another version, a
  * model's file it refers to has changed; TL_UNSUPPORTED when this processor cannot run it. All
  * of these are a miss for a cache. A bad prepared.bin only means that it is not prepared. */

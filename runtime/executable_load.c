@@ -1,4 +1,5 @@
-/* runtime/executable_load.c: an executable from its folder (executable_save.c has the format).
+/* runtime/executable_load.c: an executable from its folder (executable_save.c), or from the program that it is linked
+ * into (linked.h); executable_pack.c has the text.
  *
  * The checksum of line 2 stands for the structure, those in it for the bulk; every number is
  * checked nevertheless. Bulk is mapped, not read; the JSON becomes a spec whose texts still
@@ -11,16 +12,19 @@
 #include <sys/stat.h>
 #include "runtime/checksum.h"
 #include "runtime/executable_private.h"
+#include "runtime/linked.h"
 
 enum { MAX_COUNT = 1 << 24 };
 
 /* Everything that is held while loading; released in one place. */
 typedef struct {
-    const char *folder;
+    const char *folder;                /* or what takes its place in sentences */
+    const struct tilth_linked *linked; /* NULL: from a folder */
+    uint64_t functions_used;
     tl_diag *diag;
     tl_arena *arena;
     json_t *root;
-    tl_mapping json, objects, constants;
+    tl_mapping json, objects, constants; /* of a linked model: nothing to unmap */
     tl_mapping *files;
     int file_count;
     uint64_t identity;
@@ -171,7 +175,7 @@ static tl_status read_model_files(loader *l)
     return TL_OK;
 }
 
-/* `size` bytes at the object's "offset" of a mapping; NULL: outside. */
+/* `size` bytes at an offset of a mapping; NULL: outside. */
 static const void *bytes_at(const tl_mapping *mapping, int64_t offset, int64_t size)
 {
     if ((uint64_t)offset > mapping->size || (uint64_t)size > mapping->size - (uint64_t)offset)
@@ -193,11 +197,12 @@ static tl_status read_constant(const loader *l, const json_t *entry, tl_executab
         v->file_offset = offset;
     } else {
         v->data = bytes_at(&l->constants, offset, v->size);
-        if (v->data != NULL && !checksum_matches(entry, v->data, (size_t)v->size))
+        if (v->data != NULL && l->linked == NULL &&
+            !checksum_matches(entry, v->data, (size_t)v->size))
             v->data = NULL;
     }
     if (v->data == NULL && v->size > 0)
-        return damaged(l, "constants.bin is damaged or absent");
+        return damaged(l, "the constants are damaged or absent");
     return TL_OK;
 }
 
@@ -230,11 +235,40 @@ static tl_status read_values(loader *l)
     return TL_OK;
 }
 
+static tl_status read_object(const loader *l, const json_t *entry, tl_executable_kernel *k)
+{
+    int64_t offset;
+
+    TL_TRY(get_integer(l, entry, "offset", 0, INT64_MAX, &offset));
+    k->object = bytes_at(&l->objects, offset, (int64_t)k->object_size);
+    if (k->object == NULL || !checksum_matches(entry, k->object, k->object_size))
+        return damaged(l, "objects.bin is damaged or absent");
+    return TL_OK;
+}
+
+/* The next functions of the table are the kernel's. */
+static tl_status take_functions(loader *l, tl_executable_kernel *k)
+{
+    const tl_descriptor *d = &k->descriptor;
+    uint64_t needed = (uint64_t)tl_descriptor_function_count(d);
+
+    if (needed > l->linked->function_count - l->functions_used)
+        return damaged(l, "it has not as many functions as its kernels");
+    tl_linked_function *const *functions = l->linked->functions + l->functions_used;
+    tl_phase_fn **phases = TL_NEW_ARRAY(l->arena, tl_phase_fn *, d->phase_count);
+    for (int i = 0; i < d->phase_count; i++)
+        phases[i] = (tl_phase_fn *)functions[i];
+    k->phases = phases;
+    k->sizes = d->has_sizes ? (tl_sizes_fn *)functions[d->phase_count] : NULL;
+    l->functions_used += needed;
+    return TL_OK;
+}
+
 static tl_status read_kernels(loader *l)
 {
     const json_t *list;
     const char *descriptor;
-    int64_t offset, size;
+    int64_t size;
 
     TL_TRY(get_list(l, l->root, "kernels", &list, &l->spec.kernel_count));
     tl_executable_kernel *kernels =
@@ -244,13 +278,10 @@ static tl_status read_kernels(loader *l)
         tl_executable_kernel *k = &kernels[i];
         TL_TRY(get_text(l, entry, "descriptor", &descriptor));
         TL_TRY(tl_descriptor_parse(l->arena, descriptor, &k->descriptor, l->diag));
-        TL_TRY(get_integer(l, entry, "offset", 0, INT64_MAX, &offset));
         TL_TRY(get_integer(l, entry, "size", 0, INT64_MAX, &size));
         k->key = json_string_value(json_object_get(entry, "key"));
-        k->object = bytes_at(&l->objects, offset, size);
         k->object_size = (size_t)size;
-        if (k->object == NULL || !checksum_matches(entry, k->object, k->object_size))
-            return damaged(l, "objects.bin is damaged or absent");
+        TL_TRY(l->linked != NULL ? take_functions(l, k) : read_object(l, entry, k));
     }
     l->spec.kernels = kernels;
     return TL_OK;
@@ -407,11 +438,14 @@ static void release(loader *l)
     for (int i = 0; i < l->file_count; i++)
         tl_file_unmap(&l->files[i]);
     free(l->files);
-    tl_file_unmap(&l->json);
-    tl_file_unmap(&l->objects);
-    tl_file_unmap(&l->constants);
     json_decref(l->root);
     tl_arena_destroy(l->arena);
+}
+
+/* Whatever does not hold in what we wrote is damage. */
+static tl_status damage(tl_status status)
+{
+    return status == TL_OK || status == TL_NO_MEMORY || status == TL_UNSUPPORTED ? status : TL_IO;
 }
 
 tl_status tl_executable_load(const char *folder, tl_executable **out, tl_diag *diag)
@@ -419,14 +453,48 @@ tl_status tl_executable_load(const char *folder, tl_executable **out, tl_diag *d
     loader l = { .folder = folder, .diag = diag };
     tl_status status = map_in(&l, "executable.json", &l.json, diag);
 
-    if (status == TL_OK) {
-        status = load(&l, out);
-        /* Whatever does not hold in a file that we wrote is damage. */
-        if (status != TL_OK && status != TL_NO_MEMORY && status != TL_UNSUPPORTED)
-            status = TL_IO;
-    }
+    if (status == TL_OK)
+        status = damage(load(&l, out));
+    tl_file_unmap(&l.json);
+    tl_file_unmap(&l.objects);
+    tl_file_unmap(&l.constants);
     release(&l);
     if (status != TL_OK)
         tl_context(diag, "loading the executable in %s", folder);
+    return status;
+}
+
+static tl_status open_linked(loader *l, tl_executable **out)
+{
+    const struct tilth_linked *linked = l->linked;
+    tl_executable *x;
+
+    if (memcmp(linked->magic, TL_LINKED_MAGIC, sizeof linked->magic) != 0)
+        return damaged(l, "this is not what `tilth compile` of this version writes");
+    l->json = (tl_mapping){ linked->text, linked->text_size };
+    l->constants = (tl_mapping){ linked->constants, linked->constants_size };
+    TL_TRY(read_json(l));
+    TL_TRY(read_spec_guarded(l));
+    TL_TRY(tl_executable_build(&l->spec, true, &x, l->diag));
+    x->identity = l->identity;
+    if (linked->prepared_size > 0 && linked->prepared_size == (uint64_t)x->prepared_size) {
+        x->prepared = (unsigned char *)linked->prepared;
+        x->prepared_is_borrowed = true;
+        atomic_store(&x->is_prepared, true);
+    } else if (x->prepared_size > 0 && x->spec.prepare_count == 0) {
+        tl_executable_destroy(x);
+        return damaged(l, "its prepared constants are absent");
+    }
+    *out = x;
+    return TL_OK;
+}
+
+tl_status tl_executable_open_linked(const struct tilth_linked *linked, tl_executable **out,
+                                    tl_diag *diag)
+{
+    loader l = { .folder = "the linked model", .linked = linked, .diag = diag };
+    tl_status status = damage(open_linked(&l, out));
+
+    release(&l);
     return status;
 }

@@ -30,8 +30,9 @@ struct tl_executable {
     /* one a value: PREPARED ones, in `prepared` */
     int64_t *prepared_offset;
     int64_t prepared_size;
-    unsigned char *prepared; /* our memory, or inside prepared_file */
-    pthread_mutex_t lock;    /* held while preparing */
+    unsigned char *prepared; /* our memory, or inside prepared_file, or borrowed */
+    bool prepared_is_borrowed;
+    pthread_mutex_t lock; /* held while preparing */
     atomic_bool is_prepared;
     char *folder; /* loaded from; else NULL */
     /* checksum of the body of executable.json it was loaded from */

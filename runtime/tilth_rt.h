@@ -51,7 +51,7 @@ extern "C" {
 #endif
 
 /* Of this header; tilth_version() tells that of the library in use. */
-#define TILTH_VERSION "0.1.0"
+#define TILTH_VERSION "0.2.0"
 const char *tilth_version(void);
 
 /* ---- Errors ---- */
@@ -146,13 +146,21 @@ int tilth_pool_threads(const tilth_pool *pool); /* 0 for what is no pool */
 
 typedef struct tilth_model tilth_model;
 
-/* Opens a compiled model: the folder that tilth_model_save wrote. `pool` NULL: the model gets one
- * of its own, a thread a usable core. The folder holds machine code: open only what you would
- * also execute. It must stay as it is while the model lives.
+/* Opens a compiled model: the folder that tilth_model_save or `tilth compile -o NAME.tilth` wrote, or
+ * the library of `tilth compile -o NAME.so`. `pool` NULL: the model gets one of its own, a thread a
+ * usable core. Both hold machine code: open only what you would also execute. They must stay as they
+ * are while the model lives.
  * TILTH_BAD_ARGUMENT when there is none, TILTH_IO when it is damaged or of another version,
  * TILTH_UNSUPPORTED when it was compiled for a processor that can do more than this one. */
-tilth_status tilth_model_open(const char *folder, tilth_pool *pool, tilth_model **out,
+tilth_status tilth_model_open(const char *path, tilth_pool *pool, tilth_model **out,
                               tilth_error *error);
+/* A compiled model that is part of the program: `tilth compile -o NAME.o` writes it, and a NAME.h that
+ * declares it. Link NAME.o and libtilth_rt. */
+typedef struct tilth_linked tilth_linked;
+/* Opens it. `linked` must stay where it is while the model lives. Status and `pool` as of
+ * tilth_model_open. */
+tilth_status tilth_model_open_linked(const tilth_linked *linked, tilth_pool *pool,
+                                     tilth_model **out, tilth_error *error);
 /* Writes the compiled model: a folder (made when absent) of a few files. Weights in an ONNX
  * model's external files are not copied; the folder refers to them. */
 tilth_status tilth_model_save(const tilth_model *model, const char *folder, tilth_error *error);

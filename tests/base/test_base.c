@@ -15,6 +15,7 @@
 #include "runtime/base/dtype.h"
 #include "runtime/base/file.h"
 #include "runtime/base/map.h"
+#include "runtime/base/pieces.h"
 #include "runtime/base/random.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text.h"
@@ -317,9 +318,37 @@ static void edits_are_counted(void **state)
     assert_int_equal(tl_text_edits(longer, "a"), 64);
 }
 
+static void pieces_keep_their_distance(void **state)
+{
+    (void)state;
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/tilth-pieces-%d", (int)getpid());
+    tl_arena *arena = tl_arena_create(0);
+    tl_pieces pieces = tl_pieces_make(arena, 3);
+    assert_int_equal(tl_pieces_add(&pieces, "abc", 3, 64), 0);
+    assert_int_equal(tl_pieces_add(&pieces, "de", 2, 8192), 8192);
+    assert_int_equal(tl_pieces_add(&pieces, NULL, 0, 4), 8196);
+    assert_int_equal(pieces.size, 8196);
+
+    tl_file *file;
+    tl_mapping mapping;
+    char want[8196] = "abc";
+    memcpy(want + 8192, "de", 2);
+    assert_int_equal(tl_file_create(path, &file, NULL), TL_OK);
+    assert_int_equal(tl_pieces_append(&pieces, file, NULL), TL_OK);
+    assert_int_equal(tl_file_commit_unsynced(file, NULL), TL_OK);
+    assert_int_equal(tl_file_map(path, &mapping, NULL), TL_OK);
+    assert_int_equal(mapping.size, sizeof want);
+    assert_memory_equal(mapping.data, want, sizeof want);
+    tl_file_unmap(&mapping);
+    unlink(path);
+    tl_arena_destroy(arena);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pieces_keep_their_distance),
         cmocka_unit_test(edits_are_counted),
         cmocka_unit_test(arena_aligns_and_zeroes),
         cmocka_unit_test(arena_running_out_is_a_status),

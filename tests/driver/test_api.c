@@ -196,7 +196,7 @@ static void wrong_arguments_of_models(void **state)
     assert_int_equal(tilth_model_load(NULL, NULL, NULL, NULL), bad);
     assert_fails(bad, "is NULL", tilth_model_load_memory(NULL, 5, NULL, NULL, &m, &error));
     assert_fails(bad, "0 bytes", tilth_model_load_memory("", 0, NULL, NULL, &m, &error));
-    assert_fails(bad, "the folder is NULL", tilth_model_open(NULL, NULL, &m, &error));
+    assert_fails(bad, "the model is NULL", tilth_model_open(NULL, NULL, &m, &error));
     assert_fails(bad, "nowhere", tilth_model_open(folder, NULL, NULL, &error));
     assert_fails(bad, "tilth_model_save: the model is NULL",
                  tilth_model_save(NULL, folder, &error));

@@ -16,6 +16,7 @@
 #include "runtime/base/random.h"
 #include "runtime/code_loader.h"
 #include "runtime/executable.h"
+#include "runtime/linked.h"
 #include "tests/runtime/kernels.h"
 
 enum { N = 1000 };
@@ -310,7 +311,7 @@ static void given_functions_run_too(void **state)
     assert_int_equal(tl_executable_prepare(x, pool, 2, NULL), TL_OK);
     check_all(x);
     char *path = path_in(folder, "functions");
-    assert_int_equal(tl_executable_save(x, path, &diag), TL_BAD_ARGUMENT);
+    assert_int_equal(tl_executable_save(x, false, path, &diag), TL_BAD_ARGUMENT);
     assert_non_null(strstr(diag.text, "has no object"));
     free(path);
     tl_executable_destroy(x);
@@ -365,7 +366,7 @@ static void save_and_load(const char *name, bool prepare_first)
 
     if (prepare_first)
         assert_int_equal(tl_executable_prepare(x, pool, 0, NULL), TL_OK);
-    if (tl_executable_save(x, path, &diag) != TL_OK)
+    if (tl_executable_save(x, false, path, &diag) != TL_OK)
         fail_msg("%s", diag.text);
     tl_executable_destroy(x);
     assert_int_equal(access(prepared, F_OK), prepare_first ? 0 : -1);
@@ -410,10 +411,10 @@ static void saves_what_was_loaded(void **state)
     char *first = path_in(folder, "first"), *second = path_in(folder, "second");
     tl_executable *x = make(), *y, *z;
 
-    assert_int_equal(tl_executable_save(x, first, NULL), TL_OK);
+    assert_int_equal(tl_executable_save(x, false, first, NULL), TL_OK);
     assert_int_equal(tl_executable_load(first, &y, NULL), TL_OK);
     assert_int_equal(tl_executable_prepare(y, pool, 0, NULL), TL_OK);
-    assert_int_equal(tl_executable_save(y, second, NULL), TL_OK);
+    assert_int_equal(tl_executable_save(y, false, second, NULL), TL_OK);
     tl_executable_destroy(y);
     assert_int_equal(tl_executable_load(second, &z, NULL), TL_OK);
     check_all(z);
@@ -526,7 +527,7 @@ static void weights_stay_in_the_models_file(void **state)
     (void)state;
     need_object();
     char *weights = path_in(folder, "weights.bin"), *path = path_in(folder, "external");
-    char *constants = path_in(path, "constants.bin");
+    char *constants = path_in(path, "constants.bin"), *whole = path_in(folder, "whole");
     unsigned char *file = calloc(1, 12 + sizeof(float[N]));
     tl_executable *y;
     tl_diag diag = { 0 };
@@ -537,11 +538,12 @@ static void weights_stay_in_the_models_file(void **state)
     m->values[V_W].file = weights;
     m->values[V_W].file_offset = 12;
     tl_executable *x = make();
-    if (tl_executable_save(x, path, &diag) != TL_OK)
+    if (tl_executable_save(x, false, path, &diag) != TL_OK)
         fail_msg("%s", diag.text);
-    tl_executable_destroy(x);
     assert_int_equal(stat(constants, &info), 0);
     assert_int_equal(info.st_size, sizeof(float[N])); /* C, not W */
+    assert_int_equal(tl_executable_save(x, true, whole, &diag), TL_OK);
+    tl_executable_destroy(x);
 
     if (tl_executable_load(path, &y, &diag) != TL_OK)
         fail_msg("%s", diag.text);
@@ -555,6 +557,12 @@ static void weights_stay_in_the_models_file(void **state)
     unlink(weights);
     assert_int_equal(tl_executable_load(path, &y, &diag), TL_IO);
     assert_non_null(strstr(diag.text, "has changed"));
+    if (tl_executable_load(whole, &y, &diag) != TL_OK) /* has them all */
+        fail_msg("%s", diag.text);
+    assert_int_equal(tl_executable_prepare(y, pool, 0, NULL), TL_OK);
+    check_all(y);
+    tl_executable_destroy(y);
+    free(whole);
     free(file);
     free(weights);
     free(constants);
@@ -587,7 +595,7 @@ static void damage_is_found(void **state)
 
     (void)state;
     assert_int_equal(tl_executable_prepare(x, pool, 0, NULL), TL_OK);
-    assert_int_equal(tl_executable_save(x, path, NULL), TL_OK);
+    assert_int_equal(tl_executable_save(x, false, path, NULL), TL_OK);
     tl_executable_destroy(x);
     for (int i = 0; i < 4; i++) {
         char *file = path_in(path, files[i]);
@@ -624,7 +632,7 @@ static void a_bad_prepared_file_is_made_again(void **state)
     char *path = path_in(folder, "stale"), *file = path_in(path, "prepared.bin");
     tl_executable *x = make();
 
-    assert_int_equal(tl_executable_save(x, path, NULL), TL_OK);
+    assert_int_equal(tl_executable_save(x, false, path, NULL), TL_OK);
     tl_executable_destroy(x);
     assert_int_equal(tl_file_write(file, "rubbish", 7, NULL), TL_OK);
     assert_int_equal(tl_executable_load(path, &x, NULL), TL_OK);
@@ -648,11 +656,125 @@ static void another_processors_code_is_refused(void **state)
 
     m->spec.cpu = (tl_cpu_features){ "x86_64", ~UINT64_C(0) };
     x = make();
-    assert_int_equal(tl_executable_save(x, path, NULL), TL_OK);
+    assert_int_equal(tl_executable_save(x, false, path, NULL), TL_OK);
     tl_executable_destroy(x);
     assert_int_equal(tl_executable_load(path, &x, &diag), TL_UNSUPPORTED);
     assert_non_null(strstr(diag.text, "compiled for a x86_64 processor"));
     free(path);
+}
+
+/* A model as a linker would have put it into a program. */
+typedef struct {
+    tl_packed packed;
+    tl_code *code;
+    tl_linked_function *functions[2 * KERNELS];
+    unsigned char *constants;
+    struct tilth_linked linked;
+} linked_model;
+
+static void link_model(bool prepared, linked_model *out)
+{
+    tl_executable *x = make();
+    tl_diag diag = { 0 };
+    int count = 0;
+
+    if (prepared)
+        assert_int_equal(tl_executable_prepare(x, pool, 0, NULL), TL_OK);
+    if (tl_executable_pack(x, true, &out->packed, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    assert_int_equal(tl_code_load(m->object.data, m->object.size, &out->code, NULL), TL_OK);
+    assert_int_equal(out->packed.objects.count, prepared ? KERNELS - 1 : KERNELS);
+    for (int i = 0; i < out->packed.objects.count; i++) {
+        const tl_descriptor *d = out->packed.descriptors[i];
+        for (int k = 0; k < tl_descriptor_function_count(d); k++) {
+            void *address = tl_code_find(out->code, tl_descriptor_function(d, k).text);
+            assert_non_null(address);
+            memcpy(&out->functions[count++], &address, sizeof address);
+        }
+    }
+    tl_piece *pieces = out->packed.constants.items;
+    out->constants = aligned_alloc(64, 3 * 4096);
+    for (int i = 0; i < out->packed.constants.count; i++)
+        memcpy(out->constants + pieces[i].offset, pieces[i].data, (size_t)pieces[i].size);
+    void *weights = prepared ? aligned_alloc(64, 4096) : NULL;
+    if (prepared)
+        memcpy(weights, out->packed.prepared, sizeof(float[N]));
+    out->linked = (struct tilth_linked){
+        .magic = TL_LINKED_MAGIC,
+        .text_size = out->packed.text.size,
+        .constants_size = (uint64_t)out->packed.constants.size,
+        .prepared_size = (uint64_t)out->packed.prepared_size,
+        .function_count = (uint64_t)count,
+        .text = out->packed.text.data,
+        .constants = out->constants,
+        .prepared = weights,
+        .functions = out->functions,
+    };
+    tl_executable_destroy(x);
+}
+
+static void unlink_model(linked_model *l)
+{
+    tl_packed_free(&l->packed);
+    tl_code_unload(l->code);
+    free(l->constants);
+    free((void *)l->linked.prepared);
+}
+
+static void opens_what_is_linked(void **state)
+{
+    (void)state;
+    for (int prepared = 0; prepared < 2; prepared++) {
+        linked_model l = { 0 };
+        tl_executable *x;
+        tl_diag diag = { 0 };
+        link_model(prepared != 0, &l);
+        if (tl_executable_open_linked(&l.linked, &x, &diag) != TL_OK)
+            fail_msg("%s", diag.text);
+        assert_int_equal(tl_executable_is_prepared(x), prepared);
+        assert_int_equal(tl_executable_prepare(x, pool, 0, NULL), TL_OK);
+        check_all(x);
+        assert_true(tl_executable_measure(x).code_bytes > 0);
+        assert_string_equal(tl_executable_info(x)->steps[0].workload, "w1");
+        tl_packed again; /* the code has no objects any more */
+        assert_int_equal(tl_executable_pack(x, true, &again, &diag), TL_BAD_ARGUMENT);
+        tl_executable_destroy(x);
+        unlink_model(&l);
+    }
+}
+
+static void expect_damaged(const struct tilth_linked *linked, const char *part)
+{
+    tl_executable *x;
+    tl_diag diag = { 0 };
+
+    assert_int_equal(tl_executable_open_linked(linked, &x, &diag), TL_IO);
+    if (strstr(diag.text, part) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", diag.text, part);
+}
+
+static void refuses_what_is_not_linked_well(void **state)
+{
+    (void)state;
+    linked_model l = { 0 };
+    link_model(true, &l);
+
+    struct tilth_linked bad = l.linked;
+    bad.magic[7]++;
+    expect_damaged(&bad, "of this version");
+    bad = l.linked;
+    bad.text_size--;
+    expect_damaged(&bad, "checksum");
+    bad = l.linked;
+    bad.function_count--;
+    expect_damaged(&bad, "not as many functions");
+    bad = l.linked;
+    bad.constants_size -= 64;
+    expect_damaged(&bad, "constants");
+    bad = l.linked;
+    bad.prepared_size = 0;
+    expect_damaged(&bad, "prepared constants are absent");
+    unlink_model(&l);
 }
 
 static void *run_often(void *executable)
@@ -824,6 +946,8 @@ int main(void)
         TEST(damage_is_found),
         TEST(a_bad_prepared_file_is_made_again),
         TEST(another_processors_code_is_refused),
+        TEST(opens_what_is_linked),
+        TEST(refuses_what_is_not_linked_well),
         TEST(several_callers_run_at_once),
         TEST(tensors_hooks_and_times),
         TEST(bad_specs_are_refused),

@@ -23,6 +23,15 @@ tl_status tl_codegen_compile(tl_arena *arena, const tl_program *program, bool pr
                              const tl_target *target, tl_emit what, tl_text *out,
                              tl_descriptor *descriptor, tl_diag *diag);
 
+/* Several programs as one text (TL_EMIT_LLVM, TL_EMIT_ASSEMBLY): one module, that a compiler or an assembler takes
+ * as it is. Their names are distinct; `name` is what the text says it was made from. */
+typedef struct {
+    const tl_program *program;
+    bool prepare;
+} tl_codegen_part;
+tl_status tl_codegen_emit(const char *name, const tl_codegen_part *parts, int count,
+                          const tl_target *target, tl_emit what, tl_text *out, tl_diag *diag);
+
 /* Shows the lowering: `show` gets the kernel's text after each pass of codegen/lower_passes.def. */
 typedef struct {
     void (*show)(void *context, int number, const char *pass, const char *text);

@@ -1,5 +1,8 @@
-/* codegen/compile.c: the whole way of one kernel: lower, plan, emit, optimise, generate. */
+/* codegen/compile.c: the whole way of a kernel: lower, plan, emit, optimise, generate. */
 #include <llvm-c/Analysis.h>
+#include <llvm-c/Linker.h>
+#include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 #include "codegen/emit_private.h"
 #include "codegen/llvm_private.h"
@@ -8,10 +11,13 @@
 
 /* What has to be released however a compile ends. */
 typedef struct {
-    tl_arena *arena;
+    tl_arena *arena; /* of the latest kernel: */
+    tl_kernel kernel;
+    tl_plan plan;
     LLVMContextRef context;
-    LLVMModuleRef module;
+    LLVMModuleRef module; /* of the first kernel, with what was joined to it */
     LLVMTargetMachineRef machine;
+    char complaint[512]; /* the first of the context's */
 } held;
 
 static void release(held *h)
@@ -23,6 +29,7 @@ static void release(held *h)
     if (h->context != NULL)
         LLVMContextDispose(h->context);
     tl_arena_destroy(h->arena);
+    free(h);
 }
 
 static tl_descriptor describe(tl_arena *arena, const tl_kernel *kernel, const tl_plan *plan)
@@ -66,72 +73,138 @@ static tl_status check(const tl_program *program, bool prepare, const tl_target 
     return TL_OK;
 }
 
-static tl_status compile(held *h, const tl_program *program, bool prepare, const tl_target *target,
-                         tl_emit what, tl_text *out, tl_kernel *kernel, tl_plan *plan,
-                         tl_diag *diag)
+/* The kernel as a module, optimised. */
+static tl_status build_module(held *h, const tl_codegen_part *part, const tl_target *target,
+                              LLVMModuleRef *out, tl_diag *diag)
 {
+    const tl_program *program = part->program;
+    tl_kernel *kernel = &h->kernel;
     *kernel = (tl_kernel){ .arena = h->arena, .program = program, .target = target };
-    kernel->name = prepare ? tl_arena_format(h->arena, "%s_prepare", program->name) : program->name;
-    kernel->body = prepare ? program->prepare : program->body;
+    kernel->name =
+        part->prepare ? tl_arena_format(h->arena, "%s_prepare", program->name) : program->name;
+    kernel->body = part->prepare ? program->prepare : program->body;
     TL_TRY(tl_lower(kernel, NULL, diag));
-    TL_TRY(tl_plan_make(kernel, plan, diag));
-    TL_TRY(tl_llvm_machine(target, &h->machine, diag));
+    TL_TRY(tl_plan_make(kernel, &h->plan, diag));
 
-    char complaint[512] = "";
-    h->context = LLVMContextCreate();
-    tl_llvm_collect(h->context, complaint);
     tl_emitter *em = TL_NEW(h->arena, tl_emitter);
     em->arena = h->arena;
     em->kernel = kernel;
-    em->plan = plan;
+    em->plan = &h->plan;
     em->target = target;
     em->context = h->context;
     em->diag = diag;
     tl_status status = tl_emit_module(em);
-    h->module = em->module;
+    *out = em->module;
     if (status != TL_OK)
         return status;
-    LLVMSetTarget(h->module, target->triple);
+    LLVMSetTarget(*out, target->triple);
     LLVMTargetDataRef layout = LLVMCreateTargetDataLayout(h->machine);
-    LLVMSetModuleDataLayout(h->module, layout);
+    LLVMSetModuleDataLayout(*out, layout);
     LLVMDisposeTargetData(layout);
-    TL_TRY(verify_module(h->module, kernel->name, diag));
-    TL_TRY(tl_llvm_optimise(h->module, h->machine, diag));
-    TL_TRY(tl_llvm_emit(h->module, h->machine, what, out, diag));
-    if (complaint[0] != '\0')
-        return tl_fail(diag, TL_INTERNAL, "LLVM: %s", complaint);
-    return what == TL_EMIT_OBJECT ? tl_object_check(out->data, out->size, diag) : TL_OK;
+    TL_TRY(verify_module(*out, kernel->name, diag));
+    return tl_llvm_optimise(*out, h->machine, diag);
+}
+
+/* Every kernel's module is optimised by itself and then joined to those before it. */
+static tl_status add_module(held *h, const tl_codegen_part *part, const tl_target *target,
+                            tl_diag *diag)
+{
+    LLVMModuleRef module = NULL;
+    tl_status status = build_module(h, part, target, &module, diag);
+    if (status != TL_OK) {
+        if (module != NULL)
+            LLVMDisposeModule(module);
+        return status;
+    }
+    if (h->module == NULL)
+        h->module = module;
+    else if (LLVMLinkModules2(h->module, module)) /* disposes of `module` */
+        return tl_fail(diag, TL_INTERNAL, "LLVM does not join it to the others: %s", h->complaint);
+    return TL_OK;
+}
+
+static tl_status add_kernel(held *h, const tl_codegen_part *part, const tl_target *target,
+                            tl_diag *diag)
+{
+    TL_TRY(check(part->program, part->prepare, target, diag));
+    tl_arena_destroy(h->arena);
+    h->arena = tl_arena_create(ARENA_LIMIT);
+    if (h->arena == NULL || TL_ARENA_GUARD(h->arena))
+        return tl_fail(diag, TL_NO_MEMORY, "no memory to compile it");
+    return add_module(h, part, target, diag);
+}
+
+/* What is compiled, and into what. */
+typedef struct {
+    const char *name; /* of the module; NULL: as the kernel */
+    const tl_codegen_part *parts;
+    int count;
+    const tl_target *target;
+    tl_emit what;
+} job;
+
+static tl_status compile(held *h, const job *j, tl_text *out, tl_diag *diag)
+{
+    TL_TRY(tl_llvm_machine(j->target, &h->machine, diag));
+    h->context = LLVMContextCreate();
+    tl_llvm_collect(h->context, h->complaint);
+    for (int i = 0; i < j->count; i++) {
+        tl_status status = add_kernel(h, &j->parts[i], j->target, diag);
+        if (status != TL_OK) {
+            tl_context(diag, "kernel %s", j->parts[i].program->name);
+            return status;
+        }
+    }
+    if (j->name != NULL) {
+        LLVMSetModuleIdentifier(h->module, j->name, strlen(j->name));
+        LLVMSetSourceFileName(h->module, j->name, strlen(j->name));
+    }
+    TL_TRY(tl_llvm_emit(h->module, h->machine, j->what, out, diag));
+    if (h->complaint[0] != '\0')
+        return tl_fail(diag, TL_INTERNAL, "LLVM: %s", h->complaint);
+    return j->what == TL_EMIT_OBJECT ? tl_object_check(out->data, out->size, diag) : TL_OK;
+}
+
+/* `descriptor`, when not NULL, is that of the last kernel, in `arena`. */
+static tl_status compile_guarded(tl_arena *arena, const job *j, tl_text *out,
+                                 tl_descriptor *descriptor, tl_diag *diag)
+{
+    tl_llvm_guard guard;
+    held *h = calloc(1, sizeof *h);
+    if (h == NULL)
+        return tl_fail(diag, TL_NO_MEMORY, "no memory to compile");
+    tl_llvm_enter(&guard);
+    if (setjmp(guard.escape) != 0) { /* LLVM's objects are in no state to be disposed of */
+        tl_status status = tl_fail(diag, TL_INTERNAL, "LLVM gave up on kernel %s: %s",
+                                   h->kernel.name != NULL ? h->kernel.name : "", guard.text);
+        tl_llvm_leave(&guard);
+        tl_arena_destroy(h->arena);
+        free(h);
+        return status;
+    }
+    tl_status status = compile(h, j, out, diag);
+    tl_llvm_leave(&guard);
+    if (status == TL_OK && descriptor != NULL)
+        *descriptor = describe(arena, &h->kernel, &h->plan);
+    release(h);
+    return status;
 }
 
 tl_status tl_codegen_compile(tl_arena *arena, const tl_program *program, bool prepare,
                              const tl_target *target, tl_emit what, tl_text *out,
                              tl_descriptor *descriptor, tl_diag *diag)
 {
-    TL_TRY(check(program, prepare, target, diag));
-    held h = { .arena = tl_arena_create(ARENA_LIMIT) };
-    tl_llvm_guard guard;
-    tl_llvm_enter(&guard);
-    if (h.arena == NULL || TL_ARENA_GUARD(h.arena)) {
-        tl_llvm_leave(&guard);
-        release(&h);
-        return tl_fail(diag, TL_NO_MEMORY, "no memory to compile kernel %s", program->name);
-    }
-    if (setjmp(guard.escape) != 0) { /* LLVM's objects are in no state to be disposed of */
-        tl_llvm_leave(&guard);
-        tl_arena_destroy(h.arena);
-        return tl_fail(diag, TL_INTERNAL, "LLVM gave up on kernel %s: %s", program->name,
-                       guard.text);
-    }
-    tl_kernel kernel;
-    tl_plan plan;
-    tl_status status = compile(&h, program, prepare, target, what, out, &kernel, &plan, diag);
-    tl_llvm_leave(&guard);
-    if (status == TL_OK && descriptor != NULL)
-        *descriptor = describe(arena, &kernel, &plan);
-    else if (status != TL_OK)
-        tl_context(diag, "kernel %s", program->name);
-    release(&h);
-    return status;
+    const tl_codegen_part part = { program, prepare };
+    const job j = { NULL, &part, 1, target, what };
+    return compile_guarded(arena, &j, out, descriptor, diag);
+}
+
+tl_status tl_codegen_emit(const char *name, const tl_codegen_part *parts, int count,
+                          const tl_target *target, tl_emit what, tl_text *out, tl_diag *diag)
+{
+    assert(count > 0);
+    const job j = { name, parts, count, target, what };
+    return compile_guarded(NULL, &j, out, NULL, diag);
 }
 
 tl_status tl_codegen_observe(const tl_program *program, bool prepare, const tl_target *target,

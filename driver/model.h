@@ -31,6 +31,7 @@ typedef struct {
     bool naive; /* no schedules but of `picks`: every other kernel as its lowering wrote it */
     bool keep_programs;   /* compile in full even when cached, so that kernels can be looked at */
     bool compile_only;    /* stop before packing constants: nothing will be run */
+    bool foreign;         /* the target need not be this machine's: goes with compile_only */
     bool inspect_only;    /* stop before code generation */
     const char *database; /* records of the tuner; NULL: the default ones, when there are any */
     bool no_database;

@@ -29,15 +29,26 @@ static tl_status host(tl_target *out, tl_diag *diag)
     return TL_OK;
 }
 
-tl_status tl_target_resolve(const char *name, tl_target *out, tl_diag *diag)
+tl_status tl_target_any(const char *name, tl_target *out, tl_diag *diag)
 {
     if (name == NULL || strcmp(name, "cpu") == 0)
         return host(out, diag);
-    tl_cpu_features needed;
     TL_TRY(tl_target_named(name, out, diag));
-    if (tl_cpu_level(name, &needed) && !tl_cpu_runs(tl_cpu_host(), &needed))
+    add_machine(out);
+    return TL_OK;
+}
+
+bool tl_target_runs_here(const char *name)
+{
+    tl_cpu_features needed;
+    return name == NULL || !tl_cpu_level(name, &needed) || tl_cpu_runs(tl_cpu_host(), &needed);
+}
+
+tl_status tl_target_resolve(const char *name, tl_target *out, tl_diag *diag)
+{
+    TL_TRY(tl_target_any(name, out, diag));
+    if (!tl_target_runs_here(name))
         return tl_fail(diag, TL_UNSUPPORTED, "target %s: this processor reaches %s only", name,
                        tl_cpu_host_level());
-    add_machine(out);
     return TL_OK;
 }

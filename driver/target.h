@@ -6,5 +6,8 @@
 /* `name` NULL or "cpu": this machine. Others keep this machine's caches and cores. TL_UNSUPPORTED when
  * this processor could not run the code. */
 tl_status tl_target_resolve(const char *name, tl_target *out, tl_diag *diag);
+/* The same, also for code that runs elsewhere. */
+tl_status tl_target_any(const char *name, tl_target *out, tl_diag *diag);
+bool tl_target_runs_here(const char *name);
 
 #endif

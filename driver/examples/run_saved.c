@@ -4,7 +4,8 @@
  *     cc run_saved.c -o run_saved $(pkg-config --cflags --libs libtilth_rt)
  *     ./run_saved resnet50.tilth [runs]
  *
- * The folder is what save.c writes. Inputs are zeros; prints the fastest run. */
+ * The folder is what save.c writes, or `tilth compile -o resnet50.tilth`; `tilth compile -o
+ * resnet50.so` writes a library that will do as well. Inputs are zeros; prints the fastest run. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <tilth_rt.h>
@@ -27,7 +28,7 @@ int main(int argc, char **argv)
     int result = 1, runs = argc > 2 ? atoi(argv[2]) : 10;
 
     if (argc < 2 || runs < 1) {
-        fprintf(stderr, "usage: run_saved FOLDER [RUNS]\n");
+        fprintf(stderr, "usage: run_saved FOLDER|LIBRARY [RUNS]\n");
         return 2;
     }
     if (tilth_model_open(argv[1], NULL, &model, &error) != TILTH_OK ||

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include "runtime/npy.h"
 #include "tests/runtime/kernels.h"
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -171,6 +172,58 @@ static void examples_do_what_they_say(void **state)
     expect(1, "does not map one image to scores", WITH_LIB "./classify m.onnx");
 }
 
+/* Zeros for the inputs of m.onnx, as a raw file and as .npy. */
+static void write_zeros(void)
+{
+    tl_tensor zeros;
+    tl_text path = { 0 };
+    assert_int_equal(tl_tensor_create(TL_I64, 2, (const int64_t[]){ 1, 128 }, &zeros, NULL), TL_OK);
+    tl_text_format(&path, "%s/zeros.npy", folder);
+    assert_int_equal(tl_npy_write(tl_text_get(&path), &zeros, NULL), TL_OK);
+    tl_text_free(&path);
+    tl_tensor_free(&zeros);
+    expect(0, "", "head -c 1024 /dev/zero >$D/zeros.raw");
+}
+
+/* Every form of it gives the bits that `tilth run` gives, without LLVM. */
+static void compiled_models_run(void **state)
+{
+    (void)state;
+    static const char *const forms[] = { "", "--prepare later", "--target x86-64-v3" };
+    write_zeros();
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        char *command;
+        assert_true(asprintf(&command,
+                             WITH_LIB "mkdir -p f; cd f; M='../m.onnx %s'; "
+                                      "T=$ROOT/opt/tilth/bin/tilth; "
+                                      "$T compile $M -o model.o && $T compile $M -o m.so && "
+                                      "$T compile $M -o m.tilth",
+                             forms[i]) > 0);
+        expect(0, "wrote m.tilth", command);
+        free(command);
+        expect(0, "wrote output_1.raw, 512 bytes",
+               WITH_LIB "cd f; ${CC:-cc} -std=c11 -O1 -Wall -Wextra -Wpedantic -Werror " SANITIZER
+                        " -I. $ROOT/opt/tilth/share/doc/tilth/examples/linked.c model.o -o linked "
+                        "$(pkg-config --cflags --libs libtilth_rt) && "
+                        "./linked ../zeros.raw ../zeros.raw");
+        assert_true(asprintf(&command,
+                             WITH_LIB "cd f; $ROOT/opt/tilth/bin/tilth run ../m.onnx %s --output . "
+                                      "-i input_ids=../zeros.npy -i attention_mask=../zeros.npy && "
+                                      "tail -c 65536 output_last_hidden_state.npy | "
+                                      "cmp - output_0.raw && tail -c 512 output_pooler_output.npy "
+                                      "| cmp - output_1.raw && echo the same bits",
+                             strcmp(forms[i], "--prepare later") == 0 ? "" : forms[i]) > 0);
+        expect(0, "the same bits", command);
+        free(command);
+        expect(0, "the fastest", WITH_LIB "cd f; ../run_saved m.so 2 && ../run_saved m.tilth 2");
+        expect(1, "", WITH_LIB "ldd f/linked | grep -i -e llvm -e protobuf -e sqlite");
+    }
+    expect(1, "neither a folder nor a library", WITH_LIB "./run_saved zeros.raw");
+    expect(1, "there is no compiled model in it", WITH_LIB "./run_saved $LIB/libtilth_rt.so");
+    expect(2, "usage: linked, and a file for each of 2 inputs", WITH_LIB "f/linked");
+    expect(1, "does not hold the 1024 bytes of input 1", WITH_LIB "f/linked zeros.raw /dev/null");
+}
+
 static void a_network_classifies(void **state)
 {
     (void)state;
@@ -213,6 +266,7 @@ int main(void)
         cmocka_unit_test(exports_the_api_only),
         cmocka_unit_test(headers_suit_other_compilers),
         cmocka_unit_test(examples_do_what_they_say),
+        cmocka_unit_test(compiled_models_run),
         cmocka_unit_test(a_network_classifies),
         cmocka_unit_test(links_statically),
         cmocka_unit_test(uninstalls),

@@ -139,9 +139,8 @@ const tl_expr *tl_index_floordiv(tl_arena *arena, const tl_expr *e, int64_t d)
     s.constant = tl_floormod(s.constant, d);
     if (s.count == 0)
         return tl_sum_expr(arena, &out);
-    const tl_expr *quotient = join(arena, &s)
-                                  ? tl_index_floordiv(arena, tl_sum_expr(arena, &s), d)
-                                  : divide_rest(arena, &s, d);
+    const tl_expr *quotient = join(arena, &s) ? tl_index_floordiv(arena, tl_sum_expr(arena, &s), d)
+                                              : divide_rest(arena, &s, d);
     if (out.count == 0 && out.constant == 0)
         return quotient;
     if (!tl_sum_add(&out, quotient, 1)) /* too many terms: as written */

@@ -646,7 +646,7 @@ static void write_crossed(builder *b)
     for (int i = 0; i < 2; i++) {
         iter *new = add_iter(b, "spatial");
         *new = (iter){ .kind = new->kind, .extent = { 2 + below(b, 5), false } };
-        snprintf(new->name, sizeof new->name, "%c%d", "ij"[i], i);
+        snprintf(new->name, sizeof new->name, "%c%d", "ij"[i], i & 1);
     }
     b->spatial_count = b->iter_count;
     double bound;

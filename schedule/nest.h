@@ -35,10 +35,17 @@ const tl_stmt *tl_insert_before(tl_arena *arena, const tl_path *loop, const tl_s
 const tl_stmt *tl_insert_after(tl_arena *arena, const tl_path *loop, const tl_stmt *added,
                                const tl_block *const *blocks, int count);
 
+/* Whether a block that moves from where it is under `loop` reads the same elements of the buffer there: nothing from the
+ * one place to the other, both ends with all their loops included, writes the buffer. Who writes it elsewhere, before or
+ * after, in a loop around both, does so for either place alike. */
+bool tl_keeps_on_the_way(tl_schedule *s, const char *block, const tl_stmt *loop,
+                         const tl_buffer *buffer);
 /* Whether the block may stand where it stands in `root`: its buffers are visible, all that it reads is written before
- * it, and inside a loop that it shares with a writer it reads no more than that writes in one iteration. */
+ * it, and inside a loop that it shares with a writer it reads no more than that writes in one iteration. What it reads
+ * alike in both places, when all of it moved under the loop `moved_to` of the schedule's body (NULL: it did not), is
+ * not asked about. */
 tl_status tl_check_placed(tl_schedule *s, const char *prim, const tl_stmt *root, const char *block,
-                          tl_diag *diag);
+                          const tl_stmt *moved_to, tl_diag *diag);
 
 /* Whether what the block reads stays as it is when it leaves the loops of `old` that are not around `place`. */
 tl_status tl_check_leaves(tl_schedule *s, const char *prim, const tl_block *block,

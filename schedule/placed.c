@@ -286,8 +286,33 @@ tl_status tl_check_leaves(tl_schedule *s, const char *prim, const tl_block *bloc
     return TL_OK;
 }
 
+bool tl_keeps_on_the_way(tl_schedule *s, const char *block, const tl_stmt *loop,
+                         const tl_buffer *buffer)
+{
+    tl_path from = tl_path_to_block(s->arena, s->program->body, block);
+    tl_path to = tl_path_to_loop(s->arena, s->program->body, loop->u.loop.var);
+    int common = 0;
+    while (common + 1 < from.count && common + 1 < to.count &&
+           from.stmts[common + 1] == to.stmts[common + 1])
+        common++;
+    if (common + 1 >= from.count || common + 1 >= to.count ||
+        from.stmts[common]->kind != TL_STMT_SEQ)
+        return false;
+    const tl_stmt *seq = from.stmts[common];
+    int ends = 0;
+    for (int i = 0; i < seq->u.seq.count && ends < 2; i++) {
+        const tl_stmt *item = seq->u.seq.items[i];
+        const tl_block **writers;
+        ends += item == from.stmts[common + 1];
+        ends += item == to.stmts[common + 1];
+        if (ends > 0 && tl_writers_of(s->arena, item, buffer, &writers) > 0)
+            return false;
+    }
+    return true;
+}
+
 tl_status tl_check_placed(tl_schedule *s, const char *prim, const tl_stmt *root, const char *block,
-                          tl_diag *diag)
+                          const tl_stmt *moved_to, tl_diag *diag)
 {
     tl_path path = tl_path_to_block(s->arena, root, block);
     tl_path old = tl_path_to_block(s->arena, s->program->body, block);
@@ -300,6 +325,8 @@ tl_status tl_check_placed(tl_schedule *s, const char *prim, const tl_stmt *root,
             return tl_refuse(diag, prim, block,
                              "%s, which it reads, is not visible in the new place",
                              buffers[i]->name);
+        if (moved_to != NULL && tl_keeps_on_the_way(s, block, moved_to, buffers[i]))
+            continue;
         TL_TRY(check_turns(s, prim, root, block, buffers[i], diag));
         TL_TRY(check_read(s, prim, root, &path, block, buffers[i], diag));
     }

@@ -273,7 +273,7 @@ tl_status tl_apply_cache_read(tl_schedule *s, const tl_arg *args, int arg_count,
     const tl_stmt *both = tl_stmt_alloc(arena, local, tl_stmt_seq2(arena, copy, with));
     const tl_stmt *root = tl_path_replace(arena, &prefix, both);
     if (in_loop && starts_empty(buffer))
-        TL_TRY(tl_check_placed(s, PRIM, root, block_name, diag));
+        TL_TRY(tl_check_placed(s, PRIM, root, block_name, NULL, diag));
     tl_schedule_set_body(s, root);
     if (scope == TL_SCOPE_SHARED)
         tl_hoist_shared(s);

@@ -196,7 +196,7 @@ tl_status tl_apply_compute_inline(tl_schedule *s, const tl_arg *args, int arg_co
     const tl_block **readers;
     int count = tl_readers_of(s->arena, s->program->body, in.buffer, &readers);
     for (int i = 0; i < count; i++)
-        TL_TRY(tl_check_placed(s, PRIM, root, readers[i]->name, diag));
+        TL_TRY(tl_check_placed(s, PRIM, root, readers[i]->name, NULL, diag));
     tl_schedule_set_body(s, tl_sink_allocs(s->arena, root));
     return TL_OK;
 }

@@ -317,6 +317,6 @@ tl_status tl_apply_reverse_compute_at(tl_schedule *s, const tl_arg *args, int ar
     const tl_stmt *added = tl_nest_build(s->arena, &nest, spans, &place);
     root = tl_insert_after(s->arena, &place, added, producers, producer_count);
     TL_TRY(check_once(s, &nest, root, loop, diag));
-    TL_TRY(tl_check_placed(s, PRIM, root, block->name, diag));
+    TL_TRY(tl_check_placed(s, PRIM, root, block->name, NULL, diag));
     return tl_settle(s, PRIM, root, block->name, diag);
 }

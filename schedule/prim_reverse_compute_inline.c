@@ -283,7 +283,7 @@ tl_status tl_apply_reverse_compute_inline(tl_schedule *s, const tl_arg *args, in
     path = tl_path_to_block(s->arena, root, p.producer->name);
     root = tl_path_replace(s->arena, &path, tl_stmt_block(s->arena, join(s->arena, &p)));
     root = tl_stmt_rewrite(s->arena, root, drop_alloc, (void *)(uintptr_t)p.between);
-    TL_TRY(tl_check_placed(s, PRIM, root, p.producer->name, diag));
+    TL_TRY(tl_check_placed(s, PRIM, root, p.producer->name, NULL, diag));
     tl_schedule_set_body(s, tl_sink_allocs(s->arena, root));
     return TL_OK;
 }

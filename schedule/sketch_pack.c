@@ -46,10 +46,12 @@ static int compare_digits(const void *a, const void *b)
 }
 
 /* Appends the digits of one axis: the iters in its index, largest coefficient first, each a digit; the digits
- * with `tile_size` elements at the end of the panel iters are one. False when the index is no mixed-radix number. */
+ * with `tile_size` elements at the end of the panel iters are one. What both operands move with (a batch, a direction)
+ * stands outside of the tiles of a constant: what follows a tile is then what is read next. False when the index is no
+ * mixed-radix number. */
 static bool add_axis_digits(tl_schedule *s, const tl_block *block, const tl_expr *index,
                             const tl_expr *stream, int axis, int64_t axis_extent, int64_t tile,
-                            digit *digits, int *count, int capacity)
+                            bool constant, digit *digits, int *count, int capacity)
 {
     struct {
         int iter;
@@ -98,8 +100,9 @@ static bool add_axis_digits(tl_schedule *s, const tl_block *block, const tl_expr
         if (*count == capacity)
             return false;
         bool top = p == part_count - 1;
-        digits[(*count)++] =
-            (digit){ axis, 100 + parts[p].iter, parts[p].coefficient, top ? 0 : parts[p].extent };
+        bool outside = constant && block->iters[parts[p].iter].kind == TL_ITER_SPATIAL;
+        digits[(*count)++] = (digit){ axis, (outside ? -100 : 100) + parts[p].iter,
+                                      parts[p].coefficient, top ? 0 : parts[p].extent };
     }
     return true;
 }
@@ -111,11 +114,12 @@ static const char *packing_map(tl_schedule *s, const tl_block *block, const tl_e
     digit digits[32];
     int count = 0;
     const tl_buffer *buffer = panel->u.buffer;
+    bool constant = buffer->role == TL_ROLE_CONST || buffer->role == TL_ROLE_PREPARED;
     for (int axis = 0; axis < buffer->rank; axis++) {
         int64_t extent;
         if (!tl_const_int(buffer->shape[axis], &extent) ||
-            !add_axis_digits(s, block, panel->args[axis], stream, axis, extent, tile, digits,
-                             &count, 32))
+            !add_axis_digits(s, block, panel->args[axis], stream, axis, extent, tile, constant,
+                             digits, &count, 32))
             return NULL;
     }
     qsort(digits, (size_t)count, sizeof *digits, compare_digits);

@@ -4,11 +4,15 @@
  * transformed weights, 16/9 (m = 2) or 4 times (m = 4) as large, do not take longer to read than the direct sum takes
  * to compute. Measured with cold weights on a Cascade Lake: m = 4 from 28x28 up, m = 2 at 14x14, neither at 7x7.
  *
+ * A cell over time runs its steps one after the other on the core that has its direction; where cores are left, rows are
+ * shared out.
+ *
  * Attention over long rows goes block by block (online): whole rows of scores leave room for few of them in L2, and each few
  * read all keys and values of the head, which no longer stay there. Measured on an Ice Lake with 1.25 MB of L2, one
  * thread, 64 features: 1.1 times the direct one's time up to 1,024 keys, 0.9 of it at 2,048, 0.75 at 4,096. */
 #include "frontend/attention.h"
 #include "frontend/lower_private.h"
+#include "frontend/recurrent.h"
 
 enum { LEAST_CHANNELS = 32, LEAST_F4 = 24, LEAST_F2 = 12, LEAST_ROWS = 64 };
 
@@ -49,6 +53,12 @@ static bool suits_online(const tl_node *n, const tl_target *target)
     return z.columns > target->l2_bytes / 2 / key_bytes;
 }
 
+static bool suits_rows(const tl_node *n, const tl_target *target)
+{
+    return n->op == TL_OP_RECURRENT && tl_lowers_rows(n) &&
+           tl_recurrent_sizes_of(n).directions < target->cores;
+}
+
 const char *tl_choose_lowering(const tl_kernel *kernel, const tl_target *target,
                                tl_numerics numerics)
 {
@@ -58,6 +68,8 @@ const char *tl_choose_lowering(const tl_kernel *kernel, const tl_target *target,
         const tl_node *n = kernel->nodes[i];
         if (suits_online(n, target))
             return "online";
+        if (suits_rows(n, target))
+            return "rows";
         if (!suits_winograd(n))
             continue;
         int64_t down = n->outputs[0]->shape.dims[2].extent;

@@ -34,6 +34,9 @@ tl_importer tl_import_batch_norm, tl_import_layer_norm, tl_import_instance_norm,
     tl_import_group_norm, tl_import_rms_norm, tl_import_lp_norm, tl_import_mean_variance,
     tl_import_lrn;
 
+/* import_recurrent.c */
+tl_importer tl_import_recurrent;
+
 /* x with `low`..`high` of the node's inputs given as they are, and no more attributes: most operators. */
 tl_status tl_import_plain(tl_onnx_call *c, tl_op op, int inputs);
 /* The rank of `v`, or a refusal that says why it is needed. */

@@ -8,6 +8,7 @@ enum { TL_MAX_LOWERINGS = 8 }; /* of one operator */
 typedef bool tl_lowers_fn(const tl_node *n);
 tl_lowers_fn tl_lowers_any;
 tl_lowers_fn tl_lowers_online;   /* keys that are several blocks */
+tl_lowers_fn tl_lowers_rows;     /* a cell over time on rows that make blocks */
 tl_lowers_fn tl_lowers_winograd; /* dense 3x3 of stride 1 on images, constant weights, f32 */
 typedef struct {
     tl_op op;

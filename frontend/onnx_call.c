@@ -59,6 +59,17 @@ int tl_call_floats(const tl_onnx_call *c, const char *name, const float **out)
     return a != NULL ? (int)a->n_floats : -1;
 }
 
+int tl_call_strings(const tl_onnx_call *c, const char *name, const char *const **out)
+{
+    const Onnx__AttributeProto *a = find(c, name);
+    int count = a != NULL ? (int)a->n_strings : -1;
+    const char **texts = TL_NEW_ARRAY(c->arena, const char *, count > 0 ? count : 0);
+    for (int i = 0; i < count; i++)
+        texts[i] = tl_arena_strndup(c->arena, (const char *)a->strings[i].data, a->strings[i].len);
+    *out = texts;
+    return count;
+}
+
 Onnx__TensorProto *tl_call_tensor(const tl_onnx_call *c, const char *name)
 {
     const Onnx__AttributeProto *a = find(c, name);
@@ -126,8 +137,8 @@ static tl_status check_attribute(tl_onnx_call *c, const Onnx__AttributeProto *a)
         return tl_call_bad(c, "attribute '%.60s' holds nothing", a->name);
     if (type == TL_ONNX_STRING && a->s.len > 0 && memchr(a->s.data, '\0', a->s.len) != NULL)
         return tl_call_bad(c, "attribute '%.60s' holds a zero byte", a->name);
-    if (a->n_ints > (1u << 20) || a->n_floats > (1u << 20))
-        return tl_call_bad(c, "attribute '%.60s' holds more than 2^20 numbers", a->name);
+    if (a->n_ints > (1u << 20) || a->n_floats > (1u << 20) || a->n_strings > (1u << 20))
+        return tl_call_bad(c, "attribute '%.60s' holds more than 2^20 values", a->name);
     return TL_OK;
 }
 

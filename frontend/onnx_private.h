@@ -111,6 +111,8 @@ const char *tl_call_string(const tl_onnx_call *c, const char *name, const char *
 int tl_call_ints(const tl_onnx_call *c, const char *name,
                  const int64_t **out); /* count, -1 when absent */
 int tl_call_floats(const tl_onnx_call *c, const char *name, const float **out);
+int tl_call_strings(const tl_onnx_call *c, const char *name,
+                    const char *const **out); /* copies; up to a zero byte */
 Onnx__TensorProto *tl_call_tensor(const tl_onnx_call *c, const char *name);
 Onnx__GraphProto *tl_call_graph(const tl_onnx_call *c, const char *name);
 

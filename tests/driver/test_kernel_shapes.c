@@ -243,6 +243,33 @@ static const char *concat(shape_case *c)
                            a, extent(c, 33), d, a, extent(c, 33), d, after(c, "j"));
 }
 
+/* Cells over time: the usual activations, steps that some rows leave out, one block of rows or several. */
+static const char *recurrent(shape_case *c)
+{
+    static const struct {
+        const char *cell, *activations;
+        int gates;
+    } cells[] = {
+        { "rnn", "activations = [1], alpha = [0.0], beta = [0.0]", 1 },
+        { "gru", "activations = [2, 1], alpha = [0.0, 0.0], beta = [0.0, 0.0]", 3 },
+        { "gru_linear", "activations = [2, 1], alpha = [0.0, 0.0], beta = [0.0, 0.0]", 3 },
+        { "lstm", "activations = [2, 1, 1], alpha = [0.0, 0.0, 0.0], beta = [0.0, 0.0, 0.0]", 4 }
+    };
+    int kind = (int)below(c, 4), directions = 1 + (int)below(c, 2), steps = 1 + (int)below(c, 4);
+    int rows = extent(c, 9), hidden = extent(c, 33), width = cells[kind].gates * hidden;
+    bool live = below(c, 2) != 0, lstm = kind == 3;
+    if (below(c, 2))
+        c->lowering = "rows";
+    return tl_arena_format(
+        c->arena,
+        "graph g\ninput x: f32[%d, %d, %d]\nconst w: f32[%d, %d, %d] = ...\ninput s: f32[1, %d, "
+        "%d]\ninput l: bool[%d, %d]\ny: ?[...] = Recurrent(x, w, s, %s, %s) {cell = \"%s\", %s, "
+        "keeps_memory = %d}\n%s",
+        directions * steps, rows, width, directions, width, hidden, rows, hidden,
+        directions * steps, rows, lstm ? "s" : "_", live ? "l" : "_", cells[kind].cell,
+        cells[kind].activations, lstm && below(c, 2), after(c, "y"));
+}
+
 typedef const char *make_graph(shape_case *c);
 static make_graph *const graphs[] = { conv,
                                       conv,
@@ -260,7 +287,8 @@ static make_graph *const graphs[] = { conv,
                                       concat,
                                       attention_windows,
                                       product_windows,
-                                      attention_online };
+                                      attention_online,
+                                      recurrent };
 
 /* Running. */
 

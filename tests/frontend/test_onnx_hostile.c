@@ -14,6 +14,9 @@
 #include "runtime/base/random.h"
 #include "tests/frontend/onnx_text.h"
 
+/* A recurrent node follows, on one feature. */
+#define CELL "opset 14; input x f32 5,2,1; init w f32 1,1,1 = 1; init r f32 1,1,1 = 2; node "
+
 static char folder[] = "/tmp/tilth_hostile_XXXXXX";
 
 static int make_folder(void **state)
@@ -106,6 +109,15 @@ static void wrong_models_are_refused(void **state)
         { "opset 17; init x f32 1 = 1; init x f32 1 = 1; node Relu x -> y; output y", TL_BAD_MODEL,
           "'x' is defined twice" },
         { "opset 17; input x f32 2; node Relu x,x -> y; output y", TL_BAD_MODEL, "has 2 inputs" },
+        { CELL "RNN x,w,r -> y direction='sideways'; output y", TL_BAD_MODEL,
+          "there is no direction 'sideways'" },
+        { CELL "RNN x,w,r -> y direction='bidirectional'; output y", TL_BAD_MODEL,
+          "W and R are not [2, 1*hidden_size, ..]" },
+        { CELL "GRU x,w,r -> y; output y", TL_BAD_MODEL, "W and R are not [1, 3*hidden_size, ..]" },
+        { CELL "RNN x,w,r -> y hidden_size=5; output y", TL_BAD_MODEL,
+          "hidden_size is 5 and R has 1 columns" },
+        { CELL "RNN x,w,r -> y layout=1 input_forget=1; output y", TL_BAD_MODEL,
+          "there is no attribute 'input_forget'" },
         { "opset 17; input x f32 2; node Relu -> y; output y", TL_BAD_MODEL, "has 0 inputs" },
         { "opset 17; input x f32 2; node Add x,- -> y; output y", TL_BAD_MODEL,
           "input 1 is required" },

@@ -2,10 +2,17 @@
  * sentence that refuses them. */
 #include "tests/frontend/lower_helpers.h"
 
-#define INPUTS                                                                                   \
-    "graph g\ninput x: f32[2, 6, 9, 8]\ninput w: f32[4, 3, 3, 3]\ninput a: f32[5, 7]\ninput b: " \
-    "f32[7, 3]\n"                                                                                \
-    "input i: i64[3]\ninput f: bool[2]\ninput h: f16[2]\n"
+#define INPUTS                                                                                     \
+    "graph g\ninput x: f32[2, 6, 9, 8]\ninput w: f32[4, 3, 3, 3]\ninput a: f32[5, 7]\ninput b: "   \
+    "f32[7, 3]\n"                                                                                  \
+    "input i: i64[3]\ninput f: bool[2]\ninput h: f16[2]\n"                                         \
+    "input rx: f32[6, 2, 15]\ninput rw: f32[2, 15, 5]\ninput lx: f32[6, 2, 16]\ninput lw: f32[2, " \
+    "16, 4]\nconst rz: f32[1, 1, 1] = [0.0]\n"
+
+/* A cell of two activations. */
+#define RECURRENT(inputs, cell)                                                              \
+    "y: ?[...] = Recurrent(" inputs ") {cell = \"" cell "\", activations = [2, 1], alpha = " \
+    "[0.0, 0.0], beta = [0.0, 0.0]}"
 
 static const struct {
     const char *nodes, *expected;
@@ -93,6 +100,21 @@ static const struct {
     { "y: ?[...] = Squeeze(x) {axes = [0]}", "axis 0 of 'x' f32[2, 6, 9, 8] is not 1" },
     { "y: ?[...] = Unsqueeze(a) {axes = [0, 3]}", "f32[1, 5, 7, 1]" },
     { "y: ?[...] = Attention(x, x, x)", "do not fit together" },
+    { RECURRENT("rx, rw, rz", "gru"), "f32[6, 2, 5]" },
+    { RECURRENT("rx, x, rz", "gru"), "'rx' f32[6, 2, 15] and 'x' f32[2, 6, 9, 8] are no steps of" },
+    { "y: ?[...] = Recurrent(rx, rw, rz) {cell = \"gru\", activations = [2, 99], alpha = [0.0, "
+      "0.0], "
+      "beta = [0.0, 0.0]}",
+      "there is no activation 99" },
+    { RECURRENT("rx, rw, rz", "cell"), "there is no cell 'cell'" },
+    { RECURRENT("rx, rw, rz", "rnn"), "a cell rnn has 1 activations, each with alpha and beta" },
+    { "y: ?[...] = Recurrent(lx, lw, rz) {cell = \"lstm\", activations = [2, 1, 1], alpha = [0.0, "
+      "0.0, 0.0], beta = [0.0, 0.0, 0.0]}",
+      "a cell lstm needs input 3" },
+    { RECURRENT("rx, rw, rz, rz", "gru"), "a cell gru has no input 3" },
+    { RECURRENT("rx, rw, rz, _, _, _, rz", "gru"), "a cell gru has no input 6" },
+    { RECURRENT("rx, rw, rz, _, rz", "gru"), "'rz' f32[1, 1, 1] does not fit [6, 2]" },
+    { RECURRENT("rx, rw, rx", "gru"), "does not fit [2, 2, 5]" },
 };
 
 static const char *type_text(tl_arena *arena, const tl_value *v)

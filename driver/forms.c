@@ -160,9 +160,9 @@ static void add_form(list *l, int first, int node)
     tl_text_free(&text);
 }
 
-static tl_status list_with(ledger *costs, tl_model *model, tl_form **out, int *count, tl_diag *diag)
+static void find_forms(tl_arena *arena, tl_model *model, tl_form **out, int *count)
 {
-    list l = { .arena = costs->arena, .model = model };
+    list l = { .arena = arena, .model = model };
     int most = 0;
     for (int k = 0; k < model->partition.count; k++)
         most += 1 + 2 * model->partition.kernels[k].node_count;
@@ -180,11 +180,23 @@ static tl_status list_with(ledger *costs, tl_model *model, tl_form **out, int *c
         if (makes_blocks(kernel))
             add_form(&l, k, -1);
     }
-    for (int i = 0; i < l.count; i++)
-        TL_TRY(cost_with(costs, model, l.forms[i].form, &l.forms[i].cost_ns, &l.forms[i].missing,
-                         diag));
     *out = l.forms;
     *count = l.count;
+}
+
+void tl_forms_find(tl_arena *arena, tl_model *model, const tl_form **out, int *count)
+{
+    tl_form *forms;
+    find_forms(arena, model, &forms, count);
+    *out = forms;
+}
+
+static tl_status list_with(ledger *costs, tl_model *model, tl_form **out, int *count, tl_diag *diag)
+{
+    find_forms(costs->arena, model, out, count);
+    for (int i = 0; i < *count; i++)
+        TL_TRY(
+            cost_with(costs, model, (*out)[i].form, &(*out)[i].cost_ns, &(*out)[i].missing, diag));
     return TL_OK;
 }
 
@@ -206,14 +218,22 @@ static int by_cost(const void *a, const void *b)
     return strcmp(x->form, y->form);
 }
 
+const char *tl_forms_join(tl_arena *arena, const tl_form *forms, int count)
+{
+    const char *form = "";
+    for (int i = 0; i < count; i++)
+        form = tl_arena_format(arena, "%s%s", form, forms[i].form);
+    return form;
+}
+
 tl_status tl_forms_choose(tl_arena *arena, tl_model *model, tl_records *store,
-                          const tl_picks_query *query, const char **form, double *default_ns,
-                          double *cost_ns, tl_diag *diag)
+                          const tl_picks_query *query, const tl_form **out, int *out_count,
+                          double *default_ns, double *cost_ns, tl_diag *diag)
 {
     tl_form *forms;
-    int count, missing;
+    int count, missing, chosen = 0;
     ledger costs = open_ledger(arena, store, query);
-    *form = "";
+    *out_count = 0;
     TL_TRY(cost_with(&costs, model, "", default_ns, &missing, diag));
     *cost_ns = *default_ns;
     if (missing > 0)
@@ -224,13 +244,16 @@ tl_status tl_forms_choose(tl_arena *arena, tl_model *model, tl_records *store,
     for (int i = 0; i < count; i++) {
         if (forms[i].missing > 0 || forms[i].cost_ns >= *default_ns * (1 - LEAST_GAIN))
             continue;
-        const char *both = tl_arena_format(arena, "%s%s", *form, forms[i].form);
         double cost;
-        TL_TRY(cost_with(&costs, model, both, &cost, &missing, diag));
+        forms[chosen] = forms[i]; /* those before were looked at */
+        TL_TRY(cost_with(&costs, model, tl_forms_join(arena, forms, chosen + 1), &cost, &missing,
+                         diag));
         if (missing > 0 || cost >= *cost_ns * (1 - LEAST_GAIN))
             continue;
-        *form = both;
+        chosen++;
         *cost_ns = cost;
     }
+    *out = forms;
+    *out_count = chosen;
     return TL_OK;
 }

@@ -31,14 +31,18 @@ tl_status tl_form_cost(tl_arena *arena, tl_model *model, tl_records *store,
 typedef tl_status tl_form_visitor(void *user, const tl_kernel *kernel, tl_diag *diag);
 tl_status tl_form_visit(tl_arena *arena, tl_model *model, const char *form, tl_form_visitor *visit,
                         void *user, tl_diag *diag);
-/* The alternatives there are, each with its cost. */
+/* The alternatives there are, their costs not asked for. */
+void tl_forms_find(tl_arena *arena, tl_model *model, const tl_form **out, int *count);
+/* The same, each with its cost. */
 tl_status tl_forms_list(tl_arena *arena, tl_model *model, tl_records *store,
                         const tl_picks_query *query, const tl_form **out, int *count,
                         tl_diag *diag);
-/* The form of least cost that taking alternatives one after another, the most promising first, leads to; "" when nothing is
- * known to be cheaper than the default. */
+/* The form of least cost that taking alternatives one after another, the most promising first, leads to: those that were
+ * taken; none when nothing is known to be cheaper than the default. */
 tl_status tl_forms_choose(tl_arena *arena, tl_model *model, tl_records *store,
-                          const tl_picks_query *query, const char **form, double *default_ns,
-                          double *cost_ns, tl_diag *diag);
+                          const tl_picks_query *query, const tl_form **out, int *out_count,
+                          double *default_ns, double *cost_ns, tl_diag *diag);
+/* All of them as one form. */
+const char *tl_forms_join(tl_arena *arena, const tl_form *forms, int count);
 
 #endif

@@ -44,7 +44,7 @@ static void line_text(const tl_tune_report *report, const tl_tuning *tuning, int
     char left[32];
     tl_tuning_totals(tuning, &t);
     time_text(&t, left);
-    tl_text_format(out, "%s", left);
+    tl_text_format(out, "%s%s", report->stage, left);
     if (t.missing > 0)
         tl_text_format(out, "  untuned %d of %d", tl_tuning_count(tuning) - t.missing,
                        tl_tuning_count(tuning));
@@ -208,4 +208,48 @@ void tl_tune_report_print(const tl_tune_report *report, const tl_tuning *tuning)
         if (t.by_status[i] > 0)
             printf(", %" PRId64 " %s", t.by_status[i], tl_record_status_infos[i].text);
     printf("\n");
+}
+
+/* ---- other forms ---- */
+
+static void print_form_json(const tl_tune_form *form, double out, double in)
+{
+    printf("{\"record\":\"form\",\"what\":");
+    tl_print_json_text(form->what);
+    printf(",\"fate\":\"%s\",\"replaced_ns\":%.1f,\"brought_ns\":%.1f}\n",
+           tl_form_fate_text(form->fate), out, in);
+}
+
+static void print_form(const tl_tune_form *form, double out, double in)
+{
+    printf("          %-40s %9.2f us in place of %9.2f (x%.3f)%s\n", form->what, in * 1e-3,
+           out * 1e-3, in / out, form->fate == TL_FORM_BEYOND ? ", default schedules" : "");
+}
+
+void tl_tune_report_forms(const tl_tune_report *report, const tl_tune_forms *forms, int64_t trials)
+{
+    int with[TL_FORM_FATE_COUNT] = { 0 };
+    for (int i = 0; i < forms->count; i++)
+        with[forms->forms[i].fate]++;
+    if (report->json)
+        printf("{\"record\":\"forms\",\"count\":%d,\"unseen\":%d,\"beyond\":%d,\"within\":%d,"
+               "\"trials\":%" PRId64 "}\n",
+               forms->count, with[TL_FORM_UNSEEN], with[TL_FORM_BEYOND], with[TL_FORM_WITHIN],
+               trials);
+    else
+        printf(
+            "forms     %d other ways to cut the model and lay it out: %d tuned, %d beyond reach, "
+            "%d not measured; %" PRId64 " trials\n",
+            forms->count, with[TL_FORM_WITHIN], with[TL_FORM_BEYOND], with[TL_FORM_UNSEEN], trials);
+    for (int i = 0; i < forms->count; i++) {
+        const tl_tune_form *form = &forms->forms[i];
+        double out, in;
+        tl_tune_form_change_ns(form,
+                               form->fate == TL_FORM_WITHIN ? forms->best_ns : forms->first_ns,
+                               &out, &in);
+        if (report->json)
+            print_form_json(form, out, in);
+        else if (form->fate == TL_FORM_WITHIN || (form->fate == TL_FORM_BEYOND && tl_verbose))
+            print_form(form, out, in);
+    }
 }

@@ -1,13 +1,14 @@
 /* driver/tune_report.h: what a run of the tuner says: while it runs, on stderr; at its end, on stdout. */
 #ifndef TL_DRIVER_TUNE_REPORT_H
 #define TL_DRIVER_TUNE_REPORT_H
-#include "driver/tune_tasks.h"
+#include "driver/tune_forms.h"
 
 typedef struct {
     const tl_tune_list *list;
     const tl_measurer *measurer;
     const char *policy;
     bool json;
+    const char *stage;  /* what is tuned, before the progress line; "": the kernels of the model */
     double next_line_s; /* when the next plain line is due */
 } tl_tune_report;
 
@@ -16,5 +17,9 @@ typedef struct {
 void tl_tune_report_event(void *user, const tl_tuning *tuning, const tl_tune_event *event);
 /* The table of tasks and the sums. */
 void tl_tune_report_print(const tl_tune_report *report, const tl_tuning *tuning);
+
+/* What became of the other forms: how many, those whose kernels were tuned (-v: all that were measured) with the time of
+ * what they take out of the model and of what they bring, and the trials that it took. */
+void tl_tune_report_forms(const tl_tune_report *report, const tl_tune_forms *forms, int64_t trials);
 
 #endif

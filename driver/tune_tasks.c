@@ -11,8 +11,8 @@ static bool is_wanted(const tl_tune_filter *filter, const tl_kernel *kernel)
            fnmatch(filter->pattern, kernel->family, 0) == 0;
 }
 
-static tl_status make_task(tl_arena *arena, const tl_kernel *kernel, const tl_target *target,
-                           tl_numerics numerics, tl_tune_task *out, tl_diag *diag)
+tl_status tl_tune_task_of_kernel(tl_arena *arena, const tl_kernel *kernel, const tl_target *target,
+                                 tl_numerics numerics, tl_tune_task *out, tl_diag *diag)
 {
     const tl_kernel_lowering *found;
     int count;
@@ -89,8 +89,8 @@ tl_status tl_tune_tasks_of_model(const tl_session *session, tl_numerics numerics
         task_of[i] = k->same_as < i ? task_of[k->same_as] : -1;
         if (k->same_as == i && is_wanted(filter, k->kernel)) {
             task_of[i] = out->count;
-            TL_TRY(make_task(session->arena, k->kernel, facts->target, numerics,
-                             &tasks[out->count++], diag));
+            TL_TRY(tl_tune_task_of_kernel(session->arena, k->kernel, facts->target, numerics,
+                                          &tasks[out->count++], diag));
         } else if (k->same_as == i) {
             out->left_out++;
         }

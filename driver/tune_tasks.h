@@ -18,6 +18,9 @@ typedef struct {
     int64_t top;         /* the heaviest only; 0: all */
 } tl_tune_filter;
 
+/* One kernel as a task of weight 0; in `arena`, with its own texts but for the kernel's name and family. */
+tl_status tl_tune_task_of_kernel(tl_arena *arena, const tl_kernel *kernel, const tl_target *target,
+                                 tl_numerics numerics, tl_tune_task *out, tl_diag *diag);
 /* A task for each workload of the session's model (inspect_only is enough), weighed by how many kernels share it. All in
  * the session's arena. TL_BAD_ARGUMENT when the filter leaves nothing. */
 tl_status tl_tune_tasks_of_model(const tl_session *session, tl_numerics numerics,

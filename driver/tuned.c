@@ -1,24 +1,17 @@
 /* driver/tuned.c: whether what the tuner found makes the whole model faster, and which of it is kept. */
-#include "driver/tuned.h"
+#include "driver/tuned_private.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include "codegen/codegen.h"
-#include "driver/bench.h"
-#include "driver/forms.h"
 #include "runtime/clock.h"
 #include "tuner/environment.h"
 
-enum { MAX_PAIRS = 400, LEAST_PAIRS = 12, LEAST_RUNS = 2, STEP_RUNS = 400, INPUT_SETS = 2 };
+enum { MAX_PAIRS = 400, LEAST_PAIRS = 12, LEAST_RUNS = 2, STEP_RUNS = 400 };
 #define BLOCK_NS        20000000 /* a sample is the shortest of as many runs as fill this */
 #define DEFAULT_SECONDS 10.0
-/* of the measuring: comparing kernels, the first comparison of the whole, the second */
-#define SHARE_KERNELS   0.3
-#define SHARE_WHOLE     0.3
-/* a workload is faster inside the model when it gains more than clocks and caches make of nothing */
-#define LEAST_GAIN      0.003
 /* the model's tolerance: of `tilth verify` */
 #define RTOL            1e-3
 #define TTOL            1e-4
@@ -35,61 +28,38 @@ const char *tl_tuned_fate_text(tl_tuned_fate fate)
     return texts[fate];
 }
 
-/* A compiled model with a runner of its own. */
-typedef struct {
-    tl_model *model;
-    tl_runner *runner;
-} side;
-
-typedef struct {
-    tl_arena *arena;
-    const char *path;
-    const tl_model_options *options;
-    const tl_tuned_options *o;
-    tl_tuned_verdict *out;
-    tl_records *store;
-    int threads;
-    double seconds;
-    int64_t deadline_ns;      /* of all measuring */
-    side base, tuned, shaped; /* shaped: tuned, with another form */
-    tl_pick *picks;           /* those that are left, beside their workloads */
-    int pick_count;
-    tl_tuned_workload *workloads;
-    tl_bindings sets[INPUT_SETS];
-} state;
-
-static bool is_stopped(const state *s)
+static bool is_stopped(const tl_tuned_state *s)
 {
     return s->o->stop != NULL && *s->o->stop != 0;
 }
 
-static tl_status check_stop(const state *s, tl_diag *diag)
+static tl_status check_stop(const tl_tuned_state *s, tl_diag *diag)
 {
     return is_stopped(s) ? tl_fail(diag, TL_INTERRUPTED, "stopped before the model was compared")
                          : TL_OK;
 }
 
-static void tell(const state *s, const char *stage)
+void tl_tuned_tell(const tl_tuned_state *s, const char *stage)
 {
     double left = (double)(s->deadline_ns - tl_clock_ns()) * 1e-9;
     if (s->o->progress != NULL)
         s->o->progress(s->o->user, stage, left > 0 ? left : 0);
 }
 
-static void close_side(side *x)
+static void close_side(tl_tuned_side *x)
 {
     tl_runner_destroy(x->runner);
     tl_model_destroy(x->model);
-    *x = (side){ 0 };
+    *x = (tl_tuned_side){ 0 };
 }
 
-/* Compiles with exactly these picks, in that form. */
-static tl_status open_side(const state *s, const tl_pick *picks, int count, const char *form,
-                           side *out, tl_diag *diag)
+tl_status tl_tuned_open(const tl_tuned_state *s, const tl_pick *picks, int count, const char *form,
+                        tl_tuned_side *out, tl_diag *diag)
 {
     const tl_pick *own = /* the model looks at them while it lives */
         count > 0 ? tl_arena_copy(s->arena, picks, sizeof *picks * (size_t)count, _Alignof(tl_pick))
                   : NULL;
+    close_side(out);
     const tl_picks given = { .count = count, .picks = own, .form = form, .uid = "" };
     tl_model_options options = *s->options;
     options.picks = &given;
@@ -101,25 +71,24 @@ static tl_status open_side(const state *s, const tl_pick *picks, int count, cons
                             &out->runner, diag);
 }
 
-static const tl_executable_spec *spec_of(const side *x)
+const tl_executable_spec *tl_tuned_spec(const tl_tuned_side *x)
 {
     return tl_executable_info(tl_model_executable(x->model));
 }
 
-static tl_status run(const side *x, const tl_bindings *b, int64_t *step_ns, tl_diag *diag)
+static tl_status run(const tl_tuned_side *x, const tl_bindings *b, int64_t *step_ns, tl_diag *diag)
 {
     return tl_runner_run(x->runner, b->in, b->out, step_ns, diag);
 }
 
-/* The outputs of a side against those of the untuned one, on every set of inputs. */
-static tl_status agree(state *s, const side *with, bool *out, tl_diag *diag)
+tl_status tl_tuned_agree(tl_tuned_state *s, const tl_tuned_side *with, bool *out, tl_diag *diag)
 {
-    const tl_executable_spec *spec = spec_of(&s->base);
+    const tl_executable_spec *spec = tl_tuned_spec(&s->base);
     tl_tensor *expected = TL_NEW_ARRAY(s->arena, tl_tensor, spec->output_count);
     *out = true;
     s->out->max_error = 0;
     tl_status status = TL_OK;
-    for (int set = 0; set < INPUT_SETS && status == TL_OK; set++) {
+    for (int set = 0; set < TL_TUNED_INPUT_SETS && status == TL_OK; set++) {
         tl_bindings *b = &s->sets[set];
         status = run(&s->base, b, NULL, diag);
         for (int i = 0; status == TL_OK && i < spec->output_count; i++) {
@@ -147,7 +116,7 @@ static tl_status agree(state *s, const side *with, bool *out, tl_diag *diag)
 }
 
 /* The shortest of the runs that fill a block of time, of two at least. */
-static tl_status sample(const state *s, const side *x, double *out, tl_diag *diag)
+static tl_status sample(const tl_tuned_state *s, const tl_tuned_side *x, double *out, tl_diag *diag)
 {
     int64_t start = tl_clock_ns(), end = start;
     *out = INFINITY;
@@ -160,20 +129,13 @@ static tl_status sample(const state *s, const side *x, double *out, tl_diag *dia
     return TL_OK;
 }
 
-typedef struct {
-    tl_interval ratio; /* of the second to the first */
-    double ns[2];      /* medians */
-    int pairs;
-} comparison;
-
-/* Two sides in pairs, each first in every other one, for so many seconds. */
-static tl_status compare(const state *s, const side *a, const side *b, double seconds,
-                         comparison *out, tl_diag *diag)
+tl_status tl_tuned_compare(const tl_tuned_state *s, const tl_tuned_side *a, const tl_tuned_side *b,
+                           double seconds, tl_tuned_comparison *out, tl_diag *diag)
 {
     double *ratios = TL_NEW_ARRAY(s->arena, double, MAX_PAIRS);
     double *times[2] = { TL_NEW_ARRAY(s->arena, double, MAX_PAIRS),
                          TL_NEW_ARRAY(s->arena, double, MAX_PAIRS) };
-    const side *sides[2] = { a, b };
+    const tl_tuned_side *sides[2] = { a, b };
     int64_t end = tl_clock_ns() + (int64_t)(seconds * 1e9);
     double unused;
     int n = 0;
@@ -187,7 +149,7 @@ static tl_status compare(const state *s, const side *a, const side *b, double se
         }
         ratios[n] = times[1][n] / times[0][n];
         n++;
-        tell(s, "comparing the model");
+        tl_tuned_tell(s, "comparing the model");
     }
     out->ratio = tl_median_interval(ratios, n);
     out->ns[0] = tl_median_interval(times[0], n).median;
@@ -196,11 +158,11 @@ static tl_status compare(const state *s, const side *a, const side *b, double se
     return TL_OK;
 }
 
-/* The untuned side against another: the verdict's numbers. */
-static tl_status compare_whole(state *s, const side *with, double seconds, tl_diag *diag)
+tl_status tl_tuned_compare_whole(tl_tuned_state *s, const tl_tuned_side *with, double seconds,
+                                 tl_diag *diag)
 {
-    comparison c;
-    TL_TRY(compare(s, &s->base, with, seconds, &c, diag));
+    tl_tuned_comparison c;
+    TL_TRY(tl_tuned_compare(s, &s->base, with, seconds, &c, diag));
     s->out->ratio = c.ratio.median;
     s->out->ratio_low = c.ratio.low;
     s->out->ratio_high = c.ratio.high;
@@ -210,7 +172,7 @@ static tl_status compare_whole(state *s, const side *with, double seconds, tl_di
     return TL_OK;
 }
 
-static tl_tuned_workload *find_workload(const state *s, const char *key)
+tl_tuned_workload *tl_tuned_find(const tl_tuned_state *s, const char *key)
 {
     for (int i = 0; i < s->out->workload_count; i++)
         if (key != NULL && strcmp(s->workloads[i].workload, key) == 0)
@@ -219,7 +181,7 @@ static tl_tuned_workload *find_workload(const state *s, const char *key)
 }
 
 /* Takes a workload's pick away. */
-static void fall_back(state *s, tl_tuned_workload *w, tl_tuned_fate fate)
+static void fall_back(tl_tuned_state *s, tl_tuned_workload *w, tl_tuned_fate fate)
 {
     w->fate = fate;
     for (int i = 0; i < s->pick_count; i++)
@@ -231,12 +193,11 @@ static void fall_back(state *s, tl_tuned_workload *w, tl_tuned_fate fate)
         }
 }
 
-static tl_status build_tuned(state *s, tl_diag *diag)
+static tl_status build_tuned(tl_tuned_state *s, tl_diag *diag)
 {
-    tell(s, "building");
-    close_side(&s->tuned);
+    tl_tuned_tell(s, "building");
     TL_TRY(check_stop(s, diag));
-    return open_side(s, s->picks, s->pick_count, "", &s->tuned, diag);
+    return tl_tuned_open(s, s->picks, s->pick_count, "", &s->tuned, diag);
 }
 
 static const char *object_key(const tl_executable_spec *spec, int step)
@@ -247,13 +208,13 @@ static const char *object_key(const tl_executable_spec *spec, int step)
 }
 
 /* Workloads whose pick was a miss, or compiles to what the default does. Returns whether any fell back. */
-static bool drop_idle_picks(state *s)
+static bool drop_idle_picks(tl_tuned_state *s)
 {
     const tl_model_facts *facts = tl_model_get_facts(s->tuned.model);
-    const tl_executable_spec *base = spec_of(&s->base), *tuned = spec_of(&s->tuned);
+    const tl_executable_spec *base = tl_tuned_spec(&s->base), *tuned = tl_tuned_spec(&s->tuned);
     int before = s->pick_count;
     for (int i = 0; i < facts->kernel_count; i++) {
-        tl_tuned_workload *w = find_workload(s, facts->kernels[i].workload);
+        tl_tuned_workload *w = tl_tuned_find(s, facts->kernels[i].workload);
         if (w == NULL || w->fate != TL_TUNED_KEPT)
             continue;
         if (facts->kernels[i].pick == NULL)
@@ -265,35 +226,35 @@ static bool drop_idle_picks(state *s)
 }
 
 /* Outputs disagree: what changes the arithmetic most falls back first, lowerings other than the default's, then all. */
-static tl_status make_right(state *s, tl_diag *diag)
+static tl_status make_right(tl_tuned_state *s, tl_diag *diag)
 {
     bool right;
-    TL_TRY(agree(s, &s->tuned, &right, diag));
+    TL_TRY(tl_tuned_agree(s, &s->tuned, &right, diag));
     for (int attempt = 0; !right && attempt < 2; attempt++) {
         const tl_model_facts *base = tl_model_get_facts(s->base.model);
         const tl_model_facts *tuned = tl_model_get_facts(s->tuned.model);
         for (int i = 0; i < base->kernel_count; i++) {
-            tl_tuned_workload *w = find_workload(s, base->kernels[i].workload);
+            tl_tuned_workload *w = tl_tuned_find(s, base->kernels[i].workload);
             bool suspect =
                 attempt > 0 || strcmp(base->kernels[i].lowering, tuned->kernels[i].lowering);
             if (w != NULL && w->fate == TL_TUNED_KEPT && suspect)
                 fall_back(s, w, TL_TUNED_WRONG);
         }
         TL_TRY(build_tuned(s, diag));
-        TL_TRY(agree(s, &s->tuned, &right, diag));
+        TL_TRY(tl_tuned_agree(s, &s->tuned, &right, diag));
     }
     return right
                ? TL_OK
                : tl_fail(diag, TL_INTERNAL, "%s: untuned outputs differ from run to run", s->path);
 }
 
-/* Times every step of both models in alternating runs; sums over the steps of each workload, of the shortest. */
-static tl_status compare_kernels(state *s, double seconds, tl_diag *diag)
+tl_status tl_tuned_time_steps(tl_tuned_state *s, const tl_tuned_side *const sides[2],
+                              double seconds, int64_t *least[2], tl_diag *diag)
 {
-    const side *sides[2] = { &s->base, &s->tuned };
-    int count = spec_of(&s->base)->step_count;
-    int64_t *now = TL_NEW_ARRAY(s->arena, int64_t, count), *least[2];
+    int64_t *now[2];
     for (int k = 0; k < 2; k++) {
+        int count = tl_tuned_spec(sides[k])->step_count;
+        now[k] = TL_NEW_ARRAY(s->arena, int64_t, count);
         least[k] = TL_NEW_ARRAY(s->arena, int64_t, count);
         for (int i = 0; i < count; i++)
             least[k][i] = INT64_MAX;
@@ -302,19 +263,28 @@ static tl_status compare_kernels(state *s, double seconds, tl_diag *diag)
     int64_t end = tl_clock_ns() + (int64_t)(seconds * 1e9);
     for (int n = 0; n < STEP_RUNS && (n < LEAST_PAIRS || tl_clock_ns() < end); n++) {
         TL_TRY(check_stop(s, diag));
-        tell(s, "comparing kernels");
+        tl_tuned_tell(s, "comparing kernels");
         for (int k = 0; k < 2; k++) {
             int which = (k + n) % 2;
-            TL_TRY(run(sides[which], &s->sets[0], now, diag));
-            for (int i = 0; i < count; i++)
-                if (now[i] < least[which][i])
-                    least[which][i] = now[i];
+            TL_TRY(run(sides[which], &s->sets[0], now[which], diag));
+            for (int i = 0; i < tl_tuned_spec(sides[which])->step_count; i++)
+                if (now[which][i] < least[which][i])
+                    least[which][i] = now[which][i];
         }
     }
+    return TL_OK;
+}
+
+/* Sums over the steps of each workload, of both models. */
+static tl_status compare_kernels(tl_tuned_state *s, double seconds, tl_diag *diag)
+{
+    const tl_tuned_side *sides[2] = { &s->base, &s->tuned };
+    int64_t *least[2];
+    TL_TRY(tl_tuned_time_steps(s, sides, seconds, least, diag));
     for (int i = 0; i < s->out->workload_count; i++)
         s->workloads[i].untuned_ns = s->workloads[i].tuned_ns = 0;
-    for (int i = 0; i < count; i++) {
-        tl_tuned_workload *w = find_workload(s, spec_of(&s->base)->steps[i].workload);
+    for (int i = 0; i < tl_tuned_spec(&s->base)->step_count; i++) {
+        tl_tuned_workload *w = tl_tuned_find(s, tl_tuned_spec(&s->base)->steps[i].workload);
         if (w == NULL)
             continue;
         w->untuned_ns += (double)least[0][i];
@@ -323,19 +293,19 @@ static tl_status compare_kernels(state *s, double seconds, tl_diag *diag)
     return TL_OK;
 }
 
-static bool drop_slower(state *s)
+static bool drop_slower(tl_tuned_state *s)
 {
     int before = s->pick_count;
     for (int i = 0; i < s->out->workload_count; i++) {
         tl_tuned_workload *w = &s->workloads[i];
-        if (w->fate == TL_TUNED_KEPT && w->tuned_ns > w->untuned_ns * (1 - LEAST_GAIN))
+        if (w->fate == TL_TUNED_KEPT && w->tuned_ns > w->untuned_ns * (1 - TL_TUNED_LEAST_GAIN))
             fall_back(s, w, TL_TUNED_SLOWER);
     }
     return s->pick_count < before;
 }
 
 /* The best records of the model's workloads. */
-static void collect(state *s, const tl_target *target)
+static void collect(tl_tuned_state *s, const tl_target *target)
 {
     const tl_model_facts *facts = tl_model_get_facts(s->base.model);
     const char **keys = TL_NEW_ARRAY(s->arena, const char *, facts->kernel_count);
@@ -385,7 +355,7 @@ static double limited(double value)
     return isfinite(value) ? value : value > 0 ? 1e9 : 0;
 }
 
-static tl_status write_choice(state *s, tl_diag *diag)
+static tl_status write_choice(tl_tuned_state *s, tl_diag *diag)
 {
     const tl_tuned_verdict *v = s->out;
     const tl_model_facts *facts = tl_model_get_facts(s->base.model);
@@ -424,7 +394,7 @@ static tl_status write_choice(state *s, tl_diag *diag)
 }
 
 /* With the picks that are left: outputs, kernels that do not gain, the whole. */
-static tl_status decide(state *s, tl_diag *diag)
+static tl_status decide(tl_tuned_state *s, tl_diag *diag)
 {
     tl_tuned_verdict *v = s->out;
     TL_TRY(build_tuned(s, diag));
@@ -432,127 +402,37 @@ static tl_status decide(state *s, tl_diag *diag)
         TL_TRY(build_tuned(s, diag));
     TL_TRY(make_right(s, diag));
     if (s->pick_count > 0) {
-        TL_TRY(compare_kernels(s, SHARE_KERNELS * s->seconds, diag));
+        TL_TRY(compare_kernels(s, TL_TUNED_SHARE_KERNELS * s->seconds, diag));
         if (drop_slower(s))
             TL_TRY(build_tuned(s, diag));
     }
     if (s->pick_count == 0) /* nothing differs from untuned */
         return TL_OK;
-    TL_TRY(compare_whole(s, &s->tuned, SHARE_WHOLE * s->seconds, diag));
-    double rest = (1 - SHARE_KERNELS - SHARE_WHOLE) * s->seconds;
+    TL_TRY(tl_tuned_compare_whole(s, &s->tuned, TL_TUNED_SHARE_WHOLE * s->seconds, diag));
+    double rest = (1 - TL_TUNED_SHARE_KERNELS - TL_TUNED_SHARE_WHOLE) * s->seconds;
     if (v->ratio_high < 1) {
         /* once more, later: what was luck does not come twice */
-        TL_TRY(compare_whole(s, &s->tuned, rest, diag));
+        TL_TRY(tl_tuned_compare_whole(s, &s->tuned, rest, diag));
         v->kept = v->ratio_high < 1;
     } else if (v->ratio < 1) {
         /* not sure: twice as long */
-        TL_TRY(compare_whole(s, &s->tuned, 2 * rest, diag));
+        TL_TRY(tl_tuned_compare_whole(s, &s->tuned, 2 * rest, diag));
         v->kept = v->ratio_high < 1;
     }
     return TL_OK;
 }
 
-/* Workloads of a form. */
-typedef struct {
-    state *s;
-    const char **keys;
-    int count, capacity;
-} workload_list;
-
-static tl_status add_key(void *user, const tl_kernel *kernel, tl_diag *diag)
-{
-    workload_list *l = user;
-    tl_program *direct;
-    char key[33];
-    TL_TRY(tl_kernel_program(l->s->arena, kernel, "direct", &direct, diag));
-    tl_workload_key(l->s->arena, direct, key);
-    for (int i = 0; i < l->count; i++)
-        if (strcmp(l->keys[i], key) == 0)
-            return TL_OK;
-    if (l->count == l->capacity) {
-        const char **grown = TL_NEW_ARRAY(l->s->arena, const char *, 2 * l->capacity + 64);
-        if (l->count > 0)
-            memcpy(grown, l->keys, sizeof *grown * (size_t)l->count);
-        l->keys = grown;
-        l->capacity = 2 * l->capacity + 64;
-    }
-    l->keys[l->count++] = tl_arena_strdup(l->s->arena, key);
-    return TL_OK;
-}
-
-/* The best records of the form's workloads, but for those that fell back in the default form. */
-static tl_status form_picks(state *s, const tl_picks_query *query, const char *form, tl_picks *out,
-                            tl_diag *diag)
-{
-    workload_list l = { .s = s };
-    int wanted = 0;
-    TL_TRY(tl_form_visit(s->arena, s->base.model, form, add_key, &l, diag));
-    for (int i = 0; i < l.count; i++) {
-        const tl_tuned_workload *w = find_workload(s, l.keys[i]);
-        if (w == NULL || w->fate == TL_TUNED_KEPT)
-            l.keys[wanted++] = l.keys[i];
-    }
-    tl_picks_best(s->store, s->arena, query, l.keys, wanted, out);
-    return TL_OK;
-}
-
-/* Another form, when the records say that it costs less: tried against the best so far, then against untuned. */
-static tl_status try_form(state *s, tl_diag *diag)
-{
-    tl_tuned_verdict *v = s->out;
-    const tl_model_facts *facts = tl_model_get_facts(s->base.model);
-    const tl_picks_query query = { .model = facts->identity,
-                                   .target = facts->target,
-                                   .numerics = s->options->numerics,
-                                   .threads = s->threads };
-    const char *form;
-    double default_ns, cost_ns, max_error = v->max_error;
-    tl_picks picks;
-    bool right;
-    comparison c;
-    TL_TRY(tl_forms_choose(s->arena, s->base.model, s->store, &query, &form, &default_ns, &cost_ns,
-                           diag));
-    if (form[0] == '\0')
-        return TL_OK;
-    v->forms_tried++;
-    tell(s, "building another form");
-    TL_TRY(form_picks(s, &query, form, &picks, diag));
-    TL_TRY(open_side(s, picks.picks, picks.count, form, &s->shaped, diag));
-    TL_TRY(agree(s, &s->shaped, &right, diag));
-    double shaped_error = v->max_error;
-    v->max_error = max_error;
-    if (!right)
-        return TL_OK;
-    TL_TRY(
-        compare(s, v->kept ? &s->tuned : &s->base, &s->shaped, SHARE_WHOLE * s->seconds, &c, diag));
-    if (!(c.ratio.high < 1))
-        return TL_OK;
-    tl_tuned_verdict before = *v;
-    TL_TRY(compare_whole(s, &s->shaped, SHARE_WHOLE * s->seconds, diag));
-    if (!(v->ratio_high < 1)) {
-        *v = before;
-        return TL_OK;
-    }
-    v->kept = true;
-    v->form = form;
-    v->max_error = shaped_error;
-    s->picks = tl_arena_copy(s->arena, picks.picks, sizeof *s->picks * (size_t)picks.count,
-                             _Alignof(tl_pick));
-    s->pick_count = picks.count;
-    return TL_OK;
-}
-
-static tl_status settle(state *s, tl_diag *diag)
+static tl_status settle(tl_tuned_state *s, tl_diag *diag)
 {
     tl_tuned_verdict *v = s->out;
     const tl_text_list none = { 0 };
-    TL_TRY(open_side(s, NULL, 0, "", &s->base, diag));
-    for (int i = 0; i < INPUT_SETS; i++)
+    TL_TRY(tl_tuned_open(s, NULL, 0, "", &s->base, diag));
+    for (int i = 0; i < TL_TUNED_INPUT_SETS; i++)
         TL_TRY(tl_bindings_make(s->arena, tl_model_executable(s->base.model), &none, NULL,
                                 (int64_t)s->o->seed + i, &s->sets[i], diag));
     collect(s, tl_model_get_facts(s->base.model)->target);
     TL_TRY(decide(s, diag));
-    TL_TRY(try_form(s, diag));
+    TL_TRY(tl_tuned_try_form(s, diag));
     for (int i = 0; i < v->workload_count; i++) {
         v->kept_count += s->workloads[i].fate == TL_TUNED_KEPT;
         v->fallback_count +=
@@ -570,14 +450,15 @@ tl_status tl_tuned_settle(tl_arena *arena, const char *path, const tl_model_opti
                           tl_records *store, const tl_tuned_options *options, tl_tuned_verdict *out,
                           tl_diag *diag)
 {
-    state s = { .arena = arena,
-                .path = path,
-                .options = model,
-                .o = options,
-                .out = out,
-                .store = store,
-                .threads = model->threads > 0 ? model->threads : tl_pool_threads(model->pool),
-                .seconds = options->seconds > 0 ? options->seconds : DEFAULT_SECONDS };
+    tl_tuned_state s = { .arena = arena,
+                         .path = path,
+                         .options = model,
+                         .o = options,
+                         .out = out,
+                         .store = store,
+                         .threads =
+                             model->threads > 0 ? model->threads : tl_pool_threads(model->pool),
+                         .seconds = options->seconds > 0 ? options->seconds : DEFAULT_SECONDS };
     s.deadline_ns = tl_clock_ns() + (int64_t)(s.seconds * 1e9);
     *out = (tl_tuned_verdict){ .ratio = 1, .ratio_low = 1, .ratio_high = 1, .form = "" };
     tl_arena_guard outer;
@@ -588,7 +469,7 @@ tl_status tl_tuned_settle(tl_arena *arena, const char *path, const tl_model_opti
     else
         status = settle(&s, diag);
     tl_arena_guard_restore(arena, &outer);
-    for (int i = 0; i < INPUT_SETS; i++)
+    for (int i = 0; i < TL_TUNED_INPUT_SETS; i++)
         tl_bindings_free(&s.sets[i]);
     close_side(&s.shaped);
     close_side(&s.tuned);

@@ -14,6 +14,7 @@
 #ifndef TL_DRIVER_TUNED_H
 #define TL_DRIVER_TUNED_H
 #include <signal.h>
+#include "driver/bench.h"
 #include "driver/model.h"
 
 typedef struct {
@@ -53,7 +54,9 @@ typedef struct {
     int pairs;
     double max_error; /* of the outputs, over the largest magnitude */
     const char *form; /* how the graph is cut and laid out; "" as without tuning */
-    int forms_tried;
+    int forms_tried,
+        forms_kept;         /* alternatives that the records liked, and those that are in `form` */
+    tl_interval form_ratio; /* of the form tried to the best before it; 0: it was not compared */
     int workload_count, kept_count, fallback_count;
     const tl_tuned_workload *workloads; /* those that have a record, the heaviest first */
 } tl_tuned_verdict;

@@ -1,15 +1,20 @@
 /* driver/verb_tune.c: tilth tune MODEL.onnx, tilth tune KERNEL.tk: finds faster schedules and keeps them. */
 #include <inttypes.h>
+#include <math.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include "driver/tune_forms.h"
 #include "driver/tune_report.h"
 #include "driver/tuned.h"
 #include "runtime/base/file.h"
 #include "tuner/environment.h"
 
 #define DEFAULT_BUDGET_S 120
+/* of seconds and trials: for kernels of other forms of the model; and of those trials for default schedules */
+#define SHARE_FORMS      0.1
+#define SHARE_FIRST      0.5
 
 typedef struct {
     tl_session_options common;
@@ -32,9 +37,11 @@ typedef struct {
     tl_target target;
     int threads;
     tl_tune_list list;
+    tl_tune_forms forms;
     tl_records *store;
     tl_measurer *measurer;
     tl_tuning *tuning;
+    int64_t form_trials; /* what the other forms' kernels got, besides */
     tl_text defects;
     char session_name[33];
     double budget_s;
@@ -133,6 +140,13 @@ static tl_status open_kernel(tune_run *run, tl_diag *diag)
     return TL_OK;
 }
 
+/* Other forms are compared in the model, at the end, with the kernels of the whole. */
+static bool wants_forms(const tune_options *o)
+{
+    return !o->no_check && !o->common.no_database && o->filter.pattern == NULL &&
+           o->filter.top == 0;
+}
+
 static tl_status open_model(tune_run *run, tl_diag *diag)
 {
     tl_session_options untuned = run->o->common;
@@ -142,8 +156,11 @@ static tl_status open_model(tune_run *run, tl_diag *diag)
     TL_TRY(tl_session_model_options(&run->session, &run->o->common, &run->model, diag));
     run->target = *tl_model_get_facts(run->session.model)->target;
     run->threads = run->session.threads;
-    return tl_tune_tasks_of_model(&run->session, run->model.numerics, &run->o->filter, &run->list,
-                                  diag);
+    TL_TRY(tl_tune_tasks_of_model(&run->session, run->model.numerics, &run->o->filter, &run->list,
+                                  diag));
+    if (!wants_forms(run->o))
+        return TL_OK;
+    return tl_tune_forms_find(&run->session, run->model.numerics, &run->list, &run->forms, diag);
 }
 
 /* ---- records ---- */
@@ -198,16 +215,75 @@ static tl_status make_measurer(tune_run *run, tl_diag *diag)
 
 /* ---- the run ---- */
 
+static tl_status ask_known(tune_run *run, tl_arena *arena, tl_tune_options *options, tl_diag *diag)
+{
+    const tune_options *o = run->o;
+    if (o->replay != NULL)
+        return tl_tune_known_of_recording(o->replay, arena, &options->known, &options->known_count,
+                                          diag);
+    const bool has_forms = run->forms.count > 0;
+    tl_tune_known(run->store, has_forms ? run->forms.tasks : run->list.tasks,
+                  has_forms ? run->forms.task_count : run->list.count, arena, &options->known,
+                  &options->known_count);
+    return o->record != NULL ? note_known(run, options, diag) : TL_OK;
+}
+
+/* Measures kernels that only other forms have, with a part of what the own kernels may cost. */
+static tl_status tune_some(tune_run *run, tl_tune_report *report, tl_tune_options *options,
+                           const tl_tune_task *tasks, int count, tl_diag *diag)
+{
+    tl_tuning *tuning;
+    tl_tune_totals totals;
+    options->starts_in_order = true;
+    report->next_line_s = 0;
+    TL_TRY(tl_tuning_create(options, tasks, count, &tuning, diag));
+    tl_status status = tl_tuning_run(tuning, diag);
+    tl_tune_forms_learn(&run->forms, tuning);
+    tl_tuning_totals(tuning, &totals);
+    run->form_trials += totals.trials;
+    if (options->budget_s > 0)
+        options->budget_s = fmax(options->budget_s - totals.elapsed_s, 1e-3);
+    tl_tuning_destroy(tuning);
+    return status == TL_BUDGET ? TL_OK
+                               : status; /* no form's kernel was right: none is within reach */
+}
+
+static tl_status tune_forms(tune_run *run, tl_arena *arena, tl_tune_report *report,
+                            const tl_tune_options *all, int64_t trials, tl_diag *diag)
+{
+    tl_tune_forms *forms = &run->forms;
+    tl_tune_task *tasks = TL_NEW_ARRAY(arena, tl_tune_task, forms->task_count);
+    tl_tune_options options = *all;
+    int most = (int)fmin((double)forms->task_count, SHARE_FIRST * (double)trials);
+    report->stage = "other forms: ";
+    tl_tune_forms_learn(forms, run->tuning);
+    tl_tune_forms_recall(forms, all);
+    int count = tl_tune_forms_unseen(arena, forms, &run->target, most, tasks);
+    options.trials_per_task = 1;
+    options.trials = trials;
+    if (count > 0)
+        TL_TRY(tune_some(run, report, &options, tasks, count, diag));
+    count = tl_tune_forms_within(forms, tasks);
+    options.trials_per_task = all->trials_per_task;
+    options.trials = trials - run->form_trials;
+    if (count > 0 && options.trials > 0 && !stop)
+        TL_TRY(tune_some(run, report, &options, tasks, count, diag));
+    return TL_OK;
+}
+
 static tl_status tune(tune_run *run, tl_arena *arena, tl_diag *diag)
 {
     const tune_options *o = run->o;
+    const double share = run->forms.count > 0 ? SHARE_FORMS : 0;
     tl_tune_report report = {
-        .list = &run->list, .policy = o->policy, .json = o->common.json, .next_line_s = 5
+        .list = &run->list, .policy = o->policy, .json = o->common.json, .stage = ""
     };
+    tl_tune_totals totals;
     tl_session_name(run->session_name);
     TL_TRY(make_measurer(run, diag));
     report.measurer = run->measurer;
     bool is_limited = o->budget != NULL || o->trials > 0 || o->trials_per_task > 0;
+    double budget_s = is_limited ? run->budget_s : DEFAULT_BUDGET_S;
     tl_tune_options options = {
         .policy = tl_policy_find(o->policy),
         .measurer = run->measurer,
@@ -217,9 +293,9 @@ static tl_status tune(tune_run *run, tl_arena *arena, tl_diag *diag)
         .cold = run->cold,
         .numerics = tl_numerics_text(run->model.numerics),
         .seed = (uint64_t)o->seed,
-        .budget_s = is_limited ? run->budget_s : DEFAULT_BUDGET_S,
+        .budget_s = (1 - share) * budget_s,
         .ends_at_rest = !is_limited,
-        .trials = o->trials,
+        .trials = o->trials - (int64_t)(share * (double)o->trials),
         .trials_per_task = o->trials_per_task,
         .batch = (int)o->batch,
         .session = run->session_name,
@@ -227,17 +303,17 @@ static tl_status tune(tune_run *run, tl_arena *arena, tl_diag *diag)
         .listen = tl_tune_report_event,
         .user = &report,
     };
-    if (o->replay != NULL)
-        TL_TRY(tl_tune_known_of_recording(o->replay, arena, &options.known, &options.known_count,
-                                          diag));
-    else
-        tl_tune_known(run->store, run->list.tasks, run->list.count, arena, &options.known,
-                      &options.known_count);
-    if (o->record != NULL)
-        TL_TRY(note_known(run, &options, diag));
+    TL_TRY(ask_known(run, arena, &options, diag));
     TL_TRY(tl_tuning_create(&options, run->list.tasks, run->list.count, &run->tuning, diag));
     tl_status status = tl_tuning_run(run->tuning, diag);
+    tl_tuning_totals(run->tuning, &totals);
+    options.budget_s = share * budget_s;
+    if (status == TL_OK && run->forms.count > 0 && !stop)
+        status = tune_forms(run, arena, &report, &options,
+                            (int64_t)(share / (1 - share) * (double)totals.trials), diag);
     tl_tune_report_print(&report, run->tuning);
+    if (status == TL_OK && run->forms.count > 0)
+        tl_tune_report_forms(&report, &run->forms, run->form_trials);
     return status;
 }
 
@@ -256,7 +332,9 @@ static void print_verdict(const tl_tuned_verdict *v, bool json)
                v->kept ? "true" : "false", v->untuned_ns, v->tuned_ns, v->ratio, v->ratio_low,
                v->ratio_high, v->pairs, v->max_error);
         tl_print_json_text(v->form);
-        printf(",\"workloads_kept\":%d,\"workloads_fallen_back\":%d}\n", v->kept_count,
+        printf(",\"forms_tried\":%d,\"forms_kept\":%d,\"form_ratio\":%.4f,\"workloads_kept\":%d,"
+               "\"workloads_fallen_back\":%d}\n",
+               v->forms_tried, v->forms_kept, v->form_ratio.median, v->kept_count,
                v->fallback_count);
         return;
     }
@@ -271,6 +349,16 @@ static void print_verdict(const tl_tuned_verdict *v, bool json)
                "%.3f, %d pairs of runs); outputs agree within %.2g\n",
                v->untuned_ns * 1e-6, v->tuned_ns * 1e-6, 1 / v->ratio, 1 / v->ratio_high,
                1 / v->ratio_low, v->pairs, v->max_error);
+    if (v->form_ratio.median > 0)
+        printf("form      another way to cut and lay out the model: %.3f times as fast as the best "
+               "before (95 %% between %.3f and %.3f): %s\n",
+               1 / v->form_ratio.median, 1 / v->form_ratio.high, 1 / v->form_ratio.low,
+               v->forms_kept > 0 ? "taken" : "left out");
+    else if (v->forms_tried > 0)
+        printf(
+            "form      %d other ways to cut and lay out the model promised a gain: none is faster "
+            "inside it\n",
+            v->forms_tried);
     printf("kept      %s",
            v->kept ? "" : "the default schedules: nothing was faster beyond doubt\n");
     if (v->kept)
@@ -319,6 +407,7 @@ static int64_t close_store(tune_run *run)
     int64_t lost = 0;
     if (run->tuning != NULL)
         tl_tuning_totals(run->tuning, &totals);
+    totals.trials += run->form_trials;
     if (run->store != NULL)
         tl_text_add(&path, tl_records_path(run->store));
     tl_records_close(run->store, &lost);

@@ -12,6 +12,8 @@ typedef struct {
     tl_ledger ledger;
     FILE *file;
     bool failed;
+    bool
+        began; /* something was submitted since it was made or everything forgotten: a part of the recording */
 } recorder;
 
 static void print_result(const char *key, const char *workload, const tl_result *r, tl_text *out)
@@ -63,14 +65,6 @@ static tl_status recorder_add_task(tl_measurer *self, const tl_measure_task *spe
     return tl_ledger_add_task(&m->ledger, spec, *out, diag);
 }
 
-static tl_status recorder_submit(tl_measurer *self, int task, const tl_candidate *candidates,
-                                 int count, int64_t *ticket, tl_diag *diag)
-{
-    recorder *m = (recorder *)self;
-    TL_TRY(tl_measurer_submit(m->inner, task, candidates, count, ticket, diag));
-    return tl_ledger_ask(&m->ledger, task, candidates, count, *ticket, diag);
-}
-
 static tl_status write_line(recorder *m, const tl_text *line, tl_diag *diag)
 {
     if (!m->failed && (line->failed || fwrite(line->data, 1, line->size, m->file) != line->size ||
@@ -79,6 +73,28 @@ static tl_status write_line(recorder *m, const tl_text *line, tl_diag *diag)
     if (m->failed)
         return tl_fail(diag, TL_IO, "the recording cannot be written: %s", strerror(errno));
     return TL_OK;
+}
+
+/* Where a run begins, and when: what comes before it on the measurer's clock is no time of it. */
+static tl_status begin_part(recorder *m, tl_diag *diag)
+{
+    tl_text line = { 0 };
+    tl_text_format(&line, "{\"record\":\"part\",\"clock_ns\":%lld}\n",
+                   (long long)tl_measurer_clock(m->inner));
+    tl_status status = write_line(m, &line, diag);
+    tl_text_free(&line);
+    m->began = true;
+    return status;
+}
+
+static tl_status recorder_submit(tl_measurer *self, int task, const tl_candidate *candidates,
+                                 int count, int64_t *ticket, tl_diag *diag)
+{
+    recorder *m = (recorder *)self;
+    if (!m->began)
+        TL_TRY(begin_part(m, diag));
+    TL_TRY(tl_measurer_submit(m->inner, task, candidates, count, ticket, diag));
+    return tl_ledger_ask(&m->ledger, task, candidates, count, *ticket, diag);
 }
 
 tl_status tl_recorder_note(tl_measurer *self, const char *line, tl_diag *diag)
@@ -122,6 +138,7 @@ static void recorder_forget(tl_measurer *self, int task)
     recorder *m = (recorder *)self;
     tl_measurer_forget(m->inner, task);
     tl_ledger_forget(&m->ledger, task);
+    m->began &= task >= 0;
 }
 
 static void recorder_leave_core(const tl_measurer *self)

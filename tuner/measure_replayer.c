@@ -17,15 +17,31 @@ typedef struct {
     answer *last, *turn; /* turn NULL: all were given */
 } answers;
 
+/* What one run asked: from its first question until everything was forgotten. */
+typedef struct part {
+    struct part *next;
+    tl_map *known;    /* key -> answers */
+    int64_t unused;   /* answers that were not given yet */
+    int64_t clock_ns; /* when it began */
+} part;
+
 typedef struct {
     tl_measurer base;
     tl_ledger ledger;
     tl_arena *arena;
-    tl_map *known; /* key -> answers */
+    part *last, *turn; /* read last; answered from */
+    bool began;        /* this part was asked something */
     int64_t next_ticket, clock_ns;
-    int64_t unused; /* answers that were not given yet */
     tl_measure_stats stats;
 } replayer;
+
+static part *new_part(tl_arena *arena, int64_t clock_ns)
+{
+    part *p = TL_NEW(arena, part);
+    p->known = tl_map_create(arena);
+    p->clock_ns = clock_ns;
+    return p;
+}
 
 static bool read_numbers(const json_t *line, tl_result *r)
 {
@@ -83,14 +99,14 @@ static bool read_result(const json_t *line, const char **key, tl_result *r)
 
 static void add_answer(replayer *m, const char *key, const tl_result *result)
 {
-    answers *all = tl_map_find(m->known, key);
+    answers *all = tl_map_find(m->last->known, key);
     if (all == NULL) {
         all = TL_NEW(m->arena, answers);
-        tl_map_put(m->known, key, all);
+        tl_map_put(m->last->known, key, all);
     }
     answer *a = TL_NEW(m->arena, answer);
     a->result = *result;
-    m->unused++;
+    m->last->unused++;
     if (all->last != NULL)
         all->last->next = a;
     else
@@ -116,6 +132,10 @@ static tl_status read_recording(replayer *m, const tl_text *text, const char *pa
         char copy[33] = "";
         if (ok && !is_other)
             memcpy(copy, key, sizeof copy);
+        if (ok && is_other && strcmp(kind, "part") == 0) {
+            int64_t clock_ns = json_integer_value(json_object_get(line, "clock_ns"));
+            m->last = m->last->next = new_part(m->arena, clock_ns);
+        }
         json_decref(line);
         if (!ok)
             return tl_fail(diag, TL_BAD_TEXT, "%s:%d: no recorded measurement", path, number);
@@ -152,6 +172,7 @@ static tl_status replayer_submit(tl_measurer *self, int task, const tl_candidate
             (candidates[i].trace == NULL && candidates[i].program == NULL))
             return tl_fail(diag, TL_BAD_ARGUMENT,
                            "candidate %d of task %d: no such lowering, or no trace", i, task);
+    m->began = true;
     *ticket = m->next_ticket;
     m->next_ticket += count;
     return tl_ledger_ask(&m->ledger, task, candidates, count, *ticket, diag);
@@ -164,14 +185,14 @@ static tl_status replayer_next(tl_measurer *self, double timeout_s, tl_result *o
     (void)timeout_s;
     if (a == NULL)
         return tl_fail(diag, TL_BUDGET, "nothing is queued");
-    answers *all = tl_map_find(m->known, a->key);
-    if (all == NULL && m->unused == 0)
+    answers *all = tl_map_find(m->turn->known, a->key);
+    if (all == NULL && m->turn->unused == 0)
         return tl_fail(diag, TL_INTERRUPTED, "the recording ends here");
     *out = (tl_result){ .status = TL_RECORD_WORKER, .reason = "it is not in the recording" };
     if (all != NULL) {
         answer *turn = all->turn != NULL ? all->turn : all->last;
         *out = turn->result;
-        m->unused -= all->turn != NULL;
+        m->turn->unused -= all->turn != NULL;
         all->turn = turn->next;
     }
     out->ticket = a->ticket;
@@ -198,9 +219,21 @@ static int64_t replayer_queued(const tl_measurer *self)
     return ((const replayer *)self)->ledger.queued;
 }
 
+static void next_part(replayer *m)
+{
+    if (m->turn->next != NULL)
+        m->turn = m->turn->next;
+    if (m->turn->clock_ns > m->clock_ns)
+        m->clock_ns = m->turn->clock_ns;
+    m->began = false;
+}
+
 static void replayer_forget(tl_measurer *self, int task)
 {
-    tl_ledger_forget(&((replayer *)self)->ledger, task);
+    replayer *m = (replayer *)self;
+    tl_ledger_forget(&m->ledger, task);
+    if (task < 0 && m->began)
+        next_part(m);
 }
 
 static void replayer_leave_core(const tl_measurer *self)
@@ -247,9 +280,13 @@ tl_status tl_replayer_create(const char *path, tl_measurer **out, tl_diag *diag)
     m->base.type = &replayer_type;
     m->arena = arena;
     m->ledger.last = &m->ledger.first;
-    m->known = tl_map_create(arena);
+    m->turn = m->last = new_part(arena, 0);
     tl_status status = read_recording(m, &text, path, diag);
     tl_text_free(&text);
+    m->last->next = new_part(arena, 0); /* what is asked behind the last was never recorded */
+    if (m->turn->unused == 0 &&
+        m->turn->next != NULL) /* it begins with the mark of its first part */
+        next_part(m);
     if (status != TL_OK) {
         replayer_destroy(&m->base);
         return status;

@@ -51,12 +51,14 @@ static double size_of(const tl_tune_task *task)
 }
 
 /* The starts of large tasks come first: a budget that ends early ends among the small ones. */
-static const int *order_starts(tl_arena *arena, const tl_tune_task *tasks, int count)
+static const int *order_starts(const tl_tuning *t, const tl_tune_task *tasks, int count)
 {
-    int *order = TL_NEW_ARRAY(arena, int, count);
+    int *order = TL_NEW_ARRAY(t->arena, int, count);
     for (int i = 0; i < count; i++) {
         int at = i;
-        for (; at > 0 && size_of(&tasks[order[at - 1]]) < size_of(&tasks[i]); at--)
+        for (; !t->options.starts_in_order && at > 0 &&
+               size_of(&tasks[order[at - 1]]) < size_of(&tasks[i]);
+             at--)
             order[at] = order[at - 1];
         order[at] = i;
     }
@@ -76,7 +78,7 @@ static tl_status set_up(tl_tuning *t, const tl_tune_task *tasks, tl_diag *diag)
 {
     tl_scheduled_task *scheduled = TL_NEW_ARRAY(t->arena, tl_scheduled_task, t->count);
     t->slots = TL_NEW_ARRAY(t->arena, tl_tuning_slot, t->count);
-    t->order = order_starts(t->arena, tasks, t->count);
+    t->order = order_starts(t, tasks, t->count);
     for (int i = 0; i < t->count; i++) {
         tl_tuning_slot *slot = &t->slots[i];
         slot->spec = slot->shown.task = &tasks[i];

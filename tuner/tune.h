@@ -63,6 +63,7 @@ typedef struct {
     double budget_s;         /* 0: no limit */
     int64_t trials;          /* of all tasks; 0: no limit */
     int64_t trials_per_task; /* 0: no limit */
+    bool starts_in_order;    /* of the tasks; else the largest task first */
     bool ends_at_rest;       /* else tasks that rest go on as long as the budget does */
     int batch;               /* candidates asked of the policy at once; 0: what the policy likes */
     const char *session;     /* tl_session_name; "" */
@@ -122,6 +123,9 @@ void tl_tuning_totals(const tl_tuning *tuning, tl_tune_totals *out);
  * knows nothing. */
 void tl_tune_known(tl_records *store, const tl_tune_task *tasks, int count, tl_arena *arena,
                    const tl_record **out, int *out_count);
+/* The best time among options->known of a workload, as it was measured then, on this target with these numerics, threads,
+ * caches and code generator; 0: there is none. */
+double tl_tune_best_known(const tl_tune_options *options, const char *workload);
 /* The records that tl_recorder_note put into a recording: what was known when it was made. */
 tl_status tl_tune_known_of_recording(const char *path, tl_arena *arena, const tl_record **out,
                                      int *out_count, tl_diag *diag);

@@ -100,6 +100,20 @@ static bool is_finished(const tl_record *r)
     return r->status == TL_RECORD_OK && !r->hopeless && r->score_ns > 0;
 }
 
+double tl_tune_best_known(const tl_tune_options *o, const char *workload)
+{
+    char fingerprint[160];
+    double best = 0;
+    tl_target_fingerprint(o->target, o->threads, fingerprint);
+    for (int i = 0; i < o->known_count; i++) {
+        const tl_record *r = &o->known[i];
+        if (strcmp(r->workload, workload) == 0 && r->threads == o->threads && r->cold == o->cold &&
+            is_comparable(o, r, fingerprint) && is_finished(r) && (best == 0 || r->score_ns < best))
+            best = r->score_ns;
+    }
+    return best;
+}
+
 /* Keeps the fastest, each program once. */
 static void keep_stale(tl_tuning_slot *slot, const tl_record *r)
 {

@@ -111,6 +111,17 @@ static void a_model_is_tuned_and_checked(void **state)
            "tune $D/m.onnx --policy random --tasks 'nothing*' --threads 1");
     expect(0, "\"record\":\"verdict\",\"kept\":",
            "tune $D/m.onnx --policy random --trials 40 --threads 1 --check 1 --json");
+    expect(
+        0, "forms     ",
+        "tune $D/n.onnx --policy random --trials 60 --threads 1 --check 0.5 --db $D/f.db --record "
+        "$D/forms.jsonl >$D/first; sed -n '/^kernel/,/^kernels/p; /^forms/,/^ /p' $D/first | "
+        "tee $D/a");
+    expect(
+        0, "forms     ",
+        "tune $D/n.onnx --policy random --trials 60 --threads 1 --check 0.5 --db $D/f.db --replay "
+        "$D/forms.jsonl >$D/second; sed -n '/^kernel/,/^kernels/p; /^forms/,/^ /p' $D/second "
+        ">$D/b; "
+        "diff $D/a $D/b && cat $D/b");
     expect(0, "left out",
            "tune $D/m.onnx --policy random --trials 10 --threads 1 --top 2 --no-check");
     expect(0, "\"record\":\"task\"",

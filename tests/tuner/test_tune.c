@@ -269,6 +269,45 @@ static void replayed_decisions_are_the_same(void **state)
         tl_text_free(&logs[run].log);
 }
 
+/* Two runs, one after the other, of one measurer; the first is stopped with candidates in flight. */
+static void two_runs(tl_measurer *m, int64_t stop_at, listener logs[2])
+{
+    for (int run = 0; run < 2; run++) {
+        tl_tune_options o = tuning_options(m, NULL, run == 0 ? 70 : 30);
+        o.budget_s = 1000;
+        o.seed = 5;
+        o.starts_in_order = run == 1;
+        o.listen = listen;
+        o.user = &logs[run];
+        o.stop = &logs[run].stop;
+        logs[run].stop_at = run == 0 ? stop_at : 0;
+        tl_tuning *t =
+            tuning_make(&o, tuning_tasks, 2); /* the same tasks: their defaults are asked twice */
+        tuning_finish(t);
+        tl_tuning_destroy(t);
+    }
+    tl_measurer_destroy(m);
+}
+
+static void runs_of_one_recording_stay_apart(void **state)
+{
+    (void)state;
+    tl_measurer *m;
+    tl_diag diag = { 0 };
+    listener first[2] = { 0 }, second[2] = { 0 };
+    assert_int_equal(tl_recorder_create(measuring_start(NULL), recording, &m, &diag), TL_OK);
+    two_runs(m, 25, first);
+    if (tl_replayer_create(recording, &m, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    two_runs(m, 0, second);
+    for (int run = 0; run < 2; run++) {
+        assert_true(first[run].log.size > 1000);
+        assert_string_equal(tl_text_get(&first[run].log), tl_text_get(&second[run].log));
+        tl_text_free(&first[run].log);
+        tl_text_free(&second[run].log);
+    }
+}
+
 /* ---- time ---- */
 
 static void it_ends_in_time(void **state)
@@ -416,6 +455,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(stale_records_are_seeds),
         cmocka_unit_test_teardown(faults_cost_one_candidate_each, clear),
         cmocka_unit_test_teardown(replayed_decisions_are_the_same, clear),
+        cmocka_unit_test_teardown(runs_of_one_recording_stay_apart, clear),
         cmocka_unit_test(it_ends_in_time),
         cmocka_unit_test(it_ends_when_nothing_is_left),
         cmocka_unit_test(nothing_valid_is_said),

@@ -1,0 +1,69 @@
+/* driver/tuned_private.h: what the comparisons of a whole model share. */
+#ifndef TL_DRIVER_TUNED_PRIVATE_H
+#define TL_DRIVER_TUNED_PRIVATE_H
+#include "driver/bench.h"
+#include "driver/bindings.h"
+#include "driver/tuned.h"
+
+enum { TL_TUNED_INPUT_SETS = 2 };
+/* of the measuring: comparing kernels, the first comparison of the whole; of another form's as much */
+#define TL_TUNED_SHARE_KERNELS 0.3
+#define TL_TUNED_SHARE_WHOLE   0.3
+/* a kernel is faster inside the model when it gains more than clocks and caches make of nothing */
+#define TL_TUNED_LEAST_GAIN    0.003
+
+/* A compiled model with a runner of its own. */
+typedef struct {
+    tl_model *model;
+    tl_runner *runner;
+} tl_tuned_side;
+
+typedef struct {
+    tl_arena *arena;
+    const char *path;
+    const tl_model_options *options;
+    const tl_tuned_options *o;
+    tl_tuned_verdict *out;
+    tl_records *store;
+    int threads;
+    double seconds;
+    int64_t deadline_ns;               /* of all measuring */
+    tl_tuned_side base, tuned, shaped; /* shaped: tuned, with another form */
+    tl_pick *picks;                    /* those that are left, beside their workloads */
+    int pick_count;
+    tl_tuned_workload *workloads;
+    tl_bindings sets[TL_TUNED_INPUT_SETS];
+} tl_tuned_state;
+
+typedef struct {
+    tl_interval ratio; /* of the second to the first */
+    double ns[2];      /* medians */
+    int pairs;
+} tl_tuned_comparison;
+
+/* ---- tuned.c ---- */
+
+void tl_tuned_tell(const tl_tuned_state *s, const char *stage);
+/* Compiles with exactly these picks, in that form; what `out` held before is closed. */
+tl_status tl_tuned_open(const tl_tuned_state *s, const tl_pick *picks, int count, const char *form,
+                        tl_tuned_side *out, tl_diag *diag);
+const tl_executable_spec *tl_tuned_spec(const tl_tuned_side *side);
+/* Whether the outputs of a side are those of the untuned one, on every set of inputs; the verdict's max_error. */
+tl_status tl_tuned_agree(tl_tuned_state *s, const tl_tuned_side *with, bool *out, tl_diag *diag);
+/* Two sides in pairs, each first in every other one, for so many seconds. */
+tl_status tl_tuned_compare(const tl_tuned_state *s, const tl_tuned_side *a, const tl_tuned_side *b,
+                           double seconds, tl_tuned_comparison *out, tl_diag *diag);
+/* The untuned side against another: the verdict's numbers. */
+tl_status tl_tuned_compare_whole(tl_tuned_state *s, const tl_tuned_side *with, double seconds,
+                                 tl_diag *diag);
+/* Times every step of two sides in alternating runs for so many seconds: the shortest of each, in the state's arena. */
+tl_status tl_tuned_time_steps(tl_tuned_state *s, const tl_tuned_side *const sides[2],
+                              double seconds, int64_t *least[2], tl_diag *diag);
+tl_tuned_workload *tl_tuned_find(const tl_tuned_state *s, const char *key); /* NULL: none */
+
+/* ---- tuned_form.c ---- */
+
+/* Another form, when the records say that it costs less: tried against the best so far, then against untuned. */
+tl_status tl_tuned_try_form(tl_tuned_state *s, tl_diag *diag);
+
+#endif

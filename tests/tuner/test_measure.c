@@ -8,6 +8,36 @@
 #include "runtime/base/file.h"
 #include "tests/tuner/measuring.h"
 
+/* What times say holds when nobody else takes the cores: so it must in one of a few attempts, or never does. */
+static void holds_when_undisturbed(bool (*holds)(void))
+{
+    bool held = false;
+    for (int i = 0; i < 6 && !held; i++)
+        held = holds();
+    assert_true(held);
+}
+
+/* What is faster is crowned, what is slower is given up early. */
+static bool winners_and_losers(void)
+{
+    tl_measurer *m = measuring_start(NULL);
+    int task = measuring_task(m);
+    tl_result plain = measuring_one(m, task, &(tl_candidate){ .trace = "" });
+    tl_result better = measuring_one(m, task, &(tl_candidate){ .trace = good_trace });
+    tl_result again = measuring_one(m, task, &(tl_candidate){ .trace = "" });
+    assert_true(plain.crowned && better.incumbent_ns > 0);
+    assert_int_equal(again.status, TL_RECORD_OK);
+    tl_measurer_destroy(m);
+    return better.crowned && better.score_ns < plain.score_ns && again.hopeless &&
+           again.time_count < 11 && !again.crowned;
+}
+
+static void what_is_faster_wins(void **state)
+{
+    (void)state;
+    holds_when_undisturbed(winners_and_losers);
+}
+
 static void right_candidates_are_timed(void **state)
 {
     (void)state;
@@ -22,11 +52,9 @@ static void right_candidates_are_timed(void **state)
     tl_result better = measuring_one(m, task, &(tl_candidate){ .trace = good_trace });
     if (better.status != TL_RECORD_OK)
         fail_msg("%s", better.reason);
-    assert_true(better.crowned && better.incumbent_ns > 0 && better.score_ns < plain.score_ns);
-    assert_true(better.max_error < 1e-4);
+    assert_true(better.incumbent_ns > 0 && better.max_error < 1e-4);
     tl_result again = measuring_one(m, task, &(tl_candidate){ .trace = "" });
     assert_int_equal(again.status, TL_RECORD_OK);
-    assert_true(again.hopeless && again.time_count < 11 && !again.crowned);
     assert_string_equal(again.program, plain.program);
     tl_result careful =
         measuring_one(m, task,
@@ -45,9 +73,9 @@ static void right_candidates_are_timed(void **state)
 }
 
 /* In every mode the first is crowned, and then what is faster, and a time says in which. */
-static void winners_are_crowned_in_every_mode(void **state)
+static bool crowned_in_every_mode(void)
 {
-    (void)state;
+    bool faster = true;
     for (int cold = 0; cold < TL_COLD_COUNT; cold++) {
         tl_measurer *m = measuring_start(&(tl_measure_options){ .constant_bytes = 1 << 30 });
         int task = measuring_task(m);
@@ -57,9 +85,17 @@ static void winners_are_crowned_in_every_mode(void **state)
         tl_result better = measuring_one(m, task, &candidate);
         assert_int_equal(better.status, TL_RECORD_OK);
         assert_true((int)plain.cold == cold && (int)better.cold == cold);
-        assert_true(plain.crowned && better.crowned && better.score_ns < plain.score_ns);
+        assert_true(plain.crowned);
+        faster &= better.crowned && better.score_ns < plain.score_ns;
         tl_measurer_destroy(m);
     }
+    return faster;
+}
+
+static void winners_are_crowned_in_every_mode(void **state)
+{
+    (void)state;
+    holds_when_undisturbed(crowned_in_every_mode);
 }
 
 static const char dot_text[] = "kernel dot(A: f32[512], const B: f32[512, 512], out C: f32[512])\n"
@@ -92,14 +128,23 @@ static double time_of_dot(int64_t constant_bytes)
     return result.time_ns;
 }
 
-/* One multiplication for each constant: where they come from decides. A neighbour may hide it once, not every time. */
+/* One multiplication for each constant: where they come from decides. */
+static bool memory_is_slower(void)
+{
+    return time_of_dot((int64_t)1 << 36) > 1.2 * time_of_dot(512 * 512 * 4);
+}
+
 static void constants_come_from_memory_when_the_model_is_large(void **state)
 {
     (void)state;
-    bool slower = false;
-    for (int i = 0; i < 6 && !slower; i++)
-        slower = time_of_dot((int64_t)1 << 36) > 1.2 * time_of_dot(512 * 512 * 4);
-    assert_true(slower);
+    holds_when_undisturbed(memory_is_slower);
+}
+
+static void measure_three(tl_measurer *m, const tl_candidate three[3], tl_result results[3])
+{
+    assert_int_equal(tl_measurer_submit(m, 0, three, 3, NULL, NULL), TL_OK);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(tl_measurer_next(m, 300, &results[i], NULL), TL_OK);
 }
 
 /* What happens, what is recorded. */
@@ -128,18 +173,29 @@ static void faults_cost_one_candidate(void **state)
         { "i, j, k = loops(matmul)\nvectorize(k)\nvectorize(j)\n", 0, TL_RECORD_ILLEGAL, "" },
         { "i, j, k = loops(matmul)\nsplit(j, [_, 0])\n", 0, TL_RECORD_ILLEGAL, "" },
     };
-    tl_measure_options options = { .build_limit_s = 1, .run_limit_s = 1 };
-    tl_measurer *m = measuring_start(&options);
-    int task = measuring_task(m);
-    enum { COUNT = sizeof cases / sizeof *cases };
+    /* one measurer for all of them; others, with more patience, where the neighbours of a fault are late, too, because
+     * somebody else has the cores */
+    static const double limits_s[] = { 1, 5, 25 };
+    enum { COUNT = sizeof cases / sizeof *cases, LIMITS = sizeof limits_s / sizeof *limits_s };
+    tl_measurer *measurers[LIMITS] = { NULL };
     for (int c = 0; c < COUNT; c++) {
-        tl_candidate three[3] = { { .trace = "" },
-                                  { .trace = cases[c].trace, .lowering = cases[c].lowering },
-                                  { .trace = good_trace } };
+        const tl_candidate three[3] = { { .trace = "" },
+                                        { .trace = cases[c].trace, .lowering = cases[c].lowering },
+                                        { .trace = good_trace } };
         tl_result results[3];
-        assert_int_equal(tl_measurer_submit(m, task, three, 3, NULL, NULL), TL_OK);
-        for (int i = 0; i < 3; i++)
-            assert_int_equal(tl_measurer_next(m, 120, &results[i], NULL), TL_OK);
+        bool late = true;
+        for (int i = 0; late && i < LIMITS; i++) {
+            tl_measure_options options = { .build_limit_s = limits_s[i],
+                                           .run_limit_s = limits_s[i] };
+            if (measurers[i] == NULL) {
+                measurers[i] = measuring_start(&options);
+                assert_int_equal(measuring_task(measurers[i]), 0);
+            }
+            measure_three(measurers[i], three, results);
+            late = results[0].status == TL_RECORD_TIMEOUT ||
+                   results[2].status == TL_RECORD_TIMEOUT ||
+                   (results[1].status == TL_RECORD_TIMEOUT && cases[c].status != TL_RECORD_TIMEOUT);
+        }
         if (results[1].status != cases[c].status ||
             strstr(results[1].reason, cases[c].reason) == NULL ||
             results[0].status != TL_RECORD_OK || results[2].status != TL_RECORD_OK)
@@ -148,26 +204,33 @@ static void faults_cost_one_candidate(void **state)
                      tl_record_status_infos[results[1].status].text, results[1].reason,
                      tl_record_status_infos[results[2].status].text, results[2].reason);
     }
-    tl_measurer_destroy(m);
+    for (int i = 0; i < LIMITS; i++)
+        tl_measurer_destroy(measurers[i]);
 }
 
 /* The first right candidate is the measure of all scores, the incumbent what candidates race; a new child gets both. */
-static void a_new_child_gets_first_and_incumbent(void **state)
+static bool child_gets_first_and_incumbent(void)
 {
-    (void)state;
     tl_measurer *m = measuring_start(NULL);
     int task = measuring_task(m);
     tl_result plain = measuring_one(m, task, &(tl_candidate){ .trace = "" });
     tl_result good = measuring_one(m, task, &(tl_candidate){ .trace = good_trace });
-    assert_true(plain.crowned && good.crowned);
+    assert_true(plain.crowned);
     tl_result dead = measuring_one(m, task, &(tl_candidate){ .trace = "# fault: crash at run\n" });
     assert_int_equal(dead.status, TL_RECORD_CRASH);
     tl_result again =
         measuring_one(m, task, &(tl_candidate){ .trace = good_trace, .careful = true });
-    if (!again.crowned && again.incumbent_ns >= 0.7 * plain.time_ns) /* raced with the good one */
-        fail_msg("%f after %f and %f", again.incumbent_ns, plain.time_ns, good.time_ns);
-    assert_true(again.score_ns > 0.6 * good.score_ns && again.score_ns < good.score_ns / 0.6);
     tl_measurer_destroy(m);
+    return good.crowned && again.score_ns > 0.6 * good.score_ns &&
+           again.score_ns < good.score_ns / 0.6 &&
+           (again.crowned ||
+            again.incumbent_ns < 0.7 * plain.time_ns); /* raced with the good one */
+}
+
+static void a_new_child_gets_first_and_incumbent(void **state)
+{
+    (void)state;
+    holds_when_undisturbed(child_gets_first_and_incumbent);
 }
 
 static void too_much_memory_is_told_apart(void **state)
@@ -386,6 +449,7 @@ int main(int argc, char **argv)
         return code;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(right_candidates_are_timed),
+        cmocka_unit_test(what_is_faster_wins),
         cmocka_unit_test(winners_are_crowned_in_every_mode),
         cmocka_unit_test(constants_come_from_memory_when_the_model_is_large),
         cmocka_unit_test(faults_cost_one_candidate),

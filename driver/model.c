@@ -120,10 +120,12 @@ static bool load_cached(tl_model *model)
     return found;
 }
 
-static void store_cached(tl_model *model)
+void tl_model_store(tl_model *model)
 {
     char key[33];
     tl_text folder = { 0 };
+    if (model->cache == NULL)
+        return;
     executable_key(model, key);
     if (tl_cache_executable_folder(model->cache, key, &folder))
         tl_executable_save(model->executable, false, tl_text_get(&folder),
@@ -388,7 +390,7 @@ static tl_status load(tl_model *model, const model_source *source, const tl_mode
         return status;
     }
     if (whole && !options->compile_only)
-        store_cached(model);
+        tl_model_store(model);
     return TL_OK;
 }
 

@@ -51,6 +51,10 @@ tl_status tl_model_load_memory(const void *bytes, size_t size, const char *folde
                                const tl_model_options *options, tl_model **out, tl_diag *diag);
 void tl_model_destroy(tl_model *model); /* after its runners; NULL is fine */
 
+/* Puts the executable into the cache, as loading does unless keep_programs was asked for: the next load of the same model,
+ * options and picks takes it from there. Nothing without a cache. */
+void tl_model_store(tl_model *model);
+
 /* NULL after inspect_only. */
 tl_executable *tl_model_executable(const tl_model *model);
 

@@ -115,16 +115,40 @@ tl_status tl_tuned_agree(tl_tuned_state *s, const tl_tuned_side *with, bool *out
     return status;
 }
 
-/* The shortest of the runs that fill a block of time, of two at least. */
-static tl_status sample(const tl_tuned_state *s, const tl_tuned_side *x, double *out, tl_diag *diag)
+static const char *object_key(const tl_executable_spec *spec, int step)
+{
+    const char *key =
+        spec->steps[step].kernel >= 0 ? spec->kernels[spec->steps[step].kernel].key : NULL;
+    return key != NULL ? key : "";
+}
+
+/* One flag a step of `x`: not the same code as in `y`. Where the steps are not the same ones, all differ. */
+static const bool *find_differing(const tl_tuned_state *s, const tl_tuned_side *x,
+                                  const tl_tuned_side *y)
+{
+    const tl_executable_spec *a = tl_tuned_spec(x), *b = tl_tuned_spec(y);
+    bool *differs = TL_NEW_ARRAY(s->arena, bool, a->step_count);
+    for (int i = 0; i < a->step_count; i++)
+        differs[i] =
+            a->step_count != b->step_count || strcmp(object_key(a, i), object_key(b, i)) != 0;
+    return differs;
+}
+
+/* The shortest of the runs that fill a block of time, of two at least: the whole, and the steps that differ alone. */
+static tl_status sample(const tl_tuned_state *s, const tl_tuned_side *x, const bool *differs,
+                        int64_t *step_ns, double *whole, double *part, tl_diag *diag)
 {
     int64_t start = tl_clock_ns(), end = start;
-    *out = INFINITY;
+    *whole = *part = INFINITY;
     for (int n = 0; n < LEAST_RUNS || end - start < BLOCK_NS; n++) {
         int64_t before = tl_clock_ns();
-        TL_TRY(run(x, &s->sets[0], NULL, diag));
+        double sum = 0;
+        TL_TRY(run(x, &s->sets[0], step_ns, diag));
         end = tl_clock_ns();
-        *out = fmin(*out, (double)(end - before));
+        for (int i = 0; i < tl_tuned_spec(x)->step_count; i++)
+            sum += differs[i] ? (double)step_ns[i] : 0;
+        *whole = fmin(*whole, (double)(end - before));
+        *part = fmin(*part, sum);
     }
     return TL_OK;
 }
@@ -132,43 +156,55 @@ static tl_status sample(const tl_tuned_state *s, const tl_tuned_side *x, double 
 tl_status tl_tuned_compare(const tl_tuned_state *s, const tl_tuned_side *a, const tl_tuned_side *b,
                            double seconds, tl_tuned_comparison *out, tl_diag *diag)
 {
-    double *ratios = TL_NEW_ARRAY(s->arena, double, MAX_PAIRS);
-    double *times[2] = { TL_NEW_ARRAY(s->arena, double, MAX_PAIRS),
-                         TL_NEW_ARRAY(s->arena, double, MAX_PAIRS) };
     const tl_tuned_side *sides[2] = { a, b };
+    const bool *differs[2] = { find_differing(s, a, b), find_differing(s, b, a) };
+    int64_t *step_ns[2];
+    double *ratios = TL_NEW_ARRAY(s->arena, double, MAX_PAIRS), *whole[2];
+    double *part_ratios = TL_NEW_ARRAY(s->arena, double, MAX_PAIRS), part[2], unused;
     int64_t end = tl_clock_ns() + (int64_t)(seconds * 1e9);
-    double unused;
     int n = 0;
-    for (int k = 0; k < 2; k++)
-        TL_TRY(sample(s, sides[k], &unused, diag)); /* warm */
+    for (int k = 0; k < 2; k++) {
+        whole[k] = TL_NEW_ARRAY(s->arena, double, MAX_PAIRS);
+        step_ns[k] = TL_NEW_ARRAY(s->arena, int64_t, tl_tuned_spec(sides[k])->step_count);
+        TL_TRY(sample(s, sides[k], differs[k], step_ns[k], &unused, &unused, diag)); /* warm */
+    }
     while (n < MAX_PAIRS && (n < LEAST_PAIRS || tl_clock_ns() < end)) {
         TL_TRY(check_stop(s, diag));
         for (int k = 0; k < 2; k++) {
-            int which = (k + n) % 2;
-            TL_TRY(sample(s, sides[which], &times[which][n], diag));
+            int i = (k + n) % 2;
+            TL_TRY(sample(s, sides[i], differs[i], step_ns[i], &whole[i][n], &part[i], diag));
         }
-        ratios[n] = times[1][n] / times[0][n];
+        ratios[n] = whole[1][n] / whole[0][n];
+        part_ratios[n] = part[1] / part[0];
         n++;
         tl_tuned_tell(s, "comparing the model");
     }
     out->ratio = tl_median_interval(ratios, n);
-    out->ns[0] = tl_median_interval(times[0], n).median;
-    out->ns[1] = tl_median_interval(times[1], n).median;
+    out->part = tl_median_interval(part_ratios, n);
+    out->ns[0] = tl_median_interval(whole[0], n).median;
+    out->ns[1] = tl_median_interval(whole[1], n).median;
     out->pairs = n;
     return TL_OK;
 }
 
+bool tl_tuned_is_faster(const tl_tuned_comparison *c)
+{
+    return c->ratio.high < 1 || (c->ratio.median < 1 && c->part.high < 1);
+}
+
 tl_status tl_tuned_compare_whole(tl_tuned_state *s, const tl_tuned_side *with, double seconds,
-                                 tl_diag *diag)
+                                 bool *is_faster, tl_diag *diag)
 {
     tl_tuned_comparison c;
     TL_TRY(tl_tuned_compare(s, &s->base, with, seconds, &c, diag));
     s->out->ratio = c.ratio.median;
     s->out->ratio_low = c.ratio.low;
     s->out->ratio_high = c.ratio.high;
+    s->out->part = c.part;
     s->out->untuned_ns = c.ns[0];
     s->out->tuned_ns = c.ns[1];
     s->out->pairs = c.pairs;
+    *is_faster = tl_tuned_is_faster(&c);
     return TL_OK;
 }
 
@@ -198,13 +234,6 @@ static tl_status build_tuned(tl_tuned_state *s, tl_diag *diag)
     tl_tuned_tell(s, "building");
     TL_TRY(check_stop(s, diag));
     return tl_tuned_open(s, s->picks, s->pick_count, "", &s->tuned, diag);
-}
-
-static const char *object_key(const tl_executable_spec *spec, int step)
-{
-    const char *key =
-        spec->steps[step].kernel >= 0 ? spec->kernels[spec->steps[step].kernel].key : NULL;
-    return key != NULL ? key : "";
 }
 
 /* Workloads whose pick was a miss, or compiles to what the default does. Returns whether any fell back. */
@@ -408,18 +437,14 @@ static tl_status decide(tl_tuned_state *s, tl_diag *diag)
     }
     if (s->pick_count == 0) /* nothing differs from untuned */
         return TL_OK;
-    TL_TRY(tl_tuned_compare_whole(s, &s->tuned, TL_TUNED_SHARE_WHOLE * s->seconds, diag));
+    bool is_faster;
     double rest = (1 - TL_TUNED_SHARE_KERNELS - TL_TUNED_SHARE_WHOLE) * s->seconds;
-    if (v->ratio_high < 1) {
-        /* once more, later: what was luck does not come twice */
-        TL_TRY(tl_tuned_compare_whole(s, &s->tuned, rest, diag));
-        v->kept = v->ratio_high < 1;
-    } else if (v->ratio < 1) {
-        /* not sure: twice as long */
-        TL_TRY(tl_tuned_compare_whole(s, &s->tuned, 2 * rest, diag));
-        v->kept = v->ratio_high < 1;
-    }
-    return TL_OK;
+    TL_TRY(
+        tl_tuned_compare_whole(s, &s->tuned, TL_TUNED_SHARE_WHOLE * s->seconds, &is_faster, diag));
+    if (!is_faster && v->ratio >= 1)
+        return TL_OK;
+    /* once more, later: what was luck does not come twice; twice as long when it was not sure */
+    return tl_tuned_compare_whole(s, &s->tuned, is_faster ? rest : 2 * rest, &v->kept, diag);
 }
 
 static tl_status settle(tl_tuned_state *s, tl_diag *diag)
@@ -443,7 +468,11 @@ static tl_status settle(tl_tuned_state *s, tl_diag *diag)
     v->workloads = s->workloads;
     if (s->o->dry || v->workload_count == 0)
         return TL_OK;
-    return write_choice(s, diag);
+    TL_TRY(write_choice(s, diag));
+    tl_model_store(!v->kept             ? s->base.model
+                   : v->form[0] != '\0' ? s->shaped.model
+                                        : s->tuned.model);
+    return TL_OK;
 }
 
 tl_status tl_tuned_settle(tl_arena *arena, const char *path, const tl_model_options *model,
@@ -460,7 +489,9 @@ tl_status tl_tuned_settle(tl_arena *arena, const char *path, const tl_model_opti
                              model->threads > 0 ? model->threads : tl_pool_threads(model->pool),
                          .seconds = options->seconds > 0 ? options->seconds : DEFAULT_SECONDS };
     s.deadline_ns = tl_clock_ns() + (int64_t)(s.seconds * 1e9);
-    *out = (tl_tuned_verdict){ .ratio = 1, .ratio_low = 1, .ratio_high = 1, .form = "" };
+    *out = (tl_tuned_verdict){
+        .ratio = 1, .ratio_low = 1, .ratio_high = 1, .part = { 1, 1, 1 }, .form = ""
+    };
     tl_arena_guard outer;
     tl_arena_guard_save(arena, &outer);
     tl_status status;

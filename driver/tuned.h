@@ -5,8 +5,9 @@
  *
  *   1. the outputs agree within the model's tolerance, or the suspects fall back;
  *   2. every workload whose kernels are not faster inside the model falls back to the default schedule;
- *   3. what is left is compared again with the untuned model, and kept when the confidence interval of the ratio excludes
- *      that it is slower; otherwise the default set is kept;
+ *   3. what is left is compared again with the untuned model, twice, and kept when the confidence interval of the ratio
+ *      excludes that it is slower; or when that of the kernels that differ does, and the whole is no slower for all that can
+ *      be seen; otherwise the default set is kept;
  *   4. another way to cut and lay out the graph, where the records say it costs less (driver/forms.h), is tried against the
  *      best so far and against untuned, and kept when it is faster than both.
  *
@@ -51,6 +52,8 @@ typedef struct {
     double untuned_ns, tuned_ns; /* medians of the last comparison */
     double ratio, ratio_low,
         ratio_high; /* tuned / untuned: median and 95 % interval; 1 when nothing was compared */
+    tl_interval
+        part; /* the same of the kernels that differ alone: what is the same on both sides is noise */
     int pairs;
     double max_error; /* of the outputs, over the largest magnitude */
     const char *form; /* how the graph is cut and laid out; "" as without tuning */

@@ -146,9 +146,8 @@ static tl_status decide(tl_tuned_state *s, const tl_tuned_side *best, bool *is_b
         const double seconds = TL_TUNED_SHARE_WHOLE * s->seconds;
         TL_TRY(tl_tuned_compare(s, best, &s->shaped, seconds, &c, diag));
         before.form_ratio = c.ratio;
-        if (c.ratio.high < 1)
-            TL_TRY(tl_tuned_compare_whole(s, &s->shaped, seconds, diag));
-        *is_best = c.ratio.high < 1 && v->ratio_high < 1;
+        if (tl_tuned_is_faster(&c))
+            TL_TRY(tl_tuned_compare_whole(s, &s->shaped, seconds, is_best, diag));
     }
     if (*is_best)
         v->form_ratio = c.ratio;

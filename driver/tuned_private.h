@@ -37,7 +37,8 @@ typedef struct {
 
 typedef struct {
     tl_interval ratio; /* of the second to the first */
-    double ns[2];      /* medians */
+    tl_interval part;  /* the same of those steps alone that are not the same code on both sides */
+    double ns[2];      /* medians of the whole */
     int pairs;
 } tl_tuned_comparison;
 
@@ -53,9 +54,12 @@ tl_status tl_tuned_agree(tl_tuned_state *s, const tl_tuned_side *with, bool *out
 /* Two sides in pairs, each first in every other one, for so many seconds. */
 tl_status tl_tuned_compare(const tl_tuned_state *s, const tl_tuned_side *a, const tl_tuned_side *b,
                            double seconds, tl_tuned_comparison *out, tl_diag *diag);
+/* Whether the second is, beyond doubt: the whole; or, where the noise of what is the same on both sides hides it, those steps
+ * that differ, and the whole more likely than not. */
+bool tl_tuned_is_faster(const tl_tuned_comparison *c);
 /* The untuned side against another: the verdict's numbers. */
 tl_status tl_tuned_compare_whole(tl_tuned_state *s, const tl_tuned_side *with, double seconds,
-                                 tl_diag *diag);
+                                 bool *is_faster, tl_diag *diag);
 /* Times every step of two sides in alternating runs for so many seconds: the shortest of each, in the state's arena. */
 tl_status tl_tuned_time_steps(tl_tuned_state *s, const tl_tuned_side *const sides[2],
                               double seconds, int64_t *least[2], tl_diag *diag);

@@ -327,10 +327,11 @@ static void print_verdict(const tl_tuned_verdict *v, bool json)
 {
     if (json) {
         printf("{\"record\":\"verdict\",\"kept\":%s,\"untuned_ns\":%.1f,\"tuned_ns\":%.1f,"
-               "\"ratio\":%.4f,\"ratio_low\":%.4f,\"ratio_high\":%.4f,\"pairs\":%d,"
+               "\"ratio\":%.4f,\"ratio_low\":%.4f,\"ratio_high\":%.4f,\"part_ratio\":%.4f,"
+               "\"pairs\":%d,"
                "\"max_error\":%.3g,\"form\":",
                v->kept ? "true" : "false", v->untuned_ns, v->tuned_ns, v->ratio, v->ratio_low,
-               v->ratio_high, v->pairs, v->max_error);
+               v->ratio_high, v->part.median, v->pairs, v->max_error);
         tl_print_json_text(v->form);
         printf(",\"forms_tried\":%d,\"forms_kept\":%d,\"form_ratio\":%.4f,\"workloads_kept\":%d,"
                "\"workloads_fallen_back\":%d}\n",
@@ -349,6 +350,9 @@ static void print_verdict(const tl_tuned_verdict *v, bool json)
                "%.3f, %d pairs of runs); outputs agree within %.2g\n",
                v->untuned_ns * 1e-6, v->tuned_ns * 1e-6, 1 / v->ratio, 1 / v->ratio_high,
                1 / v->ratio_low, v->pairs, v->max_error);
+    if (v->pairs > 0)
+        printf("          the kernels that differ: %.3f times as fast (between %.3f and %.3f)\n",
+               1 / v->part.median, 1 / v->part.high, 1 / v->part.low);
     if (v->form_ratio.median > 0)
         printf("form      another way to cut and lay out the model: %.3f times as fast as the best "
                "before (95 %% between %.3f and %.3f): %s\n",

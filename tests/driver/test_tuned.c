@@ -1,7 +1,6 @@
 /* tests/driver/test_tuned.c: the set that is kept for a model is the one that is faster in it, and never one that is not. */
-#include "driver/tuned.h"
+#include "driver/tuned_private.h"
 #include <math.h>
-#include "driver/bench.h"
 #include "runtime/base/random.h"
 #include "tests/driver/recorded.h"
 
@@ -55,6 +54,28 @@ static void intervals_keep_their_word(void **state)
         missed += i.low > 0.125 || i.high < 0.125;
     }
     assert_in_range(missed, 20, 120);
+}
+
+/* Median, low and high of the ratio of the whole and of the kernels that differ; whether that is faster beyond doubt. */
+static void what_is_faster_beyond_doubt(void **state)
+{
+    (void)state;
+    static const struct {
+        tl_interval whole, part;
+        bool faster;
+    } cases[] = {
+        { { 0.98, 0.97, 0.99 }, { 0.95, 0.94, 0.96 }, true },
+        { { 0.98, 0.97, 0.99 }, { 0.99, 0.97, 1.01 }, true },  /* the whole is enough */
+        { { 0.99, 0.97, 1.01 }, { 0.96, 0.95, 0.97 }, true },  /* hidden by what is the same */
+        { { 0.99, 0.97, 1.01 }, { 0.98, 0.95, 1.01 }, false }, /* neither is sure */
+        { { 1.01, 0.99, 1.03 }, { 0.96, 0.95, 0.97 }, false }, /* the others pay for it */
+        { { 1.02, 1.01, 1.03 }, { 1.05, 1.04, 1.06 }, false },
+        { { NAN, -INFINITY, INFINITY }, { NAN, -INFINITY, INFINITY }, false },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (tl_tuned_is_faster(&(tl_tuned_comparison){ .ratio = cases[i].whole,
+                                                       .part = cases[i].part }) != cases[i].faster)
+            fail_msg("case %zu", i);
 }
 
 static tl_tuned_verdict settle(double seconds)
@@ -118,6 +139,8 @@ static void what_is_slower_in_the_model_falls_back(void **state)
     assert_string_equal(choice.model, facts->identity);
     tl_model *again = recorded_load(recorded_options(rec_db, NULL));
     assert_int_equal(tl_model_get_facts(again)->tuned_count, 0);
+    assert_true(
+        tl_model_get_facts(again)->from_cache); /* what was compared is not compiled again */
     tl_model_destroy(again);
     tl_model_destroy(plain);
 }
@@ -176,12 +199,21 @@ static void what_is_faster_is_kept_and_reused(void **state)
     assert_true(v.ratio < 0.9 && v.ratio_low <= v.ratio && v.ratio <= v.ratio_high);
     assert_true(v.ratio_high < 1);
     assert_true(v.tuned_ns < v.untuned_ns);
+    assert_true(v.part.high < 1);
     assert_true(v.max_error < 1e-3);
     assert_int_equal(fate_of(&v, worse), TL_TUNED_SAME);
     tl_choice choice;
     assert_true(find_choice(&choice));
     assert_true(choice.kept && choice.ratio == v.ratio && choice.pairs == v.pairs);
     assert_null(strstr(choice.picks, worse));
+    tl_picks kept;
+    tl_picks_query query = { .model = facts->identity, .target = facts->target, .threads = 1 };
+    assert_true(tl_picks_of_choice(store, arena, &query, &kept));
+    model.picks = &kept;
+    tl_model *cached = recorded_load(model);
+    assert_true(tl_model_get_facts(cached)->from_cache);
+    assert_true(tl_model_get_facts(cached)->tuned_count >= v.kept_count);
+    tl_model_destroy(cached);
     /* a better record that comes later does not count: it was not compared inside the model */
     recorded_add(store, recorded_make(heavy[0], "direct", "", 1));
     tl_records_close(store, NULL);
@@ -238,6 +270,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(intervals),
         cmocka_unit_test(intervals_keep_their_word),
+        cmocka_unit_test(what_is_faster_beyond_doubt),
         TUNED_TEST(what_is_slower_in_the_model_falls_back),
         TUNED_TEST(idle_records),
         TUNED_TEST(what_is_faster_is_kept_and_reused),

@@ -13,6 +13,7 @@
 typedef struct {
     int64_t created_us, sequence;
     int session;     /* index */
+    int policy;      /* index in tl_report.policies; -1: not known */
     double seconds;  /* of tuning until then, all sessions one after another */
     double score_ns; /* 0: it has none */
 } tl_report_trial;
@@ -35,7 +36,8 @@ typedef struct {
 
 typedef struct {
     const char *name;
-    int index; /* in the order in which they were met: tl_report_trial.session */
+    int index;  /* in the order in which they were met: tl_report_trial.session */
+    int policy; /* as in tl_report_trial: the session's name says it (tuner/environment.h) */
     int64_t first_us, last_us, trials;
     double offset_s; /* of tuning in the sessions before it */
 } tl_report_session;
@@ -56,6 +58,8 @@ typedef struct {
     int task_count, session_count, reason_count, choice_count;
     tl_report_task *tasks; /* those that take longest untuned first */
     tl_report_session *sessions;
+    int policy_count;
+    const char **policies; /* names of those that searched, in the order in which they were met */
     tl_report_reason *reasons;    /* the most frequent first */
     tl_choice *choices;           /* the newest of each model, target, numerics and threads */
     const char *environment;      /* of the newest record: JSON; "" */

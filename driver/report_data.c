@@ -6,6 +6,7 @@
 #include <string.h>
 #include "driver/report.h"
 #include "runtime/base/map.h"
+#include "tuner/environment.h"
 
 #define LARGEST_GAIN 1e6 /* what is beyond is no measurement */
 
@@ -36,6 +37,19 @@ static tl_report_task *task_of(collector *c, const tl_record *r)
     return task;
 }
 
+static int policy_of(collector *c, const char *session)
+{
+    const tl_policy_type *policy = tl_session_policy(session);
+    int i = 0;
+    if (policy == NULL)
+        return -1;
+    while (i < c->report->policy_count && strcmp(c->report->policies[i], policy->name) != 0)
+        i++;
+    if (i == c->report->policy_count)
+        c->report->policies[c->report->policy_count++] = policy->name;
+    return i;
+}
+
 static tl_report_session *session_of(collector *c, const tl_record *r)
 {
     tl_report_session *s = tl_map_find(c->sessions, r->session);
@@ -43,6 +57,7 @@ static tl_report_session *session_of(collector *c, const tl_record *r)
         s = TL_NEW(c->arena, tl_report_session);
         s->name = tl_arena_strdup(c->arena, r->session);
         s->index = (int)tl_map_count(c->sessions);
+        s->policy = policy_of(c, s->name);
         s->first_us = s->last_us = r->created_us;
         tl_map_put(c->sessions, r->session, s);
     }
@@ -150,6 +165,7 @@ static bool collect_record(void *user, const tl_record *r)
               (tl_report_trial){ .created_us = r->created_us,
                                  .sequence = r->sequence,
                                  .session = session->index,
+                                 .policy = session->policy,
                                  .score_ns = right ? r->score_ns : 0 });
     if (!right)
         return true;
@@ -280,6 +296,7 @@ tl_status tl_report_collect(tl_arena *arena, tl_records *store, const tl_query *
                     .newest_us = INT64_MIN };
     tl_query all = *query;
     *out = (tl_report){ .arena = arena, .path = tl_records_path(store), .environment = "" };
+    out->policies = TL_NEW_ARRAY(arena, const char *, tl_policy_count);
     all.order = TL_ORDER_STORED;
     all.limit = 0;
     all.revision = 0;

@@ -333,8 +333,9 @@ static int by_moment(const void *a, const void *b)
     return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
 }
 
-/* All tasks in one: the geometric mean of the gains so far. */
-static void add_overall(tl_text *out, const tl_report *r)
+/* All tasks in one: the geometric mean of the gains so far, over all trials; or over those of one policy (-1: all), each task
+ * against the first time that it measured itself. */
+static void add_overall(tl_text *out, const tl_report *r, int policy)
 {
     int total = 0, n = 0, judged = 0;
     for (int t = 0; t < r->task_count; t++)
@@ -342,13 +343,15 @@ static void add_overall(tl_text *out, const tl_report *r)
     moment *all = TL_NEW_ARRAY(r->arena, moment, total);
     double *best = TL_NEW_ARRAY(r->arena, double, r->task_count);
     for (int t = 0; t < r->task_count; t++) {
-        best[t] = r->tasks[t].first.score_ns;
-        judged += r->tasks[t].has_best;
         for (int i = 0; i < r->tasks[t].count && r->tasks[t].has_best; i++) {
             const tl_report_trial *trial = &r->tasks[t].trials[i];
+            if (policy >= 0 && trial->policy != policy)
+                continue;
+            best[t] = best[t] == 0 ? trial->score_ns : best[t];
             all[n++] =
                 (moment){ trial->created_us, trial->sequence, t, trial->seconds, trial->score_ns };
         }
+        judged += best[t] > 0;
     }
     if (n == 0)
         return;
@@ -367,14 +370,15 @@ static void add_overall(tl_text *out, const tl_report *r)
         steps[count] = (tl_chart_point){ i + 1, exp(sum / judged) };
         times[count++] = (tl_chart_point){ all[i].seconds, exp(sum / judged) };
     }
-    tl_text_add(
-        out,
-        "<div class=\"card\"><h3>All tasks: geometric mean of the gains</h3><div class=\"pair\">");
+    tl_text_format(out,
+                   "<div class=\"card\"><h3>All tasks%s%s: geometric mean of the gains</h3><div "
+                   "class=\"pair\">",
+                   policy >= 0 ? ", policy " : "", policy >= 0 ? r->policies[policy] : "");
     tl_chart_add_curve(out, &(tl_chart_curve){ .x_label = "trials of all tasks",
                                                .y_label = "gain",
                                                .line = steps,
                                                .line_count = count,
-                                               .x_max = n });
+                                               .x_max = total });
     tl_chart_add_curve(out, &(tl_chart_curve){ .x_label = "seconds of the run",
                                                .y_label = "gain",
                                                .line = times,
@@ -390,7 +394,9 @@ static void add_search(tl_text *out, const tl_report *r)
              "the default "
              "schedule (1, dashed); a dot is a trial. Sessions follow one another without the time "
              "between them.</p>\n");
-    add_overall(out, r);
+    add_overall(out, r, -1);
+    for (int i = 0; i < r->policy_count && r->policy_count > 1; i++)
+        add_overall(out, r, i);
     tl_text_add(out, "<br><div class=\"cards\">\n");
     for (int i = 0; i < r->task_count; i++) {
         const tl_report_task *t = &r->tasks[i];

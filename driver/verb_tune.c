@@ -43,7 +43,7 @@ typedef struct {
     tl_tuning *tuning;
     int64_t form_trials; /* what the other forms' kernels got, besides */
     tl_text defects;
-    char session_name[33];
+    char session_name[TL_SESSION_NAME];
     double budget_s;
     tl_cold cold;
     cpu_set_t cores; /* as they were: the measurer keeps one for itself */
@@ -279,7 +279,7 @@ static tl_status tune(tune_run *run, tl_arena *arena, tl_diag *diag)
         .list = &run->list, .policy = o->policy, .json = o->common.json, .stage = ""
     };
     tl_tune_totals totals;
-    tl_session_name(run->session_name);
+    tl_session_name(o->policy, run->session_name);
     TL_TRY(make_measurer(run, diag));
     report.measurer = run->measurer;
     bool is_limited = o->budget != NULL || o->trials > 0 || o->trials_per_task > 0;

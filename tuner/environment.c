@@ -1,6 +1,7 @@
 /* tuner/environment.c: the machine as it was measured on. */
 #include "tuner/environment.h"
 #include <stdio.h>
+#include <string.h>
 #include <sys/random.h>
 #include <sys/utsname.h>
 #include <time.h>
@@ -37,8 +38,9 @@ void tl_environment_text(const tl_measure_stats *stats, tl_text *out)
     tl_text_add(out, "}");
 }
 
-void tl_session_name(char out[33])
+void tl_session_name(const char *policy, char out[TL_SESSION_NAME])
 {
+    char digits[33];
     struct {
         struct timespec now;
         int64_t clock, process;
@@ -50,5 +52,16 @@ void tl_session_name(char out[33])
         seed.random[0] = 1; /* time and process number must do */
     tl_digest_start(&digest);
     tl_digest_add(&digest, &seed, sizeof seed);
-    tl_digest_text(&digest, out);
+    tl_digest_text(&digest, digits);
+    snprintf(out, TL_SESSION_NAME, "%.30s-%s", policy, digits);
+}
+
+const tl_policy_type *tl_session_policy(const char *session)
+{
+    char name[TL_SESSION_NAME];
+    const char *dash = strrchr(session, '-');
+    if (dash == NULL)
+        return NULL;
+    snprintf(name, sizeof name, "%.*s", (int)(dash - session), session);
+    return tl_policy_find(name);
 }

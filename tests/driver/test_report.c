@@ -341,11 +341,50 @@ static void the_verb(void **state)
 
 #define REPORT_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* Sessions are named after their policy: with several, each has a curve of its own trials. */
+static void policies_have_curves_of_their_own(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *session;
+        double ns;
+    } trials[] = { { "auto-1", 8000 },      { "auto-1", 4000 },      { "evolution-1", 9000 },
+                   { "evolution-1", 3000 }, { "elsewhere-1", 7000 }, { "auto", 6000 } };
+    tl_records *store = recorded_open(TL_RECORDS_CREATE);
+    tl_report report;
+    add_task(store, a, "conv_relu_7");
+    for (int i = 0; i < 6; i++) {
+        tl_record r = trial(a, i + 1, trials[i].ns);
+        r.session = trials[i].session;
+        recorded_add(store, r);
+    }
+    tl_records_close(store, NULL);
+    tl_text page = page_of(NULL, &report);
+    assert_int_equal(report.policy_count, 2);
+    check_markup(tl_text_get(&page));
+    assert_int_equal(occurrences(tl_text_get(&page), "All tasks: geometric mean"), 1);
+    assert_int_equal(occurrences(tl_text_get(&page), "All tasks, policy auto: "), 1);
+    assert_int_equal(occurrences(tl_text_get(&page), "All tasks, policy evolution: "), 1);
+    int of[3] = { 0 };
+    for (int i = 0; i < report.tasks[0].count; i++)
+        of[1 + report.tasks[0].trials[i].policy]++;
+    assert_true(of[0] == 2 && of[1] == 2 && of[2] == 2);
+    tl_text_free(&page);
+    /* of one policy alone there is nothing to compare */
+    page = page_of(&(tl_query){ .session = "auto-1" }, &report);
+    assert_int_equal(occurrences(tl_text_get(&page), "policy auto"), 0);
+    tl_text_free(&page);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(escaping), REPORT_TEST(what_the_page_says), REPORT_TEST(hostile_records),
-        REPORT_TEST(nothing_right), REPORT_TEST(the_verb),
+        cmocka_unit_test(escaping),
+        REPORT_TEST(what_the_page_says),
+        REPORT_TEST(hostile_records),
+        REPORT_TEST(nothing_right),
+        REPORT_TEST(policies_have_curves_of_their_own),
+        REPORT_TEST(the_verb),
     };
     return cmocka_run_group_tests_name("driver report", tests, NULL, NULL);
 }

@@ -5,8 +5,8 @@
 #include "driver/model_private.h"
 #include "runtime/base/map.h"
 
-/* An alternative must promise more than this to be looked at: records are measurements. */
-#define LEAST_GAIN 0.01
+/* An alternative must promise so much of the model to be looked at: records are measurements. */
+#define LEAST_GAIN 0.003
 
 static tl_status cut_graph(tl_arena *arena, tl_model *model, const char *form, tl_partition *out,
                            tl_diag *diag)

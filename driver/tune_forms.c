@@ -20,7 +20,7 @@ const char *tl_form_fate_text(tl_form_fate fate)
     static const char *const texts[TL_FORM_FATE_COUNT] = {
         [TL_FORM_UNSEEN] = "not measured",
         [TL_FORM_BEYOND] = "beyond reach",
-        [TL_FORM_WITHIN] = "tuned",
+        [TL_FORM_WITHIN] = "within reach",
     };
     return texts[fate];
 }

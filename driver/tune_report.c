@@ -238,7 +238,7 @@ void tl_tune_report_forms(const tl_tune_report *report, const tl_tune_forms *for
                trials);
     else
         printf(
-            "forms     %d other ways to cut the model and lay it out: %d tuned, %d beyond reach, "
+            "forms     %d other ways to cut the model and lay it out: %d within reach, %d beyond, "
             "%d not measured; %" PRId64 " trials\n",
             forms->count, with[TL_FORM_WITHIN], with[TL_FORM_BEYOND], with[TL_FORM_UNSEEN], trials);
     for (int i = 0; i < forms->count; i++) {

@@ -12,7 +12,8 @@
 #include "tuner/environment.h"
 
 #define DEFAULT_BUDGET_S 120
-/* of seconds and trials: for kernels of other forms of the model; and of those trials for default schedules */
+#define FIRST_LINE_S     5
+/* of seconds and trials: for kernels of other forms of the model; and of that, at most, for their default schedules */
 #define SHARE_FORMS      0.1
 #define SHARE_FIRST      0.5
 
@@ -41,7 +42,8 @@ typedef struct {
     tl_records *store;
     tl_measurer *measurer;
     tl_tuning *tuning;
-    int64_t form_trials; /* what the other forms' kernels got, besides */
+    int64_t form_trials; /* what the other forms' kernels got, besides, */
+    double form_s;       /* and how long that took */
     tl_text defects;
     char session_name[TL_SESSION_NAME];
     double budget_s;
@@ -235,14 +237,13 @@ static tl_status tune_some(tune_run *run, tl_tune_report *report, tl_tune_option
     tl_tuning *tuning;
     tl_tune_totals totals;
     options->starts_in_order = true;
-    report->next_line_s = 0;
+    report->next_line_s = FIRST_LINE_S;
     TL_TRY(tl_tuning_create(options, tasks, count, &tuning, diag));
     tl_status status = tl_tuning_run(tuning, diag);
     tl_tune_forms_learn(&run->forms, tuning);
     tl_tuning_totals(tuning, &totals);
     run->form_trials += totals.trials;
-    if (options->budget_s > 0)
-        options->budget_s = fmax(options->budget_s - totals.elapsed_s, 1e-3);
+    run->form_s += totals.elapsed_s;
     tl_tuning_destroy(tuning);
     return status == TL_BUDGET ? TL_OK
                                : status; /* no form's kernel was right: none is within reach */
@@ -261,11 +262,14 @@ static tl_status tune_forms(tune_run *run, tl_arena *arena, tl_tune_report *repo
     int count = tl_tune_forms_unseen(arena, forms, &run->target, most, tasks);
     options.trials_per_task = 1;
     options.trials = trials;
+    options.budget_s = SHARE_FIRST * all->budget_s;
     if (count > 0)
         TL_TRY(tune_some(run, report, &options, tasks, count, diag));
     count = tl_tune_forms_within(forms, tasks);
     options.trials_per_task = all->trials_per_task;
     options.trials = trials - run->form_trials;
+    if (all->budget_s > 0)
+        options.budget_s = fmax(all->budget_s - run->form_s, 1e-3);
     if (count > 0 && options.trials > 0 && !stop)
         TL_TRY(tune_some(run, report, &options, tasks, count, diag));
     return TL_OK;
@@ -275,9 +279,11 @@ static tl_status tune(tune_run *run, tl_arena *arena, tl_diag *diag)
 {
     const tune_options *o = run->o;
     const double share = run->forms.count > 0 ? SHARE_FORMS : 0;
-    tl_tune_report report = {
-        .list = &run->list, .policy = o->policy, .json = o->common.json, .stage = ""
-    };
+    tl_tune_report report = { .list = &run->list,
+                              .policy = o->policy,
+                              .json = o->common.json,
+                              .stage = "",
+                              .next_line_s = FIRST_LINE_S };
     tl_tune_totals totals;
     tl_session_name(o->policy, run->session_name);
     TL_TRY(make_measurer(run, diag));

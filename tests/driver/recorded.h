@@ -13,6 +13,7 @@
 #include "driver/model.h"
 #include "driver/picks.h"
 #include "driver/target.h"
+#include "driver/tuned.h"
 #include "models/zoo.h"
 #include "tests/runtime/kernels.h"
 #include "tuner/environment.h"
@@ -137,6 +138,21 @@ static inline void recorded_add(tl_records *store, tl_record record)
     tl_record_seal(&record);
     if (tl_records_add(store, &record, &diag) != TL_OK)
         fail_msg("%s", diag.text);
+}
+
+/* Naive kernels as what is untuned: compares until something is kept, longer each time, for under load nothing is beyond
+ * doubt in two seconds. */
+static inline tl_tuned_verdict recorded_settle(tl_arena *arena, tl_records *store)
+{
+    tl_tuned_verdict v = { 0 };
+    tl_diag diag = { 0 };
+    tl_model_options model = recorded_options(NULL, NULL);
+    model.naive = true;
+    for (double seconds = 2; !v.kept && seconds < 40; seconds *= 2)
+        if (tl_tuned_settle(arena, rec_model, &model, store,
+                            &(tl_tuned_options){ .seconds = seconds }, &v, &diag) != TL_OK)
+            fail_msg("%s", diag.text);
+    return v;
 }
 
 #endif

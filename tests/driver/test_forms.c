@@ -188,7 +188,8 @@ static void costs_decide(void **state)
     double default_ns, cost_ns;
     tl_model *model = load_form("", true);
     tl_records *store = recorded_open(TL_RECORDS_CREATE);
-    const tl_form *cut = find_form(list_forms(model, store, &count), count, "cut behind Conv");
+    const tl_form *forms = list_forms(model, store, &count);
+    const tl_form *cut = find_form(forms, count, "cut behind Conv");
     /* nothing known: nothing chosen */
     assert_string_equal(choose(model, store, &default_ns, &cost_ns), "");
     record_all(store, "", 1000, false);
@@ -198,9 +199,10 @@ static void costs_decide(void **state)
     /* its kernels cost more, together, than what they replace: 600 twice */
     record_all(store, cut->form, 600, false);
     assert_string_equal(choose(model, store, &default_ns, &cost_ns), "");
-    tl_form again = *find_form(list_forms(model, store, &count), count, cut->what);
-    assert_int_equal(again.missing, 0);
-    assert_true(again.cost_ns == default_ns + (after.kernels - before.kernels) * 200.0);
+    forms = list_forms(model, store, &count);
+    const tl_form *again = find_form(forms, count, cut->what);
+    assert_int_equal(again->missing, 0);
+    assert_true(again->cost_ns == default_ns + (after.kernels - before.kernels) * 200.0);
     recorded_none(NULL);
     tl_records_close(store, NULL);
     store = recorded_open(TL_RECORDS_CREATE);
@@ -226,13 +228,7 @@ static void a_faster_form_is_kept(void **state)
     for (int i = 0; i < count; i++)
         if (strstr(forms[i].what, "cut behind Conv") != NULL)
             record_all(store, forms[i].form, 10, false);
-    tl_tuned_verdict v;
-    tl_diag diag = { 0 };
-    tl_model_options options = recorded_options(NULL, NULL);
-    options.naive = true;
-    if (tl_tuned_settle(arena, rec_model, &options, store, &(tl_tuned_options){ .seconds = 2 }, &v,
-                        &diag) != TL_OK)
-        fail_msg("%s", diag.text);
+    tl_tuned_verdict v = recorded_settle(arena, store);
     assert_in_range(v.forms_tried, 1, count);
     assert_in_range(v.forms_kept, 1, v.forms_tried);
     assert_true(v.form_ratio.high < 1);
@@ -267,13 +263,7 @@ static void what_is_slower_in_the_model_is_left_out(void **state)
     record_all(store, "", 1000, true);
     record_all(store, good->form, 10, false);
     record_all(store, bad->form, 10, true);
-    tl_tuned_verdict v;
-    tl_diag diag = { 0 };
-    tl_model_options options = recorded_options(NULL, NULL);
-    options.naive = true;
-    if (tl_tuned_settle(arena, rec_model, &options, store, &(tl_tuned_options){ .seconds = 2 }, &v,
-                        &diag) != TL_OK)
-        fail_msg("%s", diag.text);
+    tl_tuned_verdict v = recorded_settle(arena, store);
     assert_int_equal(v.forms_tried, 2);
     assert_int_equal(v.forms_kept, 1);
     assert_true(v.kept);

@@ -188,13 +188,7 @@ static void what_is_faster_is_kept_and_reused(void **state)
             worse = facts->kernels[i].workload;
     assert_non_null(worse);
     recorded_add(store, recorded_make(worse, "direct", "# as it is\n", 1));
-    tl_tuned_verdict v;
-    tl_diag diag = { 0 };
-    tl_model_options model = recorded_options(NULL, NULL);
-    tl_tuned_options options = { .seconds = 2 };
-    model.naive = true;
-    if (tl_tuned_settle(arena, rec_model, &model, store, &options, &v, &diag) != TL_OK)
-        fail_msg("%s", diag.text);
+    tl_tuned_verdict v = recorded_settle(arena, store);
     assert_true(v.kept);
     assert_true(v.ratio < 0.9 && v.ratio_low <= v.ratio && v.ratio <= v.ratio_high);
     assert_true(v.ratio_high < 1);
@@ -209,6 +203,8 @@ static void what_is_faster_is_kept_and_reused(void **state)
     tl_picks kept;
     tl_picks_query query = { .model = facts->identity, .target = facts->target, .threads = 1 };
     assert_true(tl_picks_of_choice(store, arena, &query, &kept));
+    tl_model_options model = recorded_options(NULL, NULL);
+    model.naive = true;
     model.picks = &kept;
     tl_model *cached = recorded_load(model);
     assert_true(tl_model_get_facts(cached)->from_cache);

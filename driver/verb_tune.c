@@ -480,6 +480,8 @@ int tl_verb_tune(int argc, char **argv)
         "moment it is measured:\n"
         "whenever a run ends, the next one goes on from there. run, bench and compile take the "
         "best schedules from it.\n"
+        "A tenth of the budget goes to kernels that the model would have if it were cut or laid "
+        "out otherwise.\n"
         "At the end the tuned model is compared with the untuned one, runs in turn; a schedule "
         "that is not faster inside\n"
         "the model falls back to the default. Without a budget it ends after two minutes, or when "

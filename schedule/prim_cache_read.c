@@ -7,8 +7,9 @@
  *                                              C[i] = A_local[i + 1]*2
  *
  * The consumer reads a copy in another scope. The copy is made by a block of its own as far out as the buffer's writers
- * allow: of what the consumer reads there, or of a whole local buffer. compute_at then
- * moves it to where it is wanted.
+ * allow: of what the consumer reads there, or of a whole local buffer. Where its indices walk in steps, the copy has
+ * only the elements that they meet: A_local[i] = A[i*2] for a consumer of A[i*2]. compute_at then moves it to where it is
+ * wanted.
  *
  * Requires  a block of the body that reads the buffer and does not write it; a buffer without register scope.
  * Keeps     every value; all of the new buffer that is read is written before. */
@@ -16,6 +17,7 @@
 #include "runtime/base/checked.h"
 #include "schedule/instances.h"
 #include "schedule/nest.h"
+#include "schedule/read_steps.h"
 
 #define PRIM "cache_read"
 
@@ -47,33 +49,60 @@ static int find_place(tl_schedule *s, const tl_path *path, const tl_buffer *buff
     return at;
 }
 
+/* The copy: the elements at the places of the steps. */
+static const tl_buffer *make_local(tl_arena *arena, const char *name, const tl_buffer *from,
+                                   tl_scope scope, const tl_read_step *steps)
+{
+    const tl_expr *const *whole = tl_shape_in_scope(arena, from, scope);
+    const tl_expr **shape = TL_NEW_ARRAY(arena, const tl_expr *, from->rank);
+    for (int a = 0; a < from->rank; a++)
+        shape[a] = tl_step_count(arena, steps[a], whole[a]);
+    return tl_buffer_make(arena, name, from->dtype, TL_ROLE_LOCAL, scope, from->rank, shape);
+}
+
+/* The places that a span of elements has among those of a step. */
+static tl_span span_of_places(tl_arena *arena, tl_span span, tl_read_step step)
+{
+    if (span.min == NULL || span.max == NULL)
+        return span;
+    const tl_expr *size = tl_int(arena, step.step);
+    return (tl_span){ tl_floordiv_expr(arena, tl_addi(arena, span.min, -step.first), size),
+                      tl_floordiv_expr(arena, tl_addi(arena, span.max, -step.first), size),
+                      span.width < 0 ? -1 : tl_ceildiv(span.width, step.step) };
+}
+
 /* Loops over what is read, around a block that copies it. */
 static const tl_stmt *make_copy(tl_schedule *s, const char *name, const tl_buffer *from,
-                                const tl_buffer *to, const tl_box *box, const tl_expr *condition)
+                                const tl_buffer *to, const tl_read_step *steps, const tl_box *box,
+                                const tl_expr *condition)
 {
     tl_arena *arena = s->arena;
     int rank = from->rank;
+    const tl_expr **places = TL_NEW_ARRAY(arena, const tl_expr *, rank);
     const tl_var **vars = TL_NEW_ARRAY(arena, const tl_var *, rank);
     const tl_expr **extents = TL_NEW_ARRAY(arena, const tl_expr *, rank);
     const tl_expr **indices = TL_NEW_ARRAY(arena, const tl_expr *, rank);
     tl_iter *iters = TL_NEW_ARRAY(arena, tl_iter, rank);
     const tl_expr *predicate = condition;
     for (int a = 0; a < rank; a++) {
-        const tl_expr *begin = tl_int(arena, 0);
-        extents[a] = from->shape[a];
+        const tl_expr *begin = tl_int(arena, 0),
+                      *count = tl_step_count(arena, steps[a], from->shape[a]);
+        extents[a] = count;
         if (box != NULL)
-            tl_span_loop(arena, box->axes[a], from->shape[a], &begin, &extents[a]);
+            tl_span_loop(arena, span_of_places(arena, box->axes[a], steps[a]), count, &begin,
+                         &extents[a]);
         const tl_var *named = tl_var_make(arena, tl_arena_format(arena, "i%d", a), 0, 0);
         vars[a] = tl_var_derive(arena, named, "", extents[a]);
-        tl_var *iter = tl_var_derive(arena, named, "", from->shape[a]);
+        tl_var *iter = tl_var_derive(arena, named, "", count);
         const tl_expr *binding = tl_add(arena, begin, tl_ref(arena, vars[a]));
-        iters[a] = (tl_iter){ iter, TL_ITER_SPATIAL, from->shape[a], binding };
-        indices[a] = tl_ref(arena, iter);
-        predicate = tl_and(arena, predicate,
-                           tl_loop_guard(arena, begin, extents[a], binding, from->shape[a]));
+        iters[a] = (tl_iter){ iter, TL_ITER_SPATIAL, count, binding };
+        places[a] = tl_ref(arena, iter);
+        indices[a] = tl_addi(arena, tl_muli(arena, places[a], steps[a].step), steps[a].first);
+        predicate =
+            tl_and(arena, predicate, tl_loop_guard(arena, begin, extents[a], binding, count));
     }
     tl_store *store = TL_NEW(arena, tl_store);
-    *store = (tl_store){ to, indices, tl_load(arena, from, indices) };
+    *store = (tl_store){ to, places, tl_load(arena, from, indices) };
     tl_block *block = TL_NEW(arena, tl_block);
     *block = (tl_block){ .name = name,
                          .iter_count = rank,
@@ -261,13 +290,15 @@ tl_status tl_apply_cache_read(tl_schedule *s, const tl_arg *args, int arg_count,
 
     const char *name = tl_fresh_buffer_name(s, tl_arena_format(arena, "%s_local", buffer->name));
     const char *block_name = tl_fresh_block_name(s, name);
-    const tl_buffer *local = tl_buffer_make(arena, name, buffer->dtype, TL_ROLE_LOCAL, scope,
-                                            buffer->rank, tl_shape_in_scope(arena, buffer, scope));
-    const tl_stmt *copy = make_copy(s, block_name, buffer, local, boxed ? &box : NULL,
+    const tl_stmt *reader = path.stmts[path.count - 1];
+    const tl_read_step *steps = tl_read_steps(arena, reader, buffer);
+    const tl_buffer *local = make_local(arena, name, buffer, scope, steps);
+    const tl_stmt *copy = make_copy(s, block_name, buffer, local, steps, boxed ? &box : NULL,
                                     tl_outer_condition(arena, &path, at));
 
     tl_path inside = { path.count - at, path.stmts + at };
-    const tl_stmt *reads = tl_stmt_replace_buffer(arena, path.stmts[path.count - 1], buffer, local);
+    const tl_stmt *reads =
+        tl_skip_steps(arena, tl_stmt_replace_buffer(arena, reader, buffer, local), local, steps);
     const tl_stmt *with = tl_path_replace(arena, &inside, reads);
     tl_path prefix = tl_path_prefix(&path, at + 1);
     const tl_stmt *both = tl_stmt_alloc(arena, local, tl_stmt_seq2(arena, copy, with));

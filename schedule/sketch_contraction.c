@@ -384,9 +384,9 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
     int64_t vector_lanes = wide ? lanes : found.vector_extent;
     TL_TRY(tl_sketch_pack_panel(s, anchor, &c, t.columns * vector_lanes, vector_lanes,
                                 t.rows * t.lines, first + outer.count, diag));
-    if (first == 0 && t.lines == 1 && found.row.id != 0)
-        TL_TRY(tl_sketch_pack_stream(s, anchor, &c, t.rows, count_tiles(panel_extent, panel_size),
-                                     diag));
+    if (first == 0)
+        TL_TRY(tl_sketch_pack_stream(s, anchor, &c, t.lines == 1 && found.row.id != 0 ? t.rows : 0,
+                                     count_tiles(panel_extent, panel_size), diag));
     if (reduce.id != 0)
         TL_TRY(tl_sketch_fuse_reduction(s, anchor, &reduce, diag));
     block = tl_schedule_get_block(s, anchor);

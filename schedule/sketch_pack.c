@@ -8,19 +8,23 @@
  *       for <tiles of rows>
  *         ...
  *
- * A copy pays where many rows use it and the panel does not stay in L1 as it lies. */
+ * A copy pays where many rows use it and the panel does not stay in L1 as it lies. The other operand, the stream, is copied
+ * where every panel would read lines again of which it leaves out half (convolutions of stride 2 with a window of one
+ * element), or rows that lie side by side. */
 #include <stdlib.h>
 #include "runtime/base/checked.h"
+#include "schedule/read_steps.h"
 #include "schedule/sketch_private.h"
 
 enum {
     PAGE = 4096,
     LINE = 64,
-    LEAST_COPIED_ROWS =
-        96,               /* that use it: 64 are as fast either way, 128 1.1 to 1.3 times faster */
-    LEAST_STRIP_USES = 2, /* panels that a strip of the stream is read for */
-    COPIES_PER_CORE = 4,  /* of panels: as many iterations are shared out evenly enough */
-    MOST_WRITTEN_OUT = 8, /* vectors of a copy */
+    LEAST_COPIED_ROWS = 96, /* using it: 64 are as fast either way, 128 1.1 to 1.3 times faster */
+    LEAST_STRIP_USES = 2,   /* panels that a strip of the stream is read for */
+    LEAST_L2_USES = 24,     /* of a stream in steps: 8 lose 10 %, 16 gain nothing, 64 gain 8 % */
+    LEAST_L3_USES = 4,      /* where it leaves L2 in between: 11 gain 12 %, 32 gain half */
+    COPIES_PER_CORE = 4,    /* of panels: as many iterations are shared out evenly enough */
+    MOST_WRITTEN_OUT = 8,   /* vectors of a copy */
     MOST_OUTSIDE = 1 << 20, /* iterations beyond that make no difference */
 };
 
@@ -267,7 +271,8 @@ static tl_status schedule_rows(tl_schedule *s, tl_block_ref copy, int depth, int
 }
 
 /* Copies an operand that is no constant: all of it before the nest, or the part that an iteration of place->loop needs at
- * its head. `axis`: along which lanes lie in the copy; `apart`: they are not neighbours in the operand. */
+ * its head. `map`: its layout, NULL: as it lies; `axis`: along which lanes lie in the copy; `apart`: they are not neighbours
+ * in the operand. */
 static tl_status copy_operand(tl_schedule *s, tl_block_ref anchor, const tl_expr *load,
                               const char *map, int axis, bool apart, int lanes,
                               const panel_place *place, tl_diag *diag)
@@ -277,7 +282,8 @@ static tl_status copy_operand(tl_schedule *s, tl_block_ref anchor, const tl_expr
     const char *name = tl_schedule_get_block(s, copy)->stores[0].buffer->name;
     if (place->depth > 0)
         TL_TRY(tl_compute_at(s, copy, place->loop, diag));
-    TL_TRY(tl_transform_layout(s, name, map, diag));
+    if (map != NULL)
+        TL_TRY(tl_transform_layout(s, name, map, diag));
     tl_schedule_state before = tl_schedule_save(s);
     tl_status status = apart ? schedule_copy(s, copy, axis, lanes, NULL)
                              : schedule_rows(s, copy, place->depth, lanes, NULL);
@@ -333,29 +339,72 @@ tl_status tl_sketch_pack_panel(tl_schedule *s, tl_block_ref anchor, const tl_con
     return copy_operand(s, anchor, panel, map, axis, apart, (int)lanes, &place, diag);
 }
 
-tl_status tl_sketch_pack_stream(tl_schedule *s, tl_block_ref anchor, const tl_contraction *c,
-                                int64_t rows, int64_t uses, tl_diag *diag)
+/* The load of the stream in the anchor; NULL when there is none. */
+static const tl_expr *stream_load(const tl_block *block, const tl_contraction *c)
 {
-    const tl_block *block = tl_schedule_get_block(s, anchor);
     const tl_expr *loads[8], *stream = NULL;
     int count = tl_collect_loads(block->stores[0].value, loads, 8);
     for (int i = 0; i < count; i++)
         if (loads[i]->u.buffer == c->stream->u.buffer && !tl_expr_uses_var(loads[i], c->vector))
             stream = loads[i];
-    int last = stream != NULL ? stream->u.buffer->rank - 1 : -1;
-    if (last < 0 || step_stride(block, stream) == 1)
-        return TL_OK; /* one step's elements lie beside the next one's */
+    return stream;
+}
+
+/* Bytes that the block brings along when it reads the buffer in steps (a convolution of stride 2 whose window is one
+ * element): between two elements of a row all of them, for lines come in pairs, but no row that it leaves out. 0: it reads
+ * every element. */
+static int64_t bytes_in_steps(tl_schedule *s, const tl_block *block, const tl_buffer *buffer)
+{
+    tl_path path = tl_path_to_block(s->arena, s->program->body, block->name);
+    const tl_read_step *steps = tl_read_steps(s->arena, path.stmts[path.count - 1], buffer);
+    int64_t bytes = (int64_t)tl_dtype_size(buffer->dtype), within = 1;
+    bool is_large = false;
+    for (int axis = 0; axis < buffer->rank; axis++) {
+        const tl_expr *count = tl_step_count(s->arena, steps[axis], buffer->shape[axis]);
+        is_large |= tl_mul_overflows(bytes, tl_max_extent(count), &bytes);
+        if (steps[axis].step > 1)
+            within = steps[axis].step;
+    }
+    is_large |= tl_mul_overflows(bytes, within, &bytes);
+    return within == 1 ? 0 : is_large ? INT64_MAX : bytes;
+}
+
+/* Whether a copy in strips of `rows` turns the stream around: rows lie side by side in it, steps apart. */
+static bool makes_strips(const tl_block *block, const tl_expr *stream, int64_t rows)
+{
+    int last = stream->u.buffer->rank - 1;
     int64_t extent;
-    const char *map = packing_map(s, block, stream, c->panel, rows);
-    bool whole = tl_const_int(stream->u.buffer->shape[last], &extent) && extent % rows == 0;
-    bool moves = whole && map != NULL;
-    for (int i = 0; i < block->iter_count && moves; i++)
-        if (block->iters[i].kind == TL_ITER_REDUCE)
-            moves = !tl_expr_uses_var(stream->args[last], block->iters[i].var);
-    if (!moves || stream->u.buffer->role == TL_ROLE_LOCAL)
+    if (last < 0 || rows == 0 || step_stride(block, stream) == 1 ||
+        !tl_const_int(stream->u.buffer->shape[last], &extent) || extent % rows != 0)
+        return false;
+    for (int i = 0; i < block->iter_count; i++)
+        if (block->iters[i].kind == TL_ITER_REDUCE &&
+            tl_expr_uses_var(stream->args[last], block->iters[i].var))
+            return false;
+    return true;
+}
+
+tl_status tl_sketch_pack_stream(tl_schedule *s, tl_block_ref anchor, const tl_contraction *c,
+                                int64_t rows, int64_t uses, tl_diag *diag)
+{
+    const tl_block *block = tl_schedule_get_block(s, anchor);
+    const tl_expr *stream = stream_load(block, c);
+    if (stream == NULL || stream->u.buffer->role == TL_ROLE_LOCAL)
         return TL_OK;
-    bool pays = uses >= LEAST_STRIP_USES && !stays_in_l1(s->target, block, stream, rows);
+    const char *map = NULL;
+    int64_t last = stream->u.buffer->rank - 1, lanes = tl_target_lanes(s->target, stream->dtype);
+    int64_t bytes = bytes_in_steps(s, block, stream->u.buffer);
+    bool pays = uses >= (bytes <= s->target->l2_bytes / 2 ? LEAST_L2_USES : LEAST_L3_USES);
+    if (bytes == 0) {
+        map = makes_strips(block, stream, rows) ? packing_map(s, block, stream, c->panel, rows)
+                                                : NULL;
+        if (map == NULL)
+            return TL_OK;
+        pays = uses >= LEAST_STRIP_USES && !stays_in_l1(s->target, block, stream, rows);
+        lanes = rows;
+    }
     if (!tl_decide_range(s, block->name, "pack_stream", 0, 1, pays))
         return TL_OK;
-    return copy_operand(s, anchor, stream, map, last, false, (int)rows, &(panel_place){ 0 }, diag);
+    return copy_operand(s, anchor, stream, map, (int)last, false, (int)lanes, &(panel_place){ 0 },
+                        diag);
 }

@@ -117,8 +117,9 @@ tl_status tl_rfactor(tl_schedule *s, tl_block_ref block, tl_loop_ref loop, tl_bl
  * may go into them. */
 tl_status tl_sketch_pack_panel(tl_schedule *s, tl_block_ref anchor, const tl_contraction *c,
                                int64_t tile, int64_t lanes, int64_t rows, int depth, tl_diag *diag);
-/* Copies the stream of a contraction in strips of `rows`, when it is no constant, its rows lie side by side and its steps
- * apart (a transposed factor). `uses`: panels for which a strip is read. */
+/* Copies the stream of a contraction, when it is no constant: where it is read in steps, only what is read; where its rows
+ * lie side by side and its steps apart (a transposed factor), in strips of `rows` (0: none). `uses`: panels for which it is
+ * read. */
 tl_status tl_sketch_pack_stream(tl_schedule *s, tl_block_ref anchor, const tl_contraction *c,
                                 int64_t rows, int64_t uses, tl_diag *diag);
 /* The load of the block that moves with `vector`. */

@@ -276,6 +276,18 @@ static void inputs_are_copied_where_it_pays(void **state)
     tl_arena_destroy(arena);
 }
 
+/* What many panels of filters read in steps is copied without what lies between; few take it where it lies. */
+static void what_is_read_in_steps_is_copied(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    const char *trace = default_trace(arena, "conv_stride2.tk");
+    assert_non_null(strstr(trace, "cache_read(conv, x, global)"));
+    assert_null(strstr(trace, "transform_layout(x_local"));
+    assert_null(strstr(default_trace(arena, "conv_stride2_few.tk"), "cache_read"));
+    tl_arena_destroy(arena);
+}
+
 /* A panel larger than a quarter of L2 (2100*32*4 bytes of 1 MB): the fewest pieces that fit, summed up apart. */
 static void long_sums_come_in_pieces(void **state)
 {
@@ -315,6 +327,7 @@ int main(void)
         cmocka_unit_test(windows_bring_contractions_along),
         cmocka_unit_test(uneven_rows_keep_one_nest),
         cmocka_unit_test(inputs_are_copied_where_it_pays),
+        cmocka_unit_test(what_is_read_in_steps_is_copied),
         cmocka_unit_test(long_sums_come_in_pieces),
         cmocka_unit_test(products_are_chained),
         cmocka_unit_test(strict_sums_keep_their_order),

@@ -11,7 +11,7 @@
  *
  * Bands share rows, as many as a window is higher than its step: these are computed twice, 4 to 7 % of the contraction in
  * MobileNetV2 on 1.25 MB of L2. A rolling buffer would save them, but bands would have to run one after the other, and
- * its guards would stand in the register tile. */
+ * its guards would stand in the register tile. Fewer columns at a time make room for higher bands. */
 #include "runtime/base/checked.h"
 #include "schedule/sketch_private.h"
 
@@ -62,32 +62,58 @@ bool tl_sketch_is_between(tl_schedule *s, const tl_block *block, const tl_block 
            find_feeders(s, reader, &f) && f.between == block;
 }
 
-/* Vectors of columns at a time: the largest divisor that a register tile takes at once. */
-static int64_t choose_columns(int64_t vectors)
+/* What a band may be made of. */
+typedef struct {
+    int64_t rows, rows_between;  /* of the result, of what the window reads */
+    int64_t width, vectors;      /* of a row between: places, vectors of columns at each */
+    int64_t vector_bytes, steps; /* of the product: bytes of a vector, terms of a sum */
+} band_shape;
+
+typedef struct {
+    int64_t columns, rows; /* rows 0: no band fits */
+} band_size;
+
+/* Rows between that so many of the result read. */
+static int64_t rows_read(const band_shape *shape, int64_t rows)
 {
-    int64_t columns = vectors < MOST_COLUMNS ? vectors : MOST_COLUMNS;
-    while (vectors % columns != 0)
-        columns--;
-    return columns;
+    int64_t step = tl_max64(shape->rows_between / shape->rows, 1);
+    return (rows - shape->rows) * step + shape->rows_between;
 }
 
-/* Rows of the result in a band: a divisor of all for which the rows between fit into a third of L2, with the least work,
- * rows computed twice and cores without a band counted. 0: none. */
-static int64_t choose_band(const tl_target *target, int64_t rows, int64_t rows_between,
-                           int64_t row_bytes, int64_t tasks_a_band)
+/* Cycles a step of the product's sums for a row between. */
+static double row_cycles(const tl_target *target, const band_shape *shape, int64_t columns)
 {
-    int64_t step = tl_max64(rows_between / rows, 1), shared = rows_between - rows * step, best = 0;
+    tl_register_tile tile = tl_choose_tile(target, shape->width, 1, columns, shape->steps, 0);
+    return tl_tile_cycles(target, shape->width, 1, columns, shape->steps, tile);
+}
+
+/* By how much more is done because bands share rows, which are computed twice, and cores are without a band. */
+static double band_factor(const tl_target *target, const band_shape *shape, band_size size)
+{
+    int64_t tasks = shape->rows / size.rows * (shape->vectors / size.columns);
+    double rounds = (double)tl_ceildiv(tasks, target->cores) * target->cores;
+    return (double)rows_read(shape, size.rows) / (double)size.rows * rounds / (double)tasks;
+}
+
+/* Vectors of columns, as many as a register tile takes at once, and rows, both dividing all of them, with the least work
+ * among those for which the rows between fit into two fifths of L2. `columns`: as was decided, 0: any. */
+static band_size choose_band(const tl_target *target, const band_shape *shape, int64_t columns)
+{
+    band_size best = { 1, 0 };
     double least = 0;
-    for (int64_t band = 1; band <= rows; band++) {
-        int64_t high = band * step + shared, tasks = rows / band * tasks_a_band;
-        if (rows % band != 0 || (band < LEAST_BAND && band < rows) ||
-            3 * high * row_bytes > target->l2_bytes)
-            continue;
-        double rounds = (double)tl_ceildiv(tasks, target->cores) * target->cores;
-        double cost = (double)high / (double)(band * step) * rounds / (double)tasks;
-        if (best == 0 || cost < least) {
-            best = band;
-            least = cost;
+    int64_t most = columns > 0 ? columns : tl_min64(MOST_COLUMNS, shape->vectors);
+    for (int64_t c = columns > 0 ? columns : 1; c <= most; c++) {
+        double row = shape->vectors % c == 0 ? row_cycles(target, shape, c) / (double)c : 0;
+        for (int64_t r = 1; row > 0 && r <= shape->rows; r++) {
+            int64_t bytes = rows_read(shape, r) * shape->width * c * shape->vector_bytes;
+            if (shape->rows % r != 0 || (r < LEAST_BAND && r < shape->rows) ||
+                5 * bytes > 2 * target->l2_bytes)
+                continue;
+            double cycles = row * band_factor(target, shape, (band_size){ c, r });
+            if (best.rows == 0 || cycles < least) {
+                best = (band_size){ c, r };
+                least = cycles;
+            }
         }
     }
     return best;
@@ -111,16 +137,21 @@ tl_status tl_sketch_band(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, 
 
     /* columns of vectors, rows, what a row has, lanes: the last four loops of both */
     int column = loops.count - 4, line = loops.count - 3, last = loops.count - 1;
-    int64_t vectors = tl_sketch_extent(s, loops.loops[column]);
-    int64_t options[33];
-    int option_count = tl_sketch_divisors(vectors, options, 32);
-    int64_t columns = tl_decide(s, name, "span", options, option_count, choose_columns(vectors));
-    int64_t row_bytes = tl_sketch_extent(s, between_loops.loops[line + 1]) * columns *
-                        tl_sketch_extent(s, between_loops.loops[last]) *
-                        (int64_t)tl_dtype_size(f.between->stores[0].buffer->dtype);
     int64_t rows = tl_sketch_extent(s, loops.loops[line]);
-    int64_t band = choose_band(s->target, rows, tl_sketch_extent(s, between_loops.loops[line]),
-                               row_bytes, vectors / columns);
+    band_shape shape = {
+        .rows = rows,
+        .rows_between = tl_sketch_extent(s, between_loops.loops[line]),
+        .width = tl_sketch_extent(s, between_loops.loops[line + 1]),
+        .vectors = tl_sketch_extent(s, loops.loops[column]),
+        .vector_bytes = tl_sketch_extent(s, between_loops.loops[last]) *
+                        (int64_t)tl_dtype_size(f.between->stores[0].buffer->dtype),
+        .steps = tl_sketch_points(f.product, TL_ITER_REDUCE),
+    };
+    int64_t options[33];
+    int option_count = tl_sketch_divisors(shape.vectors, options, 32);
+    int64_t columns = tl_decide(s, name, "span", options, option_count,
+                                choose_band(s->target, &shape, 0).columns);
+    int64_t band = choose_band(s->target, &shape, columns).rows;
     options[0] = 0; /* no bands: the stages one after the other */
     option_count = 1 + tl_sketch_divisors(rows, options + 1, 32);
     band = tl_decide(s, name, "band", options, option_count, band);

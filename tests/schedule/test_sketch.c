@@ -245,6 +245,10 @@ static void windows_bring_contractions_along(void **state)
     assert_non_null(strstr(trace, "compute_at(pad, co_0)"));
     assert_non_null(strstr(trace, "set_scope(acc, register)"));
     assert_null(strstr(trace, "compute_inline(pad)"));
+    /* all four vectors of columns at a time would leave no room in L2 for the one band that 19 rows make */
+    trace = default_trace(arena, "../default/band_wide.tk");
+    assert_non_null(strstr(trace, "co_0, co_1_1 = split(co, [_, 2])"));
+    assert_non_null(strstr(trace, "oh_0, oh_1_1 = split(oh, [_, 19])"));
     tl_arena_destroy(arena);
 }
 

@@ -117,6 +117,6 @@ bool tl_find_contraction(tl_arena *arena, const tl_block *block, tl_contraction 
     bool in_a = tl_expr_uses_var(a, vector), in_b = tl_expr_uses_var(b, vector);
     if (in_a == in_b)
         return false; /* both: a depthwise product, nothing to reuse between lanes */
-    *out = (tl_contraction){ block, in_a ? a : b, in_a ? b : a, vector };
+    *out = (tl_contraction){ block, in_a ? a : b, in_a ? b : a, vector, NULL };
     return true;
 }

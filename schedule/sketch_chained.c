@@ -154,14 +154,15 @@ static size size_of(const tl_target *target, const tl_block *block, const tl_con
  * leaves a tail in each, or what is left does not fill a tile. */
 static double cycles_in_blocks(const tl_target *target, size z, int64_t rows, int64_t height)
 {
-    tl_register_tile t = tl_choose_tile(target, height, 1, z.vectors, z.steps, 0);
+    tl_tile_problem block = { .rows = height, .lines = 1, .vectors = z.vectors, .steps = z.steps };
+    tl_register_tile t = tl_choose_tile(target, &block);
     int64_t left = rows % height;
     if (height % t.rows != 0 || (left != 0 && left < t.rows))
         return -1;
-    double cycles =
-        (double)(rows / height) * tl_tile_cycles(target, height, 1, z.vectors, z.steps, t);
+    double cycles = (double)(rows / height) * tl_tile_cycles(target, &block, t);
+    block.rows = left;
     if (left != 0)
-        cycles += tl_tile_cycles(target, left, 1, z.vectors, z.steps, t);
+        cycles += tl_tile_cycles(target, &block, t);
     return cycles * (double)z.steps;
 }
 

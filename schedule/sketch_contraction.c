@@ -8,9 +8,9 @@
  *             acc[r][c] += stream[r] * panel[c]        vectorized
  *         result[r][c] = epilogue(acc[r][c])
  *
- * Open: the tile; whether the panel's loops stand outside the stream's or inside; how many tiles of the inner kind are
- * taken together, before the outer kind takes a step (what they read stays in L2); how far the reduction is unrolled;
- * packing and prefetching.
+ * Open: the tile; whether an axis of the window is written out in it, where rows share elements (sketch_taps.c); whether the
+ * panel's loops stand outside the stream's or inside; how many tiles of the inner kind are taken together, before the outer
+ * kind takes a step (what they read stays in L2); how far the reduction is unrolled; packing and prefetching.
  *
  * The panel is the operand that moves with the result's contiguous iter; sketch_pack.c lays it out in the order in which
  * this nest reads it. R, which may cover several short lines, and C come from tl_choose_tile. */
@@ -29,6 +29,7 @@ typedef struct {
     tl_loop_ref vector;    /* along which the result is contiguous */
     tl_loop_ref column;    /* another that moves with the panel; id 0: none */
     tl_loop_ref row, line; /* the innermost two that move with the stream; id 0: none */
+    const tl_var *row_iter, *line_iter; /* the anchor's iters that they move; NULL: more than one */
     int64_t vector_extent, column_extent, row_extent, line_extent;
     tl_loop_ref column_tiles, row_tiles, line_tiles; /* the loops over tiles, once split */
     unsigned stream; /* bit i: loop i of the list moves only with the stream */
@@ -96,9 +97,12 @@ static bool find_result_loops(tl_schedule *s, const tl_contraction *c, const tl_
                 if (loops->loops[l].id == loop.id)
                     found->stream |= 1u << l;
             if (coefficient == 1 && extent > 1) {
+                const tl_expr *index = c->block->stores[0].indices[moved];
                 found->line = found->row;
+                found->line_iter = found->row_iter;
                 found->line_extent = found->row_extent;
                 found->row = loop;
+                found->row_iter = index->kind == TL_EXPR_VAR ? index->u.var : NULL;
                 found->row_extent = extent;
             }
         }
@@ -305,12 +309,13 @@ static tl_status prefetch_next_panel(tl_schedule *s, tl_block_ref anchor, const 
 
 /* Several steps of the reduction written out: 1, 2 or 4, as far as they divide it and the code stays small. */
 static tl_status unroll_reduction(tl_schedule *s, const char *name, tl_loop_ref reduce,
-                                  tl_register_tile t, tl_diag *diag)
+                                  tl_register_tile t, int64_t taps, tl_diag *diag)
 {
     int64_t options[3], extent = tl_sketch_extent(s, reduce);
+    int64_t tile = t.rows * t.lines * t.columns * taps;
     int count = 0;
     for (int64_t steps = 1; reduce.id != 0 && steps <= 4 && steps < extent; steps *= 2)
-        if (extent % steps == 0 && steps * t.rows * t.lines * t.columns <= MOST_UNROLLED)
+        if (extent % steps == 0 && steps * tile <= MOST_UNROLLED)
             options[count++] = steps;
     if (count < 2)
         return TL_OK;
@@ -322,14 +327,53 @@ static tl_status unroll_reduction(tl_schedule *s, const char *name, tl_loop_ref 
     return tl_unroll(s, parts[1], diag);
 }
 
+/* Rows and lines change places. */
+static void exchange_lines(result_loops *found)
+{
+    const result_loops old = *found;
+    found->row = old.line;
+    found->row_iter = old.line_iter;
+    found->row_extent = old.line_extent;
+    found->line = old.row;
+    found->line_iter = old.row_iter;
+    found->line_extent = old.row_extent;
+}
+
+/* The model's tile, after taps are found or not: then `c` gets the tap, and rows are what shares its elements. */
+static tl_register_tile choose_tile(tl_schedule *s, tl_contraction *c, result_loops *found,
+                                    tl_tile_problem *problem)
+{
+    tl_register_tile plain = tl_choose_tile(s->target, problem);
+    tl_tile_problem tapped = *problem;
+    result_loops turned = *found;
+    const tl_var *tap = tl_sketch_find_taps(s, c, turned.row_iter, &tapped.taps);
+    if (tap == NULL) { /* the window's axis runs across the lines */
+        exchange_lines(&turned);
+        tap = tl_sketch_find_taps(s, c, turned.row_iter, &tapped.taps);
+        tapped.rows = turned.row_extent;
+        tapped.lines = turned.line_extent;
+    }
+    if (tap == NULL || tl_tile_room(s->target, 1, &tapped.taps) < 1)
+        return plain;
+    tl_register_tile t = tl_choose_tile(s->target, &tapped);
+    bool pays = tl_tile_cycles(s->target, &tapped, t) < tl_tile_cycles(s->target, problem, plain);
+    if (!tl_decide_range(s, c->block->name, "taps", 0, 1, pays))
+        return plain;
+    *found = turned;
+    *problem = tapped;
+    c->tap = tap;
+    return t;
+}
+
 /* The tile that is taken instead of the model's: any that the register file holds. */
 static void decide_tile(tl_schedule *s, const char *name, const result_loops *found,
-                        int64_t vectors, tl_register_tile *t)
+                        int64_t vectors, const tl_taps *taps, tl_register_tile *t)
 {
-    int64_t registers = tl_isa_infos[s->target->isa].vector_registers - 2;
-    int64_t columns = tl_decide_range(s, name, "columns", 1,
-                                      tl_min64(tl_min64(vectors, 8), registers / 2), t->columns);
-    int64_t room = registers / columns - 1; /* rows that fit beside the panel's vectors */
+    int64_t widest = tl_min64(vectors, 8);
+    while (widest > 1 && tl_tile_room(s->target, widest, taps) < 1)
+        widest--;
+    int64_t columns = tl_decide_range(s, name, "columns", 1, widest, t->columns);
+    int64_t room = tl_tile_room(s->target, columns, taps);
     int64_t most = tl_min64(room, found->row_extent);
     if (columns != t->columns)
         *t = (tl_register_tile){ most, 1, columns };
@@ -357,15 +401,20 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
 
     bool wide = found.vector_extent > lanes;
     int64_t vectors = wide ? tl_ceildiv(found.vector_extent, lanes) : found.column_extent;
-    tl_register_tile t = tl_choose_tile(s->target, found.row_extent, found.line_extent, vectors,
-                                        tl_sketch_points(block, TL_ITER_REDUCE),
-                                        first == 0 ? loops_outside(s, &loops, &found) : 0);
+    tl_tile_problem problem = { .rows = found.row_extent,
+                                .lines = found.line_extent,
+                                .vectors = vectors,
+                                .steps = tl_sketch_points(block, TL_ITER_REDUCE),
+                                .outside = first == 0 ? loops_outside(s, &loops, &found) : 0 };
+    tl_register_tile t = choose_tile(s, &c, &found, &problem);
     while (whole && found.row_extent % t.rows != 0)
         t.rows--;
     /* a tile wider than the result is refused below: what is not a whole vector makes none */
-    decide_tile(s, block->name, &found, wide ? found.vector_extent / lanes : vectors, &t);
+    decide_tile(s, block->name, &found, wide ? found.vector_extent / lanes : vectors, &problem.taps,
+                &t);
     int64_t panel_extent = wide ? found.vector_extent : found.column_extent;
     int64_t panel_size = wide ? t.columns * lanes : t.columns;
+    int64_t taps = tl_max64(problem.taps.count, 1); /* they are one step of the loop */
     tile_order order = decide_order(s, block->name, &found, t, panel_extent, panel_size);
     tl_loop_list outer = { 0 }, tile = { 0 };
     bool panel_stays = 2 * panel_bytes(c.panel) <= s->target->l2_bytes;
@@ -376,7 +425,7 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
     tl_loop_ref innermost = outer.loops[outer.count - 1], reduce;
     TL_TRY(tl_compute_at(s, anchor, innermost, diag));
     TL_TRY(tl_set_scope(s, result->name, "register", diag));
-    TL_TRY(tl_sketch_reduction(s, anchor, first + outer.count, c.vector, 0, &reduce, diag));
+    TL_TRY(tl_sketch_reduction(s, anchor, first + outer.count, c.vector, c.tap, 0, &reduce, diag));
     for (int i = 0; i + 1 < tile.count; i++)
         TL_TRY(tl_unroll(s, tile.loops[i], diag));
     TL_TRY(tl_vectorize(s, tile.loops[tile.count - 1], diag));
@@ -399,14 +448,14 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
         bool once =
             found.row_extent * found.line_extent == 1; /* each weight is read once: from memory */
         int64_t steps = tl_decide(s, block->name, "prefetch", (int64_t[]){ 0, 2, 4, 8, 16, 32 }, 6,
-                                  once ? STREAM_STEPS : PREFETCH_STEPS);
+                                  tl_max64((once ? STREAM_STEPS : PREFETCH_STEPS) / taps, 1));
         if (steps > 0)
             TL_TRY(tl_prefetch(s, anchor, panel->u.buffer->name, reduce, steps, 1, diag));
         if (constant && !once)
             TL_TRY(prefetch_next_panel(s, anchor, panel, &outer, diag));
     }
 
-    TL_TRY(unroll_reduction(s, block->name, reduce, t, diag));
+    TL_TRY(unroll_reduction(s, block->name, reduce, t, taps, diag));
     /* what does not divide becomes a smaller nest of its own; the innermost first: the outer copies it */
     bool panel_tail = found.column_tiles.id != 0 && panel_extent % panel_size != 0;
     if (panel_tail && order.panel_inside)

@@ -118,24 +118,27 @@ static bool moves_with(const tl_block *block, const tl_var *iter, const tl_var *
 }
 
 tl_status tl_sketch_reduction(tl_schedule *s, tl_block_ref anchor, int outside,
-                              const tl_var *vector, int64_t unroll_limit, tl_loop_ref *last_reduce,
-                              tl_diag *diag)
+                              const tl_var *vector, const tl_var *tap, int64_t unroll_limit,
+                              tl_loop_ref *last_reduce, tl_diag *diag)
 {
     tl_loop_list own, once = { 0 }, reduce = { 0 }, tile = { 0 }, columns = { 0 }, all;
-    tl_loop_ref vector_loop = { 0 };
+    tl_loop_ref vector_loop = { 0 }, tap_loop = { 0 };
     TL_TRY(tl_sketch_loops(s, anchor, outside, &own, diag));
     const tl_block *block = tl_schedule_get_block(s, anchor);
     int64_t runs = 1;
     for (int i = 0; i < own.count; i++) {
         const tl_var *var = tl_schedule_get_loop(s, own.loops[i])->u.loop.var;
-        bool reduces = false, is_vector = false, is_column = false;
+        bool reduces = false, is_vector = false, is_column = false, is_tap = false;
         for (int j = 0; j < block->iter_count; j++)
             if (tl_expr_uses_var(block->iters[j].binding, var)) {
                 reduces |= block->iters[j].kind == TL_ITER_REDUCE;
                 is_vector |= block->iters[j].var == vector;
+                is_tap |= block->iters[j].var == tap;
                 is_column |= moves_with(block, block->iters[j].var, vector);
             }
-        if (reduces) {
+        if (is_tap) {
+            tap_loop = own.loops[i];
+        } else if (reduces) {
             tl_loop_push(&reduce, own.loops[i]);
             runs *= tl_sketch_extent(s, own.loops[i]);
         } else if (is_vector)
@@ -147,6 +150,7 @@ tl_status tl_sketch_reduction(tl_schedule *s, tl_block_ref anchor, int outside,
     }
     /* rows outside columns: an element that is broadcast serves its columns at once, and the panel's vectors, few,
      * stay in registers. The other way round every row's broadcast would have to. */
+    tl_loop_push(&tile, tap_loop);
     for (int i = 0; i < columns.count; i++)
         tl_loop_push(&tile, columns.loops[i]);
 

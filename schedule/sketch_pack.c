@@ -53,7 +53,7 @@ static int compare_digits(const void *a, const void *b)
  * with `tile_size` elements at the end of the panel iters are one. What both operands move with (a batch, a direction)
  * stands outside of the tiles of a constant: what follows a tile is then what is read next. False when the index is no
  * mixed-radix number. */
-static bool add_axis_digits(tl_schedule *s, const tl_block *block, const tl_expr *index,
+static bool add_axis_digits(tl_schedule *s, const tl_contraction *c, const tl_expr *index,
                             const tl_expr *stream, int axis, int64_t axis_extent, int64_t tile,
                             bool constant, digit *digits, int *count, int capacity)
 {
@@ -62,6 +62,7 @@ static bool add_axis_digits(tl_schedule *s, const tl_block *block, const tl_expr
         int64_t coefficient, extent;
     } parts[8];
     int part_count = 0;
+    const tl_block *block = c->block;
     if (axis_extent == 1)
         return true; /* nothing moves along it */
     for (int i = 0; i < block->iter_count; i++) {
@@ -103,16 +104,18 @@ static bool add_axis_digits(tl_schedule *s, const tl_block *block, const tl_expr
     for (int p = 0; p < part_count; p++) {
         if (*count == capacity)
             return false;
-        bool top = p == part_count - 1;
-        bool outside = constant && block->iters[parts[p].iter].kind == TL_ITER_SPATIAL;
-        digits[(*count)++] = (digit){ axis, (outside ? -100 : 100) + parts[p].iter,
-                                      parts[p].coefficient, top ? 0 : parts[p].extent };
+        const tl_iter *iter = &block->iters[parts[p].iter];
+        int order = iter->var == c->tap                         ? 5000
+                    : constant && iter->kind == TL_ITER_SPATIAL ? -100 + parts[p].iter
+                                                                : 100 + parts[p].iter;
+        digits[(*count)++] =
+            (digit){ axis, order, parts[p].coefficient, p == part_count - 1 ? 0 : parts[p].extent };
     }
     return true;
 }
 
 /* The index map that lays the panel out as the nest reads it; NULL when its indices are too odd for it. */
-static const char *packing_map(tl_schedule *s, const tl_block *block, const tl_expr *panel,
+static const char *packing_map(tl_schedule *s, const tl_contraction *c, const tl_expr *panel,
                                const tl_expr *stream, int64_t tile)
 {
     digit digits[32];
@@ -122,8 +125,8 @@ static const char *packing_map(tl_schedule *s, const tl_block *block, const tl_e
     for (int axis = 0; axis < buffer->rank; axis++) {
         int64_t extent;
         if (!tl_const_int(buffer->shape[axis], &extent) ||
-            !add_axis_digits(s, block, panel->args[axis], stream, axis, extent, tile, constant,
-                             digits, &count, 32))
+            !add_axis_digits(s, c, panel->args[axis], stream, axis, extent, tile, constant, digits,
+                             &count, 32))
             return NULL;
     }
     qsort(digits, (size_t)count, sizeof *digits, compare_digits);
@@ -304,7 +307,7 @@ tl_status tl_sketch_pack_panel(tl_schedule *s, tl_block_ref anchor, const tl_con
 {
     const tl_block *block = tl_schedule_get_block(s, anchor);
     const tl_expr *panel = tl_sketch_panel_load(block, c->vector);
-    const char *map = packing_map(s, block, panel, c->stream, tile);
+    const char *map = packing_map(s, c, panel, c->stream, tile);
     if (map == NULL)
         return TL_OK; /* read where it lies */
     bool apart = tl_access_stride(s->arena, panel->u.buffer, panel->args, c->vector) != 1;
@@ -317,7 +320,7 @@ tl_status tl_sketch_pack_panel(tl_schedule *s, tl_block_ref anchor, const tl_con
             tile == lanes)
             return status;
         tl_schedule_restore(s, &before);
-        map = packing_map(s, block, panel, c->stream, lanes);
+        map = packing_map(s, c, panel, c->stream, lanes);
         return tl_transform_layout(s, panel->u.buffer->name, map, diag);
     }
     panel_place place;
@@ -396,8 +399,7 @@ tl_status tl_sketch_pack_stream(tl_schedule *s, tl_block_ref anchor, const tl_co
     int64_t bytes = bytes_in_steps(s, block, stream->u.buffer);
     bool pays = uses >= (bytes <= s->target->l2_bytes / 2 ? LEAST_L2_USES : LEAST_L3_USES);
     if (bytes == 0) {
-        map = makes_strips(block, stream, rows) ? packing_map(s, block, stream, c->panel, rows)
-                                                : NULL;
+        map = makes_strips(block, stream, rows) ? packing_map(s, c, stream, c->panel, rows) : NULL;
         if (map == NULL)
             return TL_OK;
         pays = uses >= LEAST_STRIP_USES && !stays_in_l1(s->target, block, stream, rows);

@@ -42,30 +42,48 @@ tl_status tl_sketch_vectorize(tl_schedule *s, tl_loop_ref loop, int lanes, tl_lo
 
 /* A reduction that was moved under `outside` loops: its reduce loops go outside, the rest of its own loops is written
  * out, the loop of `vector` innermost and vectorized (split when it is wider than a vector), the init
- * before the reduce loops. Reduce loops are written out too when they run at most `unroll_limit` times together.
- * `last_reduce` gets the innermost reduce loop that runs more than once (id 0: none). */
+ * before the reduce loops. Reduce loops are written out too when they run at most `unroll_limit` times together; that of
+ * `tap` (NULL: none) is always, inside of the rows. `last_reduce` gets the innermost of the others that runs more than
+ * once (id 0: none). */
 tl_status tl_sketch_reduction(tl_schedule *s, tl_block_ref anchor, int outside,
-                              const tl_var *vector, int64_t unroll_limit, tl_loop_ref *last_reduce,
-                              tl_diag *diag);
+                              const tl_var *vector, const tl_var *tap, int64_t unroll_limit,
+                              tl_loop_ref *last_reduce, tl_diag *diag);
 
 /* Fuses the reduce loops around `innermost`, a reduce loop of the anchor, with it as long as every load just walks on
  * from one to the next; `innermost` becomes the fused loop. */
 tl_status tl_sketch_fuse_reduction(tl_schedule *s, tl_block_ref anchor, tl_loop_ref *innermost,
                                    tl_diag *diag);
 
+/* Steps of a reduction that are written out in the tile, because rows share elements of the stream: row r reads at tap t
+ * what lies at row_step*r + tap_step*t. count 0: none are. */
+typedef struct {
+    int64_t count, row_step, tap_step;
+} tl_taps;
+/* The reduce iter of such steps for rows along `row`, a spatial iter of the contraction (sketch_taps.c); NULL: none. */
+const tl_var *tl_sketch_find_taps(tl_schedule *s, const tl_contraction *c, const tl_var *row,
+                                  tl_taps *taps);
+
 /* Register tile of a contraction: rows (elements of the stream along its innermost loop), lines (several of its whole
  * rows, when a row is short), columns (vectors of the panel). */
 typedef struct {
     int64_t rows, lines, columns;
 } tl_register_tile;
-/* The tile with the least estimated cycles for rows x lines x vectors results, each a sum of `steps` products; see
- * sketch_tile.c. `outside`: iterations of other loops around them, all shared out to the cores; 0: what is shared out
- * does not depend on the tile. */
-tl_register_tile tl_choose_tile(const tl_target *target, int64_t rows, int64_t lines,
-                                int64_t vectors, int64_t steps, int64_t outside);
+/* What a tile is chosen for: rows x lines x vectors results, each a sum of `steps` products. */
+typedef struct {
+    int64_t rows, lines, vectors, steps;
+    int64_t
+        outside; /* iterations of other loops around them, all shared out to the cores; 0: what is shared out does
+                        not depend on the tile */
+    tl_taps taps;
+} tl_tile_problem;
+/* The tile with the least estimated cycles; see sketch_tile.c. */
+tl_register_tile tl_choose_tile(const tl_target *target, const tl_tile_problem *problem);
 /* What it estimates for a tile, in cycles a step. */
-double tl_tile_cycles(const tl_target *target, int64_t rows, int64_t lines, int64_t vectors,
-                      int64_t steps, tl_register_tile t);
+double tl_tile_cycles(const tl_target *target, const tl_tile_problem *problem, tl_register_tile t);
+/* How many rows, of all lines, the register file holds beside so many columns; below 1: none. */
+int64_t tl_tile_room(const tl_target *target, int64_t columns, const tl_taps *taps);
+/* How many elements of the stream so many rows read in all taps. */
+int64_t tl_tile_elements(int64_t rows, const tl_taps *taps);
 
 /* The rules. Each schedules the nest of one block (with those that feed it), from loop number `first` of its nest
  * on; what is outside was scheduled by the caller. `whole`: tiles divide the rows of

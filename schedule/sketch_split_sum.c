@@ -32,7 +32,10 @@ static int64_t choose_pieces(const tl_target *target, int64_t rows, int64_t vect
     for (int64_t pieces = 1;; pieces++) {
         if (extent % pieces != 0)
             continue;
-        *tile = tl_choose_tile(target, rows, 1, vectors, steps / pieces, 0);
+        *tile = tl_choose_tile(target, &(tl_tile_problem){ .rows = rows,
+                                                           .lines = 1,
+                                                           .vectors = vectors,
+                                                           .steps = steps / pieces });
         if (pieces == extent ||
             4 * (steps / pieces) * tile->columns * vector_bytes <= target->l2_bytes)
             return pieces;

@@ -182,7 +182,10 @@ tl_status tl_sketch_staged(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl
     int lanes = tl_target_lanes(s->target, block->stores[0].buffer->dtype);
     int64_t vectors = tl_sketch_extent(s, r.loops.loops[r.column]);
     tl_register_tile t =
-        tl_choose_tile(s->target, r.tiles_across, r.tiles_down, vectors, 16 * (int64_t)lanes, 0);
+        tl_choose_tile(s->target, &(tl_tile_problem){ .rows = r.tiles_across,
+                                                      .lines = r.tiles_down,
+                                                      .vectors = vectors,
+                                                      .steps = 16 * (int64_t)lanes });
     while (vectors % t.columns !=
            0) /* the transformed panel has no room for a tile that sticks out */
         t.columns--;

@@ -4,31 +4,63 @@
  * rows*columns fused multiply-adds. With two FMA pipes and a latency of four cycles (Skylake to Ice Lake, Zen 3 to 5)
  * a step takes
  *
- *     max((a^4 + l^4)^(1/4), 4, columns * p)   cycles,     a = rows*columns / 2,  l = 0.75 * rows + columns,
+ *     max((a^4 + l^4 + s^4)^(1/4), columns * p)   cycles,     a = rows*columns / 2,  l = 0.75 * rows + columns,  s = 4,
  *
- * where a is the arithmetic and l the loads: three quarters of a cycle a broadcast (a loop of multiply-adds that each
- * broadcast from memory reaches 66 % of peak), half a cycle a panel vector and as much for its prefetch. Close to each
- * other the two disturb each other: on an Ice Lake tiles of 8 x 2 to 14 x 2 lose 13 to 20 % to that, 8 x 3 and 6 x 4
- * three, 4 x 4 twelve. p is what a panel vector costs that does not come from L1: about 3 cycles from L2,
- * prefetched, and 6 when the panel takes so much of L2 that the stream drives parts of it out (measured on an
- * Ice Lake: 512 channels at 7x7 with tiles of 7 x 2 run at half of peak, waiting for weights). Rows that do not divide
- * the extent leave a smaller tile at the end. The tile must fit the register file: rows*columns accumulators + columns
- * panel vectors + 1 broadcast, one register kept free. Measured on a Zen 5 and a Cascade Lake: tiles that break this
- * rule spill and fall to 30 % of peak. */
+ * where a is the arithmetic, s how long a sum waits for its last multiply-add, and l the loads: three quarters of a cycle
+ * a broadcast (a loop of multiply-adds that each broadcast from memory reaches 66 % of peak), half a cycle a panel vector
+ * and as much for its prefetch. Close to each other they disturb each other: on an Ice Lake tiles of 8 x 2 to 14 x 2 lose
+ * 13 to 20 % to that, 8 x 3 and 6 x 4 three, 4 x 4 twelve. p is what a panel vector costs that does not come from L1: about
+ * 3 cycles from L2, prefetched, and 6 when the panel takes so much of L2 that the stream drives parts of it out (measured on
+ * an Ice Lake: 512 channels at 7x7 with tiles of 7 x 2 run at half of peak, waiting for weights). Rows that do not divide
+ * the extent leave a smaller tile at the end. With T taps written out (sketch_taps.c) T steps take that together: T times
+ * the arithmetic, the panel's vectors and s, and a broadcast for each element that rows and taps share. The tile must fit
+ * the register file: rows*columns accumulators + T*columns panel vectors + T broadcasts (T = 1 without taps), one register
+ * kept free. Measured on a Zen 5 and a Cascade Lake: tiles that break this rule spill and fall to 30 % of peak. */
 #include <math.h>
 #include "runtime/base/checked.h"
 #include "schedule/sketch_private.h"
 
 #define START_CYCLES 20 /* of a tile: the branch out of the last one's loop was not foreseen */
 
-static double step_cycles(int64_t rows, int64_t columns, double panel_cycles)
+static int64_t tap_count(const tl_taps *taps)
 {
-    double arithmetic = (double)(rows * columns) / 2;
-    double loads = 0.75 * (double)rows + (double)columns;
-    double panel = (double)columns * panel_cycles;
-    double cycles = sqrt(hypot(arithmetic * arithmetic, loads * loads));
-    cycles = cycles > panel ? cycles : panel;
-    return cycles > 4 ? cycles : 4;
+    return taps->count > 0 ? taps->count : 1;
+}
+
+int64_t tl_tile_room(const tl_target *target, int64_t columns, const tl_taps *taps)
+{
+    int64_t registers = tl_isa_infos[target->isa].vector_registers - 1, count = tap_count(taps);
+    return registers < count ? 0 : (registers - count) / columns - count;
+}
+
+int64_t tl_tile_elements(int64_t rows, const tl_taps *taps)
+{
+    int64_t elements = rows; /* of the first tap */
+    for (int64_t t = 1; t < taps->count; t++)
+        for (int64_t r = 0; r < rows; r++) {
+            bool shared = false; /* with row q of an earlier tap */
+            for (int64_t u = 0; u < t && !shared; u++) {
+                int64_t moved = taps->row_step * r + taps->tap_step * (t - u);
+                shared = moved % taps->row_step == 0 && moved / taps->row_step >= 0 &&
+                         moved / taps->row_step < rows;
+            }
+            elements += !shared;
+        }
+    return elements;
+}
+
+/* Cycles of one step of a tile of so many rows in each of so many lines. */
+static double step_cycles(int64_t rows, int64_t lines, int64_t columns, double panel_cycles,
+                          const tl_taps *taps)
+{
+    double count = (double)tap_count(taps);
+    double arithmetic = count * (double)(rows * lines * columns) / 2;
+    double vectors = count * (double)columns;
+    double loads = 0.75 * (double)(lines * tl_tile_elements(rows, taps)) + vectors;
+    double panel = vectors * panel_cycles;
+    double chain = 4 * count;
+    double cycles = sqrt(sqrt(pow(arithmetic, 4) + pow(loads, 4) + pow(chain, 4)));
+    return (cycles > panel ? cycles : panel) / count;
 }
 
 /* Cycles until the next vector of a panel of that many bytes is there, prefetched. */
@@ -56,63 +88,59 @@ static int64_t vector_bytes(const tl_target *target)
     return tl_isa_infos[target->isa].vector_bits / 8;
 }
 
-double tl_tile_cycles(const tl_target *target, int64_t rows, int64_t lines, int64_t vectors,
-                      int64_t steps, tl_register_tile t)
+/* By how much longer it takes because cores are idle: tiles of columns are shared out, and those of lines and rows
+ * where none of them is a tail. */
+static double idle_factor(const tl_target *target, const tl_tile_problem *p, tl_register_tile t)
 {
-    pieces r = cut(rows, t.rows), l = cut(lines, t.lines), c = cut(vectors, t.columns);
-    double cycles = 0, wait = panel_cycles(target, steps * t.columns * vector_bytes(target));
+    double units = (double)p->outside * (double)tl_ceildiv(p->vectors, t.columns);
+    if (p->lines % t.lines == 0) {
+        units *= (double)(p->lines / t.lines);
+        if (p->rows % t.rows == 0)
+            units *= (double)(p->rows / t.rows);
+    }
+    double cores = target->cores > 1 ? target->cores : 1;
+    return p->outside == 0 ? 1 : ceil(units / cores) * cores / units;
+}
+
+double tl_tile_cycles(const tl_target *target, const tl_tile_problem *p, tl_register_tile t)
+{
+    pieces r = cut(p->rows, t.rows), l = cut(p->lines, t.lines), c = cut(p->vectors, t.columns);
+    double cycles = 0, wait = panel_cycles(target, p->steps * t.columns * vector_bytes(target));
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < 2; j++)
             for (int k = 0; k < 2; k++) {
                 double count = r.count[i] * l.count[j] * c.count[k];
                 if (count > 0)
-                    cycles += count * (step_cycles(r.size[i] * l.size[j], c.size[k], wait) +
-                                       START_CYCLES / (double)steps);
+                    cycles +=
+                        count * (step_cycles(r.size[i], l.size[j], c.size[k], wait, &p->taps) +
+                                 START_CYCLES / (double)p->steps);
             }
     /* each tail is a second copy of the code, and its start-up */
     double tails = r.count[1] + l.count[1] + c.count[1];
     /* what streams through the tile: each panel vector is read once a row tile, each element once a column tile */
     double panel =
-        (double)vectors * (double)(tl_ceildiv(rows, t.rows) * tl_ceildiv(lines, t.lines));
-    double stream = (double)(rows * lines) * (double)tl_ceildiv(vectors, t.columns) / 4;
-    return cycles * (1 + 0.03 * tails) + 0.05 * (panel + stream);
+        (double)p->vectors * (double)(tl_ceildiv(p->rows, t.rows) * tl_ceildiv(p->lines, t.lines));
+    double stream = (double)(p->rows * p->lines) * (double)tl_ceildiv(p->vectors, t.columns) / 4;
+    return (cycles * (1 + 0.03 * tails) + 0.05 * (panel + stream)) * idle_factor(target, p, t);
 }
 
-/* By how much longer it takes because cores are idle: tiles of columns are shared out, and those of lines and rows
- * where none of them is a tail. */
-static double idle_factor(const tl_target *target, int64_t rows, int64_t lines, int64_t vectors,
-                          int64_t outside, tl_register_tile t)
+tl_register_tile tl_choose_tile(const tl_target *target, const tl_tile_problem *p)
 {
-    double units = (double)outside * (double)tl_ceildiv(vectors, t.columns);
-    if (lines % t.lines == 0) {
-        units *= (double)(lines / t.lines);
-        if (rows % t.rows == 0)
-            units *= (double)(rows / t.rows);
-    }
-    double cores = target->cores > 1 ? target->cores : 1;
-    return outside == 0 ? 1 : ceil(units / cores) * cores / units;
-}
-
-tl_register_tile tl_choose_tile(const tl_target *target, int64_t rows, int64_t lines,
-                                int64_t vectors, int64_t steps, int64_t outside)
-{
-    int registers = tl_isa_infos[target->isa].vector_registers;
-    tl_register_tile best = { 1, 1, vectors > 1 ? 2 : 1 };
-    double least = tl_tile_cycles(target, rows, lines, vectors, steps, best) *
-                   idle_factor(target, rows, lines, vectors, outside, best);
     /* one column would leave a broadcast for each multiply-add: load ports and shuffles then bind (cpu.md) */
-    for (int64_t columns = vectors > 1 ? 2 : 1; columns <= 8 && columns <= vectors; columns++)
-        for (int64_t r = 1; r <= 30 && r <= rows; r++)
-            for (int64_t l = 1; l <= lines && (l == 1 || r == rows); l++) {
+    const int64_t fewest = p->vectors > 1 && p->taps.count == 0 ? 2 : 1;
+    tl_register_tile best = { 1, 1, fewest };
+    double least = tl_tile_cycles(target, p, best);
+    for (int64_t columns = fewest; columns <= 8 && columns <= p->vectors; columns++) {
+        int64_t room = tl_tile_room(target, columns, &p->taps);
+        for (int64_t r = 1; r <= 30 && r <= p->rows; r++)
+            for (int64_t l = 1; l <= p->lines && r * l <= room && (l == 1 || r == p->rows); l++) {
                 tl_register_tile t = { r, l, columns };
-                if (r * l * columns + columns + 1 > registers - 1)
-                    break;
-                double cycles = tl_tile_cycles(target, rows, lines, vectors, steps, t) *
-                                idle_factor(target, rows, lines, vectors, outside, t);
+                double cycles = tl_tile_cycles(target, p, t);
                 if (cycles < least) {
                     least = cycles;
                     best = t;
                 }
             }
+    }
     return best;
 }

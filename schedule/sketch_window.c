@@ -208,7 +208,8 @@ tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_re
     const tl_var *lane = lane_of(s, block);
     TL_TRY(tl_sketch_pack_constants(s, anchor, lane, width <= 4 * lanes ? width : lanes, diag));
     int64_t unrolled = decide_unroll(s, block, rows * columns, is_shuffled);
-    TL_TRY(tl_sketch_reduction(s, anchor, first + outer.count, lane, unrolled, &reduce, diag));
+    TL_TRY(
+        tl_sketch_reduction(s, anchor, first + outer.count, lane, NULL, unrolled, &reduce, diag));
     if (is_shuffled && unrolled > 0 && unrolled < tl_sketch_points(block, TL_ITER_REDUCE))
         TL_TRY(tl_unroll(s, reduce, diag));
     if (row[1].id != 0)

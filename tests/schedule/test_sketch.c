@@ -215,12 +215,29 @@ static void reductions_that_walk_on_are_fused(void **state)
 {
     (void)state;
     tl_arena *arena = tl_arena_create(0);
-    assert_non_null(strstr(default_trace(arena, "conv_blocked.tk"), "fuse(kw, rl)"));
-    assert_null(strstr(default_trace(arena, "conv_blocked.tk"), "fuse(kh, "));
+    assert_non_null(strstr(trace_under(arena, "conv_blocked.tk", true), "fuse(kw, rl)"));
+    assert_null(strstr(trace_under(arena, "conv_blocked.tk", true), "fuse(kh, "));
     assert_null(strstr(default_trace(arena, "conv_stem.tk"), "fuse(kh, kw"));
     /* neighbours in a row shuffle the same vectors only when they are written out together */
     assert_non_null(strstr(default_trace(arena, "conv_grouped.tk"), "unroll(kw)"));
     assert_null(strstr(default_trace(arena, "conv_grouped.tk"), "unroll(kh)"));
+    tl_arena_destroy(arena);
+}
+
+/* Rows that share elements of a window have its axis written out in the tile and innermost in the packed weights; the rows
+ * are those that share, also where these are the lines. A strict sum keeps its order. */
+static void windows_are_written_out_where_rows_share(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    const char *trace = default_trace(arena, "conv_blocked.tk");
+    assert_non_null(strstr(trace, "kh, rl, oh_2, ow_2, kw, ci_1)"));
+    assert_non_null(strstr(trace, "x2, x1%16, x3, x0%16)"));
+    trace = default_trace(arena, "conv_window_down.tk");
+    assert_non_null(strstr(trace, "_2, kh, ci_1)"));
+    assert_non_null(strstr(trace, "oh_0, oh_1 = split(oh, [_, 5])"));
+    assert_non_null(strstr(default_trace(arena, "conv_dilated.tk"), "unroll(kw)"));
+    assert_null(strstr(trace_under(arena, "conv_dilated.tk", true), "unroll(kw)"));
     tl_arena_destroy(arena);
 }
 
@@ -327,6 +344,7 @@ int main(void)
         cmocka_unit_test(default_schedules_keep_the_meaning),
         cmocka_unit_test(products_in_shared_loops_are_tiled),
         cmocka_unit_test(reductions_that_walk_on_are_fused),
+        cmocka_unit_test(windows_are_written_out_where_rows_share),
         cmocka_unit_test(constants_of_lanes_are_packed),
         cmocka_unit_test(windows_bring_contractions_along),
         cmocka_unit_test(uneven_rows_keep_one_nest),

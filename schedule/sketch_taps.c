@@ -5,10 +5,10 @@
  *         for ow in 0..7 unrolled            ->         for kw in 0..3 unrolled
  *           acc[ow] += x[ow + kw, rl]*w[kw, rl]           acc[ow] += x[ow + kw, rl]*w[rl, kw]
  *
- * On the right 9 elements are broadcast for 21 multiply-adds, on the left 21: with few vectors a tile (16 channels a group)
- * the load ports bind there. Measured on an Ice Lake, percent of peak: 16 channels a group at 14x14 from 54 to 98, a dense 3x3
- * of 128 channels at 28x28 from 89 to 98. The multiply-adds of a sum follow each other; other rows fill the gaps.
- * Innermost, a tap's element lives for as many rows as there are taps; outside of the rows all of a row's would have to be kept. */
+ * On the right 9 elements are broadcast for 21 multiply-adds, on the left 21: with few vectors a tile (16 channels a
+ * group) the load ports bind there. Measured on an Ice Lake, percent of peak: 16 channels a group at 14x14 from 54 to 98,
+ * a dense 3x3 of 128 channels at 28x28 from 89 to 98. The multiply-adds of a sum follow each other; other rows fill the
+ * gaps. Innermost, a tap's element lives for as many rows as there are taps; outside of the rows, a whole row's would. */
 #include "schedule/sketch_private.h"
 
 enum { MOST_TAPS = 9 }; /* more leave no registers for rows */
@@ -44,8 +44,8 @@ const tl_var *tl_sketch_find_taps(tl_schedule *s, const tl_contraction *c, const
             break;
         tl_taps found = { .count = extent };
         if (last == NULL && extent <= MOST_TAPS && tl_const_int(iter->extent, &extent) &&
-            share_axis(s, c->stream, row, iter->var, &found) &&
-            found.row_step > 0 && found.tap_step > 0 &&
+            share_axis(s, c->stream, row, iter->var, &found) && found.row_step > 0 &&
+            found.tap_step > 0 &&
             tl_tile_elements(found.count + 1, &found) < (found.count + 1) * found.count) {
             last = iter;
             *taps = found;

@@ -4,18 +4,19 @@
  * rows*columns fused multiply-adds. With two FMA pipes and a latency of four cycles (Skylake to Ice Lake, Zen 3 to 5)
  * a step takes
  *
- *     max((a^4 + l^4 + s^4)^(1/4), columns * p)   cycles,     a = rows*columns / 2,  l = 0.75 * rows + columns,  s = 4,
+ *     max((a^4 + l^4)^(1/4), 4, columns * p)   cycles,     a = rows*columns / 2,  l = 0.75 * rows + columns,
  *
- * where a is the arithmetic, s how long a sum waits for its last multiply-add, and l the loads: three quarters of a cycle
- * a broadcast (a loop of multiply-adds that each broadcast from memory reaches 66 % of peak), half a cycle a panel vector
- * and as much for its prefetch. Close to each other they disturb each other: on an Ice Lake tiles of 8 x 2 to 14 x 2 lose
- * 13 to 20 % to that, 8 x 3 and 6 x 4 three, 4 x 4 twelve. p is what a panel vector costs that does not come from L1: about
- * 3 cycles from L2, prefetched, and 6 when the panel takes so much of L2 that the stream drives parts of it out (measured on
+ * where a is the arithmetic and l the loads: three quarters of a cycle a broadcast (a loop of multiply-adds that each
+ * broadcast from memory reaches 66 % of peak), half a cycle a panel vector and as much for its prefetch. Close to each
+ * other the two disturb each other: on an Ice Lake tiles of 8 x 2 to 14 x 2 lose 13 to 20 % to that, 8 x 3 and 6 x 4
+ * three, 4 x 4 twelve. p is what a panel vector costs that does not come from L1: about 3 cycles from L2,
+ * prefetched, and 6 when the panel takes so much of L2 that the stream drives parts of it out (measured on
  * an Ice Lake: 512 channels at 7x7 with tiles of 7 x 2 run at half of peak, waiting for weights). Rows that do not divide
- * the extent leave a smaller tile at the end. With T taps written out (sketch_taps.c) T steps take that together: T times
- * the arithmetic, the panel's vectors and s, and a broadcast for each element that rows and taps share. The tile must fit
- * the register file: rows*columns accumulators + T*columns panel vectors + T broadcasts (T = 1 without taps), one register
- * kept free. Measured on a Zen 5 and a Cascade Lake: tiles that break this rule spill and fall to 30 % of peak. */
+ * the extent leave a smaller tile at the end. With T taps written out (sketch_taps.c) T steps take that together, with a
+ * broadcast for each element that rows and taps share, and what a sum waits for its own last multiply-adds, 4*T cycles,
+ * disturbs like arithmetic and loads. The tile must fit the register file: rows*columns accumulators + T*columns panel
+ * vectors + T broadcasts (T = 1 without taps), one register kept free. Measured on a Zen 5 and a Cascade Lake: tiles that
+ * break this rule spill and fall to 30 % of peak. */
 #include <math.h>
 #include "runtime/base/checked.h"
 #include "schedule/sketch_private.h"
@@ -58,9 +59,10 @@ static double step_cycles(int64_t rows, int64_t lines, int64_t columns, double p
     double vectors = count * (double)columns;
     double loads = 0.75 * (double)(lines * tl_tile_elements(rows, taps)) + vectors;
     double panel = vectors * panel_cycles;
-    double chain = 4 * count;
-    double cycles = sqrt(sqrt(pow(arithmetic, 4) + pow(loads, 4) + pow(chain, 4)));
-    return (cycles > panel ? cycles : panel) / count;
+    double chain = 4 * count, disturbs = count > 1 ? chain : 0;
+    double cycles = sqrt(sqrt(pow(arithmetic, 4) + pow(loads, 4) + pow(disturbs, 4)));
+    cycles = cycles > panel ? cycles : panel;
+    return (cycles > chain ? cycles : chain) / count;
 }
 
 /* Cycles until the next vector of a panel of that many bytes is there, prefetched. */

@@ -241,6 +241,17 @@ static void windows_are_written_out_where_rows_share(void **state)
     tl_arena_destroy(arena);
 }
 
+/* Of a 1x1 convolution of an image that leaves L1, the next channels' rows are fetched; not of a window or a small image. */
+static void rows_of_the_next_plane_are_fetched(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    assert_non_null(strstr(default_trace(arena, "conv_planes.tk"), "prefetch(conv, x, rc, 1, 1)"));
+    assert_null(strstr(default_trace(arena, "conv_few_channels.tk"), "prefetch(conv, x, "));
+    assert_null(strstr(default_trace(arena, "conv_blocked.tk"), "prefetch(conv, X, "));
+    tl_arena_destroy(arena);
+}
+
 /* The weights of a depthwise convolution lie a window apart from lane to lane: they are packed, and the window is tiled. */
 static void constants_of_lanes_are_packed(void **state)
 {
@@ -345,6 +356,7 @@ int main(void)
         cmocka_unit_test(products_in_shared_loops_are_tiled),
         cmocka_unit_test(reductions_that_walk_on_are_fused),
         cmocka_unit_test(windows_are_written_out_where_rows_share),
+        cmocka_unit_test(rows_of_the_next_plane_are_fetched),
         cmocka_unit_test(constants_of_lanes_are_packed),
         cmocka_unit_test(windows_bring_contractions_along),
         cmocka_unit_test(uneven_rows_keep_one_nest),

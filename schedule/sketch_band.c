@@ -83,8 +83,10 @@ static int64_t rows_read(const band_shape *shape, int64_t rows)
 /* Cycles a step of the product's sums for a row between. */
 static double row_cycles(const tl_target *target, const band_shape *shape, int64_t columns)
 {
-    tl_register_tile tile = tl_choose_tile(target, shape->width, 1, columns, shape->steps, 0);
-    return tl_tile_cycles(target, shape->width, 1, columns, shape->steps, tile);
+    const tl_tile_problem row = {
+        .rows = shape->width, .lines = 1, .vectors = columns, .steps = shape->steps
+    };
+    return tl_tile_cycles(target, &row, tl_choose_tile(target, &row));
 }
 
 /* By how much more is done because bands share rows, which are computed twice, and cores are without a band. */

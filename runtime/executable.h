@@ -53,8 +53,9 @@ typedef struct {
     int64_t offset;
     const void *data; /* CONSTANT: its bytes; borrowed, live as long as the executable */
     /* CONSTANT: the same bytes lie at file_offset of this file, which is not ours (a model's
-     * weights): save then writes down the place instead of the bytes. NULL: save writes the
-     * bytes into constants.bin. */
+     * weights), and `data` is a mapping of it, whose pages may be dropped and read again: save
+     * then writes down the place instead of the bytes. NULL: save writes the bytes into
+     * constants.bin. */
     const char *file;
     int64_t file_offset;
 } tl_executable_value;

@@ -16,6 +16,7 @@ typedef struct {
     tl_plan plan;
     LLVMContextRef context;
     LLVMModuleRef module; /* of the first kernel, with what was joined to it */
+    const tl_target *target;
     LLVMTargetMachineRef machine;
     char complaint[512]; /* the first of the context's */
 } held;
@@ -25,7 +26,7 @@ static void release(held *h)
     if (h->module != NULL)
         LLVMDisposeModule(h->module);
     if (h->machine != NULL)
-        LLVMDisposeTargetMachine(h->machine);
+        tl_llvm_give_back(h->target, h->machine);
     if (h->context != NULL)
         LLVMContextDispose(h->context);
     tl_arena_destroy(h->arena);
@@ -145,7 +146,8 @@ typedef struct {
 
 static tl_status compile(held *h, const job *j, tl_text *out, tl_diag *diag)
 {
-    TL_TRY(tl_llvm_machine(j->target, &h->machine, diag));
+    h->target = j->target;
+    TL_TRY(tl_llvm_borrow(j->target, &h->machine, diag));
     h->context = LLVMContextCreate();
     tl_llvm_collect(h->context, h->complaint);
     for (int i = 0; i < j->count; i++) {

@@ -30,8 +30,13 @@ void tl_llvm_collect(LLVMContextRef context, char *text);
 /* An LLVM error as a status; consumes it. No error is TL_OK. */
 tl_status tl_llvm_status(LLVMErrorRef error, const char *doing, tl_diag *diag);
 
-/* object_llvm.c */
+/* machine_llvm.c: `tl_llvm_machine` makes one that is the caller's. A borrowed one is given back, under the same target,
+ * once no module needs it any more. */
 tl_status tl_llvm_machine(const tl_target *target, LLVMTargetMachineRef *out, tl_diag *diag);
+tl_status tl_llvm_borrow(const tl_target *target, LLVMTargetMachineRef *out, tl_diag *diag);
+void tl_llvm_give_back(const tl_target *target, LLVMTargetMachineRef machine);
+
+/* object_llvm.c */
 tl_status tl_llvm_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, tl_diag *diag);
 tl_status tl_llvm_emit(LLVMModuleRef module, LLVMTargetMachineRef machine, tl_emit what,
                        tl_text *out, tl_diag *diag);

@@ -9,24 +9,6 @@
 static const char pass_list[] =
     "function(sroa,early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),early-cse)";
 
-tl_status tl_llvm_machine(const tl_target *target, LLVMTargetMachineRef *out, tl_diag *diag)
-{
-    tl_llvm_start();
-    char *message = NULL;
-    LLVMTargetRef found;
-    if (LLVMGetTargetFromTriple(target->triple, &found, &message)) {
-        tl_status status = tl_fail(diag, TL_UNSUPPORTED, "target %s: %s", target->triple, message);
-        LLVMDisposeMessage(message);
-        return status;
-    }
-    *out = LLVMCreateTargetMachine(found, target->triple, target->cpu, target->features,
-                                   LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelSmall);
-    if (*out == NULL)
-        return tl_fail(diag, TL_UNSUPPORTED, "target %s: LLVM has no machine for it",
-                       target->triple);
-    return TL_OK;
-}
-
 tl_status tl_llvm_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, tl_diag *diag)
 {
     LLVMPassBuilderOptionsRef options = LLVMCreatePassBuilderOptions();

@@ -697,6 +697,31 @@ static void texts_and_keys(void **state)
 }
 
 /* Indices from outside may be anything: code reads its own buffers only (guard pages see to that). */
+/* What was compiled before, and for which target, is not seen in the code. */
+static void earlier_compiles_leave_nothing(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "x86-64-v3", "x86-64", "x86-64-v3", "x86-64" };
+    tl_arena *arena = tl_arena_create(0);
+    tl_diag diag = { "" };
+    tl_program *program;
+    tl_text assembly[4] = { 0 };
+    must(tl_program_parse(arena, cases[0].text, "k.tk", &program, &diag), &diag, "parse");
+    for (int i = 0; i < 4; i++) {
+        tl_target target;
+        must(tl_target_named(names[i], &target, &diag), &diag, names[i]);
+        must(tl_codegen_compile(arena, program, false, &target, TL_EMIT_ASSEMBLY, &assembly[i],
+                                NULL, &diag),
+             &diag, names[i]);
+    }
+    assert_string_equal(tl_text_get(&assembly[0]), tl_text_get(&assembly[2]));
+    assert_string_equal(tl_text_get(&assembly[1]), tl_text_get(&assembly[3]));
+    assert_string_not_equal(tl_text_get(&assembly[0]), tl_text_get(&assembly[1]));
+    for (int i = 0; i < 4; i++)
+        tl_text_free(&assembly[i]);
+    tl_arena_destroy(arena);
+}
+
 static void hostile_indices(void **state)
 {
     (void)state;
@@ -792,7 +817,7 @@ static void several_threads_compile(void **state)
 
 int main(void)
 {
-    struct CMUnitTest tests[CASE_COUNT + 8];
+    struct CMUnitTest tests[CASE_COUNT + 9];
     size_t count = 0;
     for (int i = 0; i < CASE_COUNT; i++)
         tests[count++] =
@@ -802,6 +827,7 @@ int main(void)
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(objects_are_closed);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(texts_and_keys);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(hostile_indices);
+    tests[count++] = (struct CMUnitTest)cmocka_unit_test(earlier_compiles_leave_nothing);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(lowering_can_be_observed);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(several_threads_compile);
     return _cmocka_run_group_tests("codegen", tests, count, NULL, NULL);

@@ -97,8 +97,8 @@ typedef struct {
  * same shape have the same texts. Everything lives in `arena`. */
 tl_status tl_kernel_lowerings(tl_arena *arena, const tl_kernel *kernel, tl_numerics numerics,
                               const tl_kernel_lowering **out, int *count, tl_diag *diag);
-/* How far a program's results may lie from another order of its sums: for rtol and ttol. A sum of n products differs by
- * about sqrt(n) roundings of its largest terms; f16 and bf16 parameters are rounded to those types. */
+/* The error bound of a program's results, for rtol and ttol (frontend/error_bound.c): grows with the root of the longest chain
+ * of roundings; 0 where nothing rounds. */
 double tl_program_error_bound(const tl_program *naive);
 
 /* Workload key: 32 hex digits of the naive program (extents, dtypes, layouts in it); class key: without extents. */

@@ -1,6 +1,5 @@
 /* frontend/workload.c: what a naive program is called among records, and what it costs to run once. */
 #include "frontend/frontend.h"
-#include <math.h>
 #include <string.h>
 #include "ir/index.h"
 #include "runtime/base/checked.h"
@@ -79,22 +78,6 @@ int64_t tl_program_flops(const tl_program *naive)
     int64_t total = 0;
     tl_stmt_visit(naive->body, block_flops, &total);
     return total;
-}
-
-double tl_program_error_bound(const tl_program *naive)
-{
-    double outputs = 0, epsilon = 0x1p-24;
-    for (int i = 0; i < naive->param_count; i++) {
-        const tl_buffer *b = naive->params[i];
-        if (b->role == TL_ROLE_OUTPUT || b->role == TL_ROLE_INOUT)
-            outputs += (double)tl_buffer_max_elements(b);
-        if (b->dtype == TL_F16)
-            epsilon = fmax(epsilon, 0x1p-11);
-        if (b->dtype == TL_BF16)
-            epsilon = fmax(epsilon, 0x1p-8);
-    }
-    double terms = outputs > 0 ? (double)tl_program_flops(naive) / outputs : 1;
-    return epsilon * (64 + 8 * sqrt(fmax(terms, 1)));
 }
 
 /* The box around all loads of a buffer. */

@@ -136,7 +136,7 @@ tl_status tl_recorder_note(tl_measurer *recorder, const char *line, tl_diag *dia
  * TL_INTERRUPTED when it was asked for everything that is in it, and then for something else: here the recording ends. */
 tl_status tl_replayer_create(const char *path, tl_measurer **out, tl_diag *diag);
 
-/* The error bound of a program that sums `flops / elements` products in f32. */
+/* tl_program_error_bound of a program that is a text; 1e-5 when it does not parse. */
 void tl_measure_bound(const char *program_text, double *rtol, double *ttol);
 
 /* Makes the record of a result. Texts of the result and of `task` are used, not copied. The caller adds target,

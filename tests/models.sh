@@ -1,17 +1,18 @@
 #!/bin/sh
-# tests/models.sh [--small] TILTH FOLDER: the networks of ../shared/models give their recorded outputs, on two threads and
-# on one (which takes what the first left in the cache). Weights are made under FOLDER by the shared fill.c where they
-# are not there yet; --small leaves out networks with more than 130 MB of them. Prints a line a network and the sums;
-# exit 1 when any failed.
+# tests/models.sh [--small] [--target T] TILTH FOLDER [NAME...]: the networks of ../shared/models, or those named, give their
+# recorded outputs, on two threads and on one (which takes what the first left in the cache), compiled for this machine or
+# for T. Weights are made under FOLDER by the shared fill.c where they are not there yet; --small leaves out networks with
+# more than 130 MB of them. Prints a line a network and the sums; exit 1 when any failed.
 # tests/models.sh --make FOLDER NAME...: only lays out those networks that ../shared/models has.
-small=0 only=
+small=0 only='' target=cpu
 [ "$1" = --small ] && small=1 && shift
+[ "$1" = --target ] && target=$2 && shift 2
 if [ "$1" = --make ]; then
     tilth='' folder=$2 only=1
-    shift 2
 else
     tilth=$1 folder=$2
 fi
+shift 2
 shared=../shared/models
 passed=0 failed=0 skipped=0
 
@@ -70,12 +71,17 @@ for list in $shared/*/*.weights.txt; do
     if [ $small = 1 ] && [ "$size" -gt 130000000 ]; then
         continue # make test-models runs it
     fi
+    case " ${*:-$name} " in
+    *" $name "*) ;;
+    *) continue ;;
+    esac
     start=$(date +%s%N)
     result=ok
     if make_model "$name" "$size"; then
         for threads in 2 1; do
             if ! said=$("$tilth" verify "$folder/$name/$name.onnx" --data "$folder/$name" --rtol 1e-4 \
-                --tolerance "$(tolerance_of "$name")" --threads $threads --cache "$cache" --quiet 2>&1); then
+                --tolerance "$(tolerance_of "$name")" --threads $threads --target "$target" --cache "$cache" --quiet \
+                2>&1); then
                 result="FAILED on $threads threads"
                 break
             fi
@@ -84,7 +90,7 @@ for list in $shared/*/*.weights.txt; do
         result="FAILED to make it" said=
     fi
     ms=$(( ($(date +%s%N) - start) / 1000000 ))
-    printf '%-40s %s, %d ms\n' "models/$name" "$result" $ms
+    printf '%-40s %s, %d ms\n' "models/$name$([ "$target" = cpu ] || echo " for $target")" "$result" $ms
     if [ "$result" = ok ]; then
         passed=$((passed + 1))
     else

@@ -83,11 +83,18 @@ test:
 	@$(MAKE) --no-print-directory -j$(shell nproc) run-tests
 run-tests: all $(ALL_TESTS)
 	@status=0; tests/run.sh $(ALL_TESTS) || status=1; \
-	tests/models.sh --small $(BUILD)/tilth build/models || status=1; exit $$status
-# make test-models: the tests of models/, then the networks of ../shared/models, the large ones too (3 GB under build/models).
+	tests/models.sh --small $(BUILD)/tilth build/models || status=1; \
+	for isa in $(SMALLER_ISAS); do \
+		tests/models.sh --target $$isa $(BUILD)/tilth build/models bert_tiny_128 squeezenet1_1 || status=1; \
+	done; exit $$status
+# make test-models: the tests of models/, then the networks of ../shared/models, the large ones too (3 GB under build/models);
+# for this machine, and on x86-64 for the smaller ones that it contains.
+SMALLER_ISAS = $(if $(shell grep -m1 -w avx2 /proc/cpuinfo),x86-64-v3) $(if $(shell grep -m1 -w sse4_2 /proc/cpuinfo),x86-64-v2)
 test-models: networks
 networks: $(BUILD)/tilth | run-models
-	@tests/models.sh $(BUILD)/tilth build/models
+	@status=0; for isa in cpu $(SMALLER_ISAS); do \
+		tests/models.sh --target $$isa $(BUILD)/tilth build/models || status=1; \
+	done; exit $$status
 # make test-long: what random tests find in hours, from another seed each day: TL_COUNT random schedules (20,000), each
 # interpreted and (from other seeds) compiled, TL_SHAPES (1,000) lowerings at random shapes, and TL_POINTS (500) points of
 # each small kernel's space. What fails is reduced to a .tk and a .tr below build/failures.

@@ -3,18 +3,24 @@
 #include "schedule/dependence.h"
 #include "schedule/sketch_private.h"
 
+/* A step of the trace gives the loops only where one of them has no name there yet: what rules merely look at leaves no line. */
 tl_status tl_sketch_loops(tl_schedule *s, tl_block_ref block, int first, tl_loop_list *out,
                           tl_diag *diag)
 {
-    tl_loop_ref all[64];
+    tl_arg of = { .kind = TL_ARG_BLOCK, .block = block }, found[TL_MAX_ARGS];
     int count = 0;
+    bool are_named = true;
     *out = (tl_loop_list){ 0 };
-    TL_TRY(tl_loops(s, block, all, &count, diag));
+    TL_TRY(tl_apply_loops(s, &of, 1, found, &count, diag));
+    for (int i = 0; i < count; i++)
+        are_named &= s->loop_numbers[found[i].loop.id - 1] != 0;
+    if (!are_named)
+        tl_schedule_record(s, TL_PRIM_loops, &of, 1, found, count);
     for (int i = first; i < count; i++) {
         if (out->count == TL_MAX_LOOPS)
             return tl_refuse(diag, "default schedule", tl_schedule_get_block(s, block)->name,
                              "more than %d loops around a block", TL_MAX_LOOPS);
-        out->loops[out->count++] = all[i];
+        out->loops[out->count++] = found[i].loop;
     }
     return TL_OK;
 }

@@ -118,7 +118,7 @@ static const tl_stmt *make_copy(tl_schedule *s, const char *name, const tl_buffe
 
 /* Whether the loops may walk along a diagonal of the block's domain: two of its iters are driven by one of them, and
  * are not known to be digits of it. */
-static bool leaves_holes(tl_arena *arena, const tl_path *path, const tl_block *block)
+static bool walks_diagonal(tl_arena *arena, const tl_path *path, const tl_block *block)
 {
     int loop_count, count = 0;
     const tl_free_var *loops = tl_path_loops(arena, path, 0, &loop_count);
@@ -233,7 +233,7 @@ static bool is_padded(tl_schedule *s, const tl_buffer *buffer, const tl_block *c
         if (writers[w]->call)
             return false;
         if (tl_cutting_condition(s->arena, &path, writers[w]) != NULL ||
-            leaves_holes(s->arena, &path, writers[w]))
+            walks_diagonal(s->arena, &path, writers[w]))
             continue;
         for (int i = 0; i < writers[w]->store_count; i++) {
             const tl_store *store = &writers[w]->stores[i];

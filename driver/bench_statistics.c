@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "driver/bench.h"
+#include "runtime/base/sort.h"
 
 typedef struct {
     double value;
@@ -48,17 +49,11 @@ double tl_mann_whitney(const double *a, int a_count, const double *b, int b_coun
     return erfc(distance / sqrt(variance) / sqrt(2));
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* The number of values below the median is binomial, whatever they are distributed like: order statistics k and n+1-k
  * contain it with P(k <= B < n+1-k), B of n tosses of a coin. The largest k for which that is 95 % or more. */
 tl_interval tl_median_interval(double *values, int count)
 {
-    qsort(values, (size_t)(count > 0 ? count : 0), sizeof *values, by_size);
+    tl_sort_doubles(values, count);
     if (count < 1)
         return (tl_interval){ NAN, -INFINITY, INFINITY };
     tl_interval i = { (values[(count - 1) / 2] + values[count / 2]) / 2, -INFINITY, INFINITY };

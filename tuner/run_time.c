@@ -5,8 +5,8 @@
  * with the core to themselves (another hyperthread of it, that is somebody else's, costs them up to half of their speed). A
  * series in which the incumbent is much slower than it was of late, though alone, is thrown away; so is what happened while
  * a witness was disturbed. */
-#include <stdlib.h>
 #include <string.h>
+#include "runtime/base/sort.h"
 #include "runtime/clock.h"
 #include "tuner/worker_private.h"
 
@@ -191,19 +191,13 @@ static void measure(subject *candidate, subject *incumbent, int repeats, bool ea
     }
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* `score` is the incumbent's. */
 static void summarize(const subject *candidate, const subject *incumbent, double score,
                       tl_run_times *out)
 {
     double sorted[64];
     memcpy(sorted, out->times_ns, (size_t)out->count * sizeof *sorted);
-    qsort(sorted, (size_t)out->count, sizeof *sorted, by_value);
+    tl_sort_doubles(sorted, out->count);
     out->time_ns = candidate->least;
     out->median_ns = sorted[out->count / 2];
     out->incumbent_ns = incumbent->r != NULL ? incumbent->least : 0;

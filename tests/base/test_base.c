@@ -17,6 +17,7 @@
 #include "runtime/base/map.h"
 #include "runtime/base/pieces.h"
 #include "runtime/base/random.h"
+#include "runtime/base/sort.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text.h"
 
@@ -345,6 +346,17 @@ static void pieces_keep_their_distance(void **state)
     tl_arena_destroy(arena);
 }
 
+static void doubles_are_sorted(void **state)
+{
+    (void)state;
+    double values[] = { 2, -1, 1e300, 0, -1, -1e300 };
+    const double sorted[] = { -1e300, -1, -1, 0, 2, 1e300 };
+    tl_sort_doubles(values, 6);
+    assert_memory_equal(values, sorted, sizeof sorted);
+    tl_sort_doubles(values, 0);
+    tl_sort_doubles(NULL, -1);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -362,6 +374,7 @@ int main(void)
         cmocka_unit_test(random_numbers_are_uniform),
         cmocka_unit_test(a_file_is_whole_or_absent),
         cmocka_unit_test(text_grows),
+        cmocka_unit_test(doubles_are_sorted),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

@@ -42,6 +42,7 @@ test-driver: $(BUILD)/tilth
 $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/tests/bench/timed_kernel.o $(foreach f,$(FLOORS_driver),$(call archive,$(f)))
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^) $(TEST_LIBS_driver)
+$(BUILD)/bench/kernels $(BUILD)/bench/peer_kernels: $(BUILD)/tests/bench/options.o
 bench: $(BUILD)/bench/kernels $(BUILD)/bench/replay $(BUILD)/tilth
 	$<
 	$(BUILD)/bench/replay

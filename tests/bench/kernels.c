@@ -13,6 +13,7 @@
 #include "runtime/clock.h"
 #include "runtime/peak.h"
 #include "runtime/topology.h"
+#include "tests/bench/options.h"
 #include "tests/bench/timed_kernel.h"
 #include "tests/codegen/kernel_files.h"
 
@@ -20,15 +21,7 @@ enum { POINTS = 300, MIN_ROUNDS = 5, PATIENCE = 10 };
 static const double peak_seconds = 0.02, slice_seconds = 0.02;
 
 typedef struct {
-    int threads, name_count;
-    double seconds;
-    bool json;
-    const char *show, *target;
-    char *const *names;
-} options;
-
-typedef struct {
-    options options;
+    bench_options options;
     timed_machine machine;
     int missed; /* claims */
 } bench;
@@ -193,48 +186,11 @@ static void show(bench *b, const char *name)
     tl_arena_destroy(arena);
 }
 
-static bool parse_options(int argc, char **argv, options *out)
+static void print_head(const bench *b)
 {
-    *out = (options){ .threads = 1, .seconds = 1 };
-    int i = 1;
-    for (; i < argc && strncmp(argv[i], "--", 2) == 0; i++) {
-        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (strcmp(argv[i], "--json") == 0) {
-            out->json = true;
-            continue;
-        }
-        if (value == NULL)
-            return false;
-        if (strcmp(argv[i], "--threads") == 0)
-            out->threads = atoi(value);
-        else if (strcmp(argv[i], "--seconds") == 0)
-            out->seconds = atof(value);
-        else if (strcmp(argv[i], "--target") == 0)
-            out->target = value;
-        else if (strcmp(argv[i], "--show") == 0)
-            out->show = value;
-        else
-            return false;
-        i++;
-    }
-    out->names = argv + i;
-    out->name_count = argc - i;
-    return out->threads >= 1 && out->threads <= TL_MAX_THREADS &&
-           (out->show == NULL || out->name_count > 0);
-}
-
-static void print_machine(const bench *b)
-{
-    const tl_topology *machine = tl_topology_get();
-    if (b->options.json) {
-        printf("{\"record\":\"machine\",\"cpu\":\"%s\",\"isa\":\"%s\",\"threads\":%d}\n",
-               machine->cpu_name, tl_isa_infos[b->machine.target.isa].text, b->options.threads);
+    bench_print_machine(&b->options, &b->machine.target);
+    if (b->options.json)
         return;
-    }
-    printf("%s, code for %s, %d thread%s; peak: %s multiply-adds in registers\n\n",
-           machine->cpu_name, tl_isa_infos[b->machine.target.isa].text, b->options.threads,
-           b->options.threads == 1 ? "" : "s",
-           tl_peak_isa(tl_isa_infos[b->machine.target.isa].vector_bits));
     printf("%-15s %8s %8s %8s %4s %7s %8s %4s %9s\n", "kernel", "us", "GFLOP/s", "of peak", "",
            "GB/s", "of bandw.", "", "default us");
 }
@@ -244,7 +200,9 @@ int main(int argc, char **argv)
     bench b = { 0 };
     tl_diag diag = { 0 };
     kernel_names names;
-    if (!parse_options(argc, argv, &b.options)) {
+    if (!bench_options_parse(argc, argv, 1, &b.options) ||
+        b.options.numerics != TL_NUMERICS_RELAXED || /* what the traces are written for */
+        (b.options.show != NULL && b.options.name_count == 0)) {
         fprintf(stderr, "usage: kernels [--threads N] [--seconds S] [--target ISA] [--json] "
                         "[NAME ...]\n       kernels --show program|default|trace|llvm|asm NAME\n");
         return 2;
@@ -257,7 +215,7 @@ int main(int argc, char **argv)
     }
     timed_must(kernel_names_read(&names, &diag), &diag);
     timed_machine_make(b.options.target, b.options.threads, &b.machine);
-    print_machine(&b);
+    print_head(&b);
     for (int i = 0; i < b.options.name_count; i++)
         bench_kernel(&b, b.options.names[i]);
     for (int i = 0; i < names.count && b.options.name_count == 0; i++)

@@ -15,6 +15,7 @@
 #include "runtime/clock.h"
 #include "runtime/peak.h"
 #include "runtime/topology.h"
+#include "tests/bench/options.h"
 #include "tests/bench/our_kernel.h"
 
 enum { MIN_ROUNDS = 5, PEERS = 2 };
@@ -56,16 +57,7 @@ static const peer_case cases[] = {
 };
 
 typedef struct {
-    int threads, name_count;
-    double seconds;
-    bool json;
-    const char *target, *show;
-    tl_numerics numerics;
-    char *const *names;
-} options;
-
-typedef struct {
-    options options;
+    bench_options options;
     timed_machine machine;
     int vector_bits;
     bool present[PEERS];
@@ -244,38 +236,7 @@ static void show_case(bench *b, const peer_case *c)
         free(operands[i]);
 }
 
-static bool parse_options(int argc, char **argv, options *out)
-{
-    *out = (options){ .threads = 1, .seconds = 0.3, .numerics = TL_NUMERICS_RELAXED };
-    int i = 1;
-    for (; i < argc && strncmp(argv[i], "--", 2) == 0; i++) {
-        const char *value = i + 1 < argc ? argv[i + 1] : NULL;
-        if (strcmp(argv[i], "--json") == 0) {
-            out->json = true;
-            continue;
-        }
-        if (value == NULL)
-            return false;
-        if (strcmp(argv[i], "--threads") == 0)
-            out->threads = atoi(value);
-        else if (strcmp(argv[i], "--seconds") == 0)
-            out->seconds = atof(value);
-        else if (strcmp(argv[i], "--target") == 0)
-            out->target = value;
-        else if (strcmp(argv[i], "--show") == 0)
-            out->show = value;
-        else if (strcmp(argv[i], "--numerics") == 0 && strcmp(value, "strict") == 0)
-            out->numerics = TL_NUMERICS_STRICT;
-        else
-            return false;
-        i++;
-    }
-    out->names = argv + i;
-    out->name_count = argc - i;
-    return out->threads >= 1 && out->threads <= TL_MAX_THREADS;
-}
-
-static bool is_wanted(const options *o, const peer_case *c)
+static bool is_wanted(const bench_options *o, const peer_case *c)
 {
     for (int i = 0; i < o->name_count; i++)
         if (strncmp(c->name, o->names[i], strlen(o->names[i])) == 0)
@@ -283,18 +244,11 @@ static bool is_wanted(const options *o, const peer_case *c)
     return o->name_count == 0;
 }
 
-static void print_machine(const bench *b)
+static void print_head(const bench *b)
 {
-    const char *cpu = tl_topology_get()->cpu_name;
-    const char *isa = tl_isa_infos[b->machine.target.isa].text, *peak = tl_peak_isa(b->vector_bits);
-    if (b->options.json) {
-        printf("{\"record\":\"machine\",\"cpu\":\"%s\",\"isa\":\"%s\",\"peak\":\"%s\","
-               "\"threads\":%d}\n",
-               cpu, isa, peak, b->options.threads);
+    bench_print_machine(&b->options, &b->machine.target);
+    if (b->options.json)
         return;
-    }
-    printf("%s, code for %s, %d thread%s; peak: %s multiply-adds in registers\n\n", cpu, isa,
-           b->options.threads, b->options.threads == 1 ? "" : "s", peak);
     printf("%-19s %-11s %9s %7s %7s", "kernel", "lowering", "us", "% peak", "% bandw");
     for (int i = 0; i < PEERS; i++)
         printf(" %9s %7s %6s", libraries[i]->name, "% peak", "/ ours");
@@ -312,7 +266,7 @@ static void print_means(const bench *b)
 int main(int argc, char **argv)
 {
     bench b = { 0 };
-    if (!parse_options(argc, argv, &b.options)) {
+    if (!bench_options_parse(argc, argv, 0.3, &b.options)) {
         fprintf(stderr, "usage: peer_kernels [--threads N] [--seconds S] [--target ISA] "
                         "[--numerics strict]\n                    [--show trace|program|asm] "
                         "[--json] [NAME ...]\n");
@@ -327,7 +281,7 @@ int main(int argc, char **argv)
             fprintf(stderr, "%s cannot be used here\n", libraries[i]->name);
     }
     if (b.options.show == NULL)
-        print_machine(&b);
+        print_head(&b);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (is_wanted(&b.options, &cases[i])) {
             if (b.options.show != NULL)

@@ -132,6 +132,29 @@ static inline tl_record recorded_make(const char *workload, const char *lowering
                         .created_us = 1700000000000000 };
 }
 
+/* A choice to keep what was tuned for a model, at 0.8 of the untuned time. */
+static inline tl_choice recorded_choice(const char *model, const char *picks)
+{
+    return (tl_choice){ .model = model,
+                        .name = "net.onnx",
+                        .target = "t",
+                        .numerics = "relaxed",
+                        .threads = 1,
+                        .revision = TL_CODEGEN_REVISION,
+                        .kept = true,
+                        .form = "",
+                        .picks = picks,
+                        .untuned_ns = 1000,
+                        .tuned_ns = 800,
+                        .ratio = 0.8,
+                        .ratio_low = 0.75,
+                        .ratio_high = 0.85,
+                        .pairs = 20,
+                        .environment = "{}",
+                        .session = "test",
+                        .created_us = 1600000000000000 };
+}
+
 static inline void recorded_add(tl_records *store, tl_record record)
 {
     tl_diag diag = { 0 };

@@ -13,8 +13,8 @@
 #include "codegen/codegen.h"
 #include "driver/target.h"
 #include "runtime/base/text.h"
+#include "tests/driver/recorded.h"
 #include "tuner/measure.h"
-#include "tuner/store.h"
 
 static char tilth[PATH_MAX], folder[64], database[96];
 
@@ -53,27 +53,21 @@ static void add_records(const char *path, int first, int count)
     for (int i = first; i < first + count; i++) {
         bool ok = i % 3 != 0;
         double times[] = { 1000.0 * i, 1001.0 * i };
-        tl_record r = { .workload = info.workload,
-                        .class_key = "c",
-                        .family = "conv_relu",
-                        .target = "here",
-                        .numerics = "strict",
-                        .lowering = "direct",
-                        .trace = "i, j = loops(conv)\n",
-                        .program = "0123456789abcdef",
-                        .status = ok ? TL_RECORD_OK : TL_RECORD_TIMEOUT,
-                        .reason = ok ? "" : "it took longer than the limit",
-                        .time_ns = ok ? times[0] : 0,
-                        .median_ns = ok ? times[1] : 0,
-                        .score_ns = ok ? times[0] : 0,
-                        .time_count = ok ? 2 : 0,
-                        .times_ns = times,
-                        .threads = 1,
-                        .revision = i % 2 ? TL_CODEGEN_REVISION : 1,
-                        .environment = "{}",
-                        .session = "test",
-                        .sequence = i,
-                        .created_us = 1600000000000000 };
+        tl_record r = recorded_make(info.workload, "direct", "i, j = loops(conv)\n", times[0]);
+        r.family = info.family;
+        r.target = "here";
+        r.numerics = "strict";
+        r.program = "0123456789abcdef";
+        r.times_ns = times;
+        r.time_count = 2;
+        r.revision = i % 2 ? TL_CODEGEN_REVISION : 1;
+        r.sequence = i;
+        if (!ok) {
+            r.status = TL_RECORD_TIMEOUT;
+            r.reason = "it took longer than the limit";
+            r.time_ns = r.median_ns = r.score_ns = 0;
+            r.time_count = 0;
+        }
         tl_record_seal(&r);
         assert_int_equal(tl_records_add(store, &r, NULL), TL_OK);
     }
@@ -84,24 +78,7 @@ static void add_choice(const char *path)
 {
     tl_records *store;
     assert_int_equal(tl_records_open(path, 0, &store, NULL), TL_OK);
-    const tl_choice choice = { .model = "0123456789abcdef0123456789abcdef",
-                               .name = "net.onnx",
-                               .target = "t",
-                               .numerics = "relaxed",
-                               .threads = 1,
-                               .revision = TL_CODEGEN_REVISION,
-                               .kept = true,
-                               .form = "",
-                               .picks = "a b\n",
-                               .untuned_ns = 1000,
-                               .tuned_ns = 800,
-                               .ratio = 0.8,
-                               .ratio_low = 0.75,
-                               .ratio_high = 0.85,
-                               .pairs = 20,
-                               .environment = "{}",
-                               .session = "test",
-                               .created_us = 1600000000000000 };
+    const tl_choice choice = recorded_choice("0123456789abcdef0123456789abcdef", "a b\n");
     assert_int_equal(tl_records_add_choice(store, &choice, NULL), TL_OK);
     tl_records_close(store, NULL);
 }

@@ -137,24 +137,13 @@ static void what_the_page_says(void **state)
     tl_record stale = trial(b, 2, 1);
     stale.revision = TL_CODEGEN_REVISION - 1;
     recorded_add(store, stale);
-    tl_choice choice = { .model = "m",
-                         .name = "net.onnx",
-                         .target = "t",
-                         .numerics = "relaxed",
-                         .threads = 1,
-                         .revision = TL_CODEGEN_REVISION,
-                         .kept = true,
-                         .form = "",
-                         .picks = "x y\n",
-                         .untuned_ns = 2e6,
-                         .tuned_ns = 1e6,
-                         .ratio = 0.5,
-                         .ratio_low = 0.49,
-                         .ratio_high = 0.52,
-                         .pairs = 9,
-                         .environment = "",
-                         .session = "",
-                         .created_us = 3 };
+    tl_choice choice = recorded_choice("m", "x y\n");
+    choice.untuned_ns = 2e6;
+    choice.tuned_ns = 1e6;
+    choice.ratio = 0.5;
+    choice.ratio_low = 0.49;
+    choice.ratio_high = 0.52;
+    choice.created_us = 3;
     assert_int_equal(tl_records_add_choice(store, &choice, NULL), TL_OK);
     choice.ratio = 0.9; /* older: the other one counts */
     choice.created_us = 2;

@@ -45,7 +45,7 @@ static bool is_number(const tl_expr *e, double number)
     return e->kind == TL_EXPR_FLOAT && e->u.number == number;
 }
 
-/* Functions that choose or cut a float, and those whose result is none. */
+/* Functions that cut a float. */
 static bool is_exact_function(tl_function f)
 {
     return f == TL_FUNCTION_FLOOR || f == TL_FUNCTION_CEIL || f == TL_FUNCTION_ROUND ||
@@ -60,9 +60,9 @@ static bool rounds(const tl_expr *e)
     case TL_EXPR_ADD:
     case TL_EXPR_SUB: /* 0 - x is -x */
         return !is_number(e->args[0], 0) && !is_number(e->args[1], 0);
-    case TL_EXPR_MUL:
-        return fabs(e->args[0]->kind == TL_EXPR_FLOAT ? e->args[0]->u.number : 0) != 1 &&
-               fabs(e->args[1]->kind == TL_EXPR_FLOAT ? e->args[1]->u.number : 0) != 1;
+    case TL_EXPR_MUL: /* by 1 or -1 */
+        return !is_number(e->args[0], 1) && !is_number(e->args[0], -1) &&
+               !is_number(e->args[1], 1) && !is_number(e->args[1], -1);
     case TL_EXPR_DIV:
         return true;
     case TL_EXPR_CALL:

@@ -19,6 +19,7 @@
 /* Roundings by the dtype they round to. */
 typedef struct {
     double count[TL_DTYPE_COUNT];
+    double steps; /* of loops around that hand values on */
 } roundings;
 
 /* Bits that hold every integer of the dtype, or the significand of a float. */
@@ -82,13 +83,10 @@ static bool count_rounding(const tl_expr *e, void *context)
 }
 
 /* The chain through a block: its value's roundings, and as many as its reduce and ordered iters have steps. */
-static bool count_block(const tl_stmt *stmt, void *context)
+static void count_block(const tl_block *block, roundings *total)
 {
-    roundings *total = context, own = { { 0 } };
-    if (stmt->kind != TL_STMT_BLOCK)
-        return true;
-    const tl_block *block = stmt->u.block;
-    double steps = 1;
+    roundings own = { .steps = 1 };
+    double steps = total->steps;
     for (int i = 0; i < block->store_count; i++) {
         const tl_expr *value = block->stores[i].value;
         tl_expr_visit(value, count_rounding, &own);
@@ -101,14 +99,66 @@ static bool count_block(const tl_stmt *stmt, void *context)
             steps *= (double)tl_expr_range(block->iters[i].extent).max;
     for (int d = 0; d < TL_DTYPE_COUNT; d++)
         total->count[d] += steps * own.count[d];
+}
+
+/* Whether a loop over a buffer's reader and, behind it, its writer hands values from one iteration to the next (the state
+ * of a cell over time). An iter that counts such iterations itself is no spatial one. */
+enum { MAX_READ = 64 };
+typedef struct {
+    const tl_var *var;
+    int count;
+    const tl_buffer *read[MAX_READ];
+    bool hands_on, is_counted;
+} handing;
+
+static bool note_read(const tl_expr *e, void *context)
+{
+    handing *h = context;
+    if (e->kind == TL_EXPR_LOAD && h->count < MAX_READ)
+        h->read[h->count++] = e->u.buffer;
     return true;
+}
+
+static bool note_block(const tl_stmt *stmt, void *context)
+{
+    handing *h = context;
+    if (stmt->kind != TL_STMT_BLOCK)
+        return true;
+    const tl_block *block = stmt->u.block;
+    for (int i = 0; i < block->iter_count; i++)
+        h->is_counted |= block->iters[i].kind != TL_ITER_SPATIAL &&
+                         tl_expr_uses_var(block->iters[i].binding, h->var);
+    for (int i = 0; i < block->store_count; i++)
+        tl_expr_visit(block->stores[i].value, note_read, h);
+    for (int i = 0; i < block->store_count; i++)
+        for (int k = 0; k < h->count; k++)
+            h->hands_on |= h->read[k] == block->stores[i].buffer;
+    return true;
+}
+
+static bool count_stmt(const tl_stmt *stmt, void *context)
+{
+    roundings *total = context;
+    if (stmt->kind == TL_STMT_BLOCK)
+        count_block(stmt->u.block, total);
+    if (stmt->kind != TL_STMT_LOOP)
+        return true;
+    handing h = { .var = stmt->u.loop.var };
+    tl_stmt_visit(stmt->u.loop.body, note_block, &h);
+    if (!h.hands_on || h.is_counted)
+        return true;
+    double around = total->steps;
+    total->steps *= (double)tl_expr_range(stmt->u.loop.extent).max;
+    tl_stmt_visit(stmt->u.loop.body, count_stmt, total);
+    total->steps = around;
+    return false;
 }
 
 double tl_program_error_bound(const tl_program *naive)
 {
-    roundings r = { { 0 } };
+    roundings r = { .steps = 1 };
     double bound = 0;
-    tl_stmt_visit(naive->body, count_block, &r);
+    tl_stmt_visit(naive->body, count_stmt, &r);
     for (int d = 0; d < TL_DTYPE_COUNT; d++) {
         double u = exp2(-significant_bits((tl_dtype)d)), t = r.count[d];
         if (d == TL_F16 || d == TL_BF16)

@@ -10,10 +10,8 @@
  * A GRU that resets the state before the product (cell gru) has two products: `gates` of z and r, `reset` r*h, `candidate`.
  * The input's product is not here: it does not depend on the state, and is one product for all steps.
  *
- * Each step rounds as a product of H terms and some functions do. What it hands to the next one is the only thing that the
- * next one inherits: differences grow by the derivative of a step and shrink by the gates, which for activations with slopes
- * of 1 at most and stable weights leaves them of the size that one step makes. tl_program_error_bound counts the
- * operations of one element, that is of one step. */
+ * Error: each step rounds as a product of H terms and some functions do, and starts from what the one before rounded:
+ * tl_program_error_bound counts the roundings of all steps as one chain. */
 #include "frontend/lower_private.h"
 #include "frontend/recurrent.h"
 #include "runtime/base/checked.h"

@@ -40,6 +40,9 @@ const tl_stmt *tl_insert_after(tl_arena *arena, const tl_path *loop, const tl_st
  * after, in a loop around both, does so for either place alike. */
 bool tl_keeps_on_the_way(tl_schedule *s, const char *block, const tl_stmt *loop,
                          const tl_buffer *buffer);
+/* Whether the block, in each iteration of the loops around it in the schedule's body and in `root`, runs in `root` for no
+ * instances that it does not run for in the body. */
+bool tl_runs_no_more(tl_schedule *s, const tl_stmt *root, const char *block);
 /* Whether the block may stand where it stands in `root`: its buffers are visible, all that it reads is written before
  * it, and inside a loop that it shares with a writer it reads no more than that writes in one iteration. What it reads
  * alike in both places, when all of it moved under the loop `moved_to` of the schedule's body (NULL: it did not), is

@@ -311,6 +311,42 @@ bool tl_keeps_on_the_way(tl_schedule *s, const char *block, const tl_stmt *loop,
     return true;
 }
 
+/* The loops of `path` inside of those that it shares with `other`. */
+static const tl_free_var *loops_of_its_own(tl_schedule *s, const tl_path *path,
+                                           const tl_path *other, int *count)
+{
+    int other_count, shared = 0;
+    const tl_free_var *own = tl_path_loops(s->arena, path, 0, count);
+    const tl_free_var *others = tl_path_loops(s->arena, other, 0, &other_count);
+    while (shared < *count && shared < other_count && own[shared].var == others[shared].var)
+        shared++;
+    *count -= shared;
+    return own + shared;
+}
+
+bool tl_runs_no_more(tl_schedule *s, const tl_stmt *root, const char *block)
+{
+    tl_arena *arena = s->arena;
+    tl_path from = tl_path_to_block(arena, s->program->body, block);
+    tl_path to = tl_path_to_block(arena, root, block);
+    const tl_block *before = from.stmts[from.count - 1]->u.block;
+    const tl_block *after = to.stmts[to.count - 1]->u.block;
+    int from_count, to_count;
+    const tl_free_var *from_loops = loops_of_its_own(s, &from, &to, &from_count);
+    const tl_free_var *to_loops = loops_of_its_own(s, &to, &from, &to_count);
+    for (int k = 0; k < before->iter_count; k++) {
+        tl_span old = tl_span_of(arena, before->iters[k].binding, from_loops, from_count);
+        tl_span new = tl_span_of(arena, after->iters[k].binding, to_loops, to_count);
+        const tl_expr *last = tl_addi(arena, before->iters[k].extent, -1); /* of the domain */
+        if (old.min == NULL || new.min == NULL ||
+            (!tl_prove_le(arena, old.min, new.min) &&
+             !tl_prove_le(arena, old.min, tl_int(arena, 0))) ||
+            (!tl_prove_le(arena, new.max, old.max) && !tl_prove_le(arena, last, old.max)))
+            return false;
+    }
+    return true;
+}
+
 tl_status tl_check_placed(tl_schedule *s, const char *prim, const tl_stmt *root, const char *block,
                           const tl_stmt *moved_to, tl_diag *diag)
 {

@@ -12,8 +12,9 @@
  *
  * Requires  a block whose results are local buffers that no other block writes, with loops of its own that were not
  *           split, fused or given a kind; a loop around every reader, not vectorized; what the block reads is not written
- *           on the way from the old place to the new one, or else never after the block, and inside a loop that it shares
- *           with a writer it reads only what was written there; no loop around the new place drives its reduce iters.
+ *           on the way from the old place to the new one, where it runs for no more instances, or else never after the
+ *           block, and inside a loop that it shares with a writer it reads only what was written there; no loop around
+ *           the new place drives its reduce iters.
  * Keeps     every value that is read. Instances that no reader needs are gone; those that several iterations need
  *           (a halo) run in each of them. */
 #include "schedule/nest.h"
@@ -61,7 +62,8 @@ static tl_status check_results(tl_schedule *s, const tl_block *block, tl_diag *d
     return TL_OK;
 }
 
-/* Every buffer that the block reads keeps, up to the new place, the value it had before it. */
+/* Every buffer that the block reads keeps, up to the new place, the value it had before it. `loop`: NULL when it reads more
+ * there. */
 static tl_status check_inputs(tl_schedule *s, const tl_block *block, const tl_stmt *loop,
                               tl_diag *diag)
 {
@@ -70,7 +72,7 @@ static tl_status check_inputs(tl_schedule *s, const tl_block *block, const tl_st
     int position = tl_block_position(s->program->body, block->name);
     for (int i = 0; i < count; i++) {
         const tl_block **writers;
-        if (tl_keeps_on_the_way(s, block->name, loop, buffers[i]))
+        if (loop != NULL && tl_keeps_on_the_way(s, block->name, loop, buffers[i]))
             continue;
         int writer_count = tl_writers_of(s->arena, s->program->body, buffers[i], &writers);
         for (int k = 0; k < writer_count; k++)
@@ -150,7 +152,6 @@ tl_status tl_apply_compute_at(tl_schedule *s, const tl_arg *args, int arg_count,
     tl_nest nest;
     TL_TRY(tl_nest_of(s, PRIM, block, &nest, diag));
     TL_TRY(check_results(s, block, diag));
-    TL_TRY(check_inputs(s, block, loop, diag));
     const tl_block **readers;
     int count = find_readers(s, block, &readers);
     TL_TRY(check_loop(s, block, loop, readers, count, diag));
@@ -162,6 +163,8 @@ tl_status tl_apply_compute_at(tl_schedule *s, const tl_arg *args, int arg_count,
     const tl_span *spans = needed(s->arena, block, place.stmts[place.count - 1]);
     const tl_stmt *added = tl_nest_build(s->arena, &nest, spans, &place);
     root = tl_insert_before(s->arena, &place, added, readers, count);
-    TL_TRY(tl_check_placed(s, PRIM, root, block->name, loop, diag));
+    const tl_stmt *alike = tl_runs_no_more(s, root, block->name) ? loop : NULL;
+    TL_TRY(check_inputs(s, block, alike, diag));
+    TL_TRY(tl_check_placed(s, PRIM, root, block->name, alike, diag));
     return tl_settle(s, PRIM, root, block->name, diag);
 }

@@ -94,6 +94,29 @@ static bool empties_box(const tl_expr *const *indices, int count, const tl_free_
     return false;
 }
 
+/* Whether what lies below the digit takes all its values with each value of the digit: no last one is cut short. */
+static bool is_full(tl_arena *arena, tl_digit digit, const tl_expr *extent)
+{
+    const tl_expr *divisor = tl_int(arena, digit.divisor);
+    int64_t end;
+    return tl_is_int(tl_floormod_expr(arena, extent, divisor), 0) ||
+           (digit.modulus > 0 && !tl_mul_overflows(digit.divisor, digit.modulus, &end) &&
+            tl_prove_le(arena, tl_int(arena, end), extent));
+}
+
+/* Whether two digits take their values independently of each other. */
+static bool are_free(tl_arena *arena, tl_digit a, tl_digit b, const tl_free_var *free_vars,
+                     int free_count)
+{
+    if (a.var != b.var)
+        return true;
+    for (int i = 0; i < free_count; i++)
+        if (free_vars[i].var == a.var)
+            return !tl_digits_overlap(a, b) &&
+                   is_full(arena, a.divisor > b.divisor ? a : b, free_vars[i].extent);
+    return false;
+}
+
 bool tl_is_dense(tl_arena *arena, const tl_expr *const *indices, int count,
                  const tl_free_var *free_vars, int free_count)
 {
@@ -105,10 +128,10 @@ bool tl_is_dense(tl_arena *arena, const tl_expr *const *indices, int count,
     if (!take_places(arena, indices, count, free_vars, free_count, &table))
         return false;
     int total = table.first[count];
-    for (int i = 0; i < total; i++) /* every digit is free to take its values */
+    for (int i = 0; i < total; i++)
         for (int k = 0; k < i; k++)
-            if (table.places[i].digit.var == table.places[k].digit.var &&
-                tl_digits_overlap(table.places[i].digit, table.places[k].digit))
+            if (!are_free(arena, table.places[i].digit, table.places[k].digit, free_vars,
+                          free_count))
                 return false;
     for (int i = 0; i < count; i++) {
         int64_t reach = 0;

@@ -97,13 +97,6 @@ static const tl_expr *least(tl_arena *arena, const tl_expr *e)
     return sum;
 }
 
-/* An extent of which it can be seen that it is none below 0. */
-static const tl_expr *not_negative(tl_arena *arena, const tl_expr *extent)
-{
-    const tl_expr *zero = tl_int(arena, 0);
-    return tl_prove_le(arena, zero, extent) ? extent : tl_max(arena, extent, zero);
-}
-
 /* a - b, with  (y + c)//d - y//d  as  (y % d + c)//d,  whose range is narrow. */
 static const tl_expr *difference(tl_arena *arena, const tl_expr *a, const tl_expr *b)
 {
@@ -341,7 +334,7 @@ static const tl_stmt *trim_loop(tl_arena *arena, const tl_stmt *stmt, void *cont
         return stmt;
     if (!tl_prove_le(arena, t.extent, stmt->u.loop.extent))
         t.extent = tl_min(arena, t.extent, stmt->u.loop.extent);
-    t.extent = not_negative(arena, t.extent);
+    t.extent = tl_not_negative(arena, t.extent);
 
     const tl_var *var = tl_var_derive(arena, stmt->u.loop.var, "", t.extent);
     plan p = { .s = s, .arena = arena, .loop = stmt, .cut = t.extent };
@@ -363,7 +356,7 @@ static const tl_stmt *make_tail(plan *p)
     const tl_expr *extent = difference(arena, loop->u.loop.extent, p->cut);
     if (tl_expr_range(extent).max <= 0)
         return NULL;
-    extent = not_negative(arena, extent);
+    extent = tl_not_negative(arena, extent);
 
     copy_context c = { .s = p->s };
     const tl_var *var = tl_var_derive(arena, loop->u.loop.var, "", extent);
@@ -420,7 +413,7 @@ static tl_status check(plan *p, tl_diag *diag)
         p->cut = loop->u.loop.extent;
     else if (below.min < 0)
         p->cut = tl_min(p->arena, p->cut, loop->u.loop.extent);
-    p->cut = not_negative(p->arena, p->cut);
+    p->cut = tl_not_negative(p->arena, p->cut);
     int64_t constant;
     bool wants_constant =
         loop->u.loop.kind == TL_LOOP_VECTORIZED || loop->u.loop.kind == TL_LOOP_UNROLLED;

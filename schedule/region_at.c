@@ -182,6 +182,12 @@ static bool not_dim(const tl_expr *e, void *context)
     return true;
 }
 
+const tl_expr *tl_not_negative(tl_arena *arena, const tl_expr *extent)
+{
+    const tl_expr *zero = tl_int(arena, 0);
+    return tl_prove_le(arena, zero, extent) ? extent : tl_max(arena, extent, zero);
+}
+
 void tl_span_loop(tl_arena *arena, tl_span span, const tl_expr *domain, const tl_expr **begin,
                   const tl_expr **extent)
 {
@@ -201,6 +207,7 @@ void tl_span_loop(tl_arena *arena, tl_span span, const tl_expr *domain, const tl
             return;
         length = tl_int(arena, most);
     }
+    length = tl_not_negative(arena, length); /* a loop may not run at all */
     if (tl_prove_le(arena, domain, length))
         return;
     *begin = span.min;

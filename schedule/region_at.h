@@ -20,6 +20,8 @@ typedef struct {
 
 tl_span tl_span_of(tl_arena *arena, const tl_expr *e, const tl_free_var *free_vars, int count);
 tl_span tl_span_union(tl_arena *arena, tl_span a, tl_span b);
+/* The extent, or 0 where it is not seen to be 0 or more. */
+const tl_expr *tl_not_negative(tl_arena *arena, const tl_expr *extent);
 /* begin and extent of a loop over the span, inside 0..domain-1; the extent is a constant where one is known and
  * never depends on a loop. The whole domain when nothing better is known. */
 void tl_span_loop(tl_arena *arena, tl_span span, const tl_expr *domain, const tl_expr **begin,

@@ -16,22 +16,6 @@
 #include "ir/index_private.h"
 #include "runtime/base/checked.h"
 
-static uint64_t magnitude(int64_t a)
-{
-    return a < 0 ? 0 - (uint64_t)a : (uint64_t)a;
-}
-
-static int64_t gcd(int64_t a, int64_t d) /* d > 0, so the result fits */
-{
-    uint64_t x = magnitude(a), y = (uint64_t)d;
-    while (x != 0) {
-        uint64_t r = y % x;
-        y = x;
-        x = r;
-    }
-    return (int64_t)y;
-}
-
 /* Pairs in a sum (below). Coefficients that were divided may make new ones. */
 static bool join(tl_arena *arena, tl_sum *s);
 
@@ -66,7 +50,7 @@ static bool cut(const tl_sum *r, int64_t d, int64_t *g, tl_sum *high, tl_sum *lo
     for (;;) {
         int64_t best = 1; /* the next smaller candidate */
         for (int i = 0; i < r->count; i++) {
-            int64_t candidate = gcd(r->addends[i].coefficient, d);
+            int64_t candidate = tl_gcd(r->addends[i].coefficient, d);
             if (candidate < below && candidate > best)
                 best = candidate;
         }

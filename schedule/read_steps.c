@@ -1,5 +1,6 @@
 /* schedule/read_steps.c: elements that a block never reads, because its indices walk in steps. */
 #include "schedule/read_steps.h"
+#include "runtime/base/checked.h"
 
 /* All loads of a buffer, axis by axis; step 0: all of them so far are at `first`. */
 typedef struct {
@@ -7,16 +8,6 @@ typedef struct {
     tl_read_step *steps;
     bool found;
 } load_walk;
-
-static int64_t common_divisor(int64_t a, int64_t b)
-{
-    while (b != 0) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a < 0 ? -a : a;
-}
 
 /* An index that is read from memory is held inside its axis wherever that ends: it has no step. */
 static tl_read_step step_of(tl_arena *arena, const tl_expr *index)
@@ -27,7 +18,7 @@ static tl_read_step step_of(tl_arena *arena, const tl_expr *index)
         return (tl_read_step){ 1, 0 };
     for (int t = 0; t < sum.count; t++)
         if (!tl_prove_equal(arena, sum.terms[t], tl_int(arena, 0)))
-            step.step = common_divisor(step.step, sum.coefficients[t]);
+            step.step = tl_gcd(step.step, sum.coefficients[t]);
     return step;
 }
 
@@ -39,8 +30,8 @@ static const tl_expr *note_load(tl_arena *arena, const tl_expr *e, void *context
     for (int axis = 0; axis < walk->buffer->rank; axis++) {
         tl_read_step own = step_of(arena, e->args[axis]), *all = &walk->steps[axis];
         if (walk->found) {
-            own.step = common_divisor(own.step, all->step);
-            own.step = common_divisor(own.step, own.first - all->first);
+            own.step = tl_gcd(own.step, all->step);
+            own.step = tl_gcd(own.step, own.first - all->first);
         }
         *all = own;
     }
@@ -62,7 +53,7 @@ const tl_read_step *tl_read_steps(tl_arena *arena, const tl_stmt *block, const t
         if (!walk.found || block->u.block->call != NULL || step->step < 2 ||
             tl_expr_range(buffer->shape[axis]).min < step->step)
             *step = (tl_read_step){ 1, 0 }; /* one element, or none between two */
-        step->first = (step->first % step->step + step->step) % step->step;
+        step->first = tl_floormod(step->first, step->step);
     }
     return walk.steps;
 }

@@ -71,9 +71,9 @@ typedef struct {
 /* What a tile is chosen for: rows x lines x vectors results, each a sum of `steps` products. */
 typedef struct {
     int64_t rows, lines, vectors, steps;
-    int64_t
-        outside; /* iterations of other loops around them, all shared out to the cores; 0: what is shared out does
-                        not depend on the tile */
+    /* iterations of other loops around them, all shared out to the cores; 0: what is shared out does not depend on the
+     * tile */
+    int64_t outside;
     tl_taps taps;
 } tl_tile_problem;
 /* The tile with the least estimated cycles; see sketch_tile.c. */

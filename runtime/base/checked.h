@@ -34,6 +34,17 @@ static inline int64_t tl_ceildiv(int64_t a, int64_t b)
 {
     return -tl_floordiv(-a, b);
 }
+/* The greatest common divisor, 0 of 0 and 0; of numbers of which it would be 2^63, 2^62. */
+static inline int64_t tl_gcd(int64_t a, int64_t b)
+{
+    uint64_t x = a < 0 ? 0 - (uint64_t)a : (uint64_t)a, y = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
+    while (y != 0) {
+        uint64_t rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return x > INT64_MAX ? INT64_MAX / 2 + 1 : (int64_t)x;
+}
 static inline int64_t tl_min64(int64_t a, int64_t b)
 {
     return a < b ? a : b;

@@ -173,4 +173,25 @@ static inline void assert_close(const float *got, const float *want, int64_t cou
                      (double)want[i]);
 }
 
+/* The graph's one kernel by that lowering, interpreted; `inputs` in the order of its parameters, the f32 output is last. */
+static inline float *run_lowering(tl_arena *arena, tl_graph *g, const char *lowering,
+                                  void *const *inputs)
+{
+    tl_diag diag = { { 0 } };
+    tl_partition partition;
+    tl_program *program;
+    if (tl_partition_graph(arena, g, &partition, &diag) != TL_OK ||
+        tl_kernel_program(arena, &partition.kernels[0], lowering, &program, &diag) != TL_OK ||
+        tl_program_verify(program, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    float *y = TL_NEW_ARRAY(arena, float, tl_shape_elements(&g->outputs[0]->shape));
+    tl_argument *arguments = TL_NEW_ARRAY(arena, tl_argument, program->param_count);
+    for (int i = 0; i < program->param_count; i++)
+        arguments[i] =
+            (tl_argument){ program->params[i], i + 1 < program->param_count ? inputs[i] : y };
+    if (tl_interpret(program, arguments, program->param_count, NULL, NULL, &diag) != TL_OK)
+        fail_msg("%s\n%s", diag.text, tl_program_text(arena, program));
+    return y;
+}
+
 #endif

@@ -168,25 +168,6 @@ static const char *graph_text(tl_arena *arena, const recurrent_case *c, const op
     return copy;
 }
 
-static float *interpreted(tl_arena *arena, tl_graph *g, const char *lowering, void *const *inputs)
-{
-    tl_diag diag = { { 0 } };
-    tl_partition partition;
-    tl_program *program;
-    if (tl_partition_graph(arena, g, &partition, &diag) != TL_OK ||
-        tl_kernel_program(arena, &partition.kernels[0], lowering, &program, &diag) != TL_OK ||
-        tl_program_verify(program, &diag) != TL_OK)
-        fail_msg("%s", diag.text);
-    float *y = TL_NEW_ARRAY(arena, float, tl_shape_elements(&g->outputs[0]->shape));
-    tl_argument *arguments = TL_NEW_ARRAY(arena, tl_argument, program->param_count);
-    for (int i = 0; i < program->param_count; i++)
-        arguments[i] =
-            (tl_argument){ program->params[i], i + 1 < program->param_count ? inputs[i] : y };
-    if (tl_interpret(program, arguments, program->param_count, NULL, NULL, &diag) != TL_OK)
-        fail_msg("%s\n%s", diag.text, tl_program_text(arena, program));
-    return y;
-}
-
 static void check(tl_arena *arena, const recurrent_case *c)
 {
     operands o = { 0 };
@@ -225,8 +206,8 @@ static void check(tl_arena *arena, const recurrent_case *c)
     float *want = TL_NEW_ARRAY(arena, float, count);
     reference(c, &o, want);
     void *const *data = (void *const *)(uintptr_t)inputs;
-    assert_close(interpreted(arena, g, "direct", data), want, count, text);
-    assert_close(interpreted(arena, g, "rows", data), want, count, text);
+    assert_close(run_lowering(arena, g, "direct", data), want, count, text);
+    assert_close(run_lowering(arena, g, "rows", data), want, count, text);
 }
 
 static void cells(void **state)

@@ -52,10 +52,8 @@ static double best_of(ledger *l, const char *workload)
 static tl_status add_cost(void *user, const tl_kernel *kernel, tl_diag *diag)
 {
     ledger *l = user;
-    tl_program *direct;
     char workload[33];
-    TL_TRY(tl_kernel_program(l->arena, kernel, "direct", &direct, diag));
-    tl_workload_key(l->arena, direct, workload);
+    TL_TRY(tl_kernel_workload_key(l->arena, kernel, workload, diag));
     double best = best_of(l, workload);
     if (best == 0)
         tl_map_put(l->missed, workload, l);

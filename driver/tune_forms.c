@@ -57,10 +57,8 @@ static void grow(census *c)
 static tl_status count_kernel(void *user, const tl_kernel *kernel, tl_diag *diag)
 {
     census *c = user;
-    tl_program *direct;
     char key[33];
-    TL_TRY(tl_kernel_program(c->arena, kernel, "direct", &direct, diag));
-    tl_workload_key(c->arena, direct, key);
+    TL_TRY(tl_kernel_workload_key(c->arena, kernel, key, diag));
     int *task = tl_map_find(c->task_of, key);
     if (task == NULL) {
         if (c->task_count == c->capacity)

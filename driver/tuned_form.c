@@ -28,10 +28,8 @@ static share *share_of(const shares *all, const char *workload)
 static tl_status count_kernel(void *user, const tl_kernel *kernel, tl_diag *diag)
 {
     shares *all = user;
-    tl_program *direct;
     char key[33];
-    TL_TRY(tl_kernel_program(all->arena, kernel, "direct", &direct, diag));
-    tl_workload_key(all->arena, direct, key);
+    TL_TRY(tl_kernel_workload_key(all->arena, kernel, key, diag));
     share_of(all, key)->kernels++;
     return TL_OK;
 }

@@ -104,6 +104,9 @@ double tl_program_error_bound(const tl_program *naive);
 /* Workload key: 32 hex digits of the naive program (extents, dtypes, layouts in it); class key: without extents. */
 void tl_workload_key(tl_arena *arena, const tl_program *naive, char out[33]);
 void tl_class_key(tl_arena *arena, const tl_program *naive, char out[33]);
+/* The workload key of a kernel: that of its direct program. */
+tl_status tl_kernel_workload_key(tl_arena *arena, const tl_kernel *kernel, char out[33],
+                                 tl_diag *diag);
 /* Floating-point operations (a multiply-add is two), and the bytes of all params as far as they are looked at, of one run. */
 int64_t tl_program_flops(const tl_program *naive);
 int64_t tl_program_bytes(const tl_program *naive);

@@ -29,6 +29,15 @@ void tl_class_key(tl_arena *arena, const tl_program *naive, char out[33])
     digest_of(tl_program_class_text(arena, &nameless), out);
 }
 
+tl_status tl_kernel_workload_key(tl_arena *arena, const tl_kernel *kernel, char out[33],
+                                 tl_diag *diag)
+{
+    tl_program *direct;
+    TL_TRY(tl_kernel_program(arena, kernel, "direct", &direct, diag));
+    tl_workload_key(arena, direct, out);
+    return TL_OK;
+}
+
 static bool count_operation(const tl_expr *e, void *context)
 {
     int64_t *count = context;

@@ -191,6 +191,10 @@ int tl_readers_of(tl_arena *arena, const tl_stmt *root, const tl_buffer *buffer,
 int tl_writers_of(tl_arena *arena, const tl_stmt *root, const tl_buffer *buffer,
                   const tl_block ***out);
 
+/* Whether the comparison `given` proves the condition, because the excess of the condition times a positive number is no
+ * larger than that of `given`: i0*4 + i1 < 10 says i0 < 3. */
+bool tl_follows_from(tl_arena *arena, const tl_expr *condition, const tl_expr *given);
+
 /* Moves the alloc of each local buffer down to the innermost statement that contains all its accesses, where
  * every read of an iteration is covered by that iteration's writes. Called by primitives that move blocks. */
 const tl_stmt *tl_sink_allocs(tl_arena *arena, const tl_stmt *root);

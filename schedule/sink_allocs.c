@@ -282,7 +282,7 @@ static bool is_implied(tl_arena *arena, const tl_expr *condition, const tl_expr 
     if (by->kind == TL_EXPR_AND)
         return is_implied(arena, condition, by->args[0]) ||
                is_implied(arena, condition, by->args[1]);
-    return tl_expr_equal(condition, by);
+    return tl_expr_equal(condition, by) || tl_follows_from(arena, condition, by);
 }
 
 static bool covers(tl_arena *arena, const tl_buffer *buffer, const access *write,

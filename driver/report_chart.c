@@ -68,6 +68,14 @@ static void add_ticks(tl_text *out, const scale *s, bool is_y, int steps)
     }
 }
 
+/* The scale of gains: as far below 1 as tells slower trials from faster ones, and no further, so that small gains show. */
+static scale gains(double best)
+{
+    double gain = best - 1;
+    return (scale){ fmax(0, 1 - fmax(0.1, 2 * gain)), 1 + fmax(0.02, 1.15 * gain),
+                    HEIGHT - BOTTOM, TOP, false };
+}
+
 void tl_chart_add_curve(tl_text *out, const tl_chart_curve *c)
 {
     double x_max = c->x_max, y_max = 1;
@@ -80,7 +88,7 @@ void tl_chart_add_curve(tl_text *out, const tl_chart_curve *c)
     x_max = x_max > 0 && x_max < LARGEST ? x_max : 1;
     y_max = y_max < LARGEST ? y_max : LARGEST;
     const scale x = { 0, x_max, LEFT, WIDTH - RIGHT, false };
-    const scale y = { 0, y_max * 1.1, HEIGHT - BOTTOM, TOP, false };
+    const scale y = gains(y_max);
     tl_text_format(out, "<svg viewBox=\"0 0 %d %d\" role=\"img\">", WIDTH, HEIGHT);
     add_ticks(out, &x, false, 4);
     add_ticks(out, &y, true, 4);

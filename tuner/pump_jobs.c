@@ -170,6 +170,7 @@ static tl_status submit(tl_measurer *self, int task, const tl_candidate *candida
             return tl_fail(diag, TL_NO_MEMORY, "out of memory");
         job->result.ticket = m->next_ticket++;
         job->result.task = task;
+        job->result.cold = candidates[i].cold; /* of one that fails before it is timed, too */
         *m->last = job;
         m->last = &job->next;
         m->queued++;

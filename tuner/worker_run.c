@@ -64,6 +64,7 @@ static void run(tl_run_state *state, int flags, tl_cold cold, int lowering, doub
     tl_runnable *r;
     int64_t start = tl_clock_ns();
     double checked_ns = 0;
+    o->times.cold = cold;
     tl_status status =
         tl_runnable_create(built, t->dims, state->buffers[0], t->program->param_count,
                            state->config->threads, state->config->memory_bytes, &r, &o->diag);
@@ -79,8 +80,6 @@ static void run(tl_run_state *state, int flags, tl_cold cold, int lowering, doub
     }
     if (!(flags & TL_RUN_INCUMBENT))
         tl_run_time(state, r, flags & TL_RUN_CAREFUL, cold, checked_ns, &o->times);
-    else
-        o->times.cold = cold;
     o->run_ns = (double)(tl_clock_ns() - checked);
     if ((flags & TL_RUN_INCUMBENT) || o->times.crowned) {
         if (state->incumbent != state->first)

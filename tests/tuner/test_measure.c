@@ -180,7 +180,9 @@ static void faults_cost_one_candidate(void **state)
     tl_measurer *measurers[LIMITS] = { NULL };
     for (int c = 0; c < COUNT; c++) {
         const tl_candidate three[3] = { { .trace = "" },
-                                        { .trace = cases[c].trace, .lowering = cases[c].lowering },
+                                        { .trace = cases[c].trace,
+                                          .lowering = cases[c].lowering,
+                                          .cold = TL_COLD_CONSTANTS },
                                         { .trace = good_trace } };
         tl_result results[3];
         bool late = true;
@@ -205,6 +207,8 @@ static void faults_cost_one_candidate(void **state)
                      tl_record_status_infos[results[0].status].text,
                      tl_record_status_infos[results[1].status].text, results[1].reason,
                      tl_record_status_infos[results[2].status].text, results[2].reason);
+        if (results[1].cold != TL_COLD_CONSTANTS)
+            fail_msg("case %d: not in the mode that was asked for", c);
     }
     for (int i = 0; i < LIMITS; i++)
         tl_measurer_destroy(measurers[i]);

@@ -320,13 +320,13 @@ static void what_is_read_in_steps_is_copied(void **state)
     tl_arena_destroy(arena);
 }
 
-/* A panel larger than a quarter of L2 (2100*32*4 bytes of 1 MB): the fewest pieces that fit, summed up apart. */
+/* A panel larger than a quarter of L2 (2100*32*4 bytes of 1 MB): the fewest pieces that fit twice L1, summed up apart. */
 static void long_sums_come_in_pieces(void **state)
 {
     (void)state;
     tl_arena *arena = tl_arena_create(0);
     const char *trace = default_trace(arena, "gemm_long.tk");
-    assert_non_null(strstr(trace, "k_0, k_1 = split(k, [2, _])"));
+    assert_non_null(strstr(trace, "k_0, k_1 = split(k, [5, _])"));
     assert_non_null(strstr(trace, "rfactor(gemm, k_0)"));
     assert_null(strstr(default_trace(arena, "gemm_tail.tk"), "rfactor"));
     tl_arena_destroy(arena);

@@ -201,29 +201,48 @@ static bool is_depthwise(const tl_node *n)
            all_are(n, "dilations", 1);
 }
 
+/* Whether the convolution's kernel can compute its input by bands, nobody else reads it, and there is more than half of L2
+ * of it, so that it does not stay there from one kernel to the next. `c` gets the chain that makes it. */
+static bool can_keep_inside(const tl_graph *g, const tl_target *target, const tl_node *reader,
+                            chain *c)
+{
+    tl_value *t = reader->inputs[0];
+    *c = (chain){ 0 };
+    if (t->layout.plain || t->dtype != TL_F32 || !collect_chain(t, c) || c->conv == NULL)
+        return false;
+    int users = 0;
+    bool is_cut = false;
+    for (int i = 0; i < c->count; i++) {
+        users += tl_graph_users(g, c->values[i]);
+        is_cut |= c->values[i]->is_cut;
+    }
+    return !is_cut && users == c->reads + 1 && block_of(t) == tl_target_lanes(target, TL_F32) &&
+           c->conv->inputs[1]->data != NULL && reader->inputs[1]->data != NULL &&
+           t->shape.dims[2].extent >= LEAST_ROWS &&
+           2 * (int64_t)sizeof(float) * tl_shape_elements(&t->shape) > target->l2_bytes;
+}
+
+static void mark_inside(const chain *c, const tl_layout *layout)
+{
+    const tl_layout kept = *layout; /* may be that of a value of the chain */
+    for (int i = 0; i < c->count; i++)
+        c->values[i]->is_inside = true;
+    c->conv->outputs[0]->layout = kept;
+}
+
 /* A pointwise convolution in front of a depthwise one makes several times the channels it reads. Where that many do not
  * stay in L2 from the one kernel to the next, the depthwise convolution's kernel makes them itself, a band of rows at a
  * time. For the halo it computes the pointwise convolution of a halo of its input, and takes zeros instead. */
 static void keep_inside(const tl_graph *g, const tl_target *target, tl_node *depthwise)
 {
     tl_value *t = depthwise->inputs[0];
-    chain c = { 0 };
-    if (!is_depthwise(depthwise) || t->layout.plain || t->dtype != TL_F32 ||
-        !collect_chain(t, &c) || c.conv == NULL || !is_pointwise(c.conv))
+    chain c;
+    if (!is_depthwise(depthwise) || !can_keep_inside(g, target, depthwise, &c) ||
+        !is_pointwise(c.conv))
         return;
     tl_value *x = c.conv->inputs[0];
-    int users = 0;
-    bool is_cut = false;
-    for (int i = 0; i < c.count; i++) {
-        users += tl_graph_users(g, c.values[i]);
-        is_cut |= c.values[i]->is_cut;
-    }
-    int64_t elements = tl_shape_elements(&t->shape), rows = t->shape.dims[2].extent;
-    int lanes = tl_target_lanes(target, TL_F32);
-    if (is_cut || users != c.reads + 1 || is_fixed(x) || x->layout.plain || block_of(t) != lanes ||
-        c.conv->inputs[1]->data == NULL || depthwise->inputs[1]->data == NULL ||
-        elements < tl_shape_elements(&x->shape) || rows < LEAST_ROWS ||
-        2 * (int64_t)sizeof(float) * elements <= target->l2_bytes)
+    if (is_fixed(x) || x->layout.plain ||
+        tl_shape_elements(&t->shape) < tl_shape_elements(&x->shape))
         return;
     for (int axis = 2; axis < 4; axis++) {
         x->layout.halo_before[axis] =
@@ -231,11 +250,17 @@ static void keep_inside(const tl_graph *g, const tl_target *target, tl_node *dep
         x->layout.halo_after[axis] =
             tl_max64(x->layout.halo_after[axis], t->layout.halo_after[axis]);
     }
-    tl_value *made = c.conv->outputs[0];
-    tl_layout layout = t->layout;
-    for (int i = 0; i < c.count; i++)
-        c.values[i]->is_inside = true;
-    made->layout = layout;
+    mark_inside(&c, &t->layout);
+}
+
+/* So does the pointwise convolution behind a depthwise one with what that makes, where it is no part of such a kernel itself. */
+static void keep_sum_inside(const tl_graph *g, const tl_target *target, tl_node *pointwise)
+{
+    chain c;
+    const tl_value *y = pointwise->outputs[0];
+    if (is_pointwise(pointwise) && !y->layout.plain && !y->is_inside &&
+        can_keep_inside(g, target, pointwise, &c) && is_depthwise(c.conv))
+        mark_inside(&c, &pointwise->inputs[0]->layout);
 }
 
 tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag)
@@ -269,6 +294,9 @@ tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag)
     for (int i = 0; i < g->node_count; i++)
         if (g->nodes[i]->op == TL_OP_CONV)
             keep_inside(g, target, g->nodes[i]);
+    for (int i = 0; i < g->node_count; i++)
+        if (g->nodes[i]->op == TL_OP_CONV)
+            keep_sum_inside(g, target, g->nodes[i]);
     tl_assign_windows(g);
     return TL_OK;
 }

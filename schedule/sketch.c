@@ -3,7 +3,8 @@
  *   1. spatial stages that one other stage reads are computed inline (not into a contraction, which reads an
  *      element many times);
  *   2. contractions between transforms bring those along, a band of tiles at a time (sketch_staged.c), windows over
- *      contractions these, a band of rows at a time (sketch_band.c), and two contractions with row-wise stages between
+ *      contractions these, a band of rows at a time (sketch_band.c), contractions over windows both
+ *      (sketch_band_sum.c), and two contractions with row-wise stages between
  *      them run a block of rows at a time (sketch_chained.c); the others
  *      get a register tile (sketch_contraction.c), the stage that reads the result their epilogue;
  *   3. reductions whose lanes have their own data a register row (sketch_window.c);
@@ -184,7 +185,7 @@ static tl_status apply_bands(tl_schedule *s, tl_map *done, const tl_map *known, 
         tl_schedule_state before = tl_schedule_save(s);
         tl_status status = find_epilogue(s, block, &out, NULL);
         if (status == TL_OK)
-            status = tl_sketch_band(s, anchor, out, done, NULL);
+            status = tl_sketch_band(s, anchor, out, 0, 0, done, NULL);
         if (status == TL_ILLEGAL_SCHEDULE) {
             tl_schedule_restore(s, &before);
             continue;
@@ -313,6 +314,7 @@ tl_status tl_schedule_default(tl_schedule *s, tl_diag *diag)
     TL_TRY(apply_generic(s, done, known, diag));
     TL_TRY(apply_grouped(s, tl_sketch_staged, done, diag));
     TL_TRY(apply_grouped(s, tl_sketch_chained, done, diag));
+    TL_TRY(apply_grouped(s, tl_sketch_band_sum, done, diag));
     TL_TRY(apply_bands(s, done, known, diag));
     TL_TRY(apply_anchored(s, is_contraction, contraction, done, known, diag));
     TL_TRY(apply_anchored(s, is_window, tl_sketch_window, done, known, diag));

@@ -100,9 +100,21 @@ tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref 
 tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
 tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
                                 tl_diag *diag);
-/* A window over what a contraction makes, band by band (sketch_band.c); what feeds it is added to `done`. */
-tl_status tl_sketch_band(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_map *done,
-                         tl_diag *diag);
+/* A window over what a contraction makes, band by band (sketch_band.c); what feeds it is added to `done`. Inside of `first`
+ * loops that the caller scheduled there is one band, of so many `rows`; 0: the rule decides how many. */
+tl_status tl_sketch_band(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
+                         int64_t rows, tl_map *done, tl_diag *diag);
+/* How many rows of `out`, which reads the window, a band should have when `kept_bytes` for each of them stay in L2 with it;
+ * 0: none fits. Returns false where the window is over no contraction. */
+bool tl_sketch_band_rows(tl_schedule *s, const tl_block *window, const tl_block *out,
+                         int64_t kept_bytes, int64_t *rows);
+/* Extent of iter `i` from the end of a block with rows: 0: lanes, 1: places of a row, 2: rows, 3: vectors of columns. */
+int64_t tl_sketch_last_extent(const tl_block *block, int i);
+/* A contraction over what a window makes, band by band (sketch_band_sum.c); what it schedules is added to `done`. */
+tl_status tl_sketch_band_sum(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
+/* The one block that writes a local buffer which `reader` alone reads; NULL when there is none such. */
+const tl_block *tl_sketch_only_writer(tl_schedule *s, const tl_buffer *buffer,
+                                      const tl_block *reader);
 /* Whether the block stands between a contraction and `reader`, a window over it. */
 bool tl_sketch_is_between(tl_schedule *s, const tl_block *block, const tl_block *reader);
 /* Whether the load is of a constant that tl_sketch_window can lay out so that it moves with `lane` by one. */

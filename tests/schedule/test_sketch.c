@@ -280,6 +280,23 @@ static void windows_bring_contractions_along(void **state)
     tl_arena_destroy(arena);
 }
 
+/* So is what a contraction reads that a window makes, with the window and, where that is over a contraction, with that one; the
+ * residual and the halo of the result are left to the contraction. */
+static void contractions_bring_windows_along(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    const char *trace = default_trace(arena, "window_sum.tk");
+    assert_non_null(strstr(trace, "compute_at(pad, oh_0)"));
+    assert_non_null(strstr(trace, "set_scope(acc, register)"));
+    assert_non_null(strstr(trace, "set_scope(acc_1, register)"));
+    trace = default_trace(arena, "band_sum.tk");
+    assert_non_null(strstr(trace, "compute_at(pad_1, oh_0)"));
+    assert_non_null(strstr(trace, "compute_at(pad, co_0_1)"));
+    assert_non_null(strstr(trace, "set_scope(acc_2, register)"));
+    tl_arena_destroy(arena);
+}
+
 /* A row of four and a half vectors is one vectorized loop; one of twelve and a half falls into tiles inside of the loop
  * over rows, which stays the parallel one. */
 static void uneven_rows_keep_one_nest(void **state)
@@ -359,6 +376,7 @@ int main(void)
         cmocka_unit_test(rows_of_the_next_plane_are_fetched),
         cmocka_unit_test(constants_of_lanes_are_packed),
         cmocka_unit_test(windows_bring_contractions_along),
+        cmocka_unit_test(contractions_bring_windows_along),
         cmocka_unit_test(uneven_rows_keep_one_nest),
         cmocka_unit_test(inputs_are_copied_where_it_pays),
         cmocka_unit_test(what_is_read_in_steps_is_copied),

@@ -72,8 +72,8 @@ static void add_ticks(tl_text *out, const scale *s, bool is_y, int steps)
 static scale gains(double best)
 {
     double gain = best - 1;
-    return (scale){ fmax(0, 1 - fmax(0.1, 2 * gain)), 1 + fmax(0.02, 1.15 * gain),
-                    HEIGHT - BOTTOM, TOP, false };
+    return (scale){ fmax(0, 1 - fmax(0.1, 2 * gain)), 1 + fmax(0.02, 1.15 * gain), HEIGHT - BOTTOM,
+                    TOP, false };
 }
 
 void tl_chart_add_curve(tl_text *out, const tl_chart_curve *c)

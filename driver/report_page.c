@@ -389,11 +389,11 @@ static void add_overall(tl_text *out, const tl_report *r, int policy)
 
 static void add_search(tl_text *out, const tl_report *r)
 {
-    tl_text_add(
-        out, "<section id=\"search\"><h2>Search</h2>\n<p class=\"soft\">The best so far against "
-             "the default "
-             "schedule (1, dashed); a dot is a trial, those far slower lie on the bottom line. "
-             "Sessions follow one another without the time between them.</p>\n");
+    tl_text_add(out,
+                "<section id=\"search\"><h2>Search</h2>\n<p class=\"soft\">The best so far against "
+                "the default "
+                "schedule (1, dashed); a dot is a trial, those far slower lie on the bottom line. "
+                "Sessions follow one another without the time between them.</p>\n");
     add_overall(out, r, -1);
     for (int i = 0; i < r->policy_count && r->policy_count > 1; i++)
         add_overall(out, r, i);

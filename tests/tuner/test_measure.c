@@ -179,11 +179,11 @@ static void faults_cost_one_candidate(void **state)
     enum { COUNT = sizeof cases / sizeof *cases, LIMITS = sizeof limits_s / sizeof *limits_s };
     tl_measurer *measurers[LIMITS] = { NULL };
     for (int c = 0; c < COUNT; c++) {
-        const tl_candidate three[3] = { { .trace = "" },
-                                        { .trace = cases[c].trace,
-                                          .lowering = cases[c].lowering,
-                                          .cold = TL_COLD_CONSTANTS },
-                                        { .trace = good_trace } };
+        const tl_candidate three[3] = {
+            { .trace = "" },
+            { .trace = cases[c].trace, .lowering = cases[c].lowering, .cold = TL_COLD_CONSTANTS },
+            { .trace = good_trace }
+        };
         tl_result results[3];
         bool late = true;
         for (int i = 0; late && i < LIMITS; i++) {

@@ -1,4 +1,8 @@
-/* tuner/surrogate.c: Gaussian process regression with a Cholesky factor that grows by a row at a time. */
+/* tuner/surrogate.c: Gaussian process regression with a Cholesky factor that grows by a row at a time.
+ *
+ * Nearly all of the time goes into two loops over points: those of `weigh` and of `eliminate`. They run over whole blocks of
+ * points, so that compilers make vectors of them, and are compiled once more for longer vectors; the results have the
+ * same bits. What lies behind the last point is there and means nothing. */
 #include "tuner/surrogate.h"
 #include <math.h>
 #include <stdlib.h>
@@ -7,6 +11,9 @@
 /* PLACES: different answers to a decision that are told apart; the first stands for "no such decision". HOPELESS: deviations
  * beyond the best, where not even the variance is worth asking for. */
 enum { N = TL_SURROGATE_POINTS, D = TL_SURROGATE_NAMES, PLACES = 64, MISSING = 0, HOPELESS = 3 };
+enum { BLOCK = 16 };
+_Static_assert(N % BLOCK == 0, "points fill whole blocks");
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 /* Of log times: the repeatability of a measurement against the spread of a space. */
 static const double noise = 0.02;
@@ -34,6 +41,7 @@ struct tl_surrogate {
     double value[N]; /* log times */
     double guess[N], slope, mean_guess;
     double factor[N][N]; /* of Cholesky, transposed: factor[k][i] for k <= i */
+    double inverse[N];   /* of the factor's diagonal */
     double alpha[N];
     double mean, scale, best; /* of the values; scale: variance of the process */
     bool solved;
@@ -110,16 +118,76 @@ static void locate(const tl_surrogate *s, const tl_point *point, coordinates *ou
     }
 }
 
+/* How far a place is from each of the first `count` points: the weighted sum over decisions. */
+ALWAYS_INLINE void weigh_all(const tl_surrogate *s, const coordinates *at, int count,
+                             float *restrict sum)
+{
+    for (int d = 0; d < s->name_count; d++) {
+        const float *apart = s->apart[d][at->place[d]], weight = (float)s->weight[d];
+        for (int b = 0; b < count; b += BLOCK)
+            for (int i = b; i < b + BLOCK; i++)
+                sum[i] += weight * apart[i];
+    }
+}
+
+/* Solves L x = column for the first `count` rows, in place. Column by column: no sum waits for the one before. */
+ALWAYS_INLINE void eliminate_all(const tl_surrogate *s, int count, double *restrict column)
+{
+    for (int k = 0; k < count; k++) {
+        const double *below = s->factor[k]; /* zero above the diagonal */
+        double x = column[k] * s->inverse[k];
+        for (int b = k / BLOCK * BLOCK; b < count; b += BLOCK)
+            for (int i = b; i < b + BLOCK; i++)
+                column[i] -= x * below[i];
+        column[k] = x;
+    }
+}
+
+#ifdef __x86_64__
+__attribute__((target("avx512f"))) static void weigh_wide(const tl_surrogate *s,
+                                                          const coordinates *at, int count,
+                                                          float *restrict sum)
+{
+    weigh_all(s, at, count, sum);
+}
+
+__attribute__((target("avx512f"))) static void eliminate_wide(const tl_surrogate *s, int count,
+                                                              double *restrict column)
+{
+    eliminate_all(s, count, column);
+}
+
+static bool is_wide(void)
+{
+    return __builtin_cpu_supports("avx512f");
+}
+#else
+#define weigh_wide     weigh_all
+#define eliminate_wide eliminate_all
+
+static bool is_wide(void)
+{
+    return false;
+}
+#endif
+
+static void weigh(const tl_surrogate *s, const coordinates *at, int count, float *restrict sum)
+{
+    (is_wide() ? weigh_wide : weigh_all)(s, at, count, sum);
+}
+
+static void substitute(const tl_surrogate *s, int count, double *restrict column)
+{
+    (is_wide() ? eliminate_wide : eliminate_all)(s, count, column);
+}
+
 /* How alike a place is to each of the first `count` points. */
 static void compare(const tl_surrogate *s, const coordinates *at, int count, double *out)
 {
     float sum[N] = { 0 }, total = 1e-9F;
-    for (int d = 0; d < s->name_count; d++) {
-        const float *apart = s->apart[d][at->place[d]], weight = (float)s->weight[d];
-        total += weight;
-        for (int i = 0; i < count; i++)
-            sum[i] += weight * apart[i];
-    }
+    for (int d = 0; d < s->name_count; d++)
+        total += (float)s->weight[d];
+    weigh(s, at, count, sum);
     for (int i = 0; i < count; i++) {
         float all = expf(-sum[i]), each = 1 - sum[i] / total;
         float likeness = additive * each + (1 - additive) * all;
@@ -189,21 +257,10 @@ bool tl_surrogate_add(tl_surrogate *s, const tl_point *point, double log_time, d
 
 /* --- solving ------------------------------------------------------------------------------------------------------------ */
 
-/* Solves L x = column for the first `count` rows, in place. Column by column: no sum waits for the one before. */
-static void substitute(const tl_surrogate *s, int count, double *column)
-{
-    for (int k = 0; k < count; k++) {
-        const double *below = s->factor[k];
-        double x = column[k] /= below[k];
-        for (int i = k + 1; i < count; i++)
-            column[i] -= x * below[i];
-    }
-}
-
 /* Row i of the factor. */
 static void add_row(tl_surrogate *s, int i)
 {
-    double row[N], diagonal = 1 + noise;
+    double row[N] = { 0 }, diagonal = 1 + noise;
     compare(s, &s->points[i], i, row);
     substitute(s, i, row);
     for (int k = 0; k < i; k++) {
@@ -211,6 +268,7 @@ static void add_row(tl_surrogate *s, int i)
         diagonal -= row[k] * row[k];
     }
     s->factor[i][i] = sqrt(fmax(diagonal, 1e-6));
+    s->inverse[i] = 1 / s->factor[i][i];
 }
 
 static double clipped(const tl_surrogate *s, int i)
@@ -246,21 +304,27 @@ static void fit_slope(tl_surrogate *s)
     s->slope = fmin(fmax((xy + usual * more) / (xx + more), 0), steepest);
 }
 
-/* alpha = K^-1 (value - mean); returns (value - mean)' alpha. */
-static double solve_values(tl_surrogate *s)
+/* alpha = L^-1 (value - mean); returns its square, (value - mean)' K^-1 (value - mean). */
+static double solve_forward(tl_surrogate *s)
 {
     double product = 0;
     for (int i = 0; i < s->count; i++)
         s->alpha[i] = residual(s, i);
     substitute(s, s->count, s->alpha);
+    for (int i = s->count - 1; i >= 0; i--)
+        product += s->alpha[i] * s->alpha[i];
+    return product;
+}
+
+/* And then alpha = K^-1 (value - mean). */
+static void solve_backward(tl_surrogate *s)
+{
     for (int i = s->count - 1; i >= 0; i--) {
         double sum = s->alpha[i];
-        product += sum * sum;
         for (int k = i + 1; k < s->count; k++)
             sum -= s->factor[i][k] * s->alpha[k];
-        s->alpha[i] = sum / s->factor[i][i];
+        s->alpha[i] = sum * s->inverse[i];
     }
-    return product;
 }
 
 static double log_likelihood(tl_surrogate *s)
@@ -271,7 +335,7 @@ static double log_likelihood(tl_surrogate *s)
         add_row(s, i);
         logs += log(s->factor[i][i]);
     }
-    s->scale = fmax(solve_values(s) / s->count, 1e-5);
+    s->scale = fmax(solve_forward(s) / s->count, 1e-5);
     return -logs - s->count * log(s->scale) / 2;
 }
 
@@ -280,6 +344,7 @@ bool tl_surrogate_solve(tl_surrogate *s)
     if (s->count == 0)
         return false;
     log_likelihood(s);
+    solve_backward(s);
     /* a few points say little of the spread */
     s->scale = fmax(s->scale, s->count < 8 ? 0.04 : 1e-4);
     s->solved = true;
@@ -342,7 +407,7 @@ static double expected_gain(const tl_surrogate *s, double mean, double deviation
 double tl_surrogate_gain(const tl_surrogate *s, const tl_point *point, double guess, double least)
 {
     coordinates at;
-    double column[N];
+    double column[N] = { 0 };
     locate(s, point, &at);
     double mean = look(s, &at, guess, column), most = sqrt(s->scale);
     /* the less is known, the more is to be gained: never more than where nothing is */
@@ -362,5 +427,6 @@ void tl_surrogate_expect(tl_surrogate *s, const tl_point *point, double guess)
     append(s, &at, value, guess);
     s->best = fmin(s->best, value);
     add_row(s, s->count - 1);
-    solve_values(s);
+    solve_forward(s);
+    solve_backward(s);
 }

@@ -172,30 +172,35 @@ static tl_builder *least_busy(tl_pump *m, int most)
     return best;
 }
 
+/* Results go out in order: who works in gaps takes long and gets what is wanted last. */
+static tl_job *next_to_build(const tl_pump *m, const tl_builder *b)
+{
+    tl_job *found = NULL;
+    for (tl_job *job = m->first; job != NULL && (found == NULL || b->in_gaps); job = job->next)
+        if (job->state == TL_JOB_QUEUED)
+            found = job;
+    return found;
+}
+
 static void feed_builders(tl_pump *m)
 {
     int waiting = 0, ahead = m->overlaps ? TL_BUILD_AHEAD : TURN;
     for (tl_job *job = m->first; job != NULL; job = job->next)
         waiting += job->state == TL_JOB_BUILT || job->state == TL_JOB_BUILDING;
-    for (tl_job *job = m->first; job != NULL && waiting < TL_MAX_BUILT && !m->is_dead;
-         job = job->next) {
-        if (job->state != TL_JOB_QUEUED)
-            continue;
-        tl_task_state *t = m->tasks[job->result.task];
+    while (waiting < TL_MAX_BUILT && !m->is_dead) {
         tl_builder *b = least_busy(m, ahead);
+        tl_job *job = b != NULL ? next_to_build(m, b) : NULL;
+        if (job == NULL)
+            return;
+        tl_task_state *t = m->tasks[job->result.task];
         if (t->state == TL_REFERENCE_BAD) {
             tl_pump_finish(m, job, TL_RECORD_WORKER, t->reason);
-            continue;
-        }
-        if (b == NULL)
-            return;
-        if (t->state == TL_REFERENCE_NONE) {
+        } else if (t->state == TL_REFERENCE_NONE) {
             order_build(m, b, NULL, job->result.task);
-            if ((b = least_busy(m, ahead)) == NULL)
-                return;
+        } else {
+            order_build(m, b, job, job->result.task);
+            waiting++;
         }
-        order_build(m, b, job, job->result.task);
-        waiting++;
     }
 }
 

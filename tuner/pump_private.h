@@ -97,7 +97,7 @@ typedef struct {
     int task_count;
     tl_job *first, **last;
     int64_t queued, next_ticket;
-    double solitude_ns; /* of the runner's witness */
+    double solitude;    /* of the runner's witness */
     int restarts;       /* in a row */
     bool has_answered;  /* some worker, at some time: a death may be a candidate's doing */
     bool is_dead;

@@ -2,7 +2,7 @@
  * best again and again. Another tenant that takes cycles, or a core, shows in the first (it runs on as many threads as are
  * measured), one that takes cache or memory in the others. One that has another hyperthread of our core shows in none of
  * them, for two multiply-adds a cycle leave room beside them; but kernels lose up to half of their speed. It shows in plain
- * additions, of which a core begins as many as it can. Best means: of the last samples, so that a machine that
+ * additions, of which a core alone begins as many as it can. Best means: of the last samples, so that a machine that
  * became slower for good is believed in the end. */
 #include "tuner/witness.h"
 #include <stdlib.h>
@@ -10,7 +10,14 @@
 #include "runtime/clock.h"
 #include "runtime/peak.h"
 
-enum { SIDE = 128, COPY_BYTES = 4 << 20, KEPT = 32, ADDITIONS = 7000, FIRST_LOOKS = 50 };
+enum {
+    SIDE = 128,
+    COPY_BYTES = 4 << 20,
+    KEPT = 32,
+    ADDITIONS = 7000,
+    CHAIN = 1000,
+    FIRST_LOOKS = 50
+};
 #define FIRST_NAP_NS 1000000
 #define NEAR_BEST    0.85
 
@@ -21,7 +28,7 @@ struct tl_witness {
     int count;
     int64_t sampled_ns;
     bool is_calm;
-    double least_additions; /* nanoseconds: with the core to itself */
+    double least_crowding; /* with the core to itself */
     float a[SIDE * SIDE], b[SIDE * SIDE], c[SIDE * SIDE];
     char *from, *to;
 };
@@ -72,36 +79,64 @@ static double run_copy(tl_witness *w)
     return 2.0 * COPY_BYTES / (double)(ns > 0 ? ns : 1);
 }
 
-/* Independent additions in registers. */
+/* Additions that need not wait for each other, as many a cycle as the core begins. Variables of their own: an array is kept
+ * in memory, and takes ten times as long whoever is on the core. */
 static double run_additions(void)
 {
-    uint64_t x[8] = { 0 };
+    uint64_t a = 0, b = 0, c = 0, d = 0, e = 0, f = 0, g = 0, h = 0;
     int64_t start = tl_clock_ns();
     for (int i = 0; i < ADDITIONS; i++) {
-        for (int k = 0; k < 8; k++)
-            x[k] += 3;
+        a += 3;
+        b += 3;
+        c += 3;
+        d += 3;
+        e += 3;
+        f += 3;
+        g += 3;
+        h += 3;
         __asm__ volatile(""
-                         : "+r"(x[0]), "+r"(x[1]), "+r"(x[2]), "+r"(x[3]), "+r"(x[4]), "+r"(x[5]),
-                           "+r"(x[6]), "+r"(x[7]));
+                         : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f), "+r"(g), "+r"(h));
     }
     return (double)(tl_clock_ns() - start);
+}
+
+/* Products each of which waits for the one before: they leave so much of the core idle that company takes nothing from them,
+ * and tell how long a cycle is. (A chain of additions becomes slower.) */
+static double run_chain(void)
+{
+    uint64_t a = 3;
+    int64_t start = tl_clock_ns();
+    for (int i = 0; i < CHAIN; i++) {
+        a *= a;
+        __asm__ volatile("" : "+r"(a));
+    }
+    return (double)(tl_clock_ns() - start);
+}
+
+/* In cycles and not in nanoseconds, for the clock of a core falls by a fifth where kernels use wide vectors and rises again
+ * while it waits. An interruption of the chain would look like solitude: the shorter of two chains counts. */
+static double crowding(void)
+{
+    double before = run_chain(), now = run_additions();
+    double after = run_chain(), cycles = before < after ? before : after;
+    return now / (cycles > 0 ? cycles : 1);
 }
 
 bool tl_witness_is_alone(tl_witness *w)
 {
     if (w == NULL)
         return true;
-    double now = run_additions();
-    if (w->least_additions == 0 || now < w->least_additions)
-        w->least_additions = now;
-    return now * NEAR_BEST <= w->least_additions;
+    double now = crowding();
+    if (w->least_crowding == 0 || now < w->least_crowding)
+        w->least_crowding = now;
+    return now * NEAR_BEST <= w->least_crowding;
 }
 
-void tl_witness_learn_solitude(tl_witness *w, double ns)
+void tl_witness_learn_solitude(tl_witness *w, double least)
 {
-    if (w != NULL && ns > 0)
-        w->least_additions = ns;
-    for (int i = 0; w != NULL && ns <= 0 && i < FIRST_LOOKS; i++) {
+    if (w != NULL && least > 0)
+        w->least_crowding = least;
+    for (int i = 0; w != NULL && least <= 0 && i < FIRST_LOOKS; i++) {
         tl_witness_is_alone(w);
         tl_clock_sleep_ns(FIRST_NAP_NS);
     }
@@ -109,7 +144,7 @@ void tl_witness_learn_solitude(tl_witness *w, double ns)
 
 double tl_witness_solitude(const tl_witness *w)
 {
-    return w != NULL ? w->least_additions : 0;
+    return w != NULL ? w->least_crowding : 0;
 }
 
 static void sample(tl_witness *w, tl_pool *pool)

@@ -12,6 +12,7 @@
 #include "ir/target.h"
 #include "runtime/code_loader.h"
 #include "runtime/pool.h"
+#include "tuner/contest.h"
 #include "tuner/frame.h"
 #include "tuner/measure.h"
 #include "tuner/witness.h"
@@ -80,6 +81,7 @@ typedef struct {
     int64_t thread_stride;
     int prepared_count;
     tl_guarded prepared[TL_MAX_PARAMS];
+    int calls;        /* in a sample */
     double best_ns;   /* least time seen lately; 0: none */
     tl_copies copies; /* of the prepared buffers, for cold runs */
 } tl_runnable;
@@ -127,7 +129,7 @@ typedef struct {
     tl_runnable *incumbent; /* may be the first */
     double incumbent_score;
     tl_witness *witness;
-    bool was_calm;                      /* the witness, at its last look */
+    bool is_alone;                      /* on the core, at the witness's last look */
     tl_copies copies[TL_COLD_COUNT][2]; /* of params; [1]: for kernels that pack their constants */
 } tl_run_state;
 bool tl_run_state_create(const tl_worker_config *config, const tl_run_task *task,
@@ -147,12 +149,9 @@ bool tl_caches_prepare(tl_run_state *state, tl_runnable *r, tl_cold cold);
 void tl_caches_set_up(tl_run_state *state, tl_runnable *r, tl_cold cold, void **buffers);
 /* tuner/run_time.c: times the kernel in alternation with the incumbent. */
 typedef struct {
-    double times_ns[64];
-    int count;
-    double time_ns, median_ns, incumbent_ns, score_ns;
-    bool hopeless, disturbed, crowned;
+    tl_contest_result contest;
+    double median_ns;
     tl_cold cold;
-    int discarded;
 } tl_run_times;
 void tl_run_time(tl_run_state *state, tl_runnable *r, bool careful, tl_cold cold, double checked_ns,
                  tl_run_times *out);

@@ -81,17 +81,17 @@ static void run(tl_run_state *state, int flags, tl_cold cold, int lowering, doub
     if (!(flags & TL_RUN_INCUMBENT))
         tl_run_time(state, r, flags & TL_RUN_CAREFUL, cold, checked_ns, &o->times);
     o->run_ns = (double)(tl_clock_ns() - checked);
-    if ((flags & TL_RUN_INCUMBENT) || o->times.crowned) {
+    if ((flags & TL_RUN_INCUMBENT) || o->times.contest.crowned) {
         if (state->incumbent != state->first)
             tl_runnable_destroy(state->incumbent);
         state->incumbent = r;
-        state->incumbent_score = flags & TL_RUN_INCUMBENT ? score : o->times.score_ns;
+        state->incumbent_score = flags & TL_RUN_INCUMBENT ? score : o->times.contest.score_ns;
         if (state->first == NULL) {
             state->first = r;
             state->first_score = state->incumbent_score;
             state->cold = o->times.cold;
         }
-        r->best_ns = flags & TL_RUN_INCUMBENT ? 0 : o->times.time_ns;
+        r->best_ns = flags & TL_RUN_INCUMBENT ? 0 : o->times.contest.time_ns;
     } else {
         tl_runnable_destroy(r);
     }
@@ -122,18 +122,19 @@ void tl_worker_run(tl_run_state *state, const tl_worker_options *options, const 
     tl_pack_real(reply, o.max_error);
     tl_pack_real(reply, o.check_ns);
     tl_pack_real(reply, o.run_ns);
-    tl_pack_real(reply, o.times.time_ns);
+    tl_pack_real(reply, o.times.contest.time_ns);
     tl_pack_real(reply, o.times.median_ns);
-    tl_pack_real(reply, o.times.incumbent_ns);
-    tl_pack_real(reply, o.times.score_ns);
-    tl_pack_int(reply, o.times.hopeless);
-    tl_pack_int(reply, o.times.disturbed);
-    tl_pack_int(reply, o.times.crowned);
+    tl_pack_real(reply, o.times.contest.incumbent_ns);
+    tl_pack_real(reply, o.times.contest.score_ns);
+    tl_pack_int(reply, o.times.contest.hopeless);
+    tl_pack_int(reply, o.times.contest.disturbed);
+    tl_pack_int(reply, o.times.contest.crowned);
     tl_pack_int(reply, o.times.cold);
-    tl_pack_int(reply, o.times.discarded);
+    tl_pack_int(reply, o.times.contest.discarded);
     tl_pack_real(reply, peak);
     tl_pack_real(reply, l2);
     tl_pack_real(reply, copy);
     tl_pack_real(reply, tl_witness_solitude(state->witness));
-    tl_pack_bytes(reply, o.times.times_ns, (size_t)o.times.count * sizeof *o.times.times_ns);
+    tl_pack_bytes(reply, o.times.contest.times_ns,
+                  (size_t)o.times.contest.count * sizeof *o.times.contest.times_ns);
 }

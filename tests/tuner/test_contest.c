@@ -1,0 +1,173 @@
+/* tests/tuner/test_contest.c: what a contest believes, on a simulated machine: samples vary by half a percent, and for half of
+ * the time, in bursts, another tenant takes up to half of the speed. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include "runtime/base/random.h"
+#include "tuner/contest.h"
+
+enum { TRIALS = 1000 };
+#define CALL_NS 100000.0
+#define NAP_NS  1000000
+
+typedef struct {
+    tl_random random;
+    double share;          /* of the time with company */
+    double now_ns, end_ns; /* of the burst, or of the gap */
+    bool in_company;
+} machine;
+
+static void pass(machine *m, double ns)
+{
+    for (m->now_ns += ns; m->now_ns > m->end_ns;) {
+        m->in_company = tl_random_unit(&m->random) < m->share;
+        m->end_ns += 2e7 + 2e8 * tl_random_unit(&m->random);
+    }
+}
+
+static double sample(void *user, void *kernel, bool *is_alone)
+{
+    machine *m = user;
+    double ns = *(const double *)kernel * (1 + 0.005 * fabs(tl_random_normal(&m->random)));
+    *is_alone = !m->in_company;
+    if (m->in_company)
+        ns *= 1.1 + 0.8 * tl_random_unit(&m->random);
+    pass(m, ns);
+    return ns;
+}
+
+static void wait_for_solitude(void *user, int64_t *patience_ns)
+{
+    machine *m = user;
+    for (; m->in_company && *patience_ns > 0; *patience_ns -= NAP_NS)
+        pass(m, NAP_NS);
+}
+
+static void rest(void *user)
+{
+    pass(user, 1e7);
+}
+
+typedef struct {
+    machine machine;
+    double kernels[2]; /* the first and the incumbent; candidates take the place that is free */
+    tl_contender first, incumbent;
+} race;
+
+static race start(uint64_t seed, double share)
+{
+    race r = { .machine = { .random = tl_random_make(seed), .share = share },
+               .kernels = { CALL_NS, CALL_NS } };
+    return r;
+}
+
+static tl_contest_result run(race *r, double ns, bool careful)
+{
+    const tl_stopwatch watch = { &r->machine, sample, wait_for_solitude, rest };
+    const tl_contest_rules rules = {
+        .repeats = 11, .is_careful = careful, .may_win = true, .patience_ns = 200 * NAP_NS
+    };
+    tl_contender candidate = { .kernel = &ns };
+    tl_contest_result out;
+    tl_contest(&watch, &rules, &candidate, &r->incumbent, &r->first, &out);
+    if (out.crowned && r->first.kernel == NULL)
+        r->first = r->incumbent = (tl_contender){ &r->kernels[0], out.time_ns, out.score_ns };
+    else if (out.crowned) {
+        r->kernels[1] = ns;
+        r->incumbent = (tl_contender){ &r->kernels[1], out.time_ns, out.score_ns };
+    }
+    return out;
+}
+
+/* The same a thousand times gains less than a percent, whatever the machine does. */
+static void luck_gains_nothing(void **state)
+{
+    static const double shares[] = { 0, 0.5, 0.9, 1 };
+    (void)state;
+    for (size_t s = 0; s < sizeof shares / sizeof *shares; s++)
+        for (uint64_t seed = 1; seed <= 5; seed++) {
+            race r = start(seed, shares[s]);
+            double first = run(&r, CALL_NS, false).score_ns, least = first;
+            for (int i = 0; i < TRIALS; i++)
+                least = fmin(least, run(&r, CALL_NS, false).score_ns);
+            if (least < 0.99 * first || r.incumbent.score < 0.99 * first)
+                fail_msg("company %.1f, seed %d: %.4f seen, %.4f crowned", shares[s], (int)seed,
+                         first / least, first / r.incumbent.score);
+        }
+}
+
+/* Nobody is better than the incumbent without being crowned; of what is careful the ratio is told as it is. */
+static void only_the_crowned_are_better(void **state)
+{
+    (void)state;
+    race r = start(1, 0);
+    run(&r, CALL_NS, false);
+    int better = 0;
+    for (int i = 0; i < TRIALS; i++) {
+        tl_contest_result plain = run(&r, 0.997 * CALL_NS, false);
+        assert_true(plain.crowned || plain.score_ns >= r.incumbent.score);
+        tl_contest_result careful = run(&r, 0.997 * CALL_NS, true);
+        better += !careful.crowned && careful.score_ns < r.incumbent.score;
+    }
+    assert_true(better > TRIALS / 2);
+}
+
+/* What is faster is crowned, and its score is its own. */
+static void gains_are_seen(void **state)
+{
+    (void)state;
+    int crowned = 0;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        race r = start(seed, 0.5);
+        double first = run(&r, CALL_NS, false).score_ns;
+        double ns = CALL_NS;
+        for (int i = 0; i < 5; i++) {
+            ns *= 0.96;
+            crowned += run(&r, ns, false).crowned;
+        }
+        double seen = r.incumbent.score / first, truth = r.kernels[1] / CALL_NS;
+        if (fabs(seen / truth - 1) > 0.01)
+            fail_msg("seed %d: %.4f instead of %.4f", (int)seed, seen, truth);
+    }
+    assert_true(crowned > 60); /* of 100: in company a small gain may be missed */
+}
+
+/* On a machine that is never alone small gains are not to be had, large ones are. */
+static void in_company_only_clear_wins_count(void **state)
+{
+    (void)state;
+    race r = start(1, 1);
+    run(&r, CALL_NS, false);
+    for (int i = 0; i < 50; i++)
+        assert_false(run(&r, 0.9 * CALL_NS, false).crowned);
+    tl_contest_result clear = run(&r, 0.5 * CALL_NS, false);
+    assert_true(clear.crowned && clear.disturbed);
+    assert_true(clear.score_ns < 0.75 * r.first.score);
+}
+
+/* What is far behind costs few samples. */
+static void what_is_behind_is_given_up(void **state)
+{
+    (void)state;
+    race r = start(1, 0);
+    run(&r, CALL_NS, false);
+    assert_int_equal(run(&r, 4 * CALL_NS, false).count, 2);
+    assert_int_equal(run(&r, 1.5 * CALL_NS, false).count, 4);
+    assert_int_equal(run(&r, 1.08 * CALL_NS, false).count, 6);
+    assert_int_equal(run(&r, 1.5 * CALL_NS, true).count, 12);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(luck_gains_nothing),
+        cmocka_unit_test(only_the_crowned_are_better),
+        cmocka_unit_test(gains_are_seen),
+        cmocka_unit_test(in_company_only_clear_wins_count),
+        cmocka_unit_test(what_is_behind_is_given_up),
+    };
+    return cmocka_run_group_tests_name("contest", tests, NULL, NULL);
+}

@@ -1,0 +1,44 @@
+/* tuner/contest.h: whether a candidate is faster than the incumbent, and by how much. Knows no clock: a stopwatch gives the
+ * times, in tests a simulated one. */
+#ifndef TL_TUNER_CONTEST_H
+#define TL_TUNER_CONTEST_H
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    void *user;
+    /* Nanoseconds of a call of the contender's kernel; whether nobody else was on the core meanwhile. */
+    double (*sample)(void *user, void *kernel, bool *is_alone);
+    /* Until nobody else is on the core; takes what it waited off *patience_ns, and gives up at 0. */
+    void (*wait)(void *user, int64_t *patience_ns);
+    void (*rest)(void *user); /* before a series is run again */
+} tl_stopwatch;
+
+typedef struct {
+    void *kernel;   /* the stopwatch's; NULL: there is none */
+    double best_ns; /* least time seen lately; 0: none. Kept up to date */
+    double score;
+} tl_contender;
+
+typedef struct {
+    int repeats;         /* samples of a series */
+    bool is_careful;     /* no series ends early */
+    bool may_win;        /* false: it is not timed as the incumbent was */
+    int64_t patience_ns; /* for solitude, in a series that decides */
+} tl_contest_rules;
+
+typedef struct {
+    double times_ns[64]; /* of the candidate's last series against the incumbent */
+    int count;
+    double time_ns, incumbent_ns; /* least */
+    double
+        score_ns; /* the ratio of both, times the incumbent's score; never below that unless crowned or careful */
+    bool hopeless, disturbed, crowned;
+    int discarded;
+} tl_contest_result;
+
+/* Without an incumbent the candidate is crowned. `first` is what scores are measured against; may be the incumbent. */
+void tl_contest(const tl_stopwatch *watch, const tl_contest_rules *rules, tl_contender *candidate,
+                tl_contender *incumbent, tl_contender *first, tl_contest_result *out);
+
+#endif

@@ -44,7 +44,7 @@ static bool make_copies(const tl_worker_config *config, tl_cold cold, const int6
         bytes += tl_ceildiv(sizes[i], LINE) * LINE;
     }
     int copies = copies_of(config, cold, bytes);
-    if (!tl_guarded_create((size_t)(bytes * copies), &out->memory))
+    if (!tl_huge_create((size_t)(bytes * copies), &out->memory))
         return false;
     for (int64_t c = 0; c < copies; c++) /* pages are there before time counts */
         for (int i = 0; i < count; i++) {

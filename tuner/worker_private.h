@@ -58,6 +58,9 @@ typedef struct {
     size_t mapped;
 } tl_guarded;
 bool tl_guarded_create(size_t size, tl_guarded *out); /* zeroed; false: no memory */
+/* Without pages around it, at the beginning of a huge page where the system has them: its lines meet in the same sets of L2
+ * every time, while pages of 4096 bytes are anywhere. Zeroed; free it like the others. */
+bool tl_huge_create(size_t size, tl_guarded *out);
 void tl_guarded_free(tl_guarded *g);
 void tl_guarded_protect(const tl_guarded *g); /* read-only from now on */
 

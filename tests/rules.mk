@@ -69,6 +69,11 @@ bench-policies: $(BUILD)/bench/policy_study $(BUILD)/tilth
 	@$< $(STUDY) $(foreach m,$(or $(MODELS),resnet50 mobilenet_v2 bert_base_128),$(if $(filter %.onnx %.tk,$m),$m,build/models/$m/$m.onnx))
 .PHONY: bench-policies
 
+# make bench-luck: the same schedule again and again beside itself, for the heaviest kernels of MODELS (files): what luck gains.
+bench-luck: $(BUILD)/bench/same_again $(BUILD)/tilth
+	@$< $(LUCK) $(or $(MODELS),build/models/mobilenet_v2/mobilenet_v2.onnx)
+.PHONY: bench-luck
+
 # make bench-peers: MODELS beside ONNX Runtime and OpenVINO on THREADS (tests/peers/README.md). Only this needs Python and
 # PyPI. JSON=FILE and SVG=FILE keep the result; COMPARE="--rounds 3 ..." adds options of compare.py.
 bench-peers: $(BUILD)/tilth

@@ -28,7 +28,7 @@ typedef struct {
 } tl_contest_rules;
 
 typedef struct {
-    double times_ns[64]; /* of the candidate's last series against the incumbent */
+    double times_ns[64]; /* of the candidate's last series */
     int count;
     double time_ns, incumbent_ns; /* least */
     double

@@ -97,9 +97,9 @@ typedef struct {
     int task_count;
     tl_job *first, **last;
     int64_t queued, next_ticket;
-    double solitude;    /* of the runner's witness */
-    int restarts;       /* in a row */
-    bool has_answered;  /* some worker, at some time: a death may be a candidate's doing */
+    double solitude;   /* of the runner's witness */
+    int restarts;      /* in a row */
+    bool has_answered; /* some worker, at some time: a death may be a candidate's doing */
     bool is_dead;
     int64_t start_ns;
     tl_measure_stats stats;

@@ -67,7 +67,8 @@ typedef struct {
         incumbent_ns; /* the least time of the incumbent in the same rounds; 0: there was none. Compare candidates
                           * by time_ns / incumbent_ns and not by time_ns: the machine changes its mind */
     double
-        score_ns; /* time_ns corrected by what the incumbent showed in the same rounds: comparable in a task */
+        score_ns; /* time_ns corrected by what the incumbent showed in the same rounds: comparable in a task, and below the
+                   * incumbent's only of what was crowned */
     int time_count;
     const double *times_ns; /* every repeat, in order */
     bool hopeless;          /* stopped early: far slower than the incumbent */

@@ -504,6 +504,8 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
     }
     if (reduce.id != 0)
         TL_TRY(prefetch_stream(s, anchor, &c, reduce, diag));
+    if (first == 0)
+        TL_TRY(tl_sketch_inline_border(s, c.stream->u.buffer));
 
     TL_TRY(unroll_reduction(s, block->name, reduce, t, taps, diag));
     /* what does not divide becomes a smaller nest of its own; the innermost first: the outer copies it */

@@ -152,6 +152,9 @@ tl_status tl_sketch_pack_panel(tl_schedule *s, tl_block_ref anchor, const tl_con
  * read. */
 tl_status tl_sketch_pack_stream(tl_schedule *s, tl_block_ref anchor, const tl_contraction *c,
                                 int64_t rows, int64_t uses, tl_diag *diag);
+/* A stage that copies a buffer with a constant around it into `stream`, which only a scheduled contraction reads, is
+ * computed there instead (sketch_border.c). */
+tl_status tl_sketch_inline_border(tl_schedule *s, const tl_buffer *stream);
 /* The load of the block that moves with `vector`. */
 const tl_expr *tl_sketch_panel_load(const tl_block *block, const tl_var *vector);
 /* Packs every constant of the block whose lanes lie apart, in groups of `lanes`. */

@@ -252,6 +252,20 @@ static void rows_of_the_next_plane_are_fetched(void **state)
     tl_arena_destroy(arena);
 }
 
+/* The zeros around the image of a stem are no copy: its contraction tests for them, once it is tiled. Where other stages
+ * stand between, they stay. */
+static void borders_are_read_through_a_test(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    const char *trace = default_trace(arena, "conv_stem.tk");
+    const char *tiled = strstr(trace, "compute_at(conv, ");
+    assert_non_null(tiled);
+    assert_non_null(strstr(tiled, "compute_inline(pad)"));
+    assert_null(strstr(default_trace(arena, "band.tk"), "compute_inline(pad)"));
+    tl_arena_destroy(arena);
+}
+
 /* The weights of a depthwise convolution lie a window apart from lane to lane: they are packed, and the window is tiled. */
 static void constants_of_lanes_are_packed(void **state)
 {
@@ -374,6 +388,7 @@ int main(void)
         cmocka_unit_test(reductions_that_walk_on_are_fused),
         cmocka_unit_test(windows_are_written_out_where_rows_share),
         cmocka_unit_test(rows_of_the_next_plane_are_fetched),
+        cmocka_unit_test(borders_are_read_through_a_test),
         cmocka_unit_test(constants_of_lanes_are_packed),
         cmocka_unit_test(windows_bring_contractions_along),
         cmocka_unit_test(contractions_bring_windows_along),

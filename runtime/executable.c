@@ -2,8 +2,8 @@
 #include "runtime/executable.h"
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include "runtime/base/checked.h"
+#include "runtime/base/pages.h"
 #include "runtime/executable_private.h"
 
 const char *const tl_place_texts[TL_PLACE_COUNT] = {
@@ -261,8 +261,8 @@ void tl_executable_destroy(tl_executable *x)
         tl_code_unload(x->codes[i]);
     for (int i = 0; x->copies != NULL && i < x->spec.value_count; i++)
         free(x->copies[i]);
-    if (x->prepared_file.data == NULL && !x->prepared_is_borrowed && x->prepared != NULL)
-        munmap(x->prepared, (size_t)x->prepared_size);
+    if (x->prepared_file.data == NULL && !x->prepared_is_borrowed)
+        tl_pages_give(x->prepared, (size_t)x->prepared_size);
     tl_file_unmap(&x->prepared_file);
     tl_file_unmap(&x->constants_file);
     tl_file_unmap(&x->objects_file);

@@ -1,18 +1,17 @@
 /* runtime/executable_prepare.c: computing the PREPARED values, once. */
 #include <sys/mman.h>
 #include <unistd.h>
+#include "runtime/base/pages.h"
 #include "runtime/executable_private.h"
 
 static tl_status take_memory(tl_executable *x, tl_diag *diag)
 {
     if (x->prepared_size == 0)
         return TL_OK;
-    void *memory = mmap(NULL, (size_t)x->prepared_size, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
+    x->prepared = tl_pages_take((size_t)x->prepared_size);
+    if (x->prepared == NULL)
         return tl_fail(diag, TL_NO_MEMORY, "no memory for %lld bytes of prepared constants",
                        (long long)x->prepared_size);
-    x->prepared = memory;
     return TL_OK;
 }
 
@@ -83,8 +82,7 @@ static tl_status prepare(tl_executable *x, tl_pool *pool, int threads, tl_diag *
     TL_TRY(take_memory(x, diag));
     tl_status status = run_prepare_steps(x, pool, threads, diag);
     if (status != TL_OK) {
-        if (x->prepared != NULL)
-            munmap(x->prepared, (size_t)x->prepared_size);
+        tl_pages_give(x->prepared, (size_t)x->prepared_size);
         x->prepared = NULL;
         return status;
     }

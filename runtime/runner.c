@@ -8,8 +8,8 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include "runtime/base/checked.h"
+#include "runtime/base/pages.h"
 #include "runtime/clock.h"
 #include "runtime/executable_private.h"
 #include "runtime/float_mode.h"
@@ -141,12 +141,10 @@ static tl_status take_memory(tl_runner *r, tl_diag *diag)
 {
     if (r->plan.planned == 0)
         return TL_OK;
-    void *memory = mmap(NULL, (size_t)r->plan.planned, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
+    r->memory = tl_pages_take((size_t)r->plan.planned);
+    if (r->memory == NULL)
         return tl_fail(diag, TL_NO_MEMORY, "no memory for %lld bytes of temporaries of %s",
                        (long long)r->plan.planned, r->executable->spec.model);
-    r->memory = memory;
     return TL_OK;
 }
 
@@ -341,8 +339,7 @@ void tl_runner_destroy(tl_runner *r)
         return;
     for (int i = 0; r->copies != NULL && i < r->executable->spec.value_count; i++)
         free(r->copies[i]);
-    if (r->memory != NULL)
-        munmap(r->memory, (size_t)r->plan.planned);
+    tl_pages_give(r->memory, (size_t)r->plan.planned);
     tl_arena_destroy(r->arena);
     free(r);
 }

@@ -4,10 +4,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "runtime/base/arena.h"
@@ -15,6 +17,7 @@
 #include "runtime/base/dtype.h"
 #include "runtime/base/file.h"
 #include "runtime/base/map.h"
+#include "runtime/base/pages.h"
 #include "runtime/base/pieces.h"
 #include "runtime/base/random.h"
 #include "runtime/base/sort.h"
@@ -357,6 +360,32 @@ static void doubles_are_sorted(void **state)
     tl_sort_doubles(NULL, -1);
 }
 
+/* Whole of what was asked for can be used, from one byte to several large pages and some more, and nothing behind. */
+static void pages_are_zero_and_aligned(void **state)
+{
+    (void)state;
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), large = (size_t)2 << 20;
+    const size_t sizes[] = { 1, page, large - 1, large, large + 1, 3 * large + page + 5 };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        size_t size = sizes[i], mapped = (size + page - 1) / page * page;
+        unsigned char *memory = tl_pages_take(size), resident;
+        assert_non_null(memory);
+        assert_int_equal((uintptr_t)memory % (size < large ? page : large), 0);
+        for (size_t at = 0; at < size; at += page)
+            assert_int_equal(memory[at], 0);
+        memset(memory, 1, size);
+        tl_pages_give(memory, size);
+        for (size_t at = 0; at < mapped;
+             at += page) { /* mincore knows nothing of what is not mapped */
+            assert_int_equal(mincore(memory + at, page, &resident), -1);
+            assert_int_equal(errno, ENOMEM);
+        }
+    }
+    assert_null(tl_pages_take(SIZE_MAX / 2));
+    assert_null(tl_pages_take(SIZE_MAX));
+    tl_pages_give(NULL, 1);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -375,6 +404,7 @@ int main(void)
         cmocka_unit_test(a_file_is_whole_or_absent),
         cmocka_unit_test(text_grows),
         cmocka_unit_test(doubles_are_sorted),
+        cmocka_unit_test(pages_are_zero_and_aligned),
     };
     return cmocka_run_group_tests_name("base", tests, NULL, NULL);
 }

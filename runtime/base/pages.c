@@ -1,0 +1,38 @@
+/* runtime/base/pages.c: large pages are asked for, not required: without them the advice is ignored. */
+#include "runtime/base/pages.h"
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define LARGE_PAGE ((size_t)2 << 20)
+
+static void *map(size_t size)
+{
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+void *tl_pages_take(size_t size)
+{
+    if (size < LARGE_PAGE || size > SIZE_MAX - 2 * LARGE_PAGE)
+        return map(size);
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), mapped = (size + page - 1) / page * page;
+    char *memory = map(mapped + LARGE_PAGE);
+    if (memory == NULL)
+        return NULL;
+    size_t before = (LARGE_PAGE - (uintptr_t)memory % LARGE_PAGE) % LARGE_PAGE;
+    if (before > 0)
+        munmap(memory, before);
+    munmap(memory + before + mapped, LARGE_PAGE - before);
+    memory += before;
+#ifdef MADV_HUGEPAGE
+    madvise(memory, mapped, MADV_HUGEPAGE);
+#endif
+    return memory;
+}
+
+void tl_pages_give(void *memory, size_t size)
+{
+    if (memory != NULL)
+        munmap(memory, size);
+}

@@ -1,0 +1,12 @@
+/* runtime/base/pages.h: memory for much data that is walked through again and again. */
+#ifndef TL_BASE_PAGES_H
+#define TL_BASE_PAGES_H
+#include <stddef.h>
+
+/* `size` > 0 bytes of zeros, aligned to a page; in large pages, and aligned to these, where they fit and the system has them:
+ * a core that reads 5 MB from memory walks through a thousand small ones, and its prefetchers stop at the end of each. NULL:
+ * no memory. The caller owns it and gives it back with the same size. */
+void *tl_pages_take(size_t size);
+void tl_pages_give(void *memory, size_t size); /* NULL: nothing */
+
+#endif

@@ -2,9 +2,8 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include "runtime/base/pages.h"
 #include "tuner/worker_private.h"
-
-#define HUGE_PAGE ((size_t)2 << 20)
 
 bool tl_guarded_create(size_t size, tl_guarded *out)
 {
@@ -30,18 +29,9 @@ bool tl_guarded_create(size_t size, tl_guarded *out)
 
 bool tl_huge_create(size_t size, tl_guarded *out)
 {
-    size_t inside = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE, mapped = inside + HUGE_PAGE;
-    *out = (tl_guarded){ 0 };
-    if (size > SIZE_MAX / 2)
-        return false;
-    unsigned char *base =
-        mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (base == MAP_FAILED)
-        return false;
-    size_t before = (HUGE_PAGE - (uintptr_t)base % HUGE_PAGE) % HUGE_PAGE;
-    madvise(base + before, inside, MADV_HUGEPAGE);
-    *out = (tl_guarded){ .data = base + before, .size = size, .base = base, .mapped = mapped };
-    return true;
+    unsigned char *memory = tl_pages_take(size);
+    *out = (tl_guarded){ .data = memory, .size = size, .base = memory, .mapped = size };
+    return memory != NULL;
 }
 
 void tl_guarded_free(tl_guarded *g)

@@ -10,10 +10,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ATTEMPTS = 100 }; /* at a name that is free */
+enum {
+    ATTEMPTS = 100, /* at a name that is free */
+    /* Bytes written at once, from a multiple of it on: the system then keeps the file on huge pages where it can (ext4,
+     * Linux 6.16), and a mapping has them, too. 118 MB in one write took 0.25 s, in such pieces 0.03 s. */
+    PIECE = 2 << 20,
+};
 
 struct tl_file {
     int fd;
+    size_t written;
     char *path, *temporary; /* temporary: NULL while the file has no name at all */
 };
 
@@ -158,10 +164,9 @@ tl_status tl_file_create(const char *path, tl_file **out, tl_diag *diag)
 
 tl_status tl_file_append(tl_file *file, const void *bytes, size_t size, tl_diag *diag)
 {
-    /* in pieces: one write of 118 MB took 0.25 s, pieces of 1 MB 0.04 s (ext4 with large folios, Linux 6.18) */
-    const size_t most = (size_t)1 << 20;
     const char *p = bytes;
     while (size > 0) {
+        size_t most = PIECE - file->written % PIECE;
         ssize_t n = write(file->fd, p, size < most ? size : most);
         if (n < 0 && errno == EINTR)
             continue;
@@ -169,6 +174,7 @@ tl_status tl_file_append(tl_file *file, const void *bytes, size_t size, tl_diag 
             return tl_fail(diag, TL_IO, "%s: cannot write: %s", file->path, strerror(errno));
         p += n;
         size -= (size_t)n;
+        file->written += (size_t)n;
     }
     return TL_OK;
 }

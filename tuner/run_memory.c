@@ -29,8 +29,9 @@ bool tl_guarded_create(size_t size, tl_guarded *out)
 
 bool tl_huge_create(size_t size, tl_guarded *out)
 {
-    unsigned char *memory = tl_pages_take(size);
-    *out = (tl_guarded){ .data = memory, .size = size, .base = memory, .mapped = size };
+    size_t mapped = size > 0 ? size : 1;
+    unsigned char *memory = tl_pages_take(mapped);
+    *out = (tl_guarded){ .data = memory, .size = size, .base = memory, .mapped = mapped };
     return memory != NULL;
 }
 

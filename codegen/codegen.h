@@ -9,7 +9,13 @@
 #include "runtime/kernel_abi.h"
 
 /* Raise whenever the code emitted for the same Program changes: it is part of every object's cache key. */
-#define TL_CODEGEN_REVISION 7
+#define TL_CODEGEN_REVISION 8
+
+/* Says, before the first compile, that this process is tilth's own: LLVM's options, which are a process's, may be set. Then
+ * loops are compiled without LLVM's strength reduction: half of the time for kernels as fast (codegen/README.md). Programs that
+ * have libtilth inside keep the options that they may share with others. */
+void tl_codegen_own_process(void);
+bool tl_codegen_owns_process(void);
 
 /* LLVM's name and features of the machine we run on, for the driver to put into a tl_target. */
 tl_status tl_codegen_host(char triple[64], char cpu[32], char features[2048], tl_diag *diag);
@@ -40,7 +46,7 @@ typedef struct {
 tl_status tl_codegen_observe(const tl_program *program, bool prepare, const tl_target *target,
                              const tl_codegen_observer *observer, tl_diag *diag);
 
-/* The key under which the object is cached: lowered Program, target, numerics, revision, LLVM version. */
+/* The key under which the object is cached: lowered Program, target, numerics, revision, LLVM version and options. */
 void tl_codegen_key(const tl_program *program, bool prepare, const tl_target *target, char out[33]);
 
 /* The ORC session: makes objects callable in this process. */

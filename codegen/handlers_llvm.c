@@ -1,8 +1,10 @@
 /* codegen/handlers_llvm.c: LLVM must not end the process, and speaks only through us. */
 #include "codegen/llvm_private.h"
 #include <llvm-c/ErrorHandling.h>
+#include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 static _Thread_local tl_llvm_guard *current;
@@ -17,8 +19,23 @@ static void fatal(const char *reason)
     longjmp(current->escape, 1);
 }
 
+static atomic_bool own_process;
+
+void tl_codegen_own_process(void)
+{
+    atomic_store(&own_process, true);
+}
+
+bool tl_codegen_owns_process(void)
+{
+    return atomic_load(&own_process);
+}
+
 static void start(void)
 {
+    static const char *const options[] = { "tilth", "-disable-lsr" };
+    if (tl_codegen_owns_process())
+        LLVMParseCommandLineOptions(2, options, NULL);
     LLVMInitializeX86TargetInfo();
     LLVMInitializeX86Target();
     LLVMInitializeX86TargetMC();

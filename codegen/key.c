@@ -24,6 +24,7 @@ void tl_codegen_key(const tl_program *program, bool prepare, const tl_target *ta
     add(&digest, revision);
     add(&digest, program->strict ? "numerics=strict" : "numerics=contract");
     add(&digest, tl_codegen_llvm_version());
+    add(&digest, tl_codegen_owns_process() ? "options=own" : "options=shared");
     if (text.failed) /* out of memory: a key that nothing else has */
         tl_digest_add(&digest, &text, sizeof text);
     tl_digest_text(&digest, out);

@@ -50,6 +50,7 @@ static void version(void)
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_DFL);
+    tl_codegen_own_process();
     tl_interrupt_install();
     if (argc < 2) {
         usage(stderr);

@@ -13,7 +13,7 @@
  * another leader; a SHORTLIST of those that promise most, of which BUILT for each that is wanted are built. POOL: how many
  * built ones are chosen from; DRAFTS: random ones among them from the beginning. ROOM is left in the processes for what is
  * being measured. */
-enum { LEADERS = 6, MOST_LEADERS = 16, JUMPS = 96, CROSSES = 24, SHORTLIST = 96 };
+enum { LEADERS = 6, MOST_LEADERS = 16, JUMPS = 64, CROSSES = 16, SHORTLIST = 96 };
 enum { BUILT = 2, POOL = 256, DRAFTS = 24, ROOM = 64 };
 enum { MOST_DECISIONS = 64 };
 

@@ -8,6 +8,7 @@
  * Times are the least of all rounds, peak and bandwidth the largest, so that a disturbed sample of them makes nothing
  * look better. A trace whose comment says "reaches N % of peak on one core", or "of bandwidth", is held to it: it gets up
  * to ten times the seconds while it stays below (the machine may be busy), then exit status 1. */
+#include "codegen/codegen.h"
 #include "driver/target.h"
 #include "frontend/frontend.h"
 #include "runtime/clock.h"
@@ -197,6 +198,7 @@ static void print_head(const bench *b)
 
 int main(int argc, char **argv)
 {
+    tl_codegen_own_process();
     bench b = { 0 };
     tl_diag diag = { 0 };
     kernel_names names;

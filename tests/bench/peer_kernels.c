@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "codegen/codegen.h"
 #include "runtime/base/random.h"
 #include "runtime/clock.h"
 #include "runtime/peak.h"
@@ -265,6 +266,7 @@ static void print_means(const bench *b)
 
 int main(int argc, char **argv)
 {
+    tl_codegen_own_process();
     bench b = { 0 };
     if (!bench_options_parse(argc, argv, 0.3, &b.options)) {
         fprintf(stderr, "usage: peer_kernels [--threads N] [--seconds S] [--target ISA] "

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "codegen/codegen.h"
 #include "driver/target.h"
 #include "runtime/clock.h"
 #include "tests/bench/policy_study.h"
@@ -166,6 +167,7 @@ static void open_study(study *s)
 
 int main(int argc, char **argv)
 {
+    tl_codegen_own_process();
     static study s = { .options = { .trials = 100,
                                     .few = 100,
                                     .tasks = 10,

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include "codegen/codegen.h"
 #include "driver/tune_tasks.h"
 #include "driver/cli.h"
 #include "driver/target.h"
@@ -140,6 +141,7 @@ static void study_model(const options *o, const char *path)
 
 int main(int argc, char **argv)
 {
+    tl_codegen_own_process();
     options o = { .trials = 1000, .top = 3, .threads = 1, .seconds = 20 };
     const tl_option table[] = {
         { "--trials", NULL, TL_OPTION_INT, "N", "of each kernel (1000)", &o.trials },

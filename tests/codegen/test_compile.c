@@ -693,6 +693,9 @@ static void texts_and_keys(void **state)
     assert_int_equal(tl_codegen_compile(arena, program, true, &target, TL_EMIT_OBJECT, &llvm, NULL,
                                         &diag),
                      TL_BAD_ARGUMENT);
+    tl_codegen_own_process(); /* other options, other code */
+    tl_codegen_key(program, false, &target, b);
+    assert_string_not_equal(a, b);
     tl_arena_destroy(arena);
 }
 
@@ -825,10 +828,10 @@ int main(void)
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(dtypes);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(refused);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(objects_are_closed);
-    tests[count++] = (struct CMUnitTest)cmocka_unit_test(texts_and_keys);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(hostile_indices);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(earlier_compiles_leave_nothing);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(lowering_can_be_observed);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(several_threads_compile);
+    tests[count++] = (struct CMUnitTest)cmocka_unit_test(texts_and_keys); /* owns the process */
     return _cmocka_run_group_tests("codegen", tests, count, NULL, NULL);
 }

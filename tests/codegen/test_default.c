@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <dirent.h>
 #include <math.h>
+#include "codegen/codegen.h"
 #include "ir/interpret.h"
 #include "runtime/base/file.h"
 #include "runtime/base/random.h"
@@ -124,6 +125,7 @@ static void default_schedules_compile_to_the_same(void **state)
 
 int main(void)
 {
+    tl_codegen_own_process();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(default_schedules_compile_to_the_same),
     };

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include "codegen/codegen.h"
 #include "tests/codegen/compiled.h"
 #include "tests/codegen/kernel_files.h"
 
@@ -95,6 +96,7 @@ static void kernel(void **state)
 
 int main(void)
 {
+    tl_codegen_own_process();
     static kernel_names names;
     struct CMUnitTest tests[KERNEL_FILES] = { { 0 } };
     tl_diag diag = { "" };

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include "codegen/codegen.h"
 #include "tests/codegen/compiled.h"
 #include "tests/support/meaning.h"
 
@@ -67,6 +68,7 @@ static void compiled_strict_kernels_round_alike(void **state)
 
 int main(void)
 {
+    tl_codegen_own_process();
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(compiled_schedules_keep_the_meaning),
         cmocka_unit_test(compiled_strict_kernels_round_alike),

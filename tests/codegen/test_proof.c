@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include "codegen/codegen.h"
 #include "runtime/base/file.h"
 #include "tests/codegen/compiled.h"
 #include "tests/support/proof.h"
@@ -71,6 +72,7 @@ static void proof(void **state)
 
 int main(void)
 {
+    tl_codegen_own_process();
     struct CMUnitTest tests[64] = { { 0 } };
     size_t count = 0;
     for (int i = 0; i < proof_case_count && count < 64; i++)

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
+#include "codegen/codegen.h"
 #include "frontend/frontend.h"
 #include "ir/interpret.h"
 #include "runtime/base/random.h"
@@ -518,6 +519,7 @@ static void strict_shapes_compile_to_the_same_bits(void **state)
 
 int main(void)
 {
+    tl_codegen_own_process();
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_shapes_compile_to_the_same),
         cmocka_unit_test(strict_shapes_compile_to_the_same_bits),

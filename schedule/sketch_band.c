@@ -67,8 +67,8 @@ typedef struct {
     int64_t rows, rows_between;  /* of the result, of what the window reads */
     int64_t width, vectors;      /* of a row between: places, vectors of columns at each */
     int64_t vector_bytes, steps; /* of the product: bytes of a vector, terms of a sum */
-    int64_t
-        kept_bytes; /* a row of the result; above 0: all of its columns stay in L2 with the band, on one core */
+    /* of a row of the result; above 0: all of its columns stay in L2 with the band, on one core */
+    int64_t kept_bytes;
 } band_shape;
 
 typedef struct {

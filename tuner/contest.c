@@ -13,8 +13,8 @@
 enum {
     EARLY = 3,
     SURE = 6,
-    LEAST_CALM =
-        3, /* samples with the core to itself, for which a series is prolonged up to PATIENCE times its length */
+    /* Samples with the core to itself, for which a series is prolonged up to PATIENCE times its length. */
+    LEAST_CALM = 3,
     PATIENCE = 2,
     MAX_SERIES = 3,
     MOST_TURNS = 32

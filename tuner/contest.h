@@ -31,8 +31,8 @@ typedef struct {
     double times_ns[64]; /* of the candidate's last series */
     int count;
     double time_ns, incumbent_ns; /* least */
-    double
-        score_ns; /* the ratio of both, times the incumbent's score; never below that unless crowned or careful */
+    /* The ratio of both, times the incumbent's score; never below that unless crowned or careful. */
+    double score_ns;
     bool hopeless, disturbed, crowned;
     int discarded;
 } tl_contest_result;

@@ -135,17 +135,24 @@ static void gains_are_seen(void **state)
     assert_true(crowned > 60); /* of 100: in company a small gain may be missed */
 }
 
-/* On a machine that is never alone small gains are not to be had, large ones are. */
-static void in_company_only_clear_wins_count(void **state)
+/* On a machine that is never alone clear gains are seen, overstated by a fifteenth at most; small ones are not to be had. */
+static void in_company_clear_gains_count(void **state)
 {
     (void)state;
-    race r = start(1, 1);
-    run(&r, CALL_NS, false);
-    for (int i = 0; i < 50; i++)
-        assert_false(run(&r, 0.9 * CALL_NS, false).crowned);
-    tl_contest_result clear = run(&r, 0.5 * CALL_NS, false);
-    assert_true(clear.crowned && clear.disturbed);
-    assert_true(clear.score_ns < 0.75 * r.first.score);
+    int crowned = 0, small = 0;
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        race r = start(seed, 1);
+        run(&r, CALL_NS, false);
+        small += run(&r, 0.99 * CALL_NS, false).crowned;
+        tl_contest_result clear = run(&r, 0.8 * CALL_NS, false);
+        crowned += clear.crowned;
+        assert_true(!clear.crowned || clear.disturbed);
+        double seen = clear.score_ns / r.first.score;
+        if (clear.crowned && (seen < 0.75 || seen > 0.98))
+            fail_msg("seed %d: %.4f instead of 0.8", (int)seed, seen);
+    }
+    assert_true(crowned > 40);
+    assert_true(small < 3);
 }
 
 /* What is far behind costs few samples. */
@@ -166,7 +173,7 @@ int main(void)
         cmocka_unit_test(luck_gains_nothing),
         cmocka_unit_test(only_the_crowned_are_better),
         cmocka_unit_test(gains_are_seen),
-        cmocka_unit_test(in_company_only_clear_wins_count),
+        cmocka_unit_test(in_company_clear_gains_count),
         cmocka_unit_test(what_is_behind_is_given_up),
     };
     return cmocka_run_group_tests_name("contest", tests, NULL, NULL);

@@ -123,6 +123,8 @@ bool tl_is_int(const tl_expr *e, int64_t value);         /* the INT constant `va
 bool tl_const_int(const tl_expr *e, int64_t *out);       /* any INT constant */
 bool tl_expr_uses_var(const tl_expr *e, const tl_var *var);
 bool tl_expr_has_load(const tl_expr *e);
+/* Whether it is a < b or a <= b of loops and dims, or all of several such: what a loop can be parted by. */
+bool tl_expr_is_range_test(const tl_expr *e);
 
 /* Rewriting. The same pointer comes back when nothing changed. */
 typedef struct {

@@ -119,6 +119,14 @@ bool tl_expr_has_load(const tl_expr *e)
     return false;
 }
 
+bool tl_expr_is_range_test(const tl_expr *e)
+{
+    if (e->kind == TL_EXPR_AND)
+        return tl_expr_is_range_test(e->args[0]) && tl_expr_is_range_test(e->args[1]);
+    return (e->kind == TL_EXPR_LT || e->kind == TL_EXPR_LE) && e->args[0]->dtype == TL_I64 &&
+           !tl_expr_has_load(e);
+}
+
 void tl_expr_visit(const tl_expr *e, tl_expr_visitor *visit, void *context)
 {
     if (!visit(e, context))

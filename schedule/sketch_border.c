@@ -12,21 +12,12 @@
  * (measured on an Ice Lake). */
 #include "schedule/sketch_private.h"
 
-/* Whether it is a < b or a <= b of the block's iters, or all of several. */
-static bool is_range_test(const tl_expr *e)
-{
-    if (e->kind == TL_EXPR_AND)
-        return is_range_test(e->args[0]) && is_range_test(e->args[1]);
-    return (e->kind == TL_EXPR_LT || e->kind == TL_EXPR_LE) && e->args[0]->dtype == TL_I64 &&
-           !tl_expr_has_load(e);
-}
-
 /* Whether the stage copies one buffer and puts a constant around it. */
 static bool is_border(const tl_block *stage)
 {
     const tl_expr *value = stage->stores[0].value;
     return tl_block_is_spatial(stage) && stage->store_count == 1 && value->kind == TL_EXPR_SELECT &&
-           is_range_test(value->args[0]) && value->args[1]->kind == TL_EXPR_LOAD &&
+           tl_expr_is_range_test(value->args[0]) && value->args[1]->kind == TL_EXPR_LOAD &&
            (value->args[2]->kind == TL_EXPR_FLOAT || value->args[2]->kind == TL_EXPR_INT);
 }
 

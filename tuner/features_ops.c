@@ -70,8 +70,11 @@ static void count(const tl_expr *e, tl_outline_ops *out)
         count(product->args[1], out);
         return;
     }
-    count_one(e, out);
-    for (int i = 0; i < e->arg_count; i++)
+    /* which arm it is loops know by their part (codegen/partition_loops.c), all but a few at the border */
+    bool is_settled = e->kind == TL_EXPR_SELECT && tl_expr_is_range_test(e->args[0]);
+    if (!is_settled)
+        count_one(e, out);
+    for (int i = is_settled; i < e->arg_count; i++)
         count(e->args[i], out);
 }
 

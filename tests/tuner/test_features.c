@@ -33,6 +33,20 @@ static const char strided_text[] = "kernel strided(X: f32[8, 64], out Y: f32[8, 
                                    "        spatial i, j\n"
                                    "        Y[i, j] = exp(X[i, j*2])/3.0\n";
 
+/* A border of zeros, which loops are parted by, and a choice by data. */
+static const char choices_text[] =
+    "kernel choices(X: f32[8, 32], W: f32[8, 32], out Y: f32[10, 32], out Z: f32[8, 32])\n"
+    "  for i in 0..10\n"
+    "    for j in 0..32 vectorized\n"
+    "      block border\n"
+    "        spatial i, j\n"
+    "        Y[i, j] = select(1 <= i and i < 9, X[i - 1, j], 0.0)\n"
+    "  for i in 0..8\n"
+    "    for j in 0..32 vectorized\n"
+    "      block choice\n"
+    "        spatial i, j\n"
+    "        Z[i, j] = select(X[i, j] < W[i, j], X[i, j], 0.0)\n";
+
 typedef struct {
     tl_arena *arena;
     tl_target target;
@@ -188,6 +202,20 @@ static void strides_cost_loads(void **state)
     is_near(ACCESS(row, 0, lane_stride), 2);
 }
 
+/* Tests that loops are parted by cost nothing, those of data a comparison and a choice each. */
+static void bounds_cost_nothing(void **state)
+{
+    const float *row;
+    const fixture *f = *state;
+    assert_int_equal(rows_of(f, choices_text, &row), 2);
+    is_near(MAGNITUDE(row, select_op), 0);
+    is_near(MAGNITUDE(row, int_cmp), 0);
+    is_near(MAGNITUDE(row, bool_op), 0);
+    row += TL_FEATURE_WIDTH;
+    is_near(MAGNITUDE(row, select_op), 8 * 32);
+    is_near(MAGNITUDE(row, float_cmp), 8 * 32);
+}
+
 /* The same program, parsed twice, gives the same bits; so does every schedule of a space, quickly. */
 static void features_are_reproducible_and_quick(void **state)
 {
@@ -243,6 +271,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(caches_are_followed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(accesses_are_described, set_up, tear_down),
         cmocka_unit_test_setup_teardown(strides_cost_loads, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(bounds_cost_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(features_are_reproducible_and_quick, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -64,14 +64,20 @@ bench-kernels:
 # curves, a table and a picture; STUDY holds options of tests/bench/policy_study.c ("--policies auto,evolution --trials 1000
 # --db FILE --seconds 50"); interrupted, it goes on where it was.
 STUDY_PARTS := subjects jobs trials winners curves
+$(BUILD)/bench/policy_study $(BUILD)/bench/same_again: $(BUILD)/tests/bench/program.o
 $(BUILD)/bench/policy_study: $(STUDY_PARTS:%=$(BUILD)/tests/bench/policy_%.o)
+model_file = $(if $(filter %.onnx %.tk,$1),$1,build/models/$1/$1.onnx)
+bench-policies: MODELS ?= resnet50 mobilenet_v2 bert_base_128
 bench-policies: $(BUILD)/bench/policy_study $(BUILD)/tilth
-	@$< $(STUDY) $(foreach m,$(or $(MODELS),resnet50 mobilenet_v2 bert_base_128),$(if $(filter %.onnx %.tk,$m),$m,build/models/$m/$m.onnx))
+	@tests/models.sh --make build/models $(MODELS)
+	@$< $(STUDY) $(foreach m,$(MODELS),$(call model_file,$m))
 .PHONY: bench-policies
 
-# make bench-luck: the same schedule again and again beside itself, for the heaviest kernels of MODELS (files): what luck gains.
+# make bench-luck: the same schedule again and again beside itself, for the heaviest kernels of MODELS: what luck gains.
+bench-luck: MODELS ?= mobilenet_v2
 bench-luck: $(BUILD)/bench/same_again $(BUILD)/tilth
-	@$< $(LUCK) $(or $(MODELS),build/models/mobilenet_v2/mobilenet_v2.onnx)
+	@tests/models.sh --make build/models $(MODELS)
+	@$< $(LUCK) $(foreach m,$(MODELS),$(call model_file,$m))
 .PHONY: bench-luck
 
 # make bench-peers: MODELS beside ONNX Runtime and OpenVINO on THREADS (tests/peers/README.md). Only this needs Python and

@@ -7,24 +7,14 @@
  *
  * --offline measures nothing: all trials of a task that are in the database answer, of whatever session, and an estimate
  * learned from them for what was never tried. Policies with many seeds are compared like this in minutes. */
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "codegen/codegen.h"
 #include "driver/target.h"
 #include "runtime/clock.h"
 #include "tests/bench/policy_study.h"
 #include "tuner/environment.h"
-
-void study_must(tl_status status, const tl_diag *diag)
-{
-    if (status == TL_OK)
-        return;
-    fprintf(stderr, "policy_study: %s\n", diag->text);
-    exit(1);
-}
 
 bool study_is_late(const study *s)
 {
@@ -52,7 +42,7 @@ static int propose(search *r, int most)
     tl_arena *arena = tl_arena_create(0);
     int count = 0;
     int64_t begun = tl_clock_cpu_ns();
-    study_must(r->policy->type->propose(r->policy, arena, most, batch, &count, &diag), &diag);
+    bench_must(r->policy->type->propose(r->policy, arena, most, batch, &count, &diag), &diag);
     r->run->think_ns += (double)(tl_clock_cpu_ns() - begun);
     for (int i = 0; i < count; i++) {
         int at = r->proposed++ % RING;
@@ -81,7 +71,7 @@ static void learn(search *r)
     if (result.status == TL_RECORD_OK)
         trial->score_ns = result.score_ns;
     int64_t begun = tl_clock_cpu_ns();
-    study_must(r->policy->type->learn(r->policy, p, &result, 1, &diag), &diag);
+    bench_must(r->policy->type->learn(r->policy, p, &result, 1, &diag), &diag);
     run->think_ns += (double)(tl_clock_cpu_ns() - begun);
     tl_arena_destroy(r->arenas[at]);
     r->arenas[at] = NULL;
@@ -115,7 +105,7 @@ void study_run_policy(study *s, study_run *run)
     if (r == NULL)
         exit(1);
     const tl_measure_task *task = run->subject->task.measure;
-    study_must(tl_space_create(s->arena, task, &s->target, &space, &diag), &diag);
+    bench_must(tl_space_create(s->arena, task, &s->target, &space, &diag), &diag);
     tl_search spec = { .task = task,
                        .space = space,
                        .target = &s->target,
@@ -124,7 +114,7 @@ void study_run_policy(study *s, study_run *run)
     run->trials = TL_NEW_ARRAY(s->arena, study_trial, run->wanted);
     *r = (search){ .study = s, .run = run, .answers = answers_create(s, run) };
     if (!study_recall(s, run)) {
-        study_must(run->policy->create(&spec, &r->policy, &diag), &diag);
+        bench_must(run->policy->create(&spec, &r->policy, &diag), &diag);
         int64_t begun = tl_clock_ns();
         run->count = 0; /* the policy is asked again; what is recorded answers */
         search_on(r);
@@ -141,7 +131,7 @@ void study_open_records(study *s)
 {
     tl_diag diag = { 0 };
     int flags = s->options.offline ? TL_RECORDS_READ_ONLY : TL_RECORDS_CREATE;
-    study_must(tl_records_open(s->options.database, flags, &s->records, &diag), &diag);
+    bench_must(tl_records_open(s->options.database, flags, &s->records, &diag), &diag);
 }
 
 static void open_study(study *s)
@@ -149,14 +139,8 @@ static void open_study(study *s)
     study_options *o = &s->options;
     tl_diag diag = { 0 };
     tl_text environment = { 0 };
-    if (o->worker == NULL) {
-        char *beside = tl_arena_alloc(s->arena, 4200, 1);
-        ssize_t size = readlink("/proc/self/exe", beside, 4096);
-        beside[size > 0 ? size : 0] = '\0';
-        o->worker = tl_arena_format(s->arena, "%s/../tilth", dirname(beside));
-    }
     o->ahead = o->ahead < 2 ? 2 : o->ahead > RING / 2 ? RING / 2 : o->ahead;
-    study_must(tl_target_resolve(NULL, &s->target, &diag), &diag);
+    bench_must(tl_target_resolve(NULL, &s->target, &diag), &diag);
     study_open_records(s);
     tl_environment_text(NULL, &environment);
     snprintf(s->environment, sizeof s->environment, "%s", tl_text_get(&environment));
@@ -178,6 +162,7 @@ int main(int argc, char **argv)
                                     .ahead = 8,
                                     .database = "policies.db" } };
     study_options *o = &s.options;
+    o->worker = bench_tilth();
     const tl_option table[] = {
         { "--policies", NULL, TL_OPTION_TEXT, "A:N,B",
           "of tuner/policies.def (all), and trials of each", &o->policies },

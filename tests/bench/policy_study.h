@@ -2,6 +2,7 @@
 #ifndef TL_TESTS_POLICY_STUDY_H
 #define TL_TESTS_POLICY_STUDY_H
 #include "driver/tune_tasks.h"
+#include "tests/bench/program.h"
 #include "tuner/search.h"
 #include "tuner/store.h"
 
@@ -52,8 +53,6 @@ typedef struct {
     study_run *runs;
 } study;
 
-/* Ends the program with the sentence unless all is well. */
-void study_must(tl_status status, const tl_diag *diag);
 bool study_is_late(const study *s);
 
 /* policy_subjects.c: the heaviest kernels of the models. */

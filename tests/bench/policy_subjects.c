@@ -30,13 +30,13 @@ static double estimate(study *s, const tl_tune_task *task)
     tl_cost_model *model;
     const float *rows;
     float score = 0;
-    study_must(tl_space_create(s->arena, task->measure, &s->target, &space, &diag), &diag);
-    study_must(tl_space_build(space, s->arena, task->untuned, NULL, 0, &variant, &diag), &diag);
+    bench_must(tl_space_create(s->arena, task->measure, &s->target, &space, &diag), &diag);
+    bench_must(tl_space_build(space, s->arena, task->untuned, NULL, 0, &variant, &diag), &diag);
     tl_target target = s->target;
     target.cores = (int)s->options.threads;
     int first_row[2] = { 0, tl_features_of(s->arena, variant.program, &target, &rows) }, one = 0;
     tl_feature_set set = { 1, TL_FEATURE_WIDTH, first_row, rows, &one };
-    study_must(tl_cost_model_find("analytic")->create(1, &model, &diag), &diag);
+    bench_must(tl_cost_model_find("analytic")->create(1, &model, &diag), &diag);
     model->type->predict(model, &set, &score);
     model->type->destroy(model);
     return exp2(-(double)score);
@@ -52,9 +52,9 @@ void study_add_model(study *s, const char *path)
     char copy[4096], model[64];
     snprintf(copy, sizeof copy, "%s", path);
     snprintf(model, sizeof model, "%.*s", (int)strcspn(basename(copy), "."), basename(copy));
-    study_must(tl_session_open(session, path, &common, &extra, &diag), &diag);
+    bench_must(tl_session_open(session, path, &common, &extra, &diag), &diag);
     tl_tune_filter all = { 0 };
-    study_must(tl_tune_tasks_of_model(session, TL_NUMERICS_RELAXED, &all, &list, &diag), &diag);
+    bench_must(tl_tune_tasks_of_model(session, TL_NUMERICS_RELAXED, &all, &list, &diag), &diag);
     double *cycles = TL_NEW_ARRAY(s->arena, double, list.count), total = 0;
     for (int i = 0; i < list.count; i++)
         total += cycles[i] = list.tasks[i].weight * estimate(s, &list.tasks[i]);
@@ -69,7 +69,7 @@ void study_add_kernel(study *s, const char *path)
     tl_diag diag = { 0 };
     tl_tune_list list;
     kernel->arena = s->arena;
-    study_must(tl_study_open(kernel, &options, &diag), &diag);
+    bench_must(tl_study_open(kernel, &options, &diag), &diag);
     tl_tune_tasks_of_kernel(kernel, &list);
     add(s, "kernel", &list.tasks[0], 1);
 }

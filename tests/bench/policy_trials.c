@@ -108,8 +108,8 @@ static void read_records(answers *a)
     tl_diag diag = { 0 };
     reading to = { a, tl_map_create(a->study->arena) };
     tl_query query = query_of(a->study, a->run);
-    study_must(tl_records_visit(a->study->records, &query, read_base, &to, &diag), &diag);
-    study_must(tl_records_visit(a->study->records, &query, read_trial, &to, &diag), &diag);
+    bench_must(tl_records_visit(a->study->records, &query, read_base, &to, &diag), &diag);
+    bench_must(tl_records_visit(a->study->records, &query, read_trial, &to, &diag), &diag);
 }
 
 static double ratio_of(const knowledge *k)
@@ -145,7 +145,7 @@ bool study_recall(study *s, study_run *run)
     tl_query query = query_of(s, run);
     if (s->options.offline)
         return false;
-    study_must(tl_records_visit(s->records, &query, recall, &to, &diag), &diag);
+    bench_must(tl_records_visit(s->records, &query, recall, &to, &diag), &diag);
     return run->is_done = run->count == run->wanted;
 }
 
@@ -155,8 +155,8 @@ static void measure_one(answers *a, const tl_candidate *candidate, tl_result *ou
 {
     tl_diag diag = { 0 };
     int64_t ticket;
-    study_must(tl_measurer_submit(a->measurer, a->task, candidate, 1, &ticket, &diag), &diag);
-    study_must(tl_measurer_next(a->measurer, -1, out, &diag), &diag);
+    bench_must(tl_measurer_submit(a->measurer, a->task, candidate, 1, &ticket, &diag), &diag);
+    bench_must(tl_measurer_next(a->measurer, -1, out, &diag), &diag);
 }
 
 /* A session that goes on: its default schedule is the first incumbent again, then its best. */
@@ -183,13 +183,13 @@ static void start_measurer(answers *a)
     tl_measure_options with = {
         .worker = o->worker, .target = &a->study->target, .threads = (int)o->threads, .seed = 1
     };
-    study_must(tl_measurer_create(&with, &a->measurer, &diag), &diag);
+    bench_must(tl_measurer_create(&with, &a->measurer, &diag), &diag);
     tl_measurer_leave_core(a->measurer);
     const tl_measure_task *task = a->run->subject->task.measure;
     tl_workload_info info = *a->run->subject->task.workload;
     tl_workload_seal(&info);
-    study_must(tl_records_add_workload(a->study->records, &info, &diag), &diag);
-    study_must(tl_measurer_add_task(a->measurer, task, &a->task, &diag), &diag);
+    bench_must(tl_records_add_workload(a->study->records, &info, &diag), &diag);
+    bench_must(tl_measurer_add_task(a->measurer, task, &a->task, &diag), &diag);
     a->scale = 1;
     /* what thinks from here on gives way to what builds, in whichever process */
     setpriority(PRIO_PROCESS, 0, 10);
@@ -234,7 +234,7 @@ static void record(answers *a, const tl_candidate *candidate, const tl_result *r
     r.sequence = ++a->sequence;
     r.created_us = wall_clock_us();
     tl_record_seal(&r);
-    study_must(tl_records_add(s->records, &r, &diag), &diag);
+    bench_must(tl_records_add(s->records, &r, &diag), &diag);
 }
 
 /* --- estimates -------------------------------------------------------------------------------------------------------- */
@@ -282,7 +282,7 @@ static void learn_to_estimate(answers *a)
     lessons l = { .first_row = TL_NEW_ARRAY(a->study->arena, int, most + 1),
                   .task = TL_NEW_ARRAY(a->study->arena, int, most),
                   .labels = TL_NEW_ARRAY(a->study->arena, float, most) };
-    study_must(tl_space_create(a->study->arena, a->run->subject->task.measure, &a->study->target,
+    bench_must(tl_space_create(a->study->arena, a->run->subject->task.measure, &a->study->target,
                                &a->space, &diag),
                &diag);
     a->least = 1;
@@ -296,8 +296,8 @@ static void learn_to_estimate(answers *a)
         tl_arena_destroy(arena);
     }
     tl_feature_set set = { l.count, TL_FEATURE_WIDTH, l.first_row, l.rows, l.task };
-    study_must(tl_cost_model_find("trees")->create(1, &a->model, &diag), &diag);
-    study_must(a->model->type->update(a->model, &set, l.labels, &diag), &diag);
+    bench_must(tl_cost_model_find("trees")->create(1, &a->model, &diag), &diag);
+    bench_must(a->model->type->update(a->model, &set, l.labels, &diag), &diag);
     free(l.rows);
 }
 
@@ -351,7 +351,7 @@ void answers_ask(answers *a, const tl_proposal *proposal)
         start_measurer(a);
     if (a->waiting++ == 0)
         take_turn(a);
-    study_must(tl_measurer_submit(a->measurer, a->task, &proposal->candidate, 1, &ticket, &diag),
+    bench_must(tl_measurer_submit(a->measurer, a->task, &proposal->candidate, 1, &ticket, &diag),
                &diag);
 }
 
@@ -369,7 +369,7 @@ void answers_next(answers *a, const tl_proposal *proposal, tl_result *out)
     }
     if (k != NULL || a->study->options.offline)
         return;
-    study_must(tl_measurer_next(a->measurer, -1, out, &diag), &diag);
+    bench_must(tl_measurer_next(a->measurer, -1, out, &diag), &diag);
     if (--a->waiting == 0)
         flock(a->lock, LOCK_UN);
     a->run->measured++;

@@ -57,15 +57,15 @@ static void measure_winners(study *s, const study_subject *subject, tl_map *winn
                                 .target = &s->target,
                                 .threads = (int)s->options.threads,
                                 .seed = 1 };
-    study_must(tl_measurer_create(&with, &measurer, &diag), &diag);
-    study_must(tl_measurer_add_task(measurer, subject->task.measure, &task, &diag), &diag);
+    bench_must(tl_measurer_create(&with, &measurer, &diag), &diag);
+    bench_must(tl_measurer_add_task(measurer, subject->task.measure, &task, &diag), &diag);
     for (int i = 0; i < ROUNDS * count; i++) {
         winner *w = tl_map_at(winners, (size_t)(i % count)).value;
-        study_must(tl_measurer_submit(measurer, task, &w->candidate, 1, &ticket, &diag), &diag);
+        bench_must(tl_measurer_submit(measurer, task, &w->candidate, 1, &ticket, &diag), &diag);
     }
     for (int i = 0; i < ROUNDS * count; i++) {
         winner *w = tl_map_at(winners, (size_t)(i % count)).value;
-        study_must(tl_measurer_next(measurer, -1, &result, &diag), &diag);
+        bench_must(tl_measurer_next(measurer, -1, &result, &diag), &diag);
         if (result.status == TL_RECORD_OK && (w->score_ns == 0 || result.score_ns < w->score_ns))
             w->score_ns = result.score_ns;
     }

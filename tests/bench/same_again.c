@@ -7,15 +7,14 @@
  *     gain       the first score over the last incumbent's: what `tilth tune` shows
  *     spread     half of the scores are within it
  *     disturbed  trials that say so of themselves */
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <unistd.h>
 #include "codegen/codegen.h"
-#include "driver/tune_tasks.h"
 #include "driver/cli.h"
 #include "driver/target.h"
+#include "driver/tune_tasks.h"
 #include "runtime/base/sort.h"
+#include "tests/bench/program.h"
 
 typedef struct {
     const char *worker, *kernels, *cold;
@@ -35,14 +34,6 @@ typedef struct {
     double first_ns, least_ns, last_ns; /* scores: of the first, of all, of the last incumbent */
     double *scores, run_ns;             /* over the first */
 } luck;
-
-static void must(tl_status status, const tl_diag *diag)
-{
-    if (status == TL_OK)
-        return;
-    fprintf(stderr, "same_again: %s\n", diag->text);
-    exit(1);
-}
 
 static void take(luck *l, const tl_result *r)
 {
@@ -89,17 +80,17 @@ static void study(const harness *h, tl_arena *arena, const tl_tune_task *task,
     int64_t ticket;
     int number, trials = (int)h->options->trials;
     luck l = { .scores = TL_NEW_ARRAY(arena, double, trials) };
-    must(tl_space_create(arena, task->measure, target, &space, &diag), &diag);
-    must(tl_space_build(space, arena, task->untuned, NULL, 0, &variant, &diag), &diag);
+    bench_must(tl_space_create(arena, task->measure, target, &space, &diag), &diag);
+    bench_must(tl_space_build(space, arena, task->untuned, NULL, 0, &variant, &diag), &diag);
     const tl_candidate same = { .lowering = task->untuned,
                                 .trace = variant.trace,
                                 .cold = h->cold };
-    must(tl_measurer_add_task(h->measurer, task->measure, &number, &diag), &diag);
+    bench_must(tl_measurer_add_task(h->measurer, task->measure, &number, &diag), &diag);
     int64_t end = tl_measurer_clock(h->measurer) + (int64_t)(h->options->seconds * 1e9);
     for (int i = 0; i < trials; i++)
-        must(tl_measurer_submit(h->measurer, number, &same, 1, &ticket, &diag), &diag);
+        bench_must(tl_measurer_submit(h->measurer, number, &same, 1, &ticket, &diag), &diag);
     for (int i = 0; i < trials && tl_measurer_clock(h->measurer) < end; i++) {
-        must(tl_measurer_next(h->measurer, -1, &result, &diag), &diag);
+        bench_must(tl_measurer_next(h->measurer, -1, &result, &diag), &diag);
         take(&l, &result);
         if (h->options->json)
             print_trial(task->measure->name, &result);
@@ -118,21 +109,21 @@ static void study_model(const options *o, const char *path)
     tl_diag diag = { 0 };
     tl_tune_list list;
     harness h = { .options = o, .cold = TL_COLD_CONSTANTS };
-    must(tl_session_open(&session, path, &common, &extra, &diag), &diag);
-    must(tl_tune_tasks_of_model(&session, TL_NUMERICS_RELAXED, &filter, &list, &diag), &diag);
+    bench_must(tl_session_open(&session, path, &common, &extra, &diag), &diag);
+    bench_must(tl_tune_tasks_of_model(&session, TL_NUMERICS_RELAXED, &filter, &list, &diag), &diag);
     if (o->cold != NULL && !tl_cold_from_text(o->cold, &h.cold)) {
         fprintf(stderr, "same_again: --cold: '%s' is neither nothing, all nor constants\n",
                 o->cold);
         exit(2);
     }
     tl_target target;
-    must(tl_target_resolve(NULL, &target, &diag), &diag);
+    bench_must(tl_target_resolve(NULL, &target, &diag), &diag);
     tl_measure_options with = { .worker = o->worker,
                                 .target = &target,
                                 .threads = (int)o->threads,
                                 .seed = 1,
                                 .constant_bytes = list.constant_bytes };
-    must(tl_measurer_create(&with, &h.measurer, &diag), &diag);
+    bench_must(tl_measurer_create(&with, &h.measurer, &diag), &diag);
     for (int i = 0; i < list.count; i++)
         study(&h, session.arena, &list.tasks[i], &target);
     tl_measurer_destroy(h.measurer);
@@ -142,7 +133,7 @@ static void study_model(const options *o, const char *path)
 int main(int argc, char **argv)
 {
     tl_codegen_own_process();
-    options o = { .trials = 1000, .top = 3, .threads = 1, .seconds = 20 };
+    options o = { .trials = 1000, .top = 3, .threads = 1, .seconds = 20, .worker = bench_tilth() };
     const tl_option table[] = {
         { "--trials", NULL, TL_OPTION_INT, "N", "of each kernel (1000)", &o.trials },
         { "--seconds", NULL, TL_OPTION_REAL, "S", "at most, for each kernel (20)", &o.seconds },
@@ -163,17 +154,9 @@ int main(int argc, char **argv)
                                 .min_positional = 1,
                                 .max_positional = 32 };
     const char *paths[32];
-    char beside[4200];
     int count, code;
     if (!tl_verb_begin(&help, argc - 1, argv + 1, paths, &count, &code))
         return code;
-    if (o.worker == NULL) {
-        char self[4096];
-        ssize_t size = readlink("/proc/self/exe", self, sizeof self - 1);
-        self[size > 0 ? size : 0] = '\0';
-        snprintf(beside, sizeof beside, "%s/../tilth", dirname(self));
-        o.worker = beside;
-    }
     if (!o.json)
         printf("%-32s %6s %7s %8s %7s %9s %9s %8s\n", "kernel", "trials", "luck", "crowned", "gain",
                "spread", "disturbed", "ms/trial");

@@ -17,7 +17,8 @@ enum {
     LEAST_CALM = 3,
     PATIENCE = 2,
     MAX_SERIES = 3,
-    MOST_TURNS = 32
+    TURN = 2, /* samples of each */
+    MOST_TURNS = TL_CONTEST_SAMPLES / TURN
 };
 #define HOPELESS  1.2
 #define BEHIND    1.03
@@ -41,13 +42,21 @@ typedef struct {
     int turns;
 } series;
 
-static double sample_side(const series *s, side *x)
+/* The lesser of its samples; times_ns: where they are kept, or NULL. */
+static double take_turn(const series *s, side *x, int64_t *patience_ns, double *times_ns)
 {
-    bool is_alone;
-    double ns = s->watch->sample(s->watch->user, x->contender->kernel, &is_alone);
-    x->calm += is_alone;
-    x->least = ns < x->least ? ns : x->least;
-    return ns;
+    double lesser = 1e300;
+    s->watch->wait(s->watch->user, patience_ns);
+    for (int i = 0; i < TURN; i++) {
+        bool is_alone;
+        double ns = s->watch->sample(s->watch->user, x->contender->kernel, &is_alone);
+        x->calm += is_alone;
+        lesser = ns < lesser ? ns : lesser;
+        if (times_ns != NULL)
+            times_ns[i] = ns;
+    }
+    x->least = lesser < x->least ? lesser : x->least;
+    return lesser;
 }
 
 static bool has_standard(const series *s)
@@ -92,28 +101,17 @@ static bool is_hopeless(const series *s, int count)
 
 static void run_turns(series *s, int repeats, bool early, int64_t patience, tl_contest_result *out)
 {
-    const int most = (int)(sizeof out->times_ns / sizeof *out->times_ns);
     s->candidate.calm = s->standard.calm = s->turns = 0;
     s->candidate.least = s->standard.least = 1e300;
     out->count = 0;
     out->hopeless = false;
-    while (out->count < most && !out->hopeless && !has_enough(s, out->count, repeats, early)) {
-        double own = 1e300, other = 1e300;
-        s->watch->wait(s->watch->user, &patience);
-        for (int twice = 0; twice < 2; twice++) {
-            double ns = sample_side(s, &s->candidate);
-            own = ns < own ? ns : own;
-            if (out->count < most)
-                out->times_ns[out->count++] = ns;
-        }
+    while (out->count + TURN <= TL_CONTEST_SAMPLES && !out->hopeless &&
+           !has_enough(s, out->count, repeats, early)) {
+        double own = take_turn(s, &s->candidate, &patience, out->times_ns + out->count);
+        out->count += TURN;
         if (!has_standard(s))
             continue;
-        s->watch->wait(s->watch->user, &patience);
-        for (int twice = 0; twice < 2; twice++) {
-            double ns = sample_side(s, &s->standard);
-            other = ns < other ? ns : other;
-        }
-        s->ratios[s->turns++ % MOST_TURNS] = own / other;
+        s->ratios[s->turns++] = own / take_turn(s, &s->standard, &patience, NULL);
         out->hopeless = early && is_hopeless(s, out->count);
     }
 }
@@ -156,10 +154,9 @@ static void compare(series *s, const tl_contest_rules *rules, int repeats, bool 
 static double median_of_turns(const series *s)
 {
     double sorted[MOST_TURNS];
-    int count = s->turns < MOST_TURNS ? s->turns : MOST_TURNS;
-    memcpy(sorted, s->ratios, (size_t)count * sizeof *sorted);
-    tl_sort_doubles(sorted, count);
-    return sorted[count / 2];
+    memcpy(sorted, s->ratios, (size_t)s->turns * sizeof *sorted);
+    tl_sort_doubles(sorted, s->turns);
+    return sorted[s->turns / 2];
 }
 
 /* What the series says of the candidate's time over the other's. In company minima are a lottery: most turns have to say the
@@ -174,10 +171,10 @@ static double believed_ratio(const series *s)
  * times. */
 static double share_won(const series *s, double target)
 {
-    int count = s->turns < MOST_TURNS ? s->turns : MOST_TURNS, won = 0;
-    for (int i = 0; i < count; i++)
+    int won = 0;
+    for (int i = 0; i < s->turns; i++)
         won += s->ratios[i] < target;
-    return (double)won / count;
+    return (double)won / s->turns;
 }
 
 /* The series says that the candidate is better than `score`: in minima by half a percent and in half of the turns; in

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { TL_CONTEST_SAMPLES = 64 }; /* of a contender, at most, in a series */
+
 typedef struct {
     void *user;
     /* Nanoseconds of a call of the contender's kernel; whether nobody else was on the core meanwhile. */
@@ -28,7 +30,7 @@ typedef struct {
 } tl_contest_rules;
 
 typedef struct {
-    double times_ns[64]; /* of the candidate's last series */
+    double times_ns[TL_CONTEST_SAMPLES]; /* of the candidate's last series */
     int count;
     double time_ns, incumbent_ns; /* least */
     /* The ratio of both, times the incumbent's score; never below that unless crowned or careful. */

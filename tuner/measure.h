@@ -23,6 +23,7 @@
  * answers from a recording, for searches that must decide the same every time. Use from one thread. */
 #ifndef TL_TUNER_MEASURE_H
 #define TL_TUNER_MEASURE_H
+#include "tuner/contest.h"
 #include "tuner/record.h"
 
 typedef struct tl_measurer tl_measurer;
@@ -81,7 +82,7 @@ typedef struct {
         [17]; /* hex digits of the scheduled program's structural hash; "" when it was never built */
     double time_ns, median_ns, incumbent_ns, score_ns; /* as in a record */
     int time_count;
-    double times_ns[64];
+    double times_ns[TL_CONTEST_SAMPLES];
     bool hopeless, disturbed;
     tl_cold cold;     /* NOTHING, whatever was asked for, when memory was short */
     bool crowned;     /* it is the task's incumbent now */

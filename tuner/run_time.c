@@ -108,7 +108,7 @@ static bool prepare(tl_run_state *state, tl_runnable *r, tl_cold cold)
 
 static double median(const tl_contest_result *result)
 {
-    double sorted[64];
+    double sorted[TL_CONTEST_SAMPLES];
     memcpy(sorted, result->times_ns, (size_t)result->count * sizeof *sorted);
     tl_sort_doubles(sorted, result->count);
     return sorted[result->count / 2];

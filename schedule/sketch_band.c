@@ -162,6 +162,17 @@ bool tl_sketch_band_rows(tl_schedule *s, const tl_block *window, const tl_block 
     return true;
 }
 
+tl_status tl_sketch_decide_band(tl_schedule *s, const char *name, int64_t rows, int64_t suggested,
+                                int64_t *band, tl_diag *diag)
+{
+    int64_t options[33] = { 0 }; /* no bands: the stages one after the other */
+    int count = 1 + tl_sketch_divisors(rows, options + 1, 32);
+    *band = tl_decide(s, name, "band", options, count, suggested);
+    if (*band == 0)
+        return tl_refuse(diag, "default schedule", name, "has no bands that fit into L2");
+    return TL_OK;
+}
+
 tl_status tl_sketch_band(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
                          int64_t rows, tl_map *done, tl_diag *diag)
 {
@@ -186,14 +197,10 @@ tl_status tl_sketch_band(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, 
     int64_t columns = tl_decide(s, name, "span", options, option_count,
                                 choose_band(s->target, &shape, (band_size){ 0, rows }).columns);
     int64_t band = rows;
-    if (rows == 0) {
-        options[0] = 0; /* no bands: the stages one after the other */
-        option_count = 1 + tl_sketch_divisors(shape.rows, options + 1, 32);
-        band = tl_decide(s, name, "band", options, option_count,
-                         choose_band(s->target, &shape, (band_size){ columns, 0 }).rows);
-    }
-    if (band == 0)
-        return tl_refuse(diag, "default schedule", name, "has no bands that fit into L2");
+    if (rows == 0)
+        TL_TRY(tl_sketch_decide_band(s, name, shape.rows,
+                                     choose_band(s->target, &shape, (band_size){ columns, 0 }).rows,
+                                     &band, diag));
 
     tl_loop_ref bands[2], tiles[2];
     tl_loop_list all = { 0 };

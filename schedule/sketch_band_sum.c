@@ -10,12 +10,13 @@
  *         result = epilogue(acc_1)
  *
  * Nothing is computed twice that the window's own bands would not compute twice. */
-#include "runtime/base/checked.h"
 #include "schedule/sketch_private.h"
 
 /* What the contraction reads: `between`, made of `window`, and what reads the contraction. */
 typedef struct {
     const tl_block *window, *between, *out;
+    bool is_fed;  /* the window reads a contraction: sketch_band.c has a form for it */
+    int64_t rows; /* of a band; 0: none fits */
 } stages;
 
 static bool find_stages(tl_schedule *s, const tl_block *block, stages *found)
@@ -39,21 +40,22 @@ static bool find_stages(tl_schedule *s, const tl_block *block, stages *found)
            !tl_find_contraction(s->arena, found->window, &c);
 }
 
-/* Rows of a band. What a window alone makes goes through L1 to the contraction, for a band is higher only to lose less to
- * tiles that start and end; each core gets one. */
-static int64_t choose_rows(tl_schedule *s, const stages *found)
+/* What a window alone makes goes through L1 to the contraction, for a band is higher only to lose less to tiles that start
+ * and end; each core gets one. */
+static void choose_rows(tl_schedule *s, stages *found)
 {
     const tl_block *between = found->between;
     const tl_buffer *buffer = between->stores[0].buffer;
-    int64_t rows = tl_sketch_last_extent(between, 2), chosen = 1;
+    int64_t rows = tl_sketch_last_extent(between, 2);
     int64_t bytes = tl_sketch_last_extent(between, 0) * tl_sketch_last_extent(between, 1) *
                     tl_sketch_last_extent(between, 3) * (int64_t)tl_dtype_size(buffer->dtype);
-    if (tl_sketch_band_rows(s, found->window, between, bytes, &chosen))
-        return chosen;
+    found->is_fed = tl_sketch_band_rows(s, found->window, between, bytes, &found->rows);
+    if (found->is_fed)
+        return;
+    found->rows = 1;
     for (int64_t r = 2; r * s->target->cores <= rows; r++)
         if (rows % r == 0 && 4 * r * bytes <= 3 * s->target->l1_bytes)
-            chosen = r;
-    return chosen;
+            found->rows = r;
 }
 
 tl_status tl_sketch_band_sum(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag)
@@ -72,11 +74,10 @@ tl_status tl_sketch_band_sum(tl_schedule *s, tl_block_ref anchor, tl_map *done, 
         return tl_refuse(diag, "default schedule", name, "has other axes than %s",
                          found.between->name);
 
-    int64_t options[33] = { 0 }; /* no bands: the stages one after the other */
-    int count = 1 + tl_sketch_divisors(tl_sketch_last_extent(found.out, 2), options + 1, 32);
-    int64_t rows = tl_decide(s, name, "band", options, count, choose_rows(s, &found));
-    if (rows == 0)
-        return tl_refuse(diag, "default schedule", name, "has no bands that fit into L2");
+    int64_t rows;
+    choose_rows(s, &found);
+    TL_TRY(tl_sketch_decide_band(s, name, tl_sketch_last_extent(found.out, 2), found.rows, &rows,
+                                 diag));
 
     /* columns of vectors, rows, what a row has, lanes: the last four loops */
     int column = loops.count - 4, line = loops.count - 3;
@@ -93,8 +94,7 @@ tl_status tl_sketch_band_sum(tl_schedule *s, tl_block_ref anchor, tl_map *done, 
     TL_TRY(tl_reorder(s, all.loops, all.count, diag));
     TL_TRY(tl_sketch_contraction(s, anchor, out, first, false, diag));
     TL_TRY(tl_compute_at(s, between, bands[0], diag));
-    int64_t fed;
-    if (tl_sketch_band_rows(s, found.window, found.between, 0, &fed))
+    if (found.is_fed)
         TL_TRY(tl_sketch_band(s, window, between, first, rows, done, diag));
     else
         TL_TRY(tl_sketch_window_from(s, window, between, first, diag));

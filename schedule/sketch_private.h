@@ -108,6 +108,9 @@ tl_status tl_sketch_band(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, 
  * 0: none fits. Returns false where the window is over no contraction. */
 bool tl_sketch_band_rows(tl_schedule *s, const tl_block *window, const tl_block *out,
                          int64_t kept_bytes, int64_t *rows);
+/* How many of the `rows` of a result a band takes: the decision "band" of the block of that name; refused when none fits. */
+tl_status tl_sketch_decide_band(tl_schedule *s, const char *name, int64_t rows, int64_t suggested,
+                                int64_t *band, tl_diag *diag);
 /* Extent of iter `i` from the end of a block with rows: 0: lanes, 1: places of a row, 2: rows, 3: vectors of columns. */
 int64_t tl_sketch_last_extent(const tl_block *block, int i);
 /* A contraction over what a window makes, band by band (sketch_band_sum.c); what it schedules is added to `done`. */

@@ -391,8 +391,8 @@ static void add_search(tl_text *out, const tl_report *r)
 {
     tl_text_add(out,
                 "<section id=\"search\"><h2>Search</h2>\n<p class=\"soft\">The best so far against "
-                "the default "
-                "schedule (1, dashed); a dot is a trial, those far slower lie on the bottom line. "
+                "the default schedule (1, dashed); a dot is a trial, those far slower lie on the "
+                "bottom line. "
                 "Sessions follow one another without the time between them.</p>\n");
     add_overall(out, r, -1);
     for (int i = 0; i < r->policy_count && r->policy_count > 1; i++)
@@ -580,8 +580,8 @@ void tl_report_page(const tl_report *r, tl_text *out)
     add_search(out, r);
     tl_text_add(out,
                 "<section id=\"roofline\"><h2>Roofline</h2>\n<p class=\"soft\">Each task untuned "
-                "(hollow) and "
-                "tuned (filled). Work in caches may lie above the line of the memory.</p>\n<div "
+                "(hollow) and tuned (filled). Work in caches may lie above the line of the "
+                "memory.</p>\n<div "
                 "class=\"card\">");
     tl_chart_add_roofline(out, r);
     tl_text_add(out, "</div></section>\n");

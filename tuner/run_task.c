@@ -14,6 +14,8 @@
 #include "runtime/clock.h"
 #include "tuner/worker_private.h"
 
+enum { PERIOD = 1048583 }; /* prime: no other row, block or image begins so far away */
+
 typedef enum { FILL_NORMAL, FILL_WILD, FILL_NEGATIVE, FILL_POSITIVE, FILL_POSITIVE_WILD } fill_kind;
 
 bool tl_param_is_read(const tl_buffer *param)
@@ -48,8 +50,8 @@ static double draw(tl_random *random, fill_kind kind)
     return 0;
 }
 
-static void fill(void *data, tl_dtype dtype, int64_t count, fill_kind kind, int64_t limit,
-                 uint64_t seed)
+static void fill_drawn(void *data, tl_dtype dtype, int64_t count, fill_kind kind, int64_t limit,
+                       uint64_t seed)
 {
     tl_random random = tl_random_make(seed);
     if (dtype == TL_F32) {
@@ -66,6 +68,16 @@ static void fill(void *data, tl_dtype dtype, int64_t count, fill_kind kind, int6
             value.i = tl_random_below(&random, dtype == TL_BOOL ? 2 : limit);
         tl_number_store(dtype, data, (size_t)i, value);
     }
+}
+
+/* What was drawn comes again after PERIOD elements: a hundred million weights would take seconds. */
+static void fill(void *data, tl_dtype dtype, int64_t count, fill_kind kind, int64_t limit,
+                 uint64_t seed)
+{
+    size_t size = tl_dtype_size(dtype);
+    fill_drawn(data, dtype, tl_min64(count, PERIOD), kind, limit, seed);
+    for (int64_t at = PERIOD; at < count; at += PERIOD)
+        memcpy((char *)data + (size_t)at * size, data, (size_t)tl_min64(count - at, PERIOD) * size);
 }
 
 /* Below every extent, so that an integer may index any axis. */

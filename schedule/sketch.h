@@ -9,6 +9,10 @@
  * contiguous), never by an operator's name. */
 tl_status tl_schedule_default(tl_schedule *s, tl_diag *diag);
 
+/* Applies to `s`, made on a naive program, what makes sums of so many terms quicker and leaves each its terms and their order
+ * (schedule/sketch_reference.c). */
+tl_status tl_schedule_reference(tl_schedule *s, int64_t least_terms, tl_diag *diag);
+
 /* What an option of a decision BLOCK.sketch stands for: "expert", "tiling", ... NULL: there is none such. */
 const char *tl_sketch_name(int64_t option);
 

@@ -6,9 +6,14 @@
 #include <string.h>
 #include "ir/program.h"
 #include "runtime/clock.h"
+#include "schedule/sketch.h"
+#include "schedule/trace.h"
 #include "tuner/pump_private.h"
 
 enum { DEFAULT_REPEATS = 11, DEFAULT_LIMIT_S = 10 };
+/* Sums of so many terms are reordered for the reference: the naive program would take 25 ms, up to a second when it misses the
+ * caches. Smaller ones are trusted more as they are. */
+enum { MANY_TERMS = 1 << 24 };
 #define DEFAULT_MEMORY ((int64_t)4 << 30)
 
 static const char *const default_args[] = { "worker", NULL };
@@ -66,7 +71,17 @@ tl_record_status tl_pump_cause(const tl_pump *m, int signal_number, int code, in
     return TL_RECORD_CRASH;
 }
 
-static tl_status copy_task(tl_task_state *t, const tl_measure_task *spec, tl_diag *diag)
+static tl_status trace_reference(tl_task_state *t, const tl_program *program,
+                                 const tl_target *target, tl_diag *diag)
+{
+    tl_schedule *s = tl_schedule_create(t->arena, program, target, false);
+    TL_TRY(tl_schedule_reference(s, MANY_TERMS, diag));
+    t->reference_trace = tl_trace_text(t->arena, tl_schedule_trace(s));
+    return TL_OK;
+}
+
+static tl_status copy_task(tl_task_state *t, const tl_measure_task *spec, const tl_target *target,
+                           tl_diag *diag)
 {
     t->spec = *spec;
     t->spec.name = tl_arena_strdup(t->arena, spec->name != NULL ? spec->name : "kernel");
@@ -84,6 +99,8 @@ static tl_status copy_task(tl_task_state *t, const tl_measure_task *spec, tl_dia
                            t->spec.name, program->dim_count, spec->dim_count);
         if (lowerings[i].rtol == 0 && lowerings[i].ttol == 0)
             tl_measure_bound(lowerings[i].program, &lowerings[i].rtol, &lowerings[i].ttol);
+        if (i == 0)
+            TL_TRY(trace_reference(t, program, target, diag));
     }
     t->spec.lowerings = lowerings;
     t->spec.dims = tl_arena_copy(t->arena, spec->dims, (size_t)spec->dim_count * sizeof(int64_t),
@@ -117,7 +134,7 @@ static tl_status add_task(tl_measurer *self, const tl_measure_task *spec, int *o
         return tl_fail(diag, TL_NO_MEMORY, "out of memory");
     }
     t->arena = arena;
-    tl_status status = copy_task(t, spec, diag);
+    tl_status status = copy_task(t, spec, &m->target, diag);
     if (status != TL_OK) {
         free_task(t);
         return status;

@@ -50,8 +50,9 @@ typedef struct {
     tl_arena *arena;
     tl_measure_task spec;
     tl_reference_state state;
-    tl_text reference; /* a packed tl_built */
-    char reason[400];  /* why it is bad */
+    const char *reference_trace; /* of tl_schedule_reference on the first lowering */
+    tl_text reference;           /* a packed tl_built */
+    char reason[400];            /* why it is bad */
     tl_standard standards[TL_STANDARDS];
 } tl_task_state;
 

@@ -142,7 +142,7 @@ static void restart_runner(tl_pump *m)
 static void order_build(tl_pump *m, tl_builder *b, tl_job *job, int task)
 {
     tl_task_state *t = m->tasks[task];
-    const char *program = t->spec.lowerings[0].program, *trace = "";
+    const char *program = t->spec.lowerings[0].program, *trace = t->reference_trace;
     if (job != NULL) {
         trace = job->candidate.trace != NULL ? job->candidate.trace : "";
         program = job->candidate.trace != NULL ? t->spec.lowerings[job->candidate.lowering].program

@@ -1,5 +1,5 @@
-/* tests/codegen/test_default.c: the default schedule of every program in tests/golden/sketch, compiled for this machine
- * and for a smaller ISA, gives what the interpreter gives for the naive program, on one thread and on several. */
+/* tests/codegen/test_default.c: the default and the reference schedule of every program in tests/golden/sketch, compiled for this
+ * machine and for a smaller ISA, give what the interpreter gives for the naive program, on one thread and on several. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -55,7 +55,7 @@ static void compare(const tl_buffer *b, const void *want, const void *got, const
     }
 }
 
-static void check(const char *name, const char *text, const char *isa)
+static void check(const char *name, const char *text, const char *isa, bool is_reference)
 {
     tl_arena *arena = tl_arena_create(0);
     tl_diag diag = { 0 };
@@ -65,7 +65,8 @@ static void check(const char *name, const char *text, const char *isa)
     must(compiled_target(isa, &target, &diag), &diag, "target");
     target.cores = 2;
     tl_schedule *s = tl_schedule_create(arena, naive, &target, false);
-    must(tl_schedule_default(s, &diag), &diag, name);
+    must(is_reference ? tl_schedule_reference(s, 1, &diag) : tl_schedule_default(s, &diag), &diag,
+         name);
     const tl_program *scheduled = tl_schedule_program(s);
 
     tl_argument arguments[MAX_BUFFERS];
@@ -100,7 +101,7 @@ static void check(const char *name, const char *text, const char *isa)
     tl_arena_destroy(arena);
 }
 
-static void default_schedules_compile_to_the_same(void **state)
+static void schedules_compile_to_the_same(void **state)
 {
     (void)state;
     DIR *dir = opendir(folder);
@@ -114,8 +115,9 @@ static void default_schedules_compile_to_the_same(void **state)
         snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
         assert_int_equal(tl_file_read(path, &text, NULL), TL_OK);
         for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
-            if (isas[i] == NULL || compiled_runs_here(isas[i]))
-                check(entry->d_name, tl_text_get(&text), isas[i]);
+            for (int is_reference = 0; is_reference < 2; is_reference++)
+                if (isas[i] == NULL || compiled_runs_here(isas[i]))
+                    check(entry->d_name, tl_text_get(&text), isas[i], is_reference);
         tl_text_free(&text);
         files++;
     }
@@ -127,7 +129,7 @@ int main(void)
 {
     tl_codegen_own_process();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(default_schedules_compile_to_the_same),
+        cmocka_unit_test(schedules_compile_to_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

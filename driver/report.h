@@ -16,9 +16,12 @@ typedef struct {
     int policy;      /* index in tl_report.policies; -1: not known */
     double seconds;  /* of tuning until then, all sessions one after another */
     double score_ns; /* 0: it has none */
+    /* The first that is right in its session, which its gain is measured against: how fast the machine was differs from one
+     * session to the next. */
+    const tl_record *first;
 } tl_report_trial;
 
-/* Trials whose times may be compared: same workload, target, numerics, threads and mode. */
+/* Trials of one kernel: same workload, target, numerics, threads and mode. */
 typedef struct {
     const char *workload, *target, *numerics, *family;
     const char *name; /* of a kernel that has it; its family when no workload is stored */
@@ -28,9 +31,8 @@ typedef struct {
     int count, capacity, failed;
     tl_report_trial *trials; /* in the order in which they were made */
     bool has_best;
-    tl_record
-        first; /* the first that is right: the default schedule, which is always measured first */
-    tl_record best;
+    /* Of the session that gained most: the first that is right, which is the default schedule, and the best. */
+    tl_record first, best;
     double gain; /* first over best; 1 without */
 } tl_report_task;
 

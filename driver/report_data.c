@@ -10,21 +10,39 @@
 
 #define LARGEST_GAIN 1e6 /* what is beyond is no measurement */
 
+/* A task in one session. */
+typedef struct visit {
+    tl_record first, best;
+    bool has_best;
+    struct visit *next; /* of the same task, in another session */
+} visit;
+
+typedef struct {
+    tl_report_task task;
+    visit *visits;
+} collected_task;
+
 typedef struct {
     tl_report *report;
     tl_arena *arena;
-    tl_map *tasks, *sessions, *reasons, *choices, *environments;
+    tl_map *tasks, *visits, *sessions, *reasons, *choices, *environments;
     int64_t newest_us;
 } collector;
 
-static tl_report_task *task_of(collector *c, const tl_record *r)
+static const char *task_key(collector *c, const tl_record *r)
 {
-    const char *key = tl_arena_format(c->arena, "%s\n%s\n%s\n%d %d", r->workload, r->target,
-                                      r->numerics, r->threads, r->cold);
-    tl_report_task *task = tl_map_find(c->tasks, key);
-    if (task != NULL)
-        return task;
-    task = TL_NEW(c->arena, tl_report_task);
+    return tl_arena_format(c->arena, "%s\n%s\n%s\n%d %d", r->workload, r->target, r->numerics,
+                           r->threads, r->cold);
+}
+
+static collected_task *task_of(collector *c, const tl_record *r)
+{
+    const char *key = task_key(c, r);
+    collected_task *found = tl_map_find(c->tasks, key);
+    if (found != NULL)
+        return found;
+    found = TL_NEW(c->arena, collected_task);
+    tl_report_task *task = &found->task;
     *task = (tl_report_task){ .workload = tl_arena_strdup(c->arena, r->workload),
                               .target = tl_arena_strdup(c->arena, r->target),
                               .numerics = tl_arena_strdup(c->arena, r->numerics),
@@ -33,8 +51,21 @@ static tl_report_task *task_of(collector *c, const tl_record *r)
                               .cold = r->cold,
                               .gain = 1 };
     task->name = task->family;
-    tl_map_put(c->tasks, key, task);
-    return task;
+    tl_map_put(c->tasks, key, found);
+    return found;
+}
+
+static visit *visit_of(collector *c, collected_task *task, const tl_record *r)
+{
+    const char *key = tl_arena_format(c->arena, "%s\n%s", task_key(c, r), r->session);
+    visit *v = tl_map_find(c->visits, key);
+    if (v != NULL)
+        return v;
+    v = TL_NEW(c->arena, visit);
+    v->next = task->visits;
+    task->visits = v;
+    tl_map_put(c->visits, key, v);
+    return v;
 }
 
 static int policy_of(collector *c, const char *session)
@@ -146,7 +177,9 @@ static bool collect_record(void *user, const tl_record *r)
         out->stale++;
         return true;
     }
-    tl_report_task *task = task_of(c, r);
+    collected_task *found = task_of(c, r);
+    tl_report_task *task = &found->task;
+    visit *v = visit_of(c, found, r);
     const tl_report_session *session = session_of(c, r);
     bool right = r->status == TL_RECORD_OK && r->score_ns > 0;
     out->trials++;
@@ -166,14 +199,15 @@ static bool collect_record(void *user, const tl_record *r)
                                  .sequence = r->sequence,
                                  .session = session->index,
                                  .policy = session->policy,
-                                 .score_ns = right ? r->score_ns : 0 });
+                                 .score_ns = right ? r->score_ns : 0,
+                                 .first = &v->first });
     if (!right)
         return true;
-    if (!task->has_best || is_earlier(r, &task->first))
-        tl_record_copy(c->arena, r, &task->first);
-    if (!task->has_best || (!r->hopeless && r->score_ns < task->best.score_ns))
-        tl_record_copy(c->arena, r, &task->best);
-    task->has_best = true;
+    if (!v->has_best || is_earlier(r, &v->first))
+        tl_record_copy(c->arena, r, &v->first);
+    if (!v->has_best || (!r->hopeless && r->score_ns < v->best.score_ns))
+        tl_record_copy(c->arena, r, &v->best);
+    v->has_best = true;
     return true;
 }
 
@@ -254,6 +288,22 @@ static void place_sessions(collector *c)
         out->sessions[i] = *order[i];
 }
 
+/* The session that gained most; of equal ones the first. */
+static void choose_visit(tl_report_task *task, const visit *visits)
+{
+    for (const visit *v = visits; v != NULL; v = v->next) {
+        double gain = v->has_best ? fmin(v->first.score_ns / v->best.score_ns, LARGEST_GAIN) : 0;
+        if (!v->has_best ||
+            (task->has_best &&
+             (gain < task->gain || (gain == task->gain && !is_earlier(&v->first, &task->first)))))
+            continue;
+        task->first = v->first;
+        task->best = v->best;
+        task->gain = gain;
+        task->has_best = true;
+    }
+}
+
 static void finish_tasks(collector *c, tl_records *store)
 {
     tl_report *out = c->report;
@@ -264,7 +314,9 @@ static void finish_tasks(collector *c, tl_records *store)
     for (int i = 0; i < out->task_count; i++) {
         tl_workload_info info;
         tl_report_task *task = &out->tasks[i];
-        *task = *(tl_report_task *)tl_map_at(c->tasks, (size_t)i).value;
+        const collected_task *found = tl_map_at(c->tasks, (size_t)i).value;
+        *task = found->task;
+        choose_visit(task, found->visits);
         qsort(task->trials, (size_t)task->count, sizeof *task->trials, by_creation);
         if (tl_records_find_workload(store, c->arena, task->workload, &info)) {
             if (info.name[0] != '\0')
@@ -274,7 +326,6 @@ static void finish_tasks(collector *c, tl_records *store)
         }
         if (!task->has_best)
             continue;
-        task->gain = fmin(task->first.score_ns / task->best.score_ns, LARGEST_GAIN);
         sum += log(task->gain);
         gains++;
     }
@@ -289,6 +340,7 @@ tl_status tl_report_collect(tl_arena *arena, tl_records *store, const tl_query *
     collector c = { .report = out,
                     .arena = arena,
                     .tasks = tl_map_create(arena),
+                    .visits = tl_map_create(arena),
                     .sessions = tl_map_create(arena),
                     .reasons = tl_map_create(arena),
                     .choices = tl_map_create(arena),

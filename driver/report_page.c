@@ -280,6 +280,12 @@ static void add_tasks(tl_text *out, const tl_report *r)
     tl_text_add(out, "</table></div></section>\n");
 }
 
+/* 0: it has none. */
+static double gain_of(const tl_report_trial *trial)
+{
+    return trial->score_ns > 0 ? trial->first->score_ns / trial->score_ns : 0;
+}
+
 /* The best so far as steps, over trials or seconds; and each trial. */
 static void add_curves(tl_text *out, const tl_report *r, const tl_report_task *t)
 {
@@ -287,19 +293,20 @@ static void add_curves(tl_text *out, const tl_report *r, const tl_report_task *t
     tl_chart_point *times = TL_NEW_ARRAY(r->arena, tl_chart_point, t->count);
     tl_chart_point *dots = TL_NEW_ARRAY(r->arena, tl_chart_point, t->count);
     int steps_count = 0, dot_count = 0, every = 1 + t->count / MOST_DOTS;
-    double best = INFINITY, first = t->first.score_ns;
+    double best = 0;
     for (int i = 0; i < t->count; i++) {
         const tl_report_trial *trial = &t->trials[i];
         if (trial->score_ns == 0)
             continue;
-        bool is_better = trial->score_ns < best;
-        best = is_better ? trial->score_ns : best;
+        double gain = gain_of(trial);
+        bool is_better = gain > best;
+        best = is_better ? gain : best;
         if (i % every == 0 || is_better)
-            dots[dot_count++] = (tl_chart_point){ i + 1, first / trial->score_ns };
+            dots[dot_count++] = (tl_chart_point){ i + 1, gain };
         if (!is_better)
             continue;
-        steps[steps_count] = (tl_chart_point){ i + 1, first / best };
-        times[steps_count++] = (tl_chart_point){ trial->seconds, first / best };
+        steps[steps_count] = (tl_chart_point){ i + 1, best };
+        times[steps_count++] = (tl_chart_point){ trial->seconds, best };
     }
     tl_text_add(out, "<div class=\"pair\">");
     tl_chart_add_curve(out, &(tl_chart_curve){ .x_label = "trials",
@@ -320,7 +327,7 @@ static void add_curves(tl_text *out, const tl_report *r, const tl_report_task *t
 typedef struct {
     int64_t created_us, sequence;
     int task;
-    double seconds, score_ns;
+    double seconds, gain;
 } moment;
 
 static int by_moment(const void *a, const void *b)
@@ -333,8 +340,7 @@ static int by_moment(const void *a, const void *b)
     return x->sequence < y->sequence ? -1 : x->sequence > y->sequence;
 }
 
-/* All tasks in one: the geometric mean of the gains so far, over all trials; or over those of one policy (-1: all), each task
- * against the first time that it measured itself. */
+/* All tasks in one: the geometric mean of the gains so far, over all trials; or over those of one policy (-1: all). */
 static void add_overall(tl_text *out, const tl_report *r, int policy)
 {
     int total = 0, n = 0, judged = 0;
@@ -347,9 +353,9 @@ static void add_overall(tl_text *out, const tl_report *r, int policy)
             const tl_report_trial *trial = &r->tasks[t].trials[i];
             if (policy >= 0 && trial->policy != policy)
                 continue;
-            best[t] = best[t] == 0 ? trial->score_ns : best[t];
+            best[t] = 1;
             all[n++] =
-                (moment){ trial->created_us, trial->sequence, t, trial->seconds, trial->score_ns };
+                (moment){ trial->created_us, trial->sequence, t, trial->seconds, gain_of(trial) };
         }
         judged += best[t] > 0;
     }
@@ -363,10 +369,10 @@ static void add_overall(tl_text *out, const tl_report *r, int policy)
     steps[count] = (tl_chart_point){ 0, 1 };
     times[count++] = (tl_chart_point){ 0, 1 };
     for (int i = 0; i < n; i++) {
-        if (all[i].score_ns == 0 || all[i].score_ns >= best[all[i].task])
+        if (all[i].gain <= best[all[i].task])
             continue;
-        sum += log(best[all[i].task] / all[i].score_ns);
-        best[all[i].task] = all[i].score_ns;
+        sum += log(all[i].gain / best[all[i].task]);
+        best[all[i].task] = all[i].gain;
         steps[count] = (tl_chart_point){ i + 1, exp(sum / judged) };
         times[count++] = (tl_chart_point){ all[i].seconds, exp(sum / judged) };
     }

@@ -8,6 +8,7 @@
  * half of the speed, differs from sample to sample. Without, only what is ahead in minima, median and most turns is crowned. */
 #include "tuner/contest.h"
 #include <string.h>
+#include "runtime/base/checked.h"
 #include "runtime/base/sort.h"
 
 enum {
@@ -18,16 +19,18 @@ enum {
     PATIENCE = 2,
     MAX_SERIES = 3,
     TURN = 2, /* samples of each */
-    MOST_TURNS = TL_CONTEST_SAMPLES / TURN
+    MOST_TURNS = TL_CONTEST_SAMPLES / TURN,
+    WAITING_PART = 4 /* of all the time: one in so many */
 };
-#define HOPELESS  1.2
-#define BEHIND    1.03
-#define FAR_OFF   3.0 /* seen at the first look */
-#define NEAR_BEST 0.85
-#define WIN       0.99  /* of a first series: worth a second one */
-#define SURE_WIN  0.995 /* of those that follow */
-#define CLEAR_WIN 0.98  /* of those in company */
-#define MOST_SAY  0.75  /* of their turns have to say it, too */
+#define FREE_WAIT_NS 2000000000
+#define HOPELESS     1.2
+#define BEHIND       1.03
+#define FAR_OFF      3.0 /* seen at the first look */
+#define NEAR_BEST    0.85
+#define WIN          0.99  /* of a first series: worth a second one */
+#define SURE_WIN     0.995 /* of those that follow */
+#define CLEAR_WIN    0.98  /* of those in company */
+#define MOST_SAY     0.75  /* of their turns have to say it, too */
 
 typedef struct {
     tl_contender *contender;
@@ -194,6 +197,11 @@ static void summarize(const series *s, tl_contest_result *out)
     out->incumbent_ns = has_standard(s) ? s->standard.least : 0;
     if (has_standard(s) && score > 0)
         out->score_ns = score * believed_ratio(s);
+}
+
+int64_t tl_contest_patience(int64_t elapsed_ns, int64_t waited_ns)
+{
+    return tl_max64(FREE_WAIT_NS + elapsed_ns / WAITING_PART - waited_ns, 0);
 }
 
 void tl_contest(const tl_stopwatch *watch, const tl_contest_rules *rules, tl_contender *candidate,

@@ -39,6 +39,10 @@ typedef struct {
     int discarded;
 } tl_contest_result;
 
+/* What all contests of a run may still wait for solitude, of which they had so much in so much time: a quarter of it, and two
+ * seconds. Where company stays, candidates are timed in it. */
+int64_t tl_contest_patience(int64_t elapsed_ns, int64_t waited_ns);
+
 /* Without an incumbent the candidate is crowned. `first` is what scores are measured against; may be the incumbent. */
 void tl_contest(const tl_stopwatch *watch, const tl_contest_rules *rules, tl_contender *candidate,
                 tl_contender *incumbent, tl_contender *first, tl_contest_result *out);

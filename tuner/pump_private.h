@@ -99,6 +99,7 @@ typedef struct {
     tl_job *first, **last;
     int64_t queued, next_ticket;
     double solitude;   /* of the runner's witness */
+    int64_t waited_ns; /* for solitude */
     int restarts;      /* in a row */
     bool has_answered; /* some worker, at some time: a death may be a candidate's doing */
     bool is_dead;

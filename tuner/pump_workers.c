@@ -256,6 +256,7 @@ static void order_run(tl_pump *m, tl_job *job)
     tl_pack_int(&m->message, job != NULL ? job->candidate.lowering : 0);
     tl_pack_real(&m->message, standard->score);
     tl_pack_real(&m->message, m->solitude * FORGETTING);
+    tl_pack_int(&m->message, tl_contest_patience(tl_clock_ns() - m->start_ns, m->waited_ns));
     tl_pack_text(&m->message, job != NULL ? job->candidate.trace : "");
     tl_text_add_bytes(&m->message, built->data, built->size);
     r->job = job;
@@ -401,6 +402,7 @@ static bool read_result(tl_pump *m, tl_result *result, tl_record_status *status,
     raise_to(&m->stats.l2_gflops, tl_unpack_real(&u));
     raise_to(&m->stats.copy_gbs, tl_unpack_real(&u));
     m->solitude = tl_unpack_real(&u);
+    m->waited_ns += tl_unpack_int(&u);
     *status = (tl_record_status)word;
     result->cold = (tl_cold)cold;
     return read_times(&u, result) && word >= 0 && word < TL_RECORD_STATUS_COUNT && cold >= 0 &&

@@ -40,11 +40,12 @@ static double sample(void *user, void *kernel, bool *is_alone)
 
 static void wait_for_solitude(void *user, int64_t *patience_ns)
 {
-    const timing *t = user;
-    while (*patience_ns > 0 && !t->state->is_alone) {
+    tl_run_state *state = ((const timing *)user)->state;
+    while (*patience_ns > 0 && state->patience_ns > 0 && !state->is_alone) {
         tl_clock_sleep_ns(NAP_NS);
         *patience_ns -= NAP_NS;
-        t->state->is_alone = tl_witness_is_alone(t->state->witness);
+        state->patience_ns -= NAP_NS;
+        state->is_alone = tl_witness_is_alone(state->witness);
     }
 }
 

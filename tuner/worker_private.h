@@ -132,12 +132,13 @@ typedef struct {
     tl_runnable *incumbent; /* may be the first */
     double incumbent_score;
     tl_witness *witness;
-    bool is_alone;                      /* on the core, at the witness's last look */
+    bool is_alone;       /* on the core, at the witness's last look */
+    int64_t patience_ns; /* for solitude, of all that is left of this run of the tuner */
     tl_copies copies[TL_COLD_COUNT][2]; /* of params; [1]: for kernels that pack their constants */
 } tl_run_state;
 bool tl_run_state_create(const tl_worker_config *config, const tl_run_task *task,
                          tl_run_state *out);
-/* The runner's job: RUN (flags, cold, lowering, incumbent's score, solitude, trace, built) -> RAN (the fields of tl_result). */
+/* The runner's job: RUN (flags, cold, lowering, incumbent's score, solitude, patience, trace, built) -> RAN (the fields of tl_result). */
 enum { TL_RUN_CAREFUL = 1, TL_RUN_INCUMBENT = 2 };
 void tl_worker_run(tl_run_state *state, const tl_worker_options *options, const tl_text *body,
                    tl_text *reply);

@@ -106,9 +106,11 @@ void tl_worker_run(tl_run_state *state, const tl_worker_options *options, const 
     int64_t cold = tl_unpack_int(&u), lowering = tl_unpack_int(&u);
     double score = tl_unpack_real(&u), peak, l2, copy;
     double solitude = tl_unpack_real(&u);
+    int64_t patience = tl_unpack_int(&u);
     const char *trace = tl_unpack_text(&u);
     tl_built built;
     tl_witness_learn_solitude(state->witness, solitude);
+    state->patience_ns = patience;
     if (options->hook != NULL && !(flags & TL_RUN_INCUMBENT))
         options->hook("run", trace);
     if (!tl_built_unpack(&u, &built) || lowering < 0 || lowering >= state->task->lowering_count ||
@@ -135,6 +137,7 @@ void tl_worker_run(tl_run_state *state, const tl_worker_options *options, const 
     tl_pack_real(reply, l2);
     tl_pack_real(reply, copy);
     tl_pack_real(reply, tl_witness_solitude(state->witness));
+    tl_pack_int(reply, patience - state->patience_ns);
     tl_pack_bytes(reply, o.times.contest.times_ns,
                   (size_t)o.times.contest.count * sizeof *o.times.contest.times_ns);
 }

@@ -167,6 +167,25 @@ static void what_is_behind_is_given_up(void **state)
     assert_int_equal(run(&r, 1.5 * CALL_NS, true).count, 12);
 }
 
+/* Where company stays, waiting for its end takes a quarter of the time and no more; where it came late, what was saved. */
+static void patience_has_an_end(void **state)
+{
+    (void)state;
+    const int64_t wish = 500000000, work = 20000000, free_wait = 2000000000;
+    int64_t elapsed = 0, waited = 0;
+    for (int i = 0; i < 1000; i++) {
+        int64_t left = tl_contest_patience(elapsed, waited), nap = wish < left ? wish : left;
+        assert_true(left >= 0);
+        waited += nap;
+        elapsed += nap + work;
+        assert_true(waited <= free_wait + elapsed / 4);
+    }
+    assert_true(waited >= elapsed / 4);
+    assert_int_equal(tl_contest_patience(0, 0), free_wait);
+    assert_int_equal(tl_contest_patience(4 * wish, 0), free_wait + wish);
+    assert_int_equal(tl_contest_patience(wish, 2 * free_wait), 0);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -175,6 +194,7 @@ int main(void)
         cmocka_unit_test(gains_are_seen),
         cmocka_unit_test(in_company_clear_gains_count),
         cmocka_unit_test(what_is_behind_is_given_up),
+        cmocka_unit_test(patience_has_an_end),
     };
     return cmocka_run_group_tests_name("contest", tests, NULL, NULL);
 }

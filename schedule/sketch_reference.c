@@ -1,5 +1,5 @@
-/* schedule/sketch_reference.c: the schedule of what candidates are compared with: the naive program in an order in which its sums do
- * not wait for themselves.
+/* schedule/sketch_reference.c: the schedule of what candidates are compared with: the naive program in an order in which its
+ * sums do not wait for themselves.
  *
  *     naive:  for <results>              a sum's addition waits for the one before,
  *               for <terms>              and what is read may lie far apart

@@ -208,7 +208,8 @@ static void strict_sums_keep_their_order(void **state)
 }
 
 /* Sums that the tuner's reference computes stand side by side: in lanes and rows, the terms outside; along rows as little as
- * possible is read again; without rows the lanes' pieces follow one another where lines are read. GOLDEN_UPDATE=1 rewrites the traces. */
+ * possible is read again; without rows the lanes' pieces follow one another where lines are read.
+ * GOLDEN_UPDATE=1 rewrites the traces. */
 static void reference_sums_stand_side_by_side(void **state)
 {
     (void)state;

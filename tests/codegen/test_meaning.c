@@ -66,12 +66,25 @@ static void compiled_strict_kernels_round_alike(void **state)
     assert_int_equal(meaning_run_cases(&m, first, count, false), 0);
 }
 
+static void compiled_references_round_alike(void **state)
+{
+    (void)state;
+    meaning m = { .compiled = run_compiled, .strict = true };
+    uint64_t first = meaning_environment("TL_SEED", 1);
+    uint64_t count = meaning_environment("TL_COUNT", 200);
+    int64_t scheduled;
+    assert_int_equal(meaning_run_references(&m, first, count, &scheduled), 0);
+    assert_int_equal(m.refused, 0); /* it would cost the tuner the task */
+    assert_true(count < 100 || scheduled > (int64_t)count / 10);
+}
+
 int main(void)
 {
     tl_codegen_own_process();
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(compiled_schedules_keep_the_meaning),
         cmocka_unit_test(compiled_strict_kernels_round_alike),
+        cmocka_unit_test(compiled_references_round_alike),
     };
     return cmocka_run_group_tests_name("codegen meaning", tests, NULL, NULL);
 }

@@ -36,6 +36,18 @@ static void random_schedules_keep_strict_sums(void **state)
     assert_int_equal(meaning_run_cases(&m, first, count, true), 0);
 }
 
+/* What the tuner compares with is what the naive program computes, bit for bit. */
+static void references_keep_strict_sums(void **state)
+{
+    (void)state;
+    meaning m = { .strict = true };
+    uint64_t first = meaning_environment("TL_SEED", 1);
+    uint64_t count = meaning_environment("TL_COUNT", 500);
+    int64_t scheduled;
+    assert_int_equal(meaning_run_references(&m, first, count, &scheduled), 0);
+    assert_true(count < 100 || scheduled > (int64_t)count / 10);
+}
+
 /* The reducer, on a fault of our own: every block loses its guard. */
 
 static const tl_stmt *drop_guard(tl_arena *arena, const tl_stmt *stmt, void *context)
@@ -148,6 +160,7 @@ int main(void)
         cmocka_unit_test(failures_are_written),
         cmocka_unit_test(random_schedules_keep_the_meaning),
         cmocka_unit_test(random_schedules_keep_strict_sums),
+        cmocka_unit_test(references_keep_strict_sums),
     };
     return cmocka_run_group_tests_name("schedule meaning", tests, NULL, NULL);
 }

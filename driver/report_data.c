@@ -11,33 +11,27 @@
 #define LARGEST_GAIN 1e6 /* what is beyond is no measurement */
 
 /* A task in one session. */
-typedef struct visit {
+typedef struct {
     tl_record first, best;
     bool has_best;
-    struct visit *next; /* of the same task, in another session */
 } visit;
 
 typedef struct {
     tl_report_task task;
-    visit *visits;
+    tl_map *visits; /* by session */
 } collected_task;
 
 typedef struct {
     tl_report *report;
     tl_arena *arena;
-    tl_map *tasks, *visits, *sessions, *reasons, *choices, *environments;
+    tl_map *tasks, *sessions, *reasons, *choices, *environments;
     int64_t newest_us;
 } collector;
 
-static const char *task_key(collector *c, const tl_record *r)
-{
-    return tl_arena_format(c->arena, "%s\n%s\n%s\n%d %d", r->workload, r->target, r->numerics,
-                           r->threads, r->cold);
-}
-
 static collected_task *task_of(collector *c, const tl_record *r)
 {
-    const char *key = task_key(c, r);
+    const char *key = tl_arena_format(c->arena, "%s\n%s\n%s\n%d %d", r->workload, r->target,
+                                      r->numerics, r->threads, r->cold);
     collected_task *found = tl_map_find(c->tasks, key);
     if (found != NULL)
         return found;
@@ -51,20 +45,18 @@ static collected_task *task_of(collector *c, const tl_record *r)
                               .cold = r->cold,
                               .gain = 1 };
     task->name = task->family;
+    found->visits = tl_map_create(c->arena);
     tl_map_put(c->tasks, key, found);
     return found;
 }
 
 static visit *visit_of(collector *c, collected_task *task, const tl_record *r)
 {
-    const char *key = tl_arena_format(c->arena, "%s\n%s", task_key(c, r), r->session);
-    visit *v = tl_map_find(c->visits, key);
-    if (v != NULL)
-        return v;
-    v = TL_NEW(c->arena, visit);
-    v->next = task->visits;
-    task->visits = v;
-    tl_map_put(c->visits, key, v);
+    visit *v = tl_map_find(task->visits, r->session);
+    if (v == NULL) {
+        v = TL_NEW(c->arena, visit);
+        tl_map_put(task->visits, r->session, v);
+    }
     return v;
 }
 
@@ -289,13 +281,16 @@ static void place_sessions(collector *c)
 }
 
 /* The session that gained most; of equal ones the first. */
-static void choose_visit(tl_report_task *task, const visit *visits)
+static void choose_visit(tl_report_task *task, const tl_map *visits)
 {
-    for (const visit *v = visits; v != NULL; v = v->next) {
-        double gain = v->has_best ? fmin(v->first.score_ns / v->best.score_ns, LARGEST_GAIN) : 0;
-        if (!v->has_best ||
-            (task->has_best &&
-             (gain < task->gain || (gain == task->gain && !is_earlier(&v->first, &task->first)))))
+    for (size_t i = 0; i < tl_map_count(visits); i++) {
+        const visit *v = tl_map_at(visits, i).value;
+        if (!v->has_best)
+            continue;
+        double gain = fmin(v->first.score_ns / v->best.score_ns, LARGEST_GAIN);
+        bool is_most =
+            gain > task->gain || (gain == task->gain && is_earlier(&v->first, &task->first));
+        if (task->has_best && !is_most)
             continue;
         task->first = v->first;
         task->best = v->best;
@@ -340,7 +335,6 @@ tl_status tl_report_collect(tl_arena *arena, tl_records *store, const tl_query *
     collector c = { .report = out,
                     .arena = arena,
                     .tasks = tl_map_create(arena),
-                    .visits = tl_map_create(arena),
                     .sessions = tl_map_create(arena),
                     .reasons = tl_map_create(arena),
                     .choices = tl_map_create(arena),

@@ -398,8 +398,7 @@ static void add_search(tl_text *out, const tl_report *r)
     tl_text_add(out,
                 "<section id=\"search\"><h2>Search</h2>\n<p class=\"soft\">The best so far against "
                 "the default schedule (1, dashed); a dot is a trial, those far slower lie on the "
-                "bottom line. "
-                "Sessions follow one another without the time between them.</p>\n");
+                "bottom line. Sessions follow one another without the time between them.</p>\n");
     add_overall(out, r, -1);
     for (int i = 0; i < r->policy_count && r->policy_count > 1; i++)
         add_overall(out, r, i);
@@ -587,8 +586,7 @@ void tl_report_page(const tl_report *r, tl_text *out)
     tl_text_add(out,
                 "<section id=\"roofline\"><h2>Roofline</h2>\n<p class=\"soft\">Each task untuned "
                 "(hollow) and tuned (filled). Work in caches may lie above the line of the "
-                "memory.</p>\n<div "
-                "class=\"card\">");
+                "memory.</p>\n<div class=\"card\">");
     tl_chart_add_roofline(out, r);
     tl_text_add(out, "</div></section>\n");
     add_failures(out, r);

@@ -99,12 +99,11 @@ static bool is_window(tl_schedule *s, const tl_block *block)
     if (lane == NULL)
         return false;
     int count = tl_collect_loads(block->stores[0].value, loads, 8);
-    for (int l = 0; l < count; l++) {
-        int64_t stride = tl_access_stride(s->arena, loads[l]->u.buffer, loads[l]->args, lane);
-        if (stride != 0 && stride != 1 && !tl_sketch_can_pack_lanes(s, loads[l], lane) &&
+    for (int l = 0; l < count; l++)
+        if (!tl_sketch_reads_lines(s, loads[l], lane) &&
+            !tl_sketch_can_pack_lanes(s, loads[l], lane) &&
             !tl_sketch_lanes_share(s, loads[l], lane))
             return false;
-    }
     return true;
 }
 

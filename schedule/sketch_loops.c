@@ -98,6 +98,12 @@ bool tl_sketch_drives_reduce(const tl_schedule *s, const tl_block *block, tl_loo
            TL_DRIVES_REDUCE;
 }
 
+bool tl_sketch_reads_lines(tl_schedule *s, const tl_expr *load, const tl_var *lane)
+{
+    int64_t stride = tl_access_stride(s->arena, load->u.buffer, load->args, lane);
+    return stride == 0 || stride == 1;
+}
+
 tl_status tl_sketch_vectorize(tl_schedule *s, tl_loop_ref loop, int lanes, tl_loop_ref *outer,
                               tl_diag *diag)
 {

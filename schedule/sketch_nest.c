@@ -54,11 +54,9 @@ static bool loads_follow(tl_schedule *s, const tl_block *block, const tl_iter *i
 {
     const tl_expr *loads[16];
     int count = tl_collect_loads(block->stores[0].value, loads, 16);
-    for (int l = 0; l < count; l++) {
-        int64_t stride = tl_access_stride(s->arena, loads[l]->u.buffer, loads[l]->args, iter->var);
-        if (stride != 0 && stride != 1)
+    for (int l = 0; l < count; l++)
+        if (!tl_sketch_reads_lines(s, loads[l], iter->var))
             return false;
-    }
     return true;
 }
 

@@ -35,6 +35,9 @@ int tl_sketch_divisors(int64_t extent, int64_t *out, int capacity);
 /* Whether the loop moves a reduce iter of the block. */
 bool tl_sketch_drives_reduce(const tl_schedule *s, const tl_block *block, tl_loop_ref loop);
 
+/* Whether the load moves with the iter by one element, or not at all: lanes along it read what lies side by side, or the same. */
+bool tl_sketch_reads_lines(tl_schedule *s, const tl_expr *load, const tl_var *lane);
+
 /* Vectorizes a loop over `lanes`-wide pieces: itself when it is short enough, else the inner part of a split.
  * `outer` gets the outer part (id 0 when there is none). */
 tl_status tl_sketch_vectorize(tl_schedule *s, tl_loop_ref loop, int lanes, tl_loop_ref *outer,

@@ -21,29 +21,18 @@ enum { LEAST_ROWS = 4 }; /* an addition is done before the same lanes are added 
 typedef struct {
     const tl_block *block;
     const tl_var *lane, *row; /* its iters; row NULL: all others are too short */
+    const tl_expr *loads[16];
+    int load_count;
     tl_loop_list loops;
     tl_loop_ref lanes, rows, innermost; /* innermost: of the terms */
 } nest;
 
-/* Whether lanes read what lies side by side, or the same. */
-static bool reads_lines(tl_schedule *s, const nest *n, const tl_expr *load)
-{
-    int64_t stride = tl_access_stride(s->arena, load->u.buffer, load->args, n->lane);
-    return stride == 0 || stride == 1;
-}
-
-static int collect_loads(const nest *n, const tl_expr *loads[16])
-{
-    return tl_collect_loads(n->block->stores[0].value, loads, 16);
-}
-
 /* Loads that move with the lanes and the iter: they are read anew for each row. */
 static int count_moving(const nest *n, const tl_var *row)
 {
-    const tl_expr *loads[16];
-    int count = collect_loads(n, loads), moving = 0;
-    for (int i = 0; i < count; i++)
-        moving += tl_expr_uses_var(loads[i], n->lane) && tl_expr_uses_var(loads[i], row);
+    int moving = 0;
+    for (int i = 0; i < n->load_count; i++)
+        moving += tl_expr_uses_var(n->loads[i], n->lane) && tl_expr_uses_var(n->loads[i], row);
     return moving;
 }
 
@@ -71,6 +60,7 @@ static tl_status find_nest(tl_schedule *s, tl_block_ref ref, nest *n, tl_diag *d
 {
     const tl_block *block = tl_schedule_get_block(s, ref);
     *n = (nest){ .block = block, .lane = tl_contiguous_iter(s->arena, block) };
+    n->load_count = tl_collect_loads(block->stores[0].value, n->loads, 16);
     TL_TRY(tl_sketch_loops(s, ref, 0, &n->loops, diag));
     for (int i = 0; i < block->iter_count; i++)
         if (block->iters[i].var == n->lane)
@@ -84,12 +74,10 @@ static tl_status find_nest(tl_schedule *s, tl_block_ref ref, nest *n, tl_diag *d
 /* The order above. Without rows the vectors of a row stand in for them, unless each would gather from all over the memory. */
 static tl_status reorder(tl_schedule *s, nest *n, tl_diag *diag)
 {
-    const tl_expr *loads[16];
-    int count = collect_loads(n, loads),
-        width = tl_target_lanes(s->target, n->block->stores[0].buffer->dtype);
+    int width = tl_target_lanes(s->target, n->block->stores[0].buffer->dtype);
     bool vectors_are_rows = n->row == NULL;
-    for (int i = 0; i < count; i++)
-        vectors_are_rows &= reads_lines(s, n, loads[i]);
+    for (int i = 0; i < n->load_count; i++)
+        vectors_are_rows &= tl_sketch_reads_lines(s, n->loads[i], n->lane);
     tl_loop_ref vectors[2] = { { 0 }, n->lanes };
     if (tl_sketch_extent(s, n->lanes) > width)
         TL_TRY(tl_split(s, n->lanes, (int64_t[]){ 0, width }, 2, vectors, diag));
@@ -117,15 +105,13 @@ static tl_status reorder(tl_schedule *s, nest *n, tl_diag *diag)
 static tl_status schedule_sum(tl_schedule *s, tl_block_ref ref, tl_diag *diag)
 {
     nest n;
-    const tl_expr *loads[16];
     TL_TRY(find_nest(s, ref, &n, diag));
     TL_TRY(reorder(s, &n, diag));
-    int count = n.row != NULL ? collect_loads(&n, loads) : 0;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < n.load_count && n.row != NULL; i++) {
         tl_block_ref copy;
-        if (reads_lines(s, &n, loads[i]) || tl_expr_uses_var(loads[i], n.row))
+        if (tl_sketch_reads_lines(s, n.loads[i], n.lane) || tl_expr_uses_var(n.loads[i], n.row))
             continue;
-        TL_TRY(tl_cache_read(s, ref, loads[i]->u.buffer->name, "global", &copy, diag));
+        TL_TRY(tl_cache_read(s, ref, n.loads[i]->u.buffer->name, "global", &copy, diag));
         TL_TRY(tl_compute_at(s, copy, n.innermost, diag));
     }
     return TL_OK;
@@ -137,11 +123,11 @@ tl_status tl_schedule_reference(tl_schedule *s, int64_t least_terms, tl_diag *di
     int count = tl_sketch_blocks(s, &blocks);
     for (int i = 0; i < count; i++) {
         tl_block_ref ref = tl_schedule_name_block(s, blocks[i]->name);
-        tl_schedule_state before = tl_schedule_save(s);
-        tl_diag why = { 0 };
         if (!tl_block_is_reduction(blocks[i]) || blocks[i]->store_count != 1 ||
             tl_block_instances(blocks[i]) < least_terms || tl_sketch_shared_loops(s, ref) > 0)
             continue;
+        tl_schedule_state before = tl_schedule_save(s);
+        tl_diag why = { 0 };
         tl_status status = schedule_sum(s, ref, &why);
         if (status == TL_ILLEGAL_SCHEDULE)
             tl_schedule_restore(s, &before); /* it runs as it was written */

@@ -125,11 +125,10 @@ tl_status tl_sketch_pack_constants(tl_schedule *s, tl_block_ref anchor, const tl
     const tl_block *block = tl_schedule_get_block(s, anchor);
     const tl_expr *loads[8];
     int count = tl_collect_loads(block->stores[0].value, loads, 8);
-    for (int l = 0; l < count; l++) {
-        int64_t stride = tl_access_stride(s->arena, loads[l]->u.buffer, loads[l]->args, lane);
-        if (stride != 0 && stride != 1 && tl_sketch_can_pack_lanes(s, loads[l], lane))
+    for (int l = 0; l < count; l++)
+        if (!tl_sketch_reads_lines(s, loads[l], lane) &&
+            tl_sketch_can_pack_lanes(s, loads[l], lane))
             TL_TRY(pack_lanes(s, loads[l], lane, lanes, diag));
-    }
     return TL_OK;
 }
 

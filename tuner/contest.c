@@ -154,19 +154,20 @@ static void compare(series *s, const tl_contest_rules *rules, int repeats, bool 
     }
 }
 
-static double median_of_turns(const series *s)
+double tl_contest_median(const double *values, int count)
 {
-    double sorted[MOST_TURNS];
-    memcpy(sorted, s->ratios, (size_t)s->turns * sizeof *sorted);
-    tl_sort_doubles(sorted, s->turns);
-    return sorted[s->turns / 2];
+    double sorted[TL_CONTEST_SAMPLES];
+    memcpy(sorted, values, (size_t)count * sizeof *sorted);
+    tl_sort_doubles(sorted, count);
+    return sorted[count / 2];
 }
 
 /* What the series says of the candidate's time over the other's. In company minima are a lottery: most turns have to say the
  * same. */
 static double believed_ratio(const series *s)
 {
-    double least = ratio_of(s), typical = both_are_calm(s) ? least : median_of_turns(s);
+    double least = ratio_of(s),
+           typical = both_are_calm(s) ? least : tl_contest_median(s->ratios, s->turns);
     return least > typical ? least : typical;
 }
 

@@ -39,6 +39,9 @@ typedef struct {
     int discarded;
 } tl_contest_result;
 
+/* The upper of the middle two when the count is even; count: 1 to TL_CONTEST_SAMPLES. */
+double tl_contest_median(const double *values, int count);
+
 /* What all contests of a run may still wait for solitude, of which they had so much in so much time: a quarter of it, and two
  * seconds. Where company stays, candidates are timed in it. */
 int64_t tl_contest_patience(int64_t elapsed_ns, int64_t waited_ns);

@@ -1,8 +1,6 @@
 /* tuner/run_time.c: times a candidate against the incumbent (tuner/contest.h), with the machine's clock.
  *
  * A sample is as many calls as fill 30 microseconds. What happened while a witness was disturbed does not count. */
-#include <string.h>
-#include "runtime/base/sort.h"
 #include "runtime/clock.h"
 #include "tuner/contest.h"
 #include "tuner/worker_private.h"
@@ -107,14 +105,6 @@ static bool prepare(tl_run_state *state, tl_runnable *r, tl_cold cold)
                                          tl_caches_prepare(state, state->first, cold)));
 }
 
-static double median(const tl_contest_result *result)
-{
-    double sorted[TL_CONTEST_SAMPLES];
-    memcpy(sorted, result->times_ns, (size_t)result->count * sizeof *sorted);
-    tl_sort_doubles(sorted, result->count);
-    return sorted[result->count / 2];
-}
-
 static void hold_contest(timing *t, tl_runnable *r, const tl_contest_rules *rules,
                          tl_contest_result *out)
 {
@@ -151,5 +141,7 @@ void tl_run_time(tl_run_state *state, tl_runnable *r, bool careful, tl_cold cold
         hold_contest(&t, r, &rules, &result);
         result.disturbed |= !is_calm;
     }
-    *out = (tl_run_times){ .contest = result, .median_ns = median(&result), .cold = t.cold };
+    *out = (tl_run_times){ .contest = result,
+                           .median_ns = tl_contest_median(result.times_ns, result.count),
+                           .cold = t.cold };
 }

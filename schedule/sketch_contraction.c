@@ -10,7 +10,8 @@
  *
  * Open: the tile; whether an axis of the window is written out in it, where rows share elements (sketch_taps.c); whether the
  * panel's loops stand outside the stream's or inside; how many tiles of the inner kind are taken together, before the outer
- * kind takes a step (what they read stays in L2); how far the reduction is unrolled; packing and prefetching.
+ * kind takes a step (what they read stays in L2); how far the reduction is unrolled; packing and prefetching; of a product with
+ * one row, whose weights come from memory, whether each of the tile's vectors is a stream of its own.
  *
  * The panel is the operand that moves with the result's contiguous iter; sketch_pack.c lays it out in the order in which
  * this nest reads it. R, which may cover several short lines, and C come from tl_choose_tile. */
@@ -165,6 +166,24 @@ static tl_status block_loop(tl_schedule *s, tl_loop_ref inner, int64_t block, tl
     return TL_OK;
 }
 
+/* Each vector of a tile gets a loop of its own around its lanes: the vectors of a panel lie in as many places. */
+static tl_status split_streams(tl_schedule *s, tl_block_ref anchor, const tl_var *vector, int first,
+                               int64_t lanes, tl_diag *diag)
+{
+    tl_loop_list loops;
+    tl_loop_ref parts[2];
+    const tl_block *block = tl_schedule_get_block(s, anchor);
+    TL_TRY(tl_sketch_loops(s, anchor, first, &loops, diag));
+    for (int i = 0; i < block->iter_count; i++) {
+        tl_loop_ref loop = { 0 };
+        if (block->iters[i].var == vector)
+            loop = tl_sketch_loop_of(s, &block->iters[i], &loops);
+        if (loop.id != 0 && tl_sketch_extent(s, loop) > lanes)
+            return tl_split(s, loop, (int64_t[]){ 0, lanes }, 2, parts, diag);
+    }
+    return TL_OK;
+}
+
 /* Iterations of the loops outside the innermost one that moves the stream, those over tiles of columns left out. */
 static int64_t iterations_around(tl_schedule *s, const tl_loop_list *loops,
                                  const result_loops *found)
@@ -264,6 +283,11 @@ static tl_status tile_result(tl_schedule *s, const tl_loop_list *loops, result_l
     for (int i = 0; i < tile->count; i++)
         tl_loop_push(&all, tile->loops[i]);
     return tl_reorder(s, all.loops, all.count, diag);
+}
+
+static bool is_constant(const tl_buffer *buffer)
+{
+    return buffer->role == TL_ROLE_CONST || buffer->role == TL_ROLE_PREPARED;
 }
 
 static int64_t panel_bytes(const tl_expr *panel)
@@ -454,6 +478,10 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
                                 .vectors = vectors,
                                 .steps = tl_sketch_points(block, TL_ITER_REDUCE),
                                 .outside = first == 0 ? loops_outside(s, &loops, &found) : 0 };
+    bool once =
+        found.row_extent * found.line_extent == 1; /* each weight is read once: from memory */
+    if (once && is_constant(c.panel->u.buffer))
+        problem.streams = tl_decide_range(s, block->name, "streams", 0, 1, first == 0) != 0;
     tl_register_tile t = choose_tile(s, &c, &found, &problem);
     while (whole && found.row_extent % t.rows != 0)
         t.rows--;
@@ -473,14 +501,16 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
     tl_loop_ref innermost = outer.loops[outer.count - 1], reduce;
     TL_TRY(tl_compute_at(s, anchor, innermost, diag));
     TL_TRY(tl_set_scope(s, result->name, "register", diag));
+    if (problem.streams)
+        TL_TRY(split_streams(s, anchor, c.vector, first + outer.count, lanes, diag));
     TL_TRY(tl_sketch_reduction(s, anchor, first + outer.count, c.vector, c.tap, 0, &reduce, diag));
     for (int i = 0; i + 1 < tile.count; i++)
         TL_TRY(tl_unroll(s, tile.loops[i], diag));
     TL_TRY(tl_vectorize(s, tile.loops[tile.count - 1], diag));
 
     int64_t vector_lanes = wide ? lanes : found.vector_extent;
-    TL_TRY(tl_sketch_pack_panel(s, anchor, &c, t.columns * vector_lanes, vector_lanes,
-                                t.rows * t.lines, first + outer.count, diag));
+    TL_TRY(tl_sketch_pack_panel(s, anchor, &c, (problem.streams ? 1 : t.columns) * vector_lanes,
+                                vector_lanes, t.rows * t.lines, first + outer.count, diag));
     if (first == 0)
         TL_TRY(tl_sketch_pack_stream(s, anchor, &c, t.lines == 1 && found.row.id != 0 ? t.rows : 0,
                                      count_tiles(panel_extent, panel_size), diag));
@@ -493,8 +523,6 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
                     (int64_t)tl_dtype_size(panel->dtype);
     bool copied = panel->u.buffer->role == TL_ROLE_LOCAL && 2 * bytes > s->target->l1_bytes;
     if ((constant || copied) && reduce.id != 0) {
-        bool once =
-            found.row_extent * found.line_extent == 1; /* each weight is read once: from memory */
         int64_t steps = tl_decide(s, block->name, "prefetch", (int64_t[]){ 0, 2, 4, 8, 16, 32 }, 6,
                                   tl_max64((once ? STREAM_STEPS : PREFETCH_STEPS) / taps, 1));
         if (steps > 0)

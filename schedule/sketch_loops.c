@@ -153,9 +153,10 @@ tl_status tl_sketch_reduction(tl_schedule *s, tl_block_ref anchor, int outside,
         } else if (reduces) {
             tl_loop_push(&reduce, own.loops[i]);
             runs *= tl_sketch_extent(s, own.loops[i]);
-        } else if (is_vector)
+        } else if (is_vector) {
+            tl_loop_push(&columns, vector_loop); /* the inner of two has the lanes */
             vector_loop = own.loops[i];
-        else if (tl_sketch_extent(s, own.loops[i]) == 1)
+        } else if (tl_sketch_extent(s, own.loops[i]) == 1)
             tl_loop_push(&once, own.loops[i]);
         else
             tl_loop_push(is_column ? &columns : &tile, own.loops[i]);

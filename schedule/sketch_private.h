@@ -44,10 +44,9 @@ tl_status tl_sketch_vectorize(tl_schedule *s, tl_loop_ref loop, int lanes, tl_lo
                               tl_diag *diag);
 
 /* A reduction that was moved under `outside` loops: its reduce loops go outside, the rest of its own loops is written
- * out, the loop of `vector` innermost and vectorized (split when it is wider than a vector), the init
- * before the reduce loops. Reduce loops are written out too when they run at most `unroll_limit` times together; that of
- * `tap` (NULL: none) is always, inside of the rows. `last_reduce` gets the innermost of the others that runs more than
- * once (id 0: none). */
+ * out, the innermost loop of `vector` inside of them and vectorized, the init before the reduce loops. Reduce loops are
+ * written out too when they run at most `unroll_limit` times together; that of `tap` (NULL: none) is always, inside of the
+ * rows. `last_reduce` gets the innermost of the others that runs more than once (id 0: none). */
 tl_status tl_sketch_reduction(tl_schedule *s, tl_block_ref anchor, int outside,
                               const tl_var *vector, const tl_var *tap, int64_t unroll_limit,
                               tl_loop_ref *last_reduce, tl_diag *diag);
@@ -78,6 +77,8 @@ typedef struct {
      * tile */
     int64_t outside;
     tl_taps taps;
+    bool
+        streams; /* the panel comes from memory, once, each vector of a tile from a place of its own */
 } tl_tile_problem;
 /* The tile with the least estimated cycles; see sketch_tile.c. */
 tl_register_tile tl_choose_tile(const tl_target *target, const tl_tile_problem *problem);

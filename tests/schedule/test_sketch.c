@@ -286,6 +286,21 @@ static void rows_of_the_next_plane_are_fetched(void **state)
     tl_arena_destroy(arena);
 }
 
+/* The weights of one row come from memory: each vector of a tile from a place of its own, a blocked result's too; the panel of
+ * several rows is one piece. */
+static void one_row_reads_its_weights_in_streams(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    const char *trace = default_trace(arena, "gemm_one_row.tk");
+    assert_non_null(strstr(trace, "transform_layout(B, (x0, x1) -> (x1//16, x0, x1%16))"));
+    assert_non_null(strstr(trace, "n_0, n_1_1 = split(n_1, [_, 16])"));
+    assert_non_null(strstr(default_trace(arena, "conv_one_place.tk"),
+                           "transform_layout(W, (x0, x1) -> (x0//8, x1//8, x1%8, x0%8))"));
+    assert_null(strstr(default_trace(arena, "gemm_tail.tk"), "(x1//16, x0, x1%16)"));
+    tl_arena_destroy(arena);
+}
+
 /* The zeros around the image of a stem are no copy: its contraction tests for them, once it is tiled. Where other stages
  * stand between, they stay. */
 static void borders_are_read_through_a_test(void **state)
@@ -422,6 +437,7 @@ int main(void)
         cmocka_unit_test(reductions_that_walk_on_are_fused),
         cmocka_unit_test(windows_are_written_out_where_rows_share),
         cmocka_unit_test(rows_of_the_next_plane_are_fetched),
+        cmocka_unit_test(one_row_reads_its_weights_in_streams),
         cmocka_unit_test(borders_are_read_through_a_test),
         cmocka_unit_test(constants_of_lanes_are_packed),
         cmocka_unit_test(windows_bring_contractions_along),

@@ -22,6 +22,7 @@
 enum {
     PREFETCH_STEPS = 8, /* reduction steps ahead where the panel is in L2: 4 to 32 measured alike */
     STREAM_STEPS = 32,  /* where it comes from memory */
+    AHEAD = 8,          /* a panel is fetched this part of L2 ahead, or one panel */
     MOST_UNROLLED = 128,    /* multiply-adds written out in the reduction's loop */
     MOST_OUTSIDE = 1 << 20, /* iterations beyond that make no difference to cores */
 };
@@ -309,27 +310,44 @@ static int64_t loops_outside(tl_schedule *s, const tl_loop_list *loops, const re
     return iterations;
 }
 
-/* Weights arrive while the panel before them is used: the next panel is fetched into L2, spread over the present one. Few
- * networks are so small that theirs stay there from run to run. Its loop is the innermost outer one that moves the panel. */
+/* Whether the loop runs more than once and moves the panel of the block. */
+static bool moves_panel(tl_schedule *s, const tl_block *block, const tl_expr *panel,
+                        tl_loop_ref ref)
+{
+    const tl_stmt *loop = tl_schedule_get_loop(s, ref);
+    for (int i = 0; i < block->iter_count && tl_max_extent(loop->u.loop.extent) > 1; i++)
+        if (tl_expr_uses_var(block->iters[i].binding, loop->u.loop.var) &&
+            tl_expr_uses_var(panel, block->iters[i].var))
+            return true;
+    return false;
+}
+
+/* Weights arrive while those before them are used: a panel further on is fetched into L2, spread over the present one. Few
+ * networks are so small that theirs stay there from run to run. Its loop is the innermost one that moves the panel, among
+ * `depth` outside of the tile, of which the caller scheduled `first`. Where no other does, panels are used in the order in
+ * which they lie, and an executable's prepared constants lie in the order of its steps: so the last panels bring the first
+ * ones of the steps that follow, for which nothing else would, an eighth of L2 of them (measured on an Ice Lake:
+ * MobileNetV2's products at 7x7 that follow a depthwise convolution take 0.90 to 0.97 of the time, all of the network 0.99). */
 static tl_status prefetch_next_panel(tl_schedule *s, tl_block_ref anchor, const tl_expr *panel,
-                                     const tl_loop_list *outer, tl_diag *diag)
+                                     int64_t bytes, int first, int depth, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, anchor);
+    tl_loop_list loops;
+    int innermost = -1, movers = 0;
     if (!tl_decide_range(s, block->name, "next_panel", 0, 1, 1))
         return TL_OK;
-    for (int i = outer->count - 1; i >= 0; i--) {
-        const tl_stmt *loop = tl_schedule_get_loop(s, outer->loops[i]);
-        bool moves = false;
-        for (int j = 0; j < block->iter_count; j++)
-            moves |= tl_expr_uses_var(block->iters[j].binding, loop->u.loop.var) &&
-                     tl_expr_uses_var(panel, block->iters[j].var);
-        if (moves && tl_max_extent(loop->u.loop.extent) > 1) {
-            tl_status status =
-                tl_prefetch(s, anchor, panel->u.buffer->name, outer->loops[i], 1, 2, diag);
-            return status == TL_ILLEGAL_SCHEDULE ? TL_OK : status;
+    TL_TRY(tl_sketch_loops(s, anchor, 0, &loops, diag));
+    for (int i = 0; i < depth; i++)
+        if (moves_panel(s, block, panel, loops.loops[i])) {
+            innermost = i;
+            movers++;
         }
-    }
-    return TL_OK;
+    if (innermost < first)
+        return TL_OK;
+    int64_t ahead = movers > 1 ? 1 : tl_max64(s->target->l2_bytes / AHEAD / bytes, 1);
+    tl_loop_ref mover = loops.loops[innermost];
+    tl_status status = tl_prefetch(s, anchor, panel->u.buffer->name, mover, ahead, 2, diag);
+    return status == TL_ILLEGAL_SCHEDULE ? TL_OK : status;
 }
 
 /* Whether some axis of the stream moves with a spatial and a reduce iter: rows of a window are mostly there already. */
@@ -528,7 +546,7 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
         if (steps > 0)
             TL_TRY(tl_prefetch(s, anchor, panel->u.buffer->name, reduce, steps, 1, diag));
         if (constant && !once)
-            TL_TRY(prefetch_next_panel(s, anchor, panel, &outer, diag));
+            TL_TRY(prefetch_next_panel(s, anchor, panel, bytes, first, first + outer.count, diag));
     }
     if (reduce.id != 0)
         TL_TRY(prefetch_stream(s, anchor, &c, reduce, diag));

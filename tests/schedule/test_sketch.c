@@ -301,6 +301,21 @@ static void one_row_reads_its_weights_in_streams(void **state)
     tl_arena_destroy(arena);
 }
 
+/* Small panels are fetched several ahead, so that the last ones bring the weights of what runs next; where a second loop moves
+ * the panel, too, several ahead would be elsewhere. */
+static void weights_are_fetched_ahead_of_the_step(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    const char *before = "prefetch(gemm, B_packed, n_0, ";
+    const char *step = strstr(default_trace(arena, "gemm_tail.tk"), before);
+    assert_non_null(step);
+    assert_true(atoi(step + strlen(before)) > 1);
+    assert_non_null(
+        strstr(default_trace(arena, "winograd_odd.tk"), "prefetch(product, u, y_1_1, 1, 2)"));
+    tl_arena_destroy(arena);
+}
+
 /* The zeros around the image of a stem are no copy: its contraction tests for them, once it is tiled. Where other stages
  * stand between, they stay. */
 static void borders_are_read_through_a_test(void **state)
@@ -438,6 +453,7 @@ int main(void)
         cmocka_unit_test(windows_are_written_out_where_rows_share),
         cmocka_unit_test(rows_of_the_next_plane_are_fetched),
         cmocka_unit_test(one_row_reads_its_weights_in_streams),
+        cmocka_unit_test(weights_are_fetched_ahead_of_the_step),
         cmocka_unit_test(borders_are_read_through_a_test),
         cmocka_unit_test(constants_of_lanes_are_packed),
         cmocka_unit_test(windows_bring_contractions_along),

@@ -286,11 +286,6 @@ static tl_status tile_result(tl_schedule *s, const tl_loop_list *loops, result_l
     return tl_reorder(s, all.loops, all.count, diag);
 }
 
-static bool is_constant(const tl_buffer *buffer)
-{
-    return buffer->role == TL_ROLE_CONST || buffer->role == TL_ROLE_PREPARED;
-}
-
 static int64_t panel_bytes(const tl_expr *panel)
 {
     return tl_buffer_max_elements(panel->u.buffer) * (int64_t)tl_dtype_size(panel->dtype);
@@ -496,9 +491,9 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
                                 .vectors = vectors,
                                 .steps = tl_sketch_points(block, TL_ITER_REDUCE),
                                 .outside = first == 0 ? loops_outside(s, &loops, &found) : 0 };
-    bool once =
-        found.row_extent * found.line_extent == 1; /* each weight is read once: from memory */
-    if (once && is_constant(c.panel->u.buffer))
+    /* each weight is read once: from memory */
+    bool once = found.row_extent * found.line_extent == 1;
+    if (once && tl_sketch_is_constant(c.panel->u.buffer))
         problem.streams = tl_decide_range(s, block->name, "streams", 0, 1, first == 0) != 0;
     tl_register_tile t = choose_tile(s, &c, &found, &problem);
     while (whole && found.row_extent % t.rows != 0)

@@ -121,7 +121,7 @@ static const char *packing_map(tl_schedule *s, const tl_contraction *c, const tl
     digit digits[32];
     int count = 0;
     const tl_buffer *buffer = panel->u.buffer;
-    bool constant = buffer->role == TL_ROLE_CONST || buffer->role == TL_ROLE_PREPARED;
+    bool constant = tl_sketch_is_constant(buffer);
     for (int axis = 0; axis < buffer->rank; axis++) {
         int64_t extent;
         if (!tl_const_int(buffer->shape[axis], &extent) ||
@@ -311,7 +311,7 @@ tl_status tl_sketch_pack_panel(tl_schedule *s, tl_block_ref anchor, const tl_con
     if (map == NULL)
         return TL_OK; /* read where it lies */
     bool apart = tl_access_stride(s->arena, panel->u.buffer, panel->args, c->vector) != 1;
-    if (panel->u.buffer->role == TL_ROLE_CONST || panel->u.buffer->role == TL_ROLE_PREPARED) {
+    if (tl_sketch_is_constant(panel->u.buffer)) {
         if (!tl_decide_range(s, block->name, "pack", apart, 1, 1))
             return TL_OK;
         tl_schedule_state before = tl_schedule_save(s);

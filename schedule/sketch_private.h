@@ -35,6 +35,12 @@ int tl_sketch_divisors(int64_t extent, int64_t *out, int capacity);
 /* Whether the loop moves a reduce iter of the block. */
 bool tl_sketch_drives_reduce(const tl_schedule *s, const tl_block *block, tl_loop_ref loop);
 
+/* Whether what is in the buffer is there before the body runs. */
+static inline bool tl_sketch_is_constant(const tl_buffer *buffer)
+{
+    return buffer->role == TL_ROLE_CONST || buffer->role == TL_ROLE_PREPARED;
+}
+
 /* Whether the load moves with the iter by one element, or not at all: lanes along it read what lies side by side, or the same. */
 bool tl_sketch_reads_lines(tl_schedule *s, const tl_expr *load, const tl_var *lane);
 

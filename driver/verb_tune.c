@@ -16,6 +16,9 @@
 /* of seconds and trials: for kernels of other forms of the model; and of that, at most, for their default schedules */
 #define SHARE_FORMS      0.1
 #define SHARE_FIRST      0.5
+/* of comparing the tuned model with the untuned one: large models make few runs in ten seconds */
+#define SHARE_CHECK      0.05
+#define LEAST_CHECK_S    10
 
 typedef struct {
     tl_session_options common;
@@ -380,7 +383,8 @@ static void print_verdict(const tl_tuned_verdict *v, bool json)
 static tl_status check_model(tune_run *run, tl_diag *diag)
 {
     tl_tuned_verdict verdict;
-    tl_tuned_options options = { .seconds = run->o->check_s,
+    double seconds = fmax(LEAST_CHECK_S, SHARE_CHECK * run->budget_s);
+    tl_tuned_options options = { .seconds = run->o->check_s > 0 ? run->o->check_s : seconds,
                                  .seed = (uint64_t)run->o->seed,
                                  .session = run->session_name,
                                  .stop = &stop,
@@ -439,7 +443,7 @@ static int64_t close_store(tune_run *run)
 
 int tl_verb_tune(int argc, char **argv)
 {
-    tune_options o = { .policy = "auto", .check_s = 10 };
+    tune_options o = { .policy = "auto" };
     const tl_option options[] = {
         { "--budget", "-b", TL_OPTION_TEXT, "TIME", "how long to search: 60s, 5m, 1h (2m)",
           &o.budget },
@@ -461,7 +465,10 @@ int tl_verb_tune(int argc, char **argv)
           "of the model evicts them (models: constants; kernels: nothing)",
           &o.cold },
         { "--check", NULL, TL_OPTION_REAL, "S",
-          "seconds for comparing the tuned model with the untuned one (10)", &o.check_s },
+          "seconds for comparing the tuned model with the untuned one (a twentieth of the budget, "
+          "10 at "
+          "least)",
+          &o.check_s },
         { "--no-check", NULL, TL_OPTION_FLAG, NULL, "leave that out", &o.no_check },
         { "--record", NULL, TL_OPTION_TEXT, "FILE", "write every measurement down", &o.record },
         { "--replay", NULL, TL_OPTION_TEXT, "FILE",

@@ -305,18 +305,6 @@ static int64_t loops_outside(tl_schedule *s, const tl_loop_list *loops, const re
     return iterations;
 }
 
-/* Whether the loop runs more than once and moves the panel of the block. */
-static bool moves_panel(tl_schedule *s, const tl_block *block, const tl_expr *panel,
-                        tl_loop_ref ref)
-{
-    const tl_stmt *loop = tl_schedule_get_loop(s, ref);
-    for (int i = 0; i < block->iter_count && tl_max_extent(loop->u.loop.extent) > 1; i++)
-        if (tl_expr_uses_var(block->iters[i].binding, loop->u.loop.var) &&
-            tl_expr_uses_var(panel, block->iters[i].var))
-            return true;
-    return false;
-}
-
 /* Weights arrive while those before them are used: a panel further on is fetched into L2, spread over the present one. Few
  * networks are so small that theirs stay there from run to run. Its loop is the innermost one that moves the panel, among
  * `depth` outside of the tile, of which the caller scheduled `first`. Where no other does, panels are used in the order in
@@ -333,7 +321,8 @@ static tl_status prefetch_next_panel(tl_schedule *s, tl_block_ref anchor, const 
         return TL_OK;
     TL_TRY(tl_sketch_loops(s, anchor, 0, &loops, diag));
     for (int i = 0; i < depth; i++)
-        if (moves_panel(s, block, panel, loops.loops[i])) {
+        if (tl_sketch_extent(s, loops.loops[i]) > 1 &&
+            tl_sketch_moves_load(s, block, panel, loops.loops[i])) {
             innermost = i;
             movers++;
         }

@@ -98,6 +98,17 @@ bool tl_sketch_drives_reduce(const tl_schedule *s, const tl_block *block, tl_loo
            TL_DRIVES_REDUCE;
 }
 
+bool tl_sketch_moves_load(const tl_schedule *s, const tl_block *block, const tl_expr *load,
+                          tl_loop_ref loop)
+{
+    const tl_var *var = tl_schedule_get_loop(s, loop)->u.loop.var;
+    for (int i = 0; i < block->iter_count; i++)
+        if (tl_expr_uses_var(block->iters[i].binding, var) &&
+            tl_expr_uses_var(load, block->iters[i].var))
+            return true;
+    return false;
+}
+
 bool tl_sketch_reads_lines(tl_schedule *s, const tl_expr *load, const tl_var *lane)
 {
     int64_t stride = tl_access_stride(s->arena, load->u.buffer, load->args, lane);

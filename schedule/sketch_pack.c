@@ -191,14 +191,9 @@ static void find_copy_place(tl_schedule *s, const tl_block *block, const tl_expr
 {
     *place = (panel_place){ .copies = 1, .uses = 1, .all_uses = 1 };
     for (int l = 0; l < loops->count; l++) {
-        const tl_var *var = tl_schedule_get_loop(s, loops->loops[l])->u.loop.var;
         int64_t extent = tl_min64(tl_sketch_extent(s, loops->loops[l]), MOST_OUTSIDE);
-        bool moves = false;
-        for (int i = 0; i < block->iter_count; i++)
-            moves |= tl_expr_uses_var(block->iters[i].binding, var) &&
-                     tl_expr_uses_var(panel, block->iters[i].var);
         place->uses = tl_min64(place->uses * extent, MOST_OUTSIDE);
-        if (moves) {
+        if (tl_sketch_moves_load(s, block, panel, loops->loops[l])) {
             place->depth = l + 1;
             place->loop = loops->loops[l];
             place->copies = tl_min64(place->copies * place->uses, MOST_OUTSIDE);

@@ -35,6 +35,10 @@ int tl_sketch_divisors(int64_t extent, int64_t *out, int capacity);
 /* Whether the loop moves a reduce iter of the block. */
 bool tl_sketch_drives_reduce(const tl_schedule *s, const tl_block *block, tl_loop_ref loop);
 
+/* Whether the loop moves an iter of the block that the load, one of the block's, moves with. */
+bool tl_sketch_moves_load(const tl_schedule *s, const tl_block *block, const tl_expr *load,
+                          tl_loop_ref loop);
+
 /* Whether what is in the buffer is there before the body runs. */
 static inline bool tl_sketch_is_constant(const tl_buffer *buffer)
 {

@@ -10,11 +10,10 @@
 #include "tuner/environment.h"
 
 enum { MAX_PAIRS = 400, LEAST_PAIRS = 12, LEAST_RUNS = 2, STEP_RUNS = 400 };
-#define BLOCK_NS        20000000 /* a sample is the shortest of as many runs as fill this */
-#define DEFAULT_SECONDS 10.0
+#define BLOCK_NS 20000000 /* a sample is the shortest of as many runs as fill this */
 /* the model's tolerance: of `tilth verify` */
-#define RTOL            1e-3
-#define TTOL            1e-4
+#define RTOL     1e-3
+#define TTOL     1e-4
 
 const char *tl_tuned_fate_text(tl_tuned_fate fate)
 {
@@ -487,7 +486,7 @@ tl_status tl_tuned_settle(tl_arena *arena, const char *path, const tl_model_opti
                          .store = store,
                          .threads =
                              model->threads > 0 ? model->threads : tl_pool_threads(model->pool),
-                         .seconds = options->seconds > 0 ? options->seconds : DEFAULT_SECONDS };
+                         .seconds = options->seconds > 0 ? options->seconds : TL_TUNED_SECONDS };
     s.deadline_ns = tl_clock_ns() + (int64_t)(s.seconds * 1e9);
     *out = (tl_tuned_verdict){
         .ratio = 1, .ratio_low = 1, .ratio_high = 1, .part = { 1, 1, 1 }, .form = ""

@@ -18,8 +18,10 @@
 #include "driver/bench.h"
 #include "driver/model.h"
 
+#define TL_TUNED_SECONDS 10.0
+
 typedef struct {
-    double seconds;      /* of measuring, in all; 0: 10 */
+    double seconds;      /* of measuring, in all; 0: TL_TUNED_SECONDS */
     uint64_t seed;       /* of the inputs */
     const char *session; /* of the tuner; may be NULL */
     bool dry;            /* nothing is written */

@@ -18,7 +18,6 @@
 #define SHARE_FIRST      0.5
 /* of comparing the tuned model with the untuned one: large models make few runs in ten seconds */
 #define SHARE_CHECK      0.05
-#define LEAST_CHECK_S    10
 
 typedef struct {
     tl_session_options common;
@@ -383,7 +382,7 @@ static void print_verdict(const tl_tuned_verdict *v, bool json)
 static tl_status check_model(tune_run *run, tl_diag *diag)
 {
     tl_tuned_verdict verdict;
-    double seconds = fmax(LEAST_CHECK_S, SHARE_CHECK * run->budget_s);
+    double seconds = fmax(TL_TUNED_SECONDS, SHARE_CHECK * run->budget_s);
     tl_tuned_options options = { .seconds = run->o->check_s > 0 ? run->o->check_s : seconds,
                                  .seed = (uint64_t)run->o->seed,
                                  .session = run->session_name,
@@ -466,8 +465,7 @@ int tl_verb_tune(int argc, char **argv)
           &o.cold },
         { "--check", NULL, TL_OPTION_REAL, "S",
           "seconds for comparing the tuned model with the untuned one (a twentieth of the budget, "
-          "10 at "
-          "least)",
+          "at least 10)",
           &o.check_s },
         { "--no-check", NULL, TL_OPTION_FLAG, NULL, "leave that out", &o.no_check },
         { "--record", NULL, TL_OPTION_TEXT, "FILE", "write every measurement down", &o.record },

@@ -12,7 +12,7 @@
 #include "schedule/prefetch_spread.h"
 #include "runtime/base/checked.h"
 
-enum { LINE_BYTES = 64, MAX_LINES = 16, MAX_INNER = 32 };
+enum { MAX_LINES = 16, MAX_INNER = 32 };
 
 typedef struct {
     const tl_var *var;
@@ -98,8 +98,9 @@ bool tl_prefetch_spread(tl_arena *arena, const tl_path *inner, const tl_buffer *
 
     /* one loop further out while a share is less than half a line and the next one is not too much at once */
     int64_t share = tl_ceildiv(size, steps);
-    while (depth > 1 && 2 * share * element < LINE_BYTES &&
-           tl_ceildiv(size, steps / loops[depth - 1].extent) * element <= MAX_LINES * LINE_BYTES) {
+    while (depth > 1 && 2 * share * element < TL_LINE_BYTES &&
+           tl_ceildiv(size, steps / loops[depth - 1].extent) * element <=
+               MAX_LINES * TL_LINE_BYTES) {
         steps /= loops[--depth].extent;
         share = tl_ceildiv(size, steps);
     }
@@ -115,11 +116,11 @@ bool tl_prefetch_spread(tl_arena *arena, const tl_path *inner, const tl_buffer *
         start[axis] = tl_substitute(arena, indices[axis], zeros, count);
 
     int last = buffer->rank - 1;
-    int64_t lines = tl_max64(tl_ceildiv(share * element, LINE_BYTES), 1);
+    int64_t lines = tl_max64(tl_ceildiv(share * element, TL_LINE_BYTES), 1);
     const tl_expr *at = tl_muli(arena, step, share);
     const tl_var *line = tl_var_make(arena, "line", 0, lines - 1);
     if (lines > 1)
-        at = tl_add(arena, at, tl_muli(arena, tl_ref(arena, line), LINE_BYTES / element));
+        at = tl_add(arena, at, tl_muli(arena, tl_ref(arena, line), TL_LINE_BYTES / element));
     start[last] = tl_add(arena, start[last], at);
     out->at = loops[depth - 1].at;
     out->stmt = tl_stmt_prefetch(arena, buffer, start, level);

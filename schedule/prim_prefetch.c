@@ -20,7 +20,7 @@
 #include "schedule/prefetch_spread.h"
 #include "schedule/schedule_private.h"
 
-enum { LINE_BYTES = 64, MAX_DISTANCE = 1 << 20, MAX_UNROLLED = 16, MAX_LOADS = 8 };
+enum { MAX_DISTANCE = 1 << 20, MAX_UNROLLED = 16, MAX_LOADS = 8 };
 
 typedef struct {
     const tl_buffer *buffer;
@@ -78,9 +78,9 @@ static const tl_stmt *make_nest(tl_schedule *s, const tl_path *inner, const tl_b
         const tl_var *var = inner->stmts[i]->u.loop.var;
         const tl_expr *extent = inner->stmts[i]->u.loop.extent;
         int64_t stride = stride_of(arena, buffer, indices, var);
-        int64_t per_line = stride >= LINE_BYTES / element ? 1
-                           : stride == 0                  ? 0
-                                                          : LINE_BYTES / (stride * element);
+        int64_t per_line = stride >= TL_LINE_BYTES / element ? 1
+                           : stride == 0                     ? 0
+                                                             : TL_LINE_BYTES / (stride * element);
         extents[count] = per_line == 0
                              ? tl_int(arena, 1) /* axes may move against each other */
                              : tl_floordiv_expr(arena, tl_addi(arena, extent, per_line - 1),

@@ -7,6 +7,8 @@
 #include "schedule/schedule.h"
 #include "schedule/trace.h"
 
+enum { TL_LINE_BYTES = 64 }; /* of a cache */
+
 struct tl_schedule {
     tl_arena *arena;
     const tl_program *program;

@@ -18,7 +18,6 @@
 
 enum {
     PAGE = 4096,
-    LINE = 64,
     LEAST_COPIED_ROWS = 96, /* using it: 64 are as fast either way, 128 1.1 to 1.3 times faster */
     LEAST_STRIP_USES = 2,   /* panels that a strip of the stream is read for */
     LEAST_L2_USES = 24,     /* of a stream in steps: 8 lose 10 %, 16 gain nothing, 64 gain 8 % */
@@ -224,12 +223,12 @@ static int64_t step_stride(const tl_block *block, const tl_expr *load)
 static bool stays_in_l1(const tl_target *target, const tl_block *block, const tl_expr *load,
                         int64_t width)
 {
-    int64_t size = (int64_t)tl_dtype_size(load->dtype), places = PAGE / LINE;
-    int64_t lines = tl_ceildiv(width * size, LINE);
-    int64_t apart = tl_max64(step_stride(block, load) * size / LINE, 1);
+    int64_t size = (int64_t)tl_dtype_size(load->dtype), places = PAGE / TL_LINE_BYTES;
+    int64_t lines = tl_ceildiv(width * size, TL_LINE_BYTES);
+    int64_t apart = tl_max64(step_stride(block, load) * size / TL_LINE_BYTES, 1);
     for (; apart % 2 == 0 && places > 1; apart /= 2)
         places /= 2; /* of a row's first line, in a way */
-    int64_t sets = tl_min64(places * lines, PAGE / LINE);
+    int64_t sets = tl_min64(places * lines, PAGE / TL_LINE_BYTES);
     return 2 * tl_sketch_points(block, TL_ITER_REDUCE) * lines <= sets * (target->l1_bytes / PAGE);
 }
 

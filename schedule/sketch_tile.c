@@ -13,8 +13,8 @@
  * prefetched, and 6 when the panel takes so much of L2 that the stream drives parts of it out (measured on
  * an Ice Lake: 512 channels at 7x7 with tiles of 7 x 2 run at half of peak, waiting for weights). A panel that is read once
  * comes from memory, some 14 cycles a line, and each doubling of the places that are read by turns takes 6 % off: the
- * hardware fetches ahead inside of a page, from each place a bit (Ice Lake: 12.5 GB/s from one place, 13.3 from two, 14.6 from
- * four, 16 from eight and from sixteen). Rows that do not divide
+ * hardware fetches ahead inside of a page, for each place (Ice Lake: 12.5 GB/s from one, 13.3 from two, 14.6 from four, 16
+ * from eight and from sixteen). Rows that do not divide
  * the extent leave a smaller tile at the end. With T taps written out (sketch_taps.c) T steps take that together, with a
  * broadcast for each element that rows and taps share, and what a sum waits for its own last multiply-adds, 4*T cycles,
  * disturbs like arithmetic and loads. The tile must fit the register file: rows*columns accumulators + T*columns panel
@@ -24,7 +24,6 @@
 #include "runtime/base/checked.h"
 #include "schedule/sketch_private.h"
 
-#define LINE         64 /* bytes */
 #define START_CYCLES 20 /* of a tile: the branch out of the last one's loop was not foreseen */
 
 static int64_t tap_count(const tl_taps *taps)
@@ -79,7 +78,7 @@ static double panel_cycles(const tl_target *target, const tl_tile_problem *p, in
 {
     int64_t bytes = p->steps * columns * vector_bytes(target);
     if (p->streams)
-        return (14 - 0.9 * log2((double)columns)) * (double)vector_bytes(target) / LINE;
+        return (14 - 0.9 * log2((double)columns)) * (double)vector_bytes(target) / TL_LINE_BYTES;
     if (2 * bytes <= target->l1_bytes)
         return 0;
     return 4 * bytes <= target->l2_bytes ? 3 : 6;

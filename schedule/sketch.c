@@ -107,11 +107,20 @@ static bool is_window(tl_schedule *s, const tl_block *block)
     return true;
 }
 
-typedef bool block_test(tl_schedule *s, const tl_block *block);
-typedef tl_status block_rule(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
-
-static tl_status contraction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag)
+static bool is_window_alone(tl_schedule *s, const tl_block *block)
 {
+    return !is_contraction(s, block) && is_window(s, block);
+}
+
+typedef bool block_test(tl_schedule *s, const tl_block *block);
+/* Schedules `anchor` and `out`, its epilogue; what else it schedules is added to `done`. */
+typedef tl_status block_rule(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_map *done,
+                             tl_diag *diag);
+
+static tl_status contraction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_map *done,
+                             tl_diag *diag)
+{
+    (void)done;
     tl_schedule_state before = tl_schedule_save(s);
     tl_status status = tl_sketch_split_sum(s, anchor, out, NULL);
     if (status != TL_ILLEGAL_SCHEDULE)
@@ -121,8 +130,29 @@ static tl_status contraction(tl_schedule *s, tl_block_ref anchor, tl_block_ref o
     return tl_sketch_contraction(s, anchor, out, shared, shared > 0, diag);
 }
 
-/* Applies a rule with an anchor and its epilogue to every block of `known` that fits. A rule that is refused half way leaves
- * nothing: the schedule goes back to where it was and the blocks fall to the next rule. */
+static tl_status window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_map *done,
+                        tl_diag *diag)
+{
+    (void)done;
+    return tl_sketch_window(s, anchor, out, diag);
+}
+
+static tl_status band(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_map *done,
+                      tl_diag *diag)
+{
+    return tl_sketch_band(s, anchor, out, 0, 0, done, diag);
+}
+
+tl_status tl_sketch_tried(tl_schedule *s, const tl_schedule_state *before, tl_status status,
+                          const tl_diag *why, tl_diag *diag)
+{
+    if (status != TL_ILLEGAL_SCHEDULE)
+        return status == TL_OK ? TL_OK : tl_fail(diag, status, "%s", why->text);
+    tl_schedule_restore(s, before);
+    return TL_OK;
+}
+
+/* Applies a rule with an anchor and its epilogue to every block of `known` that fits. Those that it refuses fall to the next. */
 static tl_status apply_anchored(tl_schedule *s, block_test *fits, block_rule *rule, tl_map *done,
                                 const tl_map *known, tl_diag *diag)
 {
@@ -137,13 +167,10 @@ static tl_status apply_anchored(tl_schedule *s, block_test *fits, block_rule *ru
         tl_diag why = { 0 };
         tl_status status = find_epilogue(s, block, &out, &why);
         if (status == TL_OK && !tl_map_has(done, tl_schedule_get_block(s, out)->name))
-            status = rule(s, anchor, out, &why);
-        if (status == TL_ILLEGAL_SCHEDULE) {
-            tl_schedule_restore(s, &before);
-            continue;
-        }
+            status = rule(s, anchor, out, done, &why);
+        TL_TRY(tl_sketch_tried(s, &before, status, &why, diag));
         if (status != TL_OK)
-            return tl_fail(diag, status, "%s", why.text);
+            continue;
         tl_map_put(done, block->name, s);
         tl_map_put(done, tl_schedule_get_block(s, out)->name, s);
     }
@@ -161,38 +188,9 @@ static tl_status apply_grouped(tl_schedule *s, group_rule *rule, tl_map *done, t
         if (tl_map_has(done, blocks[i]->name) || !is_contraction(s, blocks[i]))
             continue;
         tl_schedule_state before = tl_schedule_save(s);
-        tl_status status = rule(s, tl_schedule_name_block(s, blocks[i]->name), done, NULL);
-        if (status == TL_ILLEGAL_SCHEDULE)
-            tl_schedule_restore(s, &before);
-        else if (status != TL_OK)
-            return tl_fail(diag, status, "default schedule of block %s", blocks[i]->name);
-    }
-    return TL_OK;
-}
-
-/* Windows over contractions bring these along, before they are scheduled by themselves. */
-static tl_status apply_bands(tl_schedule *s, tl_map *done, const tl_map *known, tl_diag *diag)
-{
-    const tl_block **blocks;
-    int count = tl_sketch_blocks(s, &blocks);
-    for (int i = 0; i < count; i++) {
-        const tl_block *block = blocks[i];
-        if (tl_map_has(done, block->name) || !tl_map_has(known, block->name) ||
-            is_contraction(s, block) || !is_window(s, block))
-            continue;
-        tl_block_ref out, anchor = tl_schedule_name_block(s, block->name);
-        tl_schedule_state before = tl_schedule_save(s);
-        tl_status status = find_epilogue(s, block, &out, NULL);
-        if (status == TL_OK)
-            status = tl_sketch_band(s, anchor, out, 0, 0, done, NULL);
-        if (status == TL_ILLEGAL_SCHEDULE) {
-            tl_schedule_restore(s, &before);
-            continue;
-        }
-        if (status != TL_OK)
-            return tl_fail(diag, status, "default schedule of block %s", block->name);
-        tl_map_put(done, block->name, s);
-        tl_map_put(done, tl_schedule_get_block(s, out)->name, s);
+        tl_diag why = { 0 };
+        tl_status status = rule(s, tl_schedule_name_block(s, blocks[i]->name), done, &why);
+        TL_TRY(tl_sketch_tried(s, &before, status, &why, diag));
     }
     return TL_OK;
 }
@@ -214,10 +212,7 @@ static tl_status schedule_rest(tl_schedule *s, tl_map *done, tl_map *known, tl_d
         tl_status status = output && tl_block_is_spatial(blocks[i])
                                ? tl_sketch_rows(s, ref, done, &why)
                                : tl_sketch_nest(s, ref, tl_sketch_shared_loops(s, ref), &why);
-        if (status == TL_ILLEGAL_SCHEDULE)
-            tl_schedule_restore(s, &before); /* it runs as it was written */
-        else if (status != TL_OK)
-            return tl_fail(diag, status, "%s", why.text);
+        TL_TRY(tl_sketch_tried(s, &before, status, &why, diag)); /* or it runs as it was written */
     }
     return TL_OK;
 }
@@ -294,10 +289,7 @@ static tl_status apply_generic(tl_schedule *s, tl_map *done, tl_map *known, tl_d
         tl_schedule_state before = tl_schedule_save(s);
         tl_diag why = { 0 };
         tl_status status = apply_sketch(s, blocks[i], (sketch)chosen, done, known, &why);
-        if (status == TL_ILLEGAL_SCHEDULE)
-            tl_schedule_restore(s, &before); /* the expert rules take it */
-        else if (status != TL_OK)
-            return tl_fail(diag, status, "%s", why.text);
+        TL_TRY(tl_sketch_tried(s, &before, status, &why, diag)); /* or the expert rules take it */
     }
     return TL_OK;
 }
@@ -314,9 +306,10 @@ tl_status tl_schedule_default(tl_schedule *s, tl_diag *diag)
     TL_TRY(apply_grouped(s, tl_sketch_staged, done, diag));
     TL_TRY(apply_grouped(s, tl_sketch_chained, done, diag));
     TL_TRY(apply_grouped(s, tl_sketch_band_sum, done, diag));
-    TL_TRY(apply_bands(s, done, known, diag));
+    /* windows over contractions bring these along, before they are scheduled by themselves */
+    TL_TRY(apply_anchored(s, is_window_alone, band, done, known, diag));
     TL_TRY(apply_anchored(s, is_contraction, contraction, done, known, diag));
-    TL_TRY(apply_anchored(s, is_window, tl_sketch_window, done, known, diag));
+    TL_TRY(apply_anchored(s, is_window, window, done, known, diag));
     TL_TRY(schedule_rest(s, done, known, diag));
     return tl_sketch_parallel(s, diag);
 }

@@ -8,6 +8,11 @@
 
 #define TL_MAX_LOOPS 32
 
+/* The end of a rule that was tried with the schedule as `before`, and came to `status` for the reason `why`. Refused
+ * (TL_ILLEGAL_SCHEDULE), it leaves nothing: the schedule is as it was, and all is well. Else what it came to. */
+tl_status tl_sketch_tried(tl_schedule *s, const tl_schedule_state *before, tl_status status,
+                          const tl_diag *why, tl_diag *diag);
+
 /* The loops around a block from position `first` on, outermost first. */
 typedef struct {
     int count;

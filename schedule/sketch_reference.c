@@ -129,10 +129,7 @@ tl_status tl_schedule_reference(tl_schedule *s, int64_t least_terms, tl_diag *di
         tl_schedule_state before = tl_schedule_save(s);
         tl_diag why = { 0 };
         tl_status status = schedule_sum(s, ref, &why);
-        if (status == TL_ILLEGAL_SCHEDULE)
-            tl_schedule_restore(s, &before); /* it runs as it was written */
-        else if (status != TL_OK)
-            return tl_fail(diag, status, "%s", why.text);
+        TL_TRY(tl_sketch_tried(s, &before, status, &why, diag)); /* or it runs as it was written */
     }
     return TL_OK;
 }

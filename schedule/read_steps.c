@@ -30,8 +30,9 @@ static const tl_expr *note_load(tl_arena *arena, const tl_expr *e, void *context
     for (int axis = 0; axis < walk->buffer->rank; axis++) {
         tl_read_step own = step_of(arena, e->args[axis]), *all = &walk->steps[axis];
         if (walk->found) {
-            own.step = tl_gcd(own.step, all->step);
-            own.step = tl_gcd(own.step, own.first - all->first);
+            int64_t apart = 1;
+            (void)tl_sub_overflows(own.first, all->first, &apart); /* then any element */
+            own.step = tl_gcd(own.step, tl_gcd(all->step, apart));
         }
         *all = own;
     }

@@ -21,6 +21,14 @@ static inline bool tl_add_overflows(int64_t a, int64_t b, int64_t *out)
     *out = r;
     return false;
 }
+static inline bool tl_sub_overflows(int64_t a, int64_t b, int64_t *out)
+{
+    int64_t r;
+    if (__builtin_sub_overflow(a, b, &r))
+        return true;
+    *out = r;
+    return false;
+}
 static inline int64_t tl_floordiv(int64_t a, int64_t b) /* b != 0; rounds towards minus infinity */
 {
     int64_t q = a / b;

@@ -12,8 +12,9 @@
 typedef struct {
     const char *workload, *family, *target;
     int64_t trials, failed;
-    double best_ns;
-    char best_uid[33];
+    bool is_known;
+    tl_record best;
+    double best_ns; /* its score (tl_records_best) */
 } summary;
 
 typedef struct {
@@ -66,12 +67,24 @@ static bool summarize(void *user, const tl_record *record)
     }
     s->trials++;
     s->failed += record->status != TL_RECORD_OK;
-    bool counts = record->status == TL_RECORD_OK && !record->hopeless && record->score_ns > 0;
-    if (counts && (s->best_ns == 0 || record->score_ns < s->best_ns)) {
-        s->best_ns = record->score_ns;
-        memcpy(s->best_uid, record->uid, sizeof s->best_uid);
-    }
     return true;
+}
+
+/* What the workloads are that the query finds, and the best record of each. */
+static tl_status summarize_all(tl_records *store, const tl_query *query, lister *l, tl_diag *diag)
+{
+    tl_query all = *query;
+    all.limit = 0;
+    all.order = TL_ORDER_STORED;
+    TL_TRY(tl_records_visit(store, &all, summarize, l, diag));
+    for (size_t i = 0; i < tl_map_count(l->summaries); i++) {
+        summary *s = tl_map_at(l->summaries, i).value;
+        all.workload = s->workload;
+        all.target = s->target;
+        s->is_known =
+            !query->only_failed && tl_records_best(store, l->arena, &all, &s->best, &s->best_ns);
+    }
+    return TL_OK;
 }
 
 static const char *find_name(tl_records *store, tl_arena *arena, const char *workload)
@@ -92,7 +105,7 @@ static void print_summary(tl_records *store, const lister *l, const summary *s)
         printf(",\"target\":");
         tl_print_json_text(s->target);
         printf(",\"trials\":%" PRId64 ",\"failed\":%" PRId64 ",\"best_ns\":%.3f,\"best\":\"%s\"}\n",
-               s->trials, s->failed, s->best_ns, s->best_uid);
+               s->trials, s->failed, s->best_ns, s->is_known ? s->best.uid : "");
         return;
     }
     printf("%-12.12s %7" PRId64 " %7" PRId64 " %12s  %-28.28s %s\n", s->workload, s->trials,
@@ -101,11 +114,11 @@ static void print_summary(tl_records *store, const lister *l, const summary *s)
 }
 
 /* An arena of its own for `act`, and the answer when memory runs out. */
-static tl_status list(tl_records *store, const tl_query *query, tl_record_visitor *visit, bool json,
-                      tl_arena *arena, tl_diag *diag)
+static tl_status list(tl_records *store, const tl_query *query, bool json, tl_arena *arena,
+                      tl_diag *diag)
 {
     lister l = { .arena = arena, .summaries = tl_map_create(arena), .json = json };
-    TL_TRY(tl_records_visit(store, query, visit, &l, diag));
+    TL_TRY(summarize_all(store, query, &l, diag));
     if (!json && tl_map_count(l.summaries) == 0)
         printf("no records\n");
     else if (!json)
@@ -123,7 +136,7 @@ tl_status tl_db_list(tl_records *store, const tl_query *query, bool json, tl_dia
     if (arena == NULL || TL_ARENA_GUARD(arena))
         status = tl_fail(diag, TL_NO_MEMORY, "out of memory");
     else
-        status = list(store, query, summarize, json, arena, diag);
+        status = list(store, query, json, arena, diag);
     tl_arena_destroy(arena);
     return status;
 }
@@ -153,15 +166,11 @@ static tl_status top_of_each(tl_records *store, const tl_query *query, bool json
                              tl_diag *diag)
 {
     lister l = { .arena = arena, .summaries = tl_map_create(arena), .json = json };
-    tl_query all = *query;
-    all.limit = 0;
-    all.order = TL_ORDER_STORED;
-    TL_TRY(tl_records_visit(store, &all, summarize, &l, diag));
+    TL_TRY(summarize_all(store, query, &l, diag));
     for (size_t i = 0; i < tl_map_count(l.summaries); i++) {
         const summary *s = tl_map_at(l.summaries, i).value;
-        if (s->best_ns > 0)
-            TL_TRY(tl_records_visit(store, &(tl_query){ .uid = s->best_uid, .limit = 1 }, print_row,
-                                    &l, diag));
+        if (s->is_known)
+            print_row(&l, &s->best);
     }
     if (!json && l.printed == 0)
         printf("no records\n");

@@ -19,13 +19,13 @@ static tl_query query_for(const tl_picks_query *query, char target[160])
                        .revision = TL_CODEGEN_REVISION };
 }
 
-static void take(tl_arena *arena, const tl_record *record, tl_pick *out)
+static void take(tl_arena *arena, const tl_record *record, double score_ns, tl_pick *out)
 {
     *out = (tl_pick){ .workload = tl_arena_strdup(arena, record->workload),
                       .uid = tl_arena_strdup(arena, record->uid),
                       .lowering = record->lowering,
                       .trace = record->trace,
-                      .score_ns = record->score_ns };
+                      .score_ns = score_ns };
 }
 
 bool tl_picks_record(tl_records *store, tl_arena *arena, const tl_picks_query *query,
@@ -36,9 +36,9 @@ bool tl_picks_record(tl_records *store, tl_arena *arena, const tl_picks_query *q
     tl_query q = query_for(query, target);
     q.workload = workload;
     q.uid = uid;
-    if (strlen(uid) != 32 || !tl_records_best(store, arena, &q, &record))
+    if (strlen(uid) != 32 || !tl_records_first(store, arena, &q, &record))
         return false;
-    take(arena, &record, out);
+    take(arena, &record, record.score_ns, out);
     return true;
 }
 
@@ -98,14 +98,15 @@ void tl_picks_best(tl_records *store, tl_arena *arena, const tl_picks_query *que
     *out = (tl_picks){ .picks = picks, .form = "", .uid = "" };
     for (int i = 0; i < count; i++) {
         tl_record record;
+        double score_ns = 0;
         q.workload = workloads[i];
         bool found = false;
         for (size_t c = 0; c < sizeof order / sizeof *order && !found; c++) {
             q.cold = order[c];
-            found = tl_records_best(store, arena, &q, &record);
+            found = tl_records_best(store, arena, &q, &record, &score_ns);
         }
         if (found)
-            take(arena, &record, &picks[out->count++]);
+            take(arena, &record, score_ns, &picks[out->count++]);
     }
 }
 

@@ -13,7 +13,7 @@ typedef struct {
     const char *workload; /* key: of the kernel's direct lowering */
     const char *uid;      /* of the record */
     const char *lowering, *trace;
-    double score_ns;
+    double score_ns; /* as tl_records_best has it */
 } tl_pick;
 
 /* Texts live in the arena that they were found with. */

@@ -153,7 +153,7 @@ const char *tl_records_repaired(const tl_records *store)
 }
 
 /* The backend, opened again when another process put a new file in its place (a repair). NULL: not now. */
-static void *get_backend(tl_records *store, tl_diag *diag)
+void *tl_records_get_backend(tl_records *store, tl_diag *diag)
 {
     if (store->self != NULL && !tl_sqlite_is_current(store->self)) {
         store->backend->close(store->self);
@@ -168,7 +168,7 @@ static void *get_backend(tl_records *store, tl_diag *diag)
 static tl_status try_add(tl_records *store, const tl_record *record, tl_diag *diag)
 {
     for (int attempt = 0;; attempt++) {
-        void *self = get_backend(store, diag);
+        void *self = tl_records_get_backend(store, diag);
         if (self == NULL)
             return TL_IO;
         tl_status status = store->backend->add(self, record, diag);
@@ -247,7 +247,7 @@ tl_status tl_records_add_workload(tl_records *store, const tl_workload_info *inf
         return tl_fail(diag, TL_BAD_ARGUMENT, "database %s was opened for reading only",
                        store->path);
     tl_workload_seal(&sealed);
-    void *self = get_backend(store, diag);
+    void *self = tl_records_get_backend(store, diag);
     tl_status status = self == NULL ? TL_IO : store->backend->add_workload(self, &sealed, diag);
     return status == TL_BAD_TEXT ? TL_IO : status;
 }
@@ -302,7 +302,7 @@ tl_status tl_records_visit(tl_records *store, const tl_query *query, tl_record_v
     limited l = { visit, user, query->limit > 0 ? query->limit : -1, false };
     for (; store != NULL && !l.stopped; store = store->lower) {
         int64_t broken = 0;
-        void *self = get_backend(store, diag);
+        void *self = tl_records_get_backend(store, diag);
         if (self == NULL)
             return TL_IO;
         tl_status status = store->backend->visit(self, query, visit_limited, &l, &broken, diag);
@@ -316,32 +316,26 @@ typedef struct {
     tl_arena *arena;
     tl_record *out;
     bool found;
-} best_search;
+} record_search;
 
-static bool take_best(void *user, const tl_record *record)
+static bool take_record(void *user, const tl_record *record)
 {
-    best_search *b = user;
-    if (!b->found || record->score_ns < b->out->score_ns)
-        tl_record_copy(b->arena, record, b->out);
-    b->found = true;
-    return true;
+    record_search *r = user;
+    tl_record_copy(r->arena, record, r->out);
+    r->found = true;
+    return false;
 }
 
-bool tl_records_best(tl_records *store, tl_arena *arena, const tl_query *query, tl_record *out)
+bool tl_records_first(tl_records *store, tl_arena *arena, const tl_query *query, tl_record *out)
 {
-    best_search b = { arena, out, false };
-    tl_query best = *query;
-    best.only_ok = true;
-    best.only_failed = false;
-    best.order = TL_ORDER_TIME;
-    best.limit = 1;
-    for (; store != NULL; store = store->lower) {
+    record_search r = { arena, out, false };
+    for (; store != NULL && !r.found; store = store->lower) {
         int64_t broken = 0;
-        void *self = get_backend(store, NULL);
+        void *self = tl_records_get_backend(store, NULL);
         if (self != NULL)
-            store->backend->visit(self, &best, take_best, &b, &broken, NULL);
+            store->backend->visit(self, query, take_record, &r, &broken, NULL);
     }
-    return b.found;
+    return r.found;
 }
 
 typedef struct {
@@ -363,7 +357,7 @@ bool tl_records_find_workload(tl_records *store, tl_arena *arena, const char *wo
 {
     workload_search w = { arena, out, false };
     for (; store != NULL && !w.found; store = store->lower) {
-        void *self = get_backend(store, NULL);
+        void *self = tl_records_get_backend(store, NULL);
         if (self != NULL)
             store->backend->visit_workloads(self, workload, take_workload, &w, NULL);
     }
@@ -374,7 +368,7 @@ tl_status tl_records_visit_workloads(tl_records *store, tl_workload_visitor *vis
                                      tl_diag *diag)
 {
     for (; store != NULL; store = store->lower) {
-        void *self = get_backend(store, diag);
+        void *self = tl_records_get_backend(store, diag);
         if (self == NULL)
             return TL_IO;
         TL_TRY(store->backend->visit_workloads(self, NULL, visit, user, diag));
@@ -389,7 +383,7 @@ tl_status tl_records_add_choice(tl_records *store, const tl_choice *choice, tl_d
         return tl_fail(diag, TL_BAD_ARGUMENT, "database %s was opened for reading only",
                        store->path);
     tl_choice_seal(&sealed);
-    void *self = get_backend(store, diag);
+    void *self = tl_records_get_backend(store, diag);
     tl_status status = self == NULL ? TL_IO : store->backend->add_choice(self, &sealed, diag);
     return status == TL_BAD_TEXT ? TL_IO : status;
 }
@@ -414,7 +408,7 @@ bool tl_records_find_choice(tl_records *store, tl_arena *arena, const tl_choice_
 {
     choice_search c = { arena, out, false };
     for (; store != NULL; store = store->lower) {
-        void *self = get_backend(store, NULL);
+        void *self = tl_records_get_backend(store, NULL);
         if (self != NULL)
             store->backend->visit_choices(self, query, take_choice, &c, NULL);
     }
@@ -426,7 +420,7 @@ tl_status tl_records_visit_choices(tl_records *store, const tl_choice_query *que
 {
     static const tl_choice_query all;
     for (; store != NULL; store = store->lower) {
-        void *self = get_backend(store, diag);
+        void *self = tl_records_get_backend(store, diag);
         if (self == NULL)
             return TL_IO;
         tl_status status =
@@ -448,7 +442,7 @@ tl_status tl_records_measure(tl_records *store, tl_records_stats *out, tl_diag *
 {
     static const tl_query everything = { .any_revision = true };
     int64_t broken = 0;
-    void *self = get_backend(store, diag);
+    void *self = tl_records_get_backend(store, diag);
     if (self == NULL)
         return TL_IO;
     TL_TRY(store->backend->measure(self, out, diag));
@@ -463,6 +457,6 @@ tl_status tl_records_prune(tl_records *store, const tl_prune *what, int64_t *rem
     if ((store->flags & TL_RECORDS_READ_ONLY) && !what->dry)
         return tl_fail(diag, TL_BAD_ARGUMENT, "database %s was opened for reading only",
                        store->path);
-    void *self = get_backend(store, diag);
+    void *self = tl_records_get_backend(store, diag);
     return self == NULL ? TL_IO : store->backend->prune(self, what, removed, diag);
 }

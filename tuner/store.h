@@ -74,6 +74,12 @@ typedef enum {
     TL_ORDER_TIME,   /* by score_ns; what has no time comes last */
     TL_ORDER_NEWEST,
 } tl_record_order;
+/* Trials of a session for the same workload, target, numerics, threads, caches and revision are comparable. */
+typedef enum {
+    TL_EACH_TRIAL,
+    TL_EACH_FIRST, /* of those only the one that the session began with */
+    TL_EACH_BEST,  /* of those only the one with the least score_ns, the first of them */
+} tl_record_each;
 typedef struct {
     const char *uid; /* or the beginning of one */
     const char *workload, *class_key, *family, *target, *numerics, *lowering, *session;
@@ -84,6 +90,7 @@ typedef struct {
     int threads;       /* 0: any */
     bool only_cold;    /* timed with `cold` caches only */
     tl_cold cold;
+    tl_record_each each; /* of those that the query finds otherwise */
     tl_record_order order;
     int64_t limit; /* 0: all */
 } tl_query;
@@ -93,9 +100,13 @@ typedef struct {
 typedef bool tl_record_visitor(void *user, const tl_record *record);
 tl_status tl_records_visit(tl_records *store, const tl_query *query, tl_record_visitor *visit,
                            void *user, tl_diag *diag);
-/* The record with the least score_ns among those that are ok; copied into `arena`. False: none. A store that cannot be
- * read is a miss. */
-bool tl_records_best(tl_records *store, tl_arena *arena, const tl_query *query, tl_record *out);
+/* The first record that the query finds; copied into `arena`. False: none. A store that cannot be read is a miss. */
+bool tl_records_first(tl_records *store, tl_arena *arena, const tl_query *query, tl_record *out);
+/* The best record among those that are ok, of whatever session; copied into `arena`. `score_ns` (may be NULL): its score, as it
+ * would be in the newest session that began with the same program (tuner/store_best.c). False: none. A store that cannot
+ * be read is a miss. */
+bool tl_records_best(tl_records *store, tl_arena *arena, const tl_query *query, tl_record *out,
+                     double *score_ns);
 bool tl_records_find_workload(tl_records *store, tl_arena *arena, const char *workload,
                               tl_workload_info *out);
 typedef bool tl_workload_visitor(void *user, const tl_workload_info *info);
@@ -117,7 +128,9 @@ tl_status tl_records_measure(tl_records *store, tl_records_stats *out,
 
 /* Removes records: what a person asks for, the only thing that ever does. */
 typedef struct {
-    int64_t keep_best;  /* a workload, target, numerics: the best so many that are ok; 0: all */
+    int64_t
+        keep_best; /* a workload, target, numerics: the best so many that are ok, and what each session
+                         * began with and found; 0: all */
     int64_t before_us;  /* only records older than this; 0: any */
     bool failed, stale; /* only those that failed, or those of another revision; neither: any */
     const char *workload, *target;

@@ -16,6 +16,9 @@
 
 enum { PATIENCE_MS = 2000, MAX_BINDINGS = 24 };
 
+/* Trials with these in common have scores that can be compared. */
+#define COMPARABLE "session, workload, target, numerics, threads, cold, revision"
+
 typedef struct {
     sqlite3 *db;
     sqlite3_stmt *add_trial, *add_workload, *add_choice;
@@ -414,7 +417,7 @@ static void add_equal(conditions *c, const char *column, const char *text)
     c->texts[c->count++] = text;
 }
 
-static void add_query(conditions *c, const tl_query *query)
+static void add_conditions(conditions *c, const tl_query *query)
 {
     add_equal(c, "workload", query->workload);
     add_equal(c, "class_key", query->class_key);
@@ -423,7 +426,9 @@ static void add_query(conditions *c, const tl_query *query)
     add_equal(c, "numerics", query->numerics);
     add_equal(c, "lowering", query->lowering);
     add_equal(c, "session", query->session);
-    if (query->uid != NULL) {
+    if (query->uid != NULL && strlen(query->uid) == 32) {
+        add_equal(c, "uid", query->uid);
+    } else if (query->uid != NULL) {
         tl_text_format(&c->sql, " AND substr(uid, 1, %zu) = ?", strlen(query->uid));
         c->texts[c->count++] = query->uid;
     }
@@ -437,6 +442,10 @@ static void add_query(conditions *c, const tl_query *query)
         tl_text_format(&c->sql, " AND threads = %d", query->threads);
     if (query->only_cold)
         tl_text_format(&c->sql, " AND cold = %d", query->cold);
+}
+
+static void add_order(conditions *c, const tl_query *query)
+{
     switch (query->order) {
     case TL_ORDER_STORED:
         tl_text_add(&c->sql, " ORDER BY id");
@@ -461,7 +470,33 @@ static void add_columns(const tl_row_type *type, tl_text *sql)
     tl_text_add(sql, "SELECT uid");
     for (int i = 0; i < type->count; i++)
         tl_text_format(sql, ", %s", type->fields[i].name);
+}
+
+static void add_select(const tl_row_type *type, tl_text *sql)
+{
+    add_columns(type, sql);
     tl_text_format(sql, " FROM %s WHERE 1", type->table);
+}
+
+static void add_query(conditions *c, const tl_query *query)
+{
+    static const char *const orders[] = {
+        [TL_EACH_FIRST] = "sequence", [TL_EACH_BEST] = "score_ns"
+    };
+    if (query->each == TL_EACH_TRIAL) {
+        add_select(&tl_trial_row, &c->sql);
+        add_conditions(c, query);
+    } else {
+        add_columns(&tl_trial_row, &c->sql);
+        tl_text_format(&c->sql,
+                       " FROM (SELECT *, row_number() OVER (PARTITION BY " COMPARABLE
+                       " ORDER BY %s, id) AS place FROM trials "
+                       "WHERE score_ns > 0",
+                       orders[query->each]);
+        add_conditions(c, query);
+        tl_text_add(&c->sql, ") WHERE place = 1");
+    }
+    add_order(c, query);
 }
 
 /* Calls with each row; `visit` is told apart by the type. */
@@ -530,7 +565,6 @@ static tl_status visit(void *self, const tl_query *query, tl_record_visitor *vis
 {
     conditions c = { 0 };
     typed_visitor v = { .record = visitor, .user = user };
-    add_columns(&tl_trial_row, &c.sql);
     add_query(&c, query);
     tl_status status = c.sql.failed
                            ? tl_fail(diag, TL_NO_MEMORY, "out of memory")
@@ -544,7 +578,7 @@ static tl_status visit_workloads(void *self, const char *workload, tl_workload_v
 {
     conditions c = { 0 };
     typed_visitor v = { .workload = visitor, .user = user };
-    add_columns(&tl_workload_row, &c.sql);
+    add_select(&tl_workload_row, &c.sql);
     add_equal(&c, "workload", workload);
     tl_text_add(&c.sql, " ORDER BY id");
     tl_status status = c.sql.failed
@@ -562,7 +596,7 @@ static tl_status visit_choices(void *self, const tl_choice_query *query, tl_choi
     typed_visitor v = { .choice = visitor, .user = user };
     if (!s->has_choices)
         return TL_OK;
-    add_columns(&tl_choice_row, &c.sql);
+    add_select(&tl_choice_row, &c.sql);
     add_equal(&c, "model", query->model);
     add_equal(&c, "target", query->target);
     add_equal(&c, "numerics", query->numerics);
@@ -653,8 +687,11 @@ static void add_prune(conditions *c, const tl_prune *what)
         tl_text_format(
             &c->sql,
             " AND id NOT IN (SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY workload, "
-            "target, numerics, cold ORDER BY score_ns, id) AS place FROM trials WHERE status = "
-            "'ok' AND hopeless = 0 AND time_ns > 0) WHERE place <= %lld)",
+            "target, numerics, cold ORDER BY score_ns, id) AS place, row_number() OVER (PARTITION "
+            "BY " COMPARABLE
+            " ORDER BY sequence, id) AS first, row_number() OVER (PARTITION BY " COMPARABLE
+            " ORDER BY score_ns, id) AS best FROM trials WHERE status = 'ok' AND hopeless = 0 AND "
+            "time_ns > 0) WHERE place <= %lld OR first = 1 OR best = 1)",
             (long long)what->keep_best);
 }
 

@@ -163,7 +163,7 @@ static void record_all(tl_records *store, const char *form, double ns, bool naiv
         const tl_model_kernel *k = &facts->kernels[i];
         tl_record best;
         tl_query known = { .workload = k->workload };
-        if (k->same_as == i && !tl_records_best(store, arena, &known, &best))
+        if (k->same_as == i && !tl_records_best(store, arena, &known, &best, NULL))
             recorded_add(store, recorded_make(k->workload, naive ? "direct" : k->lowering,
                                               naive ? "" : k->trace, ns));
     }

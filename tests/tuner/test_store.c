@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -173,11 +174,11 @@ static void what_goes_in_comes_out(void **state)
     tl_record best;
     char workload[33];
     snprintf(workload, sizeof workload, "%032d", 3);
-    assert_true(tl_records_best(store, arena, &(tl_query){ .workload = workload }, &best));
+    assert_true(tl_records_best(store, arena, &(tl_query){ .workload = workload }, &best, NULL));
     assert_int_equal(best.sequence, 8); /* 3 crashed */
-    assert_false(tl_records_best(store, arena, &(tl_query){ .workload = "none" }, &best));
-    assert_false(
-        tl_records_best(store, arena, &(tl_query){ .revision = TL_CODEGEN_REVISION + 1 }, &best));
+    assert_false(tl_records_best(store, arena, &(tl_query){ .workload = "none" }, &best, NULL));
+    assert_false(tl_records_best(store, arena, &(tl_query){ .revision = TL_CODEGEN_REVISION + 1 },
+                                 &best, NULL));
     tl_workload_info info;
     assert_true(tl_records_find_workload(store, arena, workload, &info));
     assert_string_equal(info.program, "kernel k(A: f32[4])\n");
@@ -301,15 +302,80 @@ static void export_import_merge(void **state)
     assert_int_equal(tl_records_open(empty, TL_RECORDS_CREATE, &upper, NULL), TL_OK);
     tl_records_stack(upper, store);
     tl_arena *arena = tl_arena_create(0);
-    tl_record best;
-    assert_true(tl_records_best(upper, arena, &(tl_query){ 0 }, &best));
-    assert_int_equal(best.sequence, 1);
+    tl_record found;
+    assert_true(tl_records_first(upper, arena, &(tl_query){ .order = TL_ORDER_TIME }, &found));
+    assert_string_equal(found.session, "one");
     add_some(upper, "two", 0, 1);
-    assert_true(tl_records_best(upper, arena, &(tl_query){ 0 }, &best));
-    assert_string_equal(best.session, "two");
+    assert_true(tl_records_first(upper, arena, &(tl_query){ .order = TL_ORDER_TIME }, &found));
+    assert_string_equal(found.session, "two");
     assert_int_equal(take_census(upper, NULL)->count, 81);
     tl_arena_destroy(arena);
     tl_records_close(upper, NULL);
+}
+
+/* A trial of the workload of make_record's fifth. */
+typedef struct {
+    const char *session, *program;
+    int sequence;
+    double score_ns;
+} hour;
+
+static void add_hours(tl_records *store, const hour *hours, int count, int minutes)
+{
+    for (int i = 0; i < count; i++) {
+        tl_record record;
+        tl_diag diag = { 0 };
+        make_record(&record, hours[i].session, 5);
+        record.program = hours[i].program;
+        record.sequence = hours[i].sequence;
+        record.score_ns = record.time_ns = hours[i].score_ns;
+        record.created_us += (int64_t)minutes * 60000000 + hours[i].sequence;
+        tl_record_seal(&record);
+        if (tl_records_add(store, &record, &diag) != TL_OK)
+            fail_msg("%s", diag.text);
+    }
+}
+
+static void assert_best(tl_records *store, const char *session, int sequence, double score_ns)
+{
+    tl_arena *arena = tl_arena_create(0);
+    tl_record best;
+    double score = 0;
+    assert_true(tl_records_best(store, arena, &(tl_query){ .revision = TL_CODEGEN_REVISION }, &best,
+                                &score));
+    if (strcmp(best.session, session) != 0 || best.sequence != sequence ||
+        fabs(score - score_ns) > 1e-9)
+        fail_msg("the best is trial %lld of '%s', score %g", (long long)best.sequence, best.session,
+                 score);
+    tl_arena_destroy(arena);
+}
+
+/* Hours in which the same took longer do not hide what was found in them. */
+static void sessions_are_of_different_hours(void **state)
+{
+    (void)state;
+    static const hour calm[] = { { "calm", "a", 1, 100 }, { "calm", "b", 2, 95 } };
+    static const hour disturbed[] = { { "disturbed", "a", 4, 200 },
+                                      { "disturbed", "b", 5, 192 },
+                                      { "disturbed", "c", 6, 180 } };
+    static const hour other[] = { { "other", "d", 1, 185 }, { "other", "e", 2, 170 } };
+    static const hour late[] = { { "late", "d", 1, 370 } };
+    tl_records *store = open_store(TL_RECORDS_CREATE);
+    add_hours(store, calm, 2, 1);
+    assert_best(store, "calm", 2, 95);
+    add_hours(store, disturbed, 3, 2);
+    assert_best(store, "disturbed", 6, 180); /* 90 in the calm hour */
+    add_hours(store, other, 2, 3);
+    assert_best(store, "other", 2, 170); /* began with another program: taken as it is */
+    add_hours(store, late, 1, 4);
+    assert_best(store, "disturbed", 6, 180); /* that session's 170 would be 340 now */
+
+    /* what each session began with and found stays */
+    int64_t removed;
+    assert_int_equal(tl_records_prune(store, &(tl_prune){ .keep_best = 1 }, &removed, NULL), TL_OK);
+    assert_int_equal(removed, 1);
+    assert_best(store, "disturbed", 6, 180);
+    tl_records_close(store, NULL);
 }
 
 static void prune_keeps_the_best(void **state)
@@ -679,6 +745,7 @@ int main(void)
         STORE_TEST(unsealed_and_read_only_are_refused),
         STORE_TEST(nothing_is_ever_changed),
         STORE_TEST(export_import_merge),
+        STORE_TEST(sessions_are_of_different_hours),
         STORE_TEST(prune_keeps_the_best),
         STORE_TEST(a_file_cut_at_any_byte_is_recovered),
         STORE_TEST(a_journal_cut_at_any_byte_is_recovered),

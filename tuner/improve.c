@@ -15,6 +15,9 @@
  * being measured. */
 enum { LEADERS = 6, MOST_LEADERS = 16, JUMPS = 64, CROSSES = 16, SHORTLIST = 96 };
 enum { BUILT = 2, POOL = 256, DRAFTS = 24, ROOM = 64 };
+/* An idea that keeps less of what it promised, once it is built, does not count as built; so many times more are at most. */
+#define KEPT 0.5
+enum { MOST_BUILT = 3 };
 enum { MOST_DECISIONS = 64 };
 
 typedef struct {
@@ -153,7 +156,7 @@ static void judge(const tl_explorer *x, shortlist *list, idea *new)
 {
     tl_point point = point_of(new);
     double least = list->count == SHORTLIST ? list->ideas[SHORTLIST - 1].gain : 0;
-    new->gain = tl_surrogate_gain(x->surrogate, &point, 0, least);
+    new->gain = tl_surrogate_hope(x->surrogate, &point, least);
     if (new->gain > 0)
         insert(list, new);
 }
@@ -282,8 +285,15 @@ static void fill(tl_explorer *x, const shortlist *list, int wanted, pool *p)
     int before = tl_catalog_count(x->catalog);
     for (int i = 0; before < DRAFTS && i < DRAFTS; i++)
         tl_catalog_sample(x->catalog, &x->random);
-    for (int i = 0, built = 0; i < list->count && built < wanted; i++)
-        built += tl_explorer_is_new(x, build(x, &list->ideas[i]));
+    for (int i = 0, built = 0, good = 0;
+         i < list->count && good < wanted && built < MOST_BUILT * wanted; i++) {
+        int entry = build(x, &list->ideas[i]);
+        if (!tl_explorer_is_new(x, entry))
+            continue;
+        tl_point point = tl_catalog_at(x->catalog, entry)->point;
+        built++;
+        good += tl_surrogate_gain(x->surrogate, &point, 0, 0) >= KEPT * list->ideas[i].gain;
+    }
     p->count = 0;
     for (int i = tl_catalog_count(x->catalog) - 1; i >= 0 && p->count < POOL; i--)
         if (tl_explorer_is_new(x, i))

@@ -26,6 +26,9 @@ bool tl_surrogate_solve(tl_surrogate *s);
 /* By how much, on average, the point will be better than the best known, in units of log time; 0 or more. 0 also when it is
  * certainly not more than `least`, which saves time. */
 double tl_surrogate_gain(const tl_surrogate *s, const tl_point *point, double guess, double least);
+/* The same of an idea, a point that was not built: it may have answers which are not asked for beside the others, as far as
+ * the known points tell. They do not count. */
+double tl_surrogate_hope(const tl_surrogate *s, const tl_point *idea, double least);
 /* Adds a point that is being measured as if it came out as expected, so that the next choice is another one. */
 void tl_surrogate_expect(tl_surrogate *s, const tl_point *point, double guess);
 

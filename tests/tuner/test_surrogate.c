@@ -68,6 +68,33 @@ static void the_bottom_promises_most(void **state)
     tl_surrogate_destroy(s);
 }
 
+/* Beside the first answer to a nobody is asked for b: an idea with both promises what the point without b does. */
+static void answers_that_are_not_asked_for_do_not_count(void **state)
+{
+    (void)state;
+    tl_surrogate *s = tl_surrogate_create();
+    tl_decision decisions[NAMES];
+    for (int i = 0; i < 24; i++) {
+        tl_point point = make(decisions, i % 4, i % 5, i % 3);
+        if (i % 4 == 0) {
+            decisions[1] = decisions[2];
+            point.count = 2;
+        }
+        assert_true(tl_surrogate_add(s, &point, i % 4 == 0 ? 0.7 : 0.1 * (i % 5), 0));
+    }
+    assert_true(tl_surrogate_solve(s));
+    tl_point idea = make(decisions, 0, 0, 1);
+    double taken_as_it_is = tl_surrogate_gain(s, &idea, 0, 0),
+           hope = tl_surrogate_hope(s, &idea, 0);
+    decisions[1] = decisions[2];
+    idea.count = 2;
+    assert_true(hope < taken_as_it_is);
+    assert_true(hope == tl_surrogate_gain(s, &idea, 0, 0));
+    idea = make(decisions, 2, 0, 1); /* here it is asked for */
+    assert_true(tl_surrogate_hope(s, &idea, 0) == tl_surrogate_gain(s, &idea, 0, 0));
+    tl_surrogate_destroy(s);
+}
+
 /* Times that follow the guesses: a better guess promises more, whatever the decisions. */
 static void guesses_are_believed(void **state)
 {
@@ -100,6 +127,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_bottom_promises_most),
+        cmocka_unit_test(answers_that_are_not_asked_for_do_not_count),
         cmocka_unit_test(guesses_are_believed),
         cmocka_unit_test(it_has_an_end),
     };

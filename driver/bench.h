@@ -32,8 +32,9 @@ typedef struct {
 tl_status tl_bench_measure(const tl_session *session, const tl_subject *subject, tl_runner *runner,
                            const tl_bindings *bindings, double seconds, tl_timing *out,
                            tl_diag *diag);
-int64_t tl_quantile(const int64_t *sorted, int count, double q);          /* nearest rank */
-double tl_percent_of_peak(int64_t flops, int64_t ns, double peak_gflops); /* 0: unknown */
+int64_t tl_quantile(const int64_t *sorted, int count, double q); /* nearest rank */
+/* 0: unknown. Above 100 where a lowering multiplies less than the direct one, whose work is counted. */
+double tl_percent_of_peak(double flops, double ns, double peak_gflops);
 
 /* The report on stdout, the hottest `top` kernels first (0: all; driver/bench_report.c). */
 void tl_bench_print(const tl_session *session, const tl_subject *subject, const tl_runner *runner,

@@ -21,9 +21,9 @@ int64_t tl_quantile(const int64_t *sorted, int count, double q)
     return sorted[rank < 0 ? 0 : rank >= count ? count - 1 : rank];
 }
 
-double tl_percent_of_peak(int64_t flops, int64_t ns, double peak_gflops)
+double tl_percent_of_peak(double flops, double ns, double peak_gflops)
 {
-    return ns > 0 && peak_gflops > 0 ? 100.0 * (double)flops / (double)ns / peak_gflops : 0;
+    return ns > 0 && peak_gflops > 0 ? 100 * flops / (ns * peak_gflops) : 0;
 }
 
 typedef struct {

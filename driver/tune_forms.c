@@ -138,7 +138,7 @@ void tl_tune_forms_learn(tl_tune_forms *forms, const tl_tuning *tuning)
     for (int i = 0; i < tl_tuning_count(tuning); i++) {
         const tl_tuned *t = tl_tuning_task(tuning, i);
         for (int k = 0; k < forms->task_count && t->best_ns > 0; k++)
-            if (forms->tasks[k].workload == t->task->workload) {
+            if (strcmp(forms->tasks[k].workload->workload, t->task->workload->workload) == 0) {
                 forms->first_ns[k] = t->untuned_ns;
                 forms->best_ns[k] = t->best_ns;
             }

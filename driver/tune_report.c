@@ -14,11 +14,6 @@ static double peak_of(const tl_tune_report *report)
     return stats.peak_gflops;
 }
 
-static double percent(double flops, double ns, double peak_gflops)
-{
-    return ns > 0 && peak_gflops > 0 ? 100 * flops / (ns * peak_gflops) : 0;
-}
-
 /* Of the tasks that have both times. */
 static double measured_flops(const tl_tuning *tuning)
 {
@@ -51,7 +46,7 @@ static void line_text(const tl_tune_report *report, const tl_tuning *tuning, int
     else
         tl_text_format(out, "  %.3f ms, untuned %.3f (x%.3f)", t.best_ns * 1e-6,
                        t.untuned_ns * 1e-6, t.untuned_ns / t.best_ns);
-    double used = percent(measured_flops(tuning), t.best_ns, peak_of(report));
+    double used = tl_percent_of_peak(measured_flops(tuning), t.best_ns, peak_of(report));
     if (used > 0)
         tl_text_format(out, ", %.1f %% of peak", used);
     tl_text_format(out, "  %" PRId64 " ok, %" PRId64 " failed", t.ok, t.failed);
@@ -134,7 +129,8 @@ static void print_json(const tl_tune_report *report, const tl_tuning *tuning)
                ",\"untuned_ns\":%.1f,\"best_ns\":%.1f,\"percent_of_peak\":%.2f,\"trials\":%" PRId64
                ",\"ok\":%" PRId64 ",\"known\":%" PRId64 ",\"rounds\":%d,\"life\":",
                w->workload, w->class_key, t->task->weight, w->flops, t->untuned_ns, t->best_ns,
-               percent((double)w->flops, t->best_ns, peak), t->trials, t->ok, t->known, t->rounds);
+               tl_percent_of_peak((double)w->flops, t->best_ns, peak), t->trials, t->ok, t->known,
+               t->rounds);
         tl_print_json_text(t->life == TL_TASK_OPEN ? "open" : life_text(t->life));
         printf(",\"lowering\":");
         tl_print_json_text(t->best != NULL ? t->best->lowering : "");
@@ -155,6 +151,15 @@ static void print_json(const tl_tune_report *report, const tl_tuning *tuning)
     printf("}}\n");
 }
 
+/* A column; a dash in place of nothing. */
+static void print_number(int width, int digits, double value, const char *unit)
+{
+    if (value > 0)
+        printf("%*.*f%s ", width - (int)strlen(unit), digits, value, unit);
+    else
+        printf("%*s ", width, "-");
+}
+
 static void print_tasks(const tl_tune_report *report, const tl_tuning *tuning)
 {
     double peak = peak_of(report);
@@ -166,18 +171,14 @@ static void print_tasks(const tl_tune_report *report, const tl_tuning *tuning)
         const tl_workload_info *w = t->task->workload;
         double gain = t->best_ns > 0 && t->untuned_ns > 0 ? t->untuned_ns / t->best_ns : 0;
         printf("%-32.32s %-8.8s %5g ", w->name, w->class_key, t->task->weight);
-        if (t->untuned_ns > 0)
-            printf("%11.2f ", t->untuned_ns * 1e-3);
-        else
-            printf("%11s ", "-");
-        if (t->best_ns > 0)
-            printf("%11.2f ", t->best_ns * 1e-3);
-        else
-            printf("%11s ", "-");
-        printf("%s%7.3f%s %6.1f%% %7" PRId64 " %6" PRId64 "  %s%s%s\n",
-               tl_style_on(stdout, gain > 1.005 ? TL_STYLE_GREEN : TL_STYLE_PLAIN), gain,
-               tl_style_on(stdout, TL_STYLE_PLAIN), percent((double)w->flops, t->best_ns, peak),
-               t->trials, t->trials - t->ok, t->best != NULL ? t->best->lowering : "",
+        print_number(11, 2, t->untuned_ns * 1e-3, "");
+        print_number(11, 2, t->best_ns * 1e-3, "");
+        printf("%s", tl_style_on(stdout, gain > 1.005 ? TL_STYLE_GREEN : TL_STYLE_PLAIN));
+        print_number(7, 3, gain, "");
+        printf("%s", tl_style_on(stdout, TL_STYLE_PLAIN));
+        print_number(7, 1, tl_percent_of_peak((double)w->flops, t->best_ns, peak), "%");
+        printf("%7" PRId64 " %6" PRId64 "  %s%s%s\n", t->trials, t->trials - t->ok,
+               t->best != NULL ? t->best->lowering : "",
                t->life == TL_TASK_FAILED ? "failed: " : "",
                t->life == TL_TASK_FAILED ? t->reason : "");
     }
@@ -196,11 +197,15 @@ void tl_tune_report_print(const tl_tune_report *report, const tl_tuning *tuning)
     if (report->list->left_out > 0)
         printf("%d more workload%s left out\n", report->list->left_out,
                report->list->left_out == 1 ? "" : "s");
-    printf(
-        "\nkernels   %.3f ms, untuned %.3f: %.3f times as fast; %.1f %% of the %.0f GFLOP/s that "
-        "a register loop reached\n",
-        t.best_ns * 1e-6, t.untuned_ns * 1e-6, t.best_ns > 0 ? t.untuned_ns / t.best_ns : 0,
-        percent(measured_flops(tuning), t.best_ns, peak_of(report)), peak_of(report));
+    double used = tl_percent_of_peak(measured_flops(tuning), t.best_ns, peak_of(report));
+    if (t.best_ns > 0)
+        printf("\nkernels   %.3f ms, untuned %.3f: %.3f times as fast", t.best_ns * 1e-6,
+               t.untuned_ns * 1e-6, t.untuned_ns / t.best_ns);
+    else
+        printf("\nkernels   nothing was measured");
+    if (used > 0)
+        printf("; %.1f %% of the %.0f GFLOP/s that a register loop reached", used, peak_of(report));
+    printf("\n");
     printf("trials    %" PRId64 " in %.1f s (%.1f a second; the search itself took %.1f %%)",
            t.trials, t.elapsed_s, (double)t.trials / (t.elapsed_s > 0 ? t.elapsed_s : 1),
            100 * t.search_s / (t.elapsed_s > 0 ? t.elapsed_s : 1));
@@ -212,9 +217,11 @@ void tl_tune_report_print(const tl_tune_report *report, const tl_tuning *tuning)
 
 /* ---- other forms ---- */
 
-static void print_form_json(const tl_tune_form *form, double out, double in)
+static void print_form_json(const tl_tune_form *form, const char *path, double out, double in)
 {
-    printf("{\"record\":\"form\",\"what\":");
+    printf("{\"record\":\"form\",\"model\":");
+    tl_print_json_text(path);
+    printf(",\"what\":");
     tl_print_json_text(form->what);
     printf(",\"fate\":\"%s\",\"replaced_ns\":%.1f,\"brought_ns\":%.1f}\n",
            tl_form_fate_text(form->fate), out, in);
@@ -226,21 +233,24 @@ static void print_form(const tl_tune_form *form, double out, double in)
            out * 1e-3, in / out, form->fate == TL_FORM_BEYOND ? ", default schedules" : "");
 }
 
-void tl_tune_report_forms(const tl_tune_report *report, const tl_tune_forms *forms, int64_t trials)
+void tl_tune_report_forms(const tl_tune_report *report, const char *path,
+                          const tl_tune_forms *forms, int64_t trials)
 {
     int with[TL_FORM_FATE_COUNT] = { 0 };
     for (int i = 0; i < forms->count; i++)
         with[forms->forms[i].fate]++;
-    if (report->json)
-        printf("{\"record\":\"forms\",\"count\":%d,\"unseen\":%d,\"beyond\":%d,\"within\":%d,"
-               "\"trials\":%" PRId64 "}\n",
+    if (report->json) {
+        printf("{\"record\":\"forms\",\"model\":");
+        tl_print_json_text(path);
+        printf(",\"count\":%d,\"unseen\":%d,\"beyond\":%d,\"within\":%d,\"trials\":%" PRId64 "}\n",
                forms->count, with[TL_FORM_UNSEEN], with[TL_FORM_BEYOND], with[TL_FORM_WITHIN],
                trials);
-    else
+    } else {
         printf(
             "forms     %d other ways to cut the model and lay it out: %d within reach, %d beyond, "
             "%d not measured; %" PRId64 " trials\n",
             forms->count, with[TL_FORM_WITHIN], with[TL_FORM_BEYOND], with[TL_FORM_UNSEEN], trials);
+    }
     for (int i = 0; i < forms->count; i++) {
         const tl_tune_form *form = &forms->forms[i];
         double out, in;
@@ -248,8 +258,59 @@ void tl_tune_report_forms(const tl_tune_report *report, const tl_tune_forms *for
                                form->fate == TL_FORM_WITHIN ? forms->best_ns : forms->first_ns,
                                &out, &in);
         if (report->json)
-            print_form_json(form, out, in);
+            print_form_json(form, path, out, in);
         else if (form->fate == TL_FORM_WITHIN || (form->fate == TL_FORM_BEYOND && tl_verbose))
             print_form(form, out, in);
     }
+}
+
+/* ---- the whole model ---- */
+
+void tl_tune_report_verdict(const tl_tuned_verdict *v, const char *path, bool json)
+{
+    if (json) {
+        printf("{\"record\":\"verdict\",\"model\":");
+        tl_print_json_text(path);
+        printf(",\"kept\":%s,\"untuned_ns\":%.1f,\"tuned_ns\":%.1f,"
+               "\"ratio\":%.4f,\"ratio_low\":%.4f,\"ratio_high\":%.4f,\"part_ratio\":%.4f,"
+               "\"pairs\":%d,"
+               "\"max_error\":%.3g,\"form\":",
+               v->kept ? "true" : "false", v->untuned_ns, v->tuned_ns, v->ratio, v->ratio_low,
+               v->ratio_high, v->part.median, v->pairs, v->max_error);
+        tl_print_json_text(v->form);
+        printf(",\"forms_tried\":%d,\"forms_kept\":%d,\"form_ratio\":%.4f,\"workloads_kept\":%d,"
+               "\"workloads_fallen_back\":%d}\n",
+               v->forms_tried, v->forms_kept, v->form_ratio.median, v->kept_count,
+               v->fallback_count);
+        return;
+    }
+    for (int i = 0; i < v->workload_count; i++)
+        if (v->workloads[i].fate != TL_TUNED_KEPT && tl_verbose)
+            printf("default   %s: %s\n", v->workloads[i].kernel,
+                   tl_tuned_fate_text(v->workloads[i].fate));
+    if (v->pairs == 0)
+        printf("model     nothing to compare: no schedule was faster inside the model\n");
+    else
+        printf("model     untuned %.3f ms, tuned %.3f: %.3f times as fast (95 %% between %.3f and "
+               "%.3f, %d pairs of runs); outputs agree within %.2g\n",
+               v->untuned_ns * 1e-6, v->tuned_ns * 1e-6, 1 / v->ratio, 1 / v->ratio_high,
+               1 / v->ratio_low, v->pairs, v->max_error);
+    if (v->pairs > 0)
+        printf("          the kernels that differ: %.3f times as fast (between %.3f and %.3f)\n",
+               1 / v->part.median, 1 / v->part.high, 1 / v->part.low);
+    if (v->form_ratio.median > 0)
+        printf("form      another way to cut and lay out the model: %.3f times as fast as the best "
+               "before (95 %% between %.3f and %.3f): %s\n",
+               1 / v->form_ratio.median, 1 / v->form_ratio.high, 1 / v->form_ratio.low,
+               v->forms_kept > 0 ? "taken" : "left out");
+    else if (v->forms_tried > 0)
+        printf(
+            "form      %d other ways to cut and lay out the model promised a gain: none is faster "
+            "inside it\n",
+            v->forms_tried);
+    printf("kept      %s",
+           v->kept ? "" : "the default schedules: nothing was faster beyond doubt\n");
+    if (v->kept)
+        printf("%d schedules; %d that are no faster inside the model fell back\n", v->kept_count,
+               v->fallback_count);
 }

@@ -3,6 +3,7 @@
 #include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
+#include "runtime/base/checked.h"
 #include "runtime/base/map.h"
 
 static bool is_wanted(const tl_tune_filter *filter, const tl_kernel *kernel)
@@ -98,10 +99,40 @@ tl_status tl_tune_tasks_of_model(const tl_session *session, tl_numerics numerics
         if (task_of[i] >= 0)
             tasks[task_of[i]].weight++;
     }
-    if (out->count == 0)
-        return tl_fail(diag, TL_BAD_ARGUMENT,
-                       "--tasks: '%s' matches none of the %d kernels nor a family of them",
-                       filter->pattern != NULL ? filter->pattern : "*", facts->kernel_count);
+    qsort(tasks, (size_t)out->count, sizeof *tasks, heaviest_first);
+    return TL_OK;
+}
+
+tl_status tl_tune_tasks_join(tl_arena *arena, const tl_tune_list *const *lists, int list_count,
+                             const tl_tune_filter *filter, tl_tune_list *out, tl_diag *diag)
+{
+    int most = 0;
+    tl_map *seen = tl_map_create(arena);
+    *out = (tl_tune_list){ 0 };
+    for (int i = 0; i < list_count; i++) {
+        most += lists[i]->count;
+        out->left_out += lists[i]->left_out;
+        out->flops += lists[i]->flops;
+        out->constant_bytes = tl_max64(out->constant_bytes, lists[i]->constant_bytes);
+    }
+    if (most == 0)
+        return tl_fail(
+            diag, TL_BAD_ARGUMENT,
+            "--tasks: '%s' matches none of the %d different kernels nor a family of them",
+            filter->pattern != NULL ? filter->pattern : "*", out->left_out);
+    tl_tune_task *tasks = TL_NEW_ARRAY(arena, tl_tune_task, most);
+    out->tasks = tasks;
+    for (int i = 0; i < list_count; i++)
+        for (int k = 0; k < lists[i]->count; k++) {
+            const tl_tune_task *task = &lists[i]->tasks[k];
+            tl_tune_task *same = tl_map_find(seen, task->workload->workload);
+            if (same != NULL) {
+                same->weight += task->weight;
+                continue;
+            }
+            tasks[out->count] = *task;
+            tl_map_put(seen, task->workload->workload, &tasks[out->count++]);
+        }
     qsort(tasks, (size_t)out->count, sizeof *tasks, heaviest_first);
     if (filter->top > 0 && filter->top < out->count) {
         out->left_out += out->count - (int)filter->top;

@@ -107,10 +107,13 @@ static void study_model(const options *o, const char *path)
     tl_model_options extra = { .inspect_only = true, .no_database = true };
     tl_tune_filter filter = { .pattern = o->kernels, .top = o->top };
     tl_diag diag = { 0 };
-    tl_tune_list list;
+    tl_tune_list all, list;
     harness h = { .options = o, .cold = TL_COLD_CONSTANTS };
     bench_must(tl_session_open(&session, path, &common, &extra, &diag), &diag);
-    bench_must(tl_tune_tasks_of_model(&session, TL_NUMERICS_RELAXED, &filter, &list, &diag), &diag);
+    bench_must(tl_tune_tasks_of_model(&session, TL_NUMERICS_RELAXED, &filter, &all, &diag), &diag);
+    bench_must(tl_tune_tasks_join(session.arena, (const tl_tune_list *[]){ &all }, 1, &filter,
+                                  &list, &diag),
+               &diag);
     if (o->cold != NULL && !tl_cold_from_text(o->cold, &h.cold)) {
         fprintf(stderr, "same_again: --cold: '%s' is neither nothing, all nor constants\n",
                 o->cold);

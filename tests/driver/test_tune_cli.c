@@ -109,7 +109,7 @@ static void a_model_is_tuned_and_checked(void **state)
     expect(0, "", "model bert_tiny -o $D/m.onnx --shape input_ids=1,16 -q; cp $D/m.onnx $D/n.onnx");
     expect(2, "matches none of the",
            "tune $D/m.onnx --policy random --tasks 'nothing*' --threads 1");
-    expect(0, "\"record\":\"verdict\",\"kept\":",
+    expect(0, "m.onnx\",\"kept\":",
            "tune $D/m.onnx --policy random --trials 40 --threads 1 --check 1 --json");
     expect(0, "left out",
            "tune $D/m.onnx --policy random --trials 10 --threads 1 --top 2 --no-check");
@@ -123,7 +123,7 @@ static void other_forms_are_looked_at(void **state)
 {
     (void)state;
     expect(
-        0, "\"record\":\"forms\",\"count\":7,",
+        0, "n.onnx\",\"count\":7,",
         "tune $D/n.onnx --policy random --trials 60 --threads 1 --check 0.5 --db $D/f.db --record "
         "$D/f.jsonl --json >$D/first; grep '\"record\":\"form' $D/first | tee $D/a");
     expect_shell(1, "", "grep '\"record\":\"forms.*\"trials\":[012]}' $D/a");
@@ -142,6 +142,46 @@ static void other_forms_are_looked_at(void **state)
            "tune $D/n.onnx --policy random --trials 10 --threads 1 --top 2 --db $D/f.db --json "
            ">$D/narrow");
     expect_shell(1, "", "grep '\"record\":\"form' $D/narrow");
+}
+
+static int count_lines(const char *file, const char *word)
+{
+    char line[4096], path[PATH_MAX];
+    int count = 0;
+    snprintf(path, sizeof path, "%s/%s", cli_folder, file);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f) != NULL)
+        count += strstr(line, word) != NULL;
+    fclose(f);
+    return count;
+}
+
+/* What they have in common is one task of all their kernels; each is compared and chosen for by itself. */
+static void several_models_share_a_run(void **state)
+{
+    (void)state;
+    expect(0, "", "model bert_tiny -o $D/o.onnx --shape input_ids=1,24 -q");
+    expect(2, "g.tk: a kernel is tuned by itself", "tune $D/n.onnx $D/g.tk");
+    expect(2, "--shape is for one model", "tune $D/n.onnx $D/o.onnx --shape input_ids=1,8");
+    expect(2, "absent.onnx", "tune $D/n.onnx $D/absent.onnx");
+    expect(2, "matches none of the", "tune $D/n.onnx $D/o.onnx --tasks 'nothing*'");
+
+#define OPTIONS "--policy random --trials 60 --threads 1 --check 0.5 --json "
+    expect(0, "", "tune $D/n.onnx " OPTIONS "--no-db >$D/of_n");
+    expect(0, "", "tune $D/o.onnx " OPTIONS "--no-db >$D/of_o");
+    expect(0, "", "tune $D/n.onnx $D/o.onnx $D/n.onnx " OPTIONS "--db $D/both.db >$D/both");
+#undef OPTIONS
+    int of_n = count_lines("of_n", "\"record\":\"task\""),
+        both = count_lines("both", "\"record\":\"task\""),
+        of_o = count_lines("of_o", "\"record\":\"task\"");
+    assert_in_range(both, of_n + 1, of_n + of_o - 1); /* some do not depend on the length */
+    assert_int_equal(count_lines("both", "\"record\":\"verdict\""), 3);
+    assert_int_equal(count_lines("both", "\"record\":\"forms\""), 3);
+    expect(0, "\"choices\":3,", "db stats --json --db $D/both.db");
+    expect(0, "/o.onnx\nmodel ",
+           "tune $D/n.onnx $D/o.onnx --policy random --trials 9 --threads 1 --check 0.5 --db "
+           "$D/both.db");
 }
 
 /* ---- signals ---- */
@@ -250,6 +290,7 @@ int main(void)
         cmocka_unit_test(a_recording_decides_the_same),
         cmocka_unit_test(a_model_is_tuned_and_checked),
         cmocka_unit_test(other_forms_are_looked_at),
+        cmocka_unit_test(several_models_share_a_run),
         cmocka_unit_test(signals_at_any_instant),
     };
     return cmocka_run_group_tests(tests, cli_set_up, cli_tear_down);

@@ -19,8 +19,8 @@ void tl_tune_report_event(void *user, const tl_tuning *tuning, const tl_tune_eve
 /* The table of tasks and the sums. */
 void tl_tune_report_print(const tl_tune_report *report, const tl_tuning *tuning);
 
-/* What became of the other forms of the model at `path`: how many, those whose kernels were tuned (-v: all that were measured) with the time of
- * what they take out of the model and of what they bring, and the trials that it took. */
+/* What became of the other forms of the model at `path`: how many, those whose kernels were tuned (-v: all that were
+ * measured) with the time of what they take out of the model and of what they bring, and the trials that it took. */
 void tl_tune_report_forms(const tl_tune_report *report, const char *path,
                           const tl_tune_forms *forms, int64_t trials);
 /* How the tuned model at `path` did beside the untuned one, and what is kept. */

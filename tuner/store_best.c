@@ -1,9 +1,9 @@
 /* tuner/store_best.c: which record is the best, when they are of several sessions.
  *
- * Scores of one session are comparable: each is a ratio to what the session began with (tuner/contest.h), times what that took. Those of
- * two sessions are not: in company everything takes up to twice as long, and the default schedule of a calm hour would be
- * better than whatever was found in a disturbed one. So the scores of all sessions that began with the same program are
- * brought to the time which that program took in the newest of them. */
+ * Scores of one session are comparable: each is a ratio to what the session began with (tuner/contest.h), times what that
+ * took. Those of two sessions are not: in company everything takes up to twice as long, and the default schedule of a calm
+ * hour would be better than whatever was found in a disturbed one. So the scores of all sessions that began with the same
+ * program are brought to the time which that program took in the newest of them. */
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/base/map.h"

@@ -22,8 +22,8 @@ _Static_assert(D <= 64, "a set of names is a word");
 static const double noise = 0.02;
 /* How alike points of different lowerings are that agree in everything else; a decision that one of them lacks. */
 static const float other_lowering = 0.3F, missing = 0.5F, additive = 0.35F;
-/* Beyond that, worse is just bad: 1.42 times the best. Were it more, the spread of the bad would be taken for what is not known of
- * the good. (Three seeds of the ten kernels of tuner/README.md gained 1.008 with e, 1.014 with this.) */
+/* Beyond that, worse is just bad: 1.42 times the best. Were it more, the spread of the bad would be taken for what is not
+ * known of the good. (Three seeds of the ten kernels of tuner/README.md gained 1.008 with e, 1.014 with this.) */
 static const double worst = 0.35;
 
 /* A point: for each name the number of the place of its answer. */

@@ -36,6 +36,8 @@ bool tl_picks_record(tl_records *store, tl_arena *arena, const tl_picks_query *q
     tl_query q = query_for(query, target);
     q.workload = workload;
     q.uid = uid;
+    q.only_ok = true;
+    q.order = TL_ORDER_TIME; /* those with a score */
     if (strlen(uid) != 32 || !tl_records_first(store, arena, &q, &record))
         return false;
     take(arena, &record, record.score_ns, out);

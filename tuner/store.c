@@ -153,7 +153,7 @@ const char *tl_records_repaired(const tl_records *store)
 }
 
 /* The backend, opened again when another process put a new file in its place (a repair). NULL: not now. */
-void *tl_records_get_backend(tl_records *store, tl_diag *diag)
+static void *get_backend(tl_records *store, tl_diag *diag)
 {
     if (store->self != NULL && !tl_sqlite_is_current(store->self)) {
         store->backend->close(store->self);
@@ -168,7 +168,7 @@ void *tl_records_get_backend(tl_records *store, tl_diag *diag)
 static tl_status try_add(tl_records *store, const tl_record *record, tl_diag *diag)
 {
     for (int attempt = 0;; attempt++) {
-        void *self = tl_records_get_backend(store, diag);
+        void *self = get_backend(store, diag);
         if (self == NULL)
             return TL_IO;
         tl_status status = store->backend->add(self, record, diag);
@@ -247,7 +247,7 @@ tl_status tl_records_add_workload(tl_records *store, const tl_workload_info *inf
         return tl_fail(diag, TL_BAD_ARGUMENT, "database %s was opened for reading only",
                        store->path);
     tl_workload_seal(&sealed);
-    void *self = tl_records_get_backend(store, diag);
+    void *self = get_backend(store, diag);
     tl_status status = self == NULL ? TL_IO : store->backend->add_workload(self, &sealed, diag);
     return status == TL_BAD_TEXT ? TL_IO : status;
 }
@@ -293,8 +293,9 @@ static bool visit_limited(void *user, const tl_record *record)
     return !l->stopped;
 }
 
-tl_status tl_records_visit(tl_records *store, const tl_query *query, tl_record_visitor *visit,
-                           void *user, tl_diag *diag)
+/* `misses`: a store that cannot be read is one, else a failure. */
+static tl_status visit_stores(tl_records *store, const tl_query *query, bool misses,
+                              tl_record_visitor *visit, void *user, tl_diag *diag)
 {
     static const tl_query everything;
     if (query == NULL)
@@ -302,14 +303,26 @@ tl_status tl_records_visit(tl_records *store, const tl_query *query, tl_record_v
     limited l = { visit, user, query->limit > 0 ? query->limit : -1, false };
     for (; store != NULL && !l.stopped; store = store->lower) {
         int64_t broken = 0;
-        void *self = tl_records_get_backend(store, diag);
-        if (self == NULL)
-            return TL_IO;
-        tl_status status = store->backend->visit(self, query, visit_limited, &l, &broken, diag);
-        if (status != TL_OK)
+        void *self = get_backend(store, diag);
+        tl_status status =
+            self == NULL ? TL_IO
+                         : store->backend->visit(self, query, visit_limited, &l, &broken, diag);
+        if (status != TL_OK && !misses)
             return status == TL_BAD_TEXT ? TL_IO : status;
     }
     return TL_OK;
+}
+
+tl_status tl_records_visit(tl_records *store, const tl_query *query, tl_record_visitor *visit,
+                           void *user, tl_diag *diag)
+{
+    return visit_stores(store, query, false, visit, user, diag);
+}
+
+void tl_records_visit_readable(tl_records *store, const tl_query *query, tl_record_visitor *visit,
+                               void *user)
+{
+    visit_stores(store, query, true, visit, user, NULL);
 }
 
 typedef struct {
@@ -329,12 +342,7 @@ static bool take_record(void *user, const tl_record *record)
 bool tl_records_first(tl_records *store, tl_arena *arena, const tl_query *query, tl_record *out)
 {
     record_search r = { arena, out, false };
-    for (; store != NULL && !r.found; store = store->lower) {
-        int64_t broken = 0;
-        void *self = tl_records_get_backend(store, NULL);
-        if (self != NULL)
-            store->backend->visit(self, query, take_record, &r, &broken, NULL);
-    }
+    tl_records_visit_readable(store, query, take_record, &r);
     return r.found;
 }
 
@@ -357,7 +365,7 @@ bool tl_records_find_workload(tl_records *store, tl_arena *arena, const char *wo
 {
     workload_search w = { arena, out, false };
     for (; store != NULL && !w.found; store = store->lower) {
-        void *self = tl_records_get_backend(store, NULL);
+        void *self = get_backend(store, NULL);
         if (self != NULL)
             store->backend->visit_workloads(self, workload, take_workload, &w, NULL);
     }
@@ -368,7 +376,7 @@ tl_status tl_records_visit_workloads(tl_records *store, tl_workload_visitor *vis
                                      tl_diag *diag)
 {
     for (; store != NULL; store = store->lower) {
-        void *self = tl_records_get_backend(store, diag);
+        void *self = get_backend(store, diag);
         if (self == NULL)
             return TL_IO;
         TL_TRY(store->backend->visit_workloads(self, NULL, visit, user, diag));
@@ -383,7 +391,7 @@ tl_status tl_records_add_choice(tl_records *store, const tl_choice *choice, tl_d
         return tl_fail(diag, TL_BAD_ARGUMENT, "database %s was opened for reading only",
                        store->path);
     tl_choice_seal(&sealed);
-    void *self = tl_records_get_backend(store, diag);
+    void *self = get_backend(store, diag);
     tl_status status = self == NULL ? TL_IO : store->backend->add_choice(self, &sealed, diag);
     return status == TL_BAD_TEXT ? TL_IO : status;
 }
@@ -408,7 +416,7 @@ bool tl_records_find_choice(tl_records *store, tl_arena *arena, const tl_choice_
 {
     choice_search c = { arena, out, false };
     for (; store != NULL; store = store->lower) {
-        void *self = tl_records_get_backend(store, NULL);
+        void *self = get_backend(store, NULL);
         if (self != NULL)
             store->backend->visit_choices(self, query, take_choice, &c, NULL);
     }
@@ -420,7 +428,7 @@ tl_status tl_records_visit_choices(tl_records *store, const tl_choice_query *que
 {
     static const tl_choice_query all;
     for (; store != NULL; store = store->lower) {
-        void *self = tl_records_get_backend(store, diag);
+        void *self = get_backend(store, diag);
         if (self == NULL)
             return TL_IO;
         tl_status status =
@@ -442,7 +450,7 @@ tl_status tl_records_measure(tl_records *store, tl_records_stats *out, tl_diag *
 {
     static const tl_query everything = { .any_revision = true };
     int64_t broken = 0;
-    void *self = tl_records_get_backend(store, diag);
+    void *self = get_backend(store, diag);
     if (self == NULL)
         return TL_IO;
     TL_TRY(store->backend->measure(self, out, diag));
@@ -457,6 +465,6 @@ tl_status tl_records_prune(tl_records *store, const tl_prune *what, int64_t *rem
     if ((store->flags & TL_RECORDS_READ_ONLY) && !what->dry)
         return tl_fail(diag, TL_BAD_ARGUMENT, "database %s was opened for reading only",
                        store->path);
-    void *self = tl_records_get_backend(store, diag);
+    void *self = get_backend(store, diag);
     return self == NULL ? TL_IO : store->backend->prune(self, what, removed, diag);
 }

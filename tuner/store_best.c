@@ -97,16 +97,6 @@ static bool take_best(void *user, const tl_record *record)
     return true;
 }
 
-static void visit_all(tl_records *store, const tl_query *query, tl_record_visitor *visit, search *s)
-{
-    for (; store != NULL; store = store->lower) {
-        int64_t broken = 0;
-        void *self = tl_records_get_backend(store, NULL);
-        if (self != NULL)
-            store->backend->visit(self, query, visit, s, &broken, NULL);
-    }
-}
-
 bool tl_records_best(tl_records *store, tl_arena *arena, const tl_query *query, tl_record *out,
                      double *score_ns)
 {
@@ -120,9 +110,9 @@ bool tl_records_best(tl_records *store, tl_arena *arena, const tl_query *query, 
     tl_query first = best;
     first.each = TL_EACH_FIRST;
     first.lowering = first.uid = NULL; /* a session began with whatever it began with */
-    visit_all(store, &first, add_start, &s);
+    tl_records_visit_readable(store, &first, add_start, &s);
     compare_starts(&s);
-    visit_all(store, &best, take_best, &s);
+    tl_records_visit_readable(store, &best, take_best, &s);
     free(s.starts);
     if (score_ns != NULL)
         *score_ns = s.score_ns;

@@ -14,8 +14,9 @@ tl_status tl_sqlite_open(const char *path, int flags, void **self, tl_diag *diag
 extern const tl_records_backend tl_sqlite_backend;
 /* Patience with locks from now on. */
 void tl_sqlite_set_patience(void *self, int milliseconds);
-/* The store's backend, opened again where the file was exchanged; NULL: it cannot be. */
-void *tl_records_get_backend(tl_records *store, tl_diag *diag);
+/* tl_records_visit, for which a store that cannot be read is a miss. */
+void tl_records_visit_readable(tl_records *store, const tl_query *query, tl_record_visitor *visit,
+                               void *user);
 /* Whether the file at the path is still the one that was opened. */
 bool tl_sqlite_is_current(const void *self);
 

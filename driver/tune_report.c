@@ -219,10 +219,10 @@ void tl_tune_report_print(const tl_tune_report *report, const tl_tuning *tuning)
 
 static void print_form_json(const tl_tune_form *form, const char *path, double out, double in)
 {
-    printf("{\"record\":\"form\",\"model\":");
-    tl_print_json_text(path);
-    printf(",\"what\":");
+    printf("{\"record\":\"form\",\"what\":");
     tl_print_json_text(form->what);
+    printf(",\"model\":");
+    tl_print_json_text(path);
     printf(",\"fate\":\"%s\",\"replaced_ns\":%.1f,\"brought_ns\":%.1f}\n",
            tl_form_fate_text(form->fate), out, in);
 }
@@ -240,11 +240,11 @@ void tl_tune_report_forms(const tl_tune_report *report, const char *path,
     for (int i = 0; i < forms->count; i++)
         with[forms->forms[i].fate]++;
     if (report->json) {
-        printf("{\"record\":\"forms\",\"model\":");
+        printf("{\"record\":\"forms\",\"count\":%d,\"unseen\":%d,\"beyond\":%d,\"within\":%d,"
+               "\"model\":",
+               forms->count, with[TL_FORM_UNSEEN], with[TL_FORM_BEYOND], with[TL_FORM_WITHIN]);
         tl_print_json_text(path);
-        printf(",\"count\":%d,\"unseen\":%d,\"beyond\":%d,\"within\":%d,\"trials\":%" PRId64 "}\n",
-               forms->count, with[TL_FORM_UNSEEN], with[TL_FORM_BEYOND], with[TL_FORM_WITHIN],
-               trials);
+        printf(",\"trials\":%" PRId64 "}\n", trials);
     } else {
         printf(
             "forms     %d other ways to cut the model and lay it out: %d within reach, %d beyond, "
@@ -269,14 +269,14 @@ void tl_tune_report_forms(const tl_tune_report *report, const char *path,
 void tl_tune_report_verdict(const tl_tuned_verdict *v, const char *path, bool json)
 {
     if (json) {
-        printf("{\"record\":\"verdict\",\"model\":");
-        tl_print_json_text(path);
-        printf(",\"kept\":%s,\"untuned_ns\":%.1f,\"tuned_ns\":%.1f,"
+        printf("{\"record\":\"verdict\",\"kept\":%s,\"untuned_ns\":%.1f,\"tuned_ns\":%.1f,"
                "\"ratio\":%.4f,\"ratio_low\":%.4f,\"ratio_high\":%.4f,\"part_ratio\":%.4f,"
                "\"pairs\":%d,"
-               "\"max_error\":%.3g,\"form\":",
+               "\"max_error\":%.3g,\"model\":",
                v->kept ? "true" : "false", v->untuned_ns, v->tuned_ns, v->ratio, v->ratio_low,
                v->ratio_high, v->part.median, v->pairs, v->max_error);
+        tl_print_json_text(path);
+        printf(",\"form\":");
         tl_print_json_text(v->form);
         printf(",\"forms_tried\":%d,\"forms_kept\":%d,\"form_ratio\":%.4f,\"workloads_kept\":%d,"
                "\"workloads_fallen_back\":%d}\n",

@@ -20,7 +20,8 @@
 typedef struct {
     const char *path;
     tl_session session;
-    tl_tune_list list; /* its kernels */
+    tl_model_options options; /* that it is compiled with */
+    tl_tune_list list;        /* its kernels */
     tl_tune_forms forms;
     int64_t form_trials; /* what the other forms' kernels got, besides, */
     double form_s;       /* and how long that took */
@@ -31,8 +32,8 @@ typedef struct {
     const tl_tune_settings *o;
     subject *models;
     int model_count;
-    tl_study study;         /* of a kernel; its arena is the run's in any case */
-    tl_model_options model; /* how models are compiled, but for their shapes */
+    tl_study study; /* of a kernel; its arena is the run's in any case */
+    tl_numerics numerics;
     tl_target target;
     int threads;
     tl_tune_list list; /* of all of them */
@@ -61,7 +62,7 @@ static tl_status open_kernel(tune_run *run, const char *path, tl_diag *diag)
         if (strcmp(o->numerics, "strict") != 0)
             return tl_fail(diag, TL_BAD_ARGUMENT, "--numerics: '%s' is neither relaxed nor strict",
                            o->numerics);
-        run->model.numerics = TL_NUMERICS_STRICT;
+        run->numerics = TL_NUMERICS_STRICT;
     }
     tl_study_options study = {
         .kernel = path, .target = o->target, .threads = o->threads, .sets = run->o->sets
@@ -86,14 +87,14 @@ static tl_status open_model(tune_run *run, subject *m, tl_diag *diag)
     tl_model_options extra = { .inspect_only = true, .no_cache = true, .no_database = true };
     untuned.database = NULL;
     TL_TRY(tl_session_open(&m->session, m->path, &untuned, &extra, diag));
-    TL_TRY(tl_session_model_options(&m->session, &run->o->common, &run->model, diag));
+    TL_TRY(tl_session_model_options(&m->session, &run->o->common, &m->options, diag));
+    run->numerics = m->options.numerics;
     run->target = *tl_model_get_facts(m->session.model)->target;
     run->threads = m->session.threads;
-    TL_TRY(
-        tl_tune_tasks_of_model(&m->session, run->model.numerics, &run->o->filter, &m->list, diag));
+    TL_TRY(tl_tune_tasks_of_model(&m->session, run->numerics, &run->o->filter, &m->list, diag));
     if (!wants_forms(run->o))
         return TL_OK;
-    return tl_tune_forms_find(&m->session, run->model.numerics, &m->list, &m->forms, diag);
+    return tl_tune_forms_find(&m->session, run->numerics, &m->list, &m->forms, diag);
 }
 
 static tl_status open_models(tune_run *run, tl_diag *diag)
@@ -265,7 +266,7 @@ static tl_status tune(tune_run *run, tl_diag *diag)
         .target = &run->target,
         .threads = run->threads,
         .cold = o->cold,
-        .numerics = tl_numerics_text(run->model.numerics),
+        .numerics = tl_numerics_text(run->numerics),
         .seed = (uint64_t)o->seed,
         .budget_s = (1 - share) * budget_s,
         .ends_at_rest = !is_limited,
@@ -309,16 +310,14 @@ static void show_check(void *user, const char *stage, double seconds_left)
 static tl_status check_model(tune_run *run, subject *m, tl_diag *diag)
 {
     tl_tuned_verdict verdict;
-    tl_model_options model = { 0 };
     double seconds = fmax(TL_TUNED_SECONDS, SHARE_CHECK * run->o->budget_s / run->model_count);
     tl_tuned_options options = { .seconds = run->o->check_s > 0 ? run->o->check_s : seconds,
                                  .seed = (uint64_t)run->o->seed,
                                  .session = run->session_name,
                                  .stop = &stop,
                                  .progress = show_check };
-    TL_TRY(tl_session_model_options(&m->session, &run->o->common, &model, diag));
-    tl_status status =
-        tl_tuned_settle(m->session.arena, m->path, &model, run->store, &options, &verdict, diag);
+    tl_status status = tl_tuned_settle(m->session.arena, m->path, &m->options, run->store, &options,
+                                       &verdict, diag);
     tl_progress_done();
     if (status != TL_OK)
         return status;

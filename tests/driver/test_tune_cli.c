@@ -109,7 +109,7 @@ static void a_model_is_tuned_and_checked(void **state)
     expect(0, "", "model bert_tiny -o $D/m.onnx --shape input_ids=1,16 -q; cp $D/m.onnx $D/n.onnx");
     expect(2, "matches none of the",
            "tune $D/m.onnx --policy random --tasks 'nothing*' --threads 1");
-    expect(0, "m.onnx\",\"kept\":",
+    expect(0, "\"record\":\"verdict\",\"kept\":",
            "tune $D/m.onnx --policy random --trials 40 --threads 1 --check 1 --json");
     expect(0, "left out",
            "tune $D/m.onnx --policy random --trials 10 --threads 1 --top 2 --no-check");
@@ -123,7 +123,7 @@ static void other_forms_are_looked_at(void **state)
 {
     (void)state;
     expect(
-        0, "n.onnx\",\"count\":7,",
+        0, "\"record\":\"forms\",\"count\":7,",
         "tune $D/n.onnx --policy random --trials 60 --threads 1 --check 0.5 --db $D/f.db --record "
         "$D/f.jsonl --json >$D/first; grep '\"record\":\"form' $D/first | tee $D/a");
     expect_shell(1, "", "grep '\"record\":\"forms.*\"trials\":[012]}' $D/a");
@@ -177,6 +177,7 @@ static void several_models_share_a_run(void **state)
         of_o = count_lines("of_o", "\"record\":\"task\"");
     assert_in_range(both, of_n + 1, of_n + of_o - 1); /* some do not depend on the length */
     assert_int_equal(count_lines("both", "\"record\":\"verdict\""), 3);
+    assert_true(count_lines("both", "/n.onnx\"") > count_lines("both", "/o.onnx\""));
     assert_int_equal(count_lines("both", "\"record\":\"forms\""), 3);
     expect(0, "\"choices\":3,", "db stats --json --db $D/both.db");
     expect(0, "/o.onnx\nmodel ",

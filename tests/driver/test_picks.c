@@ -344,6 +344,18 @@ static void a_choice_decides(void **state)
     model = inspect_with(rec_db, NULL);
     assert_int_equal(tl_model_get_facts(model)->tuned_count, 0);
     tl_model_destroy(model);
+
+    tl_record wrong = recorded_make(a, "direct", "# the third\n", 500);
+    wrong.status = TL_RECORD_WRONG;
+    tl_record_seal(&wrong);
+    recorded_add(store, wrong);
+    snprintf(picks, sizeof picks, "%s %s\n", a, wrong.uid); /* it was never right */
+    choice.revision = TL_CODEGEN_REVISION;
+    choice.created_us = 8;
+    assert_int_equal(tl_records_add_choice(store, &choice, NULL), TL_OK);
+    model = inspect_with(rec_db, NULL);
+    assert_null(kernel_of(model, a)->pick);
+    tl_model_destroy(model);
     tl_records_close(store, NULL);
 }
 

@@ -9,7 +9,7 @@
 #include "runtime/kernel_abi.h"
 
 /* Raise whenever the code emitted for the same Program changes: it is part of every object's cache key. */
-#define TL_CODEGEN_REVISION 8
+#define TL_CODEGEN_REVISION 9
 
 /* Says, before the first compile, that this process is tilth's own: LLVM's options, which are a process's, may be set. Then
  * loops are compiled without LLVM's strength reduction: half of the time for kernels as fast (codegen/README.md). Programs that

@@ -53,26 +53,6 @@ int tl_emit_lanes_of(LLVMTypeRef type)
     return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? (int)LLVMGetVectorSize(type) : 1;
 }
 
-static tl_seen *seen_slot(tl_emitter *em, LLVMValueRef key, LLVMTypeRef type)
-{
-    return &em->seen[(((uintptr_t)key >> 5) ^ ((uintptr_t)type >> 6)) % TL_SEEN_COUNT];
-}
-
-static LLVMValueRef find_seen(tl_emitter *em, LLVMValueRef key, LLVMTypeRef type, unsigned epoch)
-{
-    const tl_seen *s = seen_slot(em, key, type);
-    bool same = s->key == key && s->type == type && s->epoch == epoch &&
-                s->block == LLVMGetInsertBlock(em->builder);
-    return same ? s->result : NULL;
-}
-
-static void remember_seen(tl_emitter *em, LLVMValueRef key, LLVMTypeRef type, unsigned epoch,
-                          LLVMValueRef result)
-{
-    *seen_slot(em, key, type) =
-        (tl_seen){ key, result, type, LLVMGetInsertBlock(em->builder), epoch };
-}
-
 LLVMValueRef tl_emit_splat(tl_emitter *em, LLVMValueRef scalar, int lanes)
 {
     if (lanes == 1)
@@ -84,41 +64,17 @@ LLVMValueRef tl_emit_splat(tl_emitter *em, LLVMValueRef scalar, int lanes)
         return LLVMConstVector(all, (unsigned)lanes);
     }
     LLVMTypeRef type = tl_emit_vector(LLVMTypeOf(scalar), lanes);
-    LLVMValueRef known = find_seen(em, scalar, type, 0);
-    if (known != NULL)
-        return known;
     LLVMValueRef zero = LLVMConstInt(em->i32, 0, false);
     LLVMValueRef v = LLVMBuildInsertElement(em->builder, LLVMGetPoison(type), scalar, zero, "");
     LLVMValueRef indices = LLVMConstNull(LLVMVectorType(em->i32, (unsigned)lanes));
-    v = LLVMBuildShuffleVector(em->builder, v, LLVMGetPoison(type), indices, "");
-    remember_seen(em, scalar, type, 0, v);
-    return v;
-}
-
-static unsigned epoch_of(const tl_emitter *em, const tl_storage *storage)
-{
-    /* odd for private memory, even for the rest; never 0, which stands for "always" */
-    return storage->is_private ? 2 * em->private_epoch + 3 : 2 * em->epoch + 2;
-}
-
-static void raise_epoch(tl_emitter *em, const tl_storage *storage)
-{
-    if (storage->is_private)
-        em->private_epoch++;
-    else
-        em->epoch++;
+    return LLVMBuildShuffleVector(em->builder, v, LLVMGetPoison(type), indices, "");
 }
 
 static LLVMValueRef plain_load(tl_emitter *em, const tl_storage *storage, LLVMTypeRef type,
                                LLVMValueRef pointer)
 {
-    unsigned epoch = epoch_of(em, storage);
-    LLVMValueRef known = find_seen(em, pointer, type, epoch);
-    if (known != NULL)
-        return known;
     LLVMValueRef v = LLVMBuildLoad2(em->builder, type, pointer, "");
     LLVMSetAlignment(v, (unsigned)tl_dtype_size(storage->buffer->dtype));
-    remember_seen(em, pointer, type, epoch, v);
     return v;
 }
 
@@ -483,7 +439,6 @@ static void store_reduction(tl_emitter *em, const tl_store *store, const tl_addr
     tl_value before = tl_emit_load(em, old);
     LLVMValueRef after = tl_emit_binary(em, NULL, value->kind, dtype, before.llvm, one);
     store_scalar(em, a, tl_emit_to_memory(em, dtype, after));
-    raise_epoch(em, a->storage);
 }
 
 void tl_emit_store(tl_emitter *em, const tl_store *store)
@@ -506,7 +461,6 @@ void tl_emit_store(tl_emitter *em, const tl_store *store)
         LLVMValueRef v = tl_emit_to_memory(em, buffer->dtype, tl_emit_spread(em, value));
         store_vector(em, &a, element, v);
     }
-    raise_epoch(em, a.storage);
 }
 
 void tl_emit_store_vector(tl_emitter *em, const tl_store *store, LLVMValueRef v)
@@ -515,5 +469,4 @@ void tl_emit_store_vector(tl_emitter *em, const tl_store *store, LLVMValueRef v)
     if (!tl_emit_address(em, store->buffer, store->indices, store->indices, false, &a))
         return;
     store_vector(em, &a, tl_emit_memory_type(em, store->buffer->dtype), v);
-    raise_epoch(em, a.storage);
 }

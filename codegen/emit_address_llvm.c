@@ -20,8 +20,7 @@ const tl_storage *tl_find_storage(tl_emitter *em, const tl_buffer *buffer)
     return NULL;
 }
 
-void tl_add_storage(tl_emitter *em, const tl_buffer *buffer, LLVMValueRef base, bool is_register,
-                    bool is_private)
+void tl_add_storage(tl_emitter *em, const tl_buffer *buffer, LLVMValueRef base, bool is_register)
 {
     if (em->storage_count == em->storage_capacity) {
         int capacity = em->storage_capacity == 0 ? 32 : 2 * em->storage_capacity;
@@ -34,8 +33,7 @@ void tl_add_storage(tl_emitter *em, const tl_buffer *buffer, LLVMValueRef base, 
     const tl_placement *placement = tl_plan_find(em->plan, buffer);
     const tl_expr *const *strides =
         placement != NULL ? placement->strides : tl_buffer_strides(em->arena, buffer);
-    em->storages[em->storage_count++] =
-        (tl_storage){ buffer, base, strides, is_register, is_private };
+    em->storages[em->storage_count++] = (tl_storage){ buffer, base, strides, is_register };
 }
 
 /* 0 <= index < extent whatever the variables are. */

@@ -218,6 +218,4 @@ void tl_emit_call(tl_emitter *em, const tl_intrinsic_call *call)
                      "intrinsic %s is done by a warp, which a CPU has not", call->name);
         return;
     }
-    em->epoch++; /* memory has changed */
-    em->private_epoch++;
 }

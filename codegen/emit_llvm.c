@@ -68,7 +68,6 @@ static void start_function(tl_emitter *em, LLVMValueRef function)
     em->hoisted_count = 0;
     for (int i = 0; i < TL_HOIST_BUCKETS; i++)
         em->hoist_buckets[i] = -1;
-    memset(em->seen, 0, sizeof em->seen);
     em->lanes = 1;
     em->lane_var = NULL;
     em->mask = em->guard = NULL;
@@ -132,7 +131,7 @@ static LLVMValueRef emit_body(tl_emitter *em, int index)
     em->scratch = LLVMGetParam(f, (unsigned)buffers);
     em->thread_scratch = LLVMGetParam(f, (unsigned)buffers + 1);
     for (int i = 0; i < buffers; i++)
-        tl_add_storage(em, param(em->kernel, i), LLVMGetParam(f, (unsigned)i), false, false);
+        tl_add_storage(em, param(em->kernel, i), LLVMGetParam(f, (unsigned)i), false);
 
     if (phase->var != NULL)
         tl_emit_range(em, phase->var, LLVMGetParam(f, (unsigned)buffers + 2),

@@ -45,7 +45,6 @@ typedef struct {
     LLVMValueRef base;
     const tl_expr *const *strides; /* elements, one an axis */
     bool is_register;              /* constant indices only */
-    bool is_private;               /* of this call: nothing else points into it */
 } tl_storage;
 
 /* Flat index of one access, made once: constant + sum coefficient*term, in elements. */
@@ -66,14 +65,6 @@ typedef struct {
 } tl_hoisted;
 #define TL_HOIST_BUCKETS 1021
 
-/* A value good in one block until memory changes: loads and splats of an unrolled body. */
-typedef struct {
-    LLVMValueRef key, result;
-    LLVMTypeRef type;
-    LLVMBasicBlockRef block;
-    unsigned epoch;
-} tl_seen;
-#define TL_SEEN_COUNT 256
 #define TL_SAFE_BYTES 512
 
 typedef struct {
@@ -112,8 +103,6 @@ typedef struct {
     LLVMValueRef
         safe; /* TL_SAFE_BYTES of zeroes to read instead of nothing; the entry's last alloca */
     bool safe_used;
-    tl_seen seen[TL_SEEN_COUNT];
-    unsigned epoch, private_epoch; /* raised by stores to memory, to private buffers */
 
     LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, pointer, nothing;
 } tl_emitter;
@@ -179,8 +168,7 @@ typedef struct {
 } tl_address;
 const tl_storage *tl_find_storage(tl_emitter *em,
                                   const tl_buffer *buffer); /* NULL after a failure */
-void tl_add_storage(tl_emitter *em, const tl_buffer *buffer, LLVMValueRef base, bool is_register,
-                    bool is_private);
+void tl_add_storage(tl_emitter *em, const tl_buffer *buffer, LLVMValueRef base, bool is_register);
 /* `node` identifies the access; an out-of-bounds index is allowed only when `wild` (a prefetch). */
 bool tl_emit_address(tl_emitter *em, const tl_buffer *buffer, const tl_expr *const *indices,
                      const void *node, bool wild, tl_address *out);

@@ -100,7 +100,7 @@ void tl_emit_storage(tl_emitter *em, const tl_buffer *buffer)
     }
     bool is_register = placement->place == TL_PLACE_REGISTER;
     if (!is_register && placement->place != TL_PLACE_STACK) {
-        tl_add_storage(em, buffer, tl_emit_scratch(em, placement), false, false);
+        tl_add_storage(em, buffer, tl_emit_scratch(em, placement), false);
         return;
     }
     int64_t bytes = 0;
@@ -114,7 +114,7 @@ void tl_emit_storage(tl_emitter *em, const tl_buffer *buffer)
                         buffer->name);
     LLVMSetAlignment(base, 64);
     LLVMPositionBuilderAtEnd(em->builder, back);
-    tl_add_storage(em, buffer, base, is_register, true);
+    tl_add_storage(em, buffer, base, is_register);
 }
 
 void tl_emit_stmt(tl_emitter *em, const tl_stmt *stmt)

@@ -28,7 +28,8 @@ typedef struct {
 
 typedef struct {
     int count;
-    idea ideas[SHORTLIST]; /* largest gain first */
+    idea ideas[SHORTLIST];
+    idea *best[SHORTLIST]; /* of them, largest gain first */
 } shortlist;
 
 /* --- what is known ---------------------------------------------------------------------------------------------------- */
@@ -139,23 +140,25 @@ static bool same_answers(const idea *a, const idea *b)
 
 static void insert(shortlist *list, const idea *new)
 {
-    int at = list->count;
     for (int i = 0; i < list->count; i++)
-        if (list->ideas[i].gain == new->gain && same_answers(&list->ideas[i], new))
+        if (list->best[i]->gain == new->gain && same_answers(list->best[i], new))
             return;
+    idea *place;
     if (list->count < SHORTLIST)
-        list->count++;
-    else if (list->ideas[--at].gain >= new->gain)
+        place = &list->ideas[list->count++];
+    else if ((place = list->best[SHORTLIST - 1])->gain >= new->gain)
         return;
-    for (; at > 0 && list->ideas[at - 1].gain < new->gain; at--)
-        list->ideas[at] = list->ideas[at - 1];
-    list->ideas[at] = *new;
+    int at = list->count - 1;
+    for (; at > 0 && list->best[at - 1]->gain < new->gain; at--)
+        list->best[at] = list->best[at - 1];
+    list->best[at] = place;
+    *place = *new;
 }
 
 static void judge(const tl_explorer *x, shortlist *list, idea *new)
 {
     tl_point point = point_of(new);
-    double least = list->count == SHORTLIST ? list->ideas[SHORTLIST - 1].gain : 0;
+    double least = list->count == SHORTLIST ? list->best[SHORTLIST - 1]->gain : 0;
     new->gain = tl_surrogate_hope(x->surrogate, &point, least);
     if (new->gain > 0)
         insert(list, new);
@@ -287,12 +290,12 @@ static void fill(tl_explorer *x, const shortlist *list, int wanted, pool *p)
         tl_catalog_sample(x->catalog, &x->random);
     for (int i = 0, built = 0, good = 0;
          i < list->count && good < wanted && built < MOST_BUILT * wanted; i++) {
-        int entry = build(x, &list->ideas[i]);
+        int entry = build(x, list->best[i]);
         if (!tl_explorer_is_new(x, entry))
             continue;
         tl_point point = tl_catalog_at(x->catalog, entry)->point;
         built++;
-        good += tl_surrogate_gain(x->surrogate, &point, 0, 0) >= KEPT * list->ideas[i].gain;
+        good += tl_surrogate_gain(x->surrogate, &point, 0, 0) >= KEPT * list->best[i]->gain;
     }
     p->count = 0;
     for (int i = tl_catalog_count(x->catalog) - 1; i >= 0 && p->count < POOL; i--)

@@ -83,8 +83,11 @@ void tl_surrogate_clear(tl_surrogate *s)
 
 static int find_name(const tl_surrogate *s, const char *name)
 {
+    for (int d = 0; d < s->name_count; d++) /* nearly always */
+        if (s->names[d] == name)
+            return d;
     for (int d = 0; d < s->name_count; d++)
-        if (s->names[d] == name || strcmp(s->names[d], name) == 0)
+        if (strcmp(s->names[d], name) == 0)
             return d;
     return -1;
 }
@@ -152,10 +155,33 @@ ALWAYS_INLINE void weigh_all(const tl_surrogate *s, const coordinates *at, int c
     }
 }
 
+/* Takes four columns of the factor from row k on, in the order of the loop below: its bits. What limits that loop is the way of
+ * an element from one column to the next, through memory; here it stays in a register. */
+ALWAYS_INLINE void eliminate_four(const tl_surrogate *s, int k, int count, double *restrict column)
+{
+    const double *a = s->factor[k], *b = s->factor[k + 1], *c = s->factor[k + 2],
+                 *d = s->factor[k + 3], *scale = &s->inverse[k];
+    double *at = &column[k];
+    double p = at[0] * scale[0];
+    double q = (at[1] - p * a[k + 1]) * scale[1];
+    double r = (at[2] - p * a[k + 2] - q * b[k + 2]) * scale[2];
+    double t = (at[3] - p * a[k + 3] - q * b[k + 3] - r * c[k + 3]) * scale[3];
+    for (int first = k / BLOCK * BLOCK; first < count; first += BLOCK)
+        for (int i = first; i < first + BLOCK; i++)
+            column[i] = column[i] - p * a[i] - q * b[i] - r * c[i] - t * d[i];
+    at[0] = p;
+    at[1] = q;
+    at[2] = r;
+    at[3] = t;
+}
+
 /* Solves L x = column for the first `count` rows, in place. Column by column: no sum waits for the one before. */
 ALWAYS_INLINE void eliminate_all(const tl_surrogate *s, int count, double *restrict column)
 {
-    for (int k = 0; k < count; k++) {
+    int k = 0;
+    for (; k + 4 <= count; k += 4)
+        eliminate_four(s, k, count, column);
+    for (; k < count; k++) {
         const double *below = s->factor[k]; /* zero above the diagonal */
         double x = column[k] * s->inverse[k];
         for (int b = k / BLOCK * BLOCK; b < count; b += BLOCK)

@@ -123,8 +123,8 @@ void tl_tuning_totals(const tl_tuning *tuning, tl_tune_totals *out);
  * knows nothing. */
 void tl_tune_known(tl_records *store, const tl_tune_task *tasks, int count, tl_arena *arena,
                    const tl_record **out, int *out_count);
-/* The best time among options->known of a workload, as it was measured then, on this target with these numerics, threads,
- * caches and code generator; 0: there is none. */
+/* The best time in nanoseconds among options->known of a workload, on this target with these numerics, threads, caches and
+ * code generator, in the time of the newest session (tuner/session_starts.h); 0: there is none. */
 double tl_tune_best_known(const tl_tune_options *options, const char *workload);
 /* The records that tl_recorder_note put into a recording: what was known when it was made. */
 tl_status tl_tune_known_of_recording(const char *path, tl_arena *arena, const tl_record **out,

@@ -6,6 +6,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/map.h"
 #include "tuner/record_private.h"
+#include "tuner/session_starts.h"
 #include "tuner/tune_private.h"
 
 typedef struct {
@@ -104,13 +105,23 @@ double tl_tune_best_known(const tl_tune_options *o, const char *workload)
 {
     char fingerprint[160];
     double best = 0;
+    tl_session_starts starts = { 0 };
+    const tl_record **found = malloc(((size_t)o->known_count + 1) * sizeof *found);
+    int count = 0;
     tl_target_fingerprint(o->target, o->threads, fingerprint);
-    for (int i = 0; i < o->known_count; i++) {
+    for (int i = 0; i < o->known_count && found != NULL; i++) {
         const tl_record *r = &o->known[i];
         if (strcmp(r->workload, workload) == 0 && r->threads == o->threads && r->cold == o->cold &&
-            is_comparable(o, r, fingerprint) && is_finished(r) && (best == 0 || r->score_ns < best))
-            best = r->score_ns;
+            is_comparable(o, r, fingerprint) && is_finished(r) && tl_session_starts_add(&starts, r))
+            found[count++] = r;
     }
+    tl_session_starts_compare(&starts);
+    for (int i = 0; i < count; i++) {
+        double score_ns = tl_session_starts_score(&starts, found[i]);
+        best = best == 0 || score_ns < best ? score_ns : best;
+    }
+    tl_session_starts_free(&starts);
+    free(found);
     return best;
 }
 

@@ -121,12 +121,20 @@ static void promising_forms_are_measured_first(void **state)
         for (int k = 0; k < all; k++)
             assert_ptr_not_equal(tasks[k].workload, forms.tasks[plain->changes[i].task].workload);
 
-    tl_record known = recorded_make(first->workload, "direct", "", 77), stale = known;
+    /* what began at 100 had come to 77 when the same takes 200 */
+    tl_record begin = recorded_make(first->workload, "direct", "", 100), known = begin,
+              stale = begin, again = begin;
+    known.program = "found";
+    known.sequence = 2;
+    known.score_ns = 77;
     stale.revision--;
     stale.score_ns = 5;
-    const tl_record both[] = { known, stale };
+    again.session = "another";
+    again.created_us++;
+    again.score_ns = 200;
+    const tl_record all_known[] = { known, again, begin, stale };
     const tl_tune_options options = {
-        .target = target, .threads = 1, .numerics = "relaxed", .known = both, .known_count = 2
+        .target = target, .threads = 1, .numerics = "relaxed", .known = all_known, .known_count = 4
     };
     tl_tune_forms_recall(&forms, &options);
     int left = tl_tune_forms_unseen(session.arena, &forms, target, forms.task_count, tasks);
@@ -134,7 +142,7 @@ static void promising_forms_are_measured_first(void **state)
     for (int i = 0; i < left; i++)
         assert_ptr_not_equal(tasks[i].workload, first);
     for (int i = forms.own_count; i < forms.task_count; i++)
-        assert_true(forms.first_ns[i] == (forms.tasks[i].workload == first ? 77 : 0));
+        assert_true(forms.first_ns[i] == (forms.tasks[i].workload == first ? 154 : 0));
 }
 
 /* What comes near what it replaces is tuned; what does not, or was not measured whole, is not. */

@@ -14,34 +14,39 @@
 #include "tuner/cost_model.h"
 #include "tuner/features.h"
 
-enum { PROGRAMS = 300, MOST_ROWS = 4 };
+enum { PROGRAMS = 300, FEW_ROWS = 4, MOST_ROWS = 40 };
 
-/* Programs of one to four statements; what they are worth is hidden in two columns, summed over the statements. */
+/* Programs of one statement to `most`; what they are worth is hidden in two columns, summed over the statements. */
 typedef struct {
     tl_feature_set set;
     int first_row[PROGRAMS + 1], task[PROGRAMS];
     float rows[PROGRAMS * MOST_ROWS * TL_FEATURE_WIDTH], label[PROGRAMS];
 } lesson;
 
-static lesson *make_lesson(uint64_t seed, int hidden)
+static lesson *make_long_lesson(uint64_t seed, int hidden, int most)
 {
     tl_random random = tl_random_make(seed);
     lesson *l = calloc(1, sizeof *l);
     assert_non_null(l);
     for (int p = 0; p < PROGRAMS; p++) {
-        int count = 1 + (int)tl_random_below(&random, MOST_ROWS);
+        int count = 1 + (int)tl_random_below(&random, most);
         double worth = 0;
         for (int r = 0; r < count; r++) {
             float *row = &l->rows[(l->first_row[p] + r) * TL_FEATURE_WIDTH];
             for (int c = 0; c < TL_FEATURE_WIDTH; c++)
                 row[c] = (float)tl_random_unit(&random);
-            worth += (row[hidden] > 0.5F ? 0.2 : 0.02) * (double)row[hidden + 24];
+            worth += (row[hidden] > 0.5F ? 0.2 : 0.02) * (double)row[hidden + 24] * FEW_ROWS / most;
         }
         l->first_row[p + 1] = l->first_row[p] + count;
         l->label[p] = (float)fmin(worth, 1);
     }
     l->set = (tl_feature_set){ PROGRAMS, TL_FEATURE_WIDTH, l->first_row, l->rows, l->task };
     return l;
+}
+
+static lesson *make_lesson(uint64_t seed, int hidden)
+{
+    return make_long_lesson(seed, hidden, FEW_ROWS);
 }
 
 static tl_cost_model *make_model(const char *name, uint64_t seed)
@@ -96,6 +101,25 @@ static void trees_learn_what_is_hidden(void **state)
     free(l);
     free(other);
     free(third);
+}
+
+/* The rows of a long program do not all take the whole step. */
+static void trees_learn_of_long_programs(void **state)
+{
+    (void)state;
+    lesson *l = make_long_lesson(1, 7, MOST_ROWS), *other = make_long_lesson(2, 7, MOST_ROWS);
+    tl_cost_model *model = make_model("trees", 1);
+    static float score[PROGRAMS];
+    teach(model, l);
+    model->type->predict(model, &l->set, score);
+    for (int i = 0; i < PROGRAMS; i++)
+        assert_true(fabsf(score[i] - l->label[i]) < 0.2F);
+    assert_true(order(score, l->label) > 0.93);
+    model->type->predict(model, &other->set, score);
+    assert_true(order(score, other->label) > 0.8);
+    model->type->destroy(model);
+    free(l);
+    free(other);
 }
 
 static void the_same_lesson_gives_the_same_bits(void **state)
@@ -215,6 +239,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trees_learn_what_is_hidden),
+        cmocka_unit_test(trees_learn_of_long_programs),
         cmocka_unit_test(the_same_lesson_gives_the_same_bits),
         cmocka_unit_test(a_file_keeps_it),
         cmocka_unit_test(the_analytic_model_prefers_less),

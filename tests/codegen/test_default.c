@@ -5,17 +5,15 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <dirent.h>
 #include <math.h>
 #include "codegen/codegen.h"
 #include "ir/interpret.h"
-#include "runtime/base/file.h"
 #include "runtime/base/random.h"
 #include "schedule/sketch.h"
 #include "tests/codegen/compiled.h"
+#include "tests/support/sketch_programs.h"
 
 enum { MAX_BUFFERS = 24 };
-static const char folder[] = "tests/golden/sketch";
 static const char *const isas[] = { NULL, "x86-64-v3", "x86-64" }; /* NULL: this machine's own */
 
 static void must(tl_status status, const tl_diag *diag, const char *what)
@@ -101,28 +99,18 @@ static void check(const char *name, const char *text, const char *isa, bool is_r
     tl_arena_destroy(arena);
 }
 
+static void check_program(const char *name, const char *text)
+{
+    for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
+        for (int is_reference = 0; is_reference < 2; is_reference++)
+            if (isas[i] == NULL || compiled_runs_here(isas[i]))
+                check(name, text, isas[i], is_reference);
+}
+
 static void schedules_compile_to_the_same(void **state)
 {
     (void)state;
-    DIR *dir = opendir(folder);
-    assert_non_null(dir);
-    int files = 0;
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-        if (strstr(entry->d_name, ".tk") == NULL)
-            continue;
-        char path[512];
-        tl_text text = { 0 };
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        assert_int_equal(tl_file_read(path, &text, NULL), TL_OK);
-        for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
-            for (int is_reference = 0; is_reference < 2; is_reference++)
-                if (isas[i] == NULL || compiled_runs_here(isas[i]))
-                    check(entry->d_name, tl_text_get(&text), isas[i], is_reference);
-        tl_text_free(&text);
-        files++;
-    }
-    closedir(dir);
-    assert_in_range(files, 10, 1000);
+    sketch_programs_visit(NULL, check_program);
 }
 
 int main(void)

@@ -5,15 +5,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <dirent.h>
 #include "codegen/codegen.h"
-#include "runtime/base/file.h"
 #include "runtime/base/random.h"
 #include "schedule/sketch.h"
 #include "tests/codegen/compiled.h"
+#include "tests/support/sketch_programs.h"
 
 enum { BLOCKS = 2000, TIMES = 3 };
-static const char folder[] = "tests/golden/sketch";
 static const char *const isas[] = { "x86-64-v4", "x86-64-v3" };
 
 /* Blocks of many sizes, every second one free again: what is allocated next lies in the gaps, in another order each time. */
@@ -80,26 +78,16 @@ static void check(const char *name, const char *text, const char *isa)
     tl_text_free(&first);
 }
 
+static void check_program(const char *name, const char *text)
+{
+    for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
+        check(name, text, isas[i]);
+}
+
 static void same_program_gives_the_same_code(void **state)
 {
     (void)state;
-    DIR *dir = opendir(folder);
-    assert_non_null(dir);
-    int files = 0;
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-        if (strstr(entry->d_name, ".tk") == NULL)
-            continue;
-        char path[512];
-        tl_text text = { 0 };
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        assert_int_equal(tl_file_read(path, &text, NULL), TL_OK);
-        for (size_t i = 0; i < sizeof isas / sizeof *isas; i++)
-            check(entry->d_name, tl_text_get(&text), isas[i]);
-        tl_text_free(&text);
-        files++;
-    }
-    closedir(dir);
-    assert_in_range(files, 10, 1000);
+    sketch_programs_visit(NULL, check_program);
 }
 
 int main(void)

@@ -6,7 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <dirent.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +15,8 @@
 #include "runtime/base/random.h"
 #include "schedule/sketch.h"
 #include "schedule/trace.h"
+#include "tests/support/sketch_programs.h"
 
-static const char folder[] = "tests/golden/sketch";
 static const char *const targets[] = { "x86-64", "x86-64-v3", "x86-64-v4", "aarch64" };
 
 typedef struct {
@@ -118,29 +117,19 @@ static void check(const char *name, const char *text, const char *target_name,
     tl_arena_destroy(arena);
 }
 
+static void check_program(const char *name, const char *text)
+{
+    for (size_t t = 0; t < sizeof targets / sizeof *targets; t++)
+        check(name, text, targets[t], tl_schedule_default, false);
+    check(name, text, "x86-64-v4", tl_schedule_default, true);
+    check(name, text, "x86-64-v4", schedule_reference, false);
+    check(name, text, "x86-64-v3", schedule_reference, true);
+}
+
 static void schedules_keep_the_meaning(void **state)
 {
     (void)state;
-    DIR *dir = opendir(folder);
-    assert_non_null(dir);
-    int files = 0;
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-        if (strstr(entry->d_name, ".tk") == NULL)
-            continue;
-        char path[512];
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        tl_text text = { 0 };
-        assert_int_equal(tl_file_read(path, &text, NULL), TL_OK);
-        for (size_t t = 0; t < sizeof targets / sizeof *targets; t++)
-            check(entry->d_name, tl_text_get(&text), targets[t], tl_schedule_default, false);
-        check(entry->d_name, tl_text_get(&text), "x86-64-v4", tl_schedule_default, true);
-        check(entry->d_name, tl_text_get(&text), "x86-64-v4", schedule_reference, false);
-        check(entry->d_name, tl_text_get(&text), "x86-64-v3", schedule_reference, true);
-        tl_text_free(&text);
-        files++;
-    }
-    closedir(dir);
-    assert_true(files >= 10);
+    sketch_programs_visit(NULL, check_program);
 }
 
 /* The schedule of a file's program, as a trace; `strict`: under strict numerics. */
@@ -151,7 +140,7 @@ static const char *trace_of(tl_arena *arena, const char *name, scheduler *apply_
     tl_program *naive;
     tl_target target;
     tl_text text = { 0 };
-    const char *path = tl_arena_format(arena, "%s/%s", folder, name);
+    const char *path = tl_arena_format(arena, "%s/%s", SKETCH_PROGRAMS, name);
     assert_int_equal(tl_file_read(path, &text, NULL), TL_OK);
     assert_int_equal(tl_program_parse(arena, tl_text_get(&text), name, &naive, &diag), TL_OK);
     tl_text_free(&text);

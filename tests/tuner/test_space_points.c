@@ -1,16 +1,14 @@
 /* tests/tuner/test_space_points.c: random points of the spaces of kernels of every class, for several targets: each builds,
  * replays from its text to the same program, verifies, and computes what the naive program computes. TL_POINTS points a
  * kernel and target, from TL_SEED. */
-#include <dirent.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include "schedule/sketch.h"
 #include "schedule/trace.h"
 #include "tests/frontend/lower_helpers.h"
-#include "runtime/base/file.h"
+#include "tests/support/sketch_programs.h"
 #include "tuner/space.h"
 
-static const char folder[] = "tests/golden/sketch";
 static const char *const targets[] = { "x86-64-v2", "x86-64-v3", "x86-64-v4" };
 
 typedef struct {
@@ -120,34 +118,20 @@ static void check_task(const tl_measure_task *task, const tl_target *target, int
     tl_arena_destroy(arena);
 }
 
+static void check_program(const char *name, const char *text)
+{
+    tl_measure_lowering lowering = { "direct", text, 0, 0 };
+    tl_measure_task task = { .name = name, .lowering_count = 1, .lowerings = &lowering };
+    for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
+        tl_target target = target_of(targets[t]);
+        check_task(&task, &target, number_from("TL_POINTS", 2));
+    }
+}
+
 static void points_of_small_kernels(void **state)
 {
     (void)state;
-    DIR *dir = opendir(folder);
-    assert_non_null(dir);
-    int files = 0;
-    const char *only = getenv("TL_ONLY");
-    for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
-        char path[512];
-        tl_text text = { 0 };
-        if (strstr(entry->d_name, ".tk") == NULL ||
-            (only != NULL && strstr(entry->d_name, only) == NULL))
-            continue;
-        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        assert_int_equal(tl_file_read(path, &text, NULL), TL_OK);
-        tl_measure_lowering lowering = { "direct", tl_text_get(&text), 0, 0 };
-        tl_measure_task task = { .name = entry->d_name,
-                                 .lowering_count = 1,
-                                 .lowerings = &lowering };
-        for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
-            tl_target target = target_of(targets[t]);
-            check_task(&task, &target, number_from("TL_POINTS", 2));
-        }
-        tl_text_free(&text);
-        files++;
-    }
-    closedir(dir);
-    assert_true(files >= 10 || only != NULL);
+    sketch_programs_visit(getenv("TL_ONLY"), check_program);
 }
 
 /* What networks are made of, with all lowerings. */

@@ -1,7 +1,12 @@
 /* tests/support/sketch_programs.h: the programs of tests/golden/sketch, one after the other: small ones of every kind that
- * sketches treat differently. Include after cmocka.h. */
+ * sketches treat differently. */
 #ifndef TL_TESTS_SKETCH_PROGRAMS_H
 #define TL_TESTS_SKETCH_PROGRAMS_H
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
 #include <dirent.h>
 #include <stdio.h>
 #include <string.h>

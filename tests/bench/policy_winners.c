@@ -3,8 +3,8 @@
  * finds other pages for its constants and another hour. So all take part in several rounds, the default schedule in the
  * same way as the others, and the median of a round's ratios counts. */
 #include "runtime/base/map.h"
-#include "runtime/base/sort.h"
 #include "tests/bench/policy_study.h"
+#include "tuner/contest.h"
 
 enum { ROUNDS = 9 };
 
@@ -93,8 +93,7 @@ static double gain_of(const tl_map *winners, const study_trial *standard, const 
     for (int r = 0; r < ROUNDS && a != NULL && b != NULL; r++)
         if (a->score_ns[r] > 0 && b->score_ns[r] > 0)
             gains[count++] = a->score_ns[r] / b->score_ns[r];
-    tl_sort_doubles(gains, count);
-    return count > 0 ? gains[count / 2] : 0;
+    return count > 0 ? tl_contest_median(gains, count) : 0;
 }
 
 static void check(study *s, const study_subject *subject)

@@ -114,10 +114,10 @@ static double grade(lesson *l)
         double w = weight_of(l->label[p]), wrong = (double)l->sums[p] - (double)l->label[p];
         error += w * wrong * wrong;
         weight += w;
-        for (int r = l->programs->first_row[p]; r < l->programs->first_row[p + 1]; r++) {
+        int first = l->programs->first_row[p], end = l->programs->first_row[p + 1];
+        for (int r = first; r < end; r++) {
             l->gradient[r] = (float)(w * wrong);
-            l->hessian[r] =
-                (float)(w * (l->programs->first_row[p + 1] - l->programs->first_row[p]));
+            l->hessian[r] = (float)(w * (end - first));
         }
     }
     return sqrt(error / weight);

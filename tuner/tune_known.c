@@ -96,6 +96,12 @@ static bool is_comparable(const tl_tune_options *o, const tl_record *r, const ch
            strcmp(r->numerics, o->numerics) == 0;
 }
 
+/* Of the workload, measured as the run measures: what else differs may make it stale. */
+static bool is_of(const tl_tune_options *o, const tl_record *r, const char *workload)
+{
+    return strcmp(r->workload, workload) == 0 && r->threads == o->threads && r->cold == o->cold;
+}
+
 static bool is_finished(const tl_record *r)
 {
     return r->status == TL_RECORD_OK && !r->hopeless && r->score_ns > 0;
@@ -111,8 +117,8 @@ double tl_tune_best_known(const tl_tune_options *o, const char *workload)
     tl_target_fingerprint(o->target, o->threads, fingerprint);
     for (int i = 0; i < o->known_count && found != NULL; i++) {
         const tl_record *r = &o->known[i];
-        if (strcmp(r->workload, workload) == 0 && r->threads == o->threads && r->cold == o->cold &&
-            is_comparable(o, r, fingerprint) && is_finished(r) && tl_session_starts_add(&starts, r))
+        if (is_of(o, r, workload) && is_comparable(o, r, fingerprint) && is_finished(r) &&
+            tl_session_starts_add(&starts, r))
             found[count++] = r;
     }
     tl_session_starts_compare(&starts);
@@ -199,8 +205,7 @@ void tl_tuning_sort_known(const tl_tuning *t, tl_tuning_slot *slot)
     tl_target_fingerprint(o->target, o->threads, fingerprint);
     for (int i = 0; i < o->known_count; i++) {
         const tl_record *r = &o->known[i];
-        if (strcmp(r->workload, slot->spec->measure->workload) != 0 || r->threads != o->threads ||
-            r->cold != o->cold)
+        if (!is_of(o, r, slot->spec->measure->workload))
             continue;
         if (!is_comparable(o, r, fingerprint)) {
             if (is_finished(r) && *r->trace)

@@ -9,9 +9,9 @@ typedef struct {
     int count;
     const tl_tune_task *tasks; /* the heaviest first */
     int left_out;              /* workloads that the pattern, or the number of tasks, leaves out */
-    int64_t flops,
-        constant_bytes; /* of a run of the whole model: what it computes, and the constants that it reads; of several
-                         * models all that they compute, and the most constants that one of them reads */
+    /* of a run of the whole model: what it computes, and the constants that it reads; of several models all that they
+     * compute, and the most constants that one of them reads */
+    int64_t flops, constant_bytes;
 } tl_tune_list;
 
 typedef struct {

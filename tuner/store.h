@@ -128,9 +128,8 @@ tl_status tl_records_measure(tl_records *store, tl_records_stats *out,
 
 /* Removes records: what a person asks for, the only thing that ever does. */
 typedef struct {
-    int64_t
-        keep_best; /* a workload, target, numerics: the best so many that are ok, and what each session
-                         * began with and found; 0: all */
+    /* a workload, target, numerics: the best so many that are ok, and what each session began with and found; 0: all */
+    int64_t keep_best;
     int64_t before_us;  /* only records older than this; 0: any */
     bool failed, stale; /* only those that failed, or those of another revision; neither: any */
     const char *workload, *target;

@@ -74,6 +74,8 @@ int64_t tl_decide(tl_schedule *s, const char *block, const char *role, const int
         .name = name, .count = offered_count, .options = offered, .initial = at, .taken = at
     };
     int taken = s->decide(s->decide_user, &made);
+    if (taken == TL_DECIDE_CLOSED)
+        return initial;
     if (taken >= 0 && taken < offered_count)
         made.taken = taken;
     append(s, &made);

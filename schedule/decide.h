@@ -17,7 +17,9 @@ typedef struct {
     int taken;
 } tl_decision;
 
-/* Which option is taken; what is none takes the initial one. `open` and its texts live as long as the schedule. */
+/* Which option is taken; what is none takes the initial one. TL_DECIDE_CLOSED: the initial one, and it is no decision.
+ * `open` and its texts live as long as the schedule. */
+enum { TL_DECIDE_CLOSED = -1 };
 typedef int tl_decider(void *user, const tl_decision *open);
 
 void tl_schedule_set_decider(tl_schedule *s, tl_decider *decide, void *user);

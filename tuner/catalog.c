@@ -94,7 +94,7 @@ struct tl_catalog {
     bool features, failed;
 };
 
-tl_catalog *tl_catalog_create(const tl_space *space, int threads, bool features)
+tl_catalog *tl_catalog_create(const tl_space *space, bool features)
 {
     tl_catalog *c = calloc(1, sizeof *c);
     if (c == NULL)
@@ -102,7 +102,7 @@ tl_catalog *tl_catalog_create(const tl_space *space, int threads, bool features)
     c->space = space;
     c->features = features;
     c->target = *tl_space_target(space);
-    c->target.cores = threads > 0 ? threads : 1;
+    c->target.cores = tl_space_threads(space);
     c->arena = tl_arena_create(0);
     if (c->arena != NULL)
         return c;

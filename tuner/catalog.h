@@ -34,9 +34,9 @@ typedef struct {
 
 enum { TL_NO_ENTRY = -1 };
 
-/* The space must outlive the catalog. `features`: entries get rows when they are met, for kernels on so many threads.
- * NULL: no memory. */
-tl_catalog *tl_catalog_create(const tl_space *space, int threads, bool features);
+/* The space must outlive the catalog. `features`: entries get rows when they are met, for kernels on as many threads as
+ * the space is for. NULL: no memory. */
+tl_catalog *tl_catalog_create(const tl_space *space, bool features);
 void tl_catalog_destroy(tl_catalog *catalog);
 int tl_catalog_count(const tl_catalog *catalog);
 tl_entry *tl_catalog_at(tl_catalog *catalog, int entry);          /* until the next entry is met */

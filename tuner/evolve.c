@@ -6,18 +6,9 @@
  * ranks: the best is drawn twice as often as the middle, the worst hardly ever. There is no crossover. */
 #include <stdlib.h>
 #include <string.h>
+#include "tuner/decision_kind.h"
 #include "tuner/policy_private.h"
 
-static const struct {
-    const char *role;
-    tl_decision_kind kind;
-} roles[] = {
-#define KIND(name, weight)
-#define ROLE(role, kind) { #role, TL_DECISION_##kind },
-#include "tuner/decision_roles.def"
-#undef KIND
-#undef ROLE
-};
 static const double weights[TL_DECISION_KIND_COUNT] = {
 #define KIND(name, weight) [TL_DECISION_##name] = weight,
 #define ROLE(role, kind)
@@ -25,16 +16,6 @@ static const double weights[TL_DECISION_KIND_COUNT] = {
 #undef KIND
 #undef ROLE
 };
-
-tl_decision_kind tl_decision_kind_of(const tl_decision *decision)
-{
-    const char *dot = strrchr(decision->name, '.');
-    const char *role = dot != NULL ? dot + 1 : decision->name;
-    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
-        if (strcmp(roles[i].role, role) == 0)
-            return roles[i].kind;
-    return TL_DECISION_TILE;
-}
 
 /* --- mutation ----------------------------------------------------------------------------------------------------- */
 

@@ -92,17 +92,6 @@ bool tl_explorer_score(tl_explorer *x, const int *entries, int count, float *sco
 /* The entries in the order of their scores, best first; `score` is moved with them. */
 void tl_explorer_rank(tl_explorer *x, int *entries, float *score, int count);
 
-/* decision_roles.def: what a decision is about. */
-typedef enum {
-#define KIND(name, weight) TL_DECISION_##name,
-#define ROLE(role, kind)
-#include "tuner/decision_roles.def"
-#undef KIND
-#undef ROLE
-    TL_DECISION_KIND_COUNT
-} tl_decision_kind;
-tl_decision_kind tl_decision_kind_of(const tl_decision *decision);
-
 /* evolve.c: as in Ansor. */
 typedef struct {
     int population, generations;

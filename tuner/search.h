@@ -20,7 +20,6 @@ typedef struct {
     const tl_target *target;
     tl_cost_model
         *model; /* predicts, and learns this task's results; NULL: the policy makes what it needs */
-    int threads; /* that kernels run on; 0: 1 */
     uint64_t seed;
     int known_count; /* records of the same workload from the store: not to be tried again, good as seeds */
     const tl_record *known;

@@ -7,21 +7,24 @@
 #include "runtime/base/text.h"
 #include "schedule/sketch.h"
 #include "schedule/trace.h"
+#include "tuner/decision_kind.h"
 
 struct tl_space {
     const tl_measure_task *task;
     const tl_target *target;
+    int threads;
     const tl_program **programs; /* one a lowering */
 };
 
 static const char point_mark[] = "# point:";
 
 tl_status tl_space_create(tl_arena *arena, const tl_measure_task *task, const tl_target *target,
-                          tl_space **out, tl_diag *diag)
+                          int threads, tl_space **out, tl_diag *diag)
 {
     tl_space *space = TL_NEW(arena, tl_space);
     space->task = task;
     space->target = target;
+    space->threads = threads;
     space->programs = TL_NEW_ARRAY(arena, const tl_program *, task->lowering_count);
     for (int i = 0; i < task->lowering_count; i++) {
         tl_program *program;
@@ -43,6 +46,11 @@ const tl_target *tl_space_target(const tl_space *space)
     return space->target;
 }
 
+int tl_space_threads(const tl_space *space)
+{
+    return space->threads;
+}
+
 const tl_program *tl_space_program(const tl_space *space, int lowering)
 {
     return space->programs[lowering];
@@ -52,6 +60,7 @@ const tl_program *tl_space_program(const tl_space *space, int lowering)
 
 /* Where the answers come from: wishes by name, else random numbers, else the analytic model. */
 typedef struct {
+    const tl_space *space;
     const tl_wish *wishes;
     int wish_count;
     tl_random *random; /* NULL: none */
@@ -78,6 +87,8 @@ static int nearest_option(const tl_decision *open, int64_t value)
 static int answer(void *user, const tl_decision *open)
 {
     answers *from = user;
+    if (from->space->threads == 1 && tl_decision_kind_of(open) == TL_DECISION_PARALLEL)
+        return TL_DECIDE_CLOSED;
     if (from->path != NULL)
         return from->met < from->path_count ? from->path[from->met++] : 0;
     for (int i = 0; i < from->wish_count; i++)
@@ -90,6 +101,7 @@ static tl_status build(const tl_space *space, tl_arena *arena, int lowering, ans
                        tl_variant *out, tl_diag *diag)
 {
     tl_schedule *s = tl_schedule_create(arena, space->programs[lowering], space->target, false);
+    from->space = space;
     tl_schedule_set_decider(s, answer, from);
     TL_TRY(tl_schedule_default(s, diag));
     memset(out, 0, sizeof *out);

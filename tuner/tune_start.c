@@ -30,8 +30,8 @@ tl_status tl_tuning_make_start(tl_tuning *t, tl_tuning_slot *slot, tl_batch *bat
     tl_variant variant;
     batch->is_start = true;
     batch->proposals = TL_NEW_ARRAY(batch->arena, tl_proposal, 2 + stale_most);
-    TL_TRY(
-        tl_space_create(slot->arena, slot->spec->measure, t->options.target, &slot->space, diag));
+    TL_TRY(tl_space_create(slot->arena, slot->spec->measure, t->options.target, t->options.threads,
+                           &slot->space, diag));
     TL_TRY(tl_space_build(slot->space, batch->arena, slot->spec->untuned, NULL, 0, &variant, diag));
     tl_proposal *p = &batch->proposals[batch->count++];
     *p = (tl_proposal){ .origin = "default" };
@@ -76,7 +76,6 @@ tl_status tl_tuning_end_start(tl_tuning *t, tl_tuning_slot *slot, const tl_batch
                          .space = slot->space,
                          .target = t->options.target,
                          .model = t->options.model,
-                         .threads = t->options.threads,
                          .seed = tl_hash_bytes(workload, strlen(workload), t->options.seed),
                          .known_count = slot->known_count,
                          .known = slot->known };

@@ -105,12 +105,11 @@ void study_run_policy(study *s, study_run *run)
     if (r == NULL)
         exit(1);
     const tl_measure_task *task = run->subject->task.measure;
-    bench_must(tl_space_create(s->arena, task, &s->target, &space, &diag), &diag);
-    tl_search spec = { .task = task,
-                       .space = space,
-                       .target = &s->target,
-                       .threads = (int)s->options.threads,
-                       .seed = (uint64_t)run->seed };
+    bench_must(tl_space_create(s->arena, task, &s->target, (int)s->options.threads, &space, &diag),
+               &diag);
+    tl_search spec = {
+        .task = task, .space = space, .target = &s->target, .seed = (uint64_t)run->seed
+    };
     run->trials = TL_NEW_ARRAY(s->arena, study_trial, run->wanted);
     *r = (search){ .study = s, .run = run, .answers = answers_create(s, run) };
     if (!study_recall(s, run)) {

@@ -37,7 +37,7 @@ static int set_up(void **state)
     tl_diag diag = { 0 };
     f.arena = tl_arena_create(0);
     if (tl_target_named("x86-64-v4", &f.target, &diag) != TL_OK ||
-        tl_space_create(f.arena, &task, &f.target, &f.space, &diag) != TL_OK) {
+        tl_space_create(f.arena, &task, &f.target, 2, &f.space, &diag) != TL_OK) {
         fprintf(stderr, "%s\n", diag.text);
         return -1;
     }
@@ -170,7 +170,7 @@ static void points_are_counted(void **state)
     tl_space_size size;
     tl_random random = tl_random_make(6);
     tl_map *seen = tl_map_create(f->arena);
-    need(tl_space_create(f->arena, &turn_task, &f->target, &space, &diag), &diag);
+    need(tl_space_create(f->arena, &turn_task, &f->target, 2, &space, &diag), &diag);
     need(tl_space_count(space, 0, 1, &size, &diag), &diag);
     int points = 0;
     for (int i = 0; i < 1500; i++) {
@@ -188,6 +188,39 @@ static void points_are_counted(void **state)
     assert_true(size.points > 1e5);
 }
 
+static int count_parallel(const tl_variant *v)
+{
+    int count = 0;
+    for (int i = 0; i < v->point.count; i++)
+        count += strstr(v->point.decisions[i].name, ".parallel") != NULL;
+    return count;
+}
+
+/* On one thread it does not matter which loops are parallel: it is no decision, and the default schedule is the same. */
+static void one_thread_decides_nothing_parallel(void **state)
+{
+    const fixture *f = *state;
+    tl_diag diag = { 0 };
+    tl_target cores = f->target;
+    tl_space *one, *two;
+    tl_variant of_one, of_two;
+    const tl_wish serial = { "gemm_copy.parallel", 0 };
+    cores.cores = 4;
+    need(tl_space_create(f->arena, &task, &cores, 1, &one, &diag), &diag);
+    need(tl_space_create(f->arena, &task, &cores, 2, &two, &diag), &diag);
+    need(tl_space_build(one, f->arena, 0, NULL, 0, &of_one, &diag), &diag);
+    need(tl_space_build(two, f->arena, 0, NULL, 0, &of_two, &diag), &diag);
+    assert_string_equal(of_one.hash, of_two.hash);
+    assert_non_null(strstr(of_one.trace, "\nparallel("));
+    assert_int_equal(count_parallel(&of_two), 1);
+    assert_int_equal(count_parallel(&of_one), 0);
+    assert_int_equal(of_one.point.count, of_two.point.count - 1);
+    need(tl_space_build(two, f->arena, 0, &serial, 1, &of_two, &diag), &diag);
+    need(tl_space_build(one, f->arena, 0, &serial, 1, &of_one, &diag), &diag);
+    assert_null(strstr(of_two.trace, "\nparallel("));
+    assert_non_null(strstr(of_one.trace, "\nparallel("));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,6 +228,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(points_replay_and_read_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(wishes_are_met_as_far_as_possible, set_up, tear_down),
         cmocka_unit_test_setup_teardown(points_are_counted, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(one_thread_decides_nothing_parallel, set_up, tear_down),
         cmocka_unit_test_setup_teardown(other_traces_name_no_point, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,7 +94,7 @@ static void check_task(const tl_measure_task *task, const tl_target *target, int
     call want;
     tl_random random = tl_random_make((uint64_t)number_from("TL_SEED", 1));
     tl_interpret_options checked = { .check = true };
-    if (tl_space_create(arena, task, target, &space, &diag) != TL_OK)
+    if (tl_space_create(arena, task, target, 2, &space, &diag) != TL_OK)
         fail_msg("%s", diag.text);
     const tl_program *reference = tl_space_program(space, 0);
     make_call(arena, reference, &want);

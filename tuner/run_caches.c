@@ -156,7 +156,7 @@ static void take_copy(tl_copies *copies, int64_t share, void **buffers, int coun
 void tl_caches_set_up(tl_run_state *state, tl_runnable *r, tl_cold cold, void **buffers)
 {
     int params = state->task->program->param_count;
-    memcpy(buffers, state->buffers[0], (size_t)params * sizeof *buffers);
+    memcpy(buffers, state->timed_buffers, (size_t)params * sizeof *buffers);
     for (int i = 0; i < r->prepared_count; i++)
         buffers[params + i] = r->prepared[i].data;
     if (cold == TL_COLD_NOTHING)

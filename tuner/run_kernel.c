@@ -125,10 +125,24 @@ void tl_runnable_destroy(tl_runnable *r)
     tl_guarded_free(&r->copies.memory);
     tl_guarded_free(&r->scratch);
     tl_guarded_free(&r->thread_scratch);
+    tl_guarded_free(&r->all_scratch);
     tl_code_unload(r->code);
     tl_code_unload(r->prepare_code);
     tl_arena_destroy(r->arena);
     free(r);
+}
+
+void tl_runnable_leave_guards(tl_runnable *r)
+{
+    tl_guarded both;
+    size_t first = (r->scratch.size + 63) / 64 * 64;
+    if (r->all_scratch.base != NULL || !tl_huge_create(first + r->thread_scratch.size, &both))
+        return;
+    tl_guarded_free(&r->scratch);
+    tl_guarded_free(&r->thread_scratch);
+    r->scratch.data = both.data;
+    r->thread_scratch.data = both.data + first;
+    r->all_scratch = both;
 }
 
 typedef struct {

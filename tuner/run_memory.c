@@ -29,7 +29,7 @@ bool tl_guarded_create(size_t size, tl_guarded *out)
 
 bool tl_huge_create(size_t size, tl_guarded *out)
 {
-    size_t mapped = size > 0 ? size : 1;
+    size_t mapped = size > TL_LARGE_PAGE ? size : TL_LARGE_PAGE;
     unsigned char *memory = tl_pages_take(mapped);
     *out = (tl_guarded){ .data = memory, .size = size, .base = memory, .mapped = mapped };
     return memory != NULL;

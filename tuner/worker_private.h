@@ -58,8 +58,9 @@ typedef struct {
     size_t mapped;
 } tl_guarded;
 bool tl_guarded_create(size_t size, tl_guarded *out); /* zeroed; false: no memory */
-/* Without pages around it, at the beginning of a huge page where the system has them: its lines meet in the same sets of L2
- * every time, while pages of 4096 bytes are anywhere. Zeroed; free it like the others. */
+/* Without pages around it, at the beginning of a huge page where the system has them, as a model's arrays are: its lines meet
+ * in the same sets of L2 every time, while pages of 4096 bytes are anywhere, and the same program is some percent faster
+ * or slower with each set of them. Zeroed; free it like the others. */
 bool tl_huge_create(size_t size, tl_guarded *out);
 void tl_guarded_free(tl_guarded *g);
 void tl_guarded_protect(const tl_guarded *g); /* read-only from now on */
@@ -80,7 +81,8 @@ typedef struct {
     tl_phase_fn **phases, **prepare_phases;
     tl_sizes_fn *sizes, *prepare_sizes;
     int64_t *extents;
-    tl_guarded scratch, thread_scratch;
+    tl_guarded scratch, thread_scratch; /* without a base: in the next */
+    tl_guarded all_scratch;             /* in huge pages; no base: not yet */
     int64_t thread_stride;
     int prepared_count;
     tl_guarded prepared[TL_MAX_PARAMS];
@@ -94,6 +96,8 @@ tl_status tl_runnable_create(const tl_built *built, const int64_t *dims, void *c
                              int param_count, int threads, int64_t memory_bytes, tl_runnable **out,
                              tl_diag *diag);
 void tl_runnable_destroy(tl_runnable *r);
+/* Its scratch lies in huge pages from now on, if there is memory. */
+void tl_runnable_leave_guards(tl_runnable *r);
 /* buffers: params, then prepared ones. */
 void tl_runnable_call(const tl_runnable *r, tl_pool *pool, int threads, void *const *buffers,
                       const int64_t *dims);
@@ -126,6 +130,8 @@ typedef struct {
     tl_pool *pool;
     tl_guarded outputs[TL_MAX_PARAMS]; /* of written params */
     void *buffers[TL_INPUT_SETS][2 * TL_MAX_PARAMS];
+    tl_guarded timed; /* the first set's params, without constants, in huge pages */
+    void *timed_buffers[TL_MAX_PARAMS];
     tl_runnable *first; /* the first that was right; its score is the measure of all */
     double first_score;
     tl_cold cold;           /* as it was timed */

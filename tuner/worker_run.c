@@ -3,6 +3,32 @@
 #include "runtime/clock.h"
 #include "tuner/worker_private.h"
 
+/* Params but for constants one after the other in huge pages, where kernels are timed. Without memory for that they are timed
+ * where they were checked. */
+static void lay_out(tl_run_state *state)
+{
+    const tl_run_task *t = state->task;
+    size_t at = 0, offset[TL_MAX_PARAMS];
+    for (int i = 0; i < t->program->param_count; i++) {
+        bool is_moved = t->program->params[i]->role != TL_ROLE_CONST;
+        state->timed_buffers[i] = state->buffers[0][i];
+        offset[i] = at;
+        at += is_moved ? ((size_t)t->sizes[i] + 63) / 64 * 64 : 0;
+    }
+    if (!tl_huge_create(at, &state->timed))
+        return;
+    for (int i = 0; i < t->program->param_count; i++) {
+        const tl_buffer *param = t->program->params[i];
+        if (param->role == TL_ROLE_CONST)
+            continue;
+        state->timed_buffers[i] = state->timed.data + offset[i];
+        if (tl_param_is_read(param))
+            memcpy(state->timed_buffers[i], t->inputs[0][i].data, (size_t)t->sizes[i]);
+        else /* its pages are there before time counts */
+            memset(state->timed_buffers[i], 0, (size_t)t->sizes[i]);
+    }
+}
+
 bool tl_run_state_create(const tl_worker_config *config, const tl_run_task *task, tl_run_state *out)
 {
     tl_pool_options options = { .threads = config->threads, .pin = TL_PIN_AUTO };
@@ -21,6 +47,7 @@ bool tl_run_state_create(const tl_worker_config *config, const tl_run_task *task
         for (int s = 0; s < TL_INPUT_SETS; s++)
             out->buffers[s][i] = is_written ? out->outputs[i].data : task->inputs[s][i].data;
     }
+    lay_out(out);
     return true;
 }
 
@@ -78,6 +105,7 @@ static void run(tl_run_state *state, int flags, tl_cold cold, int lowering, doub
         tl_runnable_destroy(r);
         return;
     }
+    tl_runnable_leave_guards(r);
     if (!(flags & TL_RUN_INCUMBENT))
         tl_run_time(state, r, flags & TL_RUN_CAREFUL, cold, checked_ns, &o->times);
     o->run_ns = (double)(tl_clock_ns() - checked);

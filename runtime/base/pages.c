@@ -4,8 +4,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define LARGE_PAGE ((size_t)2 << 20)
-
 static void *map(size_t size)
 {
     void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -14,16 +12,16 @@ static void *map(size_t size)
 
 void *tl_pages_take(size_t size)
 {
-    if (size < LARGE_PAGE || size > SIZE_MAX - 2 * LARGE_PAGE)
+    if (size < TL_LARGE_PAGE || size > SIZE_MAX - 2 * TL_LARGE_PAGE)
         return map(size);
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), mapped = (size + page - 1) / page * page;
-    char *memory = map(mapped + LARGE_PAGE);
+    char *memory = map(mapped + TL_LARGE_PAGE);
     if (memory == NULL)
         return NULL;
-    size_t before = (LARGE_PAGE - (uintptr_t)memory % LARGE_PAGE) % LARGE_PAGE;
+    size_t before = (TL_LARGE_PAGE - (uintptr_t)memory % TL_LARGE_PAGE) % TL_LARGE_PAGE;
     if (before > 0)
         munmap(memory, before);
-    munmap(memory + before + mapped, LARGE_PAGE - before);
+    munmap(memory + before + mapped, TL_LARGE_PAGE - before);
     memory += before;
 #ifdef MADV_HUGEPAGE
     madvise(memory, mapped, MADV_HUGEPAGE);

@@ -3,6 +3,8 @@
 #define TL_BASE_PAGES_H
 #include <stddef.h>
 
+#define TL_LARGE_PAGE ((size_t)2 << 20) /* bytes */
+
 /* `size` > 0 bytes of zeros, aligned to a page; in large pages, and aligned to these, where they fit and the system has them:
  * a core that reads 5 MB from memory walks through a thousand small ones, and its prefetchers stop at the end of each. NULL:
  * no memory. The caller owns it and gives it back with the same size. */

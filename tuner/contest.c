@@ -1,27 +1,30 @@
 /* tuner/contest.c: a candidate against the incumbent.
  *
- * They take turns, two samples each (the second one warm), so that whatever the machine does happens to both; minima are
- * compared. What wins a first series runs a second one of twice the length; what wins that is scored by a third, against the
- * first candidate of all: the best of a thousand noisy times is luck, so what selected a winner says nothing of how good it is.
+ * They take turns, two samples each (the second one warm), so that whatever the machine does happens to both, and each turn
+ * has a ratio of its own; the median of these is what is believed. Minima of a series are a lottery: where other
+ * tenants share the caches, the best of 22 samples differs by 4 to 8 % from one series of the same program to the next,
+ * the median ratio by 1 % (tuner/README.md).
  *
- * Minima of a series are worth something when both were seen with the core to themselves: what another tenant takes, up to
- * half of the speed, differs from sample to sample. Without, only what is ahead in minima, median and most turns is crowned. */
+ * What wins a first series runs a second one that goes on until it is clear who wins, and what wins that runs another,
+ * which says by how much: the best of a thousand noisy times is luck, so what selected a winner says nothing of how good
+ * it is. */
 #include "tuner/contest.h"
+#include <math.h>
 #include <string.h>
 #include "runtime/base/checked.h"
 #include "runtime/base/sort.h"
 
 enum {
-    EARLY = 3,
-    SURE = 6,
-    /* Samples with the core to itself, for which a series is prolonged up to PATIENCE times its length. */
-    LEAST_CALM = 3,
-    PATIENCE = 2,
-    MAX_SERIES = 3,
     TURN = 2, /* samples of each */
     MOST_TURNS = TL_CONTEST_SAMPLES / TURN,
+    HOPELESS_AFTER = 2, /* turns */
+    BEHIND_AFTER = 3,
+    LEAST_CALM = 3, /* samples with the core to itself */
+    MAX_SERIES = 3,
     WAITING_PART = 4 /* of all the time: one in so many */
 };
+/* Of the length that was asked for: the first series of what may be ahead; one that decides, at least and at most. */
+enum { PATIENCE = 2, DECIDING = 2, UNDECIDED = 8 };
 #define FREE_WAIT_NS 2000000000
 #define HOPELESS     1.2
 #define BEHIND       1.03
@@ -29,8 +32,12 @@ enum {
 #define NEAR_BEST    0.85
 #define WIN          0.99  /* of a first series: worth a second one */
 #define SURE_WIN     0.995 /* of those that follow */
-#define CLEAR_WIN    0.98  /* of those in company */
-#define MOST_SAY     0.75  /* of their turns have to say it, too */
+/* Deviations by which the share of turns that were won is above a half: by luck once in two hundred times; what is told is
+ * safe by one. */
+#define SURE         2.6
+#define SAFE         1.0
+/* Of a ratio; what is as good as that is good enough. */
+#define PRECISION    0.003
 
 typedef struct {
     tl_contender *contender;
@@ -42,8 +49,12 @@ typedef struct {
     const tl_stopwatch *watch;
     side candidate, standard;
     double ratios[MOST_TURNS]; /* of the lesser samples of each turn */
+    double least_ratio;
     int turns;
 } series;
+
+/* Whether a series is long enough; `samples`: what was asked for. */
+typedef bool length(const series *s, int samples);
 
 /* The lesser of its samples; times_ns: where they are kept, or NULL. */
 static double take_turn(const series *s, side *x, int64_t *patience_ns, double *times_ns)
@@ -74,61 +85,123 @@ static bool is_calm(const side *x)
 
 static bool both_are_calm(const series *s)
 {
-    return is_calm(&s->candidate) && (!has_standard(s) || is_calm(&s->standard));
+    return is_calm(&s->candidate) && is_calm(&s->standard);
 }
 
-/* Both were seen alone, or neither. */
-static bool are_alike(const series *s)
+double tl_contest_median(const double *values, int count)
 {
-    return is_calm(&s->candidate) == is_calm(&s->standard);
+    double sorted[TL_CONTEST_SAMPLES];
+    memcpy(sorted, values, (size_t)count * sizeof *sorted);
+    tl_sort_doubles(sorted, count);
+    return sorted[count / 2];
 }
 
-static double ratio_of(const series *s)
+/* A ratio of which the median of all turns that might have been run is below, so many deviations from a toss-up. By the ranks of
+ * the turns alone: nothing is supposed of how the machine disturbs them. */
+static double ratio_below(const series *s, double deviations)
 {
-    return s->candidate.least / s->standard.least;
+    double sorted[MOST_TURNS];
+    memcpy(sorted, s->ratios, (size_t)s->turns * sizeof *sorted);
+    tl_sort_doubles(sorted, s->turns);
+    int rank = (int)ceil((s->turns + deviations * sqrt(s->turns)) / 2);
+    return rank <= s->turns ? sorted[rank > 0 ? rank - 1 : 0] : INFINITY;
 }
 
-/* A candidate that may win is looked at as often as was asked for, and longer as long as there was company; what is behind
- * only so often that it is sure. */
-static bool has_enough(const series *s, int count, int repeats, bool early)
+static double typical_ratio(const series *s)
 {
-    if (early && count >= SURE && ratio_of(s) > BEHIND && are_alike(s))
+    return tl_contest_median(s->ratios, s->turns);
+}
+
+/* The sign test. */
+static bool is_win(const series *s, double target)
+{
+    return ratio_below(s, SURE) < target;
+}
+
+static bool is_loss(const series *s, double target)
+{
+    return typical_ratio(s) >= target;
+}
+
+/* --- lengths ---------------------------------------------------------------------------------------------------------- */
+
+static bool is_as_long_as(const series *s, int samples)
+{
+    return TURN * s->turns >= samples || s->turns == MOST_TURNS;
+}
+
+/* Behind in every turn. */
+static bool is_hopeless(const series *s)
+{
+    return s->least_ratio > FAR_OFF || (s->turns >= HOPELESS_AFTER && s->least_ratio > HOPELESS);
+}
+
+/* What may be ahead is looked at longer. */
+static bool is_screened(const series *s, int samples)
+{
+    if (is_hopeless(s) || (s->turns >= BEHIND_AFTER && s->least_ratio > BEHIND))
         return true;
-    return count >= (both_are_calm(s) ? repeats : PATIENCE * repeats);
+    if (!is_as_long_as(s, samples))
+        return false;
+    return typical_ratio(s) >= 1 || is_as_long_as(s, PATIENCE * samples);
 }
 
-static bool is_hopeless(const series *s, int count)
+static bool is_looked_at(const series *s, int samples)
 {
-    return ratio_of(s) > FAR_OFF || (count >= EARLY && ratio_of(s) > HOPELESS && are_alike(s));
+    return is_as_long_as(s, samples);
 }
 
-static void run_turns(series *s, int repeats, bool early, int64_t patience, tl_contest_result *out)
+static bool is_decided(const series *s, int samples)
 {
-    s->candidate.calm = s->standard.calm = s->turns = 0;
-    s->candidate.least = s->standard.least = 1e300;
-    out->count = 0;
-    out->hopeless = false;
-    while (out->count + TURN <= TL_CONTEST_SAMPLES && !out->hopeless &&
-           !has_enough(s, out->count, repeats, early)) {
-        double own = take_turn(s, &s->candidate, &patience, out->times_ns + out->count);
+    return is_as_long_as(s, DECIDING * samples) &&
+           (is_win(s, SURE_WIN) || is_loss(s, SURE_WIN) || is_as_long_as(s, UNDECIDED * samples));
+}
+
+/* Whatever the result is: else it would be lucky. */
+static bool is_precise(const series *s, int samples)
+{
+    return is_as_long_as(s, DECIDING * samples) &&
+           (ratio_below(s, SAFE) - ratio_below(s, -SAFE) < 2 * PRECISION ||
+            is_as_long_as(s, UNDECIDED * samples));
+}
+
+/* --- series ----------------------------------------------------------------------------------------------------------- */
+
+static void run_alone(series *s, int samples, int64_t patience, tl_contest_result *out)
+{
+    while (out->count < samples && out->count + TURN <= TL_CONTEST_SAMPLES) {
+        take_turn(s, &s->candidate, &patience, out->times_ns + out->count);
         out->count += TURN;
-        if (!has_standard(s))
-            continue;
-        s->ratios[s->turns++] = own / take_turn(s, &s->standard, &patience, NULL);
-        out->hopeless = early && is_hopeless(s, out->count);
     }
 }
 
-/* One series; false: the incumbent was disturbed. One that may end early does not wait for anything. */
-static bool run_series(series *s, const tl_contest_rules *rules, int repeats, bool early,
+static void run_turns(series *s, int samples, length *is_over, int64_t patience,
+                      tl_contest_result *out)
+{
+    while (s->turns == 0 || !is_over(s, samples)) {
+        double own = take_turn(s, &s->candidate, &patience, out->times_ns + out->count);
+        double ratio = own / take_turn(s, &s->standard, &patience, NULL);
+        out->count += TURN;
+        s->ratios[s->turns++] = ratio;
+        s->least_ratio = fmin(s->least_ratio, ratio);
+    }
+}
+
+/* One series; false: the incumbent was disturbed. */
+static bool run_series(series *s, int samples, length *is_over, int64_t patience,
                        tl_contest_result *out)
 {
-    run_turns(s, repeats, early, early ? 0 : rules->patience_ns, out);
-    if (!has_standard(s))
+    s->candidate.calm = s->standard.calm = s->turns = 0;
+    s->candidate.least = s->standard.least = s->least_ratio = 1e300;
+    out->count = 0;
+    if (!has_standard(s)) {
+        run_alone(s, samples, patience, out);
         return true;
+    }
+    run_turns(s, samples, is_over, patience, out);
     tl_contender *standard = s->standard.contender;
     double best = standard->best_ns;
-    if (out->hopeless && ratio_of(s) > FAR_OFF) {
+    if (s->least_ratio > FAR_OFF) {
         /* so long a run leaves the incumbent cold caches: that is no disturbance, and no time of its own */
         if (best > 0 && best < s->standard.least)
             s->standard.least = best;
@@ -140,10 +213,10 @@ static bool run_series(series *s, const tl_contest_rules *rules, int repeats, bo
 }
 
 /* Series until one is undisturbed. */
-static void compare(series *s, const tl_contest_rules *rules, int repeats, bool early,
+static void compare(series *s, int samples, length *is_over, int64_t patience,
                     tl_contest_result *out)
 {
-    for (int i = 0; !run_series(s, rules, repeats, early, out); i++) {
+    for (int i = 0; !run_series(s, samples, is_over, patience, out); i++) {
         if (i + 1 == MAX_SERIES) { /* the machine became slower: believe it */
             s->standard.contender->best_ns = s->standard.least;
             out->disturbed = true;
@@ -154,50 +227,13 @@ static void compare(series *s, const tl_contest_rules *rules, int repeats, bool 
     }
 }
 
-double tl_contest_median(const double *values, int count)
-{
-    double sorted[TL_CONTEST_SAMPLES];
-    memcpy(sorted, values, (size_t)count * sizeof *sorted);
-    tl_sort_doubles(sorted, count);
-    return sorted[count / 2];
-}
-
-/* What the series says of the candidate's time over the other's. In company minima are a lottery: most turns have to say the
- * same. */
-static double believed_ratio(const series *s)
-{
-    double least = ratio_of(s),
-           typical = both_are_calm(s) ? least : tl_contest_median(s->ratios, s->turns);
-    return least > typical ? least : typical;
-}
-
-/* How many of the turns were won: the ratio was below the target. Of 22 fair ones three quarters are won once in a hundred
- * times. */
-static double share_won(const series *s, double target)
-{
-    int won = 0;
-    for (int i = 0; i < s->turns; i++)
-        won += s->ratios[i] < target;
-    return (double)won / s->turns;
-}
-
-/* The series says that the candidate is better than `score`: in minima by half a percent and in half of the turns; in
- * company by more, in minima and median, and in most turns. */
-static bool is_win(const series *s, double score)
-{
-    double target = score / s->standard.contender->score, ratio = believed_ratio(s);
-    if (both_are_calm(s))
-        return ratio < target * SURE_WIN && share_won(s, target) > 0.5;
-    return ratio < target * CLEAR_WIN && share_won(s, target) >= MOST_SAY;
-}
-
 static void summarize(const series *s, tl_contest_result *out)
 {
     double score = s->standard.contender->score;
     out->time_ns = out->score_ns = s->candidate.least;
     out->incumbent_ns = has_standard(s) ? s->standard.least : 0;
     if (has_standard(s) && score > 0)
-        out->score_ns = score * believed_ratio(s);
+        out->score_ns = score * typical_ratio(s);
 }
 
 int64_t tl_contest_patience(int64_t elapsed_ns, int64_t waited_ns)
@@ -205,30 +241,35 @@ int64_t tl_contest_patience(int64_t elapsed_ns, int64_t waited_ns)
     return tl_max64(FREE_WAIT_NS + elapsed_ns / WAITING_PART - waited_ns, 0);
 }
 
+static bool wins(series *s, const tl_contest_rules *rules, length *is_over, tl_contest_result *out)
+{
+    compare(s, rules->repeats, is_over, rules->patience_ns, out);
+    summarize(s, out);
+    out->disturbed |= !both_are_calm(s);
+    return is_win(s, SURE_WIN);
+}
+
 void tl_contest(const tl_stopwatch *watch, const tl_contest_rules *rules, tl_contender *candidate,
-                tl_contender *incumbent, tl_contender *first, tl_contest_result *out)
+                tl_contender *incumbent, tl_contest_result *out)
 {
     bool has_incumbent = incumbent->kernel != NULL;
+    bool is_first_look = has_incumbent && !rules->is_careful;
     series s = { .watch = watch, .candidate = { candidate }, .standard = { incumbent } };
     *out = (tl_contest_result){ 0 };
-    compare(&s, rules, rules->repeats, !rules->is_careful && has_incumbent, out);
+    if (is_first_look) /* does not wait for anything */
+        compare(&s, rules->repeats, is_screened, 0, out);
+    else
+        compare(&s, rules->repeats, is_looked_at, rules->patience_ns, out);
     summarize(&s, out);
     if (!has_incumbent) {
         out->crowned = true;
         return;
     }
-    if (rules->may_win && !out->hopeless && believed_ratio(&s) < WIN) {
-        compare(&s, rules, 2 * rules->repeats, false, out);
-        summarize(&s, out);
-        out->disturbed |= !both_are_calm(&s);
-        if (is_win(&s, incumbent->score)) {
-            s.standard.contender = first;
-            compare(&s, rules, 2 * rules->repeats, false, out);
-            summarize(&s, out);
-            out->crowned = is_win(&s, incumbent->score);
-            out->disturbed |= !both_are_calm(&s);
-        }
-    }
+    out->hopeless = is_first_look && is_hopeless(&s);
+    if (rules->may_win && !out->hopeless && typical_ratio(&s) < WIN)
+        out->crowned = wins(&s, rules, is_decided, out) && wins(&s, rules, is_precise, out);
+    if (out->crowned)
+        out->score_ns = incumbent->score * ratio_below(&s, SAFE);
     if (!out->crowned && !rules->is_careful && out->score_ns < incumbent->score)
         out->score_ns = incumbent->score;
 }

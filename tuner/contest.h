@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { TL_CONTEST_SAMPLES = 64 }; /* of a contender, at most, in a series */
+enum { TL_CONTEST_SAMPLES = 96 }; /* of a contender, at most, in a series */
 
 typedef struct {
     void *user;
@@ -23,7 +23,7 @@ typedef struct {
 } tl_contender;
 
 typedef struct {
-    int repeats;         /* samples of a series */
+    int repeats;         /* samples of a first series */
     bool is_careful;     /* no series ends early */
     bool may_win;        /* false: it is not timed as the incumbent was */
     int64_t patience_ns; /* for solitude, in a series that decides */
@@ -33,7 +33,8 @@ typedef struct {
     double times_ns[TL_CONTEST_SAMPLES]; /* of the candidate's last series */
     int count;
     double time_ns, incumbent_ns; /* least */
-    /* The ratio of both, times the incumbent's score; never below that unless crowned or careful. */
+    /* The incumbent's score times the median ratio of the last series' turns; never below that score unless crowned or
+     * careful. */
     double score_ns;
     bool hopeless, disturbed, crowned;
     int discarded;
@@ -46,8 +47,8 @@ double tl_contest_median(const double *values, int count);
  * seconds. Where company stays, candidates are timed in it. */
 int64_t tl_contest_patience(int64_t elapsed_ns, int64_t waited_ns);
 
-/* Without an incumbent the candidate is crowned. `first` is what scores are measured against; may be the incumbent. */
+/* Without an incumbent the candidate is crowned. */
 void tl_contest(const tl_stopwatch *watch, const tl_contest_rules *rules, tl_contender *candidate,
-                tl_contender *incumbent, tl_contender *first, tl_contest_result *out);
+                tl_contender *incumbent, tl_contest_result *out);
 
 #endif

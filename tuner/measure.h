@@ -11,8 +11,8 @@
  * What happens to a candidate: a builder process replays its trace on its lowering's naive program and compiles it; a
  * runner process on another core runs it on random and on adversarial inputs and compares every output with the
  * reference (the first lowering's naive program, large sums reordered) within the lowering's bound; then
- * times it in alternation with the task's incumbent, after 3 repeats gives up when it is 1.2 times slower, and crowns
- * it only when it wins a second, longer series and a third one, which is its score (tuner/contest.h). A series in which
+ * times it in turns with the task's incumbent, gives up after two when it is 1.2 times slower in both, and crowns it only
+ * when it wins a second, longer series and a third one, which is its score (tuner/contest.h). A series in which
  * the incumbent or a witness (a peak loop, an L2-resident product, a copy) is below 85 % of its best is discarded and
  * run again. The first right candidate of a task becomes its incumbent: submit the default schedule first.
  *

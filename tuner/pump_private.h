@@ -37,8 +37,8 @@ typedef enum {
     TL_REFERENCE_BAD
 } tl_reference_state;
 
-/* What candidates are compared with: the first that was right, whose own time is the measure of all scores, and the
- * incumbent (empty while it is the first). */
+/* What candidates are compared with: the incumbent (empty while it is the first that was right); the first, should a child
+ * not get on with the incumbent. */
 enum { TL_FIRST, TL_INCUMBENT, TL_STANDARDS };
 typedef struct {
     tl_text built; /* a packed tl_built; empty: none */
@@ -73,12 +73,12 @@ typedef struct {
 
 typedef struct {
     tl_process process;
-    int task;                 /* prepared; -1: none */
-    bool is_serving;          /* START was sent since */
-    bool is_preparing;        /* READY is awaited */
-    bool lacks[TL_STANDARDS]; /* its child does not have them yet */
-    int ordered;              /* the standard that it was sent; -1: none */
-    tl_job *job;              /* being run */
+    int task;            /* prepared; -1: none */
+    bool is_serving;     /* START was sent since */
+    bool is_preparing;   /* READY is awaited */
+    bool lacks_standard; /* its child has none yet, and there is one */
+    int ordered;         /* the standard that it was sent; -1: none */
+    tl_job *job;         /* being run */
     int64_t deadline_ns;
 } tl_runner_state;
 

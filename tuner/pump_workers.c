@@ -204,12 +204,20 @@ static void feed_builders(tl_pump *m)
     }
 }
 
-/* A new child has no standards. */
-static void want_standards(tl_pump *m)
+/* What a child is to have; -1: there is none. */
+static int standard_of(const tl_task_state *t)
+{
+    int i = TL_STANDARDS - 1;
+    while (i >= 0 && t->standards[i].built.size == 0)
+        i--;
+    return i;
+}
+
+/* A new child has no standard. */
+static void want_standard(tl_pump *m)
 {
     tl_runner_state *r = &m->runner;
-    for (int i = 0; i < TL_STANDARDS; i++)
-        r->lacks[i] = r->task >= 0 && m->tasks[r->task]->standards[i].built.size > 0;
+    r->lacks_standard = r->task >= 0 && standard_of(m->tasks[r->task]) >= 0;
 }
 
 static void order_task(tl_pump *m, int task)
@@ -231,19 +239,20 @@ static void order_task(tl_pump *m, int task)
     tl_text_add_bytes(&m->message, t->reference.data, t->reference.size);
     r->task = task;
     r->is_serving = r->is_preparing = true;
-    want_standards(m);
+    want_standard(m);
     r->deadline_ns = tl_clock_ns() + PREPARE_LIMIT_NS;
     if (!ok || !tl_frame_send(r->process.fd, TL_FRAME_PREPARE, &m->message) ||
         !tl_frame_send(r->process.fd, TL_FRAME_START, NULL))
         restart_runner(m);
 }
 
-/* `job` NULL: the first standard that the child lacks. */
+/* `job` NULL: the standard that the child lacks. */
 static void order_run(tl_pump *m, tl_job *job)
 {
     tl_runner_state *r = &m->runner;
     const tl_task_state *t = m->tasks[r->task];
-    const tl_standard *standard = &t->standards[r->lacks[TL_FIRST] ? TL_FIRST : TL_INCUMBENT];
+    const int number = standard_of(t);
+    const tl_standard *standard = &t->standards[number >= 0 ? number : TL_FIRST];
     const tl_text *built = job != NULL ? &job->built : &standard->built;
     int flags = job == NULL ? TL_RUN_INCUMBENT : 0;
     if (job != NULL) {
@@ -260,9 +269,8 @@ static void order_run(tl_pump *m, tl_job *job)
     tl_pack_text(&m->message, job != NULL ? job->candidate.trace : "");
     tl_text_add_bytes(&m->message, built->data, built->size);
     r->job = job;
-    r->ordered = job != NULL ? -1 : (int)(standard - t->standards);
-    if (job == NULL)
-        r->lacks[r->ordered] = false;
+    r->ordered = job != NULL ? -1 : number;
+    r->lacks_standard &= job != NULL;
     r->deadline_ns = in_time(m->options.run_limit_s);
     if (!tl_frame_send(r->process.fd, TL_FRAME_RUN, &m->message))
         restart_runner(m);
@@ -295,7 +303,7 @@ static void feed_runner(tl_pump *m)
         else if (r->task != job->result.task)
             order_task(m, job->result.task);
         else
-            order_run(m, r->lacks[TL_FIRST] || r->lacks[TL_INCUMBENT] ? NULL : job);
+            order_run(m, r->lacks_standard ? NULL : job);
     }
 }
 
@@ -427,14 +435,11 @@ static void finish_run(tl_pump *m, tl_job *job, tl_record_status status, const c
         tl_defect_write(m->defects, &t->spec, &job->candidate, &job->result);
 }
 
-/* The standard that was sent ran before, and something is wrong with it now. Without the first there is none. */
+/* The standard that was sent ran before, and something is wrong with it now. */
 static void drop_standard(tl_pump *m)
 {
-    tl_task_state *t = m->tasks[m->runner.task];
-    for (int i = m->runner.ordered; i < TL_STANDARDS; i++) {
-        t->standards[i].built.size = 0;
-        m->runner.lacks[i] = false;
-    }
+    m->tasks[m->runner.task]->standards[m->runner.ordered].built.size = 0;
+    want_standard(m);
 }
 
 static void take_ran(tl_pump *m)
@@ -495,7 +500,7 @@ static void take_death(tl_pump *m, tl_builder *b)
         drop_standard(m);
     r->job = NULL;
     r->ordered = -1;
-    want_standards(m);
+    want_standard(m);
     if (job != NULL)
         finish_run(m, job, status, reason);
 }

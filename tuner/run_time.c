@@ -101,8 +101,7 @@ static bool is_lost(const tl_run_state *state, double checked_ns, tl_contest_res
 static bool prepare(tl_run_state *state, tl_runnable *r, tl_cold cold)
 {
     return tl_caches_prepare(state, r, cold) &&
-           (state->incumbent == NULL || (tl_caches_prepare(state, state->incumbent, cold) &&
-                                         tl_caches_prepare(state, state->first, cold)));
+           (state->incumbent == NULL || tl_caches_prepare(state, state->incumbent, cold));
 }
 
 static void hold_contest(timing *t, tl_runnable *r, const tl_contest_rules *rules,
@@ -112,19 +111,16 @@ static void hold_contest(timing *t, tl_runnable *r, const tl_contest_rules *rule
     tl_run_state *state = t->state;
     tl_stopwatch own = watch;
     own.user = t;
-    tl_runnable *kernels[] = { r, state->incumbent, state->first };
-    tl_contender contenders[3];
-    const double scores[] = { 0, state->incumbent_score, state->first_score };
-    for (int i = 0; i < 3; i++) {
-        tl_runnable *k = kernels[i];
-        contenders[i] = (tl_contender){ k, k != NULL ? k->best_ns : 0, scores[i] };
-        if (k != NULL)
-            calibrate(t, k);
-    }
-    tl_contest(&own, rules, &contenders[0], &contenders[1], &contenders[2], out);
-    for (int i = 1; i < 3; i++)
-        if (kernels[i] != NULL)
-            kernels[i]->best_ns = contenders[i].best_ns;
+    tl_runnable *incumbent = state->incumbent;
+    tl_contender contenders[] = { { .kernel = r, .best_ns = r->best_ns }, { 0 } };
+    if (incumbent != NULL)
+        contenders[1] = (tl_contender){ incumbent, incumbent->best_ns, state->incumbent_score };
+    for (int i = 0; i < 2; i++)
+        if (contenders[i].kernel != NULL)
+            calibrate(t, contenders[i].kernel);
+    tl_contest(&own, rules, &contenders[0], &contenders[1], out);
+    if (incumbent != NULL)
+        incumbent->best_ns = contenders[1].best_ns;
 }
 
 void tl_run_time(tl_run_state *state, tl_runnable *r, bool careful, tl_cold cold, double checked_ns,

@@ -132,10 +132,8 @@ typedef struct {
     void *buffers[TL_INPUT_SETS][2 * TL_MAX_PARAMS];
     tl_guarded timed; /* the first set's params, without constants, in huge pages */
     void *timed_buffers[TL_MAX_PARAMS];
-    tl_runnable *first; /* the first that was right; its score is the measure of all */
-    double first_score;
-    tl_cold cold;           /* as it was timed */
-    tl_runnable *incumbent; /* may be the first */
+    tl_cold cold;           /* as the first one was timed */
+    tl_runnable *incumbent; /* NULL: none was right yet */
     double incumbent_score;
     tl_witness *witness;
     bool is_alone;       /* on the core, at the witness's last look */

@@ -110,15 +110,11 @@ static void run(tl_run_state *state, int flags, tl_cold cold, int lowering, doub
         tl_run_time(state, r, flags & TL_RUN_CAREFUL, cold, checked_ns, &o->times);
     o->run_ns = (double)(tl_clock_ns() - checked);
     if ((flags & TL_RUN_INCUMBENT) || o->times.contest.crowned) {
-        if (state->incumbent != state->first)
-            tl_runnable_destroy(state->incumbent);
+        if (state->incumbent == NULL)
+            state->cold = o->times.cold;
+        tl_runnable_destroy(state->incumbent);
         state->incumbent = r;
         state->incumbent_score = flags & TL_RUN_INCUMBENT ? score : o->times.contest.score_ns;
-        if (state->first == NULL) {
-            state->first = r;
-            state->first_score = state->incumbent_score;
-            state->cold = o->times.cold;
-        }
         r->best_ns = flags & TL_RUN_INCUMBENT ? 0 : o->times.contest.time_ns;
     } else {
         tl_runnable_destroy(r);

@@ -1,5 +1,6 @@
 /* tests/tuner/test_contest.c: what a contest believes, on a simulated machine: samples vary by half a percent, and for half of
- * the time, in bursts, another tenant takes up to half of the speed. */
+ * the time, in bursts, another tenant takes up to half of the speed. Or nobody sees the tenant, who takes as much for some
+ * calls on end (so it was measured on a core that is shared: half of the ratios of turns are within 7 %). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,16 +16,18 @@ enum { TRIALS = 1000 };
 
 typedef struct {
     tl_random random;
-    double share;          /* of the time with company */
-    double now_ns, end_ns; /* of the burst, or of the gap */
-    bool in_company;
+    double share;           /* of the time with company */
+    double now_ns, end_ns;  /* of the burst, or of the gap */
+    double level;           /* of company: what it takes */
+    bool in_company, hides; /* hides: nobody sees the company */
 } machine;
 
 static void pass(machine *m, double ns)
 {
     for (m->now_ns += ns; m->now_ns > m->end_ns;) {
         m->in_company = tl_random_unit(&m->random) < m->share;
-        m->end_ns += 2e7 + 2e8 * tl_random_unit(&m->random);
+        m->level = tl_random_unit(&m->random);
+        m->end_ns += (m->hides ? 2e6 : 2e7) + (m->hides ? 2e7 : 2e8) * tl_random_unit(&m->random);
     }
 }
 
@@ -32,8 +35,10 @@ static double sample(void *user, void *kernel, bool *is_alone)
 {
     machine *m = user;
     double ns = *(const double *)kernel * (1 + 0.005 * fabs(tl_random_normal(&m->random)));
-    *is_alone = !m->in_company;
-    if (m->in_company)
+    *is_alone = !m->in_company || m->hides;
+    if (m->in_company && m->hides)
+        ns *= 1.1 + 0.8 * m->level + 0.2 * tl_random_unit(&m->random);
+    else if (m->in_company)
         ns *= 1.1 + 0.8 * tl_random_unit(&m->random);
     pass(m, ns);
     return ns;
@@ -42,7 +47,7 @@ static double sample(void *user, void *kernel, bool *is_alone)
 static void wait_for_solitude(void *user, int64_t *patience_ns)
 {
     machine *m = user;
-    for (; m->in_company && *patience_ns > 0; *patience_ns -= NAP_NS)
+    for (; m->in_company && !m->hides && *patience_ns > 0; *patience_ns -= NAP_NS)
         pass(m, NAP_NS);
 }
 
@@ -53,14 +58,13 @@ static void rest(void *user)
 
 typedef struct {
     machine machine;
-    double kernels[2]; /* the first and the incumbent; candidates take the place that is free */
-    tl_contender first, incumbent;
+    double kernel; /* the incumbent's time */
+    tl_contender incumbent;
 } race;
 
 static race start(uint64_t seed, double share)
 {
-    race r = { .machine = { .random = tl_random_make(seed), .share = share },
-               .kernels = { CALL_NS, CALL_NS } };
+    race r = { .machine = { .random = tl_random_make(seed), .share = share } };
     return r;
 }
 
@@ -72,12 +76,10 @@ static tl_contest_result run(race *r, double ns, bool careful)
     };
     tl_contender candidate = { .kernel = &ns };
     tl_contest_result out;
-    tl_contest(&watch, &rules, &candidate, &r->incumbent, &r->first, &out);
-    if (out.crowned && r->first.kernel == NULL)
-        r->first = r->incumbent = (tl_contender){ &r->kernels[0], out.time_ns, out.score_ns };
-    else if (out.crowned) {
-        r->kernels[1] = ns;
-        r->incumbent = (tl_contender){ &r->kernels[1], out.time_ns, out.score_ns };
+    tl_contest(&watch, &rules, &candidate, &r->incumbent, &out);
+    if (out.crowned) {
+        r->kernel = ns;
+        r->incumbent = (tl_contender){ &r->kernel, out.time_ns, out.score_ns };
     }
     return out;
 }
@@ -85,11 +87,12 @@ static tl_contest_result run(race *r, double ns, bool careful)
 /* The same a thousand times gains less than a percent, whatever the machine does. */
 static void luck_gains_nothing(void **state)
 {
-    static const double shares[] = { 0, 0.5, 0.9, 1 };
+    static const double shares[] = { 0, 0.5, 0.9, 1, 0.5, 1 };
     (void)state;
     for (size_t s = 0; s < sizeof shares / sizeof *shares; s++)
         for (uint64_t seed = 1; seed <= 5; seed++) {
             race r = start(seed, shares[s]);
+            r.machine.hides = s >= 4;
             double first = run(&r, CALL_NS, false).score_ns, least = first;
             for (int i = 0; i < TRIALS; i++)
                 least = fmin(least, run(&r, CALL_NS, false).score_ns);
@@ -115,7 +118,7 @@ static void only_the_crowned_are_better(void **state)
     assert_true(better > TRIALS / 2);
 }
 
-/* What is faster is crowned, and its score is its own. */
+/* What is faster is crowned, and its score is its own; in company it is told with caution. */
 static void gains_are_seen(void **state)
 {
     (void)state;
@@ -128,8 +131,8 @@ static void gains_are_seen(void **state)
             ns *= 0.96;
             crowned += run(&r, ns, false).crowned;
         }
-        double seen = r.incumbent.score / first, truth = r.kernels[1] / CALL_NS;
-        if (fabs(seen / truth - 1) > 0.01)
+        double seen = r.incumbent.score / first, truth = r.kernel / CALL_NS;
+        if (seen < 0.99 * truth || seen > 1.03 * truth)
             fail_msg("seed %d: %.4f instead of %.4f", (int)seed, seen, truth);
     }
     assert_true(crowned > 60); /* of 100: in company a small gain may be missed */
@@ -142,12 +145,12 @@ static void in_company_clear_gains_count(void **state)
     int crowned = 0, small = 0;
     for (uint64_t seed = 1; seed <= 50; seed++) {
         race r = start(seed, 1);
-        run(&r, CALL_NS, false);
+        double first = run(&r, CALL_NS, false).score_ns;
         small += run(&r, 0.99 * CALL_NS, false).crowned;
         tl_contest_result clear = run(&r, 0.8 * CALL_NS, false);
         crowned += clear.crowned;
         assert_true(!clear.crowned || clear.disturbed);
-        double seen = clear.score_ns / r.first.score;
+        double seen = clear.score_ns / first;
         if (clear.crowned && (seen < 0.75 || seen > 0.98))
             fail_msg("seed %d: %.4f instead of 0.8", (int)seed, seen);
     }

@@ -10,7 +10,9 @@
 typedef struct {
     const char *name; /* "resnet50.conv_relu_30" */
     tl_tune_task task;
-    double share; /* of its network's time untuned, as the analytic model estimates it */
+    double share;           /* of its network's time untuned, as the analytic model estimates it */
+    tl_cold cold;           /* as `tilth tune` measures it */
+    int64_t constant_bytes; /* of its network */
 } study_subject;
 
 typedef struct {

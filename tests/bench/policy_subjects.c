@@ -9,15 +9,15 @@
 
 enum { MOST_SUBJECTS = 1024 };
 
-static void add(study *s, const char *model, const tl_tune_task *task, double share)
+static void add(study *s, const char *model, study_subject new)
 {
-    const char *name = tl_arena_format(s->arena, "%s.%s", model, task->measure->name);
-    if (s->options.kernel != NULL && strcmp(s->options.kernel, name) != 0)
+    new.name = tl_arena_format(s->arena, "%s.%s", model, new.task.measure->name);
+    if (s->options.kernel != NULL && strcmp(s->options.kernel, new.name) != 0)
         return;
     if (s->subjects == NULL)
         s->subjects = TL_NEW_ARRAY(s->arena, study_subject, MOST_SUBJECTS);
     if (s->subject_count < MOST_SUBJECTS)
-        s->subjects[s->subject_count++] = (study_subject){ name, *task, share };
+        s->subjects[s->subject_count++] = new;
 }
 
 /* Cycles of the default schedule, as the analytic model estimates them: no clock, so that the same tasks are chosen
@@ -61,7 +61,11 @@ void study_add_model(study *s, const char *path)
     for (int i = 0; i < list.count; i++)
         total += cycles[i] = list.tasks[i].weight * estimate(s, &list.tasks[i]);
     for (int i = 0; i < list.count; i++)
-        add(s, model, &list.tasks[i], cycles[i] / total);
+        add(s, model,
+            (study_subject){ .task = list.tasks[i],
+                             .share = cycles[i] / total,
+                             .cold = TL_COLD_CONSTANTS,
+                             .constant_bytes = list.constant_bytes });
 }
 
 void study_add_kernel(study *s, const char *path)
@@ -73,7 +77,7 @@ void study_add_kernel(study *s, const char *path)
     kernel->arena = s->arena;
     bench_must(tl_study_open(kernel, &options, &diag), &diag);
     tl_tune_tasks_of_kernel(kernel, &list);
-    add(s, "kernel", &list.tasks[0], 1);
+    add(s, "kernel", (study_subject){ .task = list.tasks[0], .share = 1 });
 }
 
 static int heavier(const void *a, const void *b)

@@ -155,7 +155,9 @@ static void measure_one(answers *a, const tl_candidate *candidate, tl_result *ou
 {
     tl_diag diag = { 0 };
     int64_t ticket;
-    bench_must(tl_measurer_submit(a->measurer, a->task, candidate, 1, &ticket, &diag), &diag);
+    tl_candidate asked = *candidate;
+    asked.cold = a->run->subject->cold;
+    bench_must(tl_measurer_submit(a->measurer, a->task, &asked, 1, &ticket, &diag), &diag);
     bench_must(tl_measurer_next(a->measurer, -1, out, &diag), &diag);
 }
 
@@ -180,9 +182,11 @@ static void start_measurer(answers *a)
 {
     const study_options *o = &a->study->options;
     tl_diag diag = { 0 };
-    tl_measure_options with = {
-        .worker = o->worker, .target = &a->study->target, .threads = (int)o->threads, .seed = 1
-    };
+    tl_measure_options with = { .worker = o->worker,
+                                .target = &a->study->target,
+                                .threads = (int)o->threads,
+                                .constant_bytes = a->run->subject->constant_bytes,
+                                .seed = 1 };
     bench_must(tl_measurer_create(&with, &a->measurer, &diag), &diag);
     tl_measurer_leave_core(a->measurer);
     const tl_measure_task *task = a->run->subject->task.measure;
@@ -351,8 +355,9 @@ void answers_ask(answers *a, const tl_proposal *proposal)
         start_measurer(a);
     if (a->waiting++ == 0)
         take_turn(a);
-    bench_must(tl_measurer_submit(a->measurer, a->task, &proposal->candidate, 1, &ticket, &diag),
-               &diag);
+    tl_candidate asked = proposal->candidate;
+    asked.cold = a->run->subject->cold;
+    bench_must(tl_measurer_submit(a->measurer, a->task, &asked, 1, &ticket, &diag), &diag);
 }
 
 void answers_next(answers *a, const tl_proposal *proposal, tl_result *out)

@@ -39,13 +39,15 @@ typedef struct {
     double score_ns[ROUNDS]; /* 0: it failed */
 } winner;
 
-static void add_winner(study *s, tl_map *winners, const study_trial *t)
+static void add_winner(study *s, const study_subject *subject, tl_map *winners,
+                       const study_trial *t)
 {
     if (t == NULL || tl_map_has(winners, t->program))
         return;
     winner *w = TL_NEW(s->arena, winner);
     w->candidate = t->candidate;
     w->candidate.careful = true;
+    w->candidate.cold = subject->cold;
     tl_map_put(winners, t->program, w);
 }
 
@@ -65,6 +67,7 @@ static void measure_winners(study *s, const study_subject *subject, tl_map *winn
     tl_measure_options with = { .worker = s->options.worker,
                                 .target = &s->target,
                                 .threads = (int)s->options.threads,
+                                .constant_bytes = subject->constant_bytes,
                                 .seed = 1 };
     bench_must(tl_measurer_create(&with, &measurer, &diag), &diag);
     bench_must(tl_measurer_add_task(measurer, subject->task.measure, &task, &diag), &diag);
@@ -104,9 +107,9 @@ static void check(study *s, const study_subject *subject)
         const study_run *run = &s->runs[i];
         if (run->subject != subject)
             continue;
-        add_winner(s, winners, best_of(run, run->count, true));
-        add_winner(s, winners, study_best(run, few));
-        add_winner(s, winners, study_best(run, run->count));
+        add_winner(s, subject, winners, best_of(run, run->count, true));
+        add_winner(s, subject, winners, study_best(run, few));
+        add_winner(s, subject, winners, study_best(run, run->count));
     }
     measure_winners(s, subject, winners);
     for (int i = 0; i < s->run_count; i++) {

@@ -125,24 +125,29 @@ void tl_runnable_destroy(tl_runnable *r)
     tl_guarded_free(&r->copies.memory);
     tl_guarded_free(&r->scratch);
     tl_guarded_free(&r->thread_scratch);
-    tl_guarded_free(&r->all_scratch);
     tl_code_unload(r->code);
     tl_code_unload(r->prepare_code);
     tl_arena_destroy(r->arena);
     free(r);
 }
 
-void tl_runnable_leave_guards(tl_runnable *r)
+static int64_t first_scratch_bytes(const tl_runnable *r)
 {
-    tl_guarded both;
-    size_t first = (r->scratch.size + 63) / 64 * 64;
-    if (r->all_scratch.base != NULL || !tl_huge_create(first + r->thread_scratch.size, &both))
-        return;
+    return tl_ceildiv((int64_t)r->scratch.size, 64) * 64;
+}
+
+int64_t tl_runnable_scratch_bytes(const tl_runnable *r)
+{
+    return first_scratch_bytes(r) + (int64_t)r->thread_scratch.size;
+}
+
+void tl_runnable_use_scratch(tl_runnable *r, unsigned char *data)
+{
+    size_t first = r->scratch.size, second = r->thread_scratch.size;
     tl_guarded_free(&r->scratch);
     tl_guarded_free(&r->thread_scratch);
-    r->scratch.data = both.data;
-    r->thread_scratch.data = both.data + first;
-    r->all_scratch = both;
+    r->scratch = (tl_guarded){ .data = data, .size = first };
+    r->thread_scratch = (tl_guarded){ .data = data + first_scratch_bytes(r), .size = second };
 }
 
 typedef struct {

@@ -81,8 +81,7 @@ typedef struct {
     tl_phase_fn **phases, **prepare_phases;
     tl_sizes_fn *sizes, *prepare_sizes;
     int64_t *extents;
-    tl_guarded scratch, thread_scratch; /* without a base: in the next */
-    tl_guarded all_scratch;             /* in huge pages; no base: not yet */
+    tl_guarded scratch, thread_scratch; /* without a base: elsewhere */
     int64_t thread_stride;
     int prepared_count;
     tl_guarded prepared[TL_MAX_PARAMS];
@@ -96,8 +95,9 @@ tl_status tl_runnable_create(const tl_built *built, const int64_t *dims, void *c
                              int param_count, int threads, int64_t memory_bytes, tl_runnable **out,
                              tl_diag *diag);
 void tl_runnable_destroy(tl_runnable *r);
-/* Its scratch lies in huge pages from now on, if there is memory. */
-void tl_runnable_leave_guards(tl_runnable *r);
+/* Its scratch is there from now on: so many bytes of the caller's. */
+int64_t tl_runnable_scratch_bytes(const tl_runnable *r);
+void tl_runnable_use_scratch(tl_runnable *r, unsigned char *data);
 /* buffers: params, then prepared ones. */
 void tl_runnable_call(const tl_runnable *r, tl_pool *pool, int threads, void *const *buffers,
                       const int64_t *dims);
@@ -130,7 +130,8 @@ typedef struct {
     tl_pool *pool;
     tl_guarded outputs[TL_MAX_PARAMS]; /* of written params */
     void *buffers[TL_INPUT_SETS][2 * TL_MAX_PARAMS];
-    tl_guarded timed; /* the first set's params, without constants, in huge pages */
+    /* In huge pages, where kernels are timed, all of them in the same: the first set's params without constants, scratch. */
+    tl_guarded timed, scratch;
     void *timed_buffers[TL_MAX_PARAMS];
     tl_cold cold;           /* as the first one was timed */
     tl_runnable *incumbent; /* NULL: none was right yet */

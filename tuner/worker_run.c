@@ -29,6 +29,23 @@ static void lay_out(tl_run_state *state)
     }
 }
 
+/* The scratch of all kernels that are timed is the same memory: else which pages it got would be a part of what is compared.
+ * Without memory for that they keep their own. */
+static void share_scratch(tl_run_state *state, tl_runnable *r)
+{
+    size_t bytes = (size_t)tl_runnable_scratch_bytes(r);
+    if (state->scratch.base == NULL || state->scratch.mapped < bytes) {
+        tl_guarded larger;
+        if (!tl_huge_create(bytes, &larger))
+            return;
+        if (state->incumbent != NULL)
+            tl_runnable_use_scratch(state->incumbent, larger.data);
+        tl_guarded_free(&state->scratch);
+        state->scratch = larger;
+    }
+    tl_runnable_use_scratch(r, state->scratch.data);
+}
+
 bool tl_run_state_create(const tl_worker_config *config, const tl_run_task *task, tl_run_state *out)
 {
     tl_pool_options options = { .threads = config->threads, .pin = TL_PIN_AUTO };
@@ -105,7 +122,7 @@ static void run(tl_run_state *state, int flags, tl_cold cold, int lowering, doub
         tl_runnable_destroy(r);
         return;
     }
-    tl_runnable_leave_guards(r);
+    share_scratch(state, r);
     if (!(flags & TL_RUN_INCUMBENT))
         tl_run_time(state, r, flags & TL_RUN_CAREFUL, cold, checked_ns, &o->times);
     o->run_ns = (double)(tl_clock_ns() - checked);

@@ -3,7 +3,8 @@
  * They take turns, two samples each (the second one warm), so that whatever the machine does happens to both, and each turn
  * has a ratio of its own; the median of these is what is believed. Minima of a series are a lottery: where other
  * tenants share the caches, the best of 22 samples differs by 4 to 8 % from one series of the same program to the next,
- * the median ratio by 1 % (tuner/README.md).
+ * the median ratio by 1 % (tuner/README.md). Turns with the core to themselves count alone where there are enough of
+ * them: beside another thread on the core another schedule may be the better one.
  *
  * What wins a first series runs a second one that goes on until it is clear who wins, and what wins that runs another,
  * which says by how much: the best of a thousand noisy times is luck, so what selected a winner says nothing of how good
@@ -19,7 +20,7 @@ enum {
     MOST_TURNS = TL_CONTEST_SAMPLES / TURN,
     HOPELESS_AFTER = 2, /* turns */
     BEHIND_AFTER = 3,
-    LEAST_CALM = 3, /* samples with the core to itself */
+    LEAST_CALM = 7, /* turns: so many, all won, are a win */
     MAX_SERIES = 3,
     WAITING_PART = 4 /* of all the time: one in so many */
 };
@@ -32,6 +33,7 @@ enum { PATIENCE = 2, DECIDING = 2, UNDECIDED = 8 };
 #define NEAR_BEST    0.85
 #define WIN          0.99  /* of a first series: worth a second one */
 #define SURE_WIN     0.995 /* of those that follow */
+#define CLEAR_WIN    0.96  /* of those in company */
 /* Deviations by which the share of turns that were won is above a half: by luck once in two hundred times; what is told is
  * safe by one. */
 #define SURE         2.6
@@ -41,30 +43,35 @@ enum { PATIENCE = 2, DECIDING = 2, UNDECIDED = 8 };
 
 typedef struct {
     tl_contender *contender;
-    int calm;     /* samples during which nobody else was on the core */
     double least; /* of the series */
 } side;
+
+/* Of the lesser samples of each turn. */
+typedef struct {
+    int count;
+    double values[MOST_TURNS];
+} ratios;
 
 typedef struct {
     const tl_stopwatch *watch;
     side candidate, standard;
-    double ratios[MOST_TURNS]; /* of the lesser samples of each turn */
+    ratios all, calm; /* calm: of turns during which nobody else was on the core */
     double least_ratio;
-    int turns;
 } series;
 
 /* Whether a series is long enough; `samples`: what was asked for. */
 typedef bool length(const series *s, int samples);
 
 /* The lesser of its samples; times_ns: where they are kept, or NULL. */
-static double take_turn(const series *s, side *x, int64_t *patience_ns, double *times_ns)
+static double take_turn(const series *s, side *x, int64_t *patience_ns, bool *is_calm,
+                        double *times_ns)
 {
     double lesser = 1e300;
     s->watch->wait(s->watch->user, patience_ns);
     for (int i = 0; i < TURN; i++) {
         bool is_alone;
         double ns = s->watch->sample(s->watch->user, x->contender->kernel, &is_alone);
-        x->calm += is_alone;
+        *is_calm &= is_alone;
         lesser = ns < lesser ? ns : lesser;
         if (times_ns != NULL)
             times_ns[i] = ns;
@@ -78,14 +85,15 @@ static bool has_standard(const series *s)
     return s->standard.contender->kernel != NULL;
 }
 
-static bool is_calm(const side *x)
+static bool is_calm(const series *s)
 {
-    return x->calm >= LEAST_CALM;
+    return s->calm.count >= LEAST_CALM;
 }
 
-static bool both_are_calm(const series *s)
+/* The turns that count. */
+static const ratios *evidence(const series *s)
 {
-    return is_calm(&s->candidate) && is_calm(&s->standard);
+    return is_calm(s) ? &s->calm : &s->all;
 }
 
 double tl_contest_median(const double *values, int count)
@@ -100,46 +108,51 @@ double tl_contest_median(const double *values, int count)
  * the turns alone: nothing is supposed of how the machine disturbs them. */
 static double ratio_below(const series *s, double deviations)
 {
-    double sorted[MOST_TURNS];
-    memcpy(sorted, s->ratios, (size_t)s->turns * sizeof *sorted);
-    tl_sort_doubles(sorted, s->turns);
-    int rank = (int)ceil((s->turns + deviations * sqrt(s->turns)) / 2);
-    return rank <= s->turns ? sorted[rank > 0 ? rank - 1 : 0] : INFINITY;
+    ratios sorted = *evidence(s);
+    tl_sort_doubles(sorted.values, sorted.count);
+    int rank = (int)ceil((sorted.count + deviations * sqrt(sorted.count)) / 2);
+    return rank <= sorted.count ? sorted.values[rank > 0 ? rank - 1 : 0] : INFINITY;
 }
 
 static double typical_ratio(const series *s)
 {
-    return tl_contest_median(s->ratios, s->turns);
+    return tl_contest_median(evidence(s)->values, evidence(s)->count);
+}
+
+static double target_of(const series *s)
+{
+    return is_calm(s) ? SURE_WIN : CLEAR_WIN;
 }
 
 /* The sign test. */
-static bool is_win(const series *s, double target)
+static bool is_win(const series *s)
 {
-    return ratio_below(s, SURE) < target;
+    return ratio_below(s, SURE) < target_of(s);
 }
 
-static bool is_loss(const series *s, double target)
+static bool is_loss(const series *s)
 {
-    return typical_ratio(s) >= target;
+    return typical_ratio(s) >= SURE_WIN;
 }
 
 /* --- lengths ---------------------------------------------------------------------------------------------------------- */
 
 static bool is_as_long_as(const series *s, int samples)
 {
-    return TURN * s->turns >= samples || s->turns == MOST_TURNS;
+    return TURN * s->all.count >= samples || s->all.count == MOST_TURNS;
 }
 
 /* Behind in every turn. */
 static bool is_hopeless(const series *s)
 {
-    return s->least_ratio > FAR_OFF || (s->turns >= HOPELESS_AFTER && s->least_ratio > HOPELESS);
+    return s->least_ratio > FAR_OFF ||
+           (s->all.count >= HOPELESS_AFTER && s->least_ratio > HOPELESS);
 }
 
 /* What may be ahead is looked at longer. */
 static bool is_screened(const series *s, int samples)
 {
-    if (is_hopeless(s) || (s->turns >= BEHIND_AFTER && s->least_ratio > BEHIND))
+    if (is_hopeless(s) || (s->all.count >= BEHIND_AFTER && s->least_ratio > BEHIND))
         return true;
     if (!is_as_long_as(s, samples))
         return false;
@@ -151,10 +164,11 @@ static bool is_looked_at(const series *s, int samples)
     return is_as_long_as(s, samples);
 }
 
+/* A win in company is looked at to the end: it may be alone yet. */
 static bool is_decided(const series *s, int samples)
 {
-    return is_as_long_as(s, DECIDING * samples) &&
-           (is_win(s, SURE_WIN) || is_loss(s, SURE_WIN) || is_as_long_as(s, UNDECIDED * samples));
+    return is_as_long_as(s, UNDECIDED * samples) ||
+           (is_as_long_as(s, DECIDING * samples) && (is_loss(s) || (is_calm(s) && is_win(s))));
 }
 
 /* Whatever the result is: else it would be lucky. */
@@ -169,8 +183,9 @@ static bool is_precise(const series *s, int samples)
 
 static void run_alone(series *s, int samples, int64_t patience, tl_contest_result *out)
 {
+    bool is_calm;
     while (out->count < samples && out->count + TURN <= TL_CONTEST_SAMPLES) {
-        take_turn(s, &s->candidate, &patience, out->times_ns + out->count);
+        take_turn(s, &s->candidate, &patience, &is_calm, out->times_ns + out->count);
         out->count += TURN;
     }
 }
@@ -178,11 +193,14 @@ static void run_alone(series *s, int samples, int64_t patience, tl_contest_resul
 static void run_turns(series *s, int samples, length *is_over, int64_t patience,
                       tl_contest_result *out)
 {
-    while (s->turns == 0 || !is_over(s, samples)) {
-        double own = take_turn(s, &s->candidate, &patience, out->times_ns + out->count);
-        double ratio = own / take_turn(s, &s->standard, &patience, NULL);
+    while (s->all.count == 0 || !is_over(s, samples)) {
+        bool is_calm = true;
+        double own = take_turn(s, &s->candidate, &patience, &is_calm, out->times_ns + out->count);
+        double ratio = own / take_turn(s, &s->standard, &patience, &is_calm, NULL);
         out->count += TURN;
-        s->ratios[s->turns++] = ratio;
+        s->all.values[s->all.count++] = ratio;
+        if (is_calm)
+            s->calm.values[s->calm.count++] = ratio;
         s->least_ratio = fmin(s->least_ratio, ratio);
     }
 }
@@ -191,7 +209,7 @@ static void run_turns(series *s, int samples, length *is_over, int64_t patience,
 static bool run_series(series *s, int samples, length *is_over, int64_t patience,
                        tl_contest_result *out)
 {
-    s->candidate.calm = s->standard.calm = s->turns = 0;
+    s->all.count = s->calm.count = 0;
     s->candidate.least = s->standard.least = s->least_ratio = 1e300;
     out->count = 0;
     if (!has_standard(s)) {
@@ -209,7 +227,7 @@ static bool run_series(series *s, int samples, length *is_over, int64_t patience
     }
     if (best == 0 || s->standard.least < best)
         standard->best_ns = s->standard.least;
-    return !is_calm(&s->standard) || best == 0 || s->standard.least <= best / NEAR_BEST;
+    return !is_calm(s) || best == 0 || s->standard.least <= best / NEAR_BEST;
 }
 
 /* Series until one is undisturbed. */
@@ -245,8 +263,8 @@ static bool wins(series *s, const tl_contest_rules *rules, length *is_over, tl_c
 {
     compare(s, rules->repeats, is_over, rules->patience_ns, out);
     summarize(s, out);
-    out->disturbed |= !both_are_calm(s);
-    return is_win(s, SURE_WIN);
+    out->disturbed |= !is_calm(s);
+    return is_win(s);
 }
 
 void tl_contest(const tl_stopwatch *watch, const tl_contest_rules *rules, tl_contender *candidate,

@@ -63,7 +63,7 @@ typedef struct {
 typedef bool length(const series *s, int samples);
 
 /* The lesser of its samples; times_ns: where they are kept, or NULL. */
-static double take_turn(const series *s, side *x, int64_t *patience_ns, bool *is_calm,
+static double take_turn(const series *s, side *x, int64_t *patience_ns, bool *was_alone,
                         double *times_ns)
 {
     double lesser = 1e300;
@@ -71,7 +71,7 @@ static double take_turn(const series *s, side *x, int64_t *patience_ns, bool *is
     for (int i = 0; i < TURN; i++) {
         bool is_alone;
         double ns = s->watch->sample(s->watch->user, x->contender->kernel, &is_alone);
-        *is_calm &= is_alone;
+        *was_alone &= is_alone;
         lesser = ns < lesser ? ns : lesser;
         if (times_ns != NULL)
             times_ns[i] = ns;
@@ -183,9 +183,9 @@ static bool is_precise(const series *s, int samples)
 
 static void run_alone(series *s, int samples, int64_t patience, tl_contest_result *out)
 {
-    bool is_calm;
+    bool was_alone = true;
     while (out->count < samples && out->count + TURN <= TL_CONTEST_SAMPLES) {
-        take_turn(s, &s->candidate, &patience, &is_calm, out->times_ns + out->count);
+        take_turn(s, &s->candidate, &patience, &was_alone, out->times_ns + out->count);
         out->count += TURN;
     }
 }
@@ -194,12 +194,12 @@ static void run_turns(series *s, int samples, length *is_over, int64_t patience,
                       tl_contest_result *out)
 {
     while (s->all.count == 0 || !is_over(s, samples)) {
-        bool is_calm = true;
-        double own = take_turn(s, &s->candidate, &patience, &is_calm, out->times_ns + out->count);
-        double ratio = own / take_turn(s, &s->standard, &patience, &is_calm, NULL);
+        bool was_alone = true;
+        double own = take_turn(s, &s->candidate, &patience, &was_alone, out->times_ns + out->count);
+        double ratio = own / take_turn(s, &s->standard, &patience, &was_alone, NULL);
         out->count += TURN;
         s->all.values[s->all.count++] = ratio;
-        if (is_calm)
+        if (was_alone)
             s->calm.values[s->calm.count++] = ratio;
         s->least_ratio = fmin(s->least_ratio, ratio);
     }

@@ -1,6 +1,6 @@
 /* tuner/run_caches.c: what a kernel finds in the caches when it is timed.
  *
- *   nothing is cold     every call has the same buffers
+ *   nothing is cold     every call has the same buffers: one copy, for what is timed lies in huge pages
  *   all is cold         every call takes the next of as many copies of all buffers as fill twice L2 and (up to 32 MB of) L3
  *   constants are cold  as inside a model: a kernel's inputs were just written, but its constants were last read one run of
  *                       the model ago, and all others since. They are not in L2: calls rotate through copies that fill it
@@ -24,6 +24,8 @@ static int copies_of(const tl_worker_config *config, tl_cold cold, int64_t bytes
 {
     const tl_target *target = &config->target;
     int64_t wanted, copies;
+    if (cold == TL_COLD_NOTHING)
+        return 1;
     if (cold == TL_COLD_ALL)
         wanted = 2 * target->l2_bytes + tl_min64(target->l3_bytes, COLD_L3) * 5 / 4 + bytes;
     else
@@ -59,26 +61,35 @@ static bool make_copies(const tl_worker_config *config, tl_cold cold, const int6
     return true;
 }
 
-static bool is_cold(const tl_run_task *t, int param, tl_cold cold, bool packs)
+/* Constants are too large to be copied for warm runs. */
+static bool is_copied(const tl_run_task *t, int param, tl_cold cold, bool packs)
 {
-    return cold == TL_COLD_ALL || (cold == TL_COLD_CONSTANTS && !packs &&
-                                   t->program->params[param]->role == TL_ROLE_CONST);
+    bool is_const = t->program->params[param]->role == TL_ROLE_CONST;
+    return cold == TL_COLD_ALL || (cold == TL_COLD_CONSTANTS ? is_const && !packs : !is_const);
 }
 
-bool tl_caches_prepare(tl_run_state *state, tl_runnable *r, tl_cold cold)
+static bool copy_params(tl_run_state *state, tl_cold cold, bool packs)
 {
     const tl_run_task *t = state->task;
     int64_t sizes[TL_MAX_PARAMS] = { 0 };
     void *from[TL_MAX_PARAMS] = { 0 };
-    bool packs = r->prepared_count > 0;
-    if (cold == TL_COLD_NOTHING)
-        return true;
     for (int i = 0; i < t->program->param_count; i++) {
-        sizes[i] = is_cold(t, i, cold, packs) ? t->sizes[i] : 0;
+        sizes[i] = is_copied(t, i, cold, packs) ? t->sizes[i] : 0;
         from[i] = tl_param_is_read(t->program->params[i]) ? t->inputs[0][i].data : NULL;
     }
-    if (!make_copies(state->config, cold, sizes, from, t->program->param_count,
-                     &state->copies[cold][packs]))
+    return make_copies(state->config, cold, sizes, from, t->program->param_count,
+                       &state->copies[cold][packs]);
+}
+
+bool tl_caches_prepare(tl_run_state *state, tl_runnable *r, tl_cold cold)
+{
+    int64_t sizes[TL_MAX_PARAMS] = { 0 };
+    void *from[TL_MAX_PARAMS] = { 0 };
+    /* without memory for that kernels are timed where they were checked */
+    copy_params(state, TL_COLD_NOTHING, false);
+    if (cold == TL_COLD_NOTHING)
+        return true;
+    if (!copy_params(state, cold, r->prepared_count > 0))
         return false;
     for (int i = 0; i < r->prepared_count; i++) {
         sizes[i] = (int64_t)r->prepared[i].size;
@@ -156,7 +167,9 @@ static void take_copy(tl_copies *copies, int64_t share, void **buffers, int coun
 void tl_caches_set_up(tl_run_state *state, tl_runnable *r, tl_cold cold, void **buffers)
 {
     int params = state->task->program->param_count;
-    memcpy(buffers, state->timed_buffers, (size_t)params * sizeof *buffers);
+    memcpy(buffers, state->buffers[0], (size_t)params * sizeof *buffers);
+    if (state->copies[TL_COLD_NOTHING][false].count > 0)
+        take_copy(&state->copies[TL_COLD_NOTHING][false], 0, buffers, params);
     for (int i = 0; i < r->prepared_count; i++)
         buffers[params + i] = r->prepared[i].data;
     if (cold == TL_COLD_NOTHING)

@@ -130,9 +130,7 @@ typedef struct {
     tl_pool *pool;
     tl_guarded outputs[TL_MAX_PARAMS]; /* of written params */
     void *buffers[TL_INPUT_SETS][2 * TL_MAX_PARAMS];
-    /* In huge pages, where kernels are timed, all of them in the same: the first set's params without constants, scratch. */
-    tl_guarded timed, scratch;
-    void *timed_buffers[TL_MAX_PARAMS];
+    tl_guarded scratch;     /* of all kernels that are timed */
     tl_cold cold;           /* as the first one was timed */
     tl_runnable *incumbent; /* NULL: none was right yet */
     double incumbent_score;

@@ -3,40 +3,14 @@
 #include "runtime/clock.h"
 #include "tuner/worker_private.h"
 
-/* Params but for constants one after the other in huge pages, where kernels are timed. Without memory for that they are timed
- * where they were checked. */
-static void lay_out(tl_run_state *state)
-{
-    const tl_run_task *t = state->task;
-    size_t at = 0, offset[TL_MAX_PARAMS];
-    for (int i = 0; i < t->program->param_count; i++) {
-        bool is_moved = t->program->params[i]->role != TL_ROLE_CONST;
-        state->timed_buffers[i] = state->buffers[0][i];
-        offset[i] = at;
-        at += is_moved ? ((size_t)t->sizes[i] + 63) / 64 * 64 : 0;
-    }
-    if (!tl_huge_create(at, &state->timed))
-        return;
-    for (int i = 0; i < t->program->param_count; i++) {
-        const tl_buffer *param = t->program->params[i];
-        if (param->role == TL_ROLE_CONST)
-            continue;
-        state->timed_buffers[i] = state->timed.data + offset[i];
-        if (tl_param_is_read(param))
-            memcpy(state->timed_buffers[i], t->inputs[0][i].data, (size_t)t->sizes[i]);
-        else /* its pages are there before time counts */
-            memset(state->timed_buffers[i], 0, (size_t)t->sizes[i]);
-    }
-}
-
 /* The scratch of all kernels that are timed is the same memory: else which pages it got would be a part of what is compared.
  * Without memory for that they keep their own. */
 static void share_scratch(tl_run_state *state, tl_runnable *r)
 {
-    size_t bytes = (size_t)tl_runnable_scratch_bytes(r);
-    if (state->scratch.base == NULL || state->scratch.mapped < bytes) {
+    int64_t bytes = tl_runnable_scratch_bytes(r);
+    if (state->scratch.base == NULL || state->scratch.mapped < (size_t)bytes) {
         tl_guarded larger;
-        if (!tl_huge_create(bytes, &larger))
+        if (!tl_huge_create((size_t)bytes, &larger))
             return;
         if (state->incumbent != NULL)
             tl_runnable_use_scratch(state->incumbent, larger.data);
@@ -64,7 +38,6 @@ bool tl_run_state_create(const tl_worker_config *config, const tl_run_task *task
         for (int s = 0; s < TL_INPUT_SETS; s++)
             out->buffers[s][i] = is_written ? out->outputs[i].data : task->inputs[s][i].data;
     }
-    lay_out(out);
     return true;
 }
 

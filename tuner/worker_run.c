@@ -1,5 +1,6 @@
 /* tuner/worker_run.c: the runner's job: load what was built, check it, time it. */
 #include <string.h>
+#include "runtime/base/checked.h"
 #include "runtime/clock.h"
 #include "tuner/worker_private.h"
 
@@ -8,6 +9,8 @@
 static void share_scratch(tl_run_state *state, tl_runnable *r)
 {
     int64_t bytes = tl_runnable_scratch_bytes(r);
+    if (state->incumbent != NULL) /* it may have had no memory for a larger one */
+        bytes = tl_max64(bytes, tl_runnable_scratch_bytes(state->incumbent));
     if (state->scratch.base == NULL || state->scratch.mapped < (size_t)bytes) {
         tl_guarded larger;
         if (!tl_huge_create((size_t)bytes, &larger))

@@ -151,13 +151,19 @@ bool study_recall(study *s, study_run *run)
 
 /* --- measuring -------------------------------------------------------------------------------------------------------- */
 
-static void measure_one(answers *a, const tl_candidate *candidate, tl_result *out)
+static void submit(answers *a, const tl_candidate *candidate)
 {
     tl_diag diag = { 0 };
     int64_t ticket;
     tl_candidate asked = *candidate;
     asked.cold = a->run->subject->cold;
     bench_must(tl_measurer_submit(a->measurer, a->task, &asked, 1, &ticket, &diag), &diag);
+}
+
+static void measure_one(answers *a, const tl_candidate *candidate, tl_result *out)
+{
+    tl_diag diag = { 0 };
+    submit(a, candidate);
     bench_must(tl_measurer_next(a->measurer, -1, out, &diag), &diag);
 }
 
@@ -347,17 +353,13 @@ void answers_destroy(answers *a)
 
 void answers_ask(answers *a, const tl_proposal *proposal)
 {
-    tl_diag diag = { 0 };
-    int64_t ticket;
     if (tl_map_has(a->known, proposal->program) || a->study->options.offline)
         return;
     if (a->measurer == NULL)
         start_measurer(a);
     if (a->waiting++ == 0)
         take_turn(a);
-    tl_candidate asked = proposal->candidate;
-    asked.cold = a->run->subject->cold;
-    bench_must(tl_measurer_submit(a->measurer, a->task, &asked, 1, &ticket, &diag), &diag);
+    submit(a, &proposal->candidate);
 }
 
 void answers_next(answers *a, const tl_proposal *proposal, tl_result *out)

@@ -159,11 +159,6 @@ static bool is_screened(const series *s, int samples)
     return typical_ratio(s) >= 1 || is_as_long_as(s, PATIENCE * samples);
 }
 
-static bool is_looked_at(const series *s, int samples)
-{
-    return is_as_long_as(s, samples);
-}
-
 /* A win in company is looked at to the end: it may be alone yet. */
 static bool is_decided(const series *s, int samples)
 {
@@ -277,7 +272,7 @@ void tl_contest(const tl_stopwatch *watch, const tl_contest_rules *rules, tl_con
     if (is_first_look) /* does not wait for anything */
         compare(&s, rules->repeats, is_screened, 0, out);
     else
-        compare(&s, rules->repeats, is_looked_at, rules->patience_ns, out);
+        compare(&s, rules->repeats, is_as_long_as, rules->patience_ns, out);
     summarize(&s, out);
     if (!has_incumbent) {
         out->crowned = true;

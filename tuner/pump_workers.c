@@ -270,7 +270,8 @@ static void order_run(tl_pump *m, tl_job *job)
     tl_text_add_bytes(&m->message, built->data, built->size);
     r->job = job;
     r->ordered = job != NULL ? -1 : number;
-    r->lacks_standard &= job != NULL;
+    if (job == NULL)
+        r->lacks_standard = false;
     r->deadline_ns = in_time(m->options.run_limit_s);
     if (!tl_frame_send(r->process.fd, TL_FRAME_RUN, &m->message))
         restart_runner(m);

@@ -3,8 +3,8 @@
  * They take turns, two samples each (the second one warm), so that whatever the machine does happens to both, and each turn
  * has a ratio of its own; the median of these is what is believed. Minima of a series are a lottery: where other
  * tenants share the caches, the best of 22 samples differs by 4 to 8 % from one series of the same program to the next,
- * the median ratio by 1 % (tuner/README.md). Turns with the core to themselves count alone where there are enough of
- * them: beside another thread on the core another schedule may be the better one.
+ * the median ratio by 1 % (tuner/README.md). Beside another thread on the core another schedule may be the better one: so
+ * nobody wins against what the turns say that had the core to themselves, and without such only by a lot.
  *
  * What wins a first series runs a second one that goes on until it is clear who wins, and what wins that runs another,
  * which says by how much: the best of a thousand noisy times is luck, so what selected a winner says nothing of how good
@@ -20,12 +20,14 @@ enum {
     MOST_TURNS = TL_CONTEST_SAMPLES / TURN,
     HOPELESS_AFTER = 2, /* turns */
     BEHIND_AFTER = 3,
-    LEAST_CALM = 7, /* turns: so many, all won, are a win */
+    LEAST_CALM = 7, /* turns: so many say something; all won, they are a win */
     MAX_SERIES = 3,
     WAITING_PART = 4 /* of all the time: one in so many */
 };
-/* Of the length that was asked for: the first series of what may be ahead; one that decides, at least and at most. */
-enum { PATIENCE = 2, DECIDING = 2, UNDECIDED = 8 };
+/* Of the length that was asked for: the first series of what may be ahead; one that decides, at least, when more of it is too
+ * much, and at most. */
+enum { PATIENCE = 2, DECIDING = 2, LONG = 8, UNDECIDED = 24 };
+#define SLOW_NS      1e9
 #define FREE_WAIT_NS 2000000000
 #define HOPELESS     1.2
 #define BEHIND       1.03
@@ -33,7 +35,7 @@ enum { PATIENCE = 2, DECIDING = 2, UNDECIDED = 8 };
 #define NEAR_BEST    0.85
 #define WIN          0.99  /* of a first series: worth a second one */
 #define SURE_WIN     0.995 /* of those that follow */
-#define CLEAR_WIN    0.96  /* of those in company */
+#define CLEAR_WIN    0.90  /* of those in company */
 /* Deviations by which the share of turns that were won is above a half: by luck once in two hundred times; what is told is
  * safe by one. */
 #define SURE         2.6
@@ -56,15 +58,14 @@ typedef struct {
     const tl_stopwatch *watch;
     side candidate, standard;
     ratios all, calm; /* calm: of turns during which nobody else was on the core */
-    double least_ratio;
+    double least_ratio, spent_ns;
 } series;
 
 /* Whether a series is long enough; `samples`: what was asked for. */
 typedef bool length(const series *s, int samples);
 
 /* The lesser of its samples; times_ns: where they are kept, or NULL. */
-static double take_turn(const series *s, side *x, int64_t *patience_ns, bool *was_alone,
-                        double *times_ns)
+static double take_turn(series *s, side *x, int64_t *patience_ns, bool *was_alone, double *times_ns)
 {
     double lesser = 1e300;
     s->watch->wait(s->watch->user, patience_ns);
@@ -72,6 +73,7 @@ static double take_turn(const series *s, side *x, int64_t *patience_ns, bool *wa
         bool is_alone;
         double ns = s->watch->sample(s->watch->user, x->contender->kernel, &is_alone);
         *was_alone &= is_alone;
+        s->spent_ns += ns;
         lesser = ns < lesser ? ns : lesser;
         if (times_ns != NULL)
             times_ns[i] = ns;
@@ -90,7 +92,7 @@ static bool is_calm(const series *s)
     return s->calm.count >= LEAST_CALM;
 }
 
-/* The turns that count. */
+/* The turns that count for what is told. */
 static const ratios *evidence(const series *s)
 {
     return is_calm(s) ? &s->calm : &s->all;
@@ -104,35 +106,47 @@ double tl_contest_median(const double *values, int count)
     return sorted[count / 2];
 }
 
+static double typical(const ratios *of)
+{
+    return tl_contest_median(of->values, of->count);
+}
+
 /* A ratio of which the median of all turns that might have been run is below, so many deviations from a toss-up. By the ranks of
  * the turns alone: nothing is supposed of how the machine disturbs them. */
-static double ratio_below(const series *s, double deviations)
+static double bound(const ratios *of, double deviations)
 {
-    ratios sorted = *evidence(s);
+    ratios sorted = *of;
     tl_sort_doubles(sorted.values, sorted.count);
     int rank = (int)ceil((sorted.count + deviations * sqrt(sorted.count)) / 2);
     return rank <= sorted.count ? sorted.values[rank > 0 ? rank - 1 : 0] : INFINITY;
 }
 
-static double typical_ratio(const series *s)
+static bool is_win_alone(const series *s)
 {
-    return tl_contest_median(evidence(s)->values, evidence(s)->count);
+    return is_calm(s) && bound(&s->calm, SURE) < SURE_WIN;
 }
 
-static double target_of(const series *s)
-{
-    return is_calm(s) ? SURE_WIN : CLEAR_WIN;
-}
-
-/* The sign test. */
+/* The sign test. A few calm turns say less than many in company, but have to agree with them. */
 static bool is_win(const series *s)
 {
-    return ratio_below(s, SURE) < target_of(s);
+    if (!is_calm(s))
+        return bound(&s->all, SURE) < CLEAR_WIN;
+    return is_win_alone(s) || (bound(&s->all, SURE) < SURE_WIN && bound(&s->calm, SAFE) < SURE_WIN);
 }
 
 static bool is_loss(const series *s)
 {
-    return typical_ratio(s) >= SURE_WIN;
+    if (!is_calm(s))
+        return typical(&s->all) >= SURE_WIN;
+    return bound(&s->calm, -SAFE) >= SURE_WIN ||
+           (typical(&s->calm) >= SURE_WIN && typical(&s->all) >= SURE_WIN);
+}
+
+/* What may be told of a win. */
+static double safe_ratio(const series *s)
+{
+    double told = bound(evidence(s), SAFE);
+    return is_calm(s) && !is_win_alone(s) ? fmax(told, bound(&s->all, SAFE)) : told;
 }
 
 /* --- lengths ---------------------------------------------------------------------------------------------------------- */
@@ -156,22 +170,34 @@ static bool is_screened(const series *s, int samples)
         return true;
     if (!is_as_long_as(s, samples))
         return false;
-    return typical_ratio(s) >= 1 || is_as_long_as(s, PATIENCE * samples);
+    return typical(evidence(s)) >= 1 || is_as_long_as(s, PATIENCE * samples);
+}
+
+/* Where company stays, what is ahead by little will not be known. */
+static bool is_too_much(const series *s)
+{
+    return s->spent_ns > SLOW_NS || (!is_calm(s) && typical(&s->all) > CLEAR_WIN);
+}
+
+static bool is_at_its_end(const series *s, int samples)
+{
+    return is_as_long_as(s, (is_too_much(s) ? LONG : UNDECIDED) * samples);
 }
 
 /* A win in company is looked at to the end: it may be alone yet. */
 static bool is_decided(const series *s, int samples)
 {
-    return is_as_long_as(s, UNDECIDED * samples) ||
+    return is_at_its_end(s, samples) ||
            (is_as_long_as(s, DECIDING * samples) && (is_loss(s) || (is_calm(s) && is_win(s))));
 }
 
 /* Whatever the result is: else it would be lucky. */
 static bool is_precise(const series *s, int samples)
 {
-    return is_as_long_as(s, DECIDING * samples) &&
-           (ratio_below(s, SAFE) - ratio_below(s, -SAFE) < 2 * PRECISION ||
-            is_as_long_as(s, UNDECIDED * samples));
+    bool is_clear = is_loss(s) || is_win(s);
+    return is_at_its_end(s, samples) ||
+           (is_as_long_as(s, DECIDING * samples) && is_clear &&
+            bound(evidence(s), SAFE) - bound(evidence(s), -SAFE) < 2 * PRECISION);
 }
 
 /* --- series ----------------------------------------------------------------------------------------------------------- */
@@ -206,6 +232,7 @@ static bool run_series(series *s, int samples, length *is_over, int64_t patience
 {
     s->all.count = s->calm.count = 0;
     s->candidate.least = s->standard.least = s->least_ratio = 1e300;
+    s->spent_ns = 0;
     out->count = 0;
     if (!has_standard(s)) {
         run_alone(s, samples, patience, out);
@@ -246,7 +273,7 @@ static void summarize(const series *s, tl_contest_result *out)
     out->time_ns = out->score_ns = s->candidate.least;
     out->incumbent_ns = has_standard(s) ? s->standard.least : 0;
     if (has_standard(s) && score > 0)
-        out->score_ns = score * typical_ratio(s);
+        out->score_ns = score * typical(evidence(s));
 }
 
 int64_t tl_contest_patience(int64_t elapsed_ns, int64_t waited_ns)
@@ -279,10 +306,10 @@ void tl_contest(const tl_stopwatch *watch, const tl_contest_rules *rules, tl_con
         return;
     }
     out->hopeless = is_first_look && is_hopeless(&s);
-    if (rules->may_win && !out->hopeless && typical_ratio(&s) < WIN)
+    if (rules->may_win && !out->hopeless && typical(evidence(&s)) < WIN)
         out->crowned = wins(&s, rules, is_decided, out) && wins(&s, rules, is_precise, out);
     if (out->crowned)
-        out->score_ns = incumbent->score * ratio_below(&s, SAFE);
+        out->score_ns = incumbent->score * safe_ratio(&s);
     if (!out->crowned && !rules->is_careful && out->score_ns < incumbent->score)
         out->score_ns = incumbent->score;
 }

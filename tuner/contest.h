@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { TL_CONTEST_SAMPLES = 96 }; /* of a contender, at most, in a series */
+enum { TL_CONTEST_SAMPLES = 288 }; /* of a contender, at most, in a series */
 
 typedef struct {
     void *user;

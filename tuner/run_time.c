@@ -11,8 +11,8 @@ enum { SAMPLE_NS = 30000, COLD_START_NS = 100000, MAX_WAITS = 4, MAX_CALLS = 100
 #define PAUSE_NS          10000000
 #define NAP_NS            1000000
 #define FIRST_PATIENCE_NS 500000000
-#define CROWN_PATIENCE_NS 500000000
-#define MOST_OF_LIMIT     0.05
+#define CROWN_PATIENCE_NS 1000000000
+#define MOST_OF_LIMIT     0.1
 
 typedef struct {
     tl_run_state *state;

@@ -151,19 +151,26 @@ static void gains_are_seen(void **state)
     assert_true(crowned > 60); /* of 100: in company a small gain may be missed */
 }
 
-/* Of a kernel that takes longer than most gaps between bursts few turns are alone; what is seen in company counts, too, as soon
- * as those agree. */
-static void few_calm_turns_and_many_others_are_enough(void **state)
+/* Of a hundred candidates for a kernel that takes longer than most gaps between bursts. */
+static int count_crowned(double ratio, double challenge)
 {
-    (void)state;
     const double ns = 20 * CALL_NS;
     int crowned = 0;
     for (uint64_t seed = 1; seed <= 100; seed++) {
         race r = start(seed, 0.75);
         r.machine.is_steady = true;
+        r.machine.challenge = challenge;
         run(&r, ns, false);
-        crowned += run(&r, 0.97 * ns, false).crowned;
+        crowned += run(&r, ratio * ns, false).crowned;
     }
+    return crowned;
+}
+
+/* Few turns are alone; what is seen in company counts, too, as soon as those agree. */
+static void few_calm_turns_and_many_others_are_enough(void **state)
+{
+    (void)state;
+    int crowned = count_crowned(0.97, 1);
     if (crowned < 70)
         fail_msg("%d crowned of 100", crowned);
 }
@@ -172,15 +179,7 @@ static void few_calm_turns_and_many_others_are_enough(void **state)
 static void a_win_in_company_needs_a_few_turns_alone(void **state)
 {
     (void)state;
-    const double ns = 20 * CALL_NS;
-    int crowned = 0;
-    for (uint64_t seed = 1; seed <= 100; seed++) {
-        race r = start(seed, 0.75);
-        r.machine.is_steady = true;
-        r.machine.challenge = 0.88;
-        run(&r, ns, false);
-        crowned += run(&r, 1.03 * ns, false).crowned;
-    }
+    int crowned = count_crowned(1.03, 0.88);
     if (crowned > 5)
         fail_msg("%d crowned of 100", crowned);
 }

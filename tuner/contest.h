@@ -23,18 +23,19 @@ typedef struct {
 } tl_contender;
 
 typedef struct {
-    int repeats;         /* samples of a first series */
-    bool is_careful;     /* no series ends early */
-    bool may_win;        /* false: it is not timed as the incumbent was */
-    int64_t patience_ns; /* for solitude, in a series that decides */
+    int repeats;     /* samples of a first series */
+    bool is_careful; /* no series ends early */
+    bool may_win;    /* false: it is not timed as the incumbent was */
+    int64_t
+        patience_ns; /* for solitude, in a series that decides; twice as much more where a win lacks turns alone */
 } tl_contest_rules;
 
 typedef struct {
     double times_ns[TL_CONTEST_SAMPLES]; /* of the candidate's last series */
     int count;
     double time_ns, incumbent_ns; /* least */
-    /* The incumbent's score times the median ratio of the last series' turns; never below that score unless crowned or
-     * careful. */
+    /* The incumbent's score times the median ratio of the last series' turns; never below that score unless crowned, and
+     * then on the safe side, or careful. */
     double score_ns;
     bool hopeless, disturbed, crowned;
     int discarded;
@@ -43,7 +44,7 @@ typedef struct {
 /* The upper of the middle two when the count is even; count: 1 to TL_CONTEST_SAMPLES. */
 double tl_contest_median(const double *values, int count);
 
-/* What all contests of a run may still wait for solitude, of which they had so much in so much time: a quarter of it, and two
+/* What all contests of a run may still wait for solitude, of which they had so much in so much time: a quarter of it, and four
  * seconds. Where company stays, candidates are timed in it. */
 int64_t tl_contest_patience(int64_t elapsed_ns, int64_t waited_ns);
 

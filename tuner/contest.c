@@ -125,11 +125,6 @@ static double bound(const ratios *of, double deviations)
     return rank <= sorted.count ? sorted.values[rank > 0 ? rank - 1 : 0] : INFINITY;
 }
 
-static bool is_win_alone(const series *s)
-{
-    return is_calm(s) && bound(&s->calm, SURE) < SURE_WIN;
-}
-
 static bool is_win_of_all(const series *s)
 {
     return bound(&s->all, SURE) < SURE_WIN;
@@ -141,7 +136,7 @@ static bool is_win(const series *s)
 {
     if (!is_calm(s))
         return COMPANY * bound(&s->all, SURE) < SURE_WIN;
-    return (is_win_alone(s) && bound(&s->all, SAFE) < 1) ||
+    return (bound(&s->calm, SURE) < SURE_WIN && bound(&s->all, SAFE) < 1) ||
            (is_win_of_all(s) && bound(&s->calm, SAFE) < SURE_WIN);
 }
 
@@ -202,7 +197,7 @@ static bool is_decided(const series *s, int samples)
            (is_as_long_as(s, DECIDING * samples) && (is_loss(s) || (is_calm(s) && is_win(s))));
 }
 
-/* Whatever the result is: else it would be lucky. */
+/* Whoever wins, it is clear and precise: a lucky win would not be. */
 static bool is_precise(const series *s, int samples)
 {
     bool is_clear = is_loss(s) || is_win(s);
@@ -228,7 +223,7 @@ static void run_turns(series *s, int samples, length *is_over, int64_t patience,
     int64_t more = INSISTENCE * patience;
     while (s->all.count == 0 || !is_over(s, samples)) {
         bool was_alone = true;
-        if (patience <= 0 && !is_calm(s) && s->all.count > 0 && is_win_of_all(s)) {
+        if (patience <= 0 && more > 0 && !is_calm(s) && is_win_of_all(s)) {
             patience = more;
             more = 0;
         }

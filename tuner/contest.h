@@ -23,11 +23,10 @@ typedef struct {
 } tl_contender;
 
 typedef struct {
-    int repeats;     /* samples of a first series */
-    bool is_careful; /* no series ends early */
-    bool may_win;    /* false: it is not timed as the incumbent was */
-    int64_t
-        patience_ns; /* for solitude, in a series that decides; twice as much more where a win lacks turns alone */
+    int repeats;         /* samples of a first series */
+    bool is_careful;     /* no series ends early */
+    bool may_win;        /* false: it is not timed as the incumbent was */
+    int64_t patience_ns; /* for solitude, in a series that decides; three times that for a win */
 } tl_contest_rules;
 
 typedef struct {

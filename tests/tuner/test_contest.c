@@ -30,8 +30,7 @@ static void pass(machine *m, double ns)
     for (m->now_ns += ns; m->now_ns > m->end_ns;) {
         m->in_company = tl_random_unit(&m->random) < m->share;
         m->level = tl_random_unit(&m->random);
-        m->end_ns +=
-            (m->is_steady ? 2e6 : 2e7) + (m->is_steady ? 2e7 : 2e8) * tl_random_unit(&m->random);
+        m->end_ns += (m->is_steady ? 2e6 : 2e7) * (1 + 10 * tl_random_unit(&m->random));
     }
 }
 

@@ -62,7 +62,8 @@ typedef struct {
     const tl_stopwatch *watch;
     side candidate, standard;
     ratios all, calm; /* calm: of turns during which nobody else was on the core */
-    double least_ratio, spent_ns;
+    double least_ratio, spent_ns, waited_ns;
+    int64_t longest_ns;
 } series;
 
 /* Whether a series is long enough; `samples`: what was asked for. */
@@ -72,7 +73,9 @@ typedef bool length(const series *s, int samples);
 static double take_turn(series *s, side *x, int64_t *patience_ns, bool *was_alone, double *times_ns)
 {
     double lesser = 1e300;
+    int64_t patience = *patience_ns;
     s->watch->wait(s->watch->user, patience_ns);
+    s->waited_ns += (double)(patience - *patience_ns);
     for (int i = 0; i < TURN; i++) {
         bool is_alone;
         double ns = s->watch->sample(s->watch->user, x->contender->kernel, &is_alone);
@@ -187,7 +190,8 @@ static bool is_too_much(const series *s)
 
 static bool is_at_its_end(const series *s, int samples)
 {
-    return is_as_long_as(s, (is_too_much(s) ? LONG : UNDECIDED) * samples);
+    return s->spent_ns + s->waited_ns > (double)s->longest_ns ||
+           is_as_long_as(s, (is_too_much(s) ? LONG : UNDECIDED) * samples);
 }
 
 /* A win in company is looked at to the end: it may be alone yet. */
@@ -243,7 +247,7 @@ static bool run_series(series *s, int samples, length *is_over, int64_t patience
 {
     s->all.count = s->calm.count = 0;
     s->candidate.least = s->standard.least = s->least_ratio = 1e300;
-    s->spent_ns = 0;
+    s->spent_ns = s->waited_ns = 0;
     out->count = 0;
     if (!has_standard(s)) {
         run_alone(s, samples, patience, out);
@@ -305,7 +309,10 @@ void tl_contest(const tl_stopwatch *watch, const tl_contest_rules *rules, tl_con
 {
     bool has_incumbent = incumbent->kernel != NULL;
     bool is_first_look = has_incumbent && !rules->is_careful;
-    series s = { .watch = watch, .candidate = { candidate }, .standard = { incumbent } };
+    series s = { .watch = watch,
+                 .candidate = { candidate },
+                 .standard = { incumbent },
+                 .longest_ns = rules->longest_ns };
     *out = (tl_contest_result){ 0 };
     if (is_first_look) /* does not wait for anything */
         compare(&s, rules->repeats, is_screened, 0, out);

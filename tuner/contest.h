@@ -27,6 +27,7 @@ typedef struct {
     bool is_careful;     /* no series ends early */
     bool may_win;        /* false: it is not timed as the incumbent was */
     int64_t patience_ns; /* for solitude, in a series that decides; three times that for a win */
+    int64_t longest_ns;  /* samples and waiting, in a series that decides */
 } tl_contest_rules;
 
 typedef struct {

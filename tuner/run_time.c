@@ -13,6 +13,7 @@ enum { SAMPLE_NS = 30000, COLD_START_NS = 100000, MAX_WAITS = 4, MAX_CALLS = 100
 #define FIRST_PATIENCE_NS 500000000
 #define CROWN_PATIENCE_NS 1000000000
 #define MOST_OF_LIMIT     0.1
+#define SERIES_OF_LIMIT   0.35 /* there are two that decide */
 
 typedef struct {
     tl_run_state *state;
@@ -130,7 +131,9 @@ void tl_run_time(tl_run_state *state, tl_runnable *r, bool careful, tl_cold cold
     const tl_contest_rules rules = { .repeats = (careful ? 3 : 1) * state->config->repeats,
                                      .is_careful = careful,
                                      .may_win = state->incumbent == NULL || t.cold == state->cold,
-                                     .patience_ns = patience_of(state) };
+                                     .patience_ns = patience_of(state),
+                                     .longest_ns = (int64_t)(state->config->limit_s * 1e9 *
+                                                             SERIES_OF_LIMIT) };
     tl_contest_result result = { 0 };
     if (careful || !rules.may_win || !is_lost(state, checked_ns, &result)) {
         bool is_calm = wait_for_calm(state);

@@ -12,8 +12,9 @@
 #include "tuner/contest.h"
 
 enum { TRIALS = 1000 };
-#define CALL_NS 100000.0
-#define NAP_NS  1000000
+#define CALL_NS    100000.0
+#define NAP_NS     1000000
+#define LONGEST_NS 3500000000
 
 typedef struct {
     tl_random random;
@@ -76,9 +77,11 @@ static race start(uint64_t seed, double share)
 static tl_contest_result run(race *r, double ns, bool careful)
 {
     const tl_stopwatch watch = { &r->machine, sample, wait_for_solitude, rest };
-    const tl_contest_rules rules = {
-        .repeats = 11, .is_careful = careful, .may_win = true, .patience_ns = 200 * NAP_NS
-    };
+    const tl_contest_rules rules = { .repeats = 11,
+                                     .is_careful = careful,
+                                     .may_win = true,
+                                     .patience_ns = 200 * NAP_NS,
+                                     .longest_ns = LONGEST_NS };
     tl_contender candidate = { .kernel = &ns };
     r->machine.incumbent = &r->kernel;
     tl_contest_result out;
@@ -215,6 +218,20 @@ static void what_is_behind_is_given_up(void **state)
     assert_int_equal(run(&r, 1.5 * CALL_NS, true).count, 12);
 }
 
+/* A kernel of 25 ms that wins in company: two series that decide end in time; the first look has at most 11 turns. */
+static void slow_kernels_do_not_take_for_ever(void **state)
+{
+    (void)state;
+    const double ns = 250 * CALL_NS, turn_ns = 4 * 2.1 * ns;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        race r = start(seed, 1);
+        run(&r, ns, false);
+        double begun = r.machine.now_ns;
+        run(&r, 0.85 * ns, false);
+        assert_true(r.machine.now_ns - begun < 11 * turn_ns + 2 * (LONGEST_NS + turn_ns));
+    }
+}
+
 /* Where company stays, waiting for its end takes a quarter of the time and no more; where it came late, what was saved. */
 static void patience_has_an_end(void **state)
 {
@@ -244,6 +261,7 @@ int main(void)
         cmocka_unit_test(a_win_in_company_needs_a_few_turns_alone),
         cmocka_unit_test(in_company_clear_gains_count),
         cmocka_unit_test(what_is_behind_is_given_up),
+        cmocka_unit_test(slow_kernels_do_not_take_for_ever),
         cmocka_unit_test(patience_has_an_end),
     };
     return cmocka_run_group_tests_name("contest", tests, NULL, NULL);

@@ -133,6 +133,12 @@ static bool is_win_of_all(const series *s)
     return bound(&s->all, SURE) < SURE_WIN;
 }
 
+/* It might be crowned yet, were the core alone. */
+static bool lacks_turns_alone(const series *s)
+{
+    return !is_calm(s) && is_win_of_all(s);
+}
+
 /* The sign test. A few calm turns say less than many in company, but they have to agree; and who wins alone may not lose
  * what was seen in company. */
 static bool is_win(const series *s)
@@ -227,7 +233,7 @@ static void run_turns(series *s, int samples, length *is_over, int64_t patience,
     int64_t more = INSISTENCE * patience;
     while (s->all.count == 0 || !is_over(s, samples)) {
         bool was_alone = true;
-        if (patience <= 0 && more > 0 && !is_calm(s) && is_win_of_all(s)) {
+        if (patience <= 0 && more > 0 && lacks_turns_alone(s)) {
             patience = more;
             more = 0;
         }
@@ -287,6 +293,7 @@ static void summarize(const series *s, tl_contest_result *out)
     double score = s->standard.contender->score;
     out->time_ns = out->score_ns = s->candidate.least;
     out->incumbent_ns = has_standard(s) ? s->standard.least : 0;
+    out->alone = has_standard(s) ? (double)s->calm.count / s->all.count : 0;
     if (has_standard(s) && score > 0)
         out->score_ns = score * typical(evidence(s));
 }
@@ -328,6 +335,8 @@ void tl_contest(const tl_stopwatch *watch, const tl_contest_rules *rules, tl_con
         out->crowned = wins(&s, rules, is_decided, out) && wins(&s, rules, is_precise, out);
     if (out->crowned)
         out->score_ns = incumbent->score * safe_ratio(&s);
+    else if (rules->may_win && lacks_turns_alone(&s))
+        out->promise = 1 - typical(&s.all);
     if (!out->crowned && !rules->is_careful && out->score_ns < incumbent->score)
         out->score_ns = incumbent->score;
 }

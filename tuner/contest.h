@@ -38,6 +38,11 @@ typedef struct {
      * then on the safe side, or careful. */
     double score_ns;
     bool hopeless, disturbed, crowned;
+    /* Of one that was not crowned, though it might have been, only because too few turns of its last series were alone: by
+     * how much it was ahead in all of them, 1 minus the median ratio. Else 0. */
+    double promise;
+    /* The share of the last series' turns that had the core to themselves; 0 without an incumbent. */
+    double alone;
     int discarded;
 } tl_contest_result;
 

@@ -84,9 +84,10 @@ typedef struct {
     int time_count;
     double times_ns[TL_CONTEST_SAMPLES];
     bool hopeless, disturbed;
-    tl_cold cold;     /* NOTHING, whatever was asked for, when memory was short */
-    bool crowned;     /* it is the task's incumbent now */
-    double max_error; /* over the largest magnitude expected */
+    tl_cold cold;          /* NOTHING, whatever was asked for, when memory was short */
+    bool crowned;          /* it is the task's incumbent now */
+    double promise, alone; /* as in a tl_contest_result; in no record */
+    double max_error;      /* over the largest magnitude expected */
     double build_ns, check_ns, run_ns;
     int64_t finished_ns;  /* on the measurer's clock */
     char reproducer[256]; /* path of the .tk of a defect; "" when none was written */

@@ -29,7 +29,8 @@ static void print_result(const char *key, const char *workload, const tl_result 
     } numbers[] = { { "time_ns", r->time_ns },           { "median_ns", r->median_ns },
                     { "incumbent_ns", r->incumbent_ns }, { "score_ns", r->score_ns },
                     { "max_error", r->max_error },       { "build_ns", r->build_ns },
-                    { "check_ns", r->check_ns },         { "run_ns", r->run_ns } };
+                    { "check_ns", r->check_ns },         { "run_ns", r->run_ns },
+                    { "promise", r->promise },           { "alone", r->alone } };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         tl_text_format(out, ",\"%s\":", numbers[i].name);
         tl_real_print(numbers[i].value < 1e300 ? numbers[i].value : 1e300, out);

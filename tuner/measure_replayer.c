@@ -66,6 +66,9 @@ static bool read_numbers(const json_t *line, tl_result *r)
     }
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         *flags[i].value = json_is_true(json_object_get(line, flags[i].name));
+    /* 0 where they are missing: recordings were made before there were appeals */
+    r->promise = json_number_value(json_object_get(line, "promise"));
+    r->alone = json_number_value(json_object_get(line, "alone"));
     const char *cold = json_string_value(json_object_get(line, "cold"));
     const json_t *finished = json_object_get(line, "finished_ns");
     r->finished_ns = json_integer_value(finished);

@@ -402,6 +402,8 @@ static bool read_result(tl_pump *m, tl_result *result, tl_record_status *status,
     result->median_ns = tl_unpack_real(&u);
     result->incumbent_ns = tl_unpack_real(&u);
     result->score_ns = tl_unpack_real(&u);
+    result->promise = tl_unpack_real(&u);
+    result->alone = tl_unpack_real(&u);
     result->hopeless = tl_unpack_int(&u) != 0;
     result->disturbed = tl_unpack_int(&u) != 0;
     result->crowned = tl_unpack_int(&u) != 0;

@@ -145,6 +145,8 @@ void tl_worker_run(tl_run_state *state, const tl_worker_options *options, const 
     tl_pack_real(reply, o.times.median_ns);
     tl_pack_real(reply, o.times.contest.incumbent_ns);
     tl_pack_real(reply, o.times.contest.score_ns);
+    tl_pack_real(reply, o.times.contest.promise);
+    tl_pack_real(reply, o.times.contest.alone);
     tl_pack_int(reply, o.times.contest.hopeless);
     tl_pack_int(reply, o.times.contest.disturbed);
     tl_pack_int(reply, o.times.contest.crowned);

@@ -66,6 +66,7 @@ typedef struct {
     machine machine;
     double kernel; /* the incumbent's time */
     tl_contender incumbent;
+    bool no_crown; /* candidates are not timed as it was */
 } race;
 
 static race start(uint64_t seed, double share)
@@ -79,7 +80,7 @@ static tl_contest_result run(race *r, double ns, bool careful)
     const tl_stopwatch watch = { &r->machine, sample, wait_for_solitude, rest };
     const tl_contest_rules rules = { .repeats = 11,
                                      .is_careful = careful,
-                                     .may_win = true,
+                                     .may_win = !r->no_crown,
                                      .patience_ns = 200 * NAP_NS,
                                      .longest_ns = LONGEST_NS };
     tl_contender candidate = { .kernel = &ns };
@@ -251,6 +252,58 @@ static void patience_has_an_end(void **state)
     assert_int_equal(tl_contest_patience(wish, 2 * free_wait), 0);
 }
 
+/* Company comes and goes; the first one has no incumbent. */
+static void start_in_company(race *r, uint64_t seed, double share, double ns)
+{
+    *r = start(seed, share);
+    r->machine.is_steady = true;
+    tl_contest_result first = run(r, ns, false);
+    assert_true(first.promise == 0 && first.alone == 0);
+}
+
+/* Ahead by a twentieth where nobody is ever alone: not believed, but told, unless it could not have won. */
+static void who_is_ahead_only_in_company_promises(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        race r;
+        start_in_company(&r, seed, 1, CALL_NS);
+        tl_contest_result ahead = run(&r, 0.95 * CALL_NS, false);
+        assert_true(!ahead.crowned && ahead.alone == 0);
+        if (ahead.promise < 0.03 || ahead.promise > 0.07)
+            fail_msg("seed %d: promises %.4f instead of 0.05", (int)seed, ahead.promise);
+        tl_contest_result clear = run(&r, 0.7 * CALL_NS, false);
+        assert_true(clear.crowned && clear.promise == 0 && clear.alone == 0);
+        tl_contest_result behind = run(&r, 0.75 * CALL_NS, false);
+        assert_true(!behind.crowned && behind.promise == 0 && behind.alone == 0);
+        r.no_crown = true;
+        assert_true(run(&r, 0.5 * CALL_NS, false).promise == 0);
+    }
+}
+
+/* What turns alone say is the last word, also of what was far ahead in company. */
+static void who_was_alone_promises_nothing(void **state)
+{
+    (void)state;
+    int refused = 0;
+    for (uint64_t seed = 1; seed <= 50; seed++) {
+        race r = start(seed, 0);
+        run(&r, CALL_NS, false);
+        tl_contest_result won = run(&r, 0.95 * CALL_NS, false);
+        assert_true(won.crowned && won.promise == 0 && won.alone == 1);
+        tl_contest_result tied = run(&r, 0.95 * CALL_NS, false);
+        assert_true(!tied.crowned && tied.promise == 0 && tied.alone == 1);
+
+        start_in_company(&r, seed, 0.9, 20 * CALL_NS);
+        r.machine.challenge = 0.8;
+        tl_contest_result mixed = run(&r, 1.03 * 20 * CALL_NS, false);
+        bool was_alone = mixed.alone * mixed.count / 2 > 6.5; /* in seven turns */
+        assert_true(mixed.crowned || !was_alone || mixed.promise == 0);
+        refused += was_alone && !mixed.crowned;
+    }
+    assert_true(refused > 0);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -263,6 +316,8 @@ int main(void)
         cmocka_unit_test(what_is_behind_is_given_up),
         cmocka_unit_test(slow_kernels_do_not_take_for_ever),
         cmocka_unit_test(patience_has_an_end),
+        cmocka_unit_test(who_is_ahead_only_in_company_promises),
+        cmocka_unit_test(who_was_alone_promises_nothing),
     };
     return cmocka_run_group_tests_name("contest", tests, NULL, NULL);
 }

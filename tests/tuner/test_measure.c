@@ -28,6 +28,9 @@ static bool winners_and_losers(void)
     assert_true(plain.crowned && better.incumbent_ns > 0);
     assert_int_equal(again.status, TL_RECORD_OK);
     tl_measurer_destroy(m);
+    assert_true(plain.alone == 0 && plain.promise == 0 && again.promise == 0);
+    assert_true(better.alone >= 0 && better.alone <= 1);
+    assert_true(!better.crowned || better.disturbed || better.alone > 0);
     return better.crowned && better.score_ns < plain.score_ns && again.hopeless &&
            again.time_count < 11 && !again.crowned;
 }

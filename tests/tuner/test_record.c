@@ -210,6 +210,7 @@ static void a_recording_replays(void **state)
             assert_true(
                 second[i].status == first[i].status && second[i].time_ns == first[i].time_ns &&
                 second[i].score_ns == first[i].score_ns && second[i].crowned == first[i].crowned &&
+                second[i].promise == first[i].promise && second[i].alone == first[i].alone &&
                 second[i].finished_ns == first[i].finished_ns &&
                 second[i].time_count == first[i].time_count);
             assert_memory_equal(second[i].times_ns, first[i].times_ns,
@@ -232,6 +233,108 @@ static void a_recording_replays(void **state)
     tl_measurer_destroy(m);
     assert_int_equal(tl_file_write(path, "{\"record\":\"measurement\"}\n", 25, NULL), TL_OK);
     assert_int_equal(tl_replayer_create(path, &m, NULL), TL_BAD_TEXT);
+    tl_text_free(&text);
+    unlink(path);
+}
+
+/* A measurer that gives everybody the same result. */
+typedef struct {
+    tl_measurer base;
+    int64_t tickets;
+} fixed;
+
+static void fixed_destroy(tl_measurer *self)
+{
+    free(self);
+}
+
+static tl_status fixed_add_task(tl_measurer *self, const tl_measure_task *task, int *out,
+                                tl_diag *diag)
+{
+    (void)self;
+    (void)task;
+    (void)diag;
+    *out = 0;
+    return TL_OK;
+}
+
+static tl_status fixed_submit(tl_measurer *self, int task, const tl_candidate *candidates,
+                              int count, int64_t *ticket, tl_diag *diag)
+{
+    (void)task;
+    (void)candidates;
+    (void)diag;
+    *ticket = ((fixed *)self)->tickets;
+    ((fixed *)self)->tickets += count;
+    return TL_OK;
+}
+
+static tl_status fixed_next(tl_measurer *self, double timeout_s, tl_result *out, tl_diag *diag)
+{
+    (void)timeout_s;
+    (void)diag;
+    *out = (tl_result){ .ticket = ((fixed *)self)->tickets - 1,
+                        .status = TL_RECORD_OK,
+                        .score_ns = 8,
+                        .promise = 0.0625,
+                        .alone = 0.75 };
+    return TL_OK;
+}
+
+static int64_t fixed_clock(const tl_measurer *self)
+{
+    (void)self;
+    return 0;
+}
+
+static tl_measurer *fixed_create(void)
+{
+    static const tl_measurer_type type = { .destroy = fixed_destroy,
+                                           .add_task = fixed_add_task,
+                                           .submit = fixed_submit,
+                                           .next = fixed_next,
+                                           .clock = fixed_clock };
+    fixed *m = calloc(1, sizeof *m);
+    assert_non_null(m);
+    m->base.type = &type;
+    return &m->base;
+}
+
+static tl_result replay_one(const char *path)
+{
+    tl_measurer *m;
+    tl_diag diag = { 0 };
+    if (tl_replayer_create(path, &m, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    tl_result result = measuring_one(m, measuring_task(m), &(tl_candidate){ .trace = good_trace });
+    tl_measurer_destroy(m);
+    return result;
+}
+
+/* What appeals hang on is recorded; recordings from before that promise nothing. */
+static void promises_are_in_a_recording(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/tilth-recording-XXXXXX";
+    const char *added = ",\"promise\":0.0625,\"alone\":0.75";
+    tl_measurer *m;
+    tl_text text = { 0 };
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+    assert_int_equal(tl_recorder_create(fixed_create(), path, &m, NULL), TL_OK);
+    measuring_one(m, measuring_task(m), &(tl_candidate){ .trace = good_trace });
+    tl_measurer_destroy(m);
+    tl_result replayed = replay_one(path);
+    assert_true(replayed.score_ns == 8 && replayed.promise == 0.0625 && replayed.alone == 0.75);
+
+    assert_int_equal(tl_file_read(path, &text, NULL), TL_OK);
+    char *at = strstr(tl_text_get(&text), added);
+    assert_non_null(at);
+    memmove(at, at + strlen(added), strlen(at + strlen(added)) + 1);
+    assert_int_equal(tl_file_write(path, text.data, strlen(text.data), NULL), TL_OK);
+    replayed = replay_one(path);
+    assert_true(replayed.score_ns == 8 && replayed.promise == 0 && replayed.alone == 0);
     tl_text_free(&text);
     unlink(path);
 }
@@ -290,6 +393,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(hostile_lines_are_refused),
         cmocka_unit_test(numbers_read_back_exactly),
         cmocka_unit_test(a_recording_replays),
+        cmocka_unit_test(promises_are_in_a_recording),
         cmocka_unit_test(damaged_messages_are_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

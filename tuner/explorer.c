@@ -1,4 +1,4 @@
-/* tuner/explorer.c: what all policies do alike: defaults first, nothing twice, results kept. */
+/* tuner/explorer.c: what all policies do alike: defaults first, nothing twice but appeals, results kept. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +21,13 @@ static bool counts_here(const tl_explorer *x, const tl_record *record)
     return record->revision == TL_CODEGEN_REVISION && strcmp(record->target, fingerprint) == 0;
 }
 
+static void compare_with_best(tl_explorer *x, int entry)
+{
+    const tl_entry *e = tl_catalog_at(x->catalog, entry);
+    if (x->best == TL_NO_ENTRY || e->score_ns < tl_catalog_at(x->catalog, x->best)->score_ns)
+        x->best = entry;
+}
+
 static void add_measured(tl_explorer *x, int entry)
 {
     if (x->measured_count == x->measured_capacity) {
@@ -34,12 +41,10 @@ static void add_measured(tl_explorer *x, int entry)
         x->measured_capacity = capacity;
     }
     x->measured[x->measured_count++] = entry;
-    const tl_entry *e = tl_catalog_at(x->catalog, entry);
-    if (e->state != TL_ENTRY_RIGHT)
+    if (tl_catalog_at(x->catalog, entry)->state != TL_ENTRY_RIGHT)
         return;
     x->right_count++;
-    if (x->best == TL_NO_ENTRY || e->score_ns < tl_catalog_at(x->catalog, x->best)->score_ns)
-        x->best = entry;
+    compare_with_best(x, entry);
 }
 
 static int by_score(const void *a, const void *b)
@@ -141,13 +146,26 @@ bool tl_explorer_is_new(const tl_explorer *x, int entry)
     return entry != TL_NO_ENTRY && tl_catalog_at(x->catalog, entry)->state == TL_ENTRY_NEW;
 }
 
-bool tl_explorer_take(tl_explorer *x, int entry, double prediction, const char *origin)
+static bool add_choice(tl_explorer *x, int entry, double prediction, const char *origin)
 {
-    if (!tl_explorer_is_new(x, entry) || x->choice_count == x->choice_capacity)
+    if (x->choice_count == x->choice_capacity)
         return false;
-    tl_catalog_at(x->catalog, entry)->state = TL_ENTRY_PROPOSED;
     x->choices[x->choice_count++] = (tl_taken){ entry, prediction, origin };
     return true;
+}
+
+bool tl_explorer_take(tl_explorer *x, int entry, double prediction, const char *origin)
+{
+    if (!tl_explorer_is_new(x, entry) || !add_choice(x, entry, prediction, origin))
+        return false;
+    tl_catalog_at(x->catalog, entry)->state = TL_ENTRY_PROPOSED;
+    return true;
+}
+
+bool tl_explorer_take_again(tl_explorer *x, int entry, double prediction, const char *origin)
+{
+    return tl_catalog_at(x->catalog, entry)->state == TL_ENTRY_RIGHT &&
+           add_choice(x, entry, prediction, origin);
 }
 
 void tl_plan_add(tl_plan *plan, int entry, double prediction, const char *origin)
@@ -235,6 +253,7 @@ static void choose(tl_explorer *x, int count)
     x->choice_capacity = count;
     choose_defaults(x);
     choose_seeds(x);
+    tl_explorer_take_appeal(x);
     if (x->choice_count < count)
         x->method->choose(x, count - x->choice_count);
     while (x->choice_count < count) {
@@ -268,6 +287,29 @@ tl_status tl_explorer_propose(tl_policy *policy, tl_arena *arena, int count, tl_
                                                       : TL_OK;
 }
 
+static bool is_right(const tl_result *result)
+{
+    return result->status == TL_RECORD_OK && result->score_ns > 0;
+}
+
+static void learn_first(tl_explorer *x, int entry, const tl_result *result)
+{
+    tl_entry *e = tl_catalog_at(x->catalog, entry);
+    e->state = is_right(result) ? TL_ENTRY_RIGHT : TL_ENTRY_WRONG;
+    e->score_ns = is_right(result) ? result->score_ns : 0;
+    add_measured(x, entry);
+}
+
+/* It was right before: a failure is no fault of it, nor does it become slower. */
+static void learn_again(tl_explorer *x, int entry, const tl_result *result)
+{
+    tl_entry *e = tl_catalog_at(x->catalog, entry);
+    if (!is_right(result) || result->score_ns >= e->score_ns)
+        return;
+    e->score_ns = result->score_ns;
+    compare_with_best(x, entry);
+}
+
 tl_status tl_explorer_learn(tl_policy *policy, const tl_proposal *proposals,
                             const tl_result *results, int count, tl_diag *diag)
 {
@@ -277,13 +319,14 @@ tl_status tl_explorer_learn(tl_policy *policy, const tl_proposal *proposals,
         if (entry == TL_NO_ENTRY)
             return tl_fail(diag, TL_BAD_ARGUMENT, "program %s was not proposed",
                            proposals[i].program);
-        tl_entry *e = tl_catalog_at(x->catalog, entry);
-        if (e->state != TL_ENTRY_PROPOSED)
+        if (tl_catalog_at(x->catalog, entry)->state == TL_ENTRY_PROPOSED)
+            learn_first(x, entry, &results[i]);
+        else if (tl_explorer_is_heard_again(x, entry))
+            learn_again(x, entry, &results[i]);
+        else
             continue; /* its result came before */
-        bool right = results[i].status == TL_RECORD_OK && results[i].score_ns > 0;
-        e->state = right ? TL_ENTRY_RIGHT : TL_ENTRY_WRONG;
-        e->score_ns = right ? results[i].score_ns : 0;
-        add_measured(x, entry);
+        double promise = is_right(&results[i]) ? results[i].promise : 0;
+        tl_explorer_note_result(x, entry, promise, results[i].alone);
     }
     return x->failed ? tl_fail(diag, TL_NO_MEMORY, "out of memory") : TL_OK;
 }

@@ -2,10 +2,11 @@
  *
  * The default schedules come first and are near the top of their spaces: random points hardly ever beat them, so the
  * search goes on around the best that is known. Gaussian processes choose among thousands of points there (improve.c);
- * when they see nothing that is worth a trial, coordinate descent tries what is left around the best. */
+ * when they see nothing that is worth a trial, coordinate descent tries what is left around the best. What was ahead in
+ * unbroken company is heard again when the core is calmer. */
 #include "tuner/policy_private.h"
 
-enum { WIDEST = 4 };
+enum { WIDEST = 4, APPEALS = 2 };
 
 static void choose(tl_explorer *x, int count)
 {
@@ -13,7 +14,7 @@ static void choose(tl_explorer *x, int count)
     tl_explorer_descend(x, WIDEST, false);
 }
 
-static const tl_method method = { choose, "analytic", 0, 1 << 30 };
+static const tl_method method = { choose, "analytic", 0, 1 << 30, APPEALS };
 
 static tl_status create(const tl_search *search, tl_policy **out, tl_diag *diag)
 {

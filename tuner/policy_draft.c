@@ -18,7 +18,7 @@ static void choose(tl_explorer *x, int count)
     }
 }
 
-static const tl_method method = { choose, "analytic", 0, 1 << 30 };
+static const tl_method method = { choose, "analytic", 0, 1 << 30, 0 };
 
 static tl_status create(const tl_search *search, tl_policy **out, tl_diag *diag)
 {

@@ -13,7 +13,7 @@ static void choose(tl_explorer *x, int count)
     tl_explorer_descend(x, WIDEST, false);
 }
 
-static const tl_method method = { choose, NULL, 0, 0 };
+static const tl_method method = { choose, NULL, 0, 0, 0 };
 
 static tl_status create(const tl_search *search, tl_policy **out, tl_diag *diag)
 {

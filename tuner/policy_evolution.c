@@ -21,7 +21,7 @@ static void choose(tl_explorer *x, int count)
     }
 }
 
-static const tl_method method = { choose, "trees", BATCH / 2, BATCH / 2 };
+static const tl_method method = { choose, "trees", BATCH / 2, BATCH / 2, 0 };
 
 static tl_status create(const tl_search *search, tl_policy **out, tl_diag *diag)
 {

@@ -21,6 +21,7 @@ typedef struct {
         *model;  /* of tuner/cost_models.def, unless the search brings one; NULL: it needs none */
     int warm_up; /* results before the model is asked */
     int retrain; /* results after which it learns again */
+    int appeals; /* how often who was ahead only in company is heard again (appeal.c) */
 } tl_method;
 
 typedef struct {
@@ -36,6 +37,23 @@ typedef struct {
     tl_taken choices[TL_MOST_PLANNED];
 } tl_plan;
 void tl_plan_add(tl_plan *plan, int entry, double prediction, const char *origin);
+
+/* Who was ahead in unbroken company and is to be heard again, when the core is calmer. */
+typedef struct {
+    int entry;      /* RIGHT, also while it is heard */
+    double promise; /* tl_result's, of its last trial */
+    int again;      /* how often it was heard again */
+    int heard_at;   /* how many results there had been after its last one */
+    bool is_heard;  /* it is proposed, its result has not come */
+} tl_appeal;
+
+enum { TL_MOST_APPEALS = 4, TL_LAST_RESULTS = 4 };
+typedef struct {
+    int count;
+    tl_appeal list[TL_MOST_APPEALS];
+    int result_count;              /* of all proposals */
+    double alone[TL_LAST_RESULTS]; /* tl_result's, of the last ones, in a ring */
+} tl_appeals;
 
 struct tl_explorer {
     tl_policy policy; /* first: an explorer is a policy */
@@ -56,6 +74,7 @@ struct tl_explorer {
     int seed_count, seed_at;
     int trained_count; /* of `measured`, when the model learned last */
     tl_plan plan;
+    tl_appeals appeals;
     tl_surrogate *surrogate,
         *informed;    /* without and with what the model says; NULL: not asked yet */
     int fitted_count; /* of `measured`, when its weights were fitted */
@@ -77,6 +96,8 @@ tl_status tl_explorer_learn(tl_policy *policy, const tl_proposal *proposals,
 
 /* Puts the entry into the batch when it is NEW; false: it is not. */
 bool tl_explorer_take(tl_explorer *x, int entry, double prediction, const char *origin);
+/* Puts a RIGHT entry into the batch once more; it stays RIGHT. False: it is not, or the batch is full. */
+bool tl_explorer_take_again(tl_explorer *x, int entry, double prediction, const char *origin);
 /* Takes up to `count` of those planned that are still NEW; returns how many. */
 int tl_explorer_take_planned(tl_explorer *x, int count);
 bool tl_explorer_is_new(const tl_explorer *x, int entry); /* false for TL_NO_ENTRY */
@@ -85,6 +106,12 @@ bool tl_explorer_is_new(const tl_explorer *x, int entry); /* false for TL_NO_ENT
 int tl_explorer_any(tl_explorer *x);
 /* The right ones, best first, at most `count`; returns how many. */
 int tl_explorer_leaders(const tl_explorer *x, int count, int *out);
+
+/* appeal.c: a second hearing for who was ahead only in company. Takes at most one that is due, when the core is calm. */
+void tl_explorer_take_appeal(tl_explorer *x);
+bool tl_explorer_is_heard_again(tl_explorer *x, int entry); /* another result may come */
+/* Of every result of a proposal (of a failure no promise): files, renews or ends an appeal. */
+void tl_explorer_note_result(tl_explorer *x, int entry, double promise, double alone);
 
 /* score.c: what the model says of entries, after it learned what was measured since; larger is better. Without a model,
  * or when it has learned nothing, random numbers, and false. */

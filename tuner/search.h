@@ -3,9 +3,10 @@
  * A policy knows neither workers nor databases: the tuner asks it for a batch, has it measured, and hands the results
  * back in the order of the proposals. The same seed, space, known records and results give the same proposals, bit for
  * bit: a policy asks no clock and no machine. It never proposes what it, or a record it was given, tried before
- * (recognised by the structural hash of the scheduled program). The tuner measures the default schedule itself, before
- * it makes the policy, and gives it that record among the known. A batch may be asked for before the results of the last
- * one are in: propose, propose, learn, learn. */
+ * (recognised by the structural hash of the scheduled program), but for appeals: what was ahead in its last trial, and not
+ * crowned only because it was hardly ever alone on the core (tl_result's promise), may be proposed again, twice at most.
+ * The tuner measures the default schedule itself, before it makes the policy, and gives it that record among the known. A
+ * batch may be asked for before the results of the last one are in: propose, propose, learn, learn. */
 #ifndef TL_TUNER_SEARCH_H
 #define TL_TUNER_SEARCH_H
 #include "tuner/cost_model.h"
@@ -31,7 +32,7 @@ typedef struct {
     char program[17];  /* structural hash of the scheduled program, hex digits */
     double prediction; /* the score that got it in; 0 when none did */
     const char *
-        origin; /* "default", "record", "random", "mutation", "descent", "draft", "model": for reports */
+        origin; /* "default", "record", "random", "mutation", "descent", "draft", "model", "appeal": for reports */
 } tl_proposal;
 
 typedef struct {

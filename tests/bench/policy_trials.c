@@ -16,7 +16,7 @@
 /* A program's time against that of its session's first trial, the default schedule of the first lowering. */
 typedef struct {
     double log_sum;
-    int count; /* of times; 0: it failed */
+    int count; /* of sessions with a time; 0: it failed */
     tl_candidate candidate;
 } knowledge;
 
@@ -50,6 +50,7 @@ static const char *session_of(study *s, const study_run *run)
 typedef struct {
     answers *answers;
     tl_map *bases; /* times of first trials, by session */
+    tl_map *least; /* logarithms of ratios, by session and program */
 } reading;
 
 static bool read_base(void *user, const tl_record *r)
@@ -71,6 +72,24 @@ static int find_lowering(const tl_measure_task *task, const char *name)
     return i;
 }
 
+/* Of a program that a session tried again the lesser time counts, as for the policy. */
+static void read_ratio(reading *to, knowledge *k, const tl_record *r, double ratio)
+{
+    tl_arena *arena = to->answers->study->arena;
+    const char *key = tl_arena_format(arena, "%s %s", r->session, r->program);
+    double *least = tl_map_find(to->least, key), now = log(ratio);
+    if (least == NULL) {
+        least = TL_NEW(arena, double);
+        *least = now;
+        tl_map_put(to->least, key, least);
+        k->log_sum += now;
+        k->count++;
+    } else if (now < *least) {
+        k->log_sum += now - *least;
+        *least = now;
+    }
+}
+
 static bool read_trial(void *user, const tl_record *r)
 {
     reading *to = user;
@@ -85,10 +104,8 @@ static bool read_trial(void *user, const tl_record *r)
         k->candidate.trace = tl_arena_strdup(a->study->arena, r->trace);
         tl_map_put(a->known, r->program, k);
     }
-    if (r->status == TL_RECORD_OK) {
-        k->log_sum += log(r->score_ns / *base);
-        k->count++;
-    }
+    if (r->status == TL_RECORD_OK)
+        read_ratio(to, k, r, r->score_ns / *base);
     a->base_ns = a->base_ns > 0 ? a->base_ns : *base;
     a->sequence = r->sequence > a->sequence ? r->sequence : a->sequence;
     return true;
@@ -106,7 +123,8 @@ static tl_query query_of(study *s, const study_run *run)
 static void read_records(answers *a)
 {
     tl_diag diag = { 0 };
-    reading to = { a, tl_map_create(a->study->arena) };
+    tl_arena *arena = a->study->arena;
+    reading to = { a, tl_map_create(arena), tl_map_create(arena) };
     tl_query query = query_of(a->study, a->run);
     bench_must(tl_records_visit(a->study->records, &query, read_base, &to, &diag), &diag);
     bench_must(tl_records_visit(a->study->records, &query, read_trial, &to, &diag), &diag);
@@ -138,6 +156,14 @@ static bool recall(void *user, const tl_record *r)
     return true;
 }
 
+bool study_is_default(const study_run *run, const study_trial *trial)
+{
+    for (int i = 0; i < run->count; i++)
+        if (run->trials[i].is_default && strcmp(run->trials[i].program, trial->program) == 0)
+            return true;
+    return false;
+}
+
 bool study_recall(study *s, study_run *run)
 {
     tl_diag diag = { 0 };
@@ -146,6 +172,8 @@ bool study_recall(study *s, study_run *run)
     if (s->options.offline)
         return false;
     bench_must(tl_records_visit(s->records, &query, recall, &to, &diag), &diag);
+    for (int i = 0; i < run->count; i++)
+        run->trials[i].is_default = study_is_default(run, &run->trials[i]);
     return run->is_done = run->count == run->wanted;
 }
 

@@ -333,15 +333,20 @@ static int build(tl_catalog *c, const order *o)
     return entry;
 }
 
+bool tl_catalog_met(const tl_catalog *c, int lowering, const tl_wish *wishes, int wish_count,
+                    int *entry)
+{
+    return table_find(&c->by_point, hash_wishes(lowering, wishes, wish_count), entry);
+}
+
 int tl_catalog_build(tl_catalog *c, int lowering, const tl_wish *wishes, int wish_count)
 {
-    uint64_t key = hash_wishes(lowering, wishes, wish_count);
     int entry;
-    if (table_find(&c->by_point, key, &entry))
+    if (tl_catalog_met(c, lowering, wishes, wish_count, &entry))
         return entry;
     order o = { lowering, wishes, wish_count, NULL };
     entry = build(c, &o);
-    if (!table_put(&c->by_point, key, entry))
+    if (!table_put(&c->by_point, hash_wishes(lowering, wishes, wish_count), entry))
         c->failed = true;
     return entry;
 }

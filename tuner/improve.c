@@ -7,6 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include "tuner/decision_kind.h"
 #include "tuner/policy_private.h"
 
 /* LEADERS overall, and the best of each lowering; of each, JUMPS points with a few decisions changed and CROSSES with
@@ -155,11 +156,36 @@ static void insert(shortlist *list, const idea *new)
     *place = *new;
 }
 
+static void wishes_of(const idea *i, tl_wish *wishes)
+{
+    for (int d = 0; d < i->count; d++)
+        wishes[d] =
+            (tl_wish){ i->decisions[d].name, i->decisions[d].options[i->decisions[d].taken] };
+}
+
+/* What an idea promises. When it was built before, that is what came of it, and nothing when that was tried: else the same
+ * few, which look good and are not, would fill the list again and again. */
+static double promise_of(const tl_explorer *x, const idea *i, double least)
+{
+    tl_point point = point_of(i);
+    tl_wish wishes[MOST_DECISIONS];
+    int entry;
+    double hope = tl_surrogate_hope(x->surrogate, &point, least);
+    if (hope <= least)
+        return 0;
+    wishes_of(i, wishes);
+    if (!tl_catalog_met(x->catalog, i->lowering, wishes, i->count, &entry))
+        return hope;
+    if (!tl_explorer_is_new(x, entry))
+        return 0;
+    point = tl_catalog_at(x->catalog, entry)->point;
+    return tl_surrogate_gain(x->surrogate, &point, 0, least);
+}
+
 static void judge(const tl_explorer *x, shortlist *list, idea *new)
 {
-    tl_point point = point_of(new);
     double least = list->count == SHORTLIST ? list->best[SHORTLIST - 1]->gain : 0;
-    new->gain = tl_surrogate_hope(x->surrogate, &point, least);
+    new->gain = promise_of(x, new, least);
     if (new->gain > 0)
         insert(list, new);
 }
@@ -202,7 +228,8 @@ static void judge_jumps(tl_explorer *x, int leader, shortlist *list)
     idea base = idea_of(x, leader);
     int open[MOST_DECISIONS], count = 0;
     for (int d = 0; d < base.count; d++)
-        if (base.decisions[d].count > 1)
+        if (base.decisions[d].count > 1 &&
+            tl_decision_kind_of(&base.decisions[d]) != TL_DECISION_SKETCH)
             open[count++] = d;
     for (int i = 0; i < JUMPS && count > 1; i++) {
         idea new = base;
@@ -268,9 +295,7 @@ static void gather(tl_explorer *x, shortlist *list)
 static int build(tl_explorer *x, const idea *i)
 {
     tl_wish wishes[MOST_DECISIONS];
-    for (int d = 0; d < i->count; d++)
-        wishes[d] =
-            (tl_wish){ i->decisions[d].name, i->decisions[d].options[i->decisions[d].taken] };
+    wishes_of(i, wishes);
     return tl_catalog_build(x->catalog, i->lowering, wishes, i->count);
 }
 
@@ -282,25 +307,36 @@ typedef struct {
     int judged[POOL]; /* how many were taken when its gain was asked for */
 } pool;
 
+static void put(pool *p, int entry)
+{
+    for (int i = 0; i < p->count; i++)
+        if (p->entries[i] == entry)
+            return;
+    if (p->count < POOL)
+        p->entries[p->count++] = entry;
+}
+
 /* Builds the best of the shortlist, and adds the newest of those that were left over. */
 static void fill(tl_explorer *x, const shortlist *list, int wanted, pool *p)
 {
     int before = tl_catalog_count(x->catalog);
+    p->count = 0;
     for (int i = 0; before < DRAFTS && i < DRAFTS; i++)
         tl_catalog_sample(x->catalog, &x->random);
     for (int i = 0, built = 0, good = 0;
          i < list->count && good < wanted && built < MOST_BUILT * wanted; i++) {
+        int64_t builds = tl_catalog_builds(x->catalog);
         int entry = build(x, list->best[i]);
+        built += tl_catalog_builds(x->catalog) > builds;
         if (!tl_explorer_is_new(x, entry))
             continue;
+        put(p, entry);
         tl_point point = tl_catalog_at(x->catalog, entry)->point;
-        built++;
         good += tl_surrogate_gain(x->surrogate, &point, 0, 0) >= KEPT * list->best[i]->gain;
     }
-    p->count = 0;
-    for (int i = tl_catalog_count(x->catalog) - 1; i >= 0 && p->count < POOL; i--)
+    for (int i = tl_catalog_count(x->catalog) - 1; i >= 0; i--)
         if (tl_explorer_is_new(x, i))
-            p->entries[p->count++] = i;
+            put(p, i);
     guess(x, p->entries, p->count, p->guesses);
 }
 

@@ -98,12 +98,15 @@ static float place_of(const tl_decision *d)
     return (float)(2 * log2(fabs((double)d->options[d->taken]) + 1));
 }
 
+/* 0 is no amount: not to fetch ahead at all is as far from fetching ahead by one as by many. */
 static float distance(const tl_surrogate *s, int d, int a, int b)
 {
     if (a == b)
         return 0;
     float far = fabsf(s->place[d][a] - s->place[d][b]);
-    return a == MISSING || b == MISSING ? missing : far / (far + 2);
+    if (a == MISSING || b == MISSING)
+        return missing;
+    return s->place[d][a] == 0 || s->place[d][b] == 0 ? 1 : far / (far + 2);
 }
 
 /* The number of the nearest place that is known. */

@@ -3,8 +3,8 @@
  *
  * It sees decisions and not programs, so that a point costs microseconds and need not be built. Points are alike when their
  * answers are: k(a, b) = exp(-sum over decisions of weight x distance), where the distance of two options grows with
- * their places and levels off at 1. Weights, one a decision's name, are fitted to the likelihood of what was measured; so
- * decisions that do not matter are soon ignored. */
+ * their places and levels off at 1; 0 is at 1 from all others. Weights, one a decision's name, are fitted to the
+ * likelihood of what was measured; so decisions that do not matter are soon ignored. */
 #ifndef TL_TUNER_SURROGATE_H
 #define TL_TUNER_SURROGATE_H
 #include "tuner/space.h"

@@ -105,6 +105,30 @@ static void guesses_are_believed(void **state)
     tl_surrogate_destroy(s);
 }
 
+/* What is known of one amount says as much of 0 as what is known of another. */
+static double gain_of_nothing(int known)
+{
+    static const int64_t amounts[] = { 0, 1, 2, 32 };
+    tl_surrogate *s = tl_surrogate_create();
+    tl_decision fetch = { "x.fetch", 4, amounts, 0, known };
+    tl_point point = { 0, 1, &fetch };
+    for (int i = 0; i < 8; i++)
+        assert_true(tl_surrogate_add(s, &point, 0.01 * i, 0));
+    assert_true(tl_surrogate_solve(s));
+    fetch.taken = 0;
+    double gain = tl_surrogate_gain(s, &point, 0, 0);
+    tl_surrogate_destroy(s);
+    return gain;
+}
+
+static void nothing_is_no_amount(void **state)
+{
+    (void)state;
+    assert_true(gain_of_nothing(1) > 0);
+    assert_true(gain_of_nothing(1) == gain_of_nothing(2));
+    assert_true(gain_of_nothing(1) == gain_of_nothing(3));
+}
+
 static void it_has_an_end(void **state)
 {
     (void)state;
@@ -129,6 +153,7 @@ int main(void)
         cmocka_unit_test(the_bottom_promises_most),
         cmocka_unit_test(answers_that_are_not_asked_for_do_not_count),
         cmocka_unit_test(guesses_are_believed),
+        cmocka_unit_test(nothing_is_no_amount),
         cmocka_unit_test(it_has_an_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

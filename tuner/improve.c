@@ -14,11 +14,11 @@
  * another leader; a SHORTLIST of those that promise most, of which BUILT for each that is wanted are built. POOL: how many
  * built ones are chosen from; DRAFTS: random ones among them from the beginning. ROOM is left in the processes for what is
  * being measured. */
-enum { LEADERS = 6, MOST_LEADERS = 16, JUMPS = 64, CROSSES = 16, SHORTLIST = 96 };
+enum { LEADERS = 6, MOST_LEADERS = 16, JUMPS = 40, CROSSES = 12, SHORTLIST = 64 };
 enum { BUILT = 2, POOL = 256, DRAFTS = 24, ROOM = 64 };
 /* An idea that keeps less of what it promised, once it is built, does not count as built; so many times more are at most. */
 #define KEPT 0.5
-enum { MOST_BUILT = 3 };
+enum { MOST_BUILT = 2 };
 enum { MOST_DECISIONS = 64 };
 
 typedef struct {

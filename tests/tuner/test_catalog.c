@@ -4,21 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include "tests/tuner/small_gemm.h"
 #include "tuner/catalog.h"
-
-static const char gemm_text[] = "kernel gemm(A: f32[6, 5], B: f32[5, 48], out C: f32[6, 48])\n"
-                                "  for i in 0..6\n"
-                                "    for j in 0..48\n"
-                                "      for k in 0..5\n"
-                                "        block gemm\n"
-                                "          spatial i, j\n"
-                                "          reduce k\n"
-                                "          C[i, j] = sum(A[i, k]*B[k, j])\n";
-static const tl_measure_lowering direct = { "direct", gemm_text, 0, 0 };
-static const tl_measure_task gemm = { .name = "gemm",
-                                      .workload = "0123456789abcdef0123456789abcdef",
-                                      .lowering_count = 1,
-                                      .lowerings = &direct };
 
 static void wishes_are_met_once(void **state)
 {

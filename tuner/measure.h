@@ -135,7 +135,8 @@ tl_status tl_recorder_create(tl_measurer *inner, const char *path, tl_measurer *
 tl_status tl_recorder_note(tl_measurer *recorder, const char *line, tl_diag *diag);
 /* Answers from such a file: by workload, lowering, trace, careful and cold; the n-th time the same is asked, with the
  * n-th answer (the last one again when there are no more). What is not in it is TL_RECORD_WORKER; tl_measurer_next says
- * TL_INTERRUPTED when it was asked for everything that is in it, and then for something else: here the recording ends. */
+ * TL_INTERRUPTED when it was asked for everything that is in it, and then for something else, or for 257 things in a row
+ * that are not in it: here the recording ends. */
 tl_status tl_replayer_create(const char *path, tl_measurer **out, tl_diag *diag);
 
 /* tl_program_error_bound of a program that is a text; 1e-5 when it does not parse. */

@@ -17,6 +17,10 @@ typedef struct {
     answer *last, *turn; /* turn NULL: all were given */
 } answers;
 
+/* After so many questions in a row that are not in the recording it is of other decisions: its clock would stand still for
+ * ever. */
+enum { MOST_UNKNOWN = 256 };
+
 /* What one run asked: from its first question until everything was forgotten. */
 typedef struct part {
     struct part *next;
@@ -32,6 +36,7 @@ typedef struct {
     part *last, *turn; /* read last; answered from */
     bool began;        /* this part was asked something */
     int64_t next_ticket, clock_ns;
+    int unknown; /* questions in a row that are not in the recording */
     tl_measure_stats stats;
 } replayer;
 
@@ -189,7 +194,8 @@ static tl_status replayer_next(tl_measurer *self, double timeout_s, tl_result *o
     if (a == NULL)
         return tl_fail(diag, TL_BUDGET, "nothing is queued");
     answers *all = tl_map_find(m->turn->known, a->key);
-    if (all == NULL && m->turn->unused == 0)
+    m->unknown = all == NULL ? m->unknown + 1 : 0;
+    if (all == NULL && (m->turn->unused == 0 || m->unknown > MOST_UNKNOWN))
         return tl_fail(diag, TL_INTERRUPTED, "the recording ends here");
     *out = (tl_result){ .status = TL_RECORD_WORKER, .reason = "it is not in the recording" };
     if (all != NULL) {

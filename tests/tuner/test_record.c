@@ -339,6 +339,34 @@ static void promises_are_in_a_recording(void **state)
     unlink(path);
 }
 
+/* A search that decides otherwise than the recorded one would ask for ever: the clock stands still. */
+static void a_recording_of_other_decisions_ends(void **state)
+{
+    (void)state;
+    enum { MOST = 256 };
+    char path[] = "/tmp/tilth-recording-XXXXXX";
+    tl_measurer *m;
+    tl_result result;
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+    assert_int_equal(tl_recorder_create(fixed_create(), path, &m, NULL), TL_OK);
+    measuring_one(m, measuring_task(m), &(tl_candidate){ .trace = good_trace });
+    tl_measurer_destroy(m);
+    assert_int_equal(tl_replayer_create(path, &m, NULL), TL_OK);
+    int task = measuring_task(m);
+    for (int i = 0; i < MOST; i++) {
+        result = measuring_one(m, task, &(tl_candidate){ .trace = "reorder(a)" });
+        assert_int_equal(result.status, TL_RECORD_WORKER);
+    }
+    assert_int_equal(tl_measurer_submit(m, task, &(tl_candidate){ .trace = "reorder(a)" }, 1, NULL,
+                                        NULL),
+                     TL_OK);
+    assert_int_equal(tl_measurer_next(m, 0, &result, NULL), TL_INTERRUPTED);
+    tl_measurer_destroy(m);
+    unlink(path);
+}
+
 static void damaged_messages_are_noticed(void **state)
 {
     (void)state;
@@ -394,6 +422,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(numbers_read_back_exactly),
         cmocka_unit_test(a_recording_replays),
         cmocka_unit_test(promises_are_in_a_recording),
+        cmocka_unit_test(a_recording_of_other_decisions_ends),
         cmocka_unit_test(damaged_messages_are_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -333,20 +333,15 @@ static int build(tl_catalog *c, const order *o)
     return entry;
 }
 
-bool tl_catalog_met(const tl_catalog *c, int lowering, const tl_wish *wishes, int wish_count,
-                    int *entry)
-{
-    return table_find(&c->by_point, hash_wishes(lowering, wishes, wish_count), entry);
-}
-
 int tl_catalog_build(tl_catalog *c, int lowering, const tl_wish *wishes, int wish_count)
 {
+    uint64_t key = hash_wishes(lowering, wishes, wish_count);
     int entry;
-    if (tl_catalog_met(c, lowering, wishes, wish_count, &entry))
+    if (table_find(&c->by_point, key, &entry))
         return entry;
     order o = { lowering, wishes, wish_count, NULL };
     entry = build(c, &o);
-    if (!table_put(&c->by_point, hash_wishes(lowering, wishes, wish_count), entry))
+    if (!table_put(&c->by_point, key, entry))
         c->failed = true;
     return entry;
 }
@@ -367,6 +362,17 @@ static int wishes_of(const tl_point *point, tl_wish *wishes)
         wishes[i] = (tl_wish){ d->name, d->options[d->taken] };
     }
     return count;
+}
+
+int tl_catalog_build_point(tl_catalog *c, const tl_point *point)
+{
+    tl_wish wishes[MOST_DECISIONS];
+    return tl_catalog_build(c, point->lowering, wishes, wishes_of(point, wishes));
+}
+
+bool tl_catalog_met(const tl_catalog *c, const tl_point *point, int *entry)
+{
+    return table_find(&c->by_point, hash_point(point), entry);
 }
 
 int tl_catalog_step(tl_catalog *c, int from, int decision, int64_t value)

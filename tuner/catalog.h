@@ -48,9 +48,10 @@ void tl_catalog_know(tl_catalog *catalog, uint64_t program, tl_entry_state state
 /* Each returns an entry, new or met before; TL_NO_ENTRY when the sketch rules refuse the point. Memory that runs out is
  * a refusal, too, and shows in tl_catalog_failed. */
 int tl_catalog_build(tl_catalog *catalog, int lowering, const tl_wish *wishes, int wish_count);
-/* Whether these wishes were built before; then *entry is what came of it, or TL_NO_ENTRY. */
-bool tl_catalog_met(const tl_catalog *catalog, int lowering, const tl_wish *wishes, int wish_count,
-                    int *entry);
+/* The point's answers as wishes. */
+int tl_catalog_build_point(tl_catalog *catalog, const tl_point *point);
+/* Whether these answers were built before; then *entry is what came of it, or TL_NO_ENTRY. */
+bool tl_catalog_met(const tl_catalog *catalog, const tl_point *point, int *entry);
 int tl_catalog_sample(tl_catalog *catalog, tl_random *random);
 int tl_catalog_step(tl_catalog *catalog, int from, int decision, int64_t value);
 /* Every entry that differs from one in a single answer becomes known. */

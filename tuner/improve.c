@@ -156,25 +156,16 @@ static void insert(shortlist *list, const idea *new)
     *place = *new;
 }
 
-static void wishes_of(const idea *i, tl_wish *wishes)
-{
-    for (int d = 0; d < i->count; d++)
-        wishes[d] =
-            (tl_wish){ i->decisions[d].name, i->decisions[d].options[i->decisions[d].taken] };
-}
-
 /* What an idea promises. When it was built before, that is what came of it, and nothing when that was tried: else the same
  * few, which look good and are not, would fill the list again and again. */
 static double promise_of(const tl_explorer *x, const idea *i, double least)
 {
     tl_point point = point_of(i);
-    tl_wish wishes[MOST_DECISIONS];
     int entry;
     double hope = tl_surrogate_hope(x->surrogate, &point, least);
     if (hope <= least)
         return 0;
-    wishes_of(i, wishes);
-    if (!tl_catalog_met(x->catalog, i->lowering, wishes, i->count, &entry))
+    if (!tl_catalog_met(x->catalog, &point, &entry))
         return hope;
     if (!tl_explorer_is_new(x, entry))
         return 0;
@@ -292,13 +283,6 @@ static void gather(tl_explorer *x, shortlist *list)
 
 /* --- choosing ----------------------------------------------------------------------------------------------------------- */
 
-static int build(tl_explorer *x, const idea *i)
-{
-    tl_wish wishes[MOST_DECISIONS];
-    wishes_of(i, wishes);
-    return tl_catalog_build(x->catalog, i->lowering, wishes, i->count);
-}
-
 /* Built ones that nobody tried yet. */
 typedef struct {
     int count;
@@ -326,15 +310,16 @@ static void fill(tl_explorer *x, const shortlist *list, int wanted, pool *p)
     for (int i = 0, built = 0, good = 0;
          i < list->count && good < wanted && built < MOST_BUILT * wanted; i++) {
         int64_t builds = tl_catalog_builds(x->catalog);
-        int entry = build(x, list->best[i]);
+        tl_point point = point_of(list->best[i]);
+        int entry = tl_catalog_build_point(x->catalog, &point);
         built += tl_catalog_builds(x->catalog) > builds;
         if (!tl_explorer_is_new(x, entry))
             continue;
         put(p, entry);
-        tl_point point = tl_catalog_at(x->catalog, entry)->point;
+        point = tl_catalog_at(x->catalog, entry)->point;
         good += tl_surrogate_gain(x->surrogate, &point, 0, 0) >= KEPT * list->best[i]->gain;
     }
-    for (int i = tl_catalog_count(x->catalog) - 1; i >= 0; i--)
+    for (int i = tl_catalog_count(x->catalog) - 1; i >= 0 && p->count < POOL; i--)
         if (tl_explorer_is_new(x, i))
             put(p, i);
     guess(x, p->entries, p->count, p->guesses);

@@ -26,6 +26,7 @@ typedef struct part {
     struct part *next;
     tl_map *known;    /* key -> answers */
     int64_t unused;   /* answers that were not given yet */
+    int unknown;      /* questions in a row that are not in it */
     int64_t clock_ns; /* when it began */
 } part;
 
@@ -36,7 +37,6 @@ typedef struct {
     part *last, *turn; /* read last; answered from */
     bool began;        /* this part was asked something */
     int64_t next_ticket, clock_ns;
-    int unknown; /* questions in a row that are not in the recording */
     tl_measure_stats stats;
 } replayer;
 
@@ -194,8 +194,8 @@ static tl_status replayer_next(tl_measurer *self, double timeout_s, tl_result *o
     if (a == NULL)
         return tl_fail(diag, TL_BUDGET, "nothing is queued");
     answers *all = tl_map_find(m->turn->known, a->key);
-    m->unknown = all == NULL ? m->unknown + 1 : 0;
-    if (all == NULL && (m->turn->unused == 0 || m->unknown > MOST_UNKNOWN))
+    m->turn->unknown = all == NULL ? m->turn->unknown + 1 : 0;
+    if (all == NULL && (m->turn->unused == 0 || m->turn->unknown > MOST_UNKNOWN))
         return tl_fail(diag, TL_INTERRUPTED, "the recording ends here");
     *out = (tl_result){ .status = TL_RECORD_WORKER, .reason = "it is not in the recording" };
     if (all != NULL) {

@@ -300,6 +300,18 @@ static tl_measurer *fixed_create(void)
     return &m->base;
 }
 
+/* Makes the file, whose name ends in XXXXXX. */
+static void record_one(char *path)
+{
+    tl_measurer *m;
+    int file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+    assert_int_equal(tl_recorder_create(fixed_create(), path, &m, NULL), TL_OK);
+    measuring_one(m, measuring_task(m), &(tl_candidate){ .trace = good_trace });
+    tl_measurer_destroy(m);
+}
+
 static tl_result replay_one(const char *path)
 {
     tl_measurer *m;
@@ -317,14 +329,8 @@ static void promises_are_in_a_recording(void **state)
     (void)state;
     char path[] = "/tmp/tilth-recording-XXXXXX";
     const char *added = ",\"promise\":0.0625,\"alone\":0.75";
-    tl_measurer *m;
     tl_text text = { 0 };
-    int file = mkstemp(path);
-    assert_true(file >= 0);
-    close(file);
-    assert_int_equal(tl_recorder_create(fixed_create(), path, &m, NULL), TL_OK);
-    measuring_one(m, measuring_task(m), &(tl_candidate){ .trace = good_trace });
-    tl_measurer_destroy(m);
+    record_one(path);
     tl_result replayed = replay_one(path);
     assert_true(replayed.score_ns == 8 && replayed.promise == 0.0625 && replayed.alone == 0.75);
 
@@ -347,12 +353,7 @@ static void a_recording_of_other_decisions_ends(void **state)
     char path[] = "/tmp/tilth-recording-XXXXXX";
     tl_measurer *m;
     tl_result result;
-    int file = mkstemp(path);
-    assert_true(file >= 0);
-    close(file);
-    assert_int_equal(tl_recorder_create(fixed_create(), path, &m, NULL), TL_OK);
-    measuring_one(m, measuring_task(m), &(tl_candidate){ .trace = good_trace });
-    tl_measurer_destroy(m);
+    record_one(path);
     assert_int_equal(tl_replayer_create(path, &m, NULL), TL_OK);
     int task = measuring_task(m);
     for (int i = 0; i < MOST; i++) {

@@ -68,7 +68,6 @@ static void learn(search *r)
         (study_trial){ .candidate = p->candidate, .is_default = strcmp(p->origin, "default") == 0 };
     trial->candidate.trace = tl_arena_strdup(r->study->arena, p->candidate.trace);
     memcpy(trial->program, p->program, sizeof trial->program);
-    trial->is_default = study_is_default(run, trial);
     if (result.status == TL_RECORD_OK)
         trial->score_ns = result.score_ns;
     int64_t begun = tl_clock_cpu_ns();

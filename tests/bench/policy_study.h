@@ -19,7 +19,7 @@ typedef struct {
     char program[17];
     tl_candidate candidate;
     double score_ns; /* 0: it failed */
-    bool is_default; /* of some lowering, also when it is tried again */
+    bool is_default; /* of some lowering, and tried as such */
 } study_trial;
 
 /* A policy on a subject. */
@@ -78,8 +78,6 @@ void answers_ask(answers *a, const tl_proposal *proposal);
 void answers_next(answers *a, const tl_proposal *proposal, tl_result *out);
 /* Makes the recorded trials the run's; true: all that are wanted are there. */
 bool study_recall(study *s, study_run *run);
-/* Whether its program is a default schedule's: one stays that when it is tried again. */
-bool study_is_default(const study_run *run, const study_trial *trial);
 /* The trial with the least time of the first `count`; NULL: all failed. */
 const study_trial *study_best(const study_run *run, int count);
 /* The best default schedule's time, as far as it was tried. */

@@ -156,14 +156,6 @@ static bool recall(void *user, const tl_record *r)
     return true;
 }
 
-bool study_is_default(const study_run *run, const study_trial *trial)
-{
-    for (int i = 0; i < run->count; i++)
-        if (run->trials[i].is_default && strcmp(run->trials[i].program, trial->program) == 0)
-            return true;
-    return false;
-}
-
 bool study_recall(study *s, study_run *run)
 {
     tl_diag diag = { 0 };
@@ -172,8 +164,6 @@ bool study_recall(study *s, study_run *run)
     if (s->options.offline)
         return false;
     bench_must(tl_records_visit(s->records, &query, recall, &to, &diag), &diag);
-    for (int i = 0; i < run->count; i++)
-        run->trials[i].is_default = study_is_default(run, &run->trials[i]);
     return run->is_done = run->count == run->wanted;
 }
 

@@ -2,18 +2,28 @@
  * times is luckier than the best of a hundred: only a second look is fair. One look is not enough for gains of 1 %: each
  * finds other pages for its constants and another hour. So all take part in several rounds, the default schedule in the
  * same way as the others, and the median of a round's ratios counts. */
+#include <string.h>
 #include "runtime/base/map.h"
 #include "tests/bench/policy_study.h"
 #include "tuner/contest.h"
 
 enum { ROUNDS = 9 };
 
+/* Whether its program is a default schedule's: one stays that when it is tried again. */
+static bool is_default(const study_run *run, const study_trial *trial)
+{
+    for (int i = 0; i < run->count; i++)
+        if (run->trials[i].is_default && strcmp(run->trials[i].program, trial->program) == 0)
+            return true;
+    return false;
+}
+
 static const study_trial *best_of(const study_run *run, int count, bool only_defaults)
 {
     const study_trial *best = NULL;
     for (int i = 0; i < count && i < run->count; i++) {
         const study_trial *t = &run->trials[i];
-        if (t->score_ns > 0 && (t->is_default || !only_defaults) &&
+        if (t->score_ns > 0 && (!only_defaults || is_default(run, t)) &&
             (best == NULL || t->score_ns < best->score_ns))
             best = t;
     }

@@ -29,7 +29,7 @@ enum {
 enum { PATIENCE = 2, DECIDING = 2, LONG = 8, UNDECIDED = 24 };
 #define SLOW_NS      1e9
 #define FREE_WAIT_NS 4000000000
-/* As much patience more where a win in company lacks turns alone. */
+/* As much patience more where a win in company lacks turns alone, unless it is a landslide. */
 #define INSISTENCE   2
 #define HOPELESS     1.2
 #define BEHIND       1.03
@@ -62,8 +62,8 @@ typedef struct {
     const tl_stopwatch *watch;
     side candidate, standard;
     ratios all, calm; /* calm: of turns during which nobody else was on the core */
-    double least_ratio, spent_ns, waited_ns;
-    int64_t longest_ns;
+    double least_ratio, spent_ns;
+    int64_t begun_ns, longest_ns;
 } series;
 
 /* Whether a series is long enough; `samples`: what was asked for. */
@@ -73,9 +73,7 @@ typedef bool length(const series *s, int samples);
 static double take_turn(series *s, side *x, int64_t *patience_ns, bool *was_alone, double *times_ns)
 {
     double lesser = 1e300;
-    int64_t patience = *patience_ns;
     s->watch->wait(s->watch->user, patience_ns);
-    s->waited_ns += (double)(patience - *patience_ns);
     for (int i = 0; i < TURN; i++) {
         bool is_alone;
         double ns = s->watch->sample(s->watch->user, x->contender->kernel, &is_alone);
@@ -131,6 +129,12 @@ static double bound(const ratios *of, double deviations)
 static bool is_win_of_all(const series *s)
 {
     return bound(&s->all, SURE) < SURE_WIN;
+}
+
+/* So far ahead that company, if it were twice as unfair as it is taken for, would not turn it. */
+static bool is_landslide(const series *s)
+{
+    return COMPANY * COMPANY * bound(&s->all, SURE) < SURE_WIN;
 }
 
 /* It might be crowned yet, were the core alone. */
@@ -196,7 +200,7 @@ static bool is_too_much(const series *s)
 
 static bool is_at_its_end(const series *s, int samples)
 {
-    return s->spent_ns + s->waited_ns > (double)s->longest_ns ||
+    return s->watch->now(s->watch->user) - s->begun_ns > s->longest_ns ||
            is_as_long_as(s, (is_too_much(s) ? LONG : UNDECIDED) * samples);
 }
 
@@ -204,7 +208,8 @@ static bool is_at_its_end(const series *s, int samples)
 static bool is_decided(const series *s, int samples)
 {
     return is_at_its_end(s, samples) ||
-           (is_as_long_as(s, DECIDING * samples) && (is_loss(s) || (is_calm(s) && is_win(s))));
+           (is_as_long_as(s, DECIDING * samples) &&
+            (is_loss(s) || (is_win(s) && (is_calm(s) || is_landslide(s)))));
 }
 
 /* Whoever wins, it is clear and precise: a lucky win would not be. */
@@ -233,7 +238,7 @@ static void run_turns(series *s, int samples, length *is_over, int64_t patience,
     int64_t more = INSISTENCE * patience;
     while (s->all.count == 0 || !is_over(s, samples)) {
         bool was_alone = true;
-        if (patience <= 0 && more > 0 && lacks_turns_alone(s)) {
+        if (patience <= 0 && more > 0 && lacks_turns_alone(s) && !is_landslide(s)) {
             patience = more;
             more = 0;
         }
@@ -253,7 +258,7 @@ static bool run_series(series *s, int samples, length *is_over, int64_t patience
 {
     s->all.count = s->calm.count = 0;
     s->candidate.least = s->standard.least = s->least_ratio = 1e300;
-    s->spent_ns = s->waited_ns = 0;
+    s->spent_ns = 0;
     out->count = 0;
     if (!has_standard(s)) {
         run_alone(s, samples, patience, out);
@@ -277,6 +282,7 @@ static bool run_series(series *s, int samples, length *is_over, int64_t patience
 static void compare(series *s, int samples, length *is_over, int64_t patience,
                     tl_contest_result *out)
 {
+    s->begun_ns = s->watch->now(s->watch->user);
     for (int i = 0; !run_series(s, samples, is_over, patience, out); i++) {
         if (i + 1 == MAX_SERIES) { /* the machine became slower: believe it */
             s->standard.contender->best_ns = s->standard.least;

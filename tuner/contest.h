@@ -14,6 +14,9 @@ typedef struct {
     /* Until nobody else is on the core; takes what it waited off *patience_ns, and gives up at 0. */
     void (*wait)(void *user, int64_t *patience_ns);
     void (*rest)(void *user); /* before a series is run again */
+    int64_t (*now)(
+        void *
+            user); /* nanoseconds since some time; what samples cost beside their calls passes, too */
 } tl_stopwatch;
 
 typedef struct {
@@ -27,7 +30,7 @@ typedef struct {
     bool is_careful;     /* no series ends early */
     bool may_win;        /* false: it is not timed as the incumbent was */
     int64_t patience_ns; /* for solitude, in a series that decides; three times that for a win */
-    int64_t longest_ns;  /* samples and waiting, in a series that decides */
+    int64_t longest_ns;  /* a series that decides, with its waiting and all that was run again */
 } tl_contest_rules;
 
 typedef struct {

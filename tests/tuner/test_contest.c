@@ -22,6 +22,7 @@ typedef struct {
     double now_ns, end_ns;             /* of the burst, or of the gap */
     double level;                      /* of company: what it takes */
     bool in_company, is_steady, hides; /* steady: for some calls on end; hides: nobody sees it */
+    double overhead_ns;                /* of a sample, beside its calls */
     const double *incumbent;
     double challenge; /* in company candidates take so many times as long as they should */
 } machine;
@@ -46,7 +47,7 @@ static double sample(void *user, void *kernel, bool *is_alone)
         ns *= 1.1 + 0.8 * tl_random_unit(&m->random);
     if (m->in_company && kernel != m->incumbent)
         ns *= m->challenge;
-    pass(m, ns);
+    pass(m, ns + m->overhead_ns);
     return ns;
 }
 
@@ -60,6 +61,11 @@ static void wait_for_solitude(void *user, int64_t *patience_ns)
 static void rest(void *user)
 {
     pass(user, 1e7);
+}
+
+static int64_t now(void *user)
+{
+    return (int64_t)((const machine *)user)->now_ns;
 }
 
 typedef struct {
@@ -77,7 +83,7 @@ static race start(uint64_t seed, double share)
 
 static tl_contest_result run(race *r, double ns, bool careful)
 {
-    const tl_stopwatch watch = { &r->machine, sample, wait_for_solitude, rest };
+    const tl_stopwatch watch = { &r->machine, sample, wait_for_solitude, rest, now };
     const tl_contest_rules rules = { .repeats = 11,
                                      .is_careful = careful,
                                      .may_win = !r->no_crown,
@@ -233,6 +239,34 @@ static void slow_kernels_do_not_take_for_ever(void **state)
     }
 }
 
+/* Flushing caches takes a hundred times as long as the calls, and counts. */
+static void what_samples_cost_counts(void **state)
+{
+    (void)state;
+    const double overhead_ns = 1e7, turn_ns = 4 * (overhead_ns + 2.1 * CALL_NS);
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        race r = start(seed, 1);
+        r.machine.overhead_ns = overhead_ns;
+        run(&r, CALL_NS, false);
+        double begun = r.machine.now_ns;
+        run(&r, 0.85 * CALL_NS, false);
+        assert_true(r.machine.now_ns - begun < 11 * turn_ns + 2 * (LONGEST_NS + turn_ns));
+    }
+}
+
+/* Nobody insists on turns alone for it: two series have their patience of 0.2 s, and not three times that. */
+static void a_landslide_waits_less(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        race r = start(seed, 1);
+        run(&r, CALL_NS, false);
+        double begun = r.machine.now_ns;
+        assert_true(run(&r, 0.5 * CALL_NS, false).crowned);
+        assert_true(r.machine.now_ns - begun < 0.6e9);
+    }
+}
+
 /* Where company stays, waiting for its end takes a quarter of the time and no more; where it came late, what was saved. */
 static void patience_has_an_end(void **state)
 {
@@ -315,6 +349,8 @@ int main(void)
         cmocka_unit_test(in_company_clear_gains_count),
         cmocka_unit_test(what_is_behind_is_given_up),
         cmocka_unit_test(slow_kernels_do_not_take_for_ever),
+        cmocka_unit_test(what_samples_cost_counts),
+        cmocka_unit_test(a_landslide_waits_less),
         cmocka_unit_test(patience_has_an_end),
         cmocka_unit_test(who_is_ahead_only_in_company_promises),
         cmocka_unit_test(who_was_alone_promises_nothing),

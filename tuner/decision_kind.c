@@ -13,10 +13,15 @@ static const struct {
 #undef ROLE
 };
 
-tl_decision_kind tl_decision_kind_of(const tl_decision *decision)
+const char *tl_decision_role(const tl_decision *decision)
 {
     const char *dot = strrchr(decision->name, '.');
-    const char *role = dot != NULL ? dot + 1 : decision->name;
+    return dot != NULL ? dot + 1 : decision->name;
+}
+
+tl_decision_kind tl_decision_kind_of(const tl_decision *decision)
+{
+    const char *role = tl_decision_role(decision);
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++)
         if (strcmp(roles[i].role, role) == 0)
             return roles[i].kind;

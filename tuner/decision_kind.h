@@ -12,6 +12,8 @@ typedef enum {
     TL_DECISION_KIND_COUNT
 } tl_decision_kind;
 
+/* The last part of its name: "rows" of "conv.rows". */
+const char *tl_decision_role(const tl_decision *decision);
 tl_decision_kind tl_decision_kind_of(const tl_decision *decision);
 
 #endif

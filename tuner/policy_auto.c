@@ -10,7 +10,9 @@ enum { WIDEST = 4, APPEALS = 2 };
 
 static void choose(tl_explorer *x, int count)
 {
-    tl_explorer_improve(x, count);
+    count -= tl_explorer_screen(x, count);
+    if (count > 0)
+        tl_explorer_improve(x, count);
     tl_explorer_descend(x, WIDEST, false);
 }
 

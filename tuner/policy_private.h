@@ -72,6 +72,7 @@ struct tl_explorer {
     int default_at;  /* lowerings whose default was looked at */
     int *seeds;      /* entries from records whose times do not count here, best first */
     int seed_count, seed_at;
+    bool is_screened;  /* what tl_explorer_screen tries was planned */
     int trained_count; /* of `measured`, when the model learned last */
     tl_plan plan;
     tl_appeals appeals;
@@ -132,6 +133,10 @@ void tl_explorer_evolve(tl_explorer *x, const tl_evolution *how, int count, tl_p
 /* improve.c: those points around the leaders that promise the largest gain by a Gaussian process over what was measured
  * (surrogate.h) and the model. */
 void tl_explorer_improve(tl_explorer *x, int count);
+
+/* screen.c: once, after the defaults: the best of them with its switches turned in all combinations. Takes up to `count` of
+ * these; returns how many. */
+int tl_explorer_screen(tl_explorer *x, int count);
 
 /* draft.c: plans the `count` best of `samples` new points, by the model. */
 void tl_explorer_draft(tl_explorer *x, int samples, int count, tl_plan *plan);

@@ -1,0 +1,193 @@
+/* tests/tuner/test_auto.c: what `auto` tries first. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include "tuner/search.h"
+
+/* Packed, and long enough for all switches to be asked for. */
+#define GEMM(product)                                                             \
+    "kernel gemm(A: f32[64, 512], const B: f32[512, 512], out C: f32[64, 512])\n" \
+    "  gemm: C[i, j] = sum(" product ")\n"
+static const tl_measure_lowering gemm[] = {
+    { "direct", GEMM("A[i, k]*B[k, j]"), 0, 0 },
+    { "other", GEMM("B[k, j]*A[i, k]"), 0, 0 },
+};
+static const tl_measure_lowering two_stages = {
+    "direct",
+    "kernel two(A: f32[64, 512], const B: f32[512, 512], const D: f32[512, 512], out E: f32[64, "
+    "512])\n"
+    "  first: C[i, j] = sum(A[i, k]*B[k, j])\n"
+    "  second: E[i, j] = sum(C[i, k]*D[k, j])\n",
+    0, 0
+};
+
+enum { MOST = 40 };
+
+/* The first trials of a search. */
+typedef struct {
+    tl_arena *arena;
+    tl_policy *policy;
+    int count;
+    tl_proposal trials[MOST];
+} history;
+
+typedef double objective(const tl_proposal *p);
+
+static void need(tl_status status, const tl_diag *diag)
+{
+    if (status != TL_OK)
+        fail_msg("%s", diag->text);
+}
+
+static void begin(history *h, const char *name, const tl_measure_lowering *lowerings, int count)
+{
+    *h = (history){ .arena = tl_arena_create(0) };
+    tl_target *target = TL_NEW(h->arena, tl_target);
+    tl_measure_task *task = TL_NEW(h->arena, tl_measure_task);
+    tl_diag diag = { 0 };
+    tl_space *space;
+    *task = (tl_measure_task){ .name = "gemm",
+                               .workload = "0123456789abcdef0123456789abcdef",
+                               .lowering_count = count,
+                               .lowerings = lowerings };
+    need(tl_target_named("x86-64-v4", target, &diag), &diag);
+    need(tl_space_create(h->arena, task, target, 1, &space, &diag), &diag);
+    tl_search search = { .task = task, .space = space, .target = target, .seed = 3 };
+    need(tl_policy_find(name)->create(&search, &h->policy, &diag), &diag);
+}
+
+static void end(history *h)
+{
+    h->policy->type->destroy(h->policy);
+    tl_arena_destroy(h->arena);
+}
+
+/* One trial after the other. */
+static void go_on(history *h, int trials, objective *time)
+{
+    for (int i = 0; i < trials; i++, h->count++) {
+        tl_proposal *p = &h->trials[h->count];
+        tl_diag diag = { 0 };
+        int count = 0;
+        need(h->policy->type->propose(h->policy, h->arena, 1, p, &count, &diag), &diag);
+        assert_int_equal(count, 1);
+        tl_result result = { .status = TL_RECORD_OK, .time_ns = time(p), .score_ns = time(p) };
+        need(h->policy->type->learn(h->policy, p, &result, 1, &diag), &diag);
+    }
+}
+
+static bool is_screened(const tl_proposal *p)
+{
+    return strcmp(p->origin, "screen") == 0;
+}
+
+/* Whether the point has these answers, one after the other. */
+static bool has(const tl_proposal *p, const char *answers)
+{
+    const char *trace = p->candidate.trace, *at = strstr(trace, answers);
+    return at != NULL && at < strchr(trace, '\n');
+}
+
+/* --- times ------------------------------------------------------------------------------------------------------------ */
+
+static double first_is_best(const tl_proposal *p)
+{
+    return p->candidate.lowering == 0 ? 1000 : 1100;
+}
+
+static double second_is_best(const tl_proposal *p)
+{
+    return p->candidate.lowering == 1 ? 1000 : 1100;
+}
+
+/* --- tests ------------------------------------------------------------------------------------------------------------ */
+
+static void every_combination_of_switches_comes_first(void **state)
+{
+    static const char *const combinations[] = {
+        " gemm.prefetch=0 gemm.next_panel=1 gemm.unroll=1",
+        " gemm.prefetch=8 gemm.next_panel=1 gemm.unroll=4",
+        " gemm.prefetch=0 gemm.next_panel=1 gemm.unroll=4",
+        " gemm.prefetch=8 gemm.next_panel=0 gemm.unroll=1",
+        " gemm.prefetch=0 gemm.next_panel=0 gemm.unroll=1",
+        " gemm.prefetch=8 gemm.next_panel=0 gemm.unroll=4",
+        " gemm.prefetch=0 gemm.next_panel=0 gemm.unroll=4",
+    };
+    enum { COMBINATIONS = sizeof combinations / sizeof *combinations };
+    (void)state;
+    history h;
+    begin(&h, "auto", gemm, 1);
+    go_on(&h, 40, first_is_best);
+    assert_string_equal(h.trials[0].origin, "default");
+    for (int i = 0; i < COMBINATIONS; i++) {
+        assert_true(is_screened(&h.trials[1 + i]));
+        assert_true(has(&h.trials[1 + i], combinations[i]));
+    }
+    for (int i = 1 + COMBINATIONS; i < h.count; i++)
+        assert_false(is_screened(&h.trials[i]));
+    end(&h);
+}
+
+static void a_switch_turns_all_stages(void **state)
+{
+    (void)state;
+    history h;
+    begin(&h, "auto", &two_stages, 1);
+    go_on(&h, 8, first_is_best);
+    assert_true(has(&h.trials[1], "first.prefetch=0 first.next_panel=1 first.unroll=1"));
+    assert_true(has(&h.trials[1], "second.prefetch=0 second.next_panel=1 second.unroll=1"));
+    assert_true(has(&h.trials[2], "first.prefetch=8 first.next_panel=1 first.unroll=4"));
+    assert_true(has(&h.trials[2], "second.prefetch=8 second.next_panel=1 second.unroll=4"));
+    end(&h);
+}
+
+/* Which lowering is the best is not known before all defaults have a result. */
+static void the_best_default_is_screened(void **state)
+{
+    static objective *const times[] = { first_is_best, second_is_best };
+    (void)state;
+    for (int best = 0; best < 2; best++) {
+        history h;
+        int screened = 0;
+        begin(&h, "auto", gemm, 2);
+        go_on(&h, 40, times[best]);
+        for (int i = 0; i < h.count; i++)
+            if (is_screened(&h.trials[i])) {
+                assert_true(i >= 2);
+                assert_int_equal(h.trials[i].candidate.lowering, best);
+                screened++;
+            }
+        assert_int_equal(screened, 7);
+        end(&h);
+    }
+}
+
+static void the_others_screen_nothing(void **state)
+{
+    (void)state;
+    for (int p = 0; p < tl_policy_count; p++) {
+        history h;
+        if (strcmp(tl_policies[p]->name, "auto") == 0)
+            continue;
+        begin(&h, tl_policies[p]->name, gemm, 1);
+        go_on(&h, 40, first_is_best);
+        for (int i = 0; i < h.count; i++)
+            assert_false(is_screened(&h.trials[i]));
+        end(&h);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_combination_of_switches_comes_first),
+        cmocka_unit_test(a_switch_turns_all_stages),
+        cmocka_unit_test(the_best_default_is_screened),
+        cmocka_unit_test(the_others_screen_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

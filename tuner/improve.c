@@ -10,7 +10,7 @@
 #include "tuner/decision_kind.h"
 #include "tuner/policy_private.h"
 
-/* LEADERS overall, and the best of each lowering; of each, JUMPS points with a few decisions changed and CROSSES with
+/* LEADERS with different loops, and the best of each lowering; of each, JUMPS points with a few decisions changed and CROSSES with
  * another leader; a SHORTLIST of those that promise most, of which BUILT for each that is wanted are built. POOL: how many
  * built ones are chosen from; DRAFTS: random ones among them from the beginning. ROOM is left in the processes for what is
  * being measured. */
@@ -247,25 +247,13 @@ static void judge_crosses(tl_explorer *x, int leader, int other, shortlist *list
     }
 }
 
-/* The best overall, and the best of each lowering that is not among them; before the first result, what was proposed. */
+/* Before the first result, what was proposed. */
 static int find_leaders(tl_explorer *x, int *leaders)
 {
-    int all[TL_SURROGATE_POINTS], count = tl_explorer_leaders(x, TL_SURROGATE_POINTS, all);
-    int found = 0;
-    for (int i = 0; count == 0 && i < tl_catalog_count(x->catalog) && found < LEADERS; i++)
+    int found = tl_explorer_lead(x, LEADERS, MOST_LEADERS, leaders);
+    for (int i = 0; x->right_count == 0 && i < tl_catalog_count(x->catalog) && found < LEADERS; i++)
         if (tl_catalog_at(x->catalog, i)->state == TL_ENTRY_PROPOSED)
             leaders[found++] = i;
-    for (int i = 0; i < count && found < MOST_LEADERS; i++) {
-        bool wanted = found < LEADERS;
-        if (!wanted) {
-            wanted = true;
-            for (int j = 0; j < found && wanted; j++)
-                wanted = tl_catalog_at(x->catalog, leaders[j])->point.lowering !=
-                         tl_catalog_at(x->catalog, all[i])->point.lowering;
-        }
-        if (wanted)
-            leaders[found++] = all[i];
-    }
     return found;
 }
 

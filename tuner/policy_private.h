@@ -130,6 +130,10 @@ typedef struct {
 /* Plans a round of `count`, at most TL_MOST_PLANNED. */
 void tl_explorer_evolve(tl_explorer *x, const tl_evolution *how, int count, tl_plan *plan);
 
+/* leaders.c: the `overall` best with different loops, and the best of each lowering that is not among them, at most `most`;
+ * returns how many. */
+int tl_explorer_lead(tl_explorer *x, int overall, int most, int *out);
+
 /* improve.c: those points around the leaders that promise the largest gain by a Gaussian process over what was measured
  * (surrogate.h) and the model. */
 void tl_explorer_improve(tl_explorer *x, int count);

@@ -1,4 +1,4 @@
-/* tests/tuner/test_auto.c: what `auto` tries first. */
+/* tests/tuner/test_auto.c: what `auto` tries first, and around whom it goes on. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
-#include "tuner/search.h"
+#include "tuner/policy_private.h"
 
 /* Packed, and long enough for all switches to be asked for. */
 #define GEMM(product)                                                             \
@@ -104,6 +104,14 @@ static double second_is_best(const tl_proposal *p)
     return p->candidate.lowering == 1 ? 1000 : 1100;
 }
 
+/* The default's tile is as good as all others are a bit worse. */
+static double tile_is_best(const tl_proposal *p)
+{
+    bool is_kept = has(p, "gemm.sketch=0 gemm.pieces=1 gemm.columns=3 gemm.rows=8 "
+                          "gemm.panel_inside=0 gemm.block=0 gemm.pack=1");
+    return p->candidate.lowering == 0 && is_kept ? 1000 : 1010;
+}
+
 /* --- tests ------------------------------------------------------------------------------------------------------------ */
 
 static void every_combination_of_switches_comes_first(void **state)
@@ -181,6 +189,41 @@ static void the_others_screen_nothing(void **state)
     }
 }
 
+/* Of those that only fetch ahead or unroll otherwise one leads. */
+static void leaders_have_different_loops(void **state)
+{
+    (void)state;
+    history h;
+    int leaders[16], ties = 0;
+    begin(&h, "auto", gemm, 2);
+    go_on(&h, 40, tile_is_best);
+    for (int i = 0; i < h.count; i++)
+        ties += tile_is_best(&h.trials[i]) == 1000;
+    assert_true(ties >= 8);
+    tl_explorer *x = (tl_explorer *)h.policy;
+    assert_int_equal(tl_explorer_lead(x, 6, 16, leaders), 6);
+    assert_true(tl_catalog_at(x->catalog, leaders[0])->score_ns == 1000);
+    for (int i = 1; i < 6; i++)
+        assert_true(tl_catalog_at(x->catalog, leaders[i])->score_ns == 1010);
+    end(&h);
+}
+
+/* However bad: the best of each lowering leads, too. */
+static void every_lowering_has_a_leader(void **state)
+{
+    (void)state;
+    history h;
+    int leaders[16];
+    begin(&h, "auto", gemm, 2);
+    go_on(&h, 40, first_is_best);
+    tl_explorer *x = (tl_explorer *)h.policy;
+    assert_int_equal(tl_explorer_lead(x, 1, 16, leaders), 2);
+    assert_int_equal(tl_catalog_at(x->catalog, leaders[0])->point.lowering, 0);
+    assert_int_equal(tl_catalog_at(x->catalog, leaders[1])->point.lowering, 1);
+    assert_int_equal(tl_explorer_lead(x, 1, 1, leaders), 1);
+    end(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +231,8 @@ int main(void)
         cmocka_unit_test(a_switch_turns_all_stages),
         cmocka_unit_test(the_best_default_is_screened),
         cmocka_unit_test(the_others_screen_nothing),
+        cmocka_unit_test(leaders_have_different_loops),
+        cmocka_unit_test(every_lowering_has_a_leader),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,7 +9,7 @@
 #define TL_TUNER_SURROGATE_H
 #include "tuner/space.h"
 
-enum { TL_SURROGATE_POINTS = 192, TL_SURROGATE_NAMES = 64 };
+enum { TL_SURROGATE_POINTS = 160, TL_SURROGATE_NAMES = 64 };
 
 typedef struct tl_surrogate tl_surrogate;
 tl_surrogate *tl_surrogate_create(void); /* NULL: no memory */

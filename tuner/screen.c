@@ -1,25 +1,25 @@
 /* tuner/screen.c: what is tried right after the default schedules, whatever comes of it.
  *
  * Whether to fetch ahead and how far to unroll is worth a few percent together and may lose alone: single steps from the
- * best do not see it. So these switches are turned in all combinations, each in all stages: a full factorial design. */
+ * best do not see it. So these switches are turned together, each in all stages, by a two-level design of eight runs, one
+ * of which is the default: all combinations of three switches; with more, the others follow from those (Box, Hunter and
+ * Hunter, "Statistics for Experimenters", 1978, chapter 12). */
 #include <string.h>
 #include "tuner/decision_kind.h"
 #include "tuner/policy_private.h"
 
-/* Decisions that leave the loops as they are, the switch that turns them, and to which end: the least amount or the
- * largest. */
+/* Decisions that leave the loops as they are, and the end to which they are turned: the least amount or the largest. */
 static const struct {
     const char *role;
-    int number;
     bool to_largest;
-} rows[] = {
-    { "prefetch", 0, false },
-    { "unroll", 1, true },
-    { "next_panel", 2, false },
-    { "next_plane", 2, false },
+} switches[] = {
+    { "prefetch", false },   { "unroll", true },      { "vectors", true },
+    { "next_panel", false }, { "next_plane", false },
 };
-enum { SWITCHES = 3, ROWS = sizeof rows / sizeof *rows };
-enum { MOST_DECISIONS = 64 };
+enum { SWITCHES = sizeof switches / sizeof *switches, RUNS = 8, MOST_DECISIONS = 64 };
+/* A switch is turned in the runs whose number has an odd part of these bits. */
+static const unsigned columns[] = { 1, 2, 4, 7, 3 };
+_Static_assert(SWITCHES <= sizeof columns / sizeof *columns, "every switch has a column");
 
 static int64_t end_of(const tl_decision *d, bool is_largest)
 {
@@ -30,22 +30,48 @@ static int64_t end_of(const tl_decision *d, bool is_largest)
     return end;
 }
 
-/* The answer after the switches have been turned whose bits, by their numbers, are set. */
-static int64_t turn(const tl_decision *d, unsigned switches)
+static bool is_of(const tl_decision *d, int number)
 {
-    for (int i = 0; i < ROWS; i++)
-        if ((switches >> rows[i].number & 1) != 0 && strcmp(tl_decision_role(d), rows[i].role) == 0)
-            return end_of(d, rows[i].to_largest);
+    return strcmp(tl_decision_role(d), switches[number].role) == 0;
+}
+
+/* Whether it changes anything. */
+static bool can_turn(const tl_point *center, int number)
+{
+    for (int i = 0; i < center->count; i++) {
+        const tl_decision *d = &center->decisions[i];
+        if (is_of(d, number) && end_of(d, switches[number].to_largest) != d->options[d->taken])
+            return true;
+    }
+    return false;
+}
+
+/* The switches that run turns, as bits by their numbers. */
+static unsigned turned_in(const tl_point *center, unsigned run)
+{
+    unsigned turned = 0;
+    for (int number = 0, used = 0; number < SWITCHES; number++)
+        if (can_turn(center, number))
+            turned |= (unsigned)__builtin_parity(run & columns[used++]) << number;
+    return turned;
+}
+
+static int64_t turn(const tl_decision *d, unsigned turned)
+{
+    for (int number = 0; number < SWITCHES; number++)
+        if ((turned >> number & 1) != 0 && is_of(d, number))
+            return end_of(d, switches[number].to_largest);
     return d->options[d->taken];
 }
 
-static int build_corner(tl_explorer *x, const tl_point *center, unsigned switches)
+static int build_run(tl_explorer *x, const tl_point *center, unsigned run)
 {
     tl_wish wishes[MOST_DECISIONS];
+    unsigned turned = turned_in(center, run);
     int count = center->count < MOST_DECISIONS ? center->count : MOST_DECISIONS;
     for (int i = 0; i < count; i++) {
         const tl_decision *d = &center->decisions[i];
-        wishes[i] = (tl_wish){ d->name, turn(d, switches) };
+        wishes[i] = (tl_wish){ d->name, turn(d, turned) };
     }
     return tl_catalog_build(x->catalog, center->lowering, wishes, count);
 }
@@ -69,8 +95,8 @@ int tl_explorer_screen(tl_explorer *x, int count)
     int center = x->is_screened ? TL_NO_ENTRY : find_center(x);
     if (center != TL_NO_ENTRY) {
         tl_point point = tl_catalog_at(x->catalog, center)->point;
-        for (unsigned switches = 1; switches < 1U << SWITCHES; switches++)
-            tl_plan_add(&x->plan, build_corner(x, &point, switches), 0, "screen");
+        for (unsigned run = 1; run < RUNS; run++)
+            tl_plan_add(&x->plan, build_run(x, &point, run), 0, "screen");
         x->is_screened = true;
     }
     return tl_explorer_take_planned(x, count);

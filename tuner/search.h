@@ -32,7 +32,8 @@ typedef struct {
     char program[17];  /* structural hash of the scheduled program, hex digits */
     double prediction; /* the score that got it in; 0 when none did */
     const char *
-        origin; /* "default", "record", "random", "mutation", "descent", "draft", "model", "appeal": for reports */
+        origin; /* "default", "record", "random", "mutation", "descent", "draft", "model", "screen",
+                   "appeal": for reports */
 } tl_proposal;
 
 typedef struct {

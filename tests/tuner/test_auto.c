@@ -25,6 +25,22 @@ static const tl_measure_lowering two_stages = {
     0, 0
 };
 
+static const tl_measure_lowering pointwise = {
+    "direct",
+    "kernel pointwise(X: f32[24, 14, 14, 16], const W: f32[96, 384], out Y: f32[6, 14, 14, 16])\n"
+    "  conv: Y[co, h, w, ci] = sum(X[rc, h, w, rl]*W[co*16 + ci, rc*16 + rl])\n",
+    0, 0
+};
+static const tl_measure_lowering softmax = {
+    "direct",
+    "kernel softmax(X: f32[12, 128, 128], out Y: f32[12, 128, 128])\n"
+    "  row_max: top[h, q] = max(X[h, q, j])\n"
+    "  exponential: e[h, q, j] = exp(X[h, q, j] - top[h, q])\n"
+    "  row_sum: total[h, q] = sum(e[h, q, j])\n"
+    "  divide: Y[h, q, j] = e[h, q, j]/total[h, q]\n",
+    0, 0
+};
+
 enum { MOST = 40 };
 
 /* The first trials of a search. */
@@ -114,9 +130,26 @@ static double tile_is_best(const tl_proposal *p)
 
 /* --- tests ------------------------------------------------------------------------------------------------------------ */
 
-static void every_combination_of_switches_comes_first(void **state)
+/* Right after the default, and never again. */
+static void expect_screen(const tl_measure_lowering *lowering, const char *const *answers,
+                          int count)
 {
-    static const char *const combinations[] = {
+    history h;
+    begin(&h, "auto", lowering, 1);
+    go_on(&h, MOST, first_is_best);
+    assert_string_equal(h.trials[0].origin, "default");
+    for (int i = 0; i < count; i++) {
+        assert_true(is_screened(&h.trials[1 + i]));
+        assert_true(has(&h.trials[1 + i], answers[i]));
+    }
+    for (int i = 1 + count; i < h.count; i++)
+        assert_false(is_screened(&h.trials[i]));
+    end(&h);
+}
+
+static void three_switches_are_combined(void **state)
+{
+    static const char *const answers[] = {
         " gemm.prefetch=0 gemm.next_panel=1 gemm.unroll=1",
         " gemm.prefetch=8 gemm.next_panel=1 gemm.unroll=4",
         " gemm.prefetch=0 gemm.next_panel=1 gemm.unroll=4",
@@ -125,19 +158,34 @@ static void every_combination_of_switches_comes_first(void **state)
         " gemm.prefetch=8 gemm.next_panel=0 gemm.unroll=4",
         " gemm.prefetch=0 gemm.next_panel=0 gemm.unroll=4",
     };
-    enum { COMBINATIONS = sizeof combinations / sizeof *combinations };
     (void)state;
-    history h;
-    begin(&h, "auto", gemm, 1);
-    go_on(&h, 40, first_is_best);
-    assert_string_equal(h.trials[0].origin, "default");
-    for (int i = 0; i < COMBINATIONS; i++) {
-        assert_true(is_screened(&h.trials[1 + i]));
-        assert_true(has(&h.trials[1 + i], combinations[i]));
-    }
-    for (int i = 1 + COMBINATIONS; i < h.count; i++)
-        assert_false(is_screened(&h.trials[i]));
-    end(&h);
+    expect_screen(gemm, answers, 7);
+}
+
+/* Half of the combinations; each switch is turned in four of eight, each two in two. */
+static void four_switches_are_halved(void **state)
+{
+    static const char *const answers[] = {
+        " conv.prefetch=0 conv.next_panel=1 conv.next_plane=0 conv.unroll=1",
+        " conv.prefetch=8 conv.next_panel=1 conv.next_plane=0 conv.unroll=4",
+        " conv.prefetch=0 conv.next_panel=1 conv.next_plane=1 conv.unroll=4",
+        " conv.prefetch=8 conv.next_panel=0 conv.next_plane=0 conv.unroll=1",
+        " conv.prefetch=0 conv.next_panel=0 conv.next_plane=1 conv.unroll=1",
+        " conv.prefetch=8 conv.next_panel=0 conv.next_plane=1 conv.unroll=4",
+        " conv.prefetch=0 conv.next_panel=0 conv.next_plane=0 conv.unroll=4",
+    };
+    (void)state;
+    expect_screen(&pointwise, answers, 7);
+}
+
+/* A softmax has one, in four stages. */
+static void switches_that_are_not_there_take_no_trials(void **state)
+{
+    static const char *const answers[] = {
+        " row_sum.vectors=8 exponential.vectors=8 row_max.vectors=8 divide.vectors=8",
+    };
+    (void)state;
+    expect_screen(&softmax, answers, 1);
 }
 
 static void a_switch_turns_all_stages(void **state)
@@ -227,7 +275,9 @@ static void every_lowering_has_a_leader(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_combination_of_switches_comes_first),
+        cmocka_unit_test(three_switches_are_combined),
+        cmocka_unit_test(four_switches_are_halved),
+        cmocka_unit_test(switches_that_are_not_there_take_no_trials),
         cmocka_unit_test(a_switch_turns_all_stages),
         cmocka_unit_test(the_best_default_is_screened),
         cmocka_unit_test(the_others_screen_nothing),

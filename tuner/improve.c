@@ -10,10 +10,10 @@
 #include "tuner/decision_kind.h"
 #include "tuner/policy_private.h"
 
-/* LEADERS with different loops, and the best of each lowering; of each, JUMPS points with a few decisions changed and CROSSES with
- * another leader; a SHORTLIST of those that promise most, of which BUILT for each that is wanted are built. POOL: how many
- * built ones are chosen from; DRAFTS: random ones among them from the beginning. ROOM is left in the processes for what is
- * being measured. */
+/* LEADERS with different loops, and the best of each lowering; of each, JUMPS points with a few decisions changed and
+ * CROSSES with another leader; a SHORTLIST of those that promise most, of which BUILT for each that is wanted are built.
+ * POOL: how many built ones are chosen from; DRAFTS: random ones among them from the beginning. ROOM is left in the
+ * processes for what is being measured. */
 enum { LEADERS = 6, MOST_LEADERS = 16, JUMPS = 40, CROSSES = 12, SHORTLIST = 64 };
 enum { BUILT = 2, POOL = 256, DRAFTS = 24, ROOM = 64 };
 /* An idea that keeps less of what it promised, once it is built, does not count as built; so many times more are at most. */

@@ -138,8 +138,8 @@ int tl_explorer_lead(tl_explorer *x, int overall, int most, int *out);
  * (surrogate.h) and the model. */
 void tl_explorer_improve(tl_explorer *x, int count);
 
-/* screen.c: once, after the defaults: the best of them with its switches turned in all combinations. Takes up to `count` of
- * these; returns how many. */
+/* screen.c: once, after the defaults: the best of them with its switches turned, several at a time. Takes up to `count`
+ * of these; returns how many. */
 int tl_explorer_screen(tl_explorer *x, int count);
 
 /* draft.c: plans the `count` best of `samples` new points, by the model. */

@@ -37,12 +37,12 @@ static double sample(void *user, void *kernel, bool *is_alone)
     return ns;
 }
 
+/* Naps are longer than they should be, on a busy host by a lot: what counts is the clock. */
 static void wait_for_solitude(void *user, int64_t *patience_ns)
 {
     tl_run_state *state = ((const timing *)user)->state;
     while (*patience_ns > 0 && state->patience_ns > 0 && !state->is_alone) {
-        int64_t start =
-            tl_clock_ns(); /* naps are longer than they should be, on a busy host by a lot */
+        int64_t start = tl_clock_ns();
         tl_clock_sleep_ns(NAP_NS);
         state->is_alone = tl_witness_is_alone(state->witness);
         int64_t waited = tl_clock_ns() - start;

@@ -17,16 +17,18 @@ static const struct {
     { "next_panel", false }, { "next_plane", false },
 };
 enum { SWITCHES = sizeof switches / sizeof *switches, RUNS = 8, MOST_DECISIONS = 64 };
-/* A switch is turned in the runs whose number has an odd part of these bits. */
+/* Of the first switch that changes anything, the second, and so on. One is turned in the runs whose number has an odd part
+ * of these bits. */
 static const unsigned columns[] = { 1, 2, 4, 7, 3 };
 _Static_assert(SWITCHES <= sizeof columns / sizeof *columns, "every switch has a column");
 
-static int64_t end_of(const tl_decision *d, bool is_largest)
+/* The option that is least or largest. */
+static int end_of(const tl_decision *d, bool is_largest)
 {
-    int64_t end = d->options[0];
+    int end = 0;
     for (int i = 1; i < d->count; i++)
-        if (is_largest == (d->options[i] > end))
-            end = d->options[i];
+        if (is_largest == (d->options[i] > d->options[end]))
+            end = i;
     return end;
 }
 
@@ -35,45 +37,33 @@ static bool is_of(const tl_decision *d, int number)
     return strcmp(tl_decision_role(d), switches[number].role) == 0;
 }
 
-/* Whether it changes anything. */
-static bool can_turn(const tl_point *center, int number)
+static bool changes_anything(const tl_point *center, int number)
 {
     for (int i = 0; i < center->count; i++) {
         const tl_decision *d = &center->decisions[i];
-        if (is_of(d, number) && end_of(d, switches[number].to_largest) != d->options[d->taken])
+        if (is_of(d, number) && end_of(d, switches[number].to_largest) != d->taken)
             return true;
     }
     return false;
 }
 
-/* The switches that run turns, as bits by their numbers. */
-static unsigned turned_in(const tl_point *center, unsigned run)
+static void turn(tl_decision *decisions, int count, int number)
 {
-    unsigned turned = 0;
-    for (int number = 0, used = 0; number < SWITCHES; number++)
-        if (can_turn(center, number))
-            turned |= (unsigned)__builtin_parity(run & columns[used++]) << number;
-    return turned;
-}
-
-static int64_t turn(const tl_decision *d, unsigned turned)
-{
-    for (int number = 0; number < SWITCHES; number++)
-        if ((turned >> number & 1) != 0 && is_of(d, number))
-            return end_of(d, switches[number].to_largest);
-    return d->options[d->taken];
+    for (int i = 0; i < count; i++)
+        if (is_of(&decisions[i], number))
+            decisions[i].taken = end_of(&decisions[i], switches[number].to_largest);
 }
 
 static int build_run(tl_explorer *x, const tl_point *center, unsigned run)
 {
-    tl_wish wishes[MOST_DECISIONS];
-    unsigned turned = turned_in(center, run);
+    tl_decision decisions[MOST_DECISIONS];
     int count = center->count < MOST_DECISIONS ? center->count : MOST_DECISIONS;
-    for (int i = 0; i < count; i++) {
-        const tl_decision *d = &center->decisions[i];
-        wishes[i] = (tl_wish){ d->name, turn(d, turned) };
-    }
-    return tl_catalog_build(x->catalog, center->lowering, wishes, count);
+    memcpy(decisions, center->decisions, sizeof *decisions * (size_t)count);
+    for (int number = 0, used = 0; number < SWITCHES; number++)
+        if (changes_anything(center, number) && __builtin_parity(run & columns[used++]))
+            turn(decisions, count, number);
+    tl_point point = { center->lowering, count, decisions };
+    return tl_catalog_build_point(x->catalog, &point);
 }
 
 /* The best default schedule once all have a result, or the only one. TL_NO_ENTRY: not known yet. */

@@ -15,10 +15,12 @@
  * POOL: how many built ones are chosen from; DRAFTS: random ones among them from the beginning. ROOM is left in the
  * processes for what is being measured. */
 enum { LEADERS = 6, MOST_LEADERS = 16, JUMPS = 40, CROSSES = 12, SHORTLIST = 64 };
-enum { BUILT = 2, POOL = 256, DRAFTS = 24, ROOM = 64 };
-/* An idea that keeps less of what it promised, once it is built, does not count as built; so many times more are at most. */
-#define KEPT 0.5
-enum { MOST_BUILT = 2 };
+enum { BUILT = 2, POOL = 256, DRAFTS = 24, ROOM = 64, KNOWN = TL_SURROGATE_POINTS - ROOM };
+/* An idea that keeps less of what it promised, once it is built, does not count as built; so many times more are at most, and
+ * fewer when the processes are full: by then many are left over. */
+#define KEPT            0.5
+#define MOST_BUILT      2
+#define MOST_BUILT_LATE 1.25
 enum { MOST_DECISIONS = 64 };
 
 typedef struct {
@@ -90,11 +92,18 @@ static void remember(tl_explorer *x, int entry, double time, double what)
     tl_surrogate_add(x->informed, &point, time, what);
 }
 
+/* Weights are fitted again when there is a sixth more to learn from; once there is more than the processes hold, they
+ * change little: when there is half more. */
+static bool is_time_to_fit(const tl_explorer *x)
+{
+    int before = x->fitted_count;
+    return x->measured_count > before + before / (before < KNOWN ? 6 : 2) + 3;
+}
+
 static bool recall(tl_explorer *x)
 {
-    enum { MOST = TL_SURROGATE_POINTS - ROOM };
-    int known[MOST], pending[ROOM / 2];
-    double guesses[MOST];
+    int known[KNOWN], pending[ROOM / 2];
+    double guesses[KNOWN];
     x->surrogate = x->surrogate != NULL ? x->surrogate : tl_surrogate_create();
     x->informed = x->informed != NULL ? x->informed : tl_surrogate_create();
     if (x->surrogate == NULL || x->informed == NULL) {
@@ -103,11 +112,11 @@ static bool recall(tl_explorer *x)
     }
     tl_surrogate_clear(x->surrogate);
     tl_surrogate_clear(x->informed);
-    int count = choose_known(x, MOST, known), waiting = find_pending(x, ROOM / 2, pending);
+    int count = choose_known(x, KNOWN, known), waiting = find_pending(x, ROOM / 2, pending);
     guess(x, known, count, guesses);
     for (int i = 0; i < count; i++)
         remember(x, known[i], log_time(x, known[i]), guesses[i]);
-    if (x->measured_count > x->fitted_count + x->fitted_count / 6 + 3) {
+    if (is_time_to_fit(x)) {
         tl_surrogate_fit_weights(x->surrogate);
         tl_surrogate_fit_weights(x->informed);
         x->fitted_count = x->measured_count;
@@ -292,11 +301,11 @@ static void put(pool *p, int entry)
 static void fill(tl_explorer *x, const shortlist *list, int wanted, pool *p)
 {
     int before = tl_catalog_count(x->catalog);
+    double most = wanted * (x->measured_count < KNOWN ? MOST_BUILT : MOST_BUILT_LATE);
     p->count = 0;
     for (int i = 0; before < DRAFTS && i < DRAFTS; i++)
         tl_catalog_sample(x->catalog, &x->random);
-    for (int i = 0, built = 0, good = 0;
-         i < list->count && good < wanted && built < MOST_BUILT * wanted; i++) {
+    for (int i = 0, built = 0, good = 0; i < list->count && good < wanted && built < most; i++) {
         int64_t builds = tl_catalog_builds(x->catalog);
         tl_point point = point_of(list->best[i]);
         int entry = tl_catalog_build_point(x->catalog, &point);

@@ -279,9 +279,9 @@ void tl_tune_report_verdict(const tl_tuned_verdict *v, const char *path, bool js
         printf(",\"form\":");
         tl_print_json_text(v->form);
         printf(",\"forms_tried\":%d,\"forms_kept\":%d,\"form_ratio\":%.4f,\"workloads_kept\":%d,"
-               "\"workloads_fallen_back\":%d}\n",
+               "\"workloads_fallen_back\":%d,\"workloads_wrong\":%d}\n",
                v->forms_tried, v->forms_kept, v->form_ratio.median, v->kept_count,
-               v->fallback_count);
+               v->fallback_count, v->wrong_count);
         return;
     }
     for (int i = 0; i < v->workload_count; i++)
@@ -312,5 +312,8 @@ void tl_tune_report_verdict(const tl_tuned_verdict *v, const char *path, bool js
            v->kept ? "" : "the default schedules: nothing was faster beyond doubt\n");
     if (v->kept)
         printf("%d schedules; %d that are no faster inside the model fell back\n", v->kept_count,
-               v->fallback_count);
+               v->fallback_count - v->wrong_count);
+    if (v->wrong_count > 0)
+        printf("          %d more fell back since the model's outputs differ with them\n",
+               v->wrong_count);
 }

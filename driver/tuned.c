@@ -11,9 +11,6 @@
 
 enum { MAX_PAIRS = 400, LEAST_PAIRS = 12, LEAST_RUNS = 2, STEP_RUNS = 400 };
 #define BLOCK_NS 20000000 /* a sample is the shortest of as many runs as fill this */
-/* the model's tolerance: of `tilth verify` */
-#define RTOL     1e-3
-#define TTOL     1e-4
 
 const char *tl_tuned_fate_text(tl_tuned_fate fate)
 {
@@ -75,43 +72,10 @@ const tl_executable_spec *tl_tuned_spec(const tl_tuned_side *x)
     return tl_executable_info(tl_model_executable(x->model));
 }
 
-static tl_status run(const tl_tuned_side *x, const tl_bindings *b, int64_t *step_ns, tl_diag *diag)
+tl_status tl_tuned_run(const tl_tuned_side *x, const tl_bindings *b, int64_t *step_ns,
+                       tl_diag *diag)
 {
     return tl_runner_run(x->runner, b->in, b->out, step_ns, diag);
-}
-
-tl_status tl_tuned_agree(tl_tuned_state *s, const tl_tuned_side *with, bool *out, tl_diag *diag)
-{
-    const tl_executable_spec *spec = tl_tuned_spec(&s->base);
-    tl_tensor *expected = TL_NEW_ARRAY(s->arena, tl_tensor, spec->output_count);
-    *out = true;
-    s->out->max_error = 0;
-    tl_status status = TL_OK;
-    for (int set = 0; set < TL_TUNED_INPUT_SETS && status == TL_OK; set++) {
-        tl_bindings *b = &s->sets[set];
-        status = run(&s->base, b, NULL, diag);
-        for (int i = 0; status == TL_OK && i < spec->output_count; i++) {
-            const tl_tensor *t = &b->outputs[i];
-            if (expected[i].data == NULL)
-                status = tl_tensor_create(t->dtype, t->rank, t->shape, &expected[i], diag);
-            if (status == TL_OK && t->size > 0)
-                memcpy(expected[i].data, t->data, (size_t)t->size);
-        }
-        if (status == TL_OK)
-            status = run(with, b, NULL, diag);
-        for (int i = 0; status == TL_OK && i < spec->output_count; i++) {
-            tl_comparison c;
-            status = tl_tensor_compare(&b->outputs[i], &expected[i], RTOL, TTOL, &c, diag);
-            if (status != TL_OK)
-                break;
-            double error = c.max_expected > 0 ? c.max_error / c.max_expected : c.max_error;
-            s->out->max_error = fmax(s->out->max_error, error);
-            *out &= c.wrong == 0;
-        }
-    }
-    for (int i = 0; i < spec->output_count; i++)
-        tl_tensor_free(&expected[i]);
-    return status;
 }
 
 static const char *object_key(const tl_executable_spec *spec, int step)
@@ -142,7 +106,7 @@ static tl_status sample(const tl_tuned_state *s, const tl_tuned_side *x, const b
     for (int n = 0; n < LEAST_RUNS || end - start < BLOCK_NS; n++) {
         int64_t before = tl_clock_ns();
         double sum = 0;
-        TL_TRY(run(x, &s->sets[0], step_ns, diag));
+        TL_TRY(tl_tuned_run(x, &s->sets[0], step_ns, diag));
         end = tl_clock_ns();
         for (int i = 0; i < tl_tuned_spec(x)->step_count; i++)
             sum += differs[i] ? (double)step_ns[i] : 0;
@@ -228,7 +192,7 @@ static void fall_back(tl_tuned_state *s, tl_tuned_workload *w, tl_tuned_fate fat
         }
 }
 
-static tl_status build_tuned(tl_tuned_state *s, tl_diag *diag)
+tl_status tl_tuned_build(tl_tuned_state *s, tl_diag *diag)
 {
     tl_tuned_tell(s, "building");
     TL_TRY(check_stop(s, diag));
@@ -253,29 +217,6 @@ static bool drop_idle_picks(tl_tuned_state *s)
     return s->pick_count < before;
 }
 
-/* Outputs disagree: what changes the arithmetic most falls back first, lowerings other than the default's, then all. */
-static tl_status make_right(tl_tuned_state *s, tl_diag *diag)
-{
-    bool right;
-    TL_TRY(tl_tuned_agree(s, &s->tuned, &right, diag));
-    for (int attempt = 0; !right && attempt < 2; attempt++) {
-        const tl_model_facts *base = tl_model_get_facts(s->base.model);
-        const tl_model_facts *tuned = tl_model_get_facts(s->tuned.model);
-        for (int i = 0; i < base->kernel_count; i++) {
-            tl_tuned_workload *w = tl_tuned_find(s, base->kernels[i].workload);
-            bool suspect =
-                attempt > 0 || strcmp(base->kernels[i].lowering, tuned->kernels[i].lowering);
-            if (w != NULL && w->fate == TL_TUNED_KEPT && suspect)
-                fall_back(s, w, TL_TUNED_WRONG);
-        }
-        TL_TRY(build_tuned(s, diag));
-        TL_TRY(tl_tuned_agree(s, &s->tuned, &right, diag));
-    }
-    return right
-               ? TL_OK
-               : tl_fail(diag, TL_INTERNAL, "%s: untuned outputs differ from run to run", s->path);
-}
-
 tl_status tl_tuned_time_steps(tl_tuned_state *s, const tl_tuned_side *const sides[2],
                               double seconds, int64_t *least[2], tl_diag *diag)
 {
@@ -286,7 +227,7 @@ tl_status tl_tuned_time_steps(tl_tuned_state *s, const tl_tuned_side *const side
         least[k] = TL_NEW_ARRAY(s->arena, int64_t, count);
         for (int i = 0; i < count; i++)
             least[k][i] = INT64_MAX;
-        TL_TRY(run(sides[k], &s->sets[0], NULL, diag));
+        TL_TRY(tl_tuned_run(sides[k], &s->sets[0], NULL, diag));
     }
     int64_t end = tl_clock_ns() + (int64_t)(seconds * 1e9);
     for (int n = 0; n < STEP_RUNS && (n < LEAST_PAIRS || tl_clock_ns() < end); n++) {
@@ -294,7 +235,7 @@ tl_status tl_tuned_time_steps(tl_tuned_state *s, const tl_tuned_side *const side
         tl_tuned_tell(s, "comparing kernels");
         for (int k = 0; k < 2; k++) {
             int which = (k + n) % 2;
-            TL_TRY(run(sides[which], &s->sets[0], now[which], diag));
+            TL_TRY(tl_tuned_run(sides[which], &s->sets[0], now[which], diag));
             for (int i = 0; i < tl_tuned_spec(sides[which])->step_count; i++)
                 if (now[which][i] < least[which][i])
                     least[which][i] = now[which][i];
@@ -425,14 +366,14 @@ static tl_status write_choice(tl_tuned_state *s, tl_diag *diag)
 static tl_status decide(tl_tuned_state *s, tl_diag *diag)
 {
     tl_tuned_verdict *v = s->out;
-    TL_TRY(build_tuned(s, diag));
+    TL_TRY(tl_tuned_build(s, diag));
     if (drop_idle_picks(s))
-        TL_TRY(build_tuned(s, diag));
-    TL_TRY(make_right(s, diag));
+        TL_TRY(tl_tuned_build(s, diag));
+    TL_TRY(tl_tuned_make_right(s, diag));
     if (s->pick_count > 0) {
         TL_TRY(compare_kernels(s, TL_TUNED_SHARE_KERNELS * s->seconds, diag));
         if (drop_slower(s))
-            TL_TRY(build_tuned(s, diag));
+            TL_TRY(tl_tuned_build(s, diag));
     }
     if (s->pick_count == 0) /* nothing differs from untuned */
         return TL_OK;
@@ -459,6 +400,7 @@ static tl_status settle(tl_tuned_state *s, tl_diag *diag)
     TL_TRY(tl_tuned_try_form(s, diag));
     for (int i = 0; i < v->workload_count; i++) {
         v->kept_count += s->workloads[i].fate == TL_TUNED_KEPT;
+        v->wrong_count += s->workloads[i].fate == TL_TUNED_WRONG;
         v->fallback_count +=
             s->workloads[i].fate == TL_TUNED_SLOWER || s->workloads[i].fate == TL_TUNED_WRONG;
     }

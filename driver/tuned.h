@@ -63,6 +63,7 @@ typedef struct {
         forms_kept;         /* alternatives that the records liked, and those that are in `form` */
     tl_interval form_ratio; /* of the form tried to the best before it; 0: it was not compared */
     int workload_count, kept_count, fallback_count;
+    int wrong_count;                    /* of those that fell back */
     const tl_tuned_workload *workloads; /* those that have a record, the heaviest first */
 } tl_tuned_verdict;
 

@@ -49,8 +49,11 @@ void tl_tuned_tell(const tl_tuned_state *s, const char *stage);
 tl_status tl_tuned_open(const tl_tuned_state *s, const tl_pick *picks, int count, const char *form,
                         tl_tuned_side *out, tl_diag *diag);
 const tl_executable_spec *tl_tuned_spec(const tl_tuned_side *side);
-/* Whether the outputs of a side are those of the untuned one, on every set of inputs; the verdict's max_error. */
-tl_status tl_tuned_agree(tl_tuned_state *s, const tl_tuned_side *with, bool *out, tl_diag *diag);
+/* Opens the tuned side anew, with the picks that are left. */
+tl_status tl_tuned_build(tl_tuned_state *s, tl_diag *diag);
+/* One run; `step_ns` gets the time of each step and may be NULL. */
+tl_status tl_tuned_run(const tl_tuned_side *side, const tl_bindings *b, int64_t *step_ns,
+                       tl_diag *diag);
 /* Two sides in pairs, each first in every other one, for so many seconds. */
 tl_status tl_tuned_compare(const tl_tuned_state *s, const tl_tuned_side *a, const tl_tuned_side *b,
                            double seconds, tl_tuned_comparison *out, tl_diag *diag);
@@ -64,6 +67,25 @@ tl_status tl_tuned_compare_whole(tl_tuned_state *s, const tl_tuned_side *with, d
 tl_status tl_tuned_time_steps(tl_tuned_state *s, const tl_tuned_side *const sides[2],
                               double seconds, int64_t *least[2], tl_diag *diag);
 tl_tuned_workload *tl_tuned_find(const tl_tuned_state *s, const char *key); /* NULL: none */
+
+/* ---- tuned_right.c ---- */
+
+/* Whether the outputs of a side are those of the untuned one, on every set of inputs; the verdict's max_error. */
+tl_status tl_tuned_agree(tl_tuned_state *s, const tl_tuned_side *with, bool *out, tl_diag *diag);
+/* Takes picks away until they are those of the untuned side. */
+tl_status tl_tuned_make_right(tl_tuned_state *s, tl_diag *diag);
+
+/* Which of some things, in ascending order, go together. */
+typedef struct {
+    tl_status (*judge)(void *user, const int *members, int count, bool *right, tl_diag *diag);
+    void *user;
+    int *members; /* room for all */
+    int member_count;
+    int64_t end_ns; /* of the clock: what was not judged by then is no member */
+} tl_tuned_sieve;
+/* Of the things 0, ..., count - 1, which are wrong together: k wrong ones of n are found in at most about 2 k log2 n
+ * judgements. */
+tl_status tl_tuned_sift(tl_tuned_sieve *sieve, int count, tl_diag *diag);
 
 /* ---- tuned_form.c ---- */
 

@@ -78,6 +78,64 @@ static void what_is_faster_beyond_doubt(void **state)
             fail_msg("case %zu", i);
 }
 
+/* Some are wrong whatever is beside them, one pair only together. */
+typedef struct {
+    unsigned wrong;
+    int one, other; /* of the pair */
+    int judged;
+} sifted;
+
+static tl_status judge(void *user, const int *members, int count, bool *right, tl_diag *diag)
+{
+    (void)diag;
+    sifted *s = user;
+    int of_pair = 0;
+    *right = true;
+    for (int i = 0; i < count; i++) {
+        *right &= !(s->wrong >> members[i] & 1);
+        of_pair += members[i] == s->one || members[i] == s->other;
+    }
+    *right &= of_pair < 2;
+    s->judged++;
+    return TL_OK;
+}
+
+static void what_is_wrong_is_sifted_out(void **state)
+{
+    (void)state;
+    static const struct {
+        int count;
+        sifted things;
+        unsigned left;
+        int most;
+    } cases[] = {
+        { 1, { 1, -1, -1, 0 }, 0, 0 }, /* known already */
+        { 2, { 2, -1, -1, 0 }, 1, 2 },
+        { 32, { 1U << 3, -1, -1, 0 }, ~(1U << 3), 10 },
+        { 32, { 1U << 3 | 1U << 17, -1, -1, 0 }, ~(1U << 3 | 1U << 17), 20 },
+        { 32, { 0, 5, 30, 0 }, ~(1U << 30), 10 }, /* the first of a pair stays */
+        { 31, { ~0U, -1, -1, 0 }, 0, 60 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int members[32];
+        sifted things = cases[i].things;
+        tl_tuned_sieve sieve = {
+            .judge = judge, .user = &things, .members = members, .end_ns = INT64_MAX
+        };
+        assert_int_equal(tl_tuned_sift(&sieve, cases[i].count, NULL), TL_OK);
+        unsigned left = 0;
+        for (int m = 0; m < sieve.member_count; m++)
+            left |= 1U << members[m];
+        assert_int_equal(left, cases[i].left);
+        assert_in_range(things.judged, 0, cases[i].most);
+        things.judged = 0;
+        sieve.end_ns = 0; /* no time */
+        assert_int_equal(tl_tuned_sift(&sieve, cases[i].count, NULL), TL_OK);
+        assert_int_equal(sieve.member_count, 0);
+        assert_int_equal(things.judged, 0);
+    }
+}
+
 static tl_tuned_verdict settle(double seconds)
 {
     tl_tuned_verdict verdict;
@@ -267,6 +325,7 @@ int main(void)
         cmocka_unit_test(intervals),
         cmocka_unit_test(intervals_keep_their_word),
         cmocka_unit_test(what_is_faster_beyond_doubt),
+        cmocka_unit_test(what_is_wrong_is_sifted_out),
         TUNED_TEST(what_is_slower_in_the_model_falls_back),
         TUNED_TEST(idle_records),
         TUNED_TEST(what_is_faster_is_kept_and_reused),

@@ -3,6 +3,10 @@
 #define TL_DRIVER_BINDINGS_H
 #include "driver/session.h"
 
+/* How far a model's outputs may be from what is expected, unless asked otherwise: `tl_tensor_compare`'s rtol and ttol. */
+#define TL_OUTPUT_RTOL 1e-3
+#define TL_OUTPUT_TTOL 1e-4
+
 typedef struct {
     int input_count, output_count;
     tl_tensor *inputs, *outputs;

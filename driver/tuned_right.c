@@ -8,9 +8,6 @@
 #include "driver/tuned_private.h"
 #include "runtime/clock.h"
 
-/* The model's tolerance: of `tilth verify`. */
-#define RTOL          1e-3
-#define TTOL          1e-4
 /* Of the time for measuring. */
 #define SHARE_SIFTING 0.5
 
@@ -35,7 +32,8 @@ tl_status tl_tuned_agree(tl_tuned_state *s, const tl_tuned_side *with, bool *out
             status = tl_tuned_run(with, b, NULL, diag);
         for (int i = 0; status == TL_OK && i < spec->output_count; i++) {
             tl_comparison c;
-            status = tl_tensor_compare(&b->outputs[i], &expected[i], RTOL, TTOL, &c, diag);
+            status = tl_tensor_compare(&b->outputs[i], &expected[i], TL_OUTPUT_RTOL, TL_OUTPUT_TTOL,
+                                       &c, diag);
             if (status != TL_OK)
                 break;
             double error = c.max_expected > 0 ? c.max_error / c.max_expected : c.max_error;

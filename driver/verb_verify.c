@@ -83,7 +83,7 @@ int tl_verb_verify(int argc, char **argv)
 {
     tl_session_options common = { 0 };
     tl_text_list given = { 0 };
-    verdict v = { .rtol = 1e-3, .tolerance = 1e-4 };
+    verdict v = { .rtol = TL_OUTPUT_RTOL, .tolerance = TL_OUTPUT_TTOL };
     const char *data = NULL;
     bool per_node = false;
     int64_t seed = 0;

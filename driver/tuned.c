@@ -372,8 +372,10 @@ static tl_status decide(tl_tuned_state *s, tl_diag *diag)
     TL_TRY(tl_tuned_make_right(s, diag));
     if (s->pick_count > 0) {
         TL_TRY(compare_kernels(s, TL_TUNED_SHARE_KERNELS * s->seconds, diag));
-        if (drop_slower(s))
+        if (drop_slower(s)) {
             TL_TRY(tl_tuned_build(s, diag));
+            TL_TRY(tl_tuned_make_right(s, diag)); /* what is left is another set */
+        }
     }
     if (s->pick_count == 0) /* nothing differs from untuned */
         return TL_OK;

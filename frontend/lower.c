@@ -136,6 +136,15 @@ tl_place tl_lower_local(tl_lower *l, const char *name, tl_dtype dtype, const tl_
     return p;
 }
 
+const tl_buffer *tl_lower_buffer(tl_lower *l, const char *name, tl_dtype dtype, int rank,
+                                 const int64_t *extents)
+{
+    const tl_buffer *buffer = tl_buffer_make_static(l->arena, unique_name(l, name), dtype,
+                                                    TL_ROLE_LOCAL, TL_SCOPE_GLOBAL, rank, extents);
+    add_alloc(l, buffer);
+    return buffer;
+}
+
 tl_place tl_lower_local_with_halo(tl_lower *l, const char *name, tl_dtype dtype,
                                   const tl_shape *shape, const tl_layout *layout)
 {
@@ -370,17 +379,10 @@ static void finish(tl_nest *nest, const tl_block *block)
     tl_lower_emit(l, stmt);
 }
 
-static tl_block *make_block(tl_nest *nest, int store_count, const tl_place *places, tl_index index,
-                            const tl_expr *const *values)
+/* The block of the nest's iters; reduce iters without iterations are left out. */
+static tl_block *make_block(tl_nest *nest, int store_count, const tl_store *stores)
 {
     tl_arena *arena = nest->lower->arena;
-    tl_store *stores = TL_NEW_ARRAY(arena, tl_store, store_count);
-    for (int i = 0; i < store_count; i++) {
-        const tl_expr **physical = TL_NEW_ARRAY(arena, const tl_expr *, 2 * TL_MAX_RANK);
-        tl_place_index(nest->lower, &places[i], index, physical);
-        stores[i] =
-            (tl_store){ .buffer = places[i].buffer, .indices = physical, .value = values[i] };
-    }
     tl_iter *iters = TL_NEW_ARRAY(arena, tl_iter, nest->count);
     int count = 0;
     for (int i = 0; i < nest->count; i++)
@@ -395,29 +397,34 @@ static tl_block *make_block(tl_nest *nest, int store_count, const tl_place *plac
     return block;
 }
 
+tl_store tl_nest_store_at(tl_nest *nest, const tl_place *p, tl_index index, const tl_expr *value)
+{
+    const tl_expr **physical = TL_NEW_ARRAY(nest->lower->arena, const tl_expr *, 2 * TL_MAX_RANK);
+    tl_place_index(nest->lower, p, index, physical);
+    return (tl_store){ .buffer = p->buffer, .indices = physical, .value = value };
+}
+
 void tl_nest_store(tl_nest *nest, const tl_place *p, tl_index index, const tl_expr *value)
 {
-    finish(nest, make_block(nest, 1, p, index, &value));
+    tl_store *store = TL_NEW(nest->lower->arena, tl_store);
+    *store = tl_nest_store_at(nest, p, index, value);
+    finish(nest, make_block(nest, 1, store));
 }
 
 void tl_nest_stores(tl_nest *nest, int count, const tl_store *stores)
 {
-    tl_block *block = make_block(nest, 0, NULL, NULL, NULL);
-    block->store_count = count;
-    block->stores = stores;
-    finish(nest, block);
+    finish(nest, make_block(nest, count, stores));
 }
 
-static void reduce(tl_nest *nest, tl_combiner combiner, int count, const tl_place *places,
-                   tl_index index, const tl_expr *const *values)
+static void reduce(tl_nest *nest, tl_combiner combiner, int count, tl_store *stores)
 {
-    const tl_expr *written[2] = { values[0], count > 1 ? values[1] : NULL };
     bool reduces = false;
     for (int i = 0; i < nest->count; i++)
         reduces = reduces || nest->iters[i].kind == TL_ITER_REDUCE;
     for (int i = 0; nest->empty_reduce && i < count; i++)
-        written[i] = tl_combiner_identity(nest->lower->arena, combiner, values[i]->dtype, i);
-    tl_block *block = make_block(nest, count, places, index, written);
+        stores[i].value =
+            tl_combiner_identity(nest->lower->arena, combiner, stores[i].value->dtype, i);
+    tl_block *block = make_block(nest, count, stores);
     if (reduces && !nest->empty_reduce) {
         block->combiner = combiner;
         block->has_init = true;
@@ -425,16 +432,26 @@ static void reduce(tl_nest *nest, tl_combiner combiner, int count, const tl_plac
     finish(nest, block);
 }
 
+void tl_nest_reduce_at(tl_nest *nest, tl_combiner combiner, tl_store at)
+{
+    tl_store *store = TL_NEW(nest->lower->arena, tl_store);
+    *store = at;
+    reduce(nest, combiner, 1, store);
+}
+
 void tl_nest_reduce(tl_nest *nest, tl_combiner combiner, const tl_place *p, tl_index index,
                     const tl_expr *value)
 {
-    reduce(nest, combiner, 1, p, index, &value);
+    tl_nest_reduce_at(nest, combiner, tl_nest_store_at(nest, p, index, value));
 }
 
 void tl_nest_reduce_pair(tl_nest *nest, tl_combiner combiner, const tl_place places[2],
                          tl_index index, const tl_expr *const values[2])
 {
-    reduce(nest, combiner, 2, places, index, values);
+    tl_store *stores = TL_NEW_ARRAY(nest->lower->arena, tl_store, 2);
+    for (int i = 0; i < 2; i++)
+        stores[i] = tl_nest_store_at(nest, &places[i], index, values[i]);
+    reduce(nest, combiner, 2, stores);
 }
 
 const tl_expr *tl_inside(tl_arena *arena, const tl_expr *condition, const tl_expr *index,

@@ -99,6 +99,8 @@ void tl_nest_over_halo(tl_nest *nest, const tl_place *p, const tl_expr *out[TL_M
 void tl_nest_store(tl_nest *nest, const tl_place *p, tl_index index, const tl_expr *value);
 void tl_nest_reduce(tl_nest *nest, tl_combiner combiner, const tl_place *p, tl_index index,
                     const tl_expr *value);
+/* The same for a sum of terms that are no products of two operands, in a cascade (lower_sum.c). */
+void tl_nest_sum(tl_nest *nest, const tl_place *p, tl_index index, const tl_expr *value);
 /* Several stores, of which each says where: a block that assigns all of them. */
 void tl_nest_stores(tl_nest *nest, int count, const tl_store *stores);
 /* values[i] combined as a pair into places[i] (argmax). */

@@ -120,7 +120,7 @@ void tl_stages_attention(tl_lower *l, const tl_node *n)
     tl_place sum = tl_lower_local(l, "l", dtype, &row, &plain);
     nest = tl_nest_begin(l, "sum");
     over_scores(&nest, &z, TL_ITER_REDUCE, at);
-    tl_nest_reduce(&nest, TL_COMBINER_SUM, &sum, at, tl_place_load(l, &power, at));
+    tl_nest_sum(&nest, &sum, at, tl_place_load(l, &power, at));
 
     tl_place acc = tl_lower_local(l, "acc", dtype, &mixed, &plain);
     nest = tl_nest_begin(l, "attend");

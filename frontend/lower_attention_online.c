@@ -24,9 +24,12 @@
 #include <float.h>
 #include "frontend/attention.h"
 #include "frontend/lower_private.h"
+#include "runtime/base/checked.h"
 
 enum {
-    MOST_KEYS = 64, /* in a block: with 64 features 16 KB each of keys and values */
+    MOST_KEYS = 64,          /* in a block: with 64 features 16 KB each of keys and values */
+    MOST_BLOCKS = 256,       /* that one accumulator takes one after the other: lower_sum.c */
+    MOST_OF_ALL_KEYS = 1024, /* where there would be more blocks */
     LEAST_KEYS = 16,
     MOST_ROWS = 128,
     LEAST_BLOCKS = 3, /* of keys: a row of fewer is no longer than what a block of rows needs */
@@ -42,11 +45,23 @@ static int64_t divisor(int64_t n, int64_t most)
     return best;
 }
 
+/* How many keys are in a block: the largest divisor that suits the caches; of very many keys the least that leaves not too
+ * many blocks. 0: there is none. */
+static int64_t block_of_keys(int64_t columns)
+{
+    int64_t keys = divisor(columns, MOST_KEYS);
+    if (columns <= MOST_KEYS * MOST_BLOCKS)
+        return keys >= LEAST_KEYS && columns / keys <= MOST_BLOCKS ? keys : 0;
+    for (keys = tl_ceildiv(columns, (int64_t)MOST_BLOCKS); keys <= MOST_OF_ALL_KEYS; keys++)
+        if (columns % keys == 0)
+            return keys;
+    return 0;
+}
+
 bool tl_lowers_online(const tl_node *n)
 {
     tl_attention_sizes z = tl_attention_sizes_of(n);
-    return z.columns > (LEAST_BLOCKS - 1) * MOST_KEYS &&
-           divisor(z.columns, MOST_KEYS) >= LEAST_KEYS;
+    return z.columns > (LEAST_BLOCKS - 1) * MOST_KEYS && block_of_keys(z.columns) > 0;
 }
 
 int64_t tl_online_rows(const tl_node *n)
@@ -234,7 +249,7 @@ void tl_stages_online(tl_lower *l, const tl_node *n)
     tl_place sum = tl_lower_local(l, "l", dtype, &row, &plain);
     tl_place acc = tl_lower_local(l, "acc", dtype, &mixed, &plain), shrink;
     j.height = tl_online_rows(n);
-    j.width = divisor(z->columns, MOST_KEYS);
+    j.width = block_of_keys(z->columns);
     j.b = tl_lower_loop_begin(l, "b", z->batch);
     j.h = tl_lower_loop_begin(l, "h", z->heads);
     j.rows = tl_lower_loop_begin(l, "r", z->rows / j.height);

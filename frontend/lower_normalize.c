@@ -70,7 +70,7 @@ void tl_stages_softmax(tl_lower *l, const tl_node *n)
     tl_place sum = tl_lower_local(l, "row_sum", dtype, &rows, &plain);
     nest = tl_nest_begin(l, "sum");
     over_rows(&nest, x, axis, axis, row, element);
-    tl_nest_reduce(&nest, TL_COMBINER_SUM, &sum, row, tl_place_load(l, &power, element));
+    tl_nest_sum(&nest, &sum, row, tl_place_load(l, &power, element));
     locals->place[0] = power;
     locals->place[1] = sum;
 }
@@ -124,15 +124,14 @@ void tl_stages_layer_norm(tl_lower *l, const tl_node *n)
     locals->place[0] = tl_lower_local(l, "row_sum", dtype, &rows, &plain);
     tl_nest nest = tl_nest_begin(l, "sum");
     over_rows(&nest, x, first, last, row, element);
-    tl_nest_reduce(&nest, TL_COMBINER_SUM, &locals->place[0], row,
-                   tl_cast(arena, dtype, tl_place_load(l, &in, element)));
+    tl_nest_sum(&nest, &locals->place[0], row,
+                tl_cast(arena, dtype, tl_place_load(l, &in, element)));
 
     locals->place[1] = tl_lower_local(l, "squares", dtype, &rows, &plain);
     nest = tl_nest_begin(l, "variance");
     over_rows(&nest, x, first, last, row, element);
     const tl_expr *difference = centred(l, n, element, row);
-    tl_nest_reduce(&nest, TL_COMBINER_SUM, &locals->place[1], row,
-                   tl_mul(arena, difference, difference));
+    tl_nest_sum(&nest, &locals->place[1], row, tl_mul(arena, difference, difference));
 
     locals->place[2] = tl_lower_local(l, "scale_row", dtype, &rows, &plain);
     nest = tl_nest_begin(l, "deviation");

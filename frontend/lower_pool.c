@@ -52,7 +52,10 @@ void tl_stages_pool(tl_lower *l, const tl_node *n)
     tl_combiner combiner = largest ? TL_COMBINER_MAX : TL_COMBINER_SUM;
     if (inside != NULL)
         value = tl_select(arena, inside, value, tl_combiner_identity(arena, combiner, dtype, 0));
-    tl_nest_reduce(&nest, combiner, &acc, out, value);
+    if (largest)
+        tl_nest_reduce(&nest, combiner, &acc, out, value);
+    else
+        tl_nest_sum(&nest, &acc, out, value);
     tl_lower_locals(l, n)->place[0] = acc;
 }
 

@@ -75,6 +75,14 @@ void tl_lower_emit(tl_lower *l, const tl_stmt *stmt);
 /* The statements inside their allocs. */
 const tl_stmt *tl_lower_close(tl_lower *l, const tl_lower_part *part);
 
+/* A new local buffer, by its physical extents. */
+const tl_buffer *tl_lower_buffer(tl_lower *l, const char *name, tl_dtype dtype, int rank,
+                                 const int64_t *extents);
+/* A store to an element of a place. */
+tl_store tl_nest_store_at(tl_nest *nest, const tl_place *p, tl_index index, const tl_expr *value);
+/* tl_nest_reduce into a buffer, by its physical indices. */
+void tl_nest_reduce_at(tl_nest *nest, tl_combiner combiner, tl_store at);
+
 /* lower_pad.c: a local with the layout's halo, for values that arrive without the halo their reader needs. */
 tl_place tl_lower_local_with_halo(tl_lower *l, const char *name, tl_dtype dtype,
                                   const tl_shape *shape, const tl_layout *layout);

@@ -67,7 +67,10 @@ void tl_stages_reduce(tl_lower *l, const tl_node *n)
     tl_nest_over(&nest, &acc, out);
     input_index(&nest, n, out, from);
     const tl_expr *value = tl_cast(arena, dtype, tl_lower_read(l, n->inputs[0], from));
-    tl_nest_reduce(&nest, combiner, &acc, out, value);
+    if (combiner == TL_COMBINER_SUM)
+        tl_nest_sum(&nest, &acc, out, value);
+    else
+        tl_nest_reduce(&nest, combiner, &acc, out, value);
     tl_lower_locals(l, n)->place[0] = acc;
 }
 

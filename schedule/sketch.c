@@ -93,7 +93,8 @@ static tl_status find_epilogue(tl_schedule *s, const tl_block *anchor, tl_block_
 static bool is_window(tl_schedule *s, const tl_block *block)
 {
     const tl_expr *loads[8];
-    if (!tl_block_is_reduction(block) || block->store_count != 1)
+    if (!tl_block_is_reduction(block) || block->store_count != 1 ||
+        tl_sketch_lane_total(s, block) != NULL)
         return false;
     const tl_var *lane = tl_contiguous_iter(s->arena, block);
     if (lane == NULL)
@@ -195,6 +196,23 @@ static tl_status apply_grouped(tl_schedule *s, group_rule *rule, tl_map *done, t
     return TL_OK;
 }
 
+/* Whether the block is the end of a row-wise chain: it writes a result from others, or sums up partial sums to one. */
+static bool ends_rows(tl_schedule *s, const tl_block *block)
+{
+    if (block->store_count == 0 || block->stores[0].buffer->role == TL_ROLE_LOCAL)
+        return false;
+    if (tl_block_is_spatial(block))
+        return true;
+    const tl_block **blocks;
+    int count = tl_sketch_blocks(s, &blocks);
+    for (int i = 0; i < count; i++) {
+        const char *total = tl_sketch_lane_total(s, blocks[i]);
+        if (total != NULL && strcmp(total, block->name) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Blocks that a rule made on the way (inits, copies, tails) are scheduled by it: only those of `names` are left. */
 static tl_status schedule_rest(tl_schedule *s, tl_map *done, tl_map *known, tl_diag *diag)
 {
@@ -205,11 +223,9 @@ static tl_status schedule_rest(tl_schedule *s, tl_map *done, tl_map *known, tl_d
             continue;
         tl_block_ref ref = tl_schedule_name_block(s, blocks[i]->name);
         tl_map_put(done, blocks[i]->name, s);
-        bool output =
-            blocks[i]->store_count > 0 && blocks[i]->stores[0].buffer->role != TL_ROLE_LOCAL;
         tl_schedule_state before = tl_schedule_save(s);
         tl_diag why = { 0 };
-        tl_status status = output && tl_block_is_spatial(blocks[i])
+        tl_status status = ends_rows(s, blocks[i])
                                ? tl_sketch_rows(s, ref, done, &why)
                                : tl_sketch_nest(s, ref, tl_sketch_shared_loops(s, ref), &why);
         TL_TRY(tl_sketch_tried(s, &before, status, &why, diag)); /* or it runs as it was written */

@@ -253,9 +253,12 @@ tl_status tl_sketch_chained(tl_schedule *s, tl_block_ref anchor, tl_map *done, t
         TL_TRY(tl_compute_at(s, tl_schedule_name_block(s, c.stages[i]->name), row[0], diag));
     if (copy.id != 0)
         TL_TRY(tl_compute_at(s, copy, row[0], diag));
+    const char *names[MAX_STAGES];
+    int named = 0;
     for (int i = 0; i < c.stage_count; i++)
         if (c.stages[i]->name != epilogue)
-            TL_TRY(tl_sketch_nest(s, tl_schedule_name_block(s, c.stages[i]->name), depth, diag));
+            names[named++] = c.stages[i]->name;
+    TL_TRY(tl_sketch_nests(s, names, named, depth, tl_map_create(s->arena), diag));
     TL_TRY(
         tl_sketch_contraction(s, first, tl_schedule_name_block(s, epilogue), depth, false, diag));
     if (rows % height != 0) {

@@ -143,9 +143,16 @@ bool tl_sketch_is_between(tl_schedule *s, const tl_block *block, const tl_block 
 bool tl_sketch_can_pack_lanes(tl_schedule *s, const tl_expr *load, const tl_var *lane);
 /* Whether groups of neighbouring lanes read one element each, all within one vector (a grouped convolution's input). */
 bool tl_sketch_lanes_share(tl_schedule *s, const tl_expr *load, const tl_var *lane);
-/* Blocks that feed `out` and are not in `done` move under its row loop, the one outside its innermost; what moved is
- * added to `done`. */
+/* Blocks that feed `out` and are not in `done` move under its row loop, the one outside its innermost, or outside the loops of
+ * its own sum; what moved is added to `done`. */
 tl_status tl_sketch_rows(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag *diag);
+/* The block that sums up the lanes of what `block` makes, partial sums of a row side by side (sketch_lane_sums.c); NULL when it
+ * makes none such. */
+const char *tl_sketch_lane_total(tl_schedule *s, const tl_block *block);
+/* The nests of these blocks inside of `first` loops that they share, each on its own but for partial sums in lanes. A block that
+ * was scheduled as part of a sum is added to `summed`: so may be one that sums up lanes and is none of `blocks`. */
+tl_status tl_sketch_nests(tl_schedule *s, const char *const *blocks, int count, int first,
+                          tl_map *summed, tl_diag *diag);
 /* A nest on its own, from loop `first` on: the contiguous loop innermost and vectorized. */
 tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref block, int first, tl_diag *diag);
 /* Every phase that is worth it: its outer loops fused as far as they stay data-parallel, and made parallel. */

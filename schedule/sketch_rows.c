@@ -20,13 +20,24 @@ static bool feeds(const tl_block *producer, const tl_block *const *group, int co
     return false;
 }
 
+/* How many loops stand around a row of `out`: all but the innermost, or all but those of its sum. */
+static int row_depth(tl_schedule *s, tl_block_ref out, const tl_loop_list *loops)
+{
+    const tl_block *block = tl_schedule_get_block(s, out);
+    for (int i = 0; i < loops->count; i++)
+        if (tl_sketch_drives_reduce(s, block, loops->loops[i]))
+            return i;
+    return loops->count - 1;
+}
+
 tl_status tl_sketch_rows(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag *diag)
 {
     tl_loop_list loops;
     TL_TRY(tl_sketch_loops(s, out, 0, &loops, diag));
-    if (loops.count < 2)
+    int depth = row_depth(s, out, &loops);
+    if (depth < 1)
         return tl_sketch_nest(s, out, 0, diag);
-    tl_loop_ref row = loops.loops[loops.count - 2];
+    tl_loop_ref row = loops.loops[depth - 1];
 
     const tl_block **blocks;
     int count = tl_sketch_blocks(s, &blocks);
@@ -53,9 +64,11 @@ tl_status tl_sketch_rows(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag
         moved[moved_count++] = block->name;
     }
 
-    for (int i = 0; i < moved_count; i++) {
+    tl_map *summed = tl_map_create(s->arena);
+    for (int i = 0; i < moved_count; i++)
         tl_map_put(done, moved[i], s);
-        TL_TRY(tl_sketch_nest(s, tl_schedule_name_block(s, moved[i]), loops.count - 1, diag));
-    }
-    return tl_sketch_nest(s, out, moved_count == 0 ? 0 : loops.count - 1, diag);
+    TL_TRY(tl_sketch_nests(s, moved, moved_count, depth, summed, diag));
+    if (tl_map_has(summed, out_name))
+        return TL_OK;
+    return tl_sketch_nest(s, out, moved_count == 0 ? 0 : depth, diag);
 }

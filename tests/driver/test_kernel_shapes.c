@@ -48,6 +48,13 @@ static int extent(shape_case *c, int most)
     return size <= most ? size : 1 + (int)below(c, most);
 }
 
+/* One of a sum that takes several accumulators: whole vectors of partial sums, others, and what divides nowhere. */
+static int long_extent(shape_case *c)
+{
+    static const int sizes[] = { 257, 272, 289, 320, 331, 384, 400, 500, 768, 1000, 1031, 2048 };
+    return sizes[below(c, sizeof sizes / sizeof *sizes)];
+}
+
 /* What follows an operator in its kernel. */
 static const char *after(shape_case *c, const char *value)
 {
@@ -218,6 +225,40 @@ static const char *reduce(shape_case *c)
                            axes[below(c, 6)], (int)below(c, 2), after(c, "y"));
 }
 
+/* Sums of many terms, along what lies side by side or not, in images that convolutions have blocked or not. */
+static const char *long_sum(shape_case *c)
+{
+    static const char *const ops[] = {
+        "ReduceSum(n) {axes = [2]}",           "ReduceMean(n) {axes = [1], keepdims = 0}",
+        "ReduceMean(n) {axes = [1, 2]}",       "Softmax(n) {axis = 2}",
+        "LayerNormalization(n, s) {axis = 2}", "ReduceSum(n) {keepdims = 0}"
+    };
+    int many = long_extent(c), which = (int)below(c, 6), few = extent(c, 9);
+    int a = which == 1 || which == 2 ? many : few, b = which == 1 ? few : many;
+    if (which == 2)
+        b = 1 + (int)below(c, 20);
+    return tl_arena_format(c->arena,
+                           "graph g\ninput x: f32[2, %d, %d]\ninput s: f32[%d]\nn: ?[...] = "
+                           "Neg(x)\ny: ?[...] = %s\n%s",
+                           a, b, b, ops[which], after(c, "y"));
+}
+
+static const char *image_mean(shape_case *c)
+{
+    static const char *const ops[] = { "GlobalAveragePool(n)",
+                                       "AveragePool(n) {kernel_shape = [19, 17], strides = [2, 1], "
+                                       "pads = [1, 0, 0, 2], count_include_pad = 1}" };
+    int channels = extent(c, 33), side = 19 + (int)below(c, 6);
+    bool is_blocked = below(c, 2) != 0;
+    return tl_arena_format(c->arena,
+                           "graph g\ninput x: f32[1, %d, %d, %d]\nconst w: f32[%d, 1, 1, 1] = "
+                           "...\nn: ?[...] = %s%s\ny: ?[...] = %s\n%s",
+                           channels, side, side + (int)below(c, 3), channels,
+                           is_blocked ? "Conv(x, w) {group = " : "Relu(x)",
+                           is_blocked ? tl_arena_format(c->arena, "%d}", channels) : "",
+                           ops[below(c, 2)], after(c, "y"));
+}
+
 static const char *transpose(shape_case *c)
 {
     static const char *const perms[] = { "[1, 0, 2]", "[2, 1, 0]", "[0, 2, 1]", "[2, 0, 1]" };
@@ -289,7 +330,9 @@ static make_graph *const graphs[] = { conv,
                                       attention_windows,
                                       product_windows,
                                       attention_online,
-                                      recurrent };
+                                      recurrent,
+                                      long_sum,
+                                      image_mean };
 
 /* Running. */
 

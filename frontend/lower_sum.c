@@ -18,7 +18,8 @@
 #include "runtime/base/checked.h"
 
 enum {
-    MOST_TERMS = 256,
+    MOST_TERMS = 256, /* along what lies side by side, which schedules add up in lanes anyway */
+    MOST_APART = 128, /* elsewhere: an image of 14 x 14 is 14 sums of 14 */
     LEAST_TERMS = 8,  /* of a partial sum: fewer are not worth a place of their own */
     LEAST_PIECE = 16, /* of an iter that is cut, rather than that it divides nowhere */
     LANES =
@@ -118,7 +119,9 @@ static int contiguous_iter(const tl_nest *nest, const tl_expr *value)
 /* Cuts every reduce iter of the nest. Returns false when one accumulator takes the whole sum. */
 static bool choose_cuts(const tl_nest *nest, int contiguous, cut cuts[TL_MAX_ITERS])
 {
-    int64_t room = MOST_TERMS; /* how often the terms so far fit in an accumulator */
+    bool lies_apart = contiguous < 0 || nest->iters[contiguous].kind != TL_ITER_REDUCE;
+    const int64_t most = lies_apart ? MOST_APART : MOST_TERMS;
+    int64_t room = most; /* how often the terms so far fit in an accumulator */
     bool is_full = false;
     for (int i = nest->count - 1; i >= 0; i--) {
         int64_t extent = extent_of(&nest->iters[i]);
@@ -127,11 +130,11 @@ static bool choose_cuts(const tl_nest *nest, int contiguous, cut cuts[TL_MAX_ITE
             continue;
         if (extent <= room)
             cuts[i] = (cut){ extent, 1, false };
-        else if (room == MOST_TERMS && i == contiguous)
+        else if (room == most && i == contiguous)
             cuts[i] = cut_into_strides(extent);
-        else if (room > MOST_TERMS / LEAST_TERMS)
+        else if (room > most / LEAST_TERMS)
             cuts[i] = cut_into_pieces(extent, room);
-        is_full = cuts[i].parts > 1 && room / cuts[i].terms <= MOST_TERMS / LEAST_TERMS;
+        is_full = cuts[i].parts > 1 && room / cuts[i].terms <= most / LEAST_TERMS;
         room /= cuts[i].terms;
     }
     for (int i = 0; i < nest->count; i++)

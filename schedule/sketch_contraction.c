@@ -462,8 +462,7 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
                                 bool whole, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, anchor);
-    const tl_buffer *result = block->stores[0].buffer;
-    int lanes = tl_target_lanes(s->target, result->dtype);
+    int lanes = tl_target_lanes(s->target, block->stores[0].buffer->dtype);
     tl_contraction c;
     tl_loop_list loops;
     result_loops found;
@@ -501,39 +500,44 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
         return tl_refuse(diag, "default schedule", block->name,
                          "has no loop outside its register tile");
     tl_loop_ref innermost = outer.loops[outer.count - 1], reduce;
+    tl_block_ref sums;
+    int depth = first + outer.count,
+        inside = depth; /* inside: of a loop over pieces of the sum, too */
+    int64_t steps = tl_sketch_points(block, TL_ITER_REDUCE);
     TL_TRY(tl_compute_at(s, anchor, innermost, diag));
-    TL_TRY(tl_set_scope(s, result->name, "register", diag));
+    int64_t vector_lanes = wide ? lanes : found.vector_extent;
+    TL_TRY(tl_sketch_pack_panel(s, anchor, &c, (problem.streams ? 1 : t.columns) * vector_lanes,
+                                vector_lanes, t.rows * t.lines, depth, diag));
+    if (first == 0)
+        TL_TRY(tl_sketch_pack_stream(s, anchor, &c, t.lines == 1 && found.row.id != 0 ? t.rows : 0,
+                                     count_tiles(panel_extent, panel_size), diag));
+    TL_TRY(tl_sketch_cut_sum(s, anchor, &c, &inside, &sums, diag));
+    block = tl_schedule_get_block(s, sums);
+    TL_TRY(tl_set_scope(s, block->stores[0].buffer->name, "register", diag));
     if (problem.streams)
-        TL_TRY(split_streams(s, anchor, c.vector, first + outer.count, lanes, diag));
-    TL_TRY(tl_sketch_reduction(s, anchor, first + outer.count, c.vector, c.tap, 0, &reduce, diag));
+        TL_TRY(split_streams(s, sums, c.vector, inside, lanes, diag));
+    TL_TRY(tl_sketch_reduction(s, sums, inside, c.vector, c.tap, 0, &reduce, diag));
     for (int i = 0; i + 1 < tile.count; i++)
         TL_TRY(tl_unroll(s, tile.loops[i], diag));
     TL_TRY(tl_vectorize(s, tile.loops[tile.count - 1], diag));
 
-    int64_t vector_lanes = wide ? lanes : found.vector_extent;
-    TL_TRY(tl_sketch_pack_panel(s, anchor, &c, (problem.streams ? 1 : t.columns) * vector_lanes,
-                                vector_lanes, t.rows * t.lines, first + outer.count, diag));
-    if (first == 0)
-        TL_TRY(tl_sketch_pack_stream(s, anchor, &c, t.lines == 1 && found.row.id != 0 ? t.rows : 0,
-                                     count_tiles(panel_extent, panel_size), diag));
     if (reduce.id != 0)
-        TL_TRY(tl_sketch_fuse_reduction(s, anchor, &reduce, diag));
-    block = tl_schedule_get_block(s, anchor);
+        TL_TRY(tl_sketch_fuse_reduction(s, sums, &reduce, diag));
+    block = tl_schedule_get_block(s, sums);
     const tl_expr *panel = tl_sketch_panel_load(block, c.vector);
     bool constant = panel->u.buffer->role == TL_ROLE_PREPARED;
-    int64_t bytes = tl_sketch_points(block, TL_ITER_REDUCE) * t.columns * vector_lanes *
-                    (int64_t)tl_dtype_size(panel->dtype);
+    int64_t bytes = steps * t.columns * vector_lanes * (int64_t)tl_dtype_size(panel->dtype);
     bool copied = panel->u.buffer->role == TL_ROLE_LOCAL && 2 * bytes > s->target->l1_bytes;
     if ((constant || copied) && reduce.id != 0) {
-        int64_t steps = tl_decide(s, block->name, "prefetch", (int64_t[]){ 0, 2, 4, 8, 16, 32 }, 6,
+        int64_t ahead = tl_decide(s, block->name, "prefetch", (int64_t[]){ 0, 2, 4, 8, 16, 32 }, 6,
                                   tl_max64((once ? STREAM_STEPS : PREFETCH_STEPS) / taps, 1));
-        if (steps > 0)
-            TL_TRY(tl_prefetch(s, anchor, panel->u.buffer->name, reduce, steps, 1, diag));
+        if (ahead > 0)
+            TL_TRY(tl_prefetch(s, sums, panel->u.buffer->name, reduce, ahead, 1, diag));
         if (constant && !once)
-            TL_TRY(prefetch_next_panel(s, anchor, panel, bytes, first, first + outer.count, diag));
+            TL_TRY(prefetch_next_panel(s, sums, panel, bytes, first, depth, diag));
     }
     if (reduce.id != 0)
-        TL_TRY(prefetch_stream(s, anchor, &c, reduce, diag));
+        TL_TRY(prefetch_stream(s, sums, &c, reduce, diag));
     if (first == 0)
         TL_TRY(tl_sketch_inline_border(s, c.stream->u.buffer));
 

@@ -116,6 +116,10 @@ tl_status tl_sketch_staged(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl
 tl_status tl_sketch_chained(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
 /* The same for a contraction whose panel is too large for L2 (sketch_split_sum.c); refused for others. */
 tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
+/* The sum of a contraction inside of `depth` loops in pieces (sketch_cut_sum.c), if it is long: then `sums` is the block that
+ * makes them, inside of one loop more, and `c` its contraction. */
+tl_status tl_sketch_cut_sum(tl_schedule *s, tl_block_ref anchor, tl_contraction *c, int *depth,
+                            tl_block_ref *sums, tl_diag *diag);
 tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
 tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
                                 tl_diag *diag);

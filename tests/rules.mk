@@ -88,6 +88,21 @@ bench-peers: $(BUILD)/tilth
 		--threads $(or $(THREADS),1) $(if $(JSON),--json "$(JSON)") $(if $(SVG),--svg "$(SVG)") $(COMPARE)
 .PHONY: bench-peers
 
+# make accuracy: errors against f64 of tilth and its peers on the networks of ../shared/models and on eight that are exported
+# (tests/peers/README.md), or on MODELS. Only this and bench-peers need Python and PyPI. JSON=FILE keeps the result;
+# ACCURACY="--sides relaxed,strict ..." adds options of accuracy.py. One of its sides is a tilth that takes no Winograd.
+$(BUILD)/bench/without_winograd: $(BUILD)/driver/main.o $(BUILD)/tests/bench/without_winograd.o $(BUILD)/libtilth.a
+	@mkdir -p $(@D)
+	$(CC) $(LDFLAGS) -Wl,--wrap=tl_choose_lowering -o $@ $^ $(LIBS_all) -ledit
+SHARED_MODELS = $(patsubst ../shared/models/%/,%,$(dir $(wildcard ../shared/models/*/*.weights.txt)))
+accuracy: $(BUILD)/tilth $(BUILD)/bench/without_winograd
+	@tests/models.sh --make build/models $(or $(MODELS),$(SHARED_MODELS))
+	@venv=$$(PACKAGES="torch torchvision transformers onnxscript" tests/peers/setup.sh) && \
+		"$$venv/bin/python" tests/peers/export.py build/models $(MODELS) && \
+		"$$venv/bin/python" tests/peers/accuracy.py $< --without-winograd $(BUILD)/bench/without_winograd \
+		$(if $(JSON),--json "$(JSON)") $(ACCURACY) $(or $(MODELS),$(SHARED_MODELS) $$("$$venv/bin/python" tests/peers/export.py --list))
+.PHONY: accuracy
+
 # make test: installs what is missing, builds, runs everything, in at most ten minutes on two cores.
 ALL_TESTS = $(foreach f,$(TEST_FOLDERS),$(call TESTS_of,$(f)))
 test:

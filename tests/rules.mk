@@ -98,7 +98,7 @@ SHARED_MODELS = $(patsubst ../shared/models/%/,%,$(dir $(wildcard ../shared/mode
 accuracy: $(BUILD)/tilth $(BUILD)/bench/without_winograd
 	@tests/models.sh --make build/models $(or $(MODELS),$(SHARED_MODELS))
 	@venv=$$(PACKAGES="torch torchvision transformers onnxscript" tests/peers/setup.sh) && \
-		"$$venv/bin/python" tests/peers/export.py build/models $(MODELS) && \
+		"$$venv/bin/python" tests/peers/export.py build/models --if-known $(MODELS) && \
 		"$$venv/bin/python" tests/peers/accuracy.py $< --without-winograd $(BUILD)/bench/without_winograd \
 		$(if $(JSON),--json "$(JSON)") $(ACCURACY) $(or $(MODELS),$(SHARED_MODELS) $$("$$venv/bin/python" tests/peers/export.py --list))
 .PHONY: accuracy

@@ -5,10 +5,11 @@
     $VENV/bin/python tests/peers/accuracy.py build/release/tilth resnet18 bert_base_128 [--json FILE]
 
 A model is what it is to compare.py. The error of a side is the largest |y - r| of an output over its largest |r|, of the worst output,
-where r is what evaluate.py computes in f64. Prints a table in Markdown; tests/peers/README.md tells how to read it. Exit status: 1 when
-a model has no reference, or neither tilth nor a peer gives an error for it.
+where r is what evaluate.py computes in f64; --draws N makes it the geometric mean over the model's inputs and N - 1 more, their
+numbers in another order. Prints a table in Markdown; tests/peers/README.md tells how to read it. Exit status: 1 when a model has no
+reference, or neither tilth nor a peer gives an error for it.
 """
-import argparse, hashlib, importlib.metadata, json, math, os, subprocess, sys, tempfile, time
+import argparse, hashlib, importlib.metadata, json, math, os, shutil, sys, tempfile, time
 sys.dont_write_bytecode = True
 import numpy as np
 import onnx
@@ -25,6 +26,8 @@ TILTH = {
     "v4": ("x86-64-v4", ["--target", "x86-64-v4"]),
 }
 TITLES = {**{side: title for side, (title, _) in TILTH.items()}, "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
+
+LEAST = 1e-17  # an error of nothing has no logarithm
 
 
 def add_file(sum, path):
@@ -76,11 +79,23 @@ def error_of(folder, right):
     return worst
 
 
-def run_tilth(options, side, path, data, ports, work):
+def redraw(data, to, seed):
+    """The inputs of a folder with their numbers in another order, an input of equal ones (a mask) as it is."""
+    os.mkdir(to)
+    rng = np.random.default_rng(seed)
+    for file in sorted(os.listdir(data)):
+        if file.endswith(".npy"):
+            value = np.load(os.path.join(data, file))
+            np.save(os.path.join(to, file), rng.permutation(value.ravel()).reshape(value.shape))
+        else:
+            shutil.copy(os.path.join(data, file), to)
+
+
+def run_tilth(options, side, path, data, ports, work, cache):
     binary = options.without_winograd if side == "direct" else options.tilth
     shapes = [f"--shape={p['name']}={','.join(map(str, p['shape']))}" for p in ports["inputs"] if not p["fixed"]]
-    call([binary, "run", path, "--data", data, "-o", work, "--threads", str(options.threads), "--no-cache", "--no-db", "-q", *shapes,
-          *TILTH[side][1]])
+    call([binary, "run", path, "--data", data, "-o", work, "--threads", str(options.threads), "--cache", cache, "--no-db", "-q",
+          *shapes, *TILTH[side][1]])
     for index, name in enumerate(ports["outputs"]):
         file = "".join("_" if c in "/:" or c < "!" else c for c in name)
         os.rename(os.path.join(work, f"output_{file}.npy"), os.path.join(work, f"{index}.npy"))
@@ -108,31 +123,41 @@ def peer_error(options, peer, path, data, right, work):
     return known[key]
 
 
+def side_error(options, side, path, data, right, ports, work):
+    """Of one side on one draw."""
+    outputs = os.path.join(work, "outputs")
+    os.mkdir(outputs)
+    try:
+        if side in PEERS:
+            return peer_error(options, side, path, data, right, outputs)
+        # what is compiled for one draw serves the next; the two binaries do not share
+        run_tilth(options, side, path, data, ports, outputs, os.path.join(work, "cache_direct" if side == "direct" else "cache"))
+        return error_of(outputs, right)
+    finally:
+        shutil.rmtree(outputs)
+
+
 def measure(options, given):
-    """{"model", "sides": {side: {"error"} or {"refused"}}} or {"model", "failed"}."""
+    """{"model", "sides": {side: {"error", "draws"} or {"refused"}}} or {"model", "failed"}."""
     name = os.path.splitext(os.path.basename(given))[0]
     result = {"model": name, "sides": {}}
     with tempfile.TemporaryDirectory(prefix="tilth_accuracy_") as work:
         try:
             path, beside = find_model(options.tilth, given, options.models, work)
-            data = os.path.join(work, "data")
-            os.mkdir(data)
-            described = Worker("inputs", path, beside, data)
+            data = [os.path.join(work, f"data_{draw}") for draw in range(options.draws)]
+            os.mkdir(data[0])
+            described = Worker("inputs", path, beside, data[0])
             described.stop()
-            right = reference(options, path, data, name)
+            for draw in range(1, options.draws):
+                redraw(data[0], data[draw], draw)
+            right = [reference(options, path, folder, name) for folder in data]
         except (Failure, OSError) as failure:
             print(f"{name}: {failure}", file=sys.stderr, flush=True)
             return {**result, "failed": str(failure)}
         for side in options.sides:
-            outputs = os.path.join(work, side)
-            os.mkdir(outputs)
             try:
-                if side in PEERS:
-                    error = peer_error(options, side, path, data, right, outputs)
-                else:
-                    run_tilth(options, side, path, data, described.hello, outputs)
-                    error = error_of(outputs, right)
-                result["sides"][side] = {"error": error}
+                errors = [side_error(options, side, path, folder, exact, described.hello, work) for folder, exact in zip(data, right)]
+                result["sides"][side] = {"error": geometric_mean([max(e, LEAST) for e in errors]), "draws": errors}
             except (Failure, OSError) as failure:
                 result["sides"][side] = {"refused": str(failure)}
                 print(f"{name}: {side}: {failure}", file=sys.stderr, flush=True)
@@ -153,7 +178,7 @@ def ratios(results, side, choose):
     for result in results:
         errors = errors_of(result)
         theirs = [errors[peer] for peer in PEERS if peer in errors]
-        if side in errors and theirs and choose(theirs) > 0 and errors[side] > 0:
+        if side in errors and theirs:
             found[result["model"]] = errors[side] / choose(theirs)
     return found
 
@@ -188,6 +213,7 @@ def main():
     parser.add_argument("names", nargs="+", metavar="MODEL")
     parser.add_argument("--without-winograd", metavar="TILTH", help="a binary that takes no Winograd (make accuracy builds it)")
     parser.add_argument("--sides", help=f"of {','.join([*TILTH, *PEERS])} those to measure (all)")
+    parser.add_argument("--draws", type=int, default=1, help="inputs of each network (1: those beside it)")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--models", default="build/models", help="holds NAME/NAME.onnx (build/models)")
     parser.add_argument("--references", default="build/accuracy", help="keeps outputs in f64 and the peers' errors (build/accuracy)")
@@ -199,8 +225,8 @@ def main():
     unknown = [side for side in options.sides if side not in every]
     if unknown:
         parser.error(f"--sides: {', '.join(unknown)} is none of {', '.join(every)} (direct takes --without-winograd)")
-    if options.threads < 1:
-        parser.error("--threads is above 0")
+    if min(options.threads, options.draws) < 1:
+        parser.error("--threads and --draws are above 0")
     try:
         if options.json:
             open(options.json, "a").close()  # what would fail after the measuring fails before it
@@ -209,7 +235,7 @@ def main():
     except (Failure, OSError) as failure:
         sys.exit(f"accuracy.py: {failure}")
     results = [measure(options, name) for name in options.names]
-    print(f"{cpu_name()}, {options.threads} thread(s); " + ", ".join(f"{name} {version}" for name, version in versions.items())
+    print(f"{cpu_name()}, {options.threads} thread(s), {options.draws} input(s) each; " + ", ".join(f"{name} {version}" for name, version in versions.items())
           + "\n\n" + table(results, options.sides), flush=True)
     for result in results:
         for what in [result.get("failed"), *[f"{side}: {facts['refused']}" for side, facts in result["sides"].items() if "refused" in facts]]:
@@ -217,7 +243,8 @@ def main():
                 print(f"{result['model']}: {what}")
     if options.json:
         ours = [side for side in options.sides if side not in PEERS]
-        report = {"record": "accuracy", "cpu": cpu_name(), "threads": options.threads, "versions": versions, "time_s": int(time.time()),
+        report = {"record": "accuracy", "cpu": cpu_name(), "threads": options.threads, "draws": options.draws,
+                  "versions": versions, "time_s": int(time.time()),
                   "geomean_to_worse": {s: geometric_mean(list(ratios(results, s, max).values())) for s in ours},
                   "geomean_to_better": {s: geometric_mean(list(ratios(results, s, min).values())) for s in ours}, "models": results}
         with open(options.json, "w") as file:

@@ -194,6 +194,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", metavar="FOLDER, NAME...")
     parser.add_argument("--check", action="store_true", help="holds evaluate.py to PyTorch in f64 and writes nothing")
+    parser.add_argument("--if-known", action="store_true", help="leaves out names that are none of them")
     parser.add_argument("--list", action="store_true", help="only prints the names")
     options = parser.parse_args()
     if options.list:
@@ -203,6 +204,8 @@ def main():
         parser.error("FOLDER is missing")
     names = (options.words if options.check else options.words[1:]) or list(NETWORKS)
     unknown = [name for name in names if name not in NETWORKS]
+    if options.if_known:
+        names, unknown = [name for name in names if name in NETWORKS], []
     if unknown:
         parser.error(f"no network {', '.join(unknown)}; there are {', '.join(NETWORKS)}")
     bad = 0

@@ -131,9 +131,11 @@ static tl_status check_place(const compile_plan *plan, tl_diag *diag)
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: this is a %s, and a .%s is a %s", plan->path,
                        is_folder ? "file" : "folder", plan->format->name,
                        is_folder ? "folder" : "file");
+    if (is_folder)
+        return tl_output_check_folder(plan->path, diag);
     TL_TRY(tl_file_create(plan->path, &file, diag));
     tl_file_abandon(file);
-    return is_folder ? tl_output_check_folder(plan->path, diag) : TL_OK;
+    return TL_OK;
 }
 
 static tl_status make_plan(const compile_options *o, compile_plan *plan, tl_diag *diag)

@@ -2,6 +2,7 @@
 #include "runtime/base/file.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "runtime/base/destination.h"
 
 enum {
     ATTEMPTS = 100, /* at a name that is free */
@@ -18,14 +20,18 @@ enum {
 };
 
 struct tl_file {
-    int fd;
+    int fd; /* -1: a stream that is not open yet */
     size_t written;
     char *path, *temporary; /* temporary: NULL while the file has no name at all */
+    bool is_stream;         /* what is at the path gets the bytes and stays */
+    int source;             /* a stream: its descriptor in this process, or -1 */
 };
 
 tl_status tl_file_map(const char *path, tl_mapping *out, tl_diag *diag)
 {
     *out = (tl_mapping){ 0 };
+    if (path[0] == '\0')
+        return tl_fail(diag, TL_BAD_ARGUMENT, "the name of a file is empty");
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return tl_fail(diag, errno == ENOENT || errno == ENOTDIR ? TL_BAD_ARGUMENT : TL_IO,
@@ -141,19 +147,26 @@ static tl_status open_named(tl_file *file, tl_diag *diag)
     return tl_fail(diag, TL_IO, "%s: cannot write: %s", file->path, strerror(errno));
 }
 
-tl_status tl_file_create(const char *path, tl_file **out, tl_diag *diag)
+static tl_status create(const char *path, const tl_destination *to, mode_t mode, tl_file **out,
+                        tl_diag *diag)
 {
     *out = NULL;
     tl_file *file = calloc(1, sizeof *file);
     if (file == NULL)
         return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", path);
-    tl_status status = TL_OK;
+    file->fd = -1;
     file->path = strdup(path);
-    file->fd = file->path != NULL ? open_nameless(path) : -1;
+    file->is_stream = to != NULL && to->kind == TL_DESTINATION_STREAM;
+    file->source = to != NULL ? to->fd : -1;
+    tl_status status = TL_OK;
     if (file->path == NULL)
         status = tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", path);
-    else if (file->fd < 0)
+    else if (file->is_stream && file->source < 0 && access(path, W_OK) != 0)
+        status = tl_fail(diag, TL_IO, "%s: cannot write: %s", path, strerror(errno));
+    else if (!file->is_stream && (file->fd = open_nameless(path)) < 0)
         status = open_named(file, diag);
+    if (status == TL_OK && mode != 0 && fchmod(file->fd, mode) != 0 && to == NULL)
+        status = tl_fail(diag, TL_IO, "%s: cannot be made private: %s", path, strerror(errno));
     if (status != TL_OK) {
         release(file);
         return status;
@@ -162,14 +175,51 @@ tl_status tl_file_create(const char *path, tl_file **out, tl_diag *diag)
     return TL_OK;
 }
 
+tl_status tl_file_create(const char *path, tl_file **out, tl_diag *diag)
+{
+    tl_destination to;
+    *out = NULL;
+    TL_TRY(tl_destination_find(path, &to, diag));
+    if (to.kind == TL_DESTINATION_FOLDER)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: this is a folder, not a file", path);
+    return create(to.kind == TL_DESTINATION_STREAM ? path : to.path, &to,
+                  to.kind == TL_DESTINATION_FILE ? to.mode : 0, out, diag);
+}
+
+tl_status tl_file_create_private(const char *path, tl_file **out, tl_diag *diag)
+{
+    return create(path, NULL, 0600, out, diag);
+}
+
+/* Only when there is something to write: who opens a pipe and closes it again ends what is read from it. */
+static tl_status open_stream(tl_file *file, tl_diag *diag)
+{
+    if (file->source >= 0) {
+        if (file->source == STDOUT_FILENO)
+            fflush(stdout); /* what the program has said there comes first */
+        file->fd = fcntl(file->source, F_DUPFD_CLOEXEC, 0);
+    } else {
+        file->fd = open(file->path, O_WRONLY | O_NOCTTY | O_CLOEXEC);
+    }
+    return file->fd >= 0
+               ? TL_OK
+               : tl_fail(diag, TL_IO, "%s: cannot write: %s", file->path, strerror(errno));
+}
+
 tl_status tl_file_append(tl_file *file, const void *bytes, size_t size, tl_diag *diag)
 {
     const char *p = bytes;
+    if (file->fd < 0)
+        TL_TRY(open_stream(file, diag));
     while (size > 0) {
         size_t most = PIECE - file->written % PIECE;
         ssize_t n = write(file->fd, p, size < most ? size : most);
         if (n < 0 && errno == EINTR)
             continue;
+        if (n < 0 && errno == EAGAIN) { /* a pipe whose other users do not wait */
+            poll(&(struct pollfd){ .fd = file->fd, .events = POLLOUT }, 1, -1);
+            continue;
+        }
         if (n < 0)
             return tl_fail(diag, TL_IO, "%s: cannot write: %s", file->path, strerror(errno));
         p += n;
@@ -179,8 +229,21 @@ tl_status tl_file_append(tl_file *file, const void *bytes, size_t size, tl_diag 
     return TL_OK;
 }
 
+static tl_status commit_stream(tl_file *file, tl_diag *diag)
+{
+    tl_status status = file->fd < 0 ? open_stream(file, diag) : TL_OK;
+    int fd = file->fd;
+    file->fd = -1;
+    if (fd >= 0 && close(fd) != 0)
+        status = tl_fail(diag, TL_IO, "%s: cannot write: %s", file->path, strerror(errno));
+    release(file);
+    return status;
+}
+
 static tl_status commit(tl_file *file, bool sync, tl_diag *diag)
 {
+    if (file->is_stream)
+        return commit_stream(file, diag);
     tl_status status = file->temporary == NULL ? give_name(file, diag) : TL_OK;
     int fd = file->fd;
     file->fd = -1;
@@ -226,8 +289,16 @@ tl_status tl_file_write(const char *path, const void *bytes, size_t size, tl_dia
     return tl_file_commit(file, diag);
 }
 
+bool tl_file_is_stream(const char *path)
+{
+    tl_destination to;
+    return tl_destination_find(path, &to, NULL) == TL_OK && to.kind == TL_DESTINATION_STREAM;
+}
+
 tl_status tl_folder_make(const char *path, tl_diag *diag)
 {
+    if (path[0] == '\0')
+        return tl_fail(diag, TL_BAD_ARGUMENT, "the name of a folder is empty");
     char *copy = strdup(path);
     if (copy == NULL)
         return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", path);
@@ -237,7 +308,8 @@ tl_status tl_folder_make(const char *path, tl_diag *diag)
             continue;
         char kept = *p;
         *p = '\0';
-        if (mkdir(copy, 0700) != 0 && errno != EEXIST)
+        bool made = mkdir(copy, 0700) == 0;
+        if (made ? chmod(copy, 0700) != 0 : errno != EEXIST)
             status = tl_fail(diag, TL_IO, "%s: cannot make this folder: %s", copy, strerror(errno));
         *p = kept;
         if (kept == '\0')

@@ -128,7 +128,7 @@ void tl_model_store(tl_model *model)
         return;
     executable_key(model, key);
     if (tl_cache_executable_folder(model->cache, key, &folder))
-        tl_executable_save(model->executable, false, tl_text_get(&folder),
+        tl_executable_save(model->executable, TL_SAVE_PRIVATE, tl_text_get(&folder),
                            NULL); /* a cache that is full is no error */
     tl_text_free(&folder);
 }

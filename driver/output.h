@@ -8,7 +8,8 @@ typedef enum { TL_OUTPUT_EXECUTABLE, TL_OUTPUT_PROGRAMS, TL_OUTPUT_PTX } tl_outp
 
 typedef struct {
     const tl_model *model;
-    const char *path;   /* nothing is there before it is whole */
+    const char *
+        path; /* nothing is there before it is whole; a device or pipe gets it (runtime/base/file.h) */
     const char *symbol; /* TL_OUTPUT_EXECUTABLE of an object: how a program calls it */
     tl_text header;     /* set to the path of a second file, when one was written */
 } tl_output;
@@ -26,7 +27,8 @@ typedef struct {
 extern const tl_output_format tl_output_formats[];
 extern const int tl_output_format_count;
 
-/* output_folder.c: whether there is nothing at `path`, an empty folder, or a compiled model. */
+/* output_folder.c: whether there is nothing at `path`, an empty folder, or a compiled model, and its own folder can be
+ * written. */
 tl_status tl_output_check_folder(const char *path, tl_diag *diag);
 /* output_object.c: the executable as an object file that defines `symbol`. */
 tl_status tl_output_write_object(const tl_model *model, const char *symbol, const char *path,

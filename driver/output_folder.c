@@ -1,42 +1,26 @@
 /* driver/output_folder.c: a model as the folder that libtilth_rt opens. It is made beside its place and then takes it; a
  * compiled model that was there goes as a whole, any other folder stays. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <unistd.h>
 #include "driver/output.h"
 #include "driver/work_folder.h"
-
-static bool is_of_a_model(const char *name)
-{
-    static const char *const names[] = {
-        ".", "..", "executable.json", "objects.bin", "constants.bin", "prepared.bin"
-    };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return false;
-}
+#include "runtime/base/destination.h"
 
 tl_status tl_output_check_folder(const char *path, tl_diag *diag)
 {
-    tl_status status = TL_OK;
-    DIR *dir = opendir(path);
-    struct dirent *entry;
-    if (dir == NULL && errno == ENOENT)
-        return TL_OK;
-    if (dir == NULL)
-        return tl_fail(diag, TL_IO, "%s: %s", path, strerror(errno));
-    while (status == TL_OK && (entry = readdir(dir)) != NULL)
-        if (!is_of_a_model(entry->d_name))
-            status = tl_fail(diag, TL_BAD_ARGUMENT,
-                             "%s: a folder with other things in it (%s), not a compiled model to "
-                             "be replaced",
-                             path, entry->d_name);
-    closedir(dir);
-    return status;
+    tl_destination to;
+    TL_TRY(tl_executable_check_place(path, diag));
+    TL_TRY(tl_destination_find(path, &to, diag));
+    char *slash = strrchr(to.path, '/');
+    if (slash != NULL)
+        slash[slash == to.path] = '\0';
+    const char *beside = slash != NULL ? to.path : ".";
+    if (access(beside, W_OK | X_OK) != 0)
+        return tl_fail(diag, TL_IO, "%s: cannot write in %s: %s", path, beside, strerror(errno));
+    return TL_OK;
 }
 
 /* What was at `path` is in `work` afterwards. */
@@ -53,12 +37,14 @@ static tl_status put_in_place(const char *work, const char *path, tl_diag *diag)
 tl_status tl_output_folder(tl_output *o, tl_diag *diag)
 {
     char *work;
+    tl_destination to;
     TL_TRY(tl_output_check_folder(o->path, diag));
-    TL_TRY(tl_work_folder_make(o->path, &work, diag));
-    tl_status status = tl_executable_save(tl_model_executable(o->model), true, work, diag);
+    TL_TRY(tl_destination_find(o->path, &to, diag)); /* a link to a folder stays */
+    TL_TRY(tl_work_folder_make(to.path, &work, diag));
+    tl_status status = tl_executable_save(tl_model_executable(o->model), TL_SAVE_WHOLE, work, diag);
     status = tl_work_status(status, diag);
     if (status == TL_OK)
-        status = put_in_place(work, o->path, diag);
+        status = put_in_place(work, to.path, diag);
     tl_work_folder_remove(work);
     return status;
 }

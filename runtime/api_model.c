@@ -31,7 +31,12 @@ static tl_status save(const tilth_model *model, const char *folder, tl_diag *dia
     TL_TRY(tl_handle_check(model, TL_HANDLE_MODEL, call, diag));
     if (folder == NULL)
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: the folder is NULL", call);
-    return tl_executable_save(model->executable, false, folder, diag);
+    tl_status status = tl_executable_check_place(folder, diag);
+    if (status != TL_OK) {
+        tl_context(diag, "%s", call);
+        return status;
+    }
+    return tl_executable_save(model->executable, 0, folder, diag);
 }
 
 tilth_status tilth_model_save(const tilth_model *model, const char *folder, tilth_error *error)

@@ -1,7 +1,9 @@
 /* runtime/cache.c: compiled objects on disk, by key.
  *
+ *     FOLDER/CACHEDIR.TAG       says that it is a cache (cache_tag.c)
  *     FOLDER/objects/KEY.obj    header | descriptor (JSON) | object
  *     FOLDER/models/KEY/        a saved executable (executable.h)
+ *     FOLDER/counts             how often it helped (cache_counts.c)
  *
  * The header carries the sizes and a checksum over everything after itself. An entry's age is its
  * modification time, which a hit renews. Whatever goes wrong is a miss. */
@@ -19,21 +21,13 @@
 #include "runtime/checksum.h"
 
 #define DEFAULT_LIMIT (INT64_C(1) << 30)
-enum { MAX_KEY = 64, RENEW_SECONDS = 600 };
+enum { RENEW_SECONDS = 600 };
 
 typedef struct {
     char magic[8];
     uint64_t descriptor_size, object_size, checksum;
 } header;
 static const char magic[8] = "tlobj\0\0\1";
-
-static bool is_key(const char *key)
-{
-    size_t size = strlen(key);
-
-    return size >= 1 && size <= MAX_KEY &&
-           strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == size;
-}
 
 /* The path of something in the cache; freed by the caller, NULL without memory. */
 static char *path_of(const tl_cache *cache, const char *kind, const char *key, const char *suffix)
@@ -60,55 +54,53 @@ static char *default_folder(void)
     return size < 0 ? NULL : path;
 }
 
-/* What is in there gets executed: nobody else may be able to put something in. */
-static bool is_private(const char *folder, char *problem, size_t size)
+/* What is in there gets executed: nobody else may be able to put something in. Of ours, a link is none. */
+static tl_status check_private(const char *folder, bool is_inner, tl_diag *diag)
 {
     struct stat info;
 
-    if (stat(folder, &info) != 0 || !S_ISDIR(info.st_mode)) {
-        snprintf(problem, size, "%s: not a folder", folder);
-        return false;
-    }
-    if (info.st_uid != geteuid()) {
-        snprintf(problem, size, "%s: belongs to another user", folder);
-        return false;
-    }
-    if ((info.st_mode & 022) != 0) {
-        snprintf(problem, size, "%s: others can write in it", folder);
-        return false;
-    }
-    return true;
+    if ((is_inner ? lstat : stat)(folder, &info) != 0 || !S_ISDIR(info.st_mode))
+        return tl_fail(diag, TL_IO, "%s: not a folder", folder);
+    if (info.st_uid != geteuid())
+        return tl_fail(diag, TL_IO, "%s: belongs to another user", folder);
+    if ((info.st_mode & 022) != 0)
+        return tl_fail(diag, TL_IO, "%s: others can write in it", folder);
+    return TL_OK;
 }
 
-static bool make_folders(const char *folder, char *problem, size_t size)
+static tl_status make_inner(const char *folder, const char *kind, tl_diag *diag)
 {
-    static const char *const kinds[] = { "objects", "models" };
-    tl_diag diag = { 0 };
+    char *path;
 
-    if (tl_folder_make(folder, &diag) != TL_OK) {
-        snprintf(problem, size, "%.200s", diag.text);
-        return false;
-    }
-    if (!is_private(folder, problem, size))
-        return false;
-    for (int i = 0; i < 2; i++) {
-        char *path;
-        if (asprintf(&path, "%s/%s", folder, kinds[i]) < 0)
-            return false;
-        bool ok = mkdir(path, 0700) == 0 || errno == EEXIST || errno == EROFS;
-        free(path);
-        if (!ok) {
-            snprintf(problem, size, "%s: cannot be written", folder);
-            return false;
-        }
-    }
-    return true;
+    if (asprintf(&path, "%s/%s", folder, kind) < 0)
+        return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", folder);
+    tl_status status = TL_OK;
+    bool made = mkdir(path, 0700) == 0;
+    if (made ? chmod(path, 0700) != 0 : errno != EEXIST && errno != EROFS)
+        status = tl_fail(diag, TL_IO, "%s: cannot be written", folder);
+    struct stat info;
+    if (status == TL_OK && lstat(path, &info) == 0)
+        status = check_private(path, true, diag);
+    free(path);
+    return status;
+}
+
+static tl_status make_folders(const char *folder, tl_diag *diag)
+{
+    TL_TRY(tl_folder_make(folder, diag));
+    TL_TRY(check_private(folder, false, diag));
+    TL_TRY(tl_cache_claim(folder, diag));
+    TL_TRY(make_inner(folder, "objects", diag));
+    return make_inner(folder, "models", diag);
 }
 
 tl_status tl_cache_open(const char *folder, int64_t limit, tl_cache **out, tl_diag *diag)
 {
+    tl_diag why = { 0 };
+    tl_status status = TL_OK;
     tl_cache *cache = calloc(1, sizeof *cache);
 
+    *out = NULL;
     if (cache == NULL)
         return tl_fail(diag, TL_NO_MEMORY, "object cache: out of memory");
     pthread_mutex_init(&cache->lock, NULL);
@@ -116,9 +108,15 @@ tl_status tl_cache_open(const char *folder, int64_t limit, tl_cache **out, tl_di
     cache->bytes = TL_CACHE_UNKNOWN;
     cache->folder = folder != NULL ? strdup(folder) : default_folder();
     if (cache->folder == NULL)
-        snprintf(cache->problem, sizeof cache->problem,
-                 "neither XDG_CACHE_HOME nor HOME names a folder");
-    else if (!make_folders(cache->folder, cache->problem, sizeof cache->problem)) {
+        status = tl_fail(&why, TL_IO, "neither XDG_CACHE_HOME nor HOME names a folder");
+    else
+        status = make_folders(cache->folder, &why);
+    if (status == TL_BAD_ARGUMENT && folder != NULL) {
+        tl_cache_close(cache);
+        return tl_fail(diag, status, "%s", why.text);
+    }
+    if (status != TL_OK) {
+        snprintf(cache->problem, sizeof cache->problem, "%.1023s", why.text);
         free(cache->folder);
         cache->folder = NULL;
     }
@@ -196,7 +194,7 @@ static bool find(tl_cache *cache, const char *key, tl_cached *out)
 {
     tl_mapping file;
 
-    if (cache->folder == NULL || !is_key(key))
+    if (cache->folder == NULL || !tl_cache_is_key(key))
         return false;
     char *path = path_of(cache, "objects", key, ".obj");
     bool found = path != NULL && tl_file_map(path, &file, NULL) == TL_OK;
@@ -232,7 +230,7 @@ static bool write_entry(const char *path, const void *bytes, size_t size)
 {
     tl_file *file;
 
-    if (tl_file_create(path, &file, NULL) != TL_OK)
+    if (tl_file_create_private(path, &file, NULL) != TL_OK)
         return false;
     if (tl_file_append(file, bytes, size, NULL) != TL_OK) {
         tl_file_abandon(file);
@@ -244,7 +242,7 @@ static bool write_entry(const char *path, const void *bytes, size_t size)
 bool tl_cache_store(tl_cache *cache, const char *key, const void *object, size_t size,
                     const char *descriptor)
 {
-    if (cache->folder == NULL || !is_key(key))
+    if (cache->folder == NULL || !tl_cache_is_key(key))
         return false;
     header h = { .descriptor_size = strlen(descriptor), .object_size = size };
     size_t total = sizeof h + h.descriptor_size + size;
@@ -278,7 +276,7 @@ bool tl_cache_store(tl_cache *cache, const char *key, const void *object, size_t
 
 bool tl_cache_executable_folder(const tl_cache *cache, const char *key, tl_text *out)
 {
-    if (cache->folder == NULL || !is_key(key))
+    if (cache->folder == NULL || !tl_cache_is_key(key))
         return false;
     tl_text_format(out, "%s/models/%s", cache->folder, key);
     return !out->failed;
@@ -286,7 +284,7 @@ bool tl_cache_executable_folder(const tl_cache *cache, const char *key, tl_text 
 
 void tl_cache_touch(tl_cache *cache, const char *key)
 {
-    if (cache->folder == NULL || !is_key(key))
+    if (cache->folder == NULL || !tl_cache_is_key(key))
         return;
     char *path = path_of(cache, "models", key, "/executable.json");
     if (path != NULL)

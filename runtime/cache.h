@@ -1,9 +1,16 @@
 /* runtime/cache.h: compiled objects on disk, by key.
  *
  * A folder that only its owner can enter, one file an object, each with a checksum. Files are
- * written atomically, so any number of processes share it. Whatever is wrong with it (read-only,
- * full, damaged, someone else's) is a miss or a store that did not happen, never an error. The
- * oldest entries go when it outgrows its limit. */
+ * written atomically, so any number of processes share it. What cannot be used (read-only, full,
+ * damaged) is a miss or a store that did not happen, never an error. The oldest entries go when it
+ * outgrows its limit.
+ *
+ * A cache is known by its CACHEDIR.TAG, which tilth writes into an empty folder. A folder without
+ * one that is not empty is not touched; but one that has only names of the cache's own form (as
+ * caches of tilth 0.2.0 and before) gets its tag. Within a cache, too, nothing is counted or
+ * removed but regular files and folders with names of that form: KEY.obj in objects, KEY in models
+ * with the files of an executable in it; links are not followed. All that is made in it is for its
+ * owner alone, whatever the umask. */
 #ifndef TL_RUNTIME_CACHE_H
 #define TL_RUNTIME_CACHE_H
 #include <stdbool.h>
@@ -14,9 +21,10 @@
 
 typedef struct tl_cache tl_cache;
 
-/* `folder` NULL: $XDG_CACHE_HOME/tilth, or ~/.cache/tilth. `limit` bytes, 0: 1 GiB. Fails only
- * for TL_NO_MEMORY; a folder that cannot be used gives a cache in which nothing is ever found
- * (tl_cache_folder is then NULL). Thread-safe. */
+/* `folder` NULL: $XDG_CACHE_HOME/tilth, or ~/.cache/tilth. `limit` bytes, 0: 1 GiB. A `folder` that is something else
+ * than a cache, or "", is TL_BAD_ARGUMENT (the default one only cannot be used then); else fails for TL_NO_MEMORY only,
+ * and a folder that cannot be used gives a cache in which nothing is ever found (tl_cache_folder is then NULL).
+ * Thread-safe. */
 tl_status tl_cache_open(const char *folder, int64_t limit, tl_cache **out, tl_diag *diag);
 void tl_cache_close(tl_cache *cache);                /* NULL is fine */
 const char *tl_cache_folder(const tl_cache *cache);  /* NULL: unusable */
@@ -27,7 +35,7 @@ typedef struct {
     size_t object_size;
     char *descriptor; /* JSON */
 } tl_cached;
-/* Keys are letters, digits, `-`, `_`, 1 to 64 of them; any other is a miss. */
+/* Keys are 32 hexadecimal digits as tl_digest_text has them; any other is a miss. */
 bool tl_cache_find(tl_cache *cache, const char *key, tl_cached *out);
 bool tl_cache_store(tl_cache *cache, const char *key, const void *object, size_t size,
                     const char *descriptor);

@@ -6,8 +6,38 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "runtime/cache_private.h"
+
+/* False: these are no counts. */
+static bool read_counts(int fd, tl_cache_counts *c)
+{
+    char text[128];
+    ssize_t size = pread(fd, text, sizeof text - 1, 0);
+
+    *c = (tl_cache_counts){ 0 };
+    text[size > 0 ? size : 0] = '\0';
+    if (sscanf(text, "hits %" SCNd64 " misses %" SCNd64 " stores %" SCNd64, &c->hits, &c->misses,
+               &c->stores) == 3 &&
+        c->hits >= 0 && c->misses >= 0 && c->stores >= 0)
+        return true;
+    *c = (tl_cache_counts){ 0 };
+    return size == 0;
+}
+
+/* Only a regular file that is empty or has counts in it. */
+static int open_ours(int at, const char *path, int flags)
+{
+    tl_cache_counts c;
+    struct stat info;
+    int fd = openat(at, path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
+
+    if (fd < 0 || (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && read_counts(fd, &c)))
+        return fd;
+    close(fd);
+    return -1;
+}
 
 static int open_counts(const char *folder, int flags)
 {
@@ -15,23 +45,18 @@ static int open_counts(const char *folder, int flags)
 
     if (asprintf(&path, "%s/counts", folder) < 0)
         return -1;
-    int fd = open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = open_ours(AT_FDCWD, path, flags);
     free(path);
     return fd;
 }
 
-static tl_cache_counts read_counts(int fd)
+bool tl_cache_counts_are_ours(int folder)
 {
-    tl_cache_counts c = { 0 };
-    char text[128];
-    ssize_t size = pread(fd, text, sizeof text - 1, 0);
+    int fd = open_ours(folder, "counts", O_RDONLY);
 
-    text[size > 0 ? size : 0] = '\0';
-    if (sscanf(text, "hits %" SCNd64 " misses %" SCNd64 " stores %" SCNd64, &c.hits, &c.misses,
-               &c.stores) != 3 ||
-        c.hits < 0 || c.misses < 0 || c.stores < 0)
-        c = (tl_cache_counts){ 0 };
-    return c;
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
 }
 
 static void write_counts(int fd, const tl_cache_counts *c)
@@ -52,7 +77,7 @@ tl_cache_counts tl_cache_counts_read(const char *folder)
     int fd = open_counts(folder, O_RDONLY);
 
     if (fd >= 0) {
-        c = read_counts(fd);
+        read_counts(fd, &c);
         close(fd);
     }
     return c;
@@ -66,7 +91,8 @@ void tl_cache_counts_add(const char *folder, const tl_cache_counts *more)
     if (fd < 0)
         return;
     if (flock(fd, LOCK_EX) == 0) {
-        tl_cache_counts c = read_counts(fd);
+        tl_cache_counts c;
+        read_counts(fd, &c);
         if (c.hits <= INT64_MAX / 2 && c.misses <= INT64_MAX / 2 && c.stores <= INT64_MAX / 2) {
             c.hits += more->hits;
             c.misses += more->misses;

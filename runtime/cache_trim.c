@@ -1,6 +1,8 @@
-/* runtime/cache_trim.c: what lies in the cache, and removing the least recently used of it. */
+/* runtime/cache_trim.c: what lies in the cache, and removing the least recently used of it. Only what has a name of the
+ * cache's own form (cache_names.c) is seen. */
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -10,7 +12,7 @@
 /* Something that is removed as a whole: an object's file or an executable's folder. */
 typedef struct {
     bool folder;
-    char name[256];
+    char name[NAME_MAX + 1];
     int64_t bytes;
     struct timespec used;
 } item;
@@ -34,11 +36,6 @@ static item *add_item(inventory *all)
     return memset(&all->items[all->count++], 0, sizeof(item));
 }
 
-static bool is_real_name(const char *name)
-{
-    return strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
-}
-
 /* Opens a folder below `at`, never through a link. */
 static DIR *open_folder(int at, const char *name)
 {
@@ -55,45 +52,55 @@ static bool is_later(struct timespec a, struct timespec b)
     return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
 }
 
-/* An executable was used when its newest file was written or renewed. */
-static void measure_folder(int at, item *model)
+/* An executable was used when its newest file was written or renewed. False: the folder has other things only. */
+static bool measure_folder(int at, item *model)
 {
     DIR *folder = open_folder(at, model->name);
     struct stat info;
+    int ours = 0, others = 0;
 
     if (folder == NULL)
-        return;
-    for (struct dirent *d; (d = readdir(folder)) != NULL;)
-        if (fstatat(dirfd(folder), d->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-            S_ISREG(info.st_mode)) {
-            model->bytes += info.st_size;
-            if (is_later(info.st_mtim, model->used))
-                model->used = info.st_mtim;
+        return false;
+    for (struct dirent *d; (d = readdir(folder)) != NULL;) {
+        if (strcmp(d->d_name, ".") == 0 || strcmp(d->d_name, "..") == 0)
+            continue;
+        if (!tl_cache_is_model_name(d->d_name) ||
+            fstatat(dirfd(folder), d->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+            !S_ISREG(info.st_mode)) {
+            others++;
+            continue;
         }
+        ours++;
+        model->bytes += info.st_size;
+        if (is_later(info.st_mtim, model->used))
+            model->used = info.st_mtim;
+    }
     closedir(folder);
+    return ours > 0 || others == 0;
 }
 
-static void take_inventory(inventory *all, DIR *kind)
+static void take_inventory(inventory *all, DIR *kind, bool folders)
 {
     struct stat info;
 
     for (struct dirent *d; (d = readdir(kind)) != NULL;) {
-        if (!is_real_name(d->d_name) ||
+        item one = { .folder = folders };
+        if (!(folders ? tl_cache_is_key : tl_cache_is_object_name)(d->d_name) ||
             fstatat(dirfd(kind), d->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0 ||
-            strlen(d->d_name) >= sizeof((item *)NULL)->name)
+            !(folders ? S_ISDIR(info.st_mode) : S_ISREG(info.st_mode)))
             continue;
+        strcpy(one.name, d->d_name);
+        if (!folders)
+            one.bytes = info.st_size;
+        else if (!measure_folder(dirfd(kind), &one))
+            continue;
+        if (one.used.tv_sec == 0) /* a file, or a folder without any yet */
+            one.used = info.st_mtim;
         item *i = add_item(all);
         if (i == NULL)
             return;
-        strcpy(i->name, d->d_name);
-        i->folder = S_ISDIR(info.st_mode);
-        if (i->folder)
-            measure_folder(dirfd(kind), i);
-        else
-            i->bytes = info.st_size;
-        if (i->used.tv_sec == 0) /* a file, or a folder without any yet */
-            i->used = info.st_mtim;
-        all->bytes += i->bytes;
+        *i = one;
+        all->bytes += one.bytes;
     }
 }
 
@@ -106,6 +113,7 @@ static int oldest_first(const void *a, const void *b)
     return strcmp(x->name, y->name);
 }
 
+/* Of a folder what is ours, and the folder when that was all. */
 static void remove_item(int objects, int models, const item *i)
 {
     if (!i->folder) {
@@ -113,11 +121,14 @@ static void remove_item(int objects, int models, const item *i)
         return;
     }
     DIR *folder = open_folder(models, i->name);
+    struct stat info;
     if (folder != NULL) {
         /* first the file that makes the others count */
         unlinkat(dirfd(folder), "executable.json", 0);
         for (struct dirent *d; (d = readdir(folder)) != NULL;)
-            if (is_real_name(d->d_name))
+            if (tl_cache_is_model_name(d->d_name) &&
+                fstatat(dirfd(folder), d->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+                S_ISREG(info.st_mode))
                 unlinkat(dirfd(folder), d->d_name, 0);
         closedir(folder);
     }
@@ -131,9 +142,7 @@ static void show_items(inventory *all, tl_cache_visitor *visit, void *user)
         qsort(all->items, all->count, sizeof(item), oldest_first);
     for (size_t n = all->count; n-- > 0;) {
         item *i = &all->items[n];
-        char *suffix = i->folder ? NULL : strrchr(i->name, '.');
-        if (suffix != NULL && strcmp(suffix, ".obj") == 0)
-            *suffix = '\0';
+        i->name[TL_CACHE_KEY] = '\0'; /* without the suffix */
         visit(user, &(tl_cache_entry){ i->name, i->folder, i->bytes, i->used.tv_sec });
     }
 }
@@ -150,8 +159,8 @@ static inventory sweep(const char *path, int64_t keep, tl_cache_visitor *visit, 
         *models = open_folder(dirfd(root), "models");
 
     if (objects != NULL && models != NULL) {
-        take_inventory(&all, objects);
-        take_inventory(&all, models);
+        take_inventory(&all, objects, false);
+        take_inventory(&all, models, true);
         if (all.bytes > keep && all.count > 0) {
             qsort(all.items, all.count, sizeof(item), oldest_first);
             size_t gone = 0;

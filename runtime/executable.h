@@ -134,11 +134,19 @@ tl_status tl_executable_pack(const tl_executable *executable, bool whole, tl_pac
                              tl_diag *diag);
 void tl_packed_free(tl_packed *packed);
 
+enum {
+    TL_SAVE_WHOLE = 1,   /* as of tl_executable_pack */
+    TL_SAVE_PRIVATE = 2, /* files that only their owner can read, whatever the umask */
+};
 /* Writes it as a folder (made when absent); with prepared.bin when prepared. executable.json is
  * written last and names the others with their sizes and checksums, so that a reader never sees
  * half of it. */
-tl_status tl_executable_save(const tl_executable *executable, bool whole, const char *folder,
+tl_status tl_executable_save(const tl_executable *executable, int how, const char *folder,
                              tl_diag *diag);
+extern const char *const tl_executable_files[]; /* the names in such a folder; ends with NULL */
+/* Whether a user's folder may become one: nothing is there, or an empty folder, or one of these with nothing else in it.
+ * TL_BAD_ARGUMENT: something else, or no name. */
+tl_status tl_executable_check_place(const char *folder, tl_diag *diag);
 /* TL_BAD_ARGUMENT when there is none; TL_IO when it is damaged or from another version, a
  * model's file it refers to has changed; TL_UNSUPPORTED when this processor cannot run it. All
  * of these are a miss for a cache. A bad prepared.bin only means that it is not prepared. */

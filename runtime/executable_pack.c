@@ -268,8 +268,8 @@ static tl_status write_text(packer *p)
     size_t size = strlen(body);
     p->out->identity = tl_checksum(body, size);
     tl_text_format(text,
-                   "{\"format\":\"tilth executable\",\"version\":%d,\"size\":%zu,"
-                   "\"checksum\":\"%016llx\"}\n",
+                   TL_EXECUTABLE_START "\"version\":%d,\"size\":%zu,"
+                                       "\"checksum\":\"%016llx\"}\n",
                    TL_EXECUTABLE_VERSION, size, (unsigned long long)p->out->identity);
     tl_text_add_bytes(text, body, size);
     free(body);

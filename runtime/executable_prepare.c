@@ -91,7 +91,7 @@ static tl_status prepare(tl_executable *x, tl_pool *pool, int threads, tl_diag *
     atomic_store(&x->is_prepared, true);
     forget_model_files(x);
     if (x->folder != NULL) /* a folder that cannot be written: the next load prepares again */
-        (void)tl_prepared_write(x->folder, x->identity, x->prepared, x->prepared_size, NULL);
+        (void)tl_prepared_write(x->folder, x->identity, x->prepared, x->prepared_size, false, NULL);
     return TL_OK;
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/executable.h"
 
 enum { TL_EXECUTABLE_VERSION = 2, TL_DATA_ALIGNMENT = 64 };
+#define TL_EXECUTABLE_START "{\"format\":\"tilth executable\"," /* of executable.json */
 
 extern const char *const tl_place_texts[TL_PLACE_COUNT];
 
@@ -67,9 +68,10 @@ tl_status tl_runner_build(const tl_executable *executable, const tl_executable_s
 void tl_runner_run_all(tl_runner *runner); /* steps that use no port */
 const tl_executable *tl_runner_executable(const tl_runner *runner);
 
-/* runtime/prepared_file.c: prepared.bin in the executable's folder, bound to it by `identity`. */
+/* runtime/prepared_file.c: prepared.bin in the executable's folder, bound to it by `identity`. `is_private`: as
+ * TL_SAVE_PRIVATE. */
 tl_status tl_prepared_write(const char *folder, uint64_t identity, const void *data, int64_t size,
-                            tl_diag *diag);
+                            bool is_private, tl_diag *diag);
 bool tl_prepared_map(const char *folder, uint64_t identity, int64_t size, tl_mapping *out,
                      const unsigned char **data);
 

@@ -5,6 +5,7 @@
  * for ours. */
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include "runtime/checksum.h"
 #include "runtime/executable_private.h"
 
@@ -22,11 +23,15 @@ static bool path_in(const char *folder, tl_text *out)
     return !out->failed;
 }
 
-static tl_status write_file(const char *path, const header *h, const void *data, tl_diag *diag)
+static tl_status write_file(const char *path, const header *h, const void *data, bool is_private,
+                            tl_diag *diag)
 {
     tl_file *file;
+    struct stat info;
 
-    TL_TRY(tl_file_create(path, &file, diag));
+    if (lstat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        return tl_fail(diag, TL_IO, "%s: not a regular file", path);
+    TL_TRY((is_private ? tl_file_create_private : tl_file_create)(path, &file, diag));
     tl_status status = tl_file_append(file, h, sizeof *h, diag);
     if (status == TL_OK)
         status = tl_file_append(file, data, h->size, diag);
@@ -38,7 +43,7 @@ static tl_status write_file(const char *path, const header *h, const void *data,
 }
 
 tl_status tl_prepared_write(const char *folder, uint64_t identity, const void *data, int64_t size,
-                            tl_diag *diag)
+                            bool is_private, tl_diag *diag)
 {
     header h = { .identity = identity, .size = (uint64_t)size };
     tl_text path = { 0 };
@@ -51,7 +56,7 @@ tl_status tl_prepared_write(const char *folder, uint64_t identity, const void *d
     if (!path_in(folder, &path))
         status = tl_fail(diag, TL_NO_MEMORY, "prepared.bin: out of memory");
     else
-        status = write_file(path.data, &h, data, diag);
+        status = write_file(path.data, &h, data, is_private, diag);
     tl_text_free(&path);
     return status;
 }

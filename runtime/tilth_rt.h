@@ -162,7 +162,8 @@ typedef struct tilth_linked tilth_linked;
 tilth_status tilth_model_open_linked(const tilth_linked *linked, tilth_pool *pool,
                                      tilth_model **out, tilth_error *error);
 /* Writes the compiled model: a folder (made when absent) of a few files. Weights in an ONNX
- * model's external files are not copied; the folder refers to them. */
+ * model's external files are not copied; the folder refers to them. A saved model that is there is
+ * replaced; a folder with anything else in it, or "", is TILTH_BAD_ARGUMENT and stays as it is. */
 tilth_status tilth_model_save(const tilth_model *model, const char *folder, tilth_error *error);
 /* TILTH_OK, also for NULL; its runners keep what they need until they go. */
 tilth_status tilth_model_destroy(tilth_model *model);

@@ -77,7 +77,7 @@ static void given_functions_run_too(void **state)
     assert_int_equal(tl_executable_prepare(x, pool, 2, NULL), TL_OK);
     check_all(x);
     char *path = path_in(folder, "functions");
-    assert_int_equal(tl_executable_save(x, false, path, &diag), TL_BAD_ARGUMENT);
+    assert_int_equal(tl_executable_save(x, 0, path, &diag), TL_BAD_ARGUMENT);
     assert_non_null(strstr(diag.text, "has no object"));
     free(path);
     tl_executable_destroy(x);

@@ -13,7 +13,7 @@ static void save_and_load(const char *name, bool prepare_first)
 
     if (prepare_first)
         assert_int_equal(tl_executable_prepare(x, pool, 0, NULL), TL_OK);
-    if (tl_executable_save(x, false, path, &diag) != TL_OK)
+    if (tl_executable_save(x, 0, path, &diag) != TL_OK)
         fail_msg("%s", diag.text);
     tl_executable_destroy(x);
     assert_int_equal(access(prepared, F_OK), prepare_first ? 0 : -1);
@@ -58,10 +58,10 @@ static void saves_what_was_loaded(void **state)
     char *first = path_in(folder, "first"), *second = path_in(folder, "second");
     tl_executable *x = make(), *y, *z;
 
-    assert_int_equal(tl_executable_save(x, false, first, NULL), TL_OK);
+    assert_int_equal(tl_executable_save(x, 0, first, NULL), TL_OK);
     assert_int_equal(tl_executable_load(first, &y, NULL), TL_OK);
     assert_int_equal(tl_executable_prepare(y, pool, 0, NULL), TL_OK);
-    assert_int_equal(tl_executable_save(y, false, second, NULL), TL_OK);
+    assert_int_equal(tl_executable_save(y, 0, second, NULL), TL_OK);
     tl_executable_destroy(y);
     assert_int_equal(tl_executable_load(second, &z, NULL), TL_OK);
     check_all(z);
@@ -102,11 +102,11 @@ static void weights_stay_in_the_models_file(void **state)
     m->values[V_W].file = weights;
     m->values[V_W].file_offset = 12;
     tl_executable *x = make();
-    if (tl_executable_save(x, false, path, &diag) != TL_OK)
+    if (tl_executable_save(x, 0, path, &diag) != TL_OK)
         fail_msg("%s", diag.text);
     assert_int_equal(stat(constants, &info), 0);
     assert_int_equal(info.st_size, sizeof(float[N])); /* C, not W */
-    assert_int_equal(tl_executable_save(x, true, whole, &diag), TL_OK);
+    assert_int_equal(tl_executable_save(x, TL_SAVE_WHOLE, whole, &diag), TL_OK);
     tl_executable_destroy(x);
 
     if (tl_executable_load(path, &y, &diag) != TL_OK)
@@ -159,7 +159,7 @@ static void damage_is_found(void **state)
 
     (void)state;
     assert_int_equal(tl_executable_prepare(x, pool, 0, NULL), TL_OK);
-    assert_int_equal(tl_executable_save(x, false, path, NULL), TL_OK);
+    assert_int_equal(tl_executable_save(x, 0, path, NULL), TL_OK);
     tl_executable_destroy(x);
     for (int i = 0; i < 4; i++) {
         char *file = path_in(path, files[i]);
@@ -196,7 +196,7 @@ static void a_bad_prepared_file_is_made_again(void **state)
     char *path = path_in(folder, "stale"), *file = path_in(path, "prepared.bin");
     tl_executable *x = make();
 
-    assert_int_equal(tl_executable_save(x, false, path, NULL), TL_OK);
+    assert_int_equal(tl_executable_save(x, 0, path, NULL), TL_OK);
     tl_executable_destroy(x);
     assert_int_equal(tl_file_write(file, "rubbish", 7, NULL), TL_OK);
     assert_int_equal(tl_executable_load(path, &x, NULL), TL_OK);
@@ -220,7 +220,7 @@ static void another_processors_code_is_refused(void **state)
 
     m->spec.cpu = (tl_cpu_features){ "x86_64", ~UINT64_C(0) };
     x = make();
-    assert_int_equal(tl_executable_save(x, false, path, NULL), TL_OK);
+    assert_int_equal(tl_executable_save(x, 0, path, NULL), TL_OK);
     tl_executable_destroy(x);
     assert_int_equal(tl_executable_load(path, &x, &diag), TL_UNSUPPORTED);
     assert_non_null(strstr(diag.text, "compiled for a x86_64 processor"));

@@ -100,6 +100,7 @@ static tl_status open_model(const source *from, tilth_pool *pool, tilth_model **
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: the model is NULL", from->call);
     if (pool != NULL) {
         TL_TRY(tl_handle_check(pool, TL_HANDLE_POOL, from->call, diag));
+        TL_TRY(tl_pool_check(pool->pool, 0, diag));
         return open_with(from, pool, out, diag);
     }
     TL_TRY(tl_api_pool_make(NULL, &pool, diag));

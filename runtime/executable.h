@@ -177,7 +177,8 @@ int tl_runner_threads(const tl_runner *runner);
 
 /* Runs the steps. Buffers are the caller's, in the order of the ports, at least as large as the
  * port says and aligned to 64 bytes (TL_BAD_ARGUMENT otherwise). Outputs and inputs must not
- * overlap. `step_ns`, when not NULL, gets the duration of each step. One run at a time per
+ * overlap. TL_BAD_ARGUMENT, too, in a child of the process that made the pool (tl_pool_check).
+ * `step_ns`, when not NULL, gets the duration of each step. One run at a time per
  * runner. */
 tl_status tl_runner_run(tl_runner *runner, const void *const *inputs, void *const *outputs,
                         int64_t *step_ns, tl_diag *diag);

@@ -450,6 +450,8 @@ static tl_status damage(tl_status status)
 
 tl_status tl_executable_load(const char *folder, tl_executable **out, tl_diag *diag)
 {
+    if (folder[0] == '\0')
+        return tl_fail(diag, TL_BAD_ARGUMENT, "the name of a folder is empty");
     loader l = { .folder = folder, .diag = diag };
     tl_status status = map_in(&l, "executable.json", &l.json, diag);
 

@@ -54,6 +54,7 @@ typedef struct {
 struct tl_pool {
     tl_barrier barrier;
     int threads, started; /* with the caller; workers that run */
+    pid_t process;        /* in which the workers run */
     bool pin;
     worker *workers; /* [1..threads) */
     /* the job: */
@@ -243,6 +244,7 @@ tl_status tl_pool_create(const tl_pool_options *options, tl_pool **out, tl_diag 
     memset(pool, 0, sizeof *pool);
     memset(workers, 0, (size_t)threads * sizeof *workers);
     pool->threads = threads;
+    pool->process = getpid();
     pool->workers = workers;
     pool->pin = should_pin(options, threads);
     pthread_mutex_init(&pool->turn, NULL);
@@ -271,14 +273,22 @@ static void begin(tl_pool *pool, tl_team_fn *fn, void *context, int team_size)
     }
 }
 
+/* A child of fork() has none of the workers: nobody would ever answer. */
+static bool has_workers(const tl_pool *pool)
+{
+    return getpid() == pool->process;
+}
+
 void tl_pool_destroy(tl_pool *pool)
 {
     if (pool == NULL)
         return;
-    begin(pool, NULL, NULL, pool->started + 1);
-    for (int i = 1; i <= pool->started; i++)
-        pthread_join(pool->workers[i].thread, NULL);
-    pthread_mutex_destroy(&pool->turn);
+    if (has_workers(pool)) {
+        begin(pool, NULL, NULL, pool->started + 1);
+        for (int i = 1; i <= pool->started; i++)
+            pthread_join(pool->workers[i].thread, NULL);
+        pthread_mutex_destroy(&pool->turn);
+    }
     free(pool->workers);
     free(pool);
 }
@@ -286,6 +296,16 @@ void tl_pool_destroy(tl_pool *pool)
 int tl_pool_threads(const tl_pool *pool)
 {
     return pool->threads;
+}
+
+tl_status tl_pool_check(const tl_pool *pool, int threads, tl_diag *diag)
+{
+    if (threads == 1 || pool->threads == 1 || has_workers(pool))
+        return TL_OK;
+    return tl_fail(diag, TL_BAD_ARGUMENT,
+                   "thread pool: it was made in process %ld, and this is its child %ld, which has "
+                   "none of its threads: make the pool in the child",
+                   (long)pool->process, (long)getpid());
 }
 
 /* The caller's own affinity is its own: it is pinned for the run, if the place is one of those
@@ -306,7 +326,7 @@ void tl_pool_run(tl_pool *pool, int threads, tl_team_fn *fn, void *context)
     assert(threads >= 0);
     if (threads == 0 || threads > pool->threads)
         threads = pool->threads;
-    if (threads == 1 || in_team) {
+    if (threads == 1 || in_team || !has_workers(pool)) {
         tl_team alone = { 0, 1, NULL };
         fn(&alone, context);
         return;

@@ -28,11 +28,13 @@ typedef struct {
     int spin_us; /* how long a waiting thread spins before it parks; 0: 1000 */
 } tl_pool_options;
 
-/* `options` may be NULL: the defaults. Fewer threads than asked for is an error (TL_DEVICE). A
- * pool does not survive fork(). */
+/* `options` may be NULL: the defaults. Fewer threads than asked for is an error (TL_DEVICE). */
 tl_status tl_pool_create(const tl_pool_options *options, tl_pool **out, tl_diag *diag);
 void tl_pool_destroy(tl_pool *pool); /* nobody may be running; NULL is fine */
 int tl_pool_threads(const tl_pool *pool);
+/* A pool does not survive fork(): its threads stay with the parent. TL_BAD_ARGUMENT in a child, for a team of more than
+ * one (0, or more than the pool has: all of it). */
+tl_status tl_pool_check(const tl_pool *pool, int threads, tl_diag *diag);
 
 typedef struct tl_barrier tl_barrier;
 /* What a thread of a team knows of it. */
@@ -43,8 +45,9 @@ typedef struct {
 typedef void tl_team_fn(tl_team *team, void *context);
 
 /* Runs `fn` once on each of `threads` threads at once (0, or more than the pool has: all of it)
- * and returns when all have returned. A team of one, or a run from inside a team of any pool,
- * runs alone in the caller: `fn` goes by team->threads. Stores before the run are visible in it,
+ * and returns when all have returned. A team of one, a run from inside a team of any pool, or one
+ * in a child of the process that made the pool, runs alone in the caller: `fn` goes by
+ * team->threads. Stores before the run are visible in it,
  * and its stores afterwards. */
 void tl_pool_run(tl_pool *pool, int threads, tl_team_fn *fn, void *context);
 

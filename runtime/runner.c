@@ -302,6 +302,7 @@ tl_status tl_runner_build(const tl_executable *executable, const tl_executable_s
                           int step_count, tl_pool *pool, int threads, tl_runner **out,
                           tl_diag *diag)
 {
+    TL_TRY(tl_pool_check(pool, threads, diag));
     tl_runner *r = calloc(1, sizeof *r);
 
     if (r == NULL)
@@ -433,6 +434,7 @@ static tl_status begin_run(tl_runner *r, const void *const *inputs, void *const 
 {
     const tl_executable_spec *spec = &r->executable->spec;
 
+    TL_TRY(tl_pool_check(r->pool, r->threads, diag));
     for (int i = 0; i < spec->input_count; i++)
         TL_TRY(check_pointer(&spec->inputs[i], inputs[i], diag));
     for (int i = 0; i < spec->output_count; i++)

@@ -27,13 +27,16 @@
  *   time; a call on one that another thread is using returns TILTH_BUSY and does nothing. Several
  *   callers of one model have a runner each. Runs on one thread go on at the same time; runs that
  *   use several threads of the same pool take turns. A pool does not survive fork(): create it
- *   (and the model) in the child.
+ *   (and the model and the runner) in the child. There, loading onto an inherited pool, creating a
+ *   runner of several threads on it and running one return TILTH_BAD_ARGUMENT; what was inherited
+ *   can be destroyed, and a runner on one thread still runs.
  *
  * Errors
  *   Calls that can fail return a tilth_status. With an `error`, they also write a sentence: the
  *   text of what went wrong, or "" after TILTH_OK. `error` may be NULL. After a failure the
  *   objects given are as before, and nothing was created. Nothing is ever printed, and no call
- *   ends the process.
+ *   ends the process. A sentence can be shown on a terminal as it is: what steers one in a name
+ *   of a model or file is written as \u and four digits.
  *   Wrong arguments (NULL, an index or size that does not fit) give TILTH_BAD_ARGUMENT. So does an
  *   object that was destroyed when the library is a debug build (VARIANT=debug, asan or tsan); in
  *   a release build using one is undefined.

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "runtime/clock.h"
 #include "runtime/pool.h"
 
@@ -258,6 +260,44 @@ static void pools_come_and_go(void **state)
     tl_pool_destroy(NULL);
 }
 
+static void note_threads(tl_team *team, void *context)
+{
+    *(int *)context += team->threads;
+}
+
+/* A child of fork() has none of the threads: it is told so, waits for nobody, and may make its own. */
+static void a_child_is_told(void **state)
+{
+    (void)state;
+    tl_pool *pool = make_pool(3, TL_PIN_NEVER);
+    check_ring(pool, 3, 3);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        tl_diag diag = { 0 };
+        tl_pool_options options = { .threads = 2 };
+        tl_pool *own;
+        int threads = 0;
+        alarm(20); /* what waits for ever ends as a failure */
+        bool good = tl_pool_check(pool, 0, &diag) == TL_BAD_ARGUMENT &&
+                    strstr(diag.text, "make the pool in the child") != NULL &&
+                    tl_pool_check(pool, 1, NULL) == TL_OK;
+        tl_pool_run(pool, 3, note_threads, &threads);
+        tl_pool_destroy(pool);
+        good = good && threads == 1 && tl_pool_create(&options, &own, NULL) == TL_OK &&
+               tl_pool_check(own, 0, NULL) == TL_OK;
+        if (good)
+            check_ring(own, 2, 2);
+        _exit(good ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(tl_pool_check(pool, 0, NULL), TL_OK);
+    check_ring(pool, 3, 3); /* the parent's go on */
+    tl_pool_destroy(pool);
+}
+
 static void bad_sizes_are_refused(void **state)
 {
     (void)state;
@@ -285,6 +325,7 @@ int main(void)
         cmocka_unit_test(two_pools_at_once),
         cmocka_unit_test(the_caller_keeps_its_affinity),
         cmocka_unit_test(pools_come_and_go),
+        cmocka_unit_test(a_child_is_told),
         cmocka_unit_test(bad_sizes_are_refused),
     };
     return cmocka_run_group_tests_name("thread pool", tests, NULL, NULL);

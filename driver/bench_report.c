@@ -56,8 +56,9 @@ static void print_kernels(const tl_session *session, const tl_subject *subject, 
     const tl_executable_spec *spec = tl_executable_info(subject->executable);
     int64_t total;
     const step_time *order = sort_steps(session, t, &total);
-    printf("%s%-36s %10s %7s %9s %8s %8s%s\n", tl_style_on(stdout, TL_STYLE_BOLD), "kernel", "us",
-           "share", "GFLOP/s", "% peak", "GB/s", tl_style_on(stdout, TL_STYLE_PLAIN));
+    tl_print_styled(stdout, TL_STYLE_BOLD, "%-36s %10s %7s %9s %8s %8s", "kernel", "us", "share",
+                    "GFLOP/s", "% peak", "GB/s");
+    printf("\n");
     int shown = top > 0 && top < t->step_count ? top : t->step_count;
     int64_t rest = 0;
     for (int k = shown; k < t->step_count; k++)
@@ -132,11 +133,13 @@ void tl_bench_print(const tl_session *session, const tl_subject *subject, const 
     print_ready(subject);
     print_tuned(subject);
     print_memory(subject, runner);
-    if (t->disturbed_count > 0)
-        printf("%swarning   this machine is disturbed: in %d of %d rounds its peak fell by more "
-               "than a tenth; believe the minimum%s\n",
-               tl_style_on(stdout, TL_STYLE_RED), t->disturbed_count, t->round_count,
-               tl_style_on(stdout, TL_STYLE_PLAIN));
+    if (t->disturbed_count > 0) {
+        tl_print_styled(stdout, TL_STYLE_RED,
+                        "warning   this machine is disturbed: in %d of %d rounds its peak fell by "
+                        "more than a tenth; believe the minimum",
+                        t->disturbed_count, t->round_count);
+        printf("\n");
+    }
 }
 
 void tl_change_print(const tl_change *c, const char *against, bool json)
@@ -154,13 +157,15 @@ void tl_change_print(const tl_change *c, const char *against, bool json)
                c->slower ? "true" : "false", c->faster ? "true" : "false");
         return;
     }
-    printf("baseline  %s: min %+.1f %%, median %+.1f %%, p = %.2g: %s%s%s\n", against,
-           100 * (c->min_ratio - 1), 100 * (c->median_ratio - 1), c->p,
-           tl_style_on(stdout, c->slower ? TL_STYLE_RED : TL_STYLE_GREEN), verdict,
-           tl_style_on(stdout, TL_STYLE_PLAIN));
-    if (c->peak_ratio < 0.9 || c->peak_ratio > 1.1)
-        printf("%swarning   the machine's peak is %.2f of what it was then: times do not compare "
-               "well%s\n",
-               tl_style_on(stdout, TL_STYLE_RED), c->peak_ratio,
-               tl_style_on(stdout, TL_STYLE_PLAIN));
+    printf("baseline  %s: min %+.1f %%, median %+.1f %%, p = %.2g: ", against,
+           100 * (c->min_ratio - 1), 100 * (c->median_ratio - 1), c->p);
+    tl_print_styled(stdout, c->slower ? TL_STYLE_RED : TL_STYLE_GREEN, "%s", verdict);
+    printf("\n");
+    if (c->peak_ratio < 0.9 || c->peak_ratio > 1.1) {
+        tl_print_styled(stdout, TL_STYLE_RED,
+                        "warning   the machine's peak is %.2f of what it was then: times do not "
+                        "compare well",
+                        c->peak_ratio);
+        printf("\n");
+    }
 }

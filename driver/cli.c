@@ -49,6 +49,9 @@ static tl_status store(const tl_option *o, const char *text, tl_diag *diag)
         return TL_OK;
     }
     case TL_OPTION_TEXT:
+        if (*text == '\0' && (strcmp(o->argument, "FILE") == 0 || strcmp(o->argument, "DIR") == 0))
+            return tl_fail(diag, TL_BAD_ARGUMENT, "%s: the name of a %s is empty", o->name,
+                           o->argument[0] == 'F' ? "file" : "folder");
         *(const char **)o->value = text;
         return TL_OK;
     case TL_OPTION_LIST: {
@@ -187,9 +190,8 @@ int tl_report_failure(const char *verb, tl_status status, const tl_diag *diag)
 {
     tl_progress_done();
     fflush(stdout);
-    fprintf(stderr, "%stilth %s:%s %s\n", tl_style_on(stderr, TL_STYLE_RED), verb,
-            tl_style_on(stderr, TL_STYLE_PLAIN),
-            diag->text[0] ? diag->text : tl_status_text(status));
+    tl_print_styled(stderr, TL_STYLE_RED, "tilth %s:", verb);
+    fprintf(stderr, " %s\n", diag->text[0] ? diag->text : tl_status_text(status));
     return tl_status_exit_code(status);
 }
 

@@ -67,11 +67,18 @@ void tl_progress_done(void);
 bool tl_progress_is_live(void); /* it is redrawn: stderr is a terminal that can, and not -q */
 extern bool tl_quiet, tl_verbose;
 
-/* Bold, red, green or plain again, for `stream`: "" when it is no terminal, NO_COLOR is set or TERM is dumb. */
+/* From now on stdout and stderr let through what a terminal only shows, newlines and tabs (runtime/base/printable.h):
+ * names come from files of anyone. Terminal or not: what was asked for in a pipe is looked at in the end. */
+void tl_terminal_start(void);
+FILE *tl_terminal_raw(FILE *stream); /* of stdout or stderr: what it was before */
+/* Text in bold, red or green; plain when `stream` is no terminal, NO_COLOR is set or TERM is dumb. */
 typedef enum { TL_STYLE_PLAIN, TL_STYLE_BOLD, TL_STYLE_RED, TL_STYLE_GREEN } tl_style;
-const char *tl_style_on(FILE *stream, tl_style style);
+void tl_print_styled(FILE *stream, tl_style style, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Whether what is written to that path comes out of stdout, where nothing else may then be printed. */
+bool tl_is_stdout(const char *path);
 
-/* Ctrl-C and SIGTERM end the process with a sentence and 130 (143). Files are written beside their name and renamed
+/* Ctrl-C and SIGTERM end the process with a sentence and 130. Files are written beside their name and renamed
  * when they are complete, so that nothing is left half-written whenever that happens. */
 void tl_interrupt_install(void);
 /* From now on the first of them only sets *flag; the next one ends the process as before. NULL: as before. */

@@ -1,15 +1,19 @@
 /* driver/inspect_dot.c: the graph cut into kernels, for Graphviz (dot -Tsvg). */
 #include <string.h>
 #include "driver/inspect.h"
+#include "runtime/base/printable.h"
 
-/* Text of a label: quoted for dot. */
+/* Text of a label: quoted for dot, and on one line. */
 static void add_label(tl_text *out, const char *text)
 {
-    for (const char *p = text; *p; p++) {
+    tl_text shown = { 0 };
+    tl_text_add_printable(&shown, text, strlen(text));
+    for (const char *p = tl_text_get(&shown); *p; p++) {
         if (*p == '"' || *p == '\\')
             tl_text_add(out, "\\");
-        tl_text_add_bytes(out, (unsigned char)*p < 0x20 ? " " : p, 1);
+        tl_text_add_bytes(out, *p == '\n' || *p == '\t' ? " " : p, 1);
     }
+    tl_text_free(&shown);
 }
 
 static int node_index(const tl_graph *g, const tl_node *node)

@@ -46,9 +46,10 @@ static void print_bytes(int64_t bytes)
 
 static void print_kernels(const tl_inspection *in)
 {
-    printf("\n%s%-30s %-8s %-8s %9s %9s %6s  %-7s %s%s\n", tl_style_on(stdout, TL_STYLE_BOLD),
-           "kernel", "class", "workload", "MFLOP", "KB", "share", "bound", "output",
-           tl_style_on(stdout, TL_STYLE_PLAIN));
+    printf("\n");
+    tl_print_styled(stdout, TL_STYLE_BOLD, "%-30s %-8s %-8s %9s %9s %6s  %-7s %s", "kernel",
+                    "class", "workload", "MFLOP", "KB", "share", "bound", "output");
+    printf("\n");
     for (int i = 0; i < in->facts->kernel_count; i++) {
         const tl_model_kernel *k = &in->facts->kernels[i];
         tl_text shape = { 0 };

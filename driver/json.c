@@ -1,38 +1,28 @@
 /* driver/json.c: what every --json output has in common. */
 #include <stdio.h>
+#include <string.h>
 #include "codegen/codegen.h"
 #include "driver/session.h"
+#include "runtime/base/printable.h"
 #include "runtime/cpu.h"
 #include "runtime/topology.h"
-
-/* Bytes of the UTF-8 sequence that begins here; 0: none does. */
-static int sequence(const unsigned char *p)
-{
-    int more = p[0] >= 0xf0 && p[0] < 0xf5 ? 3 : p[0] >= 0xe0 ? 2 : p[0] >= 0xc2 ? 1 : 0;
-    if (p[0] < 0x80)
-        return 1;
-    if (more == 0 || p[0] >= 0xf5)
-        return 0;
-    for (int i = 1; i <= more; i++)
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-    bool overlong = (p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xf0 && p[1] < 0x90);
-    bool beyond = (p[0] == 0xed && p[1] >= 0xa0) || (p[0] == 0xf4 && p[1] >= 0x90);
-    return overlong || beyond ? 0 : more + 1;
-}
 
 void tl_json_add_text(tl_text *out, const char *text)
 {
     tl_text_add(out, "\"");
-    for (const unsigned char *p = (const unsigned char *)text; *p;) {
-        int size = sequence(p);
-        if (*p == '"' || *p == '\\')
-            tl_text_format(out, "\\%c", *p);
-        else if (*p < 0x20 || size == 0)
-            tl_text_format(out, "\\u%04x", *p);
+    for (size_t left = strlen(text); left > 0;) {
+        uint32_t code;
+        int size = tl_utf8_read(text, left, &code);
+        if (*text == '"' || *text == '\\')
+            tl_text_format(out, "\\%c", *text);
+        else if (size <= 0)
+            tl_text_add_escaped(out, (unsigned char)*text);
+        else if (!tl_is_printable(code))
+            tl_text_add_escaped(out, code);
         else
-            tl_text_add_bytes(out, p, (size_t)size);
-        p += size > 0 ? size : 1;
+            tl_text_add_bytes(out, text, (size_t)size);
+        text += size > 0 ? size : 1;
+        left -= size > 0 ? (size_t)size : 1;
     }
     tl_text_add(out, "\"");
 }

@@ -84,8 +84,6 @@ tl_line_diff tl_line_diff_make(tl_arena *arena, const char *before, const char *
 
 void tl_line_diff_print(const tl_line_diff *d, int context, const char *indent, FILE *out)
 {
-    const char *plain = tl_style_on(out, TL_STYLE_PLAIN), *red = tl_style_on(out, TL_STYLE_RED),
-               *green = tl_style_on(out, TL_STYLE_GREEN);
     bool skipping = false;
     for (int i = 0; i < d->count; i++) {
         bool near = false;
@@ -97,10 +95,9 @@ void tl_line_diff_print(const tl_line_diff *d, int context, const char *indent, 
         if (!near)
             continue;
         char mark = d->lines[i].mark;
-        fprintf(out, "%s%s%c %s%s\n", indent,
-                mark == '-'   ? red
-                : mark == '+' ? green
-                              : "",
-                mark, d->lines[i].text, mark == ' ' ? "" : plain);
+        tl_style style = mark == '-' ? TL_STYLE_RED : mark == '+' ? TL_STYLE_GREEN : TL_STYLE_PLAIN;
+        fputs(indent, out);
+        tl_print_styled(out, style, "%c %s", mark, d->lines[i].text);
+        fputc('\n', out);
     }
 }

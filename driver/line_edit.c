@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "driver/cli.h"
 
 struct tl_line_editor {
     const char *prompt;
@@ -69,7 +70,7 @@ static unsigned char complete(EditLine *edit, int key)
 static bool open_terminal(tl_line_editor *e)
 {
     HistEvent event;
-    e->edit = el_init("tilth", stdin, stdout, stderr);
+    e->edit = el_init("tilth", stdin, tl_terminal_raw(stdout), tl_terminal_raw(stderr));
     e->history = history_init();
     if (e->edit == NULL || e->history == NULL)
         return false;

@@ -47,9 +47,17 @@ static void version(void)
            TL_CODEGEN_REVISION);
 }
 
+/* Libraries take most of the fiftieth of a second before main: a signal that comes meanwhile finds our answer, too. The
+ * sanitizers are not ready then. */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+__attribute__((section(".preinit_array"),
+               used)) static void (*const before_libraries)(void) = tl_interrupt_install;
+#endif
+
 int main(int argc, char **argv)
 {
     signal(SIGPIPE, SIG_DFL);
+    tl_terminal_start();
     tl_codegen_own_process();
     tl_interrupt_install();
     if (argc < 2) {

@@ -1,6 +1,7 @@
 /* driver/output_header.c: the header beside an object file: the name to link, the ports, how to call it. */
 #include <string.h>
 #include "driver/output.h"
+#include "runtime/base/printable.h"
 #include "runtime/tilth_rt.h"
 
 const char *tl_output_base(const char *path)
@@ -12,12 +13,14 @@ const char *tl_output_base(const char *path)
 /* Names come from the model and from files: nothing of them ends the comment, or begins another. */
 static void add_in_comment(tl_text *out, const char *text)
 {
-    for (const char *p = text; *p != '\0'; p++) {
-        char c = (unsigned char)*p < 0x20 || *p == 0x7f ? '?' : *p;
-        tl_text_add_bytes(out, &c, 1);
+    tl_text shown = { 0 };
+    tl_text_add_printable(&shown, text, strlen(text));
+    for (const char *p = tl_text_get(&shown); *p != '\0'; p++) {
+        tl_text_add_bytes(out, *p == '\n' || *p == '\t' ? "?" : p, 1);
         if ((p[0] == '*' && p[1] == '/') || (p[0] == '/' && p[1] == '*'))
             tl_text_add(out, " ");
     }
+    tl_text_free(&shown);
 }
 
 static void add_ports(tl_text *out, const char *kind, const tl_port *ports, int count)

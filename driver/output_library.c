@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -87,16 +88,30 @@ static tl_status make_library(const tl_output *o, const char *work, tl_diag *dia
     if (status == TL_OK)
         status = link_library(object, library, log, diag);
     status = tl_work_status(status, diag);
-    if (status == TL_OK && rename(library, o->path) != 0)
-        status = tl_fail(diag, TL_IO, "%s: cannot put in place: %s", o->path, strerror(errno));
+    tl_mapping file;
+    if (status == TL_OK)
+        status = tl_file_map(library, &file, diag);
+    if (status == TL_OK) {
+        status = tl_file_write(o->path, file.data, file.size, diag);
+        tl_file_unmap(&file);
+    }
     return status;
 }
 
 tl_status tl_output_library(tl_output *o, tl_diag *diag)
 {
     char *work;
-    TL_TRY(tl_work_folder_make(o->path, &work, diag));
-    tl_status status = make_library(o, work, diag);
+    const char *temporary = getenv("TMPDIR");
+    tl_text place = { 0 };
+    if (!tl_file_is_stream(o->path))
+        tl_text_add(&place, o->path);
+    else /* not beside a device */
+        tl_text_format(&place, "%s/tilth", temporary != NULL ? temporary : "/tmp");
+    tl_status status = place.failed ? tl_fail(diag, TL_NO_MEMORY, "out of memory")
+                                    : tl_work_folder_make(place.data, &work, diag);
+    tl_text_free(&place);
+    TL_TRY(status);
+    status = make_library(o, work, diag);
     tl_work_folder_remove(work);
     return status;
 }

@@ -123,9 +123,11 @@ tl_status tl_output_write_object(const tl_model *model, const char *symbol, cons
     return tl_file_commit_unsynced(file, diag);
 }
 
-/* Both files are whole before the first gets its name. */
+/* Both files are whole before the first gets its name. Beside a device or pipe there is no place for a header. */
 tl_status tl_output_object(tl_output *o, tl_diag *diag)
 {
+    if (tl_file_is_stream(o->path))
+        return tl_output_write_object(o->model, o->symbol, o->path, diag);
     tl_text text = { 0 };
     tl_file *object = NULL, *header = NULL;
     const char *dot = strrchr(tl_output_base(o->path), '.');

@@ -8,6 +8,7 @@
 #include <time.h>
 #include "driver/line_diff.h"
 #include "driver/report.h"
+#include "runtime/base/printable.h"
 
 enum { MOST_DOTS = 300, MOST_REASONS = 12, MOST_DIFF_LINES = 400 };
 
@@ -68,52 +69,26 @@ static const char *const style[] = {
 };
 /* clang-format on */
 
-/* Length of the UTF-8 sequence at `p`, 0 when it is none (or a control character). */
-static size_t character(const unsigned char *p)
-{
-    static const struct {
-        unsigned char mask, lead,
-            least; /* least: of the second byte, against longer forms of shorter ones */
-        unsigned char second_of, most; /* after this lead the second byte is at most that */
-    } forms[] = { { 0xe0, 0xc0, 0x80, 0, 0xbf },
-                  { 0xf0, 0xe0, 0x80, 0xed, 0x9f },
-                  { 0xf8, 0xf0, 0x80, 0xf4, 0x8f } };
-    if (*p < 0x80)
-        return *p >= ' ' && *p != 0x7f ? 1 : *p == '\n' || *p == '\t' ? 1 : 0;
-    if (*p < 0xc2 || *p > 0xf4)
-        return 0;
-    for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
-        if ((*p & forms[f].mask) != forms[f].lead)
-            continue;
-        for (size_t i = 1; i < f + 2; i++)
-            if ((p[i] & 0xc0) != 0x80)
-                return 0;
-        unsigned char least = *p == 0xe0 ? 0xa0 : *p == 0xf0 ? 0x90 : forms[f].least;
-        if (p[1] < least || (*p == forms[f].second_of && p[1] > forms[f].most))
-            return 0;
-        if (*p == 0xc2 && p[1] < 0xa0) /* the second set of control characters */
-            return 0;
-        return f + 2;
-    }
-    return 0;
-}
-
+/* What a reader would not see, or see in another order, is the sign of a missing character. */
 void tl_html_add(tl_text *out, const char *text)
 {
-    for (const unsigned char *p = (const unsigned char *)text; *p != '\0';) {
-        size_t size = character(p);
-        const char *entity = *p == '<'    ? "&lt;"
-                             : *p == '>'  ? "&gt;"
-                             : *p == '&'  ? "&amp;"
-                             : *p == '"'  ? "&quot;"
-                             : *p == '\'' ? "&#39;"
-                             : size == 0  ? "\xef\xbf\xbd"
-                                          : NULL;
+    for (size_t left = strlen(text); left > 0;) {
+        uint32_t code;
+        int size = tl_utf8_read(text, left, &code);
+        bool shown = size > 0 && (tl_is_printable(code) || code == '\n' || code == '\t');
+        const char *entity = !shown          ? "\xef\xbf\xbd"
+                             : *text == '<'  ? "&lt;"
+                             : *text == '>'  ? "&gt;"
+                             : *text == '&'  ? "&amp;"
+                             : *text == '"'  ? "&quot;"
+                             : *text == '\'' ? "&#39;"
+                                             : NULL;
         if (entity != NULL)
             tl_text_add(out, entity);
         else
-            tl_text_add_bytes(out, p, size);
-        p += size > 0 ? size : 1;
+            tl_text_add_bytes(out, text, (size_t)size);
+        text += size > 0 ? size : 1;
+        left -= size > 0 ? (size_t)size : 1;
     }
 }
 

@@ -20,8 +20,8 @@ typedef struct {
 
 static void say(const tl_diag *diag)
 {
-    printf("%s%s%s\n", tl_style_on(stdout, TL_STYLE_RED), diag->text,
-           tl_style_on(stdout, TL_STYLE_PLAIN));
+    tl_print_styled(stdout, TL_STYLE_RED, "%s", diag->text);
+    printf("\n");
 }
 
 /* Makes `text` the trace; when it does not apply the old one stays. */

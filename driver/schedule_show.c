@@ -172,9 +172,10 @@ tl_status tl_show(const tl_study *study, const tl_walk *walk, const char *list, 
             tl_print_json_text(tl_text_get(&text));
             printf("}\n");
         } else if (status == TL_OK) {
-            if (several)
-                printf("%s# %s%s\n", tl_style_on(stdout, TL_STYLE_BOLD), forms[i].name,
-                       tl_style_on(stdout, TL_STYLE_PLAIN));
+            if (several) {
+                tl_print_styled(stdout, TL_STYLE_BOLD, "# %s", forms[i].name);
+                printf("\n");
+            }
             fputs(tl_text_get(&text), stdout);
         }
         tl_text_free(&text);

@@ -25,7 +25,6 @@ void tl_findings_make(const tl_study *study, const tl_program *program, bool ben
 
 void tl_findings_print(const tl_findings *f, const char *indent, FILE *out)
 {
-    const char *plain = tl_style_on(out, TL_STYLE_PLAIN);
     if (f->verified && f->verdict.interpreted && f->verdict.elements == 0)
         fprintf(out, "%sright: both programs interpreted", indent);
     else if (f->verified && f->verdict.interpreted)
@@ -36,13 +35,17 @@ void tl_findings_print(const tl_findings *f, const char *indent, FILE *out)
                 (long long)f->verdict.points, (long long)f->verdict.elements);
     if (f->verified)
         fprintf(out, ", largest error %.2g of the largest\n", f->verdict.max_relative);
-    if (f->timed)
-        fprintf(out, "%s%s%.1f GFLOP/s, %.1f %% of peak%s (%.3f ms; peak %.1f GFLOP/s)\n", indent,
-                tl_style_on(out, TL_STYLE_BOLD), f->speed.gflops, f->speed.percent_of_peak, plain,
-                f->speed.ns * 1e-6, f->speed.peak_gflops);
-    if (f->problem[0] != '\0')
-        fprintf(out, "%s%s%s%s: %s\n", indent, f->failed ? tl_style_on(out, TL_STYLE_RED) : "",
-                f->defect, f->failed ? plain : "", f->problem);
+    if (f->timed) {
+        fputs(indent, out);
+        tl_print_styled(out, TL_STYLE_BOLD, "%.1f GFLOP/s, %.1f %% of peak", f->speed.gflops,
+                        f->speed.percent_of_peak);
+        fprintf(out, " (%.3f ms; peak %.1f GFLOP/s)\n", f->speed.ns * 1e-6, f->speed.peak_gflops);
+    }
+    if (f->problem[0] != '\0') {
+        fputs(indent, out);
+        tl_print_styled(out, f->failed ? TL_STYLE_RED : TL_STYLE_PLAIN, "%s", f->defect);
+        fprintf(out, ": %s\n", f->problem);
+    }
 }
 
 void tl_findings_json(const tl_findings *f, tl_text *out)
@@ -103,9 +106,12 @@ tl_status tl_schedule_steps(const tl_study *study, tl_walk *walk, const tl_sched
     while (walk->done < script->count) {
         const tl_program *before = tl_walk_program(walk);
         const tl_script_line *line = &script->lines[walk->done];
-        if (!o->json)
-            printf("\n%s%s:%d: %s%s\n", tl_style_on(stdout, TL_STYLE_BOLD), script->file,
-                   line->line, line->text, tl_style_on(stdout, TL_STYLE_PLAIN));
+        if (!o->json) {
+            printf("\n");
+            tl_print_styled(stdout, TL_STYLE_BOLD, "%s:%d: %s", script->file, line->line,
+                            line->text);
+            printf("\n");
+        }
         TL_TRY(tl_walk_next(walk, diag));
         tl_line_diff diff = tl_program_diff(study->arena, before, tl_walk_program(walk));
         bool changed = diff.removed + diff.added > 0;

@@ -24,9 +24,19 @@ static void show_note(void *user, const char *sentence)
         fprintf(stderr, "tilth: note: %s\n", sentence);
 }
 
+tl_status tl_session_check(const tl_session_options *options, tl_diag *diag)
+{
+    if (options->database != NULL && options->no_database)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "--db and --no-db: one of them");
+    if (options->cache != NULL && options->no_cache)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "--cache and --no-cache: one of them");
+    return TL_OK;
+}
+
 tl_status tl_session_start(tl_session *session, const tl_session_options *options, tl_diag *diag)
 {
     *session = (tl_session){ 0 };
+    TL_TRY(tl_session_check(options, diag));
     if (options->threads < 0 || options->threads > TL_MAX_THREADS)
         return tl_fail(diag, TL_BAD_ARGUMENT,
                        "--threads: %lld is not in 0..%d (0: one a usable core)",
@@ -110,9 +120,6 @@ tl_status tl_session_model_options(const tl_session *session, const tl_session_o
     else if (options->numerics != NULL && strcmp(options->numerics, "relaxed") != 0)
         return tl_fail(diag, TL_BAD_ARGUMENT, "--numerics: '%s' is neither relaxed nor strict",
                        options->numerics);
-    if (options->database != NULL && options->no_database)
-        return tl_fail(diag, TL_BAD_ARGUMENT, "--db and --no-db: one of them");
-
     model->target = options->target;
     model->shape_count = options->shapes.count;
     model->cache_folder = options->cache;

@@ -57,7 +57,9 @@ typedef struct {
     tl_jit_symbols *symbols; /* of the model's kernels, for gdb and perf */
 } tl_session;
 
-/* Makes the pool; what opening begins with, and all that a verb without a model needs. Close it also on failure. */
+/* Whether the options go together. */
+tl_status tl_session_check(const tl_session_options *options, tl_diag *diag);
+/* The same, and makes the pool; what opening begins with, and all that a verb without a model needs. Close it also on failure. */
 tl_status tl_session_start(tl_session *session, const tl_session_options *options, tl_diag *diag);
 /* What the options say of how a model is loaded, into `model`, whose other fields stay; shapes live in the session's
  * arena. The session is started. */
@@ -79,6 +81,8 @@ bool tl_data_file(const char *folder, const char *prefix, const char *name, tl_t
 void tl_print_env_json(void);
 void tl_print_json_text(const char *text); /* quoted and escaped */
 void tl_json_add_text(
-    tl_text *out, const char *text); /* the same into a text; bytes that are no UTF-8 as \u00XX */
+    tl_text *out,
+    const char *
+        text); /* the same into a text; bytes that are no UTF-8 as \u00XX, so is what no terminal shows */
 
 #endif

@@ -35,8 +35,10 @@ static tl_status check_options(const tilth_load_options *o, const char *call, tl
         return tl_fail(diag, TL_BAD_ARGUMENT,
                        "%s: options give both a pool and %d threads of the model's own", call,
                        o->threads);
-    if (o->pool != NULL)
+    if (o->pool != NULL) {
         TL_TRY(tl_handle_check(o->pool, TL_HANDLE_POOL, call, diag));
+        TL_TRY(tl_pool_check(o->pool->pool, 0, diag));
+    }
     if (o->no_cache && o->cache_folder != NULL)
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: options give both no_cache and a cache folder",
                        call);
@@ -66,6 +68,8 @@ static tl_status check(const request *r, const tilth_load_options *options, tl_d
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: the model is NULL", r->call);
     if (r->path == NULL && r->size == 0)
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: a model of 0 bytes", r->call);
+    if (r->folder != NULL && r->folder[0] == '\0')
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: the name of the folder is empty", r->call);
     return check_options(options, r->call, diag);
 }
 

@@ -55,7 +55,8 @@ typedef struct tilth_load_options {
     int compile_threads;
     /* Compiled models and kernels are kept in a folder that only its owner can enter, and found
      * there the next time. NULL: $XDG_CACHE_HOME/tilth, or ~/.cache/tilth. A folder that cannot be
-     * used costs time and is no error. */
+     * used costs time and is no error; but a named one that holds other things than a cache (it is
+     * not empty and has no CACHEDIR.TAG of tilth's) is TILTH_BAD_ARGUMENT, and is left alone. */
     const char *cache_folder;
     int no_cache; /* not 0: nothing is read from disk nor written; not with cache_folder */
     /* Shapes for inputs; the others keep the model's. Copied. */
@@ -67,8 +68,8 @@ typedef struct tilth_load_options {
      * of this processor and this many threads, or it counts for nothing. `database` is the file;
      * NULL: $XDG_DATA_HOME/tilth/records.db (or ~/.local/share/...), above the system's, where
      * there is one. A record that no longer fits is passed over. Outputs may differ in the last
-     * digits from those of the default schedules. A named file that is not there, or no database,
-     * is TILTH_BAD_ARGUMENT. */
+     * digits from those of the default schedules. A named file that is not there, or no database
+     * of tilth's, is TILTH_BAD_ARGUMENT, a damaged one TILTH_IO. */
     const char *database;
     int no_database; /* not 0: default schedules only; not with database */
 } tilth_load_options;

@@ -163,9 +163,10 @@ static void print_number(int width, int digits, double value, const char *unit)
 static void print_tasks(const tl_tune_report *report, const tl_tuning *tuning)
 {
     double peak = peak_of(report);
-    printf("%s%-32s %-8s %5s %11s %11s %7s %7s %7s %6s  %s%s\n", tl_style_on(stdout, TL_STYLE_BOLD),
-           "kernel", "class", "times", "untuned us", "best us", "gain", "% peak", "trials",
-           "failed", "lowering", tl_style_on(stdout, TL_STYLE_PLAIN));
+    tl_print_styled(stdout, TL_STYLE_BOLD, "%-32s %-8s %5s %11s %11s %7s %7s %7s %6s  %s", "kernel",
+                    "class", "times", "untuned us", "best us", "gain", "% peak", "trials", "failed",
+                    "lowering");
+    printf("\n");
     for (int i = 0; i < tl_tuning_count(tuning); i++) {
         const tl_tuned *t = tl_tuning_task(tuning, i);
         const tl_workload_info *w = t->task->workload;
@@ -173,9 +174,11 @@ static void print_tasks(const tl_tune_report *report, const tl_tuning *tuning)
         printf("%-32.32s %-8.8s %5g ", w->name, w->class_key, t->task->weight);
         print_number(11, 2, t->untuned_ns * 1e-3, "");
         print_number(11, 2, t->best_ns * 1e-3, "");
-        printf("%s", tl_style_on(stdout, gain > 1.005 ? TL_STYLE_GREEN : TL_STYLE_PLAIN));
-        print_number(7, 3, gain, "");
-        printf("%s", tl_style_on(stdout, TL_STYLE_PLAIN));
+        if (gain > 0)
+            tl_print_styled(stdout, gain > 1.005 ? TL_STYLE_GREEN : TL_STYLE_PLAIN, "%7.3f", gain);
+        else
+            printf("%7s", "-");
+        printf(" ");
         print_number(7, 1, tl_percent_of_peak((double)w->flops, t->best_ns, peak), "%");
         printf("%7" PRId64 " %6" PRId64 "  %s%s%s\n", t->trials, t->trials - t->ok,
                t->best != NULL ? t->best->lowering : "",

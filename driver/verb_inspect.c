@@ -36,6 +36,8 @@ static tl_status deliver(const char *record, const tl_text *text, const inspect_
         return tl_fail(diag, TL_NO_MEMORY, "no memory for the text");
     if (o->output != NULL) {
         TL_TRY(tl_file_write(o->output, text->data, text->size, diag));
+        if (tl_is_stdout(o->output))
+            return TL_OK;
         if (!o->common.json)
             printf("wrote %s\n", o->output);
     } else if (!o->common.json) {

@@ -83,7 +83,7 @@ static void print_page(void)
           ".TP\n4\nan internal error, which is a bug\n"
           ".TP\n5\na device, a file system or memory failed\n"
           ".TP\n6\nthe budget ended with nothing valid\n"
-          ".TP\n130\ninterrupted (143: terminated); nothing is left half\\-written\n"
+          ".TP\n130\ninterrupted (Ctrl-C or SIGTERM); nothing is left half\\-written\n"
           ".SH ENVIRONMENT\n"
           ".TP\n\\fBXDG_CACHE_HOME\\fR\nthe cache is its folder tilth; without it, "
           "~/.cache/tilth\n"

@@ -100,6 +100,8 @@ int tl_verb_model(int argc, char **argv)
     if (status != TL_OK)
         return tl_report_failure("model", status, &diag);
     struct stat info;
+    if (tl_is_stdout(output))
+        return 0;
     printf("wrote %s, %s", output, positional[0]);
     if (stat(output, &info) == 0)
         printf(", %.1f MB", (double)info.st_size * 1e-6);

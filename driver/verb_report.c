@@ -43,12 +43,13 @@ static tl_status run(const report_options *o, tl_diag *diag)
     tl_status status = tl_records_open_default(o->database, TL_RECORDS_READ_ONLY, &store, diag);
     if (status == TL_OK) {
         status = write_page(arena, store, o, &report, diag);
-        if (status == TL_OK && o->json) {
+        bool shown = status == TL_OK && !tl_is_stdout(o->output);
+        if (shown && o->json) {
             printf("{\"record\":\"report\",\"file\":");
             tl_print_json_text(o->output);
             printf(",\"tasks\":%d,\"trials\":%" PRId64 ",\"mean_gain\":%.4f}\n", report.task_count,
                    report.trials, report.mean_gain);
-        } else if (status == TL_OK) {
+        } else if (shown) {
             printf("wrote %s: %d tasks, %" PRId64 " trials, mean gain %.2fx\n", o->output,
                    report.task_count, report.trials, report.mean_gain);
         }
@@ -92,7 +93,7 @@ int tl_verb_report(int argc, char **argv)
         return code;
 
     tl_diag diag = { 0 };
-    if (o.json)
+    if (o.json && (o.output == NULL || !tl_is_stdout(o.output)))
         tl_print_env_json();
     tl_status status = run(&o, &diag);
     if (status != TL_OK)

@@ -4,18 +4,21 @@
 #include <string.h>
 #include "driver/bindings.h"
 #include "runtime/base/file.h"
+#include "runtime/base/printable.h"
 #include "runtime/clock.h"
 #include "runtime/npy.h"
 
 static void file_name(const char *folder, const char *name, tl_text *out)
 {
     tl_text_format(out, "%s/output_", folder);
-    for (const char *p = name; *p;
-         p++) { /* names come from the model: nothing of them becomes a path */
-        char c = *p;
-        if (c == '/' || c == ':' || (unsigned char)c < 0x21)
-            c = '_';
-        tl_text_add_bytes(out, &c, 1);
+    /* names come from the model: nothing of them becomes a path, or a name that does not show */
+    for (size_t left = strlen(name); left > 0;) {
+        uint32_t code;
+        int size = tl_utf8_read(name, left, &code);
+        bool stays = size > 0 && tl_is_printable(code) && strchr("/: ", *name) == NULL;
+        tl_text_add_bytes(out, stays ? name : "_", stays ? (size_t)size : 1);
+        name += size > 0 ? size : 1;
+        left -= size > 0 ? (size_t)size : 1;
     }
     tl_text_add(out, ".npy");
 }

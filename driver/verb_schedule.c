@@ -39,9 +39,8 @@ static void print_summary(const tl_study *study, const tl_walk *walk, const tl_f
 {
     const tl_program *program = tl_walk_program(walk);
     if (!json) {
-        printf("%s%s%s under %s: %d line%s, %lld FLOP, %s, %d thread%s\n",
-               tl_style_on(stdout, TL_STYLE_BOLD), study->naive->name,
-               tl_style_on(stdout, TL_STYLE_PLAIN), walk->script->file, walk->done,
+        tl_print_styled(stdout, TL_STYLE_BOLD, "%s", study->naive->name);
+        printf(" under %s: %d line%s, %lld FLOP, %s, %d thread%s\n", walk->script->file, walk->done,
                walk->done == 1 ? "" : "s", (long long)study->flops,
                tl_isa_infos[study->target.isa].text, study->threads,
                study->threads == 1 ? "" : "s");

@@ -54,6 +54,7 @@ static tl_status check_subjects(const tl_tune_settings *o, const char *const *pa
                                 tl_diag *diag)
 {
     bool is_kernel = tl_tune_is_kernel(paths[0]);
+    TL_TRY(tl_session_check(&o->common, diag));
     for (int i = 0; i < count; i++)
         if (count > 1 && tl_tune_is_kernel(paths[i]))
             return tl_fail(diag, TL_BAD_ARGUMENT, "%s: a kernel is tuned by itself", paths[i]);

@@ -6,10 +6,11 @@
  *     y: f32[batch, 2] = MatMul(x, w) {axis = 1, to = f32} "name of the node, where it differs"
  *     output y
  *
- * Names that are not words are quoted. `_` stands for an optional input or output that is not there; `?` for an unknown
+ * Names that are not words are quoted; bytes of what no terminal shows are `\x1b`. `_` stands for an optional input or output that is not there; `?` for an unknown
  * dtype or dimension, `[...]` for an unknown shape. What is not plain in memory says
  * `layout(order [0, 2, 1], block [1, 16, 1], before [0, 0, 1], after [0, 0, 1])` behind its shape. */
 #include "ir/graph.h"
+#include "runtime/base/printable.h"
 #include <ctype.h>
 #include <stdio.h>
 #include <inttypes.h>
@@ -33,15 +34,21 @@ static bool is_word(const char *s)
 
 static void print_quoted(tl_text *out, const char *s)
 {
+    size_t left = strlen(s);
     tl_text_add(out, "\"");
-    for (; *s != '\0'; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\')
-            tl_text_format(out, "\\%c", c);
-        else if (c < 0x20 || c == 0x7f)
-            tl_text_format(out, "\\x%02x", c);
-        else
-            tl_text_add_bytes(out, s, 1);
+    while (left > 0) {
+        uint32_t code;
+        int size = tl_utf8_read(s, left, &code);
+        bool shown = size > 0 && tl_is_printable(code);
+        size_t n = size > 0 ? (size_t)size : 1;
+        if (*s == '"' || *s == '\\')
+            tl_text_format(out, "\\%c", *s);
+        else if (shown)
+            tl_text_add_bytes(out, s, n);
+        for (size_t i = 0; i < n && !shown; i++)
+            tl_text_format(out, "\\x%02x", (unsigned char)s[i]);
+        s += n;
+        left -= n;
     }
     tl_text_add(out, "\"");
 }

@@ -493,6 +493,10 @@ static tl_status write_weights(tl_onnx_build *b, const char *path, tl_diag *diag
     tl_file *file;
     if (b->failed)
         return tl_fail(diag, TL_NO_MEMORY, "out of memory while building the model");
+    if (tl_file_is_stream(path))
+        return tl_fail(
+            diag, TL_BAD_ARGUMENT,
+            "%s: the weights go to a file beside the model, and there is none beside this", path);
     TL_TRY(tl_file_create(weights, &file, diag));
     if (TL_ARENA_GUARD(b->arena)) {
         b->failed = true;

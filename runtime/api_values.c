@@ -1,7 +1,9 @@
 /* runtime/api_values.c: statuses, dtypes, buffers and the version, as the C API shows them. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/api_private.h"
+#include "runtime/base/printable.h"
 
 #define DTYPE(name, text, bits, class, ctype, onnx, npy) \
     _Static_assert((int)TILTH_##name == (onnx), "the numbers of the C API are ONNX's");
@@ -69,12 +71,23 @@ static tilth_status status_of(tl_status status)
     return TILTH_INTERNAL;
 }
 
+/* Names in it are a model's: they are written so that whoever prints the sentence prints nothing else. */
+static void write_sentence(const char *sentence, tilth_error *error)
+{
+    tl_text shown = { 0 };
+
+    tl_text_add_printable(&shown, sentence, strlen(sentence));
+    snprintf(error->text, sizeof error->text, "%s",
+             shown.failed ? "out of memory" : tl_text_get(&shown));
+    tl_text_free(&shown);
+}
+
 tilth_status tl_api_return(tl_status status, const tl_diag *diag, tilth_error *error)
 {
     if (error != NULL && status == TL_OK)
         error->text[0] = '\0';
     else if (error != NULL)
-        strcpy(error->text, diag->text[0] != '\0' ? diag->text : tl_status_text(status));
+        write_sentence(diag->text[0] != '\0' ? diag->text : tl_status_text(status), error);
     return status_of(status);
 }
 

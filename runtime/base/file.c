@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -240,15 +241,11 @@ static tl_status commit_stream(tl_file *file, tl_diag *diag)
     return status;
 }
 
-static tl_status commit(tl_file *file, bool sync, tl_diag *diag)
+static tl_status put_in_place(tl_file *file, tl_diag *diag)
 {
-    if (file->is_stream)
-        return commit_stream(file, diag);
     tl_status status = file->temporary == NULL ? give_name(file, diag) : TL_OK;
     int fd = file->fd;
     file->fd = -1;
-    if (status == TL_OK && sync && fsync(fd) != 0 && errno != EINVAL && errno != EROFS)
-        status = tl_fail(diag, TL_IO, "%s: cannot write: %s", file->path, strerror(errno));
     if (close(fd) != 0 && status == TL_OK)
         status = tl_fail(diag, TL_IO, "%s: cannot write: %s", file->path, strerror(errno));
     if (status == TL_OK && rename(file->temporary, file->path) != 0)
@@ -256,6 +253,23 @@ static tl_status commit(tl_file *file, bool sync, tl_diag *diag)
     if (status == TL_OK) {
         free(file->temporary);
         file->temporary = NULL;
+    }
+    return status;
+}
+
+static tl_status commit(tl_file *file, bool sync, tl_diag *diag)
+{
+    sigset_t all, kept;
+    tl_status status = TL_OK;
+    if (file->is_stream)
+        return commit_stream(file, diag);
+    if (sync && fsync(file->fd) != 0 && errno != EINVAL && errno != EROFS)
+        status = tl_fail(diag, TL_IO, "%s: cannot write: %s", file->path, strerror(errno));
+    if (status == TL_OK) { /* no signal ends the process while the file has its temporary name */
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &kept);
+        status = put_in_place(file, diag);
+        pthread_sigmask(SIG_SETMASK, &kept, NULL);
     }
     release(file);
     return status;

@@ -1,5 +1,4 @@
 /* driver/verb_compile.c: tilth compile MODEL -o FILE: a compiled model as a file, in one of the forms of outputs.def. */
-#include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -8,6 +7,7 @@
 #include <sys/stat.h>
 #include "driver/output.h"
 #include "driver/session.h"
+#include "driver/symbol.h"
 #include "driver/target.h"
 #include "runtime/base/file.h"
 
@@ -65,28 +65,14 @@ static tl_status choose_format(const compile_options *o, compile_plan *plan, tl_
     return TL_OK;
 }
 
-static bool is_word(char c)
-{
-    return isalnum((unsigned char)c) || c == '_';
-}
-
 /* A name for C: the one that is asked for, or one made of the file's. */
 static tl_status choose_symbol(const compile_options *o, compile_plan *plan, tl_diag *diag)
 {
-    const char *base = tl_output_base(plan->path);
-
     if (o->symbol == NULL) {
-        snprintf(plan->symbol, sizeof plan->symbol, "model_%.*s", (int)strcspn(base, "."), base);
-        for (char *p = plan->symbol; *p != '\0'; p++)
-            *p = is_word(*p) ? *p : '_';
+        tl_symbol_of_path(plan->path, plan->symbol, sizeof plan->symbol);
         return TL_OK;
     }
-    bool good = o->symbol[0] != '\0' && !isdigit((unsigned char)o->symbol[0]) &&
-                strlen(o->symbol) < sizeof plan->symbol;
-    for (const char *p = o->symbol; *p != '\0'; p++)
-        good = good && is_word(*p);
-    if (!good)
-        return tl_fail(diag, TL_BAD_ARGUMENT, "--symbol: '%.300s' is no name in C", o->symbol);
+    TL_TRY(tl_symbol_check(o->symbol, sizeof plan->symbol, diag));
     strcpy(plan->symbol, o->symbol);
     return TL_OK;
 }
@@ -228,9 +214,10 @@ static tl_status compile(const char *model, const compile_options *o, tl_diag *d
         tl_progress("writing %s", plan.path);
         status = plan.format->write(&out, diag);
         tl_progress_done();
-        if (status == TL_OK && o->common.json)
+        bool shown = status == TL_OK && !tl_is_stdout(plan.path);
+        if (shown && o->common.json)
             print_json(&out, plan.format);
-        else if (status == TL_OK)
+        else if (shown)
             print_text(&out);
         tl_text_free(&out.header);
     }
@@ -247,7 +234,8 @@ int tl_verb_compile(int argc, char **argv)
         { "--format", NULL, TL_OPTION_TEXT, "tilth|so|o|ll|s", "the form, whatever the suffix",
           &o.format },
         { "--symbol", NULL, TL_OPTION_TEXT, "NAME",
-          "what an object calls the model (model_ and the file's name)", &o.symbol },
+          "what an object calls the model: a name that is free in C (model_ and the file's name)",
+          &o.symbol },
         { "--prepare", NULL, TL_OPTION_TEXT, "now|later",
           "when weights are packed: here, or when the result is opened (now, where this machine "
           "runs the target)",
@@ -281,7 +269,7 @@ int tl_verb_compile(int argc, char **argv)
         return code;
 
     tl_diag diag = { 0 };
-    if (o.common.json)
+    if (o.common.json && (o.output == NULL || !tl_is_stdout(o.output)))
         tl_print_env_json();
     tl_status status = compile(positional[0], &o, &diag);
     return status == TL_OK ? code : tl_report_failure("compile", status, &diag);

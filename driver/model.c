@@ -196,7 +196,8 @@ static void note(const tl_model_options *options, const char *sentence)
         options->note(options->user, sentence);
 }
 
-/* The records to compile with; none is fine, but not when a person named the file. */
+/* The records to compile with. None is fine, and so is a default file that cannot be read; one that a person named has
+ * to be there and to be a sound database of tilth. */
 static tl_status open_records(tl_model *model, const tl_model_options *options, tl_diag *diag)
 {
     tl_diag why = { 0 };
@@ -206,9 +207,9 @@ static tl_status open_records(tl_model *model, const tl_model_options *options, 
     tl_status status = tl_records_open_default(options->database, flags, &model->records, &why);
     if (status == TL_OK)
         return TL_OK;
-    if (options->database != NULL && status != TL_IO)
+    if (options->database != NULL)
         return tl_fail(diag, status, "%s", why.text);
-    if (options->database != NULL || status == TL_IO)
+    if (status == TL_IO)
         note(options, why.text);
     return TL_OK;
 }

@@ -29,11 +29,12 @@ typedef struct {
     tl_numerics numerics; /* strict: no lowering or schedule that re-associates more than it must */
     bool no_cache;        /* neither read nor written */
     bool naive; /* no schedules but of `picks`: every other kernel as its lowering wrote it */
-    bool keep_programs;   /* compile in full even when cached, so that kernels can be looked at */
-    bool compile_only;    /* stop before packing constants: nothing will be run */
-    bool foreign;         /* the target need not be this machine's: goes with compile_only */
-    bool inspect_only;    /* stop before code generation */
-    const char *database; /* records of the tuner; NULL: the default ones, when there are any */
+    bool keep_programs; /* compile in full even when cached, so that kernels can be looked at */
+    bool compile_only;  /* stop before packing constants: nothing will be run */
+    bool foreign;       /* the target need not be this machine's: goes with compile_only */
+    bool inspect_only;  /* stop before code generation */
+    const char *
+        database; /* records of the tuner (an error when it has none); NULL: the default ones, if there are any */
     bool no_database;
     int threads;           /* that the model will run on: those records count. 0: the pool's */
     const tl_picks *picks; /* these, whatever the records say; NULL: ask them */

@@ -64,6 +64,8 @@ static tl_status export_records(tl_records *store, const db_options *o, tl_diag 
         return status;
     }
     TL_TRY(tl_file_commit(file, diag));
+    if (tl_is_stdout(o->output))
+        return TL_OK;
     if (o->json)
         printf("{\"record\":\"exported\",\"trials\":%" PRId64 "}\n", t.added);
     else
@@ -230,6 +232,22 @@ static tl_status act(tl_records *store, const db_options *o, tl_diag *diag)
     return bring_in(store, o, diag);
 }
 
+static tl_status check_counts(const db_options *o, tl_diag *diag)
+{
+    enum { MOST = 1000000000 };
+    const struct {
+        const char *name;
+        int64_t value, most;
+    } counts[] = { { "--limit", o->limit, MOST },
+                   { "--keep-best", o->keep_best, MOST },
+                   { "--older-than", o->days, 36500 } };
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (counts[i].value < 0 || counts[i].value > counts[i].most)
+            return tl_fail(diag, TL_BAD_ARGUMENT, "%s: %" PRId64 " is not in 0..%" PRId64,
+                           counts[i].name, counts[i].value, counts[i].most);
+    return TL_OK;
+}
+
 static tl_status run(const db_options *o, tl_diag *diag)
 {
     bool brings = strcmp(o->action, "import") == 0 || strcmp(o->action, "merge") == 0;
@@ -242,6 +260,7 @@ static tl_status run(const db_options *o, tl_diag *diag)
                        "'%s' is nothing it does: ls, top, show, export, import, merge, prune, "
                        "repair, stats or choices",
                        o->action);
+    TL_TRY(check_counts(o, diag));
     if (strcmp(o->action, "repair") == 0)
         return repair(o, diag);
     if (!brings && strcmp(o->action, "show") != 0 && o->file_count > 0)
@@ -270,7 +289,7 @@ int tl_verb_db(int argc, char **argv)
         { "--session", NULL, TL_OPTION_TEXT, "NAME", "only that run of the tuner", &o.session },
         { "--ok", NULL, TL_OPTION_FLAG, NULL, "only records with a full measurement", &o.ok },
         { "--failed", NULL, TL_OPTION_FLAG, NULL, "only candidates that failed", &o.failed },
-        { "--limit", "-n", TL_OPTION_INT, "N", "at most so many records", &o.limit },
+        { "--limit", "-n", TL_OPTION_INT, "N", "at most so many records (0: all)", &o.limit },
         { "--output", "-o", TL_OPTION_TEXT, "FILE", "with export: where to (default: stdout)",
           &o.output },
         { "--keep-best", NULL, TL_OPTION_INT, "N", "with prune: but the best N of each workload",
@@ -316,7 +335,7 @@ int tl_verb_db(int argc, char **argv)
     o.files = positional + 1;
     o.file_count = positional_count > 0 ? positional_count - 1 : 0;
     signal(SIGXFSZ, SIG_IGN); /* a full disk is an error of its write */
-    bool is_data = strcmp(o.action, "export") == 0 && o.output == NULL;
+    bool is_data = strcmp(o.action, "export") == 0 && (o.output == NULL || tl_is_stdout(o.output));
     if (o.json && !is_data)
         tl_print_env_json();
     tl_status status = run(&o, &diag);

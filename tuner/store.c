@@ -57,7 +57,9 @@ static tl_status open_backend(tl_records *store, tl_diag *diag)
     if (status == TL_OK)
         return TL_OK;
     store->self = NULL;
-    return tl_fail(diag, status == TL_BAD_TEXT ? TL_IO : status, "%s", why.text);
+    if (status == TL_BAD_TEXT)
+        status = tl_store_looks_like_one(store->path) ? TL_IO : TL_BAD_ARGUMENT;
+    return tl_fail(diag, status, "%s", why.text);
 }
 
 static void free_pending(tl_records *store)
@@ -73,6 +75,8 @@ static void free_pending(tl_records *store)
 tl_status tl_records_open(const char *path, int flags, tl_records **out, tl_diag *diag)
 {
     *out = NULL;
+    if (path[0] == '\0')
+        return tl_fail(diag, TL_BAD_ARGUMENT, "the name of a database is empty");
     if ((flags & TL_RECORDS_CREATE) && strchr(path, '/') != NULL) {
         tl_text folder = { 0 };
         tl_text_add_bytes(&folder, path, (size_t)(strrchr(path, '/') - path));

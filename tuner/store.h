@@ -30,7 +30,8 @@ bool tl_records_default_path(tl_text *out);
 /* The first of $XDG_DATA_DIRS (/usr/local/share:/usr/share) that has tilth/records.db. False: none. */
 bool tl_records_system_path(tl_text *out);
 
-/* TL_BAD_ARGUMENT: not there (and not TL_RECORDS_CREATE), or no database of ours; TL_IO: damaged, or cannot be read. */
+/* TL_BAD_ARGUMENT: no name, not there (and not TL_RECORDS_CREATE), or no database of ours; TL_IO: damaged, or cannot be
+ * read. */
 tl_status tl_records_open(const char *path, int flags, tl_records **out, tl_diag *diag);
 /* `path` NULL: the default place, with the system's database under it when there is one. */
 tl_status tl_records_open_default(const char *path, int flags, tl_records **out, tl_diag *diag);

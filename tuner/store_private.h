@@ -26,6 +26,9 @@ typedef void tl_salvage_sink(void *user, const tl_row_type *type, const void *ro
 void tl_salvage(const void *file, size_t size, const void *journal, size_t journal_size,
                 tl_salvage_sink *add, void *user);
 
+/* tuner/store_repair.c: whether the file begins as a database does (an empty one does, too). */
+bool tl_store_looks_like_one(const char *path);
+
 /* A record that could not be written yet. */
 typedef struct tl_pending {
     struct tl_pending *next;

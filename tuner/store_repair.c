@@ -143,8 +143,8 @@ static int lock_folder(const char *path)
     return lock;
 }
 
-/* Whether the file begins as a database does: nobody else's file is ever put aside. */
-static bool looks_like_database(const char *path)
+/* Nobody else's file is ever put aside. */
+bool tl_store_looks_like_one(const char *path)
 {
     static const char magic[] = "SQLite format 3";
     tl_mapping file;
@@ -170,7 +170,7 @@ static tl_status repair(const char *path, bool always, names *n, tl_repair *out,
         return status == TL_OK ? TL_OK : tl_fail(diag, status, "%s", why.text);
     TL_TRY(fill(path, n, out, diag));
     if (status != TL_OK && out->recovered + out->workloads + out->choices == 0 &&
-        (status != TL_BAD_TEXT || !looks_like_database(path))) {
+        (status != TL_BAD_TEXT || !tl_store_looks_like_one(path))) {
         remove_fresh(n);
         return tl_fail(diag, TL_BAD_ARGUMENT, "database %s: holds no records of tilth", path);
     }

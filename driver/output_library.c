@@ -88,14 +88,12 @@ static tl_status make_library(const tl_output *o, const char *work, tl_diag *dia
     if (status == TL_OK)
         status = link_library(object, library, log, diag);
     status = tl_work_status(status, diag);
+    TL_TRY(status);
     tl_mapping file;
-    if (status == TL_OK)
-        status = tl_file_map(library, &file, diag);
-    if (status == TL_OK) {
-        status = tl_file_write(o->path, file.data, file.size, diag);
-        tl_file_unmap(&file);
-    }
-    return status;
+    TL_TRY(tl_file_map(library, &file, diag));
+    status = tl_file_write(o->path, file.data, file.size, diag);
+    tl_file_unmap(&file);
+    return status == TL_OK ? status : tl_work_status(status, diag);
 }
 
 tl_status tl_output_library(tl_output *o, tl_diag *diag)

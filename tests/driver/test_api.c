@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include "driver/tilth.h"
 #include "models/zoo.h"
 #include "tests/runtime/kernels.h"
@@ -242,6 +243,10 @@ static void wrong_options(void **state)
     assert_fails(bad, "both no_cache and", LOAD(.no_cache = 1, .cache_folder = folder));
     assert_fails(bad, "both no_database and", LOAD(.no_database = 1, .database = path));
     assert_fails(bad, "no such file", LOAD(.database = "/nonexistent/records.db"));
+    assert_fails(bad, path, LOAD(.database = path)); /* the model's file is no database */
+    assert_fails(bad, "is empty", LOAD(.database = ""));
+    assert_fails(bad, "is empty", LOAD(.cache_folder = ""));
+    assert_fails(bad, "no cache of tilth", LOAD(.cache_folder = folder));
     assert_fails(bad, "1 shapes at", LOAD(.shape_count = 1));
     assert_fails(bad, "extent 1 for input input_ids is -5",
                  LOAD(.shapes = &shape, .shape_count = 1, .no_cache = 1));
@@ -494,6 +499,23 @@ static void saved_and_opened(void **state)
     assert_int_equal(tilth_runner_destroy(r), TILTH_OK);
     assert_int_equal(tilth_model_destroy(m), TILTH_OK);
     assert_fails(TILTH_IO, "", tilth_model_save(shared, "/proc/nowhere/x", &error));
+    assert_ok(tilth_model_save(shared, saved, &error)); /* in the place of the first */
+
+    /* a folder with other things in it, even by our names, stays as it is */
+    char *foreign = path_in(folder, "foreign"), *inside = path_in(foreign, "constants.bin");
+    assert_int_equal(tl_folder_make(foreign, NULL), TL_OK);
+    assert_int_equal(tl_file_write(inside, "mine", 4, NULL), TL_OK);
+    assert_fails(TILTH_BAD_ARGUMENT, foreign, tilth_model_save(shared, foreign, &error));
+    assert_fails(TILTH_BAD_ARGUMENT, "other things in it",
+                 tilth_model_save(shared, folder, &error));
+    assert_fails(TILTH_BAD_ARGUMENT, "is empty", tilth_model_save(shared, "", &error));
+    assert_fails(TILTH_BAD_ARGUMENT, "is empty", tilth_model_open("", NULL, &m, &error));
+    tl_text mine = { 0 };
+    assert_int_equal(tl_file_read(inside, &mine, NULL), TL_OK);
+    assert_string_equal(tl_text_get(&mine), "mine");
+    tl_text_free(&mine);
+    free(inside);
+    free(foreign);
 
     tl_text text = { 0 };
     assert_int_equal(tl_file_read(json, &text, NULL), TL_OK);
@@ -701,6 +723,52 @@ static void one_runner_in_two_threads_is_refused(void **state)
     assert_int_equal(tilth_runner_destroy(in.runner), TILTH_OK);
 }
 
+/* What a child does with what it inherited: 0, or the number of the first call that is not as promised. */
+static int use_inherited(tilth_runner *several, tilth_runner *one)
+{
+    tilth_error error;
+    tilth_runner *r = NULL;
+    tilth_pool *pool = NULL;
+    tilth_pool_options size = { .struct_size = sizeof size, .threads = 2 };
+    if (tilth_runner_run(several, &error) != TILTH_BAD_ARGUMENT ||
+        strstr(error.text, "in the child") == NULL)
+        return 1;
+    if (tilth_runner_create(shared, 2, &r, &error) != TILTH_BAD_ARGUMENT || r != NULL)
+        return 2;
+    if (tilth_runner_run(one, &error) != TILTH_OK)
+        return 3;
+    if (tilth_runner_destroy(several) != TILTH_OK || tilth_runner_destroy(one) != TILTH_OK)
+        return 4;
+    if (tilth_pool_create(&size, &pool, &error) != TILTH_OK ||
+        tilth_pool_destroy(pool) != TILTH_OK || tilth_model_destroy(shared) != TILTH_OK)
+        return 5;
+    return 0;
+}
+
+static void a_child_of_fork_is_told(void **state)
+{
+    (void)state;
+    tilth_error error;
+    tilth_runner *several = NULL, *one = NULL;
+    assert_ok(tilth_runner_create(shared, 2, &several, &error));
+    assert_ok(tilth_runner_create(shared, 1, &one, &error));
+    write_inputs(several);
+    write_inputs(one);
+    assert_ok(tilth_runner_run(several, &error));
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        alarm(30); /* what waits for ever ends as a failure */
+        _exit(use_inherited(several, one));
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    check_results(several);
+    assert_int_equal(tilth_runner_destroy(several), TILTH_OK);
+    assert_int_equal(tilth_runner_destroy(one), TILTH_OK);
+}
+
 static void *load_and_run(void *argument)
 {
     tilth_load_options options = *(const tilth_load_options *)argument;
@@ -789,6 +857,7 @@ int main(void)
         cmocka_unit_test(use_after_destroy),
         cmocka_unit_test(several_models_callers_and_one_pool),
         cmocka_unit_test(one_runner_in_two_threads_is_refused),
+        cmocka_unit_test(a_child_of_fork_is_told),
         cmocka_unit_test(several_load_at_once),
         cmocka_unit_test(nothing_is_printed),
     };

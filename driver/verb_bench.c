@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "driver/bench.h"
 #include "runtime/base/file.h"
@@ -38,11 +39,14 @@ static tl_status check_files(const bench_options *o, tl_diag *diag)
         TL_TRY(tl_file_create(o->trace, &file, diag));
         tl_file_abandon(file);
     }
+    struct stat info;
+    if (o->history != NULL && stat(o->history, &info) == 0 && !S_ISREG(info.st_mode))
+        return tl_fail(diag, TL_BAD_ARGUMENT, "--history %s: %s", o->history,
+                       S_ISDIR(info.st_mode) ? strerror(EISDIR) : "not a regular file");
     int fd =
         o->history != NULL ? open(o->history, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666) : -1;
     if (o->history != NULL && fd < 0)
-        return tl_fail(diag, errno == EISDIR ? TL_BAD_ARGUMENT : TL_IO, "--history %s: %s",
-                       o->history, strerror(errno));
+        return tl_fail(diag, TL_IO, "--history %s: %s", o->history, strerror(errno));
     if (fd >= 0)
         close(fd);
     return TL_OK;

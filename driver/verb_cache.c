@@ -130,7 +130,10 @@ int tl_verb_cache(int argc, char **argv)
         "show (the default): the folder, what lies in it, how often it helped. list: every entry, "
         "the last used first.\n"
         "trim: removes the least recently used until it fits the limit (which happens by itself, "
-        "too). clear: everything.",
+        "too). clear: everything.\n"
+        "A cache is an empty folder, or one with the CACHEDIR.TAG that tilth writes there; any "
+        "other is refused and left alone.\n"
+        "In a cache, too, only what tilth has put there is counted and removed.",
         "  tilth cache\n  tilth cache trim --limit 200M",
         options,
         0,

@@ -6,8 +6,9 @@
  *     y: f32[batch, 2] = MatMul(x, w) {axis = 1, to = f32} "name of the node, where it differs"
  *     output y
  *
- * Names that are not words are quoted; bytes of what no terminal shows are `\x1b`. `_` stands for an optional input or output that is not there; `?` for an unknown
- * dtype or dimension, `[...]` for an unknown shape. What is not plain in memory says
+ * Names that are not words are quoted, in them bytes of what no terminal shows are `\x1b`. `_` stands for an optional
+ * input or output that is not there; `?` for an unknown dtype or dimension, `[...]` for an unknown shape. What is not
+ * plain in memory says
  * `layout(order [0, 2, 1], block [1, 16, 1], before [0, 0, 1], after [0, 0, 1])` behind its shape. */
 #include "ir/graph.h"
 #include "runtime/base/printable.h"

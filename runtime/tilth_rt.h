@@ -108,7 +108,7 @@ size_t tilth_dtype_size(tilth_dtype dtype);
 
 /* An input or output of a model. */
 typedef struct tilth_tensor_info {
-    const char *name; /* as in the ONNX model; lives as long as the model */
+    const char *name; /* as the model has it, printable or not; lives as long as the model */
     tilth_dtype dtype;
     int rank; /* 0: a scalar */
     int64_t shape[TILTH_MAX_RANK];

@@ -10,6 +10,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "runtime/base/destination.h"
 #include "runtime/base/file.h"
 #include "tuner/store_private.h"
 
@@ -179,7 +180,10 @@ static tl_status repair(const char *path, bool always, names *n, tl_repair *out,
 
 tl_status tl_records_repair(const char *path, bool always, tl_repair *out, tl_diag *diag)
 {
+    tl_destination to;
     *out = (tl_repair){ 0 };
+    TL_TRY(tl_destination_find(path, &to, diag));
+    path = to.path; /* a link to the database stays */
     if (access(path, F_OK) != 0)
         return tl_fail(diag, TL_BAD_ARGUMENT, "database %s: there is no such file", path);
     int lock = lock_folder(path);

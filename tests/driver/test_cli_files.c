@@ -79,19 +79,22 @@ static void links_devices_and_pipes_stay(void **state)
         expect_shell(0, "alone", "[ -z \"$(ls $D | grep '^null.')\" ] && echo alone");
     expect(2, "this is a folder", "model lstm2 -o $D");
     expect(2, "beside", "model lstm2 --external -o $D/pipe");
+    expect(2, "not a regular file", "bench $D/mm.tk --history $D/pipe");
 }
 
-/* To stdout by name: the file and nothing else, behind what was there. */
+/* To stdout by name: the file and nothing else, behind what was there. The name is a link of our own, as /dev/stdout is
+ * one: what is wrong here replaces nothing of the system's. */
 static void stdout_by_name(void **state)
 {
     (void)state;
+    expect_shell(0, "", "ln -s /proc/self/fd/1 $D/stdout");
     expect_shell(0, "same",
-                 "$TILTH model bert_tiny -o /dev/stdout 2>/dev/null >$D/out.onnx; "
+                 "$TILTH model bert_tiny -o $D/stdout 2>/dev/null >$D/out.onnx; "
                  "cmp $D/m.onnx $D/out.onnx && echo same");
     expect_shell(0, "same",
                  "$TILTH model bert_tiny -o /dev/fd/1 2>/dev/null | cmp - $D/m.onnx && echo same");
     expect_shell(0, "same",
-                 "(echo first; $TILTH compile $D/m.onnx --format s -o /dev/stdout --json; echo "
+                 "(echo first; $TILTH compile $D/m.onnx --format s -o $D/stdout --json; echo "
                  "last) >$D/all; $TILTH compile $D/m.onnx -o $D/m.s >/dev/null; (echo first; cat "
                  "$D/m.s; echo last) | cmp - $D/all && echo same");
 }
@@ -180,6 +183,9 @@ static void a_named_database_is_one(void **state)
         }
     expect(2, "holds no records", "tune $D/mm.tk --trials 1 --db $D/text");
     expect_shell(0, "text", "cat $D/text");
+    expect_shell(0, "kept", /* a repair through a link leaves the link */
+                 "cp $D/r.db $D/real.db; ln -s real.db $D/l.db; $TILTH db repair --force --db "
+                 "$D/l.db && [ -L $D/l.db ] && [ -e $D/real.db.damaged-1 ] && echo kept");
     expect_shell(0, "ready in", /* the default one may be damaged */
                  "mkdir -p $D/other/tilth; cp $D/cut.db $D/other/tilth/records.db; "
                  "XDG_DATA_HOME=$D/other $TILTH run $D/m.onnx --threads 1");

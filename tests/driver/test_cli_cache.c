@@ -88,6 +88,7 @@ static void ends_by_signals(void **state)
                                          "db export --db $D/s/r.db -o $D/s/pipe" };
     expect_shell(0, "", "mkdir $D/s $D/s/tmp; mkfifo $D/s/pipe");
     expect(0, "ready in", "run $D/m.onnx");
+    expect(0, "", "tune $D/m.onnx --trials 2 --top 1 --no-check --threads 1 -q --db $D/s/r.db");
     for (size_t l = 0; l < sizeof lines / sizeof *lines; l++)
         for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
             tl_text line = { 0 };

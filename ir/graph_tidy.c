@@ -165,7 +165,8 @@ tl_status tl_graph_tidy(tl_graph *g, tl_diag *diag)
     for (int i = 0; i < g->value_count; i++)
         if (w.producer[i] < 0)
             g->values[i]->producer = NULL;
-    memcpy(g->nodes, sorted, sizeof *sorted * (size_t)count);
+    if (count > 0) /* a graph that never had a node has no list of them */
+        memcpy(g->nodes, sorted, sizeof *sorted * (size_t)count);
     g->node_count = count;
     drop_values(g);
     make_names_unique(g);

@@ -109,8 +109,10 @@ void tl_schedule_record(tl_schedule *s, tl_prim prim, const tl_arg *args, int ar
                         const tl_arg *outs, int out_count)
 {
     tl_arg in[TL_MAX_ARGS], out[TL_MAX_ARGS];
-    memcpy(in, args, sizeof(tl_arg) * (size_t)arg_count);
-    memcpy(out, outs, sizeof(tl_arg) * (size_t)out_count);
+    if (arg_count > 0) /* without any, the list may be NULL */
+        memcpy(in, args, sizeof(tl_arg) * (size_t)arg_count);
+    if (out_count > 0)
+        memcpy(out, outs, sizeof(tl_arg) * (size_t)out_count);
     number_args(s, in, arg_count);
     number_args(s, out, out_count);
     tl_trace_append(s->arena, &s->trace, prim, in, arg_count, out, out_count);

@@ -177,6 +177,18 @@ static void tidy_sorts_and_drops(void **state)
     assert_int_equal(tl_graph_users(g, unused), 0);
 }
 
+/* A model may hand on what it gets. */
+static void tidy_takes_a_graph_without_nodes(void **state)
+{
+    tl_graph *g = tl_graph_create(*state, "g");
+    tl_diag diag = { 0 };
+    tl_value *x = value(g, "x");
+    tl_graph_add_input(g, x);
+    tl_graph_add_output(g, x);
+    assert_int_equal(tl_graph_tidy(g, &diag), TL_OK);
+    expect_text(g, "graph g\ninput x: f32[2]\noutput x\n");
+}
+
 static void tidy_names_a_cycle(void **state)
 {
     tl_graph *g = tl_graph_create(*state, "g");
@@ -296,6 +308,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(broken_texts_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(refusals_say_why, setup, teardown),
         cmocka_unit_test_setup_teardown(tidy_sorts_and_drops, setup, teardown),
+        cmocka_unit_test_setup_teardown(tidy_takes_a_graph_without_nodes, setup, teardown),
         cmocka_unit_test_setup_teardown(tidy_names_a_cycle, setup, teardown),
         cmocka_unit_test_setup_teardown(tidy_makes_names_unique, setup, teardown),
         cmocka_unit_test_setup_teardown(replace_keeps_output_names, setup, teardown),

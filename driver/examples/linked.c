@@ -57,6 +57,8 @@ int main(int argc, char **argv)
     if (good && argc - 1 != tilth_model_input_count(model)) {
         fprintf(stderr, "usage: linked, and a file for each of %d inputs\n",
                 tilth_model_input_count(model));
+        tilth_runner_destroy(runner);
+        tilth_model_destroy(model);
         return 2;
     }
     for (int i = 0; good && i < argc - 1; i++)

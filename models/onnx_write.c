@@ -382,8 +382,10 @@ static void tensor_attribute(tl_onnx_build *b, const char *name, tl_dtype dtype,
 
 void tl_build_tensor_int(tl_onnx_build *b, const char *name, int64_t value)
 {
+    static const int64_t extent = 1;
+    static const tl_build_list dims = { 1, &extent }; /* not a local: the jump back may spoil it */
     if (!GIVE_UP(b))
-        tensor_attribute(b, name, TL_I64, TL_DIMS(1), &value);
+        tensor_attribute(b, name, TL_I64, dims, &value);
 }
 
 static const char *constant(tl_onnx_build *b, const char *name, tl_dtype dtype, tl_build_list dims,

@@ -38,7 +38,7 @@ static void tune(int round, int pipe)
     tl_records *store;
     tl_measurer *m;
     tl_tuning *t;
-    char session[16];
+    char session[24];
     teller to = { pipe, 0 };
     tl_measure_options measure = { .worker = measuring_self(), .target = tuning_target() };
     tl_arena *arena = tl_arena_create(0);

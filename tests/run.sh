@@ -4,12 +4,18 @@
 passed=0 failed=0 skipped=0
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
+
+# What failed or was skipped stands in the log twice: where it ran, and in the list at the end.
+count_named() {
+    grep "^\[$1\] [A-Za-z0-9_]*\$" "$log" | sort -u | wc -l
+}
+
 for program in "$@"; do
     start=$(date +%s%N)
     timeout "${TEST_SECONDS:-600}" "$program" >"$log" 2>&1
     status=$?
     ms=$(( ($(date +%s%N) - start) / 1000000 ))
-    p=$(grep -c '^\[       OK \]' "$log"); f=$(grep -c '^\[  FAILED  \] [A-Za-z0-9_]*$' "$log"); s=$(grep -c '^\[  SKIPPED \] [A-Za-z0-9_]*$' "$log")
+    p=$(grep -c '^\[       OK \]' "$log") f=$(count_named '  FAILED  ') s=$(count_named '  SKIPPED ')
     passed=$((passed + p)) skipped=$((skipped + s))
     if [ $status -eq 0 ]; then
         printf '%-40s %4d passed, %d skipped, %d ms\n' "${program#build/*/tests/}" "$p" "$s" "$ms"

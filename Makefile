@@ -57,7 +57,7 @@ $(BUILD)/libtilth_rt.a: $(call OBJECTS,runtime/base) $(call OBJECTS,runtime)
 	@rm -f $@ && $(AR) rcs $@ $^
 $(BUILD)/libtilth.a: $(foreach f,$(FOLDERS),$(call OBJECTS,$(f))) $(BUILD)/frontend/onnx.pb-c.o
 	@rm -f $@ && $(AR) rcs $@ $^
-$(BUILD)/tilth: $(BUILD)/driver/main.o $(BUILD)/libtilth.a
+$(BUILD)/tilth: $(BUILD)/driver/main.o $(SANITIZERS) $(BUILD)/libtilth.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_all) -ledit
 
 deps:

@@ -25,8 +25,14 @@ SUPPORT := $(BUILD)/tests_support.a
 $(SUPPORT): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 	@rm -f $@ && $(AR) rcs $@ $^
 
+# A sanitized build: what its sanitizer is told is linked into every program, and everything may take longer.
+IS_SANITIZED := $(filter -fsanitize=%,$(CFLAGS_$(VARIANT)))
+SANITIZERS   := $(if $(IS_SANITIZED),$(BUILD)/tests/sanitizers.o)
+TEST_SECONDS ?= $(if $(IS_SANITIZED),3600,600)
+export TEST_SECONDS
+
 define TEST_RULE
-$(BUILD)/tests/$(1)/test_%: $(BUILD)/tests/$(1)/test_%.o $(SUPPORT) $(foreach f,$(FLOORS_$(1)),$(call archive,$(f)))
+$(BUILD)/tests/$(1)/test_%: $(BUILD)/tests/$(1)/test_%.o $(SANITIZERS) $(SUPPORT) $(foreach f,$(FLOORS_$(1)),$(call archive,$(f)))
 	$(CC) $(LDFLAGS) -o $$@ $$^ $(TEST_LIBS_$(1)) -lcmocka
 run-$(1): $(call TESTS_of,$(1))
 	@tests/run.sh $$^

@@ -17,15 +17,6 @@
 #include "models/zoo.h"
 #include "tests/runtime/kernels.h"
 
-#ifdef __SANITIZE_THREAD__
-/* LLVM is not built with the sanitizer, which therefore does not see its atomic operations. */
-const char *__tsan_default_suppressions(void);
-const char *__tsan_default_suppressions(void)
-{
-    return "race:libLLVM\n";
-}
-#endif
-
 /* bert_tiny: two inputs i64[1, 128], outputs f32[1, 128, 128] and f32[1, 128]. */
 enum {
     TOKENS = 128,

@@ -15,10 +15,10 @@
 
 #if defined(__SANITIZE_ADDRESS__)
 #define VARIANT   "asan"
-#define SANITIZER "-fsanitize=address,undefined"
+#define SANITIZER "-fsanitize=address,undefined $BUILD/tests/sanitizers.o"
 #elif defined(__SANITIZE_THREAD__)
 #define VARIANT   "tsan"
-#define SANITIZER "-fsanitize=thread"
+#define SANITIZER "-fsanitize=thread $BUILD/tests/sanitizers.o"
 #elif defined(NDEBUG)
 #define VARIANT   "release"
 #define SANITIZER ""
@@ -170,6 +170,11 @@ static void examples_do_what_they_say(void **state)
     expect(0, "5 runs, the fastest", WITH_LIB "./run_saved m.tilth 5");
     expect(1, "run_saved: ", WITH_LIB "./run_saved m.onnx");
     expect(1, "does not map one image to scores", WITH_LIB "./classify m.onnx");
+    expect(2, "usage: classify", WITH_LIB "./classify");
+    expect(2, "usage: from_memory", WITH_LIB "./from_memory m.onnx 1 1");
+    expect(2, "usage: threads", WITH_LIB "./threads m.onnx m.onnx 0");
+    expect(2, "usage: save", WITH_LIB "./save m.onnx");
+    expect(2, "usage: run_saved", WITH_LIB "./run_saved m.tilth 0");
 }
 
 /* Zeros for the inputs of m.onnx, as a raw file and as .npy. */

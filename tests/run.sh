@@ -2,8 +2,15 @@
 # Runs test programs one after another; prints a line a program, the output of those that fail, what was skipped
 # and why, and last the sums. Exit 1 when any failed.
 passed=0 failed=0 skipped=0
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+log=$(mktemp) reports=$(mktemp -d)
+trap 'rm -rf "$log" "$reports"' EXIT
+
+# A process may end as its parent expects it to, or have an output that nobody reads: what a sanitizer has to say of it is
+# a file, and one is a failure.
+ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}log_path=$reports/report
+UBSAN_OPTIONS=${UBSAN_OPTIONS:+$UBSAN_OPTIONS:}log_path=$reports/report
+TSAN_OPTIONS=${TSAN_OPTIONS:+$TSAN_OPTIONS:}log_path=$reports/report
+export ASAN_OPTIONS UBSAN_OPTIONS TSAN_OPTIONS
 
 # What failed or was skipped stands in the log twice: where it ran, and in the list at the end.
 count_named() {
@@ -13,7 +20,12 @@ count_named() {
 for program in "$@"; do
     start=$(date +%s%N)
     timeout "${TEST_SECONDS:-600}" "$program" >"$log" 2>&1
-    status=$?
+    status=$? ended="exit $?"
+    if [ -n "$(ls "$reports")" ]; then
+        status=1 ended="$ended, with reports of a sanitizer"
+        cat "$reports"/* >>"$log"
+        rm -f "$reports"/*
+    fi
     ms=$(( ($(date +%s%N) - start) / 1000000 ))
     p=$(grep -c '^\[       OK \]' "$log") f=$(count_named '  FAILED  ') s=$(count_named '  SKIPPED ')
     passed=$((passed + p)) skipped=$((skipped + s))
@@ -23,7 +35,7 @@ for program in "$@"; do
     else
         [ "$f" -gt 0 ] || f=1
         failed=$((failed + f))
-        printf '%-40s FAILED (exit %d)\n' "${program#build/*/tests/}" "$status"
+        printf '%-40s FAILED (%s)\n' "${program#build/*/tests/}" "$ended"
         cat "$log"
     fi
 done

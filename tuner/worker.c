@@ -301,5 +301,6 @@ int tl_worker_main(int argc, char **argv, const tl_worker_options *options)
         else
             go_on = false;
     }
+    tl_text_free(&body);
     return 0;
 }

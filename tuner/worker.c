@@ -19,12 +19,6 @@ enum { CHILD_QUIT = 0, CHILD_ORPHAN = 3 };
 #define MAX_TASK_BYTES ((int64_t)1 << 30)
 enum { MAX_TASKS = 256 };
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { HAS_SHADOW_MEMORY = 1 }; /* sanitizers map terabytes: no limit on address space */
-#else
-enum { HAS_SHADOW_MEMORY = 0 };
-#endif
-
 typedef struct {
     int fd;
     bool is_runner;
@@ -129,11 +123,12 @@ static int64_t address_space(void)
     return pages * sysconf(_SC_PAGESIZE);
 }
 
+/* Beyond what there is already: in a sanitized build these are terabytes. */
 static void limit_memory(const tl_worker_config *config)
 {
     int64_t now = address_space();
     struct rlimit limit = { 0 };
-    if (HAS_SHADOW_MEMORY || now == 0)
+    if (now == 0)
         return;
     limit.rlim_cur = limit.rlim_max = (rlim_t)(now + config->memory_bytes);
     setrlimit(RLIMIT_AS, &limit);

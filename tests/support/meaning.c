@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "ir/interpret.h"
 #include "schedule/trace.h"
+#include "tests/support/patience.h"
 #include "tests/support/random_kernel.h"
 #include "tests/support/random_schedule.h"
 
@@ -405,7 +406,7 @@ int64_t meaning_run_cases(meaning *m, uint64_t first, uint64_t count, bool may_b
     signal(SIGALRM, say_seed);
     for (uint64_t seed = first; seed < first + count && failures < most; seed++) {
         running_seed = seed;
-        alarm(60);
+        alarm(60 * PATIENCE);
         failures += !run_case(m, &steps, seed, may_bind);
     }
     alarm(0);

@@ -1,6 +1,7 @@
 /* tests/tuner/test_tune.c: runs of the tuner: budgets, resuming, faults of candidates, the same decisions again. */
 #include "tests/tuner/tuning.h"
 #include "runtime/clock.h"
+#include "tests/support/patience.h"
 
 static char folder[] = "/tmp/tilth-tune-XXXXXX", path[96], recording[96];
 
@@ -158,12 +159,6 @@ static void stale_records_are_seeds(void **state)
     tl_arena_destroy(arena);
 }
 
-#if defined(__SANITIZE_ADDRESS__)
-enum { LEAST_MEMORY = 0 }; /* the sanitizer's shadow knows no limit: such a candidate times out */
-#else
-enum { LEAST_MEMORY = 1 };
-#endif
-
 static void faults_cost_one_candidate_each(void **state)
 {
     (void)state;
@@ -185,14 +180,14 @@ static void faults_cost_one_candidate_each(void **state)
     } expected[] = { { TL_RECORD_CRASH, 4,
                        12 }, /* on a busy machine ten gigabytes may take too long instead */
                      { TL_RECORD_TIMEOUT, 4, 8 },
-                     { TL_RECORD_MEMORY, LEAST_MEMORY, 4 },
+                     { TL_RECORD_MEMORY, 1, 4 },
                      { TL_RECORD_ILLEGAL, 4, 4 },
                      { TL_RECORD_ILLEGAL_INSTRUCTION, 4, 4 } };
     tuning_remarks = remarks;
     tuning_remark_count = 10;
     tl_records *store = open_store();
-    tl_measurer *m = measuring_start(
-        &(tl_measure_options){ .run_limit_s = 0.5, .build_limit_s = 2, .memory_bytes = 1 << 28 });
+    tl_measurer *m = measuring_start(&(tl_measure_options){
+        .run_limit_s = 0.5 * PATIENCE, .build_limit_s = 2 * PATIENCE, .memory_bytes = 1 << 28 });
     tl_tune_options o = tuning_options(m, store, 41);
     tl_tuning *t = tuning_make(&o, tuning_tasks + 2, 1);
     tl_tune_totals totals;
@@ -321,7 +316,7 @@ static void it_ends_in_time(void **state)
     tl_tuning *t = tuning_make(&o, tuning_tasks + 2, 1);
     tuning_finish(t);
     double took = (double)(tl_clock_ns() - start) * 1e-9;
-    if (took < 1 || took > 1.8)
+    if (took < 1 || took > 1 + 0.8 * PATIENCE)
         fail_msg("a second took %.3f s", took);
     tl_tuning_destroy(t);
     tl_measurer_destroy(m);
@@ -348,7 +343,7 @@ static void it_ends_in_time(void **state)
     tl_tuning_destroy(t);
     tl_measurer_destroy(m);
     tl_text_free(&l.log);
-    if (took > 3)
+    if (took > 3 * PATIENCE)
         fail_msg("stopping took %.3f s", took);
 }
 
@@ -363,7 +358,7 @@ static void it_ends_when_nothing_is_left(void **state)
     int64_t start = tl_clock_ns();
     tl_tuning *t = tuning_make(&o, tuning_tasks + 1, 1);
     tuning_finish(t);
-    assert_true(tl_clock_ns() - start < 20000000000);
+    assert_true(tl_clock_ns() - start < 20000000000 * PATIENCE);
     assert_int_equal(tl_tuning_task(t, 0)->life, TL_TASK_EXHAUSTED);
     tl_tuning_destroy(t);
     tl_measurer_destroy(m);

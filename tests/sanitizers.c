@@ -2,17 +2,26 @@
  * build, so that it holds whoever starts it. A suppression is for other people's libraries only, and says why. */
 const char *__asan_default_options(void);
 const char *__tsan_default_options(void);
+const char *__lsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void);
 
-/* A size that no allocator has is answered with NULL, as malloc does, not with the end of the program. */
+/* A size that no allocator has is answered with NULL, as malloc does, not with the end of the program. A suppression that
+ * was used is no news. */
 const char *__asan_default_options(void)
 {
-    return "allocator_may_return_null=1";
+    return "allocator_may_return_null=1:print_suppressions=0";
 }
 
 const char *__tsan_default_options(void)
 {
-    return "allocator_may_return_null=1";
+    return "allocator_may_return_null=1:print_suppressions=0";
+}
+
+/* libedit keeps the name and the help of a function that it is given (EL_ADDFN) for good. Of its frames none is seen, only
+ * that of wcsdup, which nothing of ours calls. */
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:wcsdup\n";
 }
 
 /* None of these is built with the sanitizer, which therefore sees neither LLVM's atomic operations nor the barriers of

@@ -232,10 +232,6 @@ static void compiled_models_run(void **state)
 static void a_network_classifies(void **state)
 {
     (void)state;
-    if (strcmp(VARIANT, "release") != 0) {
-        puts("skip: a_network_classifies compiles a ResNet, which only a release build does soon");
-        skip();
-    }
     expect(0, "wrote", "$ROOT/opt/tilth/bin/tilth model resnet18 -o $D/r.onnx --seed 1");
     expect(0, " %\n", WITH_LIB "./classify r.onnx");
     expect(0, "5",

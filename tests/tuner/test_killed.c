@@ -96,7 +96,7 @@ static void what_was_measured_stays(void **state)
     (void)state;
     static bool told[MOST];
     static census c;
-    int64_t next = 1, number, window = 300000000;
+    int64_t next = 1, number, window = 300000000 * (int64_t)PATIENCE;
     tl_random random = tl_random_make(11);
     for (int round = 0; round < KILLS; round++) {
         int ends[2], status;
@@ -119,9 +119,8 @@ static void what_was_measured_stays(void **state)
             next = number + 1;
         }
         close(ends[0]);
-        /* on a slow machine it takes longer until there is something to lose */
-        if (next == before && window < 1200000000)
-            window += window / 4;
+        if (next == before)
+            window = patience_widen(window);
     }
     tl_records *store;
     assert_int_equal(tl_records_open(path, 0, &store, NULL), TL_OK);

@@ -2,6 +2,7 @@
  * is in the database, once, and is not measured again. */
 #include <sys/wait.h>
 #include "runtime/clock.h"
+#include "tests/support/patience.h"
 #include "tests/tuner/tuning.h"
 
 enum { KILLS = 50, MOST = 20000 };
@@ -81,7 +82,7 @@ static bool take_record(void *user, const tl_record *r)
 static void nothing_is_lost_or_doubled(void **state)
 {
     (void)state;
-    int64_t window = 300000000;
+    int64_t window = 300000000 * (int64_t)PATIENCE;
     tl_random random = tl_random_make(12);
     for (int round = 0; round < KILLS; round++) {
         int ends[2], status, before = told_count;
@@ -106,9 +107,8 @@ static void nothing_is_lost_or_doubled(void **state)
                 memcpy(random_programs[random_count++], n.program, sizeof n.program);
         }
         close(ends[0]);
-        /* on a slow machine it takes longer until there is something to lose */
-        if (told_count == before && window < 1500000000)
-            window += window / 4;
+        if (told_count == before)
+            window = patience_widen(window);
     }
     tl_records *store;
     assert_int_equal(tl_records_open(path, 0, &store, NULL), TL_OK);

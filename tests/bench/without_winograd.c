@@ -1,5 +1,5 @@
-/* tests/bench/without_winograd.c: linked into a command line with `--wrap=tl_choose_lowering`: what tilth does by default, but for
- * Winograd, so that tests/peers/accuracy.py can tell what that adds to the error. */
+/* tests/bench/without_winograd.c: linked into a command line with `--wrap=tl_choose_lowering`: what tilth does by default,
+ * but for Winograd, so that tests/peers/accuracy.py can tell what that adds to the error. */
 #include <string.h>
 #include "frontend/frontend.h"
 

@@ -196,7 +196,7 @@ def main():
     parser.add_argument("--check", action="store_true", help="holds evaluate.py to PyTorch in f64 and writes nothing")
     parser.add_argument("--if-known", action="store_true", help="leaves out names that are none of them")
     parser.add_argument("--list", action="store_true", help="only prints the names")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     if options.list:
         print("\n".join(NETWORKS))
         return

@@ -45,20 +45,29 @@ static uint32_t mix64(uint32_t hash, uint64_t word)
     return mix(mix(hash, (uint32_t)word), (uint32_t)(word >> 32));
 }
 
+static uint32_t at_most(uint32_t count)
+{
+    return count < TL_EXPR_COUNTLESS ? count : TL_EXPR_COUNTLESS;
+}
+
 tl_expr *tl_expr_node(tl_arena *arena, tl_expr_kind kind, tl_dtype dtype, int arg_count,
                       const tl_expr *const *args)
 {
     size_t size = sizeof(tl_expr) + (size_t)arg_count * sizeof(const tl_expr *);
     tl_expr *e = tl_arena_alloc(arena, size, _Alignof(tl_expr));
     const tl_expr **copy = (const tl_expr **)(e + 1);
-    uint32_t hash = mix((uint32_t)kind + 1, (uint32_t)dtype);
+    uint32_t hash = mix((uint32_t)kind + 1, (uint32_t)dtype), nodes = 1, below = 0;
     for (int i = 0; i < arg_count; i++) {
         copy[i] = args[i];
         hash = mix(hash, args[i]->hash);
+        nodes = at_most(nodes + args[i]->size);
+        below = args[i]->depth > below ? args[i]->depth : below;
     }
     e->kind = kind;
     e->dtype = dtype;
     e->hash = hash;
+    e->size = nodes;
+    e->depth = at_most(below + 1);
     e->arg_count = arg_count;
     e->args = copy;
     return e;

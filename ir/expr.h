@@ -27,6 +27,15 @@ typedef enum {
     TL_FUNCTION_COUNT
 } tl_function;
 
+/* Nodes and levels of the tree of an expression. What prints, proves, interprets and compiles expressions walks trees, by
+ * recursion: a Program has none that is larger or deeper (the verifier). Whoever copies expressions into others stops long
+ * before. */
+enum {
+    TL_EXPR_LARGEST = 10000,
+    TL_EXPR_DEEPEST = 2000,
+    TL_EXPR_COUNTLESS = 1000000000, /* what a tree that is too large to be counted counts as */
+};
+
 typedef struct tl_expr tl_expr;
 typedef struct tl_buffer tl_buffer; /* ir/buffer.h */
 
@@ -44,6 +53,9 @@ struct tl_expr {
     tl_expr_kind kind; /* says which member of u is meant */
     tl_dtype dtype;
     uint32_t hash; /* structural; equal expressions have equal hashes */
+    /* Of the tree that printing, compiling and interpreting walk, where a node counts each time it is read: its nodes, and those
+     * on its longest path, this one included. Neither exceeds TL_EXPR_COUNTLESS. */
+    uint32_t size, depth;
     int arg_count;
     const tl_expr *const *args;
     union {
@@ -117,6 +129,10 @@ const tl_expr *tl_addi(tl_arena *arena, const tl_expr *a, int64_t b);
 const tl_expr *tl_muli(tl_arena *arena, const tl_expr *a, int64_t b);
 
 /* Questions. */
+static inline bool tl_expr_is_too_large(const tl_expr *e)
+{
+    return e->size > TL_EXPR_LARGEST || e->depth > TL_EXPR_DEEPEST;
+}
 bool tl_expr_equal(const tl_expr *a, const tl_expr *b);
 int tl_expr_compare(const tl_expr *a, const tl_expr *b); /* a total order, by structure and names */
 bool tl_is_int(const tl_expr *e, int64_t value);         /* the INT constant `value` */
@@ -126,18 +142,19 @@ bool tl_expr_has_load(const tl_expr *e);
 /* Whether it is a < b or a <= b of loops and dims, or all of several such: what a loop can be parted by. */
 bool tl_expr_is_range_test(const tl_expr *e);
 
-/* Rewriting. The same pointer comes back when nothing changed. */
+/* Rewriting. The same pointer comes back when nothing changed; what is shared stays so, a node is rewritten once. */
 typedef struct {
     const tl_var *var;
     const tl_expr *value;
 } tl_binding;
 const tl_expr *tl_substitute(tl_arena *arena, const tl_expr *e, const tl_binding *bindings,
                              int count);
-/* Calls `leaf` on every VAR and LOAD (children of a LOAD first); NULL from it means "keep". */
+/* Calls `leaf` on every VAR and LOAD (children of a LOAD first); NULL from it means "keep". What
+ * it gives depends on the node alone. */
 typedef const tl_expr *tl_expr_rewriter(tl_arena *arena, const tl_expr *e, void *context);
 const tl_expr *tl_expr_rewrite(tl_arena *arena, const tl_expr *e, tl_expr_rewriter *leaf,
                                void *context);
-/* Calls `visit` on every node, parents first; it returns false to skip the children. */
+/* Calls `visit` on every node of the tree, parents first; it returns false to skip the children. */
 typedef bool tl_expr_visitor(const tl_expr *e, void *context);
 void tl_expr_visit(const tl_expr *e, tl_expr_visitor *visit, void *context);
 

@@ -1,7 +1,9 @@
-/* ir/expr_rewrite.c: comparing, searching and rewriting expressions. */
+/* ir/expr_rewrite.c: comparing, searching and rewriting expressions. Each takes time for every node once, not for every
+ * path to it: in an expression that is large as a tree, what was done for a node is kept (ir/expr_memo.h). */
 #include <assert.h>
 #include <string.h>
 #include "ir/buffer.h"
+#include "ir/expr_memo.h"
 #include "ir/expr_private.h"
 #include "ir/index_private.h"
 
@@ -25,17 +27,32 @@ static bool same_payload(const tl_expr *a, const tl_expr *b)
     }
 }
 
-bool tl_expr_equal(const tl_expr *a, const tl_expr *b)
+/* `equals` has for a node the one that it was found equal to; NULL: both are small. */
+static bool equal(const tl_expr *a, const tl_expr *b, tl_expr_memo *equals)
 {
     if (a == b)
         return true;
-    if (a->hash != b->hash || a->kind != b->kind || a->dtype != b->dtype ||
+    if (a->hash != b->hash || a->kind != b->kind || a->dtype != b->dtype || a->size != b->size ||
         a->arg_count != b->arg_count || !same_payload(a, b))
         return false;
+    if (equals != NULL && tl_expr_memo_find(equals, a) == b)
+        return true;
     for (int i = 0; i < a->arg_count; i++)
-        if (!tl_expr_equal(a->args[i], b->args[i]))
+        if (!equal(a->args[i], b->args[i], equals))
             return false;
+    if (equals != NULL && a->arg_count > 0)
+        tl_expr_memo_put(equals, a, b);
     return true;
+}
+
+bool tl_expr_equal(const tl_expr *a, const tl_expr *b)
+{
+    if (a->size < TL_EXPR_MEMO_FROM || a->size != b->size)
+        return equal(a, b, NULL);
+    tl_expr_memo equals = { 0 };
+    bool result = equal(a, b, &equals);
+    tl_expr_memo_free(&equals);
+    return result;
 }
 
 static int compare_ints(int64_t a, int64_t b)
@@ -70,9 +87,9 @@ static int compare_payload(const tl_expr *a, const tl_expr *b)
     }
 }
 
-int tl_expr_compare(const tl_expr *a, const tl_expr *b)
+static int compare(const tl_expr *a, const tl_expr *b, tl_expr_memo *equals)
 {
-    if (a == b)
+    if (a == b || (equals != NULL && tl_expr_memo_find(equals, a) == b))
         return 0;
     if (a->kind != b->kind)
         return compare_ints(a->kind, b->kind);
@@ -82,7 +99,19 @@ int tl_expr_compare(const tl_expr *a, const tl_expr *b)
     if (order == 0)
         order = compare_ints(a->arg_count, b->arg_count);
     for (int i = 0; order == 0 && i < a->arg_count; i++)
-        order = tl_expr_compare(a->args[i], b->args[i]);
+        order = compare(a->args[i], b->args[i], equals);
+    if (order == 0 && equals != NULL && a->arg_count > 0)
+        tl_expr_memo_put(equals, a, b);
+    return order;
+}
+
+int tl_expr_compare(const tl_expr *a, const tl_expr *b)
+{
+    if (a->size < TL_EXPR_MEMO_FROM || b->size < TL_EXPR_MEMO_FROM)
+        return compare(a, b, NULL);
+    tl_expr_memo equals = { 0 };
+    int order = compare(a, b, &equals);
+    tl_expr_memo_free(&equals);
     return order;
 }
 
@@ -99,24 +128,52 @@ bool tl_const_int(const tl_expr *e, int64_t *out)
     return true;
 }
 
+typedef bool node_test(const tl_expr *e, const void *context);
+
+/* Whether a node passes the test; `failed` has those that are known to have none below them. */
+static bool find_node(const tl_expr *e, node_test *test, const void *context, tl_expr_memo *failed)
+{
+    if (test(e, context))
+        return true;
+    if (failed != NULL && tl_expr_memo_find(failed, e) != NULL)
+        return false;
+    for (int i = 0; i < e->arg_count; i++)
+        if (find_node(e->args[i], test, context, failed))
+            return true;
+    if (failed != NULL && e->arg_count > 0)
+        tl_expr_memo_put(failed, e, e);
+    return false;
+}
+
+static bool has_node(const tl_expr *e, node_test *test, const void *context)
+{
+    if (e->size < TL_EXPR_MEMO_FROM)
+        return find_node(e, test, context, NULL);
+    tl_expr_memo failed = { 0 };
+    bool found = find_node(e, test, context, &failed);
+    tl_expr_memo_free(&failed);
+    return found;
+}
+
+static bool is_var(const tl_expr *e, const void *var)
+{
+    return e->kind == TL_EXPR_VAR && e->u.var == var;
+}
+
 bool tl_expr_uses_var(const tl_expr *e, const tl_var *var)
 {
-    if (e->kind == TL_EXPR_VAR)
-        return e->u.var == var;
-    for (int i = 0; i < e->arg_count; i++)
-        if (tl_expr_uses_var(e->args[i], var))
-            return true;
-    return false;
+    return has_node(e, is_var, var);
+}
+
+static bool is_load(const tl_expr *e, const void *context)
+{
+    (void)context;
+    return e->kind == TL_EXPR_LOAD;
 }
 
 bool tl_expr_has_load(const tl_expr *e)
 {
-    if (e->kind == TL_EXPR_LOAD)
-        return true;
-    for (int i = 0; i < e->arg_count; i++)
-        if (tl_expr_has_load(e->args[i]))
-            return true;
-    return false;
+    return has_node(e, is_load, NULL);
 }
 
 bool tl_expr_is_range_test(const tl_expr *e)
@@ -137,22 +194,26 @@ void tl_expr_visit(const tl_expr *e, tl_expr_visitor *visit, void *context)
 
 /* ---- rewriting ---- */
 
-static const tl_expr *rewrite(tl_arena *arena, const tl_expr *e, tl_expr_rewriter *leaf,
-                              void *context);
+typedef struct {
+    tl_arena *arena;
+    tl_expr_rewriter *leaf;
+    void *context;
+    tl_expr_memo *done; /* what became of a node; NULL: the expression is small */
+} rewriting;
+
+static const tl_expr *rewrite(const rewriting *r, const tl_expr *e);
 
 /* c*t with t rewritten; the same pointer when t stays. */
-static const tl_expr *rewrite_addend(tl_arena *arena, const tl_expr *e, tl_expr_rewriter *leaf,
-                                     void *context)
+static const tl_expr *rewrite_addend(const rewriting *r, const tl_expr *e)
 {
     if (e->kind != TL_EXPR_MUL || e->args[1]->kind != TL_EXPR_INT)
-        return rewrite(arena, e, leaf, context);
-    const tl_expr *term = rewrite(arena, e->args[0], leaf, context);
-    return term == e->args[0] ? e : tl_mul(arena, term, e->args[1]);
+        return rewrite(r, e);
+    const tl_expr *term = rewrite(r, e->args[0]);
+    return term == e->args[0] ? e : tl_mul(r->arena, term, e->args[1]);
 }
 
 /* A canonical sum is rewritten addend by addend and put together once, not once an ADD. */
-static const tl_expr *rewrite_sum(tl_arena *arena, const tl_expr *e, tl_expr_rewriter *leaf,
-                                  void *context)
+static const tl_expr *rewrite_sum(const rewriting *r, const tl_expr *e)
 {
     const tl_expr *parts[TL_MAX_ADDENDS + 1];
     int count = 0;
@@ -166,47 +227,59 @@ static const tl_expr *rewrite_sum(tl_arena *arena, const tl_expr *e, tl_expr_rew
             rest = rest->args[0];
         }
         if (last && addend->kind == TL_EXPR_ADD)
-            parts[count] = rewrite(arena, addend, leaf, context);
+            parts[count] = rewrite(r, addend);
         else
-            parts[count] = rewrite_addend(arena, addend, leaf, context);
+            parts[count] = rewrite_addend(r, addend);
         changed |= parts[count++] != addend;
     }
-    return changed ? tl_index_sum(arena, parts, count) : e;
+    return changed ? tl_index_sum(r->arena, parts, count) : e;
 }
 
-static const tl_expr *rewrite_args(tl_arena *arena, const tl_expr *e, tl_expr_rewriter *leaf,
-                                   void *context)
+static const tl_expr *rewrite_args(const rewriting *r, const tl_expr *e)
 {
     const tl_expr *few[4], **args = few;
     if (e->arg_count > 4)
-        args = TL_NEW_ARRAY(arena, const tl_expr *, e->arg_count);
+        args = TL_NEW_ARRAY(r->arena, const tl_expr *, e->arg_count);
     bool changed = false;
     for (int i = 0; i < e->arg_count; i++) {
-        args[i] = rewrite(arena, e->args[i], leaf, context);
+        args[i] = rewrite(r, e->args[i]);
         changed |= args[i] != e->args[i];
     }
-    return changed ? tl_expr_with_args(arena, e, args) : e;
+    return changed ? tl_expr_with_args(r->arena, e, args) : e;
 }
 
-static const tl_expr *rewrite(tl_arena *arena, const tl_expr *e, tl_expr_rewriter *leaf,
-                              void *context)
+static const tl_expr *rewrite_node(const rewriting *r, const tl_expr *e)
+{
+    if (e->kind == TL_EXPR_ADD && e->dtype == TL_I64)
+        return rewrite_sum(r, e);
+    if (e->arg_count > 0)
+        e = rewrite_args(r, e);
+    if (e->kind != TL_EXPR_VAR && e->kind != TL_EXPR_LOAD)
+        return e;
+    const tl_expr *with = r->leaf(r->arena, e, r->context);
+    return with == NULL ? e : with;
+}
+
+static const tl_expr *rewrite(const rewriting *r, const tl_expr *e)
 {
     if (e->kind == TL_EXPR_INT || e->kind == TL_EXPR_FLOAT)
         return e;
-    if (e->kind == TL_EXPR_ADD && e->dtype == TL_I64)
-        return rewrite_sum(arena, e, leaf, context);
-    if (e->arg_count > 0)
-        e = rewrite_args(arena, e, leaf, context);
-    if (e->kind != TL_EXPR_VAR && e->kind != TL_EXPR_LOAD)
-        return e;
-    const tl_expr *with = leaf(arena, e, context);
-    return with == NULL ? e : with;
+    if (r->done == NULL)
+        return rewrite_node(r, e);
+    const tl_expr *with = tl_expr_memo_find(r->done, e);
+    if (with == NULL) {
+        with = rewrite_node(r, e);
+        tl_expr_memo_put(r->done, e, with);
+    }
+    return with;
 }
 
 const tl_expr *tl_expr_rewrite(tl_arena *arena, const tl_expr *e, tl_expr_rewriter *leaf,
                                void *context)
 {
-    return rewrite(arena, e, leaf, context);
+    tl_expr_memo done = { .arena = arena };
+    rewriting r = { arena, leaf, context, e->size < TL_EXPR_MEMO_FROM ? NULL : &done };
+    return rewrite(&r, e);
 }
 
 typedef struct {
@@ -230,5 +303,5 @@ const tl_expr *tl_substitute(tl_arena *arena, const tl_expr *e, const tl_binding
                              int count)
 {
     substitution s = { bindings, count };
-    return count == 0 ? e : rewrite(arena, e, substitute_leaf, &s);
+    return count == 0 ? e : tl_expr_rewrite(arena, e, substitute_leaf, &s);
 }

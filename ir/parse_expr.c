@@ -422,7 +422,12 @@ static tl_status parse_or(tl_parser *p, operand *out)
 tl_status tl_parse_expr(tl_parser *p, tl_dtype want, const tl_expr **out)
 {
     operand a;
+    const tl_token *at = p->token;
     TL_TRY(parse_or(p, &a));
+    if (a.e != NULL && tl_expr_is_too_large(a.e))
+        return tl_parse_fail_at(
+            p, at, "the expression has %u nodes on %u levels, at most %d on %d are allowed",
+            a.e->size, a.e->depth, TL_EXPR_LARGEST, TL_EXPR_DEEPEST);
     TL_TRY(want == TL_DTYPE_COUNT ? settle(p, &a) : settle_as(p, &a, want));
     *out = a.e;
     return TL_OK;

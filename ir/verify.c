@@ -87,6 +87,10 @@ static tl_status check_access(tl_verifier *v, const tl_block *block, scope in,
 
 static tl_status check_expr(tl_verifier *v, const tl_block *block, scope in, const tl_expr *e)
 {
+    if (tl_expr_is_too_large(e))
+        return tl_fail(v->diag, TL_BAD_IR,
+                       "%s: an expression has %u nodes on %u levels, at most %d on %d are allowed",
+                       place(block), e->size, e->depth, TL_EXPR_LARGEST, TL_EXPR_DEEPEST);
     if (e->kind == TL_EXPR_VAR) {
         if (is_visible(v, block, in, e->u.var))
             return TL_OK;

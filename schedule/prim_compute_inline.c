@@ -11,7 +11,8 @@
  *
  * Requires  a block with spatial iters, one assigning store and no predicate, whose indices are its iters, each once;
  *           the result a local buffer that no other block writes and no opaque block reads; nothing that the block
- *           reads is written between it and its readers, and all of it is visible to them.
+ *           reads is written between it and its readers, and all of it is visible to them; no reader's expression becomes
+ *           large (expression_size.c).
  * Keeps     every value that is read. */
 #include <string.h>
 #include "schedule/nest.h"
@@ -123,6 +124,7 @@ static tl_status check_readers(tl_schedule *s, const tl_block *block, tl_diag *d
             return tl_refuse(diag, PRIM, block->name,
                              "block %s reads %s as a region of the intrinsic %s, which must exist",
                              readers[i]->name, buffer->name, readers[i]->call->name);
+        TL_TRY(tl_check_copies(PRIM, block, readers[i], diag));
         tl_path path = tl_path_to_block(s->arena, body, readers[i]->name);
         tl_path old = tl_path_to_block(s->arena, body, block->name);
         TL_TRY(tl_check_leaves(s, PRIM, block, &old, &path, diag));
@@ -195,8 +197,11 @@ tl_status tl_apply_compute_inline(tl_schedule *s, const tl_arg *args, int arg_co
     root = tl_stmt_rewrite(s->arena, root, rewrite, &in);
     const tl_block **readers;
     int count = tl_readers_of(s->arena, s->program->body, in.buffer, &readers);
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count; i++) {
+        path = tl_path_to_block(s->arena, root, readers[i]->name);
+        TL_TRY(tl_check_inlined(PRIM, block, path.stmts[path.count - 1]->u.block, diag));
         TL_TRY(tl_check_placed(s, PRIM, root, readers[i]->name, NULL, diag));
+    }
     tl_schedule_set_body(s, tl_sink_allocs(s->arena, root));
     return TL_OK;
 }

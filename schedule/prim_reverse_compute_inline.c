@@ -15,7 +15,8 @@
  *           local buffer at its iters, each once, everywhere, and is its only reader; the producer its only writer, no
  *           reduction and no intrinsic, with its iters as indices over the same domains, all of which it runs
  *           over; nothing between the two touches the result, nobody else writes it, and what else the consumer reads
- *           is there where the producer stands.
+ *           is there where the producer stands; what the producer then stores is no large expression
+ *           (expression_size.c).
  * Keeps     every value that is stored.
  */
 #include <string.h>
@@ -281,7 +282,9 @@ tl_status tl_apply_reverse_compute_inline(tl_schedule *s, const tl_arg *args, in
     tl_path path = tl_path_to_block(s->arena, s->program->body, p.consumer->name);
     const tl_stmt *root = tl_path_replace(s->arena, &path, NULL);
     path = tl_path_to_block(s->arena, root, p.producer->name);
-    root = tl_path_replace(s->arena, &path, tl_stmt_block(s->arena, join(s->arena, &p)));
+    const tl_block *joined = join(s->arena, &p);
+    TL_TRY(tl_check_inlined(PRIM, p.consumer, joined, diag));
+    root = tl_path_replace(s->arena, &path, tl_stmt_block(s->arena, joined));
     root = tl_stmt_rewrite(s->arena, root, drop_alloc, (void *)(uintptr_t)p.between);
     TL_TRY(tl_check_placed(s, PRIM, root, p.producer->name, NULL, diag));
     tl_schedule_set_body(s, tl_sink_allocs(s->arena, root));

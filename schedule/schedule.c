@@ -256,6 +256,10 @@ const char *tl_fresh_buffer_name(tl_schedule *s, const char *base)
     return name;
 }
 
+/* Fused loops have both names, so that they would double with each step; a text has names of 200 characters at most, of which
+ * the printer takes some to make them unique. */
+enum { LONGEST_NAME = 100 };
+
 tl_var *tl_var_derive(tl_arena *arena, const tl_var *from, const char *suffix,
                       const tl_expr *extent)
 {
@@ -263,7 +267,9 @@ tl_var *tl_var_derive(tl_arena *arena, const tl_var *from, const char *suffix,
     int64_t max = range.max == INT64_MAX ? INT64_MAX : tl_max64(range.max - 1, 0);
     const char *name = from->name;
     if (*suffix)
-        name = tl_arena_format(arena, "%s%s", name, suffix);
+        name = tl_arena_format(arena, "%.*s%.*s", LONGEST_NAME, name, LONGEST_NAME, suffix);
+    if (strlen(name) > LONGEST_NAME)
+        name = tl_arena_strndup(arena, name, LONGEST_NAME);
     return tl_var_make(arena, name, 0, max);
 }
 
@@ -403,6 +409,8 @@ tl_status tl_schedule_apply(tl_schedule *s, tl_prim prim, const tl_arg *args, in
     tl_status status = tl_schedule_introduce(s, info->name, args, arg_count, diag);
     if (status == TL_OK)
         status = info->apply(s, args, arg_count, out, out_count, diag);
+    if (status == TL_OK && s->program != before.program)
+        status = tl_check_expression_sizes(s, info->name, diag);
     bool moves_blocks = strpbrk(info->in, "Bb") != NULL && s->program != before.program;
     if (status == TL_OK && moves_blocks)
         extend_allocs(s);

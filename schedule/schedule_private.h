@@ -92,6 +92,13 @@ tl_status tl_need_block(tl_schedule *s, const char *prim, tl_block_ref ref, cons
 /* A refusal: TL_ILLEGAL_SCHEDULE; `prim` and what it was applied to come first in the sentence. */
 tl_status tl_refuse(tl_diag *diag, const char *prim, const char *subject, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* Sizes of expressions (expression_size.c): of a program after any step; of what a block stores once another is inside; and,
+ * before that is built, of all copies of a block's value that a reader would have. */
+tl_status tl_check_expression_sizes(const tl_schedule *s, const char *prim, tl_diag *diag);
+tl_status tl_check_inlined(const char *prim, const tl_block *block, const tl_block *into,
+                           tl_diag *diag);
+tl_status tl_check_copies(const char *prim, const tl_block *block, const tl_block *reader,
+                          tl_diag *diag);
 /* The same loop with another kind, or other annotations. */
 const tl_stmt *tl_loop_with_kind(tl_arena *arena, const tl_stmt *loop, tl_loop_kind kind);
 const tl_stmt *tl_loop_with_annotations(tl_arena *arena, const tl_stmt *loop, int count,

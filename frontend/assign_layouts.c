@@ -203,8 +203,7 @@ static bool is_depthwise(const tl_node *n)
 
 /* Whether the convolution's kernel can compute its input by bands, nobody else reads it, and there is more than half of L2
  * of it, so that it does not stay there from one kernel to the next. `c` gets the chain that makes it. */
-static bool can_keep_inside(const tl_graph *g, const tl_target *target, const tl_node *reader,
-                            chain *c)
+static bool can_keep_inside(const tl_target *target, const tl_node *reader, chain *c)
 {
     tl_value *t = reader->inputs[0];
     *c = (chain){ 0 };
@@ -213,7 +212,7 @@ static bool can_keep_inside(const tl_graph *g, const tl_target *target, const tl
     int users = 0;
     bool is_cut = false;
     for (int i = 0; i < c->count; i++) {
-        users += tl_graph_users(g, c->values[i]);
+        users += tl_graph_users(c->values[i]);
         is_cut |= c->values[i]->is_cut;
     }
     return !is_cut && users == c->reads + 1 && block_of(t) == tl_target_lanes(target, TL_F32) &&
@@ -233,11 +232,11 @@ static void mark_inside(const chain *c, const tl_layout *layout)
 /* A pointwise convolution in front of a depthwise one makes several times the channels it reads. Where that many do not
  * stay in L2 from the one kernel to the next, the depthwise convolution's kernel makes them itself, a band of rows at a
  * time. For the halo it computes the pointwise convolution of a halo of its input, and takes zeros instead. */
-static void keep_inside(const tl_graph *g, const tl_target *target, tl_node *depthwise)
+static void keep_inside(const tl_target *target, tl_node *depthwise)
 {
     tl_value *t = depthwise->inputs[0];
     chain c;
-    if (!is_depthwise(depthwise) || !can_keep_inside(g, target, depthwise, &c) ||
+    if (!is_depthwise(depthwise) || !can_keep_inside(target, depthwise, &c) ||
         !is_pointwise(c.conv))
         return;
     tl_value *x = c.conv->inputs[0];
@@ -254,12 +253,12 @@ static void keep_inside(const tl_graph *g, const tl_target *target, tl_node *dep
 }
 
 /* So does the pointwise convolution behind a depthwise one with what that makes, where it is no part of such a kernel itself. */
-static void keep_sum_inside(const tl_graph *g, const tl_target *target, tl_node *pointwise)
+static void keep_sum_inside(const tl_target *target, tl_node *pointwise)
 {
     chain c;
     const tl_value *y = pointwise->outputs[0];
     if (is_pointwise(pointwise) && !y->layout.plain && !y->is_inside &&
-        can_keep_inside(g, target, pointwise, &c) && is_depthwise(c.conv))
+        can_keep_inside(target, pointwise, &c) && is_depthwise(c.conv))
         mark_inside(&c, &pointwise->inputs[0]->layout);
 }
 
@@ -293,10 +292,10 @@ tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag)
             set_halo(g->nodes[i]);
     for (int i = 0; i < g->node_count; i++)
         if (g->nodes[i]->op == TL_OP_CONV)
-            keep_inside(g, target, g->nodes[i]);
+            keep_inside(target, g->nodes[i]);
     for (int i = 0; i < g->node_count; i++)
         if (g->nodes[i]->op == TL_OP_CONV)
-            keep_sum_inside(g, target, g->nodes[i]);
+            keep_sum_inside(target, g->nodes[i]);
     tl_assign_windows(g);
     return TL_OK;
 }

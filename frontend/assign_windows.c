@@ -71,7 +71,7 @@ static void collect_facts(state *s)
 
 /* A Concat as it was before it was nested. */
 typedef struct {
-    tl_value *y, **parts;
+    tl_value *y, *const *parts;
     int count;
 } concat;
 
@@ -123,8 +123,7 @@ void tl_nest_concats(tl_graph *g)
         tl_value **parts = TL_NEW_ARRAY(g->arena, tl_value *, count);
         parts[0] = first->y;
         memcpy(parts + 1, n->inputs + first->count, sizeof *parts * (size_t)(count - 1));
-        n->inputs = parts;
-        n->input_count = count;
+        tl_node_set_inputs(g, n, count, parts);
     }
 }
 

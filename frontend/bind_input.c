@@ -19,9 +19,9 @@ tl_status tl_bind_input(tl_graph *g, const char *name, const void *data, tl_diag
     void *copy = tl_arena_copy(g->arena, data, (size_t)elements * tl_dtype_size(input->dtype), 64);
     tl_value *constant = tl_graph_constant(g, tl_arena_format(g->arena, "%s.bound", input->name),
                                            input->dtype, &input->shape, copy);
-    for (int n = 0; n < g->node_count; n++)
-        for (int i = 0; i < g->nodes[n]->input_count; i++)
-            if (g->nodes[n]->inputs[i] == input)
-                g->nodes[n]->inputs[i] = constant;
+    while (input->first_use != NULL) {
+        tl_node *n = input->first_use->node;
+        tl_node_set_input(n, (int)(input->first_use - n->uses), constant);
+    }
     return TL_OK;
 }

@@ -34,9 +34,9 @@ tl_status tl_bind_operands(tl_graph *g, tl_node *n, tl_diag *diag)
                                 "its operand '%.120s' (%s) decides a shape and is not a constant",
                                 v->name, operands[i].attribute);
         tl_attr_set_ints(g, n, operands[i].attribute, ints, count);
-        n->inputs[operands[i].input] = NULL;
+        tl_node_set_input(n, operands[i].input, NULL);
     }
     while (n->input_count > tl_op_infos[n->op].min_inputs && n->inputs[n->input_count - 1] == NULL)
-        n->input_count--;
+        tl_node_keep_inputs(n, n->input_count - 1);
     return TL_OK;
 }

@@ -11,7 +11,7 @@ static void copy(tl_graph *g, const tl_node *slice, tl_node *reader, int input)
     tl_node *n = tl_graph_node(g, TL_OP_SLICE, slice->name, 1, slice->inputs, 1, &own);
     n->attrs = slice->attrs;
     n->attr_count = slice->attr_count;
-    reader->inputs[input] = own;
+    tl_node_set_input(reader, input, own);
 }
 
 tl_status tl_copy_windows(tl_graph *g, tl_diag *diag)
@@ -22,7 +22,7 @@ tl_status tl_copy_windows(tl_graph *g, tl_diag *diag)
         tl_node *n = g->nodes[i];
         for (int k = 0; k < n->input_count; k++) {
             tl_node *slice = tl_producer(n->inputs[k], TL_OP_SLICE);
-            if (slice != NULL && tl_is_window(slice) && tl_graph_users(g, n->inputs[k]) > 1 &&
+            if (slice != NULL && tl_is_window(slice) && tl_graph_users(n->inputs[k]) > 1 &&
                 (tl_reads_windows(n->op) || tl_is_elementwise(n)))
                 copy(g, slice, n, k);
         }

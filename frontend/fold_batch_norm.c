@@ -45,7 +45,7 @@ static void fold(tl_graph *g, tl_node *norm, tl_node *conv)
     both->attrs = conv->attrs;
     both->attr_count = conv->attr_count;
     both->name = conv->name;
-    conv->dead = true;
+    tl_node_kill(conv);
 }
 
 tl_status tl_fold_batch_norm(tl_graph *g, tl_diag *diag)
@@ -56,7 +56,7 @@ tl_status tl_fold_batch_norm(tl_graph *g, tl_diag *diag)
         tl_node *norm = g->nodes[i];
         if (norm->dead || norm->op != TL_OP_BATCH_NORM)
             continue;
-        tl_node *conv = tl_sole_producer(g, norm->inputs[0], TL_OP_CONV);
+        tl_node *conv = tl_sole_producer(norm->inputs[0], TL_OP_CONV);
         bool constant =
             conv != NULL && conv->inputs[1]->data != NULL &&
             (conv->input_count < 3 || conv->inputs[2] == NULL || conv->inputs[2]->data != NULL);

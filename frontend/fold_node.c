@@ -118,14 +118,14 @@ tl_status tl_fold_node(tl_graph *g, tl_node *n, tl_diag *diag)
     if (!y->is_output) {
         y->data = data;
         y->producer = NULL;
-        n->dead = true;
+        tl_node_kill(n);
         return TL_OK;
     }
     tl_value *constant = tl_graph_constant(g, tl_arena_format(g->arena, "%s.folded", y->name),
                                            y->dtype, &y->shape, data);
     n->op = TL_OP_IDENTITY;
     n->attr_count = 0;
-    n->input_count = 1;
-    n->inputs[0] = constant;
+    tl_node_keep_inputs(n, 1);
+    tl_node_set_input(n, 0, constant);
     return TL_OK;
 }

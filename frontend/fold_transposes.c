@@ -46,7 +46,7 @@ static void fold_transpose(tl_graph *g, tl_node *n)
     tl_attr_ints(n, "perm", &perm);
     y->data = transpose(g, x, perm);
     y->producer = NULL;
-    n->dead = true;
+    tl_node_kill(n);
 }
 
 static void fold_operand(tl_graph *g, tl_node *gemm, int input, const char *attribute)
@@ -57,8 +57,9 @@ static void fold_operand(tl_graph *g, tl_node *gemm, int input, const char *attr
         return;
     tl_shape shape =
         tl_shape_of(2, (int64_t[]){ x->shape.dims[1].extent, x->shape.dims[0].extent });
-    gemm->inputs[input] = tl_graph_constant(g, tl_arena_format(g->arena, "%s.transposed", x->name),
-                                            x->dtype, &shape, transpose(g, x, swap));
+    tl_value *y = tl_graph_constant(g, tl_arena_format(g->arena, "%s.transposed", x->name),
+                                    x->dtype, &shape, transpose(g, x, swap));
+    tl_node_set_input(gemm, input, y);
     tl_attr_set_int(g, gemm, attribute, 0);
 }
 

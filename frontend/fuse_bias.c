@@ -36,13 +36,13 @@ static void fuse(tl_graph *g, tl_node *add)
 {
     for (int i = 0; i < 2; i++) {
         tl_value *product = add->inputs[i], *c = add->inputs[1 - i];
-        tl_node *matmul = tl_sole_producer(g, product, TL_OP_MATMUL);
-        tl_node *conv = tl_sole_producer(g, product, TL_OP_CONV);
+        tl_node *matmul = tl_sole_producer(product, TL_OP_MATMUL);
+        tl_node *conv = tl_sole_producer(product, TL_OP_CONV);
         if (matmul != NULL && fits_product(c, product) && matmul->inputs[0]->shape.rank == 2 &&
             matmul->inputs[1]->shape.rank == 2) {
             tl_value *inputs[3] = { matmul->inputs[0], matmul->inputs[1], c };
             tl_replace_node(g, add->outputs[0], TL_OP_GEMM, 3, inputs)->name = matmul->name;
-            matmul->dead = true;
+            tl_node_kill(matmul);
             return;
         }
         if (conv != NULL && (conv->input_count < 3 || conv->inputs[2] == NULL) &&
@@ -55,7 +55,7 @@ static void fuse(tl_graph *g, tl_node *add)
             both->attrs = conv->attrs;
             both->attr_count = conv->attr_count;
             both->name = conv->name;
-            conv->dead = true;
+            tl_node_kill(conv);
             return;
         }
     }

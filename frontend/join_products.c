@@ -46,18 +46,15 @@ static bool waits_for(const tl_node *n, const tl_value *v, const int *position)
     return true;
 }
 
-static bool is_awaited(const tl_graph *g, int count, const tl_value *v, const int *position)
+static bool is_awaited(const tl_value *v, const int *position)
 {
-    for (int i = 0; i < count; i++) {
-        const tl_node *n = g->nodes[i];
-        for (int k = 0; !n->dead && k < n->input_count; k++)
-            if (n->inputs[k] == v && waits_for(n, v, position))
-                return true;
-    }
+    for (const tl_use *use = v->first_use; use != NULL; use = use->next)
+        if (waits_for(use->node, v, position))
+            return true;
     return false;
 }
 
-static bool find_part(const tl_graph *g, int count, tl_node *n, const int *position, part *p)
+static bool find_part(tl_node *n, const int *position, part *p)
 {
     if (n->dead || (n->op != TL_OP_MATMUL && n->op != TL_OP_GEMM))
         return false;
@@ -71,14 +68,14 @@ static bool find_part(const tl_graph *g, int count, tl_node *n, const int *posit
             (p->bias != NULL && !is_column_vector(p->bias, columns_of(p))))
             return false;
     } else {
-        tl_node *add = tl_sole_user(g, p->y, TL_OP_ADD);
+        tl_node *add = tl_sole_user(p->y, TL_OP_ADD);
         tl_value *bias = tl_other_input(add, p->y);
         if (is_column_vector(bias, columns_of(p)) && tl_same_shape(add->outputs[0], p->y)) {
             p->bias = bias;
             p->y = add->outputs[0];
         }
     }
-    return !p->y->is_output && !is_awaited(g, count, p->y, position);
+    return !p->y->is_output && !is_awaited(p->y, position);
 }
 
 /* Constants [rows, columns of each part] side by side; NULL is zeros. */
@@ -131,8 +128,8 @@ static void replace(tl_graph *g, const part *parts, int count)
         joined = sum;
     }
     for (int i = 0; i < count; i++) {
-        parts[i].product->dead = true;
-        parts[i].y->producer->dead = true;
+        tl_node_kill(parts[i].product);
+        tl_node_kill(parts[i].y->producer);
         tl_slice_node(g, parts[i].product->name, joined, parts[i].y, shape.rank - 1, start);
         start += columns_of(&parts[i]);
     }
@@ -149,17 +146,16 @@ tl_status tl_join_products(tl_graph *g, tl_diag *diag)
                 position[g->nodes[i]->outputs[k]->index] = i;
     for (int i = 0; i < count; i++) {
         part parts[MOST_PARTS];
-        int found = 0;
-        for (int k = i; k < count && found < MOST_PARTS; k++) {
-            part *p = &parts[found];
-            if (g->nodes[k]->op == g->nodes[i]->op &&
-                g->nodes[k]->inputs[0] == g->nodes[i]->inputs[0] &&
-                find_part(g, count, g->nodes[k], position, p) &&
-                p->weights->dtype == parts[0].weights->dtype)
+        tl_node *n = g->nodes[i];
+        if (n->dead || !find_part(n, position, &parts[0]))
+            continue;
+        int found = 1;
+        const tl_use *use = n->uses[0].next;
+        for (; use != NULL && found < MOST_PARTS; use = use->next)
+            if (use->node->op == n->op && use->node->inputs[0] == n->inputs[0] && use->node != n &&
+                find_part(use->node, position, &parts[found]) &&
+                parts[found].weights->dtype == parts[0].weights->dtype)
                 found++;
-            else if (k == i)
-                break;
-        }
         if (found > 1)
             replace(g, parts, found);
     }

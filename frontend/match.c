@@ -9,10 +9,10 @@ tl_node *tl_producer(const tl_value *v, tl_op op)
                : NULL;
 }
 
-tl_node *tl_sole_producer(const tl_graph *g, const tl_value *v, tl_op op)
+tl_node *tl_sole_producer(const tl_value *v, tl_op op)
 {
     tl_node *n = tl_producer(v, op);
-    return n != NULL && tl_graph_users(g, v) == 1 ? n : NULL;
+    return n != NULL && tl_graph_users(v) == 1 ? n : NULL;
 }
 
 bool tl_uniform(const tl_value *v, double *out)
@@ -109,21 +109,14 @@ tl_node *tl_replace_node(tl_graph *g, tl_value *y, tl_op op, int input_count,
                          tl_value *const *inputs)
 {
     tl_node *old = y->producer;
-    old->dead = true;
+    tl_node_kill(old);
     return tl_graph_node(g, op, old->name, input_count, inputs, 1, &y);
 }
 
-tl_node *tl_sole_user(const tl_graph *g, const tl_value *v, tl_op op)
+tl_node *tl_sole_user(const tl_value *v, tl_op op)
 {
-    if (v->is_output || tl_graph_users(g, v) != 1)
-        return NULL;
-    for (int i = 0; i < g->node_count; i++) {
-        tl_node *n = g->nodes[i];
-        for (int k = 0; !n->dead && k < n->input_count; k++)
-            if (n->inputs[k] == v)
-                return n->op == op ? n : NULL;
-    }
-    return NULL;
+    tl_node *n = !v->is_output && v->use_count == 1 ? v->first_use->node : NULL;
+    return n != NULL && n->op == op ? n : NULL;
 }
 
 static bool add_factor(tl_product *p, tl_value *v, int times)
@@ -136,7 +129,7 @@ static bool add_factor(tl_product *p, tl_value *v, int times)
     return true;
 }
 
-static bool collect(const tl_graph *g, tl_value *v, bool is_root, int depth, tl_product *p)
+static bool collect(tl_value *v, bool is_root, int depth, tl_product *p)
 {
     double number;
     const tl_node *n = v->producer;
@@ -144,22 +137,22 @@ static bool collect(const tl_graph *g, tl_value *v, bool is_root, int depth, tl_
         p->scale *= number;
         return true;
     }
-    if (n == NULL || depth > 8 || (!is_root && tl_graph_users(g, v) != 1))
+    if (n == NULL || depth > 8 || (!is_root && tl_graph_users(v) != 1))
         return add_factor(p, v, 1);
     if (n->op == TL_OP_MUL)
-        return collect(g, n->inputs[0], false, depth + 1, p) &&
-               collect(g, n->inputs[1], false, depth + 1, p);
+        return collect(n->inputs[0], false, depth + 1, p) &&
+               collect(n->inputs[1], false, depth + 1, p);
     if (n->op == TL_OP_DIV && tl_uniform(n->inputs[1], &number) && number != 0) {
         p->scale /= number;
-        return collect(g, n->inputs[0], false, depth + 1, p);
+        return collect(n->inputs[0], false, depth + 1, p);
     }
     if (n->op == TL_OP_POW && tl_uniform(n->inputs[1], &number) && (number == 2 || number == 3))
         return add_factor(p, n->inputs[0], (int)number);
     return add_factor(p, v, 1);
 }
 
-bool tl_product_of(const tl_graph *g, tl_value *v, tl_product *out)
+bool tl_product_of(tl_value *v, tl_product *out)
 {
     *out = (tl_product){ .scale = 1 };
-    return collect(g, v, true, 0, out);
+    return collect(v, true, 0, out);
 }

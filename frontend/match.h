@@ -6,7 +6,7 @@
 /* The node of operator `op` that makes v; NULL when something else does. */
 tl_node *tl_producer(const tl_value *v, tl_op op);
 /* The same where v has no other reader than the node that asks. */
-tl_node *tl_sole_producer(const tl_graph *g, const tl_value *v, tl_op op);
+tl_node *tl_sole_producer(const tl_value *v, tl_op op);
 /* A float constant with one value in every element (scalar or not); false when v is no such thing. */
 bool tl_uniform(const tl_value *v, double *out);
 /* The same, and the value is `number` up to the rounding of f32 and a bit more. */
@@ -22,12 +22,12 @@ typedef struct {
     int count;
     tl_value *factors[TL_MAX_FACTORS];
 } tl_product;
-bool tl_product_of(const tl_graph *g, tl_value *v, tl_product *out);
+bool tl_product_of(tl_value *v, tl_product *out);
 bool tl_close(double a, double b); /* up to the rounding of constants in models */
 /* For a commutative node with two inputs: the one that is not v; NULL when v is neither. */
 tl_value *tl_other_input(const tl_node *n, const tl_value *v);
 /* The one node that reads v, when it is of operator `op` and v is no graph output; else NULL. */
-tl_node *tl_sole_user(const tl_graph *g, const tl_value *v, tl_op op);
+tl_node *tl_sole_user(const tl_value *v, tl_op op);
 /* An operator on one element of each (broadcast) input, none that moves elements. */
 bool tl_is_elementwise(const tl_node *n);
 bool tl_same_shape(const tl_value *a, const tl_value *b);

@@ -226,10 +226,12 @@ static bool inputs_are_known(const tl_node *n)
 static tl_status infer(tl_onnx_call *c, tl_node *n)
 {
     tl_node copy = *n;
-    copy.inputs = TL_NEW_ARRAY(c->arena, tl_value *, n->input_count);
-    copy.attrs = TL_NEW_ARRAY(c->arena, tl_attr, n->attr_count);
+    tl_value **inputs = TL_NEW_ARRAY(c->arena, tl_value *, n->input_count);
     for (int i = 0; i < n->input_count; i++)
-        copy.inputs[i] = n->inputs[i];
+        inputs[i] = n->inputs[i];
+    copy.inputs = inputs;
+    copy.uses = NULL;
+    copy.attrs = TL_NEW_ARRAY(c->arena, tl_attr, n->attr_count);
     for (int i = 0; i < n->attr_count; i++)
         copy.attrs[i] = n->attrs[i];
     tl_diag diag = { 0 };

@@ -128,6 +128,16 @@ static tl_status run_importer(tl_import *im, tl_onnx_scope *s, const Onnx__NodeP
     return TL_OK;
 }
 
+/* Whether a value that a node made is the result of another of its outputs too, and has that name. */
+static bool is_named(const tl_onnx_scope *s, const tl_value *v)
+{
+    size_t prefix = strlen(s->prefix);
+    if (strncmp(v->name, s->prefix, prefix) != 0)
+        return false;
+    const tl_onnx_binding *b = tl_scope_find(s, v->name + prefix);
+    return b != NULL && b->value == v;
+}
+
 void tl_result(tl_onnx_call *c, int i, tl_value *v)
 {
     tl_import *im = c->import;
@@ -135,12 +145,7 @@ void tl_result(tl_onnx_call *c, int i, tl_value *v)
         return;
     const char *name = c->output_names[i];
     bool ours = v->index >= c->first_value && v->producer != NULL;
-    for (int k = 0; k < i; k++) {
-        const tl_onnx_binding *b =
-            c->output_names[k] != NULL ? tl_scope_find(im->current, c->output_names[k]) : NULL;
-        ours = ours && (b == NULL || b->value != v);
-    }
-    if (ours)
+    if (ours && !is_named(im->current, v))
         v->name = tl_arena_format(im->arena, "%s%s", im->current->prefix, name);
     tl_status status = tl_scope_bind(im, im->current, name, v, false);
     if (c->status == TL_OK)

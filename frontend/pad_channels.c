@@ -180,9 +180,9 @@ static void pad_conv(tl_graph *g, tl_node *n, int64_t in, int64_t out)
     bool depthwise = is_depthwise(n);
     int64_t second = depthwise ? 1 : in;
     if (out != w->shape.dims[0].extent || second != channels_of(w))
-        n->inputs[1] = pad_constant(g, w, out, second);
+        tl_node_set_input(n, 1, pad_constant(g, w, out, second));
     if (out != w->shape.dims[0].extent && n->input_count > 2 && n->inputs[2] != NULL)
-        n->inputs[2] = pad_constant(g, n->inputs[2], out, 1);
+        tl_node_set_input(n, 2, pad_constant(g, n->inputs[2], out, 1));
     if (depthwise)
         tl_attr_set_int(g, n, "group", out);
 }

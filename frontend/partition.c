@@ -10,16 +10,21 @@
  * (assign_windows.c), and no kernel makes it. */
 #include "frontend/frontend.h"
 #include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 #include "frontend/lower.h"
 #include "frontend/match.h"
 
-enum { LARGEST_KERNEL = 64 }; /* nodes */
+enum {
+    LARGEST_KERNEL = 64, /* nodes */
+    MOST_PARTS = 32      /* of Concats that are one */
+};
 
 typedef struct group {
     int root; /* groups[root] is who it was merged into; itself when alive */
     int last; /* its last node: the one whose output is the group's */
     int count;
+    int first, last_member;
     bool injective; /* no stage */
     tl_shape shape; /* of its output, and of every value its last nest computes */
 } group;
@@ -28,6 +33,7 @@ typedef struct {
     tl_arena *arena;
     tl_graph *graph;
     group *groups; /* one a node to begin with */
+    int *next;     /* the members of a group, as a list from `first` to `last_member`; -1 ends it */
 } state;
 
 static int find(const state *s, int i)
@@ -35,6 +41,16 @@ static int find(const state *s, int i)
     while (s->groups[i].root != i)
         i = s->groups[i].root;
     return i;
+}
+
+/* Group `from` becomes part of the group of node `i`. */
+static void merge(state *s, int i, int from)
+{
+    group *own = &s->groups[i], *g = &s->groups[from];
+    own->count += g->count;
+    s->next[own->last_member] = g->first;
+    own->last_member = g->last_member;
+    g->root = i;
 }
 
 /* A reduction that reads each input element once, so that it can read an expression instead of a buffer. */
@@ -50,12 +66,21 @@ static bool is_bare_window(const state *s, const group *g)
     return g->count == 1 && tl_is_window(s->graph->nodes[g->last]);
 }
 
+/* Concats of many parts (narrow_concats.c) would be one of all parts again, and each other than the next. */
+static bool are_wide_concats(const tl_node *n, const tl_node *before)
+{
+    return n->op == TL_OP_CONCAT && before->op == TL_OP_CONCAT &&
+           n->input_count + before->input_count > MOST_PARTS;
+}
+
 /* Whether node `n` may join the group that makes its input `v`. */
 static bool may_join(const state *s, const tl_node *n, const tl_value *v, const group *from)
 {
     const tl_value *y = n->outputs[0];
     if (is_bare_window(s, from) && tl_reads_windows(n->op))
         return true;
+    if (are_wide_concats(n, v->producer))
+        return false;
     bool takes_chain = reads_once(n->op) || n->op == TL_OP_LAYER_NORM;
     if (tl_op_infos[n->op].kind != TL_FUSE_INJECTIVE)
         return from->injective && takes_chain && v == n->inputs[0] &&
@@ -84,13 +109,11 @@ static void place(state *s, int i, const int *producer_of)
     group *own = &s->groups[i];
     int with_stages = -1;
     if (n->op == TL_OP_CONV && n->inputs[0]->is_inside) {
-        group *g = &s->groups[find(s, producer_of[n->inputs[0]->index])];
-        own->count += g->count;
-        g->root = i;
+        merge(s, i, find(s, producer_of[n->inputs[0]->index]));
     }
     for (int k = 0; k < n->input_count; k++) {
         const tl_value *v = n->inputs[k];
-        if (!is_made(v) || tl_graph_users(s->graph, v) != 1)
+        if (!is_made(v) || tl_graph_users(v) != 1)
             continue;
         int from = find(s, producer_of[v->index]);
         const group *g = &s->groups[from];
@@ -101,7 +124,7 @@ static void place(state *s, int i, const int *producer_of)
     }
     for (int k = 0; k < n->input_count; k++) {
         const tl_value *v = n->inputs[k];
-        if (!is_made(v) || tl_graph_users(s->graph, v) != 1)
+        if (!is_made(v) || tl_graph_users(v) != 1)
             continue;
         int from = find(s, producer_of[v->index]);
         group *g = &s->groups[from];
@@ -112,17 +135,16 @@ static void place(state *s, int i, const int *producer_of)
             !is_bare_window(s, g))
             continue; /* a gather in a convolution's epilogue would hide its regular loops */
         own->injective = own->injective && g->injective;
-        own->count += g->count;
-        g->root = i;
+        merge(s, i, from);
     }
 }
 
 /* Whether all that group `i` computes is elementwise and of one shape. */
 static bool is_elementwise_group(const state *s, int i, const tl_shape *shape)
 {
-    for (int k = 0; k <= i; k++)
-        if (find(s, k) == i && (!tl_is_elementwise(s->graph->nodes[k]) ||
-                                !tl_shape_equal(&s->graph->nodes[k]->outputs[0]->shape, shape)))
+    for (int k = s->groups[i].first; k >= 0; k = s->next[k])
+        if (!tl_is_elementwise(s->graph->nodes[k]) ||
+            !tl_shape_equal(&s->graph->nodes[k]->outputs[0]->shape, shape))
             return false;
     return true;
 }
@@ -131,8 +153,8 @@ static bool is_elementwise_group(const state *s, int i, const tl_shape *shape)
 static int reads_in_group(const state *s, int i, const tl_value *v)
 {
     int reads = 0;
-    for (int k = 0; k <= i; k++)
-        for (int j = 0; find(s, k) == i && j < s->graph->nodes[k]->input_count; j++)
+    for (int k = s->groups[i].first; k >= 0; k = s->next[k])
+        for (int j = 0; j < s->graph->nodes[k]->input_count; j++)
             reads += s->graph->nodes[k]->inputs[j] == v;
     return reads;
 }
@@ -145,7 +167,7 @@ static bool take_shared(state *s, int i, const int *producer_of)
     group *own = &s->groups[i];
     for (int k = 0; k < n->input_count; k++) {
         const tl_value *v = n->inputs[k];
-        int users = is_made(v) ? tl_graph_users(s->graph, v) : 0;
+        int users = is_made(v) ? tl_graph_users(v) : 0;
         if (users < 2)
             continue;
         int from = find(s, producer_of[v->index]);
@@ -157,8 +179,7 @@ static bool take_shared(state *s, int i, const int *producer_of)
         if (g->injective && !is_elementwise_group(s, from, &v->shape))
             continue; /* a gather should not run twice */
         own->injective = g->injective;
-        own->count += g->count;
-        g->root = i;
+        merge(s, i, from);
         return true;
     }
     return false;
@@ -220,16 +241,22 @@ void tl_kernel_inputs(tl_kernel *kernel, tl_value **inputs, const tl_node **wind
     kernel->input_count = count;
 }
 
+static int by_position(const void *a, const void *b)
+{
+    return *(const int *)a - *(const int *)b;
+}
+
 static void make_kernel(state *s, tl_kernel *kernel, int last, int number)
 {
     const tl_graph *g = s->graph;
-    tl_node **nodes = TL_NEW_ARRAY(s->arena, tl_node *, s->groups[last].count);
-    int count = 0, reads = 0;
-    for (int i = 0; i <= last; i++) {
-        if (find(s, i) != last)
-            continue;
-        nodes[count++] = g->nodes[i];
-        reads += g->nodes[i]->input_count;
+    int count = 0, reads = 0, *members = TL_NEW_ARRAY(s->arena, int, s->groups[last].count);
+    for (int i = s->groups[last].first; i >= 0; i = s->next[i])
+        members[count++] = i;
+    qsort(members, (size_t)count, sizeof *members, by_position);
+    tl_node **nodes = TL_NEW_ARRAY(s->arena, tl_node *, count);
+    for (int i = 0; i < count; i++) {
+        nodes[i] = g->nodes[members[i]];
+        reads += nodes[i]->input_count;
     }
     kernel->nodes = nodes;
     kernel->node_count = count;
@@ -251,6 +278,7 @@ tl_status tl_partition_graph(tl_arena *arena, tl_graph *g, tl_partition *out, tl
     TL_TRY(tl_graph_tidy(g, diag));
     state s = { .arena = arena, .graph = g };
     s.groups = TL_NEW_ARRAY(arena, group, g->node_count);
+    s.next = TL_NEW_ARRAY(arena, int, g->node_count);
     int *producer_of = TL_NEW_ARRAY(arena, int, g->value_count);
     for (int i = 0; i < g->node_count; i++) {
         const tl_node *n = g->nodes[i];
@@ -261,11 +289,14 @@ tl_status tl_partition_graph(tl_arena *arena, tl_graph *g, tl_partition *out, tl
                                n->name, tl_op_infos[n->op].text);
         producer_of[n->outputs[0]->index] = i;
         s.groups[i].root = i;
+        s.next[i] = -1;
         if (n->outputs[0]->is_view)
             continue; /* count 0: in no kernel */
         s.groups[i] = (group){ .root = i,
                                .last = i,
                                .count = 1,
+                               .first = i,
+                               .last_member = i,
                                .injective = kind == TL_FUSE_INJECTIVE || kind == TL_FUSE_OPAQUE,
                                .shape = n->outputs[0]->shape };
         place(&s, i, producer_of);

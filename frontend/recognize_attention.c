@@ -96,7 +96,7 @@ static void replace(tl_graph *g, tl_node *mix, tl_node *merge, tl_value *const *
     const tl_dim *d = split->shape.dims;
     int64_t extents[3] = { d[0].extent, d[1].extent, d[2].extent * d[3].extent };
     tl_shape shape = tl_shape_of(3, extents);
-    tl_node *reshape = tl_sole_user(g, split, TL_OP_RESHAPE), *attention;
+    tl_node *reshape = tl_sole_user(split, TL_OP_RESHAPE), *attention;
     if (reshape != NULL && tl_shape_equal(&reshape->outputs[0]->shape, &shape)) {
         attention = tl_replace_node(g, reshape->outputs[0], TL_OP_ATTENTION, input_count, inputs);
     } else {
@@ -115,8 +115,8 @@ static void recognize(tl_graph *g, tl_node *mix)
 {
     tl_value *mask, *s;
     double scale;
-    tl_node *merge = tl_sole_user(g, mix->outputs[0], TL_OP_TRANSPOSE);
-    tl_node *softmax = tl_sole_producer(g, mix->inputs[0], TL_OP_SOFTMAX);
+    tl_node *merge = tl_sole_user(mix->outputs[0], TL_OP_TRANSPOSE);
+    tl_node *softmax = tl_sole_producer(mix->inputs[0], TL_OP_SOFTMAX);
     if (!has_perm(merge, 0, 2, 1, 3) || softmax == NULL || tl_attr_int(softmax, "axis", -1) != 3)
         return;
     s = softmax->inputs[0];

@@ -30,8 +30,7 @@ static tl_value *centred(const tl_value *v, int *axis)
 }
 
 /* v = Sqrt(ReduceMean((x - mean)^2) + epsilon) over the axes `axis`.. */
-static bool is_deviation(const tl_graph *g, const tl_value *v, const tl_value *x, int axis,
-                         double *epsilon)
+static bool is_deviation(const tl_value *v, const tl_value *x, int axis, double *epsilon)
 {
     tl_node *root = tl_producer(v, TL_OP_SQRT);
     tl_node *add = root != NULL ? tl_producer(root->inputs[0], TL_OP_ADD) : NULL;
@@ -40,7 +39,7 @@ static bool is_deviation(const tl_graph *g, const tl_value *v, const tl_value *x
         tl_node *mean = tl_producer(add->inputs[i], TL_OP_REDUCE_MEAN);
         int own, centred_axis;
         if (tl_uniform(add->inputs[1 - i], epsilon) && is_row_mean(mean, &own) && own == axis &&
-            tl_product_of(g, mean->inputs[0], &square) && square.scale == 1 && square.count == 2 &&
+            tl_product_of(mean->inputs[0], &square) && square.scale == 1 && square.count == 2 &&
             square.factors[0] == square.factors[1] &&
             centred(square.factors[0], &centred_axis) == x && centred_axis == axis)
             return true;
@@ -73,19 +72,19 @@ static void recognize(tl_graph *g, tl_node *n)
         if (n->op == TL_OP_MUL)
             below = reciprocal != NULL ? reciprocal->inputs[0] : NULL;
         tl_value *candidate = centred(n->inputs[i], &axis);
-        if (candidate != NULL && below != NULL && is_deviation(g, below, candidate, axis, &epsilon))
+        if (candidate != NULL && below != NULL && is_deviation(below, candidate, axis, &epsilon))
             x = candidate;
     }
     if (x == NULL || !tl_same_shape(x, y))
         return;
 
     tl_value *inputs[3] = { x, NULL, NULL };
-    tl_node *scaled = tl_sole_user(g, y, TL_OP_MUL);
+    tl_node *scaled = tl_sole_user(y, TL_OP_MUL);
     tl_value *scale = tl_other_input(scaled, y);
     if (is_row_constant(scale, x, axis)) {
         inputs[1] = scale;
         y = scaled->outputs[0];
-        tl_node *shifted = tl_sole_user(g, y, TL_OP_ADD);
+        tl_node *shifted = tl_sole_user(y, TL_OP_ADD);
         tl_value *bias = tl_other_input(shifted, y);
         if (is_row_constant(bias, x, axis)) {
             inputs[2] = bias;

@@ -94,15 +94,17 @@ static tl_value *source_of(const tl_node *n)
     }
 }
 
-static void drop_empty_parts(tl_node *n)
+static void drop_empty_parts(tl_graph *g, tl_node *n)
 {
     int axis = (int)tl_attr_int(n, "axis", 0), kept = 0;
     if (n->op != TL_OP_CONCAT || n->outputs[0]->shape.dims[axis].extent == 0)
         return;
+    tl_value **parts = TL_NEW_ARRAY(g->arena, tl_value *, n->input_count);
     for (int i = 0; i < n->input_count; i++)
         if (n->inputs[i]->shape.dims[axis].extent > 0)
-            n->inputs[kept++] = n->inputs[i];
-    n->input_count = kept;
+            parts[kept++] = n->inputs[i];
+    if (kept < n->input_count)
+        tl_node_set_inputs(g, n, kept, parts);
 }
 
 /* Reads past an equal operator before it. */
@@ -112,7 +114,7 @@ static void join_with_producer(tl_graph *g, tl_node *n)
     if (before == NULL)
         return;
     if (n->op == TL_OP_RESHAPE)
-        n->inputs[0] = before->inputs[0];
+        tl_node_set_input(n, 0, before->inputs[0]);
     if (n->op != TL_OP_TRANSPOSE)
         return;
     const int64_t *first, *second;
@@ -121,7 +123,7 @@ static void join_with_producer(tl_graph *g, tl_node *n)
     tl_attr_ints(before, "perm", &first);
     for (int i = 0; i < count; i++)
         perm[i] = first[second[i]];
-    n->inputs[0] = before->inputs[0];
+    tl_node_set_input(n, 0, before->inputs[0]);
     tl_attr_set_ints(g, n, "perm", perm, count);
 }
 
@@ -162,7 +164,7 @@ static void gather_to_reshape(tl_graph *g, tl_node *n)
     for (int i = 0; i < rank; i++)
         extents[i] = n->outputs[0]->shape.dims[i].extent;
     n->op = TL_OP_RESHAPE;
-    n->input_count = 1;
+    tl_node_keep_inputs(n, 1);
     n->attr_count = 0;
     tl_attr_set_ints(g, n, "shape", extents, rank);
 }
@@ -177,11 +179,11 @@ tl_status tl_remove_identities(tl_graph *g, tl_diag *diag)
         transpose_to_reshape(g, n);
         gather_to_reshape(g, n);
         join_with_producer(g, n);
-        drop_empty_parts(n);
+        drop_empty_parts(g, n);
         tl_value *x = source_of(n), *y = n->outputs[0];
         if (x == NULL || (y->is_output && (x->is_input || x->is_output || x->data != NULL)))
             continue; /* a copy to a graph output stays an Identity */
-        n->dead = true;
+        tl_node_kill(n);
         y->producer = NULL;
         tl_graph_replace_value(g, y, x);
     }

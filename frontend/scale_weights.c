@@ -21,7 +21,7 @@ static bool is_factor(const tl_value *s, const tl_value *x)
 static void scale(tl_graph *g, tl_node *conv)
 {
     tl_value *w = conv->inputs[1];
-    tl_node *mul = tl_sole_producer(g, conv->inputs[0], TL_OP_MUL);
+    tl_node *mul = tl_sole_producer(conv->inputs[0], TL_OP_MUL);
     if (mul == NULL || w->data == NULL || tl_attr_int(conv, "group", 1) != 1)
         return;
     for (int i = 0; i < 2; i++) {
@@ -33,8 +33,8 @@ static void scale(tl_graph *g, tl_node *conv)
                                           w->dtype, &w->shape);
         tl_value *factors[2] = { w, s };
         tl_graph_node(g, TL_OP_MUL, mul->name, 2, factors, 1, &scaled);
-        conv->inputs[0] = x;
-        conv->inputs[1] = scaled;
+        tl_node_set_input(conv, 0, x);
+        tl_node_set_input(conv, 1, scaled);
         return;
     }
 }

@@ -9,7 +9,7 @@ static tl_status become_reshape(tl_graph *g, tl_node *n, int rank, const int64_t
 {
     TL_TRY(tl_set_output(g, n, 0, n->inputs[0]->dtype, rank, extents, diag));
     n->op = TL_OP_RESHAPE;
-    n->input_count = 1;
+    tl_node_keep_inputs(n, 1);
     n->attr_count = 0;
     tl_attr_set_ints(g, n, "shape", extents, rank);
     return TL_OK;

@@ -247,8 +247,8 @@ tl_status tl_shape_rule_constant_of_shape(tl_graph *g, tl_node *n, tl_diag *diag
     n->op = TL_OP_EXPAND;
     n->attr_count = 0;
     tl_attr_set_ints(g, n, "shape", extents, rank);
-    n->inputs[0] =
-        tl_graph_constant(g, tl_arena_format(g->arena, "%s.value", n->name), dtype, &scalar, data);
+    const char *name = tl_arena_format(g->arena, "%s.value", n->name);
+    tl_node_set_input(n, 0, tl_graph_constant(g, name, dtype, &scalar, data));
     return TL_OK;
 }
 

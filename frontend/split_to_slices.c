@@ -20,7 +20,7 @@ tl_status tl_split_to_slices(tl_graph *g, tl_diag *diag)
                               n->outputs[part], axis, start);
             start += sizes[part];
         }
-        n->dead = true;
+        tl_node_kill(n);
     }
     return TL_OK;
 }

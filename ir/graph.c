@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
+#include "ir/graph_private.h"
 
 const tl_op_info tl_op_infos[TL_OP_COUNT] = {
 #define OP(name, text, min_inputs, max_inputs, outputs, kind, attributes) \
@@ -114,18 +115,98 @@ tl_value *tl_graph_constant(tl_graph *g, const char *name, tl_dtype dtype, const
     return v;
 }
 
+/* ---- uses ---- */
+
+static void link_use(tl_node *n, int index)
+{
+    tl_value *v = n->inputs[index];
+    tl_use *use = &n->uses[index];
+    *use = (tl_use){ .node = n };
+    if (v == NULL || n->dead)
+        return;
+    use->previous = v->last_use;
+    if (v->last_use != NULL)
+        v->last_use->next = use;
+    else
+        v->first_use = use;
+    v->last_use = use;
+    v->use_count++;
+}
+
+static void unlink_use(tl_node *n, int index)
+{
+    tl_value *v = n->inputs[index];
+    if (n->uses == NULL || v == NULL || n->dead)
+        return;
+    tl_use *use = &n->uses[index];
+    if (use->previous != NULL)
+        use->previous->next = use->next;
+    else
+        v->first_use = use->next;
+    if (use->next != NULL)
+        use->next->previous = use->previous;
+    else
+        v->last_use = use->previous;
+    v->use_count--;
+}
+
+void tl_node_set_input(tl_node *n, int index, tl_value *v)
+{
+    assert(index >= 0 && index < n->input_count);
+    unlink_use(n, index);
+    ((tl_value **)(uintptr_t)n->inputs)[index] = v;
+    if (n->uses != NULL)
+        link_use(n, index);
+}
+
+void tl_node_set_inputs(tl_graph *g, tl_node *n, int count, tl_value *const *inputs)
+{
+    tl_value **copy = TL_NEW_ARRAY(g->arena, tl_value *, count);
+    if (count > 0)
+        memcpy(copy, inputs, sizeof *copy * (size_t)count);
+    tl_node_keep_inputs(n, 0);
+    n->inputs = copy;
+    n->input_count = count;
+    n->uses = TL_NEW_ARRAY(g->arena, tl_use, count);
+    for (int i = 0; i < count; i++)
+        link_use(n, i);
+}
+
+void tl_node_keep_inputs(tl_node *n, int count)
+{
+    assert(count <= n->input_count);
+    for (int i = count; i < n->input_count; i++)
+        unlink_use(n, i);
+    n->input_count = count;
+}
+
+void tl_node_kill(tl_node *n)
+{
+    for (int i = 0; i < n->input_count; i++)
+        unlink_use(n, i);
+    n->dead = true;
+}
+
+void tl_graph_sort_uses(tl_graph *g)
+{
+    for (int i = 0; i < g->value_count; i++) {
+        g->values[i]->first_use = g->values[i]->last_use = NULL;
+        g->values[i]->use_count = 0;
+    }
+    for (int i = 0; i < g->node_count; i++)
+        for (int k = 0; k < g->nodes[i]->input_count; k++)
+            link_use(g->nodes[i], k);
+}
+
 tl_node *tl_graph_node(tl_graph *g, tl_op op, const char *name, int input_count,
                        tl_value *const *inputs, int output_count, tl_value *const *outputs)
 {
     tl_node *n = TL_NEW(g->arena, tl_node);
     n->op = op;
     n->name = tl_arena_strdup(g->arena, name);
-    n->input_count = input_count;
     n->output_count = output_count;
-    n->inputs = TL_NEW_ARRAY(g->arena, tl_value *, input_count);
+    tl_node_set_inputs(g, n, input_count, inputs);
     n->outputs = TL_NEW_ARRAY(g->arena, tl_value *, output_count);
-    for (int i = 0; i < input_count; i++)
-        n->inputs[i] = inputs[i];
     for (int i = 0; i < output_count; i++) {
         n->outputs[i] = outputs[i];
         if (outputs[i] != NULL)
@@ -157,16 +238,9 @@ tl_value *tl_graph_find(const tl_graph *g, const char *name)
     return NULL;
 }
 
-int tl_graph_users(const tl_graph *g, const tl_value *v)
+int tl_graph_users(const tl_value *v)
 {
-    int count = v->is_output ? 1 : 0;
-    for (int n = 0; n < g->node_count; n++) {
-        if (g->nodes[n]->dead)
-            continue;
-        for (int i = 0; i < g->nodes[n]->input_count; i++)
-            count += g->nodes[n]->inputs[i] == v;
-    }
-    return count;
+    return v->use_count + v->is_output;
 }
 
 /* `from` stays a graph output under its name, computed from now on as a copy of `to`. */
@@ -183,13 +257,10 @@ static void keep_as_copy(tl_graph *g, tl_value *from, tl_value *to)
 void tl_graph_replace_value(tl_graph *g, tl_value *from, tl_value *to)
 {
     assert(from != to);
-    for (int n = 0; n < g->node_count; n++) {
-        tl_node *node = g->nodes[n];
-        if (node == to->producer)
-            continue;
-        for (int i = 0; i < node->input_count; i++)
-            if (node->inputs[i] == from)
-                node->inputs[i] = to;
+    for (tl_use *use = from->first_use, *next; use != NULL; use = next) {
+        next = use->next;
+        if (use->node != to->producer)
+            tl_node_set_input(use->node, (int)(use - use->node->uses), to);
     }
     if (!from->is_output)
         return;

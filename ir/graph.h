@@ -62,6 +62,13 @@ typedef struct {
 typedef struct tl_node tl_node;
 typedef struct tl_graph tl_graph;
 
+/* That a node reads a value, once for each of its inputs. The uses of a value are a list, in the order of the nodes after
+ * tl_graph_tidy; what is set later comes last. Dead nodes use nothing. */
+typedef struct tl_use {
+    tl_node *node;
+    struct tl_use *previous, *next;
+} tl_use;
+
 typedef struct tl_value {
     const char *name;
     tl_dtype dtype;
@@ -71,6 +78,8 @@ typedef struct tl_value {
     const void *
         data; /* of a constant: packed row-major, lives as long as the graph (arena or mapped file); else NULL */
     tl_node *producer; /* NULL: graph input or constant */
+    tl_use *first_use, *last_use;
+    int use_count;
     bool is_input, is_output;
     bool
         is_inside; /* its one reader computes it, band by band, in its own kernel (assign_layouts.c) */
@@ -105,11 +114,13 @@ struct tl_node {
     tl_op op;
     const char *name; /* of the model, for messages; never NULL */
     int input_count, output_count;
-    tl_value **inputs;  /* NULL: an optional input that is not given */
+    tl_value *const
+        *inputs;        /* tl_node_set_input writes; NULL: an optional input that is not given */
+    tl_use *uses;       /* one an input; NULL: a copy of a node, which the values know nothing of */
     tl_value **outputs; /* NULL: an optional output that nobody wants */
     int attr_count;
     tl_attr *attrs;
-    bool dead; /* removed by tl_graph_tidy */
+    bool dead; /* removed by tl_graph_tidy; tl_node_kill sets it */
 };
 
 struct tl_graph {
@@ -128,14 +139,17 @@ tl_value *tl_graph_value(tl_graph *g, const char *name, tl_dtype dtype, const tl
 tl_value *tl_graph_constant(tl_graph *g, const char *name, tl_dtype dtype, const tl_shape *shape,
                             const void *data);
 /* Appends a node and makes it the producer of its outputs; those that are NULL stay NULL. To replace a node, give the
- * new one the outputs of the old and set old->dead. */
+ * new one the outputs of the old and kill the old. */
 tl_node *tl_graph_node(tl_graph *g, tl_op op, const char *name, int input_count,
                        tl_value *const *inputs, int output_count, tl_value *const *outputs);
+void tl_node_set_input(tl_node *n, int index, tl_value *v);
+void tl_node_set_inputs(tl_graph *g, tl_node *n, int count, tl_value *const *inputs);
+void tl_node_keep_inputs(tl_node *n, int count); /* the first ones */
+void tl_node_kill(tl_node *n);                   /* twice is fine */
 void tl_graph_add_input(tl_graph *g, tl_value *v);
 void tl_graph_add_output(tl_graph *g, tl_value *v);
 tl_value *tl_graph_find(const tl_graph *g, const char *name);
-int tl_graph_users(const tl_graph *g,
-                   const tl_value *v); /* how many node inputs read it, +1 for a graph output */
+int tl_graph_users(const tl_value *v); /* how many node inputs read it, +1 for a graph output */
 /* In all inputs (but those of the node that makes `to`) and graph outputs. A graph output keeps its name: `to` takes
  * it over, or, where it cannot (it is an input, a constant or an output itself), an Identity makes the copy. */
 void tl_graph_replace_value(tl_graph *g, tl_value *from, tl_value *to);

@@ -3,6 +3,7 @@
 #include "ir/graph.h"
 #include <assert.h>
 #include <string.h>
+#include "ir/graph_private.h"
 #include "runtime/base/map.h"
 
 typedef enum { UNSEEN, OPEN, DONE } colour;
@@ -127,20 +128,23 @@ static void drop_values(tl_graph *g)
     number(g);
 }
 
-/* The names of inputs and outputs are the world's and stay; others give way. */
+/* The names of inputs and outputs are the world's and stay; others give way. A name that is taken knows the number with
+ * which it was tried last. */
 static void make_names_unique(tl_graph *g)
 {
     tl_map *taken = tl_map_create(g->arena);
+    int *tried = TL_NEW_ARRAY(g->arena, int, g->value_count);
     for (int outside = 1; outside >= 0; outside--) {
         for (int i = 0; i < g->value_count; i++) {
             tl_value *v = g->values[i];
             if ((v->is_input || v->is_output) != (outside == 1))
                 continue;
             const char *name = v->name;
-            for (int k = 1; tl_map_has(taken, name); k++)
-                name = tl_arena_format(g->arena, "%s_%d", v->name, k);
+            int *last = tl_map_find(taken, name);
+            while (tl_map_has(taken, name))
+                name = tl_arena_format(g->arena, "%s_%d", v->name, ++*last);
             v->name = name;
-            tl_map_put(taken, name, v);
+            tl_map_put(taken, name, &tried[i]);
         }
     }
 }
@@ -161,7 +165,7 @@ tl_status tl_graph_tidy(tl_graph *g, tl_diag *diag)
 
     for (int n = 0; n < g->node_count; n++)
         if (!w.wanted[n])
-            g->nodes[n]->dead = true;
+            tl_node_kill(g->nodes[n]);
     for (int i = 0; i < g->value_count; i++)
         if (w.producer[i] < 0)
             g->values[i]->producer = NULL;
@@ -169,6 +173,7 @@ tl_status tl_graph_tidy(tl_graph *g, tl_diag *diag)
         memcpy(g->nodes, sorted, sizeof *sorted * (size_t)count);
     g->node_count = count;
     drop_values(g);
+    tl_graph_sort_uses(g);
     make_names_unique(g);
     return TL_OK;
 }

@@ -172,9 +172,9 @@ static void tidy_sorts_and_drops(void **state)
     expect_text(g, "graph g\ninput x: f32[2]\ninput unused: f32[2]\n"
                    "y: f32[2] = Tanh(x)\nz: f32[2] = Relu(y)\noutput z\n");
     assert_int_equal(g->value_count, 4);
-    assert_int_equal(tl_graph_users(g, y), 1);
-    assert_int_equal(tl_graph_users(g, z), 1);
-    assert_int_equal(tl_graph_users(g, unused), 0);
+    assert_int_equal(tl_graph_users(y), 1);
+    assert_int_equal(tl_graph_users(z), 1);
+    assert_int_equal(tl_graph_users(unused), 0);
 }
 
 /* A model may hand on what it gets. */
@@ -218,6 +218,75 @@ static void tidy_makes_names_unique(void **state)
     assert_int_equal(tl_graph_tidy(g, &diag), TL_OK);
     expect_text(g, "graph g\ninput x: f32[2]\nx_1: f32[2] = Relu(x) \"n\"\n"
                    "y: f32[2] = Exp(x_1) \"n\"\noutput y\n");
+}
+
+/* Many nodes of one name, as rewrites make them: the numbers are not tried from the beginning each time. */
+static void many_names_become_unique(void **state)
+{
+    enum { COUNT = 20000 };
+    tl_graph *g = tl_graph_create(*state, "g");
+    tl_diag diag = { 0 };
+    tl_value *x = value(g, "x"), *y = x;
+    tl_graph_add_input(g, x);
+    for (int i = 0; i < COUNT; i++, x = y) {
+        y = value(g, i % 2 == 0 ? "t" : "u");
+        unary(g, TL_OP_RELU, x, y);
+    }
+    tl_graph_add_output(g, y);
+    assert_int_equal(tl_graph_tidy(g, &diag), TL_OK);
+    assert_int_equal(tl_graph_verify(g, &diag), TL_OK);
+    assert_string_equal(g->nodes[COUNT - 2]->outputs[0]->name, "t_9999");
+    assert_string_equal(y->name, "u");
+}
+
+static void expect_uses(const tl_value *v, int count, tl_node *const *nodes)
+{
+    const tl_use *use = v->first_use, *last = NULL;
+    for (int i = 0; i < count; i++, last = use, use = use->next) {
+        assert_non_null(use);
+        assert_ptr_equal(use->node, nodes[i]);
+        assert_ptr_equal(use->node->inputs[use - use->node->uses], v);
+        assert_ptr_equal(use->previous, last);
+    }
+    assert_null(use);
+    assert_ptr_equal(v->last_use, last);
+    assert_int_equal(v->use_count, count);
+}
+
+static void uses_follow_inputs(void **state)
+{
+    tl_graph *g = tl_graph_create(*state, "g");
+    tl_diag diag = { 0 };
+    tl_value *x = value(g, "x"), *y = value(g, "y"), *z = value(g, "z"), *w = value(g, "w");
+    tl_graph_add_input(g, x);
+    tl_graph_add_input(g, w);
+    tl_graph_add_output(g, z);
+    tl_node *add = tl_graph_node(g, TL_OP_ADD, "add", 2, (tl_value *[]){ x, x }, 1, &y);
+    tl_node *exp = unary(g, TL_OP_EXP, y, z);
+    expect_uses(x, 2, (tl_node *[]){ add, add });
+    expect_uses(y, 1, &exp);
+    assert_int_equal(tl_graph_users(z), 1);
+
+    tl_node_set_input(add, 0, w);
+    expect_uses(x, 1, &add);
+    expect_uses(w, 1, &add);
+    tl_node_set_input(exp, 0, x); /* behind `add` now */
+    expect_uses(x, 2, (tl_node *[]){ add, exp });
+    expect_uses(y, 0, NULL);
+    tl_graph_replace_value(g, x, w);
+    expect_uses(x, 0, NULL);
+    expect_uses(w, 3, (tl_node *[]){ add, add, exp });
+    tl_node_kill(add);
+    tl_node_kill(add);
+    expect_uses(w, 1, &exp);
+    tl_node_set_inputs(g, exp, 2, (tl_value *[]){ NULL, x });
+    expect_uses(w, 0, NULL);
+    tl_node_keep_inputs(exp, 1);
+    expect_uses(x, 0, NULL);
+    tl_node_set_input(exp, 0, x);
+    assert_int_equal(tl_graph_tidy(g, &diag), TL_OK);
+    assert_int_equal(g->node_count, 1);
+    expect_uses(x, 1, &exp);
 }
 
 /* Replacing a value keeps the name of a graph output, whatever takes its place. */
@@ -311,6 +380,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(tidy_takes_a_graph_without_nodes, setup, teardown),
         cmocka_unit_test_setup_teardown(tidy_names_a_cycle, setup, teardown),
         cmocka_unit_test_setup_teardown(tidy_makes_names_unique, setup, teardown),
+        cmocka_unit_test_setup_teardown(many_names_become_unique, setup, teardown),
+        cmocka_unit_test_setup_teardown(uses_follow_inputs, setup, teardown),
         cmocka_unit_test_setup_teardown(replace_keeps_output_names, setup, teardown),
         cmocka_unit_test_setup_teardown(attributes_are_replaced, setup, teardown),
         cmocka_unit_test_setup_teardown(shapes_and_layouts, setup, teardown),

@@ -33,8 +33,11 @@ void tl_stages_none(tl_lower *l, const tl_node *n)
     (void)n;
 }
 
-/* An expression larger than this is written to a local rather than repeated in each reader. */
-enum { LARGEST_EXPRESSION = 48 };
+/* An expression larger than this is written to a local rather than repeated in each reader. The guess (`cost`) knows
+ * operators only; what indices grow to when axes are merged and taken apart again and again, and how deep a chain gets, is
+ * asked of the expression itself: one of more nodes or levels than the second and third reads locals instead. A stage, which
+ * has indices of its own, reads only small ones. */
+enum { LARGEST_EXPRESSION = 48, LARGEST_VALUE = 512, DEEPEST_VALUE = 80, LARGEST_STAGED = 128 };
 
 /* How often an operator's value reads each of its inputs. */
 static int reads_of(const tl_node *n)
@@ -106,6 +109,41 @@ static tl_status make_params(tl_lower *l, const tl_buffer **params, tl_diag *dia
     return TL_OK;
 }
 
+/* An element of a value at any index. */
+static const tl_expr *any_element(tl_lower *l, const tl_value *v)
+{
+    const tl_expr *index[TL_MAX_RANK];
+    for (int i = 0; i < v->shape.rank; i++) {
+        int64_t extent = v->shape.dims[i].extent;
+        index[i] = tl_ref(l->arena, tl_var_make(l->arena, "i", 0, extent > 0 ? extent - 1 : 0));
+    }
+    return tl_lower_read(l, v, index);
+}
+
+/* Writes those of the node's inputs to locals that are expressions larger than `largest`. */
+static void store_inputs(tl_lower *l, const tl_node *n, uint32_t largest)
+{
+    for (int i = 0; i < n->input_count; i++) {
+        tl_lower_value *read = n->inputs[i] != NULL ? tl_lower_find(l, n->inputs[i]) : NULL;
+        if (read == NULL || read->has_place || any_element(l, n->inputs[i])->size <= largest)
+            continue;
+        tl_lower_materialize(l, n->inputs[i]);
+        read->cost = 1;
+    }
+}
+
+/* Stores inputs until the node's value is an expression that others can be made of: the larger ones first. Each input is
+ * one by itself, so that what is built to be asked is some of them together. */
+static void bound_value(tl_lower *l, const tl_node *n)
+{
+    for (uint32_t largest = LARGEST_VALUE / 4; largest > 0; largest /= 4) {
+        const tl_expr *e = any_element(l, n->outputs[0]);
+        if (e->size <= LARGEST_VALUE && e->depth <= DEEPEST_VALUE)
+            return;
+        store_inputs(l, n, largest);
+    }
+}
+
 /* Adds the node's value to what can be read, and emits its stages. */
 static tl_status lower_node(tl_lower *l, const tl_node *n, const char *lowering, tl_diag *diag)
 {
@@ -133,9 +171,12 @@ static tl_status lower_node(tl_lower *l, const tl_node *n, const char *lowering,
         }
         cost += read->cost * reads_of(n);
     }
+    if (row->stages != tl_stages_none)
+        store_inputs(l, n, LARGEST_STAGED);
     l->values[l->value_count++] =
         (tl_lower_value){ .value = n->outputs[0], .node = n, .lowering = row, .cost = cost };
     row->stages(l, n);
+    bound_value(l, n);
     return TL_OK;
 }
 

@@ -6,7 +6,8 @@
 typedef struct {
     tl_model *model;
     tl_arena *arena;
-    int *place_of; /* graph value index -> executable value, or -1 */
+    int *place_of;                 /* graph value index -> executable value, or -1 */
+    int *input_port, *output_port; /* graph value index -> the first port that it is, or -1 */
     int value_count, value_capacity;
     tl_executable_value *values;
     int prepare_count, step_count;
@@ -40,12 +41,15 @@ static int add_value(builder *b, tl_executable_value value)
     return b->value_count++;
 }
 
-static int port_of(tl_value *const *ports, int count, const tl_value *v)
+/* By a value's index the first of the ports that it is, -1: none. */
+static int *first_ports(const builder *b, tl_value *const *ports, int count)
 {
-    for (int i = 0; i < count; i++)
-        if (ports[i] == v)
-            return i;
-    return -1;
+    int *first = TL_NEW_ARRAY(b->arena, int, b->model->graph->value_count);
+    for (int i = 0; i < b->model->graph->value_count; i++)
+        first[i] = -1;
+    for (int i = count - 1; i >= 0; i--)
+        first[ports[i]->index] = i;
+    return first;
 }
 
 static int place_value(builder *b, const tl_value *v)
@@ -55,7 +59,6 @@ static int place_value(builder *b, const tl_value *v)
     tl_executable_value value = {
         .name = v->name, .place = TL_PLACE_ARENA, .size = value_bytes(v), .port = -1
     };
-    const tl_graph *g = b->model->graph;
     if (v->whole != NULL) {
         value.place = TL_PLACE_WINDOW;
         value.whole = place_value(b, v->whole);
@@ -69,10 +72,10 @@ static int place_value(builder *b, const tl_value *v)
             value.file = tl_arena_format(b->arena, "%s/%s", b->model->folder, location);
     } else if (v->is_input) {
         value.place = TL_PLACE_INPUT;
-        value.port = port_of(g->inputs, g->input_count, v);
+        value.port = b->input_port[v->index];
     } else if (v->is_output) {
         value.place = TL_PLACE_OUTPUT;
-        value.port = port_of(g->outputs, g->output_count, v);
+        value.port = b->output_port[v->index];
     }
     return b->place_of[v->index] = add_value(b, value);
 }
@@ -191,8 +194,7 @@ static void add_copies(builder *b, const tl_graph *g)
 {
     for (int i = 0; i < g->output_count; i++) {
         const tl_value *v = g->outputs[i];
-        int first = port_of(g->outputs, g->output_count, v);
-        if (v->data == NULL && !v->is_input && first == i)
+        if (v->data == NULL && !v->is_input && b->output_port[v->index] == i)
             continue;
         int *values = TL_NEW_ARRAY(b->arena, int, 2);
         values[0] = place_value(b, v);
@@ -224,6 +226,8 @@ tl_status tl_build_executable(tl_model *model, tl_diag *diag)
     const tl_graph *g = model->graph;
     builder b = { .model = model, .arena = model->arena };
     b.place_of = TL_NEW_ARRAY(b.arena, int, g->value_count);
+    b.input_port = first_ports(&b, g->inputs, g->input_count);
+    b.output_port = first_ports(&b, g->outputs, g->output_count);
     b.kernel_of = TL_NEW_ARRAY(b.arena, int, model->work_count);
     b.prepare_kernel_of = TL_NEW_ARRAY(b.arena, int, model->work_count);
     memset(b.place_of, -1, sizeof(int) * (size_t)g->value_count);

@@ -1,4 +1,5 @@
 /* runtime/executable_check.c: whether a spec holds together. It may come from a file. */
+#include <stdlib.h>
 #include "runtime/executable_private.h"
 
 enum { MAX_THINGS = 1 << 24 };
@@ -169,21 +170,27 @@ static tl_status check_step(const tl_executable_spec *spec, const tl_executable_
 /* An output that no step touches would leave the caller's buffer as it was. */
 static tl_status check_outputs(const tl_executable_spec *spec, tl_diag *diag)
 {
-    for (int port = 0; port < spec->output_count; port++) {
-        bool bound = false;
-        for (int s = 0; s < spec->step_count && !bound; s++)
-            for (int i = 0; i < spec->steps[s].value_count && !bound; i++) {
-                int value = spec->steps[s].values[i];
-                if (value == TL_NO_VALUE)
-                    continue;
-                const tl_executable_value *v = &spec->values[tl_executable_storage(spec, value)];
-                bound = v->place == TL_PLACE_OUTPUT && v->port == port;
-            }
-        if (!bound)
-            return tl_fail(diag, TL_BAD_ARGUMENT, "executable: no step writes output %s",
-                           spec->outputs[port].name);
-    }
-    return TL_OK;
+    bool *bound = calloc((size_t)spec->output_count + 1, sizeof *bound);
+    if (bound == NULL)
+        return tl_fail(diag, TL_NO_MEMORY, "executable: no memory for %d outputs",
+                       spec->output_count);
+    for (int s = 0; s < spec->step_count; s++)
+        for (int i = 0; i < spec->steps[s].value_count; i++) {
+            int value = spec->steps[s].values[i];
+            if (value == TL_NO_VALUE)
+                continue;
+            const tl_executable_value *v = &spec->values[tl_executable_storage(spec, value)];
+            if (v->place == TL_PLACE_OUTPUT)
+                bound[v->port] = true;
+        }
+    int port = 0;
+    while (port < spec->output_count && bound[port])
+        port++;
+    free(bound);
+    if (port == spec->output_count)
+        return TL_OK;
+    return tl_fail(diag, TL_BAD_ARGUMENT, "executable: no step writes output %s",
+                   spec->outputs[port].name);
 }
 
 tl_status tl_executable_check(const tl_executable_spec *spec, tl_diag *diag)

@@ -46,7 +46,11 @@ struct tl_runner {
     tl_part *ranges; /* call c, thread t: [c*threads + t] */
     patch *inputs, *outputs;
     int input_patches, output_patches;
-    /* one a value: an aligned copy of a constant for the prepare steps, or NULL */
+    /* the values that have the storage of what the steps use, in order: a runner of one step costs nothing for the
+     * executable's others */
+    int *storages;
+    int storage_count;
+    /* one a storage: an aligned copy of a constant for the prepare steps, or NULL */
     void **copies;
     unsigned char *memory; /* what the plan places */
     tl_plan_sizes plan;
@@ -103,12 +107,28 @@ static int64_t thread_stride(int64_t bytes)
     return tl_ceildiv(bytes, TL_DATA_ALIGNMENT) * TL_DATA_ALIGNMENT;
 }
 
+static int by_number(const void *a, const void *b)
+{
+    int x = *(const int *)a, y = *(const int *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Where a value that has storage of its own stands among those that the steps use. */
+static int position_of(const tl_runner *r, int value)
+{
+    const int *at = bsearch(&value, r->storages, (size_t)r->storage_count, sizeof value, by_number);
+
+    assert(at != NULL);
+    return (int)(at - r->storages);
+}
+
 /* The buffers of the plan: arena values (alive from the first to the last step that uses them or a window of theirs), then
  * each step's scratch and thread scratch. */
 static tl_status fill_plan(const tl_runner *r, const step_sizes *sizes, tl_plan_buffer *buffers,
                            tl_diag *diag)
 {
-    int values = r->executable->spec.value_count;
+    int values = r->storage_count;
 
     for (int i = 0; i < values; i++)
         buffers[i] = (tl_plan_buffer){ .first = -1, .last = -1 };
@@ -119,7 +139,7 @@ static tl_status fill_plan(const tl_runner *r, const step_sizes *sizes, tl_plan_
                 continue;
             int value = tl_executable_storage(&r->executable->spec, step->values[i]);
             const tl_executable_value *v = &r->executable->spec.values[value];
-            tl_plan_buffer *b = &buffers[value];
+            tl_plan_buffer *b = &buffers[position_of(r, value)];
             if (v->place != TL_PLACE_ARENA)
                 continue;
             b->size = v->size;
@@ -158,13 +178,14 @@ static tl_status constant_pointer(tl_runner *r, int value, void **out, tl_diag *
         *out = (void *)data;
         return TL_OK;
     }
-    if (r->copies[value] == NULL) {
-        r->copies[value] = aligned_alloc(TL_DATA_ALIGNMENT, (size_t)thread_stride(v->size));
-        if (r->copies[value] == NULL)
+    void **copy = &r->copies[position_of(r, value)];
+    if (*copy == NULL) {
+        *copy = aligned_alloc(TL_DATA_ALIGNMENT, (size_t)thread_stride(v->size));
+        if (*copy == NULL)
             return tl_fail(diag, TL_NO_MEMORY, "no memory for constant %s", v->name);
-        memcpy(r->copies[value], data, (size_t)v->size);
+        memcpy(*copy, data, (size_t)v->size);
     }
-    *out = r->copies[value];
+    *out = *copy;
     return TL_OK;
 }
 
@@ -187,8 +208,8 @@ static tl_status bind_value(tl_runner *r, int value, const tl_plan_buffer *buffe
         return TL_OK;
     case TL_PLACE_ARENA:
         /* not NULL, even when the value and the whole plan are empty */
-        *slot =
-            r->memory != NULL ? r->memory + buffers[value].offset + offset : (unsigned char *)slot;
+        *slot = r->memory != NULL ? r->memory + buffers[position_of(r, value)].offset + offset
+                                  : (unsigned char *)slot;
         return TL_OK;
     case TL_PLACE_CONSTANT:
         return constant_pointer(r, value, slot, diag);
@@ -209,7 +230,7 @@ static tl_status bind_steps(tl_runner *r, const step_sizes *sizes, const tl_plan
 
     for (int s = 0; s < r->step_count; s++) {
         const tl_executable_step *step = &r->steps[s];
-        const tl_plan_buffer *scratch = &buffers[x->spec.value_count + 2 * s];
+        const tl_plan_buffer *scratch = &buffers[r->storage_count + 2 * s];
         void **slots = &r->slots[r->first_slot[s]];
         bool is_copy = step->kernel == TL_STEP_COPY;
         for (int i = 0; i < step->value_count; i++)
@@ -243,11 +264,27 @@ static void divide_calls(tl_runner *r)
     }
 }
 
+/* `slots` values are used by the steps, some more than once. */
+static void list_storages(tl_runner *r, size_t slots)
+{
+    int count = 0;
+
+    r->storages = TL_NEW_ARRAY(r->arena, int, slots);
+    for (int s = 0; s < r->step_count; s++)
+        for (int i = 0; i < r->steps[s].value_count; i++)
+            if (r->steps[s].values[i] != TL_NO_VALUE)
+                r->storages[count++] =
+                    tl_executable_storage(&r->executable->spec, r->steps[s].values[i]);
+    qsort(r->storages, (size_t)count, sizeof *r->storages, by_number);
+    for (int i = 0; i < count; i++)
+        if (i == 0 || r->storages[i] != r->storages[r->storage_count - 1])
+            r->storages[r->storage_count++] = r->storages[i];
+}
+
 /* The lists, in the runner's arena: all of its allocation. */
 static void make_lists(tl_runner *r, step_sizes *sizes, tl_plan_buffer **buffers)
 {
     size_t slots = 0, calls = 0, steps = (size_t)r->step_count;
-    size_t values = (size_t)r->executable->spec.value_count;
 
     r->first_slot = TL_NEW_ARRAY(r->arena, int, steps);
     r->first_call = TL_NEW_ARRAY(r->arena, int, steps + 1);
@@ -264,6 +301,8 @@ static void make_lists(tl_runner *r, step_sizes *sizes, tl_plan_buffer **buffers
     r->outputs = TL_NEW_ARRAY(r->arena, patch, slots);
     r->calls = TL_NEW_ARRAY(r->arena, phase_call, calls);
     r->ranges = TL_NEW_ARRAY(r->arena, tl_part, calls * (size_t)r->threads);
+    list_storages(r, slots);
+    size_t values = (size_t)r->storage_count;
     r->copies = TL_NEW_ARRAY(r->arena, void *, values);
     sizes->extents = TL_NEW_ARRAY(r->arena, int64_t, calls);
     sizes->scratch = TL_NEW_ARRAY(r->arena, int64_t, steps);
@@ -290,8 +329,7 @@ static tl_status build(tl_runner *r, tl_diag *diag)
     for (int s = 0; s < r->step_count; s++)
         measure_step(r, s, &sizes);
     TL_TRY(fill_plan(r, &sizes, buffers, diag));
-    TL_TRY(tl_memory_plan(buffers, r->executable->spec.value_count + 2 * r->step_count, &r->plan,
-                          diag));
+    TL_TRY(tl_memory_plan(buffers, r->storage_count + 2 * r->step_count, &r->plan, diag));
     TL_TRY(take_memory(r, diag));
     TL_TRY(bind_steps(r, &sizes, buffers, diag));
     divide_calls(r);
@@ -338,7 +376,7 @@ void tl_runner_destroy(tl_runner *r)
 {
     if (r == NULL)
         return;
-    for (int i = 0; r->copies != NULL && i < r->executable->spec.value_count; i++)
+    for (int i = 0; r->copies != NULL && i < r->storage_count; i++)
         free(r->copies[i]);
     tl_pages_give(r->memory, (size_t)r->plan.planned);
     tl_arena_destroy(r->arena);

@@ -64,6 +64,25 @@ static void random_requests(void **state)
     }
 }
 
+/* A hundred thousand layers, and a value that is alive in all of them. */
+static void long_chains_are_planned(void **state)
+{
+    enum { LAYERS = 100000 };
+    (void)state;
+    tl_plan_buffer *b = calloc(LAYERS + 1, sizeof *b);
+    tl_plan_sizes sizes;
+    assert_non_null(b);
+    for (int i = 0; i < LAYERS; i++)
+        b[i] = (tl_plan_buffer){ 1000 + i % 2, i, i + 1, 0 };
+    b[LAYERS] = (tl_plan_buffer){ 64, 0, LAYERS, 0 };
+    assert_int_equal(tl_memory_plan(b, LAYERS + 1, &sizes, NULL), TL_OK);
+    assert_int_equal(sizes.floor, 2 * 1024 + 64);
+    assert_int_equal(sizes.planned, sizes.floor);
+    for (int i = 1; i < LAYERS; i++)
+        assert_false(overlap(&b[i - 1], &b[i]) || overlap(&b[i], &b[LAYERS]));
+    free(b);
+}
+
 /* A chain of layers needs room for two: this is what a network looks like. */
 static void a_chain_reuses(void **state)
 {
@@ -110,9 +129,8 @@ static void bad_requests_are_refused(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_requests),
-        cmocka_unit_test(a_chain_reuses),
-        cmocka_unit_test(nothing_to_plan),
+        cmocka_unit_test(random_requests),          cmocka_unit_test(a_chain_reuses),
+        cmocka_unit_test(long_chains_are_planned),  cmocka_unit_test(nothing_to_plan),
         cmocka_unit_test(bad_requests_are_refused),
     };
     return cmocka_run_group_tests_name("memory plan", tests, NULL, NULL);

@@ -54,6 +54,12 @@ bench: $(BUILD)/bench/kernels $(BUILD)/bench/replay $(BUILD)/tilth
 	$(BUILD)/bench/replay
 	@$(if $(HISTORY),THREADS=$(THREADS) tests/bench/history.sh $(BUILD)/tilth "$(HISTORY)" $(MODELS))
 
+# make bench-scaling: time and memory to compile chains and wide nodes against their length, up to LONGEST (10,000).
+$(BUILD)/bench/scaling: $(BUILD)/tests/bench/program.o $(BUILD)/tests/support/long_models.o
+bench-scaling: $(BUILD)/bench/scaling
+	@$< $(LONGEST)
+.PHONY: bench-scaling
+
 # make bench-kernels: our kernels beside oneDNN's and OpenBLAS's (tests/bench/peer_kernels.c), which are installed first;
 # on THREADS, for TARGET; KERNELS are names or their beginnings.
 PEER_OBJECTS := $(patsubst %,$(BUILD)/tests/bench/%.o,peer_dnnl peer_openblas peer_case our_kernel)

@@ -84,6 +84,7 @@ static int64_t inherited_block(const tl_node *n)
     case TL_OP_REDUCE_MEAN:
     case TL_OP_REDUCE_MAX:
     case TL_OP_REDUCE_MIN:
+    case TL_OP_REDUCE_PROD:
         return keeps_channels(n) ? block_of(n->inputs[0]) : 1;
     case TL_OP_CONCAT:
         return concat_block(n);

@@ -18,7 +18,7 @@ static const struct {
     { TL_OP_SPLIT, 1, "split" },      { TL_OP_PAD, 1, "pads" },
     { TL_OP_PAD, 3, "axes" },         { TL_OP_REDUCE_SUM, 1, "axes" },
     { TL_OP_REDUCE_MEAN, 1, "axes" }, { TL_OP_REDUCE_MAX, 1, "axes" },
-    { TL_OP_REDUCE_MIN, 1, "axes" },
+    { TL_OP_REDUCE_MIN, 1, "axes" },  { TL_OP_REDUCE_PROD, 1, "axes" },
 };
 
 tl_status tl_bind_operands(tl_graph *g, tl_node *n, tl_diag *diag)

@@ -187,23 +187,3 @@ tl_status tl_import_shrink(tl_onnx_call *c)
     tl_result(c, 0, tl_onnx_emit_where(c, below, add(c, x, number(c, x, bias)), above));
     return TL_OK;
 }
-
-tl_status tl_import_tan(tl_onnx_call *c)
-{
-    tl_value *x = c->inputs[0];
-    tl_value *cosine = tl_emit1(c, TL_OP_COS, x);
-    tl_result(c, 0, tl_emit2(c, TL_OP_DIV, tl_emit1(c, TL_OP_SIN, x), cosine));
-    return TL_OK;
-}
-
-/* Sinh (op SIN) and Cosh (op COS): (exp(x) -+ exp(-x)) / 2 */
-tl_status tl_import_hyperbolic(tl_onnx_call *c)
-{
-    tl_value *x = c->inputs[0];
-    TL_TRY(tl_need_dtype(c, x));
-    tl_value *up = tl_emit1(c, TL_OP_EXP, x);
-    tl_value *down = tl_emit1(c, TL_OP_EXP, tl_emit1(c, TL_OP_NEG, x));
-    tl_op op = c->rule->op == TL_OP_SIN ? TL_OP_SUB : TL_OP_ADD;
-    tl_result(c, 0, scale(c, tl_emit2(c, op, up, down), 0.5));
-    return TL_OK;
-}

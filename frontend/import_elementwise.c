@@ -245,14 +245,27 @@ tl_status tl_import_sign(tl_onnx_call *c)
     return TL_OK;
 }
 
+tl_status tl_import_bit_shift(tl_onnx_call *c)
+{
+    const char *direction = tl_call_string(c, "direction", "");
+    bool left = strcmp(direction, "LEFT") == 0;
+    if (!left && strcmp(direction, "RIGHT") != 0)
+        return tl_call_bad(c, "attribute 'direction' is LEFT or RIGHT, not '%.40s'", direction);
+    return tl_import_plain(c, left ? TL_OP_SHIFT_LEFT : TL_OP_SHIFT_RIGHT, 2);
+}
+
 /* fmod = 0: the sign of the divisor; fmod = 1: of the dividend. */
 tl_status tl_import_mod(tl_onnx_call *c)
 {
     tl_value *a = c->inputs[0], *b = c->inputs[1];
     TL_TRY(tl_need_dtype(c, a));
     bool fmod = tl_call_int(c, "fmod", 0) != 0, is_float = tl_dtype_is_float(a->dtype);
-    if (is_float)
-        return tl_call_unsupported(c, "of floating-point numbers");
+    if (is_float && !fmod)
+        return tl_call_bad(c, "of floating-point numbers it needs fmod = 1");
+    if (is_float) {
+        tl_result(c, 0, tl_emit2(c, TL_OP_FMOD, a, b));
+        return TL_OK;
+    }
     tl_value *product = tl_emit2(c, TL_OP_MUL, tl_emit2(c, TL_OP_DIV, a, b), b);
     tl_value *rest = tl_emit2(c, TL_OP_SUB, a, product); /* Div truncates */
     if (!fmod && tl_dtype_infos[a->dtype].class == TL_CLASS_INT) {

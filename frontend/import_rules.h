@@ -8,12 +8,12 @@
 tl_importer tl_import_unary, tl_import_binary, tl_import_binary_old, tl_import_variadic,
     tl_import_xor, tl_import_where, tl_import_clip_old, tl_import_clip, tl_import_cast_old,
     tl_import_cast, tl_import_cast_like, tl_import_gelu, tl_import_is_nan, tl_import_is_inf,
-    tl_import_sign, tl_import_mod;
+    tl_import_sign, tl_import_mod, tl_import_bit_shift;
 /* import_activation.c: written with elementary functions */
 tl_importer tl_import_leaky_relu, tl_import_prelu_old, tl_import_prelu, tl_import_elu,
     tl_import_selu, tl_import_celu, tl_import_thresholded_relu, tl_import_hard_sigmoid,
     tl_import_hard_swish, tl_import_softplus, tl_import_softsign, tl_import_mish, tl_import_swish,
-    tl_import_shrink, tl_import_tan, tl_import_hyperbolic;
+    tl_import_shrink;
 /* import_layout.c */
 tl_importer tl_import_identity, tl_import_dropout, tl_import_reshape_old, tl_import_reshape,
     tl_import_flatten, tl_import_axes_old, tl_import_axes, tl_import_transpose, tl_import_concat,

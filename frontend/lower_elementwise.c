@@ -43,9 +43,47 @@ static const tl_expr *gelu(tl_arena *arena, const tl_node *n, const tl_expr *x)
     return tl_mul(arena, half, tl_add(arena, inner, tl_float(arena, d, 1)));
 }
 
+/* Operators that are one function of ir/functions.def, on as many operands as it has. */
+static const struct {
+    tl_op op;
+    tl_function function;
+} functions[] = {
+    { TL_OP_ABS, TL_FUNCTION_ABS },
+    { TL_OP_SQRT, TL_FUNCTION_SQRT },
+    { TL_OP_EXP, TL_FUNCTION_EXP },
+    { TL_OP_LOG, TL_FUNCTION_LOG },
+    { TL_OP_ERF, TL_FUNCTION_ERF },
+    { TL_OP_TANH, TL_FUNCTION_TANH },
+    { TL_OP_SIGMOID, TL_FUNCTION_SIGMOID },
+    { TL_OP_SIN, TL_FUNCTION_SIN },
+    { TL_OP_COS, TL_FUNCTION_COS },
+    { TL_OP_TAN, TL_FUNCTION_TAN },
+    { TL_OP_ASIN, TL_FUNCTION_ASIN },
+    { TL_OP_ACOS, TL_FUNCTION_ACOS },
+    { TL_OP_ATAN, TL_FUNCTION_ATAN },
+    { TL_OP_SINH, TL_FUNCTION_SINH },
+    { TL_OP_COSH, TL_FUNCTION_COSH },
+    { TL_OP_ASINH, TL_FUNCTION_ASINH },
+    { TL_OP_ACOSH, TL_FUNCTION_ACOSH },
+    { TL_OP_ATANH, TL_FUNCTION_ATANH },
+    { TL_OP_FLOOR, TL_FUNCTION_FLOOR },
+    { TL_OP_CEIL, TL_FUNCTION_CEIL },
+    { TL_OP_ROUND, TL_FUNCTION_ROUND },
+    { TL_OP_FMOD, TL_FUNCTION_FMOD },
+    { TL_OP_BITWISE_AND, TL_FUNCTION_BITAND },
+    { TL_OP_BITWISE_OR, TL_FUNCTION_BITOR },
+    { TL_OP_BITWISE_XOR, TL_FUNCTION_BITXOR },
+    { TL_OP_BITWISE_NOT, TL_FUNCTION_BITNOT },
+    { TL_OP_SHIFT_LEFT, TL_FUNCTION_SHL },
+    { TL_OP_SHIFT_RIGHT, TL_FUNCTION_SHR },
+};
+
 static const tl_expr *apply(tl_arena *arena, const tl_node *n, const tl_expr *const *x)
 {
-    switch ((int)n->op) { /* the elementwise ones of lowerings.def */
+    for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
+        if (functions[i].op == n->op)
+            return tl_call(arena, functions[i].function, x);
+    switch ((int)n->op) { /* the other elementwise ones of lowerings.def */
     case TL_OP_ADD:
         return tl_add(arena, x[0], x[1]);
     case TL_OP_SUB:
@@ -86,32 +124,8 @@ static const tl_expr *apply(tl_arena *arena, const tl_node *n, const tl_expr *co
         return tl_dtype_is_float(x[0]->dtype)
                    ? tl_mul(arena, x[0], tl_float(arena, x[0]->dtype, -1))
                    : tl_sub(arena, tl_int_of(arena, x[0]->dtype, 0), x[0]);
-    case TL_OP_ABS:
-        return tl_call1(arena, TL_FUNCTION_ABS, x[0]);
-    case TL_OP_SQRT:
-        return tl_call1(arena, TL_FUNCTION_SQRT, x[0]);
     case TL_OP_RECIPROCAL:
         return tl_div(arena, tl_float(arena, x[0]->dtype, 1), x[0]);
-    case TL_OP_EXP:
-        return tl_call1(arena, TL_FUNCTION_EXP, x[0]);
-    case TL_OP_LOG:
-        return tl_call1(arena, TL_FUNCTION_LOG, x[0]);
-    case TL_OP_ERF:
-        return tl_call1(arena, TL_FUNCTION_ERF, x[0]);
-    case TL_OP_TANH:
-        return tl_call1(arena, TL_FUNCTION_TANH, x[0]);
-    case TL_OP_SIGMOID:
-        return tl_call1(arena, TL_FUNCTION_SIGMOID, x[0]);
-    case TL_OP_SIN:
-        return tl_call1(arena, TL_FUNCTION_SIN, x[0]);
-    case TL_OP_COS:
-        return tl_call1(arena, TL_FUNCTION_COS, x[0]);
-    case TL_OP_FLOOR:
-        return tl_call1(arena, TL_FUNCTION_FLOOR, x[0]);
-    case TL_OP_CEIL:
-        return tl_call1(arena, TL_FUNCTION_CEIL, x[0]);
-    case TL_OP_ROUND:
-        return tl_call1(arena, TL_FUNCTION_ROUND, x[0]);
     case TL_OP_RELU:
         return tl_max(arena, x[0], tl_constant(arena, x[0]->dtype, 0));
     case TL_OP_CLIP: {

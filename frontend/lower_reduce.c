@@ -42,9 +42,10 @@ static void input_index(tl_nest *nest, const tl_node *n, tl_index out,
 
 static tl_combiner combiner_of(tl_op op)
 {
-    return op == TL_OP_REDUCE_MAX   ? TL_COMBINER_MAX
-           : op == TL_OP_REDUCE_MIN ? TL_COMBINER_MIN
-                                    : TL_COMBINER_SUM;
+    return op == TL_OP_REDUCE_MAX    ? TL_COMBINER_MAX
+           : op == TL_OP_REDUCE_MIN  ? TL_COMBINER_MIN
+           : op == TL_OP_REDUCE_PROD ? TL_COMBINER_PROD
+                                     : TL_COMBINER_SUM;
 }
 
 static bool is_mean(const tl_node *n)
@@ -57,7 +58,7 @@ void tl_stages_reduce(tl_lower *l, const tl_node *n)
     tl_arena *arena = tl_lower_arena(l);
     tl_combiner combiner = combiner_of(n->op);
     tl_dtype dtype = n->inputs[0]->dtype;
-    if (combiner == TL_COMBINER_SUM)
+    if (combiner == TL_COMBINER_SUM || combiner == TL_COMBINER_PROD)
         dtype = tl_accumulate_dtype(dtype);
     if (n->op == TL_OP_GLOBAL_AVERAGE_POOL)
         tl_lower_name_window_axes(l, n->inputs[0]->shape.rank);

@@ -57,7 +57,8 @@ static void merge(state *s, int i, int from)
 static bool reads_once(tl_op op)
 {
     return op == TL_OP_REDUCE_SUM || op == TL_OP_REDUCE_MEAN || op == TL_OP_REDUCE_MAX ||
-           op == TL_OP_REDUCE_MIN || op == TL_OP_GLOBAL_AVERAGE_POOL || op == TL_OP_ARGMAX;
+           op == TL_OP_REDUCE_MIN || op == TL_OP_REDUCE_PROD || op == TL_OP_GLOBAL_AVERAGE_POOL ||
+           op == TL_OP_ARGMAX;
 }
 
 /* A window of a value that is in memory. */

@@ -18,6 +18,33 @@ tl_status tl_shape_rule_broadcast(tl_graph *g, tl_node *n, tl_diag *diag)
     return broadcast_to(g, n, n->inputs[0]->dtype, diag);
 }
 
+tl_status tl_shape_rule_broadcast_float(tl_graph *g, tl_node *n, tl_diag *diag)
+{
+    if (!tl_dtype_is_float(n->inputs[0]->dtype))
+        return tl_fail_node(diag, TL_BAD_MODEL, n, "%s should be of a float dtype",
+                            tl_value_text(g, n->inputs[0]));
+    return tl_shape_rule_broadcast(g, n, diag);
+}
+
+tl_status tl_shape_rule_bitwise(tl_graph *g, tl_node *n, tl_diag *diag)
+{
+    if (!tl_dtype_is_int(n->inputs[0]->dtype))
+        return tl_fail_node(diag, TL_BAD_MODEL, n, "%s should be of an integer dtype",
+                            tl_value_text(g, n->inputs[0]));
+    if (n->input_count > 1)
+        TL_TRY(tl_same_dtype(g, n, 0, 1, diag));
+    return broadcast_to(g, n, n->inputs[0]->dtype, diag);
+}
+
+/* A shift by the width or more gives 0. */
+tl_status tl_shape_rule_shift(tl_graph *g, tl_node *n, tl_diag *diag)
+{
+    if (tl_dtype_infos[n->inputs[0]->dtype].class != TL_CLASS_UINT)
+        return tl_fail_node(diag, TL_BAD_MODEL, n, "%s should be of an unsigned dtype",
+                            tl_value_text(g, n->inputs[0]));
+    return tl_shape_rule_broadcast(g, n, diag);
+}
+
 /* The exponent may have a dtype of its own; the result has the base's. */
 tl_status tl_shape_rule_power(tl_graph *g, tl_node *n, tl_diag *diag)
 {

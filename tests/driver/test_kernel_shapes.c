@@ -203,25 +203,25 @@ static const char *product_windows(shape_case *c)
 
 static const char *elementwise(shape_case *c)
 {
-    static const char *const ops[] = {
-        "Exp", "Tanh", "Erf", "Gelu", "Abs", "Sqrt", "Floor", "Neg"
-    };
+    static const char *const ops[] = { "Exp",   "Tanh", "Erf",  "Gelu", "Abs",  "Sqrt",
+                                       "Floor", "Neg",  "Atan", "Sinh", "Asinh" };
     int a = extent(c, 17), b = extent(c, 33), d = extent(c, 65);
     return tl_arena_format(c->arena,
                            "graph g\ninput x: f32[%d, %d, %d]\ninput y: f32[%d, %d]\n"
                            "m: ?[...] = Mul(x, y)\ne: ?[...] = %s(m)\ns: ?[...] = Sub(e, x)\n%s",
-                           a, b, d, below(c, 2) ? b : 1, below(c, 2) ? d : 1, ops[below(c, 8)],
+                           a, b, d, below(c, 2) ? b : 1, below(c, 2) ? d : 1, ops[below(c, 11)],
                            after(c, "s"));
 }
 
 static const char *reduce(shape_case *c)
 {
-    static const char *const ops[] = { "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin" };
+    static const char *const ops[] = { "ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin",
+                                       "ReduceProd" };
     static const char *const axes[] = { "[0]", "[1]", "[2]", "[0, 2]", "[1, 2]", "[0, 1]" };
     return tl_arena_format(c->arena,
                            "graph g\ninput x: f32[%d, %d, %d]\nn: ?[...] = Neg(x)\ny: ?[...] = "
                            "%s(n) {axes = %s, keepdims = %d}\n%s",
-                           extent(c, 17), extent(c, 65), extent(c, 65), ops[below(c, 4)],
+                           extent(c, 17), extent(c, 65), extent(c, 65), ops[below(c, 5)],
                            axes[below(c, 6)], (int)below(c, 2), after(c, "y"));
 }
 

@@ -65,6 +65,31 @@ static const struct {
       "d: ?[...] = GreaterOrEqual(i, z)\ne: ?[...] = And(n, d)\ny: ?[...] = Where(e, i, z)",
       "i64[3]", "0 0 2" },
     { "y: ?[...] = Equal(i, i)", "bool[3]", "1 1 1" },
+    { "const b: f32[3] = [0.2, 1.0, -2.0]\ny: ?[...] = Fmod(t, b)", "f32[3]", "0.1 -0.5 0.5" },
+    { "const b: i64[3] = [5, 6, -3]\ny: ?[...] = BitwiseAnd(i, b)", "i64[3]", "0 6 0" },
+    { "const b: i64[3] = [5, 6, -3]\ny: ?[...] = BitwiseOr(i, b)", "i64[3]", "5 -1 -1" },
+    { "const b: i64[3] = [5, 6, -3]\ny: ?[...] = BitwiseXor(i, b)", "i64[3]", "5 -7 -1" },
+    { "c: ?[...] = Cast(i) {to = u16}\ny: ?[...] = BitwiseNot(c)", "u16[3]", "65535 0 65533" },
+    { "c: ?[...] = Cast(i) {to = u8}\nconst b: u8[3] = [1, 3, 8]\ny: ?[...] = ShiftLeft(c, b)",
+      "u8[3]", "0 248 0" },
+    { "c: ?[...] = Cast(i) {to = u32}\nconst b: u32[3] = [1, 30, 32]\n"
+      "y: ?[...] = ShiftRight(c, b)",
+      "u32[3]", "0 3 0" },
+    { "y: ?[...] = Tan(t)", "f32[3]", "0.546302 -14.1014 -0.747022" },
+    { "y: ?[...] = Asin(t)", "f32[3]", "0.523599 nan nan" },
+    { "y: ?[...] = Acos(t)", "f32[3]", "1.0472 nan nan" },
+    { "y: ?[...] = Atan(t)", "f32[3]", "0.463648 -0.982794 1.19029" },
+    { "y: ?[...] = Sinh(t)", "f32[3]", "0.521095 -2.12928 6.0502" },
+    { "const b: f32[2] = [89.0, -89.0]\ny: ?[...] = Sinh(b)", "f32[2]",
+      "2.24481e+38 -2.24481e+38" },
+    { "const b: f32[2] = [89.0, -89.0]\ny: ?[...] = Cosh(b)", "f32[2]", "2.24481e+38 2.24481e+38" },
+    { "y: ?[...] = Cosh(t)", "f32[3]", "1.12763 2.35241 6.13229" },
+    { "y: ?[...] = Asinh(t)", "f32[3]", "0.481212 -1.19476 1.64723" },
+    { "y: ?[...] = Acosh(t)", "f32[3]", "nan nan 1.5668" },
+    { "y: ?[...] = Atanh(t)", "f32[3]", "0.549306 nan nan" },
+    { "y: ?[...] = ReduceProd(t)", "f32[1]", "-1.875" },
+    { "y: ?[...] = ReduceProd(i)", "i64[1]", "0" },
+    { "e: ?[...] = Slice(t) {starts = [3], ends = [3]}\ny: ?[...] = ReduceProd(e)", "f32[1]", "1" },
     { "s: ?[...] = Shape(x)\ny: ?[...] = ConstantOfShape(s) {value = 7.0, dtype = i32}",
       "i32[2, 3, 4]", "7 7" },
     { "const a: f32[] = [1.0]\nconst b: f32[] = [2.1]\nconst c: f32[] = [0.25]\n"
@@ -83,7 +108,7 @@ static const struct {
 static const char *element_text(tl_arena *arena, tl_dtype dtype, const void *data, size_t i)
 {
     tl_number v = tl_number_load(dtype, data, i);
-    return tl_dtype_is_float(dtype) ? tl_arena_format(arena, "%g", v.f)
+    return tl_dtype_is_float(dtype) ? tl_arena_format(arena, "%g", isnan(v.f) ? NAN : v.f)
                                     : tl_arena_format(arena, "%lld", (long long)v.i);
 }
 

@@ -12,4 +12,8 @@ bool tl_node_is_foldable(const tl_node *n);
  * (or, where the value is a graph output, an Identity of the constant). */
 tl_status tl_fold_node(tl_graph *g, tl_node *n, tl_diag *diag);
 
+/* check_constants.c: TL_BAD_MODEL when a constant among the inputs is a value that the operator is not defined for,
+ * whatever the others are: an index outside of its axis, an integer divisor of 0. Shapes are known. */
+tl_status tl_check_constants(tl_graph *g, const tl_node *n, tl_diag *diag);
+
 #endif

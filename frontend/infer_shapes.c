@@ -69,6 +69,7 @@ tl_status tl_infer_shapes(tl_graph *g, tl_diag *diag)
         TL_TRY(check_inputs(n, diag));
         TL_TRY(tl_bind_operands(g, n, diag));
         TL_TRY(rules[n->op](g, n, diag));
+        TL_TRY(tl_check_constants(g, n, diag));
         if (may_decide_shapes(n) && tl_node_is_foldable(n))
             TL_TRY(tl_fold_node(g, n, diag));
     }

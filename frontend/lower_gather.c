@@ -1,6 +1,7 @@
 /* frontend/lower_gather.c: elements chosen by the values of an index tensor, and Range. */
 #include "frontend/lower.h"
 #include <string.h>
+#include "ir/index.h"
 
 static bool is_never_negative(const tl_value *indices)
 {
@@ -11,14 +12,18 @@ static bool is_never_negative(const tl_value *indices)
     return count >= 0;
 }
 
-/* A stored index as a position: negative ones count from the end. */
+/* A stored index as a position: negative ones count from the end. Whatever reads memory is clamped where it is used as an
+ * index (codegen); an index that turned out to be computed from loop variables and literals alone is clamped here. */
 static const tl_expr *position(tl_arena *arena, const tl_value *indices, const tl_expr *stored,
                                int64_t extent)
 {
     const tl_expr *at = tl_cast(arena, TL_I64, stored);
-    if (is_never_negative(indices))
-        return at;
-    return tl_select(arena, tl_lt(arena, at, tl_int(arena, 0)), tl_addi(arena, at, extent), at);
+    if (!is_never_negative(indices))
+        at = tl_select(arena, tl_lt(arena, at, tl_int(arena, 0)), tl_addi(arena, at, extent), at);
+    tl_range range = tl_expr_range(at);
+    if (!tl_expr_has_load(at) && (range.min < 0 || range.max >= extent))
+        at = tl_min(arena, tl_max(arena, at, tl_int(arena, 0)), tl_int(arena, extent - 1));
+    return at;
 }
 
 const tl_expr *tl_value_gather(tl_lower *l, const tl_node *n, tl_index index)

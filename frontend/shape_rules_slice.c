@@ -274,7 +274,7 @@ tl_status tl_shape_rule_range(tl_graph *g, tl_node *n, tl_diag *diag)
     int64_t count = 0, distance;
     if (is_float) {
         double steps = ceil((v[1].f - v[0].f) / v[2].f);
-        if (!(steps < 1e15))
+        if (!(steps < 1e15) || isinf(steps))
             return tl_fail_node(diag, TL_BAD_MODEL, n, "it has %g elements", steps);
         count = steps > 0 ? (int64_t)steps : 0;
     } else if (tl_mul_overflows(v[0].i, -1, &distance) ||

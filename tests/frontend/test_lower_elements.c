@@ -34,6 +34,13 @@ static const struct {
     { "const v: f32[] = [9.0]\ny: ?[...] = Pad(x, _, v) {pads = [1, 0, 0, 0, 0, 0]}",
       "f32[3, 3, 4]", "9 9 9 9 9 9 9 9 9 9 9 9 0 1" },
     { "y: ?[...] = Gather(x, i) {axis = 1}", "f32[2, 3, 4]", "0 1 2 3 8 9 10 11 8 9 10 11 12" },
+    /* out of range, and no memory is read to see it: clamped like any index that is computed */
+    { "const k: i64[] = [7]\nd: ?[...] = Sub(i, i)\ne: ?[...] = Add(d, k)\n"
+      "y: ?[...] = Gather(x, e) {axis = 2}",
+      "f32[2, 3, 3]", "3 3 3 7" },
+    { "const k: i64[] = [-9]\nd: ?[...] = Sub(i, i)\ne: ?[...] = Add(d, k)\n"
+      "y: ?[...] = Gather(x, e) {axis = 2}",
+      "f32[2, 3, 3]", "0 0 0 4" },
     { "const k: i64[] = [-1]\ny: ?[...] = Gather(x, k) {axis = 0}", "f32[3, 4]", "12 13 14" },
     { "const k: i64[2, 1, 1] = [1, 2]\ny: ?[...] = GatherElements(x, k) {axis = 1}", "f32[2, 1, 1]",
       "4 20" },

@@ -147,11 +147,16 @@ static tl_value *log_softmax(tl_onnx_call *c, tl_value *x, int64_t axis)
 
 typedef tl_value *softmax_function(tl_onnx_call *c, tl_value *x, int64_t axis);
 
-/* Up to opset 12 everything from `axis` on is one axis: the value is flattened, and gets its shape back. */
+/* Up to opset 12 everything from `axis` on is one axis: the value is flattened, and gets its shape back. A vector's softmax
+ * needs to say axis 0 there: the default, 1, is no axis of it. */
 static tl_status coerced(tl_onnx_call *c, softmax_function *function)
 {
     tl_value *x = c->inputs[0];
     int64_t axis = tl_call_int(c, "axis", 1);
+    int rank = x->shape.rank;
+    if (rank >= 0 && (axis < -rank || axis >= rank))
+        return tl_call_bad(c, "axis %lld%s is not among the %d of its input", (long long)axis,
+                           tl_call_has(c, "axis") ? "" : " (the default)", rank);
     if (axis == -1 || (x->shape.rank > 0 && axis == x->shape.rank - 1)) {
         tl_result(c, 0, function(c, x, -1));
         return TL_OK;

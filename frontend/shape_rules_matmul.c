@@ -50,6 +50,10 @@ tl_status tl_shape_rule_gemm(tl_graph *g, tl_node *n, tl_diag *diag)
             return tl_fail_node(diag, TL_BAD_MODEL, n,
                                 "%s does not broadcast to [%" PRId64 ", %" PRId64 "]",
                                 tl_value_text(g, c), extents[0], extents[1]);
+        if (tl_attr_float(n, "beta", 1) == 0) { /* nothing of C counts, not even a NaN */
+            tl_attr_remove(n, "beta");
+            n->input_count = 2;
+        }
     }
     return tl_set_output(g, n, 0, a->dtype, 2, extents, diag);
 }

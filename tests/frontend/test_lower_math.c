@@ -44,6 +44,24 @@ static void gemm(void **state)
         }
 }
 
+/* beta = 0: nothing of C counts. alpha = 0 is a factor like any other. */
+static void gemm_without_c(void **state)
+{
+    float a[4] = { 1, 2, 3, 4 }, b[4] = { 1, 0, 0, 1 }, c[2] = { NAN, INFINITY };
+    static const char *const betas[] = { "beta = 0.0", "beta = -0.0, alpha = 2.0" };
+    for (int i = 0; i < 2; i++) {
+        float want[4] = { 1, 2, 3, 4 };
+        for (int e = 0; e < 4; e++)
+            want[e] *= (float)(i + 1);
+        const char *text = tl_arena_format(
+            *state,
+            "graph g\ninput a: f32[2, 2]\ninput b: f32[2, 2]\ninput c: f32[2]\n"
+            "y: ?[...] = Gemm(a, b, c) {%s}\nz: ?[...] = Neg(y)\nw: ?[...] = Neg(z)\noutput w\n",
+            betas[i]);
+        assert_close(run_text(*state, text, (void *[]){ a, b, c }), want, 4, text);
+    }
+}
+
 static void batched_matmul(void **state)
 {
     tl_arena *arena = *state;
@@ -315,6 +333,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(gemm, arena_setup, arena_teardown),
+        cmocka_unit_test_setup_teardown(gemm_without_c, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(batched_matmul, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(reductions, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(empty_sum_is_zero, arena_setup, arena_teardown),

@@ -51,6 +51,8 @@ static LLVMValueRef add_function(tl_emitter *em, const char *name, LLVMTypeRef *
     LLVMValueRef f =
         LLVMAddFunction(em->module, name, LLVMFunctionType(em->nothing, params, count, false));
     add_attribute(em, f, LLVMAttributeFunctionIndex, "nounwind");
+    /* kernels run where numbers below the smallest normal one count as zero: `x < 0` is no question of bits */
+    add_text_attribute(em, f, "denormal-fp-math", "dynamic,dynamic");
     add_text_attribute(em, f, "target-cpu", em->target->cpu);
     add_text_attribute(em, f, "target-features", em->target->features);
     if (tl_isa_infos[em->target->isa].vector_bits == 512)

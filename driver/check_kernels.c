@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "codegen/codegen.h"
-#include "runtime/float_mode.h"
+#include "runtime/base/float_mode.h"
 #include "runtime/tensor.h"
 
 typedef struct {

@@ -3,6 +3,7 @@
 #include "frontend/fold_node.h"
 #include "frontend/lower.h"
 #include "ir/interpret.h"
+#include "runtime/base/float_mode.h"
 
 enum { LARGEST_WORK = 1 << 22 }; /* multiplications and additions that the interpreter may do */
 
@@ -83,10 +84,12 @@ static tl_status evaluate(tl_node *n, void *data, tl_diag *diag)
 static void cast_all(const tl_value *x, tl_value *y, void *data)
 {
     int64_t elements = tl_shape_elements(&y->shape);
+    uint64_t mode = tl_float_mode_enter(); /* as the interpreter */
     for (int64_t i = 0; i < elements; i++)
         tl_number_store(y->dtype, data, (size_t)i,
                         tl_number_cast(y->dtype, x->dtype,
                                        tl_number_load(x->dtype, x->data, (size_t)i)));
+    tl_float_mode_leave(mode);
 }
 
 /* The value of the node's output, packed. */

@@ -237,10 +237,11 @@ tl_status tl_import_sign(tl_onnx_call *c)
     TL_TRY(tl_need_dtype(c, x));
     tl_value *zero = tl_onnx_emit_scalar(c, x->dtype, 0),
              *one = tl_onnx_emit_scalar(c, x->dtype, 1);
-    tl_value *rest = x; /* 0 and NaN stay */
+    /* times 0 a NaN stays one, and a number that counts as zero, being smaller than the normal ones, is it */
+    tl_value *rest = tl_dtype_is_float(x->dtype) ? tl_emit2(c, TL_OP_MUL, x, zero) : zero;
     if (tl_dtype_infos[x->dtype].class != TL_CLASS_UINT)
         rest = tl_onnx_emit_where(c, tl_emit2(c, TL_OP_LESS, x, zero),
-                                  tl_onnx_emit_scalar(c, x->dtype, -1), x);
+                                  tl_onnx_emit_scalar(c, x->dtype, -1), rest);
     tl_result(c, 0, tl_onnx_emit_where(c, tl_emit2(c, TL_OP_GREATER, x, zero), one, rest));
     return TL_OK;
 }

@@ -150,7 +150,7 @@ const tl_expr *tl_float(tl_arena *arena, tl_dtype dtype, double number)
     assert(tl_dtype_is_float(dtype));
     uint64_t element = 0, bits;
     tl_number_store(dtype, &element, 0, (tl_number){ .f = number });
-    number = tl_number_load(dtype, &element, 0).f;
+    number = tl_number_flush(dtype, tl_number_load(dtype, &element, 0).f);
     if (number != number)
         number = __builtin_nan(""); /* one NaN, so that equal texts are equal nodes */
     memcpy(&bits, &number, sizeof bits);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "ir/interpret_private.h"
+#include "runtime/base/float_mode.h"
 
 void tl_machine_where(const tl_frame *f, int site, char *out, size_t size)
 {
@@ -126,6 +127,9 @@ tl_status tl_interpret(const tl_program *program, const tl_argument *arguments, 
 {
     static const tl_interpret_options everything = { .check = true };
     TL_TRY(check_dims(program, dims, diag));
-    return interpret_in_arena(program, arguments, argument_count, dims,
-                              options != NULL ? options : &everything, diag);
+    uint64_t mode = tl_float_mode_enter();
+    tl_status status = interpret_in_arena(program, arguments, argument_count, dims,
+                                          options != NULL ? options : &everything, diag);
+    tl_float_mode_leave(mode);
+    return status;
 }

@@ -13,7 +13,8 @@
  * or the whole GPU block): it is ordered with each of them. A shared buffer is allocated outside of the thread loops, a
  * warp buffer outside of the threadIdx.x loop; every other alloc inside of a thread loop is one for each thread.
  *
- * Arithmetic is that of the dtypes (f32 rounds to f32 after each operation), functions are libm's. */
+ * Arithmetic is that of the dtypes (f32 rounds to f32 after each operation), functions are libm's; numbers below the
+ * smallest normal one count as zero, as in kernels (runtime/base/float_mode.h). */
 #ifndef TL_IR_INTERPRET_H
 #define TL_IR_INTERPRET_H
 #include "ir/program.h"

@@ -5,6 +5,8 @@
 
 double tl_round_slow(tl_dtype dtype, double value)
 {
+    if (dtype == TL_BF16) /* which is computed in f32 */
+        value = tl_number_flush(TL_F32, value);
     return tl_number_cast(dtype, TL_F64, (tl_number){ .f = value }).f;
 }
 
@@ -115,19 +117,28 @@ static double (*const unary_functions[TL_FUNCTION_COUNT])(double) = {
     [TL_FUNCTION_ROUND] = rint,  [TL_FUNCTION_TRUNC] = trunc,     [TL_FUNCTION_ABS] = fabs,
 };
 
+/* libm looks at the bits of its arguments, which the mode of the processor does not change. */
+static double operand(const tl_code *code, tl_frame *f)
+{
+    return tl_number_flush(TL_F64, tl_code_number(code, f));
+}
+static double result(const tl_code *c, double value)
+{
+    return tl_round_to(c->dtype, tl_number_flush(TL_F64, value));
+}
 static double call_unary(const tl_code *c, tl_frame *f)
 {
-    return tl_round_to(c->dtype, c->u.function(tl_code_number(c->a, f)));
+    return result(c, c->u.function(operand(c->a, f)));
 }
 static double call_pow(const tl_code *c, tl_frame *f)
 {
-    double a = tl_code_number(c->a, f);
-    return tl_round_to(c->dtype, pow(a, tl_code_number(c->b, f)));
+    double a = operand(c->a, f);
+    return result(c, pow(a, operand(c->b, f)));
 }
 static double call_fmod(const tl_code *c, tl_frame *f)
 {
-    double a = tl_code_number(c->a, f);
-    return tl_round_to(c->dtype, fmod(a, tl_code_number(c->b, f)));
+    double a = operand(c->a, f);
+    return result(c, fmod(a, operand(c->b, f)));
 }
 static int64_t call_isnan(const tl_code *c, tl_frame *f)
 {

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include "ir/interpret_private.h"
+#include "runtime/base/float_mode.h"
 
 #define MAX_DEPTH 2000 /* elements that wait for each other */
 
@@ -409,9 +410,10 @@ static tl_status evaluate_points(oracle *o, const tl_program *program, const tl_
     return TL_OK;
 }
 
-tl_status tl_interpret_points(const tl_program *program, const tl_argument *arguments,
-                              int argument_count, const int64_t *dims, const tl_buffer *output,
-                              const int64_t *points, int64_t count, tl_number *out, tl_diag *diag)
+static tl_status points_in_arena(const tl_program *program, const tl_argument *arguments,
+                                 int argument_count, const int64_t *dims, const tl_buffer *output,
+                                 const int64_t *points, int64_t count, tl_number *out,
+                                 tl_diag *diag)
 {
     tl_arena *arena = tl_arena_create(0);
     if (arena == NULL || TL_ARENA_GUARD(arena)) {
@@ -429,5 +431,16 @@ tl_status tl_interpret_points(const tl_program *program, const tl_argument *argu
     if (status != TL_OK)
         tl_context(diag, "kernel %s", program->name);
     tl_arena_destroy(arena);
+    return status;
+}
+
+tl_status tl_interpret_points(const tl_program *program, const tl_argument *arguments,
+                              int argument_count, const int64_t *dims, const tl_buffer *output,
+                              const int64_t *points, int64_t count, tl_number *out, tl_diag *diag)
+{
+    uint64_t mode = tl_float_mode_enter();
+    tl_status status = points_in_arena(program, arguments, argument_count, dims, output, points,
+                                       count, out, diag);
+    tl_float_mode_leave(mode);
     return status;
 }

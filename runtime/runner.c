@@ -12,7 +12,7 @@
 #include "runtime/base/pages.h"
 #include "runtime/clock.h"
 #include "runtime/executable_private.h"
-#include "runtime/float_mode.h"
+#include "runtime/base/float_mode.h"
 
 enum { COPY_BLOCK = 4096 };
 

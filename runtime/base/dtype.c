@@ -1,5 +1,6 @@
 /* runtime/base/dtype.c: the element types, and values of any of them as numbers. */
 #include "runtime/base/dtype.h"
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -200,6 +201,12 @@ static tl_number saturate(tl_dtype to, double value)
         n.i = value >= limit ? largest : value < -limit ? -largest - 1 : (int64_t)value;
     }
     return n;
+}
+
+double tl_number_flush(tl_dtype dtype, double value)
+{
+    double least = dtype == TL_F16 ? 0 : dtype == TL_F64 ? DBL_MIN : FLT_MIN;
+    return fabs(value) < least ? copysign(0, value) : value;
 }
 
 tl_number tl_number_cast(tl_dtype to, tl_dtype from, tl_number value)

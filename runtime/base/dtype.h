@@ -50,6 +50,9 @@ void tl_number_store(tl_dtype d, void *data, size_t index, tl_number value);
 /* Cast as ONNX does it: float to int truncates and saturates, NaN gives 0; int to int wraps;
  * to bool is != 0; to a float type rounds to nearest even to that type. */
 tl_number tl_number_cast(tl_dtype to, tl_dtype from, tl_number value);
+/* What kernels compute with instead of `value`, a number of the float dtype: zero of its sign where it is below the
+ * smallest normal one (base/float_mode.h). Every f16 is a normal number of f32, in which it is computed. */
+double tl_number_flush(tl_dtype dtype, double value);
 
 float tl_f16_to_f32(uint16_t bits);
 uint16_t tl_f32_to_f16(float value);

@@ -82,6 +82,21 @@ static const struct {
     { "c: ?[...] = Cast(i) {to = u32}\nconst b: u32[3] = [1, 30, 32]\n"
       "y: ?[...] = ShiftRight(c, b)",
       "u32[3]", "0 3 0" },
+    /* below the smallest normal number: zero for all that computes, be it folded, a literal or read */
+    { "const s: f32[4] = [1e-38, -1e-38, 1e-45, 1.2e-38]\nconst b: f32[] = [1e30]\n"
+      "y: ?[...] = Mul(s, b)",
+      "f32[4]", "0 -0 0 1.2e-08" },
+    { "const s: f32[4] = [1e-38, -1e-38, 1e-45, 1.2e-38]\nconst z: f32[] = [0.0]\n"
+      "y: ?[...] = Equal(s, z)",
+      "bool[4]", "1 1 1 0" },
+    { "const s: f32[] = [1e-38]\nconst b: f32[] = [1e30]\nu: ?[...] = Mul(s, b)\n"
+      "y: ?[...] = Add(t, u)",
+      "f32[3]", "0.5 -1.5 2.5" },
+    { "const s: f32[2] = [1e-38, 2e-38]\ny: ?[...] = Cast(s) {to = f64}", "f64[2]", "0 2e-38" },
+    { "const s: f64[2] = [1e-310, 1e-300]\ny: ?[...] = Sqrt(s)", "f64[2]", "0 1e-150" },
+    { "const s: f64[2] = [1e-310, 1e-300]\ny: ?[...] = Log(s)", "f64[2]", "-inf -690.776" },
+    { "const s: f16[2] = [6e-8, -6e-8]\nconst b: f16[] = [1024.0]\ny: ?[...] = Mul(s, b)", "f16[2]",
+      "6.10352e-05 -6.10352e-05" },
     { "y: ?[...] = Tan(t)", "f32[3]", "0.546302 -14.1014 -0.747022" },
     { "y: ?[...] = Asin(t)", "f32[3]", "0.523599 nan nan" },
     { "y: ?[...] = Acos(t)", "f32[3]", "1.0472 nan nan" },

@@ -1,6 +1,7 @@
 /* frontend/lower_reduce.c: reductions over axes: block `reduce` with the output's axes and reduce iters r0.. named
  * after the input's axes; ArgMax as a pair of value and index. */
 #include "frontend/lower.h"
+#include <math.h>
 #include <string.h>
 
 static const char *const reduce_names[TL_MAX_RANK] = { "r0", "r1", "r2", "r3",
@@ -91,6 +92,15 @@ const tl_expr *tl_value_reduce(tl_lower *l, const tl_node *n, tl_index index)
     return tl_cast(arena, n->outputs[0]->dtype, value);
 }
 
+/* A NaN counts as an infinity, the largest there is: the pair that a reduction starts from would win over nothing but NaNs. */
+static const tl_expr *ordered(tl_arena *arena, const tl_expr *value)
+{
+    if (!tl_dtype_is_float(value->dtype))
+        return value;
+    return tl_select(arena, tl_ne(arena, value, value), tl_float(arena, value->dtype, INFINITY),
+                     value);
+}
+
 /* With select_last_index the axis is walked backwards: on a tie the combiner keeps the smaller index. */
 void tl_stages_argmax(tl_lower *l, const tl_node *n)
 {
@@ -107,7 +117,7 @@ void tl_stages_argmax(tl_lower *l, const tl_node *n)
     const tl_expr *values[2] = { NULL, from[axis] };
     if (last)
         from[axis] = tl_sub(arena, tl_int(arena, x->shape.dims[axis].extent - 1), from[axis]);
-    values[0] = tl_lower_read(l, x, from);
+    values[0] = ordered(arena, tl_lower_read(l, x, from));
     tl_nest_reduce_pair(&nest, TL_COMBINER_ARGMAX, pair, out, values);
     tl_lower_locals(l, n)->place[0] = pair[1];
 }

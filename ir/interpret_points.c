@@ -439,8 +439,8 @@ tl_status tl_interpret_points(const tl_program *program, const tl_argument *argu
                               const int64_t *points, int64_t count, tl_number *out, tl_diag *diag)
 {
     uint64_t mode = tl_float_mode_enter();
-    tl_status status = points_in_arena(program, arguments, argument_count, dims, output, points,
-                                       count, out, diag);
+    tl_status status =
+        points_in_arena(program, arguments, argument_count, dims, output, points, count, out, diag);
     tl_float_mode_leave(mode);
     return status;
 }

@@ -1,8 +1,9 @@
-/* codegen/math_exp.c: exp and sigmoid.
+/* codegen/math_exp.c: exp, exp(x) - 1 and sigmoid.
  *
  * exp(x) = 2^n * e^r with n = round(x / ln 2) and r = x - n ln 2 in two pieces (Cody and Waite 1980), |r| <= 0.35.
  * e^r is 1 + r + r^2 P(r), where P interpolates at Chebyshev points (relative error of e^r 1e-8 in f32, 3e-19 in f64).
- * Adding 1.5 * 2^23 (2^52) rounds x / ln 2, and leaves n in the last bits. sigmoid is e/(1 + e) with e = exp(x) for
+ * Adding 1.5 * 2^23 (2^52) rounds x / ln 2, and leaves n in the last bits. exp(x) - 1 is 2^n p + (2^n - 1) with
+ * p = r + r^2 P(r), half of it at first, which does not overflow. sigmoid is e/(1 + e) with e = exp(x) for
  * x < 0 and 1/(1 + exp(-x)) otherwise; where scaling by 2^n and an approximate reciprocal are instructions, they take the
  * place of integer arithmetic and of the division, which takes 16 cycles for a vector of 512 bits. */
 #include "codegen/math_llvm.h"
@@ -26,44 +27,70 @@ static const double exp_f64[] = {
     0x1.1f75aba0b1e2ep-29,
 };
 
-LLVMValueRef tl_math_exp_of(tl_math *m, LLVMValueRef x, LLVMValueRef low, int shift, bool is_normal)
+/* r; *n is n as a number, *t has it in its last bits. */
+static LLVMValueRef reduce(tl_math *m, LLVMValueRef x, LLVMValueRef *t, LLVMValueRef *n)
 {
-    LLVMBuilderRef b = m->builder;
     bool f64 = m->dtype == TL_F64;
     /* the first piece of ln 2 has enough zeroes at its end that n times it is exact */
     double ln2_high = f64 ? 0x1.62e42fefa3800p-1 : 0x1.62e4p-1,
            ln2_low = f64 ? 0x1.ef35793c76730p-45 : 0x1.7f7d1cp-20;
     LLVMValueRef rounder = tl_math_constant(m, f64 ? 0x1.8p52 : 0x1.8p23);
+    *t = tl_math_fma(m, x, tl_math_constant(m, 0x1.71547652b82fep0), rounder);
+    *n = tl_math_sub(m, *t, rounder);
+    LLVMValueRef r = tl_math_fma(m, *n, tl_math_constant(m, -ln2_high), x);
+    return tl_math_fma(m, *n, tl_math_constant(m, -ln2_low), r);
+}
+
+/* 2^(n + shift), a normal number, for the n in the last bits of t. */
+static LLVMValueRef power_of_two(tl_math *m, LLVMValueRef t, int shift)
+{
+    bool f64 = m->dtype == TL_F64;
+    int64_t one = f64 ? INT64_C(1023) << 52 : INT64_C(127) << 23;
+    int64_t shifted = shift * (INT64_C(1) << (f64 ? 52 : 23));
+    LLVMValueRef bits =
+        LLVMBuildShl(m->builder, tl_math_bits(m, t), tl_math_int(m, f64 ? 52 : 23), "");
+    return tl_math_from_bits(m, LLVMBuildAdd(m->builder, bits, tl_math_int(m, one + shifted), ""));
+}
+
+LLVMValueRef tl_math_exp_of(tl_math *m, LLVMValueRef x, LLVMValueRef low, int shift, bool is_normal)
+{
+    LLVMBuilderRef b = m->builder;
+    bool f64 = m->dtype == TL_F64;
+    LLVMValueRef rounder = tl_math_constant(m, f64 ? 0x1.8p52 : 0x1.8p23), t, n;
     if (!is_normal)
         x = tl_math_clamp(m, x, f64 ? -747 : -105, f64 ? 712 : 91);
-    LLVMValueRef t = tl_math_fma(m, x, tl_math_constant(m, 0x1.71547652b82fep0), rounder);
-    LLVMValueRef n = tl_math_sub(m, t, rounder);
-    LLVMValueRef r = tl_math_fma(m, n, tl_math_constant(m, -ln2_high), x);
-    r = tl_math_fma(m, n, tl_math_constant(m, -ln2_low), r);
+    LLVMValueRef r = reduce(m, x, &t, &n);
     if (low != NULL)
         r = tl_math_add(m, r, low);
     LLVMValueRef e =
         f64 ? tl_math_polynomial(m, r, exp_f64, 13) : tl_math_polynomial(m, r, exp_f32, 7);
 
-    LLVMValueRef bits = tl_math_bits(m, t);
-    if (is_normal) {
-        int64_t one = f64 ? INT64_C(1023) << 52 : INT64_C(127) << 23;
-        int64_t shifted = shift * (INT64_C(1) << (f64 ? 52 : 23));
-        bits = LLVMBuildShl(b, bits, tl_math_int(m, f64 ? 52 : 23), "");
-        bits = LLVMBuildAdd(b, bits, tl_math_int(m, one + shifted), "");
-        return tl_math_mul(m, e, tl_math_from_bits(m, bits));
-    }
+    if (is_normal)
+        return tl_math_mul(m, e, power_of_two(m, t, shift));
     if (tl_math_has_scale(m))
         return tl_math_scale_by(m, e,
                                 shift == 0 ? n : tl_math_add(m, n, tl_math_constant(m, shift)));
     LLVMValueRef zero = tl_math_bits(m, rounder);
-    bits = LLVMBuildSub(b, bits, zero, "");
+    LLVMValueRef bits = LLVMBuildSub(b, tl_math_bits(m, t), zero, "");
     return tl_math_scale(m, e, LLVMBuildAdd(b, bits, tl_math_int(m, shift), ""));
 }
 
 LLVMValueRef tl_math_EXP(tl_math *m, const LLVMValueRef *args)
 {
     return tl_math_exp_of(m, args[0], NULL, 0, false);
+}
+
+LLVMValueRef tl_math_EXPM1(tl_math *m, const LLVMValueRef *args)
+{
+    bool f64 = m->dtype == TL_F64;
+    LLVMValueRef t, n, x = tl_math_clamp(m, args[0], f64 ? -40 : -20, f64 ? 710 : 89);
+    LLVMValueRef r = reduce(m, x, &t, &n);
+    LLVMValueRef rest =
+        f64 ? tl_math_polynomial(m, r, exp_f64 + 2, 11) : tl_math_polynomial(m, r, exp_f32 + 2, 5);
+    LLVMValueRef p = tl_math_fma(m, tl_math_mul(m, r, r), rest, r);
+    LLVMValueRef half = power_of_two(m, t, -1);
+    LLVMValueRef v = tl_math_fma(m, half, p, tl_math_sub(m, half, tl_math_constant(m, 0.5)));
+    return tl_math_copysign(m, tl_math_add(m, v, v), args[0]); /* -0 stays */
 }
 
 /* With x = n ln 2 + r: 2^n / (2^n + e^-r). The sum is a normal number from 0.7 to 2^44, whatever the result is. */

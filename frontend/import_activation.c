@@ -34,7 +34,7 @@ static tl_value *below_zero(tl_onnx_call *c, tl_value *x, tl_value *negative)
 static tl_value *exp_minus_one(tl_onnx_call *c, tl_value *x)
 {
     tl_value *low = tl_emit2(c, TL_OP_MIN, x, number(c, x, 0));
-    return tl_emit2(c, TL_OP_SUB, tl_emit1(c, TL_OP_EXP, low), number(c, x, 1));
+    return tl_emit1(c, TL_OP_EXPM1, low);
 }
 
 tl_status tl_import_leaky_relu(tl_onnx_call *c)
@@ -137,8 +137,7 @@ tl_status tl_import_hard_swish(tl_onnx_call *c)
 static tl_value *softplus(tl_onnx_call *c, tl_value *x)
 {
     tl_value *small = tl_emit1(c, TL_OP_EXP, tl_emit1(c, TL_OP_NEG, tl_emit1(c, TL_OP_ABS, x)));
-    tl_value *log = tl_emit1(c, TL_OP_LOG, add(c, number(c, x, 1), small));
-    return add(c, tl_emit2(c, TL_OP_MAX, x, number(c, x, 0)), log);
+    return add(c, tl_emit2(c, TL_OP_MAX, x, number(c, x, 0)), tl_emit1(c, TL_OP_LOG1P, small));
 }
 
 tl_status tl_import_softplus(tl_onnx_call *c)

@@ -114,7 +114,8 @@ static double (*const unary_functions[TL_FUNCTION_COUNT])(double) = {
     [TL_FUNCTION_ATAN] = atan,   [TL_FUNCTION_SINH] = sinh,       [TL_FUNCTION_COSH] = cosh,
     [TL_FUNCTION_ASINH] = asinh, [TL_FUNCTION_ACOSH] = acosh,     [TL_FUNCTION_ATANH] = atanh,
     [TL_FUNCTION_LOG1P] = log1p, [TL_FUNCTION_FLOOR] = floor,     [TL_FUNCTION_CEIL] = ceil,
-    [TL_FUNCTION_ROUND] = rint,  [TL_FUNCTION_TRUNC] = trunc,     [TL_FUNCTION_ABS] = fabs,
+    [TL_FUNCTION_EXPM1] = expm1, [TL_FUNCTION_ROUND] = rint,      [TL_FUNCTION_TRUNC] = trunc,
+    [TL_FUNCTION_ABS] = fabs,
 };
 
 /* libm looks at the bits of its arguments, which the mode of the processor does not change. */

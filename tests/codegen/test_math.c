@@ -37,6 +37,7 @@ static const struct row {
     double low, high; /* where many of the arguments are */
 } rows[] = {
     { TL_FUNCTION_EXP, exp, expl, -110, 95 },
+    { TL_FUNCTION_EXPM1, expm1, expm1l, -25, 95 },
     { TL_FUNCTION_SIGMOID, sigmoid, sigmoidl, -95, 95 },
     { TL_FUNCTION_LOG, log, logl, 0, 10 },
     { TL_FUNCTION_LOG1P, log1p, log1pl, -1, 10 },

@@ -311,13 +311,14 @@ static int64_t loops_outside(tl_schedule *s, const tl_loop_list *loops, const re
  * which they lie, and an executable's prepared constants lie in the order of its steps: so the last panels bring the first
  * ones of the steps that follow, for which nothing else would, an eighth of L2 of them (measured on an Ice Lake:
  * MobileNetV2's products at 7x7 that follow a depthwise convolution take 0.90 to 0.97 of the time, all of the network 0.99). */
-static tl_status prefetch_next_panel(tl_schedule *s, tl_block_ref anchor, const tl_expr *panel,
-                                     int64_t bytes, int first, int depth, tl_diag *diag)
+static tl_status prefetch_next_panel(tl_schedule *s, const char *name, tl_block_ref anchor,
+                                     const tl_expr *panel, int64_t bytes, int first, int depth,
+                                     tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, anchor);
     tl_loop_list loops;
     int innermost = -1, movers = 0;
-    if (!tl_decide_range(s, block->name, "next_panel", 0, 1, 1))
+    if (!tl_decide_range(s, name, "next_panel", 0, 1, 1))
         return TL_OK;
     TL_TRY(tl_sketch_loops(s, anchor, 0, &loops, diag));
     for (int i = 0; i < depth; i++)
@@ -334,16 +335,19 @@ static tl_status prefetch_next_panel(tl_schedule *s, tl_block_ref anchor, const 
     return status == TL_ILLEGAL_SCHEDULE ? TL_OK : status;
 }
 
-/* Whether some axis of the stream moves with a spatial and a reduce iter: rows of a window are mostly there already. */
+/* Whether some axis of the stream moves with a spatial and a reduce iter: rows of a window are mostly there already. What moves
+ * the panel, too, is no row but a piece of the sum. */
 static bool is_windowed(const tl_contraction *c)
 {
     for (int axis = 0; axis < c->stream->u.buffer->rank; axis++) {
         bool moves[2] = { false, false };
         for (int i = 0; i < c->block->iter_count; i++) {
             const tl_iter *iter = &c->block->iters[i];
+            bool reduces = iter->kind == TL_ITER_REDUCE;
             if (tl_max_extent(iter->extent) > 1 &&
-                tl_expr_uses_var(c->stream->args[axis], iter->var))
-                moves[iter->kind == TL_ITER_REDUCE] = true;
+                tl_expr_uses_var(c->stream->args[axis], iter->var) &&
+                (reduces || !tl_expr_uses_var(c->panel, iter->var)))
+                moves[reduces] = true;
         }
         if (moves[0] && moves[1])
             return true;
@@ -354,8 +358,8 @@ static bool is_windowed(const tl_contraction *c)
 /* Channels in blocks: a tile's rows are a few lines in each plane, too few for the hardware to foresee them. Those of the
  * next plane, the next step of the loop around `reduce`, are fetched into L1 while this one's are used: 3 to 10 % on 1x1
  * convolutions (measured on an Ice Lake). */
-static tl_status prefetch_stream(tl_schedule *s, tl_block_ref anchor, const tl_contraction *c,
-                                 tl_loop_ref reduce, tl_diag *diag)
+static tl_status prefetch_stream(tl_schedule *s, const char *name, tl_block_ref anchor,
+                                 const tl_contraction *c, tl_loop_ref reduce, tl_diag *diag)
 {
     const tl_buffer *stream = c->stream->u.buffer;
     const tl_block *block = tl_schedule_get_block(s, anchor);
@@ -374,7 +378,7 @@ static tl_status prefetch_stream(tl_schedule *s, tl_block_ref anchor, const tl_c
         return TL_OK;
     bool leaves_l1 = tl_buffer_max_elements(stream) * (int64_t)tl_dtype_size(stream->dtype) >
                      s->target->l1_bytes;
-    if (!tl_decide_range(s, block->name, "next_plane", 0, 1, leaves_l1))
+    if (!tl_decide_range(s, name, "next_plane", 0, 1, leaves_l1))
         return TL_OK;
     tl_status status =
         tl_prefetch(s, anchor, stream->name, tl_schedule_name_loop(s, planes), 1, 1, diag);
@@ -462,6 +466,7 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
                                 bool whole, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, anchor);
+    const char *name = block->name; /* decisions are the whole sum's, in pieces or not */
     int lanes = tl_target_lanes(s->target, block->stores[0].buffer->dtype);
     tl_contraction c;
     tl_loop_list loops;
@@ -469,8 +474,8 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
     TL_TRY(tl_sketch_loops(s, out, first, &loops, diag));
     if (!tl_find_contraction(s->arena, block, &c) ||
         !find_result_loops(s, &c, tl_schedule_get_block(s, out), &loops, &found))
-        return tl_refuse(diag, "default schedule", block->name,
-                         "is not a contraction that %s reads", tl_schedule_get_block(s, out)->name);
+        return tl_refuse(diag, "default schedule", name, "is not a contraction that %s reads",
+                         tl_schedule_get_block(s, out)->name);
 
     bool wide = found.vector_extent > lanes;
     int64_t vectors = wide ? tl_ceildiv(found.vector_extent, lanes) : found.column_extent;
@@ -482,23 +487,21 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
     /* each weight is read once: from memory */
     bool once = found.row_extent * found.line_extent == 1;
     if (once && tl_sketch_is_constant(c.panel->u.buffer))
-        problem.streams = tl_decide_range(s, block->name, "streams", 0, 1, first == 0) != 0;
+        problem.streams = tl_decide_range(s, name, "streams", 0, 1, first == 0) != 0;
     tl_register_tile t = choose_tile(s, &c, &found, &problem);
     while (whole && found.row_extent % t.rows != 0)
         t.rows--;
     /* a tile wider than the result is refused below: what is not a whole vector makes none */
-    decide_tile(s, block->name, &found, wide ? found.vector_extent / lanes : vectors, &problem.taps,
-                &t);
+    decide_tile(s, name, &found, wide ? found.vector_extent / lanes : vectors, &problem.taps, &t);
     int64_t panel_extent = wide ? found.vector_extent : found.column_extent;
     int64_t panel_size = wide ? t.columns * lanes : t.columns;
     int64_t taps = tl_max64(problem.taps.count, 1); /* they are one step of the loop */
-    tile_order order = decide_order(s, block->name, &found, t, panel_extent, panel_size);
+    tile_order order = decide_order(s, name, &found, t, panel_extent, panel_size);
     tl_loop_list outer = { 0 }, tile = { 0 };
     bool panel_stays = 2 * panel_bytes(c.panel) <= s->target->l2_bytes;
     TL_TRY(tile_result(s, &loops, &found, t, order, lanes, panel_stays, &outer, &tile, diag));
     if (outer.count == 0)
-        return tl_refuse(diag, "default schedule", block->name,
-                         "has no loop outside its register tile");
+        return tl_refuse(diag, "default schedule", name, "has no loop outside its register tile");
     tl_loop_ref innermost = outer.loops[outer.count - 1], reduce;
     tl_block_ref sums;
     int depth = first + outer.count,
@@ -529,19 +532,19 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
     int64_t bytes = steps * t.columns * vector_lanes * (int64_t)tl_dtype_size(panel->dtype);
     bool copied = panel->u.buffer->role == TL_ROLE_LOCAL && 2 * bytes > s->target->l1_bytes;
     if ((constant || copied) && reduce.id != 0) {
-        int64_t ahead = tl_decide(s, block->name, "prefetch", (int64_t[]){ 0, 2, 4, 8, 16, 32 }, 6,
+        int64_t ahead = tl_decide(s, name, "prefetch", (int64_t[]){ 0, 2, 4, 8, 16, 32 }, 6,
                                   tl_max64((once ? STREAM_STEPS : PREFETCH_STEPS) / taps, 1));
         if (ahead > 0)
             TL_TRY(tl_prefetch(s, sums, panel->u.buffer->name, reduce, ahead, 1, diag));
         if (constant && !once)
-            TL_TRY(prefetch_next_panel(s, sums, panel, bytes, first, depth, diag));
+            TL_TRY(prefetch_next_panel(s, name, sums, panel, bytes, first, depth, diag));
     }
     if (reduce.id != 0)
-        TL_TRY(prefetch_stream(s, sums, &c, reduce, diag));
+        TL_TRY(prefetch_stream(s, name, sums, &c, reduce, diag));
     if (first == 0)
         TL_TRY(tl_sketch_inline_border(s, c.stream->u.buffer));
 
-    TL_TRY(unroll_reduction(s, block->name, reduce, t, taps, diag));
+    TL_TRY(unroll_reduction(s, name, reduce, t, taps, diag));
     /* what does not divide becomes a smaller nest of its own; the innermost first: the outer copies it */
     bool panel_tail = found.column_tiles.id != 0 && panel_extent % panel_size != 0;
     if (panel_tail && order.panel_inside)

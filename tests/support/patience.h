@@ -7,7 +7,7 @@
 #if defined(__SANITIZE_THREAD__)
 enum { PATIENCE = 10 };
 #elif defined(__SANITIZE_ADDRESS__)
-enum { PATIENCE = 4 };
+enum { PATIENCE = 8 };
 #else
 enum { PATIENCE = 1 };
 #endif

@@ -111,6 +111,8 @@ static tl_status check_text(const scan *s, size_t size)
         size_t step = utf8_length(s->bytes + s->at + i, size - i);
         if (step == 0)
             return fail(s, "a name holds a zero byte or is not valid UTF-8");
+        if (s->bytes[s->at + i] == '\n' || s->bytes[s->at + i] == '\r')
+            return fail(s, "a name holds a line break"); /* it could pass for a line of ours */
         i += step;
     }
     return TL_OK;

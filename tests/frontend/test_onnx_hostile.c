@@ -278,6 +278,8 @@ static void no_model_at_all(void **state)
         { "\x0b\x0c", 2, "unknown wire type" },
         { "\x12\x02g\xff", 4, "not valid UTF-8" },
         { "\x12\x03g\x00x", 5, "zero byte" },
+        { "\x12\x03g\nx", 5, "line break" },
+        { "\x12\x03g\rx", 5, "line break" },
         { "\x12\x03\xed\xa0\x80", 5, "not valid UTF-8" },
         { "\x38\x01", 2, "as a number" },
     };

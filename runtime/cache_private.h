@@ -1,6 +1,7 @@
 /* runtime/cache_private.h: what the parts of the cache share. */
 #ifndef TL_RUNTIME_CACHE_PRIVATE_H
 #define TL_RUNTIME_CACHE_PRIVATE_H
+#include <dirent.h>
 #include <pthread.h>
 #include "runtime/cache.h"
 
@@ -36,5 +37,7 @@ bool tl_cache_is_tag_name(const char *name);
 /* runtime/cache_tag.c: makes the folder, which exists, a cache, or finds that it is one. TL_BAD_ARGUMENT: it is something
  * else, and stays as it is; TL_IO: it cannot be read or written. */
 tl_status tl_cache_claim(const char *folder, tl_diag *diag);
+/* A folder below the open one `at`, never through a link; NULL: it is none. */
+DIR *tl_cache_open_folder(int at, const char *name);
 
 #endif

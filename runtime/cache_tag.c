@@ -21,8 +21,7 @@
 
 typedef enum { NO_TAG, OUR_TAG, NEWER_TAG, OTHER_TAG } tag_kind;
 
-/* A folder below `at`, never through a link; NULL: it is none. */
-static DIR *open_folder(int at, const char *name)
+DIR *tl_cache_open_folder(int at, const char *name)
 {
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
@@ -87,7 +86,7 @@ static bool is_our_model_file(int folder, const char *name)
 static bool is_all(int at, const char *name, is_ours_fn *is_ours)
 {
     content all = { 0 };
-    DIR *folder = open_folder(at, name);
+    DIR *folder = tl_cache_open_folder(at, name);
 
     if (folder == NULL)
         return false;
@@ -117,7 +116,7 @@ static tl_status look_through(int root, const char *folder, tl_diag *diag)
 {
     content top = { 0 };
     struct stat info;
-    DIR *dir = open_folder(root, ".");
+    DIR *dir = tl_cache_open_folder(root, ".");
 
     if (dir == NULL)
         return tl_fail(diag, TL_IO, "%s: %s", folder, strerror(errno));

@@ -36,17 +36,6 @@ static item *add_item(inventory *all)
     return memset(&all->items[all->count++], 0, sizeof(item));
 }
 
-/* Opens a folder below `at`, never through a link. */
-static DIR *open_folder(int at, const char *name)
-{
-    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
-
-    if (folder == NULL && fd >= 0)
-        close(fd);
-    return folder;
-}
-
 static bool is_later(struct timespec a, struct timespec b)
 {
     return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
@@ -55,7 +44,7 @@ static bool is_later(struct timespec a, struct timespec b)
 /* An executable was used when its newest file was written or renewed. False: the folder has other things only. */
 static bool measure_folder(int at, item *model)
 {
-    DIR *folder = open_folder(at, model->name);
+    DIR *folder = tl_cache_open_folder(at, model->name);
     struct stat info;
     int ours = 0, others = 0;
 
@@ -120,7 +109,7 @@ static void remove_item(int objects, int models, const item *i)
         unlinkat(objects, i->name, 0);
         return;
     }
-    DIR *folder = open_folder(models, i->name);
+    DIR *folder = tl_cache_open_folder(models, i->name);
     struct stat info;
     if (folder != NULL) {
         /* first the file that makes the others count */
@@ -152,11 +141,11 @@ static void show_items(inventory *all, tl_cache_visitor *visit, void *user)
 static inventory sweep(const char *path, int64_t keep, tl_cache_visitor *visit, void *user)
 {
     inventory all = { 0 };
-    DIR *root = open_folder(AT_FDCWD, path);
+    DIR *root = tl_cache_open_folder(AT_FDCWD, path);
     if (root == NULL)
         return all;
-    DIR *objects = open_folder(dirfd(root), "objects"),
-        *models = open_folder(dirfd(root), "models");
+    DIR *objects = tl_cache_open_folder(dirfd(root), "objects"),
+        *models = tl_cache_open_folder(dirfd(root), "models");
 
     if (objects != NULL && models != NULL) {
         take_inventory(&all, objects, false);

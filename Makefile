@@ -23,7 +23,7 @@ LIBS_all  := -L$(shell $(LLVM_CONFIG) --libdir 2>/dev/null) -lLLVM-19 -lprotobuf
 # Folders from the bottom floor up; each is an archive of its own and links with those before it.
 FOLDERS := runtime/base runtime ir frontend schedule codegen tuner models driver
 archive  = $(BUILD)/$(subst /,_,$(1)).a
-SOURCES  = $(wildcard $(1)/*.c)
+SOURCES  = $(filter-out $(if $(filter runtime,$(1)),runtime/base/%) driver/examples/%,$(wildcard $(1)/*.c $(1)/*/*.c))
 OBJECTS  = $(patsubst %.c,$(BUILD)/%.o,$(filter-out driver/main.c,$(call SOURCES,$(1))))
 
 .DEFAULT_GOAL := all

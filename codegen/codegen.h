@@ -3,10 +3,10 @@
  * Thread-safe: several threads may compile at once, each with its own arena. LLVM objects never leave this folder. */
 #ifndef TL_CODEGEN_CODEGEN_H
 #define TL_CODEGEN_CODEGEN_H
-#include "ir/program.h"
-#include "ir/target.h"
-#include "runtime/descriptor.h"
-#include "runtime/kernel_abi.h"
+#include "ir/program/program.h"
+#include "ir/program/target.h"
+#include "runtime/abi/descriptor.h"
+#include "runtime/abi/kernel_abi.h"
 
 /* Raise whenever the code emitted for the same Program changes: it is part of every object's cache key. */
 #define TL_CODEGEN_REVISION 9
@@ -38,7 +38,7 @@ typedef struct {
 tl_status tl_codegen_emit(const char *name, const tl_codegen_part *parts, int count,
                           const tl_target *target, tl_emit what, tl_text *out, tl_diag *diag);
 
-/* Shows the lowering: `show` gets the kernel's text after each pass of codegen/lower_passes.def. */
+/* Shows the lowering: `show` gets the kernel's text after each pass of codegen/lower/lower_passes.def. */
 typedef struct {
     void (*show)(void *context, int number, const char *pass, const char *text);
     void *context;

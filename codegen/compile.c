@@ -4,8 +4,8 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include "codegen/emit_private.h"
-#include "codegen/llvm_private.h"
+#include "codegen/emit/emit_private.h"
+#include "codegen/llvm/llvm_private.h"
 
 #define ARENA_LIMIT ((size_t)1 << 30)
 

@@ -9,7 +9,7 @@
 #include "driver/bench.h"
 #include "driver/bench_private.h"
 #include "runtime/base/file.h"
-#include "runtime/topology.h"
+#include "runtime/device/topology.h"
 
 enum { SHOWN = 5 };
 #define THRESHOLD 0.02

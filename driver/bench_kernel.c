@@ -3,11 +3,11 @@
 #include <string.h>
 #include "codegen/codegen.h"
 #include "driver/bench.h"
-#include "driver/target.h"
+#include "driver/host_target.h"
 #include "frontend/frontend.h"
 #include "runtime/base/file.h"
 #include "runtime/base/random.h"
-#include "schedule/sketch.h"
+#include "schedule/sketch/sketch.h"
 #include "schedule/trace.h"
 
 struct tl_kernel_file {

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "driver/bench.h"
-#include "runtime/clock.h"
-#include "runtime/peak.h"
+#include "runtime/base/clock.h"
+#include "runtime/device/peak.h"
 
 enum { MAX_RUNS = 200000, MAX_ROUNDS = 2000 };
 #define DISTURBED 0.9

@@ -7,7 +7,7 @@
 #include "driver/bench.h"
 #include "driver/bench_private.h"
 #include "runtime/base/file.h"
-#include "runtime/topology.h"
+#include "runtime/device/topology.h"
 
 /* Rounds too few, or a p too large, prove nothing. */
 enum { ENOUGH_ROUNDS = 8 };

@@ -7,7 +7,7 @@
 #include <string.h>
 #include "codegen/codegen.h"
 #include "runtime/base/float_mode.h"
-#include "runtime/tensor.h"
+#include "runtime/tensor/tensor.h"
 
 typedef struct {
     const tl_model_facts *facts;

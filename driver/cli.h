@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include "runtime/base/arena.h"
 #include "runtime/base/status.h"
-#include "runtime/tilth_rt.h" /* TILTH_VERSION */
+#include "runtime/api/tilth_rt.h" /* TILTH_VERSION */
 
 typedef enum {
     TL_OPTION_FLAG, /* --json           -> bool          */

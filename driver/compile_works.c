@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "driver/model_private.h"
-#include "schedule/sketch.h"
+#include "schedule/sketch/sketch.h"
 #include "schedule/trace.h"
 
 typedef struct {

@@ -2,7 +2,7 @@
 #ifndef TL_DRIVER_DB_LIST_H
 #define TL_DRIVER_DB_LIST_H
 #include <stdbool.h>
-#include "tuner/store.h"
+#include "tuner/records/store.h"
 
 /* A line a workload and target: trials, failures, best time. */
 tl_status tl_db_list(tl_records *store, const tl_query *query, bool json, tl_diag *diag);

@@ -1,7 +1,7 @@
 /* driver/footprint.c: boxes of buffers under each loop, from the blocks' accesses. */
 #include "driver/footprint.h"
 #include <string.h>
-#include "ir/index.h"
+#include "ir/expr/index.h"
 #include "runtime/base/checked.h"
 #include "schedule/region_at.h"
 

@@ -1,7 +1,7 @@
 /* driver/footprint.h: how much memory a program touches at each level of its loops. */
 #ifndef TL_DRIVER_FOOTPRINT_H
 #define TL_DRIVER_FOOTPRINT_H
-#include "ir/program.h"
+#include "ir/program/program.h"
 
 /* A buffer under a loop: what one execution of the loop, with all loops outside of it standing still, touches. */
 typedef struct {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "runtime/base/map.h"
-#include "runtime/peak.h"
+#include "runtime/device/peak.h"
 
 /* For an estimate: two vector units with multiply-add at 2.5 GHz and 8 GB/s a core are modest for today's servers. */
 #define ESTIMATED_GHZ 2.5

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 #include "driver/inspect.h"
-#include "schedule/sketch.h"
-#include "tuner/space.h"
+#include "schedule/sketch/sketch.h"
+#include "tuner/search/space.h"
 
 enum { MOST_LOWERINGS = 16, SEED = 1 };
 

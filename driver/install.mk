@@ -15,16 +15,16 @@ PKG_CONFIG   ?= pkg-config
 
 # The first number of the soname goes up when a program linked with an older library no longer runs.
 ABI     := 0
-VERSION := $(shell sed -n 's/^\#define TILTH_VERSION "\(.*\)"$$/\1/p' runtime/tilth_rt.h)
+VERSION := $(shell sed -n 's/^\#define TILTH_VERSION "\(.*\)"$$/\1/p' runtime/api/tilth_rt.h)
 
 LIBS_libtilth    := $(LIBS_all)
 LIBS_libtilth_rt := $(LIBS_rt)
 ABOUT_libtilth    := Tensor compiler: compiles ONNX models and runs them
 ABOUT_libtilth_rt := Runs models that libtilth has compiled, without the compiler
-API_libtilth_rt := $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/api_*.c))
+API_libtilth_rt := $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/api/*.c))
 API_libtilth    := $(BUILD)/driver/tilth.o $(API_libtilth_rt)
 MAP_libtilth    := driver/tilth.map
-MAP_libtilth_rt := runtime/tilth_rt.map
+MAP_libtilth_rt := runtime/api/tilth_rt.map
 SHARED := libtilth libtilth_rt
 
 # The API's objects, and what they need of the archive; only what the map names is visible. A sanitizer's symbols are
@@ -36,7 +36,7 @@ $(BUILD)/$(1).so.$(VERSION): $(API_$(1)) $(BUILD)/$(1).a $(MAP_$(1))
 	    -o $$@ $(API_$(1)) $(BUILD)/$(1).a $(LIBS_$(1))
 $(BUILD)/$(1).so: $(BUILD)/$(1).so.$(VERSION)
 	@ln -sf $$(<F) $(BUILD)/$(1).so.$(ABI) && ln -sf $(1).so.$(ABI) $$@
-$(BUILD)/$(1).pc: driver/install.mk runtime/tilth_rt.h FORCE
+$(BUILD)/$(1).pc: driver/install.mk runtime/api/tilth_rt.h FORCE
 	@printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR:$(PREFIX)%=$$$${prefix}%)' \
 	    'includedir=$(INCLUDEDIR:$(PREFIX)%=$$$${prefix}%)' '' 'Name: $(1)' 'Description: $(ABOUT_$(1))' \
 	    'Version: $(VERSION)' 'Cflags: -I$$$${includedir}' 'Libs: -L$$$${libdir} -l$(1:lib%=%)' \
@@ -62,8 +62,8 @@ install: all $(SHARED:%=$(BUILD)/%.pc)
 	    ln -sf $$lib.so.$(ABI) $(TO)$(LIBDIR)/$$lib.so && \
 	    $(INSTALL) -m 644 $(BUILD)/$$lib.pc $(TO)$(PKGCONFIGDIR) || exit 1; \
 	done
-	@$(INSTALL) -m 644 runtime/tilth_rt.h $(TO)$(INCLUDEDIR)
-	@sed 's,"runtime/tilth_rt.h",<tilth_rt.h>,' driver/tilth.h >$(TO)$(INCLUDEDIR)/tilth.h
+	@$(INSTALL) -m 644 runtime/api/tilth_rt.h $(TO)$(INCLUDEDIR)
+	@sed 's,"runtime/api/tilth_rt.h",<tilth_rt.h>,' driver/tilth.h >$(TO)$(INCLUDEDIR)/tilth.h
 	@chmod 644 $(TO)$(INCLUDEDIR)/tilth.h
 	@$(INSTALL) -m 644 driver/examples/*.c $(TO)$(DOCDIR)/examples
 	@echo "installed tilth $(VERSION) in $(TO)$(PREFIX)"

@@ -1,7 +1,7 @@
 /* driver/jit_symbols.h: the names of kernels for tools that look at this process from outside. */
 #ifndef TL_DRIVER_JIT_SYMBOLS_H
 #define TL_DRIVER_JIT_SYMBOLS_H
-#include "runtime/executable.h"
+#include "runtime/executable/executable.h"
 
 typedef struct tl_jit_symbols tl_jit_symbols;
 

@@ -4,8 +4,8 @@
 #include "codegen/codegen.h"
 #include "driver/session.h"
 #include "runtime/base/printable.h"
-#include "runtime/cpu.h"
-#include "runtime/topology.h"
+#include "runtime/device/cpu.h"
+#include "runtime/device/topology.h"
 
 void tl_json_add_text(tl_text *out, const char *text)
 {

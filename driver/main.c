@@ -7,7 +7,7 @@
 #include <string.h>
 #include "codegen/codegen.h"
 #include "driver/cli.h"
-#include "runtime/cpu.h"
+#include "runtime/device/cpu.h"
 
 static void usage(FILE *out)
 {

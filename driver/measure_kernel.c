@@ -6,8 +6,8 @@
 #include "codegen/codegen.h"
 #include "runtime/base/checked.h"
 #include "runtime/base/random.h"
-#include "runtime/clock.h"
-#include "runtime/peak.h"
+#include "runtime/base/clock.h"
+#include "runtime/device/peak.h"
 
 struct tl_version {
     tl_pool *pool;

@@ -6,10 +6,10 @@
 #include <string.h>
 #include "driver/build_id.h"
 #include "driver/model_private.h"
-#include "driver/target.h"
+#include "driver/host_target.h"
 #include "runtime/base/file.h"
 #include "runtime/base/map.h"
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 
 static double seconds_since(int64_t start)
 {

@@ -9,9 +9,9 @@
 #define TL_DRIVER_MODEL_H
 #include "driver/picks.h"
 #include "frontend/frontend.h"
-#include "ir/target.h"
-#include "runtime/cache.h"
-#include "runtime/executable.h"
+#include "ir/program/target.h"
+#include "runtime/cache/cache.h"
+#include "runtime/executable/executable.h"
 
 typedef struct tl_model tl_model;
 

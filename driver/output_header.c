@@ -2,7 +2,7 @@
 #include <string.h>
 #include "driver/output.h"
 #include "runtime/base/printable.h"
-#include "runtime/tilth_rt.h"
+#include "runtime/api/tilth_rt.h"
 
 const char *tl_output_base(const char *path)
 {

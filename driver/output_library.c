@@ -12,7 +12,7 @@
 #include "driver/output.h"
 #include "driver/work_folder.h"
 #include "runtime/base/file.h"
-#include "runtime/linked.h"
+#include "runtime/executable/linked.h"
 
 extern char **environ;
 

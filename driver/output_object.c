@@ -1,9 +1,9 @@
-/* driver/output_object.c: a model as an object file (runtime/linked.h has the picture). */
+/* driver/output_object.c: a model as an object file (runtime/executable/linked.h has the picture). */
 #include <string.h>
-#include "codegen/write_object.h"
+#include "codegen/object/write_object.h"
 #include "driver/output.h"
 #include "runtime/base/file.h"
-#include "runtime/linked.h"
+#include "runtime/executable/linked.h"
 
 enum { LINKED, TEXT, CONSTANTS, PREPARED, SECTIONS };
 

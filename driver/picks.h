@@ -1,13 +1,13 @@
 /* driver/picks.h: which recorded schedule each kernel of a model gets.
  *
- * When a choice was made for the whole model (tuner/record.h, tl_choice) it says so, kernel by kernel; otherwise each
+ * When a choice was made for the whole model (tuner/records/record.h, tl_choice) it says so, kernel by kernel; otherwise each
  * workload takes the best record of its own. Either counts only for the same target fingerprint, numerics, threads and
  * revision of the code generator. What cannot be read, or no longer is there, is a miss: that kernel keeps its default
  * schedule. */
 #ifndef TL_DRIVER_PICKS_H
 #define TL_DRIVER_PICKS_H
 #include "frontend/frontend.h"
-#include "tuner/store.h"
+#include "tuner/records/store.h"
 
 typedef struct {
     const char *workload; /* key: of the kernel's direct lowering */

@@ -7,7 +7,7 @@
  * Records come from anywhere: no text of theirs reaches the page unescaped. */
 #ifndef TL_DRIVER_REPORT_H
 #define TL_DRIVER_REPORT_H
-#include "tuner/store.h"
+#include "tuner/records/store.h"
 
 /* One trial as the curves need it. */
 typedef struct {
@@ -39,7 +39,7 @@ typedef struct {
 typedef struct {
     const char *name;
     int index;  /* in the order in which they were met: tl_report_trial.session */
-    int policy; /* as in tl_report_trial: the session's name says it (tuner/environment.h) */
+    int policy; /* as in tl_report_trial: the session's name says it (tuner/run/environment.h) */
     int64_t first_us, last_us, trials;
     double offset_s; /* of tuning in the sessions before it */
 } tl_report_session;

@@ -6,7 +6,7 @@
 #include <string.h>
 #include "driver/report.h"
 #include "runtime/base/map.h"
-#include "tuner/environment.h"
+#include "tuner/run/environment.h"
 
 #define LARGEST_GAIN 1e6 /* what is beyond is no measurement */
 

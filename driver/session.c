@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include "driver/shape_option.h"
 #include "runtime/base/file.h"
-#include "runtime/topology.h"
+#include "runtime/device/topology.h"
 
 static void show(void *user, const char *stage, int done, int total)
 {

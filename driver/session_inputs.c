@@ -7,7 +7,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/map.h"
 #include "runtime/base/random.h"
-#include "runtime/npy.h"
+#include "runtime/tensor/npy.h"
 
 bool tl_data_file(const char *folder, const char *prefix, const char *name, tl_text *path)
 {

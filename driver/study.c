@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "driver/target.h"
+#include "driver/host_target.h"
 #include "frontend/frontend.h"
-#include "ir/index.h"
+#include "ir/expr/index.h"
 #include "runtime/base/checked.h"
 #include "runtime/base/file.h"
 

@@ -3,8 +3,8 @@
 #ifndef TL_DRIVER_STUDY_H
 #define TL_DRIVER_STUDY_H
 #include "driver/cli.h"
-#include "ir/program.h"
-#include "runtime/pool.h"
+#include "ir/program/program.h"
+#include "runtime/device/pool.h"
 #include "schedule/trace.h"
 
 typedef struct {

@@ -1,10 +1,10 @@
-/* driver/tilth.c: loading ONNX models through the C API; the rest of it is runtime/api_*.c. */
+/* driver/tilth.c: loading ONNX models through the C API; the rest of it is runtime/api/api_*.c. */
 #include "driver/tilth.h"
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include "driver/model.h"
-#include "runtime/api_private.h"
+#include "runtime/api/api_private.h"
 
 _Static_assert(TILTH_MAX_RANK == TL_MAX_RANK, "a shape fits");
 

@@ -19,7 +19,7 @@
  * share/doc/tilth/examples. */
 #ifndef TILTH_H
 #define TILTH_H
-#include "runtime/tilth_rt.h"
+#include "runtime/api/tilth_rt.h"
 
 #ifdef __cplusplus
 extern "C" {

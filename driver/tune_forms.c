@@ -5,9 +5,9 @@
 #include <string.h>
 #include "driver/forms.h"
 #include "runtime/base/map.h"
-#include "tuner/cost_model.h"
-#include "tuner/features.h"
-#include "tuner/space.h"
+#include "tuner/cost/cost_model.h"
+#include "tuner/cost/features.h"
+#include "tuner/search/space.h"
 
 /* What a form brings may take so many times what it replaces: by the estimate, to be measured; by the first measurement, to
  * be tuned. More is hardly ever made up for. (Of 68 forms of three networks, measured were 0.7 to 1.6 times the estimate when

@@ -6,7 +6,7 @@
 #include <string.h>
 #include "driver/tune_report.h"
 #include "driver/tuned.h"
-#include "tuner/environment.h"
+#include "tuner/run/environment.h"
 
 #define DEFAULT_BUDGET_S 120
 #define FIRST_LINE_S     5

@@ -3,7 +3,7 @@
 #define TL_DRIVER_TUNE_TASKS_H
 #include "driver/session.h"
 #include "driver/study.h"
-#include "tuner/tune.h"
+#include "tuner/run/tune.h"
 
 typedef struct {
     int count;

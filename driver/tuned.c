@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 #include "codegen/codegen.h"
-#include "runtime/clock.h"
-#include "tuner/environment.h"
+#include "runtime/base/clock.h"
+#include "tuner/run/environment.h"
 
 enum { MAX_PAIRS = 400, LEAST_PAIRS = 12, LEAST_RUNS = 2, STEP_RUNS = 400 };
 #define BLOCK_NS 20000000 /* a sample is the shortest of as many runs as fill this */

@@ -11,7 +11,7 @@
  *   4. another way to cut and lay out the graph, where the records say it costs less (driver/forms.h), is tried against the
  *      best so far and against untuned, and kept when it is faster than both.
  *
- * The outcome goes into the store as a choice (tuner/record.h), which every later compile of the model follows. */
+ * The outcome goes into the store as a choice (tuner/records/record.h), which every later compile of the model follows. */
 #ifndef TL_DRIVER_TUNED_H
 #define TL_DRIVER_TUNED_H
 #include <signal.h>

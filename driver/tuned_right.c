@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 #include "driver/tuned_private.h"
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 
 /* Of the time for measuring. */
 #define SHARE_SIFTING 0.5

@@ -8,7 +8,7 @@
 #include <unistd.h>
 #include "driver/bench.h"
 #include "runtime/base/file.h"
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 
 typedef struct {
     tl_session_options common;

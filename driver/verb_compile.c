@@ -8,7 +8,7 @@
 #include "driver/output.h"
 #include "driver/session.h"
 #include "driver/symbol.h"
-#include "driver/target.h"
+#include "driver/host_target.h"
 #include "runtime/base/file.h"
 
 const tl_output_format tl_output_formats[] = {

@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include "codegen/codegen.h"
 #include "driver/session.h"
-#include "driver/target.h"
-#include "runtime/cpu.h"
-#include "runtime/peak.h"
-#include "runtime/topology.h"
+#include "driver/host_target.h"
+#include "runtime/device/cpu.h"
+#include "runtime/device/peak.h"
+#include "runtime/device/topology.h"
 
 typedef struct {
     double gflops_one, gflops_all;

@@ -5,8 +5,8 @@
 #include "driver/bindings.h"
 #include "runtime/base/file.h"
 #include "runtime/base/printable.h"
-#include "runtime/clock.h"
-#include "runtime/npy.h"
+#include "runtime/base/clock.h"
+#include "runtime/tensor/npy.h"
 
 static void file_name(const char *folder, const char *name, tl_text *out)
 {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 #include "driver/schedule_verb.h"
 #include "driver/session.h"
-#include "schedule/sketch.h"
+#include "schedule/sketch/sketch.h"
 
 typedef struct {
     tl_study_options study;

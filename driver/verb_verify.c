@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "driver/check_kernels.h"
-#include "runtime/npy.h"
+#include "runtime/tensor/npy.h"
 
 typedef struct {
     double rtol, tolerance;

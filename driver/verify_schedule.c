@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "driver/measure_kernel.h"
-#include "ir/interpret.h"
+#include "ir/interpret/interpret.h"
 #include "runtime/base/random.h"
 
 /* The interpreter does some ten million instances a second. */

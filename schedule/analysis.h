@@ -2,8 +2,8 @@
  * Everything is answered from the block's signature, never from an operator's name. */
 #ifndef TL_SCHEDULE_ANALYSIS_H
 #define TL_SCHEDULE_ANALYSIS_H
-#include "ir/index.h"
-#include "ir/program.h"
+#include "ir/expr/index.h"
+#include "ir/program/program.h"
 
 #define TL_NOT_AFFINE INT64_MIN
 

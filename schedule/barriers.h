@@ -1,7 +1,7 @@
 /* schedule/barriers.h: where the threads of a GPU block must wait for each other. */
 #ifndef TL_SCHEDULE_BARRIERS_H
 #define TL_SCHEDULE_BARRIERS_H
-#include "ir/program.h"
+#include "ir/program/program.h"
 
 /* The body with the barriers that it needs and does not have; the same pointer when there are none, as on a CPU.
  * TL_ILLEGAL_SCHEDULE where one is needed that not all threads would reach. */

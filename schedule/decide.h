@@ -3,7 +3,7 @@
  * A sketch rule (sketch_*.c) asks for each of its decisions: how many rows a register tile has, how far ahead weights are
  * fetched, which way a sum is computed. When nobody answers, it takes what the analytic model of the target says: that is
  * the default schedule. A decider answers otherwise; so the same rules span the space that the tuner searches
- * (tuner/space.h), and the default schedule is one of its points. A decision has a name, block and role ("conv.rows"),
+ * (tuner/search/space.h), and the default schedule is one of its points. A decision has a name, block and role ("conv.rows"),
  * which it keeps from point to point. */
 #ifndef TL_SCHEDULE_DECIDE_H
 #define TL_SCHEDULE_DECIDE_H

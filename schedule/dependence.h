@@ -5,8 +5,8 @@
  * every conflict carries none; two loops of which one is pinned by every conflict may change places. */
 #ifndef TL_SCHEDULE_DEPENDENCE_H
 #define TL_SCHEDULE_DEPENDENCE_H
-#include "ir/index.h"
-#include "ir/program.h"
+#include "ir/expr/index.h"
+#include "ir/program/program.h"
 
 /* One load, store or region of a block, its indices over the loop variables. */
 typedef struct {

@@ -5,7 +5,7 @@
  */
 #ifndef TL_SCHEDULE_DIGITS_H
 #define TL_SCHEDULE_DIGITS_H
-#include "ir/index.h"
+#include "ir/expr/index.h"
 
 typedef struct {
     const tl_var *var;

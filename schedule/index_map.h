@@ -5,7 +5,7 @@
  * buffer sticks out: it has elements that no old index maps to. */
 #ifndef TL_SCHEDULE_INDEX_MAP_H
 #define TL_SCHEDULE_INDEX_MAP_H
-#include "ir/program.h"
+#include "ir/program/program.h"
 #include "schedule/digits.h"
 
 typedef struct {

@@ -3,8 +3,8 @@
  * A[2*i + 1] reads the elements 1, 3, 5, ... of its axis: a copy of what is read needs half of them. */
 #ifndef TL_SCHEDULE_READ_STEPS_H
 #define TL_SCHEDULE_READ_STEPS_H
-#include "ir/index.h"
-#include "ir/program.h"
+#include "ir/expr/index.h"
+#include "ir/program/program.h"
 
 /* Of an axis: first, first + step, first + 2*step, ..., with 0 <= first < step; step 1: any element. */
 typedef struct {

@@ -4,8 +4,8 @@
  * the loops outside. With i = i0*8 + i1 and i1 inside, A[i] touches i0*8 .. i0*8 + 7. */
 #ifndef TL_SCHEDULE_REGION_AT_H
 #define TL_SCHEDULE_REGION_AT_H
-#include "ir/index.h"
-#include "ir/program.h"
+#include "ir/expr/index.h"
+#include "ir/program/program.h"
 
 /* The values an index takes: min..max, both included, over the variables that are not free. */
 typedef struct {

@@ -6,9 +6,9 @@
  * primitive that succeeds appends one step to the schedule's trace (schedule/trace.h). */
 #ifndef TL_SCHEDULE_SCHEDULE_H
 #define TL_SCHEDULE_SCHEDULE_H
-#include "ir/index.h"
-#include "ir/program.h"
-#include "ir/target.h"
+#include "ir/expr/index.h"
+#include "ir/program/program.h"
+#include "ir/program/target.h"
 
 typedef enum {
 #define PRIMITIVE(name, in, out) TL_PRIM_##name,

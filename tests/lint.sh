@@ -3,15 +3,40 @@
 # compile alone, formatting, longest files. Usage: tests/lint.sh CC CFLAGS...
 failed=0
 
-# folder: what it may include, as a pattern
+# folder or room: what it may include, as a pattern. A room is a sub-folder; rooms stand in the order in which they build on each
+# other. What lies in a folder beside its rooms is its door, or what all of them share.
 floors="
 runtime/base:runtime/base/
-runtime:runtime/
-ir:ir/|runtime/base/
-frontend:frontend/|ir/|runtime/base/
-schedule:schedule/|ir/|runtime/base/
-codegen:codegen/|ir/|runtime/base/|runtime/kernel_abi|runtime/descriptor
-tuner:tuner/|codegen/|schedule/|frontend/|ir/|runtime/
+runtime/tensor:runtime/(tensor|base)/
+runtime/abi:runtime/(abi|base)/
+runtime/device:runtime/(device|abi|base)/
+runtime/executable:runtime/(executable|device|tensor|abi|base)/
+runtime/cache:runtime/(cache|executable|device|tensor|abi|base)/
+runtime/api:runtime/
+ir/expr:ir/expr/|runtime/base/
+ir/graph:ir/graph/|runtime/base/
+ir/program:ir/(program|expr)/|runtime/base/
+ir/text:ir/(text|program|expr)/|runtime/base/
+ir/interpret:ir/(interpret|program|expr)/|runtime/base/
+frontend:frontend/frontend\.h|ir/|runtime/base/
+frontend/lower:frontend/(lower/|frontend\.h)|ir/|runtime/base/
+frontend/node:frontend/(node/|lower/|frontend\.h)|ir/|runtime/base/
+frontend/graph:frontend/(graph/|node/|lower/|frontend\.h)|ir/|runtime/base/
+frontend/onnx:frontend/(onnx/|onnx\.pb-c\.h|node/|lower/|frontend\.h)|ir/|runtime/base/
+schedule:schedule/[a-z_]*\.(h|def)|ir/|runtime/base/
+schedule/prim:schedule/(prim/|[a-z_]*\.)|ir/|runtime/base/
+schedule/sketch:schedule/(sketch/|[a-z_]*\.)|ir/|runtime/base/
+codegen/lower:codegen/lower/|ir/|runtime/base/
+codegen/math:codegen/math/|ir/|runtime/base/
+codegen/emit:codegen/(emit|math|lower)/|ir/|runtime/base/
+codegen/llvm:codegen/(llvm/|codegen\.h)|ir/|runtime/(base|abi)/
+codegen/object:codegen/(object/|llvm/|codegen\.h)|ir/|runtime/(base|abi)/
+codegen:codegen/|ir/|runtime/(base|abi)/
+tuner/records:tuner/records/|codegen/|schedule/|frontend/|ir/|runtime/
+tuner/measure:tuner/(measure|records)/|codegen/|schedule/|frontend/|ir/|runtime/
+tuner/cost:tuner/cost/|codegen/|schedule/|frontend/|ir/|runtime/
+tuner/search:tuner/(search|cost|measure|records)/|codegen/|schedule/|frontend/|ir/|runtime/
+tuner/run:tuner/|codegen/|schedule/|frontend/|ir/|runtime/
 models:models/|frontend/|ir/|runtime/base/
 driver:[a-z]+/"
 for rule in $floors; do
@@ -19,6 +44,17 @@ for rule in $floors; do
     found=$(grep -n '^#include "' "$folder"/*.c "$folder"/*.h "$folder"/*.def 2>/dev/null | grep -Ev "#include \"($allowed)")
     [ -z "$found" ] || { echo "floors: $folder/ may include $allowed only:"; echo "$found"; failed=1; }
 done
+for folder in $(git ls-files 'runtime/*.[ch]' 'ir/*.[ch]' 'frontend/*.[ch]' 'schedule/*.[ch]' 'codegen/*.[ch]' 'tuner/*.[ch]' |
+    sed 's,/[^/]*$,,' | sort -u); do
+    case "$floors" in
+    *"
+$folder:"*) ;;
+    *) echo "floors: $folder/ has none"; failed=1 ;;
+    esac
+done
+again=$(git ls-files 'runtime/*.[ch]' 'ir/*.[ch]' 'frontend/*.[ch]' 'schedule/*.[ch]' 'codegen/*.[ch]' 'tuner/*.[ch]' 'driver/*.[ch]' |
+    grep -v '^driver/examples/' | sed 's,.*/,,' | sort | uniq -d)
+[ -z "$again" ] || { echo "names: files of two places have one name: $again"; failed=1; }
 
 for header in $(git ls-files '*.h'); do
     "$@" -fsyntax-only -x c "$header" || { echo "headers: $header does not compile alone"; failed=1; }

@@ -9,11 +9,11 @@
  * look better. A trace whose comment says "reaches N % of peak on one core", or "of bandwidth", is held to it: it gets up
  * to ten times the seconds while it stays below (the machine may be busy), then exit status 1. */
 #include "codegen/codegen.h"
-#include "driver/target.h"
+#include "driver/host_target.h"
 #include "frontend/frontend.h"
-#include "runtime/clock.h"
-#include "runtime/peak.h"
-#include "runtime/topology.h"
+#include "runtime/base/clock.h"
+#include "runtime/device/peak.h"
+#include "runtime/device/topology.h"
 #include "tests/bench/options.h"
 #include "tests/bench/timed_kernel.h"
 #include "tests/codegen/kernel_files.h"

@@ -3,9 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "runtime/peak.h"
-#include "runtime/pool.h"
-#include "runtime/topology.h"
+#include "runtime/device/peak.h"
+#include "runtime/device/pool.h"
+#include "runtime/device/topology.h"
 
 bool bench_options_parse(int argc, char **argv, double seconds, bench_options *out)
 {

@@ -1,7 +1,7 @@
 #include "tests/bench/our_kernel.h"
 #include <stdlib.h>
 #include <string.h>
-#include "schedule/sketch.h"
+#include "schedule/sketch/sketch.h"
 
 /* "f32[1, 64, 56, 56]", and how an image of so many channels lies between convolutions: in blocks of the target's lanes
  * where they divide, a halo around it. */

@@ -13,9 +13,9 @@
 #include <string.h>
 #include "codegen/codegen.h"
 #include "runtime/base/random.h"
-#include "runtime/clock.h"
-#include "runtime/peak.h"
-#include "runtime/topology.h"
+#include "runtime/base/clock.h"
+#include "runtime/device/peak.h"
+#include "runtime/device/topology.h"
 #include "tests/bench/options.h"
 #include "tests/bench/our_kernel.h"
 

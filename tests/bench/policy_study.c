@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "codegen/codegen.h"
-#include "driver/target.h"
-#include "runtime/clock.h"
+#include "driver/host_target.h"
+#include "runtime/base/clock.h"
 #include "tests/bench/policy_study.h"
-#include "tuner/environment.h"
+#include "tuner/run/environment.h"
 
 bool study_is_late(const study *s)
 {
@@ -164,7 +164,7 @@ int main(int argc, char **argv)
     o->worker = bench_tilth();
     const tl_option table[] = {
         { "--policies", NULL, TL_OPTION_TEXT, "A:N,B",
-          "of tuner/policies.def (all), and trials of each", &o->policies },
+          "of tuner/search/policies.def (all), and trials of each", &o->policies },
         { "--trials", NULL, TL_OPTION_INT, "N", "of policies that say none (100)", &o->trials },
         { "--few", NULL, TL_OPTION_INT, "N", "trials after which the best is checked, too (100)",
           &o->few },

@@ -3,8 +3,8 @@
 #define TL_TESTS_POLICY_STUDY_H
 #include "driver/tune_tasks.h"
 #include "tests/bench/program.h"
-#include "tuner/search.h"
-#include "tuner/store.h"
+#include "tuner/search/search.h"
+#include "tuner/records/store.h"
 
 /* A kernel to search for. */
 typedef struct {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tests/bench/policy_study.h"
-#include "tuner/features.h"
+#include "tuner/cost/features.h"
 
 enum { MOST_SUBJECTS = 1024 };
 

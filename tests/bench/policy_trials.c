@@ -9,9 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 #include "runtime/base/map.h"
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 #include "tests/bench/policy_study.h"
-#include "tuner/features.h"
+#include "tuner/cost/features.h"
 
 /* A program's time against that of its session's first trial, the default schedule of the first lowering. */
 typedef struct {

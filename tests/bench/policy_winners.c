@@ -5,7 +5,7 @@
 #include <string.h>
 #include "runtime/base/map.h"
 #include "tests/bench/policy_study.h"
-#include "tuner/contest.h"
+#include "tuner/measure/contest.h"
 
 enum { ROUNDS = 9 };
 

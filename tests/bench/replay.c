@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <time.h>
-#include "ir/interpret.h"
+#include "ir/interpret/interpret.h"
 #include "schedule/trace.h"
 
 enum { REPLAYS = 100, BATCHES = 10, PATIENCE = 10 }; /* replays a batch */

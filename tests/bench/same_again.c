@@ -1,4 +1,5 @@
-/* tests/bench/same_again.c: what luck gains. The default schedule of a kernel is candidate and incumbent: nothing is faster than
+/* tests/bench/same_again.c: what luck gains. The default schedule of a kernel is candidate and incumbent: nothing is
+ * faster than
  * the other, and what a thousand trials gain is owed to noise. (The measurer does not know that it is asked the same again:
  * each trial is built, checked and timed anew, in memory of its own.)
  *
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include "codegen/codegen.h"
 #include "driver/cli.h"
-#include "driver/target.h"
+#include "driver/host_target.h"
 #include "driver/tune_tasks.h"
 #include "runtime/base/sort.h"
 #include "tests/bench/program.h"

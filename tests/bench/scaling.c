@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "driver/model.h"
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 #include "tests/bench/program.h"
 #include "tests/support/long_models.h"
 

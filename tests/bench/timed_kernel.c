@@ -2,9 +2,9 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "driver/target.h"
-#include "runtime/clock.h"
-#include "runtime/topology.h"
+#include "driver/host_target.h"
+#include "runtime/base/clock.h"
+#include "runtime/device/topology.h"
 
 void timed_must(tl_status status, const tl_diag *diag)
 {

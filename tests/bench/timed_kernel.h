@@ -2,7 +2,7 @@
 #ifndef TL_TESTS_TIMED_KERNEL_H
 #define TL_TESTS_TIMED_KERNEL_H
 #include "codegen/codegen.h"
-#include "runtime/pool.h"
+#include "runtime/device/pool.h"
 
 enum { TIMED_BUFFERS = 32 };
 

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "ir/interpret.h"
+#include "ir/interpret/interpret.h"
 #include "runtime/base/file.h"
 #include "runtime/base/random.h"
-#include "schedule/sketch.h"
+#include "schedule/sketch/sketch.h"
 #include "schedule/trace.h"
 
 #define KERNEL_FOLDER  "models/kernels"

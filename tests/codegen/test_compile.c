@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <math.h>
 #include <sys/mman.h>
-#include "ir/interpret.h"
+#include "ir/interpret/interpret.h"
 #include "runtime/base/float_mode.h"
 #include "runtime/base/random.h"
 #include "tests/codegen/compiled.h"

@@ -1,4 +1,5 @@
-/* tests/codegen/test_default.c: the default and the reference schedule of every program in tests/golden/sketch, compiled for this
+/* tests/codegen/test_default.c: the default and the reference schedule of every program in tests/golden/sketch, compiled
+ * for this
  * machine and for a smaller ISA, give what the interpreter gives for the naive program, on one thread and on several. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -7,9 +8,9 @@
 #include <cmocka.h>
 #include <math.h>
 #include "codegen/codegen.h"
-#include "ir/interpret.h"
+#include "ir/interpret/interpret.h"
 #include "runtime/base/random.h"
-#include "schedule/sketch.h"
+#include "schedule/sketch/sketch.h"
 #include "tests/codegen/compiled.h"
 #include "tests/support/sketch_programs.h"
 

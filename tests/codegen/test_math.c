@@ -1,5 +1,5 @@
 /* tests/codegen/test_math.c: the scalar functions against libm in a wider type (f32: double, f64: long double), in units
- * in the last place. The bounds are those of codegen/math_functions.def. Every function runs in a vectorized loop whose
+ * in the last place. The bounds are those of codegen/math/math_functions.def. Every function runs in a vectorized loop whose
  * extent leaves tails of all widths, and in a scalar one, on this machine's ISA and on older ones. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,7 +70,7 @@ static double bound(tl_function f, bool f64)
 {
     static const double bounds[TL_FUNCTION_COUNT][2] = {
 #define MATH(file, function, f32_ulp, f64_ulp) [TL_FUNCTION_##function] = { f32_ulp, f64_ulp },
-#include "codegen/math_functions.def"
+#include "codegen/math/math_functions.def"
 #undef MATH
     };
     double stated = bounds[f][f64];

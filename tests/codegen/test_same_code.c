@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include "codegen/codegen.h"
 #include "runtime/base/random.h"
-#include "schedule/sketch.h"
+#include "schedule/sketch/sketch.h"
 #include "tests/codegen/compiled.h"
 #include "tests/support/sketch_programs.h"
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "ir/interpret.h"
+#include "ir/interpret/interpret.h"
 #include "runtime/base/random.h"
 #include "tests/codegen/compiled.h"
 

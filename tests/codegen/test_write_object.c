@@ -8,7 +8,7 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <unistd.h>
-#include "codegen/write_object.h"
+#include "codegen/object/write_object.h"
 #include "tests/codegen/compiled.h"
 
 enum { N = 37 };

@@ -12,12 +12,12 @@
 #include "codegen/codegen.h"
 #include "driver/model.h"
 #include "driver/picks.h"
-#include "driver/target.h"
+#include "driver/host_target.h"
 #include "driver/tuned.h"
 #include "models/zoo.h"
 #include "tests/runtime/kernels.h"
-#include "tuner/environment.h"
-#include "tuner/store.h"
+#include "tuner/run/environment.h"
+#include "tuner/records/store.h"
 
 static char *rec_folder, *rec_model, *rec_cache, *rec_db;
 static tl_pool *rec_pool;

@@ -9,7 +9,7 @@
 #include "driver/bench.h"
 #include "runtime/base/file.h"
 #include "runtime/base/random.h"
-#include "runtime/npy.h"
+#include "runtime/tensor/npy.h"
 #include "tests/driver/cli_run.h"
 
 static void rank_test_gives_known_values(void **state)

@@ -11,10 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "codegen/codegen.h"
-#include "driver/target.h"
+#include "driver/host_target.h"
 #include "runtime/base/text.h"
 #include "tests/driver/recorded.h"
-#include "tuner/measure.h"
+#include "tuner/measure/measure.h"
 
 static char tilth[PATH_MAX], folder[64], database[96];
 

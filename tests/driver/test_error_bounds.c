@@ -1,4 +1,4 @@
-/* tests/driver/test_error_bounds.c: every lowering of frontend/lowerings.def stays within the error bound that it states.
+/* tests/driver/test_error_bounds.c: every lowering of frontend/lower/lowerings.def stays within the error bound that it states.
  * The kernels of error_bound_cases.def get their default schedules, are compiled, run, and compared with a copy of the
  * direct program in which every float is f64, interpreted:
  *
@@ -18,10 +18,10 @@
 #include <stdio.h>
 #include <string.h>
 #include "frontend/frontend.h"
-#include "frontend/lower_private.h"
-#include "ir/interpret.h"
+#include "frontend/lower/lower_private.h"
+#include "ir/interpret/interpret.h"
 #include "runtime/base/random.h"
-#include "schedule/sketch.h"
+#include "schedule/sketch/sketch.h"
 #include "tests/codegen/compiled.h"
 
 enum { MAX_BUFFERS = 16, NUDGES = 2 };
@@ -47,7 +47,7 @@ static const struct {
     int error;
 } rows[] = {
 #define LOWERING(op, name, when, error, stages, value, roles) { TL_OP_##op, #name, error },
-#include "frontend/lowerings.def"
+#include "frontend/lower/lowerings.def"
 #undef LOWERING
 };
 

@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include "codegen/codegen.h"
 #include "frontend/frontend.h"
-#include "ir/interpret.h"
+#include "ir/interpret/interpret.h"
 #include "runtime/base/random.h"
-#include "schedule/sketch.h"
+#include "schedule/sketch/sketch.h"
 #include "tests/codegen/compiled.h"
 #include "tests/support/meaning.h"
 

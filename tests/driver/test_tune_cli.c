@@ -5,9 +5,9 @@
 #include <signal.h>
 #include "runtime/base/file.h"
 #include "runtime/base/random.h"
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 #include "tests/support/patience.h"
-#include "tuner/store.h"
+#include "tuner/records/store.h"
 
 enum { SIGNALS = 50, SERIES = 6 }; /* so many on one database: soon everything was tried */
 

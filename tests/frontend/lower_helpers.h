@@ -10,9 +10,9 @@
 #include <stdio.h>
 #include <string.h>
 #include "frontend/frontend.h"
-#include "frontend/graph_passes.h"
-#include "frontend/lower.h"
-#include "ir/interpret.h"
+#include "frontend/graph/graph_passes.h"
+#include "frontend/lower/lower.h"
+#include "ir/interpret/interpret.h"
 #include "runtime/base/random.h"
 
 typedef struct {

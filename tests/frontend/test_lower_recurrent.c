@@ -2,7 +2,7 @@
  * option, one block of rows and several. */
 #include "tests/frontend/lower_helpers.h"
 #include <stdlib.h>
-#include "frontend/recurrent.h"
+#include "frontend/lower/recurrent.h"
 
 enum { STEPS = 4, ROWS = 6, HIDDEN = 3, MOST_GATES = 4, MOST_DIRECTIONS = 2 };
 

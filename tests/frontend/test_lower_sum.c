@@ -1,7 +1,7 @@
 /* tests/frontend/test_lower_sum.c: sums in cascades: no accumulator of floats takes more than 256 terms that are no products,
  * all terms count once, and what comes out is as exact as the lengths promise. */
 #include "tests/frontend/lower_helpers.h"
-#include "ir/index.h"
+#include "ir/expr/index.h"
 
 enum { MOST_TERMS = 256 };
 

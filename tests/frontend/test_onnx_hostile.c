@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "frontend/frontend.h"
-#include "frontend/onnx_scan.h"
+#include "frontend/onnx/onnx_scan.h"
 #include "runtime/base/file.h"
 #include "runtime/base/random.h"
 #include "tests/frontend/onnx_text.h"

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "ir/interpret.h"
+#include "ir/interpret/interpret.h"
 
 #define MAX_PARAMS 6
 #define ELEMENTS   64

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 static int setup(void **state)
 {

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "ir/index_private.h"
-#include "ir/program.h"
+#include "ir/expr/index_private.h"
+#include "ir/program/program.h"
 #include "runtime/base/checked.h"
 #include "runtime/base/random.h"
 

@@ -5,9 +5,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <string.h>
-#include "ir/index.h"
-#include "ir/program.h"
-#include "ir/target.h"
+#include "ir/expr/index.h"
+#include "ir/program/program.h"
+#include "ir/program/target.h"
 
 static const char *const conv =
     "kernel conv(X: f32[16, 30, 30], const W: f32[32, 16, 3, 3], out Y: f32[32, 14, 14])\n"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "ir/interpret.h"
+#include "ir/interpret/interpret.h"
 #include "runtime/base/file.h"
 #include "tests/support/proof.h"
 

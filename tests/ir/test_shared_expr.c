@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <string.h>
-#include "ir/buffer.h"
-#include "ir/program.h"
+#include "ir/expr/buffer.h"
+#include "ir/program/program.h"
 
 enum { DOUBLINGS = 200 };
 

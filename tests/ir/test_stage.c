@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
-#include "ir/program.h"
+#include "ir/program/program.h"
 #include "runtime/base/file.h"
 
 #define SHORT "tests/golden/ir/stages.tk"

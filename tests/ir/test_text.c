@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "ir/index.h"
-#include "ir/program.h"
+#include "ir/expr/index.h"
+#include "ir/program/program.h"
 #include "runtime/base/file.h"
 #include "runtime/base/random.h"
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "runtime/executable.h"
+#include "runtime/executable/executable.h"
 #include "tests/runtime/kernels.h"
 
 enum { N = 1000 };

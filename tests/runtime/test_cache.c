@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include "runtime/base/random.h"
-#include "runtime/cache.h"
+#include "runtime/cache/cache.h"
 #include "tests/runtime/kernels.h"
 
 static char *folder;

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <elf.h>
 #include "runtime/base/random.h"
-#include "runtime/code_loader.h"
+#include "runtime/device/code_loader.h"
 #include "tests/runtime/kernels.h"
 
 /* Read-only data, a table of addresses, a second function, all permitted externals, a sizes

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <string.h>
-#include "runtime/descriptor.h"
+#include "runtime/abi/descriptor.h"
 
 static void round_trip(const tl_descriptor *d, const char *want)
 {

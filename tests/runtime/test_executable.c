@@ -1,7 +1,7 @@
 /* tests/runtime/test_executable.c: a small model of compiled kernels is made, prepared and run. */
 #include <float.h>
 #include <pthread.h>
-#include "runtime/code_loader.h"
+#include "runtime/device/code_loader.h"
 #include "tests/runtime/small_model.h"
 
 static void makes_prepares_and_runs(void **state)

@@ -1,8 +1,8 @@
 /* tests/runtime/test_executable_saved.c: a small model is saved and loaded, or linked into a program; damage is found. */
 #include <sys/stat.h>
 #include "runtime/base/random.h"
-#include "runtime/code_loader.h"
-#include "runtime/linked.h"
+#include "runtime/device/code_loader.h"
+#include "runtime/executable/linked.h"
 #include "tests/runtime/small_model.h"
 
 static void save_and_load(const char *name, bool prepare_first)

@@ -6,11 +6,11 @@
 #include <cmocka.h>
 #include <sched.h>
 #include <string.h>
-#include "runtime/checksum.h"
-#include "runtime/clock.h"
-#include "runtime/cpu.h"
-#include "runtime/peak.h"
-#include "runtime/topology.h"
+#include "runtime/base/checksum.h"
+#include "runtime/base/clock.h"
+#include "runtime/device/cpu.h"
+#include "runtime/device/peak.h"
+#include "runtime/device/topology.h"
 
 static void the_clock_moves(void **state)
 {

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include "runtime/base/random.h"
-#include "runtime/npy.h"
+#include "runtime/tensor/npy.h"
 #include "tests/runtime/kernels.h"
 
 static void round_trips(void **state)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/base/random.h"
-#include "runtime/memory_plan.h"
+#include "runtime/executable/memory_plan.h"
 
 static bool overlap(const tl_plan_buffer *a, const tl_plan_buffer *b)
 {

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "runtime/clock.h"
-#include "runtime/pool.h"
+#include "runtime/base/clock.h"
+#include "runtime/device/pool.h"
 
 static tl_pool *make_pool(int threads, tl_pin pin)
 {

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <math.h>
 #include <string.h>
-#include "runtime/tensor.h"
+#include "runtime/tensor/tensor.h"
 
 static void sizes_are_checked(void **state)
 {

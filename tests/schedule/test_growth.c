@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 #include "runtime/base/text.h"
-#include "schedule/sketch.h"
+#include "schedule/sketch/sketch.h"
 #include "schedule/trace.h"
 
 enum { ROUNDS = 60, LARGEST_TRACE = 32 << 20 /* bytes of the arena */ };

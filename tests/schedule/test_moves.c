@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "ir/interpret.h"
+#include "ir/interpret/interpret.h"
 #include "runtime/base/random.h"
 #include "schedule/schedule.h"
 #include "schedule/trace.h"

@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "ir/index.h"
-#include "ir/interpret.h"
+#include "ir/expr/index.h"
+#include "ir/interpret/interpret.h"
 #include "runtime/base/file.h"
 #include "runtime/base/random.h"
-#include "schedule/sketch.h"
+#include "schedule/sketch/sketch.h"
 #include "schedule/trace.h"
 #include "tests/support/sketch_programs.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "ir/interpret.h"
+#include "ir/interpret/interpret.h"
 #include "schedule/trace.h"
 #include "tests/support/patience.h"
 #include "tests/support/random_kernel.h"

@@ -2,7 +2,7 @@
  * the same way; and files of them that `tilth schedule` replays. */
 #ifndef TL_TESTS_MEANING_H
 #define TL_TESTS_MEANING_H
-#include "ir/program.h"
+#include "ir/program/program.h"
 
 enum { MEANING_MAX_BUFFERS = 64, MEANING_MAX_RUNS = 3 };
 
@@ -53,8 +53,8 @@ const char *meaning_write(tl_arena *arena, const char *folder, const char *name,
  * printed, with its seed. Gives the number of failures; stops after TL_FAILURES (10). */
 int64_t meaning_run_cases(meaning *m, uint64_t first, uint64_t count, bool may_bind);
 
-/* Draws strict kernels and checks their reference schedules (schedule/sketch.h); *scheduled: how many differ from the naive
- * program. Gives the number of failures, which are printed. */
+/* Draws strict kernels and checks their reference schedules (schedule/sketch/sketch.h); *scheduled: how many differ
+ * from the naive program. Gives the number of failures, which are printed. */
 int64_t meaning_run_references(meaning *m, uint64_t first, uint64_t count, int64_t *scheduled);
 
 /* The same of a number from the environment; TL_SEED and TL_COUNT. */

@@ -1,6 +1,6 @@
 /* tests/support/meaning_reference.c: reference schedules of random kernels. */
 #include <stdio.h>
-#include "schedule/sketch.h"
+#include "schedule/sketch/sketch.h"
 #include "schedule/trace.h"
 #include "tests/support/meaning.h"
 #include "tests/support/random_kernel.h"

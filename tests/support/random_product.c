@@ -13,7 +13,7 @@ typedef struct {
 
 static const shape shapes[] = {
 #define TENSOR(name, c, a, b, ca, aa, ba, m, n, k) { { #c, #a, #b }, { ca, aa, ba }, { m, n, k } },
-#include "schedule/tensor_shapes.def"
+#include "schedule/prim/tensor_shapes.def"
 #undef TENSOR
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };

@@ -1,4 +1,4 @@
-/* tests/support/random_product.h: products that an intrinsic of schedule/tensor_shapes.def computes, or nearly so. */
+/* tests/support/random_product.h: products that an intrinsic of schedule/prim/tensor_shapes.def computes, or nearly so. */
 #ifndef TL_TESTS_RANDOM_PRODUCT_H
 #define TL_TESTS_RANDOM_PRODUCT_H
 #include "runtime/base/arena.h"

@@ -14,7 +14,7 @@ const char *const random_prim_names[TL_PRIM_COUNT] = {
 
 static const char *const call_names[] = {
 #define TENSOR(name, c, a, b, ca, aa, ba, m, n, k) #name,
-#include "schedule/tensor_shapes.def"
+#include "schedule/prim/tensor_shapes.def"
 #undef TENSOR
 };
 enum { CALLS = sizeof call_names / sizeof call_names[0] };

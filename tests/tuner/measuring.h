@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "tests/codegen/compiled.h"
-#include "tuner/measure.h"
+#include "tuner/measure/measure.h"
 
 static const char matmul_text[] =
     "kernel matmul(A: f32[48, 64], const B: f32[64, 80], out C: f32[48, 80])\n"

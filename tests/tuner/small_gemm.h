@@ -1,7 +1,7 @@
 /* tests/tuner/small_gemm.h: a task so small that its space has some hundred programs and a search can see all of them. */
 #ifndef TL_TESTS_TUNER_SMALL_GEMM_H
 #define TL_TESTS_TUNER_SMALL_GEMM_H
-#include "tuner/measure.h"
+#include "tuner/measure/measure.h"
 
 static const char gemm_text[] = "kernel gemm(A: f32[5, 5], B: f32[5, 48], out C: f32[5, 48])\n"
                                 "  for i in 0..5\n"

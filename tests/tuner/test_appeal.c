@@ -8,7 +8,7 @@
 #include <string.h>
 #include "runtime/base/map.h"
 #include "tests/tuner/small_gemm.h"
-#include "tuner/policy_private.h"
+#include "tuner/search/policy_private.h"
 
 /* A search, a proposal at a time. */
 typedef struct {

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
-#include "tuner/policy_private.h"
+#include "tuner/search/policy_private.h"
 
 /* Packed, and long enough for all switches to be asked for. */
 #define GEMM(product)                                                             \

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include "tests/tuner/small_gemm.h"
-#include "tuner/catalog.h"
+#include "tuner/search/catalog.h"
 
 static void points_are_met_once(void **state)
 {

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 #include "runtime/base/file.h"
-#include "tuner/store.h"
-#include "tuner/store_private.h"
+#include "tuner/records/store.h"
+#include "tuner/records/store_private.h"
 
 static char folder[64], path[96];
 

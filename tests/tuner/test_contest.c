@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <math.h>
 #include "runtime/base/random.h"
-#include "tuner/contest.h"
+#include "tuner/measure/contest.h"
 
 enum { TRIALS = 1000 };
 #define CALL_NS    100000.0

@@ -11,8 +11,8 @@
 #include <unistd.h>
 #include "runtime/base/file.h"
 #include "runtime/base/random.h"
-#include "tuner/cost_model.h"
-#include "tuner/features.h"
+#include "tuner/cost/cost_model.h"
+#include "tuner/cost/features.h"
 
 enum { PROGRAMS = 300, FEW_ROWS = 4, MOST_ROWS = 40 };
 

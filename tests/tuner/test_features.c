@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
-#include "schedule/sketch.h"
-#include "tuner/features.h"
-#include "tuner/space.h"
+#include "schedule/sketch/sketch.h"
+#include "tuner/cost/features.h"
+#include "tuner/search/space.h"
 
 /* 16 x 32 results, sums of 64: rows in parallel, columns are lanes, one result row in registers. */
 static const char gemm_text[] =

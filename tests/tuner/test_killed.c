@@ -9,10 +9,10 @@
 #include <sys/wait.h>
 #include "runtime/base/file.h"
 #include "runtime/base/random.h"
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 #include "tests/support/patience.h"
 #include "tests/tuner/measuring.h"
-#include "tuner/store.h"
+#include "tuner/records/store.h"
 
 enum { KILLS = 50, MOST = 100000 };
 static char folder[] = "/tmp/tilth-killed-XXXXXX", path[96];

@@ -11,7 +11,7 @@
 #include "codegen/codegen.h"
 #include "runtime/base/map.h"
 #include "tests/tuner/small_gemm.h"
-#include "tuner/search.h"
+#include "tuner/search/search.h"
 
 typedef struct {
     tl_arena *arena;

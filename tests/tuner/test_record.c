@@ -9,8 +9,8 @@
 #include "runtime/base/file.h"
 #include "runtime/base/random.h"
 #include "tests/tuner/measuring.h"
-#include "tuner/frame.h"
-#include "tuner/record_private.h"
+#include "tuner/measure/frame.h"
+#include "tuner/records/record_private.h"
 
 static const tl_record example = {
     .workload = "0123456789abcdef0123456789abcdef",

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 #include "runtime/base/map.h"
-#include "schedule/sketch.h"
+#include "schedule/sketch/sketch.h"
 #include "schedule/trace.h"
-#include "tuner/space.h"
+#include "tuner/search/space.h"
 
 static const char gemm_text[] =
     "kernel gemm(A: f32[60, 96], const B: f32[96, 80], out C: f32[60, 80])\n"

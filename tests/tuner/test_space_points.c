@@ -3,11 +3,11 @@
  * kernel and target, from TL_SEED. */
 #include <inttypes.h>
 #include <stdlib.h>
-#include "schedule/sketch.h"
+#include "schedule/sketch/sketch.h"
 #include "schedule/trace.h"
 #include "tests/frontend/lower_helpers.h"
 #include "tests/support/sketch_programs.h"
-#include "tuner/space.h"
+#include "tuner/search/space.h"
 
 static const char *const targets[] = { "x86-64-v2", "x86-64-v3", "x86-64-v4" };
 

@@ -19,10 +19,10 @@
 #include "codegen/codegen.h"
 #include "runtime/base/file.h"
 #include "runtime/base/random.h"
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 #include "tests/support/patience.h"
-#include "tuner/store.h"
-#include "tuner/store_private.h"
+#include "tuner/records/store.h"
+#include "tuner/records/store_private.h"
 
 static char folder[64], path[96];
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <math.h>
-#include "tuner/surrogate.h"
+#include "tuner/search/surrogate.h"
 
 static const int64_t options[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
 enum { NAMES = 3, OPTIONS = 8 };

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <math.h>
-#include "tuner/task_scheduler.h"
+#include "tuner/run/task_scheduler.h"
 
 static tl_task_scheduler *make(tl_arena *arena, const tl_scheduled_task *tasks, int count)
 {

@@ -1,6 +1,6 @@
 /* tests/tuner/test_tune.c: runs of the tuner: budgets, resuming, faults of candidates, the same decisions again. */
 #include "tests/tuner/tuning.h"
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 #include "tests/support/patience.h"
 
 static char folder[] = "/tmp/tilth-tune-XXXXXX", path[96], recording[96];

@@ -7,7 +7,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 #include "tests/support/patience.h"
 #include "tests/tuner/tuning.h"
 

@@ -1,7 +1,7 @@
 /* tests/tuner/test_tune_killed.c: the tuner is killed fifty times at random instants and started again: what was measured
  * is in the database, once, and is not measured again. */
 #include <sys/wait.h>
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 #include "tests/support/patience.h"
 #include "tests/tuner/tuning.h"
 

@@ -4,7 +4,7 @@
 #define TL_TESTS_TUNING_H
 #include "runtime/base/map.h"
 #include "tests/tuner/measuring.h"
-#include "tuner/tune.h"
+#include "tuner/run/tune.h"
 
 /* What is appended to the traces that the policy makes, in turn; see measuring.h for faults. */
 static const char *const *tuning_remarks;

@@ -1,0 +1,472 @@
+/* codegen/emit/emit_access_llvm.c: loads and stores.
+ *
+ * Lane stride 0 is a scalar access, 1 a vector, another a gather or scatter; what some lanes must not touch is masked.
+ * A load that its guard does not allow reads zeroes kept for that. A store of many lanes to one element is the update
+ * of a reduction: the lanes are joined first. */
+#include "codegen/emit/emit_private.h"
+#include "runtime/base/checked.h"
+
+enum { TL_MAX_NEAR_LANES = 64 };
+
+LLVMTypeRef tl_emit_memory_type(tl_emitter *em, tl_dtype dtype)
+{
+    switch (dtype) {
+    case TL_BOOL:
+    case TL_I8:
+    case TL_U8:
+        return em->i8;
+    case TL_I16:
+    case TL_U16:
+    case TL_F16:
+    case TL_BF16:
+        return em->i16;
+    case TL_I32:
+    case TL_U32:
+        return em->i32;
+    case TL_I64:
+    case TL_U64:
+        return em->i64;
+    case TL_F32:
+        return em->f32;
+    case TL_F64:
+        return em->f64;
+    case TL_DTYPE_COUNT:
+        break;
+    }
+    return em->i8;
+}
+
+LLVMTypeRef tl_emit_value_type(tl_emitter *em, tl_dtype dtype)
+{
+    if (dtype == TL_BOOL)
+        return em->i1;
+    return dtype == TL_F16 || dtype == TL_BF16 ? em->f32 : tl_emit_memory_type(em, dtype);
+}
+
+LLVMTypeRef tl_emit_vector(LLVMTypeRef element, int lanes)
+{
+    return lanes == 1 ? element : LLVMVectorType(element, (unsigned)lanes);
+}
+
+int tl_emit_lanes_of(LLVMTypeRef type)
+{
+    return LLVMGetTypeKind(type) == LLVMVectorTypeKind ? (int)LLVMGetVectorSize(type) : 1;
+}
+
+LLVMValueRef tl_emit_splat(tl_emitter *em, LLVMValueRef scalar, int lanes)
+{
+    if (lanes == 1)
+        return scalar;
+    if (LLVMIsConstant(scalar)) {
+        LLVMValueRef all[512];
+        for (int i = 0; i < lanes; i++)
+            all[i] = scalar;
+        return LLVMConstVector(all, (unsigned)lanes);
+    }
+    LLVMTypeRef type = tl_emit_vector(LLVMTypeOf(scalar), lanes);
+    LLVMValueRef zero = LLVMConstInt(em->i32, 0, false);
+    LLVMValueRef v = LLVMBuildInsertElement(em->builder, LLVMGetPoison(type), scalar, zero, "");
+    LLVMValueRef indices = LLVMConstNull(LLVMVectorType(em->i32, (unsigned)lanes));
+    return LLVMBuildShuffleVector(em->builder, v, LLVMGetPoison(type), indices, "");
+}
+
+static LLVMValueRef plain_load(tl_emitter *em, const tl_storage *storage, LLVMTypeRef type,
+                               LLVMValueRef pointer)
+{
+    LLVMValueRef v = LLVMBuildLoad2(em->builder, type, pointer, "");
+    LLVMSetAlignment(v, (unsigned)tl_dtype_size(storage->buffer->dtype));
+    return v;
+}
+
+/* 512 bytes of zeroes on the stack, to be read where a guard says that nothing may be. */
+static LLVMValueRef safe_pointer(tl_emitter *em)
+{
+    if (em->safe_used)
+        return em->safe;
+    em->safe_used = true;
+    LLVMBasicBlockRef back = tl_emit_hoist(em, 0);
+    LLVMBuildMemSet(em->builder, em->safe, LLVMConstInt(em->i8, 0, false),
+                    LLVMConstInt(em->i64, TL_SAFE_BYTES, false), 64);
+    tl_emit_leave(em, 0, back);
+    return em->safe;
+}
+
+/* What must hold for a scalar access: the select's guard, and some active lane. NULL: nothing. */
+static LLVMValueRef scalar_condition(tl_emitter *em)
+{
+    LLVMValueRef some = em->mask != NULL ? tl_emit_any(em, em->mask) : NULL;
+    if (em->guard == NULL || some == NULL)
+        return em->guard != NULL ? em->guard : some;
+    return LLVMBuildAnd(em->builder, em->guard, some, "");
+}
+
+static LLVMValueRef lane_constants(tl_emitter *em, int64_t stride)
+{
+    LLVMValueRef all[512];
+    for (int i = 0; i < em->lanes; i++)
+        all[i] = LLVMConstInt(em->i64, (unsigned long long)(stride * i), true);
+    return LLVMConstVector(all, (unsigned)em->lanes);
+}
+
+static LLVMValueRef lane_pointers(tl_emitter *em, const tl_address *a, LLVMTypeRef element)
+{
+    LLVMValueRef offsets =
+        a->kind == TL_STRIDE_GENERAL ? a->offsets : lane_constants(em, a->stride);
+    return LLVMBuildGEP2(em->builder, element, a->pointer, &offsets, 1, "");
+}
+
+static LLVMValueRef all_lanes(tl_emitter *em)
+{
+    return tl_emit_splat(em, LLVMConstInt(em->i1, 1, false), em->lanes);
+}
+
+static LLVMValueRef gather(tl_emitter *em, const tl_address *a, LLVMTypeRef element,
+                           LLVMValueRef mask)
+{
+    LLVMTypeRef type = tl_emit_vector(element, em->lanes);
+    LLVMValueRef pointers = lane_pointers(em, a, element);
+    LLVMTypeRef overloads[2] = { type, LLVMTypeOf(pointers) };
+    LLVMValueRef args[4] = { pointers,
+                             LLVMConstInt(em->i32, tl_dtype_size(a->storage->buffer->dtype), false),
+                             mask == NULL ? all_lanes(em) : mask, LLVMConstNull(type) };
+    return tl_emit_intrinsic(em, "llvm.masked.gather", overloads, 2, args, 4);
+}
+
+/* Every second element: two vectors that end where the last lane is, and a shuffle. */
+static LLVMValueRef load_pairs(tl_emitter *em, const tl_address *a, LLVMTypeRef element)
+{
+    int n = em->lanes;
+    LLVMTypeRef type = tl_emit_vector(element, n);
+    LLVMValueRef low = plain_load(em, a->storage, type, a->pointer);
+    LLVMValueRef high =
+        plain_load(em, a->storage, type, tl_emit_offset(em, element, a->pointer, n - 1));
+    LLVMValueRef picks[512];
+    for (int i = 0; i < n; i++) {
+        int at = 2 * i < n ? 2 * i : n + 2 * i - (n - 1);
+        picks[i] = LLVMConstInt(em->i32, (unsigned)at, false);
+    }
+    return LLVMBuildShuffleVector(em->builder, low, high, LLVMConstVector(picks, (unsigned)n), "");
+}
+
+/* Constant offsets that all lie within one vector: how far each lane's element is behind the first, and the first; false
+ * when they do not. */
+static bool near_offsets(tl_emitter *em, const tl_address *a, int64_t *first, int64_t *behind)
+{
+    if (a->kind != TL_STRIDE_GENERAL || em->lanes > TL_MAX_NEAR_LANES ||
+        !LLVMIsConstant(a->offsets))
+        return false;
+    int64_t least = INT64_MAX, most = INT64_MIN;
+    for (int i = 0; i < em->lanes; i++) {
+        LLVMValueRef offset = LLVMGetAggregateElement(a->offsets, (unsigned)i);
+        if (offset == NULL || LLVMIsAConstantInt(offset) == NULL)
+            return false;
+        behind[i] = LLVMConstIntGetSExtValue(offset);
+        least = tl_min64(least, behind[i]);
+        most = tl_max64(most, behind[i]);
+    }
+    *first = least;
+    for (int i = 0; i < em->lanes; i++)
+        behind[i] -= least;
+    return most - least < em->lanes;
+}
+
+/* Elements of one vector in another order, some several times: one load and a shuffle. What lies behind the last of
+ * them may not be there: it is masked, or the elements are loaded one by one. */
+static LLVMValueRef load_near(tl_emitter *em, const tl_address *a, LLVMTypeRef element,
+                              int64_t first, const int64_t *behind)
+{
+    int n = em->lanes;
+    LLVMTypeRef type = tl_emit_vector(element, n);
+    LLVMValueRef start = tl_emit_offset(em, element, a->pointer, first), picks[TL_MAX_NEAR_LANES];
+    if (!tl_isa_infos[em->target->isa].has_masks) {
+        LLVMValueRef v = LLVMGetPoison(type);
+        for (int i = 0; i < n; i++) {
+            LLVMValueRef p = tl_emit_offset(em, element, start, behind[i]);
+            v = LLVMBuildInsertElement(em->builder, v, plain_load(em, a->storage, element, p),
+                                       LLVMConstInt(em->i32, (unsigned)i, false), "");
+        }
+        return v;
+    }
+    LLVMValueRef active[TL_MAX_NEAR_LANES];
+    int64_t last = 0;
+    for (int i = 0; i < n; i++) {
+        last = tl_max64(last, behind[i]);
+        picks[i] = LLVMConstInt(em->i32, (unsigned)behind[i], false);
+    }
+    for (int i = 0; i < n; i++)
+        active[i] = LLVMConstInt(em->i1, i <= last, false);
+    LLVMTypeRef overloads[2] = { type, em->pointer };
+    LLVMValueRef args[4] = { start,
+                             LLVMConstInt(em->i32, tl_dtype_size(a->storage->buffer->dtype), false),
+                             LLVMConstVector(active, (unsigned)n), LLVMConstNull(type) };
+    LLVMValueRef v = tl_emit_intrinsic(em, "llvm.masked.load", overloads, 2, args, 4);
+    return LLVMBuildShuffleVector(em->builder, v, LLVMGetPoison(type),
+                                  LLVMConstVector(picks, (unsigned)n), "");
+}
+
+/* A register buffer's lanes one by one. */
+static LLVMValueRef load_lanes(tl_emitter *em, const tl_address *a, LLVMTypeRef element)
+{
+    LLVMValueRef v = LLVMConstNull(tl_emit_vector(element, em->lanes));
+    for (int i = 0; i < em->lanes; i++) {
+        LLVMValueRef p = tl_emit_offset(em, element, a->pointer, a->stride * i);
+        v = LLVMBuildInsertElement(em->builder, v, plain_load(em, a->storage, element, p),
+                                   LLVMConstInt(em->i32, (unsigned)i, false), "");
+    }
+    return v;
+}
+
+static LLVMValueRef load_vector(tl_emitter *em, const tl_address *a, LLVMTypeRef element)
+{
+    const tl_storage *storage = a->storage;
+    LLVMTypeRef type = tl_emit_vector(element, em->lanes);
+    if (storage->is_register)
+        return a->stride == 1 ? plain_load(em, storage, type, a->pointer)
+                              : load_lanes(em, a, element);
+    tl_address at = *a;
+    LLVMValueRef mask = em->mask != NULL && (em->is_tail || !a->in_bounds) ? em->mask : NULL;
+    if (em->guard != NULL && !a->in_bounds) {
+        if (at.kind == TL_STRIDE_CONSTANT && at.stride == 1) {
+            at.pointer = LLVMBuildSelect(em->builder, em->guard, at.pointer, safe_pointer(em), "");
+        } else {
+            LLVMValueRef all = tl_emit_splat(em, em->guard, em->lanes);
+            mask = mask == NULL ? all : LLVMBuildAnd(em->builder, mask, all, "");
+        }
+    }
+    if (at.kind == TL_STRIDE_CONSTANT && at.stride == 1) {
+        if (mask == NULL)
+            return plain_load(em, storage, type, at.pointer);
+        LLVMTypeRef overloads[2] = { type, em->pointer };
+        LLVMValueRef args[4] = {
+            at.pointer, LLVMConstInt(em->i32, tl_dtype_size(storage->buffer->dtype), false), mask,
+            LLVMConstNull(type)
+        };
+        return tl_emit_intrinsic(em, "llvm.masked.load", overloads, 2, args, 4);
+    }
+    if (at.kind == TL_STRIDE_CONSTANT && at.stride == 2 && mask == NULL && em->lanes >= 4)
+        return load_pairs(em, &at, element);
+    int64_t first, behind[TL_MAX_NEAR_LANES];
+    if (mask == NULL && near_offsets(em, &at, &first, behind))
+        return load_near(em, &at, element, first, behind);
+    return gather(em, &at, element, mask);
+}
+
+tl_value tl_emit_load(tl_emitter *em, const tl_expr *load)
+{
+    const tl_buffer *buffer = load->u.buffer;
+    LLVMTypeRef element = tl_emit_memory_type(em, buffer->dtype);
+    tl_address a;
+    if (!tl_emit_address(em, buffer, load->args, load, false, &a))
+        return (tl_value){ LLVMGetPoison(tl_emit_value_type(em, buffer->dtype)), false };
+    if (a.kind != TL_STRIDE_NONE)
+        return (tl_value){ tl_emit_from_memory(em, buffer->dtype, load_vector(em, &a, element)),
+                           true };
+    LLVMValueRef pointer = a.pointer;
+    LLVMValueRef condition = a.in_bounds || a.storage->is_register ? NULL : scalar_condition(em);
+    if (condition != NULL)
+        pointer = LLVMBuildSelect(em->builder, condition, pointer, safe_pointer(em), "");
+    return (tl_value){
+        tl_emit_from_memory(em, buffer->dtype, plain_load(em, a.storage, element, pointer)), false
+    };
+}
+
+static void plain_store(tl_emitter *em, const tl_storage *storage, LLVMValueRef v,
+                        LLVMValueRef pointer)
+{
+    LLVMValueRef store = LLVMBuildStore(em->builder, v, pointer);
+    LLVMSetAlignment(store, (unsigned)tl_dtype_size(storage->buffer->dtype));
+}
+
+static void store_scalar(tl_emitter *em, const tl_address *a, LLVMValueRef v)
+{
+    if (em->mask == NULL ||
+        LLVMIsConstant(em->mask)) { /* a constant mask is a tail: its first lane is active */
+        plain_store(em, a->storage, v, a->pointer);
+        return;
+    }
+    LLVMValueRef some = tl_emit_any(em, em->mask);
+    if (a->storage->is_register) {
+        LLVMValueRef old = plain_load(em, a->storage, LLVMTypeOf(v), a->pointer);
+        plain_store(em, a->storage, LLVMBuildSelect(em->builder, some, v, old, ""), a->pointer);
+        return;
+    }
+    LLVMBasicBlockRef yes = LLVMAppendBasicBlockInContext(em->context, em->function, "");
+    LLVMBasicBlockRef after = LLVMAppendBasicBlockInContext(em->context, em->function, "");
+    LLVMBuildCondBr(em->builder, some, yes, after);
+    LLVMPositionBuilderAtEnd(em->builder, yes);
+    plain_store(em, a->storage, v, a->pointer);
+    LLVMBuildBr(em->builder, after);
+    LLVMPositionBuilderAtEnd(em->builder, after);
+}
+
+/* Registers: whole vectors, where a mask blends; other strides lane by lane. */
+static void store_register(tl_emitter *em, const tl_address *a, LLVMTypeRef element, LLVMValueRef v)
+{
+    LLVMTypeRef type = LLVMTypeOf(v);
+    if (a->stride == 1) {
+        if (em->mask != NULL)
+            v = LLVMBuildSelect(em->builder, em->mask, v,
+                                plain_load(em, a->storage, type, a->pointer), "");
+        plain_store(em, a->storage, v, a->pointer);
+        return;
+    }
+    for (int i = 0; i < em->lanes; i++) {
+        LLVMValueRef lane = LLVMConstInt(em->i32, (unsigned)i, false);
+        LLVMValueRef p = tl_emit_offset(em, element, a->pointer, a->stride * i);
+        LLVMValueRef one = LLVMBuildExtractElement(em->builder, v, lane, "");
+        if (em->mask != NULL) {
+            LLVMValueRef active = LLVMBuildExtractElement(em->builder, em->mask, lane, "");
+            if (LLVMIsAConstantInt(active) && LLVMConstIntGetZExtValue(active) == 0)
+                continue;
+            one = LLVMBuildSelect(em->builder, active, one, plain_load(em, a->storage, element, p),
+                                  "");
+        }
+        plain_store(em, a->storage, one, p);
+    }
+}
+
+static void store_vector(tl_emitter *em, const tl_address *a, LLVMTypeRef element, LLVMValueRef v)
+{
+    const tl_storage *storage = a->storage;
+    if (storage->is_register) {
+        store_register(em, a, element, v);
+        return;
+    }
+    bool contiguous = a->kind == TL_STRIDE_CONSTANT && a->stride == 1;
+    if (contiguous && em->mask == NULL) {
+        plain_store(em, storage, v, a->pointer);
+        return;
+    }
+    LLVMValueRef align = LLVMConstInt(em->i32, tl_dtype_size(storage->buffer->dtype), false);
+    LLVMValueRef where = contiguous ? a->pointer : lane_pointers(em, a, element);
+    LLVMTypeRef overloads[2] = { LLVMTypeOf(v), LLVMTypeOf(where) };
+    LLVMValueRef args[4] = { v, where, align, em->mask == NULL ? all_lanes(em) : em->mask };
+    tl_emit_intrinsic(em, contiguous ? "llvm.masked.store" : "llvm.masked.scatter", overloads, 2,
+                      args, 4);
+}
+
+static bool same_element(const tl_expr *e, const tl_store *store)
+{
+    if (e->kind != TL_EXPR_LOAD || e->u.buffer != store->buffer)
+        return false;
+    for (int a = 0; a < store->buffer->rank; a++)
+        if (!tl_expr_equal(e->args[a], store->indices[a]))
+            return false;
+    return true;
+}
+
+typedef struct {
+    const tl_store *store;
+    bool found;
+} own_element;
+
+/* C[...] = C[...] op rest, op one of the combiners. */
+static bool is_update(const tl_store *store)
+{
+    const tl_expr *value = store->value;
+    switch (value->kind) {
+    case TL_EXPR_ADD:
+    case TL_EXPR_MUL:
+    case TL_EXPR_MIN:
+    case TL_EXPR_MAX:
+    case TL_EXPR_AND:
+    case TL_EXPR_OR:
+        return same_element(value->args[0], store) || same_element(value->args[1], store);
+    case TL_EXPR_INT:
+    case TL_EXPR_FLOAT:
+    case TL_EXPR_VAR:
+    case TL_EXPR_LOAD:
+    case TL_EXPR_SUB:
+    case TL_EXPR_DIV:
+    case TL_EXPR_FLOORDIV:
+    case TL_EXPR_FLOORMOD:
+    case TL_EXPR_LT:
+    case TL_EXPR_LE:
+    case TL_EXPR_EQ:
+    case TL_EXPR_NE:
+    case TL_EXPR_NOT:
+    case TL_EXPR_SELECT:
+    case TL_EXPR_CAST:
+    case TL_EXPR_CALL:
+    case TL_EXPR_KIND_COUNT:
+        break;
+    }
+    return false;
+}
+
+static bool find_own_element(const tl_expr *e, void *context)
+{
+    own_element *own = context;
+    own->found |= same_element(e, own->store);
+    return !own->found;
+}
+
+/* Whether the value is made from what is stored there: of an i64 its terms may stand in any order, C*a + C*b. */
+static bool reads_own_element(const tl_store *store)
+{
+    own_element own = { store, false };
+    tl_expr_visit(store->value, find_own_element, &own);
+    return own.found;
+}
+
+/* C[...] = C[...] + lanes: joins the lanes, then updates the one element. */
+static void store_reduction(tl_emitter *em, const tl_store *store, const tl_address *a)
+{
+    const tl_expr *value = store->value;
+    tl_dtype dtype = store->buffer->dtype;
+    if (!is_update(store)) {
+        tl_emit_fail(em, em->i64, TL_UNSUPPORTED,
+                     "buffer %s: the lanes of a vectorized loop store different values to one "
+                     "element, or not the "
+                     "plain update of a reduction",
+                     store->buffer->name);
+        return;
+    }
+    const tl_expr *old = value->args[same_element(value->args[0], store) ? 0 : 1];
+    const tl_expr *added = value->args[same_element(value->args[0], store) ? 1 : 0];
+    LLVMValueRef v = tl_emit_spread(em, tl_emit_expr(em, added));
+    if (em->mask != NULL) {
+        tl_combiner combiner = value->kind == TL_EXPR_ADD   ? TL_COMBINER_SUM
+                               : value->kind == TL_EXPR_MUL ? TL_COMBINER_PROD
+                               : value->kind == TL_EXPR_MIN ? TL_COMBINER_MIN
+                               : value->kind == TL_EXPR_MAX ? TL_COMBINER_MAX
+                               : value->kind == TL_EXPR_AND ? TL_COMBINER_ALL
+                                                            : TL_COMBINER_ANY;
+        tl_value identity = tl_emit_expr(em, tl_combiner_identity(em->arena, combiner, dtype, 0));
+        v = LLVMBuildSelect(em->builder, em->mask, v, tl_emit_spread(em, identity), "");
+    }
+    LLVMValueRef one = tl_emit_reduce(em, value->kind, dtype, v);
+    tl_value before = tl_emit_load(em, old);
+    LLVMValueRef after = tl_emit_binary(em, NULL, value->kind, dtype, before.llvm, one);
+    store_scalar(em, a, tl_emit_to_memory(em, dtype, after));
+}
+
+void tl_emit_store(tl_emitter *em, const tl_store *store)
+{
+    const tl_buffer *buffer = store->buffer;
+    LLVMTypeRef element = tl_emit_memory_type(em, buffer->dtype);
+    tl_address a;
+    /* each lane of an update counts, also where all of them add the same */
+    bool joins = em->lanes > 1 && (tl_emit_varies(em, store->value) || reads_own_element(store));
+    if (!tl_emit_address(em, buffer, store->indices, store->indices, false, &a))
+        return;
+    if (a.kind == TL_STRIDE_NONE && joins) {
+        store_reduction(em, store, &a);
+        return;
+    }
+    tl_value value = tl_emit_expr(em, store->value);
+    if (a.kind == TL_STRIDE_NONE) {
+        store_scalar(em, &a, tl_emit_to_memory(em, buffer->dtype, value.llvm));
+    } else {
+        LLVMValueRef v = tl_emit_to_memory(em, buffer->dtype, tl_emit_spread(em, value));
+        store_vector(em, &a, element, v);
+    }
+}
+
+void tl_emit_store_vector(tl_emitter *em, const tl_store *store, LLVMValueRef v)
+{
+    tl_address a;
+    if (!tl_emit_address(em, store->buffer, store->indices, store->indices, false, &a))
+        return;
+    store_vector(em, &a, tl_emit_memory_type(em, store->buffer->dtype), v);
+}

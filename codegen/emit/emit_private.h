@@ -1,0 +1,205 @@
+/* codegen/emit/emit_private.h: the state of the emitter, which turns lowered statements into LLVM IR.
+ *
+ * The schedule says what is vectorized and unrolled; emission does it. Every loop variable in sight is bound to a
+ * constant (an unrolled loop), an LLVM value (a serial loop), or a constant base plus the lane number (a vectorized
+ * loop). Inside a vectorized loop, statements are emitted once a chunk of `lanes` iterations; what does not depend
+ * on the lane stays scalar and is broadcast where it meets what does.
+ *
+ * Levels are the places where loop-invariant code goes: level 0 is the function's entry, level n the head of the
+ * n-th serial loop around. A value that depends on the variables of levels <= n is built once, at the head of level n.
+ *
+ * A failure is recorded once (tl_emit_fail); emission then goes on with poison and its result is thrown away. */
+#ifndef TL_CODEGEN_EMIT_PRIVATE_H
+#define TL_CODEGEN_EMIT_PRIVATE_H
+#include <llvm-c/Core.h>
+#include "codegen/lower/lower_program.h"
+#include "codegen/lower/plan.h"
+#include "ir/expr/index.h"
+
+/* What an expression became: a scalar, or a vector of the current number of lanes. */
+typedef struct {
+    LLVMValueRef llvm;
+    bool varies; /* with the lane: a vector */
+} tl_value;
+
+typedef enum { TL_BOUND_CONSTANT, TL_BOUND_VALUE, TL_BOUND_LANE } tl_bound_kind;
+typedef struct {
+    const tl_var *var;
+    tl_bound_kind kind;
+    int64_t constant;   /* CONSTANT: its value; LANE: the value in lane 0 */
+    LLVMValueRef value; /* VALUE */
+    int level;          /* VALUE: where it is defined */
+} tl_bound;
+
+#define TL_MAX_LEVELS 64
+#define TL_MAX_BOUND  128
+typedef struct {
+    LLVMBasicBlockRef block;
+    LLVMValueRef marker; /* hoisted code goes behind it; NULL: to the start of the block */
+    int cache_count;     /* entries of the hoist cache when the level was entered */
+} tl_level;
+
+/* Where a buffer's elements are. */
+typedef struct {
+    const tl_buffer *buffer;
+    LLVMValueRef base;
+    const tl_expr *const *strides; /* elements, one an axis */
+    bool is_register;              /* constant indices only */
+} tl_storage;
+
+/* Flat index of one access, made once: constant + sum coefficient*term, in elements. */
+typedef struct {
+    const void *node; /* the LOAD, or the index array of a store */
+    tl_linear flat;
+    bool in_bounds; /* for every value of the variables */
+} tl_flat;
+
+/* A pure scalar built at a level: found again by expression, or by the parts of an address. */
+typedef struct {
+    const tl_expr *expr; /* or NULL: the address `base + coefficient*value` */
+    LLVMValueRef base, index;
+    int64_t coefficient;
+    LLVMTypeRef element;
+    LLVMValueRef result;
+    int next; /* in its bucket */
+} tl_hoisted;
+#define TL_HOIST_BUCKETS 1021
+
+#define TL_SAFE_BYTES 512
+
+typedef struct {
+    tl_arena *arena;
+    tl_kernel *kernel;
+    const tl_plan *plan;
+    const tl_target *target;
+    LLVMContextRef context;
+    LLVMModuleRef module;
+    LLVMBuilderRef builder;
+    LLVMValueRef function;
+    tl_status status; /* the first failure */
+    tl_diag *diag;
+    int64_t emitted; /* statements, against kernels that unroll without end */
+
+    int bound_count;
+    tl_bound bound[TL_MAX_BOUND];
+    int level_count;
+    tl_level levels[TL_MAX_LEVELS];
+    int storage_count, storage_capacity;
+    tl_storage *storages;
+    int flat_count, flat_capacity; /* open addressing over `node` */
+    tl_flat *flats;
+    int hoisted_count, hoisted_capacity;
+    tl_hoisted *hoisted;
+    int hoist_buckets[TL_HOIST_BUCKETS]; /* the latest entry, or -1 */
+    LLVMValueRef hoist_next;
+
+    int lanes; /* 1 outside of vectorized loops */
+    const tl_var *lane_var;
+    LLVMValueRef mask;  /* <lanes x i1> of active lanes, or NULL: all */
+    bool is_tail;       /* some lanes lie beyond the loop's extent */
+    LLVMValueRef guard; /* i1 that must hold where a select's arm may load, or NULL */
+
+    LLVMValueRef scratch, thread_scratch;
+    LLVMValueRef
+        safe; /* TL_SAFE_BYTES of zeroes to read instead of nothing; the entry's last alloca */
+    bool safe_used;
+
+    LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, pointer, nothing;
+} tl_emitter;
+
+/* emit_llvm.c: a module for the plan's kernel. TL_OK, or the first failure. */
+tl_status tl_emit_module(tl_emitter *em);
+LLVMValueRef tl_emit_fail(tl_emitter *em, LLVMTypeRef type, tl_status status, const char *format,
+                          ...) __attribute__((format(printf, 4, 5)));
+
+/* emit_stmt_llvm.c, emit_loop_llvm.c */
+void tl_emit_stmt(tl_emitter *em, const tl_stmt *stmt);
+void tl_emit_loop(tl_emitter *em, const tl_stmt *loop);
+/* A loop from `begin` to `end` over `loop`'s body, entered only when begin < end (or `runs`: known to). */
+void tl_emit_range(tl_emitter *em, const tl_var *var, LLVMValueRef begin, LLVMValueRef end,
+                   bool runs, const tl_stmt *body);
+/* emit_transpose_llvm.c: an unrolled loop around a vectorized one that copy a square which is contiguous along the one
+ * where it is read and along the other where it is written. False, and nothing emitted, for any other loop. */
+bool tl_emit_transposed(tl_emitter *em, const tl_stmt *loop, int64_t extent);
+void tl_emit_call(tl_emitter *em, const tl_intrinsic_call *call); /* emit_call_llvm.c */
+LLVMValueRef tl_emit_sort_function(tl_emitter *em); /* emit_sort_llvm.c, once a module */
+/* emit_llvm.c: the address of a buffer in shared or thread scratch, at level 0. */
+LLVMValueRef tl_emit_scratch(tl_emitter *em, const tl_placement *placement);
+/* emit_stmt_llvm.c: makes a local buffer's slot or finds its place, once a function. */
+void tl_emit_storage(tl_emitter *em, const tl_buffer *buffer);
+
+/* emit_expr_llvm.c: value expressions. */
+tl_value tl_emit_expr(tl_emitter *em, const tl_expr *e);
+LLVMValueRef tl_emit_spread(tl_emitter *em, tl_value v); /* as a vector of the current lanes */
+LLVMValueRef tl_emit_uniform(tl_emitter *em, const tl_expr *e); /* as a scalar, or fails */
+/* One operation of a combiner or expression on two LLVM values of equal type. */
+LLVMValueRef tl_emit_binary(tl_emitter *em, const tl_expr *e, tl_expr_kind kind, tl_dtype dtype,
+                            LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef tl_emit_constant(tl_emitter *em, tl_dtype dtype, const tl_expr *e);
+
+/* emit_index_llvm.c: i64 expressions over what is bound, built at the outermost level they allow. */
+const tl_bound *tl_find_bound(const tl_emitter *em, const tl_var *var);
+void tl_bind(tl_emitter *em, tl_bound bound);
+void tl_unbind(tl_emitter *em);
+const tl_expr *tl_emit_substitute(tl_emitter *em,
+                                  const tl_expr *e);         /* constants and lanes filled in */
+bool tl_emit_varies(const tl_emitter *em, const tl_expr *e); /* depends on the lane */
+LLVMValueRef tl_emit_scalar_index(tl_emitter *em, const tl_expr *e, int *level);
+LLVMValueRef tl_emit_floor(tl_emitter *em, tl_expr_kind kind, tl_dtype dtype, bool non_negative,
+                           LLVMValueRef a, LLVMValueRef b);
+/* Moves the builder to the end of the level's hoisted code; `leave` with the block to go back to. */
+LLVMBasicBlockRef tl_emit_hoist(tl_emitter *em, int level);
+void tl_emit_leave(tl_emitter *em, int level, LLVMBasicBlockRef back);
+void tl_emit_push_level(tl_emitter *em, LLVMBasicBlockRef block, LLVMValueRef marker);
+void tl_emit_pop_level(tl_emitter *em);
+LLVMValueRef tl_emit_recall(tl_emitter *em, const tl_hoisted *key); /* NULL: not there yet */
+void tl_emit_remember(tl_emitter *em, tl_hoisted entry);
+
+/* emit_address_llvm.c */
+typedef enum { TL_STRIDE_NONE, TL_STRIDE_CONSTANT, TL_STRIDE_GENERAL } tl_stride_kind;
+typedef struct {
+    const tl_storage *storage;
+    LLVMValueRef pointer; /* of lane 0's element; of the uniform part when GENERAL */
+    tl_stride_kind kind;  /* NONE: the same element in every lane */
+    int64_t stride;       /* CONSTANT: elements from lane to lane */
+    LLVMValueRef offsets; /* GENERAL: <lanes x i64> elements behind `pointer` */
+    int64_t constant;     /* register buffers: the element */
+    bool in_bounds;
+} tl_address;
+const tl_storage *tl_find_storage(tl_emitter *em,
+                                  const tl_buffer *buffer); /* NULL after a failure */
+void tl_add_storage(tl_emitter *em, const tl_buffer *buffer, LLVMValueRef base, bool is_register);
+/* `node` identifies the access; an out-of-bounds index is allowed only when `wild` (a prefetch). */
+bool tl_emit_address(tl_emitter *em, const tl_buffer *buffer, const tl_expr *const *indices,
+                     const void *node, bool wild, tl_address *out);
+bool tl_emit_in_bounds(tl_emitter *em, const tl_expr *load); /* wherever its variables are */
+LLVMValueRef tl_emit_offset(tl_emitter *em, LLVMTypeRef element, LLVMValueRef base,
+                            int64_t constant);
+
+/* emit_access_llvm.c: loads and stores, and dtypes as they are in memory. */
+tl_value tl_emit_load(tl_emitter *em, const tl_expr *load);
+void tl_emit_store(tl_emitter *em, const tl_store *store);
+/* The same with the value, a vector of the current lanes as it is in memory, given. */
+void tl_emit_store_vector(tl_emitter *em, const tl_store *store, LLVMValueRef v);
+LLVMTypeRef tl_emit_memory_type(tl_emitter *em, tl_dtype dtype); /* of one element */
+LLVMTypeRef tl_emit_value_type(tl_emitter *em, tl_dtype dtype); /* bool i1, f16 and bf16 as float */
+LLVMTypeRef tl_emit_vector(LLVMTypeRef element, int lanes);     /* itself for one lane */
+LLVMValueRef tl_emit_splat(tl_emitter *em, LLVMValueRef scalar, int lanes);
+
+/* emit_cast_llvm.c */
+LLVMValueRef tl_emit_cast(tl_emitter *em, tl_dtype to, tl_dtype from, LLVMValueRef v);
+LLVMValueRef tl_emit_round(tl_emitter *em, tl_dtype dtype,
+                           LLVMValueRef v); /* float to f16/bf16 precision */
+LLVMValueRef tl_emit_from_memory(tl_emitter *em, tl_dtype dtype, LLVMValueRef v);
+LLVMValueRef tl_emit_to_memory(tl_emitter *em, tl_dtype dtype, LLVMValueRef v);
+
+/* emit_reduce_llvm.c: lanes into one. */
+LLVMValueRef tl_emit_reduce(tl_emitter *em, tl_expr_kind kind, tl_dtype dtype, LLVMValueRef v);
+LLVMValueRef tl_emit_any(tl_emitter *em, LLVMValueRef mask);
+
+/* An overloaded LLVM intrinsic. */
+LLVMValueRef tl_emit_intrinsic(tl_emitter *em, const char *name, LLVMTypeRef *overloads,
+                               int overload_count, LLVMValueRef *args, int arg_count);
+int tl_emit_lanes_of(LLVMTypeRef type); /* 1 for a scalar */
+
+#endif

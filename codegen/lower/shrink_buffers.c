@@ -1,0 +1,121 @@
+/* codegen/lower/shrink_buffers.c: a local buffer becomes as large as the region really used while it lives.
+ *
+ *     for i0                                     for i0
+ *       alloc T: f32[M, 64]                        alloc T: f32[8, 64]
+ *       for i1 in 0..8                        ->     for i1 in 0..8
+ *         T[i0*8 + i1, j] = ...                        T[i1, j] = ...
+ *
+ * Requires  that on an axis all indices have the same part over outer variables, and an inner part of known range.
+ * Keeps     which accesses meet in one element. */
+#include "codegen/lower/passes.h"
+#include "ir/expr/index.h"
+
+typedef struct {
+    tl_arena *arena;
+    const tl_var_set *inner;
+    int rank;
+    bool any, ok[16];
+    const tl_expr *outer[16];
+    int64_t min[16], max[16];
+} axes;
+
+/* e = outer + inner, by which variables the terms of its sum use. */
+static void take_apart(tl_arena *arena, const tl_expr *e, const tl_var_set *inner,
+                       const tl_expr **out_outer, const tl_expr **out_inner)
+{
+    tl_linear sum = tl_linear_of(arena, e);
+    const tl_expr *outer = tl_int(arena, 0), *rest = tl_int(arena, sum.constant);
+    for (int t = 0; t < sum.count; t++) {
+        const tl_expr *term = tl_muli(arena, sum.terms[t], sum.coefficients[t]);
+        if (tl_expr_uses_any(term, inner) || tl_expr_has_load(term))
+            rest = tl_add(arena, rest, term);
+        else
+            outer = tl_add(arena, outer, term);
+    }
+    *out_outer = outer;
+    *out_inner = rest;
+}
+
+static bool see(const tl_expr *const *indices, void *context)
+{
+    axes *x = context;
+    for (int a = 0; a < x->rank; a++) {
+        if (!x->ok[a])
+            continue;
+        const tl_expr *outer, *inner;
+        take_apart(x->arena, indices[a], x->inner, &outer, &inner);
+        tl_range range = tl_expr_range(inner);
+        if (range.min == INT64_MIN || range.max == INT64_MAX ||
+            (x->any && !tl_expr_equal(outer, x->outer[a]))) {
+            x->ok[a] = false;
+            continue;
+        }
+        if (!x->any || range.min < x->min[a])
+            x->min[a] = range.min;
+        if (!x->any || range.max > x->max[a])
+            x->max[a] = range.max;
+        x->outer[a] = outer;
+    }
+    x->any = true;
+    return true;
+}
+
+static const tl_expr *const *rebase(tl_arena *arena, const tl_expr *const *indices, void *context)
+{
+    const axes *x = context;
+    const tl_expr **out = TL_NEW_ARRAY(arena, const tl_expr *, x->rank);
+    for (int a = 0; a < x->rank; a++) {
+        out[a] = indices[a];
+        if (!x->ok[a])
+            continue;
+        const tl_expr *outer, *inner;
+        take_apart(arena, indices[a], x->inner, &outer, &inner);
+        out[a] = tl_addi(arena, inner, -x->min[a]);
+    }
+    return out;
+}
+
+static const tl_stmt *shrink(tl_arena *arena, const tl_stmt *stmt, void *context)
+{
+    (void)context;
+    if (stmt->kind != TL_STMT_ALLOC)
+        return stmt;
+    const tl_buffer *buffer = stmt->u.alloc.buffer;
+    if (buffer->rank > 16 || buffer->strides != NULL ||
+        tl_stmt_calls_with(stmt->u.alloc.body, buffer))
+        return stmt;
+    tl_var_set inner = tl_stmt_loop_vars(arena, stmt->u.alloc.body);
+    axes x = { .arena = arena, .inner = &inner, .rank = buffer->rank };
+    for (int a = 0; a < x.rank; a++)
+        x.ok[a] = true;
+    tl_visit_accesses(stmt->u.alloc.body, buffer, see, &x);
+    if (!x.any)
+        return stmt;
+    const tl_expr **shape = TL_NEW_ARRAY(arena, const tl_expr *, x.rank);
+    bool changed = false;
+    for (int a = 0; a < x.rank; a++) {
+        int64_t old = INT64_MAX, extent = x.ok[a] ? x.max[a] - x.min[a] + 1 : 0;
+        shape[a] = buffer->shape[a];
+        tl_const_int(buffer->shape[a], &old);
+        if (!x.ok[a] || extent > old ||
+            (extent == old && x.min[a] == 0 && tl_is_int(x.outer[a], 0))) {
+            x.ok[a] = false;
+            continue;
+        }
+        shape[a] = tl_int(arena, extent);
+        changed = true;
+    }
+    if (!changed)
+        return stmt;
+    const tl_buffer *small = tl_buffer_make(arena, buffer->name, buffer->dtype, buffer->role,
+                                            buffer->scope, buffer->rank, shape);
+    return tl_stmt_alloc(arena, small,
+                         tl_remap_accesses(arena, stmt->u.alloc.body, buffer, small, rebase, &x));
+}
+
+tl_status tl_shrink_buffers(tl_kernel *kernel, tl_diag *diag)
+{
+    (void)diag;
+    kernel->body = tl_stmt_rewrite(kernel->arena, kernel->body, shrink, NULL);
+    return TL_OK;
+}

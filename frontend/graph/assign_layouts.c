@@ -1,0 +1,302 @@
+/* frontend/graph/assign_layouts.c: how values lie in memory on a CPU whose vectors have L lanes of f32.
+ *
+ * Values that 2-D convolutions make get their channels in blocks, [N, C/B, H, W, B]; pools, global pools,
+ * reductions over space, elementwise operators and concatenations over channels hand the block on. B is L; where only
+ * L/2 divides C it is C, when that is more than a vector, or L/2; where neither does the value stays plain: a block is
+ * always full. A value that a convolution with padding reads gets that padding as a halo of zeros around H and W, the
+ * largest of its readers', which its producer writes on every run. Graph inputs, outputs and constants stay plain: the
+ * first convolution copies its input into a padded local. So do values that the form wants
+ * plain (tl_graph_set_form). Kernels read any layout, so nothing is converted. Last of all, values find their place in others
+ * (assign_windows.c). */
+#include "frontend/frontend.h"
+#include "frontend/graph/assign_windows.h"
+#include "runtime/base/checked.h"
+
+enum {
+    LEAST_ROWS = 28
+}; /* of a value that is computed by bands: lower ones stay in cache as they are */
+
+static bool is_fixed(const tl_value *v)
+{
+    return v->is_input || v->is_output || v->data != NULL || v->shape.rank != 4;
+}
+
+static int64_t block_for(int64_t channels, int lanes)
+{
+    if (lanes >= 4 && channels % lanes == 0)
+        return lanes;
+    if (lanes >= 8 && channels % (lanes / 2) == 0)
+        return channels > lanes ? channels : lanes / 2;
+    return 1;
+}
+
+static int64_t block_of(const tl_value *v)
+{
+    return v->layout.plain || v->shape.rank != 4 ? 1 : v->layout.block[1];
+}
+
+static bool keeps_channels(const tl_node *n)
+{
+    const tl_value *x = n->inputs[0], *y = n->outputs[0];
+    return x->shape.rank == 4 && y->shape.rank == 4 &&
+           x->shape.dims[0].extent == y->shape.dims[0].extent &&
+           x->shape.dims[1].extent == y->shape.dims[1].extent;
+}
+
+/* The largest block among the parts of a concatenation, when all parts are whole blocks of it. Plain parts
+ * are brought into it by the copy. */
+static int64_t concat_block(const tl_node *n)
+{
+    int64_t block = 1;
+    for (int i = 0; i < n->input_count; i++)
+        block = tl_max64(block, block_of(n->inputs[i]));
+    for (int i = 0; i < n->input_count; i++)
+        if (n->inputs[i]->shape.rank != 4 || n->inputs[i]->shape.dims[1].extent % block != 0)
+            return 1;
+    return block;
+}
+
+/* The input's block, when the part is of whole blocks of it. */
+static int64_t slice_block(const tl_node *n)
+{
+    const int64_t *starts, *steps;
+    const tl_value *x = n->inputs[0], *y = n->outputs[0];
+    int64_t block = block_of(x);
+    bool has_attributes = tl_attr_ints(n, "starts", &starts) == y->shape.rank &&
+                          tl_attr_ints(n, "steps", &steps) == y->shape.rank;
+    return has_attributes && y->shape.rank == 4 && steps[1] == 1 && starts[1] % block == 0 &&
+                   y->shape.dims[1].extent % block == 0
+               ? block
+               : 1;
+}
+
+/* The block that the node's output gets from its inputs'; 1: none. */
+static int64_t inherited_block(const tl_node *n)
+{
+    const tl_value *y = n->outputs[0];
+    int64_t block = 1;
+    switch ((int)n->op) {
+    case TL_OP_MAX_POOL:
+    case TL_OP_AVERAGE_POOL:
+    case TL_OP_GLOBAL_AVERAGE_POOL:
+        return block_of(n->inputs[0]);
+    case TL_OP_REDUCE_SUM:
+    case TL_OP_REDUCE_MEAN:
+    case TL_OP_REDUCE_MAX:
+    case TL_OP_REDUCE_MIN:
+    case TL_OP_REDUCE_PROD:
+        return keeps_channels(n) ? block_of(n->inputs[0]) : 1;
+    case TL_OP_CONCAT:
+        return concat_block(n);
+    case TL_OP_SLICE:
+        return slice_block(n);
+    case TL_OP_EXPAND:
+    case TL_OP_RESHAPE:
+    case TL_OP_TRANSPOSE:
+    case TL_OP_PAD:
+    case TL_OP_GATHER:
+    case TL_OP_GATHER_ELEMENTS:
+    case TL_OP_GATHER_ND:
+        return 1;
+    default:
+        break;
+    }
+    if (tl_op_infos[n->op].kind != TL_FUSE_INJECTIVE)
+        return 1;
+    for (int i = 0; i < n->input_count; i++) {
+        const tl_value *v = n->inputs[i];
+        if (v != NULL && v->shape.rank == 4 && v->shape.dims[1].extent == y->shape.dims[1].extent)
+            block = tl_max64(block, block_of(v));
+    }
+    return block;
+}
+
+static void set_block(tl_value *v, int64_t block)
+{
+    if (block == 1 || v->is_plain)
+        return;
+    v->layout = tl_layout_plain();
+    v->layout.plain = false;
+    v->layout.block[1] = block;
+}
+
+static void set_halo(const tl_node *conv)
+{
+    tl_value *x = conv->inputs[0];
+    const int64_t *pads;
+    if (is_fixed(x) || tl_attr_ints(conv, "pads", &pads) != 4)
+        return;
+    for (int i = 0; i < 2; i++) {
+        if (pads[i] == 0 && pads[2 + i] == 0)
+            continue;
+        if (x->layout.plain) {
+            x->layout = tl_layout_plain();
+            x->layout.plain = false;
+        }
+        int64_t *before = &x->layout.halo_before[2 + i], *after = &x->layout.halo_after[2 + i];
+        *before = tl_max64(*before, pads[i]);
+        *after = tl_max64(*after, pads[2 + i]);
+    }
+}
+
+/* --- values that are computed by bands ---------------------------------------------------------------------------- */
+
+enum { MOST_CHAIN = 8 };
+
+/* The values from a convolution's result to `v`, elementwise all the way; nobody else reads one of them. */
+typedef struct {
+    tl_node *conv;
+    int count, reads; /* reads: by nodes of the chain */
+    tl_value *values[MOST_CHAIN];
+} chain;
+
+static bool collect_chain(tl_value *v, chain *c)
+{
+    for (int i = 0; i < c->count; i++)
+        if (c->values[i] == v)
+            return true;
+    tl_node *n = v->producer;
+    if (n == NULL || c->count == MOST_CHAIN || v->is_output || n->output_count != 1)
+        return false;
+    c->values[c->count++] = v;
+    if (n->op == TL_OP_CONV) {
+        c->conv = n;
+        return true;
+    }
+    if (tl_op_infos[n->op].kind != TL_FUSE_INJECTIVE || !keeps_channels(n))
+        return false;
+    for (int i = 0; i < n->input_count; i++) {
+        tl_value *x = n->inputs[i];
+        if (x == NULL || (x->data != NULL && tl_shape_elements(&x->shape) == 1))
+            continue;
+        if (!tl_shape_equal(&x->shape, &v->shape) || !collect_chain(x, c))
+            return false;
+        c->reads++;
+    }
+    return true;
+}
+
+/* Whether all is 1, or 0. */
+static bool all_are(const tl_node *n, const char *name, int64_t what)
+{
+    const int64_t *values;
+    int count = tl_attr_ints(n, name, &values);
+    for (int i = 0; i < count; i++)
+        if (values[i] != what)
+            return false;
+    return true;
+}
+
+static bool is_pointwise(const tl_node *n)
+{
+    const tl_shape *w = &n->inputs[1]->shape;
+    return tl_attr_int(n, "group", 1) == 1 && w->rank == 4 && w->dims[2].extent == 1 &&
+           w->dims[3].extent == 1 && all_are(n, "strides", 1) && all_are(n, "pads", 0);
+}
+
+static bool is_depthwise(const tl_node *n)
+{
+    const tl_shape *x = &n->inputs[0]->shape, *w = &n->inputs[1]->shape;
+    return x->rank == 4 && tl_attr_int(n, "group", 1) == x->dims[1].extent &&
+           w->dims[1].extent == 1 && w->dims[0].extent == x->dims[1].extent &&
+           all_are(n, "dilations", 1);
+}
+
+/* Whether the convolution's kernel can compute its input by bands, nobody else reads it, and there is more than half of L2
+ * of it, so that it does not stay there from one kernel to the next. `c` gets the chain that makes it. */
+static bool can_keep_inside(const tl_target *target, const tl_node *reader, chain *c)
+{
+    tl_value *t = reader->inputs[0];
+    *c = (chain){ 0 };
+    if (t->layout.plain || t->dtype != TL_F32 || !collect_chain(t, c) || c->conv == NULL)
+        return false;
+    int users = 0;
+    bool is_cut = false;
+    for (int i = 0; i < c->count; i++) {
+        users += tl_graph_users(c->values[i]);
+        is_cut |= c->values[i]->is_cut;
+    }
+    return !is_cut && users == c->reads + 1 && block_of(t) == tl_target_lanes(target, TL_F32) &&
+           c->conv->inputs[1]->data != NULL && reader->inputs[1]->data != NULL &&
+           t->shape.dims[2].extent >= LEAST_ROWS &&
+           2 * (int64_t)sizeof(float) * tl_shape_elements(&t->shape) > target->l2_bytes;
+}
+
+static void mark_inside(const chain *c, const tl_layout *layout)
+{
+    const tl_layout kept = *layout; /* may be that of a value of the chain */
+    for (int i = 0; i < c->count; i++)
+        c->values[i]->is_inside = true;
+    c->conv->outputs[0]->layout = kept;
+}
+
+/* A pointwise convolution in front of a depthwise one makes several times the channels it reads. Where that many do not
+ * stay in L2 from the one kernel to the next, the depthwise convolution's kernel makes them itself, a band of rows at a
+ * time. For the halo it computes the pointwise convolution of a halo of its input, and takes zeros instead. */
+static void keep_inside(const tl_target *target, tl_node *depthwise)
+{
+    tl_value *t = depthwise->inputs[0];
+    chain c;
+    if (!is_depthwise(depthwise) || !can_keep_inside(target, depthwise, &c) ||
+        !is_pointwise(c.conv))
+        return;
+    tl_value *x = c.conv->inputs[0];
+    if (is_fixed(x) || x->layout.plain ||
+        tl_shape_elements(&t->shape) < tl_shape_elements(&x->shape))
+        return;
+    for (int axis = 2; axis < 4; axis++) {
+        x->layout.halo_before[axis] =
+            tl_max64(x->layout.halo_before[axis], t->layout.halo_before[axis]);
+        x->layout.halo_after[axis] =
+            tl_max64(x->layout.halo_after[axis], t->layout.halo_after[axis]);
+    }
+    mark_inside(&c, &t->layout);
+}
+
+/* So does the pointwise convolution behind a depthwise one with what that makes, where it is no part of such a kernel itself. */
+static void keep_sum_inside(const tl_target *target, tl_node *pointwise)
+{
+    chain c;
+    const tl_value *y = pointwise->outputs[0];
+    if (is_pointwise(pointwise) && !y->layout.plain && !y->is_inside &&
+        can_keep_inside(target, pointwise, &c) && is_depthwise(c.conv))
+        mark_inside(&c, &pointwise->inputs[0]->layout);
+}
+
+tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag)
+{
+    TL_TRY(tl_graph_tidy(g, diag));
+    for (int i = 0; i < g->value_count; i++) {
+        tl_value *v = g->values[i];
+        v->layout = tl_layout_plain();
+        v->is_inside = v->is_view = false;
+        v->whole = NULL;
+        v->whole_start = 0;
+    }
+    if (tl_target_is_gpu(target))
+        return TL_OK;
+    tl_nest_concats(g);
+
+    int lanes = tl_target_lanes(target, TL_F32);
+    for (int i = 0; i < g->node_count; i++) {
+        const tl_node *n = g->nodes[i];
+        tl_value *y = n->output_count == 1 ? n->outputs[0] : NULL;
+        if (y == NULL || is_fixed(y))
+            continue;
+        if (n->op == TL_OP_CONV)
+            set_block(y, block_for(y->shape.dims[1].extent, lanes));
+        else
+            set_block(y, inherited_block(n));
+    }
+    for (int i = 0; i < g->node_count; i++)
+        if (g->nodes[i]->op == TL_OP_CONV)
+            set_halo(g->nodes[i]);
+    for (int i = 0; i < g->node_count; i++)
+        if (g->nodes[i]->op == TL_OP_CONV)
+            keep_inside(target, g->nodes[i]);
+    for (int i = 0; i < g->node_count; i++)
+        if (g->nodes[i]->op == TL_OP_CONV)
+            keep_sum_inside(target, g->nodes[i]);
+    tl_assign_windows(g);
+    return TL_OK;
+}

@@ -1,0 +1,322 @@
+/* frontend/graph/assign_windows.c: values that lie inside another value's storage, so that nothing copies them.
+ *
+ *     y = Concat(a, b, c)     a, b and c are windows of y: what makes them writes there
+ *     y = Slice(x)            y is a window of x: what reads it reads there
+ *
+ *     y  [1, 12, H, W, 16]    |  a: 4 blocks  |  b: 2  |       c: 6        |
+ *
+ * A window is one piece of memory, a pointer into the whole: axes outside of the concatenated one have extent 1, both lie
+ * in the same blocks, whole blocks of them, with the same halo, and it begins at a multiple of 64 bytes. So kernels
+ * do not know of windows, and their workloads are the same wherever they write. A value lies in one whole: of two Concats
+ * that read it the later has it, the other copies. A Concat has windows for all of its parts or for none, and only
+ * where what makes most of it would write to memory anyway: elementwise parts melt into the copy. */
+#include "frontend/graph/assign_windows.h"
+#include <string.h>
+#include "frontend/node/match.h"
+#include "runtime/base/map.h"
+
+enum { ALIGNMENT = 64 }; /* of what kernels get */
+
+/* What is known of a value while windows are looked for. */
+typedef struct {
+    int readers;
+    bool stored;    /* in memory, whatever becomes of its Concat */
+    tl_value *root; /* the storage that it would lie in */
+} fact;
+
+typedef struct {
+    tl_graph *graph;
+    fact *facts;  /* one a value */
+    bool *chosen; /* one a node: a Concat or Slice that may move nothing */
+} state;
+
+static fact *fact_of(const state *s, const tl_value *v)
+{
+    return &s->facts[v->index];
+}
+
+static bool is_stored(const state *s, const tl_node *n)
+{
+    const tl_value *y = n->outputs[0];
+    if (tl_op_infos[n->op].kind != TL_FUSE_INJECTIVE || fact_of(s, y)->readers > 1 ||
+        y->is_output || y->is_cut)
+        return true;
+    bool joins = tl_is_elementwise(n) || n->op == TL_OP_CONCAT;
+    for (int i = 0; joins && i < n->input_count; i++) {
+        const tl_value *x = n->inputs[i];
+        if (x != NULL && x->producer != NULL && fact_of(s, x)->stored &&
+            (n->op == TL_OP_CONCAT || tl_shape_equal(&x->shape, &y->shape)))
+            return true;
+    }
+    return false;
+}
+
+static void collect_facts(state *s)
+{
+    tl_graph *g = s->graph;
+    for (int i = 0; i < g->value_count; i++)
+        s->facts[i] = (fact){ .stored = g->values[i]->is_input, .root = g->values[i] };
+    for (int i = 0; i < g->node_count; i++)
+        for (int k = 0; k < g->nodes[i]->input_count; k++)
+            if (g->nodes[i]->inputs[k] != NULL)
+                fact_of(s, g->nodes[i]->inputs[k])->readers++;
+    for (int i = 0; i < g->node_count; i++) {
+        const tl_node *n = g->nodes[i];
+        if (n->output_count == 1 && n->outputs[0] != NULL)
+            fact_of(s, n->outputs[0])->stored = is_stored(s, n);
+    }
+}
+
+/* --- Concats of Concats --------------------------------------------------------------------------------------------- */
+
+/* A Concat as it was before it was nested. */
+typedef struct {
+    tl_value *y, *const *parts;
+    int count;
+} concat;
+
+/* Whether nothing lies outside of the axis. */
+static bool is_outermost(const tl_shape *shape, int axis)
+{
+    for (int i = 0; i < axis; i++)
+        if (shape->dims[i].extent != 1)
+            return false;
+    return true;
+}
+
+/* The Concat seen before that has the most of the first inputs of `n`; adds `n` to those seen. */
+static const concat *longest_seen(tl_arena *arena, tl_map *seen, tl_node *n)
+{
+    const concat *longest = NULL;
+    int64_t axis = tl_attr_int(n, "axis", 0);
+    tl_digest digest;
+    char key[33];
+    tl_digest_start(&digest);
+    tl_digest_add(&digest, &axis, sizeof axis);
+    for (int i = 0; i < n->input_count; i++) {
+        tl_digest_add(&digest, &n->inputs[i]->index, sizeof n->inputs[i]->index);
+        tl_digest_text(&digest, key);
+        const concat *c = i > 0 && i + 1 < n->input_count ? tl_map_find(seen, key) : NULL;
+        if (c != NULL && c->count == i + 1 &&
+            memcmp(c->parts, n->inputs, sizeof *c->parts * (size_t)c->count) == 0)
+            longest = c;
+    }
+    concat *own = TL_NEW(arena, concat);
+    *own = (concat){ n->outputs[0], n->inputs, n->input_count };
+    if (!tl_map_has(seen, key))
+        tl_map_put(seen, key, own);
+    return longest;
+}
+
+void tl_nest_concats(tl_graph *g)
+{
+    tl_map *seen = tl_map_create(g->arena);
+    for (int i = 0; i < g->node_count; i++) {
+        tl_node *n = g->nodes[i];
+        if (n->op != TL_OP_CONCAT || n->outputs[0]->is_output ||
+            !is_outermost(&n->outputs[0]->shape, (int)tl_attr_int(n, "axis", 0)))
+            continue;
+        const concat *first = longest_seen(g->arena, seen, n);
+        if (first == NULL)
+            continue;
+        int count = n->input_count - first->count + 1;
+        tl_value **parts = TL_NEW_ARRAY(g->arena, tl_value *, count);
+        parts[0] = first->y;
+        memcpy(parts + 1, n->inputs + first->count, sizeof *parts * (size_t)(count - 1));
+        tl_node_set_inputs(g, n, count, parts);
+    }
+}
+
+/* --- which ---------------------------------------------------------------------------------------------------------- */
+
+static bool is_fixed(const tl_value *v)
+{
+    return v->is_input || v->is_output || v->data != NULL;
+}
+
+static bool has_halo(const tl_value *v)
+{
+    for (int i = 0; !v->layout.plain && i < v->shape.rank; i++)
+        if (v->layout.halo_before[i] + v->layout.halo_after[i] > 0)
+            return true;
+    return false;
+}
+
+static void widen(tl_layout *to, const tl_value *v)
+{
+    for (int i = 0; i < v->shape.rank; i++) {
+        if (v->layout.halo_before[i] > to->halo_before[i])
+            to->halo_before[i] = v->layout.halo_before[i];
+        if (v->layout.halo_after[i] > to->halo_after[i])
+            to->halo_after[i] = v->layout.halo_after[i];
+    }
+}
+
+/* The two in the same order and blocks, `part` of whole blocks along the axis. */
+static bool lie_alike(const tl_value *part, const tl_value *whole, int axis)
+{
+    tl_layout a = part->layout.plain ? tl_layout_plain() : part->layout;
+    tl_layout b = whole->layout.plain ? tl_layout_plain() : whole->layout;
+    int rank = whole->shape.rank;
+    return part->shape.rank == rank && part->dtype == whole->dtype &&
+           tl_shape_elements(&part->shape) > 0 &&
+           memcmp(a.order, b.order, sizeof *a.order * (size_t)rank) == 0 &&
+           memcmp(a.block, b.block, sizeof *a.block * (size_t)rank) == 0 &&
+           part->shape.dims[axis].extent % a.block[axis] == 0;
+}
+
+/* Puts the value's halo, and what lies in it, into the storage of `whole`. */
+static void join(state *s, tl_value *v, tl_value *whole)
+{
+    tl_value *root = fact_of(s, whole)->root;
+    if (has_halo(v)) {
+        if (root->layout.plain) {
+            root->layout = tl_layout_plain();
+            root->layout.plain = false;
+        }
+        widen(&root->layout, v);
+    }
+    fact_of(s, v)->root = root;
+}
+
+static bool may_lie_in(const state *s, const tl_value *v, const tl_value *whole, int axis)
+{
+    return lie_alike(v, whole, axis) && fact_of(s, v)->root == v && !is_fixed(v) && !v->is_inside &&
+           !(has_halo(v) && is_fixed(fact_of(s, whole)->root));
+}
+
+static bool choose_concat(state *s, const tl_node *n)
+{
+    tl_value *y = n->outputs[0];
+    int axis = (int)tl_attr_int(n, "axis", 0);
+    int64_t stored = 0;
+    for (int i = 0; i < n->input_count; i++) {
+        const tl_value *x = n->inputs[i];
+        if (!may_lie_in(s, x, y, axis))
+            return false;
+        for (int k = 0; k < i; k++)
+            if (n->inputs[k] == x)
+                return false;
+        stored += fact_of(s, x)->stored ? x->shape.dims[axis].extent : 0;
+    }
+    if (2 * stored < y->shape.dims[axis].extent)
+        return false;
+    for (int i = 0; i < n->input_count; i++)
+        join(s, n->inputs[i], y);
+    return true;
+}
+
+/* The one axis of which a Slice leaves something out, neighbours staying neighbours; -1: there is no such. */
+static int sliced_axis(const tl_node *n)
+{
+    const int64_t *steps;
+    int rank = tl_attr_ints(n, "steps", &steps), axis = -1;
+    for (int i = 0; i < rank; i++) {
+        if (n->inputs[0]->shape.dims[i].extent == n->outputs[0]->shape.dims[i].extent &&
+            steps[i] == 1)
+            continue;
+        if (axis >= 0 || steps[i] != 1)
+            return -1;
+        axis = i;
+    }
+    return axis;
+}
+
+static int64_t slice_start(const tl_node *n, int axis)
+{
+    const int64_t *starts;
+    tl_attr_ints(n, "starts", &starts);
+    return starts[axis];
+}
+
+static bool choose_slice(state *s, const tl_node *n)
+{
+    tl_value *x = n->inputs[0], *y = n->outputs[0];
+    int axis = sliced_axis(n);
+    if (axis < 0 || x->data != NULL || !fact_of(s, x)->stored || x->is_inside ||
+        !may_lie_in(s, y, x, axis) || slice_start(n, axis) % x->layout.block[axis] != 0)
+        return false;
+    join(s, y, x);
+    return true;
+}
+
+/* --- where ---------------------------------------------------------------------------------------------------------- */
+
+/* Where element `at` of the axis begins, in elements from the beginning; -1 when what follows it is not one piece, or not
+ * aligned. */
+static int64_t start_of(const tl_value *v, int axis, int64_t at)
+{
+    int64_t extents[2 * TL_MAX_RANK], row = 1;
+    int count = tl_layout_physical(&v->layout, &v->shape, extents), place = 0;
+    while (!v->layout.plain && v->layout.order[place] != axis)
+        place++;
+    if (v->layout.plain)
+        place = axis;
+    else if (v->layout.halo_before[axis] + v->layout.halo_after[axis] > 0)
+        return -1;
+    for (int i = 0; i < place; i++)
+        if (extents[i] != 1)
+            return -1;
+    for (int i = place + 1; i < count; i++)
+        row *= extents[i];
+    int64_t start = at / (v->layout.plain ? 1 : v->layout.block[axis]) * row;
+    return start * (int64_t)tl_dtype_size(v->dtype) % ALIGNMENT == 0 ? start : -1;
+}
+
+static void set_window(tl_value *v, tl_value *whole, int64_t start)
+{
+    v->whole = whole->whole != NULL ? whole->whole : whole;
+    v->whole_start = whole->whole_start + start;
+}
+
+static void place_parts(const tl_node *n)
+{
+    tl_value *y = n->outputs[0];
+    int axis = (int)tl_attr_int(n, "axis", 0);
+    int64_t at = 0;
+    for (int i = 0; i < n->input_count; i++) {
+        if (start_of(y, axis, at) < 0)
+            return;
+        at += n->inputs[i]->shape.dims[axis].extent;
+    }
+    at = 0;
+    for (int i = 0; i < n->input_count; i++) {
+        set_window(n->inputs[i], y, start_of(y, axis, at));
+        at += n->inputs[i]->shape.dims[axis].extent;
+    }
+    y->is_view = true;
+}
+
+static void place_slice(const tl_node *n)
+{
+    int axis = sliced_axis(n);
+    int64_t start = start_of(n->inputs[0], axis, slice_start(n, axis));
+    if (start < 0)
+        return;
+    set_window(n->outputs[0], n->inputs[0], start);
+    n->outputs[0]->is_view = true;
+}
+
+/* Concats from the last, so that a part's whole is known before its own parts are looked at, then Slices from the first. */
+void tl_assign_windows(tl_graph *g)
+{
+    state s = { .graph = g };
+    s.facts = TL_NEW_ARRAY(g->arena, fact, g->value_count);
+    s.chosen = TL_NEW_ARRAY(g->arena, bool, g->node_count);
+    collect_facts(&s);
+    for (int i = g->node_count - 1; i >= 0; i--)
+        if (g->nodes[i]->op == TL_OP_CONCAT)
+            s.chosen[i] = choose_concat(&s, g->nodes[i]);
+    for (int i = 0; i < g->node_count; i++)
+        if (g->nodes[i]->op == TL_OP_SLICE)
+            s.chosen[i] = choose_slice(&s, g->nodes[i]);
+    for (int i = 0; i < g->value_count; i++)
+        if (fact_of(&s, g->values[i])->root != g->values[i])
+            g->values[i]->layout = fact_of(&s, g->values[i])->root->layout;
+    for (int i = g->node_count - 1; i >= 0; i--)
+        if (s.chosen[i] && g->nodes[i]->op == TL_OP_CONCAT)
+            place_parts(g->nodes[i]);
+    for (int i = 0; i < g->node_count; i++)
+        if (s.chosen[i] && g->nodes[i]->op == TL_OP_SLICE)
+            place_slice(g->nodes[i]);
+}

@@ -1,0 +1,15 @@
+/* frontend/graph/graph_passes.h: the passes of graph_passes.def. Each expects and leaves dtypes and static shapes on every
+ * value; the driver (prepare.c) tidies and verifies the graph after each. */
+#ifndef TL_FRONTEND_GRAPH_PASSES_H
+#define TL_FRONTEND_GRAPH_PASSES_H
+#include "ir/graph/graph.h"
+
+typedef tl_status tl_graph_pass(tl_graph *g, tl_diag *diag);
+#define GRAPH_PASS(name, rounding, leaves) tl_graph_pass tl_##name;
+#include "frontend/graph/graph_passes.def"
+#undef GRAPH_PASS
+
+/* One pass by its name, with what the driver does around it (for tests and for looking). */
+tl_status tl_graph_run_pass(tl_graph *g, const char *name, tl_diag *diag);
+
+#endif

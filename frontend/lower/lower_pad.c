@@ -1,0 +1,101 @@
+/* frontend/lower/lower_pad.c: the zeros around a value: written behind a producer's output, or around a copy of an
+ * input that came without them.
+ *
+ *     padded[n, c, h + 1, w + 1] = select(0 <= h and h < H and ..., x[n, c, h, w], 0)     (h and w into x's own halo) */
+#include "frontend/lower/lower_private.h"
+#include <string.h>
+#include "runtime/base/checked.h"
+
+/* Iters over the place with its halo; the halo axis `edge` only before or after the interior, halo axes before it (in
+ * order) only inside, so that the blocks of all edges do not overlap. edge -1: everything. */
+static void over_halo(tl_nest *nest, const tl_place *p, int edge, bool after,
+                      const tl_expr *out[TL_MAX_RANK])
+{
+    static const char *const names[TL_MAX_RANK] = {
+        "i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7"
+    };
+    tl_lower *l = nest->lower;
+    const tl_layout *y = &p->layout;
+    bool passed = edge < 0;
+    for (int i = 0; i < p->shape.rank; i++) {
+        int axis = y->order[i];
+        int64_t extent = p->shape.dims[axis].extent, start = 0, count;
+        count = extent / y->block[axis];
+        if (axis == edge) {
+            start = after ? extent : -y->halo_before[axis];
+            count = after ? y->halo_after[axis] : y->halo_before[axis];
+            passed = true;
+        } else if (passed && y->halo_before[axis] + y->halo_after[axis] > 0) {
+            start = -y->halo_before[axis];
+            count += y->halo_before[axis] + y->halo_after[axis];
+        }
+        const char *name =
+            l->axes_named && l->axis_rank == p->shape.rank ? l->axis_names[axis] : names[axis];
+        out[axis] = tl_addi(l->arena, tl_nest_iter(nest, TL_ITER_SPATIAL, name, count), start);
+    }
+    for (int i = 0; i < p->shape.rank; i++) {
+        int axis = y->order[i];
+        if (y->block[axis] == 1)
+            continue;
+        const tl_expr *lane =
+            tl_nest_iter(nest, TL_ITER_SPATIAL, l->axes_named ? l->lane : "lane", y->block[axis]);
+        out[axis] = tl_add(l->arena, tl_muli(l->arena, out[axis], y->block[axis]), lane);
+    }
+}
+
+void tl_nest_over_halo(tl_nest *nest, const tl_place *p, const tl_expr *out[TL_MAX_RANK])
+{
+    over_halo(nest, p, -1, false, out);
+}
+
+void tl_lower_write_halo(tl_lower *l)
+{
+    const tl_place *p = &l->output;
+    for (int i = 0; !p->layout.plain && i < p->shape.rank; i++) {
+        int axis = p->layout.order[i];
+        for (int after = 0; after < 2; after++) {
+            if ((after ? p->layout.halo_after : p->layout.halo_before)[axis] == 0)
+                continue;
+            const tl_expr *index[TL_MAX_RANK];
+            tl_nest nest = tl_nest_begin(l, "halo");
+            over_halo(&nest, p, axis, after, index);
+            tl_nest_store(&nest, p, index, tl_constant(l->arena, p->buffer->dtype, 0));
+        }
+    }
+}
+
+tl_place tl_lower_padded(tl_lower *l, const tl_value *v, const int64_t *before,
+                         const int64_t *after)
+{
+    tl_lower_value *state = tl_lower_find(l, v);
+    int rank = v->shape.rank;
+    bool covered = state != NULL && state->has_place;
+    for (int i = 0; i < rank && covered; i++)
+        covered =
+            (state->place.layout.plain ? 0 : state->place.layout.halo_before[i]) >= before[i] &&
+            (state->place.layout.plain ? 0 : state->place.layout.halo_after[i]) >= after[i];
+    if (covered)
+        return state->place;
+
+    tl_layout layout = v->layout.plain ? tl_layout_plain() : v->layout;
+    layout.plain = false;
+    memcpy(layout.halo_before, before, sizeof *before * (size_t)rank);
+    memcpy(layout.halo_after, after, sizeof *after * (size_t)rank);
+    tl_place local = tl_lower_local_with_halo(l, "padded", v->dtype, &v->shape, &layout);
+    const tl_expr *index[TL_MAX_RANK], *inside = NULL;
+    tl_nest nest = tl_nest_begin(l, "pad");
+    over_halo(&nest, &local, -1, false, index);
+    /* the zeros that are there already are copied: whoever puts other values there gets the same from all lowerings */
+    bool has_halo = state != NULL && state->has_place && !state->place.layout.plain;
+    for (int i = 0; i < rank; i++) {
+        int64_t first = has_halo ? state->place.layout.halo_before[i] : 0;
+        int64_t last = has_halo ? state->place.layout.halo_after[i] : 0;
+        inside = tl_inside(l->arena, inside, tl_addi(l->arena, index[i], first),
+                           first + v->shape.dims[i].extent + last);
+    }
+    const tl_expr *value = tl_lower_read(l, v, index);
+    if (inside != NULL)
+        value = tl_select(l->arena, inside, value, tl_constant(l->arena, v->dtype, 0));
+    tl_nest_store(&nest, &local, index, value);
+    return local;
+}

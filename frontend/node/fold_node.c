@@ -1,0 +1,134 @@
+/* frontend/node/fold_node.c: evaluates one node through its naive program and the interpreter, so that folding and
+ * running can never disagree. Only what needs no arithmetic (Shape, Reshape, Cast) is done here, at any size. */
+#include "frontend/node/fold_node.h"
+#include "frontend/lower/lower.h"
+#include "ir/interpret/interpret.h"
+#include "runtime/base/float_mode.h"
+
+enum { LARGEST_WORK = 1 << 22 }; /* multiplications and additions that the interpreter may do */
+
+/* Elements read of a reduction or product; 0 for operators that read one element for one. */
+static int64_t work_of(const tl_node *n, int64_t outputs)
+{
+    const tl_op_info *info = &tl_op_infos[n->op];
+    int64_t inputs = 0;
+    for (int i = 0; i < n->input_count; i++)
+        inputs += n->inputs[i] != NULL ? tl_shape_elements(&n->inputs[i]->shape) : 0;
+    if (info->kind == TL_FUSE_COMPLEX)
+        return inputs > LARGEST_WORK ? inputs : inputs * (outputs > 0 ? outputs : 1);
+    return info->kind == TL_FUSE_REDUCTION ? inputs : 0;
+}
+
+/* The result is the operand's bytes, or as many elements of another dtype: folded at any size. */
+static bool is_cheap(tl_op op)
+{
+    return op == TL_OP_RESHAPE || op == TL_OP_IDENTITY || op == TL_OP_CAST;
+}
+
+bool tl_node_is_foldable(const tl_node *n)
+{
+    if (n->dead || n->output_count != 1 || n->outputs[0] == NULL || n->outputs[0]->data != NULL)
+        return false;
+    const tl_value *y = n->outputs[0];
+    int64_t elements = tl_shape_elements(&y->shape);
+    if (is_cheap(n->op) && n->inputs[0]->data != NULL)
+        return !(n->op == TL_OP_IDENTITY && y->is_output); /* what folding leaves there */
+    if (!y->dtype_known || elements < 0 || elements > TL_FOLD_ELEMENTS ||
+        work_of(n, elements) > LARGEST_WORK)
+        return false;
+    if (n->op == TL_OP_SHAPE)
+        return true;
+    for (int i = 0; i < n->input_count; i++)
+        if (n->inputs[i] != NULL && n->inputs[i]->data == NULL)
+            return false;
+    return true;
+}
+
+static tl_status interpret_node(tl_arena *scratch, tl_node *n, void *data, tl_diag *diag)
+{
+    tl_value **inputs = TL_NEW_ARRAY(scratch, tl_value *, n->input_count);
+    tl_kernel kernel = { .name = "fold",
+                         .family = "fold",
+                         .node_count = 1,
+                         .nodes = &n,
+                         .inputs = inputs,
+                         .output_count = 1,
+                         .outputs = n->outputs };
+    tl_kernel_inputs(&kernel, inputs, TL_NEW_ARRAY(scratch, const tl_node *, n->input_count));
+    tl_program *program;
+    TL_TRY(tl_kernel_program(scratch, &kernel, NULL, &program, diag));
+    tl_argument *arguments = TL_NEW_ARRAY(scratch, tl_argument, program->param_count);
+    for (int i = 0; i < program->param_count; i++) {
+        arguments[i].buffer = program->params[i];
+        arguments[i].data = i < kernel.input_count ? (void *)(uintptr_t)inputs[i]->data : data;
+    }
+    return tl_interpret(program, arguments, program->param_count, NULL, NULL, diag);
+}
+
+static tl_status evaluate(tl_node *n, void *data, tl_diag *diag)
+{
+    tl_arena *scratch = tl_arena_create(0);
+    if (scratch == NULL || TL_ARENA_GUARD(scratch)) {
+        tl_arena_destroy(scratch);
+        return tl_fail(diag, TL_NO_MEMORY, "out of memory while folding node '%.200s'", n->name);
+    }
+    tl_status status = interpret_node(scratch, n, data, diag);
+    tl_arena_destroy(scratch);
+    if (status == TL_BAD_IR)
+        status = TL_BAD_MODEL; /* an index out of range, in the model's own constants */
+    if (status != TL_OK)
+        tl_context(diag, "folding node '%.200s' (%s)", n->name, tl_op_infos[n->op].text);
+    return status;
+}
+
+static void cast_all(const tl_value *x, tl_value *y, void *data)
+{
+    int64_t elements = tl_shape_elements(&y->shape);
+    uint64_t mode = tl_float_mode_enter(); /* as the interpreter */
+    for (int64_t i = 0; i < elements; i++)
+        tl_number_store(y->dtype, data, (size_t)i,
+                        tl_number_cast(y->dtype, x->dtype,
+                                       tl_number_load(x->dtype, x->data, (size_t)i)));
+    tl_float_mode_leave(mode);
+}
+
+/* The value of the node's output, packed. */
+static tl_status compute(tl_graph *g, tl_node *n, const void **out, tl_diag *diag)
+{
+    tl_value *x = n->input_count > 0 ? n->inputs[0] : NULL, *y = n->outputs[0];
+    int64_t elements = tl_shape_elements(&y->shape), start = tl_attr_int(n, "start", 0);
+    if (n->op == TL_OP_RESHAPE || n->op == TL_OP_IDENTITY) {
+        *out = x->data;
+        return TL_OK;
+    }
+    void *data = tl_arena_alloc(g->arena, (size_t)elements * tl_dtype_size(y->dtype), 64);
+    *out = data;
+    if (n->op == TL_OP_CAST)
+        cast_all(x, y, data);
+    else if (n->op != TL_OP_SHAPE)
+        return elements > 0 ? evaluate(n, data, diag) : TL_OK;
+    for (int64_t i = 0; n->op == TL_OP_SHAPE && i < elements; i++)
+        tl_number_store(TL_I64, data, (size_t)i,
+                        (tl_number){ .i = x->shape.dims[start + i].extent });
+    return TL_OK;
+}
+
+tl_status tl_fold_node(tl_graph *g, tl_node *n, tl_diag *diag)
+{
+    tl_value *y = n->outputs[0];
+    const void *data;
+    TL_TRY(compute(g, n, &data, diag));
+    if (!y->is_output) {
+        y->data = data;
+        y->producer = NULL;
+        tl_node_kill(n);
+        return TL_OK;
+    }
+    tl_value *constant = tl_graph_constant(g, tl_arena_format(g->arena, "%s.folded", y->name),
+                                           y->dtype, &y->shape, data);
+    n->op = TL_OP_IDENTITY;
+    n->attr_count = 0;
+    tl_node_keep_inputs(n, 1);
+    tl_node_set_input(n, 0, constant);
+    return TL_OK;
+}

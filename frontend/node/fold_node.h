@@ -1,0 +1,19 @@
+/* frontend/node/fold_node.h: evaluates one node whose inputs are constants. */
+#ifndef TL_FRONTEND_FOLD_NODE_H
+#define TL_FRONTEND_FOLD_NODE_H
+#include "ir/graph/graph.h"
+
+#define TL_FOLD_ELEMENTS \
+    65536 /* outputs with more elements are computed when the model is loaded */
+
+/* Dtypes and shapes are known, the inputs are constants (a Shape's need not be), and the result is small. */
+bool tl_node_is_foldable(const tl_node *n);
+/* Computes the node through its naive program and the interpreter: its output becomes a constant, the node dead
+ * (or, where the value is a graph output, an Identity of the constant). */
+tl_status tl_fold_node(tl_graph *g, tl_node *n, tl_diag *diag);
+
+/* check_constants.c: TL_BAD_MODEL when a constant among the inputs is a value that the operator is not defined for,
+ * whatever the others are: an index outside of its axis, an integer divisor of 0. Shapes are known. */
+tl_status tl_check_constants(tl_graph *g, const tl_node *n, tl_diag *diag);
+
+#endif

@@ -1,0 +1,77 @@
+/* frontend/node/infer_shapes.c: walks the nodes in order and applies their rules.
+ *
+ * Operands that decide shapes have to be constants by the time their node is reached, so integer, bool and small
+ * float nodes that depend on constants and shapes alone are folded on the way: shape arithmetic vanishes here. */
+#include "frontend/frontend.h"
+#include "frontend/node/fold_node.h"
+#include "frontend/node/shape_rules.h"
+
+static tl_shape_rule *const rules[TL_OP_COUNT] = {
+#define SHAPE_RULE(op, rule) [TL_OP_##op] = tl_shape_rule_##rule,
+#include "frontend/node/shape_rules.def"
+#undef SHAPE_RULE
+};
+
+/* What rules may rely on: enough inputs, each with a dtype and a static shape. */
+static tl_status check_inputs(const tl_node *n, tl_diag *diag)
+{
+    const tl_op_info *info = &tl_op_infos[n->op];
+    if (n->input_count < info->min_inputs ||
+        (info->max_inputs >= 0 && n->input_count > info->max_inputs))
+        return tl_fail_node(diag, TL_BAD_MODEL, n, "it has %d inputs", n->input_count);
+    for (int i = 0; i < n->input_count; i++) {
+        const tl_value *v = n->inputs[i];
+        if (v == NULL && i < info->min_inputs)
+            return tl_fail_node(diag, TL_BAD_MODEL, n, "its input %d is missing", i);
+        if (v != NULL && (!v->dtype_known || v->shape.rank < 0))
+            return tl_fail_node(diag, TL_BAD_MODEL, n, "nothing is known about its input '%.120s'",
+                                v->name);
+    }
+    return TL_OK;
+}
+
+static tl_status check_graph_input(const tl_value *v, tl_diag *diag)
+{
+    if (!v->dtype_known || v->shape.rank < 0)
+        return tl_fail(diag, TL_BAD_MODEL, "graph input '%.200s' has no %s", v->name,
+                       v->dtype_known ? "shape" : "dtype");
+    for (int i = 0; i < v->shape.rank; i++) {
+        const char *name = v->shape.dims[i].name;
+        if (v->shape.dims[i].extent < 0)
+            return tl_fail(diag, TL_UNSUPPORTED,
+                           "axis %d of graph input '%.200s' (%.80s) is not fixed: give its shape",
+                           i, v->name, name != NULL ? name : "?");
+    }
+    if (tl_shape_elements(&v->shape) < 0)
+        return tl_fail(diag, TL_BAD_MODEL, "the size of graph input '%.200s' overflows", v->name);
+    return TL_OK;
+}
+
+/* Shape arithmetic, also where it passes through floats (Ceil of a Div): what the rules of later nodes may need
+ * as a constant. */
+static bool may_decide_shapes(const tl_node *n)
+{
+    for (int i = 0; i < n->output_count; i++) {
+        const tl_value *v = n->outputs[i];
+        if (v != NULL && tl_dtype_is_float(v->dtype) && tl_shape_elements(&v->shape) > 64)
+            return false;
+    }
+    return true;
+}
+
+tl_status tl_infer_shapes(tl_graph *g, tl_diag *diag)
+{
+    TL_TRY(tl_graph_tidy(g, diag));
+    for (int i = 0; i < g->input_count; i++)
+        TL_TRY(check_graph_input(g->inputs[i], diag));
+    for (int i = 0; i < g->node_count; i++) {
+        tl_node *n = g->nodes[i];
+        TL_TRY(check_inputs(n, diag));
+        TL_TRY(tl_bind_operands(g, n, diag));
+        TL_TRY(rules[n->op](g, n, diag));
+        TL_TRY(tl_check_constants(g, n, diag));
+        if (may_decide_shapes(n) && tl_node_is_foldable(n))
+            TL_TRY(tl_fold_node(g, n, diag));
+    }
+    return tl_graph_tidy(g, diag);
+}

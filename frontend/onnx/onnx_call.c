@@ -1,0 +1,373 @@
+/* frontend/onnx/onnx_call.c: what an importer sees of the node it imports, and how it makes canonical nodes.
+ *
+ * Dtypes and shapes are inferred as nodes are made, where the inputs allow: forms of older opsets mean different things
+ * at different ranks. The rules work on a copy of the node; the graph keeps the node as it was imported, for
+ * shape inference proper. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "frontend/onnx/onnx_private.h"
+#include "frontend/node/shape_rules.h"
+
+/* ---- attributes ---- */
+
+static Onnx__AttributeProto *find(const tl_onnx_call *c, const char *name)
+{
+    for (int i = 0; i < c->attr_count; i++)
+        if (strcmp(c->attrs[i]->name, name) == 0)
+            return c->attrs[i];
+    return NULL;
+}
+
+bool tl_call_has(const tl_onnx_call *c, const char *name)
+{
+    return find(c, name) != NULL;
+}
+
+int64_t tl_call_int(const tl_onnx_call *c, const char *name, int64_t otherwise)
+{
+    const Onnx__AttributeProto *a = find(c, name);
+    return a != NULL ? a->i : otherwise;
+}
+
+double tl_call_float(const tl_onnx_call *c, const char *name, double otherwise)
+{
+    const Onnx__AttributeProto *a = find(c, name);
+    return a != NULL ? (double)a->f : otherwise;
+}
+
+const char *tl_call_string(const tl_onnx_call *c, const char *name, const char *otherwise)
+{
+    const Onnx__AttributeProto *a = find(c, name);
+    if (a == NULL)
+        return otherwise;
+    return tl_arena_strndup(c->arena, a->s.len > 0 ? (const char *)a->s.data : "", a->s.len);
+}
+
+int tl_call_ints(const tl_onnx_call *c, const char *name, const int64_t **out)
+{
+    const Onnx__AttributeProto *a = find(c, name);
+    *out = a != NULL ? a->ints : NULL;
+    return a != NULL ? (int)a->n_ints : -1;
+}
+
+int tl_call_floats(const tl_onnx_call *c, const char *name, const float **out)
+{
+    const Onnx__AttributeProto *a = find(c, name);
+    *out = a != NULL ? a->floats : NULL;
+    return a != NULL ? (int)a->n_floats : -1;
+}
+
+int tl_call_strings(const tl_onnx_call *c, const char *name, const char *const **out)
+{
+    const Onnx__AttributeProto *a = find(c, name);
+    int count = a != NULL ? (int)a->n_strings : -1;
+    const char **texts = TL_NEW_ARRAY(c->arena, const char *, count > 0 ? count : 0);
+    for (int i = 0; i < count; i++)
+        texts[i] = tl_arena_strndup(c->arena, (const char *)a->strings[i].data, a->strings[i].len);
+    *out = texts;
+    return count;
+}
+
+Onnx__TensorProto *tl_call_tensor(const tl_onnx_call *c, const char *name)
+{
+    const Onnx__AttributeProto *a = find(c, name);
+    return a != NULL ? a->t : NULL;
+}
+
+Onnx__GraphProto *tl_call_graph(const tl_onnx_call *c, const char *name)
+{
+    const Onnx__AttributeProto *a = find(c, name);
+    return a != NULL ? a->g : NULL;
+}
+
+/* The type that the rule's attribute list gives `name`, 0 when it is not there. */
+static int listed_type(const char *list, const char *name)
+{
+    static const struct {
+        const char *letters;
+        int type;
+    } types[] = {
+        { "f", TL_ONNX_FLOAT },   { "i", TL_ONNX_INT },      { "s", TL_ONNX_STRING },
+        { "t", TL_ONNX_TENSOR },  { "g", TL_ONNX_GRAPH },    { "fs", TL_ONNX_FLOATS },
+        { "is", TL_ONNX_INTS },   { "ss", TL_ONNX_STRINGS }, { "ts", TL_ONNX_TENSORS },
+        { "gs", TL_ONNX_GRAPHS }, { "st", TL_ONNX_SPARSE },  { "tp", TL_ONNX_TYPE },
+    };
+    size_t length = strlen(name);
+    while (*list != '\0') {
+        size_t word = strcspn(list, ":"), whole = strcspn(list, " ");
+        if (word == length && memcmp(list, name, length) == 0)
+            for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+                if (strlen(types[i].letters) == whole - word - 1 &&
+                    memcmp(types[i].letters, list + word + 1, whole - word - 1) == 0)
+                    return types[i].type;
+        list += whole;
+        list += strspn(list, " ");
+    }
+    return 0;
+}
+
+/* The fields that hold something, a bit for each attribute type. */
+static unsigned filled(const Onnx__AttributeProto *a)
+{
+    return (a->has_f ? 1u << TL_ONNX_FLOAT : 0) | (a->has_i ? 1u << TL_ONNX_INT : 0) |
+           (a->has_s ? 1u << TL_ONNX_STRING : 0) | (a->t != NULL ? 1u << TL_ONNX_TENSOR : 0) |
+           (a->g != NULL ? 1u << TL_ONNX_GRAPH : 0) | (a->n_floats > 0 ? 1u << TL_ONNX_FLOATS : 0) |
+           (a->n_ints > 0 ? 1u << TL_ONNX_INTS : 0) |
+           (a->n_strings > 0 ? 1u << TL_ONNX_STRINGS : 0) |
+           (a->n_tensors > 0 ? 1u << TL_ONNX_TENSORS : 0) |
+           (a->n_graphs > 0 ? 1u << TL_ONNX_GRAPHS : 0) |
+           (a->sparse_tensor != NULL ? 1u << TL_ONNX_SPARSE : 0) |
+           (a->tp != NULL ? 1u << TL_ONNX_TYPE : 0);
+}
+
+static tl_status check_attribute(tl_onnx_call *c, const Onnx__AttributeProto *a)
+{
+    int type = listed_type(c->rule->attributes, a->name);
+    unsigned have = filled(a);
+    if (type == 0)
+        return tl_call_bad(c, "there is no attribute '%.60s' in opset %d", a->name, c->version);
+    if (a->has_type && a->type != type)
+        return tl_call_bad(c, "attribute '%.60s' has type %d, not %d", a->name, a->type, type);
+    if (have != 0 && (have & 1u << type) == 0)
+        return tl_call_bad(c, "attribute '%.60s' holds a value of another type", a->name);
+    bool pointer = type == TL_ONNX_TENSOR || type == TL_ONNX_GRAPH || type == TL_ONNX_SPARSE;
+    if (have == 0 && (pointer || !a->has_type))
+        return tl_call_bad(c, "attribute '%.60s' holds nothing", a->name);
+    if (type == TL_ONNX_STRING && a->s.len > 0 && memchr(a->s.data, '\0', a->s.len) != NULL)
+        return tl_call_bad(c, "attribute '%.60s' holds a zero byte", a->name);
+    if (a->n_ints > (1u << 20) || a->n_floats > (1u << 20) || a->n_strings > (1u << 20))
+        return tl_call_bad(c, "attribute '%.60s' holds more than 2^20 values", a->name);
+    return TL_OK;
+}
+
+tl_status tl_check_attributes(tl_onnx_call *c)
+{
+    for (int i = 0; i < c->attr_count; i++) {
+        for (int k = 0; k < i; k++)
+            if (strcmp(c->attrs[k]->name, c->attrs[i]->name) == 0)
+                return tl_call_bad(c, "attribute '%.60s' is given twice", c->attrs[i]->name);
+        /* a hint of the first opsets about memory, without meaning */
+        if (c->version < 6 && strcmp(c->attrs[i]->name, "consumed_inputs") == 0)
+            continue;
+        TL_TRY(check_attribute(c, c->attrs[i]));
+    }
+    return TL_OK;
+}
+
+/* ---- inputs, outputs, failures ---- */
+
+tl_value *tl_call_input(const tl_onnx_call *c, int i)
+{
+    return i < c->input_count ? c->inputs[i] : NULL;
+}
+
+bool tl_call_wants(const tl_onnx_call *c, int output)
+{
+    return output < c->output_count && c->output_names[output] != NULL;
+}
+
+tl_status tl_call_bad(tl_onnx_call *c, const char *format, ...)
+{
+    char sentence[768];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    return tl_fail(c->diag, TL_BAD_MODEL, "node '%.120s' (%.60s): %s", c->name, c->op_type,
+                   sentence);
+}
+
+/* ---- making nodes ---- */
+
+static tl_shape_rule *const rules[TL_OP_COUNT] = {
+#define SHAPE_RULE(op, rule) [TL_OP_##op] = tl_shape_rule_##rule,
+#include "frontend/node/shape_rules.def"
+#undef SHAPE_RULE
+};
+
+/* The dtype of a result whose shape cannot be known yet. */
+static void guess_dtype(tl_node *n)
+{
+    const tl_value *like = n->input_count > 0 ? n->inputs[0] : NULL;
+    tl_value *y = n->outputs[0];
+    int64_t fixed = -1;
+    if (n->op == TL_OP_WHERE)
+        like = n->inputs[1];
+    else if (n->op == TL_OP_EQUAL || n->op == TL_OP_LESS || n->op == TL_OP_LESS_OR_EQUAL ||
+             n->op == TL_OP_GREATER || n->op == TL_OP_GREATER_OR_EQUAL)
+        fixed = TL_BOOL;
+    else if (n->op == TL_OP_SHAPE || n->op == TL_OP_ARGMAX)
+        fixed = TL_I64;
+    else if (n->op == TL_OP_CAST)
+        fixed = tl_attr_int(n, "to", -1);
+    else if (n->op == TL_OP_CONSTANT_OF_SHAPE)
+        fixed = tl_attr_int(n, "dtype", TL_F32);
+    for (int i = 0; i < n->output_count; i++) {
+        y = n->outputs[i];
+        if (y == NULL || (fixed < 0 && (like == NULL || !like->dtype_known)))
+            continue;
+        y->dtype = fixed >= 0 ? (tl_dtype)fixed : like->dtype;
+        y->dtype_known = true;
+    }
+}
+
+static bool inputs_are_known(const tl_node *n)
+{
+    for (int i = 0; i < n->input_count; i++)
+        if (n->inputs[i] != NULL &&
+            (!n->inputs[i]->dtype_known || !tl_shape_is_static(&n->inputs[i]->shape)))
+            return false;
+    return true;
+}
+
+/* Dtypes and shapes of the outputs of a new node, by its rule applied to a copy. */
+static tl_status infer(tl_onnx_call *c, tl_node *n)
+{
+    tl_node copy = *n;
+    tl_value **inputs = TL_NEW_ARRAY(c->arena, tl_value *, n->input_count);
+    for (int i = 0; i < n->input_count; i++)
+        inputs[i] = n->inputs[i];
+    copy.inputs = inputs;
+    copy.uses = NULL;
+    copy.attrs = TL_NEW_ARRAY(c->arena, tl_attr, n->attr_count);
+    for (int i = 0; i < n->attr_count; i++)
+        copy.attrs[i] = n->attrs[i];
+    tl_diag diag = { 0 };
+    if (!inputs_are_known(n) || tl_bind_operands(c->graph, &copy, &diag) != TL_OK) {
+        guess_dtype(n);
+        return TL_OK;
+    }
+    tl_status status = rules[n->op](c->graph, &copy, &diag);
+    if (status == TL_BAD_MODEL)
+        return tl_fail(c->diag, status, "%s", diag.text);
+    return TL_OK;
+}
+
+tl_node *tl_onnx_emit_node(tl_onnx_call *c, tl_op op, int input_count, tl_value *const *inputs)
+{
+    const char *name = c->temporaries++ == 0
+                           ? c->name
+                           : tl_arena_format(c->arena, "%s.%d", c->name, c->temporaries - 1);
+    tl_value *y = tl_graph_value(c->graph, name, TL_DTYPE_COUNT, NULL);
+    return tl_graph_node(c->graph, op, name, input_count, inputs, 1, &y);
+}
+
+tl_value *tl_emitted(tl_onnx_call *c, tl_node *n)
+{
+    if (c->status == TL_OK)
+        c->status = infer(c, n);
+    return n->outputs[0];
+}
+
+tl_value *tl_emit1(tl_onnx_call *c, tl_op op, tl_value *x)
+{
+    return tl_emitted(c, tl_onnx_emit_node(c, op, 1, &x));
+}
+
+tl_value *tl_emit2(tl_onnx_call *c, tl_op op, tl_value *x, tl_value *y)
+{
+    tl_value *inputs[] = { x, y };
+    return tl_emitted(c, tl_onnx_emit_node(c, op, 2, inputs));
+}
+
+tl_value *tl_onnx_emit_where(tl_onnx_call *c, tl_value *condition, tl_value *yes, tl_value *no)
+{
+    tl_value *inputs[] = { condition, yes, no };
+    return tl_emitted(c, tl_onnx_emit_node(c, TL_OP_WHERE, 3, inputs));
+}
+
+tl_value *tl_onnx_emit_cast(tl_onnx_call *c, tl_value *x, tl_dtype to)
+{
+    if (x->dtype_known && x->dtype == to)
+        return x;
+    tl_node *n = tl_onnx_emit_node(c, TL_OP_CAST, 1, &x);
+    tl_attr_set_int(c->graph, n, "to", to);
+    return tl_emitted(c, n);
+}
+
+tl_value *tl_onnx_emit_ints(tl_onnx_call *c, tl_op op, tl_value *x, const char *attribute,
+                            const int64_t *ints, int count)
+{
+    tl_node *n = tl_onnx_emit_node(c, op, 1, &x);
+    tl_attr_set_ints(c->graph, n, attribute, ints, count);
+    return tl_emitted(c, n);
+}
+
+tl_value *tl_onnx_emit_reduce(tl_onnx_call *c, tl_op op, tl_value *x, const int64_t *axes,
+                              int count, bool keepdims)
+{
+    tl_node *n = tl_onnx_emit_node(c, op, 1, &x);
+    tl_attr_set_ints(c->graph, n, "axes", axes, count);
+    tl_attr_set_int(c->graph, n, "keepdims", keepdims);
+    return tl_emitted(c, n);
+}
+
+tl_value *tl_onnx_emit_reshape(tl_onnx_call *c, tl_value *x, const int64_t *extents, int rank)
+{
+    tl_node *n = tl_onnx_emit_node(c, TL_OP_RESHAPE, 1, &x);
+    tl_attr_set_ints(c->graph, n, "shape", extents, rank);
+    tl_attr_set_int(c->graph, n, "allowzero", 1);
+    return tl_emitted(c, n);
+}
+
+tl_value *tl_onnx_emit_shape_like(tl_onnx_call *c, tl_op op, tl_value *y, tl_value *x)
+{
+    int64_t extents[TL_MAX_RANK];
+    tl_value *inputs[] = { y, NULL };
+    bool known = tl_shape_is_static(&x->shape);
+    if (!known)
+        inputs[1] = tl_emit1(c, TL_OP_SHAPE, x);
+    for (int i = 0; known && i < x->shape.rank; i++)
+        extents[i] = x->shape.dims[i].extent;
+    tl_node *n = tl_onnx_emit_node(c, op, known ? 1 : 2, inputs);
+    if (known)
+        tl_attr_set_ints(c->graph, n, "shape", extents, x->shape.rank);
+    if (op == TL_OP_RESHAPE)
+        tl_attr_set_int(c->graph, n, "allowzero", 1);
+    return tl_emitted(c, n);
+}
+
+tl_value *tl_onnx_emit_scalar(tl_onnx_call *c, tl_dtype dtype, double value)
+{
+    tl_shape scalar = tl_shape_of(0, NULL);
+    void *data = tl_arena_alloc(c->arena, 8, 8);
+    tl_number_store(dtype, data, 0, tl_number_cast(dtype, TL_F64, (tl_number){ .f = value }));
+    const char *name = tl_arena_format(c->arena, "%s.c%d", c->name, c->temporaries++);
+    return tl_graph_constant(c->graph, name, dtype, &scalar, data);
+}
+
+tl_value *tl_onnx_emit_i64(tl_onnx_call *c, const int64_t *values, int count)
+{
+    int64_t extent = count;
+    tl_shape shape = tl_shape_of(1, &extent);
+    const void *data = tl_arena_copy(c->arena, values, sizeof *values * (size_t)count, 8);
+    const char *name = tl_arena_format(c->arena, "%s.c%d", c->name, c->temporaries++);
+    return tl_graph_constant(c->graph, name, TL_I64, &shape, data);
+}
+
+/* ---- constants ---- */
+
+int tl_constant_i64(tl_arena *arena, const tl_value *v, const int64_t **out)
+{
+    if (v == NULL || v->data == NULL || !tl_dtype_is_int(v->dtype))
+        return -1;
+    int64_t count = tl_shape_elements(&v->shape);
+    if (count > 1 << 20)
+        return -1;
+    int64_t *ints = TL_NEW_ARRAY(arena, int64_t, count);
+    for (int64_t i = 0; i < count; i++)
+        ints[i] = tl_number_load(v->dtype, v->data, (size_t)i).i;
+    *out = ints;
+    return (int)count;
+}
+
+bool tl_constant_number(const tl_value *v, double *out)
+{
+    if (v == NULL || v->data == NULL || tl_shape_elements(&v->shape) != 1)
+        return false;
+    tl_number n = tl_number_load(v->dtype, v->data, 0);
+    *out = tl_dtype_is_float(v->dtype) ? n.f : (double)n.i;
+    return true;
+}

@@ -1,0 +1,19 @@
+/* frontend/onnx/onnx_locate.c: where in the model's files a constant's bytes lie, so that nobody has to copy them. */
+#include "frontend/onnx/onnx_private.h"
+
+bool tl_onnx_locate(const tl_onnx *model, const void *data, size_t size, const char **location,
+                    int64_t *offset)
+{
+    const char *start = data;
+    for (int i = 0; i < model->file_count; i++) {
+        const tl_onnx_file *file = &model->files[i];
+        const char *base = file->data;
+        if (base != NULL && start >= base && size <= file->size &&
+            start <= base + (file->size - size)) {
+            *location = file->location;
+            *offset = start - base;
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,75 @@
+/* frontend/onnx/onnx_scope.h: how the walk over a model's graphs keeps its names. onnx_import.c walks graphs, onnx_nodes.c
+ * their nodes, onnx_functions.c the bodies of local functions, in the order that onnx_order.c finds.
+ *
+ * A scope maps the names of one graph or function body to values. A function call opens a scope of its own, a
+ * branch one that sees its parent's names. Results of what is not supported are bound as such, so that the walk goes on
+ * and the report names everything at once. */
+#ifndef TL_FRONTEND_ONNX_SCOPE_H
+#define TL_FRONTEND_ONNX_SCOPE_H
+#include "frontend/onnx/onnx_private.h"
+
+typedef struct {
+    tl_value *value;
+    bool unsupported; /* computed by something that tilth does not have */
+} tl_onnx_binding;
+
+typedef struct tl_onnx_scope tl_onnx_scope;
+struct tl_onnx_scope {
+    const tl_onnx_scope *parent; /* of a branch; NULL for a graph and a function */
+    tl_map *bindings;
+    const char *prefix; /* of names made inside a function */
+    int opset;          /* of the default domain */
+    size_t import_count;
+    Onnx__OperatorSetIdProto **imports;
+    const Onnx__FunctionProto *function; /* whose body this is */
+    const tl_onnx_scope *caller;
+    int attr_count; /* of the call, for ref_attr_name */
+    Onnx__AttributeProto **attrs;
+};
+
+struct tl_import {
+    tl_arena *arena;
+    tl_onnx *model;
+    tl_graph *graph;
+    tl_map *functions; /* "domain\nname\noverload" */
+    tl_map *refusals;
+    int nodes, calls;
+    const tl_shape_override *shapes;
+    int shape_count;
+    tl_onnx_scope *current;
+    tl_diag *diag;
+};
+
+const char *tl_text_or(const char *s, const char *otherwise); /* when it is NULL or empty */
+const char *tl_domain(const char *domain);                    /* "" for "ai.onnx" too */
+
+/* Remembers something that is not supported: what, at which node (or name), why. */
+void tl_onnx_refuse(tl_import *im, const char *what, const char *where, const char *reason);
+/* TL_UNSUPPORTED with all that was refused, one a line; what does not fit is counted. */
+tl_status tl_report_refusals(tl_import *im);
+
+tl_onnx_binding *tl_scope_find(const tl_onnx_scope *s,
+                               const char *name); /* NULL; looks in the parents too */
+/* Refuses a name that the scope can see already. */
+tl_status tl_scope_bind(tl_import *im, tl_onnx_scope *s, const char *name, tl_value *value,
+                        bool unsupported);
+/* The version of the default domain among the imports, 0 when it is not there. */
+tl_status tl_default_opset(const tl_import *im, size_t count, Onnx__OperatorSetIdProto **imports,
+                           int *out);
+
+/* The numbers of nodes in an order in which each comes after those it reads: the file's own where that is one.
+ * TL_BAD_MODEL names a cycle, or a name that two nodes compute. */
+tl_status tl_onnx_order(tl_import *im, const tl_onnx_scope *s, size_t count,
+                        Onnx__NodeProto **nodes, const int **out);
+tl_status tl_import_nodes(tl_import *im, tl_onnx_scope *s, size_t count, Onnx__NodeProto **nodes);
+/* A node's attributes, with references to those of the enclosing function resolved. */
+tl_status tl_collect_attributes(tl_import *im, const tl_onnx_scope *s, const Onnx__NodeProto *node,
+                                const char *name, int *count, Onnx__AttributeProto ***out);
+
+const char *tl_function_key(tl_arena *arena, const char *domain, const char *name,
+                            const char *overload);
+/* The nodes of `f` in place of the node that calls it. */
+tl_status tl_inline_function(tl_import *im, tl_onnx_scope *caller, const Onnx__FunctionProto *f,
+                             const Onnx__NodeProto *node, const char *name);
+
+#endif

@@ -1,0 +1,192 @@
+/* ir/graph/graph.h: the model: values and the nodes that compute them, in topological order, after
+ * canonicalisation to one meaning an operator (ir/graph/graph_ops.def lists the canonical operators).
+ *
+ * A Graph lives in an arena. Unlike Program it is edited in place by the passes of frontend/. */
+#ifndef TL_IR_GRAPH_H
+#define TL_IR_GRAPH_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "runtime/base/arena.h"
+#include "runtime/base/dtype.h"
+#include "runtime/base/status.h"
+#include "runtime/base/text.h"
+
+#define TL_MAX_RANK 8
+
+typedef enum {
+#define OP(name, text, min_inputs, max_inputs, outputs, kind, attributes) TL_OP_##name,
+#include "ir/graph/graph_ops.def"
+#undef OP
+    TL_OP_COUNT
+} tl_op;
+
+/* How an operator takes part in fusion (ARCHITECTURE.md section 2). */
+typedef enum {
+    TL_FUSE_INJECTIVE, /* one output element from one element of each input (elementwise, broadcast, layout) */
+    TL_FUSE_REDUCTION, /* reduces over some axes */
+    TL_FUSE_COMPLEX,   /* conv, matmul, ...: injective consumers fuse into its output */
+    TL_FUSE_OPAQUE,    /* never fused */
+} tl_fusion_kind;
+
+typedef struct {
+    const char *name, *text;             /* "CONV", "Conv" */
+    int min_inputs, max_inputs, outputs; /* max -1: any number */
+    tl_fusion_kind kind;
+    const char *attributes; /* "group:i strides:is to:d ..." see graph_ops.def */
+} tl_op_info;
+extern const tl_op_info tl_op_infos[TL_OP_COUNT];
+bool tl_op_from_text(const char *text, tl_op *out);
+
+/* A dimension: a constant, or a name and an upper bound when it varies from call to call. */
+typedef struct {
+    int64_t extent;   /* the constant, or -1 */
+    const char *name; /* of a symbolic dimension, else NULL */
+} tl_dim;
+
+typedef struct {
+    int rank; /* -1: unknown */
+    tl_dim dims[TL_MAX_RANK];
+} tl_shape;
+
+/* How a value lies in memory: logical axes split into blocks and padded by a halo. The physical shape is, in
+ * `order`, each logical axis (divided by its block), then the blocks of the blocked axes in the same order:
+ * NCHW with block 16 on axis 1 is [N, C/16, H, W, 16]. halo[i] elements of zero lie before (and after) axis i. */
+typedef struct {
+    bool plain; /* row-major, no block, no halo: the other members do not count */
+    int order[TL_MAX_RANK];
+    int64_t block[TL_MAX_RANK]; /* 1: not blocked */
+    int64_t halo_before[TL_MAX_RANK], halo_after[TL_MAX_RANK];
+} tl_layout;
+
+typedef struct tl_node tl_node;
+typedef struct tl_graph tl_graph;
+
+/* That a node reads a value, once for each of its inputs. The uses of a value are a list, in the order of the nodes after
+ * tl_graph_tidy; what is set later comes last. Dead nodes use nothing. */
+typedef struct tl_use {
+    tl_node *node;
+    struct tl_use *previous, *next;
+} tl_use;
+
+typedef struct tl_value {
+    const char *name;
+    tl_dtype dtype;
+    bool dtype_known;
+    tl_shape shape;
+    tl_layout layout;
+    const void *
+        data; /* of a constant: packed row-major, lives as long as the graph (arena or mapped file); else NULL */
+    tl_node *producer; /* NULL: graph input or constant */
+    tl_use *first_use, *last_use;
+    int use_count;
+    bool is_input, is_output;
+    bool
+        is_inside; /* its one reader computes it, band by band, in its own kernel (assign_layouts.c) */
+    bool is_cut, is_plain; /* decisions of a form (frontend/graph/form.c) */
+    /* The value in whose storage it lies as a window of `whole_start` elements from the beginning (assign_windows.c); NULL:
+     * it has its own. A whole has no whole. */
+    struct tl_value *whole;
+    int64_t whole_start;
+    bool is_view; /* its node only says where its elements lie: no kernel makes it */
+    int index;    /* position among graph->values, kept by tl_graph_tidy */
+} tl_value;
+
+typedef enum {
+    TL_ATTR_INT,
+    TL_ATTR_FLOAT,
+    TL_ATTR_STRING,
+    TL_ATTR_INTS,
+    TL_ATTR_FLOATS
+} tl_attr_type;
+typedef struct {
+    const char *name;
+    tl_attr_type type;
+    int64_t i;
+    double f;
+    const char *s;
+    int count;
+    const int64_t *ints;
+    const double *floats;
+} tl_attr;
+
+struct tl_node {
+    tl_op op;
+    const char *name; /* of the model, for messages; never NULL */
+    int input_count, output_count;
+    tl_value *const
+        *inputs;        /* tl_node_set_input writes; NULL: an optional input that is not given */
+    tl_use *uses;       /* one an input; NULL: a copy of a node, which the values know nothing of */
+    tl_value **outputs; /* NULL: an optional output that nobody wants */
+    int attr_count;
+    tl_attr *attrs;
+    bool dead; /* removed by tl_graph_tidy; tl_node_kill sets it */
+};
+
+struct tl_graph {
+    tl_arena *arena;
+    const char *name;
+    int value_count, node_count, input_count, output_count;
+    int value_capacity, node_capacity;
+    tl_value **values;
+    tl_node **nodes; /* topological order */
+    tl_value **inputs, **outputs;
+};
+
+tl_graph *tl_graph_create(tl_arena *arena, const char *name);
+/* All names are copied. dtype TL_DTYPE_COUNT: not known yet; shape NULL: not known yet. */
+tl_value *tl_graph_value(tl_graph *g, const char *name, tl_dtype dtype, const tl_shape *shape);
+tl_value *tl_graph_constant(tl_graph *g, const char *name, tl_dtype dtype, const tl_shape *shape,
+                            const void *data);
+/* Appends a node and makes it the producer of its outputs; those that are NULL stay NULL. To replace a node, give the
+ * new one the outputs of the old and kill the old. */
+tl_node *tl_graph_node(tl_graph *g, tl_op op, const char *name, int input_count,
+                       tl_value *const *inputs, int output_count, tl_value *const *outputs);
+void tl_node_set_input(tl_node *n, int index, tl_value *v);
+void tl_node_set_inputs(tl_graph *g, tl_node *n, int count, tl_value *const *inputs);
+void tl_node_keep_inputs(tl_node *n, int count); /* the first ones */
+void tl_node_kill(tl_node *n);                   /* twice is fine */
+void tl_graph_add_input(tl_graph *g, tl_value *v);
+void tl_graph_add_output(tl_graph *g, tl_value *v);
+tl_value *tl_graph_find(const tl_graph *g, const char *name);
+int tl_graph_users(const tl_value *v); /* how many node inputs read it, +1 for a graph output */
+/* In all inputs (but those of the node that makes `to`) and graph outputs. A graph output keeps its name: `to` takes
+ * it over, or, where it cannot (it is an input, a constant or an output itself), an Identity makes the copy. */
+void tl_graph_replace_value(tl_graph *g, tl_value *from, tl_value *to);
+/* Drops dead nodes, nodes that no graph output needs and values nobody reads (graph inputs stay; an output of a node
+ * that nobody reads becomes NULL), sorts topologically, makes names unique, renumbers. TL_BAD_MODEL names a cycle. */
+tl_status tl_graph_tidy(tl_graph *g, tl_diag *diag);
+
+const tl_attr *tl_attr_find(const tl_node *n, const char *name);
+int64_t tl_attr_int(const tl_node *n, const char *name, int64_t otherwise);
+double tl_attr_float(const tl_node *n, const char *name, double otherwise);
+const char *tl_attr_string(const tl_node *n, const char *name, const char *otherwise);
+int tl_attr_ints(const tl_node *n, const char *name,
+                 const int64_t **out); /* count, -1 when absent */
+void tl_attr_set_int(tl_graph *g, tl_node *n, const char *name, int64_t value);
+void tl_attr_set_float(tl_graph *g, tl_node *n, const char *name, double value);
+void tl_attr_set_string(tl_graph *g, tl_node *n, const char *name, const char *value);
+void tl_attr_set_ints(tl_graph *g, tl_node *n, const char *name, const int64_t *values, int count);
+void tl_attr_set_floats(tl_graph *g, tl_node *n, const char *name, const double *values, int count);
+void tl_attr_remove(tl_node *n, const char *name);
+/* What graph_ops.def says of the operator's attribute; false when there is none of that name. */
+bool tl_op_attribute_type(tl_op op, const char *name, tl_attr_type *type, bool *is_dtype);
+
+tl_shape tl_shape_of(int rank, const int64_t *extents);
+bool tl_shape_is_static(const tl_shape *s);
+int64_t tl_shape_elements(const tl_shape *s); /* -1: not static or overflows */
+bool tl_shape_equal(const tl_shape *a, const tl_shape *b);
+tl_layout tl_layout_plain(void);
+/* The shape in memory under the layout; at most 2*TL_MAX_RANK axes. */
+int tl_layout_physical(const tl_layout *layout, const tl_shape *shape,
+                       int64_t out[2 * TL_MAX_RANK]);
+bool tl_layout_equal(const tl_layout *a, const tl_layout *b, int rank);
+
+/* Text that parses back (constants by name, dtype, shape and, up to 64 elements, values). */
+void tl_graph_print(const tl_graph *g, tl_text *out);
+tl_status tl_graph_parse(tl_arena *arena, const char *text, const char *file, tl_graph **out,
+                         tl_diag *diag);
+tl_status tl_graph_verify(const tl_graph *g, tl_diag *diag);
+void tl_graph_dump(const tl_graph *g); /* to stderr, for gdb */
+
+#endif

@@ -1,0 +1,474 @@
+/* ir/graph/graph_parse.c: reads the text that ir/graph/graph_print.c writes (its grammar stands there). A value is
+ * defined before it is used; what was read is verified before it is handed out. */
+#include <ctype.h>
+#include <stdio.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include "ir/graph/graph.h"
+#include "ir/graph/graph_private.h"
+#include "runtime/base/map.h"
+
+#define MAX_LIST 4096
+
+typedef struct {
+    tl_arena *arena;
+    const char *at, *file;
+    int line;
+    tl_map *values;
+    tl_graph *graph;
+    tl_diag *diag;
+} parser;
+
+/* A number as it stands in the text: both readings, for the dtype decides later. */
+typedef struct {
+    double f;
+    int64_t i;
+    bool is_float;
+} literal;
+
+#define FAIL(p, ...) fail_at(p, __VA_ARGS__)
+__attribute__((format(printf, 2, 3))) static tl_status fail_at(parser *p, const char *format, ...)
+{
+    char sentence[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(sentence, sizeof sentence, format, args);
+    va_end(args);
+    return tl_fail(p->diag, TL_BAD_TEXT, "%s:%d: %s", p->file, p->line, sentence);
+}
+
+/* Spaces and comments; newlines too when `lines`. */
+static void skip(parser *p, bool lines)
+{
+    for (;;) {
+        if (*p->at == ' ' || *p->at == '\t' || *p->at == '\r') {
+            p->at++;
+        } else if (*p->at == '#') {
+            p->at += strcspn(p->at, "\n");
+        } else if (lines && *p->at == '\n') {
+            p->at++;
+            p->line++;
+        } else {
+            return;
+        }
+    }
+}
+
+static bool accept(parser *p, const char *text)
+{
+    skip(p, false);
+    size_t size = strlen(text);
+    if (strncmp(p->at, text, size) != 0)
+        return false;
+    if (isalpha((unsigned char)text[0]) &&
+        (isalnum((unsigned char)p->at[size]) || p->at[size] == '_' || p->at[size] == '.'))
+        return false;
+    p->at += size;
+    return true;
+}
+
+static tl_status expect(parser *p, const char *text)
+{
+    if (accept(p, text))
+        return TL_OK;
+    int shown = (int)strcspn(p->at, "\n");
+    return FAIL(p, "expected `%s` before `%.*s`", text, shown > 20 ? 20 : shown, p->at);
+}
+
+static int hex(char c)
+{
+    return isdigit((unsigned char)c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static tl_status parse_quoted(parser *p, const char **out)
+{
+    TL_TRY(expect(p, "\""));
+    size_t size = 0, room = strcspn(p->at, "\n");
+    char *text = tl_arena_alloc(p->arena, room + 1, 1);
+    while (*p->at != '"') {
+        if (*p->at == '\0' || *p->at == '\n')
+            return FAIL(p, "a quoted name does not end on its line");
+        if (p->at[0] == '\\' && (p->at[1] == '"' || p->at[1] == '\\')) {
+            text[size++] = p->at[1];
+            p->at += 2;
+        } else if (p->at[0] == '\\' && p->at[1] == 'x' && hex(p->at[2]) >= 0 &&
+                   hex(p->at[3]) >= 0) {
+            text[size] = (char)(hex(p->at[2]) * 16 + hex(p->at[3]));
+            if (text[size++] == '\0')
+                return FAIL(p, "a name holds a zero byte");
+            p->at += 4;
+        } else if (p->at[0] == '\\') {
+            return FAIL(p, "unknown escape `\\%c`", p->at[1]);
+        } else {
+            text[size++] = *p->at++;
+        }
+    }
+    p->at++;
+    text[size] = '\0';
+    *out = text;
+    return TL_OK;
+}
+
+static tl_status parse_name(parser *p, const char **out)
+{
+    skip(p, false);
+    if (*p->at == '"')
+        return parse_quoted(p, out);
+    size_t size = 0;
+    while (isalnum((unsigned char)p->at[size]) || p->at[size] == '_' || p->at[size] == '.')
+        size++;
+    if (size == 0 || isdigit((unsigned char)p->at[0])) {
+        int shown = (int)strcspn(p->at, "\n");
+        return FAIL(p, "expected a name before `%.*s`", shown > 20 ? 20 : shown, p->at);
+    }
+    *out = tl_arena_strndup(p->arena, p->at, size);
+    p->at += size;
+    return TL_OK;
+}
+
+static tl_status parse_literal(parser *p, literal *out)
+{
+    skip(p, true);
+    *out = (literal){ 0 };
+    if (accept(p, "true") || accept(p, "false")) {
+        out->i = p->at[-2] == 'u'; /* tr-u-e */
+        out->f = (double)out->i;
+        return TL_OK;
+    }
+    char *end_float, *end_int;
+    out->f = strtod(p->at, &end_float);
+    errno = 0;
+    bool negative = *p->at == '-';
+    out->i = negative ? strtoll(p->at, &end_int, 10) : (int64_t)strtoull(p->at, &end_int, 10);
+    bool overflow = errno == ERANGE;
+    if (end_float == p->at)
+        return FAIL(p, "expected a number");
+    out->is_float = end_float > end_int;
+    if (!out->is_float && overflow)
+        return FAIL(p, "the integer does not fit in 64 bits");
+    p->at = end_float;
+    return TL_OK;
+}
+
+/* `[a, b, ...]` of numbers, opened by the caller's look-ahead. */
+static tl_status parse_list(parser *p, literal **out, int *count)
+{
+    TL_TRY(expect(p, "["));
+    int capacity = 64;
+    literal *list = TL_NEW_ARRAY(p->arena, literal, capacity);
+    *count = 0;
+    skip(p, true);
+    while (!accept(p, "]")) {
+        if (*count > 0)
+            TL_TRY(expect(p, ","));
+        if (*count == MAX_LIST)
+            return FAIL(p, "a list of more than %d numbers", MAX_LIST);
+        if (*count == capacity) {
+            literal *larger = TL_NEW_ARRAY(p->arena, literal, capacity * 2);
+            memcpy(larger, list, sizeof *list * (size_t)capacity);
+            list = larger;
+            capacity *= 2;
+        }
+        TL_TRY(parse_literal(p, &list[(*count)++]));
+        skip(p, true);
+    }
+    *out = list;
+    return TL_OK;
+}
+
+static tl_status parse_shape(parser *p, tl_shape *out)
+{
+    TL_TRY(expect(p, "["));
+    *out = (tl_shape){ .rank = 0 };
+    if (accept(p, "...")) {
+        out->rank = -1;
+        return expect(p, "]");
+    }
+    while (!accept(p, "]")) {
+        if (out->rank > 0)
+            TL_TRY(expect(p, ","));
+        if (out->rank == TL_MAX_RANK)
+            return FAIL(p, "the rank is larger than %d", TL_MAX_RANK);
+        tl_dim *d = &out->dims[out->rank++];
+        skip(p, false);
+        if (isdigit((unsigned char)*p->at)) {
+            literal value;
+            TL_TRY(parse_literal(p, &value));
+            if (value.is_float || value.i < 0)
+                return FAIL(p, "a dimension is not a whole number below 2^63");
+            d->extent = value.i;
+        } else {
+            d->extent = -1;
+            if (!accept(p, "?"))
+                TL_TRY(parse_name(p, &d->name));
+        }
+    }
+    return TL_OK;
+}
+
+static tl_status parse_axis_numbers(parser *p, const char *word, int rank, int64_t low,
+                                    int64_t out[TL_MAX_RANK])
+{
+    literal *list;
+    int count;
+    TL_TRY(expect(p, word));
+    TL_TRY(parse_list(p, &list, &count));
+    if (count != rank)
+        return FAIL(p, "layout: %d numbers after `%s` for rank %d", count, word, rank);
+    for (int i = 0; i < count; i++) {
+        if (list[i].is_float || list[i].i < low || list[i].i > INT32_MAX)
+            return FAIL(p, "layout: number %d after `%s` is out of range", i, word);
+        out[i] = list[i].i;
+    }
+    return TL_OK;
+}
+
+static tl_status parse_layout(parser *p, int rank, tl_layout *out)
+{
+    *out = tl_layout_plain();
+    if (!accept(p, "layout"))
+        return TL_OK;
+    int64_t order[TL_MAX_RANK];
+    out->plain = false;
+    TL_TRY(expect(p, "("));
+    TL_TRY(parse_axis_numbers(p, "order", rank, 0, order));
+    TL_TRY(expect(p, ","));
+    TL_TRY(parse_axis_numbers(p, "block", rank, 1, out->block));
+    TL_TRY(expect(p, ","));
+    TL_TRY(parse_axis_numbers(p, "before", rank, 0, out->halo_before));
+    TL_TRY(expect(p, ","));
+    TL_TRY(parse_axis_numbers(p, "after", rank, 0, out->halo_after));
+    for (int i = 0; i < rank; i++)
+        out->order[i] = (int)order[i];
+    return expect(p, ")");
+}
+
+/* `name: dtype[shape] layout(...)`: a new value. */
+static tl_status parse_value(parser *p, tl_value **out)
+{
+    const char *name, *word;
+    tl_dtype dtype = TL_DTYPE_COUNT;
+    tl_shape shape;
+    TL_TRY(parse_name(p, &name));
+    if (tl_map_has(p->values, name))
+        return FAIL(p, "value %s is defined twice", name);
+    TL_TRY(expect(p, ":"));
+    if (!accept(p, "?")) {
+        TL_TRY(parse_name(p, &word));
+        if (!tl_dtype_from_text(word, &dtype))
+            return FAIL(p, "value %s: no dtype is called %s", name, word);
+    }
+    TL_TRY(parse_shape(p, &shape));
+    *out = tl_graph_value(p->graph, name, dtype, &shape);
+    tl_map_put(p->values, name, *out);
+    return parse_layout(p, shape.rank, &(*out)->layout);
+}
+
+static tl_status parse_constant(parser *p)
+{
+    tl_value *v;
+    TL_TRY(parse_value(p, &v));
+    int64_t elements = tl_shape_elements(&v->shape);
+    if (!v->dtype_known || elements < 0)
+        return FAIL(p, "constant %s needs a dtype and a static shape", v->name);
+    if (elements > TL_GRAPH_PARSED_ELEMENTS)
+        return FAIL(p, "constant %s has more than %d elements", v->name, TL_GRAPH_PARSED_ELEMENTS);
+    char *data = tl_arena_alloc(p->arena, (size_t)elements * tl_dtype_size(v->dtype), 64);
+    v->data = data;
+    TL_TRY(expect(p, "="));
+    if (accept(p, "..."))
+        return TL_OK;
+    literal *list;
+    int count;
+    TL_TRY(parse_list(p, &list, &count));
+    if (count != elements)
+        return FAIL(p, "constant %s has %d values for %lld elements", v->name, count,
+                    (long long)elements);
+    for (int i = 0; i < count; i++) {
+        tl_number value = { .f = list[i].f };
+        if (!tl_dtype_is_float(v->dtype)) {
+            if (list[i].is_float)
+                return FAIL(p, "constant %s: value %d is no integer", v->name, i);
+            value.i = list[i].i;
+        }
+        tl_number_store(v->dtype, data, (size_t)i, value);
+    }
+    return TL_OK;
+}
+
+static tl_status parse_attr(parser *p, tl_node *n)
+{
+    const char *name, *text;
+    tl_attr_type type;
+    bool is_dtype;
+    literal value;
+    literal *list = NULL;
+    int count = 0;
+    TL_TRY(parse_name(p, &name));
+    if (!tl_op_attribute_type(n->op, name, &type, &is_dtype))
+        return FAIL(p, "%s has no attribute %s", tl_op_infos[n->op].text, name);
+    if (tl_attr_find(n, name) != NULL)
+        return FAIL(p, "attribute %s is given twice", name);
+    TL_TRY(expect(p, "="));
+    switch (type) {
+    case TL_ATTR_INT:
+        skip(p, false);
+        if (is_dtype && isalpha((unsigned char)*p->at)) {
+            tl_dtype dtype;
+            TL_TRY(parse_name(p, &text));
+            if (!tl_dtype_from_text(text, &dtype))
+                return FAIL(p, "attribute %s: no dtype is called %s", name, text);
+            tl_attr_set_int(p->graph, n, name, dtype);
+            return TL_OK;
+        }
+        TL_TRY(parse_literal(p, &value));
+        if (value.is_float)
+            return FAIL(p, "attribute %s is an integer", name);
+        tl_attr_set_int(p->graph, n, name, value.i);
+        return TL_OK;
+    case TL_ATTR_FLOAT:
+        TL_TRY(parse_literal(p, &value));
+        tl_attr_set_float(p->graph, n, name, value.f);
+        return TL_OK;
+    case TL_ATTR_STRING:
+        TL_TRY(parse_quoted(p, &text));
+        tl_attr_set_string(p->graph, n, name, text);
+        return TL_OK;
+    case TL_ATTR_INTS:
+    case TL_ATTR_FLOATS:
+        TL_TRY(parse_list(p, &list, &count));
+        break;
+    }
+    int64_t *ints = TL_NEW_ARRAY(p->arena, int64_t, count);
+    double *floats = TL_NEW_ARRAY(p->arena, double, count);
+    for (int i = 0; i < count; i++) {
+        if (type == TL_ATTR_INTS && list[i].is_float)
+            return FAIL(p, "attribute %s is a list of integers", name);
+        ints[i] = list[i].i;
+        floats[i] = list[i].f;
+    }
+    if (type == TL_ATTR_INTS)
+        tl_attr_set_ints(p->graph, n, name, ints, count);
+    else
+        tl_attr_set_floats(p->graph, n, name, floats, count);
+    return TL_OK;
+}
+
+static tl_status parse_inputs(parser *p, tl_value **inputs, int *count)
+{
+    const char *name;
+    TL_TRY(expect(p, "("));
+    *count = 0;
+    while (!accept(p, ")")) {
+        if (*count > 0)
+            TL_TRY(expect(p, ","));
+        skip(p, true);
+        if (*count == MAX_LIST)
+            return FAIL(p, "more than %d inputs", MAX_LIST);
+        tl_value *v = NULL;
+        bool quoted = *p->at == '"';
+        TL_TRY(parse_name(p, &name));
+        if (quoted || strcmp(name, "_") != 0) {
+            v = tl_map_find(p->values, name);
+            if (v == NULL)
+                return FAIL(p, "value %s is not defined before its use", name);
+        }
+        inputs[(*count)++] = v;
+        skip(p, true);
+    }
+    return TL_OK;
+}
+
+static tl_status parse_node(parser *p)
+{
+    tl_value *inputs[MAX_LIST], *outputs[64];
+    int input_count, output_count = 0;
+    do {
+        if (output_count == 64)
+            return FAIL(p, "more than 64 outputs");
+        outputs[output_count] = NULL;
+        if (!accept(p, "_,") && !accept(p, "_ ")) {
+            TL_TRY(parse_value(p, &outputs[output_count++]));
+        } else {
+            output_count++;
+            p->at--; /* the comma or the space */
+        }
+    } while (accept(p, ","));
+    const char *op_text, *name = "";
+    tl_op op;
+    TL_TRY(expect(p, "="));
+    TL_TRY(parse_name(p, &op_text));
+    if (!tl_op_from_text(op_text, &op))
+        return FAIL(p, "no operator is called %s", op_text);
+    TL_TRY(parse_inputs(p, inputs, &input_count));
+    /* a value of this very line cannot be read by it */
+    for (int i = 0; i < input_count; i++)
+        for (int o = 0; o < output_count; o++)
+            if (inputs[i] != NULL && inputs[i] == outputs[o])
+                return FAIL(p, "value %s is read by the node that computes it", inputs[i]->name);
+    if (outputs[0] != NULL)
+        name = outputs[0]->name;
+    tl_node *n = tl_graph_node(p->graph, op, name, input_count, inputs, output_count, outputs);
+    if (accept(p, "{")) {
+        do {
+            skip(p, true);
+            TL_TRY(parse_attr(p, n));
+            skip(p, true);
+        } while (accept(p, ","));
+        TL_TRY(expect(p, "}"));
+    }
+    skip(p, false);
+    if (*p->at == '"')
+        TL_TRY(parse_quoted(p, &n->name));
+    return TL_OK;
+}
+
+static tl_status parse_line(parser *p)
+{
+    tl_value *v;
+    const char *name;
+    if (accept(p, "input")) {
+        TL_TRY(parse_value(p, &v));
+        tl_graph_add_input(p->graph, v);
+    } else if (accept(p, "const")) {
+        TL_TRY(parse_constant(p));
+    } else if (accept(p, "output")) {
+        TL_TRY(parse_name(p, &name));
+        v = tl_map_find(p->values, name);
+        if (v == NULL)
+            return FAIL(p, "output %s is not defined", name);
+        tl_graph_add_output(p->graph, v);
+    } else {
+        TL_TRY(parse_node(p));
+    }
+    skip(p, false);
+    if (*p->at != '\n' && *p->at != '\0')
+        return FAIL(p, "`%.*s` is too much", (int)strcspn(p->at, "\n"), p->at);
+    return TL_OK;
+}
+
+tl_status tl_graph_parse(tl_arena *arena, const char *text, const char *file, tl_graph **out,
+                         tl_diag *diag)
+{
+    parser p = { .arena = arena,
+                 .at = text,
+                 .file = file,
+                 .line = 1,
+                 .values = tl_map_create(arena),
+                 .diag = diag };
+    const char *name;
+    skip(&p, true);
+    TL_TRY(expect(&p, "graph"));
+    TL_TRY(parse_name(&p, &name));
+    p.graph = tl_graph_create(arena, name);
+    for (skip(&p, true); *p.at != '\0'; skip(&p, true))
+        TL_TRY(parse_line(&p));
+    tl_status status = tl_graph_verify(p.graph, diag);
+    if (status != TL_OK) {
+        tl_context(diag, "%s", file);
+        return TL_BAD_TEXT;
+    }
+    *out = p.graph;
+    return TL_OK;
+}

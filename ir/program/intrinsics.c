@@ -1,0 +1,225 @@
+/* ir/program/intrinsics.c: the reference meaning of the intrinsics. Each checks its operands against its signature and
+ * computes in plain loops. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "ir/program/intrinsics.h"
+
+/* What an operand must look like: a dtype and extents, -1 for an extent that is free. Axes of extent 1 do
+ * not count, so that a row X[i..i + 1, 0..n] is a vector of n. */
+typedef struct {
+    const char *name;
+    tl_dtype dtype;
+    int rank;
+    int64_t extents[2];
+} shape_rule;
+
+static tl_status check_operand(const char *intrinsic, const shape_rule *rule, const tl_operand *op,
+                               tl_diag *diag)
+{
+    if (op->dtype != rule->dtype)
+        return tl_fail(diag, TL_BAD_IR, "%s: operand %s is %s, not %s", intrinsic, rule->name,
+                       tl_dtype_infos[op->dtype].text, tl_dtype_infos[rule->dtype].text);
+
+    int64_t wanted = 1, found = 1;
+    for (int i = 0; i < rule->rank; i++)
+        wanted *= rule->extents[i];
+    for (int i = 0; i < op->rank; i++)
+        found *= op->extents[i];
+    if (found != wanted)
+        return tl_fail(diag, TL_BAD_IR,
+                       "%s: the region of operand %s has %lld elements, it needs %lld", intrinsic,
+                       rule->name, (long long)found, (long long)wanted);
+
+    int axis = 0;
+    for (int i = 0; i < op->rank; i++) {
+        if (op->extents[i] == 1)
+            continue;
+        while (axis < rule->rank && rule->extents[axis] == 1)
+            axis++;
+        if (axis == rule->rank || op->extents[i] != rule->extents[axis])
+            return tl_fail(diag, TL_BAD_IR,
+                           "%s: axis %d of the region of operand %s has extent %lld, which is not "
+                           "that of the operand",
+                           intrinsic, i, rule->name, (long long)op->extents[i]);
+        axis++;
+    }
+    return TL_OK;
+}
+
+static int64_t elements(const tl_operand *op)
+{
+    int64_t count = 1;
+    for (int i = 0; i < op->rank; i++)
+        count *= op->extents[i];
+    return count;
+}
+
+/* A NaN sorts behind every number, in both directions. */
+static bool goes_before(float a, float b, bool descending)
+{
+    if (isnan(a) || isnan(b))
+        return !isnan(a) && isnan(b);
+    return descending ? a > b : a < b;
+}
+
+/* Stable bottom-up merge sort of positions. */
+static void sort_positions(const float *values, int64_t n, bool descending, int64_t *positions,
+                           int64_t *scratch)
+{
+    for (int64_t i = 0; i < n; i++)
+        positions[i] = i;
+    for (int64_t width = 1; width < n; width *= 2) {
+        for (int64_t low = 0; low < n; low += 2 * width) {
+            int64_t middle = low + width < n ? low + width : n;
+            int64_t high = low + 2 * width < n ? low + 2 * width : n;
+            int64_t left = low, right = middle;
+            for (int64_t at = low; at < high; at++) {
+                bool take_right =
+                    left == middle ||
+                    (right < high &&
+                     goes_before(values[positions[right]], values[positions[left]], descending));
+                scratch[at] = positions[take_right ? right++ : left++];
+            }
+        }
+        memcpy(positions, scratch, (size_t)n * sizeof *positions);
+    }
+}
+
+static tl_status sort_f32(const tl_operand *reads, const tl_operand *writes, const int64_t *scalars,
+                          tl_diag *diag)
+{
+    int64_t n = elements(&reads[0]);
+    TL_TRY(check_operand("sort_f32", &(shape_rule){ "X", TL_F32, 1, { n } }, &reads[0], diag));
+    TL_TRY(check_operand("sort_f32", &(shape_rule){ "Y", TL_F32, 1, { n } }, &writes[0], diag));
+    TL_TRY(check_operand("sort_f32", &(shape_rule){ "I", TL_I64, 1, { n } }, &writes[1], diag));
+
+    const float *x = reads[0].data;
+    float *y = writes[0].data;
+    int64_t *positions = writes[1].data;
+    if (n == 0)
+        return TL_OK;
+    int64_t *scratch = malloc((size_t)n * sizeof *scratch);
+    if (scratch == NULL)
+        return tl_fail(diag, TL_NO_MEMORY, "sort_f32: no memory for %lld elements", (long long)n);
+    sort_positions(x, n, scalars[0] == 1, positions, scratch);
+    free(scratch);
+    for (int64_t i = 0; i < n; i++)
+        y[i] = x[positions[i]];
+    return TL_OK;
+}
+
+static tl_status dot_u8i8_i32x16(const tl_operand *reads, const tl_operand *writes,
+                                 const int64_t *scalars, tl_diag *diag)
+{
+    (void)scalars;
+    const char *name = "dot_u8i8_i32x16";
+    const shape_rule c_rule = { "C", TL_I32, 1, { 16 } };
+    TL_TRY(check_operand(name, &c_rule, &reads[0], diag));
+    TL_TRY(check_operand(name, &(shape_rule){ "A", TL_U8, 1, { 4 } }, &reads[1], diag));
+    TL_TRY(check_operand(name, &(shape_rule){ "B", TL_I8, 2, { 16, 4 } }, &reads[2], diag));
+    TL_TRY(check_operand(name, &c_rule, &writes[0], diag));
+
+    const int32_t *c = reads[0].data;
+    const uint8_t *a = reads[1].data;
+    const int8_t *b = reads[2].data;
+    int32_t *out = writes[0].data;
+    for (int j = 0; j < 16; j++) {
+        int32_t dot = 0; /* at most 4 * 255 * 128: fits */
+        for (int k = 0; k < 4; k++)
+            dot += a[k] * b[4 * j + k];
+        out[j] = (int32_t)((uint32_t)c[j] + (uint32_t)dot);
+    }
+    return TL_OK;
+}
+
+/* Products of two bf16 are exact in f32; the pair is added in the order of AVX512_BF16, the odd element first. */
+static tl_status dot_bf16_f32x16(const tl_operand *reads, const tl_operand *writes,
+                                 const int64_t *scalars, tl_diag *diag)
+{
+    (void)scalars;
+    const char *name = "dot_bf16_f32x16";
+    const shape_rule c_rule = { "C", TL_F32, 1, { 16 } };
+    TL_TRY(check_operand(name, &c_rule, &reads[0], diag));
+    TL_TRY(check_operand(name, &(shape_rule){ "A", TL_BF16, 1, { 2 } }, &reads[1], diag));
+    TL_TRY(check_operand(name, &(shape_rule){ "B", TL_BF16, 2, { 16, 2 } }, &reads[2], diag));
+    TL_TRY(check_operand(name, &c_rule, &writes[0], diag));
+
+    const float *c = reads[0].data;
+    const uint16_t *a = reads[1].data, *b = reads[2].data;
+    float *out = writes[0].data;
+    for (int j = 0; j < 16; j++) {
+        float sum = c[j];
+        for (int k = 1; k >= 0; k--)
+            sum += tl_bf16_to_f32(a[k]) * tl_bf16_to_f32(b[2 * j + k]);
+        out[j] = sum;
+    }
+    return TL_OK;
+}
+
+static tl_status mma_m16n8k16_bf16(const tl_operand *reads, const tl_operand *writes,
+                                   const int64_t *scalars, tl_diag *diag)
+{
+    (void)scalars;
+    const char *name = "mma_m16n8k16_bf16";
+    const shape_rule c_rule = { "C", TL_F32, 2, { 16, 8 } };
+    TL_TRY(check_operand(name, &c_rule, &reads[0], diag));
+    TL_TRY(check_operand(name, &(shape_rule){ "A", TL_BF16, 2, { 16, 16 } }, &reads[1], diag));
+    TL_TRY(check_operand(name, &(shape_rule){ "B", TL_BF16, 2, { 16, 8 } }, &reads[2], diag));
+    TL_TRY(check_operand(name, &c_rule, &writes[0], diag));
+
+    const float *c = reads[0].data;
+    const uint16_t *a = reads[1].data, *b = reads[2].data;
+    float *out = writes[0].data;
+    for (int i = 0; i < 16; i++) {
+        for (int j = 0; j < 8; j++) {
+            float sum = c[8 * i + j];
+            for (int k = 0; k < 16; k++)
+                sum += tl_bf16_to_f32(a[16 * i + k]) * tl_bf16_to_f32(b[8 * k + j]);
+            out[8 * i + j] = sum;
+        }
+    }
+    return TL_OK;
+}
+
+static tl_status mma_m16n8k8_f32(const tl_operand *reads, const tl_operand *writes,
+                                 const int64_t *scalars, tl_diag *diag)
+{
+    (void)scalars;
+    const char *name = "mma_m16n8k8_f32";
+    const shape_rule c_rule = { "C", TL_F32, 2, { 16, 8 } };
+    TL_TRY(check_operand(name, &c_rule, &reads[0], diag));
+    TL_TRY(check_operand(name, &(shape_rule){ "A", TL_F32, 2, { 16, 8 } }, &reads[1], diag));
+    TL_TRY(check_operand(name, &(shape_rule){ "B", TL_F32, 2, { 8, 8 } }, &reads[2], diag));
+    TL_TRY(check_operand(name, &c_rule, &writes[0], diag));
+
+    const float *c = reads[0].data, *a = reads[1].data, *b = reads[2].data;
+    float *out = writes[0].data;
+    for (int i = 0; i < 16; i++) {
+        for (int j = 0; j < 8; j++) {
+            float sum = c[8 * i + j];
+            for (int k = 0; k < 8; k++)
+                sum += a[8 * i + k] * b[8 * k + j];
+            out[8 * i + j] = sum;
+        }
+    }
+    return TL_OK;
+}
+
+const tl_intrinsic_info tl_intrinsic_infos[TL_INTRINSIC_COUNT] = {
+#define INTRINSIC(name, reads, writes, scalars) \
+    [TL_INTRINSIC_##name] = { #name, reads, writes, scalars, name },
+#include "ir/program/intrinsics.def"
+#undef INTRINSIC
+};
+
+bool tl_intrinsic_from_name(const char *name, tl_intrinsic *out)
+{
+    for (int i = 0; i < TL_INTRINSIC_COUNT; i++) {
+        if (strcmp(tl_intrinsic_infos[i].name, name) == 0) {
+            *out = (tl_intrinsic)i;
+            return true;
+        }
+    }
+    return false;
+}

@@ -1,0 +1,169 @@
+/* ir/program/target.c: targets as text and by name. */
+#include "ir/program/target.h"
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const tl_isa_info tl_isa_infos[TL_ISA_COUNT] = {
+#define ISA(name, text, vector_bits, registers, masks, fma, features) \
+    [TL_ISA_##name] = { text, vector_bits, registers, masks, fma, features },
+#include "ir/program/target.def"
+#undef ISA
+};
+
+static const char *const isa_names[TL_ISA_COUNT] = {
+#define ISA(name, ...) [TL_ISA_##name] = #name,
+#include "ir/program/target.def"
+#undef ISA
+};
+
+bool tl_target_is_gpu(const tl_target *t)
+{
+    return t->isa == TL_ISA_PTX;
+}
+
+int tl_target_lanes(const tl_target *t, tl_dtype dtype)
+{
+    int lanes = tl_isa_infos[t->isa].vector_bits / tl_dtype_infos[dtype].bits;
+    return lanes < 1 ? 1 : lanes;
+}
+
+void tl_target_print(const tl_target *t, tl_text *out)
+{
+    tl_text_format(out, "isa=%s triple=%s cpu=%s features=%s vnni=%d bf16=%d", isa_names[t->isa],
+                   t->triple, t->cpu, t->features, t->has_vnni, t->has_bf16_dot);
+    tl_text_format(out, " l1=%" PRId64 " l2=%" PRId64 " l3=%" PRId64 " cores=%d", t->l1_bytes,
+                   t->l2_bytes, t->l3_bytes, t->cores);
+}
+
+/* ---- parsing ---- */
+
+static tl_status set_word(const char *key, const char *value, char *out, size_t size, tl_diag *diag)
+{
+    if (strlen(value) >= size)
+        return tl_fail(diag, TL_BAD_TEXT, "target: %s is longer than %zu characters", key,
+                       size - 1);
+    strcpy(out, value);
+    return TL_OK;
+}
+
+static tl_status set_number(const char *key, const char *value, int64_t max, int64_t *out,
+                            tl_diag *diag)
+{
+    char *end;
+    if (*value < '0' || *value > '9')
+        return tl_fail(diag, TL_BAD_TEXT, "target: %s=%.40s is not a number", key, value);
+    unsigned long long number = strtoull(value, &end, 10);
+    if (*end != '\0' || number > (unsigned long long)max)
+        return tl_fail(diag, TL_BAD_TEXT, "target: %s=%.40s is not a number up to %" PRId64, key,
+                       value, max);
+    *out = (int64_t)number;
+    return TL_OK;
+}
+
+static tl_status set_isa(const char *value, tl_isa *out, tl_diag *diag)
+{
+    for (int i = 0; i < TL_ISA_COUNT; i++)
+        if (strcmp(isa_names[i], value) == 0) {
+            *out = (tl_isa)i;
+            return TL_OK;
+        }
+    return tl_fail(diag, TL_BAD_TEXT, "target: there is no ISA %.40s", value);
+}
+
+static tl_status set_flag(const char *key, const char *value, bool *out, tl_diag *diag)
+{
+    int64_t number;
+    TL_TRY(set_number(key, value, 1, &number, diag));
+    *out = number != 0;
+    return TL_OK;
+}
+
+static tl_status set_field(tl_target *t, const char *key, const char *value, tl_diag *diag)
+{
+    const int64_t most = INT64_C(1) << 50;
+    if (strcmp(key, "isa") == 0)
+        return set_isa(value, &t->isa, diag);
+    if (strcmp(key, "triple") == 0)
+        return set_word(key, value, t->triple, sizeof t->triple, diag);
+    if (strcmp(key, "cpu") == 0)
+        return set_word(key, value, t->cpu, sizeof t->cpu, diag);
+    if (strcmp(key, "features") == 0)
+        return set_word(key, value, t->features, sizeof t->features, diag);
+    if (strcmp(key, "vnni") == 0)
+        return set_flag(key, value, &t->has_vnni, diag);
+    if (strcmp(key, "bf16") == 0)
+        return set_flag(key, value, &t->has_bf16_dot, diag);
+    if (strcmp(key, "l1") == 0)
+        return set_number(key, value, most, &t->l1_bytes, diag);
+    if (strcmp(key, "l2") == 0)
+        return set_number(key, value, most, &t->l2_bytes, diag);
+    if (strcmp(key, "l3") == 0)
+        return set_number(key, value, most, &t->l3_bytes, diag);
+    if (strcmp(key, "cores") == 0) {
+        int64_t cores;
+        TL_TRY(set_number(key, value, 1 << 20, &cores, diag));
+        if (cores < 1)
+            return tl_fail(diag, TL_BAD_TEXT, "target: cores=0 leaves nothing to run on");
+        t->cores = (int)cores;
+        return TL_OK;
+    }
+    return tl_fail(diag, TL_BAD_TEXT, "target: there is no field %.40s", key);
+}
+
+tl_status tl_target_parse(const char *text, tl_target *out, tl_diag *diag)
+{
+    tl_target target = { .cores = 1 };
+    char field[sizeof target.features + 32];
+    bool has_isa = false;
+    while (*text != '\0') {
+        size_t size = strcspn(text, " \n");
+        if (size >= sizeof field)
+            return tl_fail(diag, TL_BAD_TEXT, "target: a field is longer than %zu characters",
+                           sizeof field - 1);
+        memcpy(field, text, size);
+        field[size] = '\0';
+        text += size + strspn(text + size, " \n");
+        if (size == 0)
+            continue;
+        char *equals = strchr(field, '=');
+        if (equals == NULL)
+            return tl_fail(diag, TL_BAD_TEXT, "target: %.40s is not KEY=VALUE", field);
+        *equals = '\0';
+        TL_TRY(set_field(&target, field, equals + 1, diag));
+        has_isa |= strcmp(field, "isa") == 0;
+    }
+    if (!has_isa)
+        return tl_fail(diag, TL_BAD_TEXT, "target: the field isa is missing");
+    *out = target;
+    return TL_OK;
+}
+
+/* ---- names ---- */
+
+tl_status tl_target_named(const char *name, tl_target *out, tl_diag *diag)
+{
+    for (int i = 0; i < TL_ISA_COUNT; i++) {
+        if (strcmp(tl_isa_infos[i].text, name) != 0)
+            continue;
+        tl_isa isa = (tl_isa)i;
+        bool x86 = isa != TL_ISA_NEON && isa != TL_ISA_PTX;
+        *out = (tl_target){
+            .isa = isa, .l1_bytes = 32 << 10, .l2_bytes = 1 << 20, .l3_bytes = 8 << 20, .cores = 1
+        };
+        strcpy(out->triple, x86                  ? "x86_64-pc-linux-gnu"
+                            : isa == TL_ISA_NEON ? "aarch64-unknown-linux-gnu"
+                                                 : "nvptx64-nvidia-cuda");
+        strcpy(out->cpu, x86 ? name : isa == TL_ISA_NEON ? "generic" : "sm_90");
+        strcpy(out->features, tl_isa_infos[i].features);
+        return TL_OK;
+    }
+    tl_text known = { 0 };
+    for (int i = 0; i < TL_ISA_COUNT; i++)
+        tl_text_format(&known, "%s%s", i > 0 ? ", " : "", tl_isa_infos[i].text);
+    tl_status status = tl_fail(diag, TL_BAD_ARGUMENT, "there is no target %.60s; known are %s",
+                               name, tl_text_get(&known));
+    tl_text_free(&known);
+    return status;
+}

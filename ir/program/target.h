@@ -1,0 +1,45 @@
+/* ir/program/target.h: what we compile for: plain data with a text form. The driver fills it from the runtime's
+ * probe; nobody below asks the machine anything. */
+#ifndef TL_IR_TARGET_H
+#define TL_IR_TARGET_H
+#include <stdbool.h>
+#include <stdint.h>
+#include "runtime/base/dtype.h"
+#include "runtime/base/status.h"
+#include "runtime/base/text.h"
+
+typedef enum {
+#define ISA(name, text, vector_bits, registers, masks, fma, features) TL_ISA_##name,
+#include "ir/program/target.def"
+#undef ISA
+    TL_ISA_COUNT
+} tl_isa;
+
+typedef struct {
+    const char *text;
+    int vector_bits, vector_registers;
+    bool has_masks, has_fma;
+    const char *features;
+} tl_isa_info;
+extern const tl_isa_info tl_isa_infos[TL_ISA_COUNT];
+
+typedef struct {
+    tl_isa isa;
+    char triple[64];     /* "x86_64-pc-linux-gnu" */
+    char cpu[32];        /* LLVM's name: "icelake-server", "znver5", "sm_90a" */
+    char features[2048]; /* LLVM's feature string */
+    bool has_vnni, has_bf16_dot;
+    int64_t l1_bytes, l2_bytes, l3_bytes; /* data caches: L1 and L2 of one core, L3 as shared */
+    int cores;                            /* that the process may use */
+} tl_target;
+
+bool tl_target_is_gpu(const tl_target *t);
+int tl_target_lanes(const tl_target *t,
+                    tl_dtype dtype); /* elements in a vector register, at least 1 */
+/* "isa=AVX512 triple=... cpu=... features=... l1=49152 l2=... l3=... cores=2 ..." and back. */
+void tl_target_print(const tl_target *t, tl_text *out);
+tl_status tl_target_parse(const char *text, tl_target *out, tl_diag *diag);
+/* A generic machine of that ISA name ("x86-64-v3"), for --target and for tests. */
+tl_status tl_target_named(const char *name, tl_target *out, tl_diag *diag);
+
+#endif

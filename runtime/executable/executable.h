@@ -1,0 +1,209 @@
+/* runtime/executable/executable.h: a compiled model, and running it.
+ *
+ * An executable is data: ports (inputs and outputs), values, kernels, and steps that call
+ * kernels on values in order. `tl_executable_spec` is that data in the making: the compiler
+ * fills one and calls tl_executable_create. All shapes are constants; a model called with other
+ * shapes has several executables.
+ *
+ *     spec --create--> tl_executable --prepare--> (packed weights, once) --> tl_runner --run-->
+ *                           | save                                           one a caller
+ *                           v
+ *     folder: executable.json  objects.bin  constants.bin  prepared.bin   --load--> tl_executable
+ *
+ * An executable is immutable after prepare and serves any number of runners in any number of
+ * threads. */
+#ifndef TL_RUNTIME_EXECUTABLE_H
+#define TL_RUNTIME_EXECUTABLE_H
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "runtime/base/dtype.h"
+#include "runtime/base/pieces.h"
+#include "runtime/base/status.h"
+#include "runtime/device/cpu.h"
+#include "runtime/abi/descriptor.h"
+#include "runtime/abi/kernel_abi.h"
+#include "runtime/executable/memory_plan.h"
+#include "runtime/device/pool.h"
+#include "runtime/tensor/tensor.h"
+
+typedef enum {
+#define PLACE(name, text) TL_PLACE_##name,
+#include "runtime/executable/places.def"
+#undef PLACE
+    TL_PLACE_COUNT
+} tl_place;
+
+/* An input or output of the model. */
+typedef struct {
+    const char *name;
+    tl_dtype dtype;
+    int rank;
+    int64_t shape[TL_TENSOR_MAX_RANK];
+} tl_port;
+
+typedef struct {
+    const char *name; /* for messages and reports */
+    tl_place place;
+    int64_t size; /* bytes, layout's padding included; at most the port's for INPUT and OUTPUT */
+    int port;     /* INPUT, OUTPUT: which */
+    /* WINDOW: the value of place INPUT, OUTPUT or ARENA in whose storage it lies, and from which byte of it on: a
+     * multiple of 64. Windows of one value may overlap. */
+    int whole;
+    int64_t offset;
+    const void *data; /* CONSTANT: its bytes; borrowed, live as long as the executable */
+    /* CONSTANT: the same bytes lie at file_offset of this file, which is not ours (a model's
+     * weights), and `data` is a mapping of it, whose pages may be dropped and read again: save
+     * then writes down the place instead of the bytes. NULL: save writes the bytes into
+     * constants.bin. */
+    const char *file;
+    int64_t file_offset;
+} tl_executable_value;
+
+typedef struct {
+    const char *key;          /* of the object cache; for reports, may be NULL */
+    tl_descriptor descriptor; /* unique name in the executable not required */
+    /* The kernel's object. NULL is fine when `phases` is given, but then the executable cannot
+     * be saved. */
+    const void *object;
+    size_t object_size;
+    /* Already callable (an ORC session's), and living as long as the executable; NULL: load
+     * `object`. */
+    tl_phase_fn *const *phases; /* descriptor.phase_count of them */
+    tl_sizes_fn *sizes;         /* when descriptor.has_sizes */
+} tl_executable_kernel;
+
+#define TL_STEP_COPY (-1) /* as `kernel`: copies values[0] to values[1] (same size) */
+/* as a bound value: a NULL pointer, for what the kernel does not touch (all but constants in a
+ * prepare part; in a body, the constants that it only reads packed) */
+#define TL_NO_VALUE  (-1)
+
+typedef struct {
+    const char *name;    /* of the kernel in the model ("conv_relu_3"), for reports */
+    int kernel;          /* index, or TL_STEP_COPY */
+    int value_count;     /* descriptor.buffer_count; 2 for a copy */
+    const int *values;   /* index of a value, or TL_NO_VALUE */
+    const int64_t *dims; /* descriptor.dim_count of them */
+    /* For reports only; NULL and 0 when unknown. */
+    const char *class_key, *workload;
+    int64_t flops, bytes;
+} tl_executable_step;
+
+typedef struct {
+    const char *model;   /* its name, for reports */
+    const char *note;    /* whatever the compiler wants to find again after load; may be NULL */
+    tl_cpu_features cpu; /* what the code needs; machine "" means: this host's features */
+    int input_count, output_count, value_count, kernel_count, prepare_count, step_count;
+    const tl_port *inputs, *outputs;
+    const tl_executable_value *values;
+    const tl_executable_kernel *kernels;
+    const tl_executable_step *prepare; /* run once, in order; write PREPARED values */
+    const tl_executable_step *steps;   /* every run, in order */
+} tl_executable_spec;
+
+typedef struct tl_executable tl_executable;
+
+/* Copies the spec but for the bytes of constants (borrowed), checks all of it (TL_BAD_ARGUMENT
+ * names what does not hold) and loads the objects. An ARENA value belongs to the prepare steps
+ * or to the steps, not both. Kernels get buffers aligned to 64 bytes, but for borrowed constants:
+ * to their elements. */
+tl_status tl_executable_create(const tl_executable_spec *spec, tl_executable **out, tl_diag *diag);
+void tl_executable_destroy(tl_executable *executable); /* after its runners; NULL is fine */
+
+/* Computes the PREPARED values, once: later calls, and executables loaded with a good
+ * prepared.bin, return at once. A loaded executable stores them beside itself (a folder that
+ * cannot be written is no error). Thread-safe. */
+tl_status tl_executable_prepare(tl_executable *executable, tl_pool *pool, int threads,
+                                tl_diag *diag);
+bool tl_executable_is_prepared(const tl_executable *executable);
+
+/* An executable in writing: a text that names the bulk, and the bulk. Pieces are borrowed from the executable. */
+typedef struct {
+    tl_arena *arena;
+    tl_text text;                      /* two lines, the second JSON */
+    uint64_t identity;                 /* its checksum: what prepared constants are bound to */
+    tl_pieces objects;                 /* one a kernel, in the order of the text */
+    const tl_descriptor **descriptors; /* of the kernels in `objects` */
+    tl_pieces constants;
+    const void *prepared; /* when it is prepared; else its prepare steps are in the text */
+    int64_t prepared_size;
+} tl_packed;
+/* `whole`: with the constants that lie in the model's own files; else the text refers to these. A kernel without an
+ * object is TL_BAD_ARGUMENT. */
+tl_status tl_executable_pack(const tl_executable *executable, bool whole, tl_packed *out,
+                             tl_diag *diag);
+void tl_packed_free(tl_packed *packed);
+
+enum {
+    TL_SAVE_WHOLE = 1,   /* as of tl_executable_pack */
+    TL_SAVE_PRIVATE = 2, /* files that only their owner can read, whatever the umask */
+};
+/* Writes it as a folder (made when absent); with prepared.bin when prepared. executable.json is
+ * written last and names the others with their sizes and checksums, so that a reader never sees
+ * half of it. */
+tl_status tl_executable_save(const tl_executable *executable, int how, const char *folder,
+                             tl_diag *diag);
+extern const char *const tl_executable_files[]; /* the names in such a folder; ends with NULL */
+/* Whether a user's folder may become one: nothing is there, or an empty folder, or one of these with nothing else in it.
+ * TL_BAD_ARGUMENT: something else, or no name. */
+tl_status tl_executable_check_place(const char *folder, tl_diag *diag);
+/* TL_BAD_ARGUMENT when there is none; TL_IO when it is damaged or from another version, a
+ * model's file it refers to has changed; TL_UNSUPPORTED when this processor cannot run it. All
+ * of these are a miss for a cache. A bad prepared.bin only means that it is not prepared. */
+tl_status tl_executable_load(const char *folder, tl_executable **out, tl_diag *diag);
+
+/* The data as the spec had it (pointers live as long as the executable; `data`, `object` of a
+ * loaded one too). */
+const tl_executable_spec *tl_executable_info(const tl_executable *executable);
+int tl_executable_find_input(const tl_executable *executable, const char *name);  /* -1: none */
+int tl_executable_find_output(const tl_executable *executable, const char *name); /* -1: none */
+
+typedef struct {
+    int64_t constant_bytes; /* in constants.bin or borrowed */
+    int64_t external_bytes; /* in the model's own files */
+    int64_t prepared_bytes, code_bytes;
+} tl_executable_sizes;
+tl_executable_sizes tl_executable_measure(const tl_executable *executable);
+
+/* What one caller needs to run: arena and scratch, allocated here and never again. */
+typedef struct tl_runner tl_runner;
+/* The executable must be prepared (TL_BAD_ARGUMENT). `threads` 0: all of the pool. */
+tl_status tl_runner_create(const tl_executable *executable, tl_pool *pool, int threads,
+                           tl_runner **out, tl_diag *diag);
+void tl_runner_destroy(tl_runner *runner); /* NULL is fine */
+/* The arena with scratch, against the sum of all tensors. */
+tl_plan_sizes tl_runner_memory(const tl_runner *runner);
+int tl_runner_threads(const tl_runner *runner);
+
+/* Runs the steps. Buffers are the caller's, in the order of the ports, at least as large as the
+ * port says and aligned to 64 bytes (TL_BAD_ARGUMENT otherwise). Outputs and inputs must not
+ * overlap. TL_BAD_ARGUMENT, too, in a child of the process that made the pool (tl_pool_check).
+ * `step_ns`, when not NULL, gets the duration of each step. One run at a time per
+ * runner. */
+tl_status tl_runner_run(tl_runner *runner, const void *const *inputs, void *const *outputs,
+                        int64_t *step_ns, tl_diag *diag);
+/* The same with tensors: checks dtypes and shapes against the ports, and copies what is not
+ * aligned. Zero-initialised outputs are created; they are the caller's. */
+tl_status tl_runner_run_tensors(tl_runner *runner, const tl_tensor *inputs, tl_tensor *outputs,
+                                int64_t *step_ns, tl_diag *diag);
+
+/* The same, stopping before and after every step on the caller's thread to look at its buffers
+ * (NULL for TL_NO_VALUE). */
+typedef void tl_step_hook(void *user, int step, bool after, void *const *buffers);
+tl_status tl_runner_run_hooked(tl_runner *runner, const void *const *inputs, void *const *outputs,
+                               tl_step_hook *hook, void *user, tl_diag *diag);
+/* One phase of one step as one thread ran it, for timelines. Times are tl_clock_ns. */
+typedef struct {
+    int step, phase, thread;
+    int64_t begin_ns, end_ns;
+} tl_run_event;
+/* A run as always (threads meet where they must and nowhere else) that writes down who did what and when. `events` has
+ * room for tl_runner_event_limit of them; *count are written, in the order of steps. */
+int tl_runner_event_limit(const tl_runner *runner);
+tl_status tl_runner_run_traced(tl_runner *runner, const void *const *inputs, void *const *outputs,
+                               tl_run_event *events, int *count, tl_diag *diag);
+/* Runs one step `repeats` times on whatever its buffers hold after a run (the caller's must still
+ * be there), for measuring; returns the shortest, in ns. */
+int64_t tl_runner_time_step(tl_runner *runner, int step, int repeats);
+
+#endif

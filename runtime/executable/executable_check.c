@@ -1,0 +1,215 @@
+/* runtime/executable/executable_check.c: whether a spec holds together. It may come from a file. */
+#include <stdlib.h>
+#include "runtime/executable/executable_private.h"
+
+enum { MAX_THINGS = 1 << 24 };
+
+static tl_status check_count(const char *what, int count, tl_diag *diag)
+{
+    if (count < 0 || count > MAX_THINGS)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "executable: %d %s", count, what);
+    return TL_OK;
+}
+
+static tl_status check_ports(const char *what, const tl_port *ports, int count, tl_diag *diag)
+{
+    int64_t bytes;
+
+    for (int i = 0; i < count; i++) {
+        if (ports[i].name == NULL || (unsigned)ports[i].dtype >= TL_DTYPE_COUNT)
+            return tl_fail(diag, TL_BAD_ARGUMENT, "executable: %s %d has no name or dtype", what,
+                           i);
+        tl_status status =
+            tl_tensor_bytes(ports[i].dtype, ports[i].rank, ports[i].shape, &bytes, diag);
+        if (status != TL_OK) {
+            tl_context(diag, "%s %s", what, ports[i].name);
+            return status;
+        }
+    }
+    return TL_OK;
+}
+
+static tl_status check_port_value(const tl_executable_value *v, const tl_port *ports, int count,
+                                  tl_diag *diag)
+{
+    int64_t bytes = 0;
+
+    if (v->port < 0 || v->port >= count)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "executable: value %s: %s %d of %d", v->name,
+                       tl_place_texts[v->place], v->port, count);
+    const tl_port *port = &ports[v->port];
+    TL_TRY(tl_tensor_bytes(port->dtype, port->rank, port->shape, &bytes, diag));
+    if (v->size > bytes)
+        return tl_fail(diag, TL_BAD_ARGUMENT,
+                       "executable: value %s: %lld bytes do not fit in the %lld of %s %s", v->name,
+                       (long long)v->size, (long long)bytes, tl_place_texts[v->place], port->name);
+    return TL_OK;
+}
+
+static tl_status check_window(const tl_executable_spec *spec, const tl_executable_value *v,
+                              tl_diag *diag)
+{
+    if (v->whole < 0 || v->whole >= spec->value_count)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "executable: value %s: a window of value %d of %d",
+                       v->name, v->whole, spec->value_count);
+    const tl_executable_value *whole = &spec->values[v->whole];
+    if (whole->place != TL_PLACE_INPUT && whole->place != TL_PLACE_OUTPUT &&
+        whole->place != TL_PLACE_ARENA)
+        return tl_fail(diag, TL_BAD_ARGUMENT,
+                       "executable: value %s: a window of a value that is no input, output or "
+                       "arena value",
+                       v->name);
+    if (v->offset < 0 || v->offset % TL_DATA_ALIGNMENT != 0 || v->offset > whole->size ||
+        v->size > whole->size - v->offset)
+        return tl_fail(diag, TL_BAD_ARGUMENT,
+                       "executable: value %s: %lld bytes from byte %lld on are no aligned window "
+                       "of the %lld of its whole",
+                       v->name, (long long)v->size, (long long)v->offset, (long long)whole->size);
+    return TL_OK;
+}
+
+static tl_status check_value(const tl_executable_spec *spec, const tl_executable_value *v,
+                             tl_diag *diag)
+{
+    if (v->name == NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "executable: value %d has no name",
+                       (int)(v - spec->values));
+    if (v->size < 0)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "executable: value %s: size %lld is negative",
+                       v->name, (long long)v->size);
+    switch (v->place) {
+    case TL_PLACE_INPUT:
+        return check_port_value(v, spec->inputs, spec->input_count, diag);
+    case TL_PLACE_OUTPUT:
+        return check_port_value(v, spec->outputs, spec->output_count, diag);
+    case TL_PLACE_CONSTANT:
+        if (v->data == NULL && v->size > 0)
+            return tl_fail(diag, TL_BAD_ARGUMENT, "executable: constant %s has no data", v->name);
+        if (v->file != NULL && v->file_offset < 0)
+            return tl_fail(diag, TL_BAD_ARGUMENT, "executable: constant %s: offset %lld in %s",
+                           v->name, (long long)v->file_offset, v->file);
+        return TL_OK;
+    case TL_PLACE_WINDOW:
+        return check_window(spec, v, diag);
+    case TL_PLACE_ARENA:
+    case TL_PLACE_PREPARED:
+        return TL_OK;
+    case TL_PLACE_COUNT:
+        break;
+    }
+    return tl_fail(diag, TL_BAD_ARGUMENT, "executable: value %s is in no place", v->name);
+}
+
+static tl_status check_kernel(const tl_executable_kernel *k, int index, tl_diag *diag)
+{
+    const tl_descriptor *d = &k->descriptor;
+
+    if (d->name == NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "executable: kernel %d has no name", index);
+    if (d->phase_count < 0 || d->dim_count < 0 || d->buffer_count < 0 || d->scratch_bytes < 0 ||
+        d->thread_scratch_bytes < 0 || (!d->has_sizes && d->extents == NULL && d->phase_count > 0))
+        return tl_fail(diag, TL_BAD_ARGUMENT, "executable: kernel %s: its descriptor is malformed",
+                       d->name);
+    for (int i = 0; !d->has_sizes && i < d->phase_count; i++)
+        if (d->extents[i] < 0)
+            return tl_fail(diag, TL_BAD_ARGUMENT, "executable: kernel %s: extent %lld", d->name,
+                           (long long)d->extents[i]);
+    if (k->phases == NULL && k->object == NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "executable: kernel %s has no code", d->name);
+    if (k->phases != NULL && d->has_sizes && k->sizes == NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "executable: kernel %s has no sizes function",
+                       d->name);
+    return TL_OK;
+}
+
+static tl_status check_copy(const tl_executable_spec *spec, const tl_executable_step *s,
+                            tl_diag *diag)
+{
+    if (s->value_count != 2 || s->values[0] < 0 || s->values[1] < 0 ||
+        spec->values[s->values[0]].size != spec->values[s->values[1]].size)
+        return tl_fail(diag, TL_BAD_ARGUMENT,
+                       "executable: copy %s is not from one value to another of the same size",
+                       s->name);
+    return TL_OK;
+}
+
+static tl_status check_step(const tl_executable_spec *spec, const tl_executable_step *s,
+                            bool is_prepare, tl_diag *diag)
+{
+    if (s->name == NULL || s->kernel < TL_STEP_COPY || s->kernel >= spec->kernel_count)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "executable: step %s: kernel %d of %d",
+                       s->name != NULL ? s->name : "without a name", s->kernel, spec->kernel_count);
+    TL_TRY(check_count("values of a step", s->value_count, diag));
+    for (int i = 0; i < s->value_count; i++) {
+        int value = s->values[i];
+        if (value >= spec->value_count || value < TL_NO_VALUE)
+            return tl_fail(diag, TL_BAD_ARGUMENT, "executable: step %s: value %d of %d", s->name,
+                           value, spec->value_count);
+        if (value == TL_NO_VALUE || !is_prepare)
+            continue;
+        tl_place place = spec->values[tl_executable_storage(spec, value)].place;
+        if (place == TL_PLACE_INPUT || place == TL_PLACE_OUTPUT)
+            return tl_fail(diag, TL_BAD_ARGUMENT,
+                           "executable: prepare step %s uses %s, which is an %s", s->name,
+                           spec->values[value].name, tl_place_texts[place]);
+    }
+    if (s->kernel == TL_STEP_COPY)
+        return check_copy(spec, s, diag);
+
+    const tl_descriptor *d = &spec->kernels[s->kernel].descriptor;
+    if (s->value_count != d->buffer_count)
+        return tl_fail(diag, TL_BAD_ARGUMENT,
+                       "executable: step %s: %d values for the %d buffers of kernel %s", s->name,
+                       s->value_count, d->buffer_count, d->name);
+    if (d->dim_count > 0 && s->dims == NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "executable: step %s: no values for the %d dims",
+                       s->name, d->dim_count);
+    return TL_OK;
+}
+
+/* An output that no step touches would leave the caller's buffer as it was. */
+static tl_status check_outputs(const tl_executable_spec *spec, tl_diag *diag)
+{
+    bool *bound = calloc((size_t)spec->output_count + 1, sizeof *bound);
+    if (bound == NULL)
+        return tl_fail(diag, TL_NO_MEMORY, "executable: no memory for %d outputs",
+                       spec->output_count);
+    for (int s = 0; s < spec->step_count; s++)
+        for (int i = 0; i < spec->steps[s].value_count; i++) {
+            int value = spec->steps[s].values[i];
+            if (value == TL_NO_VALUE)
+                continue;
+            const tl_executable_value *v = &spec->values[tl_executable_storage(spec, value)];
+            if (v->place == TL_PLACE_OUTPUT)
+                bound[v->port] = true;
+        }
+    int port = 0;
+    while (port < spec->output_count && bound[port])
+        port++;
+    free(bound);
+    if (port == spec->output_count)
+        return TL_OK;
+    return tl_fail(diag, TL_BAD_ARGUMENT, "executable: no step writes output %s",
+                   spec->outputs[port].name);
+}
+
+tl_status tl_executable_check(const tl_executable_spec *spec, tl_diag *diag)
+{
+    TL_TRY(check_count("inputs", spec->input_count, diag));
+    TL_TRY(check_count("outputs", spec->output_count, diag));
+    TL_TRY(check_count("values", spec->value_count, diag));
+    TL_TRY(check_count("kernels", spec->kernel_count, diag));
+    TL_TRY(check_count("prepare steps", spec->prepare_count, diag));
+    TL_TRY(check_count("steps", spec->step_count, diag));
+    TL_TRY(check_ports("input", spec->inputs, spec->input_count, diag));
+    TL_TRY(check_ports("output", spec->outputs, spec->output_count, diag));
+    for (int i = 0; i < spec->value_count; i++)
+        TL_TRY(check_value(spec, &spec->values[i], diag));
+    for (int i = 0; i < spec->kernel_count; i++)
+        TL_TRY(check_kernel(&spec->kernels[i], i, diag));
+    for (int i = 0; i < spec->prepare_count; i++)
+        TL_TRY(check_step(spec, &spec->prepare[i], true, diag));
+    for (int i = 0; i < spec->step_count; i++)
+        TL_TRY(check_step(spec, &spec->steps[i], false, diag));
+    return check_outputs(spec, diag);
+}

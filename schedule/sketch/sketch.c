@@ -1,0 +1,331 @@
+/* schedule/sketch/sketch.c: the default schedule: which rule schedules which block.
+ *
+ *   1. spatial stages that one other stage reads are computed inline (not into a contraction, which reads an
+ *      element many times);
+ *   2. contractions between transforms bring those along, a band of tiles at a time (sketch_staged.c), windows over
+ *      contractions these, a band of rows at a time (sketch_band.c), contractions over windows both
+ *      (sketch_band_sum.c), and two contractions with row-wise stages between
+ *      them run a block of rows at a time (sketch_chained.c); the others
+ *      get a register tile (sketch_contraction.c), the stage that reads the result their epilogue;
+ *   3. reductions whose lanes have their own data a register row (sketch_window.c);
+ *   4. row-wise chains are brought together a row at a time (sketch_rows.c);
+ *   5. what is left is vectorized nest by nest (sketch_nest.c);
+ *   6. every phase gets its parallel loop (sketch_parallel.c). */
+#include <string.h>
+#include "schedule/sketch/sketch_private.h"
+
+typedef struct {
+    const tl_block **blocks;
+    int count, capacity;
+    tl_arena *arena;
+} block_list;
+
+static bool add_block(const tl_stmt *stmt, void *context)
+{
+    block_list *list = context;
+    if (stmt->kind != TL_STMT_BLOCK)
+        return true;
+    if (list->count == list->capacity) {
+        int capacity = list->capacity ? 2 * list->capacity : 16;
+        const tl_block **grown = TL_NEW_ARRAY(list->arena, const tl_block *, capacity);
+        for (int i = 0; i < list->count; i++)
+            grown[i] = list->blocks[i];
+        list->blocks = grown;
+        list->capacity = capacity;
+    }
+    list->blocks[list->count++] = stmt->u.block;
+    return true;
+}
+
+int tl_sketch_blocks(tl_schedule *s, const tl_block ***out)
+{
+    block_list list = { .arena = s->arena };
+    tl_stmt_visit(s->program->body, add_block, &list);
+    *out = list.blocks;
+    return list.count;
+}
+
+static bool is_contraction(tl_schedule *s, const tl_block *block)
+{
+    tl_contraction c;
+    return tl_find_contraction(s->arena, block, &c);
+}
+
+static tl_status inline_stages(tl_schedule *s)
+{
+    const tl_block **blocks, **readers;
+    int count = tl_sketch_blocks(s, &blocks);
+    for (int i = 0; i < count; i++) {
+        const tl_block *block = blocks[i];
+        if (!tl_block_is_spatial(block) || block->store_count != 1 ||
+            block->stores[0].buffer->role != TL_ROLE_LOCAL)
+            continue;
+        int reader_count =
+            tl_readers_of(s->arena, s->program->body, block->stores[0].buffer, &readers);
+        if (reader_count != 1 || is_contraction(s, readers[0]) ||
+            tl_sketch_is_between(s, block, readers[0]) ||
+            !tl_decide_range(s, block->name, "inline", 0, 1, 1))
+            continue;
+        tl_status status = tl_compute_inline(s, tl_schedule_name_block(s, block->name), NULL);
+        if (status != TL_OK && status != TL_ILLEGAL_SCHEDULE)
+            return status;
+    }
+    return TL_OK;
+}
+
+/* The stage that reads what `anchor` computes, when it is one and no reduction; else a copy made for the purpose. */
+static tl_status find_epilogue(tl_schedule *s, const tl_block *anchor, tl_block_ref *out,
+                               tl_diag *diag)
+{
+    const tl_buffer *result = anchor->stores[0].buffer;
+    const tl_block **readers;
+    int count = tl_readers_of(s->arena, s->program->body, result, &readers);
+    if (result->role == TL_ROLE_LOCAL && count == 1 && !tl_block_is_reduction(readers[0]) &&
+        readers[0]->store_count == 1) {
+        *out = tl_schedule_name_block(s, readers[0]->name);
+        return TL_OK;
+    }
+    return tl_cache_write(s, tl_schedule_name_block(s, anchor->name), "register", out, diag);
+}
+
+/* A reduction with a contiguous spatial iter, all of whose loads either move with it by one or not at all, or can be
+ * packed so that they do, or are the same for groups of lanes. */
+static bool is_window(tl_schedule *s, const tl_block *block)
+{
+    const tl_expr *loads[8];
+    if (!tl_block_is_reduction(block) || block->store_count != 1 ||
+        tl_sketch_lane_total(s, block) != NULL)
+        return false;
+    const tl_var *lane = tl_contiguous_iter(s->arena, block);
+    if (lane == NULL)
+        return false;
+    int count = tl_collect_loads(block->stores[0].value, loads, 8);
+    for (int l = 0; l < count; l++)
+        if (!tl_sketch_reads_lines(s, loads[l], lane) &&
+            !tl_sketch_can_pack_lanes(s, loads[l], lane) &&
+            !tl_sketch_lanes_share(s, loads[l], lane))
+            return false;
+    return true;
+}
+
+static bool is_window_alone(tl_schedule *s, const tl_block *block)
+{
+    return !is_contraction(s, block) && is_window(s, block);
+}
+
+typedef bool block_test(tl_schedule *s, const tl_block *block);
+/* Schedules `anchor` and `out`, its epilogue; what else it schedules is added to `done`. */
+typedef tl_status block_rule(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_map *done,
+                             tl_diag *diag);
+
+static tl_status contraction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_map *done,
+                             tl_diag *diag)
+{
+    (void)done;
+    tl_schedule_state before = tl_schedule_save(s);
+    tl_status status = tl_sketch_split_sum(s, anchor, out, NULL);
+    if (status != TL_ILLEGAL_SCHEDULE)
+        return status;
+    tl_schedule_restore(s, &before);
+    int shared = tl_sketch_shared_loops(s, out);
+    return tl_sketch_contraction(s, anchor, out, shared, shared > 0, diag);
+}
+
+static tl_status window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_map *done,
+                        tl_diag *diag)
+{
+    (void)done;
+    return tl_sketch_window(s, anchor, out, diag);
+}
+
+static tl_status band(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_map *done,
+                      tl_diag *diag)
+{
+    return tl_sketch_band(s, anchor, out, 0, 0, done, diag);
+}
+
+tl_status tl_sketch_tried(tl_schedule *s, const tl_schedule_state *before, tl_status status,
+                          const tl_diag *why, tl_diag *diag)
+{
+    if (status != TL_ILLEGAL_SCHEDULE)
+        return status == TL_OK ? TL_OK : tl_fail(diag, status, "%s", why->text);
+    tl_schedule_restore(s, before);
+    return TL_OK;
+}
+
+/* Applies a rule with an anchor and its epilogue to every block of `known` that fits. Those that it refuses fall to the next. */
+static tl_status apply_anchored(tl_schedule *s, block_test *fits, block_rule *rule, tl_map *done,
+                                const tl_map *known, tl_diag *diag)
+{
+    const tl_block **blocks;
+    int count = tl_sketch_blocks(s, &blocks);
+    for (int i = 0; i < count; i++) {
+        const tl_block *block = blocks[i];
+        if (tl_map_has(done, block->name) || !tl_map_has(known, block->name) || !fits(s, block))
+            continue;
+        tl_block_ref out, anchor = tl_schedule_name_block(s, block->name);
+        tl_schedule_state before = tl_schedule_save(s);
+        tl_diag why = { 0 };
+        tl_status status = find_epilogue(s, block, &out, &why);
+        if (status == TL_OK && !tl_map_has(done, tl_schedule_get_block(s, out)->name))
+            status = rule(s, anchor, out, done, &why);
+        TL_TRY(tl_sketch_tried(s, &before, status, &why, diag));
+        if (status != TL_OK)
+            continue;
+        tl_map_put(done, block->name, s);
+        tl_map_put(done, tl_schedule_get_block(s, out)->name, s);
+    }
+    return TL_OK;
+}
+
+typedef tl_status group_rule(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
+
+/* Contractions that bring other stages along; they come first, while the stages are untouched. */
+static tl_status apply_grouped(tl_schedule *s, group_rule *rule, tl_map *done, tl_diag *diag)
+{
+    const tl_block **blocks;
+    int count = tl_sketch_blocks(s, &blocks);
+    for (int i = 0; i < count; i++) {
+        if (tl_map_has(done, blocks[i]->name) || !is_contraction(s, blocks[i]))
+            continue;
+        tl_schedule_state before = tl_schedule_save(s);
+        tl_diag why = { 0 };
+        tl_status status = rule(s, tl_schedule_name_block(s, blocks[i]->name), done, &why);
+        TL_TRY(tl_sketch_tried(s, &before, status, &why, diag));
+    }
+    return TL_OK;
+}
+
+/* Whether the block is the end of a row-wise chain: it writes a result from others, or sums up partial sums to one. */
+static bool ends_rows(tl_schedule *s, const tl_block *block)
+{
+    if (block->store_count == 0 || block->stores[0].buffer->role == TL_ROLE_LOCAL)
+        return false;
+    if (tl_block_is_spatial(block))
+        return true;
+    const tl_block **blocks;
+    int count = tl_sketch_blocks(s, &blocks);
+    for (int i = 0; i < count; i++) {
+        const char *total = tl_sketch_lane_total(s, blocks[i]);
+        if (total != NULL && strcmp(total, block->name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Blocks that a rule made on the way (inits, copies, tails) are scheduled by it: only those of `names` are left. */
+static tl_status schedule_rest(tl_schedule *s, tl_map *done, tl_map *known, tl_diag *diag)
+{
+    const tl_block **blocks;
+    int count = tl_sketch_blocks(s, &blocks);
+    for (int i = count - 1; i >= 0; i--) {
+        if (tl_map_has(done, blocks[i]->name) || !tl_map_has(known, blocks[i]->name))
+            continue;
+        tl_block_ref ref = tl_schedule_name_block(s, blocks[i]->name);
+        tl_map_put(done, blocks[i]->name, s);
+        tl_schedule_state before = tl_schedule_save(s);
+        tl_diag why = { 0 };
+        tl_status status = ends_rows(s, blocks[i])
+                               ? tl_sketch_rows(s, ref, done, &why)
+                               : tl_sketch_nest(s, ref, tl_sketch_shared_loops(s, ref), &why);
+        TL_TRY(tl_sketch_tried(s, &before, status, &why, diag)); /* or it runs as it was written */
+    }
+    return TL_OK;
+}
+
+/* Which of its sketches a block gets. */
+typedef enum {
+    SKETCH_EXPERT, /* the rules below */
+    SKETCH_TILING,
+    SKETCH_TILING_FUSED_1,
+    SKETCH_TILING_FUSED_2,
+    SKETCH_RFACTOR_OUTER,
+    SKETCH_RFACTOR_INNER,
+} sketch;
+
+const char *tl_sketch_name(int64_t option)
+{
+    static const char *const names[] = {
+        [SKETCH_EXPERT] = "expert",
+        [SKETCH_TILING] = "tiling",
+        [SKETCH_TILING_FUSED_1] = "tiling_fused_1",
+        [SKETCH_TILING_FUSED_2] = "tiling_fused_2",
+        [SKETCH_RFACTOR_OUTER] = "rfactor_outer",
+        [SKETCH_RFACTOR_INNER] = "rfactor_inner",
+    };
+    return option >= 0 && option < (int64_t)(sizeof names / sizeof *names) ? names[option] : NULL;
+}
+
+static tl_status apply_sketch(tl_schedule *s, const tl_block *block, sketch chosen, tl_map *done,
+                              tl_map *known, tl_diag *diag)
+{
+    tl_block_ref out = { 0 }, ref = tl_schedule_name_block(s, block->name);
+    if (chosen >= SKETCH_RFACTOR_OUTER) {
+        TL_TRY(
+            tl_sketch_rfactor(s, ref,
+                              chosen == SKETCH_RFACTOR_OUTER ? TL_RFACTOR_OUTER : TL_RFACTOR_INNER,
+                              &out, diag));
+        tl_map_put(known, tl_schedule_get_block(s, out)->name, s);
+        return TL_OK;
+    }
+    if (chosen != SKETCH_TILING)
+        TL_TRY(find_epilogue(s, block, &out, diag));
+    if (out.id != 0 && tl_map_has(done, tl_schedule_get_block(s, out)->name))
+        return tl_refuse(diag, "tiling", block->name, "has an epilogue that is scheduled");
+    TL_TRY(tl_sketch_tiling(s, ref, out, (int)chosen - SKETCH_TILING, diag));
+    tl_map_put(done, block->name, s);
+    if (out.id != 0)
+        tl_map_put(done, tl_schedule_get_block(s, out)->name, s);
+    /* what it made on the way stays where it is */
+    const tl_block **blocks;
+    int count = tl_sketch_blocks(s, &blocks);
+    for (int i = 0; i < count; i++)
+        if (!tl_map_has(known, blocks[i]->name))
+            tl_map_put(done, blocks[i]->name, s);
+    return TL_OK;
+}
+
+/* Generic sketches in the place of the expert rules: of the search space, never of the default schedule. */
+static tl_status apply_generic(tl_schedule *s, tl_map *done, tl_map *known, tl_diag *diag)
+{
+    const tl_block **blocks;
+    int count = s->decide != NULL ? tl_sketch_blocks(s, &blocks) : 0;
+    for (int i = 0; i < count; i++) {
+        int64_t options[8] = { SKETCH_EXPERT };
+        int offered = 1;
+        for (int k = SKETCH_TILING; k <= SKETCH_TILING_FUSED_2; k++)
+            if (tl_sketch_needs_tiling(blocks[i]))
+                options[offered++] = k;
+        for (int k = SKETCH_RFACTOR_OUTER; k <= SKETCH_RFACTOR_INNER; k++)
+            if (tl_sketch_needs_rfactor(s, blocks[i]))
+                options[offered++] = k;
+        int64_t chosen = tl_decide(s, blocks[i]->name, "sketch", options, offered, SKETCH_EXPERT);
+        if (chosen == SKETCH_EXPERT)
+            continue;
+        tl_schedule_state before = tl_schedule_save(s);
+        tl_diag why = { 0 };
+        tl_status status = apply_sketch(s, blocks[i], (sketch)chosen, done, known, &why);
+        TL_TRY(tl_sketch_tried(s, &before, status, &why, diag)); /* or the expert rules take it */
+    }
+    return TL_OK;
+}
+
+tl_status tl_schedule_default(tl_schedule *s, tl_diag *diag)
+{
+    tl_map *done = tl_map_create(s->arena), *known = tl_map_create(s->arena);
+    const tl_block **blocks;
+    TL_TRY(inline_stages(s));
+    int count = tl_sketch_blocks(s, &blocks);
+    for (int i = 0; i < count; i++)
+        tl_map_put(known, blocks[i]->name, s);
+    TL_TRY(apply_generic(s, done, known, diag));
+    TL_TRY(apply_grouped(s, tl_sketch_staged, done, diag));
+    TL_TRY(apply_grouped(s, tl_sketch_chained, done, diag));
+    TL_TRY(apply_grouped(s, tl_sketch_band_sum, done, diag));
+    /* windows over contractions bring these along, before they are scheduled by themselves */
+    TL_TRY(apply_anchored(s, is_window_alone, band, done, known, diag));
+    TL_TRY(apply_anchored(s, is_contraction, contraction, done, known, diag));
+    TL_TRY(apply_anchored(s, is_window, window, done, known, diag));
+    TL_TRY(schedule_rest(s, done, known, diag));
+    return tl_sketch_parallel(s, diag);
+}

@@ -1,0 +1,210 @@
+/* schedule/sketch/sketch_nest.c: the default schedule of one nest by itself: the loop along which the result is contiguous
+ * becomes the innermost and is vectorized. A transposition is tiled instead, 16 x 16 elements written out: what a tile reads
+ * and writes are whole cache lines, and lanes would gather. */
+#include "schedule/sketch/sketch_private.h"
+
+enum {
+    TILE = 16,        /* of a transposition: 4-byte elements in a cache line */
+    SHORT_STRIDE = 5, /* lanes closer than that are shuffled out of few vectors */
+};
+
+enum { MOST_CHAINS = 4, MOST_VECTORS = 8, TILE_SIZES = 4 };
+static const int64_t tile_sizes[TILE_SIZES] = { 0, 4, 8, 16 };
+
+/* Whether a loop of the list moves the iter more than once. */
+static bool runs(tl_schedule *s, const tl_block *block, int iter, const tl_loop_list *loops)
+{
+    tl_loop_ref loop = tl_sketch_loop_of(s, &block->iters[iter], loops);
+    return loop.id != 0 && tl_sketch_extent(s, loop) > 1;
+}
+
+/* The spatial iter with stride 1 in the first store; NULL when there is none. */
+static const tl_iter *contiguous_iter(tl_schedule *s, const tl_block *block,
+                                      const tl_loop_list *loops)
+{
+    if (block->store_count == 0)
+        return NULL;
+    const tl_store *store = &block->stores[0];
+    for (int i = block->iter_count - 1; i >= 0; i--)
+        if (block->iters[i].kind == TL_ITER_SPATIAL && runs(s, block, i, loops) &&
+            tl_access_stride(s->arena, store->buffer, store->indices, block->iters[i].var) == 1)
+            return &block->iters[i];
+    return NULL;
+}
+
+/* The reduce iter along which a load is contiguous and that may become lanes; NULL when there is none. */
+static const tl_iter *contiguous_reduce(tl_schedule *s, const tl_block *block,
+                                        const tl_loop_list *loops)
+{
+    const tl_expr *loads[8];
+    if (!tl_block_is_reduction(block) || block->store_count != 1 || tl_keeps_order(s, block))
+        return NULL;
+    int count = tl_collect_loads(block->stores[0].value, loads, 8);
+    for (int i = block->iter_count - 1; i >= 0; i--)
+        for (int l = 0; l < count; l++)
+            if (block->iters[i].kind == TL_ITER_REDUCE && runs(s, block, i, loops) &&
+                tl_access_stride(s->arena, loads[l]->u.buffer, loads[l]->args,
+                                 block->iters[i].var) == 1)
+                return &block->iters[i];
+    return NULL;
+}
+
+/* Whether every load moves with the iter by one element or not at all. */
+static bool loads_follow(tl_schedule *s, const tl_block *block, const tl_iter *iter)
+{
+    const tl_expr *loads[16];
+    int count = tl_collect_loads(block->stores[0].value, loads, 16);
+    for (int l = 0; l < count; l++)
+        if (!tl_sketch_reads_lines(s, loads[l], iter->var))
+            return false;
+    return true;
+}
+
+/* The iter along which what is copied is contiguous, when the result is contiguous along another: `along`. NULL: this is
+ * no transposition. */
+static const tl_iter *transposed_iter(tl_schedule *s, const tl_block *block, const tl_iter *along,
+                                      const tl_loop_list *loops)
+{
+    const tl_expr *load = block->store_count == 1 ? block->stores[0].value : NULL;
+    if (load == NULL || load->kind != TL_EXPR_LOAD || !tl_block_is_spatial(block) ||
+        block->predicate != NULL)
+        return NULL;
+    int64_t stride = tl_access_stride(s->arena, load->u.buffer, load->args, along->var);
+    if (stride == TL_NOT_AFFINE || (stride < SHORT_STRIDE && stride > -SHORT_STRIDE))
+        return NULL;
+    for (int i = 0; i < block->iter_count; i++)
+        if (runs(s, block, i, loops) &&
+            tl_access_stride(s->arena, load->u.buffer, load->args, block->iters[i].var) == 1)
+            return &block->iters[i];
+    return NULL;
+}
+
+/* Splits two loops into tiles; what does not divide becomes nests of its own. */
+static tl_status tile_transposition(tl_schedule *s, const tl_loop_list *loops, tl_loop_ref written,
+                                    tl_loop_ref read, int64_t size, tl_diag *diag)
+{
+    tl_loop_ref order[TL_MAX_LOOPS + 2], outer[2], inner[2], parts[2], tiled[2] = { written, read };
+    int64_t extents[2], tile[2];
+    int count = 0;
+    for (int i = 0; i < loops->count; i++)
+        if (!tl_same_loop(loops->loops[i], written) && !tl_same_loop(loops->loops[i], read))
+            order[count++] = loops->loops[i];
+    for (int i = 0; i < 2; i++) {
+        extents[i] = tl_sketch_extent(s, tiled[i]);
+        tile[i] = extents[i] < size ? extents[i] : size;
+        TL_TRY(tl_split(s, tiled[i], (int64_t[]){ 0, tile[i] }, 2, parts, diag));
+        outer[i] = parts[0];
+        inner[i] = parts[1];
+    }
+    order[count++] = outer[0];
+    order[count++] = outer[1];
+    order[count++] = inner[1];
+    order[count++] = inner[0];
+    TL_TRY(tl_reorder(s, order, count, diag));
+    for (int i = 0; i < 2; i++)
+        TL_TRY(tl_unroll(s, inner[i], diag));
+    for (int i = 1; i >= 0; i--)
+        if (extents[i] % tile[i] != 0)
+            TL_TRY(tl_loop_partition(s, outer[i], diag));
+    return TL_OK;
+}
+
+/* A reduction whose lanes do not divide its extent: the init on its own, whole vectors, then the rest. It stays as it is
+ * where the block's form does not allow that. */
+static tl_status reduce_with_tail(tl_schedule *s, tl_block_ref ref, int first, tl_loop_ref loop,
+                                  int lanes, tl_diag *diag)
+{
+    tl_loop_list loops;
+    tl_loop_ref outer, reduce = { 0 };
+    tl_schedule_state before = tl_schedule_save(s);
+    const tl_block *block = tl_schedule_get_block(s, ref);
+    if (tl_sketch_extent(s, loop) < lanes)
+        return TL_OK;
+    TL_TRY(tl_sketch_loops(s, ref, first, &loops, diag));
+    for (int i = loops.count - 1; i >= 0; i--)
+        if (tl_sketch_drives_reduce(s, block, loops.loops[i]))
+            reduce = loops.loops[i];
+    tl_status status = tl_decompose_reduction(s, ref, reduce, &(tl_block_ref){ 0 }, NULL);
+    if (status == TL_OK)
+        status = tl_sketch_vectorize(s, loop, lanes, &outer, NULL);
+    if (status == TL_OK)
+        status = tl_loop_partition(s, outer, NULL);
+    if (status != TL_ILLEGAL_SCHEDULE)
+        return status;
+    tl_schedule_restore(s, &before);
+    return TL_OK;
+}
+
+/* How many vectors are taken at once: of partial sums as many as divide the extent, four if possible; else one. */
+static int decide_vectors(tl_schedule *s, const char *name, int64_t extent, int lanes,
+                          bool lanes_reduce)
+{
+    int64_t options[4], initial = 1;
+    int count = 0;
+    for (int64_t vectors = 1; vectors <= MOST_VECTORS; vectors *= 2) {
+        bool fits = lanes_reduce ? extent % (lanes * vectors) == 0 : lanes * vectors <= extent;
+        if (vectors > 1 && !fits)
+            continue;
+        options[count++] = vectors;
+        if (lanes_reduce && vectors <= MOST_CHAINS)
+            initial = vectors;
+    }
+    return (int)tl_decide(s, name, "vectors", options, count, initial);
+}
+
+tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *diag)
+{
+    const tl_block *block = tl_schedule_get_block(s, ref);
+    if (block->call != NULL)
+        return TL_OK;
+    tl_loop_list loops;
+    TL_TRY(tl_sketch_loops(s, ref, first, &loops, diag));
+    const tl_iter *iter = contiguous_iter(s, block, &loops),
+                  *reduce = contiguous_reduce(s, block, &loops);
+    bool lanes_reduce = reduce != NULL && (iter == NULL || !loads_follow(s, block, iter));
+    if (reduce != NULL && iter != NULL)
+        lanes_reduce = tl_decide_range(s, block->name, "lanes_reduce", 0, 1, lanes_reduce) != 0;
+    if (lanes_reduce)
+        iter = reduce;
+    if (iter == NULL)
+        return TL_OK;
+    tl_loop_ref loop = tl_sketch_loop_of(s, iter, &loops), outer;
+    if (loop.id == 0)
+        return TL_OK;
+
+    const tl_iter *transposed = lanes_reduce ? NULL : transposed_iter(s, block, iter, &loops);
+    tl_loop_ref read = { 0 };
+    if (transposed != NULL)
+        read = tl_sketch_loop_of(s, transposed, &loops);
+    bool tiles = read.id != 0 && !tl_same_loop(read, loop) && loops.count < TL_MAX_LOOPS - 1;
+    int64_t size = tiles ? tl_decide(s, block->name, "tile", tile_sizes, TILE_SIZES, TILE) : 0;
+    if (size > 0) {
+        tl_schedule_state before = tl_schedule_save(s);
+        tl_status status = tile_transposition(s, &loops, loop, read, size, NULL);
+        if (status != TL_ILLEGAL_SCHEDULE)
+            return status;
+        tl_schedule_restore(s, &before);
+        block = tl_schedule_get_block(s, ref);
+    }
+
+    const tl_dtype dtype = block->stores[0].buffer->dtype;
+    int lanes = tl_target_lanes(s->target, dtype == TL_BOOL ? TL_F32 : dtype);
+    int64_t extent = tl_sketch_extent(s, loop);
+    if (lanes_reduce && extent % lanes != 0)
+        return reduce_with_tail(s, ref, first, loop, lanes, diag);
+    /* several vectors of partial sums: one alone waits for the latency of its own addition */
+    lanes *= decide_vectors(s, block->name, extent, lanes, lanes_reduce);
+    if (!lanes_reduce && loops.loops[loops.count - 1].id != loop.id) {
+        tl_loop_ref order[TL_MAX_LOOPS];
+        int count = 0;
+        for (int i = 0; i < loops.count; i++)
+            if (loops.loops[i].id != loop.id)
+                order[count++] = loops.loops[i];
+        order[count++] = loop;
+        TL_TRY(tl_reorder(s, order, count, diag));
+    }
+    TL_TRY(tl_sketch_vectorize(s, loop, lanes, &outer, diag));
+    if (outer.id != 0 && extent % lanes != 0)
+        TL_TRY(tl_loop_partition(s, outer, diag));
+    return TL_OK;
+}

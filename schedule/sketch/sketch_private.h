@@ -1,0 +1,208 @@
+/* schedule/sketch/sketch_private.h: what the sketch rules share. */
+#ifndef TL_SCHEDULE_SKETCH_PRIVATE_H
+#define TL_SCHEDULE_SKETCH_PRIVATE_H
+#include "runtime/base/map.h"
+#include "schedule/analysis.h"
+#include "schedule/schedule_private.h"
+#include "schedule/sketch/sketch.h"
+
+#define TL_MAX_LOOPS 32
+
+/* The end of a rule that was tried with the schedule as `before`, and came to `status` for the reason `why`. Refused
+ * (TL_ILLEGAL_SCHEDULE), it leaves nothing: the schedule is as it was, and all is well. Else what it came to. */
+tl_status tl_sketch_tried(tl_schedule *s, const tl_schedule_state *before, tl_status status,
+                          const tl_diag *why, tl_diag *diag);
+
+/* The loops around a block from position `first` on, outermost first. */
+typedef struct {
+    int count;
+    tl_loop_ref loops[TL_MAX_LOOPS];
+} tl_loop_list;
+/* How many of the loops around a block have other blocks in them: those that the program was written with. */
+int tl_sketch_shared_loops(tl_schedule *s, tl_block_ref block);
+void tl_loop_push(tl_loop_list *list,
+                  tl_loop_ref loop); /* nothing when the id is 0 or the list full */
+static inline bool tl_same_loop(tl_loop_ref a, tl_loop_ref b)
+{
+    return a.id == b.id;
+}
+tl_status tl_sketch_loops(tl_schedule *s, tl_block_ref block, int first, tl_loop_list *out,
+                          tl_diag *diag);
+
+/* The innermost loop of the list that moves the iter by one; id 0 when there is none. */
+tl_loop_ref tl_sketch_loop_of(tl_schedule *s, const tl_iter *iter, const tl_loop_list *loops);
+int64_t tl_sketch_extent(const tl_schedule *s, tl_loop_ref loop); /* the largest */
+/* The product of the extents of the block's iters of a kind: spatial: its results; reduce: terms that one of them
+ * combines. */
+int64_t tl_sketch_points(const tl_block *block, tl_iter_kind kind);
+/* Divisors of an extent, ascending, at most `capacity`. Returns how many. */
+int tl_sketch_divisors(int64_t extent, int64_t *out, int capacity);
+/* Whether the loop moves a reduce iter of the block. */
+bool tl_sketch_drives_reduce(const tl_schedule *s, const tl_block *block, tl_loop_ref loop);
+
+/* Whether the loop moves an iter of the block that the load, one of the block's, moves with. */
+bool tl_sketch_moves_load(const tl_schedule *s, const tl_block *block, const tl_expr *load,
+                          tl_loop_ref loop);
+
+/* Whether what is in the buffer is there before the body runs. */
+static inline bool tl_sketch_is_constant(const tl_buffer *buffer)
+{
+    return buffer->role == TL_ROLE_CONST || buffer->role == TL_ROLE_PREPARED;
+}
+
+/* Whether the load moves with the iter by one element, or not at all: lanes along it read what lies side by side, or the same. */
+bool tl_sketch_reads_lines(tl_schedule *s, const tl_expr *load, const tl_var *lane);
+
+/* Vectorizes a loop over `lanes`-wide pieces: itself when it is short enough, else the inner part of a split.
+ * `outer` gets the outer part (id 0 when there is none). */
+tl_status tl_sketch_vectorize(tl_schedule *s, tl_loop_ref loop, int lanes, tl_loop_ref *outer,
+                              tl_diag *diag);
+
+/* A reduction that was moved under `outside` loops: its reduce loops go outside, the rest of its own loops is written
+ * out, the innermost loop of `vector` inside of them and vectorized, the init before the reduce loops. Reduce loops are
+ * written out too when they run at most `unroll_limit` times together; that of `tap` (NULL: none) is always, inside of the
+ * rows. `last_reduce` gets the innermost of the others that runs more than once (id 0: none). */
+tl_status tl_sketch_reduction(tl_schedule *s, tl_block_ref anchor, int outside,
+                              const tl_var *vector, const tl_var *tap, int64_t unroll_limit,
+                              tl_loop_ref *last_reduce, tl_diag *diag);
+
+/* Fuses the reduce loops around `innermost`, a reduce loop of the anchor, with it as long as every load just walks on
+ * from one to the next; `innermost` becomes the fused loop. */
+tl_status tl_sketch_fuse_reduction(tl_schedule *s, tl_block_ref anchor, tl_loop_ref *innermost,
+                                   tl_diag *diag);
+
+/* Steps of a reduction that are written out in the tile, because rows share elements of the stream: row r reads at tap t
+ * what lies at row_step*r + tap_step*t. count 0: none are. */
+typedef struct {
+    int64_t count, row_step, tap_step;
+} tl_taps;
+/* The reduce iter of such steps for rows along `row`, a spatial iter of the contraction (sketch_taps.c); NULL: none. */
+const tl_var *tl_sketch_find_taps(tl_schedule *s, const tl_contraction *c, const tl_var *row,
+                                  tl_taps *taps);
+
+/* Register tile of a contraction: rows (elements of the stream along its innermost loop), lines (several of its whole
+ * rows, when a row is short), columns (vectors of the panel). */
+typedef struct {
+    int64_t rows, lines, columns;
+} tl_register_tile;
+/* What a tile is chosen for: rows x lines x vectors results, each a sum of `steps` products. */
+typedef struct {
+    int64_t rows, lines, vectors, steps;
+    /* iterations of other loops around them, all shared out to the cores; 0: what is shared out does not depend on the
+     * tile */
+    int64_t outside;
+    tl_taps taps;
+    /* the panel comes from memory, once, each vector of a tile from a place of its own */
+    bool streams;
+} tl_tile_problem;
+/* The tile with the least estimated cycles; see sketch_tile.c. */
+tl_register_tile tl_choose_tile(const tl_target *target, const tl_tile_problem *problem);
+/* What it estimates for a tile, in cycles a step. */
+double tl_tile_cycles(const tl_target *target, const tl_tile_problem *problem, tl_register_tile t);
+/* How many rows, of all lines, the register file holds beside so many columns; below 1: none. */
+int64_t tl_tile_room(const tl_target *target, int64_t columns, const tl_taps *taps);
+/* How many elements of the stream so many rows read in all taps. */
+int64_t tl_tile_elements(int64_t rows, const tl_taps *taps);
+
+/* The rules. Each schedules the nest of one block (with those that feed it), from loop number `first` of its nest
+ * on; what is outside was scheduled by the caller. `whole`: tiles divide the rows of
+ * the nest, after which the program has other blocks of rows: what sticks out would be read there before it is made. */
+tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
+                                bool whole, tl_diag *diag);
+/* A contraction whose stream and result pass through transforms (sketch_staged.c); what it schedules is added to `done`. */
+tl_status tl_sketch_staged(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
+/* A contraction that reads what row-wise stages make of another (sketch_chained.c); what it schedules is added to
+ * `done`. */
+tl_status tl_sketch_chained(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
+/* The same for a contraction whose panel is too large for L2 (sketch_split_sum.c); refused for others. */
+tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
+/* The sum of a contraction inside of `depth` loops in pieces (sketch_cut_sum.c), if it is long: then `sums` is the block that
+ * makes them, inside of one loop more, and `c` its contraction. */
+tl_status tl_sketch_cut_sum(tl_schedule *s, tl_block_ref anchor, tl_contraction *c, int *depth,
+                            tl_block_ref *sums, tl_diag *diag);
+tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
+tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
+                                tl_diag *diag);
+/* A window over what a contraction makes, band by band (sketch_band.c); what feeds it is added to `done`. Inside of `first`
+ * loops that the caller scheduled there is one band, of so many `rows`; 0: the rule decides how many. */
+tl_status tl_sketch_band(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
+                         int64_t rows, tl_map *done, tl_diag *diag);
+/* How many rows of `out`, which reads the window, a band should have when `kept_bytes` for each of them stay in L2 with it;
+ * 0: none fits. Returns false where the window is over no contraction. */
+bool tl_sketch_band_rows(tl_schedule *s, const tl_block *window, const tl_block *out,
+                         int64_t kept_bytes, int64_t *rows);
+/* How many of the `rows` of a result a band takes: the decision "band" of the block of that name; refused when none fits. */
+tl_status tl_sketch_decide_band(tl_schedule *s, const char *name, int64_t rows, int64_t suggested,
+                                int64_t *band, tl_diag *diag);
+/* Extent of iter `i` from the end of a block with rows: 0: lanes, 1: places of a row, 2: rows, 3: vectors of columns. */
+int64_t tl_sketch_last_extent(const tl_block *block, int i);
+/* A contraction over what a window makes, band by band (sketch_band_sum.c); what it schedules is added to `done`. */
+tl_status tl_sketch_band_sum(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
+/* The one block that writes a local buffer which `reader` alone reads; NULL when there is none such. */
+const tl_block *tl_sketch_only_writer(tl_schedule *s, const tl_buffer *buffer,
+                                      const tl_block *reader);
+/* Whether the block stands between a contraction and `reader`, a window over it. */
+bool tl_sketch_is_between(tl_schedule *s, const tl_block *block, const tl_block *reader);
+/* Whether the load is of a constant that tl_sketch_window can lay out so that it moves with `lane` by one. */
+bool tl_sketch_can_pack_lanes(tl_schedule *s, const tl_expr *load, const tl_var *lane);
+/* Whether groups of neighbouring lanes read one element each, all within one vector (a grouped convolution's input). */
+bool tl_sketch_lanes_share(tl_schedule *s, const tl_expr *load, const tl_var *lane);
+/* Blocks that feed `out` and are not in `done` move under its row loop, the one outside its innermost, or outside the loops of
+ * its own sum; what moved is added to `done`. */
+tl_status tl_sketch_rows(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag *diag);
+/* The block that sums up the lanes of what `block` makes, partial sums of a row side by side (sketch_lane_sums.c); NULL when it
+ * makes none such. */
+const char *tl_sketch_lane_total(tl_schedule *s, const tl_block *block);
+/* The nests of these blocks inside of `first` loops that they share, each on its own but for partial sums in lanes. A block that
+ * was scheduled as part of a sum is added to `summed`: so may be one that sums up lanes and is none of `blocks`. */
+tl_status tl_sketch_nests(tl_schedule *s, const char *const *blocks, int count, int first,
+                          tl_map *summed, tl_diag *diag);
+/* A nest on its own, from loop `first` on: the contiguous loop innermost and vectorized. */
+tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref block, int first, tl_diag *diag);
+/* Every phase that is worth it: its outer loops fused as far as they stay data-parallel, and made parallel. */
+tl_status tl_sketch_parallel(tl_schedule *s, tl_diag *diag);
+
+/* Multi-level tiling (sketch_tiling.c) of any block that needs it: a reduction or map that loads some element again and
+ * again. `level`: of `out`'s tiling under which it moves (1, 2); 0: `out` is not touched. */
+bool tl_sketch_needs_tiling(const tl_block *block);
+tl_status tl_sketch_tiling(tl_schedule *s, tl_block_ref block, tl_block_ref out, int level,
+                           tl_diag *diag);
+/* A reduction in two, by rfactor over a part of its longest reduce loop; the blocks are left to other rules. */
+typedef enum { TL_RFACTOR_OUTER, TL_RFACTOR_INNER } tl_rfactor_part;
+bool tl_sketch_needs_rfactor(const tl_schedule *s, const tl_block *block);
+tl_status tl_sketch_rfactor(tl_schedule *s, tl_block_ref block, tl_rfactor_part part,
+                            tl_block_ref *partial, tl_diag *diag);
+/* The primitive rfactor. */
+tl_status tl_rfactor(tl_schedule *s, tl_block_ref block, tl_loop_ref loop, tl_block_ref *out,
+                     tl_diag *diag);
+/* Packs the panel of a contraction in tiles of `tile` elements, a multiple of `lanes` (sketch_pack.c); asks whether and
+ * where it is copied when it is no constant. `depth`: how many loops stand around the register tile, of `rows` rows; a copy
+ * may go into them. */
+tl_status tl_sketch_pack_panel(tl_schedule *s, tl_block_ref anchor, const tl_contraction *c,
+                               int64_t tile, int64_t lanes, int64_t rows, int depth, tl_diag *diag);
+/* Copies the stream of a contraction, when it is no constant: where it is read in steps, only what is read; where its rows
+ * lie side by side and its steps apart (a transposed factor), in strips of `rows` (0: none). `uses`: panels for which it is
+ * read. */
+tl_status tl_sketch_pack_stream(tl_schedule *s, tl_block_ref anchor, const tl_contraction *c,
+                                int64_t rows, int64_t uses, tl_diag *diag);
+/* A stage that copies a buffer with a constant around it into `stream`, which only a scheduled contraction reads, is
+ * computed there instead (sketch_border.c). */
+tl_status tl_sketch_inline_border(tl_schedule *s, const tl_buffer *stream);
+/* The load of the block that moves with `vector`. */
+const tl_expr *tl_sketch_panel_load(const tl_block *block, const tl_var *vector);
+/* Packs every constant of the block whose lanes lie apart, in groups of `lanes`. */
+tl_status tl_sketch_pack_constants(tl_schedule *s, tl_block_ref block, const tl_var *lane,
+                                   int64_t lanes, tl_diag *diag);
+
+/* A decision of the rule that schedules `block`: one of the options, which are ascending numbers (`initial`, what the
+ * analytic model says, joins them when it is missing), or all numbers from `least` to `most`. One option
+ * alone is no decision; a role of the block that was asked for before is answered as near to that as may be. */
+int64_t tl_decide(tl_schedule *s, const char *block, const char *role, const int64_t *options,
+                  int count, int64_t initial);
+int64_t tl_decide_range(tl_schedule *s, const char *block, const char *role, int64_t least,
+                        int64_t most, int64_t initial);
+
+/* Blocks of the body in execution order. */
+int tl_sketch_blocks(tl_schedule *s, const tl_block ***out);
+
+#endif

@@ -1,0 +1,154 @@
+/* schedule/sketch/sketch_tile.c: the analytic model that chooses a register tile.
+ *
+ * One step of the reduction loads `columns` panel vectors, broadcasts `rows` stream elements and issues
+ * rows*columns fused multiply-adds. With two FMA pipes and a latency of four cycles (Skylake to Ice Lake, Zen 3 to 5)
+ * a step takes
+ *
+ *     max((a^4 + l^4)^(1/4), 4, columns * p)   cycles,     a = rows*columns / 2,  l = 0.75 * rows + columns,
+ *
+ * where a is the arithmetic and l the loads: three quarters of a cycle a broadcast (a loop of multiply-adds that each
+ * broadcast from memory reaches 66 % of peak), half a cycle a panel vector and as much for its prefetch. Close to each
+ * other the two disturb each other: on an Ice Lake tiles of 8 x 2 to 14 x 2 lose 13 to 20 % to that, 8 x 3 and 6 x 4
+ * three, 4 x 4 twelve. p is what a panel vector costs that does not come from L1: about 3 cycles from L2,
+ * prefetched, and 6 when the panel takes so much of L2 that the stream drives parts of it out (measured on
+ * an Ice Lake: 512 channels at 7x7 with tiles of 7 x 2 run at half of peak, waiting for weights). A panel that is read once
+ * comes from memory, some 14 cycles a line, and each doubling of the places that are read by turns takes 6 % off: the
+ * hardware fetches ahead inside of a page, for each place (Ice Lake: 12.5 GB/s from one, 13.3 from two, 14.6 from four, 16
+ * from eight and from sixteen). Rows that do not divide
+ * the extent leave a smaller tile at the end. With T taps written out (sketch_taps.c) T steps take that together, with a
+ * broadcast for each element that rows and taps share, and what a sum waits for its own last multiply-adds, 4*T cycles,
+ * disturbs like arithmetic and loads. The tile must fit the register file: rows*columns accumulators + T*columns panel
+ * vectors + T broadcasts (T = 1 without taps), one register kept free. Measured on a Zen 5 and a Cascade Lake: tiles that
+ * break this rule spill and fall to 30 % of peak. */
+#include <math.h>
+#include "runtime/base/checked.h"
+#include "schedule/sketch/sketch_private.h"
+
+#define START_CYCLES 20 /* of a tile: the branch out of the last one's loop was not foreseen */
+
+static int64_t tap_count(const tl_taps *taps)
+{
+    return taps->count > 0 ? taps->count : 1;
+}
+
+int64_t tl_tile_room(const tl_target *target, int64_t columns, const tl_taps *taps)
+{
+    int64_t registers = tl_isa_infos[target->isa].vector_registers - 1, count = tap_count(taps);
+    return registers < count ? 0 : (registers - count) / columns - count;
+}
+
+int64_t tl_tile_elements(int64_t rows, const tl_taps *taps)
+{
+    int64_t elements = rows; /* of the first tap */
+    for (int64_t t = 1; t < taps->count; t++)
+        for (int64_t r = 0; r < rows; r++) {
+            bool shared = false; /* with row q of an earlier tap */
+            for (int64_t u = 0; u < t && !shared; u++) {
+                int64_t moved = taps->row_step * r + taps->tap_step * (t - u);
+                shared = moved % taps->row_step == 0 && moved / taps->row_step >= 0 &&
+                         moved / taps->row_step < rows;
+            }
+            elements += !shared;
+        }
+    return elements;
+}
+
+/* Cycles of one step of a tile of so many rows in each of so many lines. */
+static double step_cycles(int64_t rows, int64_t lines, int64_t columns, double panel_cycles,
+                          const tl_taps *taps)
+{
+    double count = (double)tap_count(taps);
+    double arithmetic = count * (double)(rows * lines * columns) / 2;
+    double vectors = count * (double)columns;
+    double loads = 0.75 * (double)(lines * tl_tile_elements(rows, taps)) + vectors;
+    double panel = vectors * panel_cycles;
+    double chain = 4 * count, disturbs = count > 1 ? chain : 0;
+    double cycles = sqrt(sqrt(pow(arithmetic, 4) + pow(loads, 4) + pow(disturbs, 4)));
+    cycles = cycles > panel ? cycles : panel;
+    return (cycles > chain ? cycles : chain) / count;
+}
+
+static int64_t vector_bytes(const tl_target *target)
+{
+    return tl_isa_infos[target->isa].vector_bits / 8;
+}
+
+/* Cycles until the next vector of a panel is there, prefetched. */
+static double panel_cycles(const tl_target *target, const tl_tile_problem *p, int64_t columns)
+{
+    int64_t bytes = p->steps * columns * vector_bytes(target);
+    if (p->streams)
+        return (14 - 0.9 * log2((double)columns)) * (double)vector_bytes(target) / TL_LINE_BYTES;
+    if (2 * bytes <= target->l1_bytes)
+        return 0;
+    return 4 * bytes <= target->l2_bytes ? 3 : 6;
+}
+
+/* An extent cut into pieces of `size`: how many whole ones, and what is left. */
+typedef struct {
+    double count[2];
+    int64_t size[2];
+} pieces;
+
+static pieces cut(int64_t extent, int64_t size)
+{
+    int64_t rest = extent % size;
+    return (pieces){ { (double)(extent / size), rest != 0 }, { size, rest } };
+}
+
+/* By how much longer it takes because cores are idle: tiles of columns are shared out, and those of lines and rows
+ * where none of them is a tail. */
+static double idle_factor(const tl_target *target, const tl_tile_problem *p, tl_register_tile t)
+{
+    double units = (double)p->outside * (double)tl_ceildiv(p->vectors, t.columns);
+    if (p->lines % t.lines == 0) {
+        units *= (double)(p->lines / t.lines);
+        if (p->rows % t.rows == 0)
+            units *= (double)(p->rows / t.rows);
+    }
+    double cores = target->cores > 1 ? target->cores : 1;
+    return p->outside == 0 ? 1 : ceil(units / cores) * cores / units;
+}
+
+double tl_tile_cycles(const tl_target *target, const tl_tile_problem *p, tl_register_tile t)
+{
+    pieces r = cut(p->rows, t.rows), l = cut(p->lines, t.lines), c = cut(p->vectors, t.columns);
+    double cycles = 0, wait = panel_cycles(target, p, t.columns);
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < 2; j++)
+            for (int k = 0; k < 2; k++) {
+                double count = r.count[i] * l.count[j] * c.count[k];
+                if (count > 0)
+                    cycles +=
+                        count * (step_cycles(r.size[i], l.size[j], c.size[k], wait, &p->taps) +
+                                 START_CYCLES / (double)p->steps);
+            }
+    /* each tail is a second copy of the code, and its start-up */
+    double tails = r.count[1] + l.count[1] + c.count[1];
+    /* what streams through the tile: each panel vector is read once a row tile, each element once a column tile */
+    double panel =
+        (double)p->vectors * (double)(tl_ceildiv(p->rows, t.rows) * tl_ceildiv(p->lines, t.lines));
+    double stream = (double)(p->rows * p->lines) * (double)tl_ceildiv(p->vectors, t.columns) / 4;
+    return (cycles * (1 + 0.03 * tails) + 0.05 * (panel + stream)) * idle_factor(target, p, t);
+}
+
+tl_register_tile tl_choose_tile(const tl_target *target, const tl_tile_problem *p)
+{
+    /* one column would leave a broadcast for each multiply-add: load ports and shuffles then bind (cpu.md) */
+    const int64_t fewest = p->vectors > 1 && p->taps.count == 0 ? 2 : 1;
+    tl_register_tile best = { 1, 1, fewest };
+    double least = tl_tile_cycles(target, p, best);
+    for (int64_t columns = fewest; columns <= 8 && columns <= p->vectors; columns++) {
+        int64_t room = tl_tile_room(target, columns, &p->taps);
+        for (int64_t r = 1; r <= 30 && r <= p->rows; r++)
+            for (int64_t l = 1; l <= p->lines && r * l <= room && (l == 1 || r == p->rows); l++) {
+                tl_register_tile t = { r, l, columns };
+                double cycles = tl_tile_cycles(target, p, t);
+                if (cycles < least) {
+                    least = cycles;
+                    best = t;
+                }
+            }
+    }
+    return best;
+}

@@ -1,0 +1,224 @@
+/* schedule/sketch/sketch_window.c: the default schedule of reductions over a window in which every lane has its own
+ * data: depthwise convolution, pooling.
+ *
+ *     for <outer>
+ *       for x0 in x / X
+ *         acc[X vectors] = init                  registers
+ *         for <window>                           unrolled when small
+ *           for x in X                           unrolled
+ *             acc[x] op= in[x...]                vectorized
+ *         result[x] = epilogue(acc[x])
+ *
+ * A constant whose lanes lie apart (depthwise weights: one channel's window after the other) is packed so that
+ * they lie side by side. In a convolution of small groups, lanes share elements of the input (ci//4*4 + rc): a vector of it
+ * is loaded and shuffled for every sum. There only the innermost axis of the window is written out, and the row is as long
+ * as registers allow: neighbours in the row shuffle the same vectors, which are then shuffled once.
+ */
+#include "runtime/base/checked.h"
+#include "schedule/sketch/sketch_private.h"
+
+enum {
+    LARGEST_WINDOW = 16, /* reduce instances that are written out */
+    MOST_ROWS = 8,       /* sums at a time: two pipes of four cycles */
+    MOST_UNROLLED = 128, /* operations written out at most */
+};
+
+/* How many elements of a row one tile takes: about `most`, the last tile somewhat fewer where they do not divide it. */
+static int64_t tile_rows(int64_t extent, int64_t most)
+{
+    for (int64_t rows = most; 2 * rows > most; rows--)
+        if (extent % rows == 0)
+            return rows;
+    return extent < 1 ? 1 : tl_ceildiv(extent, tl_ceildiv(extent, most));
+}
+
+/* The iter along which the result lies side by side; NULL: there is none. */
+static const tl_var *lane_of(tl_schedule *s, const tl_block *block)
+{
+    const tl_var *lane = NULL;
+    for (int i = 0; i < block->iter_count; i++)
+        if (block->iters[i].kind == TL_ITER_SPATIAL &&
+            tl_access_stride(s->arena, block->stores[0].buffer, block->stores[0].indices,
+                             block->iters[i].var) == 1)
+            lane = block->iters[i].var;
+    return lane;
+}
+
+/* Whether lanes share elements of something that they move in. */
+static bool shuffles(tl_schedule *s, const tl_block *block, const tl_var *lane)
+{
+    const tl_expr *loads[8];
+    int count = tl_collect_loads(block->stores[0].value, loads, 8);
+    for (int l = 0; lane != NULL && l < count; l++)
+        if (tl_expr_uses_var(loads[l], lane) && tl_sketch_lanes_share(s, loads[l], lane))
+            return true;
+    return false;
+}
+
+/* The axis of the load that `lane` moves by one, the only one that it moves; -1: there is none. */
+static int lane_axis(tl_schedule *s, const tl_expr *load, const tl_var *lane)
+{
+    int found = -1;
+    for (int axis = 0; axis < load->u.buffer->rank; axis++) {
+        int64_t coefficient;
+        const tl_expr *rest;
+        if (!tl_expr_uses_var(load->args[axis], lane))
+            continue;
+        if (found >= 0 || !tl_affine_in(s->arena, load->args[axis], lane, &coefficient, &rest) ||
+            coefficient != 1)
+            return -1;
+        found = axis;
+    }
+    return found;
+}
+
+bool tl_sketch_can_pack_lanes(tl_schedule *s, const tl_expr *load, const tl_var *lane)
+{
+    return load->u.buffer->role == TL_ROLE_CONST && lane_axis(s, load, lane) >= 0;
+}
+
+bool tl_sketch_lanes_share(tl_schedule *s, const tl_expr *load, const tl_var *lane)
+{
+    const tl_buffer *buffer = load->u.buffer;
+    int lanes = tl_target_lanes(s->target, buffer->dtype);
+    for (int axis = 0; axis < buffer->rank; axis++) {
+        if (!tl_expr_uses_var(load->args[axis], lane))
+            continue;
+        tl_linear sum = tl_linear_of(s->arena, load->args[axis]);
+        for (int t = 0; t < sum.count; t++) {
+            const tl_expr *term = sum.terms[t];
+            int64_t group;
+            if (!tl_expr_uses_var(term, lane))
+                continue;
+            if (axis != buffer->rank - 1 || buffer->strides != NULL ||
+                term->kind != TL_EXPR_FLOORDIV || term->args[0]->kind != TL_EXPR_VAR ||
+                !tl_const_int(term->args[1], &group) || group < 1 || lanes % group != 0 ||
+                sum.coefficients[t] < 1 || sum.coefficients[t] > group)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Splits the axis that the lanes move in blocks of as many as there are, and puts the place in the block last. */
+static tl_status pack_lanes(tl_schedule *s, const tl_expr *load, const tl_var *lane, int64_t lanes,
+                            tl_diag *diag)
+{
+    int at = lane_axis(s, load, lane), rank = load->u.buffer->rank;
+    const char *from = "", *to = "";
+    for (int axis = 0; axis < rank; axis++) {
+        const char *comma = axis > 0 ? ", " : "";
+        from = tl_arena_format(s->arena, "%s%sx%d", from, comma, axis);
+        to = axis == at
+                 ? tl_arena_format(s->arena, "%s%sx%d//%lld", to, comma, axis, (long long)lanes)
+                 : tl_arena_format(s->arena, "%s%sx%d", to, comma, axis);
+    }
+    const char *map =
+        tl_arena_format(s->arena, "(%s) -> (%s, x%d%%%lld)", from, to, at, (long long)lanes);
+    return tl_transform_layout(s, load->u.buffer->name, map, diag);
+}
+
+/* Every constant of the block whose lanes lie apart. */
+tl_status tl_sketch_pack_constants(tl_schedule *s, tl_block_ref anchor, const tl_var *lane,
+                                   int64_t lanes, tl_diag *diag)
+{
+    const tl_block *block = tl_schedule_get_block(s, anchor);
+    const tl_expr *loads[8];
+    int count = tl_collect_loads(block->stores[0].value, loads, 8);
+    for (int l = 0; l < count; l++)
+        if (!tl_sketch_reads_lines(s, loads[l], lane) &&
+            tl_sketch_can_pack_lanes(s, loads[l], lane))
+            TL_TRY(pack_lanes(s, loads[l], lane, lanes, diag));
+    return TL_OK;
+}
+
+/* How many of the window's steps are written out: none, a small window, or this one as long as the code stays small; where
+ * lanes share elements, those of the innermost axis. */
+static int64_t decide_unroll(tl_schedule *s, const tl_block *block, int64_t sums, bool is_shuffled)
+{
+    int64_t steps = tl_sketch_points(block, TL_ITER_REDUCE), likely = steps;
+    for (int i = 0; is_shuffled && i < block->iter_count; i++)
+        if (block->iters[i].kind == TL_ITER_REDUCE && tl_max_extent(block->iters[i].extent) > 1)
+            likely = tl_max_extent(block->iters[i].extent);
+    const int64_t options[2] = { 0, likely };
+    return tl_decide(s, block->name, "unroll", options, 1 + (likely <= MOST_UNROLLED / sums),
+                     likely <= LARGEST_WINDOW ? likely : 0);
+}
+
+tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag)
+{
+    return tl_sketch_window_from(s, anchor, out, 0, diag);
+}
+
+tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
+                                tl_diag *diag)
+{
+    const tl_block *block = tl_schedule_get_block(s, anchor);
+    const tl_buffer *result = block->stores[0].buffer;
+    const bool is_shuffled = shuffles(s, block, lane_of(s, block));
+    int lanes = tl_target_lanes(s->target, result->dtype);
+    tl_loop_list loops, outer = { 0 };
+    TL_TRY(tl_sketch_loops(s, out, first, &loops, diag));
+    /* the innermost loop is the contiguous one, the one before it is tiled; several vectors make up for a short row */
+    tl_loop_ref vector = loops.loops[loops.count - 1], reduce, row[2] = { { 0 } }, split[3] = { 0 };
+    int64_t width = tl_sketch_extent(s, vector), length = 1, rows = 1;
+    int64_t most =
+        (tl_isa_infos[s->target->isa].vector_registers - 2) / 2; /* sums and what they add */
+    if (width == 1)
+        return tl_refuse(diag, "default schedule", block->name,
+                         "has an innermost loop that runs once");
+    if (loops.count > 1) {
+        length = tl_sketch_extent(s, loops.loops[loops.count - 2]);
+        rows = tl_decide_range(s, block->name, "rows", 1, tl_min64(length, most),
+                               tile_rows(length, is_shuffled ? most : MOST_ROWS));
+        TL_TRY(tl_split(s, loops.loops[loops.count - 2], (int64_t[]){ 0, rows }, 2, row, diag));
+    }
+    int64_t columns = tl_decide_range(s, block->name, "columns", 1,
+                                      tl_max64(1, tl_min64(most / rows, width / lanes)),
+                                      tl_max64(1, tl_min64(MOST_ROWS / rows, width / lanes)));
+    if (columns > 1) {
+        TL_TRY(tl_split(s, vector, (int64_t[]){ 0, columns, lanes }, 3, split, diag));
+    } else if (width > lanes) {
+        columns = 1;
+        TL_TRY(tl_split(s, vector, (int64_t[]){ 0, lanes }, 2, split, diag));
+        split[2] = split[1];
+        split[1] = (tl_loop_ref){ 0 };
+    } else {
+        columns = 1;
+        split[2] = vector;
+    }
+    for (int i = 0; i + 2 < loops.count; i++)
+        tl_loop_push(&outer, loops.loops[i]);
+    tl_loop_push(&outer, row[0]);
+    tl_loop_push(&outer, split[0]);
+    if (outer.count == 0)
+        return tl_refuse(diag, "default schedule", block->name,
+                         "has no loop outside its row of registers");
+    tl_loop_list all = outer;
+    tl_loop_push(&all, row[1]);
+    tl_loop_push(&all, split[1]);
+    tl_loop_push(&all, split[2]);
+    if (all.count > 1)
+        TL_TRY(tl_reorder(s, all.loops, all.count, diag));
+
+    TL_TRY(tl_compute_at(s, anchor, outer.loops[outer.count - 1], diag));
+    TL_TRY(tl_set_scope(s, result->name, "register", diag));
+    block = tl_schedule_get_block(s, anchor);
+    const tl_var *lane = lane_of(s, block);
+    TL_TRY(tl_sketch_pack_constants(s, anchor, lane, width <= 4 * lanes ? width : lanes, diag));
+    int64_t unrolled = decide_unroll(s, block, rows * columns, is_shuffled);
+    TL_TRY(
+        tl_sketch_reduction(s, anchor, first + outer.count, lane, NULL, unrolled, &reduce, diag));
+    if (is_shuffled && unrolled > 0 && unrolled < tl_sketch_points(block, TL_ITER_REDUCE))
+        TL_TRY(tl_unroll(s, reduce, diag));
+    if (row[1].id != 0)
+        TL_TRY(tl_unroll(s, row[1], diag));
+    if (split[1].id != 0)
+        TL_TRY(tl_unroll(s, split[1], diag));
+    TL_TRY(tl_vectorize(s, split[2], diag));
+    if (length % rows != 0)
+        TL_TRY(tl_loop_partition(s, row[0], diag));
+    if (split[0].id != 0 && width % (columns * lanes) != 0)
+        TL_TRY(tl_loop_partition(s, split[0], diag));
+    return TL_OK;
+}

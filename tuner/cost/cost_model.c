@@ -1,0 +1,19 @@
+/* tuner/cost/cost_model.c: the table of cost models. */
+#include "tuner/cost/cost_model.h"
+#include <string.h>
+#include "tuner/cost/cost_private.h"
+
+const tl_cost_model_type *const tl_cost_models[] = {
+#define COST_MODEL(name, words) &tl_cost_##name,
+#include "tuner/cost/cost_models.def"
+#undef COST_MODEL
+};
+const int tl_cost_model_count = sizeof tl_cost_models / sizeof *tl_cost_models;
+
+const tl_cost_model_type *tl_cost_model_find(const char *name)
+{
+    for (int i = 0; i < tl_cost_model_count; i++)
+        if (strcmp(tl_cost_models[i]->name, name) == 0)
+            return tl_cost_models[i];
+    return NULL;
+}

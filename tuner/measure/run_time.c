@@ -1,0 +1,157 @@
+/* tuner/measure/run_time.c: times a candidate against the incumbent (tuner/measure/contest.h), with the machine's clock.
+ *
+ * A sample is as many calls as fill 30 microseconds. What happened while a witness was disturbed does not count. */
+#include "runtime/base/clock.h"
+#include "tuner/measure/contest.h"
+#include "tuner/measure/worker_private.h"
+
+enum { SAMPLE_NS = 30000, COLD_START_NS = 100000, MAX_WAITS = 4, MAX_CALLS = 1000 };
+#define LOST              10.0 /* seen when it was checked */
+#define WITNESS_AGE       200000000
+#define PAUSE_NS          10000000
+#define NAP_NS            1000000
+#define FIRST_PATIENCE_NS 500000000
+#define CROWN_PATIENCE_NS 1000000000
+#define MOST_OF_LIMIT     0.1
+#define SERIES_OF_LIMIT   0.35 /* there are two that decide */
+
+typedef struct {
+    tl_run_state *state;
+    tl_cold cold;
+} timing;
+
+static double sample(void *user, void *kernel, bool *is_alone)
+{
+    const timing *t = user;
+    tl_run_state *state = t->state;
+    tl_runnable *r = kernel;
+    void *buffers[2 * TL_MAX_PARAMS];
+    tl_caches_set_up(state, r, t->cold, buffers);
+    int64_t start = tl_clock_ns();
+    for (int i = 0; i < r->calls; i++)
+        tl_runnable_call(r, state->pool, state->config->threads, buffers, state->task->dims);
+    double ns = (double)(tl_clock_ns() - start) / r->calls;
+    bool was_alone = state->is_alone;
+    state->is_alone = tl_witness_is_alone(state->witness);
+    *is_alone = was_alone && state->is_alone;
+    return ns;
+}
+
+/* Naps are longer than they should be, on a busy host by a lot: what counts is the clock. */
+static void wait_for_solitude(void *user, int64_t *patience_ns)
+{
+    tl_run_state *state = ((const timing *)user)->state;
+    while (*patience_ns > 0 && state->patience_ns > 0 && !state->is_alone) {
+        int64_t start = tl_clock_ns();
+        tl_clock_sleep_ns(NAP_NS);
+        state->is_alone = tl_witness_is_alone(state->witness);
+        int64_t waited = tl_clock_ns() - start;
+        *patience_ns -= waited;
+        state->patience_ns -= waited;
+    }
+}
+
+static void rest(void *user)
+{
+    (void)user;
+    tl_clock_sleep_ns(PAUSE_NS);
+}
+
+static int64_t now(void *user)
+{
+    (void)user;
+    return tl_clock_ns();
+}
+
+/* Warms up, and finds out how many calls make a sample. */
+static void calibrate(timing *t, tl_runnable *r)
+{
+    bool is_alone;
+    r->calls = 1;
+    double ns = sample(t, r, &is_alone);
+    if (t->cold == TL_COLD_NOTHING && ns < SAMPLE_NS)
+        r->calls = ns > 0 && SAMPLE_NS / ns < MAX_CALLS ? (int)(SAMPLE_NS / ns) + 1 : MAX_CALLS;
+}
+
+/* False: nothing helped, and the machine is taken as it is. */
+static bool wait_for_calm(tl_run_state *state)
+{
+    for (int i = 0; !tl_witness_is_calm(state->witness, state->pool, i == 0 ? WITNESS_AGE : 0);
+         i++) {
+        if (i == MAX_WAITS) {
+            tl_witness_accept(state->witness);
+            return false;
+        }
+        tl_clock_sleep_ns(PAUSE_NS);
+    }
+    return true;
+}
+
+/* Waiting counts for the limit of the job, too. */
+static int64_t patience_of(const tl_run_state *state)
+{
+    int64_t most = (int64_t)(state->config->limit_s * 1e9 * MOST_OF_LIMIT);
+    int64_t wanted = state->incumbent == NULL ? FIRST_PATIENCE_NS : CROWN_PATIENCE_NS;
+    return wanted < most ? wanted : most;
+}
+
+/* A candidate that took ten times as long as the incumbent while it was checked is not run again. */
+static bool is_lost(const tl_run_state *state, double checked_ns, tl_contest_result *out)
+{
+    double best = state->incumbent != NULL ? state->incumbent->best_ns : 0;
+    if (best <= 0 || checked_ns < LOST * best + COLD_START_NS)
+        return false;
+    out->times_ns[out->count++] = out->time_ns = checked_ns;
+    out->incumbent_ns = best;
+    out->score_ns = checked_ns * state->incumbent_score / best;
+    out->hopeless = true;
+    return true;
+}
+
+static bool prepare(tl_run_state *state, tl_runnable *r, tl_cold cold)
+{
+    return tl_caches_prepare(state, r, cold) &&
+           (state->incumbent == NULL || tl_caches_prepare(state, state->incumbent, cold));
+}
+
+static void hold_contest(timing *t, tl_runnable *r, const tl_contest_rules *rules,
+                         tl_contest_result *out)
+{
+    static const tl_stopwatch watch = {
+        .sample = sample, .wait = wait_for_solitude, .rest = rest, .now = now
+    };
+    tl_run_state *state = t->state;
+    tl_stopwatch own = watch;
+    own.user = t;
+    tl_runnable *incumbent = state->incumbent;
+    tl_contender contenders[] = { { .kernel = r, .best_ns = r->best_ns }, { 0 } };
+    if (incumbent != NULL)
+        contenders[1] = (tl_contender){ incumbent, incumbent->best_ns, state->incumbent_score };
+    for (int i = 0; i < 2; i++)
+        if (contenders[i].kernel != NULL)
+            calibrate(t, contenders[i].kernel);
+    tl_contest(&own, rules, &contenders[0], &contenders[1], out);
+    if (incumbent != NULL)
+        incumbent->best_ns = contenders[1].best_ns;
+}
+
+void tl_run_time(tl_run_state *state, tl_runnable *r, bool careful, tl_cold cold, double checked_ns,
+                 tl_run_times *out)
+{
+    timing t = { state, prepare(state, r, cold) ? cold : TL_COLD_NOTHING };
+    const tl_contest_rules rules = { .repeats = (careful ? 3 : 1) * state->config->repeats,
+                                     .is_careful = careful,
+                                     .may_win = state->incumbent == NULL || t.cold == state->cold,
+                                     .patience_ns = patience_of(state),
+                                     .longest_ns = (int64_t)(state->config->limit_s * 1e9 *
+                                                             SERIES_OF_LIMIT) };
+    tl_contest_result result = { 0 };
+    if (careful || !rules.may_win || !is_lost(state, checked_ns, &result)) {
+        bool is_calm = wait_for_calm(state);
+        hold_contest(&t, r, &rules, &result);
+        result.disturbed |= !is_calm;
+    }
+    *out = (tl_run_times){ .contest = result,
+                           .median_ns = tl_contest_median(result.times_ns, result.count),
+                           .cold = t.cold };
+}

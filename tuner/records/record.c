@@ -1,0 +1,276 @@
+/* tuner/records/record.c: records: fields, digest, names of targets. */
+#include "tuner/records/record.h"
+#include <assert.h>
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "runtime/base/map.h"
+#include "tuner/records/record_private.h"
+#include "tuner/records/store.h"
+
+const tl_record_status_info tl_record_status_infos[TL_RECORD_STATUS_COUNT] = {
+#define RECORD(name, text, again, words) [TL_RECORD_##name] = { text, words, again },
+#include "tuner/records/record_status.def"
+#undef RECORD
+};
+
+const tl_cold_info tl_cold_infos[TL_COLD_COUNT] = {
+#define COLD(name, text, words) [TL_COLD_##name] = { text, words },
+#include "tuner/records/record_cold.def"
+#undef COLD
+};
+
+static const tl_field trial_fields[] = {
+#define TRIAL(type, name) { #name, TL_FIELD_##type, offsetof(tl_record, name) },
+#include "tuner/records/record_fields.def"
+#undef TRIAL
+};
+
+static const tl_field workload_fields[] = {
+#define WORKLOAD(type, name) { #name, TL_FIELD_##type, offsetof(tl_workload_info, name) },
+#include "tuner/records/record_fields.def"
+#undef WORKLOAD
+};
+
+static const tl_field choice_fields[] = {
+#define CHOICE(type, name) { #name, TL_FIELD_##type, offsetof(tl_choice, name) },
+#include "tuner/records/record_fields.def"
+#undef CHOICE
+};
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+const tl_row_type tl_trial_row = { "trial", "trials", COUNT(trial_fields), trial_fields,
+                                   sizeof(tl_record) };
+const tl_row_type tl_workload_row = { "workload", "workloads", COUNT(workload_fields),
+                                      workload_fields, sizeof(tl_workload_info) };
+const tl_row_type tl_choice_row = { "choice", "choices", COUNT(choice_fields), choice_fields,
+                                    sizeof(tl_choice) };
+_Static_assert(COUNT(trial_fields) <= TL_MAX_FIELDS, "raise TL_MAX_FIELDS");
+
+bool tl_record_status_from_text(const char *text, tl_record_status *out)
+{
+    for (int i = 0; i < TL_RECORD_STATUS_COUNT; i++)
+        if (strcmp(tl_record_status_infos[i].text, text) == 0) {
+            *out = (tl_record_status)i;
+            return true;
+        }
+    return false;
+}
+
+bool tl_cold_from_text(const char *text, tl_cold *out)
+{
+    for (int i = 0; i < TL_COLD_COUNT; i++)
+        if (strcmp(tl_cold_infos[i].text, text) == 0) {
+            *out = (tl_cold)i;
+            return true;
+        }
+    return false;
+}
+
+void tl_real_print(double value, tl_text *out)
+{
+    char digits[40];
+    for (int precision = 1; precision <= 17; precision += precision < 15 ? 7 : 1) {
+        snprintf(digits, sizeof digits, "%.*g", precision, value);
+        if (strtod(digits, NULL) == value)
+            break;
+    }
+    tl_text_add(out, digits);
+}
+
+static void *at(const tl_field *field, const void *row)
+{
+    return (char *)row + field->offset;
+}
+
+void tl_field_get(const tl_field *field, const void *row, tl_text *scratch, tl_field_value *out)
+{
+    const void *p = at(field, row);
+    *out = (tl_field_value){ .text = "" };
+    switch (field->type) {
+    case TL_FIELD_TEXT:
+        if (*(const char *const *)p != NULL)
+            out->text = *(const char *const *)p;
+        return;
+    case TL_FIELD_STATUS:
+        out->text = tl_record_status_infos[*(const tl_record_status *)p].text;
+        return;
+    case TL_FIELD_REAL:
+        out->real = *(const double *)p;
+        return;
+    case TL_FIELD_TIMES: {
+        const tl_record *record = row;
+        scratch->size = 0;
+        tl_text_add(scratch, "");
+        for (int i = 0; i < record->time_count; i++) {
+            if (i > 0)
+                tl_text_add(scratch, ",");
+            tl_real_print(record->times_ns[i], scratch);
+        }
+        out->text = scratch->size ? scratch->data : "";
+        return;
+    }
+    case TL_FIELD_BOOL:
+        out->integer = *(const bool *)p;
+        return;
+    case TL_FIELD_COLD:
+        out->integer = *(const tl_cold *)p;
+        return;
+    case TL_FIELD_INT:
+        out->integer = *(const int *)p;
+        return;
+    case TL_FIELD_LONG:
+        out->integer = *(const int64_t *)p;
+        return;
+    }
+}
+
+static bool set_times(tl_record *record, const char *text, tl_arena *arena)
+{
+    int count = *text ? 1 : 0;
+    for (const char *c = text; *c; c++)
+        count += *c == ',';
+    double *times = TL_NEW_ARRAY(arena, double, count);
+    char *end = (char *)text;
+    for (int i = 0; i < count; i++) {
+        const char *start = i > 0 ? end + 1 : end;
+        times[i] = strtod(start, &end);
+        if (end == start || *end != (i + 1 < count ? ',' : '\0') || !isfinite(times[i]))
+            return false;
+    }
+    record->time_count = count;
+    record->times_ns = times;
+    return true;
+}
+
+bool tl_field_set(const tl_field *field, void *row, const tl_field_value *value, tl_arena *arena)
+{
+    void *p = at(field, row);
+    switch (field->type) {
+    case TL_FIELD_TEXT:
+        *(const char **)p = value->text;
+        return value->text != NULL;
+    case TL_FIELD_STATUS:
+        return value->text != NULL && tl_record_status_from_text(value->text, p);
+    case TL_FIELD_REAL:
+        *(double *)p = value->real;
+        return isfinite(value->real);
+    case TL_FIELD_TIMES:
+        return value->text != NULL && set_times(row, value->text, arena);
+    case TL_FIELD_BOOL:
+        *(bool *)p = value->integer == 1;
+        return value->integer == 0 || value->integer == 1;
+    case TL_FIELD_COLD:
+        *(tl_cold *)p = (tl_cold)value->integer;
+        return value->integer >= 0 && value->integer < TL_COLD_COUNT;
+    case TL_FIELD_INT:
+        *(int *)p = (int)value->integer;
+        return value->integer >= INT_MIN && value->integer <= INT_MAX;
+    case TL_FIELD_LONG:
+        *(int64_t *)p = value->integer;
+        return true;
+    }
+    return false;
+}
+
+void tl_row_digest(const tl_row_type *type, const void *row, char out[33])
+{
+    tl_digest digest;
+    tl_text scratch = { 0 };
+    tl_digest_start(&digest);
+    for (int i = 0; i < type->count; i++) {
+        tl_field_value value;
+        tl_field_get(&type->fields[i], row, &scratch, &value);
+        uint64_t real;
+        memcpy(&real, &value.real, sizeof real);
+        tl_digest_add(&digest, value.text, strlen(value.text) + 1);
+        tl_digest_add(&digest, &real, sizeof real);
+        tl_digest_add(&digest, &value.integer, sizeof value.integer);
+    }
+    tl_digest_text(&digest, out);
+    tl_text_free(&scratch);
+}
+
+void tl_row_copy(const tl_row_type *type, tl_arena *arena, const void *row, void *out)
+{
+    memcpy(out, row, type->size);
+    for (int i = 0; i < type->count; i++) {
+        const tl_field *field = &type->fields[i];
+        if (field->type == TL_FIELD_TEXT) {
+            const char **text = at(field, out);
+            *text = tl_arena_strdup(arena, *text != NULL ? *text : "");
+        } else if (field->type == TL_FIELD_TIMES) {
+            tl_record *record = out;
+            if (record->time_count > 0)
+                record->times_ns =
+                    tl_arena_copy(arena, record->times_ns,
+                                  (size_t)record->time_count * sizeof(double), _Alignof(double));
+        }
+    }
+}
+
+/* What JSON cannot say becomes what it can. */
+static void make_finite(const tl_row_type *type, void *row)
+{
+    for (int i = 0; i < type->count; i++) {
+        double *value = at(&type->fields[i], row);
+        if (type->fields[i].type == TL_FIELD_REAL && !isfinite(*value))
+            *value = *value > 0 ? DBL_MAX : 0;
+    }
+}
+
+void tl_record_seal(tl_record *record)
+{
+    assert(record->status < TL_RECORD_STATUS_COUNT);
+    make_finite(&tl_trial_row, record);
+    tl_row_digest(&tl_trial_row, record, record->uid);
+}
+
+bool tl_record_is_sealed(const tl_record *record)
+{
+    char uid[33];
+    tl_row_digest(&tl_trial_row, record, uid);
+    return memcmp(uid, record->uid, sizeof uid) == 0;
+}
+
+void tl_record_copy(tl_arena *arena, const tl_record *record, tl_record *out)
+{
+    tl_row_copy(&tl_trial_row, arena, record, out);
+}
+
+void tl_workload_seal(tl_workload_info *info)
+{
+    tl_row_digest(&tl_workload_row, info, info->uid);
+}
+
+void tl_choice_seal(tl_choice *choice)
+{
+    make_finite(&tl_choice_row, choice);
+    tl_row_digest(&tl_choice_row, choice, choice->uid);
+}
+
+static void add_size(char *out, size_t size, const char *name, int64_t bytes)
+{
+    size_t used = strlen(out);
+    if (bytes > 0 && bytes % (1 << 20) == 0)
+        snprintf(out + used, size - used, "/%s=%lldM", name, (long long)(bytes >> 20));
+    else
+        snprintf(out + used, size - used, "/%s=%lldK", name, (long long)(bytes >> 10));
+}
+
+void tl_target_fingerprint(const tl_target *target, int cores, char out[160])
+{
+    snprintf(out, 160, "%s/%s", tl_isa_infos[target->isa].text,
+             target->cpu[0] ? target->cpu : "generic");
+    add_size(out, 160, "l1", target->l1_bytes);
+    add_size(out, 160, "l2", target->l2_bytes);
+    add_size(out, 160, "l3", target->l3_bytes);
+    size_t used = strlen(out);
+    snprintf(out + used, 160 - used, "/cores=%d", cores);
+    for (char *c = out; *c; c++)
+        if (*c <= ' ' || *c > '~')
+            *c = '-';
+}

@@ -1,6 +1,6 @@
 /* codegen/llvm/host_llvm.c: what LLVM says of the machine we run on, and its version. */
 #include "codegen/llvm/llvm_private.h"
-#include <llvm/Config/llvm-config.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -28,7 +28,19 @@ tl_status tl_codegen_host(char triple[64], char cpu[32], char features[2048], tl
     return status;
 }
 
+static char version[32];
+
+static void write_version(void)
+{
+    unsigned major, minor, patch;
+    LLVMGetVersion(&major, &minor, &patch);
+    snprintf(version, sizeof version, "%u.%u.%u", major, minor, patch);
+}
+
+/* The loaded library's, not that of the headers: a system's update brings another library to the same program. */
 const char *tl_codegen_llvm_version(void)
 {
-    return LLVM_VERSION_STRING;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, write_version);
+    return version;
 }

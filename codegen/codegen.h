@@ -8,7 +8,8 @@
 #include "runtime/abi/descriptor.h"
 #include "runtime/abi/kernel_abi.h"
 
-/* Raise whenever the code emitted for the same Program changes: it is part of every object's cache key. */
+/* Raise when the code emitted for the same Program changes: records belong to it, for their times are those of that code.
+ * tests/codegen/test_emission.c fails when it was forgotten. */
 #define TL_CODEGEN_REVISION 9
 
 /* Says, before the first compile, that this process is tilth's own: LLVM's options, which are a process's, may be set. Then

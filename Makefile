@@ -53,9 +53,20 @@ $(BUILD)/frontend/onnx.pb-c.o: $(BUILD)/frontend/onnx.pb-c.c
 $(call OBJECTS,frontend) $(call OBJECTS,models): | $(BUILD)/frontend/onnx.pb-c.c
 $(call archive,frontend): $(BUILD)/frontend/onnx.pb-c.o
 
+# What decides the code of a program, as a digest that is part of every object's key. It is asked for at every make, for a
+# file may have come or gone, and written only when it is another one.
+$(BUILD)/codegen/fingerprint.c: FORCE
+	@mkdir -p $(@D)
+	@digest=$$(codegen/fingerprint.sh $(CC)) && printf '%s\n' '#include "codegen/codegen.h"' \
+	    "const char *tl_codegen_fingerprint(void) { return \"$$digest\"; }" >$@.new && \
+	    if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+$(BUILD)/codegen/fingerprint.o: $(BUILD)/codegen/fingerprint.c
+	@$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
+$(call archive,codegen): $(BUILD)/codegen/fingerprint.o
+
 $(BUILD)/libtilth_rt.a: $(call OBJECTS,runtime/base) $(call OBJECTS,runtime)
 	@rm -f $@ && $(AR) rcs $@ $^
-$(BUILD)/libtilth.a: $(foreach f,$(FOLDERS),$(call OBJECTS,$(f))) $(BUILD)/frontend/onnx.pb-c.o
+$(BUILD)/libtilth.a: $(foreach f,$(FOLDERS),$(call OBJECTS,$(f))) $(BUILD)/frontend/onnx.pb-c.o $(BUILD)/codegen/fingerprint.o
 	@rm -f $@ && $(AR) rcs $@ $^
 $(BUILD)/tilth: $(BUILD)/driver/main.o $(SANITIZERS) $(BUILD)/libtilth.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_all) -ledit

@@ -12,6 +12,10 @@
  * tests/codegen/test_emission.c fails when it was forgotten. */
 #define TL_CODEGEN_REVISION 9
 
+/* A digest of the sources that decide the code of a Program (codegen/fingerprint.sh), which the build makes: part of every
+ * object's key, so that an object in a cache is never that of other sources. Comments do not change it. */
+const char *tl_codegen_fingerprint(void);
+
 /* Says, before the first compile, that this process is tilth's own: LLVM's options, which are a process's, may be set. Then
  * loops are compiled without LLVM's strength reduction: half of the time for kernels as fast (codegen/README.md). Programs that
  * have libtilth inside keep the options that they may share with others. */
@@ -47,7 +51,7 @@ typedef struct {
 tl_status tl_codegen_observe(const tl_program *program, bool prepare, const tl_target *target,
                              const tl_codegen_observer *observer, tl_diag *diag);
 
-/* The key under which the object is cached: lowered Program, target, numerics, revision, LLVM version and options. */
+/* The key under which the object is cached: scheduled Program, target, numerics, fingerprint, LLVM version and options. */
 void tl_codegen_key(const tl_program *program, bool prepare, const tl_target *target, char out[33]);
 
 /* The ORC session: makes objects callable in this process. */

@@ -29,7 +29,7 @@ $(SUPPORT): $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/support/*.c))
 IS_SANITIZED := $(filter -fsanitize=%,$(CFLAGS_$(VARIANT)))
 SANITIZERS   := $(if $(IS_SANITIZED),$(BUILD)/tests/sanitizers.o)
 TEST_SECONDS ?= $(if $(IS_SANITIZED),3600,600)
-export TEST_SECONDS
+export TEST_SECONDS CC
 
 define TEST_RULE
 $(BUILD)/tests/$(1)/test_%: $(BUILD)/tests/$(1)/test_%.o $(SANITIZERS) $(SUPPORT) $(foreach f,$(FLOORS_$(1)),$(call archive,$(f)))
@@ -41,6 +41,11 @@ test-$(1): run-$(1)
 endef
 $(foreach f,$(TEST_FOLDERS),$(eval $(call TEST_RULE,$(f))))
 test-driver: $(BUILD)/tilth
+
+# A tilth whose code generator has other sources: the test of two builds that share a cache runs it.
+$(BUILD)/tests/driver/other_tilth: $(BUILD)/driver/main.o $(BUILD)/tests/driver/other_fingerprint.o $(SANITIZERS) $(BUILD)/libtilth.a
+	$(CC) $(LDFLAGS) -Wl,--wrap=tl_codegen_fingerprint -o $@ $^ $(LIBS_all) -ledit
+$(BUILD)/tests/driver/test_cli_cache: | $(BUILD)/tests/driver/other_tilth
 
 # make bench: the kernels of models/kernels, each beside its default schedule and this machine's peak. With HISTORY=FILE
 # they and MODELS (files or names of the zoo) are measured again, on THREADS, and appended to that file with the commit and

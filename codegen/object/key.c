@@ -1,7 +1,6 @@
 /* codegen/object/key.c: the key of an object. Everything that decides its bytes goes in, and nothing else. */
 #include "codegen/codegen.h"
 #include "runtime/base/map.h"
-#include <stdio.h>
 #include <string.h>
 
 static void add(tl_digest *digest, const char *text)
@@ -11,17 +10,15 @@ static void add(tl_digest *digest, const char *text)
 
 void tl_codegen_key(const tl_program *program, bool prepare, const tl_target *target, char out[33])
 {
-    /* Lowering and emission are functions of the scheduled program, the target and the revision. */
+    /* Lowering and emission are functions of the scheduled program, the target and the sources of both. */
     tl_text text = { 0 };
     tl_program_print(program, &text);
     tl_target_print(target, &text);
-    char revision[64];
-    snprintf(revision, sizeof revision, "revision=%d part=%s", TL_CODEGEN_REVISION,
-             prepare ? "prepare" : "body");
     tl_digest digest;
     tl_digest_start(&digest);
     add(&digest, tl_text_get(&text));
-    add(&digest, revision);
+    add(&digest, tl_codegen_fingerprint());
+    add(&digest, prepare ? "part=prepare" : "part=body");
     add(&digest, program->strict ? "numerics=strict" : "numerics=contract");
     add(&digest, tl_codegen_llvm_version());
     add(&digest, tl_codegen_owns_process() ? "options=own" : "options=shared");

@@ -34,6 +34,32 @@ static void show_list_trim_clear(void **state)
     expect(5, "not a folder", "cache --cache $D/m.onnx");
 }
 
+/* Two builds whose code generators differ share a cache: neither is ever given the other's code, each finds its own. Whole
+ * executables belong to a build, so they are taken away: what is left to find are objects. */
+static void builds_of_other_sources(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *tilth, *cached;
+    } runs[] = {
+        { "$TILTH", ", 0 objects cached" },
+        { "$TILTH", ", all objects cached" }, /* otherwise what follows would say nothing */
+        { "$(dirname $TILTH)/tests/driver/other_tilth", ", 0 objects cached" },
+        { "$(dirname $TILTH)/tests/driver/other_tilth", ", all objects cached" },
+        { "$TILTH", ", all objects cached" },
+    };
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        tl_text line = { 0 };
+        tl_text_format(
+            &line,
+            "rm -rf $D/two/models; %s bench $D/m.onnx --cache $D/two -s 0.01 --threads 1 | "
+            "sed 's/ \\([0-9]*\\) workloads, \\1 objects/ \\1 workloads, all objects/'",
+            runs[i].tilth);
+        expect_shell(0, runs[i].cached, tl_text_get(&line));
+        tl_text_free(&line);
+    }
+}
+
 /* Every file of the cache, with some bytes of it changed, cut, or emptied, is compiled again. */
 static void damage_is_a_miss(void **state)
 {
@@ -112,9 +138,8 @@ static void ends_by_signals(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(show_list_trim_clear),
-        cmocka_unit_test(damage_is_a_miss),
-        cmocka_unit_test(folders_that_cannot_be_used),
+        cmocka_unit_test(show_list_trim_clear), cmocka_unit_test(builds_of_other_sources),
+        cmocka_unit_test(damage_is_a_miss),     cmocka_unit_test(folders_that_cannot_be_used),
         cmocka_unit_test(ends_by_signals),
     };
     return cmocka_run_group_tests_name("cli_cache", tests, make_model, cli_tear_down);

@@ -6,7 +6,7 @@
 set -e
 export LC_ALL=C
 
-files=$(find codegen ir runtime/base runtime/kernel_abi.h runtime/descriptor.c runtime/descriptor.h \
+files=$(find codegen ir runtime/base runtime/abi \
     -type f \( -name '*.[ch]' -o -name '*.def' \))
 files=$(printf '%s\n' $files | sort)
 join() { awk 'FNR == 1 { print "file", FILENAME } { print }' $files; }

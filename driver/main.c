@@ -43,10 +43,8 @@ static void version(void)
     printf("libraries   LLVM %s, protobuf-c %s, jansson %s, hwloc API %u.%u.%u\n",
            tl_codegen_llvm_version(), protobuf_c_version(), jansson_version_str(), hwloc >> 16,
            (hwloc >> 8) & 255, hwloc & 255);
-    printf("code        sources %s (objects of others are not reused), revision %d (times of "
-           "others do "
-           "not count)\n",
-           tl_codegen_fingerprint(), TL_CODEGEN_REVISION);
+    printf("code        sources %s: objects of others are not reused\n", tl_codegen_fingerprint());
+    printf("            revision %d: times of others do not count\n", TL_CODEGEN_REVISION);
 }
 
 /* Libraries take most of the fiftieth of a second before main: a signal that comes meanwhile finds our answer, too. The

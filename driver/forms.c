@@ -78,14 +78,6 @@ static ledger open_ledger(tl_arena *arena, tl_records *store, const tl_picks_que
         ledger){ .arena = arena, .store = store, .query = query, .known = tl_map_create(arena) };
 }
 
-tl_status tl_form_cost(tl_arena *arena, tl_model *model, tl_records *store,
-                       const tl_picks_query *query, const char *form, double *cost_ns, int *missing,
-                       tl_diag *diag)
-{
-    ledger l = open_ledger(arena, store, query);
-    return cost_with(&l, model, form, cost_ns, missing, diag);
-}
-
 /* A name that one line can hold. */
 static bool is_nameable(const tl_value *v)
 {

@@ -21,13 +21,9 @@ typedef struct {
     int missing;      /* workloads without a record */
 } tl_form;
 
-/* What the model costs under a form. The graph of the model (compiled here, not taken from the cache whole) is cut anew for
- * it, and is as it was afterwards. */
-tl_status tl_form_cost(tl_arena *arena, tl_model *model, tl_records *store,
-                       const tl_picks_query *query, const char *form, double *cost_ns, int *missing,
-                       tl_diag *diag);
 /* Calls `visit` with each kernel that the model has under a form, while the graph is cut and laid out so: what
- * tl_kernel_lowerings says of it later would be of another layout. */
+ * tl_kernel_lowerings says of it later would be of another layout. The graph of the model (compiled here, not taken from
+ * the cache whole) is cut anew for the form, and is as it was afterwards. */
 typedef tl_status tl_form_visitor(void *user, const tl_kernel *kernel, tl_diag *diag);
 tl_status tl_form_visit(tl_arena *arena, tl_model *model, const char *form, tl_form_visitor *visit,
                         void *user, tl_diag *diag);

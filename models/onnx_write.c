@@ -3,7 +3,6 @@
  * Every public call that allocates opens a guard: when the arena runs out, the build is marked as failed and
  * later calls do nothing; that is told once, by the write. */
 #include "models/onnx_write.h"
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "frontend/onnx.pb-c.h"
@@ -206,19 +205,6 @@ const char *tl_build_weight(tl_onnx_build *b, const char *name, tl_dtype dtype, 
     return t->name;
 }
 
-const char *tl_build_fill(tl_onnx_build *b, const char *name, tl_dtype dtype, tl_build_list dims,
-                          double value)
-{
-    size_t count;
-    if (GIVE_UP(b))
-        return "";
-    Onnx__TensorProto *t = initializer(b, name, dtype, dims, (recipe){ 0 }, &count);
-    tl_number number = tl_number_cast(dtype, TL_F64, (tl_number){ .f = value });
-    for (size_t i = 0; i < count; i++)
-        tl_number_store(dtype, t->raw_data.data, i, number);
-    return t->name;
-}
-
 const char *tl_build_normal(tl_onnx_build *b, const char *name, double mean, double deviation,
                             tl_build_list dims)
 {
@@ -238,14 +224,6 @@ static void draw(const tl_onnx_build *b, size_t i, void *data)
     float *numbers = data;
     for (size_t k = 0; k < t->raw_data.len / sizeof *numbers; k++)
         numbers[k] = (float)(r->mean + r->deviation * tl_random_normal(&random));
-}
-
-const char *tl_build_he(tl_onnx_build *b, const char *name, tl_build_list dims)
-{
-    double inputs = 1;
-    for (int i = 1; i < dims.count; i++)
-        inputs *= (double)dims.values[i];
-    return tl_build_normal(b, name, 0, sqrt(2 / inputs), dims);
 }
 
 /* ---- nodes ---- */

@@ -47,16 +47,11 @@ typedef struct {
 const char *tl_build_input(tl_onnx_build *b, const char *name, tl_dtype dtype, tl_build_list dims);
 void tl_build_output(tl_onnx_build *b, const char *name, tl_dtype dtype, tl_build_list dims);
 
-/* Initializers: given numbers (copied), one number everywhere, or normally distributed f32; those are drawn only when the
- * model is written. */
+/* Initializers: given numbers (copied), or normally distributed f32; those are drawn only when the model is written. */
 const char *tl_build_weight(tl_onnx_build *b, const char *name, tl_dtype dtype, tl_build_list dims,
                             const void *data);
-const char *tl_build_fill(tl_onnx_build *b, const char *name, tl_dtype dtype, tl_build_list dims,
-                          double value);
 const char *tl_build_normal(tl_onnx_build *b, const char *name, double mean, double deviation,
                             tl_build_list dims);
-/* He initialisation: deviation sqrt(2 / inputs of one output), for weights before a ReLU. */
-const char *tl_build_he(tl_onnx_build *b, const char *name, tl_build_list dims);
 
 /* A node whose name is `name` and whose output is `name`_output_0, which is returned. Empty input names are optional
  * inputs that are not given. */

@@ -36,11 +36,6 @@ tl_arena *tl_schedule_arena(const tl_schedule *s)
     return s->arena;
 }
 
-const tl_target *tl_schedule_target(const tl_schedule *s)
-{
-    return s->target;
-}
-
 const tl_trace *tl_schedule_trace(const tl_schedule *s)
 {
     return &s->trace;

@@ -34,7 +34,6 @@ const tl_program *tl_schedule_program(const tl_schedule *s);
 /* Where the decisions that sampling steps leave open come from; without it from seed 1. */
 void tl_schedule_seed(tl_schedule *s, uint64_t seed);
 tl_arena *tl_schedule_arena(const tl_schedule *s);
-const tl_target *tl_schedule_target(const tl_schedule *s);
 
 /* Handles. */
 tl_status tl_schedule_block(tl_schedule *s, const char *name, tl_block_ref *out, tl_diag *diag);
@@ -97,7 +96,5 @@ tl_status tl_transform_layout(tl_schedule *s, const char *buffer, const char *ma
 tl_status tl_set_scope(tl_schedule *s, const char *buffer, const char *scope, tl_diag *diag);
 tl_status tl_prefetch(tl_schedule *s, tl_block_ref block, const char *buffer, tl_loop_ref loop,
                       int64_t distance, int64_t level, tl_diag *diag);
-tl_status tl_annotate(tl_schedule *s, tl_loop_ref loop, const char *key, int64_t value,
-                      tl_diag *diag);
 
 #endif

@@ -174,10 +174,3 @@ tl_status tl_prefetch(tl_schedule *s, tl_block_ref block, const char *buffer, tl
                       int_arg(level) };
     return apply(s, TL_PRIM_prefetch, args, 5, diag);
 }
-
-tl_status tl_annotate(tl_schedule *s, tl_loop_ref loop, const char *key, int64_t value,
-                      tl_diag *diag)
-{
-    tl_arg args[] = { loop_arg(loop), word_arg(key), int_arg(value) };
-    return apply(s, TL_PRIM_annotate, args, 3, diag);
-}

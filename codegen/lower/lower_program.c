@@ -7,10 +7,9 @@ enum { WHEN_CPU = 1, WHEN_GPU = 2, WHEN_ALL = 3 };
 static const struct pass {
     const char *name;
     unsigned when;
-    const char *leaves;
     tl_pass_function *run;
 } passes[] = {
-#define PASS(name, when, leaves) { #name, WHEN_##when, leaves, tl_##name },
+#define PASS(name, when, leaves) { #name, WHEN_##when, tl_##name },
 #include "codegen/lower/lower_passes.def"
 #undef PASS
 };
@@ -39,12 +38,4 @@ tl_status tl_lower(tl_kernel *kernel, const tl_lower_debug *debug, tl_diag *diag
             debug->dump(debug->context, p + 1, passes[p].name, kernel_text(kernel));
     }
     return TL_OK;
-}
-
-const char *tl_lower_explain(tl_arena *arena)
-{
-    char *text = tl_arena_strdup(arena, "");
-    for (int p = 0; p < PASS_COUNT; p++)
-        text = tl_arena_format(arena, "%s%-18s %s\n", text, passes[p].name, passes[p].leaves);
-    return text;
 }

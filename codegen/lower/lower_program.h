@@ -21,7 +21,6 @@ typedef struct {
 } tl_lower_debug;
 
 tl_status tl_lower(tl_kernel *kernel, const tl_lower_debug *debug,
-                   tl_diag *diag);             /* debug may be NULL */
-const char *tl_lower_explain(tl_arena *arena); /* the table of passes as text */
+                   tl_diag *diag); /* debug may be NULL */
 
 #endif

@@ -11,8 +11,6 @@ typedef tl_status tl_pass_function(tl_kernel *kernel, tl_diag *diag);
 /* walk.c: questions that several passes ask. */
 bool tl_stmt_touches(const tl_stmt *stmt,
                      const tl_buffer *buffer); /* reads, writes or prefetches it */
-bool tl_stmt_defines(const tl_stmt *stmt,
-                     const tl_var *var); /* contains the loop of that variable */
 /* The variables of all loops inside, the statement itself included. */
 typedef struct {
     int count, capacity;

@@ -214,26 +214,6 @@ tl_var_set tl_stmt_loop_vars(tl_arena *arena, const tl_stmt *stmt)
 }
 
 typedef struct {
-    const tl_var *var;
-    bool found;
-} find_loop;
-
-static bool find_loop_var(const tl_stmt *stmt, void *context)
-{
-    find_loop *f = context;
-    if (stmt->kind == TL_STMT_LOOP && stmt->u.loop.var == f->var)
-        f->found = true;
-    return !f->found;
-}
-
-bool tl_stmt_defines(const tl_stmt *stmt, const tl_var *var)
-{
-    find_loop f = { var, false };
-    tl_stmt_visit(stmt, find_loop_var, &f);
-    return f.found;
-}
-
-typedef struct {
     const tl_var_set *set;
     bool found;
 } use_walk;

@@ -141,12 +141,6 @@ LLVMValueRef tl_math_from_bits(tl_math *m, LLVMValueRef a)
     return LLVMBuildBitCast(m->builder, a, tl_math_type(m), "");
 }
 
-LLVMValueRef tl_math_to_int(tl_math *m, LLVMValueRef a)
-{
-    LLVMValueRef v = LLVMBuildFPToSI(m->builder, a, tl_math_int_type(m), "");
-    return LLVMBuildFreeze(m->builder, v, ""); /* of a NaN: some number, not poison */
-}
-
 LLVMValueRef tl_math_from_int(tl_math *m, LLVMValueRef a)
 {
     return LLVMBuildSIToFP(m->builder, a, tl_math_type(m), "");

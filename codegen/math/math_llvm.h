@@ -42,7 +42,6 @@ LLVMValueRef tl_math_is_nan(tl_math *m, LLVMValueRef a);
 LLVMValueRef tl_math_clamp(tl_math *m, LLVMValueRef a, double low, double high); /* a NaN stays */
 LLVMValueRef tl_math_bits(tl_math *m, LLVMValueRef a);      /* float to int, bit by bit */
 LLVMValueRef tl_math_from_bits(tl_math *m, LLVMValueRef a); /* and back */
-LLVMValueRef tl_math_to_int(tl_math *m, LLVMValueRef a);    /* truncated; in range */
 LLVMValueRef tl_math_from_int(tl_math *m, LLVMValueRef a);
 LLVMValueRef tl_math_unary(tl_math *m, const char *intrinsic,
                            LLVMValueRef a); /* "llvm.floor", ... */

@@ -31,11 +31,6 @@ tl_buffer *tl_buffer_make_static(tl_arena *arena, const char *name, tl_dtype dty
     return tl_buffer_make(arena, name, dtype, role, scope, rank, extents);
 }
 
-bool tl_buffer_is_param(const tl_buffer *b)
-{
-    return b->role != TL_ROLE_LOCAL;
-}
-
 int64_t tl_buffer_max_elements(const tl_buffer *b)
 {
     int64_t elements = 1, span = 0, part = 0;

@@ -36,7 +36,6 @@ tl_buffer *tl_buffer_make(tl_arena *arena, const char *name, tl_dtype dtype, tl_
 /* With a constant shape. */
 tl_buffer *tl_buffer_make_static(tl_arena *arena, const char *name, tl_dtype dtype, tl_role role,
                                  tl_scope scope, int rank, const int64_t *shape);
-bool tl_buffer_is_param(const tl_buffer *b); /* an argument of the kernel: anything but LOCAL */
 /* Elements when the shape is constant, else of the largest value of the dims. -1: overflows. */
 int64_t tl_buffer_max_elements(const tl_buffer *b);
 

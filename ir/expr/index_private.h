@@ -64,8 +64,6 @@ typedef struct {
     const tl_expr *truths[TL_MAX_FACTS]; /* bool expressions that hold */
 } tl_facts;
 void tl_facts_add(tl_arena *arena, tl_facts *facts, const tl_expr *condition); /* NULL: nothing */
-/* The loop variable `var` runs below `extent`. */
-void tl_facts_add_loop(tl_arena *arena, tl_facts *facts, const tl_var *var, const tl_expr *extent);
 /* s >= bound for all values of the variables for which the facts (NULL: none) hold. */
 bool tl_sum_at_least(const tl_sum *s, int64_t bound, const tl_facts *facts);
 bool tl_prove_under(const tl_facts *facts, const tl_expr *condition);

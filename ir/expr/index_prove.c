@@ -204,12 +204,6 @@ void tl_facts_add(tl_arena *arena, tl_facts *facts, const tl_expr *condition)
         add_order(arena, facts, b, a, 0);
 }
 
-void tl_facts_add_loop(tl_arena *arena, tl_facts *facts, const tl_var *var, const tl_expr *extent)
-{
-    if (extent->kind != TL_EXPR_INT)
-        add_order(arena, facts, tl_ref(arena, var), extent, 1);
-}
-
 /* ---- conditions ---- */
 
 /* a - b + shift >= 0 by intervals, relaxations and facts. */

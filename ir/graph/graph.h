@@ -180,7 +180,6 @@ tl_layout tl_layout_plain(void);
 /* The shape in memory under the layout; at most 2*TL_MAX_RANK axes. */
 int tl_layout_physical(const tl_layout *layout, const tl_shape *shape,
                        int64_t out[2 * TL_MAX_RANK]);
-bool tl_layout_equal(const tl_layout *a, const tl_layout *b, int rank);
 
 /* Text that parses back (constants by name, dtype, shape and, up to 64 elements, values). */
 void tl_graph_print(const tl_graph *g, tl_text *out);

@@ -82,15 +82,3 @@ int tl_layout_physical(const tl_layout *layout, const tl_shape *shape, int64_t o
             out[count++] = layout->block[layout->order[i]];
     return count;
 }
-
-bool tl_layout_equal(const tl_layout *a, const tl_layout *b, int rank)
-{
-    tl_layout plain = tl_layout_plain();
-    a = a->plain ? &plain : a;
-    b = b->plain ? &plain : b;
-    for (int i = 0; i < rank; i++)
-        if (a->order[i] != b->order[i] || a->block[i] != b->block[i] ||
-            a->halo_before[i] != b->halo_before[i] || a->halo_after[i] != b->halo_after[i])
-            return false;
-    return true;
-}

@@ -221,7 +221,6 @@ const tl_buffer *tl_program_find_buffer(const tl_program *program,
 /* ir/text/print.c, ir/text/parse.c: the text (grammar in ir/README.md). Names are made unique when printed. */
 void tl_program_print(const tl_program *program, tl_text *out);
 const char *tl_program_text(tl_arena *arena, const tl_program *program);
-void tl_stmt_print(const tl_stmt *stmt, int indent, tl_text *out);
 void tl_program_dump(const tl_program *program); /* to stderr, for gdb */
 /* `file` names the text in messages ("gemm.tk:3:7: ..."). TL_BAD_TEXT with line and column. */
 tl_status tl_program_parse(tl_arena *arena, const char *text, const char *file, tl_program **out,

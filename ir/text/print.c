@@ -423,7 +423,7 @@ static void print_program(printer *p, const tl_program *program)
 }
 
 /* Runs the printer with an arena of its own for the names. */
-static void run(const tl_program *program, const tl_stmt *s, int indent, tl_text *out)
+void tl_program_print(const tl_program *program, tl_text *out)
 {
     tl_arena *arena = tl_arena_create(0);
     if (arena == NULL || TL_ARENA_GUARD(arena)) {
@@ -432,23 +432,8 @@ static void run(const tl_program *program, const tl_stmt *s, int indent, tl_text
         return;
     }
     printer p = { .namer = { name_var, name_buffer }, .arena = arena, .out = out };
-    if (program != NULL) {
-        print_program(&p, program);
-    } else {
-        tl_stmt_visit(s, push_alloc, &p);
-        print_stmt(&p, s, indent);
-    }
+    print_program(&p, program);
     tl_arena_destroy(arena);
-}
-
-void tl_program_print(const tl_program *program, tl_text *out)
-{
-    run(program, NULL, 0, out);
-}
-
-void tl_stmt_print(const tl_stmt *s, int indent, tl_text *out)
-{
-    run(NULL, s, indent, out);
 }
 
 const char *tl_program_text(tl_arena *arena, const tl_program *program)

@@ -28,8 +28,8 @@ typedef struct {
     const char *name;       /* "--threads" */
     const char *short_name; /* "-o", or NULL */
     tl_option_type type;
-    const char *
-        argument; /* "N" in the help, NULL for a flag; FILE and DIR complete as such, a|b|c as words */
+    /* "N" in the help, NULL for a flag; FILE and DIR complete as such, a|b|c as words. */
+    const char *argument;
     const char *help;
     void *value; /* where it goes; keeps its initial value when the option is not given */
 } tl_option;

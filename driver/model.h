@@ -33,8 +33,8 @@ typedef struct {
     bool compile_only;  /* stop before packing constants: nothing will be run */
     bool foreign;       /* the target need not be this machine's: goes with compile_only */
     bool inspect_only;  /* stop before code generation */
-    const char *
-        database; /* records of the tuner (an error when it has none); NULL: the default ones, if there are any */
+    /* Records of the tuner (an error when it has none); NULL: the default ones, if there are any. */
+    const char *database;
     bool no_database;
     int threads;           /* that the model will run on: those records count. 0: the pool's */
     const tl_picks *picks; /* these, whatever the records say; NULL: ask them */
@@ -65,9 +65,8 @@ typedef struct {
     const tl_program *naive, *scheduled;
     const char *lowering; /* that `naive` is */
     const char *trace;    /* the schedule as text */
-    const tl_pick
-        *pick;         /* the record that lowering and trace are from; NULL: the default schedule */
-    char workload[33]; /* key: of the direct lowering, whichever was taken */
+    const tl_pick *pick;  /* the record that both are from; NULL: the default schedule */
+    char workload[33];    /* key: of the direct lowering, whichever was taken */
     char class_key[33];
     int64_t flops, bytes;
     int same_as; /* index of the first kernel of the same workload, or its own */

@@ -8,8 +8,8 @@ typedef enum { TL_OUTPUT_EXECUTABLE, TL_OUTPUT_PROGRAMS, TL_OUTPUT_PTX } tl_outp
 
 typedef struct {
     const tl_model *model;
-    const char *
-        path; /* nothing is there before it is whole; a device or pipe gets it (runtime/base/file.h) */
+    /* Nothing is there before it is whole; a device or pipe gets it (runtime/base/file.h). */
+    const char *path;
     const char *symbol; /* TL_OUTPUT_EXECUTABLE of an object: how a program calls it */
     tl_text header;     /* set to the path of a second file, when one was written */
 } tl_output;

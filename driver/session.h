@@ -80,9 +80,7 @@ bool tl_data_file(const char *folder, const char *prefix, const char *name, tl_t
 /* driver/json.c. {"record":"env",...}: the first line of every --json output. */
 void tl_print_env_json(void);
 void tl_print_json_text(const char *text); /* quoted and escaped */
-void tl_json_add_text(
-    tl_text *out,
-    const char *
-        text); /* the same into a text; bytes that are no UTF-8 as \u00XX, so is what no terminal shows */
+/* The same into a text; bytes that are no UTF-8 as \u00XX, so is what no terminal shows. */
+void tl_json_add_text(tl_text *out, const char *text);
 
 #endif

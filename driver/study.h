@@ -33,8 +33,8 @@ void tl_study_close(tl_study *study);
 /* A trace as its author wrote it. */
 typedef struct {
     int line; /* the number of its first line in the file */
-    const char
-        *text; /* without the comment and the blanks around it; line ends in brackets are blanks */
+    /* Without the comment and the blanks around it; line ends in brackets are blanks. */
+    const char *text;
     const char *comment; /* above and behind it, as one line a paragraph; "" when there is none */
     int step_end;        /* steps of the trace up to and with this line */
     size_t text_end;     /* bytes of the text up to and with this line */

@@ -25,8 +25,8 @@ typedef struct {
     uint64_t seed;       /* of the inputs */
     const char *session; /* of the tuner; may be NULL */
     bool dry;            /* nothing is written */
-    const volatile sig_atomic_t
-        *stop; /* not 0: end now, with TL_INTERRUPTED and nothing written. May be NULL */
+    /* Not 0: end now, with TL_INTERRUPTED and nothing written. May be NULL. */
+    const volatile sig_atomic_t *stop;
     void (*progress)(void *user, const char *stage, double seconds_left); /* may be NULL */
     void *user;
 } tl_tuned_options;
@@ -52,15 +52,15 @@ typedef struct {
 typedef struct {
     bool kept; /* else the default schedules stay, in which case the ratios say why */
     double untuned_ns, tuned_ns; /* medians of the last comparison */
-    double ratio, ratio_low,
-        ratio_high; /* tuned / untuned: median and 95 % interval; 1 when nothing was compared */
-    tl_interval
-        part; /* the same of the kernels that differ alone: what is the same on both sides is noise */
+    /* Tuned / untuned: median and 95 % interval; 1 when nothing was compared. */
+    double ratio, ratio_low, ratio_high;
+    /* The same of the kernels that differ alone: what is the same on both sides is noise. */
+    tl_interval part;
     int pairs;
     double max_error; /* of the outputs, over the largest magnitude */
     const char *form; /* how the graph is cut and laid out; "" as without tuning */
-    int forms_tried,
-        forms_kept;         /* alternatives that the records liked, and those that are in `form` */
+    /* Alternatives that the records liked, and those that are in `form`. */
+    int forms_tried, forms_kept;
     tl_interval form_ratio; /* of the form tried to the best before it; 0: it was not compared */
     int workload_count, kept_count, fallback_count;
     int wrong_count;                    /* of those that fell back */

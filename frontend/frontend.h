@@ -67,8 +67,8 @@ typedef struct {
     int node_count;
     tl_node *const *nodes; /* topological order */
     int input_count, output_count;
-    tl_value *const *
-        inputs; /* values read from outside (constants too), in the order of the program's params */
+    /* Values read from outside (constants too), in the order of the program's params. */
+    tl_value *const *inputs;
     const tl_node *const *windows; /* of each input: the Slice that alone reads it there, or NULL */
     tl_value *const *outputs;
 } tl_kernel;

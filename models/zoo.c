@@ -40,8 +40,8 @@ static tl_status fail_unknown(const char *name, tl_diag *diag)
 }
 
 static const struct {
-    int rank,
-        size_axes; /* axis 0 is the batch; then, behind the fixed channels of an image, the sizes */
+    /* Axis 0 is the batch; then, behind the fixed channels of an image, the sizes. */
+    int rank, size_axes;
     int first_size;
     const char *text;
 } inputs[] = {

@@ -24,8 +24,8 @@ typedef struct {
     const tl_block *block;
     const tl_expr *panel, *stream; /* LOADs over the iters */
     const tl_var *vector;          /* the spatial iter with stride 1 in the result */
-    const tl_var *
-        tap; /* a reduce iter whose steps are written out in the tile; NULL: none. Never found, only set */
+    /* A reduce iter whose steps are written out in the tile; NULL: none. Never found, only set. */
+    const tl_var *tap;
 } tl_contraction;
 bool tl_find_contraction(tl_arena *arena, const tl_block *block, tl_contraction *out);
 

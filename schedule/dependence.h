@@ -23,8 +23,8 @@ typedef struct {
     int access_count, access_capacity;
     tl_access *accesses; /* of buffers that are not allocated under the statement */
     int var_count, var_capacity;
-    const tl_var *
-        *vars; /* of the loops of and under the statement: they differ between two instances */
+    /* Of the loops of and under the statement: they differ between two instances. */
+    const tl_var **vars;
     int local_count, local_capacity;
     const tl_buffer **locals;
 } tl_dependences;

@@ -58,9 +58,9 @@ typedef struct {
     tl_loop_ref loop;
     tl_block_ref block;
     int64_t value;
-    const char *
-        word; /* WORD: a buffer or a word; MAP: its text; FACTORS, INT: the name of the sampling step's
-                       * result that it is, or NULL */
+    /* WORD: a buffer or a word; MAP: its text; FACTORS, INT: the name of the sampling step's result that it is, or
+     * NULL. */
+    const char *word;
     int count;
     const int64_t *factors; /* 0 is _ */
 } tl_arg;

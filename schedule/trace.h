@@ -17,9 +17,9 @@
 typedef struct {
     tl_prim prim;
     int arg_count, out_count;
-    tl_arg *args,
-        *outs; /* loop refs here are the trace's own numbering: 1, 2, ... in order of appearance,
-                          * `word` their names; blocks are named by `word` alone */
+    /* Loop refs here are the trace's own numbering: 1, 2, ... in order of appearance, `word` their
+     * names; blocks are named by `word` alone. */
+    tl_arg *args, *outs;
 } tl_step;
 
 typedef struct {

@@ -100,8 +100,8 @@ typedef struct {
     LLVMValueRef guard; /* i1 that must hold where a select's arm may load, or NULL */
 
     LLVMValueRef scratch, thread_scratch;
-    LLVMValueRef
-        safe; /* TL_SAFE_BYTES of zeroes to read instead of nothing; the entry's last alloca */
+    /* TL_SAFE_BYTES of zeroes to read instead of nothing; the entry's last alloca. */
+    LLVMValueRef safe;
     bool safe_used;
 
     LLVMTypeRef i1, i8, i16, i32, i64, f32, f64, pointer, nothing;

@@ -7,9 +7,8 @@
 /* One part of a program (its body or its prepare part) on its way down. */
 typedef struct {
     tl_arena *arena;
-    const tl_program
-        *program;     /* its params, dims and prepared buffers; its body is not looked at */
-    const char *name; /* of the functions that come out */
+    const tl_program *program; /* its params, dims and prepared buffers; its body does not count */
+    const char *name;          /* of the functions that come out */
     const tl_target *target;
     const tl_stmt *body;
 } tl_kernel;

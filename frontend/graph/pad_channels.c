@@ -22,8 +22,8 @@ typedef struct {
     tl_graph *graph;
     int lanes;
     int *parent; /* of each value, towards the one that stands for its set */
-    bool *
-        fixed; /* a member keeps its channels; of the one that stands for the set once all nodes were seen */
+    /* A member keeps its channels; of the one that stands for the set once all nodes were seen. */
+    bool *fixed;
     bool *depthwise; /* a depthwise convolution reads and writes members */
 } state;
 

@@ -4,8 +4,8 @@
 #include "frontend/lower/lower.h"
 
 typedef struct {
-    int64_t batch, heads, rows, columns, depth,
-        width; /* depth of a key's head, width of a value's */
+    int64_t batch, heads, rows, columns;
+    int64_t depth, width; /* of a key's head, of a value's */
 } tl_attention_sizes;
 tl_attention_sizes tl_attention_sizes_of(const tl_node *n);
 

@@ -58,8 +58,8 @@ bool tl_onnx_keep_block(tl_onnx *model, void *block);
 typedef struct {
     tl_dtype dtype;
     tl_shape shape;
-    const void *
-        data; /* packed row-major, lives as long as the open model and the arena; NULL: no elements */
+    /* Packed row-major, lives as long as the open model and the arena; NULL: no elements. */
+    const void *data;
 } tl_onnx_tensor;
 
 /* Checks sizes and gives the data: as it lies in an external file, taken out of `t`, or converted into the arena.

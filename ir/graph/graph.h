@@ -75,14 +75,14 @@ typedef struct tl_value {
     bool dtype_known;
     tl_shape shape;
     tl_layout layout;
-    const void *
-        data; /* of a constant: packed row-major, lives as long as the graph (arena or mapped file); else NULL */
+    /* Of a constant: packed row-major, lives as long as the graph (arena or mapped file); else NULL. */
+    const void *data;
     tl_node *producer; /* NULL: graph input or constant */
     tl_use *first_use, *last_use;
     int use_count;
     bool is_input, is_output;
-    bool
-        is_inside; /* its one reader computes it, band by band, in its own kernel (assign_layouts.c) */
+    /* Its one reader computes it, band by band, in its own kernel (assign_layouts.c). */
+    bool is_inside;
     bool is_cut, is_plain; /* decisions of a form (frontend/graph/form.c) */
     /* The value in whose storage it lies as a window of `whole_start` elements from the beginning (assign_windows.c); NULL:
      * it has its own. A whole has no whole. */
@@ -114,8 +114,8 @@ struct tl_node {
     tl_op op;
     const char *name; /* of the model, for messages; never NULL */
     int input_count, output_count;
-    tl_value *const
-        *inputs;        /* tl_node_set_input writes; NULL: an optional input that is not given */
+    /* tl_node_set_input writes; NULL: an optional input that is not given. */
+    tl_value *const *inputs;
     tl_use *uses;       /* one an input; NULL: a copy of a node, which the values know nothing of */
     tl_value **outputs; /* NULL: an optional output that nobody wants */
     int attr_count;

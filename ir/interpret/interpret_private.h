@@ -169,11 +169,10 @@ typedef enum {
 struct tl_insn {
     tl_insn_op op;
     int target;
-    int slot,
-        limit;  /* of loops: the variable, and its extent; SAME: limit is the outer loop's slot */
-    int axis;   /* FORK: 0 x, 1 y, 2 z */
-    int memory; /* ALLOC, FREE */
-    int site;   /* of the statement, for messages */
+    int slot, limit; /* of loops: the variable, its extent; SAME: limit is the outer loop's slot */
+    int axis;        /* FORK: 0 x, 1 y, 2 z */
+    int memory;      /* ALLOC, FREE */
+    int site;        /* of the statement, for messages */
     const tl_code *code; /* extent or condition */
     const tl_block_code *block;
     const tl_var *var;

@@ -102,10 +102,9 @@ typedef struct {
     const tl_expr *predicate; /* over loop variables and iters; NULL: always */
     tl_combiner combiner;     /* NONE: the stores assign */
     bool has_init;
-    const tl_expr *const *init; /* one a store, over the iters; NULL: the combiner's identity */
-    int store_count;            /* of a reduction: the combiner's values */
-    const tl_store
-        *stores; /* over the iters only; executed in order, values read before any store */
+    const tl_expr *const *init;    /* one a store, over the iters; NULL: the combiner's identity */
+    int store_count;               /* of a reduction: the combiner's values */
+    const tl_store *stores;        /* over the iters only; in order, values read before any store */
     const tl_intrinsic_call *call; /* opaque or tensorized: instead of stores */
 } tl_block;
 
@@ -153,8 +152,8 @@ struct tl_stmt {
 
 typedef struct {
     const char *name;
-    bool
-        strict; /* every float operation rounds once, in the order written: no schedule and no code reorders a sum */
+    /* Every float operation rounds once, in the order written: no schedule and no code reorders a sum. */
+    bool strict;
     int dim_count;
     const tl_var *const *dims;
     int param_count;

@@ -14,8 +14,8 @@ typedef struct {
     bool in_prepare;
     int loop_count, buffer_count;
     const tl_stmt *loops[TL_VERIFY_DEPTH]; /* around the statement, outermost first */
-    const tl_buffer
-        *buffers[TL_VERIFY_DEPTH]; /* allocs around it, and how many loops are around each */
+    /* Allocs around it, and how many loops are around each. */
+    const tl_buffer *buffers[TL_VERIFY_DEPTH];
     int loops_around[TL_VERIFY_DEPTH];
 } tl_verifier;
 

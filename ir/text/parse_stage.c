@@ -20,8 +20,8 @@ typedef struct {
     const tl_token *at; /* where the name is first met */
     tl_iter_kind kind;
     const tl_expr *extent;
-    const tl_buffer *
-        of; /* the buffer whose axis told the extent; NULL: no buffer, or what it says is settled */
+    /* The buffer whose axis told the extent; NULL: no buffer, or what it says is settled. */
+    const tl_buffer *of;
     const tl_symbol *loop; /* a loop around; NULL: it gets one of its own */
     const tl_var *loop_var;
 } named;
@@ -29,8 +29,8 @@ typedef struct {
 typedef struct {
     tl_parser *p;
     tl_block *block;
-    const tl_token *line,
-        *right; /* the store, which ends where its `for` begins; what is behind its `=` */
+    /* The store, which ends where its `for` begins; what is behind its `=`. */
+    const tl_token *line, *right;
     int count;
     named names[MAX_NAMES];
 } stage;

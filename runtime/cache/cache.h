@@ -62,8 +62,7 @@ typedef struct {
 /* Calls `visit` with each, the most recently used first. */
 typedef void tl_cache_visitor(void *user, const tl_cache_entry *entry);
 void tl_cache_visit(tl_cache *cache, tl_cache_visitor *visit, void *user);
-void tl_cache_trim(
-    tl_cache *cache,
-    int64_t limit); /* removes the least recently used until it fits; 0: everything */
+/* Removes the least recently used until it fits; 0: everything. */
+void tl_cache_trim(tl_cache *cache, int64_t limit);
 
 #endif

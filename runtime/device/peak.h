@@ -17,8 +17,7 @@ double tl_peak_gflops(tl_pool *pool, int threads, int vector_bits, double second
 const char *tl_peak_isa(int vector_bits);
 
 typedef struct {
-    double read_gbs,
-        copy_gbs; /* from memory, in GB/s; a copied byte counts twice (read and written) */
+    double read_gbs, copy_gbs; /* from memory; a copied byte counts twice (read and written) */
 } tl_peak_bandwidth;
 /* Over arrays larger than the caches (at most 1/8 of memory). TL_NO_MEMORY when they cannot be
  * had. */

@@ -29,8 +29,8 @@ typedef struct {
     int seed, wanted, count; /* trials */
     study_trial *trials;     /* in the order of the proposals; an appeal repeats a program */
     bool is_done;            /* false: time ran out first */
-    double checked_few,
-        checked_all; /* gains of the best after few and all trials, measured again; 0: not */
+    /* Gains of the best after few and all trials, measured again; 0: not. */
+    double checked_few, checked_all;
     double think_ns; /* processor time of the search */
     double wall_ns;  /* of what was measured now, without waiting for other processes */
     int measured;    /* now; the others were known, or are estimates */

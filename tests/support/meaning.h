@@ -20,8 +20,8 @@ typedef tl_status meaning_compiled_fn(tl_arena *arena, const tl_program *program
 
 typedef struct {
     uint64_t seed; /* of the inputs */
-    bool
-        strict; /* kernels are strict and floats no integers: every sum rounds, and in one order alone to the same */
+    /* Kernels are strict and floats no integers: every sum rounds, and in one order alone to the same. */
+    bool strict;
     meaning_compiled_fn *compiled; /* NULL: interpreted only */
     /* Faults for the tests of this: what it gives is checked in the place of the scheduled program. NULL: none. */
     const tl_program *(*break_program)(tl_arena *arena, const tl_program *program);

@@ -14,9 +14,8 @@ typedef struct {
     /* Until nobody else is on the core; takes what it waited off *patience_ns, and gives up at 0. */
     void (*wait)(void *user, int64_t *patience_ns);
     void (*rest)(void *user); /* before a series is run again */
-    int64_t (*now)(
-        void *
-            user); /* nanoseconds since some time; what samples cost beside their calls passes, too */
+    /* Nanoseconds since some time; what samples cost beside their calls passes, too. */
+    int64_t (*now)(void *user);
 } tl_stopwatch;
 
 typedef struct {

@@ -31,21 +31,22 @@ typedef struct tl_measurer tl_measurer;
 typedef struct {
     const char *worker; /* path of the program that is a worker: `WORKER worker ROLE FD` must end in
                                      * tl_worker_main (the driver: this tilth) */
-    const char *const
-        *worker_args; /* instead of "worker": further words, NULL at the end; NULL: as above */
+    /* Instead of "worker": further words, NULL at the end; NULL: as above. */
+    const char *const *worker_args;
     const tl_target *target;
     int threads;          /* that a kernel runs on; 0: 1 */
     int repeats;          /* of a promising candidate; 0: 11 */
     double build_limit_s; /* 0: 10 */
     double run_limit_s;   /* for checking and timing one candidate; 0: 10 */
-    int64_t
-        memory_bytes; /* address space of a worker's child beyond what it starts with; 0: 4 GiB */
-    uint64_t seed;    /* of the inputs */
-    const char *
-        defects; /* folder for reproducers (KERNEL.tk, KERNEL.tr) of wrong results and crashes; NULL: none */
-    int64_t
-        constant_bytes; /* of the whole model: where its constants come from (TL_COLD_CONSTANTS) */
-    int builders; /* builder processes; 0: one, and where a core is for timing alone another that works in its gaps */
+    /* Address space of a worker's child beyond what it starts with; 0: 4 GiB. */
+    int64_t memory_bytes;
+    uint64_t seed; /* of the inputs */
+    /* Folder for reproducers (KERNEL.tk, KERNEL.tr) of wrong results and crashes; NULL: none. */
+    const char *defects;
+    /* Of the whole model: where its constants come from (TL_COLD_CONSTANTS). */
+    int64_t constant_bytes;
+    /* Builder processes; 0: one, and where a core is for timing alone another that works in its gaps. */
+    int builders;
     bool verify; /* run the verifier after every step of a trace */
 } tl_measure_options;
 
@@ -69,8 +70,8 @@ typedef struct {
     const char *trace; /* applied to the lowering's program; NULL: `program` is scheduled already */
     const char *program;
     bool careful; /* three times the repeats, never stopped early: for final comparisons */
-    tl_cold
-        cold; /* of one task's all the same: what is timed otherwise than the first is not crowned */
+    /* Of one task's all the same: what is timed otherwise than the first is not crowned. */
+    tl_cold cold;
 } tl_candidate;
 
 typedef struct {

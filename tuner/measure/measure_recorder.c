@@ -12,8 +12,8 @@ typedef struct {
     tl_ledger ledger;
     FILE *file;
     bool failed;
-    bool
-        began; /* something was submitted since it was made or everything forgotten: a part of the recording */
+    /* Something was submitted since it was made or everything forgotten: a part of the recording. */
+    bool began;
 } recorder;
 
 static void print_result(const char *key, const char *workload, const tl_result *r, tl_text *out)

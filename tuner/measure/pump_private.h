@@ -67,8 +67,8 @@ typedef struct {
     bool in_gaps; /* on the runner's core, while that waits */
     tl_order orders[TL_BUILD_AHEAD + 16];
     int count;
-    int64_t
-        deadline_ns; /* for the first of the orders, which its own alarm should end long before */
+    /* For the first of the orders, which its own alarm should end long before. */
+    int64_t deadline_ns;
 } tl_builder;
 
 typedef struct {

@@ -47,28 +47,28 @@ typedef struct {
     char uid[33]; /* digest of all that follows; filled by tl_record_seal */
 
     /* what was tried */
-    const char *
-        workload; /* 32 hex digits of the reference program: extents, dtypes, layouts (tl_workload_key) */
+    /* 32 hex digits of the reference program: extents, dtypes, layouts (tl_workload_key). */
+    const char *workload;
     const char *class_key; /* the same without extents (tl_class_key) */
     const char *family;    /* "conv_add_relu" */
     const char *target;    /* tl_target_fingerprint */
     const char *numerics;  /* "strict" or "relaxed": the contract under which it may be used */
     const char *lowering;  /* "direct", "winograd_f4": which naive program the trace applies to */
     const char *trace;     /* schedule/trace.h */
-    const char *
-        program; /* 16 hex digits of the scheduled program's structural hash; "" when it is not known */
+    /* 16 hex digits of the scheduled program's structural hash; "" when it is not known. */
+    const char *program;
 
     /* what came of it */
     tl_record_status status;
     const char *reason; /* a sentence; "" when ok */
     double time_ns;     /* the least of `times_ns`; 0 when not ok */
     double median_ns;   /* of `times_ns` */
-    double
-        incumbent_ns; /* the least time of the incumbent in the same rounds; 0: there was none. Compare candidates
-                          * by time_ns / incumbent_ns and not by time_ns: the machine changes its mind */
-    double
-        score_ns; /* time_ns corrected by what the incumbent showed in the same rounds: comparable in a task, and below the
-                   * incumbent's only of what was crowned */
+    /* The least time of the incumbent in the same rounds; 0: there was none. Compare candidates by
+     * time_ns / incumbent_ns and not by time_ns: the machine changes its mind. */
+    double incumbent_ns;
+    /* time_ns corrected by what the incumbent showed in the same rounds: comparable in a task, and
+     * below the incumbent's only of what was crowned. */
+    double score_ns;
     int time_count;
     const double *times_ns; /* every repeat, in order */
     bool hopeless;          /* stopped early: far slower than the incumbent */
@@ -80,8 +80,8 @@ typedef struct {
 
     /* where, when, by what */
     int revision; /* TL_CODEGEN_REVISION */
-    const char
-        *environment; /* one line of JSON: CPU, cores, LLVM, witnesses (tuner/run/environment.h) */
+    /* One line of JSON: CPU, cores, LLVM, witnesses (tuner/run/environment.h). */
+    const char *environment;
     const char *session; /* names the run of the tuner */
     int64_t sequence;    /* number of the trial in its session, from 1 */
     int64_t created_us;  /* microseconds since 1970 */
@@ -118,14 +118,14 @@ typedef struct {
     const char *target; /* tl_target_fingerprint */
     const char *numerics;
     int threads, revision;
-    bool
-        kept; /* false: the model was not faster than untuned beyond doubt, so that nothing was chosen */
-    const char *
-        form; /* how the graph is cut, a line a decision (frontend/graph/form.c); "" as without tuning */
+    /* False: the model was not faster than untuned beyond doubt, so that nothing was chosen. */
+    bool kept;
+    /* How the graph is cut, a line a decision (tl_graph_set_form); "" as without tuning. */
+    const char *form;
     const char *picks; /* "WORKLOAD UID" a line; what is not named keeps its default schedule */
     double untuned_ns, tuned_ns; /* medians of the last comparison */
-    double ratio, ratio_low,
-        ratio_high;   /* tuned / untuned: median of the pairs, 95 % confidence interval */
+    /* Tuned / untuned: median of the pairs, 95 % confidence interval. */
+    double ratio, ratio_low, ratio_high;
     int pairs;        /* runs of each */
     double max_error; /* of the outputs against untuned, over the largest magnitude */
     const char *environment, *session;

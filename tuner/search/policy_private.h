@@ -17,11 +17,10 @@ typedef void tl_chooser(tl_explorer *x, int count);
 /* What makes a policy. */
 typedef struct {
     tl_chooser *choose;
-    const char *
-        model; /* of tuner/cost/cost_models.def, unless the search brings one; NULL: it needs none */
-    int warm_up; /* results before the model is asked */
-    int retrain; /* results after which it learns again */
-    int appeals; /* how often who was ahead only in company is heard again (appeal.c) */
+    const char *model; /* of cost_models.def, unless the search brings one; NULL: it needs none */
+    int warm_up;       /* results before the model is asked */
+    int retrain;       /* results after which it learns again */
+    int appeals;       /* how often who was ahead only in company is heard again (appeal.c) */
 } tl_method;
 
 typedef struct {
@@ -76,8 +75,8 @@ struct tl_explorer {
     int trained_count; /* of `measured`, when the model learned last */
     tl_plan plan;
     tl_appeals appeals;
-    tl_surrogate *surrogate,
-        *informed;    /* without and with what the model says; NULL: not asked yet */
+    /* Without and with what the model says; NULL: not asked yet. */
+    tl_surrogate *surrogate, *informed;
     int fitted_count; /* of `measured`, when its weights were fitted */
     int expand_at;    /* for tl_explorer_any: entries before it are expanded */
 

@@ -19,8 +19,8 @@ typedef struct {
     const tl_measure_task *task;
     const tl_space *space;
     const tl_target *target;
-    tl_cost_model
-        *model; /* predicts, and learns this task's results; NULL: the policy makes what it needs */
+    /* Predicts, and learns this task's results; NULL: the policy makes what it needs. */
+    tl_cost_model *model;
     uint64_t seed;
     int known_count; /* records of the same workload from the store: not to be tried again, good as seeds */
     const tl_record *known;
@@ -31,9 +31,8 @@ typedef struct {
     tl_candidate candidate;
     char program[17];  /* structural hash of the scheduled program, hex digits */
     double prediction; /* the score that got it in; 0 when none did */
-    const char *
-        origin; /* "default", "record", "random", "mutation", "descent", "draft", "model", "screen",
-                   "appeal": for reports */
+    /* "default", "record", "random", "mutation", "descent", "draft", "model", "screen", "appeal": for reports. */
+    const char *origin;
 } tl_proposal;
 
 typedef struct {

@@ -64,8 +64,8 @@ typedef struct {
     const tl_wish *wishes;
     int wish_count;
     tl_random *random; /* NULL: none */
-    const int
-        *path; /* for the first decisions, in order, the option's place; the rest takes the first */
+    /* For the first decisions, in order, the option's place; the rest takes the first. */
+    const int *path;
     int path_count, met;
 } answers;
 

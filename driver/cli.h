@@ -40,8 +40,8 @@ typedef struct {
     const char *examples; /* lines of the help, may be NULL */
     const tl_option *options;
     int min_positional, max_positional;
-    const char *(*word)(
-        int index); /* what the first argument may be; NULL after the last. May be NULL */
+    /* What the first argument may be; NULL after the last. May be NULL. */
+    const char *(*word)(int index);
 } tl_verb_help;
 extern const tl_option tl_common_options[]; /* those that every verb takes */
 

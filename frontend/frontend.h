@@ -1,7 +1,8 @@
 /* frontend/frontend.h: from an ONNX file to kernels.
  *
- *     file --tl_onnx_read--> Graph --tl_graph_prepare--> Graph --tl_graph_optimize(target)--> Graph
- *          --tl_partition--> kernels --tl_kernel_program--> naive Programs
+ *     file --tl_onnx_read--> Graph --tl_graph_prepare--> Graph
+ *          --tl_pad_channels, tl_scale_weights (relaxed numerics), tl_assign_layouts--> Graph for a target
+ *          --tl_partition_graph--> kernels --tl_kernel_program--> naive Programs
  */
 #ifndef TL_FRONTEND_FRONTEND_H
 #define TL_FRONTEND_FRONTEND_H
@@ -57,7 +58,7 @@ tl_status tl_scale_weights(tl_graph *g, tl_diag *diag);
  * Replaces the decisions that an earlier form made; lines that are no decision, and names that the graph has not, are
  * passed over. Before the layouts are assigned. */
 void tl_graph_set_form(tl_graph *g, const char *form);
-/* Assigns layouts for the target (inserting conversions where it must). */
+/* Assigns layouts for the target. Nothing is converted: a kernel reads and writes any layout. */
 tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag);
 
 /* One kernel: graph nodes computed together. */

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Checks what a compiler does not: floors (an include points down, ARCHITECTURE: "Arrows only point down"), headers that
-# compile alone, formatting, longest files. Usage: tests/lint.sh CC CFLAGS...
+# Checks what a compiler does not: floors (an include only points down), headers that compile alone, formatting, lines that are too
+# wide, what lies at the top. Usage: tests/lint.sh CC CFLAGS...
 failed=0
 
 # folder or room: what it may include, as a pattern. A room is a sub-folder; rooms stand in the order in which they build on each

@@ -9,8 +9,8 @@ typedef tl_status tl_pass_function(tl_kernel *kernel, tl_diag *diag);
 #undef PASS
 
 /* walk.c: questions that several passes ask. */
-bool tl_stmt_touches(const tl_stmt *stmt,
-                     const tl_buffer *buffer); /* reads, writes or prefetches it */
+/* Reads, writes or prefetches it. */
+bool tl_stmt_touches(const tl_stmt *stmt, const tl_buffer *buffer);
 /* The variables of all loops inside, the statement itself included. */
 typedef struct {
     int count, capacity;

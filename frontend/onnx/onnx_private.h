@@ -66,8 +66,8 @@ typedef struct {
  * TL_UNSUPPORTED for a dtype or rank that tilth does not have. */
 tl_status tl_onnx_read_tensor(tl_arena *arena, tl_onnx *model, Onnx__TensorProto *t,
                               tl_onnx_tensor *out, tl_diag *diag);
-const char *tl_onnx_dtype_text(
-    int onnx); /* "float8e4m3fn"; also of those that tilth does not have */
+/* "float8e4m3fn"; also of those that tilth does not have. */
+const char *tl_onnx_dtype_text(int onnx);
 
 /* ---- importing ---- */
 

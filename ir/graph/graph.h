@@ -38,7 +38,7 @@ typedef struct {
 extern const tl_op_info tl_op_infos[TL_OP_COUNT];
 bool tl_op_from_text(const char *text, tl_op *out);
 
-/* A dimension: a constant, or a name and an upper bound when it varies from call to call. */
+/* A dimension: a constant, or a name when it varies from call to call. */
 typedef struct {
     int64_t extent;   /* the constant, or -1 */
     const char *name; /* of a symbolic dimension, else NULL */

@@ -32,8 +32,8 @@ int64_t case_out(const peer_case *c,
 /* Rank 0 where the case has no such operand. A grouped convolution's weights are [filters, channels/groups, h, w]. */
 case_shape case_operand(const peer_case *c, int operand);
 int64_t case_elements(const peer_case *c, int operand);
-double case_flops(
-    const peer_case *c); /* of the direct sum; 0 where nothing is multiplied and added */
+/* Of the direct sum; 0 where nothing is multiplied and added. */
+double case_flops(const peer_case *c);
 
 /* Somebody's code for the case. `run` computes, `read` gives the result as plain as the case has it. */
 typedef struct {

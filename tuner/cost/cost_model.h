@@ -41,7 +41,7 @@ struct tl_cost_model {
 /* tuner/cost/cost_models.def */
 extern const tl_cost_model_type *const tl_cost_models[];
 extern const int tl_cost_model_count;
-const tl_cost_model_type *tl_cost_model_find(
-    const char *name); /* NULL: there is none of that name */
+/* NULL: there is none of that name. */
+const tl_cost_model_type *tl_cost_model_find(const char *name);
 
 #endif

@@ -41,8 +41,8 @@ void tl_records_stack(tl_records *upper, tl_records *lower);
  * be NULL). */
 void tl_records_close(tl_records *store, int64_t *lost);
 const char *tl_records_path(const tl_records *store);
-const char *tl_records_repaired(
-    const tl_records *store); /* what opening had to repair: a sentence; "" when nothing */
+/* What opening had to repair: a sentence; "" when nothing. */
+const char *tl_records_repaired(const tl_records *store);
 
 /* Adds a sealed record, or does nothing when it is there. Fails only for arguments (TL_BAD_ARGUMENT: not sealed, read
  * only) and TL_NO_MEMORY; see above for what happens when the file cannot be written. */

@@ -29,6 +29,12 @@ static tl_status host(tl_target *out, tl_diag *diag)
     return TL_OK;
 }
 
+const char tl_target_words[] = "cpu"
+#define ISA(name, text, ...) "|" text
+#include "ir/target.def"
+#undef ISA
+    ;
+
 tl_status tl_target_any(const char *name, tl_target *out, tl_diag *diag)
 {
     if (name == NULL || strcmp(name, "cpu") == 0)

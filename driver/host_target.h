@@ -9,5 +9,7 @@ tl_status tl_target_resolve(const char *name, tl_target *out, tl_diag *diag);
 /* The same, also for code that runs elsewhere. */
 tl_status tl_target_any(const char *name, tl_target *out, tl_diag *diag);
 bool tl_target_runs_here(const char *name);
+/* "cpu|x86-64|...": all names that tl_target_any knows, as the argument of an option. */
+extern const char tl_target_words[];
 
 #endif

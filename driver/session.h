@@ -4,6 +4,7 @@
 #include "driver/cli.h"
 #include "driver/jit_symbols.h"
 #include "driver/model.h"
+#include "driver/target.h"
 
 typedef struct {
     int64_t threads;
@@ -19,7 +20,7 @@ typedef struct {
         { "--target",                                                                                   \
           NULL,                                                                                         \
           TL_OPTION_TEXT,                                                                               \
-          "cpu|x86-64-v2|x86-64-v3|x86-64-v4",                                                          \
+          tl_target_words,                                                                              \
           "what to compile for (cpu: this machine)",                                                    \
           &(o).target },                                                                                \
         { "--numerics",                                                                                 \

@@ -237,7 +237,7 @@ int tl_verb_schedule(int argc, char **argv)
           &o.by_default },
         { "--threads", NULL, TL_OPTION_INT, "N", "threads to run on (default: one a usable core)",
           &o.study.threads },
-        { "--target", NULL, TL_OPTION_TEXT, "cpu|x86-64-v2|x86-64-v3|x86-64-v4",
+        { "--target", NULL, TL_OPTION_TEXT, tl_target_words,
           "what to compile for (cpu: this machine)", &o.study.target },
         { "--json", NULL, TL_OPTION_FLAG, NULL, "one JSON object a line", &o.how.json },
         { 0 },

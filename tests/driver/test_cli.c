@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include "ir/target.h"
 #include "runtime/base/file.h"
 #include "tests/driver/cli_run.h"
 
@@ -59,6 +60,20 @@ static void files_that_are_no_models(void **state)
     assert_int_equal(tl_file_write(tl_text_get(&path), "hello, world\n", 13, NULL), TL_OK);
     expect(3, "text.onnx", "verify $D/text.onnx");
     tl_text_free(&path);
+}
+
+/* Every verb that takes a target names all that there are. */
+static void targets_are_named(void **state)
+{
+    (void)state;
+    static const char *const verbs[] = { "run", "bench", "compile", "schedule" };
+    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
+        char arguments[64];
+        snprintf(arguments, sizeof arguments, "%s --help", verbs[i]);
+        for (int isa = 0; isa < TL_ISA_COUNT; isa++)
+            expect(0, tl_isa_infos[isa].text, arguments);
+        expect(0, "--target cpu|x86-64|", arguments);
+    }
 }
 
 /* Written from the verbs' own tables, and readable by what reads it. */
@@ -162,6 +177,7 @@ int main(void)
         cmocka_unit_test(help_and_usage),
         cmocka_unit_test(info_tells_the_machine),
         cmocka_unit_test(files_that_are_no_models),
+        cmocka_unit_test(targets_are_named),
         cmocka_unit_test(completion_and_manual),
         cmocka_unit_test(colours_are_for_terminals),
         cmocka_unit_test(a_network_through_every_verb),

@@ -163,15 +163,16 @@ static inline void recorded_add(tl_records *store, tl_record record)
         fail_msg("%s", diag.text);
 }
 
-/* Naive kernels as what is untuned: compares until something is kept, longer each time, for under load nothing is beyond
- * doubt in two seconds. */
+/* Naive kernels as what is untuned: compares until something is kept and the gain is beyond doubt, of the whole and of what
+ * differs, longer each time, for under load nothing is in two seconds. */
 static inline tl_tuned_verdict recorded_settle(tl_arena *arena, tl_records *store)
 {
     tl_tuned_verdict v = { 0 };
     tl_diag diag = { 0 };
     tl_model_options model = recorded_options(NULL, NULL);
     model.naive = true;
-    for (double seconds = 2; !v.kept && seconds < 40; seconds *= 2)
+    for (double seconds = 2; !(v.kept && v.ratio_high < 1 && v.part.high < 1) && seconds < 40;
+         seconds *= 2)
         if (tl_tuned_settle(arena, rec_model, &model, store,
                             &(tl_tuned_options){ .seconds = seconds }, &v, &diag) != TL_OK)
             fail_msg("%s", diag.text);

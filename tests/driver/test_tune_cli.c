@@ -2,6 +2,7 @@
  * signal at any instant. */
 #include "tests/driver/cli_run.h"
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include "runtime/base/file.h"
 #include "runtime/base/random.h"
@@ -60,6 +61,34 @@ static void mistakes_are_told(void **state)
     expect(6, "no valid schedule was found", "tune $D/huge.tk --policy random --trials 20 --no-db");
 }
 
+/* On a loaded machine nothing may be found in so few seconds, and what a budget does not count, which does not grow with
+ * it, may be the larger part: then a larger one is tried. */
+static void ends_in_time(int budget_s)
+{
+    tl_text line = { 0 }, out = { 0 };
+    int code = -1;
+    double took = 0;
+    for (int tries = 0; tries < 4; tries++, budget_s *= 2) {
+        tl_text_free(&line);
+        tl_text_free(&out);
+        tl_text_format(&line,
+                       "$TILTH tune $D/g.tk --policy random --budget %ds --threads 1 --db $D/s.db",
+                       budget_s);
+        int64_t start = tl_clock_ns();
+        code = cli_shell(&out, tl_text_get(&line));
+        took = (double)(tl_clock_ns() - start) * 1e-9;
+        bool is_found = code == 0 && strstr(tl_text_get(&out), "times as fast") != NULL;
+        if (!is_found && strstr(tl_text_get(&out), "the budget ended before") == NULL)
+            break;
+        if (is_found && took <= 2.5 * budget_s) {
+            tl_text_free(&line);
+            tl_text_free(&out);
+            return;
+        }
+    }
+    fail_msg("%s: exit %d after %.1f s:\n%s", tl_text_get(&line), code, took, tl_text_get(&out));
+}
+
 static void every_trial_is_kept(void **state)
 {
     (void)state;
@@ -71,16 +100,7 @@ static void every_trial_is_kept(void **state)
     expect(0, "trials    9 in", "tune $D/g.tk --policy random --trials 9 --no-db");
     expect(0, "\"trials\":50,", "db stats --json");
     /* a budget in seconds ends in time */
-    enum { BUDGET_S = 2 * PATIENCE };
-    tl_text line = { 0 };
-    tl_text_format(&line, "tune $D/g.tk --policy random --budget %ds --threads 1 --db $D/s.db",
-                   BUDGET_S);
-    int64_t start = tl_clock_ns();
-    expect(0, "times as fast", tl_text_get(&line));
-    double took = (double)(tl_clock_ns() - start) * 1e-9;
-    if (took > 2.5 * BUDGET_S)
-        fail_msg("%d seconds took %.1f", BUDGET_S, took);
-    tl_text_free(&line);
+    ends_in_time(2 * PATIENCE);
 }
 
 /* The same decisions, and so the same results, from a recording, though the database knows more by then. */
@@ -254,6 +274,7 @@ static void signals_at_any_instant(void **state)
         snprintf(name, sizeof name, "k%d.db", i / SERIES);
         pid_t child = start_tuner(name, &out);
         tl_clock_sleep_ns(tl_random_below(&random, window));
+        double load = patience_of_load();
         int64_t start = tl_clock_ns();
         kill(child, number);
         while ((n = read(out, buffer, sizeof buffer)) > 0)
@@ -261,6 +282,7 @@ static void signals_at_any_instant(void **state)
         close(out);
         assert_int_equal(waitpid(child, &status, 0), child);
         double took = (double)(tl_clock_ns() - start) * 1e-9;
+        load = fmax(load, patience_of_load());
         bool is_early =
             strstr(tl_text_get(&said), "half-written") != NULL; /* nothing to keep yet */
         const char *kept = is_early ? NULL : strstr(tl_text_get(&said), "interrupted; ");
@@ -271,7 +293,7 @@ static void signals_at_any_instant(void **state)
             int code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
             if (!is_early && code != -number && code != 0 && (code != 130 || kept == NULL))
                 fail_msg("signal %d: %d, %s", number, code, tl_text_get(&said));
-            if (took > 1.5 * PATIENCE)
+            if (took > 1.5 * PATIENCE * load)
                 fail_msg("signal %d: it took %.2f s to end", number, took);
             if (kept != NULL) {
                 int trials = 0;

@@ -8,8 +8,13 @@
 #include "runtime/abi/descriptor.h"
 #include "runtime/abi/kernel_abi.h"
 
-/* Raise whenever the code emitted for the same Program changes: it is part of every object's cache key. */
-#define TL_CODEGEN_REVISION 9
+/* Raise when the code emitted for the same Program changes: records belong to it, for their times are those of that code.
+ * tests/codegen/test_emission.c fails when it was forgotten. */
+#define TL_CODEGEN_REVISION 10
+
+/* A digest of the sources that decide the code of a Program (codegen/fingerprint.sh), which the build makes: part of every
+ * object's key, so that an object in a cache is never that of other sources. Comments do not change it. */
+const char *tl_codegen_fingerprint(void);
 
 /* Says, before the first compile, that this process is tilth's own: LLVM's options, which are a process's, may be set. Then
  * loops are compiled without LLVM's strength reduction: half of the time for kernels as fast (codegen/README.md). Programs that
@@ -19,7 +24,7 @@ bool tl_codegen_owns_process(void);
 
 /* LLVM's name and features of the machine we run on, for the driver to put into a tl_target. */
 tl_status tl_codegen_host(char triple[64], char cpu[32], char features[2048], tl_diag *diag);
-const char *tl_codegen_llvm_version(void);
+const char *tl_codegen_llvm_version(void); /* of the library that is loaded, "19.1.7" */
 
 typedef enum { TL_EMIT_OBJECT, TL_EMIT_LLVM, TL_EMIT_ASSEMBLY } tl_emit;
 
@@ -46,7 +51,7 @@ typedef struct {
 tl_status tl_codegen_observe(const tl_program *program, bool prepare, const tl_target *target,
                              const tl_codegen_observer *observer, tl_diag *diag);
 
-/* The key under which the object is cached: scheduled Program, part, target, numerics, revision, LLVM version and options. */
+/* The key under which the object is cached: scheduled Program, target, numerics, fingerprint, LLVM version and options. */
 void tl_codegen_key(const tl_program *program, bool prepare, const tl_target *target, char out[33]);
 
 /* The ORC session: makes objects callable in this process. */

@@ -31,7 +31,7 @@ static tl_status host(tl_target *out, tl_diag *diag)
 
 const char tl_target_words[] = "cpu"
 #define ISA(name, text, ...) "|" text
-#include "ir/target.def"
+#include "ir/program/target.def"
 #undef ISA
     ;
 

@@ -4,7 +4,7 @@
 #include "driver/cli.h"
 #include "driver/jit_symbols.h"
 #include "driver/model.h"
-#include "driver/target.h"
+#include "driver/host_target.h"
 
 typedef struct {
     int64_t threads;

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "ir/target.h"
+#include "ir/program/target.h"
 #include "runtime/base/file.h"
 #include "tests/driver/cli_run.h"
 

@@ -2,11 +2,12 @@
  * TL_CODEGEN_REVISION: whoever changes what is emitted raises the revision, so that times of the code of before do not count
  * for that of now; a comment, or a change that emits the same, makes no record stale.
  *
- * The programs are those of models/kernels under the default schedule and the one written by hand, of tests/golden/sketch under
- * the default one, of tests/golden/proof as they stand, and all functions of ir/expr/functions.def. A line is a
- * program, how it is scheduled, a target, the digest of the scheduled program and that of its objects. Where the program is the one of the file,
- * its objects have to be, too; where it is another (schedule/ changed), nothing is said about emission. Objects do not depend
- * on the machine, but on LLVM, whose version the file names. */
+ * The programs are those of models/kernels under the default schedule and the one written by hand, of
+ * tests/golden/sketch under the default one, of tests/golden/proof as they stand, and all functions of
+ * ir/expr/functions.def. A line is a program, how it is scheduled, a target, the digest of the scheduled program and
+ * that of its objects. Where the program is the one of the file, its objects have to be, too; where it is another
+ * (schedule/ changed), nothing is said about emission. Objects do not depend on the machine, but on LLVM, whose
+ * version the file names. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "runtime/base/printable.h"
 
 typedef enum {
     MODEL,
@@ -80,40 +81,19 @@ static bool read_varint(scan *s, size_t end, uint64_t *out)
     return false;
 }
 
-/* The length of the UTF-8 sequence that starts here, 0 when it is none (overlong and surrogates too). */
-static size_t utf8_length(const uint8_t *p, size_t room)
-{
-    static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-    size_t size = p[0] < 0x80           ? 1
-                  : (p[0] >> 5) == 0x06 ? 2
-                  : (p[0] >> 4) == 0x0e ? 3
-                  : (p[0] >> 3) == 0x1e ? 4
-                                        : 0;
-    if (size == 0 || size > room)
-        return 0;
-    if (size == 1)
-        return p[0] == 0 ? 0 : 1;
-    uint32_t code = p[0] & (0x7fu >> size);
-    for (size_t i = 1; i < size; i++) {
-        if ((p[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (p[i] & 0x3f);
-    }
-    bool good = code >= least[size] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
-    return good ? size : 0;
-}
-
 static tl_status check_text(const scan *s, size_t size)
 {
     if (size > TL_ONNX_MAX_TEXT)
         return fail(s, "a name is longer than 65536 bytes");
+    const char *text = (const char *)s->bytes + s->at;
     for (size_t i = 0; i < size;) {
-        size_t step = utf8_length(s->bytes + s->at + i, size - i);
-        if (step == 0)
+        uint32_t code;
+        int step = tl_utf8_read(text + i, size - i, &code);
+        if (step <= 0 || code == 0)
             return fail(s, "a name holds a zero byte or is not valid UTF-8");
-        if (s->bytes[s->at + i] == '\n' || s->bytes[s->at + i] == '\r')
+        if (code == '\n' || code == '\r')
             return fail(s, "a name holds a line break"); /* it could pass for a line of ours */
-        i += step;
+        i += (size_t)step;
     }
     return TL_OK;
 }

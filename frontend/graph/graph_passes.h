@@ -9,6 +9,9 @@ typedef tl_status tl_graph_pass(tl_graph *g, tl_diag *diag);
 #include "frontend/graph/graph_passes.def"
 #undef GRAPH_PASS
 
+/* Parts of a Concat, and of several that one kernel computes (narrow_concats.c). */
+enum { TL_MOST_CONCAT_PARTS = 32 };
+
 /* One pass by its name, with what the driver does around it (for tests and for looking). */
 tl_status tl_graph_run_pass(tl_graph *g, const char *name, tl_diag *diag);
 

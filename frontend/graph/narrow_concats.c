@@ -7,8 +7,6 @@
  * is copied once a level; kernels that concatenate alike shapes share their code. */
 #include "frontend/graph/graph_passes.h"
 
-enum { MOST_PARTS = 32 };
-
 /* Parts first..first + count of a Concat, as a value of their own. */
 static tl_value *concat_of(tl_graph *g, const tl_node *n, tl_value *const *parts, int count,
                            int number)
@@ -32,16 +30,17 @@ tl_status tl_narrow_concats(tl_graph *g, tl_diag *diag)
         tl_node *n = g->nodes[i];
         if (n->dead || n->op != TL_OP_CONCAT)
             continue;
-        for (int number = 0; n->input_count > MOST_PARTS;) {
+        for (int number = 0; n->input_count > TL_MOST_CONCAT_PARTS;) {
             int count = 0;
             tl_value **joined = TL_NEW_ARRAY(g->arena, tl_value *, n->input_count);
-            for (int first = 0; first < n->input_count; first += MOST_PARTS) {
+            for (int first = 0; first < n->input_count; first += TL_MOST_CONCAT_PARTS) {
                 int rest = n->input_count - first;
                 tl_value *const *parts = n->inputs + first;
                 joined[count++] =
-                    rest == 1
-                        ? parts[0]
-                        : concat_of(g, n, parts, rest < MOST_PARTS ? rest : MOST_PARTS, number++);
+                    rest == 1 ? parts[0]
+                              : concat_of(g, n, parts,
+                                          rest < TL_MOST_CONCAT_PARTS ? rest : TL_MOST_CONCAT_PARTS,
+                                          number++);
             }
             tl_node_set_inputs(g, n, count, joined);
         }

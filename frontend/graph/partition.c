@@ -9,16 +9,14 @@
  * node that joins. A value that the form cuts (tl_graph_set_form) joins nothing; neither does one that is a view
  * (assign_windows.c), and no kernel makes it. */
 #include "frontend/frontend.h"
+#include "frontend/graph/graph_passes.h"
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include "frontend/lower/lower.h"
 #include "frontend/node/match.h"
 
-enum {
-    LARGEST_KERNEL = 64, /* nodes */
-    MOST_PARTS = 32      /* of Concats that are one */
-};
+enum { LARGEST_KERNEL = 64 }; /* nodes */
 
 typedef struct group {
     int root; /* groups[root] is who it was merged into; itself when alive */
@@ -71,7 +69,7 @@ static bool is_bare_window(const state *s, const group *g)
 static bool are_wide_concats(const tl_node *n, const tl_node *before)
 {
     return n->op == TL_OP_CONCAT && before->op == TL_OP_CONCAT &&
-           n->input_count + before->input_count > MOST_PARTS;
+           n->input_count + before->input_count > TL_MOST_CONCAT_PARTS;
 }
 
 /* Whether node `n` may join the group that makes its input `v`. */

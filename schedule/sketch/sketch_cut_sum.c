@@ -50,7 +50,7 @@ tl_status tl_sketch_cut_sum(tl_schedule *s, tl_block_ref anchor, tl_contraction 
     const tl_block *block = tl_schedule_get_block(s, anchor);
     const tl_buffer *total = block->stores[0].buffer;
     const tl_var *vector = c->vector, *tap_loop = NULL;
-    tl_loop_list own, order = { 0 };
+    tl_loop_list own;
     tl_loop_ref cut = { 0 }, parts[2], piece;
     int64_t steps = 1, piece_size;
     *sums = anchor;
@@ -77,16 +77,7 @@ tl_status tl_sketch_cut_sum(tl_schedule *s, tl_block_ref anchor, tl_contraction 
         return TL_OK;
 
     TL_TRY(tl_split(s, cut, (int64_t[]){ 0, piece_size }, 2, parts, diag));
-    tl_loop_push(&order, parts[0]);
-    tl_loop_push(&order, parts[1]);
-    block = tl_schedule_get_block(s, anchor);
-    for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < own.count; i++)
-            if (!tl_same_loop(own.loops[i], cut) &&
-                tl_sketch_drives_reduce(s, block, own.loops[i]) == (pass == 0))
-                tl_loop_push(&order, own.loops[i]);
-    TL_TRY(tl_reorder(s, order.loops, order.count, diag));
-    TL_TRY(tl_rfactor(s, anchor, parts[0], sums, diag));
+    TL_TRY(tl_sketch_factor(s, anchor, &own, cut, parts[0], parts[1], sums, diag));
     const tl_var *tap = iter_of_loop(tl_schedule_get_block(s, *sums), tap_loop);
     TL_TRY(tl_sketch_reduction(s, anchor, *depth, vector, NULL, 0, &piece, diag));
     TL_TRY(tl_set_scope(s, total->name, "stack", diag));

@@ -97,15 +97,11 @@ static tl_status in_rows(tl_schedule *s, tl_block_ref part, int first, tl_diag *
     return tl_sketch_window_from(s, part, copy, first, diag);
 }
 
-static tl_status schedule_part(tl_schedule *s, tl_block_ref part, int first, bool *has_total,
-                               tl_diag *diag)
+static tl_status schedule_part(tl_schedule *s, tl_block_ref part, const char *total, int first,
+                               bool *has_total, tl_diag *diag)
 {
-    const tl_block *total = find_total(s, tl_schedule_get_block(s, part));
-    *has_total = false;
-    if (total == NULL)
-        return tl_sketch_nest(s, part, first, diag);
     tl_schedule_state before = tl_schedule_save(s);
-    tl_status status = in_registers(s, part, tl_schedule_name_block(s, total->name), first, NULL);
+    tl_status status = in_registers(s, part, tl_schedule_name_block(s, total), first, NULL);
     *has_total = status == TL_OK;
     if (status != TL_ILLEGAL_SCHEDULE)
         return status;
@@ -127,7 +123,7 @@ tl_status tl_sketch_nests(tl_schedule *s, const char *const *blocks, int count, 
             const char *total = tl_sketch_lane_total(s, block);
             if (pass == 0 && total != NULL) {
                 bool has_total;
-                TL_TRY(schedule_part(s, ref, first, &has_total, diag));
+                TL_TRY(schedule_part(s, ref, total, first, &has_total, diag));
                 tl_map_put(summed, blocks[i], s);
                 if (has_total)
                     tl_map_put(summed, total, s);

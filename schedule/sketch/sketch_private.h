@@ -172,6 +172,11 @@ typedef enum { TL_RFACTOR_OUTER, TL_RFACTOR_INNER } tl_rfactor_part;
 bool tl_sketch_needs_rfactor(const tl_schedule *s, const tl_block *block);
 tl_status tl_sketch_rfactor(tl_schedule *s, tl_block_ref block, tl_rfactor_part part,
                             tl_block_ref *partial, tl_diag *diag);
+/* rfactor over `factored`, one of the two parts of the loop `whole`; `own`: the loops of the block before it was split. With the
+ * reduce loops outermost the two reductions become nests of their own. */
+tl_status tl_sketch_factor(tl_schedule *s, tl_block_ref ref, const tl_loop_list *own,
+                           tl_loop_ref whole, tl_loop_ref factored, tl_loop_ref rest,
+                           tl_block_ref *partial, tl_diag *diag);
 /* The primitive rfactor. */
 tl_status tl_rfactor(tl_schedule *s, tl_block_ref block, tl_loop_ref loop, tl_block_ref *out,
                      tl_diag *diag);

@@ -28,6 +28,23 @@ bool tl_sketch_needs_rfactor(const tl_schedule *s, const tl_block *block)
     return steps > s->target->cores && results <= steps;
 }
 
+tl_status tl_sketch_factor(tl_schedule *s, tl_block_ref ref, const tl_loop_list *own,
+                           tl_loop_ref whole, tl_loop_ref factored, tl_loop_ref rest,
+                           tl_block_ref *partial, tl_diag *diag)
+{
+    const tl_block *block = tl_schedule_get_block(s, ref);
+    tl_loop_list all = { 0 };
+    tl_loop_push(&all, factored);
+    tl_loop_push(&all, rest);
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < own->count; i++)
+            if (!tl_same_loop(own->loops[i], whole) &&
+                tl_sketch_drives_reduce(s, block, own->loops[i]) == (pass == 0))
+                tl_loop_push(&all, own->loops[i]);
+    TL_TRY(tl_reorder(s, all.loops, all.count, diag));
+    return tl_rfactor(s, ref, factored, partial, diag);
+}
+
 tl_status tl_sketch_rfactor(tl_schedule *s, tl_block_ref ref, tl_rfactor_part part,
                             tl_block_ref *partial, tl_diag *diag)
 {
@@ -46,16 +63,7 @@ tl_status tl_sketch_rfactor(tl_schedule *s, tl_block_ref ref, tl_rfactor_part pa
     int64_t size =
         tl_decide(s, block->name, "rfactor", divisors + 1, count - 2, divisors[count / 2]);
     TL_TRY(tl_split(s, longest, (int64_t[]){ 0, size }, 2, parts, diag));
-    /* with the reduce loops outermost the two reductions become nests of their own */
-    tl_loop_list all = { 0 };
-    tl_loop_push(&all, parts[part == TL_RFACTOR_OUTER ? 0 : 1]);
-    tl_loop_push(&all, parts[part == TL_RFACTOR_OUTER ? 1 : 0]);
-    block = tl_schedule_get_block(s, ref);
-    for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < own.count; i++)
-            if (!tl_same_loop(own.loops[i], longest) &&
-                tl_sketch_drives_reduce(s, block, own.loops[i]) == (pass == 0))
-                tl_loop_push(&all, own.loops[i]);
-    TL_TRY(tl_reorder(s, all.loops, all.count, diag));
-    return tl_rfactor(s, ref, parts[part == TL_RFACTOR_OUTER ? 0 : 1], partial, diag);
+    int factored = part == TL_RFACTOR_OUTER ? 0 : 1;
+    return tl_sketch_factor(s, ref, &own, longest, parts[factored], parts[1 - factored], partial,
+                            diag);
 }

@@ -136,20 +136,9 @@ tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref 
     tl_block_ref partial;
     tl_loop_ref loop = tl_sketch_loop_of(s, reduce, &own);
     TL_TRY(tl_split(s, loop, (int64_t[]){ pieces, 0 }, 2, parts, diag));
-    /* with the reduce loops outermost the two sums become nests of their own */
-    tl_loop_list all = { 0 };
-    tl_loop_push(&all, parts[0]);
-    tl_loop_push(&all, parts[1]);
-    block = tl_schedule_get_block(s, anchor);
-    for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < own.count; i++)
-            if (!tl_same_loop(own.loops[i], loop) &&
-                tl_sketch_drives_reduce(s, block, own.loops[i]) == (pass == 0))
-                tl_loop_push(&all, own.loops[i]);
-    TL_TRY(tl_reorder(s, all.loops, all.count, diag));
-    TL_TRY(tl_rfactor(s, anchor, parts[0], &partial, diag));
+    TL_TRY(tl_sketch_factor(s, anchor, &own, loop, parts[0], parts[1], &partial, diag));
     TL_TRY(tl_split(s, loops.loops[column], (int64_t[]){ 0, span * width }, 2, columns, diag));
-    all.count = 0;
+    tl_loop_list all = { 0 };
     tl_loop_push(&all, columns[0]);
     for (int i = 0; i < loops.count; i++)
         tl_loop_push(&all, i == column ? columns[1] : loops.loops[i]);

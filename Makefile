@@ -21,9 +21,10 @@ LIBS_rt   := -lhwloc -ljansson -lm -lpthread
 LIBS_all  := -L$(shell $(LLVM_CONFIG) --libdir 2>/dev/null) -lLLVM-19 -lprotobuf-c -lsqlite3 -lxgboost $(LIBS_rt)
 
 # Folders from the bottom floor up; each is an archive of its own and links with those before it.
-FOLDERS := runtime/base runtime ir frontend schedule codegen tuner models driver
+FOLDERS := runtime/base runtime ir frontend schedule codegen tuner driver/pipeline driver/api models driver
+LIBRARY := $(filter-out models driver,$(FOLDERS))
 archive  = $(BUILD)/$(subst /,_,$(1)).a
-SOURCES  = $(filter-out $(if $(filter runtime,$(1)),runtime/base/%) driver/examples/%,$(wildcard $(1)/*.c $(1)/*/*.c))
+SOURCES  = $(filter-out $(addsuffix /%,$(filter $(1)/%,$(FOLDERS))) driver/examples/%,$(wildcard $(1)/*.c $(1)/*/*.c))
 OBJECTS  = $(patsubst %.c,$(BUILD)/%.o,$(filter-out driver/main.c,$(call SOURCES,$(1))))
 
 .DEFAULT_GOAL := all
@@ -66,9 +67,9 @@ $(call archive,codegen): $(BUILD)/codegen/fingerprint.o
 
 $(BUILD)/libtilth_rt.a: $(call OBJECTS,runtime/base) $(call OBJECTS,runtime)
 	@rm -f $@ && $(AR) rcs $@ $^
-$(BUILD)/libtilth.a: $(foreach f,$(FOLDERS),$(call OBJECTS,$(f))) $(BUILD)/frontend/onnx.pb-c.o $(BUILD)/codegen/fingerprint.o
+$(BUILD)/libtilth.a: $(foreach f,$(LIBRARY),$(call OBJECTS,$(f))) $(BUILD)/frontend/onnx.pb-c.o $(BUILD)/codegen/fingerprint.o
 	@rm -f $@ && $(AR) rcs $@ $^
-$(BUILD)/tilth: $(BUILD)/driver/main.o $(SANITIZERS) $(BUILD)/libtilth.a
+$(BUILD)/tilth: $(BUILD)/driver/main.o $(SANITIZERS) $(call archive,driver) $(call archive,models) $(BUILD)/libtilth.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_all) -ledit
 
 deps:

@@ -22,8 +22,8 @@ LIBS_libtilth_rt := $(LIBS_rt)
 ABOUT_libtilth    := Tensor compiler: compiles ONNX models and runs them
 ABOUT_libtilth_rt := Runs models that libtilth has compiled, without the compiler
 API_libtilth_rt := $(patsubst %.c,$(BUILD)/%.o,$(wildcard runtime/api/*.c))
-API_libtilth    := $(BUILD)/driver/tilth.o $(API_libtilth_rt)
-MAP_libtilth    := driver/tilth.map
+API_libtilth    := $(BUILD)/driver/api/tilth.o $(API_libtilth_rt)
+MAP_libtilth    := driver/api/tilth.map
 MAP_libtilth_rt := runtime/api/tilth_rt.map
 SHARED := libtilth libtilth_rt
 
@@ -63,7 +63,7 @@ install: all $(SHARED:%=$(BUILD)/%.pc)
 	    $(INSTALL) -m 644 $(BUILD)/$$lib.pc $(TO)$(PKGCONFIGDIR) || exit 1; \
 	done
 	@$(INSTALL) -m 644 runtime/api/tilth_rt.h $(TO)$(INCLUDEDIR)
-	@sed 's,"runtime/api/tilth_rt.h",<tilth_rt.h>,' driver/tilth.h >$(TO)$(INCLUDEDIR)/tilth.h
+	@sed 's,"runtime/api/tilth_rt.h",<tilth_rt.h>,' driver/api/tilth.h >$(TO)$(INCLUDEDIR)/tilth.h
 	@chmod 644 $(TO)$(INCLUDEDIR)/tilth.h
 	@$(INSTALL) -m 644 driver/examples/*.c $(TO)$(DOCDIR)/examples
 	@echo "installed tilth $(VERSION) in $(TO)$(PREFIX)"

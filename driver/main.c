@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "codegen/codegen.h"
-#include "driver/cli.h"
+#include "driver/verb/verbs.h"
 #include "runtime/device/cpu.h"
 
 static void usage(FILE *out)

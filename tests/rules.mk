@@ -9,7 +9,7 @@ FLOORS_schedule := schedule $(FLOORS_ir)
 FLOORS_codegen  := codegen schedule ir $(FLOORS_runtime)
 FLOORS_tuner    := tuner codegen schedule frontend ir $(FLOORS_runtime)
 FLOORS_models   := models frontend $(FLOORS_ir)
-FLOORS_driver   := driver models $(FLOORS_tuner)
+FLOORS_driver   := driver models driver/api driver/pipeline $(FLOORS_tuner)
 TEST_LIBS_base     := -lm -lpthread
 TEST_LIBS_runtime  := $(LIBS_rt)
 TEST_LIBS_ir       := -lm -lpthread
@@ -43,7 +43,7 @@ $(foreach f,$(TEST_FOLDERS),$(eval $(call TEST_RULE,$(f))))
 test-driver: $(BUILD)/tilth
 
 # A tilth whose code generator has other sources: the test of two builds that share a cache runs it.
-$(BUILD)/tests/driver/other_tilth: $(BUILD)/driver/main.o $(BUILD)/tests/driver/other_fingerprint.o $(SANITIZERS) $(BUILD)/libtilth.a
+$(BUILD)/tests/driver/other_tilth: $(BUILD)/driver/main.o $(BUILD)/tests/driver/other_fingerprint.o $(SANITIZERS) $(call archive,driver) $(call archive,models) $(BUILD)/libtilth.a
 	$(CC) $(LDFLAGS) -Wl,--wrap=tl_codegen_fingerprint -o $@ $^ $(LIBS_all) -ledit
 $(BUILD)/tests/driver/test_cli_cache: | $(BUILD)/tests/driver/other_tilth
 
@@ -108,7 +108,7 @@ bench-peers: $(BUILD)/tilth
 # make accuracy: errors against f64 of tilth and its peers on the networks of ../shared/models and on eight that are exported
 # (tests/peers/README.md), or on MODELS. Only this and bench-peers need Python and PyPI. JSON=FILE keeps the result;
 # ACCURACY="--sides relaxed,strict ..." adds options of accuracy.py. One of its sides is a tilth that takes no Winograd.
-$(BUILD)/bench/without_winograd: $(BUILD)/driver/main.o $(BUILD)/tests/bench/without_winograd.o $(BUILD)/libtilth.a
+$(BUILD)/bench/without_winograd: $(BUILD)/driver/main.o $(BUILD)/tests/bench/without_winograd.o $(call archive,driver) $(call archive,models) $(BUILD)/libtilth.a
 	@mkdir -p $(@D)
 	$(CC) $(LDFLAGS) -Wl,--wrap=tl_choose_lowering -o $@ $^ $(LIBS_all) -ledit
 SHARED_MODELS = $(patsubst ../shared/models/%/,%,$(dir $(wildcard ../shared/models/*/*.weights.txt)))

@@ -9,7 +9,7 @@
  * look better. A trace whose comment says "reaches N % of peak on one core", or "of bandwidth", is held to it: it gets up
  * to ten times the seconds while it stays below (the machine may be busy), then exit status 1. */
 #include "codegen/codegen.h"
-#include "driver/host_target.h"
+#include "driver/pipeline/host_target.h"
 #include "frontend/frontend.h"
 #include "runtime/base/clock.h"
 #include "runtime/device/peak.h"

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "codegen/codegen.h"
-#include "driver/host_target.h"
+#include "driver/pipeline/host_target.h"
 #include "runtime/base/clock.h"
 #include "tests/bench/policy_study.h"
 #include "tuner/run/environment.h"

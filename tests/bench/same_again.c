@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "codegen/codegen.h"
-#include "driver/cli.h"
-#include "driver/host_target.h"
-#include "driver/tune_tasks.h"
+#include "driver/cli/cli.h"
+#include "driver/pipeline/host_target.h"
+#include "driver/tune/tune_tasks.h"
 #include "runtime/base/sort.h"
 #include "tests/bench/program.h"
 

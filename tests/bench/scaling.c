@@ -9,7 +9,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include "driver/model.h"
+#include "driver/pipeline/model.h"
 #include "runtime/base/clock.h"
 #include "tests/bench/program.h"
 #include "tests/support/long_models.h"

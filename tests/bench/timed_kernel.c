@@ -2,7 +2,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include "driver/host_target.h"
+#include "driver/pipeline/host_target.h"
 #include "runtime/base/clock.h"
 #include "runtime/device/topology.h"
 

@@ -10,10 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "codegen/codegen.h"
-#include "driver/model.h"
-#include "driver/picks.h"
-#include "driver/host_target.h"
-#include "driver/tuned.h"
+#include "driver/pipeline/model.h"
+#include "tuner/records/picks.h"
+#include "driver/pipeline/host_target.h"
+#include "driver/tune/tuned.h"
 #include "models/zoo.h"
 #include "tests/runtime/kernels.h"
 #include "tuner/run/environment.h"

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include "driver/tilth.h"
+#include "driver/api/tilth.h"
 #include "models/zoo.h"
 #include "tests/runtime/kernels.h"
 

@@ -6,7 +6,8 @@
 #include <cmocka.h>
 #include <jansson.h>
 #include <math.h>
-#include "driver/bench.h"
+#include "runtime/base/statistics.h"
+#include "driver/bench/bench.h"
 #include "runtime/base/file.h"
 #include "runtime/base/random.h"
 #include "runtime/tensor/npy.h"

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "codegen/codegen.h"
-#include "driver/host_target.h"
+#include "driver/pipeline/host_target.h"
 #include "runtime/base/text.h"
 #include "tests/driver/recorded.h"
 #include "tuner/measure/measure.h"

@@ -1,8 +1,8 @@
 /* tests/driver/test_forms.c: other ways to cut and lay out a model's graph: what there are, that they compute the same, and
  * that recorded costs decide between them. */
-#include "driver/forms.h"
-#include "driver/session.h"
-#include "driver/tuned.h"
+#include "driver/tune/forms.h"
+#include "driver/cli/session.h"
+#include "driver/tune/tuned.h"
 #include "tests/driver/recorded.h"
 
 static tl_arena *arena;

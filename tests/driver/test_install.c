@@ -110,7 +110,7 @@ static void exports_the_api_only(void **state)
         "exported() { nm -D --defined-only $LIB/$1.so | awk '$2 != \"A\" { print $3 }' | sort; }; "
         "mapped() { awk '/^TILTH_.*{/ { node = $1 } /^ *tilth_.*;/ { sub(\";\", \"\", $1); "
         "print $1 \"@@\" node }' $1 | sort; }; "
-        "mapped driver/tilth.map >$D/map; mapped runtime/api/tilth_rt.map >$D/map_rt; "
+        "mapped driver/api/tilth.map >$D/map; mapped runtime/api/tilth_rt.map >$D/map_rt; "
         "cd $ROOT/opt/tilth/include; "
         "cat tilth.h tilth_rt.h | grep -v typedef | "
         "sed -n 's/^[a-z].*[ *]\\(tilth_[a-z_]*\\)(.*/\\1/p' | sort >$D/declared; "

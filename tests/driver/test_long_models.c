@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
-#include "driver/model.h"
+#include "driver/pipeline/model.h"
 #include "tests/support/long_models.h"
 
 static tl_pool *pool;

@@ -1,6 +1,6 @@
 /* tests/driver/test_picks.c: compiling a model takes its schedules from the records, and nothing that is in them can do
  * worse than be passed over. */
-#include "driver/session.h"
+#include "driver/cli/session.h"
 #include "tests/driver/recorded.h"
 
 static int group_set_up(void **state)

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include "driver/inner_loop.h"
-#include "driver/line_diff.h"
-#include "driver/measure_kernel.h"
+#include "driver/study/inner_loop.h"
+#include "driver/cli/line_diff.h"
+#include "driver/study/measure_kernel.h"
 #include "runtime/base/file.h"
 #include "runtime/base/random.h"
 

@@ -1,5 +1,5 @@
 /* tests/driver/test_tune_forms.c: which kernels of other forms of a model are measured, and which are tuned. */
-#include "driver/tune_forms.h"
+#include "driver/tune/tune_forms.h"
 #include "tests/driver/recorded.h"
 
 static tl_session session;

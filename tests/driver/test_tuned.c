@@ -1,5 +1,6 @@
 /* tests/driver/test_tuned.c: the set that is kept for a model is the one that is faster in it, and never one that is not. */
-#include "driver/tuned_private.h"
+#include "runtime/base/statistics.h"
+#include "driver/tune/tuned_private.h"
 #include <math.h>
 #include "runtime/base/random.h"
 #include "tests/driver/recorded.h"

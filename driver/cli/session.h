@@ -1,0 +1,92 @@
+/* driver/cli/session.h: what the verbs that take a model have in common: their options, a pool, the loaded model. */
+#ifndef TL_DRIVER_CLI_SESSION_H
+#define TL_DRIVER_CLI_SESSION_H
+#include "driver/cli/cli.h"
+#include "driver/pipeline/jit_symbols.h"
+#include "driver/pipeline/model.h"
+#include "driver/pipeline/host_target.h"
+#include "runtime/executable/bindings.h"
+
+typedef struct {
+    int64_t threads;
+    const char *target, *cache, *numerics, *database;
+    bool no_cache, no_database, json;
+    tl_text_list shapes;
+} tl_session_options;
+
+/* Rows for a verb's option table. */
+#define TL_SESSION_OPTIONS(o)                                                                           \
+    { "--threads", NULL, TL_OPTION_INT, "N", "threads to run on (default: one a usable core)",          \
+      &(o).threads },                                                                                   \
+        { "--target",                                                                                   \
+          NULL,                                                                                         \
+          TL_OPTION_TEXT,                                                                               \
+          tl_target_words,                                                                              \
+          "what to compile for (cpu: this machine)",                                                    \
+          &(o).target },                                                                                \
+        { "--numerics",                                                                                 \
+          NULL,                                                                                         \
+          TL_OPTION_TEXT,                                                                               \
+          "relaxed|strict",                                                                             \
+          "strict: sums in their order (relaxed)",                                                      \
+          &(o).numerics },                                                                              \
+        { "--shape",  NULL, TL_OPTION_LIST, "IN=D,D,..", "gives an input a shape; may be repeated",     \
+          &(o).shapes },                                                                                \
+        { "--cache",                                                                                    \
+          NULL,                                                                                         \
+          TL_OPTION_TEXT,                                                                               \
+          "DIR",                                                                                        \
+          "compiled objects (default: $XDG_CACHE_HOME/tilth)",                                          \
+          &(o).cache },                                                                                 \
+        { "--no-cache", NULL, TL_OPTION_FLAG, NULL, "neither read nor write the cache",                 \
+          &(o).no_cache },                                                                              \
+        { "--db",                                                                                       \
+          NULL,                                                                                         \
+          TL_OPTION_TEXT,                                                                               \
+          "FILE",                                                                                       \
+          "schedules from these records of the tuner (default: $XDG_DATA_HOME/tilth/records.db)",       \
+          &(o).database },                                                                              \
+        { "--no-db", NULL, TL_OPTION_FLAG, NULL, "untuned: default schedules only", &(o).no_database }, \
+    {                                                                                                   \
+        "--json", NULL, TL_OPTION_FLAG, NULL, "one JSON object a line", &(o).json                       \
+    }
+
+typedef struct {
+    tl_arena *arena;
+    tl_pool *pool;
+    tl_model *model;
+    int threads;
+    tl_jit_symbols *symbols; /* of the model's kernels, for gdb and perf */
+} tl_session;
+
+/* Whether the options go together. */
+tl_status tl_session_check(const tl_session_options *options, tl_diag *diag);
+/* The same, and makes the pool; what opening begins with, and all that a verb without a model needs. Close it also on failure. */
+tl_status tl_session_start(tl_session *session, const tl_session_options *options, tl_diag *diag);
+/* What the options say of how a model is loaded, into `model`, whose other fields stay; shapes live in the session's
+ * arena. The session is started. */
+tl_status tl_session_model_options(const tl_session *session, const tl_session_options *options,
+                                   tl_model_options *model, tl_diag *diag);
+/* Makes the pool, loads the model. `extra` may preset fields of the model's options; NULL: none. */
+tl_status tl_session_open(tl_session *session, const char *path, const tl_session_options *options,
+                          const tl_model_options *extra, tl_diag *diag);
+void tl_session_close(tl_session *session);
+
+/* Inputs for a model: from FILE.npy, FILE.pb or random:SEED by name (--input NAME=...), from a folder (--data), the rest
+ * at random. `inputs` has a tensor an input of the executable; free each with tl_tensor_free. */
+tl_status tl_session_inputs(const tl_executable_spec *spec, const tl_text_list *given,
+                            const char *folder, int64_t seed, tl_tensor *inputs, tl_diag *diag);
+/* Those, and outputs. Free it also after a failure. */
+tl_status tl_session_bindings(const tl_session *session, const tl_executable *executable,
+                              const tl_text_list *given, const char *folder, int64_t seed,
+                              tl_bindings *out, tl_diag *diag);
+/* FOLDER/PREFIX_NAME.npy, or the file that FOLDER/names.txt gives for "PREFIX NAME"; false: there is none. */
+bool tl_data_file(const char *folder, const char *prefix, const char *name, tl_text *path);
+
+/* driver/cli/json.c. {"record":"env",...}: the first line of every --json output. */
+void tl_print_env_json(void);
+void tl_print_json_text(const char *text); /* quoted and escaped */
+/* The same into a text; bytes that are no UTF-8 as \u00XX, so is what no terminal shows. */
+void tl_json_add_text(tl_text *out, const char *text);
+
+#endif

@@ -1,0 +1,181 @@
+/* driver/cli/session_inputs.c: inputs for a model: from files by name, from a folder, or at random. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "driver/cli/session.h"
+#include "runtime/base/file.h"
+#include "runtime/tensor/npy.h"
+
+bool tl_data_file(const char *folder, const char *prefix, const char *name, tl_text *path)
+{
+    tl_text names = { 0 }, listed = { 0 };
+    bool found = false;
+    tl_text_format(&listed, "%s/names.txt", folder);
+    if (tl_file_read(tl_text_get(&listed), &names, NULL) == TL_OK && names.data != NULL) {
+        char *line_state, *word_state;
+        for (char *line = strtok_r(names.data, "\n", &line_state); line && !found;
+             line = strtok_r(NULL, "\n", &line_state)) {
+            char *kind = strtok_r(line, " \t\r", &word_state),
+                 *key = strtok_r(NULL, " \t\r", &word_state),
+                 *file = strtok_r(NULL, " \t\r", &word_state);
+            if (file != NULL && strcmp(kind, prefix) == 0 && strcmp(key, name) == 0 &&
+                strchr(file, '/') == NULL) {
+                tl_text_format(path, "%s/%s", folder, file);
+                found = true;
+            }
+        }
+    }
+    tl_text_free(&names);
+    tl_text_free(&listed);
+    if (!found) {
+        tl_text_format(path, "%s/%s_%s.npy", folder, prefix, name);
+        found = access(tl_text_get(path), F_OK) == 0;
+    }
+    return found;
+}
+
+static bool fits(const tl_port *port, const tl_tensor *tensor)
+{
+    bool same = tensor->dtype == port->dtype && tensor->rank == port->rank;
+    for (int i = 0; same && i < port->rank; i++)
+        same = tensor->shape[i] == port->shape[i];
+    return same;
+}
+
+static tl_status check_port(const tl_executable_spec *spec, const tl_port *port,
+                            const tl_tensor *tensor, const char *file, tl_diag *diag)
+{
+    if (fits(port, tensor))
+        return TL_OK;
+    tl_text have = { 0 }, want = { 0 };
+    const char *other = NULL;
+    for (int i = 0; i < spec->input_count; i++)
+        if (fits(&spec->inputs[i], tensor))
+            other = spec->inputs[i].name;
+    tl_tensor_describe(tensor, &have);
+    tl_shape_describe(port->dtype, port->rank, port->shape, &want);
+    tl_status status =
+        tl_fail(diag, TL_BAD_ARGUMENT, "%s holds %s, but input %s is %s%s%s%s", file,
+                tl_text_get(&have), port->name, tl_text_get(&want),
+                other ? " (it would fit input " : "", other ? other : "", other ? ")" : "");
+    tl_text_free(&have);
+    tl_text_free(&want);
+    return status;
+}
+
+static tl_status read_pb(const char *path, tl_tensor *out, tl_diag *diag)
+{
+    tl_arena *arena = tl_arena_create(0);
+    if (arena == NULL || TL_ARENA_GUARD(arena)) {
+        tl_arena_destroy(arena);
+        return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", path);
+    }
+    tl_dtype dtype;
+    tl_shape shape;
+    const void *data;
+    int64_t extents[TL_MAX_RANK];
+    tl_status status = tl_onnx_read_tensor_file(arena, path, &dtype, &shape, &data, diag);
+    for (int a = 0; status == TL_OK && a < shape.rank; a++)
+        extents[a] = shape.dims[a].extent;
+    if (status == TL_OK)
+        status = tl_tensor_create(dtype, shape.rank, extents, out, diag);
+    if (status == TL_OK && out->size > 0)
+        memcpy(out->data, data, (size_t)out->size);
+    tl_arena_destroy(arena);
+    return status;
+}
+
+static tl_status read_tensor(const char *path, tl_tensor *out, tl_diag *diag)
+{
+    size_t size = strlen(path);
+    if (size > 3 && strcmp(path + size - 3, ".pb") == 0)
+        return read_pb(path, out, diag);
+    return tl_npy_read(path, out, diag);
+}
+
+static tl_status one_input(const tl_executable_spec *spec, const tl_port *port,
+                           const tl_text_list *given, const char *folder, int64_t seed,
+                           tl_tensor *out, tl_diag *diag)
+{
+    size_t size = strlen(port->name);
+    const char *source = NULL;
+    for (int i = 0; given != NULL && i < given->count; i++)
+        if (strncmp(given->items[i], port->name, size) == 0 && given->items[i][size] == '=') {
+            if (source != NULL)
+                return tl_fail(diag, TL_BAD_ARGUMENT, "--input %s is given twice", port->name);
+            source = given->items[i] + size + 1;
+        }
+
+    tl_text path = { 0 };
+    tl_status status = TL_OK;
+    if (source != NULL && strncmp(source, "random:", 7) == 0) {
+        char *end;
+        seed = strtoll(source + 7, &end, 10);
+        if (end == source + 7 || *end != '\0')
+            return tl_fail(diag, TL_BAD_ARGUMENT, "--input %s=%s: random: takes a whole number",
+                           port->name, source);
+        source = NULL;
+    } else if (source != NULL && *source == '\0') {
+        return tl_fail(diag, TL_BAD_ARGUMENT, "--input %s=: a file is missing", port->name);
+    } else if (source != NULL) {
+        tl_text_add(&path, source);
+    } else if (folder != NULL && tl_data_file(folder, "input", port->name, &path)) {
+        source = tl_text_get(&path);
+    } else if (folder != NULL) {
+        status = tl_fail(diag, TL_BAD_ARGUMENT,
+                         "%s: no file for input %s (neither input_%s.npy nor a line in names.txt)",
+                         folder, port->name, port->name);
+    }
+    if (status == TL_OK && source != NULL) {
+        status = read_tensor(tl_text_get(&path), out, diag);
+        if (status == TL_OK)
+            status = check_port(spec, port, out, tl_text_get(&path), diag);
+    } else if (status == TL_OK) {
+        status = tl_port_random(port, (uint64_t)seed, out, diag);
+    }
+    tl_text_free(&path);
+    return status;
+}
+
+tl_status tl_session_inputs(const tl_executable_spec *spec, const tl_text_list *given,
+                            const char *folder, int64_t seed, tl_tensor *inputs, tl_diag *diag)
+{
+    for (int i = 0; given != NULL && i < given->count; i++) {
+        const char *equals = strchr(given->items[i], '=');
+        bool known = false;
+        for (int p = 0; equals != NULL && p < spec->input_count; p++) {
+            size_t size = strlen(spec->inputs[p].name);
+            known |= strncmp(given->items[i], spec->inputs[p].name, size) == 0 &&
+                     given->items[i][size] == '=';
+        }
+        if (!known) {
+            tl_text names = { 0 };
+            for (int p = 0; p < spec->input_count; p++)
+                tl_text_format(&names, "%s%s", p ? ", " : "", spec->inputs[p].name);
+            tl_status status =
+                tl_fail(diag, TL_BAD_ARGUMENT, "--input %s: %s (inputs: %s)", given->items[i],
+                        equals ? "the model has no such input" : "not of the form NAME=FILE",
+                        tl_text_get(&names));
+            tl_text_free(&names);
+            return status;
+        }
+    }
+    struct stat info;
+    if (folder != NULL && (stat(folder, &info) != 0 || !S_ISDIR(info.st_mode)))
+        return tl_fail(diag, TL_BAD_ARGUMENT, "--data %s: no such folder", folder);
+    for (int i = 0; i < spec->input_count; i++)
+        TL_TRY(one_input(spec, &spec->inputs[i], given, folder, seed, &inputs[i], diag));
+    return TL_OK;
+}
+
+tl_status tl_session_bindings(const tl_session *session, const tl_executable *executable,
+                              const tl_text_list *given, const char *folder, int64_t seed,
+                              tl_bindings *out, tl_diag *diag)
+{
+    const tl_executable_spec *spec = tl_executable_info(executable);
+    tl_tensor *inputs = TL_NEW_ARRAY(session->arena, tl_tensor, spec->input_count);
+    *out = (tl_bindings){ .input_count = spec->input_count, .inputs = inputs };
+    TL_TRY(tl_session_inputs(spec, given, folder, seed, inputs, diag));
+    return tl_bindings_make(session->arena, executable, inputs, 0, out, diag);
+}

@@ -1,0 +1,477 @@
+/* driver/pipeline/model.c: a model from its file to something that runs. */
+#include "driver/pipeline/model.h"
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "driver/pipeline/build_id.h"
+#include "driver/pipeline/model_private.h"
+#include "driver/pipeline/host_target.h"
+#include "runtime/base/file.h"
+#include "runtime/base/map.h"
+#include "runtime/base/clock.h"
+
+static double seconds_since(int64_t start)
+{
+    return (double)(tl_clock_ns() - start) * 1e-9;
+}
+
+static void progress(const tl_model_options *options, const char *stage)
+{
+    if (options->progress != NULL)
+        options->progress(options->user, stage, 0, 0);
+}
+
+/* Where a model comes from: a file, or bytes in memory. */
+typedef struct {
+    const char *path; /* NULL: in memory */
+    const void *bytes;
+    size_t size;
+    const char *folder; /* of external weights; NULL: there may be none */
+    const char *name;   /* for messages */
+} model_source;
+
+/* The model's identity, and the key under which it is kept when no records are taken: its bytes and place, the shapes
+ * asked for, the target, what generates code. External data is recorded in the executable by place, size and time, and
+ * checked when it is loaded. */
+static tl_status model_keys(tl_model *model, const model_source *source,
+                            const tl_model_options *options, tl_diag *diag)
+{
+    tl_digest digest;
+    tl_text text = { 0 };
+    char resolved[PATH_MAX];
+    tl_digest_start(&digest);
+    if (source->path != NULL) {
+        tl_mapping file;
+        TL_TRY(tl_file_map(source->path, &file, diag));
+        tl_digest_add(&digest, file.data, file.size);
+        tl_file_unmap(&file);
+    } else {
+        tl_digest_add(&digest, source->bytes, source->size);
+    }
+    for (int i = 0; i < options->shape_count; i++) {
+        tl_text_format(&text, "%s", options->shapes[i].name);
+        for (int a = 0; a < options->shapes[i].shape.rank; a++)
+            tl_text_format(&text, ",%lld", (long long)options->shapes[i].shape.dims[a].extent);
+        tl_text_add(&text, "\n");
+    }
+    tl_digest_add(&digest, text.data, text.size);
+    tl_digest_text(&digest, model->identity);
+
+    text.size = 0;
+    tl_text_format(&text, "%s\n", model->identity);
+    if (source->path != NULL) {
+        const char *full = realpath(source->path, resolved) ? resolved : source->path;
+        const char *slash = strrchr(full, '/');
+        model->folder = slash ? tl_arena_strndup(model->arena, full, (size_t)(slash - full)) : ".";
+        tl_text_format(&text, "%s\n", full);
+    } else {
+        model->folder = ".";
+        if (source->folder != NULL && realpath(source->folder, resolved) != NULL)
+            model->folder = tl_arena_strdup(model->arena, resolved);
+        tl_text_format(&text, "in memory %s\n", source->folder != NULL ? model->folder : "");
+    }
+    tl_target_print(&model->target, &text);
+    tl_text_format(&text, "\nbuild %s llvm %s naive %d numerics %d", tl_build_id(),
+                   tl_codegen_llvm_version(), options->naive, (int)options->numerics);
+    tl_digest_start(&digest);
+    tl_digest_add(&digest, text.data, text.size);
+    tl_text_free(&text);
+    tl_digest_text(&digest, model->key);
+    return TL_OK;
+}
+
+/* What belongs to the model under a name: the key of something about it in the cache. */
+static void derive_key(const tl_model *model, const char *name, char out[33])
+{
+    tl_digest digest;
+    tl_digest_start(&digest);
+    tl_digest_add(&digest, model->key, strlen(model->key));
+    tl_digest_add(&digest, name, strlen(name));
+    tl_digest_text(&digest, out);
+}
+
+/* The key of the executable with the picks in it: a tuned one is never taken for another. */
+static void executable_key(const tl_model *model, char out[33])
+{
+    char stamp[33];
+    tl_picks_stamp(&model->picks, stamp);
+    if (stamp[0] == '\0')
+        memcpy(out, model->key, sizeof model->key);
+    else
+        derive_key(model, stamp, out);
+}
+
+static bool load_cached(tl_model *model)
+{
+    char key[33];
+    tl_text folder = { 0 };
+    executable_key(model, key);
+    bool found = tl_cache_executable_folder(model->cache, key, &folder) &&
+                 tl_executable_load(tl_text_get(&folder), &model->executable, NULL) == TL_OK;
+    if (found && !tl_executable_is_prepared(model->executable)) {
+        tl_executable_destroy(model->executable);
+        model->executable = NULL;
+        found = false;
+    }
+    if (found)
+        tl_cache_touch(model->cache, key);
+    tl_text_free(&folder);
+    return found;
+}
+
+void tl_model_store(tl_model *model)
+{
+    char key[33];
+    tl_text folder = { 0 };
+    if (model->cache == NULL)
+        return;
+    executable_key(model, key);
+    if (tl_cache_executable_folder(model->cache, key, &folder))
+        tl_executable_save(model->executable, TL_SAVE_PRIVATE, tl_text_get(&folder),
+                           NULL); /* a cache that is full is no error */
+    tl_text_free(&folder);
+}
+
+/* The kernel's naive program, and its workload: the key of the direct lowering, which all of its records share. */
+static tl_status lower_kernel(tl_model *model, const tl_kernel *kernel, tl_model_kernel *facts,
+                              tl_program **out, tl_diag *diag)
+{
+    tl_program *direct;
+    facts->kernel = kernel;
+    facts->lowering = tl_choose_lowering(kernel, &model->target, model->numerics);
+    TL_TRY(tl_kernel_program(model->arena, kernel, facts->lowering, out, diag));
+    direct = *out;
+    if (strcmp(facts->lowering, "direct") != 0)
+        TL_TRY(tl_kernel_program(model->arena, kernel, "direct", &direct, diag));
+    tl_workload_key(model->arena, direct, facts->workload);
+    (*out)->strict = model->numerics == TL_NUMERICS_STRICT;
+    return TL_OK;
+}
+
+/* Naive programs, and which kernels share one workload. */
+static tl_status collect_works(tl_model *model, tl_diag *diag)
+{
+    int count = model->partition.count;
+    tl_map *known = tl_map_create(model->arena);
+    model->kernels = TL_NEW_ARRAY(model->arena, tl_model_kernel, count);
+    model->work_of = TL_NEW_ARRAY(model->arena, int, count);
+    model->works = TL_NEW_ARRAY(model->arena, tl_work, count);
+    for (int i = 0; i < count; i++) {
+        const tl_kernel *kernel = &model->partition.kernels[i];
+        tl_model_kernel *facts = &model->kernels[i];
+        tl_program *naive;
+        tl_status status = lower_kernel(model, kernel, facts, &naive, diag);
+        if (status != TL_OK) {
+            tl_context(diag, "kernel %s", kernel->name);
+            return status;
+        }
+        tl_class_key(model->arena, naive, facts->class_key);
+        facts->flops = tl_program_flops(naive);
+        facts->bytes = tl_program_bytes(naive);
+        model->facts.flops += facts->flops;
+
+        tl_model_kernel *same = tl_map_find(known, facts->workload);
+        if (same != NULL) {
+            facts->same_as = (int)(same - model->kernels);
+            model->work_of[i] = model->work_of[facts->same_as];
+            continue;
+        }
+        facts->same_as = i;
+        tl_map_put(known, facts->workload, facts);
+        model->work_of[i] = model->work_count;
+        tl_work *work = &model->works[model->work_count++];
+        /* one name for the workload, so that another model's kernel of the same shape finds its object */
+        naive->name = tl_arena_format(model->arena, "%s_%.8s", kernel->family, facts->workload);
+        *work = (tl_work){
+            .name = naive->name, .kernel = kernel, .naive = naive, .lowering = facts->lowering
+        };
+    }
+    return TL_OK;
+}
+
+static void note(const tl_model_options *options, const char *sentence)
+{
+    if (options->note != NULL)
+        options->note(options->user, sentence);
+}
+
+/* The records to compile with. None is fine, and so is a default file that cannot be read; one that a person named has
+ * to be there and to be a sound database of tilth. */
+static tl_status open_records(tl_model *model, const tl_model_options *options, tl_diag *diag)
+{
+    tl_diag why = { 0 };
+    const int flags = TL_RECORDS_READ_ONLY | TL_RECORDS_TRUST;
+    if (options->no_database || options->naive || options->picks != NULL)
+        return TL_OK;
+    tl_status status = tl_records_open_default(options->database, flags, &model->records, &why);
+    if (status == TL_OK)
+        return TL_OK;
+    if (options->database != NULL)
+        return tl_fail(diag, status, "%s", why.text);
+    if (status == TL_IO)
+        note(options, why.text);
+    return TL_OK;
+}
+
+static tl_picks_query query_of(const tl_model *model)
+{
+    return (tl_picks_query){ .model = model->identity,
+                             .target = &model->target,
+                             .numerics = model->numerics,
+                             .threads = model->threads };
+}
+
+/* Keys of the model's workloads, a line each, are kept in the cache, so that the best records can be asked for without
+ * reading the graph. */
+static bool cached_workloads(tl_model *model, const char *const **out, int *count)
+{
+    char key[33];
+    tl_cached cached;
+    derive_key(model, "workloads", key);
+    if (model->cache == NULL || !tl_cache_find(model->cache, key, &cached))
+        return false;
+    *count = (int)(cached.object_size / 33);
+    const char **keys = TL_NEW_ARRAY(model->arena, const char *, *count);
+    for (int i = 0; i < *count; i++)
+        keys[i] = tl_arena_strndup(model->arena, (const char *)cached.object + (size_t)i * 33, 32);
+    tl_cached_free(&cached);
+    *out = keys;
+    return true;
+}
+
+static void cache_workloads(tl_model *model, const char *const *keys, int count)
+{
+    char key[33];
+    tl_text text = { 0 };
+    derive_key(model, "workloads", key);
+    for (int i = 0; i < count; i++)
+        tl_text_format(&text, "%.32s\n", keys[i]);
+    if (!text.failed && model->cache != NULL)
+        tl_cache_store(model->cache, key, text.data, text.size, "{}");
+    tl_text_free(&text);
+}
+
+/* Which records to take, as far as it can be told before the graph is read. False: it cannot. */
+static bool find_picks(tl_model *model, const tl_model_options *options)
+{
+    const char *const *workloads;
+    int count;
+    tl_picks_query query = query_of(model);
+    if (options->picks != NULL)
+        model->picks = *options->picks;
+    if (model->records == NULL ||
+        tl_picks_of_choice(model->records, model->arena, &query, &model->picks))
+        return true;
+    if (!cached_workloads(model, &workloads, &count))
+        return false;
+    tl_picks_best(model->records, model->arena, &query, workloads, count, &model->picks);
+    return true;
+}
+
+/* The same once the workloads are known. */
+static void find_best_picks(tl_model *model)
+{
+    const char **keys = TL_NEW_ARRAY(model->arena, const char *, model->work_count);
+    tl_picks_query query = query_of(model);
+    for (int i = 0; i < model->partition.count; i++)
+        keys[model->work_of[i]] = model->kernels[i].workload;
+    cache_workloads(model, keys, model->work_count);
+    tl_picks_best(model->records, model->arena, &query, keys, model->work_count, &model->picks);
+}
+
+static void give_picks(tl_model *model)
+{
+    for (int i = 0; i < model->partition.count; i++) {
+        tl_work *work = &model->works[model->work_of[i]];
+        work->pick = tl_picks_find(&model->picks, model->kernels[i].workload);
+    }
+}
+
+static tl_status read_graph(tl_model *model, const model_source *source,
+                            const tl_model_options *options, tl_diag *diag)
+{
+    if (source->path != NULL)
+        return tl_onnx_read(model->arena, source->path, options->shapes, options->shape_count,
+                            &model->onnx, &model->graph, diag);
+    return tl_onnx_read_memory(model->arena, source->bytes, source->size, source->folder,
+                               options->shapes, options->shape_count, &model->onnx, &model->graph,
+                               diag);
+}
+
+/* `picks_known`: model->picks is what to take. */
+static tl_status compile_model(tl_model *model, const model_source *source,
+                               const tl_model_options *options, bool picks_known, tl_diag *diag)
+{
+    tl_model_facts *facts = &model->facts;
+    int64_t start = tl_clock_ns();
+    progress(options, "reading");
+    TL_TRY(read_graph(model, source, options, diag));
+    facts->read_s = seconds_since(start);
+
+    start = tl_clock_ns();
+    progress(options, "rewriting the graph");
+    TL_TRY(tl_graph_prepare(model->graph, model->numerics, diag));
+    if (model->numerics == TL_NUMERICS_RELAXED) {
+        TL_TRY(tl_pad_channels(model->graph, &model->target, diag));
+        TL_TRY(tl_scale_weights(model->graph, diag));
+    }
+    tl_graph_set_form(model->graph, model->picks.form);
+    TL_TRY(tl_assign_layouts(model->graph, &model->target, diag));
+    TL_TRY(tl_partition_graph(model->arena, model->graph, &model->partition, diag));
+    TL_TRY(collect_works(model, diag));
+    if (!picks_known)
+        find_best_picks(model);
+    give_picks(model);
+    facts->graph_s = seconds_since(start);
+
+    start = tl_clock_ns();
+    TL_TRY(tl_compile_works(model, options, diag));
+    facts->compile_s = seconds_since(start);
+    for (int i = 0; i < model->partition.count; i++) {
+        const tl_work *work = &model->works[model->work_of[i]];
+        model->kernels[i].naive = work->naive;
+        model->kernels[i].scheduled = work->scheduled;
+        model->kernels[i].lowering = work->lowering;
+        model->kernels[i].trace = work->trace;
+        model->kernels[i].pick = work->pick;
+        facts->tuned_count += work->pick != NULL;
+        model->kernels[i].object_cached = work->cached;
+    }
+    facts->kernel_count = model->partition.count;
+    facts->workload_count = model->work_count;
+    facts->kernels = model->kernels;
+    facts->graph = model->graph;
+    if (options->inspect_only)
+        return TL_OK;
+
+    TL_TRY(tl_build_executable(model, diag));
+    if (options->compile_only)
+        return TL_OK;
+    start = tl_clock_ns();
+    progress(options, "packing constants");
+    TL_TRY(tl_executable_prepare(model->executable, options->pool, 0, diag));
+    facts->prepare_s = seconds_since(start);
+    return TL_OK;
+}
+
+/* What tl_build_executable wrote into an executable for people to find again. */
+static void read_note(const char *text, tl_model_facts *facts)
+{
+    if (text == NULL || sscanf(text, "tuned %d", &facts->tuned_count) != 1)
+        facts->tuned_count = 0;
+}
+
+static tl_status load(tl_model *model, const model_source *source, const tl_model_options *options,
+                      tl_diag *diag)
+{
+    TL_TRY(options->foreign ? tl_target_any(options->target, &model->target, diag)
+                            : tl_target_resolve(options->target, &model->target, diag));
+    if (!options->no_cache)
+        TL_TRY(tl_cache_open(options->cache_folder, 0, &model->cache, diag));
+    TL_TRY(model_keys(model, source, options, diag));
+    model->threads = options->threads > 0 ? options->threads : tl_pool_threads(options->pool);
+    TL_TRY(open_records(model, options, diag));
+    bool whole = !options->no_cache && !options->keep_programs && !options->inspect_only;
+    bool picks_known = find_picks(model, options);
+    if (whole && picks_known && load_cached(model)) {
+        const tl_executable_spec *spec = tl_executable_info(model->executable);
+        model->facts.from_cache = true;
+        read_note(spec->note, &model->facts);
+        model->facts.kernel_count = spec->step_count;
+        for (int i = 0; i < spec->step_count; i++)
+            model->facts.flops += spec->steps[i].flops;
+        return TL_OK;
+    }
+    tl_status status = compile_model(model, source, options, picks_known, diag);
+    if (status != TL_OK) {
+        if (diag != NULL &&
+            strstr(diag->text, source->name) == NULL) /* the reader may have named it */
+            tl_context(diag, "model %s", source->name);
+        return status;
+    }
+    if (whole && !options->compile_only)
+        tl_model_store(model);
+    return TL_OK;
+}
+
+static tl_status load_from(const model_source *source, const tl_model_options *options,
+                           tl_model **out, tl_diag *diag)
+{
+    *out = NULL;
+    int64_t start = tl_clock_ns();
+    tl_model *volatile model = calloc(1, sizeof *model);
+    tl_arena *arena = model == NULL ? NULL : tl_arena_create(0);
+    if (arena == NULL) {
+        free(model);
+        return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", source->name);
+    }
+    model->arena = arena;
+    model->facts.target = &model->target;
+    model->facts.identity = model->identity;
+    model->facts.picks = &model->picks;
+    model->picks = (tl_picks){ .form = "", .uid = "" };
+    model->numerics = options->numerics;
+    if (TL_ARENA_GUARD(arena)) {
+        tl_model_destroy(model);
+        return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", source->name);
+    }
+    tl_status status = load(model, source, options, diag);
+    if (status != TL_OK) {
+        tl_model_destroy(model);
+        return status;
+    }
+    tl_records_close(model->records, NULL);
+    model->records = NULL;
+    model->facts.total_s = seconds_since(start);
+    *out = model;
+    return TL_OK;
+}
+
+tl_status tl_model_load(const char *path, const tl_model_options *options, tl_model **out,
+                        tl_diag *diag)
+{
+    model_source source = { .path = path, .name = path };
+    return load_from(&source, options, out, diag);
+}
+
+tl_status tl_model_load_memory(const void *bytes, size_t size, const char *folder,
+                               const tl_model_options *options, tl_model **out, tl_diag *diag)
+{
+    model_source source = { .bytes = bytes, .size = size, .folder = folder, .name = "in memory" };
+    return load_from(&source, options, out, diag);
+}
+
+void tl_model_destroy(tl_model *model)
+{
+    if (model == NULL)
+        return;
+    tl_executable_destroy(model->executable);
+    for (int i = 0; i < model->work_count; i++) {
+        tl_work *work = &model->works[i];
+        if (work->jit != NULL)
+            tl_jit_remove(work->jit);
+        if (work->prepare_jit != NULL)
+            tl_jit_remove(work->prepare_jit);
+        tl_text_free(&work->object);
+        tl_text_free(&work->prepare_object);
+        tl_arena_destroy(work->arena);
+    }
+    tl_jit_destroy(model->jit);
+    if (model->onnx != NULL)
+        tl_onnx_close(model->onnx);
+    tl_records_close(model->records, NULL);
+    tl_cache_close(model->cache);
+    tl_arena_destroy(model->arena);
+    free(model);
+}
+
+tl_executable *tl_model_executable(const tl_model *model)
+{
+    return model->executable;
+}
+
+const tl_model_facts *tl_model_get_facts(const tl_model *model)
+{
+    return &model->facts;
+}

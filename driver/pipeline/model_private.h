@@ -1,0 +1,53 @@
+/* driver/pipeline/model_private.h: the stages of the pipeline, and what they hand on. */
+#ifndef TL_DRIVER_PIPELINE_MODEL_PRIVATE_H
+#define TL_DRIVER_PIPELINE_MODEL_PRIVATE_H
+#include "codegen/codegen.h"
+#include "driver/pipeline/model.h"
+
+/* One distinct workload: its naive program, and what the compile made of it. */
+typedef struct {
+    const char *name; /* of its programs */
+    const tl_kernel *kernel;
+    const tl_program *naive, *scheduled;
+    const char *lowering, *trace;
+    const tl_pick *pick; /* NULL: the default schedule */
+    tl_diag miss;        /* why a pick was not used; "" when there was none, or it was */
+    tl_arena *arena;     /* of this compile: owns scheduled, trace, descriptors */
+    tl_text object, prepare_object;
+    tl_descriptor descriptor, prepare_descriptor;
+    bool has_prepare, cached;
+    char key[33], prepare_key[33];
+    tl_jit_kernel *jit, *prepare_jit;
+    tl_status status;
+    tl_diag diag;
+} tl_work;
+
+struct tl_model {
+    tl_arena *arena;
+    tl_target target;
+    tl_cache *cache;
+    tl_numerics numerics;
+    const char *folder; /* of the model file */
+    tl_onnx *onnx;
+    tl_graph *graph;
+    tl_partition partition;
+    tl_model_kernel *kernels; /* one a kernel of the partition */
+    int *work_of;             /* kernel -> index into works */
+    int work_count;
+    tl_work *works;
+    tl_jit *jit;
+    tl_executable *executable;
+    char identity[33];   /* of its bytes and shapes */
+    char key[33];        /* of the executable in the cache */
+    int threads;         /* whose records count */
+    tl_records *records; /* while loading; NULL: none */
+    tl_picks picks;
+    tl_model_facts facts;
+};
+
+/* Schedules and compiles every work on the pool's threads (driver/pipeline/compile_works.c). */
+tl_status tl_compile_works(tl_model *model, const tl_model_options *options, tl_diag *diag);
+/* Graph, kernels and objects into an executable (driver/pipeline/build_executable.c). */
+tl_status tl_build_executable(tl_model *model, tl_diag *diag);
+
+#endif

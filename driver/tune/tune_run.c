@@ -1,0 +1,395 @@
+/* driver/tune/tune_run.c: opens what is tuned, searches, compares each model with the untuned one. */
+#include "driver/tune/tune_run.h"
+#include <inttypes.h>
+#include <math.h>
+#include <sched.h>
+#include <string.h>
+#include "driver/tune/tune_report.h"
+#include "driver/tune/tuned.h"
+#include "tuner/run/environment.h"
+
+#define DEFAULT_BUDGET_S 120
+#define FIRST_LINE_S     5
+/* of seconds and trials: for kernels of other forms of the models; and of that, at most, for their default schedules */
+#define SHARE_FORMS      0.1
+#define SHARE_FIRST      0.5
+/* of comparing tuned models with untuned ones: large models make few runs in ten seconds */
+#define SHARE_CHECK      0.05
+
+/* One of the models. */
+typedef struct {
+    const char *path;
+    tl_session session;
+    tl_model_options options; /* that it is compiled with */
+    tl_tune_list list;        /* its kernels */
+    tl_tune_forms forms;
+    int64_t form_trials; /* what the other forms' kernels got, besides, */
+    double form_s;       /* and how long that took */
+} subject;
+
+/* All that a run holds. */
+typedef struct {
+    const tl_tune_settings *o;
+    subject *models;
+    int model_count;
+    tl_study study; /* of a kernel; its arena is the run's in any case */
+    tl_numerics numerics;
+    tl_target target;
+    int threads;
+    tl_tune_list list; /* of all of them */
+    tl_records *store;
+    tl_measurer *measurer;
+    tl_tuning *tuning;
+    tl_text defects;
+    char session_name[TL_SESSION_NAME];
+    cpu_set_t cores; /* as they were: the measurer keeps one for itself */
+} tune_run;
+
+static volatile sig_atomic_t stop;
+
+bool tl_tune_is_kernel(const char *path)
+{
+    size_t n = strlen(path);
+    return n >= 3 && strcmp(path + n - 3, ".tk") == 0;
+}
+
+/* ---- what is tuned ---- */
+
+static tl_status open_kernel(tune_run *run, const char *path, tl_diag *diag)
+{
+    const tl_session_options *o = &run->o->common;
+    if (o->numerics != NULL && strcmp(o->numerics, "relaxed") != 0) {
+        if (strcmp(o->numerics, "strict") != 0)
+            return tl_fail(diag, TL_BAD_ARGUMENT, "--numerics: '%s' is neither relaxed nor strict",
+                           o->numerics);
+        run->numerics = TL_NUMERICS_STRICT;
+    }
+    tl_study_options study = {
+        .kernel = path, .target = o->target, .threads = o->threads, .sets = run->o->sets
+    };
+    TL_TRY(tl_study_open(&run->study, &study, diag));
+    tl_tune_tasks_of_kernel(&run->study, &run->list);
+    run->target = run->study.target;
+    run->threads = run->study.threads;
+    return TL_OK;
+}
+
+/* Other forms are compared in the model, at the end, with the kernels of the whole. */
+static bool wants_forms(const tl_tune_settings *o)
+{
+    return !o->no_check && !o->common.no_database && o->filter.pattern == NULL &&
+           o->filter.top == 0;
+}
+
+static tl_status open_model(tune_run *run, subject *m, tl_diag *diag)
+{
+    tl_session_options untuned = run->o->common;
+    tl_model_options extra = { .inspect_only = true, .no_cache = true, .no_database = true };
+    untuned.database = NULL;
+    TL_TRY(tl_session_open(&m->session, m->path, &untuned, &extra, diag));
+    TL_TRY(tl_session_model_options(&m->session, &run->o->common, &m->options, diag));
+    run->numerics = m->options.numerics;
+    run->target = *tl_model_get_facts(m->session.model)->target;
+    run->threads = m->session.threads;
+    TL_TRY(tl_tune_tasks_of_model(&m->session, run->numerics, &run->o->filter, &m->list, diag));
+    if (!wants_forms(run->o))
+        return TL_OK;
+    return tl_tune_forms_find(&m->session, run->numerics, &m->list, &m->forms, diag);
+}
+
+static tl_status open_models(tune_run *run, tl_diag *diag)
+{
+    const tl_tune_list **lists =
+        TL_NEW_ARRAY(run->study.arena, const tl_tune_list *, run->model_count);
+    for (int i = 0; i < run->model_count; i++) {
+        TL_TRY(open_model(run, &run->models[i], diag));
+        lists[i] = &run->models[i].list;
+    }
+    return tl_tune_tasks_join(run->study.arena, lists, run->model_count, &run->o->filter,
+                              &run->list, diag);
+}
+
+/* ---- records ---- */
+
+static tl_status open_store(tune_run *run, tl_diag *diag)
+{
+    const tl_tune_settings *o = run->o;
+    if (o->common.no_database || o->replay != NULL)
+        return TL_OK;
+    TL_TRY(tl_records_open_default(o->common.database, TL_RECORDS_CREATE | TL_RECORDS_REPAIR,
+                                   &run->store, diag));
+    if (*tl_records_repaired(run->store) && !tl_quiet)
+        fprintf(stderr, "tilth tune: note: %s\n", tl_records_repaired(run->store));
+    const char *path = tl_records_path(run->store), *slash = strrchr(path, '/');
+    tl_text_format(&run->defects, "%.*sdefects", slash != NULL ? (int)(slash + 1 - path) : 0, path);
+    return TL_OK;
+}
+
+static tl_status note_known(tune_run *run, const tl_tune_options *options, tl_diag *diag)
+{
+    for (int i = 0; i < options->known_count; i++) {
+        tl_text line = { 0 };
+        tl_record_print(&options->known[i], &line);
+        tl_status status = tl_recorder_note(run->measurer, tl_text_get(&line), diag);
+        tl_text_free(&line);
+        TL_TRY(status);
+    }
+    return TL_OK;
+}
+
+static tl_status make_measurer(tune_run *run, tl_diag *diag)
+{
+    const tl_tune_settings *o = run->o;
+    if (o->replay != NULL)
+        return tl_replayer_create(o->replay, &run->measurer, diag);
+    tl_measure_options options = { .worker = "/proc/self/exe",
+                                   .target = &run->target,
+                                   .threads = run->threads,
+                                   .constant_bytes = run->list.constant_bytes,
+                                   .seed = (uint64_t)o->seed,
+                                   .defects =
+                                       run->defects.size > 0 ? tl_text_get(&run->defects) : NULL };
+    TL_TRY(tl_measurer_create(&options, &run->measurer, diag));
+    tl_measurer_leave_core(run->measurer);
+    if (o->record == NULL)
+        return TL_OK;
+    tl_measurer *recorder;
+    TL_TRY(tl_recorder_create(run->measurer, o->record, &recorder, diag));
+    run->measurer = recorder;
+    return TL_OK;
+}
+
+/* ---- the run ---- */
+
+/* All that the run may measure: the kernels of the models, then those of their other forms. */
+static tl_status ask_known(tune_run *run, tl_tune_options *options, tl_diag *diag)
+{
+    const tl_tune_settings *o = run->o;
+    tl_arena *arena = run->study.arena;
+    if (o->replay != NULL)
+        return tl_tune_known_of_recording(o->replay, arena, &options->known, &options->known_count,
+                                          diag);
+    int count = run->list.count, most = count;
+    for (int i = 0; i < run->model_count; i++)
+        most += run->models[i].forms.task_count;
+    tl_tune_task *tasks = TL_NEW_ARRAY(arena, tl_tune_task, most);
+    memcpy(tasks, run->list.tasks, sizeof *tasks * (size_t)count);
+    for (int i = 0; i < run->model_count; i++) {
+        const tl_tune_forms *forms = &run->models[i].forms;
+        for (int k = forms->own_count; k < forms->task_count; k++)
+            tasks[count++] = forms->tasks[k];
+    }
+    tl_tune_known(run->store, tasks, count, arena, &options->known, &options->known_count);
+    return o->record != NULL ? note_known(run, options, diag) : TL_OK;
+}
+
+/* Measures kernels that only other forms have, with a part of what the own kernels may cost. */
+static tl_status tune_some(subject *m, tl_tune_report *report, tl_tune_options *options,
+                           const tl_tune_task *tasks, int count, tl_diag *diag)
+{
+    tl_tuning *tuning;
+    tl_tune_totals totals;
+    options->starts_in_order = true;
+    report->next_line_s = FIRST_LINE_S;
+    TL_TRY(tl_tuning_create(options, tasks, count, &tuning, diag));
+    tl_status status = tl_tuning_run(tuning, diag);
+    tl_tune_forms_learn(&m->forms, tuning);
+    tl_tuning_totals(tuning, &totals);
+    m->form_trials += totals.trials;
+    m->form_s += totals.elapsed_s;
+    tl_tuning_destroy(tuning);
+    return status == TL_BUDGET ? TL_OK
+                               : status; /* no form's kernel was right: none is within reach */
+}
+
+/* All that a model's other forms get. */
+static tl_status tune_forms(tune_run *run, subject *m, tl_tune_report *report,
+                            const tl_tune_options *all, tl_diag *diag)
+{
+    tl_tune_forms *forms = &m->forms;
+    tl_tune_task *tasks = TL_NEW_ARRAY(run->study.arena, tl_tune_task, forms->task_count);
+    tl_tune_options options = *all;
+    int most = (int)fmin((double)forms->task_count, SHARE_FIRST * (double)all->trials);
+    tl_tune_forms_learn(forms, run->tuning);
+    tl_tune_forms_recall(forms, all);
+    int count = tl_tune_forms_unseen(run->study.arena, forms, &run->target, most, tasks);
+    options.trials_per_task = 1;
+    options.budget_s = SHARE_FIRST * all->budget_s;
+    if (count > 0)
+        TL_TRY(tune_some(m, report, &options, tasks, count, diag));
+    count = tl_tune_forms_within(forms, tasks);
+    options.trials_per_task = all->trials_per_task;
+    options.trials = all->trials - m->form_trials;
+    if (all->budget_s > 0)
+        options.budget_s = fmax(all->budget_s - m->form_s, 1e-3);
+    if (count > 0 && options.trials > 0 && !stop)
+        TL_TRY(tune_some(m, report, &options, tasks, count, diag));
+    return TL_OK;
+}
+
+/* With several models, whose what follows is. */
+static void print_heading(const tune_run *run, const subject *m)
+{
+    if (run->model_count > 1 && !run->o->common.json)
+        printf("\n%s\n", m->path);
+}
+
+/* How many models have other forms. */
+static int count_shaped(const tune_run *run)
+{
+    int count = 0;
+    for (int i = 0; i < run->model_count; i++)
+        count += run->models[i].forms.count > 0;
+    return count;
+}
+
+static tl_status tune(tune_run *run, tl_diag *diag)
+{
+    const tl_tune_settings *o = run->o;
+    const int shaped = count_shaped(run);
+    const double share = shaped > 0 ? SHARE_FORMS : 0;
+    tl_tune_report report = { .list = &run->list,
+                              .policy = o->policy->name,
+                              .json = o->common.json,
+                              .stage = "",
+                              .next_line_s = FIRST_LINE_S };
+    tl_tune_totals totals;
+    tl_session_name(o->policy->name, run->session_name);
+    TL_TRY(make_measurer(run, diag));
+    report.measurer = run->measurer;
+    bool is_limited = o->budget_s > 0 || o->trials > 0 || o->trials_per_task > 0;
+    double budget_s = is_limited ? o->budget_s : DEFAULT_BUDGET_S;
+    tl_tune_options options = {
+        .policy = o->policy,
+        .measurer = run->measurer,
+        .store = run->store,
+        .target = &run->target,
+        .threads = run->threads,
+        .cold = o->cold,
+        .numerics = tl_numerics_text(run->numerics),
+        .seed = (uint64_t)o->seed,
+        .budget_s = (1 - share) * budget_s,
+        .ends_at_rest = !is_limited,
+        .trials = o->trials - (int64_t)(share * (double)o->trials),
+        .trials_per_task = o->trials_per_task,
+        .batch = (int)o->batch,
+        .session = run->session_name,
+        .stop = &stop,
+        .listen = tl_tune_report_event,
+        .user = &report,
+    };
+    TL_TRY(ask_known(run, &options, diag));
+    TL_TRY(tl_tuning_create(&options, run->list.tasks, run->list.count, &run->tuning, diag));
+    tl_status status = tl_tuning_run(run->tuning, diag);
+    tl_tuning_totals(run->tuning, &totals);
+    report.stage = "other forms: ";
+    if (shaped > 0) {
+        options.budget_s = share * budget_s / shaped;
+        options.trials = (int64_t)(share / (1 - share) * (double)totals.trials / shaped);
+    }
+    for (int i = 0; i < run->model_count && status == TL_OK && !stop; i++)
+        if (run->models[i].forms.count > 0)
+            status = tune_forms(run, &run->models[i], &report, &options, diag);
+    tl_tune_report_print(&report, run->tuning);
+    for (int i = 0; i < run->model_count && status == TL_OK; i++)
+        if (run->models[i].forms.count > 0) {
+            print_heading(run, &run->models[i]);
+            tl_tune_report_forms(&report, run->models[i].path, &run->models[i].forms,
+                                 run->models[i].form_trials);
+        }
+    return status;
+}
+
+static void show_check(void *user, const char *stage, double seconds_left)
+{
+    (void)user;
+    tl_progress("%s: %.0f s left", stage, seconds_left);
+}
+
+/* Whether what was found makes the whole model faster is found out in the model, with the machine to itself. */
+static tl_status check_model(tune_run *run, subject *m, tl_diag *diag)
+{
+    tl_tuned_verdict verdict;
+    double seconds = fmax(TL_TUNED_SECONDS, SHARE_CHECK * run->o->budget_s / run->model_count);
+    tl_tuned_options options = { .seconds = run->o->check_s > 0 ? run->o->check_s : seconds,
+                                 .seed = (uint64_t)run->o->seed,
+                                 .session = run->session_name,
+                                 .stop = &stop,
+                                 .progress = show_check };
+    tl_status status = tl_tuned_settle(m->session.arena, m->path, &m->options, run->store, &options,
+                                       &verdict, diag);
+    tl_progress_done();
+    if (status != TL_OK)
+        return status;
+    print_heading(run, m);
+    tl_tune_report_verdict(&verdict, m->path, run->o->common.json);
+    return TL_OK;
+}
+
+static tl_status run_all(tune_run *run, const char *kernel, tl_diag *diag)
+{
+    if (run->study.arena == NULL || TL_ARENA_GUARD(run->study.arena))
+        return tl_fail(diag, TL_NO_MEMORY, "out of memory");
+    TL_TRY(kernel != NULL ? open_kernel(run, kernel, diag) : open_models(run, diag));
+    TL_TRY(open_store(run, diag));
+    tl_interrupt_catch(&stop);
+    tl_status status = tune(run, diag);
+    tl_measurer_destroy(run->measurer); /* its workers would disturb what comes */
+    run->measurer = NULL;
+    sched_setaffinity(0, sizeof run->cores, &run->cores);
+    for (int i = 0; i < run->model_count && run->store != NULL && !run->o->no_check; i++)
+        if (status == TL_OK && !stop)
+            status = check_model(run, &run->models[i], diag);
+    return status;
+}
+
+/* Waits for what is not written yet; says what was kept. */
+static int64_t close_store(tune_run *run)
+{
+    tl_tune_totals totals = { 0 };
+    tl_text path = { 0 };
+    int64_t lost = 0;
+    if (run->tuning != NULL)
+        tl_tuning_totals(run->tuning, &totals);
+    for (int i = 0; i < run->model_count; i++)
+        totals.trials += run->models[i].form_trials;
+    if (run->store != NULL)
+        tl_text_add(&path, tl_records_path(run->store));
+    tl_records_close(run->store, &lost);
+    if (lost > 0)
+        fprintf(stderr, "tilth tune: %" PRId64 " trials could not be written to %s\n", lost,
+                tl_text_get(&path));
+    if (stop && !tl_quiet) {
+        tl_progress_done();
+        fprintf(stderr, "tilth tune: interrupted; ");
+        if (run->store != NULL)
+            fprintf(stderr, "%" PRId64 " trials are kept in %s: the same command goes on there\n",
+                    totals.trials - lost, tl_text_get(&path));
+        else
+            fprintf(stderr, "nothing is kept\n");
+    }
+    tl_text_free(&path);
+    return lost;
+}
+
+tl_status tl_tune_run(const tl_tune_settings *settings, const char *const *paths, int count,
+                      int64_t *lost, tl_diag *diag)
+{
+    subject models[TL_TUNE_MODELS] = { 0 };
+    tune_run run = { .o = settings, .models = models, .study.arena = tl_arena_create(0) };
+    const char *kernel = tl_tune_is_kernel(paths[0]) ? paths[0] : NULL;
+    run.model_count = kernel != NULL ? 0 : count;
+    for (int i = 0; i < run.model_count; i++)
+        models[i].path = paths[i];
+    sched_getaffinity(0, sizeof run.cores, &run.cores);
+    tl_status status = run_all(&run, kernel, diag);
+    tl_measurer_destroy(run.measurer);
+    *lost = close_store(&run);
+    tl_tuning_destroy(run.tuning);
+    for (int i = 0; i < run.model_count; i++)
+        tl_session_close(&models[i].session);
+    tl_study_close(&run.study);
+    tl_arena_destroy(run.study.arena);
+    tl_text_free(&run.defects);
+    return stop ? TL_INTERRUPTED : status;
+}

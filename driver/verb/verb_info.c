@@ -1,0 +1,116 @@
+/* driver/verb/verb_info.c: tilth info: this machine. */
+#include <stdio.h>
+#include "driver/verb/verbs.h"
+#include "codegen/codegen.h"
+#include "driver/cli/session.h"
+#include "driver/pipeline/host_target.h"
+#include "runtime/device/cpu.h"
+#include "runtime/device/peak.h"
+#include "runtime/device/topology.h"
+
+typedef struct {
+    double gflops_one, gflops_all;
+    tl_peak_bandwidth bandwidth_one, bandwidth_all;
+} measured;
+
+static tl_status measure(tl_pool *pool, measured *m, tl_diag *diag)
+{
+    tl_progress("measuring peak");
+    m->gflops_one = tl_peak_gflops(pool, 1, 0, 0.2);
+    m->gflops_all = tl_peak_gflops(pool, 0, 0, 0.2);
+    tl_progress("measuring bandwidth");
+    TL_TRY(tl_peak_measure_bandwidth(pool, 1, 0.2, &m->bandwidth_one, diag));
+    TL_TRY(tl_peak_measure_bandwidth(pool, 0, 0.2, &m->bandwidth_all, diag));
+    tl_progress_done();
+    return TL_OK;
+}
+
+static void print_json(const tl_target *target, const measured *m, bool quick)
+{
+    const tl_topology *t = tl_topology_get();
+    tl_print_env_json();
+    printf("{\"record\":\"machine\",\"isa\":\"%s\",\"llvm_cpu\":\"%s\",\"vector_bits\":%d,\"vector_"
+           "registers\":%d,"
+           "\"memory_bytes\":%lld",
+           tl_isa_infos[target->isa].text, target->cpu, tl_isa_infos[target->isa].vector_bits,
+           tl_isa_infos[target->isa].vector_registers, (long long)t->memory_bytes);
+    if (!quick)
+        printf(",\"peak_gflops_1\":%.1f,\"peak_gflops\":%.1f,\"read_gbs_1\":%.1f,\"read_gbs\":%.1f,"
+               "\"copy_gbs_1\":%.1f,"
+               "\"copy_gbs\":%.1f",
+               m->gflops_one, m->gflops_all, m->bandwidth_one.read_gbs, m->bandwidth_all.read_gbs,
+               m->bandwidth_one.copy_gbs, m->bandwidth_all.copy_gbs);
+    printf("}\n");
+}
+
+static void print_text(const tl_target *target, const measured *m, bool quick, int threads)
+{
+    const tl_topology *t = tl_topology_get();
+    const tl_isa_info *isa = &tl_isa_infos[target->isa];
+    printf("processor   %s\n", t->cpu_name[0] ? t->cpu_name : "unknown");
+    printf("cores       %d usable of %d, %d thread%s by default", t->usable_cores, t->cores,
+           t->threads, t->threads == 1 ? "" : "s");
+    if (t->quota > 0)
+        printf(", quota %.2f processors", t->quota);
+    printf("\ncaches      L1 %lld KB and L2 %lld KB a core, L3 %lld KB shared\n",
+           (long long)t->l1_bytes >> 10, (long long)t->l2_bytes >> 10,
+           (long long)t->l3_bytes >> 10);
+    printf("memory      %.1f GB\n", (double)t->memory_bytes * 1e-9);
+    printf("vector      %s (%s), %d bits, %d registers%s%s\n", isa->text, target->cpu,
+           isa->vector_bits, isa->vector_registers, target->has_vnni ? ", VNNI" : "",
+           target->has_bf16_dot ? ", BF16" : "");
+    if (!quick) {
+        printf("peak        %.0f GFLOP/s f32 on one core, %.0f on %d (%s, measured now)\n",
+               m->gflops_one, m->gflops_all, threads, tl_peak_isa(0));
+        printf("bandwidth   %.1f GB/s read, %.1f GB/s copy on one core; %.1f and %.1f on %d\n",
+               m->bandwidth_one.read_gbs, m->bandwidth_one.copy_gbs, m->bandwidth_all.read_gbs,
+               m->bandwidth_all.copy_gbs, threads);
+    }
+    printf("versions    tilth %s, LLVM %s\n", TILTH_VERSION, tl_codegen_llvm_version());
+}
+
+int tl_verb_info(int argc, char **argv)
+{
+    bool json = false, quick = false;
+    const tl_option options[] = {
+        { "--json", NULL, TL_OPTION_FLAG, NULL, "one JSON object a line", &json },
+        { "--quick", NULL, TL_OPTION_FLAG, NULL, "do not measure", &quick },
+        { 0 },
+    };
+    const tl_verb_help help = {
+        "info",
+        "",
+        "Shows this machine as tilth sees it: cores, caches, vector ISA, measured peak and "
+        "bandwidth.",
+        "The peak is that of a loop of fused multiply-adds on registers; other tenants and the "
+        "clock move it, so it is\n"
+        "what this machine gave during the last half second, not what it can do at best.",
+        "  tilth info\n  tilth info --json | jq .",
+        options,
+        0,
+        0,
+        NULL,
+    };
+    int positional_count, code;
+    const char *positional[1];
+    if (!tl_verb_begin(&help, argc, argv, positional, &positional_count, &code))
+        return code;
+
+    tl_diag diag = { 0 };
+    tl_target target;
+    measured m = { 0 };
+    tl_pool *pool = NULL;
+    tl_status status = tl_target_resolve(NULL, &target, &diag);
+    if (status == TL_OK)
+        status = tl_pool_create(NULL, &pool, &diag);
+    if (status == TL_OK && !quick)
+        status = measure(pool, &m, &diag);
+    if (status != TL_OK)
+        code = tl_report_failure("info", status, &diag);
+    else if (json)
+        print_json(&target, &m, quick);
+    else
+        print_text(&target, &m, quick, tl_pool_threads(pool));
+    tl_pool_destroy(pool);
+    return code;
+}

@@ -1,0 +1,176 @@
+/* driver/verb/verb_inspect.c: tilth inspect MODEL: what a model is made of. */
+#include <stdio.h>
+#include <string.h>
+#include "driver/verb/verbs.h"
+#include "driver/inspect/inspect.h"
+#include "runtime/base/file.h"
+
+typedef struct {
+    tl_session_options common;
+    bool kernels, graph, dot, scheduled, trace, quick, space;
+    const char *extract, *output;
+} inspect_options;
+
+/* The text of one kernel: its program, or its schedule. */
+static tl_status extract(const tl_model_facts *facts, const inspect_options *o, tl_text *out,
+                         tl_diag *diag)
+{
+    for (int i = 0; i < facts->kernel_count; i++) {
+        const tl_model_kernel *k = &facts->kernels[i];
+        if (strcmp(k->kernel->name, o->extract) != 0)
+            continue;
+        if (o->trace)
+            tl_text_add(out, k->trace);
+        else
+            tl_program_print(o->scheduled ? k->scheduled : k->naive, out);
+        return TL_OK;
+    }
+    return tl_fail(diag, TL_BAD_ARGUMENT,
+                   "no kernel is named %s: tilth inspect MODEL --kernels lists them", o->extract);
+}
+
+/* A text goes to the file asked for, or to stdout (with --json, as a record). */
+static tl_status deliver(const char *record, const tl_text *text, const inspect_options *o,
+                         tl_diag *diag)
+{
+    if (text->failed)
+        return tl_fail(diag, TL_NO_MEMORY, "no memory for the text");
+    if (o->output != NULL) {
+        TL_TRY(tl_file_write(o->output, text->data, text->size, diag));
+        if (tl_is_stdout(o->output))
+            return TL_OK;
+        if (!o->common.json)
+            printf("wrote %s\n", o->output);
+    } else if (!o->common.json) {
+        fputs(tl_text_get(text), stdout);
+        return TL_OK;
+    }
+    if (o->common.json) {
+        printf("{\"record\":\"%s\",\"%s\":", record, o->output ? "file" : "text");
+        tl_print_json_text(o->output ? o->output : tl_text_get(text));
+        printf("}\n");
+    }
+    return TL_OK;
+}
+
+static tl_status inspect(tl_session *session, const char *path, const inspect_options *o,
+                         tl_diag *diag)
+{
+    const tl_model_facts *facts = tl_model_get_facts(session->model);
+    tl_text text = { 0 };
+    tl_status status = TL_OK;
+    tl_inspection in;
+    if (o->extract != NULL) {
+        status = extract(facts, o, &text, diag);
+        if (status == TL_OK)
+            status = deliver(o->trace ? "trace" : "program", &text, o, diag);
+    } else if (o->space) {
+        bool strict = o->common.numerics != NULL && strcmp(o->common.numerics, "strict") == 0;
+        status = tl_inspect_space(session, strict ? TL_NUMERICS_STRICT : TL_NUMERICS_RELAXED,
+                                  o->common.json, &text, diag);
+        if (status == TL_OK && o->output != NULL)
+            status = tl_file_write(o->output, text.data, text.size, diag);
+        else if (status == TL_OK)
+            fputs(tl_text_get(&text), stdout);
+    } else if (o->graph) {
+        tl_graph_print(facts->graph, &text);
+        status = deliver("graph", &text, o, diag);
+    } else if (o->dot) {
+        status = tl_inspect(session, path, true, &in, diag);
+        if (status == TL_OK)
+            tl_inspect_dot(&in, &text);
+        if (status == TL_OK)
+            status = deliver("dot", &text, o, diag);
+    } else {
+        status = tl_inspect(session, path, o->quick, &in, diag);
+        if (status == TL_OK && o->common.json)
+            tl_inspect_print_json(&in);
+        else if (status == TL_OK)
+            tl_inspect_print(&in, o->kernels);
+    }
+    tl_text_free(&text);
+    return status;
+}
+
+static tl_status check(const inspect_options *o, tl_diag *diag)
+{
+    int wanted = (o->extract != NULL) + o->graph + o->dot + o->space;
+    if (wanted > 1)
+        return tl_fail(diag, TL_BAD_ARGUMENT,
+                       "--extract, --graph, --dot and --space: one at a time");
+    if ((o->scheduled || o->trace) && o->extract == NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s goes with --extract KERNEL",
+                       o->trace ? "--trace" : "--scheduled");
+    if (o->scheduled && o->trace)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "--scheduled and --trace: one at a time");
+    if (o->output != NULL && wanted == 0)
+        return tl_fail(diag, TL_BAD_ARGUMENT,
+                       "--output goes with --extract, --graph, --dot or --space");
+    return TL_OK;
+}
+
+int tl_verb_inspect(int argc, char **argv)
+{
+    inspect_options o = { 0 };
+    const tl_option options[] = {
+        { "--kernels", "-k", TL_OPTION_FLAG, NULL, "a line for each kernel", &o.kernels },
+        { "--extract", NULL, TL_OPTION_TEXT, "KERNEL", "the program of one kernel, as text",
+          &o.extract },
+        { "--scheduled", NULL, TL_OPTION_FLAG, NULL, "with --extract: after its schedule",
+          &o.scheduled },
+        { "--trace", NULL, TL_OPTION_FLAG, NULL,
+          "with --extract: the schedule itself, default or from the records", &o.trace },
+        { "--graph", NULL, TL_OPTION_FLAG, NULL, "the graph after all rewrites, as text",
+          &o.graph },
+        { "--dot", NULL, TL_OPTION_FLAG, NULL, "the graph cut into kernels, for Graphviz", &o.dot },
+        { "--space", NULL, TL_OPTION_FLAG, NULL,
+          "what a tuner may decide: lowerings, sketches, decisions, points", &o.space },
+        { "--output", "-o", TL_OPTION_TEXT, "FILE",
+          "where --extract, --graph, --dot and --space write (default: stdout)", &o.output },
+        { "--quick", NULL, TL_OPTION_FLAG, NULL, "estimate the machine instead of measuring it",
+          &o.quick },
+        TL_SESSION_OPTIONS(o.common),
+        { 0 },
+    };
+    const tl_verb_help help = {
+        "inspect",
+        "MODEL.onnx",
+        "Shows what a model is made of: operators, kernels, classes, layouts, FLOPs, memory.",
+        "Everything that is not supported is listed at once (exit status 3). Nothing is compiled "
+        "or "
+        "run.\n"
+        "The roofline is the time of a run in which every kernel reached the peak or the bandwidth "
+        "of this machine,\n"
+        "whichever limits it, and nothing stayed in a cache.",
+        "  tilth inspect resnet18.onnx --kernels\n"
+        "  tilth inspect resnet18.onnx --extract conv_relu_2 -o conv.tk\n"
+        "  tilth inspect resnet18.onnx --extract conv_relu_2 --trace -o conv.tr\n"
+        "  tilth inspect resnet18.onnx --space\n"
+        "  tilth inspect resnet18.onnx --dot | dot -Tsvg > resnet18.svg",
+        options,
+        1,
+        1,
+        NULL,
+    };
+    int positional_count, code;
+    const char *positional[1];
+    if (!tl_verb_begin(&help, argc, argv, positional, &positional_count, &code))
+        return code;
+
+    tl_diag diag = { 0 };
+    tl_session session = { 0 };
+    tl_model_options extra = { .inspect_only = true };
+    tl_status status = check(&o, &diag);
+    if (status == TL_OK && o.common.json)
+        tl_print_env_json();
+    if (status == TL_OK)
+        status = tl_session_open(&session, positional[0], &o.common, &extra, &diag);
+    if (status == TL_UNSUPPORTED && o.common.json)
+        tl_inspect_print_unsupported(&diag);
+    if (status == TL_OK)
+        status = inspect(&session, positional[0], &o, &diag);
+    if (status != TL_OK)
+        code = tl_report_failure("inspect", status, &diag);
+    tl_session_close(&session);
+    return code;
+}

@@ -1,8 +1,0 @@
-/* driver/verb_worker.c: tilth worker: what the tuner starts to build and time candidates. Not for people. */
-#include "driver/cli.h"
-#include "tuner/measure/measure.h"
-
-int tl_verb_worker(int argc, char **argv)
-{
-    return tl_worker_main(argc, argv, NULL);
-}

@@ -1,0 +1,57 @@
+/* runtime/executable/bindings.c: tensors for every port of an executable. */
+#include "runtime/executable/bindings.h"
+#include <string.h>
+#include "runtime/base/map.h"
+#include "runtime/base/random.h"
+
+tl_status tl_port_random(const tl_port *port, uint64_t seed, tl_tensor *out, tl_diag *diag)
+{
+    tl_random random = tl_random_make(seed ^ tl_hash_bytes(port->name, strlen(port->name), 0));
+    bool mask = strstr(port->name, "mask") != NULL;
+    TL_TRY(tl_tensor_create(port->dtype, port->rank, port->shape, out, diag));
+    for (int64_t i = 0; i < tl_tensor_elements(out); i++) {
+        tl_number value;
+        if (tl_dtype_is_float(out->dtype))
+            value.f = tl_random_normal(&random);
+        else if (mask || out->dtype == TL_BOOL)
+            value.i = 1;
+        else
+            value.i = tl_random_below(&random, 100);
+        tl_number_store(out->dtype, out->data, (size_t)i, value);
+    }
+    return TL_OK;
+}
+
+void tl_bindings_free(tl_bindings *b)
+{
+    for (int i = 0; i < b->input_count; i++)
+        tl_tensor_free(&b->inputs[i]);
+    for (int i = 0; i < b->output_count; i++)
+        tl_tensor_free(&b->outputs[i]);
+    *b = (tl_bindings){ 0 };
+}
+
+tl_status tl_bindings_make(tl_arena *arena, const tl_executable *executable, tl_tensor *inputs,
+                           uint64_t seed, tl_bindings *out, tl_diag *diag)
+{
+    const tl_executable_spec *spec = tl_executable_info(executable);
+    *out = (tl_bindings){ .input_count = spec->input_count,
+                          .output_count = spec->output_count,
+                          .inputs = inputs,
+                          .outputs = TL_NEW_ARRAY(arena, tl_tensor, spec->output_count),
+                          .in = TL_NEW_ARRAY(arena, const void *, spec->input_count),
+                          .out = TL_NEW_ARRAY(arena, void *, spec->output_count) };
+    if (inputs == NULL)
+        out->inputs = TL_NEW_ARRAY(arena, tl_tensor, spec->input_count);
+    for (int i = 0; i < spec->input_count; i++) {
+        if (inputs == NULL)
+            TL_TRY(tl_port_random(&spec->inputs[i], seed, &out->inputs[i], diag));
+        out->in[i] = out->inputs[i].data;
+    }
+    for (int i = 0; i < spec->output_count; i++) {
+        const tl_port *port = &spec->outputs[i];
+        TL_TRY(tl_tensor_create(port->dtype, port->rank, port->shape, &out->outputs[i], diag));
+        out->out[i] = out->outputs[i].data;
+    }
+    return TL_OK;
+}

@@ -12,8 +12,8 @@
 /* What has to be released however a compile ends. */
 typedef struct {
     tl_arena *arena; /* of the latest kernel: */
-    tl_kernel kernel;
-    tl_plan plan;
+    tl_lowered_kernel kernel;
+    tl_kernel_plan plan;
     LLVMContextRef context;
     LLVMModuleRef module; /* of the first kernel, with what was joined to it */
     const tl_target *target;
@@ -33,7 +33,8 @@ static void release(held *h)
     free(h);
 }
 
-static tl_descriptor describe(tl_arena *arena, const tl_kernel *kernel, const tl_plan *plan)
+static tl_descriptor describe(tl_arena *arena, const tl_lowered_kernel *kernel,
+                              const tl_kernel_plan *plan)
 {
     const tl_program *program = kernel->program;
     int64_t *extents = TL_NEW_ARRAY(arena, int64_t, plan->phase_count);
@@ -79,8 +80,8 @@ static tl_status build_module(held *h, const tl_codegen_part *part, const tl_tar
                               LLVMModuleRef *out, tl_diag *diag)
 {
     const tl_program *program = part->program;
-    tl_kernel *kernel = &h->kernel;
-    *kernel = (tl_kernel){ .arena = h->arena, .program = program, .target = target };
+    tl_lowered_kernel *kernel = &h->kernel;
+    *kernel = (tl_lowered_kernel){ .arena = h->arena, .program = program, .target = target };
     kernel->name =
         part->prepare ? tl_arena_format(h->arena, "%s_prepare", program->name) : program->name;
     kernel->body = part->prepare ? program->prepare : program->body;
@@ -218,7 +219,7 @@ tl_status tl_codegen_observe(const tl_program *program, bool prepare, const tl_t
         tl_arena_destroy(arena);
         return tl_fail(diag, TL_NO_MEMORY, "no memory to lower kernel %s", program->name);
     }
-    tl_kernel kernel = {
+    tl_lowered_kernel kernel = {
         .arena = arena, .program = program, .name = program->name, .target = target
     };
     kernel.body = prepare ? program->prepare : program->body;

@@ -129,7 +129,7 @@ static tl_status take_axis(tl_arena *arena, const tl_index_map *map, int index, 
 {
     const tl_expr *result = map->results[index];
     tl_linear sum = tl_linear_of(arena, result);
-    tl_place *places = TL_NEW_ARRAY(arena, tl_place, sum.count);
+    tl_digit_term *places = TL_NEW_ARRAY(arena, tl_digit_term, sum.count);
     for (int i = 0; i < sum.count; i++) {
         tl_digit digit;
         int64_t extent;
@@ -147,7 +147,7 @@ static tl_status take_axis(tl_arena *arena, const tl_index_map *map, int index, 
             extent = tl_ceildiv(extent, digit.divisor);
         else
             extent = -1;
-        places[i] = (tl_place){ digit, sum.coefficients[i], extent };
+        places[i] = (tl_digit_term){ digit, sum.coefficients[i], extent };
     }
     tl_places_sort(places, sum.count);
 
@@ -168,7 +168,7 @@ static tl_status take_axis(tl_arena *arena, const tl_index_map *map, int index, 
 
     const tl_expr *extent = tl_int(arena, 1);
     if (sum.count > 0) {
-        tl_place top = places[sum.count - 1];
+        tl_digit_term top = places[sum.count - 1];
         extent = tl_int(arena, top.extent);
         if (top.extent < 0)
             extent = tl_floordiv_expr(arena,
@@ -188,11 +188,11 @@ static tl_status check_var(tl_arena *arena, tl_index_map *map, int index, tl_dia
     int64_t extent = -1, reached = 1;
     (void)tl_const_int(map->shape[index], &extent);
     for (bool open = true; open;) {
-        const tl_place *found = NULL;
+        const tl_digit_term *found = NULL;
         int matches = 0;
         for (int a = 0; a < map->axis_count; a++)
             for (int i = 0; i < map->axes[a].count; i++) {
-                const tl_place *place = &map->axes[a].places[i];
+                const tl_digit_term *place = &map->axes[a].places[i];
                 if (place->digit.var != map->vars[index])
                     continue;
                 if (place->digit.divisor == reached) {
@@ -259,7 +259,7 @@ const tl_expr *const *tl_index_map_apply(tl_arena *arena, const tl_index_map *ma
     for (int a = 0; a < map->axis_count; a++) {
         out[a] = tl_int(arena, 0);
         for (int i = 0; i < map->axes[a].count; i++) {
-            const tl_place *place = &map->axes[a].places[i];
+            const tl_digit_term *place = &map->axes[a].places[i];
             const tl_expr *digit =
                 tl_digit_expr(arena, place->digit, old_indices[find_var(map, place->digit.var)]);
             out[a] = tl_add(arena, out[a], tl_muli(arena, digit, place->coefficient));
@@ -277,7 +277,7 @@ const tl_expr *const *tl_index_map_invert(tl_arena *arena, const tl_index_map *m
         out[v] = tl_int(arena, 0);
     for (int a = 0; a < map->axis_count; a++)
         for (int i = 0; i < map->axes[a].count; i++) {
-            const tl_place *place = &map->axes[a].places[i];
+            const tl_digit_term *place = &map->axes[a].places[i];
             const tl_expr *digit =
                 tl_floordiv_expr(arena, new_indices[a], tl_int(arena, place->coefficient));
             if (i + 1 < map->axes[a].count)

@@ -6,12 +6,12 @@
 #ifndef TL_SCHEDULE_INDEX_MAP_H
 #define TL_SCHEDULE_INDEX_MAP_H
 #include "ir/program/program.h"
-#include "schedule/digits.h"
+#include "schedule/mixed_radix.h"
 
 typedef struct {
-    int count;              /* of places in this result, by growing weight */
-    const tl_place *places; /* extent -1: depends on a dim, only in the last place */
-    const tl_expr *extent;  /* of the new axis */
+    int count;                   /* of places in this result, by growing weight */
+    const tl_digit_term *places; /* extent -1: depends on a dim, only in the last place */
+    const tl_expr *extent;       /* of the new axis */
 } tl_map_axis;
 
 typedef struct {

@@ -1,6 +1,6 @@
 /* schedule/schedule_private.h: what the primitives share. */
-#ifndef TL_SCHEDULE_PRIVATE_H
-#define TL_SCHEDULE_PRIVATE_H
+#ifndef TL_SCHEDULE_SCHEDULE_PRIVATE_H
+#define TL_SCHEDULE_SCHEDULE_PRIVATE_H
 #include "runtime/base/random.h"
 #include "schedule/decide.h"
 #include "schedule/region_at.h"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Checks what a compiler does not: floors (an include only points down), headers that compile alone, formatting, lines that are too
-# wide, what lies at the top. Usage: tests/lint.sh CC CFLAGS...
+# Checks what a compiler does not: floors (an include only points down), names of files and types that occur twice, headers that
+# compile alone, formatting, lines that are too wide, what lies at the top. Usage: tests/lint.sh CC CFLAGS...
 failed=0
 
 # folder or room: what it may include, as a pattern. A room is a sub-folder; rooms stand in the order in which they build on each
@@ -66,6 +66,13 @@ done
 again=$(git ls-files 'runtime/*.[ch]' 'ir/*.[ch]' 'frontend/*.[ch]' 'schedule/*.[ch]' 'codegen/*.[ch]' 'tuner/*.[ch]' 'driver/*.[ch]' |
     grep -v '^driver/examples/' | sed 's,.*/,,' | sort | uniq -d)
 [ -z "$again" ] || { echo "names: files of two places have one name: $again"; failed=1; }
+
+types=$(git ls-files 'runtime/*.[ch]' 'ir/*.[ch]' 'frontend/*.[ch]' 'schedule/*.[ch]' 'codegen/*.[ch]' 'tuner/*.[ch]' 'driver/*.[ch]' 'models/*.[ch]' |
+    grep -v '^driver/examples/' | xargs awk '
+        /^typedef (struct|enum|union) tl_[a-z0-9_]+ tl_[a-z0-9_]+;/ { next } # a declaration; its definition has a body
+        /^typedef / && match($0, /tl_[a-z0-9_]+;$/) { print substr($0, RSTART, RLENGTH - 1) }
+        /^\} tl_[a-z0-9_]+;$/ { print substr($2, 1, length($2) - 1) }' | sort | uniq -d)
+[ -z "$types" ] || { echo "names: types that are defined twice: $types"; failed=1; }
 
 for header in $(git ls-files '*.h'); do
     "$@" -fsyntax-only -x c "$header" || { echo "headers: $header does not compile alone"; failed=1; }

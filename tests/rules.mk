@@ -131,6 +131,7 @@ run-tests: all $(ALL_TESTS)
 	for isa in $(SMALLER_ISAS); do \
 		tests/models.sh --target $$isa $(BUILD)/tilth build/models bert_tiny_128 squeezenet1_1 || status=1; \
 	done; exit $$status
+build-tests: all $(ALL_TESTS)
 # make test-sanitized: the tests of what reads files, texts and command lines, in a build with the address and undefined
 # behaviour sanitizers; in five minutes on two cores. `make VARIANT=asan test` and `make VARIANT=tsan test` are for everything.
 READING := $(wildcard $(patsubst %,tests/%.c,base/test_* runtime/test_* ir/test_* frontend/test_* \
@@ -172,7 +173,7 @@ lint: | $(BUILD)/frontend/onnx.pb-c.c
 	@tests/lint.sh $(CC) $(filter-out -MMD -MP,$(CFLAGS)) -isystem $(LLVM_INCLUDE)
 format:
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
-.PHONY: run-tests networks
+.PHONY: run-tests build-tests networks
 
 # make demo: the main job on a real network; installs what is missing first.
 demo:

@@ -70,7 +70,7 @@ LLVMValueRef tl_emit_splat(tl_emitter *em, LLVMValueRef scalar, int lanes)
     return LLVMBuildShuffleVector(em->builder, v, LLVMGetPoison(type), indices, "");
 }
 
-static LLVMValueRef plain_load(tl_emitter *em, const tl_storage *storage, LLVMTypeRef type,
+static LLVMValueRef plain_load(tl_emitter *em, const tl_buffer_storage *storage, LLVMTypeRef type,
                                LLVMValueRef pointer)
 {
     LLVMValueRef v = LLVMBuildLoad2(em->builder, type, pointer, "");
@@ -218,7 +218,7 @@ static LLVMValueRef load_lanes(tl_emitter *em, const tl_address *a, LLVMTypeRef 
 
 static LLVMValueRef load_vector(tl_emitter *em, const tl_address *a, LLVMTypeRef element)
 {
-    const tl_storage *storage = a->storage;
+    const tl_buffer_storage *storage = a->storage;
     LLVMTypeRef type = tl_emit_vector(element, em->lanes);
     if (storage->is_register)
         return a->stride == 1 ? plain_load(em, storage, type, a->pointer)
@@ -251,26 +251,27 @@ static LLVMValueRef load_vector(tl_emitter *em, const tl_address *a, LLVMTypeRef
     return gather(em, &at, element, mask);
 }
 
-tl_value tl_emit_load(tl_emitter *em, const tl_expr *load)
+tl_emit_value tl_emit_load(tl_emitter *em, const tl_expr *load)
 {
     const tl_buffer *buffer = load->u.buffer;
     LLVMTypeRef element = tl_emit_memory_type(em, buffer->dtype);
     tl_address a;
     if (!tl_emit_address(em, buffer, load->args, load, false, &a))
-        return (tl_value){ LLVMGetPoison(tl_emit_value_type(em, buffer->dtype)), false };
+        return (tl_emit_value){ LLVMGetPoison(tl_emit_value_type(em, buffer->dtype)), false };
     if (a.kind != TL_STRIDE_NONE)
-        return (tl_value){ tl_emit_from_memory(em, buffer->dtype, load_vector(em, &a, element)),
-                           true };
+        return (tl_emit_value){
+            tl_emit_from_memory(em, buffer->dtype, load_vector(em, &a, element)), true
+        };
     LLVMValueRef pointer = a.pointer;
     LLVMValueRef condition = a.in_bounds || a.storage->is_register ? NULL : scalar_condition(em);
     if (condition != NULL)
         pointer = LLVMBuildSelect(em->builder, condition, pointer, safe_pointer(em), "");
-    return (tl_value){
+    return (tl_emit_value){
         tl_emit_from_memory(em, buffer->dtype, plain_load(em, a.storage, element, pointer)), false
     };
 }
 
-static void plain_store(tl_emitter *em, const tl_storage *storage, LLVMValueRef v,
+static void plain_store(tl_emitter *em, const tl_buffer_storage *storage, LLVMValueRef v,
                         LLVMValueRef pointer)
 {
     LLVMValueRef store = LLVMBuildStore(em->builder, v, pointer);
@@ -327,7 +328,7 @@ static void store_register(tl_emitter *em, const tl_address *a, LLVMTypeRef elem
 
 static void store_vector(tl_emitter *em, const tl_address *a, LLVMTypeRef element, LLVMValueRef v)
 {
-    const tl_storage *storage = a->storage;
+    const tl_buffer_storage *storage = a->storage;
     if (storage->is_register) {
         store_register(em, a, element, v);
         return;
@@ -432,11 +433,12 @@ static void store_reduction(tl_emitter *em, const tl_store *store, const tl_addr
                                : value->kind == TL_EXPR_MAX ? TL_COMBINER_MAX
                                : value->kind == TL_EXPR_AND ? TL_COMBINER_ALL
                                                             : TL_COMBINER_ANY;
-        tl_value identity = tl_emit_expr(em, tl_combiner_identity(em->arena, combiner, dtype, 0));
+        tl_emit_value identity =
+            tl_emit_expr(em, tl_combiner_identity(em->arena, combiner, dtype, 0));
         v = LLVMBuildSelect(em->builder, em->mask, v, tl_emit_spread(em, identity), "");
     }
     LLVMValueRef one = tl_emit_reduce(em, value->kind, dtype, v);
-    tl_value before = tl_emit_load(em, old);
+    tl_emit_value before = tl_emit_load(em, old);
     LLVMValueRef after = tl_emit_binary(em, NULL, value->kind, dtype, before.llvm, one);
     store_scalar(em, a, tl_emit_to_memory(em, dtype, after));
 }
@@ -454,7 +456,7 @@ void tl_emit_store(tl_emitter *em, const tl_store *store)
         store_reduction(em, store, &a);
         return;
     }
-    tl_value value = tl_emit_expr(em, store->value);
+    tl_emit_value value = tl_emit_expr(em, store->value);
     if (a.kind == TL_STRIDE_NONE) {
         store_scalar(em, &a, tl_emit_to_memory(em, buffer->dtype, value.llvm));
     } else {

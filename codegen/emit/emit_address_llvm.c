@@ -8,7 +8,7 @@
 #include <limits.h>
 #include <string.h>
 
-const tl_storage *tl_find_storage(tl_emitter *em, const tl_buffer *buffer)
+const tl_buffer_storage *tl_find_storage(tl_emitter *em, const tl_buffer *buffer)
 {
     for (int tries = 0; tries < 2; tries++) {
         for (int i = em->storage_count - 1; i >= 0; i--)
@@ -24,7 +24,7 @@ void tl_add_storage(tl_emitter *em, const tl_buffer *buffer, LLVMValueRef base, 
 {
     if (em->storage_count == em->storage_capacity) {
         int capacity = em->storage_capacity == 0 ? 32 : 2 * em->storage_capacity;
-        tl_storage *storages = TL_NEW_ARRAY(em->arena, tl_storage, capacity);
+        tl_buffer_storage *storages = TL_NEW_ARRAY(em->arena, tl_buffer_storage, capacity);
         if (em->storage_count > 0)
             memcpy(storages, em->storages, sizeof *storages * (size_t)em->storage_count);
         em->storages = storages;
@@ -33,7 +33,7 @@ void tl_add_storage(tl_emitter *em, const tl_buffer *buffer, LLVMValueRef base, 
     const tl_placement *placement = tl_plan_find(em->plan, buffer);
     const tl_expr *const *strides =
         placement != NULL ? placement->strides : tl_buffer_strides(em->arena, buffer);
-    em->storages[em->storage_count++] = (tl_storage){ buffer, base, strides, is_register };
+    em->storages[em->storage_count++] = (tl_buffer_storage){ buffer, base, strides, is_register };
 }
 
 /* 0 <= index < extent whatever the variables are. */
@@ -48,8 +48,8 @@ static bool inside(tl_emitter *em, const tl_expr *index, const tl_expr *extent)
     return tl_prove_lt(em->arena, index, extent);
 }
 
-static tl_flat make_flat(tl_emitter *em, const tl_storage *storage, const tl_expr *const *indices,
-                         const void *node, bool wild)
+static tl_flat make_flat(tl_emitter *em, const tl_buffer_storage *storage,
+                         const tl_expr *const *indices, const void *node, bool wild)
 {
     const tl_buffer *buffer = storage->buffer;
     const tl_expr *sum = tl_int(em->arena, 0);
@@ -68,7 +68,7 @@ static tl_flat make_flat(tl_emitter *em, const tl_storage *storage, const tl_exp
     return flat;
 }
 
-static const tl_flat *find_flat(tl_emitter *em, const tl_storage *storage,
+static const tl_flat *find_flat(tl_emitter *em, const tl_buffer_storage *storage,
                                 const tl_expr *const *indices, const void *node, bool wild)
 {
     if (2 * (em->flat_count + 1) > em->flat_capacity) {
@@ -97,7 +97,7 @@ static const tl_flat *find_flat(tl_emitter *em, const tl_storage *storage,
 
 bool tl_emit_in_bounds(tl_emitter *em, const tl_expr *load)
 {
-    const tl_storage *storage = tl_find_storage(em, load->u.buffer);
+    const tl_buffer_storage *storage = tl_find_storage(em, load->u.buffer);
     return storage == NULL || find_flat(em, storage, load->args, load, false)->in_bounds;
 }
 
@@ -210,7 +210,7 @@ LLVMValueRef tl_emit_offset(tl_emitter *em, LLVMTypeRef element, LLVMValueRef ba
     return constant == 0 ? base : LLVMBuildGEP2(em->builder, element, base, &offset, 1, "");
 }
 
-static LLVMValueRef build_pointer(tl_emitter *em, const tl_storage *storage, sum *s)
+static LLVMValueRef build_pointer(tl_emitter *em, const tl_buffer_storage *storage, sum *s)
 {
     LLVMTypeRef element = tl_emit_memory_type(em, storage->buffer->dtype);
     for (int i = 1; i < s->count; i++) /* insertion sort, stable */
@@ -231,7 +231,7 @@ static LLVMValueRef build_pointer(tl_emitter *em, const tl_storage *storage, sum
 bool tl_emit_address(tl_emitter *em, const tl_buffer *buffer, const tl_expr *const *indices,
                      const void *node, bool wild, tl_address *out)
 {
-    const tl_storage *storage = tl_find_storage(em, buffer);
+    const tl_buffer_storage *storage = tl_find_storage(em, buffer);
     if (storage == NULL)
         return false;
     const tl_flat *flat = find_flat(em, storage, indices, node, wild);

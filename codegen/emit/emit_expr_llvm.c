@@ -6,14 +6,14 @@
 #include "codegen/emit/emit_private.h"
 #include "codegen/math/math_llvm.h"
 
-LLVMValueRef tl_emit_spread(tl_emitter *em, tl_value v)
+LLVMValueRef tl_emit_spread(tl_emitter *em, tl_emit_value v)
 {
     return v.varies ? v.llvm : tl_emit_splat(em, v.llvm, em->lanes);
 }
 
 LLVMValueRef tl_emit_uniform(tl_emitter *em, const tl_expr *e)
 {
-    tl_value v = tl_emit_expr(em, e);
+    tl_emit_value v = tl_emit_expr(em, e);
     if (!v.varies)
         return v.llvm;
     return tl_emit_fail(em, tl_emit_value_type(em, e->dtype), TL_BAD_IR,
@@ -157,18 +157,18 @@ LLVMValueRef tl_emit_constant(tl_emitter *em, tl_dtype dtype, const tl_expr *e)
     return LLVMConstInt(type, (unsigned long long)e->u.value, true);
 }
 
-static tl_value emit_var(tl_emitter *em, const tl_expr *e)
+static tl_emit_value emit_var(tl_emitter *em, const tl_expr *e)
 {
     int level;
     const tl_bound *bound = tl_find_bound(em, e->u.var);
     bool lane = em->lane_var != NULL && e->u.var == em->lane_var;
     if (!lane && (bound == NULL || bound->kind != TL_BOUND_LANE))
-        return (tl_value){ tl_emit_scalar_index(em, e, &level), false };
+        return (tl_emit_value){ tl_emit_scalar_index(em, e, &level), false };
     LLVMValueRef ramp[512];
     int64_t base = lane ? 0 : bound->constant;
     for (int i = 0; i < em->lanes; i++)
         ramp[i] = LLVMConstInt(em->i64, (unsigned long long)(base + i), true);
-    return (tl_value){ LLVMConstVector(ramp, (unsigned)em->lanes), true };
+    return (tl_emit_value){ LLVMConstVector(ramp, (unsigned)em->lanes), true };
 }
 
 typedef struct {
@@ -193,7 +193,8 @@ static bool needs_guard(tl_emitter *em, const tl_expr *e)
 }
 
 /* An arm whose loads run only where `condition` holds, which is NULL when they may always run. */
-static tl_value emit_arm(tl_emitter *em, const tl_expr *e, tl_value condition, bool negate)
+static tl_emit_value emit_arm(tl_emitter *em, const tl_expr *e, tl_emit_value condition,
+                              bool negate)
 {
     LLVMValueRef mask = em->mask, guard = em->guard, c = condition.llvm;
     if (!needs_guard(em, e))
@@ -204,25 +205,25 @@ static tl_value emit_arm(tl_emitter *em, const tl_expr *e, tl_value condition, b
         em->mask = mask == NULL ? c : LLVMBuildAnd(em->builder, mask, c, "");
     else
         em->guard = guard == NULL ? c : LLVMBuildAnd(em->builder, guard, c, "");
-    tl_value v = tl_emit_expr(em, e);
+    tl_emit_value v = tl_emit_expr(em, e);
     em->mask = mask;
     em->guard = guard;
     return v;
 }
 
-static tl_value emit_select(tl_emitter *em, const tl_expr *condition, const tl_expr *yes,
-                            const tl_expr *no)
+static tl_emit_value emit_select(tl_emitter *em, const tl_expr *condition, const tl_expr *yes,
+                                 const tl_expr *no)
 {
     condition = tl_emit_substitute(em, condition);
     if (condition->kind == TL_EXPR_INT)
         return tl_emit_expr(em, condition->u.value != 0 ? yes : no);
-    tl_value c = tl_emit_expr(em, condition);
+    tl_emit_value c = tl_emit_expr(em, condition);
     if (LLVMIsAConstantInt(c.llvm))
         return tl_emit_expr(em, LLVMConstIntGetZExtValue(c.llvm) != 0 ? yes : no);
-    tl_value a = emit_arm(em, yes, c, false), b = emit_arm(em, no, c, true);
+    tl_emit_value a = emit_arm(em, yes, c, false), b = emit_arm(em, no, c, true);
     if (!c.varies && !a.varies && !b.varies)
-        return (tl_value){ LLVMBuildSelect(em->builder, c.llvm, a.llvm, b.llvm, ""), false };
-    return (tl_value){
+        return (tl_emit_value){ LLVMBuildSelect(em->builder, c.llvm, a.llvm, b.llvm, ""), false };
+    return (tl_emit_value){
         LLVMBuildSelect(em->builder, c.llvm, tl_emit_spread(em, a), tl_emit_spread(em, b), ""), true
     };
 }
@@ -270,9 +271,9 @@ static LLVMValueRef emit_integer_function(tl_emitter *em, tl_function f, tl_dtyp
     return NULL;
 }
 
-static tl_value emit_call(tl_emitter *em, const tl_expr *e)
+static tl_emit_value emit_call(tl_emitter *em, const tl_expr *e)
 {
-    tl_value operands[4];
+    tl_emit_value operands[4];
     LLVMValueRef args[4];
     bool varies = false;
     for (int i = 0; i < e->arg_count; i++) {
@@ -302,20 +303,20 @@ static tl_value emit_call(tl_emitter *em, const tl_expr *e)
                          tl_emit_vector(tl_emit_value_type(em, e->dtype), varies ? em->lanes : 1),
                          TL_UNSUPPORTED, "function %s of %s is not there on a CPU",
                          tl_function_infos[e->u.function].text, tl_dtype_infos[dtype].text);
-    return (tl_value){ v, varies };
+    return (tl_emit_value){ v, varies };
 }
 
-static tl_value emit_binary(tl_emitter *em, const tl_expr *e)
+static tl_emit_value emit_binary(tl_emitter *em, const tl_expr *e)
 {
-    tl_value a = tl_emit_expr(em, e->args[0]), b = tl_emit_expr(em, e->args[1]);
+    tl_emit_value a = tl_emit_expr(em, e->args[0]), b = tl_emit_expr(em, e->args[1]);
     bool varies = a.varies || b.varies;
     LLVMValueRef lhs = varies ? tl_emit_spread(em, a) : a.llvm;
     LLVMValueRef rhs = varies ? tl_emit_spread(em, b) : b.llvm;
-    return (tl_value){ tl_emit_binary(em, e, e->kind, e->args[0]->dtype, lhs, rhs), varies };
+    return (tl_emit_value){ tl_emit_binary(em, e, e->kind, e->args[0]->dtype, lhs, rhs), varies };
 }
 
 /* `and` and `or` whose second operand may not be read unless the first says so. */
-static tl_value emit_logic(tl_emitter *em, const tl_expr *e)
+static tl_emit_value emit_logic(tl_emitter *em, const tl_expr *e)
 {
     if (!needs_guard(em, e->args[1]))
         return emit_binary(em, e);
@@ -331,15 +332,16 @@ static bool is_scalar_index(const tl_emitter *em, const tl_expr *e)
            !tl_emit_varies(em, e);
 }
 
-tl_value tl_emit_expr(tl_emitter *em, const tl_expr *e)
+tl_emit_value tl_emit_expr(tl_emitter *em, const tl_expr *e)
 {
     int level;
     if (is_scalar_index(em, e) && e->kind != TL_EXPR_CALL)
-        return (tl_value){ tl_emit_scalar_index(em, tl_emit_substitute(em, e), &level), false };
+        return (tl_emit_value){ tl_emit_scalar_index(em, tl_emit_substitute(em, e), &level),
+                                false };
     switch (e->kind) {
     case TL_EXPR_INT:
     case TL_EXPR_FLOAT:
-        return (tl_value){ tl_emit_constant(em, e->dtype, e), false };
+        return (tl_emit_value){ tl_emit_constant(em, e->dtype, e), false };
     case TL_EXPR_VAR:
         return emit_var(em, e);
     case TL_EXPR_LOAD:
@@ -361,19 +363,20 @@ tl_value tl_emit_expr(tl_emitter *em, const tl_expr *e)
     case TL_EXPR_OR:
         return emit_logic(em, e);
     case TL_EXPR_NOT: {
-        tl_value v = tl_emit_expr(em, e->args[0]);
-        return (tl_value){ LLVMBuildNot(em->builder, v.llvm, ""), v.varies };
+        tl_emit_value v = tl_emit_expr(em, e->args[0]);
+        return (tl_emit_value){ LLVMBuildNot(em->builder, v.llvm, ""), v.varies };
     }
     case TL_EXPR_SELECT:
         return emit_select(em, e->args[0], e->args[1], e->args[2]);
     case TL_EXPR_CAST: {
-        tl_value v = tl_emit_expr(em, e->args[0]);
-        return (tl_value){ tl_emit_cast(em, e->dtype, e->args[0]->dtype, v.llvm), v.varies };
+        tl_emit_value v = tl_emit_expr(em, e->args[0]);
+        return (tl_emit_value){ tl_emit_cast(em, e->dtype, e->args[0]->dtype, v.llvm), v.varies };
     }
     case TL_EXPR_CALL:
         return emit_call(em, e);
     case TL_EXPR_KIND_COUNT:
         break;
     }
-    return (tl_value){ tl_emit_fail(em, em->i64, TL_BAD_IR, "an expression of no kind"), false };
+    return (tl_emit_value){ tl_emit_fail(em, em->i64, TL_BAD_IR, "an expression of no kind"),
+                            false };
 }

@@ -75,10 +75,10 @@ void tl_emit_push_level(tl_emitter *em, LLVMBasicBlockRef block, LLVMValueRef ma
                      TL_MAX_LEVELS);
         em->level_count--;
     }
-    em->levels[em->level_count++] = (tl_level){ block, marker, em->hoisted_count };
+    em->levels[em->level_count++] = (tl_emit_level){ block, marker, em->hoisted_count };
 }
 
-static LLVMValueRef behind_marker(const tl_level *level)
+static LLVMValueRef behind_marker(const tl_emit_level *level)
 {
     return level->marker != NULL ? LLVMGetNextInstruction(level->marker)
                                  : LLVMGetFirstInstruction(level->block);
@@ -87,7 +87,7 @@ static LLVMValueRef behind_marker(const tl_level *level)
 LLVMBasicBlockRef tl_emit_hoist(tl_emitter *em, int level)
 {
     LLVMBasicBlockRef back = LLVMGetInsertBlock(em->builder);
-    tl_level *l = &em->levels[level];
+    tl_emit_level *l = &em->levels[level];
     LLVMValueRef next = behind_marker(l);
     if (next != NULL)
         LLVMPositionBuilderBefore(em->builder, next);
@@ -99,7 +99,7 @@ LLVMBasicBlockRef tl_emit_hoist(tl_emitter *em, int level)
 
 void tl_emit_leave(tl_emitter *em, int level, LLVMBasicBlockRef back)
 {
-    tl_level *l = &em->levels[level];
+    tl_emit_level *l = &em->levels[level];
     l->marker = em->hoist_next != NULL ? LLVMGetPreviousInstruction(em->hoist_next)
                                        : LLVMGetLastInstruction(l->block);
     LLVMPositionBuilderAtEnd(em->builder, back);
@@ -150,7 +150,7 @@ void tl_emit_remember(tl_emitter *em, tl_hoisted entry)
 
 void tl_emit_pop_level(tl_emitter *em)
 {
-    const tl_level *level = &em->levels[--em->level_count];
+    const tl_emit_level *level = &em->levels[--em->level_count];
     while (em->hoisted_count > level->cache_count) {
         const tl_hoisted *h = &em->hoisted[--em->hoisted_count];
         em->hoist_buckets[bucket_of(h)] = h->next;

@@ -79,13 +79,13 @@ static void start_function(tl_emitter *em, LLVMValueRef function)
     tl_emit_push_level(em, entry, em->safe);
 }
 
-static const tl_buffer *param(const tl_kernel *kernel, int index)
+static const tl_buffer *param(const tl_lowered_kernel *kernel, int index)
 {
     const tl_program *p = kernel->program;
     return index < p->param_count ? p->params[index] : p->prepared[index - p->param_count];
 }
 
-static int param_count(const tl_kernel *kernel)
+static int param_count(const tl_lowered_kernel *kernel)
 {
     return kernel->program->param_count + kernel->program->prepared_count;
 }

@@ -9,18 +9,18 @@
  * n-th serial loop around. A value that depends on the variables of levels <= n is built once, at the head of level n.
  *
  * A failure is recorded once (tl_emit_fail); emission then goes on with poison and its result is thrown away. */
-#ifndef TL_CODEGEN_EMIT_PRIVATE_H
-#define TL_CODEGEN_EMIT_PRIVATE_H
+#ifndef TL_CODEGEN_EMIT_EMIT_PRIVATE_H
+#define TL_CODEGEN_EMIT_EMIT_PRIVATE_H
 #include <llvm-c/Core.h>
 #include "codegen/lower/lower_program.h"
-#include "codegen/lower/plan.h"
+#include "codegen/lower/kernel_plan.h"
 #include "ir/expr/index.h"
 
 /* What an expression became: a scalar, or a vector of the current number of lanes. */
 typedef struct {
     LLVMValueRef llvm;
     bool varies; /* with the lane: a vector */
-} tl_value;
+} tl_emit_value;
 
 typedef enum { TL_BOUND_CONSTANT, TL_BOUND_VALUE, TL_BOUND_LANE } tl_bound_kind;
 typedef struct {
@@ -37,7 +37,7 @@ typedef struct {
     LLVMBasicBlockRef block;
     LLVMValueRef marker; /* hoisted code goes behind it; NULL: to the start of the block */
     int cache_count;     /* entries of the hoist cache when the level was entered */
-} tl_level;
+} tl_emit_level;
 
 /* Where a buffer's elements are. */
 typedef struct {
@@ -45,7 +45,7 @@ typedef struct {
     LLVMValueRef base;
     const tl_expr *const *strides; /* elements, one an axis */
     bool is_register;              /* constant indices only */
-} tl_storage;
+} tl_buffer_storage;
 
 /* Flat index of one access, made once: constant + sum coefficient*term, in elements. */
 typedef struct {
@@ -69,8 +69,8 @@ typedef struct {
 
 typedef struct {
     tl_arena *arena;
-    tl_kernel *kernel;
-    const tl_plan *plan;
+    tl_lowered_kernel *kernel;
+    const tl_kernel_plan *plan;
     const tl_target *target;
     LLVMContextRef context;
     LLVMModuleRef module;
@@ -83,9 +83,9 @@ typedef struct {
     int bound_count;
     tl_bound bound[TL_MAX_BOUND];
     int level_count;
-    tl_level levels[TL_MAX_LEVELS];
+    tl_emit_level levels[TL_MAX_LEVELS];
     int storage_count, storage_capacity;
-    tl_storage *storages;
+    tl_buffer_storage *storages;
     int flat_count, flat_capacity; /* open addressing over `node` */
     tl_flat *flats;
     int hoisted_count, hoisted_capacity;
@@ -129,8 +129,8 @@ LLVMValueRef tl_emit_scratch(tl_emitter *em, const tl_placement *placement);
 void tl_emit_storage(tl_emitter *em, const tl_buffer *buffer);
 
 /* emit_expr_llvm.c: value expressions. */
-tl_value tl_emit_expr(tl_emitter *em, const tl_expr *e);
-LLVMValueRef tl_emit_spread(tl_emitter *em, tl_value v); /* as a vector of the current lanes */
+tl_emit_value tl_emit_expr(tl_emitter *em, const tl_expr *e);
+LLVMValueRef tl_emit_spread(tl_emitter *em, tl_emit_value v); /* as a vector of the current lanes */
 LLVMValueRef tl_emit_uniform(tl_emitter *em, const tl_expr *e); /* as a scalar, or fails */
 /* One operation of a combiner or expression on two LLVM values of equal type. */
 LLVMValueRef tl_emit_binary(tl_emitter *em, const tl_expr *e, tl_expr_kind kind, tl_dtype dtype,
@@ -158,7 +158,7 @@ void tl_emit_remember(tl_emitter *em, tl_hoisted entry);
 /* emit_address_llvm.c */
 typedef enum { TL_STRIDE_NONE, TL_STRIDE_CONSTANT, TL_STRIDE_GENERAL } tl_stride_kind;
 typedef struct {
-    const tl_storage *storage;
+    const tl_buffer_storage *storage;
     LLVMValueRef pointer; /* of lane 0's element; of the uniform part when GENERAL */
     tl_stride_kind kind;  /* NONE: the same element in every lane */
     int64_t stride;       /* CONSTANT: elements from lane to lane */
@@ -166,8 +166,8 @@ typedef struct {
     int64_t constant;     /* register buffers: the element */
     bool in_bounds;
 } tl_address;
-const tl_storage *tl_find_storage(tl_emitter *em,
-                                  const tl_buffer *buffer); /* NULL after a failure */
+const tl_buffer_storage *tl_find_storage(tl_emitter *em,
+                                         const tl_buffer *buffer); /* NULL after a failure */
 void tl_add_storage(tl_emitter *em, const tl_buffer *buffer, LLVMValueRef base, bool is_register);
 /* `node` identifies the access; an out-of-bounds index is allowed only when `wild` (a prefetch). */
 bool tl_emit_address(tl_emitter *em, const tl_buffer *buffer, const tl_expr *const *indices,
@@ -177,7 +177,7 @@ LLVMValueRef tl_emit_offset(tl_emitter *em, LLVMTypeRef element, LLVMValueRef ba
                             int64_t constant);
 
 /* emit_access_llvm.c: loads and stores, and dtypes as they are in memory. */
-tl_value tl_emit_load(tl_emitter *em, const tl_expr *load);
+tl_emit_value tl_emit_load(tl_emitter *em, const tl_expr *load);
 void tl_emit_store(tl_emitter *em, const tl_store *store);
 /* The same with the value, a vector of the current lanes as it is in memory, given. */
 void tl_emit_store_vector(tl_emitter *em, const tl_store *store, LLVMValueRef v);

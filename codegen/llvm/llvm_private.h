@@ -1,6 +1,6 @@
 /* codegen/llvm/llvm_private.h: the process's one set-up of LLVM, and its failures as statuses. */
-#ifndef TL_CODEGEN_LLVM_PRIVATE_H
-#define TL_CODEGEN_LLVM_PRIVATE_H
+#ifndef TL_CODEGEN_LLVM_LLVM_PRIVATE_H
+#define TL_CODEGEN_LLVM_LLVM_PRIVATE_H
 #include <llvm-c/Core.h>
 #include <llvm-c/Error.h>
 #include <llvm-c/TargetMachine.h>

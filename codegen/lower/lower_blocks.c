@@ -222,7 +222,7 @@ static const tl_stmt *lower(tl_arena *arena, const tl_stmt *stmt, void *context)
     return tl_stmt_if(arena, tl_block_bind(arena, block, block->predicate), lowered, NULL);
 }
 
-tl_status tl_lower_blocks(tl_kernel *kernel, tl_diag *diag)
+tl_status tl_lower_blocks(tl_lowered_kernel *kernel, tl_diag *diag)
 {
     (void)diag;
     lowering l = { kernel->arena, { 0, 0, NULL } };

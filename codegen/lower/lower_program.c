@@ -15,7 +15,7 @@ static const struct pass {
 };
 enum { PASS_COUNT = sizeof passes / sizeof passes[0] };
 
-static const char *kernel_text(const tl_kernel *kernel)
+static const char *kernel_text(const tl_lowered_kernel *kernel)
 {
     tl_program program = *kernel->program;
     program.body = kernel->body;
@@ -23,7 +23,7 @@ static const char *kernel_text(const tl_kernel *kernel)
     return tl_program_text(kernel->arena, &program);
 }
 
-tl_status tl_lower(tl_kernel *kernel, const tl_lower_debug *debug, tl_diag *diag)
+tl_status tl_lower(tl_lowered_kernel *kernel, const tl_lower_debug *debug, tl_diag *diag)
 {
     unsigned when = tl_target_is_gpu(kernel->target) ? WHEN_GPU : WHEN_CPU;
     for (int p = 0; p < PASS_COUNT; p++) {

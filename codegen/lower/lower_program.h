@@ -1,6 +1,6 @@
 /* codegen/lower/lower_program.h: the passes from a scheduled Program to statements that can be emitted (lower_passes.def). */
-#ifndef TL_CODEGEN_LOWER_H
-#define TL_CODEGEN_LOWER_H
+#ifndef TL_CODEGEN_LOWER_LOWER_PROGRAM_H
+#define TL_CODEGEN_LOWER_LOWER_PROGRAM_H
 #include "ir/program/program.h"
 #include "ir/program/target.h"
 
@@ -11,7 +11,7 @@ typedef struct {
     const char *name;          /* of the functions that come out */
     const tl_target *target;
     const tl_stmt *body;
-} tl_kernel;
+} tl_lowered_kernel;
 
 /* Who wants to see what each pass made: called after every pass with the text of the kernel. */
 typedef struct {
@@ -19,7 +19,7 @@ typedef struct {
     void *context;
 } tl_lower_debug;
 
-tl_status tl_lower(tl_kernel *kernel, const tl_lower_debug *debug,
+tl_status tl_lower(tl_lowered_kernel *kernel, const tl_lower_debug *debug,
                    tl_diag *diag); /* debug may be NULL */
 
 #endif

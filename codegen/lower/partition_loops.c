@@ -402,7 +402,7 @@ static const tl_stmt *partition(pass *p, const tl_stmt *stmt)
     return tl_stmt_with_body(arena, stmt, partition(p, stmt->u.loop.body));
 }
 
-tl_status tl_partition_loops(tl_kernel *kernel, tl_diag *diag)
+tl_status tl_partition_loops(tl_lowered_kernel *kernel, tl_diag *diag)
 {
     (void)diag;
     pass p = { kernel->arena, size_of(kernel->body) };

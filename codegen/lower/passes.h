@@ -1,9 +1,9 @@
 /* codegen/lower/passes.h: the functions of lower_passes.def and what they share. A pass replaces kernel->body. */
-#ifndef TL_CODEGEN_PASSES_H
-#define TL_CODEGEN_PASSES_H
+#ifndef TL_CODEGEN_LOWER_PASSES_H
+#define TL_CODEGEN_LOWER_PASSES_H
 #include "codegen/lower/lower_program.h"
 
-typedef tl_status tl_pass_function(tl_kernel *kernel, tl_diag *diag);
+typedef tl_status tl_pass_function(tl_lowered_kernel *kernel, tl_diag *diag);
 #define PASS(name, when, leaves) tl_pass_function tl_##name;
 #include "codegen/lower/lower_passes.def"
 #undef PASS

@@ -113,7 +113,7 @@ static const tl_stmt *shrink(tl_arena *arena, const tl_stmt *stmt, void *context
                          tl_remap_accesses(arena, stmt->u.alloc.body, buffer, small, rebase, &x));
 }
 
-tl_status tl_shrink_buffers(tl_kernel *kernel, tl_diag *diag)
+tl_status tl_shrink_buffers(tl_lowered_kernel *kernel, tl_diag *diag)
 {
     (void)diag;
     kernel->body = tl_stmt_rewrite(kernel->arena, kernel->body, shrink, NULL);

@@ -272,7 +272,7 @@ static bool collect(const tl_stmt *stmt, void *context)
     return true;
 }
 
-tl_status tl_split_inits(tl_kernel *kernel, tl_diag *diag)
+tl_status tl_split_inits(tl_lowered_kernel *kernel, tl_diag *diag)
 {
     (void)diag;
     tl_arena *arena = kernel->arena;

@@ -71,7 +71,7 @@ static const tl_stmt *widen(tl_arena *arena, const tl_stmt *stmt, void *context)
     return all;
 }
 
-tl_status tl_widen_allocs(tl_kernel *kernel, tl_diag *diag)
+tl_status tl_widen_allocs(tl_lowered_kernel *kernel, tl_diag *diag)
 {
     (void)diag;
     kernel->body = tl_stmt_rewrite(kernel->arena, kernel->body, widen, NULL);

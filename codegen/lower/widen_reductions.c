@@ -318,7 +318,7 @@ static const tl_stmt *widen(const pass *p, const tl_stmt *stmt)
     return tl_stmt_with_body(p->arena, stmt, widen(p, stmt->u.loop.body));
 }
 
-tl_status tl_widen_reductions(tl_kernel *kernel, tl_diag *diag)
+tl_status tl_widen_reductions(tl_lowered_kernel *kernel, tl_diag *diag)
 {
     (void)diag;
     pass p = { kernel->arena, kernel->target };

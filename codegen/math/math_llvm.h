@@ -3,8 +3,8 @@
  * Each is code over explicit operations, without a call of a library: straight-line but for the angles of sin, cos and
  * tan that are huge and for fmod. math_functions.def states the largest error of each in units in the last place (ulp),
  * which tests/codegen/test_math.c holds it to. */
-#ifndef TL_CODEGEN_MATH_LLVM_H
-#define TL_CODEGEN_MATH_LLVM_H
+#ifndef TL_CODEGEN_MATH_MATH_LLVM_H
+#define TL_CODEGEN_MATH_MATH_LLVM_H
 #include <llvm-c/Core.h>
 #include "ir/expr/expr.h"
 #include "ir/program/target.h"

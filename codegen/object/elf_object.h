@@ -1,7 +1,7 @@
 /* codegen/object/elf_object.h: reading a relocatable 64-bit ELF object. It may come from a file: nothing in it is believed
  * before it was checked against the size. */
-#ifndef TL_CODEGEN_ELF_OBJECT_H
-#define TL_CODEGEN_ELF_OBJECT_H
+#ifndef TL_CODEGEN_OBJECT_ELF_OBJECT_H
+#define TL_CODEGEN_OBJECT_ELF_OBJECT_H
 #include <elf.h>
 #include <stddef.h>
 #include "runtime/base/status.h"

@@ -1,7 +1,7 @@
 /* codegen/object/write_object.h: kernels' objects and data put together as one relocatable ELF object, without an
  * assembler or a linker. Bulk goes from where it lies to the file; nothing of it is copied in memory. */
-#ifndef TL_CODEGEN_WRITE_OBJECT_H
-#define TL_CODEGEN_WRITE_OBJECT_H
+#ifndef TL_CODEGEN_OBJECT_WRITE_OBJECT_H
+#define TL_CODEGEN_OBJECT_WRITE_OBJECT_H
 #include "runtime/base/pieces.h"
 
 typedef enum {

@@ -1,6 +1,6 @@
 /* driver/pipeline/host_target.h: the target of a compile: this machine as the runtime's probe and LLVM see it, or one by name. */
-#ifndef TL_DRIVER_TARGET_H
-#define TL_DRIVER_TARGET_H
+#ifndef TL_DRIVER_PIPELINE_HOST_TARGET_H
+#define TL_DRIVER_PIPELINE_HOST_TARGET_H
 #include "ir/program/target.h"
 
 /* `name` NULL or "cpu": this machine. Others keep this machine's caches and cores. TL_UNSUPPORTED when

@@ -12,7 +12,7 @@ typedef struct {
     int buffer_count;
     const tl_buffer *buffers[MAX_BUFFERS];
     int level_count;
-    tl_level *levels;
+    tl_footprint_level *levels;
 } walker;
 
 static bool add_alloc(const tl_stmt *stmt, void *context)
@@ -49,8 +49,9 @@ static void add_level(walker *w, const tl_stmt *stmt, const tl_stmt *loop, int d
     if (w->level_count == MAX_LEVELS)
         return;
     tl_touch *touches = TL_NEW_ARRAY(w->arena, tl_touch, w->buffer_count);
-    tl_level *level = &w->levels[w->level_count++];
-    *level = (tl_level){ .loop = loop, .name = "all", .depth = depth, .touches = touches };
+    tl_footprint_level *level = &w->levels[w->level_count++];
+    *level =
+        (tl_footprint_level){ .loop = loop, .name = "all", .depth = depth, .touches = touches };
     for (int i = 0; i < w->buffer_count; i++) {
         int64_t bytes = touched(w, stmt, w->buffers[i]);
         if (bytes == 0)
@@ -107,9 +108,9 @@ static void name_levels(walker *w, const tl_program *program)
     }
 }
 
-int tl_footprint(tl_arena *arena, const tl_program *program, const tl_level **out)
+int tl_footprint(tl_arena *arena, const tl_program *program, const tl_footprint_level **out)
 {
-    walker w = { .arena = arena, .levels = TL_NEW_ARRAY(arena, tl_level, MAX_LEVELS) };
+    walker w = { .arena = arena, .levels = TL_NEW_ARRAY(arena, tl_footprint_level, MAX_LEVELS) };
     for (int i = 0; i < program->param_count && w.buffer_count < MAX_BUFFERS; i++)
         w.buffers[w.buffer_count++] = program->params[i];
     for (int i = 0; i < program->prepared_count && w.buffer_count < MAX_BUFFERS; i++)

@@ -15,9 +15,9 @@ typedef struct {
     int64_t total;       /* over all buffers */
     int count;
     const tl_touch *touches;
-} tl_level;
+} tl_footprint_level;
 
 /* The body's levels in the order of its text; returns how many. */
-int tl_footprint(tl_arena *arena, const tl_program *program, const tl_level **out);
+int tl_footprint(tl_arena *arena, const tl_program *program, const tl_footprint_level **out);
 
 #endif

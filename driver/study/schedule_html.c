@@ -11,7 +11,7 @@
 
 static void add_footprint(const tl_study *study, const tl_program *program, tl_text *out)
 {
-    const tl_level *levels;
+    const tl_footprint_level *levels;
     int count = tl_footprint(study->arena, program, &levels);
     tl_text_add(out, ",\"buffers\":["); /* the first level has all that are touched */
     for (int b = 0; b < levels[0].count; b++) {
@@ -20,7 +20,7 @@ static void add_footprint(const tl_study *study, const tl_program *program, tl_t
     }
     tl_text_add(out, "],\"levels\":[");
     for (int i = 0; i < count; i++) {
-        const tl_level *l = &levels[i];
+        const tl_footprint_level *l = &levels[i];
         tl_text_add(out, i ? ",{\"loop\":" : "{\"loop\":");
         tl_json_add_text(out, l->name);
         tl_text_format(out, ",\"depth\":%d,\"total\":%lld,\"bytes\":[", l->loop ? l->depth + 1 : 0,

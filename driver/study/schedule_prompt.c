@@ -6,7 +6,7 @@
 #include "driver/cli/line_edit.h"
 #include "driver/study/schedule_verb.h"
 #include "runtime/base/file.h"
-#include "schedule/why.h"
+#include "schedule/legal_steps.h"
 
 typedef struct {
     tl_study *study;

@@ -49,7 +49,7 @@ static tl_status show_footprint(const tl_study *study, const tl_walk *walk, tl_t
                                 tl_diag *diag)
 {
     (void)diag;
-    const tl_level *levels;
+    const tl_footprint_level *levels;
     int count = tl_footprint(study->arena, tl_walk_program(walk), &levels);
     for (int i = 0; i < count; i++) {
         tl_text_indent(out, 2 * (levels[i].loop != NULL ? levels[i].depth + 1 : 0));

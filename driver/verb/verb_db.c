@@ -53,7 +53,7 @@ static bool put_in_file(void *user, const char *line, size_t size)
 
 static tl_status export_records(tl_records *store, const db_options *o, tl_diag *diag)
 {
-    tl_transfer t;
+    tl_copy_counts t;
     tl_query query = query_of(o);
     if (o->output == NULL)
         return tl_records_export(store, &query, put_line, stdout, &t, diag);
@@ -74,7 +74,7 @@ static tl_status export_records(tl_records *store, const db_options *o, tl_diag 
     return TL_OK;
 }
 
-static void print_transfer(const db_options *o, const char *file, const tl_transfer *t)
+static void print_transfer(const db_options *o, const char *file, const tl_copy_counts *t)
 {
     if (o->json) {
         printf("{\"record\":\"transfer\",\"file\":");
@@ -94,7 +94,7 @@ static tl_status bring_in(tl_records *store, const db_options *o, tl_diag *diag)
     if (o->file_count == 0)
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s needs a file", o->action);
     for (int i = 0; i < o->file_count; i++) {
-        tl_transfer t;
+        tl_copy_counts t;
         if (strcmp(o->action, "import") == 0) {
             TL_TRY(tl_records_import(store, o->files[i], &t, diag));
         } else {

@@ -12,7 +12,7 @@
  * where what makes most of it would write to memory anyway: elementwise parts melt into the copy. */
 #include "frontend/graph/assign_windows.h"
 #include <string.h>
-#include "frontend/node/match.h"
+#include "frontend/node/graph_questions.h"
 #include "runtime/base/map.h"
 
 enum { ALIGNMENT = 64 }; /* of what kernels get */

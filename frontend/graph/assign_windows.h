@@ -1,6 +1,6 @@
 /* frontend/graph/assign_windows.h: values that lie inside another value's storage. */
-#ifndef TL_FRONTEND_ASSIGN_WINDOWS_H
-#define TL_FRONTEND_ASSIGN_WINDOWS_H
+#ifndef TL_FRONTEND_GRAPH_ASSIGN_WINDOWS_H
+#define TL_FRONTEND_GRAPH_ASSIGN_WINDOWS_H
 #include "ir/graph/graph.h"
 
 /* Concat(Concat(a, b), c) for each Concat(a, b, c) beside a Concat(a, b), where both can be one piece of memory: DenseNet's

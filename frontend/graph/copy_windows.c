@@ -2,7 +2,7 @@
  * read the larger value where it lies (partition.c). */
 #include "frontend/graph/graph_passes.h"
 #include "frontend/lower/lower.h"
-#include "frontend/node/match.h"
+#include "frontend/node/graph_questions.h"
 
 static void copy(tl_graph *g, const tl_node *slice, tl_node *reader, int input)
 {

@@ -4,7 +4,7 @@
  *     BatchNorm(Conv(x, w, b))  ->  Conv(x, w*f, (b - mean)*f + bias)          f per output channel */
 #include "frontend/graph/graph_passes.h"
 #include <math.h>
-#include "frontend/node/match.h"
+#include "frontend/node/graph_questions.h"
 
 static double element(const tl_value *v, int64_t i)
 {

@@ -4,7 +4,7 @@
  *     Gemm(a, const) {transB = 1}    ->  Gemm(a, const')            (transA alike) */
 #include "frontend/graph/graph_passes.h"
 #include <string.h>
-#include "frontend/node/match.h"
+#include "frontend/node/graph_questions.h"
 
 /* `from`'s elements with axis i of the result being axis perm[i]. */
 static void *transpose(tl_graph *g, const tl_value *from, const int64_t *perm)

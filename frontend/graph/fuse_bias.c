@@ -3,7 +3,7 @@
  *     Add(MatMul(a[M, K], b[K, N]), c)  ->  Gemm(a, b, c)            c constant, broadcasting to [M, N]
  *     Add(Conv(x, w), c)                ->  Conv(x, w, c)            c constant, one number a channel */
 #include "frontend/graph/graph_passes.h"
-#include "frontend/node/match.h"
+#include "frontend/node/graph_questions.h"
 
 static bool fits_product(const tl_value *c, const tl_value *product)
 {

@@ -1,7 +1,7 @@
 /* frontend/graph/graph_passes.h: the passes of graph_passes.def. Each expects and leaves dtypes and static shapes on every
- * value; the driver (prepare.c) tidies and verifies the graph after each. */
-#ifndef TL_FRONTEND_GRAPH_PASSES_H
-#define TL_FRONTEND_GRAPH_PASSES_H
+ * value; the driver (run_graph_passes.c) tidies and verifies the graph after each. */
+#ifndef TL_FRONTEND_GRAPH_GRAPH_PASSES_H
+#define TL_FRONTEND_GRAPH_GRAPH_PASSES_H
 #include "ir/graph/graph.h"
 
 typedef tl_status tl_graph_pass(tl_graph *g, tl_diag *diag);

@@ -10,7 +10,7 @@
  * not there is a sum with zero, which changes the sign of a zero at most: relaxed numerics. */
 #include <string.h>
 #include "frontend/graph/graph_passes.h"
-#include "frontend/node/match.h"
+#include "frontend/node/graph_questions.h"
 
 enum { MOST_PARTS = 16 };
 

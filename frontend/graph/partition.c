@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "frontend/lower/lower.h"
-#include "frontend/node/match.h"
+#include "frontend/node/graph_questions.h"
 
 enum { LARGEST_KERNEL = 64 }; /* nodes */
 

@@ -12,7 +12,7 @@
 #include "frontend/node/axis_rules.h"
 #include <string.h>
 #include "frontend/graph/graph_passes.h"
-#include "frontend/node/match.h"
+#include "frontend/node/graph_questions.h"
 #include "runtime/base/map.h"
 
 enum { MOST_INPUTS = 16 };

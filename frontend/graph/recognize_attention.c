@@ -9,7 +9,7 @@
  * write and read them, so that splitting and merging costs nothing. The scale may be a product or a quotient, behind
  * the first MatMul or on its operands; the mask is anything that broadcasts to [B, H, S, T]. */
 #include "frontend/graph/graph_passes.h"
-#include "frontend/node/match.h"
+#include "frontend/node/graph_questions.h"
 
 static bool has_perm(const tl_node *n, int a, int b, int c, int d)
 {

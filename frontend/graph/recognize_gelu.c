@@ -4,7 +4,7 @@
  *     0.5 * x * (1 + tanh(sqrt(2/pi) * (x + 0.044715 * x^3)))        ->  Gelu(x) {approximate = "tanh"} */
 #include "frontend/graph/graph_passes.h"
 #include <math.h>
-#include "frontend/node/match.h"
+#include "frontend/node/graph_questions.h"
 
 static bool all_are(const tl_product *p, const tl_value *x, int count)
 {

@@ -5,7 +5,7 @@
  *
  * The axes are the last ones; without a scale it is 1, the bias may be missing. */
 #include "frontend/graph/graph_passes.h"
-#include "frontend/node/match.h"
+#include "frontend/node/graph_questions.h"
 
 /* n = ReduceMean over the axes axis..rank-1, kept. */
 static bool is_row_mean(const tl_node *n, int *axis)

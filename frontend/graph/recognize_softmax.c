@@ -2,7 +2,7 @@
  *
  *     e = Exp(x - ReduceMax(x));  e / ReduceSum(e)  ->  Softmax(x) {axis}        also without the maximum */
 #include "frontend/graph/graph_passes.h"
-#include "frontend/node/match.h"
+#include "frontend/node/graph_questions.h"
 
 /* The one axis that n reduces and keeps; -1 when it is not so. */
 static int only_axis(const tl_node *n)

@@ -8,7 +8,7 @@
  *     empty parts of a Concat go */
 #include "frontend/graph/graph_passes.h"
 #include <string.h>
-#include "frontend/node/match.h"
+#include "frontend/node/graph_questions.h"
 
 static bool moves_no_axis(const tl_node *n)
 {

@@ -6,7 +6,7 @@
  * packed, in every run, which is only cheaper where x has many times their elements. Products are rounded in another
  * order: not for strict numerics. */
 #include "frontend/frontend.h"
-#include "frontend/node/match.h"
+#include "frontend/node/graph_questions.h"
 
 enum { LEAST_GAIN = 8 }; /* elements of x for one of w: a weight is scaled, transposed and packed */
 

@@ -6,7 +6,7 @@
  * Products are rows by rows, whatever axes the rows have. Models that were written for 2-D products reshape before and
  * behind each of them: behind, the two meet and go. */
 #include "frontend/graph/graph_passes.h"
-#include "frontend/node/match.h"
+#include "frontend/node/graph_questions.h"
 
 /* What v, with its rows merged, was reshaped from; NULL when it was not. */
 static tl_value *unmerged(const tl_value *v)

@@ -1,6 +1,6 @@
 /* frontend/graph/split_to_slices.c: Split(x) -> one Slice for each part that is read. */
 #include "frontend/graph/graph_passes.h"
-#include "frontend/node/match.h"
+#include "frontend/node/graph_questions.h"
 
 tl_status tl_split_to_slices(tl_graph *g, tl_diag *diag)
 {

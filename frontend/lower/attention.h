@@ -1,6 +1,6 @@
 /* frontend/lower/attention.h: what the lowerings of attention share. */
-#ifndef TL_FRONTEND_ATTENTION_H
-#define TL_FRONTEND_ATTENTION_H
+#ifndef TL_FRONTEND_LOWER_ATTENTION_H
+#define TL_FRONTEND_LOWER_ATTENTION_H
 #include "frontend/lower/lower.h"
 
 typedef struct {

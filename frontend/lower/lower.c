@@ -31,12 +31,12 @@ static const char *unique_name(tl_lower *l, const char *name)
     return tried;
 }
 
-tl_place tl_lower_place(tl_lower *l, const char *name, tl_dtype dtype, tl_role role,
-                        const tl_shape *shape, const tl_layout *layout)
+tl_view tl_lower_place(tl_lower *l, const char *name, tl_dtype dtype, tl_role role,
+                       const tl_shape *shape, const tl_layout *layout)
 {
     int64_t physical[2 * TL_MAX_RANK];
     int rank = tl_layout_physical(layout, shape, physical);
-    tl_place p = { .shape = *shape, .layout = *layout };
+    tl_view p = { .shape = *shape, .layout = *layout };
     p.buffer = tl_buffer_make_static(l->arena, unique_name(l, name), dtype, role, TL_SCOPE_GLOBAL,
                                      rank, physical);
     return p;
@@ -110,10 +110,10 @@ void tl_lower_loop_end(tl_lower *l)
                                   TL_LOOP_SERIAL, body));
 }
 
-tl_place tl_lower_prepared(tl_lower *l, const char *name, tl_dtype dtype, const tl_shape *shape)
+tl_view tl_lower_prepared(tl_lower *l, const char *name, tl_dtype dtype, const tl_shape *shape)
 {
     tl_layout plain = tl_layout_plain();
-    tl_place p = tl_lower_place(l, name, dtype, TL_ROLE_PREPARED, shape, &plain);
+    tl_view p = tl_lower_place(l, name, dtype, TL_ROLE_PREPARED, shape, &plain);
     assert(l->prepared_count < TL_MAX_LOCALS);
     l->prepared[l->prepared_count++] = p.buffer;
     return p;
@@ -127,11 +127,11 @@ static tl_layout without_halo(const tl_layout *layout)
     return bare;
 }
 
-tl_place tl_lower_local(tl_lower *l, const char *name, tl_dtype dtype, const tl_shape *shape,
-                        const tl_layout *layout)
+tl_view tl_lower_local(tl_lower *l, const char *name, tl_dtype dtype, const tl_shape *shape,
+                       const tl_layout *layout)
 {
     tl_layout bare = without_halo(layout);
-    tl_place p = tl_lower_place(l, name, dtype, TL_ROLE_LOCAL, shape, &bare);
+    tl_view p = tl_lower_place(l, name, dtype, TL_ROLE_LOCAL, shape, &bare);
     add_alloc(l, p.buffer);
     return p;
 }
@@ -145,15 +145,15 @@ const tl_buffer *tl_lower_buffer(tl_lower *l, const char *name, tl_dtype dtype, 
     return buffer;
 }
 
-tl_place tl_lower_local_with_halo(tl_lower *l, const char *name, tl_dtype dtype,
-                                  const tl_shape *shape, const tl_layout *layout)
+tl_view tl_lower_local_with_halo(tl_lower *l, const char *name, tl_dtype dtype,
+                                 const tl_shape *shape, const tl_layout *layout)
 {
-    tl_place p = tl_lower_place(l, name, dtype, TL_ROLE_LOCAL, shape, layout);
+    tl_view p = tl_lower_place(l, name, dtype, TL_ROLE_LOCAL, shape, layout);
     add_alloc(l, p.buffer);
     return p;
 }
 
-tl_place tl_lower_accumulator(tl_lower *l, const tl_node *n, tl_dtype dtype, bool is_value)
+tl_view tl_lower_accumulator(tl_lower *l, const tl_node *n, tl_dtype dtype, bool is_value)
 {
     const tl_value *v = n->outputs[0];
     if (is_value && v == l->kernel->outputs[0] && v->dtype == dtype) {
@@ -163,8 +163,8 @@ tl_place tl_lower_accumulator(tl_lower *l, const tl_node *n, tl_dtype dtype, boo
     return tl_lower_local(l, "acc", dtype, &v->shape, &v->layout);
 }
 
-int tl_place_index(tl_lower *l, const tl_place *p, tl_index index,
-                   const tl_expr *out[2 * TL_MAX_RANK])
+int tl_view_index(tl_lower *l, const tl_view *p, tl_index index,
+                  const tl_expr *out[2 * TL_MAX_RANK])
 {
     const tl_layout *y = &p->layout;
     int rank = p->shape.rank, count = 0;
@@ -189,10 +189,10 @@ int tl_place_index(tl_lower *l, const tl_place *p, tl_index index,
     return count;
 }
 
-const tl_expr *tl_place_load(tl_lower *l, const tl_place *p, tl_index index)
+const tl_expr *tl_view_load(tl_lower *l, const tl_view *p, tl_index index)
 {
     const tl_expr *physical[2 * TL_MAX_RANK];
-    tl_place_index(l, p, index, physical);
+    tl_view_index(l, p, index, physical);
     return tl_load(l->arena, p->buffer, physical);
 }
 
@@ -230,7 +230,7 @@ const tl_expr *tl_lower_read(tl_lower *l, const tl_value *v, tl_index index)
     tl_lower_value *state = tl_lower_find(l, v);
     assert(state != NULL); /* a kernel input, or made by an earlier node of the kernel */
     if (state->has_place)
-        return tl_place_load(l, &state->place, index);
+        return tl_view_load(l, &state->place, index);
     return state->lowering->value(l, state->node, index);
 }
 
@@ -247,13 +247,13 @@ const tl_expr *tl_lower_read_broadcast(tl_lower *l, const tl_value *v, int rank,
     return tl_lower_read(l, v, own);
 }
 
-tl_place tl_lower_materialize(tl_lower *l, const tl_value *v)
+tl_view tl_lower_materialize(tl_lower *l, const tl_value *v)
 {
     tl_lower_value *state = tl_lower_find(l, v);
     if (state == NULL || !state->has_place) {
-        tl_place local = tl_lower_local(l, "tmp", v->dtype, &v->shape, &v->layout);
+        tl_view local = tl_lower_local(l, "tmp", v->dtype, &v->shape, &v->layout);
         const tl_expr *index[TL_MAX_RANK];
-        tl_nest nest = tl_nest_begin(l, "map");
+        tl_block_nest nest = tl_nest_begin(l, "map");
         tl_nest_over(&nest, &local, index);
         tl_nest_store(&nest, &local, index, tl_lower_read(l, v, index));
         if (state == NULL) /* a literal read as a tensor */
@@ -291,16 +291,17 @@ static const char *axis_name(const tl_lower *l, int axis, int rank)
     return tl_arena_format(l->arena, "i%d", axis);
 }
 
-tl_nest tl_nest_begin(tl_lower *l, const char *name)
+tl_block_nest tl_nest_begin(tl_lower *l, const char *name)
 {
     const char *tried = name;
     for (int i = 1; tl_map_has(l->block_names, tried); i++)
         tried = tl_arena_format(l->arena, "%s_%d", name, i);
     tl_map_put(l->block_names, tried, l);
-    return (tl_nest){ .lower = l, .name = tried };
+    return (tl_block_nest){ .lower = l, .name = tried };
 }
 
-const tl_expr *tl_nest_iter(tl_nest *nest, tl_iter_kind kind, const char *name, int64_t extent)
+const tl_expr *tl_nest_iter(tl_block_nest *nest, tl_iter_kind kind, const char *name,
+                            int64_t extent)
 {
     tl_arena *arena = nest->lower->arena;
     assert(nest->count < TL_MAX_ITERS);
@@ -316,8 +317,8 @@ const tl_expr *tl_nest_iter(tl_nest *nest, tl_iter_kind kind, const char *name, 
     return tl_ref(arena, var);
 }
 
-const tl_expr *tl_nest_iter_at(tl_nest *nest, tl_iter_kind kind, const char *name, int64_t extent,
-                               const tl_expr *from, int64_t count)
+const tl_expr *tl_nest_iter_at(tl_block_nest *nest, tl_iter_kind kind, const char *name,
+                               int64_t extent, const tl_expr *from, int64_t count)
 {
     tl_arena *arena = nest->lower->arena;
     assert(nest->count < TL_MAX_ITERS);
@@ -333,7 +334,7 @@ const tl_expr *tl_nest_iter_at(tl_nest *nest, tl_iter_kind kind, const char *nam
     return tl_ref(arena, var);
 }
 
-void tl_nest_over(tl_nest *nest, const tl_place *p, const tl_expr *out[TL_MAX_RANK])
+void tl_nest_over(tl_block_nest *nest, const tl_view *p, const tl_expr *out[TL_MAX_RANK])
 {
     tl_lower *l = nest->lower;
     const tl_layout *y = &p->layout;
@@ -366,7 +367,7 @@ void tl_nest_over(tl_nest *nest, const tl_place *p, const tl_expr *out[TL_MAX_RA
 }
 
 /* The block with its loops around it, appended to the program. */
-static void finish(tl_nest *nest, const tl_block *block)
+static void finish(tl_block_nest *nest, const tl_block *block)
 {
     tl_lower *l = nest->lower;
     const tl_stmt *stmt = tl_stmt_block(l->arena, block);
@@ -380,7 +381,7 @@ static void finish(tl_nest *nest, const tl_block *block)
 }
 
 /* The block of the nest's iters; reduce iters without iterations are left out. */
-static tl_block *make_block(tl_nest *nest, int store_count, const tl_store *stores)
+static tl_block *make_block(tl_block_nest *nest, int store_count, const tl_store *stores)
 {
     tl_arena *arena = nest->lower->arena;
     tl_iter *iters = TL_NEW_ARRAY(arena, tl_iter, nest->count);
@@ -397,26 +398,27 @@ static tl_block *make_block(tl_nest *nest, int store_count, const tl_store *stor
     return block;
 }
 
-tl_store tl_nest_store_at(tl_nest *nest, const tl_place *p, tl_index index, const tl_expr *value)
+tl_store tl_nest_store_at(tl_block_nest *nest, const tl_view *p, tl_index index,
+                          const tl_expr *value)
 {
     const tl_expr **physical = TL_NEW_ARRAY(nest->lower->arena, const tl_expr *, 2 * TL_MAX_RANK);
-    tl_place_index(nest->lower, p, index, physical);
+    tl_view_index(nest->lower, p, index, physical);
     return (tl_store){ .buffer = p->buffer, .indices = physical, .value = value };
 }
 
-void tl_nest_store(tl_nest *nest, const tl_place *p, tl_index index, const tl_expr *value)
+void tl_nest_store(tl_block_nest *nest, const tl_view *p, tl_index index, const tl_expr *value)
 {
     tl_store *store = TL_NEW(nest->lower->arena, tl_store);
     *store = tl_nest_store_at(nest, p, index, value);
     finish(nest, make_block(nest, 1, store));
 }
 
-void tl_nest_stores(tl_nest *nest, int count, const tl_store *stores)
+void tl_nest_stores(tl_block_nest *nest, int count, const tl_store *stores)
 {
     finish(nest, make_block(nest, count, stores));
 }
 
-static void reduce(tl_nest *nest, tl_combiner combiner, int count, tl_store *stores)
+static void reduce(tl_block_nest *nest, tl_combiner combiner, int count, tl_store *stores)
 {
     bool reduces = false;
     for (int i = 0; i < nest->count; i++)
@@ -432,20 +434,20 @@ static void reduce(tl_nest *nest, tl_combiner combiner, int count, tl_store *sto
     finish(nest, block);
 }
 
-void tl_nest_reduce_at(tl_nest *nest, tl_combiner combiner, tl_store at)
+void tl_nest_reduce_at(tl_block_nest *nest, tl_combiner combiner, tl_store at)
 {
     tl_store *store = TL_NEW(nest->lower->arena, tl_store);
     *store = at;
     reduce(nest, combiner, 1, store);
 }
 
-void tl_nest_reduce(tl_nest *nest, tl_combiner combiner, const tl_place *p, tl_index index,
+void tl_nest_reduce(tl_block_nest *nest, tl_combiner combiner, const tl_view *p, tl_index index,
                     const tl_expr *value)
 {
     tl_nest_reduce_at(nest, combiner, tl_nest_store_at(nest, p, index, value));
 }
 
-void tl_nest_reduce_pair(tl_nest *nest, tl_combiner combiner, const tl_place places[2],
+void tl_nest_reduce_pair(tl_block_nest *nest, tl_combiner combiner, const tl_view places[2],
                          tl_index index, const tl_expr *const values[2])
 {
     tl_store *stores = TL_NEW_ARRAY(nest->lower->arena, tl_store, 2);

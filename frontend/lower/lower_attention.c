@@ -69,7 +69,7 @@ const tl_expr *tl_attention_weight(tl_lower *l, const tl_node *n, const tl_expr 
 }
 
 /* Iters over rows of scores and, of the given kind, along them. */
-static void over_scores(tl_nest *nest, const tl_attention_sizes *z, tl_iter_kind along,
+static void over_scores(tl_block_nest *nest, const tl_attention_sizes *z, tl_iter_kind along,
                         const tl_expr *at[4])
 {
     at[0] = tl_nest_iter(nest, TL_ITER_SPATIAL, "b", z->batch);
@@ -93,36 +93,36 @@ void tl_stages_attention(tl_lower *l, const tl_node *n)
     const tl_expr *at[4];
     tl_attention_name_axes(l, &z);
 
-    tl_place scores = tl_lower_local(l, "s", dtype, &matrix, &plain);
-    tl_nest nest = tl_nest_begin(l, "scores");
+    tl_view scores = tl_lower_local(l, "s", dtype, &matrix, &plain);
+    tl_block_nest nest = tl_nest_begin(l, "scores");
     over_scores(&nest, &z, TL_ITER_SPATIAL, at);
     const tl_expr *d = tl_nest_iter(&nest, TL_ITER_REDUCE, "d", z.depth);
     tl_nest_reduce(&nest, TL_COMBINER_SUM, &scores, at, tl_attention_score(l, n, at, d));
 
-    tl_place masked = tl_lower_local(l, "z", dtype, &matrix, &plain);
+    tl_view masked = tl_lower_local(l, "z", dtype, &matrix, &plain);
     nest = tl_nest_begin(l, "masked");
     over_scores(&nest, &z, TL_ITER_SPATIAL, at);
-    tl_nest_store(&nest, &masked, at, tl_attention_masked(l, n, at, tl_place_load(l, &scores, at)));
+    tl_nest_store(&nest, &masked, at, tl_attention_masked(l, n, at, tl_view_load(l, &scores, at)));
 
-    tl_place most = tl_lower_local(l, "m", dtype, &row, &plain);
+    tl_view most = tl_lower_local(l, "m", dtype, &row, &plain);
     nest = tl_nest_begin(l, "max");
     over_scores(&nest, &z, TL_ITER_REDUCE, at);
-    tl_nest_reduce(&nest, TL_COMBINER_MAX, &most, at, tl_place_load(l, &masked, at));
+    tl_nest_reduce(&nest, TL_COMBINER_MAX, &most, at, tl_view_load(l, &masked, at));
 
-    tl_place power = tl_lower_local(l, "p", dtype, &matrix, &plain);
+    tl_view power = tl_lower_local(l, "p", dtype, &matrix, &plain);
     nest = tl_nest_begin(l, "exp");
     over_scores(&nest, &z, TL_ITER_SPATIAL, at);
     tl_nest_store(&nest, &power, at,
                   tl_call1(arena, TL_FUNCTION_EXP,
-                           tl_sub(arena, tl_place_load(l, &masked, at),
-                                  tl_place_load(l, &most, at))));
+                           tl_sub(arena, tl_view_load(l, &masked, at),
+                                  tl_view_load(l, &most, at))));
 
-    tl_place sum = tl_lower_local(l, "l", dtype, &row, &plain);
+    tl_view sum = tl_lower_local(l, "l", dtype, &row, &plain);
     nest = tl_nest_begin(l, "sum");
     over_scores(&nest, &z, TL_ITER_REDUCE, at);
-    tl_nest_sum(&nest, &sum, at, tl_place_load(l, &power, at));
+    tl_nest_sum(&nest, &sum, at, tl_view_load(l, &power, at));
 
-    tl_place acc = tl_lower_local(l, "acc", dtype, &mixed, &plain);
+    tl_view acc = tl_lower_local(l, "acc", dtype, &mixed, &plain);
     nest = tl_nest_begin(l, "attend");
     const tl_expr *to[4];
     to[0] = tl_nest_iter(&nest, TL_ITER_SPATIAL, "b", z.batch);
@@ -134,7 +134,7 @@ void tl_stages_attention(tl_lower *l, const tl_node *n)
     at[2] = to[1];
     at[3] = tl_nest_iter(&nest, TL_ITER_REDUCE, "j", z.columns);
     tl_nest_reduce(&nest, TL_COMBINER_SUM, &acc, to,
-                   tl_mul(arena, tl_place_load(l, &power, at),
+                   tl_mul(arena, tl_view_load(l, &power, at),
                           tl_attention_weight(l, n, to[0], at[3], to[2], to[3])));
     locals->place[0] = acc;
     locals->place[1] = sum;
@@ -144,8 +144,8 @@ const tl_expr *tl_attention_value(tl_lower *l, const tl_node *n, tl_index elemen
 {
     tl_arena *arena = tl_lower_arena(l);
     const tl_locals *locals = tl_lower_locals(l, n);
-    const tl_expr *sum = tl_place_load(l, &locals->place[1], row);
-    const tl_expr *value = tl_mul(arena, tl_place_load(l, &locals->place[0], element),
+    const tl_expr *sum = tl_view_load(l, &locals->place[1], row);
+    const tl_expr *value = tl_mul(arena, tl_view_load(l, &locals->place[0], element),
                                   tl_div(arena, tl_float(arena, sum->dtype, 1), sum));
     return tl_cast(arena, n->outputs[0]->dtype, value);
 }

@@ -77,9 +77,9 @@ typedef struct {
 } job;
 
 /* The iters of a nest over rows: all that the loops around it decide, and its own row. */
-static tl_nest begin_rows(const job *j, const char *name, const tl_expr *at[4])
+static tl_block_nest begin_rows(const job *j, const char *name, const tl_expr *at[4])
 {
-    tl_nest nest = tl_nest_begin(j->lower, name);
+    tl_block_nest nest = tl_nest_begin(j->lower, name);
     at[0] = tl_nest_iter_at(&nest, TL_ITER_SPATIAL, "b", j->z.batch, j->b, 0);
     at[1] = tl_nest_iter_at(&nest, TL_ITER_SPATIAL, "h", j->z.heads, j->h, 0);
     at[2] = tl_nest_iter_at(&nest, TL_ITER_SPATIAL, "i", j->z.rows,
@@ -88,9 +88,9 @@ static tl_nest begin_rows(const job *j, const char *name, const tl_expr *at[4])
 }
 
 /* The same with the block of keys, of one kind or the other. */
-static tl_nest begin(const job *j, const char *name, tl_iter_kind t, const tl_expr *at[4])
+static tl_block_nest begin(const job *j, const char *name, tl_iter_kind t, const tl_expr *at[4])
 {
-    tl_nest nest = begin_rows(j, name, at);
+    tl_block_nest nest = begin_rows(j, name, at);
     at[3] = tl_nest_iter_at(&nest, t, "t", j->z.columns / j->width, j->keys, 0);
     return nest;
 }
@@ -105,26 +105,26 @@ static void in_block(const tl_expr *const at[4], const tl_expr *out[4])
 }
 
 /* A spatial iter along the keys of the block. */
-static const tl_expr *key(const job *j, tl_nest *nest)
+static const tl_expr *key(const job *j, tl_block_nest *nest)
 {
     const tl_expr *from = tl_muli(tl_lower_arena(j->lower), j->keys, j->width);
     return tl_nest_iter_at(nest, TL_ITER_SPATIAL, "j", j->z.columns, from, j->width);
 }
 
 /* A reduce iter along them: the key's number. */
-static const tl_expr *sum_over_keys(const job *j, tl_nest *nest, const tl_expr *tile)
+static const tl_expr *sum_over_keys(const job *j, tl_block_nest *nest, const tl_expr *tile)
 {
     tl_arena *arena = tl_lower_arena(j->lower);
     const tl_expr *own = tl_nest_iter(nest, TL_ITER_REDUCE, "j", j->width);
     return tl_add(arena, tl_muli(arena, tile, j->width), own);
 }
 
-static void start(const job *j, const tl_place *most, const tl_place *sum, const tl_place *acc)
+static void start(const job *j, const tl_view *most, const tl_view *sum, const tl_view *acc)
 {
     tl_arena *arena = tl_lower_arena(j->lower);
     tl_dtype dtype = most->buffer->dtype;
     const tl_expr *at[4];
-    tl_nest nest = begin_rows(j, "start_top", at);
+    tl_block_nest nest = begin_rows(j, "start_top", at);
     /* no infinity: a difference of two would be no number */
     tl_nest_store(&nest, most, at, tl_float(arena, dtype, -(double)FLT_MAX));
     nest = begin_rows(j, "start_sum", at);
@@ -136,7 +136,7 @@ static void start(const job *j, const tl_place *most, const tl_place *sum, const
 }
 
 /* p of a block of keys, and what m, l and acc are scaled by. */
-static tl_place powers(const job *j, const tl_node *n, const tl_place *most, tl_place *shrink)
+static tl_view powers(const job *j, const tl_node *n, const tl_view *most, tl_view *shrink)
 {
     tl_lower *l = j->lower;
     tl_arena *arena = tl_lower_arena(l);
@@ -148,49 +148,48 @@ static tl_place powers(const job *j, const tl_node *n, const tl_place *most, tl_
         tl_shape_of(4, (int64_t[]){ z->batch, z->heads, z->columns / j->width, z->rows });
     const tl_expr *at[4], *of[4];
 
-    tl_place scores = tl_lower_local(l, "s", dtype, &matrix, &plain);
-    tl_nest nest = begin_rows(j, "scores", at);
+    tl_view scores = tl_lower_local(l, "s", dtype, &matrix, &plain);
+    tl_block_nest nest = begin_rows(j, "scores", at);
     at[3] = key(j, &nest);
     const tl_expr *d = tl_nest_iter(&nest, TL_ITER_REDUCE, "d", z->depth);
     tl_nest_reduce(&nest, TL_COMBINER_SUM, &scores, at, tl_attention_score(l, n, at, d));
 
-    tl_place masked = tl_lower_local(l, "z", dtype, &matrix, &plain);
+    tl_view masked = tl_lower_local(l, "z", dtype, &matrix, &plain);
     nest = begin_rows(j, "masked", at);
     at[3] = key(j, &nest);
-    tl_nest_store(&nest, &masked, at, tl_attention_masked(l, n, at, tl_place_load(l, &scores, at)));
+    tl_nest_store(&nest, &masked, at, tl_attention_masked(l, n, at, tl_view_load(l, &scores, at)));
 
-    tl_place largest = tl_lower_local(l, "n", dtype, &tiles, &plain);
+    tl_view largest = tl_lower_local(l, "n", dtype, &tiles, &plain);
     nest = begin(j, "most", TL_ITER_SPATIAL, at);
     in_block(at, of);
     const tl_expr *element[4] = { at[0], at[1], at[2], sum_over_keys(j, &nest, at[3]) };
-    tl_nest_reduce(&nest, TL_COMBINER_MAX, &largest, of, tl_place_load(l, &masked, element));
+    tl_nest_reduce(&nest, TL_COMBINER_MAX, &largest, of, tl_view_load(l, &masked, element));
 
     *shrink = tl_lower_local(l, "c", dtype, &tiles, &plain);
     nest = begin(j, "shrink", TL_ITER_SPATIAL, at);
     in_block(at, of);
-    const tl_expr *before = tl_place_load(l, most, at);
-    const tl_expr *after = tl_max(arena, before, tl_place_load(l, &largest, of));
+    const tl_expr *before = tl_view_load(l, most, at);
+    const tl_expr *after = tl_max(arena, before, tl_view_load(l, &largest, of));
     tl_nest_store(&nest, shrink, of,
                   tl_call1(arena, TL_FUNCTION_EXP, tl_sub(arena, before, after)));
 
     nest = begin(j, "top", TL_ITER_ORDERED, at);
     in_block(at, of);
     tl_nest_store(&nest, most, at,
-                  tl_max(arena, tl_place_load(l, most, at), tl_place_load(l, &largest, of)));
+                  tl_max(arena, tl_view_load(l, most, at), tl_view_load(l, &largest, of)));
 
-    tl_place power = tl_lower_local(l, "p", dtype, &matrix, &plain);
+    tl_view power = tl_lower_local(l, "p", dtype, &matrix, &plain);
     nest = begin_rows(j, "exp", at);
     at[3] = key(j, &nest);
     tl_nest_store(&nest, &power, at,
                   tl_call1(arena, TL_FUNCTION_EXP,
-                           tl_sub(arena, tl_place_load(l, &masked, at),
-                                  tl_place_load(l, most, at))));
+                           tl_sub(arena, tl_view_load(l, &masked, at), tl_view_load(l, most, at))));
     return power;
 }
 
 /* Adds a block of keys to l and acc. */
-static void add_block(const job *j, const tl_node *n, const tl_place *power, const tl_place *shrink,
-                      const tl_place *sum, const tl_place *acc)
+static void add_block(const job *j, const tl_node *n, const tl_view *power, const tl_view *shrink,
+                      const tl_view *sum, const tl_view *acc)
 {
     tl_lower *l = j->lower;
     tl_arena *arena = tl_lower_arena(l);
@@ -202,27 +201,27 @@ static void add_block(const job *j, const tl_node *n, const tl_place *power, con
     tl_shape mixed = tl_shape_of(5, (int64_t[]){ z->batch, z->heads, count, z->rows, z->width });
     const tl_expr *at[4], *of[4];
 
-    tl_place part = tl_lower_local(l, "w", dtype, &tiles, &plain);
-    tl_nest nest = begin(j, "part", TL_ITER_SPATIAL, at);
+    tl_view part = tl_lower_local(l, "w", dtype, &tiles, &plain);
+    tl_block_nest nest = begin(j, "part", TL_ITER_SPATIAL, at);
     in_block(at, of);
     const tl_expr *element[4] = { at[0], at[1], at[2], sum_over_keys(j, &nest, at[3]) };
-    tl_nest_reduce(&nest, TL_COMBINER_SUM, &part, of, tl_place_load(l, power, element));
+    tl_nest_reduce(&nest, TL_COMBINER_SUM, &part, of, tl_view_load(l, power, element));
 
-    tl_place attended = tl_lower_local(l, "o", dtype, &mixed, &plain);
+    tl_view attended = tl_lower_local(l, "o", dtype, &mixed, &plain);
     nest = begin(j, "attend", TL_ITER_SPATIAL, at);
     const tl_expr *e = tl_nest_iter(&nest, TL_ITER_SPATIAL, "e", z->width);
     const tl_expr *from[4] = { at[0], at[1], at[2], sum_over_keys(j, &nest, at[3]) };
     const tl_expr *to[5] = { at[0], at[1], at[3], at[2], e };
     tl_nest_reduce(&nest, TL_COMBINER_SUM, &attended, to,
-                   tl_mul(arena, tl_place_load(l, power, from),
+                   tl_mul(arena, tl_view_load(l, power, from),
                           tl_attention_weight(l, n, at[0], from[3], at[1], e)));
 
     nest = begin(j, "sum", TL_ITER_ORDERED, at);
     in_block(at, of);
     tl_nest_store(&nest, sum, at,
                   tl_add(arena,
-                         tl_mul(arena, tl_place_load(l, sum, at), tl_place_load(l, shrink, of)),
-                         tl_place_load(l, &part, of)));
+                         tl_mul(arena, tl_view_load(l, sum, at), tl_view_load(l, shrink, of)),
+                         tl_view_load(l, &part, of)));
 
     nest = begin(j, "mix", TL_ITER_ORDERED, at);
     in_block(at, of);
@@ -231,8 +230,8 @@ static void add_block(const job *j, const tl_node *n, const tl_place *power, con
     const tl_expr *block[5] = { at[0], at[1], at[3], at[2], e };
     tl_nest_store(&nest, acc, whole,
                   tl_add(arena,
-                         tl_mul(arena, tl_place_load(l, acc, whole), tl_place_load(l, shrink, of)),
-                         tl_place_load(l, &attended, block)));
+                         tl_mul(arena, tl_view_load(l, acc, whole), tl_view_load(l, shrink, of)),
+                         tl_view_load(l, &attended, block)));
 }
 
 void tl_stages_online(tl_lower *l, const tl_node *n)
@@ -246,17 +245,17 @@ void tl_stages_online(tl_lower *l, const tl_node *n)
     for (int i = 0; i < 3; i++)
         tl_lower_materialize(l, n->inputs[i]);
     tl_attention_name_axes(l, z);
-    tl_place sum = tl_lower_local(l, "l", dtype, &row, &plain);
-    tl_place acc = tl_lower_local(l, "acc", dtype, &mixed, &plain), shrink;
+    tl_view sum = tl_lower_local(l, "l", dtype, &row, &plain);
+    tl_view acc = tl_lower_local(l, "acc", dtype, &mixed, &plain), shrink;
     j.height = tl_online_rows(n);
     j.width = block_of_keys(z->columns);
     j.b = tl_lower_loop_begin(l, "b", z->batch);
     j.h = tl_lower_loop_begin(l, "h", z->heads);
     j.rows = tl_lower_loop_begin(l, "r", z->rows / j.height);
-    tl_place most = tl_lower_local(l, "m", dtype, &row, &plain);
+    tl_view most = tl_lower_local(l, "m", dtype, &row, &plain);
     start(&j, &most, &sum, &acc);
     j.keys = tl_lower_loop_begin(l, "t", z->columns / j.width);
-    tl_place power = powers(&j, n, &most, &shrink);
+    tl_view power = powers(&j, n, &most, &shrink);
     add_block(&j, n, &power, &shrink, &sum, &acc);
     for (int i = 0; i < 4; i++)
         tl_lower_loop_end(l);

@@ -27,7 +27,7 @@ typedef struct {
     int64_t block;
 } channel_iters;
 
-static channel_iters begin_channel(tl_nest *nest, int64_t per_group, const tl_layout *layout)
+static channel_iters begin_channel(tl_block_nest *nest, int64_t per_group, const tl_layout *layout)
 {
     tl_arena *arena = tl_lower_arena(nest->lower);
     channel_iters c = { .channel = tl_int(arena, 0), .block = 1 };
@@ -39,7 +39,7 @@ static channel_iters begin_channel(tl_nest *nest, int64_t per_group, const tl_la
     return c;
 }
 
-static void end_channel(tl_nest *nest, channel_iters *c)
+static void end_channel(tl_block_nest *nest, channel_iters *c)
 {
     tl_arena *arena = tl_lower_arena(nest->lower);
     if (c->block == 1)
@@ -67,14 +67,14 @@ void tl_stages_conv(tl_lower *l, const tl_node *n)
         before[2 + i] = pads[i];
         after[2 + i] = pads[axes + i];
     }
-    tl_place in = tl_lower_padded(l, x, before, after);
-    tl_place weights = tl_lower_materialize(l, weight);
+    tl_view in = tl_lower_padded(l, x, before, after);
+    tl_view weights = tl_lower_materialize(l, weight);
     bool bare = n->input_count < 3 || n->inputs[2] == NULL;
     const tl_value *y = n->outputs[0];
-    tl_place acc = y->is_inside ? tl_lower_local_with_halo(l, "acc", dtype, &y->shape, &y->layout)
-                                : tl_lower_accumulator(l, n, dtype, bare);
+    tl_view acc = y->is_inside ? tl_lower_local_with_halo(l, "acc", dtype, &y->shape, &y->layout)
+                               : tl_lower_accumulator(l, n, dtype, bare);
 
-    tl_nest nest = tl_nest_begin(l, "conv");
+    tl_block_nest nest = tl_nest_begin(l, "conv");
     const tl_expr *out[TL_MAX_RANK], *from[TL_MAX_RANK], *tap[TL_MAX_RANK];
     if (y->is_inside)
         tl_nest_over_halo(&nest, &acc, out);
@@ -94,8 +94,8 @@ void tl_stages_conv(tl_lower *l, const tl_node *n)
     const tl_expr *group = tl_floordiv_expr(arena, out[1], tl_int(arena, outputs_per_group));
     from[0] = out[0];
     from[1] = tl_add(arena, tl_muli(arena, group, per_group), c.channel);
-    const tl_expr *product = tl_mul(arena, tl_cast(arena, dtype, tl_place_load(l, &in, from)),
-                                    tl_cast(arena, dtype, tl_place_load(l, &weights, tap)));
+    const tl_expr *product = tl_mul(arena, tl_cast(arena, dtype, tl_view_load(l, &in, from)),
+                                    tl_cast(arena, dtype, tl_view_load(l, &weights, tap)));
     tl_nest_reduce(&nest, TL_COMBINER_SUM, &acc, out, product);
     tl_lower_locals(l, n)->place[0] = acc;
 }
@@ -103,7 +103,7 @@ void tl_stages_conv(tl_lower *l, const tl_node *n)
 const tl_expr *tl_value_conv(tl_lower *l, const tl_node *n, tl_index index)
 {
     tl_arena *arena = tl_lower_arena(l);
-    const tl_expr *sum = tl_place_load(l, &tl_lower_locals(l, n)->place[0], index);
+    const tl_expr *sum = tl_view_load(l, &tl_lower_locals(l, n)->place[0], index);
     if (n->input_count > 2 && n->inputs[2] != NULL)
         sum = tl_add(arena, sum,
                      tl_cast(arena, sum->dtype, tl_lower_read(l, n->inputs[2], &index[1])));

@@ -45,9 +45,9 @@ void tl_stages_gemm(tl_lower *l, const tl_node *n)
 
     bool bare = n->op == TL_OP_MATMUL ||
                 (tl_attr_float(n, "alpha", 1) == 1 && (n->input_count < 3 || n->inputs[2] == NULL));
-    tl_place pa = tl_lower_materialize(l, a), pb = tl_lower_materialize(l, b);
-    tl_place acc = tl_lower_accumulator(l, n, dtype, bare);
-    tl_nest nest = tl_nest_begin(l, "gemm");
+    tl_view pa = tl_lower_materialize(l, a), pb = tl_lower_materialize(l, b);
+    tl_view acc = tl_lower_accumulator(l, n, dtype, bare);
+    tl_block_nest nest = tl_nest_begin(l, "gemm");
     const tl_expr *out[TL_MAX_RANK], *left[TL_MAX_RANK], *right[TL_MAX_RANK];
     tl_nest_over(&nest, &acc, out);
     const tl_expr *k = tl_nest_iter(&nest, TL_ITER_REDUCE, "k", inner);
@@ -55,8 +55,8 @@ void tl_stages_gemm(tl_lower *l, const tl_node *n)
     const tl_expr *column = has_n ? out[batch_rank + has_m] : NULL;
     operand_index(arena, a, batch_rank, out, ta ? k : row, ta ? row : k, left);
     operand_index(arena, b, batch_rank, out, tb ? column : k, tb ? k : column, right);
-    const tl_expr *product = tl_mul(arena, tl_cast(arena, dtype, tl_place_load(l, &pa, left)),
-                                    tl_cast(arena, dtype, tl_place_load(l, &pb, right)));
+    const tl_expr *product = tl_mul(arena, tl_cast(arena, dtype, tl_view_load(l, &pa, left)),
+                                    tl_cast(arena, dtype, tl_view_load(l, &pb, right)));
     tl_nest_reduce(&nest, TL_COMBINER_SUM, &acc, out, product);
     tl_lower_locals(l, n)->place[0] = acc;
 }
@@ -64,7 +64,7 @@ void tl_stages_gemm(tl_lower *l, const tl_node *n)
 const tl_expr *tl_value_gemm(tl_lower *l, const tl_node *n, tl_index index)
 {
     tl_arena *arena = tl_lower_arena(l);
-    const tl_expr *value = tl_place_load(l, &tl_lower_locals(l, n)->place[0], index);
+    const tl_expr *value = tl_view_load(l, &tl_lower_locals(l, n)->place[0], index);
     double alpha = tl_attr_float(n, "alpha", 1), beta = tl_attr_float(n, "beta", 1);
     if (n->op == TL_OP_GEMM && alpha != 1)
         value = tl_mul(arena, value, tl_constant(arena, value->dtype, alpha));

@@ -73,7 +73,7 @@ static const char *input_name(tl_lower *l, const tl_value *v)
 }
 
 /* The place of a window in that of the whole. Returns the window's value. */
-static const tl_value *look_at(const tl_node *window, tl_place *place)
+static const tl_value *look_at(const tl_node *window, tl_view *place)
 {
     const int64_t *starts;
     int rank = tl_attr_ints(window, "starts", &starts);
@@ -96,7 +96,7 @@ static tl_status make_params(tl_lower *l, const tl_buffer **params, tl_diag *dia
         const char *name = i == kernel->input_count ? "y"
                            : window != NULL         ? input_name(l, window->outputs[0])
                                                     : input_name(l, v);
-        tl_place place = tl_lower_place(l, name, v->dtype, role, &v->shape, &v->layout);
+        tl_view place = tl_lower_place(l, name, v->dtype, role, &v->shape, &v->layout);
         params[i] = place.buffer;
         if (window != NULL)
             v = look_at(window, &place);
@@ -188,7 +188,7 @@ static void write_output(tl_lower *l)
     if (state->has_place && state->place.buffer == l->output.buffer)
         return;
     const tl_expr *index[TL_MAX_RANK];
-    tl_nest nest = tl_nest_begin(l, l->part.stmt_count > 0 ? "epilogue" : "map");
+    tl_block_nest nest = tl_nest_begin(l, l->part.stmt_count > 0 ? "epilogue" : "map");
     tl_nest_over(&nest, &l->output, index);
     tl_nest_store(&nest, &l->output, index, tl_lower_read(l, v, index));
 }

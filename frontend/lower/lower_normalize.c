@@ -18,7 +18,7 @@ static tl_shape row_shape(const tl_value *x, int first, int last)
 }
 
 /* Spatial iters over the rows and, on the axes first..last, reduce iters: the index of an element of x. */
-static void over_rows(tl_nest *nest, const tl_value *x, int first, int last,
+static void over_rows(tl_block_nest *nest, const tl_value *x, int first, int last,
                       const tl_expr *row[TL_MAX_RANK], const tl_expr *element[TL_MAX_RANK])
 {
     tl_arena *arena = tl_lower_arena(nest->lower);
@@ -52,25 +52,25 @@ void tl_stages_softmax(tl_lower *l, const tl_node *n)
     tl_locals *locals = tl_lower_locals(l, n);
     const tl_expr *row[TL_MAX_RANK], *element[TL_MAX_RANK];
 
-    tl_place in = tl_lower_materialize(l, x);
-    tl_place most = tl_lower_local(l, "row_max", dtype, &rows, &plain);
-    tl_nest nest = tl_nest_begin(l, "max");
+    tl_view in = tl_lower_materialize(l, x);
+    tl_view most = tl_lower_local(l, "row_max", dtype, &rows, &plain);
+    tl_block_nest nest = tl_nest_begin(l, "max");
     over_rows(&nest, x, axis, axis, row, element);
     tl_nest_reduce(&nest, TL_COMBINER_MAX, &most, row,
-                   tl_cast(arena, dtype, tl_place_load(l, &in, element)));
+                   tl_cast(arena, dtype, tl_view_load(l, &in, element)));
 
-    tl_place power = tl_lower_local(l, "power", dtype, &x->shape, &n->outputs[0]->layout);
+    tl_view power = tl_lower_local(l, "power", dtype, &x->shape, &n->outputs[0]->layout);
     nest = tl_nest_begin(l, "exp");
     tl_nest_over(&nest, &power, element);
     row_of(arena, rank, axis, axis, element, row);
-    const tl_expr *shifted = tl_sub(arena, tl_cast(arena, dtype, tl_place_load(l, &in, element)),
-                                    tl_place_load(l, &most, row));
+    const tl_expr *shifted = tl_sub(arena, tl_cast(arena, dtype, tl_view_load(l, &in, element)),
+                                    tl_view_load(l, &most, row));
     tl_nest_store(&nest, &power, element, tl_call1(arena, TL_FUNCTION_EXP, shifted));
 
-    tl_place sum = tl_lower_local(l, "row_sum", dtype, &rows, &plain);
+    tl_view sum = tl_lower_local(l, "row_sum", dtype, &rows, &plain);
     nest = tl_nest_begin(l, "sum");
     over_rows(&nest, x, axis, axis, row, element);
-    tl_nest_sum(&nest, &sum, row, tl_place_load(l, &power, element));
+    tl_nest_sum(&nest, &sum, row, tl_view_load(l, &power, element));
     locals->place[0] = power;
     locals->place[1] = sum;
 }
@@ -82,8 +82,8 @@ const tl_expr *tl_value_softmax(tl_lower *l, const tl_node *n, tl_index index)
     const tl_expr *row[TL_MAX_RANK];
     int axis = (int)tl_attr_int(n, "axis", -1);
     row_of(arena, n->inputs[0]->shape.rank, axis, axis, index, row);
-    const tl_expr *sum = tl_place_load(l, &locals->place[1], row);
-    const tl_expr *value = tl_mul(arena, tl_place_load(l, &locals->place[0], index),
+    const tl_expr *sum = tl_view_load(l, &locals->place[1], row);
+    const tl_expr *value = tl_mul(arena, tl_view_load(l, &locals->place[0], index),
                                   tl_div(arena, tl_float(arena, sum->dtype, 1), sum));
     return tl_cast(arena, n->outputs[0]->dtype, value);
 }
@@ -105,7 +105,7 @@ static const tl_expr *centred(tl_lower *l, const tl_node *n, tl_index element, t
     tl_dtype dtype = locals->place[0].buffer->dtype;
     double share = 1.0 / (double)row_elements(n->inputs[0], first);
     const tl_expr *mean =
-        tl_mul(arena, tl_place_load(l, &locals->place[0], row), tl_float(arena, dtype, share));
+        tl_mul(arena, tl_view_load(l, &locals->place[0], row), tl_float(arena, dtype, share));
     return tl_sub(arena, tl_cast(arena, dtype, tl_lower_read(l, n->inputs[0], element)), mean);
 }
 
@@ -120,12 +120,12 @@ void tl_stages_layer_norm(tl_lower *l, const tl_node *n)
     tl_locals *locals = tl_lower_locals(l, n);
     const tl_expr *row[TL_MAX_RANK], *element[TL_MAX_RANK];
 
-    tl_place in = tl_lower_materialize(l, x);
+    tl_view in = tl_lower_materialize(l, x);
     locals->place[0] = tl_lower_local(l, "row_sum", dtype, &rows, &plain);
-    tl_nest nest = tl_nest_begin(l, "sum");
+    tl_block_nest nest = tl_nest_begin(l, "sum");
     over_rows(&nest, x, first, last, row, element);
     tl_nest_sum(&nest, &locals->place[0], row,
-                tl_cast(arena, dtype, tl_place_load(l, &in, element)));
+                tl_cast(arena, dtype, tl_view_load(l, &in, element)));
 
     locals->place[1] = tl_lower_local(l, "squares", dtype, &rows, &plain);
     nest = tl_nest_begin(l, "variance");
@@ -141,7 +141,7 @@ void tl_stages_layer_norm(tl_lower *l, const tl_node *n)
                      : tl_int(arena, 0);
     double share = 1.0 / (double)row_elements(x, first);
     const tl_expr *variance =
-        tl_mul(arena, tl_place_load(l, &locals->place[1], row), tl_float(arena, dtype, share));
+        tl_mul(arena, tl_view_load(l, &locals->place[1], row), tl_float(arena, dtype, share));
     variance = tl_add(arena, variance, tl_float(arena, dtype, tl_attr_float(n, "epsilon", 1e-5)));
     tl_nest_store(&nest, &locals->place[2], row,
                   tl_div(arena, tl_float(arena, dtype, 1),
@@ -155,7 +155,7 @@ const tl_expr *tl_value_layer_norm(tl_lower *l, const tl_node *n, tl_index index
     int first = (int)tl_attr_int(n, "axis", -1), rank = n->inputs[0]->shape.rank;
     row_of(arena, rank, first, rank - 1, index, row);
     const tl_expr *value = tl_mul(arena, centred(l, n, index, row),
-                                  tl_place_load(l, &tl_lower_locals(l, n)->place[2], row));
+                                  tl_view_load(l, &tl_lower_locals(l, n)->place[2], row));
     for (int i = 1; i < n->input_count; i++) {
         if (n->inputs[i] == NULL)
             continue;

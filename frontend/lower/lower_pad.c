@@ -8,7 +8,7 @@
 
 /* Iters over the place with its halo; the halo axis `edge` only before or after the interior, halo axes before it (in
  * order) only inside, so that the blocks of all edges do not overlap. edge -1: everything. */
-static void over_halo(tl_nest *nest, const tl_place *p, int edge, bool after,
+static void over_halo(tl_block_nest *nest, const tl_view *p, int edge, bool after,
                       const tl_expr *out[TL_MAX_RANK])
 {
     static const char *const names[TL_MAX_RANK] = {
@@ -43,29 +43,28 @@ static void over_halo(tl_nest *nest, const tl_place *p, int edge, bool after,
     }
 }
 
-void tl_nest_over_halo(tl_nest *nest, const tl_place *p, const tl_expr *out[TL_MAX_RANK])
+void tl_nest_over_halo(tl_block_nest *nest, const tl_view *p, const tl_expr *out[TL_MAX_RANK])
 {
     over_halo(nest, p, -1, false, out);
 }
 
 void tl_lower_write_halo(tl_lower *l)
 {
-    const tl_place *p = &l->output;
+    const tl_view *p = &l->output;
     for (int i = 0; !p->layout.plain && i < p->shape.rank; i++) {
         int axis = p->layout.order[i];
         for (int after = 0; after < 2; after++) {
             if ((after ? p->layout.halo_after : p->layout.halo_before)[axis] == 0)
                 continue;
             const tl_expr *index[TL_MAX_RANK];
-            tl_nest nest = tl_nest_begin(l, "halo");
+            tl_block_nest nest = tl_nest_begin(l, "halo");
             over_halo(&nest, p, axis, after, index);
             tl_nest_store(&nest, p, index, tl_constant(l->arena, p->buffer->dtype, 0));
         }
     }
 }
 
-tl_place tl_lower_padded(tl_lower *l, const tl_value *v, const int64_t *before,
-                         const int64_t *after)
+tl_view tl_lower_padded(tl_lower *l, const tl_value *v, const int64_t *before, const int64_t *after)
 {
     tl_lower_value *state = tl_lower_find(l, v);
     int rank = v->shape.rank;
@@ -81,9 +80,9 @@ tl_place tl_lower_padded(tl_lower *l, const tl_value *v, const int64_t *before,
     layout.plain = false;
     memcpy(layout.halo_before, before, sizeof *before * (size_t)rank);
     memcpy(layout.halo_after, after, sizeof *after * (size_t)rank);
-    tl_place local = tl_lower_local_with_halo(l, "padded", v->dtype, &v->shape, &layout);
+    tl_view local = tl_lower_local_with_halo(l, "padded", v->dtype, &v->shape, &layout);
     const tl_expr *index[TL_MAX_RANK], *inside = NULL;
-    tl_nest nest = tl_nest_begin(l, "pad");
+    tl_block_nest nest = tl_nest_begin(l, "pad");
     over_halo(&nest, &local, -1, false, index);
     /* the zeros that are there already are copied: whoever puts other values there gets the same from all lowerings */
     bool has_halo = state != NULL && state->has_place && !state->place.layout.plain;

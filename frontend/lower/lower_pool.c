@@ -33,9 +33,9 @@ void tl_stages_pool(tl_lower *l, const tl_node *n)
     tl_dtype dtype = largest ? x->dtype : tl_accumulate_dtype(x->dtype);
 
     tl_lower_name_window_axes(l, x->shape.rank);
-    tl_place in = tl_lower_materialize(l, x);
-    tl_place acc = tl_lower_accumulator(l, n, dtype, largest);
-    tl_nest nest = tl_nest_begin(l, "pool");
+    tl_view in = tl_lower_materialize(l, x);
+    tl_view acc = tl_lower_accumulator(l, n, dtype, largest);
+    tl_block_nest nest = tl_nest_begin(l, "pool");
     const tl_expr *out[TL_MAX_RANK], *from[TL_MAX_RANK], *inside = NULL;
     tl_nest_over(&nest, &acc, out);
     from[0] = out[0];
@@ -48,7 +48,7 @@ void tl_stages_pool(tl_lower *l, const tl_node *n)
         from[2 + i] = tl_addi(arena, at, -w.pads[i]);
         inside = tl_inside(arena, inside, from[2 + i], x->shape.dims[2 + i].extent);
     }
-    const tl_expr *value = tl_cast(arena, dtype, tl_place_load(l, &in, from));
+    const tl_expr *value = tl_cast(arena, dtype, tl_view_load(l, &in, from));
     tl_combiner combiner = largest ? TL_COMBINER_MAX : TL_COMBINER_SUM;
     if (inside != NULL)
         value = tl_select(arena, inside, value, tl_combiner_identity(arena, combiner, dtype, 0));
@@ -77,7 +77,7 @@ static const tl_expr *taps_inside(tl_arena *arena, const window *w, int i, const
 const tl_expr *tl_value_pool(tl_lower *l, const tl_node *n, tl_index index)
 {
     tl_arena *arena = tl_lower_arena(l);
-    const tl_expr *value = tl_place_load(l, &tl_lower_locals(l, n)->place[0], index);
+    const tl_expr *value = tl_view_load(l, &tl_lower_locals(l, n)->place[0], index);
     if (n->op == TL_OP_MAX_POOL)
         return value;
     window w = window_of(n);

@@ -1,6 +1,6 @@
 /* frontend/lower/lower_private.h: the inside of the builder (lower.c, lower_kernel.c, lower_pad.c). */
-#ifndef TL_FRONTEND_LOWER_PRIVATE_H
-#define TL_FRONTEND_LOWER_PRIVATE_H
+#ifndef TL_FRONTEND_LOWER_LOWER_PRIVATE_H
+#define TL_FRONTEND_LOWER_LOWER_PRIVATE_H
 #include "frontend/lower/lower.h"
 #include "runtime/base/map.h"
 
@@ -30,7 +30,7 @@ typedef struct {
     const tl_node *node; /* that makes it, in this kernel; NULL: an input of the kernel */
     const tl_lowering *lowering;
     bool has_place;
-    tl_place place;   /* where it can be loaded from */
+    tl_view place;    /* where it can be loaded from */
     tl_locals locals; /* of the node's stages */
     int cost;         /* nodes of its expression, roughly */
 } tl_lower_value;
@@ -48,7 +48,7 @@ struct tl_lower {
     tl_map *names, *block_names;
     int value_count;
     tl_lower_value *values;
-    tl_place output;
+    tl_view output;
     bool output_written;
     tl_lower_part part; /* that nests and locals now go to */
     tl_lower_part body; /* kept here while the prepare part is written */
@@ -69,8 +69,8 @@ struct tl_lower {
 };
 
 tl_lower_value *tl_lower_find(tl_lower *l, const tl_value *v);
-tl_place tl_lower_place(tl_lower *l, const char *name, tl_dtype dtype, tl_role role,
-                        const tl_shape *shape, const tl_layout *layout);
+tl_view tl_lower_place(tl_lower *l, const char *name, tl_dtype dtype, tl_role role,
+                       const tl_shape *shape, const tl_layout *layout);
 void tl_lower_emit(tl_lower *l, const tl_stmt *stmt);
 /* The statements inside their allocs. */
 const tl_stmt *tl_lower_close(tl_lower *l, const tl_lower_part *part);
@@ -79,13 +79,14 @@ const tl_stmt *tl_lower_close(tl_lower *l, const tl_lower_part *part);
 const tl_buffer *tl_lower_buffer(tl_lower *l, const char *name, tl_dtype dtype, int rank,
                                  const int64_t *extents);
 /* A store to an element of a place. */
-tl_store tl_nest_store_at(tl_nest *nest, const tl_place *p, tl_index index, const tl_expr *value);
+tl_store tl_nest_store_at(tl_block_nest *nest, const tl_view *p, tl_index index,
+                          const tl_expr *value);
 /* tl_nest_reduce into a buffer, by its physical indices. */
-void tl_nest_reduce_at(tl_nest *nest, tl_combiner combiner, tl_store at);
+void tl_nest_reduce_at(tl_block_nest *nest, tl_combiner combiner, tl_store at);
 
 /* lower_pad.c: a local with the layout's halo, for values that arrive without the halo their reader needs. */
-tl_place tl_lower_local_with_halo(tl_lower *l, const char *name, tl_dtype dtype,
-                                  const tl_shape *shape, const tl_layout *layout);
+tl_view tl_lower_local_with_halo(tl_lower *l, const char *name, tl_dtype dtype,
+                                 const tl_shape *shape, const tl_layout *layout);
 /* Writes zeros to the output's halo. */
 void tl_lower_write_halo(tl_lower *l);
 

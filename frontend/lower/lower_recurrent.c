@@ -28,14 +28,14 @@ typedef struct {
     tl_dtype dtype;
     int64_t height;                      /* rows in a block */
     const tl_expr *direction, *rows, *t; /* loops around the nests */
-    tl_place h, c, states;
-    tl_place sums, candidate; /* of a step; candidate: the second product of a GRU */
+    tl_view h, c, states;
+    tl_view sums, candidate; /* of a step; candidate: the second product of a GRU */
 } job;
 
 /* Iters d, b in front of one of its own: at[] = d, b, n. */
-static tl_nest begin(const job *j, const char *name, const tl_expr *at[3])
+static tl_block_nest begin(const job *j, const char *name, const tl_expr *at[3])
 {
-    tl_nest nest = tl_nest_begin(j->lower, name);
+    tl_block_nest nest = tl_nest_begin(j->lower, name);
     at[0] = tl_nest_iter_at(&nest, TL_ITER_SPATIAL, "d", j->z.directions, j->direction, 0);
     at[1] = tl_nest_iter_at(&nest, TL_ITER_SPATIAL, "b", j->z.batch,
                             tl_muli(j->arena, j->rows, j->height), j->height);
@@ -43,10 +43,10 @@ static tl_nest begin(const job *j, const char *name, const tl_expr *at[3])
 }
 
 /* The same inside the loop over time: at[] = d, t, b, n, with n of `extent`. */
-static tl_nest begin_step(const job *j, const char *name, tl_iter_kind t, int64_t extent,
-                          const tl_expr *at[4])
+static tl_block_nest begin_step(const job *j, const char *name, tl_iter_kind t, int64_t extent,
+                                const tl_expr *at[4])
 {
-    tl_nest nest = tl_nest_begin(j->lower, name);
+    tl_block_nest nest = tl_nest_begin(j->lower, name);
     at[0] = tl_nest_iter_at(&nest, TL_ITER_SPATIAL, "d", j->z.directions, j->direction, 0);
     at[1] = tl_nest_iter_at(&nest, t, "t", j->z.steps, j->t, 0);
     at[2] = tl_nest_iter_at(&nest, TL_ITER_SPATIAL, "b", j->z.batch,
@@ -66,28 +66,28 @@ static bool has(const job *j, int input)
     return input < j->node->input_count && j->node->inputs[input] != NULL;
 }
 
-static void start(const job *j, const char *name, const tl_place *local, int input)
+static void start(const job *j, const char *name, const tl_view *local, int input)
 {
     const tl_expr *at[3];
-    tl_nest nest = begin(j, name, at);
+    tl_block_nest nest = begin(j, name, at);
     at[2] = tl_nest_iter(&nest, TL_ITER_SPATIAL, "n", j->z.hidden);
     tl_nest_store(&nest, local, at, operand(j, input, 3, at));
 }
 
 /* sums[d, t, b, n] = sum over k of from[.., k] * weights[d, first*H + n, k], for `gates` gates. */
-static tl_place product(const job *j, const char *name, const tl_place *from, int first, int gates)
+static tl_view product(const job *j, const char *name, const tl_view *from, int first, int gates)
 {
     const tl_recurrent_sizes *z = &j->z;
     tl_layout plain = tl_layout_plain();
     tl_shape shape =
         tl_shape_of(4, (int64_t[]){ z->directions, z->steps, z->batch, gates * z->hidden });
-    tl_place sums = tl_lower_local(j->lower, "s", j->dtype, &shape, &plain);
+    tl_view sums = tl_lower_local(j->lower, "s", j->dtype, &shape, &plain);
     const tl_expr *at[4];
-    tl_nest nest = begin_step(j, name, TL_ITER_SPATIAL, gates * z->hidden, at);
+    tl_block_nest nest = begin_step(j, name, TL_ITER_SPATIAL, gates * z->hidden, at);
     const tl_expr *k = tl_nest_iter(&nest, TL_ITER_REDUCE, "k", z->hidden);
     const tl_expr *state[3] = { at[0], at[2], k }, *reset[4] = { at[0], at[1], at[2], k };
     const tl_expr *weight[3] = { at[0], tl_addi(j->arena, at[3], first * z->hidden), k };
-    const tl_expr *left = tl_place_load(j->lower, from, from->shape.rank == 3 ? state : reset);
+    const tl_expr *left = tl_view_load(j->lower, from, from->shape.rank == 3 ? state : reset);
     tl_nest_reduce(&nest, TL_COMBINER_SUM, &sums, at,
                    tl_mul(j->arena, left, operand(j, TL_RECURRENT_WEIGHTS, 3, weight)));
     return sums;
@@ -112,15 +112,15 @@ static const tl_expr *input(const job *j, tl_index at, int gate)
     return operand(j, TL_RECURRENT_X, 3, index);
 }
 
-static const tl_expr *sum(const job *j, const tl_place *sums, tl_index at, int gate)
+static const tl_expr *sum(const job *j, const tl_view *sums, tl_index at, int gate)
 {
     const tl_expr *index[4] = { at[0], at[1], at[2], gate_index(j, at[3], gate) };
-    return tl_place_load(j->lower, sums, index);
+    return tl_view_load(j->lower, sums, index);
 }
 
-static const tl_expr *old(const job *j, const tl_place *local, tl_index at)
+static const tl_expr *old(const job *j, const tl_view *local, tl_index at)
 {
-    return tl_place_load(j->lower, local, (const tl_expr *[]){ at[0], at[2], at[3] });
+    return tl_view_load(j->lower, local, (const tl_expr *[]){ at[0], at[2], at[3] });
 }
 
 static const tl_expr *peephole(const job *j, tl_index at, int gate, const tl_expr *memory)
@@ -189,7 +189,7 @@ static const tl_expr *gate_value(const job *j, int i, const tl_expr *x)
 }
 
 /* Ends a nest of a step: the local takes the value where the step is live, and `states` a copy where it is wanted. */
-static void finish(const job *j, tl_nest *nest, tl_index at, const tl_place *local, int kind,
+static void finish(const job *j, tl_block_nest *nest, tl_index at, const tl_view *local, int kind,
                    bool kept, const tl_expr *value)
 {
     const tl_expr *element[3] = { at[0], at[2], at[3] };
@@ -199,12 +199,12 @@ static void finish(const job *j, tl_nest *nest, tl_index at, const tl_place *loc
                           tl_lower_read(j->lower, j->node->inputs[TL_RECURRENT_LIVE],
                                         (const tl_expr *[]){ step(j, at[0], at[1], 0), at[2] }),
                           value, old(j, local, at));
-    const tl_place *places[2] = { local, &j->states };
+    const tl_view *places[2] = { local, &j->states };
     tl_index indices[2] = { element, state };
     tl_store *stores = TL_NEW_ARRAY(j->arena, tl_store, 2);
     for (int i = 0; i < 2; i++) {
         const tl_expr **physical = TL_NEW_ARRAY(j->arena, const tl_expr *, 2 * TL_MAX_RANK);
-        tl_place_index(j->lower, places[i], indices[i], physical);
+        tl_view_index(j->lower, places[i], indices[i], physical);
         stores[i] = (tl_store){ places[i]->buffer, physical, value };
     }
     tl_nest_stores(nest, kept ? 2 : 1, stores);
@@ -217,7 +217,7 @@ static void lstm(job *j)
     bool peeps = has(j, TL_RECURRENT_PEEPHOLE);
     j->sums = product(j, "gates", &j->h, 0, 4);
     enum { I, O, F, CANDIDATE };
-    tl_nest nest = begin_step(j, "cell", TL_ITER_ORDERED, j->z.hidden, at);
+    tl_block_nest nest = begin_step(j, "cell", TL_ITER_ORDERED, j->z.hidden, at);
     const tl_expr *gate[4], *c = old(j, &j->c, at);
     for (int i = I; i <= CANDIDATE; i++)
         gate[i] = tl_add(arena, input(j, at, i), sum(j, &j->sums, at, i));
@@ -252,13 +252,13 @@ static void gru(job *j)
         tl_layout plain = tl_layout_plain();
         tl_shape shape =
             tl_shape_of(4, (int64_t[]){ j->z.directions, j->z.steps, j->z.batch, j->z.hidden });
-        tl_place reset = tl_lower_local(j->lower, "reset", j->dtype, &shape, &plain);
-        tl_nest nest = begin_step(j, "reset", TL_ITER_SPATIAL, j->z.hidden, at);
+        tl_view reset = tl_lower_local(j->lower, "reset", j->dtype, &shape, &plain);
+        tl_block_nest nest = begin_step(j, "reset", TL_ITER_SPATIAL, j->z.hidden, at);
         sums = tl_add(arena, input(j, at, RESET), sum(j, &j->sums, at, RESET));
         tl_nest_store(&nest, &reset, at, tl_mul(arena, gate_value(j, 0, sums), old(j, &j->h, at)));
         j->candidate = product(j, "candidate", &reset, CANDIDATE, 1);
     }
-    tl_nest nest = begin_step(j, "output", TL_ITER_ORDERED, j->z.hidden, at);
+    tl_block_nest nest = begin_step(j, "output", TL_ITER_ORDERED, j->z.hidden, at);
     const tl_expr *h = old(j, &j->h, at), *brought = input(j, at, CANDIDATE), *of_state;
     if (linear) {
         of_state = sum(j, &j->sums, at, CANDIDATE);
@@ -283,7 +283,7 @@ static void rnn(job *j)
 {
     const tl_expr *at[4];
     j->sums = product(j, "gates", &j->h, 0, 1);
-    tl_nest nest = begin_step(j, "output", TL_ITER_ORDERED, j->z.hidden, at);
+    tl_block_nest nest = begin_step(j, "output", TL_ITER_ORDERED, j->z.hidden, at);
     finish(j, &nest, at, &j->h, 0, true,
            gate_value(j, 0, tl_add(j->arena, input(j, at, 0), sum(j, &j->sums, at, 0))));
 }
@@ -348,5 +348,5 @@ void tl_stages_recurrent_rows(tl_lower *l, const tl_node *n)
 const tl_expr *tl_value_recurrent(tl_lower *l, const tl_node *n, tl_index index)
 {
     return tl_cast(tl_lower_arena(l), n->outputs[0]->dtype,
-                   tl_place_load(l, &tl_lower_locals(l, n)->place[0], index));
+                   tl_view_load(l, &tl_lower_locals(l, n)->place[0], index));
 }

@@ -27,7 +27,7 @@ static void reduced_axes(const tl_node *n, bool reduced[TL_MAX_RANK], bool *keep
 }
 
 /* The input's index: reduce iters on the reduced axes, the output's index on the others. */
-static void input_index(tl_nest *nest, const tl_node *n, tl_index out,
+static void input_index(tl_block_nest *nest, const tl_node *n, tl_index out,
                         const tl_expr *from[TL_MAX_RANK])
 {
     bool reduced[TL_MAX_RANK], keep;
@@ -63,8 +63,8 @@ void tl_stages_reduce(tl_lower *l, const tl_node *n)
         dtype = tl_accumulate_dtype(dtype);
     if (n->op == TL_OP_GLOBAL_AVERAGE_POOL)
         tl_lower_name_window_axes(l, n->inputs[0]->shape.rank);
-    tl_place acc = tl_lower_accumulator(l, n, dtype, !is_mean(n));
-    tl_nest nest = tl_nest_begin(l, "reduce");
+    tl_view acc = tl_lower_accumulator(l, n, dtype, !is_mean(n));
+    tl_block_nest nest = tl_nest_begin(l, "reduce");
     const tl_expr *out[TL_MAX_RANK], *from[TL_MAX_RANK];
     tl_nest_over(&nest, &acc, out);
     input_index(&nest, n, out, from);
@@ -80,7 +80,7 @@ const tl_expr *tl_value_reduce(tl_lower *l, const tl_node *n, tl_index index)
 {
     tl_arena *arena = tl_lower_arena(l);
     const tl_value *x = n->inputs[0];
-    const tl_expr *value = tl_place_load(l, &tl_lower_locals(l, n)->place[0], index);
+    const tl_expr *value = tl_view_load(l, &tl_lower_locals(l, n)->place[0], index);
     if (is_mean(n)) {
         bool reduced[TL_MAX_RANK], keep;
         int64_t count = 1;
@@ -108,9 +108,9 @@ void tl_stages_argmax(tl_lower *l, const tl_node *n)
     const tl_value *x = n->inputs[0], *y = n->outputs[0];
     int axis = (int)tl_attr_int(n, "axis", 0);
     bool last = tl_attr_int(n, "select_last_index", 0) != 0;
-    tl_place pair[2] = { tl_lower_local(l, "best", x->dtype, &y->shape, &y->layout) };
+    tl_view pair[2] = { tl_lower_local(l, "best", x->dtype, &y->shape, &y->layout) };
     pair[1] = tl_lower_accumulator(l, n, TL_I64, !last && y->layout.plain);
-    tl_nest nest = tl_nest_begin(l, "argmax");
+    tl_block_nest nest = tl_nest_begin(l, "argmax");
     const tl_expr *out[TL_MAX_RANK], *from[TL_MAX_RANK];
     tl_nest_over(&nest, &pair[1], out);
     input_index(&nest, n, out, from);
@@ -125,7 +125,7 @@ void tl_stages_argmax(tl_lower *l, const tl_node *n)
 const tl_expr *tl_value_argmax(tl_lower *l, const tl_node *n, tl_index index)
 {
     tl_arena *arena = tl_lower_arena(l);
-    const tl_expr *best = tl_place_load(l, &tl_lower_locals(l, n)->place[0], index);
+    const tl_expr *best = tl_view_load(l, &tl_lower_locals(l, n)->place[0], index);
     int64_t extent = n->inputs[0]->shape.dims[tl_attr_int(n, "axis", 0)].extent;
     if (tl_attr_int(n, "select_last_index", 0) != 0)
         best = tl_sub(arena, tl_int(arena, extent - 1), best);

@@ -78,7 +78,7 @@ static cut cut_into_pieces(int64_t extent, int64_t most)
 
 /* The load of the value that moves with the most iters of the nest: what is summed up. NULL: there is none. */
 typedef struct {
-    const tl_nest *nest;
+    const tl_block_nest *nest;
     const tl_expr *load;
     int iters;
 } main_load;
@@ -99,7 +99,7 @@ static bool weigh_load(const tl_expr *e, void *context)
 }
 
 /* The number of the iter along which the main load is contiguous; -1: none. */
-static int contiguous_iter(const tl_nest *nest, const tl_expr *value)
+static int contiguous_iter(const tl_block_nest *nest, const tl_expr *value)
 {
     tl_arena *arena = tl_lower_arena(nest->lower);
     main_load found = { .nest = nest };
@@ -117,7 +117,7 @@ static int contiguous_iter(const tl_nest *nest, const tl_expr *value)
 }
 
 /* Cuts every reduce iter of the nest. Returns false when one accumulator takes the whole sum. */
-static bool choose_cuts(const tl_nest *nest, int contiguous, cut cuts[TL_MAX_ITERS])
+static bool choose_cuts(const tl_block_nest *nest, int contiguous, cut cuts[TL_MAX_ITERS])
 {
     bool lies_apart = contiguous < 0 || nest->iters[contiguous].kind != TL_ITER_REDUCE;
     const int64_t most = lies_apart ? MOST_APART : MOST_TERMS;
@@ -146,7 +146,7 @@ static bool choose_cuts(const tl_nest *nest, int contiguous, cut cuts[TL_MAX_ITE
 /* ---- the nests ---- */
 
 /* An iter of `from` once more, in another nest, and the expression of its value there. */
-static const tl_expr *repeat_iter(tl_nest *nest, const tl_nest *from, int i)
+static const tl_expr *repeat_iter(tl_block_nest *nest, const tl_block_nest *from, int i)
 {
     tl_arena *arena = tl_lower_arena(nest->lower);
     const tl_iter *old = &from->iters[i];
@@ -167,9 +167,9 @@ static const tl_expr *repeat_iter(tl_nest *nest, const tl_nest *from, int i)
 
 /* The partial sums in the making. */
 typedef struct {
-    const tl_nest *whole; /* the nest of the whole sum */
+    const tl_block_nest *whole; /* the nest of the whole sum */
     const cut *cuts;
-    tl_nest nest; /* that fills part */
+    tl_block_nest nest; /* that fills part */
     const tl_expr *parts
         [TL_MAX_ITERS]; /* by iters of the whole: the number of the part; NULL: there is no such axis */
     int axes[TL_MAX_ITERS], rank;      /* of part: those iters */
@@ -253,7 +253,7 @@ static const tl_buffer *write_parts(partial *p, const tl_expr *value)
     return part;
 }
 
-static void sum(tl_nest *nest, tl_store at)
+static void sum(tl_block_nest *nest, tl_store at)
 {
     tl_lower *l = nest->lower;
     tl_arena *arena = tl_lower_arena(l);
@@ -272,7 +272,7 @@ static void sum(tl_nest *nest, tl_store at)
     const tl_buffer *part = write_parts(&p, at.value);
 
     /* the sum of the parts: the whole's nest with parts for terms */
-    tl_nest rest = { .lower = l, .name = nest->name };
+    tl_block_nest rest = { .lower = l, .name = nest->name };
     tl_binding bindings[TL_MAX_ITERS];
     for (int i = 0; i < nest->count; i++) {
         const tl_iter *iter = &nest->iters[i];
@@ -292,7 +292,7 @@ static void sum(tl_nest *nest, tl_store at)
     sum(&rest, at);
 }
 
-void tl_nest_sum(tl_nest *nest, const tl_place *p, tl_index index, const tl_expr *value)
+void tl_nest_sum(tl_block_nest *nest, const tl_view *p, tl_index index, const tl_expr *value)
 {
     sum(nest, tl_nest_store_at(nest, p, index, value));
 }

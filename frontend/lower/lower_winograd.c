@@ -77,8 +77,8 @@ static const tl_expr *combine(const transform *t, const double *row)
 }
 
 /* place[index with axis `axis` = 0, 1, ...] = rows of the matrix times the column. */
-static void store_rows(tl_nest *nest, const transform *t, const double *matrix, int rows,
-                       int stride, const tl_place *place, const tl_expr **index, int axis,
+static void store_rows(tl_block_nest *nest, const transform *t, const double *matrix, int rows,
+                       int stride, const tl_view *place, const tl_expr **index, int axis,
                        int64_t step, const tl_expr *start)
 {
     tl_arena *arena = tl_lower_arena(t->l);
@@ -86,7 +86,7 @@ static void store_rows(tl_nest *nest, const transform *t, const double *matrix, 
     for (int r = 0; r < rows; r++) {
         const tl_expr **physical = TL_NEW_ARRAY(arena, const tl_expr *, 2 * TL_MAX_RANK);
         index[axis] = start == NULL ? tl_int(arena, r) : tl_addi(arena, start, r * step);
-        tl_place_index(t->l, place, index, physical);
+        tl_view_index(t->l, place, index, physical);
         stores[r] = (tl_store){ place->buffer, physical, combine(t, matrix + r * stride) };
     }
     tl_nest_stores(nest, rows, stores);
@@ -99,7 +99,7 @@ typedef struct {
     int64_t batch, channels, features, lanes_in, lanes_out, tiles_down, tiles_across;
 } job;
 
-static tl_place local(const job *j, const char *name, int rank, const int64_t *extents)
+static tl_view local(const job *j, const char *name, int rank, const int64_t *extents)
 {
     tl_shape shape = tl_shape_of(rank, extents);
     tl_layout plain = tl_layout_plain();
@@ -107,7 +107,7 @@ static tl_place local(const job *j, const char *name, int rank, const int64_t *e
 }
 
 /* U[x, y, k, c] from the weights, in the prepare part. */
-static tl_place transform_weights(const job *j, const tl_place *weights)
+static tl_view transform_weights(const job *j, const tl_view *weights)
 {
     tl_lower *l = j->l;
     int points = j->w->points;
@@ -115,18 +115,18 @@ static tl_place transform_weights(const job *j, const tl_place *weights)
     tl_shape half = tl_shape_of(4, (int64_t[]){ j->features, j->channels, points, 3 });
     tl_shape full = tl_shape_of(4, (int64_t[]){ points, points, j->features, j->channels });
     tl_lower_prepare_begin(l);
-    tl_place g = tl_lower_local(l, "g", TL_F32, &half, &plain);
-    tl_place u = tl_lower_prepared(l, "u", TL_F32, &full);
+    tl_view g = tl_lower_local(l, "g", TL_F32, &half, &plain);
+    tl_view u = tl_lower_prepared(l, "u", TL_F32, &full);
     const tl_expr *index[4];
 
-    tl_nest nest = tl_nest_begin(l, "weight_rows");
+    tl_block_nest nest = tl_nest_begin(l, "weight_rows");
     transform t = { l, { 0 }, 3 };
     const tl_expr *k = tl_nest_iter(&nest, TL_ITER_SPATIAL, "k", j->features);
     const tl_expr *c = tl_nest_iter(&nest, TL_ITER_SPATIAL, "c", j->channels);
     const tl_expr *s = tl_nest_iter(&nest, TL_ITER_SPATIAL, "s", 3);
     for (int r = 0; r < 3; r++)
         t.column[r] =
-            tl_place_load(l, weights, (const tl_expr *[]){ k, c, tl_int(tl_lower_arena(l), r), s });
+            tl_view_load(l, weights, (const tl_expr *[]){ k, c, tl_int(tl_lower_arena(l), r), s });
     index[0] = k;
     index[1] = c;
     index[3] = s;
@@ -138,7 +138,7 @@ static tl_place transform_weights(const job *j, const tl_place *weights)
     const tl_expr *x = tl_nest_iter(&nest, TL_ITER_SPATIAL, "x", points);
     for (int r = 0; r < 3; r++)
         t.column[r] =
-            tl_place_load(l, &g, (const tl_expr *[]){ k, c, x, tl_int(tl_lower_arena(l), r) });
+            tl_view_load(l, &g, (const tl_expr *[]){ k, c, x, tl_int(tl_lower_arena(l), r) });
     index[0] = x;
     index[2] = k;
     index[3] = c;
@@ -148,21 +148,21 @@ static tl_place transform_weights(const job *j, const tl_place *weights)
 }
 
 /* V[x, y, n, th, tw, cb, lane] from tiles of the input. */
-static tl_place transform_input(const job *j, const tl_place *in, const int64_t *pads)
+static tl_view transform_input(const job *j, const tl_view *in, const int64_t *pads)
 {
     tl_lower *l = j->l;
     tl_arena *arena = tl_lower_arena(l);
     int points = j->w->points;
     int64_t blocks = j->channels / j->lanes_in;
-    tl_place d = local(j, "d", 7,
-                       (int64_t[]){ j->batch, j->tiles_down, j->tiles_across, blocks, points,
-                                    points, j->lanes_in });
-    tl_place v = local(j, "v", 7,
-                       (int64_t[]){ points, points, j->batch, j->tiles_down, j->tiles_across,
-                                    blocks, j->lanes_in });
+    tl_view d = local(j, "d", 7,
+                      (int64_t[]){ j->batch, j->tiles_down, j->tiles_across, blocks, points, points,
+                                   j->lanes_in });
+    tl_view v = local(j, "v", 7,
+                      (int64_t[]){ points, points, j->batch, j->tiles_down, j->tiles_across, blocks,
+                                   j->lanes_in });
     transform t = { l, { 0 }, points };
 
-    tl_nest nest = tl_nest_begin(l, "input_rows");
+    tl_block_nest nest = tl_nest_begin(l, "input_rows");
     const tl_expr *n = tl_nest_iter(&nest, TL_ITER_SPATIAL, "n", j->batch);
     const tl_expr *th = tl_nest_iter(&nest, TL_ITER_SPATIAL, "th", j->tiles_down);
     const tl_expr *tw = tl_nest_iter(&nest, TL_ITER_SPATIAL, "tw", j->tiles_across);
@@ -174,7 +174,7 @@ static tl_place transform_input(const job *j, const tl_place *in, const int64_t 
         const tl_expr *row = tl_addi(arena, tl_muli(arena, th, j->w->m), r - pads[0]);
         const tl_expr *column =
             tl_addi(arena, tl_add(arena, tl_muli(arena, tw, j->w->m), y), -pads[1]);
-        t.column[r] = tl_place_load(l, in, (const tl_expr *[]){ n, channel, row, column });
+        t.column[r] = tl_view_load(l, in, (const tl_expr *[]){ n, channel, row, column });
     }
     store_rows(&nest, &t, &j->w->input[0][0], points, MAX_POINTS, &d,
                (const tl_expr *[]){ n, th, tw, cb, NULL, y, lane }, 4, 1, NULL);
@@ -188,22 +188,22 @@ static tl_place transform_input(const job *j, const tl_place *in, const int64_t 
     lane = tl_nest_iter(&nest, TL_ITER_SPATIAL, "ci", j->lanes_in);
     for (int r = 0; r < points; r++)
         t.column[r] =
-            tl_place_load(l, &d, (const tl_expr *[]){ n, th, tw, cb, x, tl_int(arena, r), lane });
+            tl_view_load(l, &d, (const tl_expr *[]){ n, th, tw, cb, x, tl_int(arena, r), lane });
     store_rows(&nest, &t, &j->w->input[0][0], points, MAX_POINTS, &v,
                (const tl_expr *[]){ x, NULL, n, th, tw, cb, lane }, 1, 1, NULL);
     return v;
 }
 
 /* M[x, y, n, th, tw, kb, lane], the products. */
-static tl_place multiply(const job *j, const tl_place *u, const tl_place *v)
+static tl_view multiply(const job *j, const tl_view *u, const tl_view *v)
 {
     tl_lower *l = j->l;
     tl_arena *arena = tl_lower_arena(l);
     int points = j->w->points;
-    tl_place m = local(j, "m", 7,
-                       (int64_t[]){ points, points, j->batch, j->tiles_down, j->tiles_across,
-                                    j->features / j->lanes_out, j->lanes_out });
-    tl_nest nest = tl_nest_begin(l, "product");
+    tl_view m = local(j, "m", 7,
+                      (int64_t[]){ points, points, j->batch, j->tiles_down, j->tiles_across,
+                                   j->features / j->lanes_out, j->lanes_out });
+    tl_block_nest nest = tl_nest_begin(l, "product");
     const tl_expr *x = tl_nest_iter(&nest, TL_ITER_SPATIAL, "x", points);
     const tl_expr *y = tl_nest_iter(&nest, TL_ITER_SPATIAL, "y", points);
     const tl_expr *n = tl_nest_iter(&nest, TL_ITER_SPATIAL, "n", j->batch);
@@ -216,26 +216,26 @@ static tl_place multiply(const job *j, const tl_place *u, const tl_place *v)
     const tl_expr *k = tl_add(arena, tl_muli(arena, kb, j->lanes_out), lane);
     const tl_expr *c = tl_add(arena, tl_muli(arena, rc, j->lanes_in), rl);
     const tl_expr *product =
-        tl_mul(arena, tl_place_load(l, v, (const tl_expr *[]){ x, y, n, th, tw, rc, rl }),
-               tl_place_load(l, u, (const tl_expr *[]){ x, y, k, c }));
+        tl_mul(arena, tl_view_load(l, v, (const tl_expr *[]){ x, y, n, th, tw, rc, rl }),
+               tl_view_load(l, u, (const tl_expr *[]){ x, y, k, c }));
     tl_nest_reduce(&nest, TL_COMBINER_SUM, &m, (const tl_expr *[]){ x, y, n, th, tw, kb, lane },
                    product);
     return m;
 }
 
 /* acc[n, k, oh, ow] from the products. */
-static void transform_output(const job *j, const tl_place *m, const tl_place *acc)
+static void transform_output(const job *j, const tl_view *m, const tl_view *acc)
 {
     tl_lower *l = j->l;
     tl_arena *arena = tl_lower_arena(l);
     int points = j->w->points, size = j->w->m;
     int64_t blocks = j->features / j->lanes_out;
-    tl_place o = local(j, "o", 7,
-                       (int64_t[]){ j->batch, j->tiles_down, j->tiles_across, blocks, size, points,
-                                    j->lanes_out });
+    tl_view o = local(j, "o", 7,
+                      (int64_t[]){ j->batch, j->tiles_down, j->tiles_across, blocks, size, points,
+                                   j->lanes_out });
     transform t = { l, { 0 }, points };
 
-    tl_nest nest = tl_nest_begin(l, "output_rows");
+    tl_block_nest nest = tl_nest_begin(l, "output_rows");
     const tl_expr *n = tl_nest_iter(&nest, TL_ITER_SPATIAL, "n", j->batch);
     const tl_expr *kb = tl_nest_iter(&nest, TL_ITER_SPATIAL, "co", blocks);
     const tl_expr *th = tl_nest_iter(&nest, TL_ITER_SPATIAL, "th", j->tiles_down);
@@ -244,7 +244,7 @@ static void transform_output(const job *j, const tl_place *m, const tl_place *ac
     const tl_expr *lane = tl_nest_iter(&nest, TL_ITER_SPATIAL, "ci", j->lanes_out);
     for (int r = 0; r < points; r++)
         t.column[r] =
-            tl_place_load(l, m, (const tl_expr *[]){ tl_int(arena, r), y, n, th, tw, kb, lane });
+            tl_view_load(l, m, (const tl_expr *[]){ tl_int(arena, r), y, n, th, tw, kb, lane });
     store_rows(&nest, &t, &j->w->output[0][0], size, MAX_POINTS, &o,
                (const tl_expr *[]){ n, th, tw, kb, NULL, y, lane }, 4, 1, NULL);
 
@@ -257,7 +257,7 @@ static void transform_output(const job *j, const tl_place *m, const tl_place *ac
     lane = tl_nest_iter(&nest, TL_ITER_SPATIAL, "ci", j->lanes_out);
     for (int r = 0; r < points; r++)
         t.column[r] =
-            tl_place_load(l, &o, (const tl_expr *[]){ n, th, tw, kb, i, tl_int(arena, r), lane });
+            tl_view_load(l, &o, (const tl_expr *[]){ n, th, tw, kb, i, tl_int(arena, r), lane });
     const tl_expr *k = tl_add(arena, tl_muli(arena, kb, j->lanes_out), lane);
     const tl_expr *row = tl_add(arena, tl_muli(arena, th, size), i);
     store_rows(&nest, &t, &j->w->output[0][0], size, MAX_POINTS, acc,
@@ -285,15 +285,15 @@ static void stages(tl_lower *l, const tl_node *n, const winograd *w)
     int64_t before[TL_MAX_RANK] = { 0, 0, pads[0], pads[1] };
     int64_t after[TL_MAX_RANK] = { 0, 0, pads[2] + j.tiles_down * w->m - down,
                                    pads[3] + j.tiles_across * w->m - across };
-    tl_place in = tl_lower_padded(l, x, before, after);
-    tl_place weights = tl_lower_materialize(l, weight);
+    tl_view in = tl_lower_padded(l, x, before, after);
+    tl_view weights = tl_lower_materialize(l, weight);
 
     tl_shape whole = tl_shape_of(4, (int64_t[]){ j.batch, j.features, j.tiles_down * w->m,
                                                  j.tiles_across * w->m });
-    tl_place u = transform_weights(&j, &weights);
-    tl_place v = transform_input(&j, &in, pads);
-    tl_place m = multiply(&j, &u, &v);
-    tl_place acc = tl_lower_local(l, "acc", TL_F32, &whole, &out->layout);
+    tl_view u = transform_weights(&j, &weights);
+    tl_view v = transform_input(&j, &in, pads);
+    tl_view m = multiply(&j, &u, &v);
+    tl_view acc = tl_lower_local(l, "acc", TL_F32, &whole, &out->layout);
     transform_output(&j, &m, &acc);
     tl_lower_locals(l, n)->place[0] = acc;
 }

@@ -15,8 +15,8 @@
  * Output [D*T, B, H], the states; with keeps_memory [2*D*T, B, H]: behind them an LSTM's memories. Attributes: cell,
  * keeps_memory, couples (an LSTM's f is 1 - i), clip (absent: none), activations (tl_activation, in the order of ONNX) with
  * alpha and beta. */
-#ifndef TL_FRONTEND_RECURRENT_H
-#define TL_FRONTEND_RECURRENT_H
+#ifndef TL_FRONTEND_LOWER_RECURRENT_H
+#define TL_FRONTEND_LOWER_RECURRENT_H
 #include "ir/graph/graph.h"
 
 typedef enum {

@@ -1,6 +1,6 @@
 /* frontend/node/axis_rules.c: the rules of axis_rules.def. */
 #include "frontend/node/axis_rules.h"
-#include "frontend/node/match.h"
+#include "frontend/node/graph_questions.h"
 
 typedef bool tl_axis_rule(const tl_node *n, int axis, int *of);
 

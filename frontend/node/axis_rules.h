@@ -1,6 +1,6 @@
 /* frontend/node/axis_rules.h: how axes of an operator's output belong to axes of its inputs. */
-#ifndef TL_FRONTEND_AXIS_RULES_H
-#define TL_FRONTEND_AXIS_RULES_H
+#ifndef TL_FRONTEND_NODE_AXIS_RULES_H
+#define TL_FRONTEND_NODE_AXIS_RULES_H
 #include "ir/graph/graph.h"
 
 /* Whether each position on an axis of the node's output needs of every input either the same position on one axis of it,

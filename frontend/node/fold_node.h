@@ -1,6 +1,6 @@
 /* frontend/node/fold_node.h: evaluates one node whose inputs are constants. */
-#ifndef TL_FRONTEND_FOLD_NODE_H
-#define TL_FRONTEND_FOLD_NODE_H
+#ifndef TL_FRONTEND_NODE_FOLD_NODE_H
+#define TL_FRONTEND_NODE_FOLD_NODE_H
 #include "ir/graph/graph.h"
 
 #define TL_FOLD_ELEMENTS \

@@ -4,8 +4,8 @@
  * missing. It checks them, normalises the node's attributes (negative axes, auto_pad, ...) and sets dtype and
  * shape of the outputs; a node that breaks the operator's rule is TL_BAD_MODEL, with a sentence that
  * names the node, the values and their shapes. */
-#ifndef TL_FRONTEND_SHAPE_RULES_H
-#define TL_FRONTEND_SHAPE_RULES_H
+#ifndef TL_FRONTEND_NODE_SHAPE_RULES_H
+#define TL_FRONTEND_NODE_SHAPE_RULES_H
 #include "ir/graph/graph.h"
 
 typedef tl_status tl_shape_rule(tl_graph *g, tl_node *n, tl_diag *diag);

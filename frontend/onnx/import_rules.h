@@ -1,7 +1,7 @@
 /* frontend/onnx/import_rules.h: the importers that import_ops.def names. Each makes canonical nodes of one call: arity and
  * attributes are checked already, results are bound with tl_result. */
-#ifndef TL_FRONTEND_IMPORT_RULES_H
-#define TL_FRONTEND_IMPORT_RULES_H
+#ifndef TL_FRONTEND_ONNX_IMPORT_RULES_H
+#define TL_FRONTEND_ONNX_IMPORT_RULES_H
 #include "frontend/onnx/onnx_private.h"
 
 /* import_elementwise.c */

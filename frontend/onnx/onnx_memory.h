@@ -1,6 +1,6 @@
 /* frontend/onnx/onnx_memory.h: the memory protobuf-c unpacks into: bounded, and able to give a block away. */
-#ifndef TL_FRONTEND_ONNX_MEMORY_H
-#define TL_FRONTEND_ONNX_MEMORY_H
+#ifndef TL_FRONTEND_ONNX_ONNX_MEMORY_H
+#define TL_FRONTEND_ONNX_ONNX_MEMORY_H
 #include <protobuf-c/protobuf-c.h>
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* frontend/onnx/onnx_private.h: what the parts of the ONNX reader share: the open model, tensors out of it, and the
  * call of one node by which the importers of import_ops.def make canonical nodes. */
-#ifndef TL_FRONTEND_ONNX_PRIVATE_H
-#define TL_FRONTEND_ONNX_PRIVATE_H
+#ifndef TL_FRONTEND_ONNX_ONNX_PRIVATE_H
+#define TL_FRONTEND_ONNX_ONNX_PRIVATE_H
 #include "frontend/frontend.h"
 #include "frontend/onnx.pb-c.h"
 #include "frontend/onnx/onnx_memory.h"

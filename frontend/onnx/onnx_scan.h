@@ -1,7 +1,7 @@
 /* frontend/onnx/onnx_scan.h: a look at the bytes of a model before protobuf-c unpacks them. protobuf-c follows any
  * nesting with recursion and cuts strings at zero bytes; what passes here cannot hurt it. */
-#ifndef TL_FRONTEND_ONNX_SCAN_H
-#define TL_FRONTEND_ONNX_SCAN_H
+#ifndef TL_FRONTEND_ONNX_ONNX_SCAN_H
+#define TL_FRONTEND_ONNX_ONNX_SCAN_H
 #include <stddef.h>
 #include "runtime/base/status.h"
 

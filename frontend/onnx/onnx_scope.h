@@ -4,8 +4,8 @@
  * A scope maps the names of one graph or function body to values. A function call opens a scope of its own, a
  * branch one that sees its parent's names. Results of what is not supported are bound as such, so that the walk goes on
  * and the report names everything at once. */
-#ifndef TL_FRONTEND_ONNX_SCOPE_H
-#define TL_FRONTEND_ONNX_SCOPE_H
+#ifndef TL_FRONTEND_ONNX_ONNX_SCOPE_H
+#define TL_FRONTEND_ONNX_ONNX_SCOPE_H
 #include "frontend/onnx/onnx_private.h"
 
 typedef struct {

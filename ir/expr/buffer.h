@@ -1,6 +1,6 @@
 /* ir/expr/buffer.h: named storage of a Program. */
-#ifndef TL_IR_BUFFER_H
-#define TL_IR_BUFFER_H
+#ifndef TL_IR_EXPR_BUFFER_H
+#define TL_IR_EXPR_BUFFER_H
 #include "ir/expr/expr.h"
 
 /* ir/expr/scopes.def: where a buffer lives */

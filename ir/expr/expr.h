@@ -5,8 +5,8 @@
  * coefficients, plus floordiv and floormod terms that the known ranges of the variables could not
  * remove. Value expressions of other dtypes fold constants and nothing else: their arithmetic is
  * the user's. */
-#ifndef TL_IR_EXPR_H
-#define TL_IR_EXPR_H
+#ifndef TL_IR_EXPR_EXPR_H
+#define TL_IR_EXPR_EXPR_H
 #include <stdbool.h>
 #include <stdint.h>
 #include "runtime/base/arena.h"

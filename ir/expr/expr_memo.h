@@ -1,7 +1,7 @@
 /* ir/expr/expr_memo.h: what is known of the nodes of an expression, so that what walks it sees a node once, however often it is
  * read. Small expressions need none: to walk them as trees costs less. */
-#ifndef TL_IR_EXPR_MEMO_H
-#define TL_IR_EXPR_MEMO_H
+#ifndef TL_IR_EXPR_EXPR_MEMO_H
+#define TL_IR_EXPR_EXPR_MEMO_H
 #include "ir/expr/expr.h"
 
 enum { TL_EXPR_MEMO_FROM = 128 }; /* nodes of the tree, from which on a memo pays */

@@ -1,6 +1,6 @@
 /* ir/expr/expr_private.h: what the files of expressions share. */
-#ifndef TL_IR_EXPR_PRIVATE_H
-#define TL_IR_EXPR_PRIVATE_H
+#ifndef TL_IR_EXPR_EXPR_PRIVATE_H
+#define TL_IR_EXPR_EXPR_PRIVATE_H
 #include "ir/expr/expr.h"
 
 /* A node as it is: nothing folded, nothing canonicalised. `args` is copied. */

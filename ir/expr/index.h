@@ -9,8 +9,8 @@
  *   (x//4)*4 + x%4 -> x                   (x//4)//2 -> x//8
  *   (x % 8) // 4, (x % 8) % 4             recombined where exact
  * A perfect split followed by a fuse gives back the original text. */
-#ifndef TL_IR_INDEX_H
-#define TL_IR_INDEX_H
+#ifndef TL_IR_EXPR_INDEX_H
+#define TL_IR_EXPR_INDEX_H
 #include "ir/expr/expr.h"
 #include "runtime/base/status.h"
 

@@ -1,7 +1,7 @@
 /* ir/expr/index_private.h: sums taken apart on the stack, which is how index expressions are built,
  * bounded and compared. */
-#ifndef TL_IR_INDEX_PRIVATE_H
-#define TL_IR_INDEX_PRIVATE_H
+#ifndef TL_IR_EXPR_INDEX_PRIVATE_H
+#define TL_IR_EXPR_INDEX_PRIVATE_H
 #include "ir/expr/expr_private.h"
 #include "ir/expr/index.h"
 

@@ -2,8 +2,8 @@
  * canonicalisation to one meaning an operator (ir/graph/graph_ops.def lists the canonical operators).
  *
  * A Graph lives in an arena. Unlike Program it is edited in place by the passes of frontend/. */
-#ifndef TL_IR_GRAPH_H
-#define TL_IR_GRAPH_H
+#ifndef TL_IR_GRAPH_GRAPH_H
+#define TL_IR_GRAPH_GRAPH_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -83,7 +83,7 @@ typedef struct tl_value {
     bool is_input, is_output;
     /* Its one reader computes it, band by band, in its own kernel (assign_layouts.c). */
     bool is_inside;
-    bool is_cut, is_plain; /* decisions of a form (frontend/graph/form.c) */
+    bool is_cut, is_plain; /* decisions of a form (frontend/graph/graph_form.c) */
     /* The value in whose storage it lies as a window of `whole_start` elements from the beginning (assign_windows.c); NULL:
      * it has its own. A whole has no whole. */
     struct tl_value *whole;

@@ -1,6 +1,6 @@
 /* ir/graph/graph_private.h: what the files of graphs share. */
-#ifndef TL_IR_GRAPH_PRIVATE_H
-#define TL_IR_GRAPH_PRIVATE_H
+#ifndef TL_IR_GRAPH_GRAPH_PRIVATE_H
+#define TL_IR_GRAPH_GRAPH_PRIVATE_H
 #include "ir/graph/graph.h"
 
 enum {

@@ -15,8 +15,8 @@
  *
  * Arithmetic is that of the dtypes (f32 rounds to f32 after each operation), functions are libm's; numbers below the
  * smallest normal one count as zero, as in kernels (runtime/base/float_mode.h). */
-#ifndef TL_IR_INTERPRET_H
-#define TL_IR_INTERPRET_H
+#ifndef TL_IR_INTERPRET_INTERPRET_H
+#define TL_IR_INTERPRET_INTERPRET_H
 #include "ir/program/program.h"
 
 typedef struct {

@@ -15,7 +15,7 @@ static void check_domains(tl_frame *f, const tl_block_code *b)
     }
 }
 
-static int64_t locate(tl_frame *f, const tl_access *access)
+static int64_t locate(tl_frame *f, const tl_interp_access *access)
 {
     if (f->machine->check)
         return tl_access_locate(access, f);
@@ -25,7 +25,7 @@ static int64_t locate(tl_frame *f, const tl_access *access)
     return offset;
 }
 
-static tl_number evaluate(tl_frame *f, const tl_code *code)
+static tl_number evaluate(tl_frame *f, const tl_interp_code *code)
 {
     tl_number value;
     if (tl_dtype_is_float(code->dtype))
@@ -35,7 +35,7 @@ static tl_number evaluate(tl_frame *f, const tl_code *code)
     return value;
 }
 
-static void put(tl_frame *f, const tl_access *access, int64_t offset, tl_number value,
+static void put(tl_frame *f, const tl_interp_access *access, int64_t offset, tl_number value,
                 const tl_block_code *reduction)
 {
     if (f->machine->check)
@@ -80,8 +80,8 @@ static tl_number so_far(tl_frame *f, const tl_store_code *store, int64_t offset,
 {
     if (start)
         return evaluate(f, store->init);
-    const tl_access *access = &store->access;
-    const tl_storage *storage = f->storages[access->memory];
+    const tl_interp_access *access = &store->access;
+    const tl_interp_storage *storage = f->storages[access->memory];
     if (storage->cells != NULL && storage->cells[offset].write < storage->birth)
         tl_check_read(f, access->memory, offset); /* fails: uninitialised */
 

@@ -7,66 +7,66 @@
 
 /* ---- leaves ---- */
 
-static double constant_number(const tl_code *c, tl_frame *f)
+static double constant_number(const tl_interp_code *c, tl_frame *f)
 {
     (void)f;
     return c->u.constant;
 }
-static int64_t constant_integer(const tl_code *c, tl_frame *f)
+static int64_t constant_integer(const tl_interp_code *c, tl_frame *f)
 {
     (void)f;
     return c->u.value;
 }
-static int64_t slot_value(const tl_code *c, tl_frame *f)
+static int64_t slot_value(const tl_interp_code *c, tl_frame *f)
 {
     return f->slots[c->u.slot];
 }
-static int64_t sum_value(const tl_code *c, tl_frame *f)
+static int64_t sum_value(const tl_interp_code *c, tl_frame *f)
 {
     return tl_sum_value(c->u.sum, f);
 }
 
 /* ---- loads ---- */
 
-static int64_t plain_offset(const tl_access *access, tl_frame *f)
+static int64_t plain_offset(const tl_interp_access *access, tl_frame *f)
 {
     int64_t offset = tl_sum_value(&access->flat, f);
     if ((uint64_t)offset >= (uint64_t)f->storages[access->memory]->count)
         tl_access_locate(access, f); /* says which index it was */
     return offset;
 }
-static int64_t checked_offset(const tl_access *access, tl_frame *f)
+static int64_t checked_offset(const tl_interp_access *access, tl_frame *f)
 {
     int64_t offset = tl_access_locate(access, f);
     tl_check_read(f, access->memory, offset);
     return offset;
 }
-static double load_number(const tl_code *c, tl_frame *f)
+static double load_number(const tl_interp_code *c, tl_frame *f)
 {
     int64_t offset = plain_offset(c->u.access, f);
     return tl_memory_number(c->dtype, f->storages[c->u.access->memory]->data, offset);
 }
-static int64_t load_integer(const tl_code *c, tl_frame *f)
+static int64_t load_integer(const tl_interp_code *c, tl_frame *f)
 {
     int64_t offset = plain_offset(c->u.access, f);
     return tl_memory_integer(c->dtype, f->storages[c->u.access->memory]->data, offset);
 }
-static double load_number_checked(const tl_code *c, tl_frame *f)
+static double load_number_checked(const tl_interp_code *c, tl_frame *f)
 {
     int64_t offset = checked_offset(c->u.access, f);
     return tl_memory_number(c->dtype, f->storages[c->u.access->memory]->data, offset);
 }
-static int64_t load_integer_checked(const tl_code *c, tl_frame *f)
+static int64_t load_integer_checked(const tl_interp_code *c, tl_frame *f)
 {
     int64_t offset = checked_offset(c->u.access, f);
     return tl_memory_integer(c->dtype, f->storages[c->u.access->memory]->data, offset);
 }
-static double demand_number(const tl_code *c, tl_frame *f)
+static double demand_number(const tl_interp_code *c, tl_frame *f)
 {
     int64_t offset = tl_access_locate(c->u.access, f);
     return f->machine->demand(f, c->u.access->memory, offset).f;
 }
-static int64_t demand_integer(const tl_code *c, tl_frame *f)
+static int64_t demand_integer(const tl_interp_code *c, tl_frame *f)
 {
     int64_t offset = tl_access_locate(c->u.access, f);
     return f->machine->demand(f, c->u.access->memory, offset).i;
@@ -74,28 +74,28 @@ static int64_t demand_integer(const tl_code *c, tl_frame *f)
 
 /* ---- floats: computed in double and rounded to the dtype, which is exact rounding for f32, f16 and bf16 ---- */
 
-static double add_number(const tl_code *c, tl_frame *f)
+static double add_number(const tl_interp_code *c, tl_frame *f)
 {
     return tl_round_to(c->dtype, tl_code_number(c->a, f) + tl_code_number(c->b, f));
 }
-static double sub_number(const tl_code *c, tl_frame *f)
+static double sub_number(const tl_interp_code *c, tl_frame *f)
 {
     return tl_round_to(c->dtype, tl_code_number(c->a, f) - tl_code_number(c->b, f));
 }
-static double mul_number(const tl_code *c, tl_frame *f)
+static double mul_number(const tl_interp_code *c, tl_frame *f)
 {
     return tl_round_to(c->dtype, tl_code_number(c->a, f) * tl_code_number(c->b, f));
 }
-static double div_number(const tl_code *c, tl_frame *f)
+static double div_number(const tl_interp_code *c, tl_frame *f)
 {
     return tl_round_to(c->dtype, tl_code_number(c->a, f) / tl_code_number(c->b, f));
 }
-static double min_number(const tl_code *c, tl_frame *f)
+static double min_number(const tl_interp_code *c, tl_frame *f)
 {
     double a = tl_code_number(c->a, f);
     return tl_min_number(a, tl_code_number(c->b, f));
 }
-static double max_number(const tl_code *c, tl_frame *f)
+static double max_number(const tl_interp_code *c, tl_frame *f)
 {
     double a = tl_code_number(c->a, f);
     return tl_max_number(a, tl_code_number(c->b, f));
@@ -103,56 +103,56 @@ static double max_number(const tl_code *c, tl_frame *f)
 
 /* ---- integers: wrap to the dtype ---- */
 
-static int64_t add_integer(const tl_code *c, tl_frame *f)
+static int64_t add_integer(const tl_interp_code *c, tl_frame *f)
 {
     uint64_t a = (uint64_t)tl_code_integer(c->a, f);
     return tl_wrap_to(c->dtype, (int64_t)(a + (uint64_t)tl_code_integer(c->b, f)));
 }
-static int64_t sub_integer(const tl_code *c, tl_frame *f)
+static int64_t sub_integer(const tl_interp_code *c, tl_frame *f)
 {
     uint64_t a = (uint64_t)tl_code_integer(c->a, f);
     return tl_wrap_to(c->dtype, (int64_t)(a - (uint64_t)tl_code_integer(c->b, f)));
 }
-static int64_t mul_integer(const tl_code *c, tl_frame *f)
+static int64_t mul_integer(const tl_interp_code *c, tl_frame *f)
 {
     uint64_t a = (uint64_t)tl_code_integer(c->a, f);
     return tl_wrap_to(c->dtype, (int64_t)(a * (uint64_t)tl_code_integer(c->b, f)));
 }
 
-static int64_t divisor(const tl_code *c, tl_frame *f)
+static int64_t divisor(const tl_interp_code *c, tl_frame *f)
 {
     int64_t b = tl_code_integer(c->b, f);
     if (b == 0)
         tl_machine_fail(f, TL_BAD_IR, "an integer is divided by zero");
     return b;
 }
-static int64_t div_integer(const tl_code *c, tl_frame *f)
+static int64_t div_integer(const tl_interp_code *c, tl_frame *f)
 {
     int64_t a = tl_code_integer(c->a, f), b = divisor(c, f);
     if (c->dtype == TL_U64)
         return (int64_t)((uint64_t)a / (uint64_t)b);
     return b == -1 ? tl_wrap_to(c->dtype, (int64_t)(0 - (uint64_t)a)) : a / b;
 }
-static int64_t floordiv_integer(const tl_code *c, tl_frame *f)
+static int64_t floordiv_integer(const tl_interp_code *c, tl_frame *f)
 {
     int64_t a = tl_code_integer(c->a, f), b = divisor(c, f);
     if (c->dtype == TL_U64)
         return (int64_t)((uint64_t)a / (uint64_t)b);
     return b == -1 ? tl_wrap_to(c->dtype, (int64_t)(0 - (uint64_t)a)) : tl_floordiv(a, b);
 }
-static int64_t floormod_integer(const tl_code *c, tl_frame *f)
+static int64_t floormod_integer(const tl_interp_code *c, tl_frame *f)
 {
     int64_t a = tl_code_integer(c->a, f), b = divisor(c, f);
     if (c->dtype == TL_U64)
         return (int64_t)((uint64_t)a % (uint64_t)b);
     return b == -1 ? 0 : tl_floormod(a, b);
 }
-static int64_t min_integer(const tl_code *c, tl_frame *f)
+static int64_t min_integer(const tl_interp_code *c, tl_frame *f)
 {
     int64_t a = tl_code_integer(c->a, f), b = tl_code_integer(c->b, f);
     return tl_less(c->dtype, (tl_number){ .i = b }, (tl_number){ .i = a }) ? b : a;
 }
-static int64_t max_integer(const tl_code *c, tl_frame *f)
+static int64_t max_integer(const tl_interp_code *c, tl_frame *f)
 {
     int64_t a = tl_code_integer(c->a, f), b = tl_code_integer(c->b, f);
     return tl_less(c->dtype, (tl_number){ .i = a }, (tl_number){ .i = b }) ? b : a;
@@ -160,73 +160,73 @@ static int64_t max_integer(const tl_code *c, tl_frame *f)
 
 /* ---- conditions ---- */
 
-static int64_t lt_number(const tl_code *c, tl_frame *f)
+static int64_t lt_number(const tl_interp_code *c, tl_frame *f)
 {
     double a = tl_code_number(c->a, f);
     return a < tl_code_number(c->b, f);
 }
-static int64_t le_number(const tl_code *c, tl_frame *f)
+static int64_t le_number(const tl_interp_code *c, tl_frame *f)
 {
     double a = tl_code_number(c->a, f);
     return a <= tl_code_number(c->b, f);
 }
-static int64_t eq_number(const tl_code *c, tl_frame *f)
+static int64_t eq_number(const tl_interp_code *c, tl_frame *f)
 {
     double a = tl_code_number(c->a, f);
     return a == tl_code_number(c->b, f);
 }
-static int64_t ne_number(const tl_code *c, tl_frame *f)
+static int64_t ne_number(const tl_interp_code *c, tl_frame *f)
 {
     double a = tl_code_number(c->a, f);
     return a != tl_code_number(c->b, f);
 }
-static int64_t lt_integer(const tl_code *c, tl_frame *f)
+static int64_t lt_integer(const tl_interp_code *c, tl_frame *f)
 {
     int64_t a = tl_code_integer(c->a, f), b = tl_code_integer(c->b, f);
     return c->from == TL_U64 ? (uint64_t)a < (uint64_t)b : a < b;
 }
-static int64_t le_integer(const tl_code *c, tl_frame *f)
+static int64_t le_integer(const tl_interp_code *c, tl_frame *f)
 {
     int64_t a = tl_code_integer(c->a, f), b = tl_code_integer(c->b, f);
     return c->from == TL_U64 ? (uint64_t)a <= (uint64_t)b : a <= b;
 }
-static int64_t eq_integer(const tl_code *c, tl_frame *f)
+static int64_t eq_integer(const tl_interp_code *c, tl_frame *f)
 {
     int64_t a = tl_code_integer(c->a, f);
     return a == tl_code_integer(c->b, f);
 }
-static int64_t ne_integer(const tl_code *c, tl_frame *f)
+static int64_t ne_integer(const tl_interp_code *c, tl_frame *f)
 {
     int64_t a = tl_code_integer(c->a, f);
     return a != tl_code_integer(c->b, f);
 }
 /* Both operands run: compiled code may evaluate both. */
-static int64_t and_condition(const tl_code *c, tl_frame *f)
+static int64_t and_condition(const tl_interp_code *c, tl_frame *f)
 {
     int64_t a = tl_code_integer(c->a, f), b = tl_code_integer(c->b, f);
     return a & b;
 }
-static int64_t or_condition(const tl_code *c, tl_frame *f)
+static int64_t or_condition(const tl_interp_code *c, tl_frame *f)
 {
     int64_t a = tl_code_integer(c->a, f), b = tl_code_integer(c->b, f);
     return a | b;
 }
-static int64_t not_condition(const tl_code *c, tl_frame *f)
+static int64_t not_condition(const tl_interp_code *c, tl_frame *f)
 {
     return !tl_code_integer(c->a, f);
 }
-static double select_number(const tl_code *c, tl_frame *f)
+static double select_number(const tl_interp_code *c, tl_frame *f)
 {
     return tl_code_number(tl_code_integer(c->a, f) ? c->b : c->c, f);
 }
-static int64_t select_integer(const tl_code *c, tl_frame *f)
+static int64_t select_integer(const tl_interp_code *c, tl_frame *f)
 {
     return tl_code_integer(tl_code_integer(c->a, f) ? c->b : c->c, f);
 }
 
 /* ---- casts ---- */
 
-static tl_number cast_operand(const tl_code *c, tl_frame *f)
+static tl_number cast_operand(const tl_interp_code *c, tl_frame *f)
 {
     tl_number value;
     if (tl_dtype_is_float(c->from))
@@ -235,27 +235,27 @@ static tl_number cast_operand(const tl_code *c, tl_frame *f)
         value.i = tl_code_integer(c->a, f);
     return tl_number_cast(c->dtype, c->from, value);
 }
-static double cast_number(const tl_code *c, tl_frame *f)
+static double cast_number(const tl_interp_code *c, tl_frame *f)
 {
     return cast_operand(c, f).f;
 }
-static int64_t cast_integer(const tl_code *c, tl_frame *f)
+static int64_t cast_integer(const tl_interp_code *c, tl_frame *f)
 {
     return cast_operand(c, f).i;
 }
 
 /* ---- compilation ---- */
 
-static tl_code *make(tl_compiler *c, tl_dtype dtype)
+static tl_interp_code *make(tl_compiler *c, tl_dtype dtype)
 {
-    tl_code *code = TL_NEW(tl_compiler_machine(c)->arena, tl_code);
+    tl_interp_code *code = TL_NEW(tl_compiler_machine(c)->arena, tl_interp_code);
     code->dtype = code->from = dtype;
     return code;
 }
 
-static const tl_code *constant(tl_compiler *c, int64_t value)
+static const tl_interp_code *constant(tl_compiler *c, int64_t value)
 {
-    tl_code *code = make(c, TL_I64);
+    tl_interp_code *code = make(c, TL_I64);
     code->integer = constant_integer;
     code->u.value = value;
     return code;
@@ -289,7 +289,7 @@ static void add_term(sum_builder *s, int slot, int64_t factor)
     s->terms[s->term_count++] = (tl_term){ slot, factor };
 }
 
-static void add_atom(sum_builder *s, const tl_code *code, int64_t factor)
+static void add_atom(sum_builder *s, const tl_interp_code *code, int64_t factor)
 {
     if (s->atom_count == s->atom_capacity) {
         tl_arena *arena = tl_compiler_machine(s->compiler)->arena;
@@ -302,7 +302,7 @@ static void add_atom(sum_builder *s, const tl_code *code, int64_t factor)
     s->atoms[s->atom_count++] = (tl_atom){ code, factor };
 }
 
-static const tl_code *compile_node(tl_compiler *c, const tl_expr *e);
+static const tl_interp_code *compile_node(tl_compiler *c, const tl_expr *e);
 
 /* The value of an i64 expression that is constant once the dims are known. */
 static bool known(const tl_compiler *c, const tl_expr *e, int64_t *value)
@@ -333,26 +333,27 @@ static void collect(sum_builder *s, const tl_expr *e, int64_t factor)
     }
 }
 
-static tl_sum finish(const sum_builder *s)
+static tl_interp_sum finish(const sum_builder *s)
 {
-    return (tl_sum){ s->constant, s->term_count, s->atom_count, s->terms, s->atoms };
+    return (tl_interp_sum){ s->constant, s->term_count, s->atom_count, s->terms, s->atoms };
 }
 
-tl_sum tl_sum_compile(tl_compiler *c, const tl_expr *e)
+tl_interp_sum tl_sum_compile(tl_compiler *c, const tl_expr *e)
 {
     sum_builder s = { .compiler = c };
     collect(&s, e, 1);
     return finish(&s);
 }
 
-tl_access tl_access_compile(tl_compiler *c, const tl_buffer *buffer, const tl_expr *const *indices)
+tl_interp_access tl_access_compile(tl_compiler *c, const tl_buffer *buffer,
+                                   const tl_expr *const *indices)
 {
     tl_machine *m = tl_compiler_machine(c);
-    tl_access access = { .dtype = buffer->dtype, .rank = buffer->rank };
+    tl_interp_access access = { .dtype = buffer->dtype, .rank = buffer->rank };
     access.memory = tl_compiler_memory(c, buffer);
     const int64_t *strides = m->memories[access.memory].strides;
 
-    tl_sum *axes = TL_NEW_ARRAY(m->arena, tl_sum, buffer->rank);
+    tl_interp_sum *axes = TL_NEW_ARRAY(m->arena, tl_interp_sum, buffer->rank);
     sum_builder flat = { .compiler = c };
     for (int i = 0; i < buffer->rank; i++) {
         axes[i] = tl_sum_compile(c, indices[i]);
@@ -371,13 +372,13 @@ tl_access tl_access_compile(tl_compiler *c, const tl_buffer *buffer, const tl_ex
     return access;
 }
 
-static const tl_code *compile_load(tl_compiler *c, const tl_expr *e)
+static const tl_interp_code *compile_load(tl_compiler *c, const tl_expr *e)
 {
     tl_machine *m = tl_compiler_machine(c);
-    tl_access *access = TL_NEW(m->arena, tl_access);
+    tl_interp_access *access = TL_NEW(m->arena, tl_interp_access);
     *access = tl_access_compile(c, e->u.buffer, e->args);
 
-    tl_code *code = make(c, e->dtype);
+    tl_interp_code *code = make(c, e->dtype);
     code->u.access = access;
     if (m->demand != NULL) {
         code->number = demand_number;
@@ -419,13 +420,13 @@ static const evaluators operators[TL_EXPR_KIND_COUNT] = {
     [TL_EXPR_CAST] = { cast_number, cast_integer, NULL, NULL },
 };
 
-static const tl_code *compile_operator(tl_compiler *c, const tl_expr *e)
+static const tl_interp_code *compile_operator(tl_compiler *c, const tl_expr *e)
 {
     if (e->arg_count > 3)
         tl_compiler_fail(c, TL_BAD_IR, "%s has %d operands", tl_expr_infos[e->kind].text,
                          e->arg_count);
-    tl_code *code = make(c, e->dtype);
-    const tl_code *operands[3] = { NULL, NULL, NULL };
+    tl_interp_code *code = make(c, e->dtype);
+    const tl_interp_code *operands[3] = { NULL, NULL, NULL };
     for (int i = 0; i < e->arg_count; i++)
         operands[i] = tl_code_compile(c, e->args[i]);
     code->a = operands[0];
@@ -455,9 +456,9 @@ static const tl_code *compile_operator(tl_compiler *c, const tl_expr *e)
 }
 
 /* Anything that is not a sum. */
-static const tl_code *compile_node(tl_compiler *c, const tl_expr *e)
+static const tl_interp_code *compile_node(tl_compiler *c, const tl_expr *e)
 {
-    tl_code *code;
+    tl_interp_code *code;
     int64_t value;
     switch (e->kind) {
     case TL_EXPR_INT:
@@ -504,21 +505,21 @@ static const tl_code *compile_node(tl_compiler *c, const tl_expr *e)
     tl_compiler_fail(c, TL_BAD_IR, "an expression has the unknown kind %d", (int)e->kind);
 }
 
-const tl_code *tl_code_compile(tl_compiler *c, const tl_expr *e)
+const tl_interp_code *tl_code_compile(tl_compiler *c, const tl_expr *e)
 {
     bool is_sum = e->dtype == TL_I64 &&
                   (e->kind == TL_EXPR_ADD || e->kind == TL_EXPR_SUB || e->kind == TL_EXPR_MUL);
     if (!is_sum)
         return compile_node(c, e);
 
-    tl_sum sum = tl_sum_compile(c, e);
+    tl_interp_sum sum = tl_sum_compile(c, e);
     if (sum.term_count == 0 && sum.atom_count == 0)
         return constant(c, sum.constant);
     if (sum.term_count == 0 && sum.atom_count == 1 && sum.constant == 0 && sum.atoms[0].factor == 1)
         return sum.atoms[0].code;
-    tl_sum *kept = TL_NEW(tl_compiler_machine(c)->arena, tl_sum);
+    tl_interp_sum *kept = TL_NEW(tl_compiler_machine(c)->arena, tl_interp_sum);
     *kept = sum;
-    tl_code *code = make(c, TL_I64);
+    tl_interp_code *code = make(c, TL_I64);
     code->integer = sum_value;
     code->u.sum = kept;
     return code;

@@ -287,7 +287,7 @@ static int add_site(tl_compiler *c, const char *kind, const char *name)
 
 static void compile_stmt(tl_compiler *c, const tl_stmt *stmt);
 
-static void set_loop(tl_compiler *c, int at, const tl_stmt *stmt, const tl_code *extent)
+static void set_loop(tl_compiler *c, int at, const tl_stmt *stmt, const tl_interp_code *extent)
 {
     tl_insn *insn = &c->m->insns[at];
     insn->var = stmt->u.loop.var;
@@ -341,7 +341,7 @@ static void compile_loop(tl_compiler *c, const tl_stmt *stmt)
                              stmt->u.loop.var->name, tl_loop_kind_infos[kind].text,
                              c->loops[i].var->name);
 
-    const tl_code *extent = tl_code_compile(c, stmt->u.loop.extent);
+    const tl_interp_code *extent = tl_code_compile(c, stmt->u.loop.extent);
     int mark = tl_compiler_mark(c);
     int slot = tl_compiler_open(c, stmt->u.loop.var), limit = new_slot(c);
     int at = emit(c, concurrent ? TL_INSN_CONCURRENT : TL_INSN_LOOP);
@@ -384,7 +384,7 @@ static void compile_thread_loop(tl_compiler *c, const tl_stmt *stmt)
                          "axis, of extent %" PRId64,
                          name, threads, c->loops[outer].var->name, c->loops[outer].threads);
 
-    const tl_code *extent = tl_code_compile(c, stmt->u.loop.extent);
+    const tl_interp_code *extent = tl_code_compile(c, stmt->u.loop.extent);
     int mark = tl_compiler_mark(c);
     int slot = tl_compiler_open(c, stmt->u.loop.var);
     int at = emit(c, outer >= 0 ? TL_INSN_SAME : TL_INSN_FORK);
@@ -467,7 +467,7 @@ static void end_phase(tl_compiler *c)
 static void compile_if(tl_compiler *c, const tl_stmt *stmt)
 {
     c->site = add_site(c, "an if", "");
-    const tl_code *condition = tl_code_compile(c, stmt->u.branch.condition);
+    const tl_interp_code *condition = tl_code_compile(c, stmt->u.branch.condition);
     int branch = emit(c, TL_INSN_BRANCH);
     c->m->insns[branch].code = condition;
     compile_stmt(c, stmt->u.branch.then);

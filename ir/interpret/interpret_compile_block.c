@@ -1,9 +1,11 @@
 /* ir/interpret/interpret_compile_block.c: blocks, bare stores and calls to block code. */
 #include "ir/interpret/interpret_private.h"
 
-static const tl_code *const *compile_all(tl_compiler *c, const tl_expr *const *exprs, int count)
+static const tl_interp_code *const *compile_all(tl_compiler *c, const tl_expr *const *exprs,
+                                                int count)
 {
-    const tl_code **codes = TL_NEW_ARRAY(tl_compiler_machine(c)->arena, const tl_code *, count);
+    const tl_interp_code **codes =
+        TL_NEW_ARRAY(tl_compiler_machine(c)->arena, const tl_interp_code *, count);
     for (int i = 0; i < count; i++)
         codes[i] = tl_code_compile(c, exprs[i]);
     return codes;

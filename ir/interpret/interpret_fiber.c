@@ -15,8 +15,8 @@ tl_fiber *tl_fiber_create(tl_machine *m)
         fiber = TL_NEW(m->arena, tl_fiber);
         fiber->frame.machine = m;
         fiber->frame.slots = TL_NEW_ARRAY(m->arena, int64_t, m->slot_count);
-        fiber->frame.storages = TL_NEW_ARRAY(m->arena, tl_storage *, m->memory_count);
-        fiber->frame.levels = TL_NEW_ARRAY(m->arena, tl_level, m->level_count);
+        fiber->frame.storages = TL_NEW_ARRAY(m->arena, tl_interp_storage *, m->memory_count);
+        fiber->frame.levels = TL_NEW_ARRAY(m->arena, tl_interp_level, m->level_count);
     }
     fiber->state = TL_FIBER_READY;
     fiber->child_count = 0;
@@ -31,7 +31,7 @@ static void inherit(tl_fiber *child, const tl_fiber *parent)
     tl_frame *to = &child->frame;
     const tl_frame *from = &parent->frame;
     memcpy(to->slots, from->slots, (size_t)m->slot_count * sizeof *to->slots);
-    memcpy(to->storages, from->storages, (size_t)m->memory_count * sizeof(tl_storage *));
+    memcpy(to->storages, from->storages, (size_t)m->memory_count * sizeof(tl_interp_storage *));
     memcpy(to->levels, from->levels, (size_t)from->level_count * sizeof *to->levels);
     to->level_count = from->level_count;
     to->thread = from->thread;
@@ -43,7 +43,7 @@ static void inherit(tl_fiber *child, const tl_fiber *parent)
 static void begin_iteration(tl_frame *f, tl_insn *loop)
 {
     tl_machine *m = f->machine;
-    tl_level *level = &f->levels[f->level_count - 1];
+    tl_interp_level *level = &f->levels[f->level_count - 1];
     level->iteration = f->own = tl_machine_tick(m);
     if (loop->new_segment)
         m->segment = level->iteration;
@@ -61,7 +61,7 @@ static void begin_concurrent(tl_frame *f, tl_insn *loop)
         loop->starts = TL_NEW_ARRAY(m->arena, tl_stamp, extent);
         loop->capacity = extent;
     }
-    f->levels[f->level_count++] = (tl_level){ loop, tl_machine_tick(m), 0 };
+    f->levels[f->level_count++] = (tl_interp_level){ loop, tl_machine_tick(m), 0 };
     begin_iteration(f, loop);
 }
 

@@ -6,23 +6,23 @@
 #include "ir/interpret/interpret_private.h"
 #include "runtime/base/checked.h"
 
-tl_storage *tl_storage_make(tl_machine *m, int index, void *data, bool watched)
+tl_interp_storage *tl_storage_make(tl_machine *m, int index, void *data, bool watched)
 {
     const tl_memory *memory = &m->memories[index];
-    tl_storage *storage = TL_NEW(m->arena, tl_storage);
+    tl_interp_storage *storage = TL_NEW(m->arena, tl_interp_storage);
     size_t size = tl_dtype_size(memory->buffer->dtype);
     storage->count = memory->count;
     storage->data =
         data != NULL ? data : tl_arena_alloc_array(m->arena, size, (size_t)memory->count, 64);
     if (m->check && watched)
-        storage->cells = TL_NEW_ARRAY(m->arena, tl_cell, memory->count);
+        storage->cells = TL_NEW_ARRAY(m->arena, tl_interp_cell, memory->count);
     return storage;
 }
 
-tl_storage *tl_storage_take(tl_frame *f, int memory)
+tl_interp_storage *tl_storage_take(tl_frame *f, int memory)
 {
     tl_machine *m = f->machine;
-    tl_storage *storage = m->memories[memory].free;
+    tl_interp_storage *storage = m->memories[memory].free;
     if (storage != NULL)
         m->memories[memory].free = storage->next;
     else
@@ -42,7 +42,7 @@ void tl_storage_release(tl_frame *f, int memory)
 
 /* ---- bounds ---- */
 
-static void fail_bounds(const tl_access *access, tl_frame *f, int axis)
+static void fail_bounds(const tl_interp_access *access, tl_frame *f, int axis)
 {
     const tl_memory *memory = &f->machine->memories[access->memory];
     char text[256];
@@ -55,7 +55,7 @@ static void fail_bounds(const tl_access *access, tl_frame *f, int axis)
                     memory->shape[axis]);
 }
 
-int64_t tl_access_locate(const tl_access *access, tl_frame *f)
+int64_t tl_access_locate(const tl_interp_access *access, tl_frame *f)
 {
     const tl_memory *memory = &f->machine->memories[access->memory];
     int64_t offset = 0;
@@ -91,10 +91,10 @@ static void fail_uninitialised(tl_frame *f, int memory, int64_t offset)
 
 void tl_check_read(tl_frame *f, int memory, int64_t offset)
 {
-    tl_storage *storage = f->storages[memory];
+    tl_interp_storage *storage = f->storages[memory];
     if (storage->cells == NULL)
         return;
-    tl_cell *cell = &storage->cells[offset];
+    tl_interp_cell *cell = &storage->cells[offset];
     if (cell->write < storage->birth)
         fail_uninitialised(f, memory, offset);
     if (cell->write < f->own && tl_race_conflicts(f, cell->write, cell->write_thread, NULL))
@@ -113,10 +113,10 @@ void tl_check_read(tl_frame *f, int memory, int64_t offset)
 
 void tl_check_write(tl_frame *f, int memory, int64_t offset, const tl_block_code *reduction)
 {
-    tl_storage *storage = f->storages[memory];
+    tl_interp_storage *storage = f->storages[memory];
     if (storage->cells == NULL)
         return;
-    tl_cell *cell = &storage->cells[offset];
+    tl_interp_cell *cell = &storage->cells[offset];
     if (cell->write >= storage->birth && cell->write < f->own &&
         tl_race_conflicts(f, cell->write, cell->write_thread, reduction))
         tl_race_fail(f, memory, offset, TL_ACCESS_WRITE, cell->write, cell->write_thread,

@@ -119,69 +119,69 @@ static double (*const unary_functions[TL_FUNCTION_COUNT])(double) = {
 };
 
 /* libm looks at the bits of its arguments, which the mode of the processor does not change. */
-static double operand(const tl_code *code, tl_frame *f)
+static double operand(const tl_interp_code *code, tl_frame *f)
 {
     return tl_number_flush(TL_F64, tl_code_number(code, f));
 }
-static double result(const tl_code *c, double value)
+static double result(const tl_interp_code *c, double value)
 {
     return tl_round_to(c->dtype, tl_number_flush(TL_F64, value));
 }
-static double call_unary(const tl_code *c, tl_frame *f)
+static double call_unary(const tl_interp_code *c, tl_frame *f)
 {
     return result(c, c->u.function(operand(c->a, f)));
 }
-static double call_pow(const tl_code *c, tl_frame *f)
+static double call_pow(const tl_interp_code *c, tl_frame *f)
 {
     double a = operand(c->a, f);
     return result(c, pow(a, operand(c->b, f)));
 }
-static double call_fmod(const tl_code *c, tl_frame *f)
+static double call_fmod(const tl_interp_code *c, tl_frame *f)
 {
     double a = operand(c->a, f);
     return result(c, fmod(a, operand(c->b, f)));
 }
-static int64_t call_isnan(const tl_code *c, tl_frame *f)
+static int64_t call_isnan(const tl_interp_code *c, tl_frame *f)
 {
     return isnan(tl_code_number(c->a, f)) != 0;
 }
-static int64_t call_isinf(const tl_code *c, tl_frame *f)
+static int64_t call_isinf(const tl_interp_code *c, tl_frame *f)
 {
     return isinf(tl_code_number(c->a, f)) != 0;
 }
-static int64_t call_abs(const tl_code *c, tl_frame *f)
+static int64_t call_abs(const tl_interp_code *c, tl_frame *f)
 {
     int64_t a = tl_code_integer(c->a, f);
     bool negative = tl_dtype_infos[c->dtype].class == TL_CLASS_INT && a < 0;
     return negative ? tl_wrap_to(c->dtype, (int64_t)(0 - (uint64_t)a)) : a;
 }
-static int64_t call_bitand(const tl_code *c, tl_frame *f)
+static int64_t call_bitand(const tl_interp_code *c, tl_frame *f)
 {
     int64_t a = tl_code_integer(c->a, f);
     return a & tl_code_integer(c->b, f);
 }
-static int64_t call_bitor(const tl_code *c, tl_frame *f)
+static int64_t call_bitor(const tl_interp_code *c, tl_frame *f)
 {
     int64_t a = tl_code_integer(c->a, f);
     return a | tl_code_integer(c->b, f);
 }
-static int64_t call_bitxor(const tl_code *c, tl_frame *f)
+static int64_t call_bitxor(const tl_interp_code *c, tl_frame *f)
 {
     int64_t a = tl_code_integer(c->a, f);
     return a ^ tl_code_integer(c->b, f);
 }
-static int64_t call_bitnot(const tl_code *c, tl_frame *f)
+static int64_t call_bitnot(const tl_interp_code *c, tl_frame *f)
 {
     return tl_wrap_to(c->dtype, ~tl_code_integer(c->a, f));
 }
-static int64_t call_shl(const tl_code *c, tl_frame *f)
+static int64_t call_shl(const tl_interp_code *c, tl_frame *f)
 {
     uint64_t a = (uint64_t)tl_code_integer(c->a, f), by = (uint64_t)tl_code_integer(c->b, f);
     if (by >= (uint64_t)tl_dtype_infos[c->dtype].bits)
         return 0;
     return tl_wrap_to(c->dtype, (int64_t)(a << by));
 }
-static int64_t call_shr(const tl_code *c, tl_frame *f)
+static int64_t call_shr(const tl_interp_code *c, tl_frame *f)
 {
     int64_t a = tl_code_integer(c->a, f);
     uint64_t by = (uint64_t)tl_code_integer(c->b, f);
@@ -192,7 +192,7 @@ static int64_t call_shr(const tl_code *c, tl_frame *f)
     return (int64_t)((uint64_t)a >> by);
 }
 
-bool tl_function_code(tl_code *code, tl_function function)
+bool tl_function_code(tl_interp_code *code, tl_function function)
 {
     static const struct {
         tl_number_code *number;

@@ -16,7 +16,7 @@ typedef struct {
 
 typedef struct {
     tl_machine machine; /* first: demand gets back here from it */
-    tl_storage **storages;
+    tl_interp_storage **storages;
     int fact_count, fact_capacity; /* a power of two */
     fact *facts;
     int depth;
@@ -52,7 +52,7 @@ static fact *find_fact(oracle *o, int memory, int64_t offset)
     return found;
 }
 
-static tl_number evaluate(tl_frame *f, const tl_code *code)
+static tl_number evaluate(tl_frame *f, const tl_interp_code *code)
 {
     tl_number value;
     if (tl_dtype_is_float(code->dtype))
@@ -119,10 +119,10 @@ static domain reduce_domain(tl_frame *f, const tl_block_code *b)
 }
 
 /* An iter whose value one index decides: constant + factor * iter = index. */
-static bool decided(tl_frame *f, const tl_access *access, const int64_t *index, int slot)
+static bool decided(tl_frame *f, const tl_interp_access *access, const int64_t *index, int slot)
 {
     for (int i = 0; i < access->rank; i++) {
-        const tl_sum *s = &access->axes[i];
+        const tl_interp_sum *s = &access->axes[i];
         if (s->atom_count != 0 || s->term_count != 1 || s->terms[0].slot != slot ||
             s->terms[0].factor == 0)
             continue;
@@ -132,7 +132,7 @@ static bool decided(tl_frame *f, const tl_access *access, const int64_t *index, 
     return false;
 }
 
-static bool hits(tl_frame *f, const tl_access *access, const int64_t *index)
+static bool hits(tl_frame *f, const tl_interp_access *access, const int64_t *index)
 {
     for (int i = 0; i < access->rank; i++)
         if (tl_sum_value(&access->axes[i], f) != index[i])
@@ -151,7 +151,7 @@ static bool in_domains(tl_frame *f, const tl_block_code *b)
 }
 
 /* Sets the spatial and ordered iters to those of an instance that stores to the element. */
-static bool find_instance(tl_frame *f, const tl_block_code *b, const tl_access *access,
+static bool find_instance(tl_frame *f, const tl_block_code *b, const tl_interp_access *access,
                           const int64_t *index)
 {
     domain open = { 0 };
@@ -279,7 +279,7 @@ static bool compute(tl_frame *f, int memory, int64_t offset, tl_number *value)
             known = true;
         }
         for (int i = 0; i < b->store_count; i++) {
-            const tl_access *access = &b->stores[i].access;
+            const tl_interp_access *access = &b->stores[i].access;
             if (access->memory != memory || !find_instance(f, b, access, index))
                 continue;
             if (--m->budget < 0)
@@ -298,7 +298,7 @@ static bool compute(tl_frame *f, int memory, int64_t offset, tl_number *value)
 static tl_number demand(tl_frame *f, int memory, int64_t offset)
 {
     oracle *o = (oracle *)f->machine;
-    tl_storage *storage = o->storages[memory];
+    tl_interp_storage *storage = o->storages[memory];
     if (storage != NULL) {
         tl_dtype dtype = o->machine.memories[memory].buffer->dtype;
         return tl_number_load(dtype, storage->data, (size_t)offset);
@@ -362,7 +362,7 @@ static tl_status bind(oracle *o, const tl_program *program, const tl_argument *a
                       tl_diag *diag)
 {
     tl_machine *m = &o->machine;
-    o->storages = TL_NEW_ARRAY(m->arena, tl_storage *, m->memory_count);
+    o->storages = TL_NEW_ARRAY(m->arena, tl_interp_storage *, m->memory_count);
     for (int i = 0; i < count; i++) {
         int memory = tl_machine_memory(m, arguments[i].buffer);
         if (memory >= 0 && arguments[i].data != NULL && arguments[i].buffer->role != TL_ROLE_OUTPUT)

@@ -2,15 +2,15 @@
  * known, into flat instructions (loops, blocks, forks of GPU threads) over expression code: every variable is a
  * slot, every index a sum of slots, every node a function pointer.
  *
- *     tl_program --compile--> tl_insn[] + tl_code trees --execute--> fibers over a tl_machine
+ *     tl_program --compile--> tl_insn[] + tl_interp_code trees --execute--> fibers over a tl_machine
  *
  * How races are found. Execution is sequential; a clock counts strands (iterations of concurrent loops, turns of
  * GPU threads, allocs). Each element remembers the clock of its last write and of one read. A concurrent loop that
  * is open knows when it began (S) and when its present iteration began (I): an access of time t with S <= t < I
  * belongs to another iteration of it, and whatever else is older is ordered before us. GPU threads take turns
  * between two barriers, so for them the rule is: same segment between barriers, another thread. */
-#ifndef TL_IR_INTERPRET_PRIVATE_H
-#define TL_IR_INTERPRET_PRIVATE_H
+#ifndef TL_IR_INTERPRET_INTERPRET_PRIVATE_H
+#define TL_IR_INTERPRET_INTERPRET_PRIVATE_H
 #include <setjmp.h>
 #include "ir/interpret/interpret.h"
 #include "ir/program/intrinsics.h"
@@ -18,7 +18,7 @@
 typedef struct tl_machine tl_machine;
 typedef struct tl_frame tl_frame;
 typedef struct tl_insn tl_insn;
-typedef struct tl_code tl_code;
+typedef struct tl_interp_code tl_interp_code;
 typedef struct tl_block_code tl_block_code;
 
 /* ---- storage -------------------------------------------------------------------------------- */
@@ -32,16 +32,16 @@ typedef uint64_t tl_stamp;
 typedef struct {
     tl_stamp write, read;
     uint32_t write_thread, read_thread; /* packed position, see tl_thread_pack */
-} tl_cell;
+} tl_interp_cell;
 
 /* One life of a buffer's memory. */
-typedef struct tl_storage tl_storage;
-struct tl_storage {
+typedef struct tl_interp_storage tl_interp_storage;
+struct tl_interp_storage {
     char *data;
-    tl_cell *cells;   /* NULL: not watched (plain mode, and parameters nobody may write) */
-    tl_stamp birth;   /* older stamps belong to an earlier life */
-    int64_t count;    /* elements */
-    tl_storage *next; /* in the free list of its buffer */
+    tl_interp_cell *cells;   /* NULL: not watched (plain mode, and parameters nobody may write) */
+    tl_stamp birth;          /* older stamps belong to an earlier life */
+    int64_t count;           /* elements */
+    tl_interp_storage *next; /* in the free list of its buffer */
 };
 
 /* What does not change about a buffer during the call. */
@@ -49,7 +49,7 @@ typedef struct {
     const tl_buffer *buffer;
     const int64_t *shape, *strides; /* packed row-major */
     int64_t count;
-    tl_storage *free; /* lives that ended */
+    tl_interp_storage *free; /* lives that ended */
 } tl_memory;
 
 /* ---- expressions ---------------------------------------------------------------------------- */
@@ -60,7 +60,7 @@ typedef struct {
     int64_t factor;
 } tl_term;
 typedef struct {
-    const tl_code *code;
+    const tl_interp_code *code;
     int64_t factor;
 } tl_atom;
 typedef struct {
@@ -68,39 +68,39 @@ typedef struct {
     int term_count, atom_count;
     const tl_term *terms;
     const tl_atom *atoms;
-} tl_sum;
+} tl_interp_sum;
 
 typedef struct {
     int memory; /* which buffer */
     tl_dtype dtype;
     int rank;
-    const tl_sum *axes;
-    tl_sum flat; /* the sum of axes times strides: all that plain mode needs */
-} tl_access;
+    const tl_interp_sum *axes;
+    tl_interp_sum flat; /* the sum of axes times strides: all that plain mode needs */
+} tl_interp_access;
 
-typedef double tl_number_code(const tl_code *c, tl_frame *f);
-typedef int64_t tl_integer_code(const tl_code *c, tl_frame *f);
+typedef double tl_number_code(const tl_interp_code *c, tl_frame *f);
+typedef int64_t tl_integer_code(const tl_interp_code *c, tl_frame *f);
 
-struct tl_code {
+struct tl_interp_code {
     tl_number_code *number;   /* of a float dtype */
     tl_integer_code *integer; /* of every other */
-    const tl_code *a, *b, *c;
+    const tl_interp_code *a, *b, *c;
     tl_dtype dtype, from; /* of the result, of the first operand */
     union {
         int64_t value;
         double constant;
         int slot;
         double (*function)(double);
-        const tl_sum *sum;
-        const tl_access *access;
+        const tl_interp_sum *sum;
+        const tl_interp_access *access;
     } u;
 };
 
-static inline double tl_code_number(const tl_code *c, tl_frame *f)
+static inline double tl_code_number(const tl_interp_code *c, tl_frame *f)
 {
     return c->number(c, f);
 }
-static inline int64_t tl_code_integer(const tl_code *c, tl_frame *f)
+static inline int64_t tl_code_integer(const tl_interp_code *c, tl_frame *f)
 {
     return c->integer(c, f);
 }
@@ -108,28 +108,28 @@ static inline int64_t tl_code_integer(const tl_code *c, tl_frame *f)
 /* ---- statements ----------------------------------------------------------------------------- */
 
 typedef struct {
-    tl_access access;
-    const tl_code *value, *init; /* init: of a reduction */
+    tl_interp_access access;
+    const tl_interp_code *value, *init; /* init: of a reduction */
 } tl_store_code;
 
 typedef struct {
     int memory;
-    const tl_code *const *begins, *const *extents;
+    const tl_interp_code *const *begins, *const *extents;
 } tl_region_code;
 
 typedef struct {
     tl_intrinsic intrinsic;
     int read_count, write_count;
     const tl_region_code *reads, *writes;
-    const tl_code *const *scalars;
+    const tl_interp_code *const *scalars;
 } tl_call_code;
 
 typedef struct {
     int slot;
     bool is_alias; /* bound to a loop variable: its slot is that variable's */
     bool is_reduce;
-    tl_sum binding;
-    const tl_code *extent;
+    tl_interp_sum binding;
+    const tl_interp_code *extent;
     const tl_iter *iter;
 } tl_iter_code;
 
@@ -138,7 +138,7 @@ struct tl_block_code {
     const tl_block *block; /* NULL: a bare statement */
     int iter_count;
     const tl_iter_code *iters;
-    const tl_code *predicate;
+    const tl_interp_code *predicate;
     tl_combiner combiner;
     bool has_init;
     int store_count;
@@ -173,7 +173,7 @@ struct tl_insn {
     int axis;        /* FORK: 0 x, 1 y, 2 z */
     int memory;      /* ALLOC, FREE */
     int site;        /* of the statement, for messages */
-    const tl_code *code; /* extent or condition */
+    const tl_interp_code *code; /* extent or condition */
     const tl_block_code *block;
     const tl_var *var;
     tl_loop_kind kind;
@@ -194,7 +194,7 @@ typedef struct {
 typedef struct {
     const tl_insn *loop;
     tl_stamp first, iteration; /* when the loop, and its present iteration, began */
-} tl_level;
+} tl_interp_level;
 
 #define TL_THREAD_AXES 3
 static const int tl_thread_shift[TL_THREAD_AXES] = { 0, 11, 22 };
@@ -209,8 +209,8 @@ static inline uint32_t tl_thread_at(uint32_t thread,
 struct tl_frame {
     tl_machine *machine;
     int64_t *slots;
-    tl_storage **storages; /* by memory index */
-    tl_level *levels;      /* open concurrent loops, outermost first */
+    tl_interp_storage **storages; /* by memory index */
+    tl_interp_level *levels;      /* open concurrent loops, outermost first */
     int level_count;
     uint32_t thread; /* position in the GPU block, 0: not in a thread loop */
     tl_stamp own;    /* whatever is not older than this was done by this very strand */
@@ -273,12 +273,12 @@ void tl_machine_where(const tl_frame *f, int site, char *out, size_t size);
 /* ---- ir/interpret/interpret_memory.c: storage and its checks -------------------------------------------- */
 
 /* A life of memory `index` with its data at `data`, or its own when NULL. */
-tl_storage *tl_storage_make(tl_machine *m, int index, void *data, bool watched);
+tl_interp_storage *tl_storage_make(tl_machine *m, int index, void *data, bool watched);
 /* A fresh life of the buffer for an alloc; release gives it back. */
-tl_storage *tl_storage_take(tl_frame *f, int memory);
+tl_interp_storage *tl_storage_take(tl_frame *f, int memory);
 void tl_storage_release(tl_frame *f, int memory);
 /* Offset of the element, bounds-checked. */
-int64_t tl_access_locate(const tl_access *access, tl_frame *f);
+int64_t tl_access_locate(const tl_interp_access *access, tl_frame *f);
 /* Checked mode: the access is allowed and remembered. `reduction` is the block when this is the
  * update of its target, whose vector lanes may meet in one element. */
 void tl_check_read(tl_frame *f, int memory, int64_t offset);
@@ -299,7 +299,7 @@ _Noreturn void tl_race_fail(tl_frame *f, int memory, int64_t offset, tl_access_k
 
 /* ---- ir/interpret/interpret_code.c, interpret_number.c: expressions --------------------------------------- */
 
-static inline int64_t tl_sum_value(const tl_sum *s, tl_frame *f)
+static inline int64_t tl_sum_value(const tl_interp_sum *s, tl_frame *f)
 {
     uint64_t value = (uint64_t)s->constant;
     for (int i = 0; i < s->term_count; i++)
@@ -322,9 +322,10 @@ bool tl_compiler_may_write(const tl_compiler *c, const tl_buffer *buffer);
 _Noreturn void tl_compiler_fail(tl_compiler *c, tl_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-const tl_code *tl_code_compile(tl_compiler *c, const tl_expr *e);
-tl_sum tl_sum_compile(tl_compiler *c, const tl_expr *e);
-tl_access tl_access_compile(tl_compiler *c, const tl_buffer *buffer, const tl_expr *const *indices);
+const tl_interp_code *tl_code_compile(tl_compiler *c, const tl_expr *e);
+tl_interp_sum tl_sum_compile(tl_compiler *c, const tl_expr *e);
+tl_interp_access tl_access_compile(tl_compiler *c, const tl_buffer *buffer,
+                                   const tl_expr *const *indices);
 
 /* Arithmetic of a dtype. */
 double tl_round_slow(tl_dtype dtype, double value);
@@ -348,7 +349,7 @@ int64_t tl_combine_integer(tl_combiner combiner, tl_dtype dtype, int64_t old, in
 bool tl_pair_wins(tl_combiner combiner, tl_dtype dtype, const tl_number old[2],
                   const tl_number value[2]);
 /* What makes the code of FUNCTION nodes; false when the operands' dtype does not suit. */
-bool tl_function_code(tl_code *code, tl_function function);
+bool tl_function_code(tl_interp_code *code, tl_function function);
 
 /* ---- ir/interpret/interpret_compile.c, interpret_block.c, interpret_fiber.c --------------------------------- */
 

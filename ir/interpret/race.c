@@ -13,11 +13,11 @@ static bool lanes_combine(const tl_block_code *reduction, const tl_insn *loop)
 }
 
 /* The open concurrent loop in another iteration of which `earlier` lies. */
-static const tl_level *other_iteration(const tl_frame *f, tl_stamp earlier,
-                                       const tl_block_code *reduction)
+static const tl_interp_level *other_iteration(const tl_frame *f, tl_stamp earlier,
+                                              const tl_block_code *reduction)
 {
     for (int i = f->level_count - 1; i >= 0; i--) {
-        const tl_level *level = &f->levels[i];
+        const tl_interp_level *level = &f->levels[i];
         if (earlier >= level->iteration)
             return NULL; /* the same iteration of this loop and of all around it */
         if (earlier >= level->first && !lanes_combine(reduction, level->loop))
@@ -45,7 +45,7 @@ bool tl_race_conflicts(const tl_frame *f, tl_stamp earlier, uint32_t thread,
 }
 
 /* Which iteration of the open loop the stamp belongs to, -1 when not known. */
-static int64_t iteration_of(const tl_frame *f, const tl_level *level, tl_stamp stamp)
+static int64_t iteration_of(const tl_frame *f, const tl_interp_level *level, tl_stamp stamp)
 {
     const tl_insn *loop = level->loop;
     if (loop->starts == NULL)
@@ -81,7 +81,7 @@ void tl_race_fail(tl_frame *f, int memory, int64_t offset, tl_access_kind earlie
     tl_memory_element_text(&m->memories[memory], offset, element, sizeof element);
     tl_machine_where(f, f->site, where, sizeof where);
 
-    const tl_level *level = other_iteration(f, earlier, NULL);
+    const tl_interp_level *level = other_iteration(f, earlier, NULL);
     const char *between;
     if (level != NULL) {
         const char *name = level->loop->var->name;

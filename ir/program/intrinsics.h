@@ -1,7 +1,7 @@
 /* ir/program/intrinsics.h: what an opaque or tensorized block may call (ir/program/intrinsics.def), and what each call
  * computes. The functions here are the meaning: the interpreter runs them, code generation must agree. */
-#ifndef TL_IR_INTRINSICS_H
-#define TL_IR_INTRINSICS_H
+#ifndef TL_IR_PROGRAM_INTRINSICS_H
+#define TL_IR_PROGRAM_INTRINSICS_H
 #include <stdbool.h>
 #include <stdint.h>
 #include "runtime/base/dtype.h"

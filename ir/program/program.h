@@ -17,8 +17,8 @@
  * A block that has a combiner and `init` writes the initial value before the first instance that
  * reaches an element: the instance in which every reduce iter is 0. Without init
  * (after decompose_reduction) it only updates. */
-#ifndef TL_IR_PROGRAM_H
-#define TL_IR_PROGRAM_H
+#ifndef TL_IR_PROGRAM_PROGRAM_H
+#define TL_IR_PROGRAM_PROGRAM_H
 #include "ir/expr/buffer.h"
 #include "runtime/base/status.h"
 

@@ -1,7 +1,7 @@
 /* ir/program/target.h: what we compile for: plain data with a text form. The driver fills it from the runtime's
  * probe; nobody below asks the machine anything. */
-#ifndef TL_IR_TARGET_H
-#define TL_IR_TARGET_H
+#ifndef TL_IR_PROGRAM_TARGET_H
+#define TL_IR_PROGRAM_TARGET_H
 #include <stdbool.h>
 #include <stdint.h>
 #include "runtime/base/dtype.h"

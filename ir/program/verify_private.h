@@ -1,6 +1,6 @@
 /* ir/program/verify_private.h: the verifier's state: what is around the statement being looked at. */
-#ifndef TL_IR_VERIFY_PRIVATE_H
-#define TL_IR_VERIFY_PRIVATE_H
+#ifndef TL_IR_PROGRAM_VERIFY_PRIVATE_H
+#define TL_IR_PROGRAM_VERIFY_PRIVATE_H
 #include "ir/program/program.h"
 #include "runtime/base/map.h"
 

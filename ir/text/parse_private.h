@@ -1,7 +1,7 @@
 /* ir/text/parse_private.h: the parser's state, shared by parse.c (statements), parse_expr.c and
  * parse_block.c. Everything checks what constructors would only assert. */
-#ifndef TL_IR_PARSE_PRIVATE_H
-#define TL_IR_PARSE_PRIVATE_H
+#ifndef TL_IR_TEXT_PARSE_PRIVATE_H
+#define TL_IR_TEXT_PARSE_PRIVATE_H
 #include "ir/text/text_private.h"
 #include "runtime/base/map.h"
 

@@ -1,6 +1,6 @@
 /* ir/text/text_private.h: what the printer, the lexer and the parser of Programs share. */
-#ifndef TL_IR_TEXT_PRIVATE_H
-#define TL_IR_TEXT_PRIVATE_H
+#ifndef TL_IR_TEXT_TEXT_PRIVATE_H
+#define TL_IR_TEXT_TEXT_PRIVATE_H
 #include "ir/expr/expr_private.h"
 #include "ir/program/program.h"
 

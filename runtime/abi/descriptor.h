@@ -1,7 +1,7 @@
 /* runtime/abi/descriptor.h: what stands beside a kernel's code: its phases, scratch, parameters.
  * Plain data with a text (JSON) form, so that a cached object can be called without its Program. */
-#ifndef TL_RUNTIME_DESCRIPTOR_H
-#define TL_RUNTIME_DESCRIPTOR_H
+#ifndef TL_RUNTIME_ABI_DESCRIPTOR_H
+#define TL_RUNTIME_ABI_DESCRIPTOR_H
 #include <stdbool.h>
 #include <stdint.h>
 #include "runtime/base/arena.h"

@@ -7,8 +7,8 @@
  * nothing outside but memcpy, memset and memmove.
  *
  * Include nothing here: codegen and libtilth_rt share it. */
-#ifndef TL_RUNTIME_KERNEL_ABI_H
-#define TL_RUNTIME_KERNEL_ABI_H
+#ifndef TL_RUNTIME_ABI_KERNEL_ABI_H
+#define TL_RUNTIME_ABI_KERNEL_ABI_H
 #include <stdint.h>
 
 typedef struct {

@@ -3,8 +3,8 @@
  * A handle starts with a kind that turns into DEAD when its owner destroys it, and a count of
  * those who need it: the owner and the objects made from it. Debug builds keep the memory of the
  * latest dead ones, so that a use after destroy is found by its kind. */
-#ifndef TL_RUNTIME_API_PRIVATE_H
-#define TL_RUNTIME_API_PRIVATE_H
+#ifndef TL_RUNTIME_API_API_PRIVATE_H
+#define TL_RUNTIME_API_API_PRIVATE_H
 #include <stdatomic.h>
 #include "runtime/executable/executable.h"
 #include "runtime/api/tilth_rt.h"

@@ -13,8 +13,8 @@
  * Between guard and jump nothing but the arena may need releasing, and arena calls never happen
  * under an LLVM or CUDA callback. An arena belongs to one thread at a time. Allocating from an
  * arena without a guard that runs out aborts: only tests may leave it unguarded. */
-#ifndef TL_BASE_ARENA_H
-#define TL_BASE_ARENA_H
+#ifndef TL_RUNTIME_BASE_ARENA_H
+#define TL_RUNTIME_BASE_ARENA_H
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* runtime/base/checked.h: arithmetic on sizes that came from outside. */
-#ifndef TL_BASE_CHECKED_H
-#define TL_BASE_CHECKED_H
+#ifndef TL_RUNTIME_BASE_CHECKED_H
+#define TL_RUNTIME_BASE_CHECKED_H
 #include <stdbool.h>
 #include <stdint.h>
 

@@ -1,8 +1,8 @@
 /* runtime/base/checksum.h: a fast 64-bit checksum (about memory speed) for what we wrote ourselves
  * and read back: it finds damage, it does not resist an attacker. Keys use tl_digest
  * (runtime/base/map.h). */
-#ifndef TL_RUNTIME_CHECKSUM_H
-#define TL_RUNTIME_CHECKSUM_H
+#ifndef TL_RUNTIME_BASE_CHECKSUM_H
+#define TL_RUNTIME_BASE_CHECKSUM_H
 #include <stddef.h>
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* runtime/base/clock.h: time that only moves forward. */
-#ifndef TL_RUNTIME_CLOCK_H
-#define TL_RUNTIME_CLOCK_H
+#ifndef TL_RUNTIME_BASE_CLOCK_H
+#define TL_RUNTIME_BASE_CLOCK_H
 #include <stdint.h>
 
 int64_t tl_clock_ns(void);     /* monotonic; from an arbitrary start */

@@ -1,6 +1,6 @@
 /* runtime/base/destination.h: what a path that is to be written to leads to. */
-#ifndef TL_BASE_DESTINATION_H
-#define TL_BASE_DESTINATION_H
+#ifndef TL_RUNTIME_BASE_DESTINATION_H
+#define TL_RUNTIME_BASE_DESTINATION_H
 #include <limits.h>
 #include <sys/types.h>
 #include "runtime/base/status.h"

@@ -1,6 +1,6 @@
 /* runtime/base/dtype.h: the element types, and values of any of them as numbers. */
-#ifndef TL_BASE_DTYPE_H
-#define TL_BASE_DTYPE_H
+#ifndef TL_RUNTIME_BASE_DTYPE_H
+#define TL_RUNTIME_BASE_DTYPE_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* runtime/base/file.h: whole files, read, mapped, and written so that a name never shows half of one. */
-#ifndef TL_BASE_FILE_H
-#define TL_BASE_FILE_H
+#ifndef TL_RUNTIME_BASE_FILE_H
+#define TL_RUNTIME_BASE_FILE_H
 #include <stdbool.h>
 #include <stddef.h>
 #include "runtime/base/status.h"

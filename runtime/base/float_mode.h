@@ -1,8 +1,8 @@
 /* runtime/base/float_mode.h: how kernels round what is smaller than the smallest normal number: to zero, and such inputs
  * count as zero. A processor takes a hundred cycles for an operation on one, and a sigmoid makes many. The interpreter,
  * and with it the folding of constants, computes in the same mode, so that it says what kernels do. */
-#ifndef TL_BASE_FLOAT_MODE_H
-#define TL_BASE_FLOAT_MODE_H
+#ifndef TL_RUNTIME_BASE_FLOAT_MODE_H
+#define TL_RUNTIME_BASE_FLOAT_MODE_H
 #include <stdint.h>
 #if defined(__x86_64__)
 #include <xmmintrin.h>

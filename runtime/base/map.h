@@ -1,7 +1,7 @@
 /* runtime/base/map.h: a map from strings to pointers that iterates in insertion order, so that
  * nothing a person or a test sees depends on hashing. */
-#ifndef TL_BASE_MAP_H
-#define TL_BASE_MAP_H
+#ifndef TL_RUNTIME_BASE_MAP_H
+#define TL_RUNTIME_BASE_MAP_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* runtime/base/pages.h: memory for much data that is walked through again and again. */
-#ifndef TL_BASE_PAGES_H
-#define TL_BASE_PAGES_H
+#ifndef TL_RUNTIME_BASE_PAGES_H
+#define TL_RUNTIME_BASE_PAGES_H
 #include <stddef.h>
 
 #define TL_LARGE_PAGE ((size_t)2 << 20) /* bytes */

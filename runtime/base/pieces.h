@@ -1,6 +1,6 @@
 /* runtime/base/pieces.h: bytes that lie in many places and go to one: what a file or a section of it will hold. */
-#ifndef TL_BASE_PIECES_H
-#define TL_BASE_PIECES_H
+#ifndef TL_RUNTIME_BASE_PIECES_H
+#define TL_RUNTIME_BASE_PIECES_H
 #include <stddef.h>
 #include <stdint.h>
 #include "runtime/base/arena.h"

@@ -4,8 +4,8 @@
  * four hexadecimal digits, as in JSON (a code point above U+FFFF as its two surrogates, a byte that is no UTF-8 as a
  * code point of its own): control characters, marks of direction, separators of lines and paragraphs, characters
  * without a width, noncharacters. */
-#ifndef TL_BASE_PRINTABLE_H
-#define TL_BASE_PRINTABLE_H
+#ifndef TL_RUNTIME_BASE_PRINTABLE_H
+#define TL_RUNTIME_BASE_PRINTABLE_H
 #include <stdbool.h>
 #include <stdint.h>
 #include "runtime/base/text.h"

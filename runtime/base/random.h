@@ -1,6 +1,6 @@
 /* runtime/base/random.h: seeded random numbers (splitmix64), the same on every machine. */
-#ifndef TL_BASE_RANDOM_H
-#define TL_BASE_RANDOM_H
+#ifndef TL_RUNTIME_BASE_RANDOM_H
+#define TL_RUNTIME_BASE_RANDOM_H
 #include <stdint.h>
 
 typedef struct {

@@ -1,6 +1,6 @@
 /* runtime/base/status.h: what failed (status) and the sentence that says so (diag). */
-#ifndef TL_BASE_STATUS_H
-#define TL_BASE_STATUS_H
+#ifndef TL_RUNTIME_BASE_STATUS_H
+#define TL_RUNTIME_BASE_STATUS_H
 
 typedef enum {
 #define STATUS(name, exit, text) TL_##name,

@@ -1,6 +1,6 @@
 /* runtime/base/text.h: a text that grows. */
-#ifndef TL_BASE_TEXT_H
-#define TL_BASE_TEXT_H
+#ifndef TL_RUNTIME_BASE_TEXT_H
+#define TL_RUNTIME_BASE_TEXT_H
 #include <stdbool.h>
 #include <stddef.h>
 

@@ -11,8 +11,8 @@
  * removed but regular files and folders with names of that form: KEY.obj in objects, KEY in models
  * with the files of an executable in it; links are not followed. All that is made in it is for its
  * owner alone, whatever the umask. */
-#ifndef TL_RUNTIME_CACHE_H
-#define TL_RUNTIME_CACHE_H
+#ifndef TL_RUNTIME_CACHE_CACHE_H
+#define TL_RUNTIME_CACHE_CACHE_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

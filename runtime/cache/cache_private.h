@@ -1,6 +1,6 @@
 /* runtime/cache/cache_private.h: what the parts of the cache share. */
-#ifndef TL_RUNTIME_CACHE_PRIVATE_H
-#define TL_RUNTIME_CACHE_PRIVATE_H
+#ifndef TL_RUNTIME_CACHE_CACHE_PRIVATE_H
+#define TL_RUNTIME_CACHE_CACHE_PRIVATE_H
 #include <dirent.h>
 #include <pthread.h>
 #include "runtime/cache/cache.h"

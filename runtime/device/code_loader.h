@@ -6,8 +6,8 @@
  * writable data. Objects come from cache files and may be damaged: every offset, index and size
  * in them is checked, and what does not hold is TL_BAD_ARGUMENT. (What the instructions
  * themselves do is the business of the checksum over the file.) */
-#ifndef TL_RUNTIME_CODE_LOADER_H
-#define TL_RUNTIME_CODE_LOADER_H
+#ifndef TL_RUNTIME_DEVICE_CODE_LOADER_H
+#define TL_RUNTIME_DEVICE_CODE_LOADER_H
 #include <stddef.h>
 #include "runtime/base/status.h"
 #include "runtime/abi/descriptor.h"

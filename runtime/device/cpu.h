@@ -1,8 +1,8 @@
 /* runtime/device/cpu.h: which instructions this processor (and its operating system) lets us use, so
  * that code compiled elsewhere is refused with a sentence instead of dying on its first
  * instruction. */
-#ifndef TL_RUNTIME_CPU_H
-#define TL_RUNTIME_CPU_H
+#ifndef TL_RUNTIME_DEVICE_CPU_H
+#define TL_RUNTIME_DEVICE_CPU_H
 #include <stdbool.h>
 #include <stdint.h>
 #include "runtime/base/status.h"

@@ -3,8 +3,8 @@
  *
  * Other tenants and clock rates move the peak by tens of percent over seconds, so it is sampled
  * beside what is being measured: a sample of 20 ms is enough. */
-#ifndef TL_RUNTIME_PEAK_H
-#define TL_RUNTIME_PEAK_H
+#ifndef TL_RUNTIME_DEVICE_PEAK_H
+#define TL_RUNTIME_DEVICE_PEAK_H
 #include <stdint.h>
 #include "runtime/base/status.h"
 #include "runtime/device/pool.h"

@@ -6,8 +6,8 @@
  * futex, so that no number of threads, pools and processes on few cores can deadlock; it merely
  * gets slow. One pool serves any number of models and callers: runs that need workers take
  * turns. */
-#ifndef TL_RUNTIME_POOL_H
-#define TL_RUNTIME_POOL_H
+#ifndef TL_RUNTIME_DEVICE_POOL_H
+#define TL_RUNTIME_DEVICE_POOL_H
 #include <stdint.h>
 #include "runtime/base/status.h"
 #include "runtime/device/topology.h"

@@ -1,6 +1,6 @@
 /* runtime/device/topology.h: the cores and caches that this process may use. */
-#ifndef TL_RUNTIME_TOPOLOGY_H
-#define TL_RUNTIME_TOPOLOGY_H
+#ifndef TL_RUNTIME_DEVICE_TOPOLOGY_H
+#define TL_RUNTIME_DEVICE_TOPOLOGY_H
 #include <stdint.h>
 
 #define TL_MAX_THREADS 1023

@@ -12,8 +12,8 @@
  *
  * An executable is immutable after prepare and serves any number of runners in any number of
  * threads. */
-#ifndef TL_RUNTIME_EXECUTABLE_H
-#define TL_RUNTIME_EXECUTABLE_H
+#ifndef TL_RUNTIME_EXECUTABLE_EXECUTABLE_H
+#define TL_RUNTIME_EXECUTABLE_EXECUTABLE_H
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

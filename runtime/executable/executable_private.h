@@ -1,7 +1,7 @@
 /* runtime/executable/executable_private.h: the executable's state, for the files that make, save, load,
  * prepare and run it. */
-#ifndef TL_RUNTIME_EXECUTABLE_PRIVATE_H
-#define TL_RUNTIME_EXECUTABLE_PRIVATE_H
+#ifndef TL_RUNTIME_EXECUTABLE_EXECUTABLE_PRIVATE_H
+#define TL_RUNTIME_EXECUTABLE_EXECUTABLE_PRIVATE_H
 #include <pthread.h>
 #include <stdatomic.h>
 #include "runtime/base/arena.h"

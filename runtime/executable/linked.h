@@ -6,8 +6,8 @@
  *
  * The text is that of executable.json (executable_pack.c), the bulk lies as it does in the files of a saved executable.
  * It is as trustworthy as the code around it: checksums of the bulk are not compared. */
-#ifndef TL_RUNTIME_LINKED_H
-#define TL_RUNTIME_LINKED_H
+#ifndef TL_RUNTIME_EXECUTABLE_LINKED_H
+#define TL_RUNTIME_EXECUTABLE_LINKED_H
 #include "runtime/executable/executable.h"
 
 typedef void tl_linked_function(void); /* a tl_phase_fn or a tl_sizes_fn */

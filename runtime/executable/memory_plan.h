@@ -8,8 +8,8 @@
  *
  * Greedy by size: the largest first, each into the smallest gap between the already placed
  * buffers that are alive at the same time. The same request always gives the same plan. */
-#ifndef TL_RUNTIME_MEMORY_PLAN_H
-#define TL_RUNTIME_MEMORY_PLAN_H
+#ifndef TL_RUNTIME_EXECUTABLE_MEMORY_PLAN_H
+#define TL_RUNTIME_EXECUTABLE_MEMORY_PLAN_H
 #include <stdint.h>
 #include "runtime/base/status.h"
 

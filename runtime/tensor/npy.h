@@ -2,8 +2,8 @@
  * orders are read (turned into packed row-major); written are little-endian row-major files of
  * version 1. bf16 is the two-byte void type "V2", as the ml_dtypes package writes it. Files are
  * hostile until proven otherwise. */
-#ifndef TL_RUNTIME_NPY_H
-#define TL_RUNTIME_NPY_H
+#ifndef TL_RUNTIME_TENSOR_NPY_H
+#define TL_RUNTIME_TENSOR_NPY_H
 #include <stddef.h>
 #include "runtime/base/status.h"
 #include "runtime/tensor/tensor.h"

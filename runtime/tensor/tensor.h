@@ -1,6 +1,6 @@
 /* runtime/tensor/tensor.h: a dense array with its dtype and shape, packed row-major. */
-#ifndef TL_RUNTIME_TENSOR_H
-#define TL_RUNTIME_TENSOR_H
+#ifndef TL_RUNTIME_TENSOR_TENSOR_H
+#define TL_RUNTIME_TENSOR_TENSOR_H
 #include <stdbool.h>
 #include <stdint.h>
 #include "runtime/base/dtype.h"

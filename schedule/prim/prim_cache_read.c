@@ -15,9 +15,9 @@
  * Keeps     every value; all of the new buffer that is read is written before. */
 #include <string.h>
 #include "runtime/base/checked.h"
-#include "schedule/instances.h"
+#include "schedule/coverage.h"
 #include "schedule/nest.h"
-#include "schedule/read_steps.h"
+#include "schedule/strided_reads.h"
 
 #define PRIM "cache_read"
 

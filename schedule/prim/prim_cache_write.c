@@ -15,7 +15,7 @@
  *           drives a reduce iter runs no other block that reads the result.
  * Keeps     every value. */
 #include <string.h>
-#include "schedule/instances.h"
+#include "schedule/coverage.h"
 #include "schedule/nest.h"
 
 #define PRIM "cache_write"

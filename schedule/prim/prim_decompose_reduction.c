@@ -15,7 +15,7 @@
  *           the result, and no instance runs twice.
  * Keeps     all values: the init block runs for exactly those instances that initialised. */
 #include <string.h>
-#include "schedule/instances.h"
+#include "schedule/coverage.h"
 #include "schedule/nest.h"
 
 #define PRIM "decompose_reduction"

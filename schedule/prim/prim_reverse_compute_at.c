@@ -15,7 +15,7 @@
  *           each producer, which comes before it, at one place an instance; nothing before the block reads or writes its result.
  * Keeps     every instance of the block, each once, after all that it reads. */
 #include <string.h>
-#include "schedule/instances.h"
+#include "schedule/coverage.h"
 #include "schedule/nest.h"
 
 #define PRIM "reverse_compute_at"

@@ -20,7 +20,7 @@
  * Keeps     every value that is stored.
  */
 #include <string.h>
-#include "schedule/instances.h"
+#include "schedule/coverage.h"
 #include "schedule/nest.h"
 
 #define PRIM "reverse_compute_inline"

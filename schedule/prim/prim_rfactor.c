@@ -21,7 +21,7 @@
  */
 #include <string.h>
 #include "schedule/dependence.h"
-#include "schedule/instances.h"
+#include "schedule/coverage.h"
 #include "schedule/nest.h"
 
 #define PRIM "rfactor"

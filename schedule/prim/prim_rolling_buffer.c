@@ -17,7 +17,7 @@
  */
 #include <string.h>
 #include "schedule/dependence.h"
-#include "schedule/instances.h"
+#include "schedule/coverage.h"
 #include "schedule/nest.h"
 
 #define PRIM "rolling_buffer"

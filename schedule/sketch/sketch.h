@@ -1,7 +1,7 @@
 /* schedule/sketch/sketch.h: the schedule a kernel gets without tuning: a sketch whose decisions an analytic model of the
  * target fills (schedule/README.md). */
-#ifndef TL_SCHEDULE_SKETCH_H
-#define TL_SCHEDULE_SKETCH_H
+#ifndef TL_SCHEDULE_SKETCH_SKETCH_H
+#define TL_SCHEDULE_SKETCH_SKETCH_H
 #include "schedule/schedule.h"
 
 /* Applies the default schedule of the program's kernel to `s` (made on that program), or, when `s` has a decider

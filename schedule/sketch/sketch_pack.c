@@ -13,7 +13,7 @@
  * element), or rows that lie side by side. */
 #include <stdlib.h>
 #include "runtime/base/checked.h"
-#include "schedule/read_steps.h"
+#include "schedule/strided_reads.h"
 #include "schedule/sketch/sketch_private.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* schedule/sketch/sketch_private.h: what the sketch rules share. */
-#ifndef TL_SCHEDULE_SKETCH_PRIVATE_H
-#define TL_SCHEDULE_SKETCH_PRIVATE_H
+#ifndef TL_SCHEDULE_SKETCH_SKETCH_PRIVATE_H
+#define TL_SCHEDULE_SKETCH_SKETCH_PRIVATE_H
 #include "runtime/base/map.h"
 #include "schedule/analysis.h"
 #include "schedule/schedule_private.h"

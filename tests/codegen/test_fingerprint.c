@@ -39,14 +39,14 @@ static void what_changes_it(void **state)
     } cases[] = {
         { ":", false },
         { "sed -i '1i /* a comment,\\n\\n\\nof several\\n\\n\\n\\n\\n\\n\\n\\n\\nlines */' "
-          "codegen/lower/plan.c",
+          "codegen/lower/kernel_plan.c",
           false },
         { "echo '// a comment' >>ir/expr/expr.h", false },
         { "echo '  /* a comment */' >>ir/expr/expr_kinds.def", false },
         { "sed -i 's|;$|; /* a comment */|' codegen/emit/emit_llvm.c", false },
-        { "touch codegen/lower/plan.c; echo text >>codegen/README.md", false },
+        { "touch codegen/lower/kernel_plan.c; echo text >>codegen/README.md", false },
         { "echo 'int x;' >>runtime/tensor/tensor.c", false },
-        { "echo 'int x;' >>codegen/lower/plan.c", true },
+        { "echo 'int x;' >>codegen/lower/kernel_plan.c", true },
         { "echo 'int x;' >>ir/expr/expr.h", true },
         { "echo '#define X \"/* a string */\"' >>runtime/base/float_mode.h", true },
         { "echo '#define X' >>runtime/abi/kernel_abi.h", true },
@@ -54,8 +54,10 @@ static void what_changes_it(void **state)
         { "sed -i 's/0x1/0x2/' codegen/math/math_erf.c", true },
         { "echo 'int x;' >codegen/new.c", true },
         { "mkdir codegen/new && echo 'int x;' >codegen/new/new.c", true },
-        { "rm codegen/lower/plan.c", true },
-        { "sed -i '$d' codegen/lower/walk.c && sed -i '1i }' codegen/lower/widen_allocs.c", true },
+        { "rm codegen/lower/kernel_plan.c", true },
+        { "sed -i '$d' codegen/lower/statement_questions.c && sed -i '1i }' "
+          "codegen/lower/widen_allocs.c",
+          true },
     };
     char before[64], after[64];
     fingerprint_after(":", before);

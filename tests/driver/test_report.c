@@ -1,5 +1,6 @@
 /* tests/driver/test_report.c: the page of `tilth report` says what is in the records, and nothing in them reaches it as
  * markup. */
+#include "driver/report/html.h"
 #include "driver/report/report.h"
 #include <math.h>
 #include "tests/driver/cli_run.h"

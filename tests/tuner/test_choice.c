@@ -202,7 +202,7 @@ static void export_import_merge(void **state)
 {
     (void)state;
     char lines[96], other[96], third[96];
-    tl_transfer t;
+    tl_copy_counts t;
     snprintf(lines, sizeof lines, "%s/export.jsonl", folder);
     snprintf(other, sizeof other, "%s/other.db", folder);
     snprintf(third, sizeof third, "%s/third.db", folder);

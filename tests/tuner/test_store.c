@@ -270,7 +270,7 @@ static void export_import_merge(void **state)
 {
     (void)state;
     char lines[96], other[96];
-    tl_transfer t;
+    tl_copy_counts t;
     snprintf(lines, sizeof lines, "%s/export.jsonl", folder);
     snprintf(other, sizeof other, "%s/other.db", folder);
     tl_records *store = open_store(TL_RECORDS_CREATE), *copy;

@@ -4,8 +4,8 @@
  * each a score; larger is better. Scores order the candidates of one task and mean nothing across tasks. Learning is
  * from labels in (0, 1]: the task's least time over the candidate's; 0 for what failed. Everything is deterministic: a
  * model gets its seed when it is made. */
-#ifndef TL_TUNER_COST_MODEL_H
-#define TL_TUNER_COST_MODEL_H
+#ifndef TL_TUNER_COST_COST_MODEL_H
+#define TL_TUNER_COST_COST_MODEL_H
 #include <stdbool.h>
 #include <stdint.h>
 #include "runtime/base/status.h"

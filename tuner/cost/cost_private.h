@@ -1,6 +1,6 @@
 /* tuner/cost/cost_private.h: what the cost models share. */
-#ifndef TL_TUNER_COST_PRIVATE_H
-#define TL_TUNER_COST_PRIVATE_H
+#ifndef TL_TUNER_COST_COST_PRIVATE_H
+#define TL_TUNER_COST_COST_PRIVATE_H
 #include "runtime/base/text.h"
 #include "tuner/cost/cost_model.h"
 

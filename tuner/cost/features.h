@@ -2,8 +2,8 @@
  * as in features.def, features_access.def (five times) and an intensity curve: the FLOP per byte of what is inside the
  * innermost loops that do 1/10, 2/10 ... 10/10 of the statement's arithmetic. The same program and target give the same
  * bits. */
-#ifndef TL_TUNER_FEATURES_H
-#define TL_TUNER_FEATURES_H
+#ifndef TL_TUNER_COST_FEATURES_H
+#define TL_TUNER_COST_FEATURES_H
 #include "ir/program/program.h"
 #include "ir/program/target.h"
 

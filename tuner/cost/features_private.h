@@ -1,6 +1,6 @@
 /* tuner/cost/features_private.h: a program as the features see it: statements in loops, and the boxes they touch. */
-#ifndef TL_TUNER_FEATURES_PRIVATE_H
-#define TL_TUNER_FEATURES_PRIVATE_H
+#ifndef TL_TUNER_COST_FEATURES_PRIVATE_H
+#define TL_TUNER_COST_FEATURES_PRIVATE_H
 #include "tuner/cost/features.h"
 
 enum { TL_OUTLINE_DEPTH = 40, TL_OUTLINE_ACCESSES = 16, TL_OUTLINE_NONE = -1, TL_LINE_BYTES = 64 };

@@ -1,7 +1,7 @@
 /* tuner/measure/contest.h: whether a candidate is faster than the incumbent, and by how much. Knows no clock: a
  * stopwatch gives the times, in tests a simulated one. */
-#ifndef TL_TUNER_CONTEST_H
-#define TL_TUNER_CONTEST_H
+#ifndef TL_TUNER_MEASURE_CONTEST_H
+#define TL_TUNER_MEASURE_CONTEST_H
 #include <stdbool.h>
 #include <stdint.h>
 

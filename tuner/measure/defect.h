@@ -1,6 +1,6 @@
 /* tuner/measure/defect.h: reproducers of what must not happen. */
-#ifndef TL_TUNER_DEFECT_H
-#define TL_TUNER_DEFECT_H
+#ifndef TL_TUNER_MEASURE_DEFECT_H
+#define TL_TUNER_MEASURE_DEFECT_H
 #include "tuner/measure/measure.h"
 
 /* Writes FOLDER/TASK-HASH.tk (the naive program, or the scheduled one when there is no trace; its first lines say what

@@ -21,8 +21,8 @@
  *
  * There are three measurers behind the interface: processes; a recorder around another one; and a replayer that
  * answers from a recording, for searches that must decide the same every time. Use from one thread. */
-#ifndef TL_TUNER_MEASURE_H
-#define TL_TUNER_MEASURE_H
+#ifndef TL_TUNER_MEASURE_MEASURE_H
+#define TL_TUNER_MEASURE_MEASURE_H
 #include "tuner/measure/contest.h"
 #include "tuner/records/record.h"
 

@@ -1,6 +1,6 @@
 /* tuner/measure/measure_ledger.h: what recorder and replayer remember of their tasks and of what they were asked. */
-#ifndef TL_TUNER_MEASURE_LEDGER_H
-#define TL_TUNER_MEASURE_LEDGER_H
+#ifndef TL_TUNER_MEASURE_MEASURE_LEDGER_H
+#define TL_TUNER_MEASURE_MEASURE_LEDGER_H
 #include "tuner/measure/measure.h"
 
 typedef struct {

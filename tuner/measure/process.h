@@ -1,6 +1,6 @@
 /* tuner/measure/process.h: a worker process as the tuner sees it. */
-#ifndef TL_TUNER_PROCESS_H
-#define TL_TUNER_PROCESS_H
+#ifndef TL_TUNER_MEASURE_PROCESS_H
+#define TL_TUNER_MEASURE_PROCESS_H
 #include <stdbool.h>
 #include <sys/types.h>
 #include "runtime/base/status.h"

@@ -1,6 +1,6 @@
 /* tuner/measure/witness.h: small loops whose speed tells whether the machine is disturbed. */
-#ifndef TL_TUNER_WITNESS_H
-#define TL_TUNER_WITNESS_H
+#ifndef TL_TUNER_MEASURE_WITNESS_H
+#define TL_TUNER_MEASURE_WITNESS_H
 #include <stdbool.h>
 #include <stdint.h>
 #include "runtime/device/pool.h"

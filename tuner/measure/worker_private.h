@@ -6,14 +6,14 @@
  *
  *   builder    stateless: BUILD carries the program and the trace, BUILT the object
  *   runner     PREPARE: inputs, expected outputs (of the reference) in memory that jobs can only read; RUN: checks, times */
-#ifndef TL_TUNER_WORKER_PRIVATE_H
-#define TL_TUNER_WORKER_PRIVATE_H
+#ifndef TL_TUNER_MEASURE_WORKER_PRIVATE_H
+#define TL_TUNER_MEASURE_WORKER_PRIVATE_H
 #include "ir/program/program.h"
 #include "ir/program/target.h"
 #include "runtime/device/code_loader.h"
 #include "runtime/device/pool.h"
 #include "tuner/measure/contest.h"
-#include "tuner/measure/frame.h"
+#include "tuner/measure/worker_message.h"
 #include "tuner/measure/measure.h"
 #include "tuner/measure/witness.h"
 

@@ -5,8 +5,8 @@
  * revision and the target they were measured with; traces stay useful as seeds for ever. A record names itself: `uid`
  * is a digest of everything else in it, so that a damaged record is noticed when it is read, and the same record that
  * comes in twice (a retry, an import, a merge) is one. */
-#ifndef TL_TUNER_RECORD_H
-#define TL_TUNER_RECORD_H
+#ifndef TL_TUNER_RECORDS_RECORD_H
+#define TL_TUNER_RECORDS_RECORD_H
 #include <stdbool.h>
 #include <stdint.h>
 #include "ir/program/target.h"

@@ -1,7 +1,7 @@
 /* tuner/records/record_private.h: records, workloads and choices as rows of fields: one description for digest, JSON and
  * SQL. */
-#ifndef TL_TUNER_RECORD_PRIVATE_H
-#define TL_TUNER_RECORD_PRIVATE_H
+#ifndef TL_TUNER_RECORDS_RECORD_PRIVATE_H
+#define TL_TUNER_RECORDS_RECORD_PRIVATE_H
 #include <stddef.h>
 #include "tuner/records/record.h"
 

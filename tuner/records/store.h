@@ -11,8 +11,8 @@
  * written (locked beyond patience, disk full), records wait in memory and go in with the next call that can: nothing
  * fails, tl_records_pending tells. A damaged file is noticed when it is opened, or when it is read: with
  * TL_RECORDS_REPAIR what can still be read is moved into a new file and the damaged one is kept beside it. */
-#ifndef TL_TUNER_STORE_H
-#define TL_TUNER_STORE_H
+#ifndef TL_TUNER_RECORDS_STORE_H
+#define TL_TUNER_RECORDS_STORE_H
 #include "tuner/records/record.h"
 
 typedef struct tl_records tl_records;
@@ -142,14 +142,15 @@ tl_status tl_records_prune(tl_records *store, const tl_prune *what, int64_t *rem
 /* Every record of `from` that `into` lacks, the workloads and the choices. */
 typedef struct {
     int64_t read, added, refused; /* refused: lines or rows that are no sealed records */
-} tl_transfer;
-tl_status tl_records_merge(tl_records *into, tl_records *from, tl_transfer *out, tl_diag *diag);
+} tl_copy_counts;
+tl_status tl_records_merge(tl_records *into, tl_records *from, tl_copy_counts *out, tl_diag *diag);
 /* JSON lines: {"record":"workload",...} before the {"record":"trial",...} that need it, then the choices (all of them
  * when the query is for all records, else none). `put` gets each line. */
 typedef bool tl_line_sink(void *user, const char *line, size_t size);
 tl_status tl_records_export(tl_records *store, const tl_query *query, tl_line_sink *put, void *user,
-                            tl_transfer *out, tl_diag *diag);
-tl_status tl_records_import(tl_records *store, const char *path, tl_transfer *out, tl_diag *diag);
+                            tl_copy_counts *out, tl_diag *diag);
+tl_status tl_records_import(tl_records *store, const char *path, tl_copy_counts *out,
+                            tl_diag *diag);
 
 /* Reads what can be read of the file at `path` (and its journal), page by page and without SQLite's help, into a new
  * database; the damaged one becomes PATH.damaged-N. TL_OK also when nothing was wrong (then nothing is changed, unless

@@ -1,6 +1,6 @@
-/* tuner/records/store_best.c: which record is the best, when they are of several sessions (tuner/records/session_starts.h). */
+/* tuner/records/store_best.c: which record is the best, when they are of several sessions (tuner/records/session_scale.h). */
 #include <string.h>
-#include "tuner/records/session_starts.h"
+#include "tuner/records/session_scale.h"
 #include "tuner/records/store_private.h"
 
 typedef struct {

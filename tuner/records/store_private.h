@@ -1,6 +1,6 @@
 /* tuner/records/store_private.h: what the parts of the store share. */
-#ifndef TL_TUNER_STORE_PRIVATE_H
-#define TL_TUNER_STORE_PRIVATE_H
+#ifndef TL_TUNER_RECORDS_STORE_PRIVATE_H
+#define TL_TUNER_RECORDS_STORE_PRIVATE_H
 #include <stddef.h>
 #include "tuner/records/record_private.h"
 #include "tuner/records/store.h"

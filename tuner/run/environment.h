@@ -1,6 +1,6 @@
 /* tuner/run/environment.h: where and with what something was measured, for records and reports. */
-#ifndef TL_TUNER_ENVIRONMENT_H
-#define TL_TUNER_ENVIRONMENT_H
+#ifndef TL_TUNER_RUN_ENVIRONMENT_H
+#define TL_TUNER_RUN_ENVIRONMENT_H
 #include "tuner/measure/measure.h"
 #include "tuner/search/search.h"
 

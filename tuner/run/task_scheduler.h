@@ -10,8 +10,8 @@
  * C_i are the task's flops, k runs over the tasks of its group (same operators, similar flops); a = 0.2, b = 2, w = 3.
  * Ours: ties are drawn with the seed; rounds in flight count as rounds without a gain, so that no task is asked for
  * ever; a task that lacks a time, or gains nothing, is retired. */
-#ifndef TL_TUNER_TASK_SCHEDULER_H
-#define TL_TUNER_TASK_SCHEDULER_H
+#ifndef TL_TUNER_RUN_TASK_SCHEDULER_H
+#define TL_TUNER_RUN_TASK_SCHEDULER_H
 #include <stdbool.h>
 #include <stdint.h>
 #include "runtime/base/arena.h"

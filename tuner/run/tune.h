@@ -16,8 +16,8 @@
  * Decisions depend on seed, records and results only, in the order of the results: with the same records, a replayed
  * recording gives the same decisions, bit for bit. No clock decides but the results' own (finished_ns). Steps of that
  * clock that go back, or that are longer than five minutes (a machine that slept), count as a fiftieth of a second. */
-#ifndef TL_TUNER_TUNE_H
-#define TL_TUNER_TUNE_H
+#ifndef TL_TUNER_RUN_TUNE_H
+#define TL_TUNER_RUN_TUNE_H
 #include <signal.h>
 #include "tuner/search/search.h"
 #include "tuner/records/store.h"
@@ -123,7 +123,7 @@ void tl_tuning_totals(const tl_tuning *tuning, tl_tune_totals *out);
 void tl_tune_known(tl_records *store, const tl_tune_task *tasks, int count, tl_arena *arena,
                    const tl_record **out, int *out_count);
 /* The best time in nanoseconds among options->known of a workload, on this target with these numerics, threads, caches and
- * code generator, in the time of the newest session (tuner/records/session_starts.h); 0: there is none. */
+ * code generator, in the time of the newest session (tuner/records/session_scale.h); 0: there is none. */
 double tl_tune_best_known(const tl_tune_options *options, const char *workload);
 /* The records that tl_recorder_note put into a recording: what was known when it was made. */
 tl_status tl_tune_known_of_recording(const char *path, tl_arena *arena, const tl_record **out,

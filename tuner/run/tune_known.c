@@ -6,7 +6,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/map.h"
 #include "tuner/records/record_private.h"
-#include "tuner/records/session_starts.h"
+#include "tuner/records/session_scale.h"
 #include "tuner/run/tune_private.h"
 
 typedef struct {

@@ -1,6 +1,6 @@
 /* tuner/run/tune_private.h: what the parts of a tuning run share. */
-#ifndef TL_TUNER_TUNE_PRIVATE_H
-#define TL_TUNER_TUNE_PRIVATE_H
+#ifndef TL_TUNER_RUN_TUNE_PRIVATE_H
+#define TL_TUNER_RUN_TUNE_PRIVATE_H
 #include "tuner/run/task_scheduler.h"
 #include "tuner/run/tune.h"
 

@@ -3,8 +3,8 @@
  * Points are recognised by their answers before they are built, programs by their structural hash afterwards: points
  * that come to the same program are one entry, the first that was met. Entries are numbered from 0 in the order in
  * which they were met and keep their number. */
-#ifndef TL_TUNER_CATALOG_H
-#define TL_TUNER_CATALOG_H
+#ifndef TL_TUNER_SEARCH_CATALOG_H
+#define TL_TUNER_SEARCH_CATALOG_H
 #include "tuner/search/space.h"
 
 typedef struct tl_catalog tl_catalog;

@@ -1,6 +1,6 @@
 /* tuner/search/decision_kind.h: what a decision is about (decision_roles.def). */
-#ifndef TL_TUNER_DECISION_KIND_H
-#define TL_TUNER_DECISION_KIND_H
+#ifndef TL_TUNER_SEARCH_DECISION_KIND_H
+#define TL_TUNER_SEARCH_DECISION_KIND_H
 #include "schedule/decide.h"
 
 typedef enum {

@@ -168,7 +168,7 @@ bool tl_explorer_take_again(tl_explorer *x, int entry, double prediction, const 
            add_choice(x, entry, prediction, origin);
 }
 
-void tl_plan_add(tl_plan *plan, int entry, double prediction, const char *origin)
+void tl_plan_add(tl_search_plan *plan, int entry, double prediction, const char *origin)
 {
     if (plan->count < TL_MOST_PLANNED)
         plan->choices[plan->count++] = (tl_taken){ entry, prediction, origin };

@@ -1,8 +1,8 @@
 /* tuner/search/policy_auto.c: the default policy, made for a hundred trials rather than a thousand.
  *
  * The default schedules come first and are near the top of their spaces: random points hardly ever beat them. The best
- * of them has its switches turned (screen.c), and the search goes on around the best that is known. Gaussian processes
- * choose among thousands of points there (improve.c); when they see nothing that is worth a trial, coordinate descent
+ * of them has its switches turned (screen_switches.c), and the search goes on around the best that is known. Gaussian processes
+ * choose among thousands of points there (expected_gain.c); when they see nothing that is worth a trial, coordinate descent
  * tries what is left around the best. What was ahead in unbroken company is heard again when the core is calmer. */
 #include "tuner/search/policy_private.h"
 

@@ -1,7 +1,7 @@
 /* tuner/search/policy_private.h: what the search policies share: an explorer, which keeps what was met and what came of it,
  * and the moves from which policies are composed. A policy is an explorer and a chooser, one file each (policy_*.c). */
-#ifndef TL_TUNER_POLICY_PRIVATE_H
-#define TL_TUNER_POLICY_PRIVATE_H
+#ifndef TL_TUNER_SEARCH_POLICY_PRIVATE_H
+#define TL_TUNER_SEARCH_POLICY_PRIVATE_H
 #include "tuner/search/catalog.h"
 #include "tuner/search/search.h"
 #include "tuner/search/surrogate.h"
@@ -20,7 +20,7 @@ typedef struct {
     const char *model; /* of cost_models.def, unless the search brings one; NULL: it needs none */
     int warm_up;       /* results before the model is asked */
     int retrain;       /* results after which it learns again */
-    int appeals;       /* how often who was ahead only in company is heard again (appeal.c) */
+    int appeals; /* how often who was ahead only in company is heard again (measure_again.c) */
 } tl_method;
 
 typedef struct {
@@ -34,8 +34,8 @@ enum { TL_MOST_PLANNED = 128 };
 typedef struct {
     int count, at; /* those before `at` were handed out */
     tl_taken choices[TL_MOST_PLANNED];
-} tl_plan;
-void tl_plan_add(tl_plan *plan, int entry, double prediction, const char *origin);
+} tl_search_plan;
+void tl_plan_add(tl_search_plan *plan, int entry, double prediction, const char *origin);
 
 /* Who was ahead in unbroken company and is to be heard again, when the core is calmer. */
 typedef struct {
@@ -73,7 +73,7 @@ struct tl_explorer {
     int seed_count, seed_at;
     bool is_screened;  /* what tl_explorer_screen tries was planned */
     int trained_count; /* of `measured`, when the model learned last */
-    tl_plan plan;
+    tl_search_plan plan;
     tl_appeals appeals;
     /* Without and with what the model says; NULL: not asked yet. */
     tl_surrogate *surrogate, *informed;
@@ -107,19 +107,19 @@ int tl_explorer_any(tl_explorer *x);
 /* The right ones, best first, at most `count`; returns how many. */
 int tl_explorer_leaders(const tl_explorer *x, int count, int *out);
 
-/* appeal.c: a second hearing for who was ahead only in company. Takes at most one that is due, when the core is calm. */
+/* measure_again.c: a second hearing for who was ahead only in company. Takes at most one that is due, when the core is calm. */
 void tl_explorer_take_appeal(tl_explorer *x);
 bool tl_explorer_is_heard_again(tl_explorer *x, int entry); /* another result may come */
 /* Of every result of a proposal (of a failure no promise): files, renews or ends an appeal. */
 void tl_explorer_note_result(tl_explorer *x, int entry, double promise, double alone);
 
-/* score.c: what the model says of entries, after it learned what was measured since; larger is better. Without a model,
+/* rank_by_model.c: what the model says of entries, after it learned what was measured since; larger is better. Without a model,
  * or when it has learned nothing, random numbers, and false. */
 bool tl_explorer_score(tl_explorer *x, const int *entries, int count, float *score);
 /* The entries in the order of their scores, best first; `score` is moved with them. */
 void tl_explorer_rank(tl_explorer *x, int *entries, float *score, int count);
 
-/* evolve.c: as in Ansor. */
+/* evolve_points.c: as in Ansor. */
 typedef struct {
     int population, generations;
     double mutation;      /* probability that a child differs from its parent */
@@ -127,24 +127,24 @@ typedef struct {
     double epsilon;       /* part of a batch that is random */
 } tl_evolution;
 /* Plans a round of `count`, at most TL_MOST_PLANNED. */
-void tl_explorer_evolve(tl_explorer *x, const tl_evolution *how, int count, tl_plan *plan);
+void tl_explorer_evolve(tl_explorer *x, const tl_evolution *how, int count, tl_search_plan *plan);
 
-/* leaders.c: the `overall` best with different loops, and the best of each lowering that is not among them, at most `most`;
- * returns how many. */
+/* choose_leaders.c: the `overall` best with different loops, and the best of each lowering that is not among them, at
+ * most `most`; returns how many. */
 int tl_explorer_lead(tl_explorer *x, int overall, int most, int *out);
 
-/* improve.c: those points around the leaders that promise the largest gain by a Gaussian process over what was measured
+/* expected_gain.c: those points around the leaders that promise the largest gain by a Gaussian process over what was measured
  * (surrogate.h) and the model. */
 void tl_explorer_improve(tl_explorer *x, int count);
 
-/* screen.c: once, after the defaults: the best of them with its switches turned, several at a time. Takes up to `count`
+/* screen_switches.c: once, after the defaults: the best of them with its switches turned, several at a time. Takes up to `count`
  * of these; returns how many. */
 int tl_explorer_screen(tl_explorer *x, int count);
 
-/* draft.c: plans the `count` best of `samples` new points, by the model. */
-void tl_explorer_draft(tl_explorer *x, int samples, int count, tl_plan *plan);
+/* draft_points.c: plans the `count` best of `samples` new points, by the model. */
+void tl_explorer_draft(tl_explorer *x, int samples, int count, tl_search_plan *plan);
 
-/* descend.c: steps of one decision away from the best, longest 1, 2, 4... up to `widest` options; when there are none
+/* coordinate_descent.c: steps of one decision away from the best, longest 1, 2, 4... up to `widest` options; when there are none
  * left, from those next to it. `ranked`: in the order of the model's scores. */
 void tl_explorer_descend(tl_explorer *x, int widest, bool ranked);
 

@@ -7,8 +7,8 @@
  * crowned only because it was hardly ever alone on the core (tl_result's promise), may be proposed again, twice at most.
  * The tuner measures the default schedule itself, before it makes the policy, and gives it that record among the known. A
  * batch may be asked for before the results of the last one are in: propose, propose, learn, learn. */
-#ifndef TL_TUNER_SEARCH_H
-#define TL_TUNER_SEARCH_H
+#ifndef TL_TUNER_SEARCH_SEARCH_H
+#define TL_TUNER_SEARCH_SEARCH_H
 #include "tuner/cost/cost_model.h"
 #include "tuner/measure/measure.h"
 #include "tuner/search/space.h"

@@ -8,8 +8,8 @@
  *
  * so that a record can be a seed again. The default schedule of each lowering is the point where no answer differs from
  * the analytic model's. Different points may come to the same program: compare the hashes. */
-#ifndef TL_TUNER_SPACE_H
-#define TL_TUNER_SPACE_H
+#ifndef TL_TUNER_SEARCH_SPACE_H
+#define TL_TUNER_SEARCH_SPACE_H
 #include "ir/program/program.h"
 #include "ir/program/target.h"
 #include "runtime/base/random.h"

@@ -5,8 +5,8 @@
  * answers are: k(a, b) = exp(-sum over decisions of weight x distance), where the distance of two options grows with
  * their places and levels off at 1; 0 is at 1 from all others. Weights, one a decision's name, are fitted to the
  * likelihood of what was measured; so decisions that do not matter are soon ignored. */
-#ifndef TL_TUNER_SURROGATE_H
-#define TL_TUNER_SURROGATE_H
+#ifndef TL_TUNER_SEARCH_SURROGATE_H
+#define TL_TUNER_SEARCH_SURROGATE_H
 #include "tuner/search/space.h"
 
 enum { TL_SURROGATE_POINTS = 160, TL_SURROGATE_NAMES = 64 };

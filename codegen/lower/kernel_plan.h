@@ -1,0 +1,42 @@
+/* codegen/lower/kernel_plan.h: the phases of a lowered kernel, and where its local buffers live. */
+#ifndef TL_CODEGEN_LOWER_KERNEL_PLAN_H
+#define TL_CODEGEN_LOWER_KERNEL_PLAN_H
+#include "codegen/lower/lower_program.h"
+
+typedef enum {
+    TL_PLACE_REGISTER, /* SSA values: a stack slot that optimisation takes apart      */
+    TL_PLACE_STACK,    /* a stack slot                                                */
+    TL_PLACE_THREAD,   /* thread scratch: allocated inside a parallel loop            */
+    TL_PLACE_SHARED,   /* shared scratch: allocated outside, seen by all threads      */
+} tl_alloc_place;
+
+typedef struct {
+    const tl_buffer *buffer;
+    tl_alloc_place place;
+    const tl_expr *const *strides; /* elements, one an axis */
+    const tl_expr *bytes;          /* constant for REGISTER and STACK, else over dims */
+    const tl_expr *offset;         /* THREAD and SHARED: into the scratch, over dims */
+} tl_placement;
+
+typedef struct {
+    const tl_stmt *body;   /* of the parallel loop, or the whole statement */
+    const tl_var *var;     /* of the parallel loop, or NULL */
+    const tl_expr *extent; /* 1 without a parallel loop */
+} tl_phase;
+
+typedef struct {
+    int phase_count;
+    const tl_phase *phases;
+    int placement_count;
+    const tl_placement *placements;
+    const tl_expr *scratch, *thread_scratch; /* bytes */
+    bool has_sizes;                          /* an extent or a scratch size depends on dims */
+} tl_kernel_plan;
+
+tl_status tl_plan_make(const tl_lowered_kernel *kernel, tl_kernel_plan *out, tl_diag *diag);
+const tl_placement *tl_plan_find(const tl_kernel_plan *plan,
+                                 const tl_buffer *buffer); /* NULL: a parameter */
+/* Elements from one index of an axis to the next: the buffer's strides, or packed row-major. */
+const tl_expr *const *tl_buffer_strides(tl_arena *arena, const tl_buffer *buffer);
+
+#endif

@@ -1,0 +1,179 @@
+/* tuner/search/evolve_points.c: evolution as in Ansor's sketch policy, on the decisions of our space.
+ *
+ * The first population is random points and the best measured ones. A generation is as many children: parents by
+ * roulette, each mutated in one decision (or copied). What counts is a heap of the best unmeasured ones of all
+ * generations. Ansor's roulette takes scores for weights, which a score of any sign and scale breaks; ours takes
+ * ranks: the best is drawn twice as often as the middle, the worst hardly ever. There is no crossover. */
+#include <stdlib.h>
+#include <string.h>
+#include "tuner/search/decision_kind.h"
+#include "tuner/search/policy_private.h"
+
+static const double weights[TL_DECISION_KIND_COUNT] = {
+#define KIND(name, weight) [TL_DECISION_##name] = weight,
+#define ROLE(role, kind)
+#include "tuner/search/decision_roles.def"
+#undef KIND
+#undef ROLE
+};
+
+/* --- mutation ----------------------------------------------------------------------------------------------------- */
+
+/* How often the n-th decision is drawn: its kind's weight, shared by the open decisions of that kind. */
+static int draw_decision(tl_explorer *x, const tl_point *point)
+{
+    int open[TL_DECISION_KIND_COUNT] = { 0 };
+    for (int i = 0; i < point->count; i++)
+        if (point->decisions[i].count > 1)
+            open[tl_decision_kind_of(&point->decisions[i])]++;
+    double total = 0;
+    for (int k = 0; k < TL_DECISION_KIND_COUNT; k++)
+        total += open[k] > 0 ? weights[k] : 0;
+    double draw = tl_random_unit(&x->random) * total;
+    int kind = -1;
+    for (int k = 0; k < TL_DECISION_KIND_COUNT && (kind < 0 || draw >= 0); k++)
+        if (open[k] > 0 && weights[k] > 0) {
+            kind = k;
+            draw -= weights[k];
+        }
+    if (kind < 0)
+        return -1;
+    int64_t nth = tl_random_below(&x->random, open[kind]);
+    for (int i = 0; i < point->count; i++)
+        if (point->decisions[i].count > 1 &&
+            (int)tl_decision_kind_of(&point->decisions[i]) == kind && nth-- == 0)
+            return i;
+    return -1;
+}
+
+/* Another option of one decision. A lowering is, to Ansor, a task of its own: it is kept. */
+static int mutate(tl_explorer *x, int parent)
+{
+    tl_point point = tl_catalog_at(x->catalog, parent)->point;
+    int decision = draw_decision(x, &point);
+    if (decision < 0)
+        return TL_NO_ENTRY;
+    const tl_decision *d = &point.decisions[decision];
+    int64_t to = tl_random_below(&x->random, d->count - 1);
+    to += to >= d->taken;
+    return tl_catalog_step(x->catalog, parent, decision, d->options[to]);
+}
+
+/* --- populations --------------------------------------------------------------------------------------------------- */
+
+typedef struct {
+    int count, capacity;
+    int *entries;
+    float *score;
+} population;
+
+static bool make(population *p, int capacity)
+{
+    *p = (population){ .capacity = capacity };
+    p->entries = calloc((size_t)capacity, sizeof *p->entries);
+    p->score = calloc((size_t)capacity, sizeof *p->score);
+    return p->entries != NULL && p->score != NULL;
+}
+
+static void end(population *p)
+{
+    free(p->entries);
+    free(p->score);
+}
+
+static void add(population *p, int entry)
+{
+    if (entry != TL_NO_ENTRY && p->count < p->capacity)
+        p->entries[p->count++] = entry;
+}
+
+/* Samples that are refused or known are not drawn again; a space in which none of the last so many was new is as good as
+ * sampled. */
+enum { STALE = 256 };
+
+static void begin(tl_explorer *x, const tl_evolution *how, population *p)
+{
+    int most = (int)(how->measured_part * how->population);
+    p->count = tl_explorer_leaders(x, most, p->entries);
+    int stale = 0;
+    for (int i = p->count; i < how->population && stale < STALE; i++) {
+        int before = tl_catalog_count(x->catalog);
+        int entry = tl_catalog_sample(x->catalog, &x->random);
+        stale = tl_catalog_count(x->catalog) > before ? 0 : stale + 1;
+        add(p, entry);
+    }
+}
+
+/* The rank of a parent: linear roulette over a population that is in order. */
+static int draw_parent(tl_explorer *x, const population *p)
+{
+    int64_t a = tl_random_below(&x->random, p->count), b = tl_random_below(&x->random, p->count);
+    return p->entries[a < b ? a : b];
+}
+
+static void breed(tl_explorer *x, const tl_evolution *how, const population *parents,
+                  population *children)
+{
+    children->count = 0;
+    for (int i = 0; i < how->population; i++) {
+        int parent = draw_parent(x, parents);
+        bool changed = tl_random_unit(&x->random) < how->mutation;
+        add(children, changed ? mutate(x, parent) : parent);
+    }
+}
+
+/* The best new ones of all generations, in order, each once. */
+static void keep_best(tl_explorer *x, population *best, const population *p)
+{
+    for (int i = 0; i < p->count; i++) {
+        bool known = !tl_explorer_is_new(x, p->entries[i]);
+        for (int j = 0; j < best->count && !known; j++)
+            known = best->entries[j] == p->entries[i];
+        if (known || (best->count == best->capacity && best->score[best->count - 1] >= p->score[i]))
+            continue;
+        int at = best->count < best->capacity ? best->count++ : best->count - 1;
+        for (; at > 0 && best->score[at - 1] < p->score[i]; at--) {
+            best->entries[at] = best->entries[at - 1];
+            best->score[at] = best->score[at - 1];
+        }
+        best->entries[at] = p->entries[i];
+        best->score[at] = p->score[i];
+    }
+}
+
+static void evolve(tl_explorer *x, const tl_evolution *how, population *p, population *children,
+                   population *best)
+{
+    begin(x, how, p);
+    for (int g = 0;; g++) {
+        tl_explorer_score(x, p->entries, p->count, p->score);
+        tl_explorer_rank(x, p->entries, p->score, p->count);
+        keep_best(x, best, p);
+        if (g == how->generations || p->count == 0)
+            return;
+        breed(x, how, p, children);
+        population swap = *p;
+        *p = *children;
+        *children = swap;
+    }
+}
+
+void tl_explorer_evolve(tl_explorer *x, const tl_evolution *how, int count, tl_search_plan *plan)
+{
+    population p = { 0 }, children = { 0 }, best = { 0 };
+    plan->count = plan->at = 0;
+    if (!make(&p, how->population) || !make(&children, how->population) ||
+        !make(&best, 2 * count)) {
+        x->failed = true;
+    } else {
+        evolve(x, how, &p, &children, &best);
+        int random = (int)(how->epsilon * count);
+        for (int i = 0; i < best.count && plan->count < count - random; i++)
+            tl_plan_add(plan, best.entries[i], best.score[i], "mutation");
+        for (int i = 0; i < random; i++)
+            tl_plan_add(plan, tl_catalog_sample(x->catalog, &x->random), 0, "random");
+    }
+    end(&p);
+    end(&children);
+    end(&best);
+}

@@ -28,6 +28,30 @@ void tl_onnx_close(tl_onnx *model);
 bool tl_onnx_locate(const tl_onnx *model, const void *data, size_t size, const char **location,
                     int64_t *offset);
 
+/* What a model is called with: its inputs as the file declares them, axes of any extent open (tl_dim). */
+typedef struct {
+    const char *name;
+    tl_dtype dtype;
+    bool dtype_known; /* false: none that tilth has; reading the model says so */
+    tl_shape shape;   /* rank -1: any */
+} tl_onnx_input;
+typedef struct {
+    int input_count;
+    const tl_onnx_input *inputs;
+} tl_onnx_signature;
+/* Reads nothing but the inputs; the nodes are not looked at. */
+tl_status tl_onnx_read_signature(tl_arena *arena, const char *path, tl_onnx_signature *out,
+                                 tl_diag *diag);
+tl_status tl_onnx_read_signature_memory(tl_arena *arena, const void *bytes, size_t size,
+                                        tl_onnx_signature *out, tl_diag *diag);
+bool tl_onnx_signature_is_open(const tl_onnx_signature *signature); /* some axis has no extent */
+/* The static shapes of all inputs that have open axes, from those that are `given` (of any inputs): axes of one name have one
+ * extent. TL_BAD_ARGUMENT names the axes that contradict each other, or what the file says; TL_UNBOUND names one that is
+ * still open, and the way out. */
+tl_status tl_onnx_bind_shapes(tl_arena *arena, const tl_onnx_signature *signature,
+                              const tl_shape_override *given, int given_count,
+                              const tl_shape_override **out, int *out_count, tl_diag *diag);
+
 /* A file that holds one serialized TensorProto (.pb); everything is copied into the arena. */
 tl_status tl_onnx_read_tensor_file(tl_arena *arena, const char *path, tl_dtype *dtype,
                                    tl_shape *shape, const void **data, tl_diag *diag);

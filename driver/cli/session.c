@@ -140,7 +140,14 @@ tl_status tl_session_open(tl_session *session, const char *path, const tl_sessio
     tl_model_options model = extra ? *extra : (tl_model_options){ 0 };
     TL_TRY(tl_session_model_options(session, options, &model, diag));
     mention_cache(options);
-    tl_status status = tl_model_load(path, &model, &session->model, diag);
+    tl_diag unbound = { 0 };
+    tl_status status = tl_model_load(path, &model, &session->model, &unbound);
+    if (status == TL_UNBOUND) {
+        TL_TRY(tl_session_bind_shapes(session, path, options, &model, diag));
+        status = tl_model_load(path, &model, &session->model, diag);
+    } else if (diag != NULL) {
+        *diag = unbound;
+    }
     tl_progress_done();
     if (status == TL_BAD_MODEL)
         return explain_file(path, status, diag);

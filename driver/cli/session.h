@@ -12,6 +12,9 @@ typedef struct {
     const char *target, *cache, *numerics, *database;
     bool no_cache, no_database, json;
     tl_text_list shapes;
+    /* Inputs that the verb will run with (--input, --data), whose shapes open axes take; NULL: none. */
+    const tl_text_list *given;
+    const char *data;
 } tl_session_options;
 
 /* Rows for a verb's option table. */
@@ -82,6 +85,11 @@ tl_status tl_session_bindings(const tl_session *session, const tl_executable *ex
                               tl_bindings *out, tl_diag *diag);
 /* FOLDER/PREFIX_NAME.npy, or the file that FOLDER/names.txt gives for "PREFIX NAME"; false: there is none. */
 bool tl_data_file(const char *folder, const char *prefix, const char *name, tl_text *path);
+/* Static shapes for the inputs of a model whose axes are open: of `options->shapes`, of the given inputs' files, and of what
+ * those say of axes with the same name. In the session's arena, into `model`. */
+tl_status tl_session_bind_shapes(const tl_session *session, const char *path,
+                                 const tl_session_options *options, tl_model_options *model,
+                                 tl_diag *diag);
 
 /* driver/cli/json.c. {"record":"env",...}: the first line of every --json output. */
 void tl_print_env_json(void);

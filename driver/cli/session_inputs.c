@@ -94,22 +94,36 @@ static tl_status read_tensor(const char *path, tl_tensor *out, tl_diag *diag)
     return tl_npy_read(path, out, diag);
 }
 
+/* What --input says of an input: what stands behind its '='; NULL: nothing. */
+static tl_status find_given(const tl_text_list *given, const char *name, const char **out,
+                            tl_diag *diag)
+{
+    size_t size = strlen(name);
+    *out = NULL;
+    for (int i = 0; given != NULL && i < given->count; i++)
+        if (strncmp(given->items[i], name, size) == 0 && given->items[i][size] == '=') {
+            if (*out != NULL)
+                return tl_fail(diag, TL_BAD_ARGUMENT, "--input %s is given twice", name);
+            *out = given->items[i] + size + 1;
+        }
+    return TL_OK;
+}
+
+static bool is_random(const char *source)
+{
+    return source != NULL && strncmp(source, "random:", 7) == 0;
+}
+
 static tl_status one_input(const tl_executable_spec *spec, const tl_port *port,
                            const tl_text_list *given, const char *folder, int64_t seed,
                            tl_tensor *out, tl_diag *diag)
 {
-    size_t size = strlen(port->name);
-    const char *source = NULL;
-    for (int i = 0; given != NULL && i < given->count; i++)
-        if (strncmp(given->items[i], port->name, size) == 0 && given->items[i][size] == '=') {
-            if (source != NULL)
-                return tl_fail(diag, TL_BAD_ARGUMENT, "--input %s is given twice", port->name);
-            source = given->items[i] + size + 1;
-        }
+    const char *source;
+    TL_TRY(find_given(given, port->name, &source, diag));
 
     tl_text path = { 0 };
     tl_status status = TL_OK;
-    if (source != NULL && strncmp(source, "random:", 7) == 0) {
+    if (is_random(source)) {
         char *end;
         seed = strtoll(source + 7, &end, 10);
         if (end == source + 7 || *end != '\0')
@@ -178,4 +192,53 @@ tl_status tl_session_bindings(const tl_session *session, const tl_executable *ex
     *out = (tl_bindings){ .input_count = spec->input_count, .inputs = inputs };
     TL_TRY(tl_session_inputs(spec, given, folder, seed, inputs, diag));
     return tl_bindings_make(session->arena, executable, inputs, 0, out, diag);
+}
+
+/* The shape of the file that an input will be read from; `found` false: there is none. */
+static tl_status shape_of_given(const tl_onnx_input *input, const tl_session_options *options,
+                                tl_shape *out, bool *found, tl_diag *diag)
+{
+    const char *source;
+    tl_text path = { 0 };
+    tl_tensor tensor = { 0 };
+    TL_TRY(find_given(options->given, input->name, &source, diag));
+    *found = source != NULL && !is_random(source);
+    if (*found)
+        tl_text_add(&path, source);
+    else if (source == NULL && options->data != NULL)
+        *found = tl_data_file(options->data, "input", input->name, &path);
+    tl_status status = *found ? read_tensor(tl_text_get(&path), &tensor, diag) : TL_OK;
+    if (status == TL_OK && *found)
+        *out = tl_shape_of(tensor.rank, tensor.shape);
+    tl_tensor_free(&tensor);
+    tl_text_free(&path);
+    return status;
+}
+
+tl_status tl_session_bind_shapes(const tl_session *session, const char *path,
+                                 const tl_session_options *options, tl_model_options *model,
+                                 tl_diag *diag)
+{
+    tl_onnx_signature signature;
+    TL_TRY(tl_onnx_read_signature(session->arena, path, &signature, diag));
+    int count = model->shape_count;
+    tl_shape_override *known =
+        TL_NEW_ARRAY(session->arena, tl_shape_override, count + signature.input_count);
+    for (int i = 0; i < count; i++)
+        known[i] = model->shapes[i];
+    for (int i = 0; i < signature.input_count; i++) {
+        const tl_onnx_input *input = &signature.inputs[i];
+        bool found = false, is_said = false;
+        for (int k = 0; k < model->shape_count; k++)
+            is_said |= strcmp(known[k].name, input->name) == 0;
+        if (!is_said)
+            TL_TRY(shape_of_given(input, options, &known[count].shape, &found, diag));
+        if (found)
+            known[count++].name = input->name;
+    }
+    tl_status status = tl_onnx_bind_shapes(session->arena, &signature, known, count, &model->shapes,
+                                           &model->shape_count, diag);
+    if (status != TL_OK)
+        tl_context(diag, "%s", path);
+    return status;
 }

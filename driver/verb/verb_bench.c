@@ -95,7 +95,10 @@ static tl_status bench_model(tl_session *session, const char *path, const bench_
 {
     if (o->dims.count > 0)
         return tl_fail(diag, TL_BAD_ARGUMENT, "--dim is for kernels (.tk); models take --shape");
-    TL_TRY(tl_session_open(session, path, &o->common, NULL, diag));
+    tl_session_options common = o->common;
+    common.given = &o->given;
+    common.data = o->data;
+    TL_TRY(tl_session_open(session, path, &common, NULL, diag));
     const tl_model_facts *facts = tl_model_get_facts(session->model);
     const tl_subject subject = { .name = path,
                                  .executable = tl_model_executable(session->model),

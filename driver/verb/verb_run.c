@@ -187,6 +187,8 @@ int tl_verb_run(int argc, char **argv)
 
     tl_diag diag = { 0 };
     tl_session session;
+    common.given = &given;
+    common.data = data;
     if (common.json)
         tl_print_env_json();
     tl_status status = tl_session_open(&session, positional[0], &common, NULL, &diag);

@@ -125,6 +125,8 @@ int tl_verb_verify(int argc, char **argv)
     tl_diag diag = { 0 };
     tl_session session;
     v.json = common.json;
+    common.given = &given;
+    common.data = data;
     if (data == NULL)
         per_node = true;
     tl_model_options extra = { .keep_programs = per_node };

@@ -38,9 +38,9 @@ static tl_status check_graph_input(const tl_value *v, tl_diag *diag)
     for (int i = 0; i < v->shape.rank; i++) {
         const char *name = v->shape.dims[i].name;
         if (v->shape.dims[i].extent < 0)
-            return tl_fail(diag, TL_UNSUPPORTED,
-                           "axis %d of graph input '%.200s' (%.80s) is not fixed: give its shape",
-                           i, v->name, name != NULL ? name : "?");
+            return tl_fail(diag, TL_UNBOUND,
+                           "axis %d of graph input '%.200s' (%.80s) is open: give its shape", i,
+                           v->name, name != NULL ? name : "?");
     }
     if (tl_shape_elements(&v->shape) < 0)
         return tl_fail(diag, TL_BAD_MODEL, "the size of graph input '%.200s' overflows", v->name);

@@ -35,20 +35,6 @@ tl_status tl_import_constant(tl_onnx_call *c, Onnx__TensorProto *t, tl_value **o
     return TL_OK;
 }
 
-static tl_status read_dim(tl_import *im, const char *name, int i,
-                          const Onnx__TensorShapeProto__Dimension *d, tl_dim *out)
-{
-    *out = (tl_dim){ .extent = -1 };
-    if (d->has_dim_value && d->dim_value < -1)
-        return tl_fail(im->diag, TL_BAD_MODEL, "graph input '%.120s': dimension %d is %lld", name,
-                       i, (long long)d->dim_value);
-    if (d->has_dim_value)
-        out->extent = d->dim_value;
-    else if (tl_text_or(d->dim_param, NULL) != NULL)
-        out->name = tl_arena_strdup(im->arena, d->dim_param);
-    return TL_OK;
-}
-
 /* The shape that the caller gives an input replaces what is open in the model's. */
 static tl_status override_shape(tl_import *im, const char *name, tl_shape *shape)
 {
@@ -98,9 +84,7 @@ static tl_status import_input(tl_import *im, tl_onnx_scope *s, const Onnx__Value
                                        TL_MAX_RANK));
         return tl_scope_bind(im, s, name, NULL, true);
     }
-    shape.rank = dims != NULL ? (int)dims->n_dim : -1;
-    for (int i = 0; i < shape.rank; i++)
-        TL_TRY(read_dim(im, name, i, dims->dim[i], &shape.dims[i]));
+    TL_TRY(tl_onnx_read_shape(im->arena, name, dims, &shape, im->diag));
     TL_TRY(override_shape(im, name, &shape));
     if (tl_shape_is_static(&shape) && tl_shape_elements(&shape) < 0)
         return tl_fail(im->diag, TL_BAD_MODEL,

@@ -29,15 +29,15 @@ static tl_status check_model(const Onnx__ModelProto *proto, tl_diag *diag)
     return TL_OK;
 }
 
-static tl_status unpack(const request *r, ProtobufCAllocator *allocator, tl_onnx_memory *memory,
-                        Onnx__ModelProto **out, tl_diag *diag)
+tl_status tl_onnx_unpack(const void *bytes, size_t size, ProtobufCAllocator *allocator,
+                         tl_onnx_memory *memory, Onnx__ModelProto **out, tl_diag *diag)
 {
-    TL_TRY(tl_onnx_scan(r->bytes, r->size, TL_ONNX_MESSAGE_MODEL, diag));
-    *out = onnx__model_proto__unpack(allocator, r->size, r->bytes);
+    TL_TRY(tl_onnx_scan(bytes, size, TL_ONNX_MESSAGE_MODEL, diag));
+    *out = onnx__model_proto__unpack(allocator, size, bytes);
     if (*out == NULL && memory->exceeded)
         return tl_fail(diag, TL_BAD_MODEL,
                        "unpacked, the model needs more than %zu MB for %zu bytes",
-                       memory->limit >> 20, r->size);
+                       memory->limit >> 20, size);
     if (*out == NULL)
         return tl_fail(diag, TL_BAD_MODEL, "no ONNX model: its encoding is broken");
     return check_model(*out, diag);
@@ -69,7 +69,7 @@ static tl_status read_model(tl_arena *arena, const request *r, tl_onnx **model, 
 
     tl_status status = open_model(r, model, diag);
     if (status == TL_OK) {
-        status = unpack(r, &allocator, &memory, &unpacked, diag);
+        status = tl_onnx_unpack(r->bytes, r->size, &allocator, &memory, &unpacked, diag);
         proto = unpacked;
     }
     tl_arena_guard_save(arena, &outer);

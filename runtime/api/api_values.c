@@ -48,6 +48,8 @@ static tilth_status status_of(tl_status status)
         return TILTH_OK;
     case TL_BAD_ARGUMENT:
         return TILTH_BAD_ARGUMENT;
+    case TL_UNBOUND:
+        return TILTH_BAD_ARGUMENT;
     case TL_BAD_MODEL:
     case TL_BAD_TEXT:
         return TILTH_BAD_MODEL;

@@ -64,6 +64,7 @@ static tl_record_status kind_of(tl_status status)
     case TL_BAD_ARGUMENT:
     case TL_BAD_MODEL:
     case TL_BAD_TEXT:
+    case TL_UNBOUND:
     case TL_UNSUPPORTED:
     case TL_BAD_IR:
     case TL_INTERNAL:

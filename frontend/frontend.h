@@ -10,12 +10,20 @@
 #include "ir/program/program.h"
 #include "ir/program/target.h"
 
-/* Reads and canonicalises a model. Mapped files (external data) stay mapped until tl_onnx_close. `graph` lives in
+/* Reads and canonicalises a model. TL_UNBOUND names open axes, or inputs whose value has to be offered.
+ * Mapped files (external data) stay mapped until tl_onnx_close. `graph` lives in
  * `arena`. TL_UNSUPPORTED lists every unsupported operator (count, first node, reason), one a line. */
 typedef struct tl_onnx tl_onnx;
+enum {
+    TL_DECIDING_ELEMENTS = 4096
+}; /* at most, of a value that a shape or a branch may depend on */
 typedef struct {
     const char *name; /* of a graph input */
     tl_shape shape;   /* the static shape to give it */
+    /* What the model will be called with, packed and of that shape, should a shape or a branch depend on it; NULL: not known.
+     * Borrowed while the model is read. */
+    const void *value;
+    tl_dtype dtype; /* of the value */
 } tl_shape_override;
 tl_status tl_onnx_read(tl_arena *arena, const char *path, const tl_shape_override *shapes,
                        int shape_count, tl_onnx **out, tl_graph **graph, tl_diag *diag);
@@ -23,6 +31,10 @@ tl_status tl_onnx_read_memory(tl_arena *arena, const void *bytes, size_t size, c
                               const tl_shape_override *shapes, int shape_count, tl_onnx **out,
                               tl_graph **graph, tl_diag *diag);
 void tl_onnx_close(tl_onnx *model);
+/* The inputs that were bound to the value offered, for a shape or a branch depends on it: the graph is right for this value
+ * only. Names and packed values live as long as the graph. */
+int tl_onnx_bound_count(const tl_onnx *model);
+const char *tl_onnx_bound(const tl_onnx *model, int index, const void **data);
 /* Whether `size` bytes of a constant lie in one of the model's external files: its path relative to the model's folder
  * and the offset in it. */
 bool tl_onnx_locate(const tl_onnx *model, const void *data, size_t size, const char **location,
@@ -46,8 +58,8 @@ tl_status tl_onnx_read_signature_memory(tl_arena *arena, const void *bytes, size
                                         tl_onnx_signature *out, tl_diag *diag);
 bool tl_onnx_signature_is_open(const tl_onnx_signature *signature); /* some axis has no extent */
 /* The static shapes of all inputs that have open axes, from those that are `given` (of any inputs): axes of one name have one
- * extent. TL_BAD_ARGUMENT names the axes that contradict each other, or what the file says; TL_UNBOUND names one that is
- * still open, and the way out. */
+ * extent. Values that are offered are passed on. TL_BAD_ARGUMENT names the axes that contradict each other, or what the file
+ * says; TL_UNBOUND names one that is still open, and the way out. */
 tl_status tl_onnx_bind_shapes(tl_arena *arena, const tl_onnx_signature *signature,
                               const tl_shape_override *given, int given_count,
                               const tl_shape_override **out, int *out_count, tl_diag *diag);

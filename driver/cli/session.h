@@ -86,7 +86,8 @@ tl_status tl_session_bindings(const tl_session *session, const tl_executable *ex
 /* FOLDER/PREFIX_NAME.npy, or the file that FOLDER/names.txt gives for "PREFIX NAME"; false: there is none. */
 bool tl_data_file(const char *folder, const char *prefix, const char *name, tl_text *path);
 /* Static shapes for the inputs of a model whose axes are open: of `options->shapes`, of the given inputs' files, and of what
- * those say of axes with the same name. In the session's arena, into `model`. */
+ * those say of axes with the same name; and the values in these files, for a shape may depend on them.
+ * In the session's arena, into `model`. */
 tl_status tl_session_bind_shapes(const tl_session *session, const char *path,
                                  const tl_session_options *options, tl_model_options *model,
                                  tl_diag *diag);

@@ -221,6 +221,19 @@ static tl_port *make_ports(tl_arena *arena, tl_value *const *values, int count)
     return ports;
 }
 
+/* Inputs that the graph is bound to a value of are fixed. */
+static const tl_port *bind_ports(tl_arena *arena, const tl_onnx *onnx, tl_port *ports, int count)
+{
+    for (int k = 0; onnx != NULL && k < tl_onnx_bound_count(onnx); k++) {
+        const void *data;
+        const char *name = tl_onnx_bound(onnx, k, &data);
+        for (int i = 0; i < count; i++)
+            if (strcmp(ports[i].name, name) == 0)
+                ports[i].fixed = tl_arena_copy(arena, data, tl_port_size(&ports[i]), 8);
+    }
+    return ports;
+}
+
 tl_status tl_build_executable(tl_model *model, tl_diag *diag)
 {
     const tl_graph *g = model->graph;
@@ -250,7 +263,8 @@ tl_status tl_build_executable(tl_model *model, tl_diag *diag)
         .kernel_count = b.kernel_count,
         .prepare_count = b.prepare_count,
         .step_count = b.step_count,
-        .inputs = make_ports(b.arena, g->inputs, g->input_count),
+        .inputs = bind_ports(b.arena, model->onnx, make_ports(b.arena, g->inputs, g->input_count),
+                             g->input_count),
         .outputs = make_ports(b.arena, g->outputs, g->output_count),
         .values = b.values,
         .kernels = b.kernels,

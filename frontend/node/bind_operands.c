@@ -21,6 +21,14 @@ static const struct {
     { TL_OP_REDUCE_MIN, 1, "axes" },  { TL_OP_REDUCE_PROD, 1, "axes" },
 };
 
+bool tl_operand_decides_shape(tl_op op, int input)
+{
+    for (size_t i = 0; i < sizeof operands / sizeof operands[0]; i++)
+        if (operands[i].op == op && operands[i].input == input)
+            return true;
+    return op == TL_OP_RANGE || (op == TL_OP_CONSTANT_OF_SHAPE && input == 0);
+}
+
 tl_status tl_bind_operands(tl_graph *g, tl_node *n, tl_diag *diag)
 {
     for (size_t i = 0; i < sizeof operands / sizeof operands[0]; i++) {

@@ -98,7 +98,7 @@ tl_status tl_import_reduce(tl_onnx_call *c)
     if (input != NULL) {
         axes.count = tl_constant_i64(c->arena, input, &axes.ints);
         if (axes.count < 0 && noop)
-            return tl_call_unsupported(c, "noop_with_empty_axes with computed axes");
+            return tl_call_unknown(c, "noop_with_empty_axes with computed axes");
         axes.input = axes.count < 0 ? input : NULL;
     }
     axes.none = noop && axes.input == NULL && axes.count <= 0;

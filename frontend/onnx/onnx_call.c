@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "frontend/onnx/onnx_private.h"
+#include "frontend/node/fold_node.h"
 #include "frontend/node/shape_rules.h"
 
 /* ---- attributes ---- */
@@ -222,18 +223,64 @@ static bool inputs_are_known(const tl_node *n)
     return true;
 }
 
-/* Dtypes and shapes of the outputs of a new node, by its rule applied to a copy. */
-static tl_status infer(tl_onnx_call *c, tl_node *n)
+/* A node that the rules and folding may change; the graph's stays as it was imported. */
+static tl_node copy_of(tl_arena *arena, const tl_node *n)
 {
     tl_node copy = *n;
-    tl_value **inputs = TL_NEW_ARRAY(c->arena, tl_value *, n->input_count);
+    tl_value **inputs = TL_NEW_ARRAY(arena, tl_value *, n->input_count);
     for (int i = 0; i < n->input_count; i++)
         inputs[i] = n->inputs[i];
     copy.inputs = inputs;
     copy.uses = NULL;
-    copy.attrs = TL_NEW_ARRAY(c->arena, tl_attr, n->attr_count);
+    copy.attrs = TL_NEW_ARRAY(arena, tl_attr, n->attr_count);
     for (int i = 0; i < n->attr_count; i++)
         copy.attrs[i] = n->attrs[i];
+    return copy;
+}
+
+/* `bound`: a copy of `n` whose rule has been applied. */
+static tl_status fold_bound(tl_onnx_call *c, tl_node *n, tl_node *bound)
+{
+    const void *data;
+    if (!tl_node_may_decide_shapes(bound) || !tl_node_is_foldable(bound))
+        return TL_OK;
+    TL_TRY(tl_node_value(c->graph, bound, &data, c->diag));
+    n->outputs[0]->data = data;
+    n->outputs[0]->producer = NULL;
+    tl_node_kill(n);
+    return TL_OK;
+}
+
+tl_status tl_onnx_fold(tl_onnx_call *c, tl_node *n)
+{
+    tl_node copy = copy_of(c->arena, n);
+    tl_diag diag = { 0 };
+    if (tl_bind_operands(c->graph, &copy, &diag) != TL_OK ||
+        rules[n->op](c->graph, &copy, &diag) != TL_OK)
+        return TL_OK; /* shape inference proper says what is wrong */
+    TL_TRY(tl_check_constants(c->graph, &copy, c->diag));
+    return fold_bound(c, n, &copy);
+}
+
+/* Operands that decide the shape of the node's result, made constants where that is possible. */
+static tl_status decide_operands(tl_onnx_call *c, tl_node *n)
+{
+    for (int i = 0; i < n->input_count; i++) {
+        tl_value *v = n->inputs[i];
+        if (!tl_operand_decides_shape(n->op, i))
+            continue;
+        TL_TRY(tl_call_decide(c, &v));
+        if (v != n->inputs[i])
+            tl_node_set_input(n, i, v);
+    }
+    return TL_OK;
+}
+
+/* Dtypes and shapes of the outputs of a new node, by its rule applied to a copy; its value, if it is shape arithmetic. */
+static tl_status infer(tl_onnx_call *c, tl_node *n)
+{
+    TL_TRY(decide_operands(c, n));
+    tl_node copy = copy_of(c->arena, n);
     tl_diag diag = { 0 };
     if (!inputs_are_known(n) || tl_bind_operands(c->graph, &copy, &diag) != TL_OK) {
         guess_dtype(n);
@@ -242,7 +289,10 @@ static tl_status infer(tl_onnx_call *c, tl_node *n)
     tl_status status = rules[n->op](c->graph, &copy, &diag);
     if (status == TL_BAD_MODEL)
         return tl_fail(c->diag, status, "%s", diag.text);
-    return TL_OK;
+    if (status != TL_OK)
+        return TL_OK;
+    TL_TRY(tl_check_constants(c->graph, &copy, c->diag));
+    return fold_bound(c, n, &copy);
 }
 
 tl_node *tl_onnx_emit_node(tl_onnx_call *c, tl_op op, int input_count, tl_value *const *inputs)

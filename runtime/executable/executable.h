@@ -40,7 +40,12 @@ typedef struct {
     tl_dtype dtype;
     int rank;
     int64_t shape[TL_TENSOR_MAX_RANK];
+    /* Of an input on whose value a shape or a branch depends: the one that the code is for, packed; a run with another is
+     * refused. NULL: any. */
+    const void *fixed;
 } tl_port;
+size_t tl_port_size(
+    const tl_port *port); /* bytes of its tensor; 0 when there is none of its shape */
 
 typedef struct {
     const char *name; /* for messages and reports */

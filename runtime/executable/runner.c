@@ -458,6 +458,28 @@ static void walk_timed(tl_team *team, void *context)
     tl_float_mode_leave(mode);
 }
 
+static double element(tl_dtype dtype, const void *data, size_t at)
+{
+    tl_number n = tl_number_load(dtype, data, at);
+    return tl_dtype_is_float(dtype) ? n.f : (double)n.i;
+}
+
+/* Whether an input on whose value the code depends has that value. */
+static tl_status check_fixed(const tl_port *port, const void *data, tl_diag *diag)
+{
+    size_t size = port->fixed != NULL ? tl_port_size(port) : 0;
+    if (size == 0 || memcmp(port->fixed, data, size) == 0)
+        return TL_OK;
+    size_t at = 0, step = tl_dtype_size(port->dtype);
+    while (memcmp((const char *)port->fixed + at * step, (const char *)data + at * step, step) == 0)
+        at++;
+    return tl_fail(diag, TL_BAD_ARGUMENT,
+                   "shapes of the model depend on the value of input %s, and it was compiled for "
+                   "another: element %zu was %.6g, but is %.6g",
+                   port->name, at, element(port->dtype, port->fixed, at),
+                   element(port->dtype, data, at));
+}
+
 static tl_status check_pointer(const tl_port *port, const void *pointer, tl_diag *diag)
 {
     if (pointer == NULL || (uintptr_t)pointer % TL_DATA_ALIGNMENT != 0)
@@ -473,8 +495,10 @@ static tl_status begin_run(tl_runner *r, const void *const *inputs, void *const 
     const tl_executable_spec *spec = &r->executable->spec;
 
     TL_TRY(tl_pool_check(r->pool, r->threads, diag));
-    for (int i = 0; i < spec->input_count; i++)
+    for (int i = 0; i < spec->input_count; i++) {
         TL_TRY(check_pointer(&spec->inputs[i], inputs[i], diag));
+        TL_TRY(check_fixed(&spec->inputs[i], inputs[i], diag));
+    }
     for (int i = 0; i < spec->output_count; i++)
         TL_TRY(check_pointer(&spec->outputs[i], outputs[i], diag));
     if (atomic_flag_test_and_set(&r->busy))

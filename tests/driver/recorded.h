@@ -26,7 +26,7 @@ static tl_pool *rec_pool;
 static inline int recorded_set_up(const char *model)
 {
     const int64_t image[] = { 1, 3, 64, 64 };
-    const tl_shape_override shape = { "input", tl_shape_of(4, image) };
+    const tl_shape_override shape = { .name = "input", .shape = tl_shape_of(4, image) };
     tl_pool_options options = { .threads = 1 };
     rec_folder = temp_folder_make();
     rec_model = path_in(rec_folder, "model.onnx");

@@ -90,7 +90,8 @@ static void shapes_can_be_given(void **state)
                                "node Relu y -> w; output z; output w");
     for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
         tl_arena *arena = tl_arena_create(0);
-        tl_shape_override o = { given[i].input, tl_shape_of(given[i].rank, given[i].extents) };
+        tl_shape_override o = { .name = given[i].input,
+                                .shape = tl_shape_of(given[i].rank, given[i].extents) };
         tl_onnx *model;
         tl_graph *g;
         tl_diag diag = { 0 };

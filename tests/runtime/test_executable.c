@@ -148,7 +148,8 @@ static void windows_lie_in_ports_and_live_as_long_as_the_whole(void **state)
         .descriptor = { .name = "copy", .phase_count = 1, .extents = &extent, .buffer_count = 2 },
         .phases = phases
     };
-    const tl_port ports[2] = { { "x", TL_F32, 1, { 32 } }, { "y", TL_F32, 1, { 32 } } };
+    const tl_port ports[2] = { { .name = "x", .dtype = TL_F32, .rank = 1, .shape = { 32 } },
+                               { .name = "y", .dtype = TL_F32, .rank = 1, .shape = { 32 } } };
     tl_executable_step steps[5];
     (void)state;
     for (int i = 0; i < 6; i++)

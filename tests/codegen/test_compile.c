@@ -160,6 +160,13 @@ static const program_case cases[] = {
       "            S[i] sum= A[i, k]*B[k]\n",
       { 0 },
       1e-5 },
+    { "lanes joined for rows that the guard leaves out",
+      "kernel k(A: f32[5, 64], inout S: f32[5])\n"
+      "  for i0 in 0..2 parallel\n    for i1 in 0..2048\n      for k in 0..64 vectorized\n"
+      "        block s\n          spatial i in 0..5 = i0*2048 + i1\n          reduce k\n"
+      "          where i0*2048 + i1 < 5\n          S[i] sum= A[i, k]\n",
+      { 0 },
+      1e-5 },
     { "top-level vectorized reduction",
       "kernel k(A: f32[300], out S: f32[])\n"
       "  for k0 in 0..10\n    for k1 in 0..30 vectorized\n      block s\n"

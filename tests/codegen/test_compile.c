@@ -136,6 +136,17 @@ static const program_case cases[] = {
       "        reduce k\n        Q[i] = prod(A[i] + B[i, k])\n",
       { 0 },
       0 },
+    { "lanes of a sum, and of a chain of `or`, whose parts get among each other",
+      "kernel k(A: i64[4, 40], Z: i64[4, 40], P: bool[4, 40], Q: bool[4, 40], out M: i64[4], "
+      "out N: bool[4], out O: bool[4])\n"
+      "  for i in 0..4\n    for k in 0..40 vectorized\n      block m\n        spatial i\n"
+      "        reduce k\n        M[i] = sum(A[i, k] + Z[i, k])\n"
+      "  for i in 0..4\n    for k in 0..40 vectorized\n      block n\n        spatial i\n"
+      "        reduce k\n        N[i] = any(not P[i, k] or Q[i, k])\n"
+      "  for i in 0..4\n    for k in 0..40 vectorized\n      block o\n        spatial i\n"
+      "        reduce k\n        O[i] = all(not P[i, k] and Q[i, k])\n",
+      { 0 },
+      0 },
     { "vectorized reduction, split with a predicate",
       "kernel k(A: f32[5, 100], out S: f32[5], out M: f32[5])\n"
       "  for i in 0..5 parallel\n    for k0 in 0..4\n      for k1 in 0..32 vectorized\n        "

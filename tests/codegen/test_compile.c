@@ -865,30 +865,6 @@ static void hostile_indices(void **state)
     tl_arena_destroy(arena);
 }
 
-static void count_passes(void *context, int number, const char *pass, const char *text)
-{
-    int *count = context;
-    assert_true(number > *count);
-    assert_true(strlen(pass) > 0 && strstr(text, "kernel k(") != NULL);
-    *count = number;
-}
-
-static void lowering_can_be_observed(void **state)
-{
-    (void)state;
-    tl_arena *arena = tl_arena_create(0);
-    tl_diag diag = { "" };
-    tl_program *program;
-    tl_target target;
-    int count = 0;
-    tl_codegen_observer observer = { count_passes, &count };
-    must(tl_program_parse(arena, cases[3].text, "k.tk", &program, &diag), &diag, "parse");
-    must(compiled_target(NULL, &target, &diag), &diag, "target");
-    must(tl_codegen_observe(program, false, &target, &observer, &diag), &diag, "observe");
-    assert_true(count >= 5);
-    tl_arena_destroy(arena);
-}
-
 static void *compile_many(void *context)
 {
     bool *good = context;
@@ -922,7 +898,7 @@ static void several_threads_compile(void **state)
 
 int main(void)
 {
-    struct CMUnitTest tests[CASE_COUNT + 10];
+    struct CMUnitTest tests[CASE_COUNT + 9];
     size_t count = 0;
     for (int i = 0; i < CASE_COUNT; i++)
         tests[count++] =
@@ -933,7 +909,6 @@ int main(void)
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(hostile_indices);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(smallest_numbers);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(earlier_compiles_leave_nothing);
-    tests[count++] = (struct CMUnitTest)cmocka_unit_test(lowering_can_be_observed);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(several_threads_compile);
     tests[count++] = (struct CMUnitTest)cmocka_unit_test(texts_and_keys); /* owns the process */
     return _cmocka_run_group_tests("codegen", tests, count, NULL, NULL);

@@ -242,7 +242,8 @@ static void passes_keep_strict_sums(void **state)
     assert_int_equal(meaning_run_cases(&m, first, count, false), 0);
 }
 
-/* What random kernels found once. The second: parts of parts of loops that were cut, whose bounds grew with each. */
+/* What random kernels found once (the second: parts of parts of loops that were cut, whose bounds grew with each), and
+ * what they do not come to: an init that another block, or a loop that repeats the sum, keeps where it is. */
 static const struct {
     const char *kernel, *trace;
 } found[] = {
@@ -259,6 +260,15 @@ static const struct {
       "h0, h1, h2 = split(h, [_, 2, 5])\nh3 = split(h0, [_])\np = fuse(h1, h2)\n"
       "p0, p1, p2 = split(p, [2, 4, _])\nloop_partition(h3)\n"
       "q0, q1, q2, q3 = loops(C_tail)\nr0, r1, r2 = split(q3, [2, _, 2])\n" },
+    { "kernel others(A: f32[2, 3], inout C: f32[3], out D: f32[2])\n"
+      "for r in 0..2\n  block d\n    spatial r\n    D[r] = C[0]\n"
+      "  for i in 0..3\n    block c\n      spatial i\n      reduce r\n"
+      "      C[i] = sum(A[r, i])\n",
+      "" },
+    { "kernel repeats(A: f32[2, 3], out B: f32[3])\n"
+      "for z_r in 0..4\n  for i in 0..3\n    block b\n      spatial i\n"
+      "      reduce r in 0..2 = z_r % 2\n      B[i] = sum(A[r, i]) from 1.0\n",
+      "" },
 };
 
 static void found_cases_stay_mended(void **state)

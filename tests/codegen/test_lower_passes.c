@@ -295,9 +295,11 @@ static const struct {
       "      S[i] sum= A[i, k]\n",
       "i, k = loops(s)\ni0, i1 = split(i, [_, 4])\nk0, k1 = split(k, [_, 16])\n"
       "reorder(i0, k0, i1, k1)\nunroll(i1)\nvectorize(k1)\n" },
-    { "kernel digits(A: f32[21], inout B: f32[8], inout C: f32[21, 50])\n"
-      "for p in 0..12 parallel\n  block b\n    spatial i in 0..8 = p//4*8 + p % 4\n"
-      "    where p//4*8 + p % 4 < 8\n    B[i] = A[i]\n"
+    { "kernel digits(A: f32[22], inout B: f32[6], inout D: f32[22], inout C: f32[21, 50])\n"
+      "for p in 0..12 parallel\n  block b\n    spatial i in 0..6 = p//4*5 + p % 4\n"
+      "    where p//4*5 + p % 4 < 6\n    B[i] = A[i]\n"
+      "for p in 0..12 parallel\n  block d\n    spatial i in 0..22 = p//4*20 + p % 4\n"
+      "    where p//4*20 + p % 4 < 22\n    D[i] = A[i]\n"
       "for p in 0..12 parallel\n  for i1 in 0..8\n    for j1 in 0..16\n      block c\n"
       "        spatial i in 0..21 = p//4*8 + i1\n        spatial j in 0..50 = p % 4*16 + j1\n"
       "        where p//4*8 + i1 < 21 and p % 4*16 + j1 < 50\n        C[i, j] = A[i]\n",

@@ -87,7 +87,7 @@ else
 fi
 
 loaders=$(git grep -l 'runtime/device/code_loader\.h' -- '*.[ch]' ':!runtime' ':!tests')
-[ -z "$loaders" ] || { echo "loaders: what is timed is loaded as what is run, by the ORC session, not in $loaders"; failed=1; }
+[ -z "$loaders" ] || { echo "loaders: what is timed is loaded as what is run, by ORC: $loaders"; failed=1; }
 
 wide=$(git ls-files '*.c' '*.h' '*.def' | xargs awk 'length($0) > 130 { print FILENAME ":" FNR }' | head)
 [ -z "$wide" ] || { echo "width: lines of more than 130 columns:"; echo "$wide"; failed=1; }

@@ -184,8 +184,8 @@ static bool mark_vars(const tl_expr *e, void *context)
     return true;
 }
 
-/* Whether C op rest is made of C and rest: sums of i64 and chains of `and` and `or` have a canonical form, in which C may
- * come to stand among the parts of rest. */
+/* Whether C op rest is made of C and rest: sums of i64 and chains of `and` and `or` have a canonical form, in which C
+ * may come to stand among the parts of rest. */
 static bool keeps_shape(tl_arena *arena, const tl_block *block)
 {
     const tl_store *s = &block->stores[0];
@@ -197,8 +197,8 @@ static bool keeps_shape(tl_arena *arena, const tl_block *block)
            (tl_expr_equal(update->args[0], old) || tl_expr_equal(update->args[1], old));
 }
 
-/* Reductions whose lanes cannot be joined: pairs; what is no plain update; and i64 products, where a factor that is a sum
- * is multiplied out, at the latest when its variables are bound. */
+/* Reductions whose lanes cannot be joined: pairs; what is no plain update; and i64 products, where a factor that is a
+ * sum is multiplied out, at the latest when its variables are bound. */
 static bool stays_serial(tl_arena *arena, const tl_block *block)
 {
     if (block->combiner == TL_COMBINER_NONE)

@@ -39,7 +39,7 @@ typedef struct {
 } tl_lower_pass;
 const tl_lower_pass *tl_lower_passes(int *count);
 
-/* verify_lowered.c: TL_BAD_IR and what is against the invariants of the mask. Every pass of a debug build is checked. */
+/* verify_lowered.c: TL_BAD_IR and what breaks an invariant of the mask. Debug builds ask after every pass. */
 tl_status tl_verify_lowered(const tl_lowered_kernel *kernel, unsigned holds, tl_diag *diag);
 
 /* Who wants to see what each pass made: called after every one, which is pass `number` of all. */

@@ -1,5 +1,6 @@
-/* codegen/lower/verify_lowered.c: the invariants of lower_invariants.def, one function each. What one of them finds is a
- * fault of the pass that ran last, not of the schedule: so the sentence says what is broken, and tl_lower adds the pass. */
+/* codegen/lower/verify_lowered.c: the invariants of lower_invariants.def, one function each. What one of them finds is
+ * a fault of the pass that ran last, not of the schedule: so the sentence says what is broken, and tl_lower adds the
+ * pass. */
 #include "codegen/lower/passes.h"
 
 typedef struct {

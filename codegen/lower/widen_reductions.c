@@ -11,7 +11,7 @@
  * Requires  that nothing else in the outermost loop touches C, and that of the loops' variables only unrolled ones
  *           are in C's index (each value of those gets lanes of its own).
  * Keeps     which elements of C are touched, by which thread: the tests on the way that do not speak of the reduction
- *           guard the last loop, too. One that speaks of it and of other loops has no place there: then nothing is done.
+ *           guard the last loop, too. One that speaks of it and of other loops has no place there: nothing is done.
  * Changes   the order of a float reduction: the schedule asked for that by vectorizing it. */
 #include "codegen/lower/passes.h"
 

@@ -1,5 +1,6 @@
-/* codegen/object/object_symbols.c: reads the sections and the symbol table of an ELF object and refuses what a kernel must not
- * have: data that it could write, and needs from outside. (The code loader of runtime/device refuses the same.) */
+/* codegen/object/object_symbols.c: reads the sections and the symbol table of an ELF object and refuses what a kernel
+ * must not have: data that it could write, and needs from outside. (The code loader of runtime/device refuses the
+ * same.) */
 #include <string.h>
 #include "codegen/object/elf_object.h"
 #include "codegen/llvm/llvm_private.h"

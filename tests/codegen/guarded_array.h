@@ -1,5 +1,5 @@
-/* tests/codegen/guarded_array.h: memory between two pages that nobody may touch, hard against one of them: what compiled code
- * reads or writes outside of its buffer ends the test. */
+/* tests/codegen/guarded_array.h: memory between two pages that nobody may touch, hard against one of them: what
+ * compiled code reads or writes outside of its buffer ends the test. */
 #ifndef TL_TESTS_GUARDED_ARRAY_H
 #define TL_TESTS_GUARDED_ARRAY_H
 #include <stdbool.h>

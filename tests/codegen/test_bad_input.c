@@ -1,5 +1,5 @@
-/* tests/codegen/test_bad_input.c: what the numbers in a kernel's buffers may be: smaller than any that counts, or indices that
- * point anywhere. */
+/* tests/codegen/test_bad_input.c: what the numbers in a kernel's buffers may be: smaller than any that counts, or
+ * indices that point anywhere. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,8 +17,8 @@ static void must(tl_status status, const tl_diag *diag, const char *what)
         fail_msg("%s: %s", what, diag->text);
 }
 
-/* Numbers below the smallest normal one count as zero in kernels, as they run, and in the interpreter: results are the same
- * (a zero's sign apart). B is large, C one half. */
+/* Numbers below the smallest normal one count as zero in kernels, as they run, and in the interpreter: results are the
+ * same (a zero's sign apart). B is large, C one half. */
 static void smallest_numbers(void **state)
 {
     (void)state;

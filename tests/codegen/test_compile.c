@@ -1,6 +1,6 @@
-/* tests/codegen/test_compile.c: compiling as such: what is refused is refused in a sentence, objects are closed, texts and
- * keys say what they must, compiles leave nothing behind, and several threads compile at once. What the code computes is
- * the business of test_programs.c. */
+/* tests/codegen/test_compile.c: compiling as such: what is refused is refused in a sentence, objects are closed, texts
+ * and keys say what they must, compiles leave nothing behind, and several threads compile at once. What the code
+ * computes is the business of test_programs.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

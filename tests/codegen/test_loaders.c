@@ -1,5 +1,5 @@
-/* tests/codegen/test_loaders.c: the two ways to make an object callable pass the same tests, on the same objects: the ORC
- * session (codegen/object/jit_llvm.c), by which a model runs and candidates are timed, and the code loader
+/* tests/codegen/test_loaders.c: the two ways to make an object callable pass the same tests, on the same objects: the
+ * ORC session (codegen/object/jit_llvm.c), by which a model runs and candidates are timed, and the code loader
  * (runtime/device/code_loader.c), which serves programs without LLVM. What one of them takes the other takes, and it
  * computes the same to the last bit; what one refuses the other refuses. */
 #include <setjmp.h>

@@ -1,5 +1,5 @@
-/* tests/codegen/test_lower_passes.c: every pass of codegen/lower/lower_passes.def keeps what a kernel computes, leaves the
- * invariants that it promises, and finds nothing left to do when it is run again.
+/* tests/codegen/test_lower_passes.c: every pass of codegen/lower/lower_passes.def keeps what a kernel computes, leaves
+ * the invariants that it promises, and finds nothing left to do when it is run again.
  *
  * The random kernels and schedules of tests/schedule/test_meaning.c are lowered for an ISA that the seed says, and the
  * program is interpreted before the first pass and after each. TL_SEED and TL_COUNT as there; a failure is reduced and
@@ -20,8 +20,8 @@ enum { MAX_INSTANCES = 1000 * 1000 };
 
 /* ---- what a program computes ---- */
 
-/* A lowered reduction is a load and a store; where the interpreter's rule for lanes would call that a race, they run one
- * after the other. What they compute is the same. */
+/* A lowered reduction is a load and a store; where the interpreter's rule for lanes would call that a race, they run
+ * one after the other. What they compute is the same. */
 typedef struct {
     const tl_store *store;
     bool found;

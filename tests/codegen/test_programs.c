@@ -1,5 +1,5 @@
-/* tests/codegen/test_programs.c: compiled code equals the interpreter, program by program, on every ISA that this machine can
- * run, on one thread and on several. */
+/* tests/codegen/test_programs.c: compiled code equals the interpreter, program by program, on every ISA that this
+ * machine can run, on one thread and on several. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

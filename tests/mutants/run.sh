@@ -19,7 +19,8 @@ test_of() { # file: the property test of what is broken there
 
 build() { # the property test and what it tests, nothing else
     make -s -C "$source" BUILD=build CC="${CC:-gcc}" \
-        CFLAGS="-std=c11 -D_GNU_SOURCE -I. -Ibuild -O2 -w -DNDEBUG -ffp-contract=off" "build/tests/$test" >"$out/build.log" 2>&1
+        CFLAGS="-std=c11 -D_GNU_SOURCE -I. -Ibuild -O2 -w -DNDEBUG -ffp-contract=off" \
+        "build/tests/$test" >"$out/build.log" 2>&1
 }
 
 is_wanted() { # name, prefixes
@@ -32,12 +33,16 @@ is_wanted() { # name, prefixes
     return 1
 }
 
+runs() { # the test finds nothing
+    (cd "$source" && TL_SEED=$first TL_COUNT=$count TL_FAILURES=1 timeout 600 "build/tests/$test") >"$log" 2>&1
+}
+
 check() { # folder, name, file, text, replacement: one mutant
     name=$2 file=$1/$3 test=$(test_of "$1/$3") log="$out/$(echo "$2" | tr ' ' _).log"
     if ! TEXT=$4 WITH=$5 awk -f tests/mutants/apply.awk "$file" >"$source/$file" || ! build; then
         printf 'BROKEN    %-32s not in %s, or does not compile\n' "$name" "$file"
         broken=$((broken + 1))
-    elif (cd "$source" && TL_SEED=$first TL_COUNT=$count TL_FAILURES=1 timeout 600 "build/tests/$test") >"$log" 2>&1; then
+    elif runs; then
         printf 'survived  %-32s %d schedules\n' "$name" "$count"
         survived=$((survived + 1))
     else

@@ -230,6 +230,9 @@ tl_status tl_program_parse(tl_arena *arena, const char *text, const char *file, 
  * proven false, that data-parallel iters only are under parallel, vectorized and bound loops, vector loops are
  * constant, register buffers have constant shapes, block names are unique, phases are well-formed. */
 tl_status tl_program_verify(const tl_program *program, tl_diag *diag);
+/* The same between two passes of code generation, where a part of a loop keeps the variable's range that it had as a whole,
+ * although nothing is known of its extent any more. */
+tl_status tl_program_verify_lowered(const tl_program *program, tl_diag *diag);
 
 /* ir/program/region.c: what one instance of a block touches, in terms of its iters: one box for each distinct buffer. An
  * index that contains a load covers the whole axis. Reads are the loads of the text: that an update reads what it

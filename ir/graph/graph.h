@@ -127,7 +127,7 @@ struct tl_graph {
     tl_arena *arena;
     const char *name;
     int value_count, node_count, input_count, output_count;
-    int value_capacity, node_capacity;
+    int value_capacity, node_capacity, input_capacity, output_capacity;
     tl_value **values;
     tl_node **nodes; /* topological order */
     tl_value **inputs, **outputs;

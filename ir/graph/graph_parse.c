@@ -7,6 +7,7 @@
 #include <string.h>
 #include "ir/graph/graph.h"
 #include "ir/graph/graph_private.h"
+#include "runtime/base/array.h"
 #include "runtime/base/map.h"
 
 #define MAX_LIST 4096
@@ -155,8 +156,8 @@ static tl_status parse_literal(parser *p, literal *out)
 static tl_status parse_list(parser *p, literal **out, int *count)
 {
     TL_TRY(expect(p, "["));
-    int capacity = 64;
-    literal *list = TL_NEW_ARRAY(p->arena, literal, capacity);
+    int capacity = 0;
+    literal *list = NULL;
     *count = 0;
     skip(p, true);
     while (!accept(p, "]")) {
@@ -164,12 +165,7 @@ static tl_status parse_list(parser *p, literal **out, int *count)
             TL_TRY(expect(p, ","));
         if (*count == MAX_LIST)
             return FAIL(p, "a list of more than %d numbers", MAX_LIST);
-        if (*count == capacity) {
-            literal *larger = TL_NEW_ARRAY(p->arena, literal, capacity * 2);
-            memcpy(larger, list, sizeof *list * (size_t)capacity);
-            list = larger;
-            capacity *= 2;
-        }
+        TL_ROOM(p->arena, list, *count, capacity);
         TL_TRY(parse_literal(p, &list[(*count)++]));
         skip(p, true);
     }

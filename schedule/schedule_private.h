@@ -14,7 +14,7 @@ struct tl_schedule {
     const tl_program *program;
     const tl_target *target;
     bool verify;
-    int loop_count, loop_capacity; /* handle id - 1 -> variable */
+    int loop_count, loop_capacity, number_capacity; /* handle id - 1 -> variable */
     const tl_var **loops;
     int32_t *loop_numbers; /* handle id - 1 -> its number in the trace; 0: no step gave it */
     int32_t numbers;       /* how many numbers the trace has given out */

@@ -95,7 +95,7 @@ typedef struct {
     int builder_count;
     tl_runner_state runner;
     tl_task_state **tasks;
-    int task_count;
+    int task_count, task_capacity;
     tl_job *first, **last;
     int64_t queued, next_ticket;
     double solitude;   /* of the runner's witness */

@@ -181,10 +181,13 @@ tl_layout tl_layout_plain(void);
 int tl_layout_physical(const tl_layout *layout, const tl_shape *shape,
                        int64_t out[2 * TL_MAX_RANK]);
 
-/* Text that parses back (constants by name, dtype, shape and, up to 64 elements, values). */
+/* Text that parses back: constants of more than 64 elements have `...` in place of their values. */
 void tl_graph_print(const tl_graph *g, tl_text *out);
 tl_status tl_graph_parse(tl_arena *arena, const char *text, const char *file, tl_graph **out,
-                         tl_diag *diag);
+                         tl_diag *diag); /* `...`: zeros */
+/* The same; `...` is what a constant of this name, dtype and shape holds in another graph, which must outlive this one. */
+tl_status tl_graph_parse_beside(tl_arena *arena, const char *text, const char *file,
+                                const tl_graph *constants, tl_graph **out, tl_diag *diag);
 tl_status tl_graph_verify(const tl_graph *g, tl_diag *diag);
 void tl_graph_dump(const tl_graph *g); /* to stderr, for gdb */
 

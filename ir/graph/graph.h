@@ -161,8 +161,8 @@ const tl_attr *tl_attr_find(const tl_node *n, const char *name);
 int64_t tl_attr_int(const tl_node *n, const char *name, int64_t otherwise);
 double tl_attr_float(const tl_node *n, const char *name, double otherwise);
 const char *tl_attr_string(const tl_node *n, const char *name, const char *otherwise);
-int tl_attr_ints(const tl_node *n, const char *name,
-                 const int64_t **out); /* count, -1 when absent */
+/* How many; -1 when absent. */
+int tl_attr_ints(const tl_node *n, const char *name, const int64_t **out);
 void tl_attr_set_int(tl_graph *g, tl_node *n, const char *name, int64_t value);
 void tl_attr_set_float(tl_graph *g, tl_node *n, const char *name, double value);
 void tl_attr_set_string(tl_graph *g, tl_node *n, const char *name, const char *value);

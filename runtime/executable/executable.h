@@ -44,8 +44,8 @@ typedef struct {
      * refused. NULL: any. */
     const void *fixed;
 } tl_port;
-size_t tl_port_size(
-    const tl_port *port); /* bytes of its tensor; 0 when there is none of its shape */
+/* Bytes of its tensor; 0 when there is none of its shape. */
+size_t tl_port_size(const tl_port *port);
 
 typedef struct {
     const char *name; /* for messages and reports */

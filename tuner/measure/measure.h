@@ -109,8 +109,8 @@ tl_status tl_measurer_submit(tl_measurer *m, int task, const tl_candidate *candi
 tl_status tl_measurer_next(tl_measurer *m, double timeout_s, tl_result *out, tl_diag *diag);
 void tl_measurer_pump(tl_measurer *m);
 int64_t tl_measurer_queued(const tl_measurer *m); /* submitted and not yet returned */
-void tl_measurer_forget(tl_measurer *m,
-                        int task); /* drops what is queued for a task (-1: all); no result comes */
+/* Drops what is queued for a task (-1: all); no result comes. */
+void tl_measurer_forget(tl_measurer *m, int task);
 /* Moves the calling thread away from the core on which candidates are timed, when there is another one. Call it once in
  * the thread that searches. */
 void tl_measurer_leave_core(const tl_measurer *m);

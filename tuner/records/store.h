@@ -124,8 +124,8 @@ typedef struct {
     int64_t first_us, last_us;
     double build_ns, run_ns; /* spent */
 } tl_records_stats;
-tl_status tl_records_measure(tl_records *store, tl_records_stats *out,
-                             tl_diag *diag); /* of the upper store */
+/* Of the upper store. */
+tl_status tl_records_measure(tl_records *store, tl_records_stats *out, tl_diag *diag);
 
 /* Removes records: what a person asks for, the only thing that ever does. */
 typedef struct {

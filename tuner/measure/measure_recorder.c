@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tuner/measure/measure_ledger.h"
+#include "tuner/measure/measure_private.h"
 #include "tuner/records/record_private.h"
 
 typedef struct {

@@ -6,6 +6,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/map.h"
 #include "tuner/measure/measure_ledger.h"
+#include "tuner/measure/measure_private.h"
 
 /* The answers to one question, in order. */
 typedef struct answer {

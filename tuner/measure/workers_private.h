@@ -1,6 +1,7 @@
 /* tuner/measure/workers_private.h: the measurer that uses worker processes: its queue, and what its parts share. */
 #ifndef TL_TUNER_MEASURE_WORKERS_PRIVATE_H
 #define TL_TUNER_MEASURE_WORKERS_PRIVATE_H
+#include "tuner/measure/measure_private.h"
 #include "tuner/measure/process.h"
 #include "tuner/measure/worker_private.h"
 

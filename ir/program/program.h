@@ -211,11 +211,11 @@ const tl_stmt *tl_stmt_replace_buffer(tl_arena *arena, const tl_stmt *stmt, cons
 /* A block with its iters replaced by their bindings in stores, init and predicate. */
 const tl_expr *tl_block_bind(tl_arena *arena, const tl_block *block, const tl_expr *over_iters);
 
-const tl_block *tl_program_find_block(const tl_program *program,
-                                      const char *name); /* body, then prepare */
+/* Looked for in the body, then in prepare. */
+const tl_block *tl_program_find_block(const tl_program *program, const char *name);
 const tl_stmt *tl_program_find_loop(const tl_program *program, const tl_var *var);
-const tl_buffer *tl_program_find_buffer(const tl_program *program,
-                                        const char *name); /* params, prepared, allocs */
+/* Looked for among params, prepared and allocs. */
+const tl_buffer *tl_program_find_buffer(const tl_program *program, const char *name);
 
 /* ir/text/print.c, ir/text/parse.c: the text (grammar in ir/README.md). Names are made unique when printed. */
 void tl_program_print(const tl_program *program, tl_text *out);

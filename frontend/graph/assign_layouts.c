@@ -10,6 +10,7 @@
  * (assign_windows.c). */
 #include "frontend/frontend.h"
 #include "frontend/graph/assign_windows.h"
+#include "frontend/operators.h"
 #include "runtime/base/checked.h"
 
 enum {
@@ -19,15 +20,6 @@ enum {
 static bool is_fixed(const tl_value *v)
 {
     return v->is_input || v->is_output || v->data != NULL || v->shape.rank != 4;
-}
-
-static int64_t block_for(int64_t channels, int lanes)
-{
-    if (lanes >= 4 && channels % lanes == 0)
-        return lanes;
-    if (lanes >= 8 && channels % (lanes / 2) == 0)
-        return channels > lanes ? channels : lanes / 2;
-    return 1;
 }
 
 static int64_t block_of(const tl_value *v)
@@ -43,11 +35,59 @@ static bool keeps_channels(const tl_node *n)
            x->shape.dims[1].extent == y->shape.dims[1].extent;
 }
 
+/* --- the column `block` of frontend/operators.def ------------------------------------------------------------------- */
+
+int64_t tl_block_none(const tl_node *n, int lanes)
+{
+    (void)n;
+    (void)lanes;
+    return 1;
+}
+
+/* A convolution's own. */
+int64_t tl_block_of_channels(const tl_node *n, int lanes)
+{
+    int64_t channels = n->outputs[0]->shape.dims[1].extent;
+    if (lanes >= 4 && channels % lanes == 0)
+        return lanes;
+    if (lanes >= 8 && channels % (lanes / 2) == 0)
+        return channels > lanes ? channels : lanes / 2;
+    return 1;
+}
+
+/* The operand's, whose channels are those of the result. */
+int64_t tl_block_kept(const tl_node *n, int lanes)
+{
+    (void)lanes;
+    return block_of(n->inputs[0]);
+}
+
+/* The same where that is so. */
+int64_t tl_block_with_channels(const tl_node *n, int lanes)
+{
+    return keeps_channels(n) ? tl_block_kept(n, lanes) : 1;
+}
+
+/* The largest of those operands that have the result's channels. */
+int64_t tl_block_shared(const tl_node *n, int lanes)
+{
+    const tl_value *y = n->outputs[0];
+    int64_t block = 1;
+    (void)lanes;
+    for (int i = 0; i < n->input_count; i++) {
+        const tl_value *v = n->inputs[i];
+        if (v != NULL && v->shape.rank == 4 && v->shape.dims[1].extent == y->shape.dims[1].extent)
+            block = tl_max64(block, block_of(v));
+    }
+    return block;
+}
+
 /* The largest block among the parts of a concatenation, when all parts are whole blocks of it. Plain parts
  * are brought into it by the copy. */
-static int64_t concat_block(const tl_node *n)
+int64_t tl_block_of_parts(const tl_node *n, int lanes)
 {
     int64_t block = 1;
+    (void)lanes;
     for (int i = 0; i < n->input_count; i++)
         block = tl_max64(block, block_of(n->inputs[i]));
     for (int i = 0; i < n->input_count; i++)
@@ -57,59 +97,21 @@ static int64_t concat_block(const tl_node *n)
 }
 
 /* The input's block, when the part is of whole blocks of it. */
-static int64_t slice_block(const tl_node *n)
+int64_t tl_block_of_slice(const tl_node *n, int lanes)
 {
     const int64_t *starts, *steps;
     const tl_value *x = n->inputs[0], *y = n->outputs[0];
     int64_t block = block_of(x);
     bool has_attributes = tl_attr_ints(n, "starts", &starts) == y->shape.rank &&
                           tl_attr_ints(n, "steps", &steps) == y->shape.rank;
+    (void)lanes;
     return has_attributes && y->shape.rank == 4 && steps[1] == 1 && starts[1] % block == 0 &&
                    y->shape.dims[1].extent % block == 0
                ? block
                : 1;
 }
 
-/* The block that the node's output gets from its inputs'; 1: none. */
-static int64_t inherited_block(const tl_node *n)
-{
-    const tl_value *y = n->outputs[0];
-    int64_t block = 1;
-    switch ((int)n->op) {
-    case TL_OP_MAX_POOL:
-    case TL_OP_AVERAGE_POOL:
-    case TL_OP_GLOBAL_AVERAGE_POOL:
-        return block_of(n->inputs[0]);
-    case TL_OP_REDUCE_SUM:
-    case TL_OP_REDUCE_MEAN:
-    case TL_OP_REDUCE_MAX:
-    case TL_OP_REDUCE_MIN:
-    case TL_OP_REDUCE_PROD:
-        return keeps_channels(n) ? block_of(n->inputs[0]) : 1;
-    case TL_OP_CONCAT:
-        return concat_block(n);
-    case TL_OP_SLICE:
-        return slice_block(n);
-    case TL_OP_EXPAND:
-    case TL_OP_RESHAPE:
-    case TL_OP_TRANSPOSE:
-    case TL_OP_PAD:
-    case TL_OP_GATHER:
-    case TL_OP_GATHER_ELEMENTS:
-    case TL_OP_GATHER_ND:
-        return 1;
-    default:
-        break;
-    }
-    if (tl_op_infos[n->op].kind != TL_FUSE_INJECTIVE)
-        return 1;
-    for (int i = 0; i < n->input_count; i++) {
-        const tl_value *v = n->inputs[i];
-        if (v != NULL && v->shape.rank == 4 && v->shape.dims[1].extent == y->shape.dims[1].extent)
-            block = tl_max64(block, block_of(v));
-    }
-    return block;
-}
+/* --- layouts -------------------------------------------------------------------------------------------------------- */
 
 static void set_block(tl_value *v, int64_t block)
 {
@@ -163,7 +165,7 @@ static bool collect_chain(tl_value *v, chain *c)
         c->conv = n;
         return true;
     }
-    if (tl_op_infos[n->op].kind != TL_FUSE_INJECTIVE || !keeps_channels(n))
+    if (!tl_is_injective(n) || !keeps_channels(n))
         return false;
     for (int i = 0; i < n->input_count; i++) {
         tl_value *x = n->inputs[i];
@@ -283,10 +285,7 @@ tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag)
         tl_value *y = n->output_count == 1 ? n->outputs[0] : NULL;
         if (y == NULL || is_fixed(y))
             continue;
-        if (n->op == TL_OP_CONV)
-            set_block(y, block_for(y->shape.dims[1].extent, lanes));
-        else
-            set_block(y, inherited_block(n));
+        set_block(y, tl_operators[n->op].block(n, lanes));
     }
     for (int i = 0; i < g->node_count; i++)
         if (g->nodes[i]->op == TL_OP_CONV)

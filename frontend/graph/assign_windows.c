@@ -38,8 +38,7 @@ static fact *fact_of(const state *s, const tl_value *v)
 static bool is_stored(const state *s, const tl_node *n)
 {
     const tl_value *y = n->outputs[0];
-    if (tl_op_infos[n->op].kind != TL_FUSE_INJECTIVE || fact_of(s, y)->readers > 1 ||
-        y->is_output || y->is_cut)
+    if (!tl_is_injective(n) || fact_of(s, y)->readers > 1 || y->is_output || y->is_cut)
         return true;
     bool joins = tl_is_elementwise(n) || n->op == TL_OP_CONCAT;
     for (int i = 0; joins && i < n->input_count; i++) {

@@ -16,6 +16,7 @@
  * keep theirs. Sums are the same bit for bit, except that an infinity times an added zero is NaN: not for strict numerics. */
 #include <string.h>
 #include "frontend/frontend.h"
+#include "frontend/node/graph_questions.h"
 #include "runtime/base/checked.h"
 
 typedef struct {
@@ -107,40 +108,31 @@ static void see_pointwise(state *s, const tl_node *n)
             unite(s, n->inputs[i], y);
 }
 
+/* Whether the node makes numbers of zeros, as far as it is up to it: what is no number stays one when it is times zero. */
+static bool makes_numbers(const tl_node *n)
+{
+    double divisor;
+    switch (tl_operators[n->op].zero) {
+    case TL_ZERO_STAYS:
+    case TL_ZERO_FINITE:
+        return true;
+    case TL_ZERO_BY_NUMBER: /* 0/0 */
+        return is_number(n->inputs[1]) && tl_uniform(n->inputs[1], &divisor) && divisor != 0;
+    case TL_ZERO_ANY:
+        break;
+    }
+    return false;
+}
+
 static void see(state *s, const tl_node *n)
 {
-    switch ((int)n->op) {
-    case TL_OP_CONV:
+    bool keeps_channels = tl_is_elementwise(n) || tl_operators[n->op].block == tl_block_kept;
+    if (n->op == TL_OP_CONV)
         see_conv(s, n);
-        break;
-    case TL_OP_DIV: /* 0/0 */
-        if (is_number(n->inputs[1]))
-            see_pointwise(s, n);
-        else
-            fix_all(s, n);
-        break;
-    case TL_OP_ADD:
-    case TL_OP_SUB:
-    case TL_OP_MUL:
-    case TL_OP_MIN:
-    case TL_OP_MAX:
-    case TL_OP_NEG:
-    case TL_OP_ABS:
-    case TL_OP_EXP:
-    case TL_OP_ERF:
-    case TL_OP_TANH:
-    case TL_OP_SIGMOID:
-    case TL_OP_RELU:
-    case TL_OP_CLIP:
-    case TL_OP_GELU:
-    case TL_OP_MAX_POOL:
-    case TL_OP_AVERAGE_POOL:
-    case TL_OP_GLOBAL_AVERAGE_POOL:
+    else if (keeps_channels && makes_numbers(n))
         see_pointwise(s, n);
-        break;
-    default:
+    else
         fix_all(s, n);
-    }
 }
 
 /* The channels that the value gets; as many as it has where it stays. */

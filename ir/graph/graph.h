@@ -15,25 +15,16 @@
 #define TL_MAX_RANK 8
 
 typedef enum {
-#define OP(name, text, min_inputs, max_inputs, outputs, kind, attributes) TL_OP_##name,
+#define OP(name, text, min_inputs, max_inputs, outputs, attributes) TL_OP_##name,
 #include "ir/graph/graph_ops.def"
 #undef OP
     TL_OP_COUNT
 } tl_op;
 
-/* How an operator takes part in fusion (ARCHITECTURE.md section 2). */
-typedef enum {
-    TL_FUSE_INJECTIVE, /* one output element from one element of each input (elementwise, broadcast, layout) */
-    TL_FUSE_REDUCTION, /* reduces over some axes */
-    TL_FUSE_COMPLEX,   /* conv, matmul, ...: injective consumers fuse into its output */
-    TL_FUSE_OPAQUE,    /* never fused */
-} tl_fusion_kind;
-
 typedef struct {
     const char *name, *text;             /* "CONV", "Conv" */
     int min_inputs, max_inputs, outputs; /* max -1: any number */
-    tl_fusion_kind kind;
-    const char *attributes; /* "group:i strides:is to:d ..." see graph_ops.def */
+    const char *attributes;              /* "group:i strides:is to:d ..." see graph_ops.def */
 } tl_op_info;
 extern const tl_op_info tl_op_infos[TL_OP_COUNT];
 bool tl_op_from_text(const char *text, tl_op *out);

@@ -114,7 +114,7 @@ static inline bool tl_is_injective(const tl_node *n)
     tl_expression_fn tl_expression_##expression;
 #include "frontend/operators.def"
 #undef OPERATOR
-#define FUNCTION(name, text, arity, operands) tl_expression_fn tl_expression_##name;
+#define FUNCTION(name, text, arity, operands, result) tl_expression_fn tl_expression_##name;
 #include "ir/expr/functions.def"
 #undef FUNCTION
 tl_lowers_fn tl_lowers_any;

@@ -46,18 +46,11 @@ static bool is_number(const tl_expr *e, double number)
     return e->kind == TL_EXPR_FLOAT && e->u.number == number;
 }
 
-/* Functions that cut a float. */
-static bool is_exact_function(tl_function f)
-{
-    return f == TL_FUNCTION_FLOOR || f == TL_FUNCTION_CEIL || f == TL_FUNCTION_ROUND ||
-           f == TL_FUNCTION_TRUNC || f == TL_FUNCTION_ABS || f == TL_FUNCTION_FMOD;
-}
-
 static bool rounds(const tl_expr *e)
 {
     if (!tl_dtype_is_float(e->dtype))
         return false;
-    switch ((int)e->kind) {
+    switch (e->kind) {
     case TL_EXPR_ADD:
     case TL_EXPR_SUB: /* 0 - x is -x */
         return !is_number(e->args[0], 0) && !is_number(e->args[1], 0);
@@ -67,12 +60,29 @@ static bool rounds(const tl_expr *e)
     case TL_EXPR_DIV:
         return true;
     case TL_EXPR_CALL:
-        return !is_exact_function(e->u.function);
+        return tl_function_infos[e->u.function].result == TL_RESULT_ROUNDED;
     case TL_EXPR_CAST:
         return significant_bits(e->args[0]->dtype) > significant_bits(e->dtype);
-    default:
-        return false;
+    case TL_EXPR_INT:
+    case TL_EXPR_FLOAT:
+    case TL_EXPR_VAR:
+    case TL_EXPR_LOAD:
+    case TL_EXPR_FLOORDIV:
+    case TL_EXPR_FLOORMOD:
+    case TL_EXPR_MIN:
+    case TL_EXPR_MAX:
+    case TL_EXPR_LT:
+    case TL_EXPR_LE:
+    case TL_EXPR_EQ:
+    case TL_EXPR_NE:
+    case TL_EXPR_AND:
+    case TL_EXPR_OR:
+    case TL_EXPR_NOT:
+    case TL_EXPR_SELECT:
+    case TL_EXPR_KIND_COUNT:
+        break;
     }
+    return false;
 }
 
 static bool count_rounding(const tl_expr *e, void *context)

@@ -49,7 +49,7 @@ const tl_expr *tl_expression_gelu(tl_arena *arena, const tl_node *n, const tl_ex
 }
 
 /* Operators that are one function of ir/expr/functions.def, on as many operands as it has. */
-#define FUNCTION(name, text, arity, operands)                              \
+#define FUNCTION(name, text, arity, operands, result)                      \
     const tl_expr *tl_expression_##name(tl_arena *arena, const tl_node *n, \
                                         const tl_expr *const *x)           \
     {                                                                      \

@@ -86,6 +86,9 @@ else
     echo "format: skipped, clang-format is not installed (make deps)"
 fi
 
+casts=$(git ls-files '*.c' '*.h' | xargs grep -nE 'switch \(\((int|unsigned|long|size_t|u?int[0-9]+_t)\)')
+[ -z "$casts" ] || { echo "switches: -Wswitch cannot check one that casts its value:"; echo "$casts"; failed=1; }
+
 wide=$(git ls-files '*.c' '*.h' '*.def' | xargs awk 'length($0) > 130 { print FILENAME ":" FNR }' | head)
 [ -z "$wide" ] || { echo "width: lines of more than 130 columns:"; echo "$wide"; failed=1; }
 extra=$(git ls-files | sed 's,/.*,,' | sort -u | grep -vxE 'Makefile|README\.md|frontend|ir|schedule|codegen|tuner|runtime|models|tests|driver|\..*')

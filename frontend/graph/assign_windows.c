@@ -259,7 +259,7 @@ static int64_t start_of(const tl_value *v, int axis, int64_t at)
     for (int i = place + 1; i < count; i++)
         row *= extents[i];
     int64_t start = at / (v->layout.plain ? 1 : v->layout.block[axis]) * row;
-    return start * (int64_t)tl_dtype_size(v->dtype) % ALIGNMENT == 0 ? start : -1;
+    return tl_storage_bytes(v->dtype, start) % ALIGNMENT == 0 ? start : -1;
 }
 
 static void set_window(tl_value *v, tl_value *whole, int64_t start)

@@ -22,25 +22,6 @@ typedef struct {
     double steps; /* of loops around that hand values on */
 } roundings;
 
-/* Bits that hold every integer of the dtype, or the significand of a float. */
-static int significant_bits(tl_dtype dtype)
-{
-    switch ((int)dtype) {
-    case TL_F16:
-        return 11;
-    case TL_BF16:
-        return 8;
-    case TL_F32:
-        return 24;
-    case TL_F64:
-        return 53;
-    case TL_BOOL:
-        return 1;
-    default:
-        return tl_dtype_infos[dtype].bits;
-    }
-}
-
 static bool is_number(const tl_expr *e, double number)
 {
     return e->kind == TL_EXPR_FLOAT && e->u.number == number;
@@ -62,7 +43,7 @@ static bool rounds(const tl_expr *e)
     case TL_EXPR_CALL:
         return tl_function_infos[e->u.function].result == TL_RESULT_ROUNDED;
     case TL_EXPR_CAST:
-        return significant_bits(e->args[0]->dtype) > significant_bits(e->dtype);
+        return tl_dtype_infos[e->args[0]->dtype].digits > tl_dtype_infos[e->dtype].digits;
     case TL_EXPR_INT:
     case TL_EXPR_FLOAT:
     case TL_EXPR_VAR:
@@ -170,7 +151,7 @@ double tl_program_error_bound(const tl_program *naive)
     double bound = 0;
     tl_stmt_visit(naive->body, count_stmt, &r);
     for (int d = 0; d < TL_DTYPE_COUNT; d++) {
-        double u = exp2(-significant_bits((tl_dtype)d)), t = r.count[d];
+        double u = exp2(-tl_dtype_infos[d].digits), t = r.count[d];
         if (d == TL_F16 || d == TL_BF16)
             bound += 2 * t * u;
         else if (t > 0)

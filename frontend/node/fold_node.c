@@ -107,7 +107,7 @@ static tl_status compute(tl_graph *g, tl_node *n, const void **out, tl_diag *dia
         *out = x->data;
         return TL_OK;
     }
-    void *data = tl_arena_alloc(g->arena, (size_t)elements * tl_dtype_size(y->dtype), 64);
+    void *data = tl_arena_alloc(g->arena, (size_t)tl_storage_bytes(y->dtype, elements), 64);
     *out = data;
     if (folds == TL_FOLDS_PROGRAM)
         return elements > 0 ? evaluate(n, data, diag) : TL_OK;

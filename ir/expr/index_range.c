@@ -89,24 +89,13 @@ static tl_range modulo(tl_range a, tl_range b)
     return r;
 }
 
+/* A u64 is held as its bit pattern, which may be any. */
 static tl_range of_dtype(tl_dtype d)
 {
-    int bits = tl_dtype_infos[d].bits;
-    switch (tl_dtype_infos[d].class) {
-    case TL_CLASS_BOOL:
-        return (tl_range){ 0, 1 };
-    case TL_CLASS_INT:
-        if (bits < 64)
-            return (tl_range){ -(INT64_C(1) << (bits - 1)), (INT64_C(1) << (bits - 1)) - 1 };
-        break;
-    case TL_CLASS_UINT:
-        if (bits < 64)
-            return (tl_range){ 0, (INT64_C(1) << bits) - 1 };
-        break;
-    case TL_CLASS_FLOAT:
-        break;
-    }
-    return tl_range_unknown();
+    const tl_dtype_info *info = &tl_dtype_infos[d];
+    if (tl_dtype_is_float(d) || info->largest > INT64_MAX)
+        return tl_range_unknown();
+    return (tl_range){ info->least, (int64_t)info->largest };
 }
 
 static tl_range of_var(const tl_var *var, const tl_var_range *ranges, int count)

@@ -274,7 +274,7 @@ static tl_status parse_constant(parser *p)
         return FAIL(p, "constant %s needs a dtype and a static shape", v->name);
     if (elements > TL_GRAPH_PARSED_ELEMENTS)
         return FAIL(p, "constant %s has more than %d elements", v->name, TL_GRAPH_PARSED_ELEMENTS);
-    char *data = tl_arena_alloc(p->arena, (size_t)elements * tl_dtype_size(v->dtype), 64);
+    char *data = tl_arena_alloc(p->arena, (size_t)tl_storage_bytes(v->dtype, elements), 64);
     v->data = data;
     TL_TRY(expect(p, "="));
     if (accept(p, "..."))

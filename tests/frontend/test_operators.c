@@ -133,7 +133,7 @@ static void check_zeros(tl_arena *arena, tl_op op, const tl_program *program)
     tl_argument *arguments = TL_NEW_ARRAY(arena, tl_argument, program->param_count);
     for (int p = 0; p < program->param_count; p++) {
         const tl_buffer *b = program->params[p];
-        size_t size = (size_t)tl_buffer_max_elements(b) * tl_dtype_size(b->dtype);
+        size_t size = (size_t)tl_buffer_max_bytes(b);
         arguments[p] = (tl_argument){ b, tl_arena_alloc(arena, size, 64) };
         memset(arguments[p].data, 0, size);
     }

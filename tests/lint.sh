@@ -18,11 +18,11 @@ ir/graph:ir/graph/|runtime/base/
 ir/program:ir/(program|expr)/|runtime/base/
 ir/text:ir/(text|program|expr)/|runtime/base/
 ir/interpret:ir/(interpret|program|expr)/|runtime/base/
-frontend:frontend/(frontend|operators)\.|ir/|runtime/base/
-frontend/lower:frontend/(lower/|(frontend|operators)\.)|ir/|runtime/base/
-frontend/node:frontend/(node/|lower/|(frontend|operators)\.)|ir/|runtime/base/
-frontend/graph:frontend/(graph/|node/|lower/|(frontend|operators)\.)|ir/|runtime/base/
-frontend/onnx:frontend/(onnx/|onnx\.pb-c\.h|node/|lower/|(frontend|operators)\.)|ir/|runtime/base/
+frontend:frontend/(frontend|operators|value_notes)\.|ir/|runtime/base/
+frontend/lower:frontend/(lower/|(frontend|operators|value_notes)\.)|ir/|runtime/base/
+frontend/node:frontend/(node/|lower/|(frontend|operators|value_notes)\.)|ir/|runtime/base/
+frontend/graph:frontend/(graph/|node/|lower/|(frontend|operators|value_notes)\.)|ir/|runtime/base/
+frontend/onnx:frontend/(onnx/|onnx\.pb-c\.h|node/|lower/|(frontend|operators|value_notes)\.)|ir/|runtime/base/
 schedule:schedule/[a-z_]*\.(h|def)|ir/|runtime/base/
 schedule/prim:schedule/(prim/|[a-z_]*\.)|ir/|runtime/base/
 schedule/sketch:schedule/(sketch/|[a-z_]*\.)|ir/|runtime/base/

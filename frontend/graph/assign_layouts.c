@@ -8,6 +8,7 @@
  * first convolution copies its input into a padded local. So do values that the form wants
  * plain (tl_graph_set_form). Kernels read any layout, so nothing is converted. Last of all, values find their place in others
  * (assign_windows.c). */
+#include "frontend/value_notes.h"
 #include "frontend/frontend.h"
 #include "frontend/graph/assign_windows.h"
 #include "frontend/operators.h"
@@ -115,7 +116,7 @@ int64_t tl_block_of_slice(const tl_node *n, int lanes)
 
 static void set_block(tl_value *v, int64_t block)
 {
-    if (block == 1 || v->is_plain)
+    if (block == 1 || tl_notes_of(v)->is_plain)
         return;
     v->layout = tl_layout_plain();
     v->layout.plain = false;
@@ -216,7 +217,7 @@ static bool can_keep_inside(const tl_target *target, const tl_node *reader, chai
     bool is_cut = false;
     for (int i = 0; i < c->count; i++) {
         users += tl_graph_users(c->values[i]);
-        is_cut |= c->values[i]->is_cut;
+        is_cut |= tl_notes_of(c->values[i])->is_cut;
     }
     return !is_cut && users == c->reads + 1 && block_of(t) == tl_target_lanes(target, TL_F32) &&
            c->conv->inputs[1]->data != NULL && reader->inputs[1]->data != NULL &&
@@ -224,18 +225,18 @@ static bool can_keep_inside(const tl_target *target, const tl_node *reader, chai
            2 * (int64_t)sizeof(float) * tl_shape_elements(&t->shape) > target->l2_bytes;
 }
 
-static void mark_inside(const chain *c, const tl_layout *layout)
+static void mark_inside(tl_graph *g, const chain *c, const tl_layout *layout)
 {
     const tl_layout kept = *layout; /* may be that of a value of the chain */
     for (int i = 0; i < c->count; i++)
-        c->values[i]->is_inside = true;
+        tl_notes_make(g, c->values[i])->is_inside = true;
     c->conv->outputs[0]->layout = kept;
 }
 
 /* A pointwise convolution in front of a depthwise one makes several times the channels it reads. Where that many do not
  * stay in L2 from the one kernel to the next, the depthwise convolution's kernel makes them itself, a band of rows at a
  * time. For the halo it computes the pointwise convolution of a halo of its input, and takes zeros instead. */
-static void keep_inside(const tl_target *target, tl_node *depthwise)
+static void keep_inside(tl_graph *g, const tl_target *target, tl_node *depthwise)
 {
     tl_value *t = depthwise->inputs[0];
     chain c;
@@ -252,17 +253,17 @@ static void keep_inside(const tl_target *target, tl_node *depthwise)
         x->layout.halo_after[axis] =
             tl_max64(x->layout.halo_after[axis], t->layout.halo_after[axis]);
     }
-    mark_inside(&c, &t->layout);
+    mark_inside(g, &c, &t->layout);
 }
 
 /* So does the pointwise convolution behind a depthwise one with what that makes, where it is no part of such a kernel itself. */
-static void keep_sum_inside(const tl_target *target, tl_node *pointwise)
+static void keep_sum_inside(tl_graph *g, const tl_target *target, tl_node *pointwise)
 {
     chain c;
     const tl_value *y = pointwise->outputs[0];
-    if (is_pointwise(pointwise) && !y->layout.plain && !y->is_inside &&
+    if (is_pointwise(pointwise) && !y->layout.plain && !tl_notes_of(y)->is_inside &&
         can_keep_inside(target, pointwise, &c) && is_depthwise(c.conv))
-        mark_inside(&c, &pointwise->inputs[0]->layout);
+        mark_inside(g, &c, &pointwise->inputs[0]->layout);
 }
 
 tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag)
@@ -271,7 +272,7 @@ tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag)
     for (int i = 0; i < g->value_count; i++) {
         tl_value *v = g->values[i];
         v->layout = tl_layout_plain();
-        v->is_inside = v->is_view = false;
+        tl_notes_make(g, v)->is_inside = tl_notes_make(g, v)->is_view = false;
         v->whole = NULL;
         v->whole_start = 0;
     }
@@ -292,10 +293,10 @@ tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag)
             set_halo(g->nodes[i]);
     for (int i = 0; i < g->node_count; i++)
         if (g->nodes[i]->op == TL_OP_CONV)
-            keep_inside(target, g->nodes[i]);
+            keep_inside(g, target, g->nodes[i]);
     for (int i = 0; i < g->node_count; i++)
         if (g->nodes[i]->op == TL_OP_CONV)
-            keep_sum_inside(target, g->nodes[i]);
+            keep_sum_inside(g, target, g->nodes[i]);
     tl_assign_windows(g);
     return TL_OK;
 }

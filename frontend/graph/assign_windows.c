@@ -12,6 +12,7 @@
  * where what makes most of it would write to memory anyway: elementwise parts melt into the copy. */
 #include "frontend/graph/assign_windows.h"
 #include <string.h>
+#include "frontend/value_notes.h"
 #include "frontend/node/graph_questions.h"
 #include "runtime/base/map.h"
 
@@ -38,7 +39,7 @@ static fact *fact_of(const state *s, const tl_value *v)
 static bool is_stored(const state *s, const tl_node *n)
 {
     const tl_value *y = n->outputs[0];
-    if (!tl_is_injective(n) || fact_of(s, y)->readers > 1 || y->is_output || y->is_cut)
+    if (!tl_is_injective(n) || fact_of(s, y)->readers > 1 || y->is_output || tl_notes_of(y)->is_cut)
         return true;
     bool joins = tl_is_elementwise(n) || n->op == TL_OP_CONCAT;
     for (int i = 0; joins && i < n->input_count; i++) {
@@ -180,8 +181,8 @@ static void join(state *s, tl_value *v, tl_value *whole)
 
 static bool may_lie_in(const state *s, const tl_value *v, const tl_value *whole, int axis)
 {
-    return lie_alike(v, whole, axis) && fact_of(s, v)->root == v && !is_fixed(v) && !v->is_inside &&
-           !(has_halo(v) && is_fixed(fact_of(s, whole)->root));
+    return lie_alike(v, whole, axis) && fact_of(s, v)->root == v && !is_fixed(v) &&
+           !tl_notes_of(v)->is_inside && !(has_halo(v) && is_fixed(fact_of(s, whole)->root));
 }
 
 static bool choose_concat(state *s, const tl_node *n)
@@ -232,7 +233,7 @@ static bool choose_slice(state *s, const tl_node *n)
 {
     tl_value *x = n->inputs[0], *y = n->outputs[0];
     int axis = sliced_axis(n);
-    if (axis < 0 || x->data != NULL || !fact_of(s, x)->stored || x->is_inside ||
+    if (axis < 0 || x->data != NULL || !fact_of(s, x)->stored || tl_notes_of(x)->is_inside ||
         !may_lie_in(s, y, x, axis) || slice_start(n, axis) % x->layout.block[axis] != 0)
         return false;
     join(s, y, x);
@@ -268,7 +269,7 @@ static void set_window(tl_value *v, tl_value *whole, int64_t start)
     v->whole_start = whole->whole_start + start;
 }
 
-static void place_parts(const tl_node *n)
+static void place_parts(tl_graph *g, const tl_node *n)
 {
     tl_value *y = n->outputs[0];
     int axis = (int)tl_attr_int(n, "axis", 0);
@@ -283,17 +284,17 @@ static void place_parts(const tl_node *n)
         set_window(n->inputs[i], y, start_of(y, axis, at));
         at += n->inputs[i]->shape.dims[axis].extent;
     }
-    y->is_view = true;
+    tl_notes_make(g, y)->is_view = true;
 }
 
-static void place_slice(const tl_node *n)
+static void place_slice(tl_graph *g, const tl_node *n)
 {
     int axis = sliced_axis(n);
     int64_t start = start_of(n->inputs[0], axis, slice_start(n, axis));
     if (start < 0)
         return;
     set_window(n->outputs[0], n->inputs[0], start);
-    n->outputs[0]->is_view = true;
+    tl_notes_make(g, n->outputs[0])->is_view = true;
 }
 
 /* Concats from the last, so that a part's whole is known before its own parts are looked at, then Slices from the first. */
@@ -314,8 +315,8 @@ void tl_assign_windows(tl_graph *g)
             g->values[i]->layout = fact_of(&s, g->values[i])->root->layout;
     for (int i = g->node_count - 1; i >= 0; i--)
         if (s.chosen[i] && g->nodes[i]->op == TL_OP_CONCAT)
-            place_parts(g->nodes[i]);
+            place_parts(g, g->nodes[i]);
     for (int i = 0; i < g->node_count; i++)
         if (s.chosen[i] && g->nodes[i]->op == TL_OP_SLICE)
-            place_slice(g->nodes[i]);
+            place_slice(g, g->nodes[i]);
 }

@@ -8,6 +8,7 @@
  * Each kernel has one output, so a join never closes a cycle: whatever depends on the kernel depends on the one
  * node that joins. A value that the form cuts (tl_graph_set_form) joins nothing; neither does one that is a view
  * (assign_windows.c), and no kernel makes it. */
+#include "frontend/value_notes.h"
 #include "frontend/frontend.h"
 #include "frontend/graph/graph_passes.h"
 #include <ctype.h>
@@ -88,7 +89,7 @@ static bool may_join(const state *s, const tl_node *n, const tl_value *v, const 
 /* Whether a node makes it whose kernel may take in more. */
 static bool is_made(const tl_value *v)
 {
-    return v != NULL && v->producer != NULL && !v->is_cut && !v->is_view;
+    return v != NULL && v->producer != NULL && !tl_notes_of(v)->is_cut && !tl_notes_of(v)->is_view;
 }
 
 /* Puts node `i` with the groups of its inputs where it may. At most one of them may have stages: the latest, so
@@ -98,7 +99,7 @@ static void place(state *s, int i, const int *producer_of)
     tl_node *n = s->graph->nodes[i];
     group *own = &s->groups[i];
     int with_stages = -1;
-    if (n->op == TL_OP_CONV && n->inputs[0]->is_inside) {
+    if (n->op == TL_OP_CONV && tl_notes_of(n->inputs[0])->is_inside) {
         merge(s, i, find(s, producer_of[n->inputs[0]->index]));
     }
     for (int k = 0; k < n->input_count; k++) {
@@ -273,7 +274,7 @@ tl_status tl_partition_graph(tl_arena *arena, tl_graph *g, tl_partition *out, tl
         producer_of[n->outputs[0]->index] = i;
         s.groups[i].root = i;
         s.next[i] = -1;
-        if (n->outputs[0]->is_view)
+        if (tl_notes_of(n->outputs[0])->is_view)
             continue; /* count 0: in no kernel */
         s.groups[i] = (group){ .root = i,
                                .last = i,

@@ -72,15 +72,12 @@ typedef struct tl_value {
     tl_use *first_use, *last_use;
     int use_count;
     bool is_input, is_output;
-    /* Its one reader computes it, band by band, in its own kernel (assign_layouts.c). */
-    bool is_inside;
-    bool is_cut, is_plain; /* decisions of a form (frontend/graph/graph_form.c) */
-    /* The value in whose storage it lies as a window of `whole_start` elements from the beginning (assign_windows.c); NULL:
-     * it has its own. A whole has no whole. */
+    /* The value in whose storage it lies as a window of `whole_start` elements from the beginning; NULL: it has its own. A
+     * whole has no whole. */
     struct tl_value *whole;
     int64_t whole_start;
-    bool is_view; /* its node only says where its elements lie: no kernel makes it */
-    int index;    /* position among graph->values, kept by tl_graph_tidy */
+    int index;        /* position among graph->values, kept by tl_graph_tidy */
+    void *annotation; /* of whoever passes over the graph: it carries it, and knows nothing of it */
 } tl_value;
 
 typedef enum {

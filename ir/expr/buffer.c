@@ -50,3 +50,8 @@ int64_t tl_buffer_max_elements(const tl_buffer *b)
     }
     return b->strides == NULL ? elements : span == INT64_MAX ? -1 : span + 1;
 }
+
+int64_t tl_buffer_max_bytes(const tl_buffer *b)
+{
+    return tl_storage_bytes(b->dtype, tl_buffer_max_elements(b));
+}

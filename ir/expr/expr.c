@@ -9,14 +9,15 @@
 #include "ir/expr/index.h"
 
 const tl_expr_info tl_expr_infos[TL_EXPR_KIND_COUNT] = {
-#define EXPR(kind, text, arity, commutes) [TL_EXPR_##kind] = { #kind, text, arity, commutes },
+#define EXPR(kind, text, arity, commutes, payload) \
+    [TL_EXPR_##kind] = { #kind, text, arity, commutes, TL_PAYLOAD_##payload },
 #include "ir/expr/expr_kinds.def"
 #undef EXPR
 };
 
 const tl_function_info tl_function_infos[TL_FUNCTION_COUNT] = {
-#define FUNCTION(name, text, arity, operands) \
-    [TL_FUNCTION_##name] = { #name, text, arity, TL_OPERANDS_##operands },
+#define FUNCTION(name, text, arity, operands, result) \
+    [TL_FUNCTION_##name] = { #name, text, arity, TL_OPERANDS_##operands, TL_RESULT_##result },
 #include "ir/expr/functions.def"
 #undef FUNCTION
 };

@@ -8,7 +8,7 @@ static const tl_expr *fold_float(tl_arena *arena, tl_expr_kind kind, tl_dtype dt
                                  double b)
 {
     bool nan = a != a || b != b;
-    switch ((int)kind) {
+    switch (kind) {
     case TL_EXPR_ADD:
         return tl_float(arena, dtype, a + b);
     case TL_EXPR_SUB:
@@ -29,9 +29,22 @@ static const tl_expr *fold_float(tl_arena *arena, tl_expr_kind kind, tl_dtype dt
         return tl_bool(arena, a == b);
     case TL_EXPR_NE:
         return tl_bool(arena, a != b);
-    default:
-        return NULL;
+    case TL_EXPR_INT:
+    case TL_EXPR_FLOAT:
+    case TL_EXPR_VAR:
+    case TL_EXPR_LOAD:
+    case TL_EXPR_FLOORDIV:
+    case TL_EXPR_FLOORMOD:
+    case TL_EXPR_AND:
+    case TL_EXPR_OR:
+    case TL_EXPR_NOT:
+    case TL_EXPR_SELECT:
+    case TL_EXPR_CAST:
+    case TL_EXPR_CALL:
+    case TL_EXPR_KIND_COUNT:
+        break;
     }
+    return NULL;
 }
 
 static const tl_expr *fold_division(tl_arena *arena, tl_expr_kind kind, tl_dtype dtype, int64_t a,
@@ -55,7 +68,7 @@ static const tl_expr *fold_int(tl_arena *arena, tl_expr_kind kind, tl_dtype dtyp
                                int64_t b)
 {
     bool less = dtype == TL_U64 ? (uint64_t)a < (uint64_t)b : a < b;
-    switch ((int)kind) {
+    switch (kind) {
     case TL_EXPR_ADD:
         return tl_int_of(arena, dtype, tl_wrap_add(a, b));
     case TL_EXPR_SUB:
@@ -78,9 +91,20 @@ static const tl_expr *fold_int(tl_arena *arena, tl_expr_kind kind, tl_dtype dtyp
         return tl_bool(arena, a == b);
     case TL_EXPR_NE:
         return tl_bool(arena, a != b);
-    default:
-        return NULL;
+    case TL_EXPR_INT:
+    case TL_EXPR_FLOAT:
+    case TL_EXPR_VAR:
+    case TL_EXPR_LOAD:
+    case TL_EXPR_AND:
+    case TL_EXPR_OR:
+    case TL_EXPR_NOT:
+    case TL_EXPR_SELECT:
+    case TL_EXPR_CAST:
+    case TL_EXPR_CALL:
+    case TL_EXPR_KIND_COUNT:
+        break;
     }
+    return NULL;
 }
 
 const tl_expr *tl_fold_binary(tl_arena *arena, tl_expr_kind kind, const tl_expr *a,

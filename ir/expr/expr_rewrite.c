@@ -11,20 +11,21 @@
 
 static bool same_payload(const tl_expr *a, const tl_expr *b)
 {
-    switch ((int)a->kind) {
-    case TL_EXPR_INT:
+    switch (tl_expr_infos[a->kind].payload) {
+    case TL_PAYLOAD_VALUE:
         return a->u.value == b->u.value;
-    case TL_EXPR_FLOAT:
+    case TL_PAYLOAD_NUMBER:
         return memcmp(&a->u.number, &b->u.number, sizeof a->u.number) == 0;
-    case TL_EXPR_VAR:
+    case TL_PAYLOAD_VAR:
         return a->u.var == b->u.var;
-    case TL_EXPR_LOAD:
+    case TL_PAYLOAD_BUFFER:
         return a->u.buffer == b->u.buffer;
-    case TL_EXPR_CALL:
+    case TL_PAYLOAD_FUNCTION:
         return a->u.function == b->u.function;
-    default:
-        return true;
+    case TL_PAYLOAD_NONE:
+        break;
     }
+    return true;
 }
 
 /* `equals` has for a node the one that it was found equal to; NULL: both are small. */
@@ -63,28 +64,29 @@ static int compare_ints(int64_t a, int64_t b)
 static int compare_payload(const tl_expr *a, const tl_expr *b)
 {
     int order;
-    switch ((int)a->kind) {
-    case TL_EXPR_INT:
+    switch (tl_expr_infos[a->kind].payload) {
+    case TL_PAYLOAD_VALUE:
         return compare_ints(a->u.value, b->u.value);
-    case TL_EXPR_FLOAT:
+    case TL_PAYLOAD_NUMBER:
         if (a->u.number < b->u.number || a->u.number > b->u.number)
             return a->u.number < b->u.number ? -1 : 1;
         return memcmp(&a->u.number, &b->u.number, sizeof a->u.number);
-    case TL_EXPR_VAR:
+    case TL_PAYLOAD_VAR:
         if (a->u.var == b->u.var)
             return 0;
         order = strcmp(a->u.var->name, b->u.var->name);
         return order != 0 ? order : compare_ints(a->u.var->id, b->u.var->id);
-    case TL_EXPR_LOAD:
+    case TL_PAYLOAD_BUFFER:
         if (a->u.buffer == b->u.buffer)
             return 0;
         order = strcmp(a->u.buffer->name, b->u.buffer->name);
         return order != 0 ? order : compare_ints((intptr_t)a->u.buffer, (intptr_t)b->u.buffer);
-    case TL_EXPR_CALL:
+    case TL_PAYLOAD_FUNCTION:
         return compare_ints(a->u.function, b->u.function);
-    default:
-        return 0;
+    case TL_PAYLOAD_NONE:
+        break;
     }
+    return 0;
 }
 
 static int compare(const tl_expr *a, const tl_expr *b, tl_expr_memo *equals)

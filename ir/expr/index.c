@@ -141,7 +141,7 @@ const tl_expr *tl_index_binary(tl_arena *arena, tl_expr_kind kind, const tl_expr
         if (folded != NULL)
             return folded;
     }
-    switch ((int)kind) {
+    switch (kind) {
     case TL_EXPR_ADD:
         return add(arena, a, b, 1);
     case TL_EXPR_SUB:
@@ -154,9 +154,25 @@ const tl_expr *tl_index_binary(tl_arena *arena, tl_expr_kind kind, const tl_expr
     case TL_EXPR_MIN:
     case TL_EXPR_MAX:
         return extremum(arena, kind, a, b);
-    default:
-        return tl_expr_node2(arena, kind, TL_I64, a, b);
+    case TL_EXPR_INT:
+    case TL_EXPR_FLOAT:
+    case TL_EXPR_VAR:
+    case TL_EXPR_LOAD:
+    case TL_EXPR_DIV:
+    case TL_EXPR_LT:
+    case TL_EXPR_LE:
+    case TL_EXPR_EQ:
+    case TL_EXPR_NE:
+    case TL_EXPR_AND:
+    case TL_EXPR_OR:
+    case TL_EXPR_NOT:
+    case TL_EXPR_SELECT:
+    case TL_EXPR_CAST:
+    case TL_EXPR_CALL:
+    case TL_EXPR_KIND_COUNT:
+        break;
     }
+    return tl_expr_node2(arena, kind, TL_I64, a, b);
 }
 
 /* ---- comparisons ---- */

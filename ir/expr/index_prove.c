@@ -239,7 +239,7 @@ static bool prove_compare(const tl_facts *facts, tl_expr_kind kind, const tl_exp
 
 static bool decide(const tl_facts *facts, const tl_expr *e, bool wanted)
 {
-    switch ((int)e->kind) {
+    switch (e->kind) {
     case TL_EXPR_INT:
         return (e->u.value != 0) == wanted;
     case TL_EXPR_NOT:
@@ -257,9 +257,24 @@ static bool decide(const tl_facts *facts, const tl_expr *e, bool wanted)
             return true;
         return e->args[0]->dtype == TL_I64 &&
                prove_compare(facts, e->kind, e->args[0], e->args[1], !wanted);
-    default:
-        return wanted && is_truth(facts, e);
+    case TL_EXPR_FLOAT:
+    case TL_EXPR_VAR:
+    case TL_EXPR_LOAD:
+    case TL_EXPR_ADD:
+    case TL_EXPR_SUB:
+    case TL_EXPR_MUL:
+    case TL_EXPR_DIV:
+    case TL_EXPR_FLOORDIV:
+    case TL_EXPR_FLOORMOD:
+    case TL_EXPR_MIN:
+    case TL_EXPR_MAX:
+    case TL_EXPR_SELECT:
+    case TL_EXPR_CAST:
+    case TL_EXPR_CALL:
+    case TL_EXPR_KIND_COUNT:
+        break;
     }
+    return wanted && is_truth(facts, e);
 }
 
 bool tl_prove_under(const tl_facts *facts, const tl_expr *condition)

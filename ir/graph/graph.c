@@ -7,8 +7,8 @@
 #include "runtime/base/array.h"
 
 const tl_op_info tl_op_infos[TL_OP_COUNT] = {
-#define OP(name, text, min_inputs, max_inputs, outputs, kind, attributes) \
-    [TL_OP_##name] = { #name, text, min_inputs, max_inputs, outputs, TL_FUSE_##kind, attributes },
+#define OP(name, text, min_inputs, max_inputs, outputs, attributes) \
+    [TL_OP_##name] = { #name, text, min_inputs, max_inputs, outputs, attributes },
 #include "ir/graph/graph_ops.def"
 #undef OP
 };

@@ -40,19 +40,10 @@ const tl_combiner_info tl_combiner_infos[TL_COMBINER_COUNT] = {
 /* The least (sign -1) or greatest (sign +1) value of a dtype. */
 static const tl_expr *extreme(tl_arena *arena, tl_dtype dtype, int sign)
 {
-    int bits = tl_dtype_infos[dtype].bits;
-    switch (tl_dtype_infos[dtype].class) {
-    case TL_CLASS_FLOAT:
+    const tl_dtype_info *info = &tl_dtype_infos[dtype];
+    if (tl_dtype_is_float(dtype))
         return tl_float(arena, dtype, sign * __builtin_inf());
-    case TL_CLASS_BOOL:
-        return tl_bool(arena, sign > 0);
-    case TL_CLASS_UINT:
-        return tl_int_of(arena, dtype, sign > 0 ? -1 : 0); /* wraps to all ones */
-    case TL_CLASS_INT:
-        break;
-    }
-    int64_t greatest = (int64_t)(UINT64_MAX >> (65 - bits));
-    return tl_int_of(arena, dtype, sign > 0 ? greatest : -greatest - 1);
+    return tl_int_of(arena, dtype, sign > 0 ? (int64_t)info->largest : info->least);
 }
 
 const tl_expr *tl_combiner_identity(tl_arena *arena, tl_combiner c, tl_dtype dtype, int index)

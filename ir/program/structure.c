@@ -89,21 +89,21 @@ static uint64_t hash_expr(hasher *h, const tl_expr *e)
     uint64_t hash = mix((uint64_t)e->kind, (uint64_t)e->dtype), bits;
     if (e->dtype == TL_I64 && (e->kind == TL_EXPR_ADD || e->kind == TL_EXPR_MUL))
         return hash_chain(h, e);
-    switch ((int)e->kind) {
-    case TL_EXPR_INT:
+    switch (tl_expr_infos[e->kind].payload) {
+    case TL_PAYLOAD_VALUE:
         return mix(hash, (uint64_t)e->u.value);
-    case TL_EXPR_FLOAT:
+    case TL_PAYLOAD_NUMBER:
         memcpy(&bits, &e->u.number, sizeof bits);
         return mix(hash, bits);
-    case TL_EXPR_VAR:
+    case TL_PAYLOAD_VAR:
         return mix(hash, (uint64_t)number_of(&h->numbers, e->u.var));
-    case TL_EXPR_LOAD:
+    case TL_PAYLOAD_BUFFER:
         hash = mix(hash, (uint64_t)number_of(&h->numbers, e->u.buffer));
         break;
-    case TL_EXPR_CALL:
+    case TL_PAYLOAD_FUNCTION:
         hash = mix(hash, (uint64_t)e->u.function);
         break;
-    default:
+    case TL_PAYLOAD_NONE:
         break;
     }
     bool unordered = e->arg_count == 2 && tl_expr_infos[e->kind].commutes &&

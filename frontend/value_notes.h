@@ -7,7 +7,7 @@
 typedef struct {
     /* Of a form (graph/graph_form.c): it is written to memory; it is not laid out in blocks. */
     bool is_cut, is_plain;
-    /* Its one reader computes it, band by band, in its own kernel (graph/assign_layouts.c). */
+    /* Its one reader computes it, band by band, in its own kernel (graph/assign_blocks.c). */
     bool is_inside;
     /* Its node only says where its elements lie: no kernel makes it (graph/assign_windows.c). */
     bool is_view;

@@ -10,7 +10,7 @@
  * do not know of windows, and their workloads are the same wherever they write. A value lies in one whole: of two Concats
  * that read it the later has it, the other copies. A Concat has windows for all of its parts or for none, and only
  * where what makes most of it would write to memory anyway: elementwise parts melt into the copy. */
-#include "frontend/graph/assign_windows.h"
+#include "frontend/graph/graph_passes.h"
 #include <string.h>
 #include "frontend/value_notes.h"
 #include "frontend/node/graph_questions.h"
@@ -64,66 +64,6 @@ static void collect_facts(state *s)
         const tl_node *n = g->nodes[i];
         if (n->output_count == 1 && n->outputs[0] != NULL)
             fact_of(s, n->outputs[0])->stored = is_stored(s, n);
-    }
-}
-
-/* --- Concats of Concats --------------------------------------------------------------------------------------------- */
-
-/* A Concat as it was before it was nested. */
-typedef struct {
-    tl_value *y, *const *parts;
-    int count;
-} concat;
-
-/* Whether nothing lies outside of the axis. */
-static bool is_outermost(const tl_shape *shape, int axis)
-{
-    for (int i = 0; i < axis; i++)
-        if (shape->dims[i].extent != 1)
-            return false;
-    return true;
-}
-
-/* The Concat seen before that has the most of the first inputs of `n`; adds `n` to those seen. */
-static const concat *longest_seen(tl_arena *arena, tl_map *seen, tl_node *n)
-{
-    const concat *longest = NULL;
-    int64_t axis = tl_attr_int(n, "axis", 0);
-    tl_digest digest;
-    char key[33];
-    tl_digest_start(&digest);
-    tl_digest_add(&digest, &axis, sizeof axis);
-    for (int i = 0; i < n->input_count; i++) {
-        tl_digest_add(&digest, &n->inputs[i]->index, sizeof n->inputs[i]->index);
-        tl_digest_text(&digest, key);
-        const concat *c = i > 0 && i + 1 < n->input_count ? tl_map_find(seen, key) : NULL;
-        if (c != NULL && c->count == i + 1 &&
-            memcmp(c->parts, n->inputs, sizeof *c->parts * (size_t)c->count) == 0)
-            longest = c;
-    }
-    concat *own = TL_NEW(arena, concat);
-    *own = (concat){ n->outputs[0], n->inputs, n->input_count };
-    if (!tl_map_has(seen, key))
-        tl_map_put(seen, key, own);
-    return longest;
-}
-
-void tl_nest_concats(tl_graph *g)
-{
-    tl_map *seen = tl_map_create(g->arena);
-    for (int i = 0; i < g->node_count; i++) {
-        tl_node *n = g->nodes[i];
-        if (n->op != TL_OP_CONCAT || n->outputs[0]->is_output ||
-            !is_outermost(&n->outputs[0]->shape, (int)tl_attr_int(n, "axis", 0)))
-            continue;
-        const concat *first = longest_seen(g->arena, seen, n);
-        if (first == NULL)
-            continue;
-        int count = n->input_count - first->count + 1;
-        tl_value **parts = TL_NEW_ARRAY(g->arena, tl_value *, count);
-        parts[0] = first->y;
-        memcpy(parts + 1, n->inputs + first->count, sizeof *parts * (size_t)(count - 1));
-        tl_node_set_inputs(g, n, count, parts);
     }
 }
 
@@ -298,8 +238,11 @@ static void place_slice(tl_graph *g, const tl_node *n)
 }
 
 /* Concats from the last, so that a part's whole is known before its own parts are looked at, then Slices from the first. */
-void tl_assign_windows(tl_graph *g)
+tl_status tl_assign_windows(tl_graph *g, const tl_target *target, tl_diag *diag)
 {
+    (void)diag;
+    if (tl_target_is_gpu(target))
+        return TL_OK;
     state s = { .graph = g };
     s.facts = TL_NEW_ARRAY(g->arena, fact, g->value_count);
     s.chosen = TL_NEW_ARRAY(g->arena, bool, g->node_count);
@@ -319,4 +262,5 @@ void tl_assign_windows(tl_graph *g)
     for (int i = 0; i < g->node_count; i++)
         if (s.chosen[i] && g->nodes[i]->op == TL_OP_SLICE)
             place_slice(g, g->nodes[i]);
+    return TL_OK;
 }

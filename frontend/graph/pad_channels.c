@@ -7,7 +7,7 @@
  * Depthwise convolutions work on each channel alone: where channels end within a vector they would waste lanes or read
  * vectors across cache lines. Where every reader and writer can do so, their values get as many channels as fill the last
  * vector. Weights and biases of the channels added are zero, so that nobody who sums over channels sees them, whatever an
- * activation between makes of a zero. Other values keep theirs: it is cheaper to read an uneven row (assign_layouts.c)
+ * activation between makes of a zero. Other values keep theirs: it is cheaper to read an uneven row (assign_blocks.c)
  * than to sum over zeros.
  *
  * Values whose channels are the same ones (through elementwise operators, pools and depthwise convolutions) change
@@ -15,7 +15,7 @@
  * in another way (Concat, Reshape, ...), constants that differ from channel to channel, graph inputs and outputs
  * keep theirs. Sums are the same bit for bit, except that an infinity times an added zero is NaN: not for strict numerics. */
 #include <string.h>
-#include "frontend/frontend.h"
+#include "frontend/graph/graph_passes.h"
 #include "frontend/node/graph_questions.h"
 #include "runtime/base/checked.h"
 
@@ -181,7 +181,7 @@ static void pad_conv(tl_graph *g, tl_node *n, int64_t in, int64_t out)
 
 tl_status tl_pad_channels(tl_graph *g, const tl_target *target, tl_diag *diag)
 {
-    TL_TRY(tl_graph_tidy(g, diag));
+    (void)diag;
     state s = { .graph = g, .lanes = tl_target_lanes(target, TL_F32) };
     if (tl_target_is_gpu(target) || s.lanes < 2)
         return TL_OK;
@@ -215,5 +215,5 @@ tl_status tl_pad_channels(tl_graph *g, const tl_target *target, tl_diag *diag)
     for (int i = 0; i < count; i++)
         if (channels[i] != 0)
             g->values[i]->shape.dims[1].extent = channels[i];
-    return tl_graph_tidy(g, diag);
+    return TL_OK;
 }

@@ -1,4 +1,4 @@
-/* frontend/graph/assign_layouts.c: how values lie in memory on a CPU whose vectors have L lanes of f32.
+/* frontend/graph/assign_blocks.c: how values lie in memory on a CPU whose vectors have L lanes of f32.
  *
  * Values that 2-D convolutions make get their channels in blocks, [N, C/B, H, W, B]; pools, global pools,
  * reductions over space, elementwise operators and concatenations over channels hand the block on. B is L; where only
@@ -6,11 +6,10 @@
  * always full. A value that a convolution with padding reads gets that padding as a halo of zeros around H and W, the
  * largest of its readers', which its producer writes on every run. Graph inputs, outputs and constants stay plain: the
  * first convolution copies its input into a padded local. So do values that the form wants
- * plain (tl_graph_set_form). Kernels read any layout, so nothing is converted. Last of all, values find their place in others
- * (assign_windows.c). */
+ * plain (tl_graph_set_form). Kernels read any layout, so nothing is converted. */
 #include "frontend/value_notes.h"
 #include "frontend/frontend.h"
-#include "frontend/graph/assign_windows.h"
+#include "frontend/graph/graph_passes.h"
 #include "frontend/operators.h"
 #include "runtime/base/checked.h"
 
@@ -266,9 +265,10 @@ static void keep_sum_inside(tl_graph *g, const tl_target *target, tl_node *point
         mark_inside(g, &c, &pointwise->inputs[0]->layout);
 }
 
-tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag)
+/* Forgets what a form before this one has led to, in the windows too. */
+tl_status tl_assign_blocks(tl_graph *g, const tl_target *target, tl_diag *diag)
 {
-    TL_TRY(tl_graph_tidy(g, diag));
+    (void)diag;
     for (int i = 0; i < g->value_count; i++) {
         tl_value *v = g->values[i];
         v->layout = tl_layout_plain();
@@ -278,7 +278,6 @@ tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag)
     }
     if (tl_target_is_gpu(target))
         return TL_OK;
-    tl_nest_concats(g);
 
     int lanes = tl_target_lanes(target, TL_F32);
     for (int i = 0; i < g->node_count; i++) {
@@ -297,6 +296,5 @@ tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag)
     for (int i = 0; i < g->node_count; i++)
         if (g->nodes[i]->op == TL_OP_CONV)
             keep_sum_inside(g, target, g->nodes[i]);
-    tl_assign_windows(g);
     return TL_OK;
 }

@@ -32,11 +32,11 @@ codegen/emit:codegen/(emit|math|lower)/|ir/|runtime/base/
 codegen/llvm:codegen/(llvm/|codegen\.h)|ir/|runtime/(base|abi)/
 codegen/object:codegen/(object/|llvm/|codegen\.h)|ir/|runtime/(base|abi)/
 codegen:codegen/|ir/|runtime/(base|abi)/
-tuner/records:tuner/records/|codegen/|schedule/|frontend/|ir/|runtime/
-tuner/measure:tuner/(measure|records)/|codegen/|schedule/|frontend/|ir/|runtime/
-tuner/cost:tuner/cost/|codegen/|schedule/|frontend/|ir/|runtime/
-tuner/search:tuner/(search|cost|measure|records)/|codegen/|schedule/|frontend/|ir/|runtime/
-tuner/run:tuner/|codegen/|schedule/|frontend/|ir/|runtime/
+tuner/records:tuner/records/|codegen/|schedule/|ir/|runtime/
+tuner/measure:tuner/(measure|records)/|codegen/|schedule/|ir/|runtime/
+tuner/cost:tuner/cost/|codegen/|schedule/|ir/|runtime/
+tuner/search:tuner/(search|cost|measure|records)/|codegen/|schedule/|ir/|runtime/
+tuner/run:tuner/|codegen/|schedule/|ir/|runtime/
 models:models/|frontend/|ir/|runtime/base/
 driver/pipeline:driver/pipeline/|tuner/records/|codegen/|schedule/|frontend/|ir/|runtime/
 driver/api:driver/(api|pipeline)/|runtime/

@@ -4,8 +4,10 @@
 #include <math.h>
 #include <sched.h>
 #include <string.h>
+#include "driver/pipeline/model_tasks.h"
+#include "driver/pipeline/tunable_model.h"
+#include "driver/tune/kernel_task.h"
 #include "driver/tune/tune_report.h"
-#include "driver/tune/tuned.h"
 #include "tuner/run/environment.h"
 
 #define DEFAULT_BUDGET_S 120
@@ -21,7 +23,8 @@ typedef struct {
     const char *path;
     tl_session session;
     tl_model_options options; /* that it is compiled with */
-    tl_tune_list list;        /* its kernels */
+    tl_tunable *tunable;
+    tl_tune_list list; /* its kernels */
     tl_tune_forms forms;
     int64_t form_trials; /* what the other forms' kernels got, besides, */
     double form_s;       /* and how long that took */
@@ -91,10 +94,12 @@ static tl_status open_model(tune_run *run, subject *m, tl_diag *diag)
     run->numerics = m->options.numerics;
     run->target = *tl_model_get_facts(m->session.model)->target;
     run->threads = m->session.threads;
-    TL_TRY(tl_tune_tasks_of_model(&m->session, run->numerics, &run->o->filter, &m->list, diag));
+    TL_TRY(tl_model_tasks(m->session.arena, m->session.model, run->numerics, &run->o->filter,
+                          &m->list, diag));
+    m->tunable = tl_tunable_model_create(m->session.arena, m->path, m->session.model, &m->options);
     if (!wants_forms(run->o))
         return TL_OK;
-    return tl_tune_forms_find(&m->session, run->numerics, &m->list, &m->forms, diag);
+    return tl_tune_forms_find(m->session.arena, m->tunable, &m->list, &m->forms, diag);
 }
 
 static tl_status open_models(tune_run *run, tl_diag *diag)
@@ -309,15 +314,15 @@ static void show_check(void *user, const char *stage, double seconds_left)
 /* Whether what was found makes the whole model faster is found out in the model, with the machine to itself. */
 static tl_status check_model(tune_run *run, subject *m, tl_diag *diag)
 {
-    tl_tuned_verdict verdict;
-    double seconds = fmax(TL_TUNED_SECONDS, SHARE_CHECK * run->o->budget_s / run->model_count);
-    tl_tuned_options options = { .seconds = run->o->check_s > 0 ? run->o->check_s : seconds,
-                                 .seed = (uint64_t)run->o->seed,
-                                 .session = run->session_name,
-                                 .stop = &stop,
-                                 .progress = show_check };
-    tl_status status = tl_tuned_settle(m->session.arena, m->path, &m->options, run->store, &options,
-                                       &verdict, diag);
+    tl_model_verdict verdict;
+    double seconds = fmax(TL_VERDICT_SECONDS, SHARE_CHECK * run->o->budget_s / run->model_count);
+    tl_verdict_options options = { .seconds = run->o->check_s > 0 ? run->o->check_s : seconds,
+                                   .seed = (uint64_t)run->o->seed,
+                                   .session = run->session_name,
+                                   .stop = &stop,
+                                   .progress = show_check };
+    tl_status status =
+        tl_verdict_reach(m->session.arena, m->tunable, run->store, &options, &verdict, diag);
     tl_progress_done();
     if (status != TL_OK)
         return status;
@@ -386,8 +391,10 @@ tl_status tl_tune_run(const tl_tune_settings *settings, const char *const *paths
     tl_measurer_destroy(run.measurer);
     *lost = close_store(&run);
     tl_tuning_destroy(run.tuning);
-    for (int i = 0; i < run.model_count; i++)
+    for (int i = 0; i < run.model_count; i++) {
+        tl_tunable_model_destroy(models[i].tunable);
         tl_session_close(&models[i].session);
+    }
     tl_study_close(&run.study);
     tl_arena_destroy(run.study.arena);
     tl_text_free(&run.defects);

@@ -1,9 +1,8 @@
-/* driver/tune/tune_forms.c: kernels of other forms of a model, as tasks of the tuner. */
-#include "driver/tune/tune_forms.h"
+/* tuner/model/tune_forms.c: kernels of other forms of a model, as tasks of the tuner. */
+#include "tuner/model/tune_forms.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "driver/tune/forms.h"
 #include "runtime/base/map.h"
 #include "tuner/cost/cost_model.h"
 #include "tuner/cost/features.h"
@@ -30,8 +29,7 @@ const char *tl_form_fate_text(tl_form_fate fate)
 /* How many kernels of each workload a form has, beside how many the model has now. */
 typedef struct {
     tl_arena *arena;
-    const tl_target *target;
-    tl_numerics numerics;
+    tl_tunable *model;
     tl_map *task_of; /* workload -> int: index of its task; -1: the filter left it out */
     tl_tune_task *tasks;
     int task_count, capacity;
@@ -54,20 +52,18 @@ static void grow(census *c)
     c->capacity = capacity;
 }
 
-static tl_status count_kernel(void *user, const tl_kernel *kernel, tl_diag *diag)
+static tl_status count_kernel(void *user, const tl_form_kernel *kernel, tl_diag *diag)
 {
     census *c = user;
-    char key[33];
-    TL_TRY(tl_kernel_workload_key(c->arena, kernel, key, diag));
-    int *task = tl_map_find(c->task_of, key);
+    int *task = tl_map_find(c->task_of, kernel->workload);
     if (task == NULL) {
         if (c->task_count == c->capacity)
             grow(c);
         task = TL_NEW(c->arena, int);
         *task = c->task_count;
-        TL_TRY(tl_tune_task_of_kernel(c->arena, kernel, c->target, c->numerics,
-                                      &c->tasks[c->task_count++], diag));
-        tl_map_put(c->task_of, key, task);
+        TL_TRY(
+            c->model->type->describe(c->model, c->arena, kernel, &c->tasks[c->task_count++], diag));
+        tl_map_put(c->task_of, kernel->workload, task);
     }
     c->counts[*task]++;
     return TL_OK;
@@ -83,13 +79,11 @@ static const tl_form_change *list_changes(const census *c, int *count)
     return changes;
 }
 
-tl_status tl_tune_forms_find(const tl_session *session, tl_numerics numerics,
-                             const tl_tune_list *list, tl_tune_forms *out, tl_diag *diag)
+tl_status tl_tune_forms_find(tl_arena *arena, tl_tunable *model, const tl_tune_list *list,
+                             tl_tune_forms *out, tl_diag *diag)
 {
-    tl_arena *arena = session->arena;
     census c = { .arena = arena,
-                 .target = tl_model_get_facts(session->model)->target,
-                 .numerics = numerics,
+                 .model = model,
                  .task_of = tl_map_create(arena),
                  .task_count = list->count,
                  .capacity = 2 * list->count };
@@ -105,14 +99,14 @@ tl_status tl_tune_forms_find(const tl_session *session, tl_numerics numerics,
         c.now[i] = (int)list->tasks[i].weight;
         tl_map_put(c.task_of, list->tasks[i].workload->workload, task);
     }
-    tl_forms_find(arena, session->model, &found, &count);
+    model->type->find_forms(model, arena, &found, &count);
     *out = (tl_tune_forms){ .own_count = list->count,
                             .forms = TL_NEW_ARRAY(arena, tl_tune_form, count) };
     for (int i = 0; i < count; i++) {
         tl_tune_form *form = &out->forms[out->count];
         *form = (tl_tune_form){ .form = found[i].form, .what = found[i].what };
         memset(c.counts, 0, sizeof *c.counts * (size_t)c.task_count);
-        TL_TRY(tl_form_visit(arena, session->model, form->form, count_kernel, &c, diag));
+        TL_TRY(model->type->visit_form(model, form->form, count_kernel, &c, diag));
         form->changes = list_changes(&c, &form->change_count);
         out->count += form->change_count > 0;
     }

@@ -35,7 +35,7 @@ typedef struct {
     int data_set, output;
     char index[128], got[48], expected[48]; /* "[0, 3]" */
     int64_t wrong, elements;                /* of that output */
-    double max_ulp;                         /* over all outputs (driver/conformance/compare_output.h) */
+    double max_ulp; /* over all outputs (driver/conformance/compare_output.h) */
     double seconds;
 } tl_case_result;
 enum { TL_CLOSE_ULP = 100 }; /* a passed case is close when no element is further off */
@@ -54,22 +54,23 @@ void tl_run_case(const tl_case *c, const tl_session_options *options, tl_case_re
                  void (*note)(const tl_case_result *));
 
 typedef struct {
-    int jobs;                 /* at once */
-    double limit_s;           /* for one case; 0: none */
-    int64_t memory_bytes;     /* address space of one case beyond what the process starts with; 0: any */
-    tl_case_fn *run;          /* in the child: tl_run_case */
+    int jobs;       /* at once */
+    double limit_s; /* for one case; 0: none */
+    int64_t
+        memory_bytes; /* address space of one case beyond what the process starts with; 0: any */
+    tl_case_fn *run;  /* in the child: tl_run_case */
     const tl_session_options *session;
     void (*progress)(int done, int total, int failed); /* NULL: none */
 } tl_case_runner;
 /* Runs every case in a child of this process, which must have no other threads; `results` has one for each. TL_DEVICE: no
  * child can be started. */
-tl_status tl_run_cases(const tl_case_list *list, const tl_case_runner *runner, tl_case_result *results,
-                       tl_diag *diag);
+tl_status tl_run_cases(const tl_case_list *list, const tl_case_runner *runner,
+                       tl_case_result *results, tl_diag *diag);
 
 /* A list of cases that pass: a name a line; empty lines and lines that begin with # do not count. */
 tl_status tl_expected_read(tl_arena *arena, const char *path, tl_map **out, tl_diag *diag);
-tl_status tl_expected_write(const char *path, const tl_case_list *list, const tl_case_result *results,
-                            tl_diag *diag);
+tl_status tl_expected_write(const char *path, const tl_case_list *list,
+                            const tl_case_result *results, tl_diag *diag);
 
 typedef struct {
     const char *filter;     /* that the cases were chosen by; NULL: none */

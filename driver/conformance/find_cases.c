@@ -26,8 +26,7 @@ bool tl_case_matches(const char *name, const char *filter)
     if (strpbrk(filter, "*?[") == NULL)
         return strstr(name, filter) != NULL;
     const char *slash = strrchr(name, '/');
-    return fnmatch(filter, name, 0) == 0 ||
-           (slash != NULL && fnmatch(filter, slash + 1, 0) == 0);
+    return fnmatch(filter, name, 0) == 0 || (slash != NULL && fnmatch(filter, slash + 1, 0) == 0);
 }
 
 static void add_case(finder *f, const char *folder, const char *name)

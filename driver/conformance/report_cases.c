@@ -5,9 +5,9 @@
 #include <string.h>
 #include "driver/conformance/conformance.h"
 
-const char *const tl_case_verdicts[TL_VERDICT_COUNT] = { [TL_CASE_PASSED] = "passed",
-                                                         [TL_CASE_FAILED] = "failed",
-                                                         [TL_CASE_SKIPPED] = "skipped" };
+const char *const tl_case_verdicts[TL_VERDICT_COUNT] = {
+    [TL_CASE_PASSED] = "passed", [TL_CASE_FAILED] = "failed", [TL_CASE_SKIPPED] = "skipped"
+};
 
 typedef struct {
     int of[TL_VERDICT_COUNT];

@@ -284,9 +284,9 @@ void tl_run_case(const tl_case *c, const tl_session_options *options, tl_case_re
     tl_diag diag = { 0 };
     *result = (tl_case_result){ .verdict = TL_CASE_FAILED, .output = -1 };
     tl_status status = guarded(&r, options, note, &diag);
-    result->verdict = status == TL_OK                                     ? TL_CASE_PASSED
+    result->verdict = status == TL_OK                                    ? TL_CASE_PASSED
                       : status == TL_UNSUPPORTED || status == TL_UNBOUND ? TL_CASE_SKIPPED
-                                                                          : TL_CASE_FAILED;
+                                                                         : TL_CASE_FAILED;
     if (status != TL_OK)
         snprintf(result->reason, sizeof result->reason, "%s",
                  diag.text[0] != '\0' ? diag.text : tl_status_text(status));

@@ -20,8 +20,8 @@ enum { MAX_JOBS = 256 };
 
 /* One child. */
 typedef struct {
-    pid_t pid; /* 0: there is none */
-    int index; /* of its case */
+    pid_t pid;           /* 0: there is none */
+    int index;           /* of its case */
     int results, errors; /* what it writes; -1: at its end */
     int64_t start_ns;
     char said[512]; /* the beginning of what it wrote to stderr */
@@ -138,8 +138,8 @@ static bool take_said(job *j)
 {
     char rest[512];
     size_t left = sizeof j->said - 1 - j->said_size;
-    ssize_t n = read(j->errors, left > 0 ? j->said + j->said_size : rest,
-                     left > 0 ? left : sizeof rest);
+    ssize_t n =
+        read(j->errors, left > 0 ? j->said + j->said_size : rest, left > 0 ? left : sizeof rest);
     if (n > 0 && left > 0)
         j->said_size += (size_t)n;
     return n > 0 || (n < 0 && errno == EINTR);

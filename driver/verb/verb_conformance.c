@@ -21,8 +21,8 @@ static void show(int done, int total, int failed)
 static tl_status check(const conformance_options *o, tl_diag *diag)
 {
     if (o->jobs < 0 || o->jobs > 256)
-        return tl_fail(diag, TL_BAD_ARGUMENT, "--jobs: %lld is not in 0..256 (0: one a usable core)",
-                       (long long)o->jobs);
+        return tl_fail(diag, TL_BAD_ARGUMENT,
+                       "--jobs: %lld is not in 0..256 (0: one a usable core)", (long long)o->jobs);
     if (o->session.threads < 1 || o->session.threads > TL_MAX_THREADS)
         return tl_fail(diag, TL_BAD_ARGUMENT, "--threads: %lld is not in 1..%d",
                        (long long)o->session.threads, TL_MAX_THREADS);
@@ -32,12 +32,20 @@ static tl_status check(const conformance_options *o, tl_diag *diag)
     return TL_OK;
 }
 
-/* What every child would find out again. */
-static tl_status find_out(const conformance_options *o, tl_diag *diag)
+/* What every child would find out again: this machine, and whether the options can be used. */
+static tl_status find_out(const conformance_options *o, tl_arena *arena, tl_diag *diag)
 {
     tl_target target;
+    tl_cache *cache = NULL;
+    tl_session none = { .arena = arena };
+    tl_model_options options = { 0 };
     tl_topology_get();
-    return tl_target_resolve(o->session.target, &target, diag);
+    TL_TRY(tl_target_resolve(o->session.target, &target, diag));
+    TL_TRY(tl_session_model_options(&none, &o->session, &options, diag));
+    if (!o->session.no_cache)
+        TL_TRY(tl_cache_open(o->session.cache, 0, &cache, diag));
+    tl_cache_close(cache);
+    return TL_OK;
 }
 
 static tl_status run(const char *folder, const conformance_options *o, tl_arena *arena,
@@ -46,7 +54,7 @@ static tl_status run(const char *folder, const conformance_options *o, tl_arena 
     tl_case_list list;
     tl_map *expected = NULL;
     TL_TRY(check(o, diag));
-    TL_TRY(find_out(o, diag));
+    TL_TRY(find_out(o, arena, diag));
     if (o->expected != NULL)
         TL_TRY(tl_expected_read(arena, o->expected, &expected, diag));
     TL_TRY(tl_find_cases(arena, folder, o->filter, &list, diag));
@@ -90,8 +98,8 @@ int tl_verb_conformance(int argc, char **argv)
           &o.write_expected },
         { "--time-limit", NULL, TL_OPTION_REAL, "S", "for one case, in seconds (60; 0: none)",
           &o.limit_s },
-        { "--memory-limit", NULL, TL_OPTION_REAL, "GB",
-          "address space for one case (8; 0: any)", &o.memory_gb },
+        { "--memory-limit", NULL, TL_OPTION_REAL, "GB", "address space for one case (8; 0: any)",
+          &o.memory_gb },
         { "--threads", NULL, TL_OPTION_INT, "N", "threads that a case runs on (1)",
           &o.session.threads },
         { "--target", NULL, TL_OPTION_TEXT, tl_target_words,
@@ -134,10 +142,9 @@ int tl_verb_conformance(int argc, char **argv)
     tl_diag diag = { 0 };
     o.session.no_cache = o.session.cache == NULL;
     tl_arena *arena = tl_arena_create(0);
-    tl_status status =
-        arena == NULL || TL_ARENA_GUARD(arena)
-            ? tl_fail(&diag, TL_NO_MEMORY, "out of memory")
-            : run(positional[0], &o, arena, &code, &diag);
+    tl_status status = arena == NULL || TL_ARENA_GUARD(arena)
+                           ? tl_fail(&diag, TL_NO_MEMORY, "out of memory")
+                           : run(positional[0], &o, arena, &code, &diag);
     if (status != TL_OK)
         code = tl_report_failure("conformance", status, &diag);
     tl_arena_destroy(arena);

@@ -37,9 +37,8 @@ tl_status tl_onnx_read_operators(tl_arena *arena, const char *path, const char *
     ProtobufCAllocator allocator = tl_onnx_allocator(&memory);
     Onnx__ModelProto *unpacked = NULL;
     tl_status status =
-        file.size == 0
-            ? tl_fail(diag, TL_BAD_MODEL, "the file is empty")
-            : tl_onnx_unpack(file.data, file.size, &allocator, &memory, &unpacked, diag);
+        file.size == 0 ? tl_fail(diag, TL_BAD_MODEL, "the file is empty")
+                       : tl_onnx_unpack(file.data, file.size, &allocator, &memory, &unpacked, diag);
     Onnx__ModelProto *volatile proto = unpacked;
     tl_arena_guard outer;
     tl_arena_guard_save(arena, &outer);

@@ -12,6 +12,8 @@ LLVMTypeRef tl_emit_memory_type(tl_emitter *em, tl_dtype dtype)
 {
     switch (dtype) {
     case TL_BOOL:
+    case TL_I4:
+    case TL_U4:
     case TL_I8:
     case TL_U8:
         return em->i8;

@@ -166,6 +166,34 @@ static LLVMValueRef narrow_to_odd(tl_emitter *em, LLVMValueRef v)
     return LLVMBuildBitCast(b, odd, like(v, em->f32), "");
 }
 
+/* A number of fewer bits than its byte has. */
+static bool is_narrow(tl_dtype dtype)
+{
+    return tl_dtype_is_int(dtype) && tl_dtype_infos[dtype].digits < tl_dtype_infos[dtype].bits;
+}
+
+/* A byte, saturated to a narrow dtype. */
+static LLVMValueRef keep_within(tl_emitter *em, tl_dtype to, LLVMValueRef v)
+{
+    const tl_dtype_info *info = &tl_dtype_infos[to];
+    bool is_signed = info->class == TL_CLASS_INT;
+    LLVMTypeRef type = LLVMTypeOf(v);
+    LLVMValueRef most[2] = { v, word(v, em->i8, (uint64_t)info->largest) };
+    v = tl_emit_intrinsic(em, is_signed ? "llvm.smin" : "llvm.umin", &type, 1, most, 2);
+    LLVMValueRef least[2] = { v, word(v, em->i8, (uint64_t)info->least) };
+    return is_signed ? tl_emit_intrinsic(em, "llvm.smax", &type, 1, least, 2) : v;
+}
+
+/* A byte, its low bits taken for a number of a narrow dtype. */
+static LLVMValueRef wrap_narrow(tl_emitter *em, tl_dtype to, LLVMValueRef v)
+{
+    const tl_dtype_info *info = &tl_dtype_infos[to];
+    LLVMValueRef by = word(v, em->i8, (uint64_t)(info->bits - info->digits));
+    v = LLVMBuildShl(em->builder, v, by, "");
+    return info->class == TL_CLASS_INT ? LLVMBuildAShr(em->builder, v, by, "")
+                                       : LLVMBuildLShr(em->builder, v, by, "");
+}
+
 static LLVMValueRef cast_float(tl_emitter *em, tl_dtype to, tl_dtype from, LLVMValueRef v)
 {
     LLVMBuilderRef b = em->builder;
@@ -180,8 +208,9 @@ static LLVMValueRef cast_float(tl_emitter *em, tl_dtype to, tl_dtype from, LLVMV
     }
     LLVMTypeRef overloads[2] = { type, LLVMTypeOf(v) };
     bool is_signed = tl_dtype_infos[to].class == TL_CLASS_INT;
-    return tl_emit_intrinsic(em, is_signed ? "llvm.fptosi.sat" : "llvm.fptoui.sat", overloads, 2,
-                             &v, 1);
+    v = tl_emit_intrinsic(em, is_signed ? "llvm.fptosi.sat" : "llvm.fptoui.sat", overloads, 2, &v,
+                          1);
+    return is_narrow(to) ? keep_within(em, to, v) : v;
 }
 
 /* A wide integer to a 16-bit float: by way of f64, whose 53 bits and a sticky bit decide every tie. */
@@ -210,7 +239,9 @@ LLVMValueRef tl_emit_cast(tl_emitter *em, tl_dtype to, tl_dtype from, LLVMValueR
     if (tl_dtype_is_float(to))
         return is_signed ? LLVMBuildSIToFP(b, v, type, "") : LLVMBuildUIToFP(b, v, type, "");
     int bits = from == TL_BOOL ? 1 : tl_dtype_infos[from].bits;
-    if (tl_dtype_infos[to].bits <= bits)
-        return tl_dtype_infos[to].bits == bits ? v : LLVMBuildTrunc(b, v, type, "");
+    if (tl_dtype_infos[to].bits <= bits) {
+        v = tl_dtype_infos[to].bits == bits ? v : LLVMBuildTrunc(b, v, type, "");
+        return is_narrow(to) ? wrap_narrow(em, to, v) : v;
+    }
     return is_signed ? LLVMBuildSExt(b, v, type, "") : LLVMBuildZExt(b, v, type, "");
 }

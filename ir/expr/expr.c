@@ -113,7 +113,7 @@ tl_var *tl_var_of_extent(tl_arena *arena, const char *name, const tl_expr *exten
 
 int64_t tl_int_wrap(tl_dtype dtype, int64_t value)
 {
-    int bits = tl_dtype_infos[dtype].bits;
+    int bits = tl_dtype_infos[dtype].digits;
     switch (tl_dtype_infos[dtype].class) {
     case TL_CLASS_BOOL:
         return value != 0;

@@ -102,6 +102,8 @@ tl_number tl_number_load(tl_dtype d, const void *data, size_t index)
         break;                   \
     }
         READ(BOOL, uint8_t, i)
+        READ(I4, int8_t, i)
+        READ(U4, uint8_t, i)
         READ(I8, int8_t, i)
         READ(I16, int16_t, i)
         READ(I32, int32_t, i)
@@ -164,6 +166,14 @@ void tl_number_store(tl_dtype d, void *data, size_t index, tl_number value)
         WRITE(F32, float, f)
         WRITE(F64, double, f)
 #undef WRITE
+    case TL_I4:
+    case TL_U4: {
+        uint8_t x = (uint8_t)(value.i & 15);
+        if (d == TL_I4 && x > 7)
+            x |= 0xf0;
+        memcpy(p, &x, sizeof x);
+        break;
+    }
     case TL_BOOL: {
         uint8_t x = value.i != 0;
         memcpy(p, &x, sizeof x);

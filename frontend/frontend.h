@@ -7,15 +7,24 @@
 #ifndef TL_FRONTEND_FRONTEND_H
 #define TL_FRONTEND_FRONTEND_H
 #include "ir/graph/graph.h"
+#include "ir/program/numerics.h"
 #include "ir/program/program.h"
 #include "ir/program/target.h"
 
-/* Reads and canonicalises a model. Mapped files (external data) stay mapped until tl_onnx_close. `graph` lives in
+/* Reads and canonicalises a model. TL_UNBOUND names open axes, or inputs whose value has to be offered.
+ * Mapped files (external data) stay mapped until tl_onnx_close. `graph` lives in
  * `arena`. TL_UNSUPPORTED lists every unsupported operator (count, first node, reason), one a line. */
 typedef struct tl_onnx tl_onnx;
+enum {
+    TL_DECIDING_ELEMENTS = 4096
+}; /* at most, of a value that a shape or a branch may depend on */
 typedef struct {
     const char *name; /* of a graph input */
     tl_shape shape;   /* the static shape to give it */
+    /* What the model will be called with, packed and of that shape, should a shape or a branch depend on it; NULL: not known.
+     * Borrowed while the model is read. */
+    const void *value;
+    tl_dtype dtype; /* of the value */
 } tl_shape_override;
 tl_status tl_onnx_read(tl_arena *arena, const char *path, const tl_shape_override *shapes,
                        int shape_count, tl_onnx **out, tl_graph **graph, tl_diag *diag);
@@ -23,6 +32,10 @@ tl_status tl_onnx_read_memory(tl_arena *arena, const void *bytes, size_t size, c
                               const tl_shape_override *shapes, int shape_count, tl_onnx **out,
                               tl_graph **graph, tl_diag *diag);
 void tl_onnx_close(tl_onnx *model);
+/* The inputs that were bound to the value offered, for a shape or a branch depends on it: the graph is right for this value
+ * only. Names and packed values live as long as the graph. */
+int tl_onnx_bound_count(const tl_onnx *model);
+const char *tl_onnx_bound(const tl_onnx *model, int index, const void **data);
 /* Whether `size` bytes of a constant lie in one of the model's external files: its path relative to the model's folder
  * and the offset in it. */
 bool tl_onnx_locate(const tl_onnx *model, const void *data, size_t size, const char **location,
@@ -46,8 +59,8 @@ tl_status tl_onnx_read_signature_memory(tl_arena *arena, const void *bytes, size
                                         tl_onnx_signature *out, tl_diag *diag);
 bool tl_onnx_signature_is_open(const tl_onnx_signature *signature); /* some axis has no extent */
 /* The static shapes of all inputs that have open axes, from those that are `given` (of any inputs): axes of one name have one
- * extent. TL_BAD_ARGUMENT names the axes that contradict each other, or what the file says; TL_UNBOUND names one that is
- * still open, and the way out. */
+ * extent. Values that are offered are passed on. TL_BAD_ARGUMENT names the axes that contradict each other, or what the file
+ * says; TL_UNBOUND names one that is still open, and the way out. */
 tl_status tl_onnx_bind_shapes(tl_arena *arena, const tl_onnx_signature *signature,
                               const tl_shape_override *given, int given_count,
                               const tl_shape_override **out, int *out_count, tl_diag *diag);
@@ -62,9 +75,6 @@ tl_status tl_onnx_read_tensor_file(tl_arena *arena, const char *path, tl_dtype *
 tl_status tl_bind_input(tl_graph *g, const char *name, const void *data, tl_diag *diag);
 /* Target-independent: infers every dtype and shape (frontend/node/infer_shapes.c). */
 tl_status tl_infer_shapes(tl_graph *g, tl_diag *diag);
-/* The numerics contract of a compile (frontend/README.md, "Numerics"). Relaxed: sums are added up in any order, some
- * lowerings state a larger error bound than the direct sum (Winograd). Strict: what the naive program says, bit for bit. */
-typedef enum { TL_NUMERICS_RELAXED, TL_NUMERICS_STRICT } tl_numerics;
 /* The passes of frontend/graph/graph_passes.def up to the target: folding, rewrites, fusion of recognised patterns. */
 tl_status tl_graph_prepare(tl_graph *g, tl_numerics numerics, tl_diag *diag);
 /* Those that rewrite the graph for a target. */
@@ -117,9 +127,6 @@ typedef struct {
  * same shape have the same texts. Everything lives in `arena`. */
 tl_status tl_kernel_lowerings(tl_arena *arena, const tl_kernel *kernel, tl_numerics numerics,
                               const tl_kernel_lowering **out, int *count, tl_diag *diag);
-/* The error bound of a program's results, for rtol and ttol (frontend/lower/error_bound.c): grows with the root of the
- * longest chain of roundings; 0 where nothing rounds. */
-double tl_program_error_bound(const tl_program *naive);
 
 /* Workload key: 32 hex digits of the naive program (extents, dtypes, layouts in it); class key: without extents. */
 void tl_workload_key(tl_arena *arena, const tl_program *naive, char out[33]);

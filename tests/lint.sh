@@ -1,6 +1,6 @@
 #!/bin/sh
 # Checks what a compiler does not: floors (an include only points down), names of files and types that occur twice, headers that
-# compile alone, formatting, lines that are too wide, what lies at the top. Usage: tests/lint.sh CC CFLAGS...
+# compile alone, formatting, who loads code, lines that are too wide, what lies at the top. Usage: tests/lint.sh CC CFLAGS...
 failed=0
 
 # folder or room: what it may include, as a pattern. A room is a sub-folder; rooms stand in the order in which they build on each
@@ -32,13 +32,14 @@ codegen/emit:codegen/(emit|math|lower)/|ir/|runtime/base/
 codegen/llvm:codegen/(llvm/|codegen\.h)|ir/|runtime/(base|abi)/
 codegen/object:codegen/(object/|llvm/|codegen\.h)|ir/|runtime/(base|abi)/
 codegen:codegen/|ir/|runtime/(base|abi)/
-tuner/records:tuner/records/|codegen/|schedule/|frontend/|ir/|runtime/
-tuner/measure:tuner/(measure|records)/|codegen/|schedule/|frontend/|ir/|runtime/
-tuner/cost:tuner/cost/|codegen/|schedule/|frontend/|ir/|runtime/
-tuner/search:tuner/(search|cost|measure|records)/|codegen/|schedule/|frontend/|ir/|runtime/
-tuner/run:tuner/|codegen/|schedule/|frontend/|ir/|runtime/
+tuner/records:tuner/records/|codegen/|schedule/|ir/|runtime/
+tuner/measure:tuner/(measure|records)/|codegen/|schedule/|ir/|runtime/
+tuner/cost:tuner/cost/|codegen/|schedule/|ir/|runtime/
+tuner/search:tuner/(search|cost|measure|records)/|codegen/|schedule/|ir/|runtime/
+tuner/run:tuner/(run|search|cost|measure|records)/|codegen/|schedule/|ir/|runtime/
+tuner/model:tuner/|codegen/|schedule/|ir/|runtime/
 models:models/|frontend/|ir/|runtime/base/
-driver/pipeline:driver/pipeline/|tuner/records/|codegen/|schedule/|frontend/|ir/|runtime/
+driver/pipeline:driver/pipeline/|tuner/(records|model)/|codegen/|schedule/|frontend/|ir/|runtime/
 driver/api:driver/(api|pipeline)/|runtime/
 driver/cli:driver/(cli|pipeline)/|codegen/|frontend/|ir/|runtime/
 driver/output:driver/(output|cli|pipeline)/|codegen/|ir/|runtime/
@@ -86,6 +87,8 @@ else
     echo "format: skipped, clang-format is not installed (make deps)"
 fi
 
+loaders=$(git grep -l 'runtime/device/code_loader\.h' -- '*.[ch]' ':!runtime' ':!tests')
+[ -z "$loaders" ] || { echo "loaders: what is timed is loaded as what is run, by ORC: $loaders"; failed=1; }
 casts=$(git ls-files '*.c' '*.h' | xargs grep -nE 'switch \(\((int|unsigned|long|size_t|u?int[0-9]+_t)\)')
 [ -z "$casts" ] || { echo "switches: -Wswitch cannot check one that casts its value:"; echo "$casts"; failed=1; }
 

@@ -83,10 +83,13 @@ tl_status tl_session_inputs(const tl_executable_spec *spec, const tl_text_list *
 tl_status tl_session_bindings(const tl_session *session, const tl_executable *executable,
                               const tl_text_list *given, const char *folder, int64_t seed,
                               tl_bindings *out, tl_diag *diag);
+/* A file of one tensor: .npy, or .pb as ONNX keeps them. */
+tl_status tl_read_tensor_file(const char *path, tl_tensor *out, tl_diag *diag);
 /* FOLDER/PREFIX_NAME.npy, or the file that FOLDER/names.txt gives for "PREFIX NAME"; false: there is none. */
 bool tl_data_file(const char *folder, const char *prefix, const char *name, tl_text *path);
 /* Static shapes for the inputs of a model whose axes are open: of `options->shapes`, of the given inputs' files, and of what
- * those say of axes with the same name. In the session's arena, into `model`. */
+ * those say of axes with the same name; and the values in these files, for a shape may depend on them.
+ * In the session's arena, into `model`. */
 tl_status tl_session_bind_shapes(const tl_session *session, const char *path,
                                  const tl_session_options *options, tl_model_options *model,
                                  tl_diag *diag);

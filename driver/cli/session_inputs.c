@@ -86,7 +86,7 @@ static tl_status read_pb(const char *path, tl_tensor *out, tl_diag *diag)
     return status;
 }
 
-static tl_status read_tensor(const char *path, tl_tensor *out, tl_diag *diag)
+tl_status tl_read_tensor_file(const char *path, tl_tensor *out, tl_diag *diag)
 {
     size_t size = strlen(path);
     if (size > 3 && strcmp(path + size - 3, ".pb") == 0)
@@ -142,7 +142,7 @@ static tl_status one_input(const tl_executable_spec *spec, const tl_port *port,
                          folder, port->name, port->name);
     }
     if (status == TL_OK && source != NULL) {
-        status = read_tensor(tl_text_get(&path), out, diag);
+        status = tl_read_tensor_file(tl_text_get(&path), out, diag);
         if (status == TL_OK)
             status = check_port(spec, port, out, tl_text_get(&path), diag);
     } else if (status == TL_OK) {
@@ -194,9 +194,11 @@ tl_status tl_session_bindings(const tl_session *session, const tl_executable *ex
     return tl_bindings_make(session->arena, executable, inputs, 0, out, diag);
 }
 
-/* The shape of the file that an input will be read from; `found` false: there is none. */
-static tl_status shape_of_given(const tl_onnx_input *input, const tl_session_options *options,
-                                tl_shape *out, bool *found, tl_diag *diag)
+/* Shape and, where a shape may depend on it, value of the file that an input will be read from; `found` false: there is
+ * none. */
+static tl_status read_given(tl_arena *arena, const tl_onnx_input *input,
+                            const tl_session_options *options, tl_shape_override *out, bool *found,
+                            tl_diag *diag)
 {
     const char *source;
     tl_text path = { 0 };
@@ -207,9 +209,13 @@ static tl_status shape_of_given(const tl_onnx_input *input, const tl_session_opt
         tl_text_add(&path, source);
     else if (source == NULL && options->data != NULL)
         *found = tl_data_file(options->data, "input", input->name, &path);
-    tl_status status = *found ? read_tensor(tl_text_get(&path), &tensor, diag) : TL_OK;
+    tl_status status = *found ? tl_read_tensor_file(tl_text_get(&path), &tensor, diag) : TL_OK;
     if (status == TL_OK && *found)
-        *out = tl_shape_of(tensor.rank, tensor.shape);
+        *out = (tl_shape_override){ .name = input->name,
+                                    .shape = tl_shape_of(tensor.rank, tensor.shape),
+                                    .dtype = tensor.dtype };
+    if (status == TL_OK && *found && tl_tensor_elements(&tensor) <= TL_DECIDING_ELEMENTS)
+        out->value = tl_arena_copy(arena, tensor.data, (size_t)tensor.size, 8);
     tl_tensor_free(&tensor);
     tl_text_free(&path);
     return status;
@@ -228,13 +234,16 @@ tl_status tl_session_bind_shapes(const tl_session *session, const char *path,
         known[i] = model->shapes[i];
     for (int i = 0; i < signature.input_count; i++) {
         const tl_onnx_input *input = &signature.inputs[i];
-        bool found = false, is_said = false;
+        tl_shape_override read, *said = NULL;
+        bool found;
         for (int k = 0; k < model->shape_count; k++)
-            is_said |= strcmp(known[k].name, input->name) == 0;
-        if (!is_said)
-            TL_TRY(shape_of_given(input, options, &known[count].shape, &found, diag));
-        if (found)
-            known[count++].name = input->name;
+            if (strcmp(known[k].name, input->name) == 0)
+                said = &known[k];
+        TL_TRY(read_given(session->arena, input, options, &read, &found, diag));
+        if (found && said == NULL)
+            known[count++] = read;
+        else if (found && tl_shape_equal(&said->shape, &read.shape))
+            *said = read;
     }
     tl_status status = tl_onnx_bind_shapes(session->arena, &signature, known, count, &model->shapes,
                                            &model->shape_count, diag);

@@ -1,6 +1,7 @@
 /* driver/pipeline/build_executable.c: graph, kernels and objects put together as data that the runtime runs. */
 #include <string.h>
 #include "driver/pipeline/model_private.h"
+#include "runtime/base/array.h"
 #include "runtime/base/checked.h"
 
 typedef struct {
@@ -29,14 +30,7 @@ static int64_t value_bytes(const tl_value *v)
 
 static int add_value(builder *b, tl_executable_value value)
 {
-    if (b->value_count == b->value_capacity) {
-        int capacity = b->value_capacity ? 2 * b->value_capacity : 64;
-        tl_executable_value *grown = TL_NEW_ARRAY(b->arena, tl_executable_value, capacity);
-        if (b->value_count > 0)
-            memcpy(grown, b->values, sizeof *grown * (size_t)b->value_count);
-        b->values = grown;
-        b->value_capacity = capacity;
-    }
+    TL_ROOM(b->arena, b->values, b->value_count, b->value_capacity);
     b->values[b->value_count] = value;
     return b->value_count++;
 }
@@ -221,6 +215,19 @@ static tl_port *make_ports(tl_arena *arena, tl_value *const *values, int count)
     return ports;
 }
 
+/* Inputs that the graph is bound to a value of are fixed. */
+static const tl_port *bind_ports(tl_arena *arena, const tl_onnx *onnx, tl_port *ports, int count)
+{
+    for (int k = 0; onnx != NULL && k < tl_onnx_bound_count(onnx); k++) {
+        const void *data;
+        const char *name = tl_onnx_bound(onnx, k, &data);
+        for (int i = 0; i < count; i++)
+            if (strcmp(ports[i].name, name) == 0)
+                ports[i].fixed = tl_arena_copy(arena, data, tl_port_size(&ports[i]), 8);
+    }
+    return ports;
+}
+
 tl_status tl_build_executable(tl_model *model, tl_diag *diag)
 {
     const tl_graph *g = model->graph;
@@ -250,7 +257,8 @@ tl_status tl_build_executable(tl_model *model, tl_diag *diag)
         .kernel_count = b.kernel_count,
         .prepare_count = b.prepare_count,
         .step_count = b.step_count,
-        .inputs = make_ports(b.arena, g->inputs, g->input_count),
+        .inputs = bind_ports(b.arena, model->onnx, make_ports(b.arena, g->inputs, g->input_count),
+                             g->input_count),
         .outputs = make_ports(b.arena, g->outputs, g->output_count),
         .values = b.values,
         .kernels = b.kernels,

@@ -22,6 +22,21 @@ static void progress(const tl_model_options *options, const char *stage)
         options->progress(options->user, stage, 0, 0);
 }
 
+static void derive_key_bytes(const char *key, const void *bytes, size_t size, char out[33])
+{
+    tl_digest digest;
+    tl_digest_start(&digest);
+    tl_digest_add(&digest, key, strlen(key));
+    tl_digest_add(&digest, bytes, size);
+    tl_digest_text(&digest, out);
+}
+
+/* What belongs to a key under a name: the key of something about the model in the cache. */
+static void derive_key(const char *key, const char *name, char out[33])
+{
+    derive_key_bytes(key, name, strlen(name), out);
+}
+
 /* Where a model comes from: a file, or bytes in memory. */
 typedef struct {
     const char *path; /* NULL: in memory */
@@ -30,6 +45,71 @@ typedef struct {
     const char *folder; /* of external weights; NULL: there may be none */
     const char *name;   /* for messages */
 } model_source;
+
+/* Inputs on whose values shapes of the model depend, when it is known before the graph is read: a name a line. */
+static const char *cached_deciding(tl_model *model)
+{
+    char key[33];
+    tl_cached cached;
+    derive_key(model->key, "deciding", key);
+    if (model->cache == NULL || !tl_cache_find(model->cache, key, &cached))
+        return NULL;
+    const char *names = tl_arena_strndup(model->arena, cached.object, cached.object_size);
+    tl_cached_free(&cached);
+    return names;
+}
+
+/* The same of the graph that was read. */
+static const char *find_deciding(tl_model *model)
+{
+    const void *data;
+    char key[33];
+    const char *names = "";
+    for (int i = 0; i < tl_onnx_bound_count(model->onnx); i++)
+        names =
+            tl_arena_format(model->arena, "%s%s\n", names, tl_onnx_bound(model->onnx, i, &data));
+    derive_key(model->key, "deciding", key);
+    if (model->cache != NULL)
+        tl_cache_store(model->cache, key, names, strlen(names), "{}");
+    return names;
+}
+
+static bool has_line(const char *lines, const char *line)
+{
+    size_t size = strlen(line);
+    for (; *lines != '\0'; lines += strcspn(lines, "\n") + 1)
+        if (strncmp(lines, line, size) == 0 && lines[size] == '\n')
+            return true;
+    return false;
+}
+
+static bool offers_values(const tl_model_options *options)
+{
+    for (int i = 0; i < options->shape_count; i++)
+        if (options->shapes[i].value != NULL)
+            return true;
+    return false;
+}
+
+/* The values of deciding inputs belong to what the model is: one of other values is another. */
+static void add_values(tl_model *model, const tl_model_options *options, const char *deciding)
+{
+    tl_text values = { 0 };
+    for (int i = 0; i < options->shape_count; i++) {
+        const tl_shape_override *o = &options->shapes[i];
+        if (o->value == NULL || !has_line(deciding, o->name))
+            continue;
+        tl_text_format(&values, "%s %s ", o->name, tl_dtype_infos[o->dtype].text);
+        tl_text_add_bytes(&values, o->value,
+                          (size_t)tl_shape_elements(&o->shape) * tl_dtype_size(o->dtype));
+    }
+    if (values.size > 0) {
+        const char *bytes = tl_arena_copy(model->arena, values.data, values.size, 1);
+        derive_key_bytes(model->identity, bytes, values.size, model->identity);
+        derive_key_bytes(model->key, bytes, values.size, model->key);
+    }
+    tl_text_free(&values);
+}
 
 /* The model's identity, and the key under which it is kept when no records are taken: its bytes and place, the shapes
  * asked for, the target, what generates code. External data is recorded in the executable by place, size and time, and
@@ -81,16 +161,6 @@ static tl_status model_keys(tl_model *model, const model_source *source,
     return TL_OK;
 }
 
-/* What belongs to the model under a name: the key of something about it in the cache. */
-static void derive_key(const tl_model *model, const char *name, char out[33])
-{
-    tl_digest digest;
-    tl_digest_start(&digest);
-    tl_digest_add(&digest, model->key, strlen(model->key));
-    tl_digest_add(&digest, name, strlen(name));
-    tl_digest_text(&digest, out);
-}
-
 /* The key of the executable with the picks in it: a tuned one is never taken for another. */
 static void executable_key(const tl_model *model, char out[33])
 {
@@ -99,7 +169,7 @@ static void executable_key(const tl_model *model, char out[33])
     if (stamp[0] == '\0')
         memcpy(out, model->key, sizeof model->key);
     else
-        derive_key(model, stamp, out);
+        derive_key(model->key, stamp, out);
 }
 
 static bool load_cached(tl_model *model)
@@ -228,7 +298,7 @@ static bool cached_workloads(tl_model *model, const char *const **out, int *coun
 {
     char key[33];
     tl_cached cached;
-    derive_key(model, "workloads", key);
+    derive_key(model->key, "workloads", key);
     if (model->cache == NULL || !tl_cache_find(model->cache, key, &cached))
         return false;
     *count = (int)(cached.object_size / 33);
@@ -244,7 +314,7 @@ static void cache_workloads(tl_model *model, const char *const *keys, int count)
 {
     char key[33];
     tl_text text = { 0 };
-    derive_key(model, "workloads", key);
+    derive_key(model->key, "workloads", key);
     for (int i = 0; i < count; i++)
         tl_text_format(&text, "%.32s\n", keys[i]);
     if (!text.failed && model->cache != NULL)
@@ -299,14 +369,19 @@ static tl_status read_graph(tl_model *model, const model_source *source,
                                diag);
 }
 
-/* `picks_known`: model->picks is what to take. */
+/* `values_known`: the values that decide are in the keys; `picks_known`: model->picks is what to take. */
 static tl_status compile_model(tl_model *model, const model_source *source,
-                               const tl_model_options *options, bool picks_known, tl_diag *diag)
+                               const tl_model_options *options, bool values_known, bool picks_known,
+                               tl_diag *diag)
 {
     tl_model_facts *facts = &model->facts;
     int64_t start = tl_clock_ns();
     progress(options, "reading");
     TL_TRY(read_graph(model, source, options, diag));
+    if (!values_known) {
+        add_values(model, options, find_deciding(model));
+        picks_known = find_picks(model, options);
+    }
     facts->read_s = seconds_since(start);
 
     start = tl_clock_ns();
@@ -370,7 +445,10 @@ static tl_status load(tl_model *model, const model_source *source, const tl_mode
     model->threads = options->threads > 0 ? options->threads : tl_pool_threads(options->pool);
     TL_TRY(open_records(model, options, diag));
     bool whole = !options->no_cache && !options->keep_programs && !options->inspect_only;
-    bool picks_known = find_picks(model, options);
+    const char *deciding = offers_values(options) ? cached_deciding(model) : "";
+    if (deciding != NULL)
+        add_values(model, options, deciding);
+    bool picks_known = deciding != NULL && find_picks(model, options);
     if (whole && picks_known && load_cached(model)) {
         const tl_executable_spec *spec = tl_executable_info(model->executable);
         model->facts.from_cache = true;
@@ -380,7 +458,7 @@ static tl_status load(tl_model *model, const model_source *source, const tl_mode
             model->facts.flops += spec->steps[i].flops;
         return TL_OK;
     }
-    tl_status status = compile_model(model, source, options, picks_known, diag);
+    tl_status status = compile_model(model, source, options, deciding != NULL, picks_known, diag);
     if (status != TL_OK) {
         if (diag != NULL &&
             strstr(diag->text, source->name) == NULL) /* the reader may have named it */

@@ -6,12 +6,19 @@
  * and shapes alone has been folded. */
 #include "frontend/node/shape_rules.h"
 
+bool tl_operand_decides_shape(tl_op op, int input)
+{
+    size_t size;
+    const char *word = tl_operator_word(tl_operators[op].binds, input, &size);
+    return size > 0 && word[0] != '-';
+}
+
 tl_status tl_bind_operands(tl_graph *g, tl_node *n, tl_diag *diag)
 {
     for (int i = 0; i < n->input_count; i++) {
         size_t size;
         const char *word = tl_operator_word(tl_operators[n->op].binds, i, &size);
-        if (size == 0 || word[0] == '-' || n->inputs[i] == NULL)
+        if (size == 0 || word[0] == '-' || word[0] == '=' || n->inputs[i] == NULL)
             continue;
         const char *attribute = tl_arena_strndup(g->arena, word, size);
         const int64_t *ints;

@@ -29,6 +29,16 @@ static int64_t work_of(const tl_node *n, int64_t outputs)
     return inputs > LARGEST_WORK ? inputs : inputs * (outputs > 0 ? outputs : 1);
 }
 
+bool tl_node_may_decide_shapes(const tl_node *n)
+{
+    for (int i = 0; i < n->output_count; i++) {
+        const tl_value *v = n->outputs[i];
+        if (v != NULL && tl_dtype_is_float(v->dtype) && tl_shape_elements(&v->shape) > 64)
+            return false;
+    }
+    return true;
+}
+
 bool tl_node_is_foldable(const tl_node *n)
 {
     if (n->dead || n->output_count != 1 || n->outputs[0] == NULL || n->outputs[0]->data != NULL)
@@ -97,8 +107,7 @@ static void cast_all(const tl_value *x, tl_value *y, void *data)
     tl_float_mode_leave(mode);
 }
 
-/* The value of the node's output, packed. */
-static tl_status compute(tl_graph *g, tl_node *n, const void **out, tl_diag *diag)
+tl_status tl_node_value(tl_graph *g, tl_node *n, const void **out, tl_diag *diag)
 {
     tl_value *x = n->input_count > 0 ? n->inputs[0] : NULL, *y = n->outputs[0];
     int64_t elements = tl_shape_elements(&y->shape), start = tl_attr_int(n, "start", 0);
@@ -123,7 +132,7 @@ tl_status tl_fold_node(tl_graph *g, tl_node *n, tl_diag *diag)
 {
     tl_value *y = n->outputs[0];
     const void *data;
-    TL_TRY(compute(g, n, &data, diag));
+    TL_TRY(tl_node_value(g, n, &data, diag));
     if (!y->is_output) {
         y->data = data;
         y->producer = NULL;

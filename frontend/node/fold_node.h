@@ -8,6 +8,12 @@
 
 /* Dtypes and shapes are known, the inputs are constants (a Shape's need not be), and the result is small. */
 bool tl_node_is_foldable(const tl_node *n);
+/* Whether later nodes may need its result as a constant: shape arithmetic, also where it passes through floats (Ceil of
+ * a Div). */
+bool tl_node_may_decide_shapes(const tl_node *n);
+/* The value of a foldable node's output, packed, computed through its naive program and the interpreter; the node stays as
+ * it is. Lives in the graph's arena, or is the node's own constant. */
+tl_status tl_node_value(tl_graph *g, tl_node *n, const void **out, tl_diag *diag);
 /* Computes the node through its naive program and the interpreter: its output becomes a constant, the node dead
  * (or, where the value is a graph output, an Identity of the constant). */
 tl_status tl_fold_node(tl_graph *g, tl_node *n, tl_diag *diag);

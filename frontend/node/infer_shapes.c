@@ -24,7 +24,7 @@ static tl_status check_inputs(const tl_node *n, tl_diag *diag)
     return TL_OK;
 }
 
-static tl_status check_graph_input(const tl_value *v, tl_diag *diag)
+tl_status tl_check_graph_input(const tl_value *v, tl_diag *diag)
 {
     if (!v->dtype_known || v->shape.rank < 0)
         return tl_fail(diag, TL_BAD_MODEL, "graph input '%.200s' has no %s", v->name,
@@ -41,30 +41,18 @@ static tl_status check_graph_input(const tl_value *v, tl_diag *diag)
     return TL_OK;
 }
 
-/* Shape arithmetic, also where it passes through floats (Ceil of a Div): what the rules of later nodes may need
- * as a constant. */
-static bool may_decide_shapes(const tl_node *n)
-{
-    for (int i = 0; i < n->output_count; i++) {
-        const tl_value *v = n->outputs[i];
-        if (v != NULL && tl_dtype_is_float(v->dtype) && tl_shape_elements(&v->shape) > 64)
-            return false;
-    }
-    return true;
-}
-
 tl_status tl_infer_shapes(tl_graph *g, tl_diag *diag)
 {
     TL_TRY(tl_graph_tidy(g, diag));
     for (int i = 0; i < g->input_count; i++)
-        TL_TRY(check_graph_input(g->inputs[i], diag));
+        TL_TRY(tl_check_graph_input(g->inputs[i], diag));
     for (int i = 0; i < g->node_count; i++) {
         tl_node *n = g->nodes[i];
         TL_TRY(check_inputs(n, diag));
         TL_TRY(tl_bind_operands(g, n, diag));
         TL_TRY(tl_operators[n->op].shape(g, n, diag));
         TL_TRY(tl_check_constants(g, n, diag));
-        if (may_decide_shapes(n) && tl_node_is_foldable(n))
+        if (tl_node_may_decide_shapes(n) && tl_node_is_foldable(n))
             TL_TRY(tl_fold_node(g, n, diag));
     }
     return tl_graph_tidy(g, diag);

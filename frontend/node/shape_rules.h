@@ -40,8 +40,12 @@ tl_status tl_axes_set(const tl_node *n, const char *name, int rank, bool set[TL_
 /* Integers of a constant of any integer dtype; false when it is no such constant. */
 bool tl_constant_ints(tl_graph *g, const tl_value *v, const int64_t **out, int *count);
 
+/* infer_shapes.c: a graph input has a dtype and a static shape; TL_UNBOUND names an axis that is open. */
+tl_status tl_check_graph_input(const tl_value *v, tl_diag *diag);
 /* bind_operands.c: moves the constant operands that decide shapes into attributes and drops these inputs.
  * TL_UNSUPPORTED when such an operand is computed from the model's inputs. */
 tl_status tl_bind_operands(tl_graph *g, tl_node *n, tl_diag *diag);
+/* Whether the operator's input has to be a constant, for a shape depends on its value. */
+bool tl_operand_decides_shape(tl_op op, int input);
 
 #endif

@@ -69,7 +69,8 @@ tl_status tl_import_if(tl_onnx_call *c)
     double condition;
     if (!tl_call_has(c, "then_branch") || !tl_call_has(c, "else_branch"))
         return tl_call_bad(c, "both branches are required");
+    TL_TRY(tl_call_decide(c, &c->inputs[0]));
     if (!tl_constant_number(c->inputs[0], &condition))
-        return tl_call_unsupported(c, "control flow that is decided by data");
+        return tl_call_unknown(c, "control flow that is decided by data");
     return tl_import_branch(c, tl_call_graph(c, condition != 0 ? "then_branch" : "else_branch"));
 }

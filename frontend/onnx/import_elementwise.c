@@ -22,21 +22,21 @@ tl_status tl_need_rank(tl_onnx_call *c, const tl_value *v, int *out)
 {
     *out = v->shape.rank;
     if (v->shape.rank < 0)
-        return tl_call_unsupported(c, "the rank of an input is not known when the model is read");
+        return tl_call_unknown(c, "the rank of an input is not known when the model is read");
     return TL_OK;
 }
 
 tl_status tl_need_shape(tl_onnx_call *c, const tl_value *v)
 {
     if (!tl_shape_is_static(&v->shape))
-        return tl_call_unsupported(c, "the shape of an input is not known when the model is read");
+        return tl_call_unknown(c, "the shape of an input is not known when the model is read");
     return TL_OK;
 }
 
 tl_status tl_need_dtype(tl_onnx_call *c, const tl_value *v)
 {
     if (!v->dtype_known)
-        return tl_call_unsupported(c, "the dtype of an input is not known when the model is read");
+        return tl_call_unknown(c, "the dtype of an input is not known when the model is read");
     return TL_OK;
 }
 

@@ -14,6 +14,7 @@ tl_status tl_import_dropout(tl_onnx_call *c)
 {
     tl_value *x = c->inputs[0], *training = tl_call_input(c, 2);
     double is_training = 0;
+    TL_TRY(tl_call_decide(c, &training));
     if (training != NULL && (!tl_constant_number(training, &is_training) || is_training != 0))
         return tl_call_unsupported(c, "training mode");
     tl_result(c, 0, x);
@@ -82,9 +83,10 @@ tl_status tl_import_tile(tl_onnx_call *c)
     tl_value *x = c->inputs[0];
     const int64_t *repeats;
     TL_TRY(tl_need_shape(c, x));
+    TL_TRY(tl_call_decide(c, &c->inputs[1]));
     int rank = x->shape.rank, count = tl_constant_i64(c->arena, c->inputs[1], &repeats);
     if (count < 0)
-        return tl_call_unsupported(c, "repeats that are computed");
+        return tl_call_unknown(c, "repeats that are computed");
     if (count != rank)
         return tl_call_bad(c, "%d repeats for %d axes", count, rank);
     int64_t split[2 * TL_MAX_RANK], wide[2 * TL_MAX_RANK], merged[TL_MAX_RANK];

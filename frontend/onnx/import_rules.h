@@ -13,12 +13,47 @@
 
 /* The same, as another operator and on the first inputs. */
 tl_status tl_import_as(tl_onnx_call *c, tl_op op, int inputs);
+/* import_patches.c: where the elements that a pool chose lie. */
+tl_status tl_import_pool_positions(tl_onnx_call *c, const tl_value *pooled);
+/* auto_pad says nothing, or one of three words; then pads have no say. */
+tl_status tl_check_auto_pad(tl_onnx_call *c, tl_node *n);
 /* The rank of `v`, or a refusal that says why it is needed. */
 tl_status tl_need_rank(tl_onnx_call *c, const tl_value *v, int *out);
 tl_status tl_need_shape(tl_onnx_call *c, const tl_value *v);
 tl_status tl_need_dtype(tl_onnx_call *c, const tl_value *v);
 /* A per-channel vector [C] for values [N, C, ...] of the rank: [C, 1, 1, ...]. */
 tl_value *tl_onnx_emit_channel_vector(tl_onnx_call *c, tl_value *v, int rank);
+
+/* onnx_emit.c: nodes over values whose shapes are known. */
+tl_value *tl_onnx_emit_numbers(tl_onnx_call *c, tl_dtype dtype, const double *numbers, int rank,
+                               const int64_t *extents); /* a constant */
+tl_value *tl_onnx_emit_with(tl_onnx_call *c, tl_op op, tl_value *x,
+                            double number); /* op(x, number) */
+tl_value *tl_onnx_emit_axes(tl_onnx_call *c, tl_op op, tl_value *x, int count, const int64_t *axes);
+tl_value *tl_onnx_emit_transpose(tl_onnx_call *c, tl_value *x, const int64_t *perm);
+tl_value *tl_onnx_emit_expand(tl_onnx_call *c, tl_value *x, const int64_t *extents, int rank);
+tl_value *tl_onnx_emit_slice(tl_onnx_call *c, tl_value *x, int axis, int64_t start, int64_t count);
+tl_value *tl_onnx_emit_reverse(tl_onnx_call *c, tl_value *x, int axis);
+tl_value *tl_onnx_emit_concat(tl_onnx_call *c, int count, tl_value *const *parts, int axis);
+/* GATHER and GATHER_ELEMENTS along `axis`, GATHER_ND behind so many batch axes. */
+tl_value *tl_onnx_emit_gather(tl_onnx_call *c, tl_op op, tl_value *x, tl_value *indices, int axis);
+/* `pads`: before each axis, then after each; negative ones cut off. */
+tl_value *tl_onnx_emit_pad(tl_onnx_call *c, tl_value *x, const int64_t *pads, double number);
+/* One axis becomes `count` of these extents (0: it had one element). */
+tl_value *tl_onnx_emit_reshape_axis(tl_onnx_call *c, tl_value *x, int axis, int count,
+                                    const int64_t *extents);
+/* A vector along `axis` of `rank` axes, the others of extent 1. */
+tl_value *tl_onnx_emit_along(tl_onnx_call *c, tl_value *v, int rank, int axis);
+tl_value *tl_onnx_emit_range(tl_onnx_call *c, int64_t count); /* 0, 1, 2, ... as i64 */
+void tl_onnx_extents(const tl_value *v, int64_t out[TL_MAX_RANK]);
+/* axis + rank when negative; outside of the rank it is the model's fault. */
+tl_status tl_onnx_axis(tl_onnx_call *c, int64_t axis, int rank, int *out);
+/* The value of an input on which the form of the result depends; it is bound if it has to be (onnx_deciding.c). */
+tl_status tl_need_i64(tl_onnx_call *c, int input, const int64_t **out, int *count);
+tl_status tl_need_numbers(tl_onnx_call *c, int input, const double **out, int *count);
+tl_status tl_need_scalar(tl_onnx_call *c, int input, double otherwise,
+                         double *out); /* it may be absent */
+
 /* Copies attributes of the same name and type onto the node, where the call has them. */
 void tl_copy_attributes(const tl_onnx_call *c, tl_node *n);
 

@@ -20,11 +20,12 @@ static const tl_onnx_input *find_input(const tl_onnx_signature *signature, const
     return NULL;
 }
 
-static const tl_shape *find_given(const tl_shape_override *given, int count, const char *name)
+static const tl_shape_override *find_given(const tl_shape_override *given, int count,
+                                           const char *name)
 {
     for (int i = 0; i < count; i++)
         if (strcmp(given[i].name, name) == 0)
-            return &given[i].shape;
+            return &given[i];
     return NULL;
 }
 
@@ -142,15 +143,16 @@ tl_status tl_onnx_bind_shapes(tl_arena *arena, const tl_onnx_signature *signatur
     }
     for (int i = 0; i < signature->input_count; i++) {
         const tl_onnx_input *input = &signature->inputs[i];
-        if (tl_shape_is_static(&input->shape))
+        const tl_shape_override *known = find_given(given, given_count, input->name);
+        bool is_offered = known != NULL && known->value != NULL;
+        if (tl_shape_is_static(&input->shape) && !is_offered)
             continue;
-        const tl_shape *known = find_given(given, given_count, input->name);
         tl_shape_override *shape = &shapes[(*out_count)++];
-        shape->name = input->name;
         if (known != NULL)
-            shape->shape = *known;
+            *shape = *known;
         else
             TL_TRY(fill(input, names, &shape->shape, diag));
+        shape->name = input->name;
     }
     return TL_OK;
 }

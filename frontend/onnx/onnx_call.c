@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "frontend/onnx/onnx_private.h"
+#include "frontend/node/fold_node.h"
 #include "frontend/node/shape_rules.h"
 
 /* ---- attributes ---- */
@@ -232,18 +233,98 @@ static bool inputs_are_known(const tl_node *n)
     return true;
 }
 
-/* Dtypes and shapes of the outputs of a new node, by its rule applied to a copy. */
-static tl_status infer(tl_onnx_call *c, tl_node *n)
+/* A node that the rules and folding may change; the graph's stays as it was imported. */
+static tl_node copy_of(tl_arena *arena, const tl_node *n)
 {
     tl_node copy = *n;
-    tl_value **inputs = TL_NEW_ARRAY(c->arena, tl_value *, n->input_count);
+    tl_value **inputs = TL_NEW_ARRAY(arena, tl_value *, n->input_count);
     for (int i = 0; i < n->input_count; i++)
         inputs[i] = n->inputs[i];
     copy.inputs = inputs;
     copy.uses = NULL;
-    copy.attrs = TL_NEW_ARRAY(c->arena, tl_attr, n->attr_count);
+    copy.attrs = TL_NEW_ARRAY(arena, tl_attr, n->attr_count);
     for (int i = 0; i < n->attr_count; i++)
         copy.attrs[i] = n->attrs[i];
+    return copy;
+}
+
+static void make_constant(tl_value *v, const void *data)
+{
+    v->data = data;
+    v->producer = NULL;
+}
+
+/* The parts of a constant, which is small. */
+static void fold_split(tl_onnx_call *c, tl_node *n, const tl_node *bound)
+{
+    const tl_value *x = bound->inputs[0];
+    int axis = (int)tl_attr_int(bound, "axis", 0);
+    size_t rows = 1, inner = tl_dtype_size(x->dtype), from = 0;
+    for (int i = 0; i < x->shape.rank; i++)
+        *(i < axis ? &rows : &inner) *= i == axis ? 1 : (size_t)x->shape.dims[i].extent;
+    size_t row = inner * (size_t)x->shape.dims[axis].extent;
+    const int64_t *sizes;
+    tl_attr_ints(bound, "split", &sizes);
+    for (int i = 0; i < n->output_count; i++) {
+        size_t part = inner * (size_t)sizes[i];
+        char *data = tl_arena_alloc(c->arena, rows * part + 1, 64);
+        for (size_t r = 0; r < rows; r++)
+            memcpy(data + r * part, (const char *)x->data + r * row + from, part);
+        if (n->outputs[i] != NULL)
+            make_constant(n->outputs[i], data);
+        from += part;
+    }
+    tl_node_kill(n);
+}
+
+/* `bound`: a copy of `n` whose rule has been applied. */
+static tl_status fold_bound(tl_onnx_call *c, tl_node *n, tl_node *bound)
+{
+    const void *data;
+    if (n->op == TL_OP_SPLIT && bound->inputs[0]->data != NULL &&
+        tl_node_may_decide_shapes(bound) &&
+        tl_shape_elements(&bound->inputs[0]->shape) <= TL_DECIDING_ELEMENTS) {
+        fold_split(c, n, bound);
+        return TL_OK;
+    }
+    if (!tl_node_may_decide_shapes(bound) || !tl_node_is_foldable(bound))
+        return TL_OK;
+    TL_TRY(tl_node_value(c->graph, bound, &data, c->diag));
+    make_constant(n->outputs[0], data);
+    tl_node_kill(n);
+    return TL_OK;
+}
+
+tl_status tl_onnx_fold(tl_onnx_call *c, tl_node *n)
+{
+    tl_node copy = copy_of(c->arena, n);
+    tl_diag diag = { 0 };
+    if (tl_bind_operands(c->graph, &copy, &diag) != TL_OK ||
+        tl_operators[n->op].shape(c->graph, &copy, &diag) != TL_OK)
+        return TL_OK; /* shape inference proper says what is wrong */
+    TL_TRY(tl_check_constants(c->graph, &copy, c->diag));
+    return fold_bound(c, n, &copy);
+}
+
+/* Operands that decide the shape of the node's result, made constants where that is possible. */
+static tl_status decide_operands(tl_onnx_call *c, tl_node *n)
+{
+    for (int i = 0; i < n->input_count; i++) {
+        tl_value *v = n->inputs[i];
+        if (!tl_operand_decides_shape(n->op, i))
+            continue;
+        TL_TRY(tl_call_decide(c, &v));
+        if (v != n->inputs[i])
+            tl_node_set_input(n, i, v);
+    }
+    return TL_OK;
+}
+
+/* Dtypes and shapes of the outputs of a new node, by its rule applied to a copy; its value, if it is shape arithmetic. */
+static tl_status infer(tl_onnx_call *c, tl_node *n)
+{
+    TL_TRY(decide_operands(c, n));
+    tl_node copy = copy_of(c->arena, n);
     tl_diag diag = { 0 };
     if (!inputs_are_known(n) || tl_bind_operands(c->graph, &copy, &diag) != TL_OK) {
         guess_dtype(n);
@@ -252,7 +333,10 @@ static tl_status infer(tl_onnx_call *c, tl_node *n)
     tl_status status = tl_operators[n->op].shape(c->graph, &copy, &diag);
     if (status == TL_BAD_MODEL)
         return tl_fail(c->diag, status, "%s", diag.text);
-    return TL_OK;
+    if (status != TL_OK)
+        return TL_OK;
+    TL_TRY(tl_check_constants(c->graph, &copy, c->diag));
+    return fold_bound(c, n, &copy);
 }
 
 tl_node *tl_onnx_emit_node(tl_onnx_call *c, tl_op op, int input_count, tl_value *const *inputs)

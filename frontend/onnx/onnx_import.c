@@ -1,5 +1,6 @@
 /* frontend/onnx/onnx_import.c: the walk over a model's graphs: initializers, inputs, nodes, outputs. */
 #include <string.h>
+#include "frontend/node/shape_rules.h"
 #include "frontend/onnx/onnx_scope.h"
 
 static tl_status import_initializer(tl_import *im, tl_onnx_scope *s, Onnx__TensorProto *t)
@@ -91,6 +92,7 @@ static tl_status import_input(tl_import *im, tl_onnx_scope *s, const Onnx__Value
                        "graph input '%.120s': the product of its dimensions overflows", name);
     tl_value *v = tl_graph_value(im->graph, name, dtype, &shape);
     tl_graph_add_input(im->graph, v);
+    im->is_open = im->is_open || !tl_shape_is_static(&shape);
     return tl_scope_bind(im, s, name, v, false);
 }
 
@@ -185,9 +187,11 @@ tl_status tl_onnx_import(tl_arena *arena, tl_onnx *model, Onnx__ModelProto *prot
                      .graph = tl_graph_create(arena, tl_text_or(proto->graph->name, "graph")),
                      .functions = tl_map_create(arena),
                      .refusals = tl_map_create(arena),
+                     .needed = tl_map_create(arena),
                      .shapes = shapes,
                      .shape_count = shape_count,
                      .diag = diag != NULL ? diag : &unread };
+    model->bound = tl_map_create(arena);
     tl_onnx_scope top = { .bindings = tl_map_create(arena),
                           .prefix = "",
                           .import_count = proto->n_opset_import,
@@ -208,6 +212,9 @@ tl_status tl_onnx_import(tl_arena *arena, tl_onnx *model, Onnx__ModelProto *prot
     TL_TRY(import_body(&im, &top, proto->graph));
     TL_TRY(import_outputs(&im, &top, proto->graph));
     TL_TRY(tl_report_refusals(&im));
+    TL_TRY(tl_report_needed(&im));
+    for (int i = 0; im.is_unknown && i < im.graph->input_count; i++)
+        TL_TRY(tl_check_graph_input(im.graph->inputs[i], diag));
     TL_TRY(check_overrides(&im));
     *out = im.graph;
     return TL_OK;

@@ -45,6 +45,7 @@ struct tl_onnx {
     int file_count, block_count, block_capacity;
     tl_onnx_file files[64]; /* external data, mapped */
     void **blocks;          /* taken from the unpacked model (tl_onnx_block_free) */
+    tl_map *bound;          /* inputs bound to a value: the constant (tl_value) */
 };
 
 /* Maps `location` inside the model's folder; never follows a link, never leaves the folder. */
@@ -146,6 +147,16 @@ tl_value *tl_onnx_emit_scalar(tl_onnx_call *c, tl_dtype dtype, double value);
 tl_value *tl_onnx_emit_i64(tl_onnx_call *c, const int64_t *values, int count);
 /* The call's output `i` is `v`: which takes the output's name if it was made for this call. */
 void tl_result(tl_onnx_call *c, int i, tl_value *v);
+
+/* Makes a constant of a value that must be known here, if it is computed from constants, shapes and inputs whose values
+ * are offered; else leaves it, and inputs that would have to be offered are reported when the model is read. */
+tl_status tl_call_decide(tl_onnx_call *c, tl_value **value);
+/* The node's output becomes a constant where it can: shape arithmetic, whose operands are constants. */
+tl_status tl_onnx_fold(tl_onnx_call *c, tl_node *n);
+/* As tl_call_unsupported, of what is not known because an input's shape is not known yet: nothing to be reported as long as
+ * one is open. */
+tl_status tl_call_unknown(tl_onnx_call *c, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* Integers of a constant; -1 when it is none. */
 int tl_constant_i64(tl_arena *arena, const tl_value *v, const int64_t **out);

@@ -58,15 +58,32 @@ tl_status tl_report_refusals(tl_import *im)
     return tl_fail(im->diag, TL_UNSUPPORTED, "%s", text);
 }
 
-tl_status tl_call_unsupported(tl_onnx_call *c, const char *format, ...)
+static tl_status refuse_call(tl_onnx_call *c, const char *format, va_list args)
 {
     char reason[400];
-    va_list args;
-    va_start(args, format);
     vsnprintf(reason, sizeof reason, format, args);
-    va_end(args);
     tl_onnx_refuse(c->import, c->op_type, c->name, reason);
     return TL_UNSUPPORTED;
+}
+
+tl_status tl_call_unsupported(tl_onnx_call *c, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    tl_status status = refuse_call(c, format, args);
+    va_end(args);
+    return status;
+}
+
+tl_status tl_call_unknown(tl_onnx_call *c, const char *format, ...)
+{
+    bool may_come = c->import->is_open || tl_map_count(c->import->needed) > 0;
+    c->import->is_unknown |= may_come;
+    va_list args;
+    va_start(args, format);
+    tl_status status = may_come ? TL_UNSUPPORTED : refuse_call(c, format, args);
+    va_end(args);
+    return status;
 }
 
 /* ---- names ---- */

@@ -33,6 +33,11 @@ struct tl_import {
     tl_graph *graph;
     tl_map *functions; /* "domain\nname\noverload" */
     tl_map *refusals;
+    tl_map *
+        needed; /* inputs whose values decide a shape or a branch and are not offered: the node that says so */
+    struct tl_onnx_walk *walk;
+    bool is_open;    /* some input has no static shape: what is not known may yet be */
+    bool is_unknown; /* and something was not */
     int nodes, calls;
     const tl_shape_override *shapes;
     int shape_count;
@@ -47,6 +52,9 @@ const char *tl_domain(const char *domain);                    /* "" for "ai.onnx
 void tl_onnx_refuse(tl_import *im, const char *what, const char *where, const char *reason);
 /* TL_UNSUPPORTED with all that was refused, one a line; what does not fit is counted. */
 tl_status tl_report_refusals(tl_import *im);
+
+/* TL_UNBOUND with the inputs that are needed, if there are any. */
+tl_status tl_report_needed(const tl_import *im);
 
 tl_onnx_binding *tl_scope_find(const tl_onnx_scope *s,
                                const char *name); /* NULL; looks in the parents too */

@@ -1,8 +1,18 @@
 /* frontend/onnx/onnx_signature.c: what a model is called with, before a shape is known. */
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include "frontend/onnx/onnx_private.h"
 #include "runtime/base/file.h"
+
+/* Exporters write "?" for axes that have nothing to do with each other. */
+static bool is_name(const char *text)
+{
+    for (; *text != '\0'; text++)
+        if (isalnum((unsigned char)*text) || (unsigned char)*text >= 0x80)
+            return true;
+    return false;
+}
 
 tl_status tl_onnx_read_shape(tl_arena *arena, const char *name, const Onnx__TensorShapeProto *dims,
                              tl_shape *out, tl_diag *diag)
@@ -21,7 +31,7 @@ tl_status tl_onnx_read_shape(tl_arena *arena, const char *name, const Onnx__Tens
         if (d->has_dim_value && d->dim_value < -1)
             return tl_fail(diag, TL_BAD_MODEL, "graph input '%.120s': dimension %d is %lld", name,
                            i, (long long)d->dim_value);
-        if (!d->has_dim_value && d->dim_param != NULL && d->dim_param[0] != '\0')
+        if (!d->has_dim_value && d->dim_param != NULL && is_name(d->dim_param))
             out->dims[i].name = tl_arena_strdup(arena, d->dim_param);
     }
     return TL_OK;

@@ -50,6 +50,7 @@ static const tl_expr *fold_float(tl_arena *arena, tl_expr_kind kind, tl_dtype dt
 static const tl_expr *fold_division(tl_arena *arena, tl_expr_kind kind, tl_dtype dtype, int64_t a,
                                     int64_t b)
 {
+    assert(kind == TL_EXPR_DIV || kind == TL_EXPR_FLOORDIV || kind == TL_EXPR_FLOORMOD);
     if (b == 0)
         return NULL;
     if (dtype == TL_U64) {
@@ -110,6 +111,7 @@ static const tl_expr *fold_int(tl_arena *arena, tl_expr_kind kind, tl_dtype dtyp
 const tl_expr *tl_fold_binary(tl_arena *arena, tl_expr_kind kind, const tl_expr *a,
                               const tl_expr *b)
 {
+    assert(a->kind == b->kind && a->dtype == b->dtype);
     assert(tl_is_constant(a) && tl_is_constant(b));
     if (a->kind == TL_EXPR_FLOAT)
         return fold_float(arena, kind, a->dtype, a->u.number, b->u.number);
@@ -118,6 +120,7 @@ const tl_expr *tl_fold_binary(tl_arena *arena, tl_expr_kind kind, const tl_expr 
 
 const tl_expr *tl_fold_cast(tl_arena *arena, tl_dtype to, const tl_expr *a)
 {
+    assert(tl_is_constant(a) && to < TL_DTYPE_COUNT);
     tl_number from = { .i = a->u.value };
     if (a->kind == TL_EXPR_FLOAT)
         from.f = a->u.number;
@@ -139,6 +142,7 @@ static bool contains(const tl_expr *chain, tl_expr_kind kind, const tl_expr *par
 /* x and true = x, x and false = false, x and x = x; chains lean to the left. */
 const tl_expr *tl_fold_logic(tl_arena *arena, tl_expr_kind kind, const tl_expr *a, const tl_expr *b)
 {
+    assert(kind == TL_EXPR_AND || kind == TL_EXPR_OR);
     assert(a->dtype == TL_BOOL && b->dtype == TL_BOOL);
     bool neutral = kind == TL_EXPR_AND;
     if (a->kind == TL_EXPR_INT)

@@ -11,6 +11,7 @@
 
 static bool same_payload(const tl_expr *a, const tl_expr *b)
 {
+    assert(a->kind == b->kind);
     switch (tl_expr_infos[a->kind].payload) {
     case TL_PAYLOAD_VALUE:
         return a->u.value == b->u.value;
@@ -63,6 +64,7 @@ static int compare_ints(int64_t a, int64_t b)
 
 static int compare_payload(const tl_expr *a, const tl_expr *b)
 {
+    assert(a->kind == b->kind && a->dtype == b->dtype);
     int order;
     switch (tl_expr_infos[a->kind].payload) {
     case TL_PAYLOAD_VALUE:
@@ -217,6 +219,7 @@ static const tl_expr *rewrite_addend(const rewriting *r, const tl_expr *e)
 /* A canonical sum is rewritten addend by addend and put together once, not once an ADD. */
 static const tl_expr *rewrite_sum(const rewriting *r, const tl_expr *e)
 {
+    assert(e->kind == TL_EXPR_ADD && e->dtype == TL_I64);
     const tl_expr *parts[TL_MAX_ADDENDS + 1];
     int count = 0;
     bool changed = false;
@@ -239,6 +242,7 @@ static const tl_expr *rewrite_sum(const rewriting *r, const tl_expr *e)
 
 static const tl_expr *rewrite_args(const rewriting *r, const tl_expr *e)
 {
+    assert(e->arg_count > 0);
     const tl_expr *few[4], **args = few;
     if (e->arg_count > 4)
         args = TL_NEW_ARRAY(r->arena, const tl_expr *, e->arg_count);
@@ -304,6 +308,7 @@ static const tl_expr *substitute_leaf(tl_arena *arena, const tl_expr *e, void *c
 const tl_expr *tl_substitute(tl_arena *arena, const tl_expr *e, const tl_binding *bindings,
                              int count)
 {
+    assert(count == 0 || bindings != NULL);
     substitution s = { bindings, count };
     return count == 0 ? e : tl_expr_rewrite(arena, e, substitute_leaf, &s);
 }

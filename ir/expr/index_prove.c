@@ -46,6 +46,7 @@ static bool shares_variable(search *find, const tl_expr *e, const tl_expr *with)
 /* Whether another addend, or a fact, speaks of the variables of addend `index`. */
 static bool is_correlated(search *find, const tl_sum *s, int index)
 {
+    assert(index >= 0 && index < s->count);
     for (int i = 0; i < s->count; i++)
         if (i != index && shares_variable(find, s->addends[index].term, s->addends[i].term))
             return true;
@@ -55,6 +56,7 @@ static bool is_correlated(search *find, const tl_sum *s, int index)
 /* s with addend `index` replaced by scale*e. */
 static bool replace(const tl_sum *s, int index, const tl_expr *e, int64_t scale, tl_sum *out)
 {
+    assert(index >= 0 && index < s->count && out != s);
     tl_sum_copy(out, s);
     tl_sum_remove(out, index);
     return tl_sum_add(out, e, scale) && !out->overflow;
@@ -63,6 +65,7 @@ static bool replace(const tl_sum *s, int index, const tl_expr *e, int64_t scale,
 /* c*(e // d): d*s >= d*bound - (d-1) with d*c*(e // d) replaced by c*(e - (d-1)) or, c < 0, by c*e. */
 static bool relax_division(search *find, const tl_sum *s, int64_t bound, int index, int depth)
 {
+    assert(s->addends[index].term->kind == TL_EXPR_FLOORDIV);
     int64_t d, c = s->addends[index].coefficient;
     const tl_expr *term = s->addends[index].term;
     if (!tl_const_int(term->args[1], &d) || d <= 0)
@@ -86,6 +89,7 @@ static bool relax_division(search *find, const tl_sum *s, int64_t bound, int ind
 
 static bool relax_modulo(search *find, const tl_sum *s, int64_t bound, int index, int depth)
 {
+    assert(s->addends[index].term->kind == TL_EXPR_FLOORMOD);
     int64_t d, c = s->addends[index].coefficient;
     const tl_expr *term = s->addends[index].term;
     tl_sum out;
@@ -149,6 +153,7 @@ static bool use_fact(search *find, const tl_sum *s, int64_t bound, const tl_sum 
 
 static bool at_least(search *find, const tl_sum *s, int64_t bound, int depth)
 {
+    assert(depth <= MAX_DEPTH);
     if (s->overflow)
         return false;
     tl_range range = tl_sum_range(s, NULL, 0);
@@ -296,18 +301,21 @@ bool tl_prove(tl_arena *arena, const tl_expr *condition)
 
 bool tl_prove_le(tl_arena *arena, const tl_expr *a, const tl_expr *b)
 {
+    assert(a->dtype == TL_I64 && b->dtype == TL_I64);
     (void)arena;
     return prove_compare(NULL, TL_EXPR_LE, a, b, false);
 }
 
 bool tl_prove_lt(tl_arena *arena, const tl_expr *a, const tl_expr *b)
 {
+    assert(a->dtype == TL_I64 && b->dtype == TL_I64);
     (void)arena;
     return prove_compare(NULL, TL_EXPR_LT, a, b, false);
 }
 
 bool tl_prove_equal(tl_arena *arena, const tl_expr *a, const tl_expr *b)
 {
+    assert(a->dtype == TL_I64 && b->dtype == TL_I64);
     (void)arena;
     return prove_compare(NULL, TL_EXPR_EQ, a, b, false);
 }

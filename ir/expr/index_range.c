@@ -113,6 +113,7 @@ static tl_range join(tl_range a, tl_range b)
 
 tl_range tl_expr_range_with(const tl_expr *e, const tl_var_range *ranges, int count)
 {
+    assert(count == 0 || ranges != NULL);
     if (e->kind == TL_EXPR_INT)
         return (tl_range){ e->u.value, e->u.value };
     if (e->kind == TL_EXPR_CAST) {

@@ -35,6 +35,14 @@ static const char *copy_text(tl_arena *arena, const char *text)
     return text != NULL ? tl_arena_strdup(arena, text) : NULL;
 }
 
+size_t tl_port_size(const tl_port *port)
+{
+    int64_t bytes = 0;
+    return tl_tensor_bytes(port->dtype, port->rank, port->shape, &bytes, NULL) == TL_OK
+               ? (size_t)bytes
+               : 0;
+}
+
 static const tl_port *copy_ports(tl_arena *arena, const tl_port *from, int count)
 {
     tl_port *ports = TL_NEW_ARRAY(arena, tl_port, count);
@@ -42,6 +50,8 @@ static const tl_port *copy_ports(tl_arena *arena, const tl_port *from, int count
     for (int i = 0; i < count; i++) {
         ports[i] = from[i];
         ports[i].name = tl_arena_strdup(arena, from[i].name);
+        if (from[i].fixed != NULL)
+            ports[i].fixed = tl_arena_copy(arena, from[i].fixed, tl_port_size(&from[i]), 8);
     }
     return ports;
 }

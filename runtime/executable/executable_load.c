@@ -121,6 +121,32 @@ static tl_status read_json(loader *l)
     return json_is_object(l->root) ? TL_OK : damaged(l, "executable.json is not JSON");
 }
 
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* The value that an input must have: as many bytes as its tensor. */
+static tl_status read_fixed(const loader *l, const json_t *entry, tl_port *port)
+{
+    const char *text;
+    int64_t size;
+
+    TL_TRY(get_text(l, entry, "fixed", &text));
+    if (tl_tensor_bytes(port->dtype, port->rank, port->shape, &size, NULL) != TL_OK ||
+        strlen(text) != 2 * (size_t)size)
+        return damaged(l, "the value of an input has another size than the input");
+    unsigned char *bytes = tl_arena_alloc(l->arena, (size_t)size + 1, 8);
+    for (int64_t i = 0; i < size; i++) {
+        int high = hex_digit(text[2 * i]), low = hex_digit(text[2 * i + 1]);
+        if (high < 0 || low < 0)
+            return damaged(l, "the value of an input is no hexadecimal number");
+        bytes[i] = (unsigned char)(high << 4 | low);
+    }
+    port->fixed = bytes;
+    return TL_OK;
+}
+
 static tl_status read_ports(const loader *l, const char *key, const tl_port **out, int *count)
 {
     const json_t *list, *shape;
@@ -139,6 +165,8 @@ static tl_status read_ports(const loader *l, const char *key, const tl_port **ou
             return damaged(l, "a port has too many axes");
         for (int k = 0; k < ports[i].rank; k++)
             ports[i].shape[k] = json_integer_value(json_array_get(shape, (size_t)k));
+        if (json_object_get(entry, "fixed") != NULL)
+            TL_TRY(read_fixed(l, entry, &ports[i]));
     }
     *out = ports;
     return TL_OK;

@@ -88,6 +88,17 @@ static void choose(packer *p)
     number(p->kernel_used, spec->kernel_count, p->kernel_number);
 }
 
+/* Bytes, two hexadecimal digits each. */
+static void set_hex(packer *p, json_t *object, const char *key, const void *bytes, size_t size)
+{
+    tl_text text = { 0 };
+    for (size_t i = 0; i < size; i++)
+        tl_text_format(&text, "%02x", ((const unsigned char *)bytes)[i]);
+    p->failed |= text.failed;
+    set_text(p, object, key, tl_text_get(&text));
+    tl_text_free(&text);
+}
+
 static json_t *ports_json(packer *p, const tl_port *ports, int count)
 {
     json_t *list = json_array();
@@ -99,6 +110,8 @@ static json_t *ports_json(packer *p, const tl_port *ports, int count)
         for (int k = 0; k < ports[i].rank; k++)
             push(p, shape, json_integer(ports[i].shape[k]));
         set(p, port, "shape", shape);
+        if (ports[i].fixed != NULL)
+            set_hex(p, port, "fixed", ports[i].fixed, tl_port_size(&ports[i]));
         push(p, list, port);
     }
     return list;

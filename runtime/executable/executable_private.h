@@ -9,7 +9,7 @@
 #include "runtime/device/code_loader.h"
 #include "runtime/executable/executable.h"
 
-enum { TL_EXECUTABLE_VERSION = 2, TL_DATA_ALIGNMENT = 64 };
+enum { TL_EXECUTABLE_VERSION = 3, TL_DATA_ALIGNMENT = 64 };
 #define TL_EXECUTABLE_START "{\"format\":\"tilth executable\"," /* of executable.json */
 
 extern const char *const tl_place_texts[TL_PLACE_COUNT];

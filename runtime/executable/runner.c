@@ -426,36 +426,52 @@ static void walk(tl_team *team, void *context)
 /* Some steps, a meeting after every phase, and the time of each step as thread 0 sees it. */
 typedef struct {
     const tl_runner *runner;
-    int first, end, repeats;
-    int64_t *step_ns; /* [step]: the last time; or NULL */
-    int64_t best_ns;  /* of `repeats` times all of them */
+    int first, end;
+    int64_t *step_ns; /* [step], or NULL */
 } timed_walk;
 
 static void walk_timed(tl_team *team, void *context)
 {
-    timed_walk *w = context;
+    const timed_walk *w = context;
     const tl_runner *r = w->runner;
     uint64_t mode = tl_float_mode_enter();
 
     tl_team_barrier(team); /* waking the others up is not part of the first step */
-    for (int repeat = 0; repeat < w->repeats; repeat++) {
-        int64_t begun = tl_clock_ns(), before = begun;
-        for (int s = w->first; s < w->end; s++) {
-            for (int c = r->first_call[s]; c < r->first_call[s + 1]; c++) {
-                run_call(r, c, team);
-                tl_team_barrier(team);
-            }
-            if (team->thread == 0 && w->step_ns != NULL) {
-                int64_t now = tl_clock_ns();
-                w->step_ns[s] = now - before;
-                before = now;
-            }
+    int64_t before = tl_clock_ns();
+    for (int s = w->first; s < w->end; s++) {
+        for (int c = r->first_call[s]; c < r->first_call[s + 1]; c++) {
+            run_call(r, c, team);
+            tl_team_barrier(team);
         }
-        int64_t took = tl_clock_ns() - begun;
-        if (team->thread == 0 && took < w->best_ns)
-            w->best_ns = took;
+        if (team->thread == 0 && w->step_ns != NULL) {
+            int64_t now = tl_clock_ns();
+            w->step_ns[s] = now - before;
+            before = now;
+        }
     }
     tl_float_mode_leave(mode);
+}
+
+static double element(tl_dtype dtype, const void *data, size_t at)
+{
+    tl_number n = tl_number_load(dtype, data, at);
+    return tl_dtype_is_float(dtype) ? n.f : (double)n.i;
+}
+
+/* Whether an input on whose value the code depends has that value. */
+static tl_status check_fixed(const tl_port *port, const void *data, tl_diag *diag)
+{
+    size_t size = port->fixed != NULL ? tl_port_size(port) : 0;
+    if (size == 0 || memcmp(port->fixed, data, size) == 0)
+        return TL_OK;
+    size_t at = 0, step = tl_dtype_size(port->dtype);
+    while (memcmp((const char *)port->fixed + at * step, (const char *)data + at * step, step) == 0)
+        at++;
+    return tl_fail(diag, TL_BAD_ARGUMENT,
+                   "shapes of the model depend on the value of input %s, and it was compiled for "
+                   "another: element %zu was %.6g, but is %.6g",
+                   port->name, at, element(port->dtype, port->fixed, at),
+                   element(port->dtype, data, at));
 }
 
 static tl_status check_pointer(const tl_port *port, const void *pointer, tl_diag *diag)
@@ -473,8 +489,10 @@ static tl_status begin_run(tl_runner *r, const void *const *inputs, void *const 
     const tl_executable_spec *spec = &r->executable->spec;
 
     TL_TRY(tl_pool_check(r->pool, r->threads, diag));
-    for (int i = 0; i < spec->input_count; i++)
+    for (int i = 0; i < spec->input_count; i++) {
         TL_TRY(check_pointer(&spec->inputs[i], inputs[i], diag));
+        TL_TRY(check_fixed(&spec->inputs[i], inputs[i], diag));
+    }
     for (int i = 0; i < spec->output_count; i++)
         TL_TRY(check_pointer(&spec->outputs[i], outputs[i], diag));
     if (atomic_flag_test_and_set(&r->busy))
@@ -493,7 +511,7 @@ tl_status tl_runner_run(tl_runner *r, const void *const *inputs, void *const *ou
     if (step_ns == NULL) {
         tl_pool_run(r->pool, r->threads, walk, r);
     } else {
-        timed_walk w = { r, 0, r->step_count, 1, step_ns, INT64_MAX };
+        timed_walk w = { r, 0, r->step_count, step_ns };
         tl_pool_run(r->pool, r->threads, walk_timed, &w);
     }
     atomic_flag_clear(&r->busy);
@@ -558,20 +576,11 @@ tl_status tl_runner_run_hooked(tl_runner *r, const void *const *inputs, void *co
 {
     TL_TRY(begin_run(r, inputs, outputs, diag));
     for (int s = 0; s < r->step_count; s++) {
-        timed_walk w = { r, s, s + 1, 1, NULL, INT64_MAX };
+        timed_walk w = { r, s, s + 1, NULL };
         hook(user, s, false, &r->slots[r->first_slot[s]]);
         tl_pool_run(r->pool, r->threads, walk_timed, &w);
         hook(user, s, true, &r->slots[r->first_slot[s]]);
     }
     atomic_flag_clear(&r->busy);
     return TL_OK;
-}
-
-int64_t tl_runner_time_step(tl_runner *r, int step, int repeats)
-{
-    assert(step >= 0 && step < r->step_count && repeats > 0);
-    timed_walk w = { r, step, step + 1, repeats, NULL, INT64_MAX };
-
-    tl_pool_run(r->pool, r->threads, walk_timed, &w);
-    return w.best_ns;
 }

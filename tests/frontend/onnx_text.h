@@ -184,7 +184,7 @@ static inline tl_text text_value_info(const char **at)
     while (**at != ';' && **at != '\0') {
         tl_text d = { 0 };
         take_word(at, word);
-        if (isalpha((unsigned char)word[0]))
+        if (!isdigit((unsigned char)word[0]) && word[0] != '-')
             wire_string(&d, 2, word);
         else
             wire_int(&d, 1, strtoll(word, NULL, 10));

@@ -230,7 +230,7 @@ static void inlining_bombs_are_defused(void **state)
 static const char good[] =
     "opset 17; opset f.1; input x f32 1,2,6,6; init w f32 3,2,1,1 = 1,2,3,4,5,6;"
     "init s i64 2 = 1,-1; node Conv x,w -> c strides=[1,1] auto_pad='VALID'; node f.F c -> d;"
-    "node Constant -> k value=<7>; node Gather d,k -> g axis=1; node Reshape d,s -> r;"
+    "node Constant -> k value=<2>; node Gather d,k -> g axis=1; node Reshape d,s -> r;"
     "node LeakyRelu r -> y alpha=0.5; output y; output g; function f.F a -> b; node Relu a -> b; "
     "end";
 
@@ -239,7 +239,8 @@ static void every_cut_and_change_is_survived(void **state)
     (void)state;
     tl_text bytes = text_model(good);
     tl_diag diag;
-    assert_int_equal(read_bytes(bytes.data, bytes.size, &diag), TL_OK);
+    if (read_bytes(bytes.data, bytes.size, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
     for (size_t cut = 0; cut < bytes.size; cut++) {
         char *part = malloc(cut + 1); /* exactly so large: reading beyond is seen */
         memcpy(part, bytes.data, cut);

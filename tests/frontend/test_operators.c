@@ -28,7 +28,7 @@ static void check_binds(tl_op op)
         char name[64];
         const char *word = tl_operator_word(binds, i, &size);
         snprintf(name, sizeof name, "%.*s", (int)size, word);
-        if (name[0] != '-' &&
+        if (name[0] != '-' && name[0] != '=' &&
             (i < tl_op_infos[op].min_inputs || !tl_op_attribute_type(op, name, &type, &is_dtype) ||
              type != TL_ATTR_INTS))
             fail_msg("%s: input %d cannot become '%s'", text, i, name);

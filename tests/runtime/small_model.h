@@ -107,9 +107,9 @@ static inline void fill_model(void)
         m->c[i] = (float)(i % 7) / 8;
     }
     memcpy(m->storage + 1, m->w, sizeof m->w);
-    m->input = (tl_port){ "x", TL_F32, 2, { 2, N / 2 } };
-    m->outputs[0] = (tl_port){ "y", TL_F32, 1, { N } };
-    m->outputs[1] = (tl_port){ "y2", TL_F32, 1, { N } };
+    m->input = (tl_port){ .name = "x", .dtype = TL_F32, .rank = 2, .shape = { 2, N / 2 } };
+    m->outputs[0] = (tl_port){ .name = "y", .dtype = TL_F32, .rank = 1, .shape = { N } };
+    m->outputs[1] = (tl_port){ .name = "y2", .dtype = TL_F32, .rank = 1, .shape = { N } };
     for (int i = 0; i < VALUES; i++)
         m->values[i] = (tl_executable_value){ .name = values[i].name,
                                               .place = values[i].place,

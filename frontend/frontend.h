@@ -58,6 +58,10 @@ tl_status tl_onnx_read_signature(tl_arena *arena, const char *path, tl_onnx_sign
 tl_status tl_onnx_read_signature_memory(tl_arena *arena, const void *bytes, size_t size,
                                         tl_onnx_signature *out, tl_diag *diag);
 bool tl_onnx_signature_is_open(const tl_onnx_signature *signature); /* some axis has no extent */
+/* The operators of the model's graph and of the graphs in its nodes, each once, in the order of the file; those of other domains
+ * as "domain.Operator". Nothing else of it is looked at. */
+tl_status tl_onnx_read_operators(tl_arena *arena, const char *path, const char *const **out,
+                                 int *count, tl_diag *diag);
 /* The static shapes of all inputs that have open axes, from those that are `given` (of any inputs): axes of one name have one
  * extent. Values that are offered are passed on. TL_BAD_ARGUMENT names the axes that contradict each other, or what the file
  * says; TL_UNBOUND names one that is still open, and the way out. */

@@ -44,6 +44,7 @@ driver/api:driver/(api|pipeline)/|runtime/
 driver/cli:driver/(cli|pipeline)/|codegen/|frontend/|ir/|runtime/
 driver/output:driver/(output|cli|pipeline)/|codegen/|ir/|runtime/
 driver/verify:driver/(verify|cli|pipeline)/|codegen/|ir/|runtime/
+driver/conformance:driver/(conformance|cli|pipeline)/|frontend/|runtime/
 driver/inspect:driver/(inspect|cli|pipeline)/|tuner/search/|schedule/|ir/|runtime/
 driver/bench:driver/(bench|cli|pipeline)/|codegen/|schedule/|frontend/|ir/|runtime/
 driver/study:driver/(study|cli|pipeline)/|codegen/|schedule/|frontend/|ir/|runtime/

@@ -172,18 +172,6 @@ static bool is_narrow(tl_dtype dtype)
     return tl_dtype_is_int(dtype) && tl_dtype_infos[dtype].digits < tl_dtype_infos[dtype].bits;
 }
 
-/* A byte, saturated to a narrow dtype. */
-static LLVMValueRef keep_within(tl_emitter *em, tl_dtype to, LLVMValueRef v)
-{
-    const tl_dtype_info *info = &tl_dtype_infos[to];
-    bool is_signed = info->class == TL_CLASS_INT;
-    LLVMTypeRef type = LLVMTypeOf(v);
-    LLVMValueRef most[2] = { v, word(v, em->i8, (uint64_t)info->largest) };
-    v = tl_emit_intrinsic(em, is_signed ? "llvm.smin" : "llvm.umin", &type, 1, most, 2);
-    LLVMValueRef least[2] = { v, word(v, em->i8, (uint64_t)info->least) };
-    return is_signed ? tl_emit_intrinsic(em, "llvm.smax", &type, 1, least, 2) : v;
-}
-
 /* A byte, its low bits taken for a number of a narrow dtype. */
 static LLVMValueRef wrap_narrow(tl_emitter *em, tl_dtype to, LLVMValueRef v)
 {
@@ -206,11 +194,13 @@ static LLVMValueRef cast_float(tl_emitter *em, tl_dtype to, tl_dtype from, LLVMV
                                 : tl_emit_round(em, to, narrow_to_odd(em, v));
         return tl_emit_round(em, to, v);
     }
+    if (is_narrow(to)) /* which wraps, as from an integer */
+        return wrap_narrow(em, to,
+                           LLVMBuildTrunc(b, cast_float(em, TL_I32, from, v), type, ""));
     LLVMTypeRef overloads[2] = { type, LLVMTypeOf(v) };
     bool is_signed = tl_dtype_infos[to].class == TL_CLASS_INT;
-    v = tl_emit_intrinsic(em, is_signed ? "llvm.fptosi.sat" : "llvm.fptoui.sat", overloads, 2, &v,
-                          1);
-    return is_narrow(to) ? keep_within(em, to, v) : v;
+    return tl_emit_intrinsic(em, is_signed ? "llvm.fptosi.sat" : "llvm.fptoui.sat", overloads, 2,
+                             &v, 1);
 }
 
 /* A wide integer to a 16-bit float: by way of f64, whose 53 bits and a sticky bit decide every tie. */

@@ -223,8 +223,11 @@ tl_number tl_number_cast(tl_dtype to, tl_dtype from, tl_number value)
         n.i = from_float ? value.f != 0 : value.i != 0;
         return n;
     }
-    if (from_float && !tl_dtype_is_float(to))
+    bool is_narrow = tl_dtype_infos[to].digits < 8 && tl_dtype_is_int(to);
+    if (from_float && !tl_dtype_is_float(to) && !is_narrow)
         return saturate(to, value.f);
+    if (from_float && is_narrow)
+        value = saturate(TL_I32, value.f);
     if (!from_float && tl_dtype_is_float(to)) {
         if (to == TL_F32) /* in one rounding */
             n.f = from == TL_U64 ? (float)(uint64_t)value.i : (float)value.i;

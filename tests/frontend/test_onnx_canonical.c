@@ -73,7 +73,7 @@ static void unsupported_is_listed(void **state)
     assert_int_equal(tl_onnx_read_memory(arena, bytes.data, bytes.size, NULL, NULL, 0, &model, &g,
                                          &diag),
                      TL_UNSUPPORTED);
-    assert_string_equal(diag.text, "not supported: Det (the operator is not implemented)\n"
+    assert_string_equal(diag.text, "not supported: Frobnicate (the operator is not implemented)\n"
                                    "  Frobnicate: 1, first 'a': the operator is not implemented");
     tl_text_free(&bytes);
     tl_text many = { 0 };

@@ -32,6 +32,7 @@ static void measure(tl_frame *f, const tl_region_code *region, box *b, int64_t *
     b->index = region->memory;
     b->memory = &f->machine->memories[region->memory];
     int rank = b->memory->buffer->rank;
+    assert(rank >= 0);
     b->begins = room;
     b->extents = room + rank;
     b->count = 1;
@@ -49,6 +50,7 @@ static void measure(tl_frame *f, const tl_region_code *region, box *b, int64_t *
 /* Offset in the buffer of element `at` of the box. */
 static int64_t element_offset(const box *b, int64_t at)
 {
+    assert(at >= 0 && at < b->count);
     int64_t offset = 0;
     for (int i = b->memory->buffer->rank - 1; i >= 0; i--) {
         offset += (b->begins[i] + at % b->extents[i]) * b->memory->strides[i];

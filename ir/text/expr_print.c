@@ -2,6 +2,7 @@
  *
  * Canonical sums print positive addends first, the larger coefficient first (i0*8 + i1), which the
  * parser brings back to the same tree. */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +50,7 @@ static void print_float(double number, tl_dtype dtype, tl_text *out)
 
 void tl_constant_print(const tl_expr *e, tl_text *out)
 {
+    assert(tl_is_constant(e));
     bool plain = e->dtype == TL_I64 || e->dtype == TL_F32 || e->dtype == TL_BOOL;
     if (!plain)
         tl_text_format(out, "%s(", tl_dtype_infos[e->dtype].text);
@@ -84,6 +86,7 @@ static bool divides(const tl_expr *term)
 
 static void print_addend(printer *p, const tl_addend *a, bool first)
 {
+    assert(a->term != NULL && a->coefficient != 0);
     int64_t c = a->coefficient;
     bool minus = c < 0 && c != INT64_MIN;
     if (minus)
@@ -108,6 +111,7 @@ static void print_constant_addend(printer *p, int64_t c, bool first)
 
 static void print_sum(printer *p, const tl_sum *sum)
 {
+    assert(sum->count >= 0 && sum->count <= TL_MAX_ADDENDS);
     tl_addend sorted[TL_MAX_ADDENDS];
     for (int i = 0; i < sum->count; i++) { /* insertion sort: stable and short */
         int at = i;

@@ -10,6 +10,7 @@
  *           0..factor-1; fewer than 2^31 elements with the room.
  * Keeps     what is computed: indices mean the same elements.
  */
+#include <assert.h>
 #include <string.h>
 #include "runtime/base/checked.h"
 #include "schedule/schedule_private.h"
@@ -95,6 +96,8 @@ void tl_schedule_swap_local(tl_schedule *s, const tl_buffer *from, const tl_buff
 tl_status tl_apply_storage_align(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                                  int *out_count, tl_diag *diag)
 {
+    assert(arg_count == 4 && args[0].kind == TL_ARG_WORD && args[1].kind == TL_ARG_INT &&
+           args[2].kind == TL_ARG_INT && args[3].kind == TL_ARG_INT);
     (void)arg_count;
     (void)out;
     (void)out_count;

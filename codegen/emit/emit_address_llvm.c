@@ -5,6 +5,7 @@
  * and the address is built outermost level first, so that an inner loop adds only what changes in it; the constant
  * comes last, where the machine's addressing takes it. An index that contains a load is clamped into its axis. */
 #include "codegen/emit/emit_private.h"
+#include <assert.h>
 #include <limits.h>
 #include "runtime/base/array.h"
 
@@ -22,6 +23,7 @@ const tl_buffer_storage *tl_find_storage(tl_emitter *em, const tl_buffer *buffer
 
 void tl_add_storage(tl_emitter *em, const tl_buffer *buffer, LLVMValueRef base, bool is_register)
 {
+    assert(base != NULL);
     TL_ROOM(em->arena, em->storages, em->storage_count, em->storage_capacity);
     const tl_placement *placement = tl_plan_find(em->plan, buffer);
     const tl_expr *const *strides =
@@ -224,6 +226,7 @@ static LLVMValueRef build_pointer(tl_emitter *em, const tl_buffer_storage *stora
 bool tl_emit_address(tl_emitter *em, const tl_buffer *buffer, const tl_expr *const *indices,
                      const void *node, bool wild, tl_address *out)
 {
+    assert(buffer->rank >= 0 && (buffer->rank == 0 || indices != NULL));
     const tl_buffer_storage *storage = tl_find_storage(em, buffer);
     if (storage == NULL)
         return false;

@@ -434,6 +434,7 @@ static void walk_timed(tl_team *team, void *context)
 {
     const timed_walk *w = context;
     const tl_runner *r = w->runner;
+    assert(w->first >= 0 && w->first <= w->end && w->end <= r->step_count);
     uint64_t mode = tl_float_mode_enter();
 
     tl_team_barrier(team); /* waking the others up is not part of the first step */

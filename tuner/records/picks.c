@@ -1,5 +1,6 @@
 /* tuner/records/picks.c: which recorded schedule each kernel of a model gets. */
 #include "tuner/records/picks.h"
+#include <assert.h>
 #include <string.h>
 #include "codegen/codegen.h"
 #include "runtime/base/map.h"
@@ -88,6 +89,7 @@ static const tl_cold order[] = { TL_COLD_CONSTANTS, TL_COLD_NOTHING, TL_COLD_ALL
 void tl_picks_best(tl_records *store, tl_arena *arena, const tl_picks_query *query,
                    const char *const *workloads, int count, tl_picks *out)
 {
+    assert(count >= 0 && (count == 0 || workloads != NULL));
     char target[160];
     tl_query q = query_for(query, target);
     q.only_cold = true;

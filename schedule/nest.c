@@ -4,7 +4,8 @@
 #include <string.h>
 #include "schedule/dependence.h"
 
-bool tl_nest_owns(const tl_nest *nest, const tl_var *var)
+/* Whether a variable is of one of the nest's own loops. */
+static bool owns(const tl_nest *nest, const tl_var *var)
 {
     return tl_path_find_loop(&nest->path, var) >= nest->top;
 }
@@ -63,7 +64,7 @@ static bool visit_var(const tl_expr *e, void *context)
     if (e->kind != TL_EXPR_VAR || tl_path_find_loop(&v->nest->path, e->u.var) < 0)
         return true;
     v->uses_loops = true;
-    if (tl_nest_owns(v->nest, e->u.var)) {
+    if (owns(v->nest, e->u.var)) {
         v->own = e->u.var;
         v->own_count++;
     }

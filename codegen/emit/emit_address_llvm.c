@@ -9,7 +9,8 @@
 #include <limits.h>
 #include "runtime/base/array.h"
 
-const tl_buffer_storage *tl_find_storage(tl_emitter *em, const tl_buffer *buffer)
+/* NULL after a failure. */
+static const tl_buffer_storage *find_storage(tl_emitter *em, const tl_buffer *buffer)
 {
     for (int tries = 0; tries < 2; tries++) {
         for (int i = em->storage_count - 1; i >= 0; i--)
@@ -92,7 +93,7 @@ static const tl_flat *find_flat(tl_emitter *em, const tl_buffer_storage *storage
 
 bool tl_emit_in_bounds(tl_emitter *em, const tl_expr *load)
 {
-    const tl_buffer_storage *storage = tl_find_storage(em, load->u.buffer);
+    const tl_buffer_storage *storage = find_storage(em, load->u.buffer);
     return storage == NULL || find_flat(em, storage, load->args, load, false)->in_bounds;
 }
 
@@ -227,7 +228,7 @@ bool tl_emit_address(tl_emitter *em, const tl_buffer *buffer, const tl_expr *con
                      const void *node, bool wild, tl_address *out)
 {
     assert(buffer->rank >= 0 && (buffer->rank == 0 || indices != NULL));
-    const tl_buffer_storage *storage = tl_find_storage(em, buffer);
+    const tl_buffer_storage *storage = find_storage(em, buffer);
     if (storage == NULL)
         return false;
     const tl_flat *flat = find_flat(em, storage, indices, node, wild);

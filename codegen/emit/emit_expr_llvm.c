@@ -152,7 +152,7 @@ LLVMValueRef tl_emit_binary(tl_emitter *em, const tl_expr *e, tl_expr_kind kind,
                         tl_expr_infos[kind].text, tl_dtype_infos[dtype].text);
 }
 
-LLVMValueRef tl_emit_constant(tl_emitter *em, tl_dtype dtype, const tl_expr *e)
+static LLVMValueRef emit_constant(tl_emitter *em, tl_dtype dtype, const tl_expr *e)
 {
     LLVMTypeRef type = tl_emit_value_type(em, dtype);
     if (e->kind == TL_EXPR_FLOAT)
@@ -346,7 +346,7 @@ tl_emit_value tl_emit_expr(tl_emitter *em, const tl_expr *e)
     switch (e->kind) {
     case TL_EXPR_INT:
     case TL_EXPR_FLOAT:
-        return (tl_emit_value){ tl_emit_constant(em, e->dtype, e), false };
+        return (tl_emit_value){ emit_constant(em, e->dtype, e), false };
     case TL_EXPR_VAR:
         return emit_var(em, e);
     case TL_EXPR_LOAD:

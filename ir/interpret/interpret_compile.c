@@ -192,7 +192,8 @@ static bool visit_constant(const tl_expr *e, void *context)
     return search->is_constant;
 }
 
-bool tl_compiler_constant(tl_compiler *c, const tl_expr *e, int64_t *value)
+/* The value of an i64 expression over constants and dims; false when it is none. */
+static bool evaluate_constant(tl_compiler *c, const tl_expr *e, int64_t *value)
 {
     constant_search search = { c, e->dtype == TL_I64 };
     tl_expr_visit(e, visit_constant, &search);
@@ -210,7 +211,7 @@ static int add_memory(tl_compiler *c, const tl_buffer *buffer)
     int64_t *strides = TL_NEW_ARRAY(m->arena, int64_t, buffer->rank);
     int64_t count = 1, bytes;
     for (int i = buffer->rank - 1; i >= 0; i--) {
-        if (!tl_compiler_constant(c, buffer->shape[i], &shape[i]) || shape[i] < 0)
+        if (!evaluate_constant(c, buffer->shape[i], &shape[i]) || shape[i] < 0)
             tl_compiler_fail(c, TL_BAD_IR, "axis %d of %s has no constant extent", i, buffer->name);
         strides[i] = count;
         if (tl_mul_overflows(count, shape[i], &count))
@@ -365,7 +366,7 @@ static void compile_thread_loop(tl_compiler *c, const tl_stmt *stmt)
     const char *name = stmt->u.loop.var->name;
     int axis = thread_axis(stmt->u.loop.kind), outer = find_axis(c, axis);
     int64_t threads;
-    if (!tl_compiler_constant(c, stmt->u.loop.extent, &threads))
+    if (!evaluate_constant(c, stmt->u.loop.extent, &threads))
         tl_compiler_fail(c, TL_BAD_IR, "thread loop %s has no constant extent", name);
     for (int i = 0; i < c->loop_count; i++)
         if (c->loops[i].kind == TL_LOOP_VECTORIZED)

@@ -48,7 +48,8 @@ static void print_float(double number, tl_dtype dtype, tl_text *out)
         tl_text_add(out, ".0");
 }
 
-void tl_constant_print(const tl_expr *e, tl_text *out)
+/* `e` as a literal of `dtype` would print: "1.5", "i8(3)", "f64(inf)". */
+static void print_constant(const tl_expr *e, tl_text *out)
 {
     assert(tl_is_constant(e));
     bool plain = e->dtype == TL_I64 || e->dtype == TL_F32 || e->dtype == TL_BOOL;
@@ -202,7 +203,7 @@ static void print_bare(printer *p, const tl_expr *e, int binding)
     switch (e->kind) {
     case TL_EXPR_INT:
     case TL_EXPR_FLOAT:
-        tl_constant_print(e, p->out);
+        print_constant(e, p->out);
         return;
     case TL_EXPR_VAR:
         tl_text_add(p->out, var_name(p, e->u.var));

@@ -24,8 +24,9 @@ static void take(tl_arena *arena, const tl_record *record, double score_ns, tl_p
                       .score_ns = score_ns };
 }
 
-bool tl_picks_record(tl_records *store, tl_arena *arena, const tl_picks_query *query,
-                     const char *workload, const char *uid, tl_pick *out)
+/* The record of that uid as a pick, when it is of that workload and fits the query. */
+static bool find_pick(tl_records *store, tl_arena *arena, const tl_picks_query *query,
+                      const char *workload, const char *uid, tl_pick *out)
 {
     char target[160];
     tl_record record;
@@ -53,7 +54,7 @@ static void read_picks(tl_records *store, tl_arena *arena, const tl_picks_query 
         if (size == 65 && text[32] == ' ') {
             const char *workload = tl_arena_strndup(arena, text, 32);
             const char *uid = tl_arena_strndup(arena, text + 33, 32);
-            out->count += tl_picks_record(store, arena, query, workload, uid, &picks[out->count]);
+            out->count += find_pick(store, arena, query, workload, uid, &picks[out->count]);
         }
         text += size + (text[size] == '\n');
     }

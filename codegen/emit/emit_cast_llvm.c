@@ -1,6 +1,7 @@
 /* codegen/emit/emit_cast_llvm.c: from dtype to dtype, with the rules of tl_number_cast: a float becomes an integer by
  * truncation with saturation (NaN gives 0), an integer another by wrapping, a bool is != 0, a float type rounds to
  * nearest even. Values of f16 and bf16 are kept as f32 that were rounded; in memory they are 16-bit words. */
+#include <assert.h>
 #include "codegen/emit/emit_private.h"
 
 static LLVMValueRef word(LLVMValueRef like, LLVMTypeRef element, uint64_t value)
@@ -184,6 +185,7 @@ static LLVMValueRef wrap_narrow(tl_emitter *em, tl_dtype to, LLVMValueRef v)
 
 static LLVMValueRef cast_float(tl_emitter *em, tl_dtype to, tl_dtype from, LLVMValueRef v)
 {
+    assert(tl_dtype_is_float(from) || tl_dtype_is_float(to));
     LLVMBuilderRef b = em->builder;
     LLVMTypeRef type = like(v, tl_emit_value_type(em, to));
     if (tl_dtype_is_float(to)) {

@@ -1,5 +1,6 @@
 /* runtime/base/dtype.c: the element types, and values of any of them as numbers. */
 #include "runtime/base/dtype.h"
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -90,6 +91,7 @@ uint16_t tl_f32_to_bf16(float value)
 
 tl_number tl_number_load(tl_dtype d, const void *data, size_t index)
 {
+    assert(d < TL_DTYPE_COUNT && data != NULL);
     const char *p = (const char *)data + index * tl_dtype_size(d);
     tl_number n = { .i = 0 };
     uint16_t half;
@@ -146,6 +148,7 @@ static float round_to_odd(double value)
 
 void tl_number_store(tl_dtype d, void *data, size_t index, tl_number value)
 {
+    assert(d < TL_DTYPE_COUNT && data != NULL);
     char *p = (char *)data + index * tl_dtype_size(d);
     uint16_t half;
     switch (d) {
@@ -194,6 +197,7 @@ void tl_number_store(tl_dtype d, void *data, size_t index, tl_number value)
 
 static tl_number saturate(tl_dtype to, double value)
 {
+    assert(!tl_dtype_is_float(to));
     const tl_dtype_info *info = &tl_dtype_infos[to];
     tl_number n = { .i = 0 };
     if (isnan(value))
@@ -216,6 +220,7 @@ double tl_number_flush(tl_dtype dtype, double value)
 
 tl_number tl_number_cast(tl_dtype to, tl_dtype from, tl_number value)
 {
+    assert(to < TL_DTYPE_COUNT && from < TL_DTYPE_COUNT);
     bool from_float = tl_dtype_is_float(from);
     unsigned char cell[8];
     tl_number n;

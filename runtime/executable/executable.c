@@ -1,5 +1,6 @@
 /* runtime/executable/executable.c: making an executable from its spec, asking about it, destroying it. */
 #include "runtime/executable/executable.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/base/checked.h"
@@ -182,6 +183,7 @@ bool tl_constant_is_aligned(const void *data, int64_t size)
 /* Bytes in a model's file lie anywhere. */
 static tl_status align_constant(tl_executable *x, int index, tl_diag *diag)
 {
+    assert(index >= 0 && index < x->spec.value_count);
     const tl_executable_value *v = &x->spec.values[index];
     size_t rounded = ((size_t)v->size + TL_DATA_ALIGNMENT) / TL_DATA_ALIGNMENT * TL_DATA_ALIGNMENT;
 

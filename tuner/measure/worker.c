@@ -1,4 +1,5 @@
 /* tuner/measure/worker.c: a worker process: takes the task, forks children for the jobs, says when one died. */
+#include <assert.h>
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
@@ -214,6 +215,7 @@ static tl_run_task *find_task(worker *w, int id)
 
 static void make_room(worker *w)
 {
+    assert(w->task_count >= 0);
     for (;;) {
         int64_t bytes = 0;
         int oldest = 0;

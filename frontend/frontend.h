@@ -1,7 +1,7 @@
 /* frontend/frontend.h: from an ONNX file to kernels.
  *
  *     file --tl_onnx_read--> Graph --tl_graph_prepare--> Graph
- *          --tl_pad_channels, tl_scale_weights (relaxed numerics), tl_assign_layouts--> Graph for a target
+ *          --tl_graph_fit, tl_assign_layouts--> Graph for a target
  *          --tl_partition_graph--> kernels --tl_kernel_program--> naive Programs
  */
 #ifndef TL_FRONTEND_FRONTEND_H
@@ -58,6 +58,10 @@ tl_status tl_onnx_read_signature(tl_arena *arena, const char *path, tl_onnx_sign
 tl_status tl_onnx_read_signature_memory(tl_arena *arena, const void *bytes, size_t size,
                                         tl_onnx_signature *out, tl_diag *diag);
 bool tl_onnx_signature_is_open(const tl_onnx_signature *signature); /* some axis has no extent */
+/* The operators of the model's graph and of the graphs in its nodes, each once, in the order of the file; those of other domains
+ * as "domain.Operator". Nothing else of it is looked at. */
+tl_status tl_onnx_read_operators(tl_arena *arena, const char *path, const char *const **out,
+                                 int *count, tl_diag *diag);
 /* The static shapes of all inputs that have open axes, from those that are `given` (of any inputs): axes of one name have one
  * extent. Values that are offered are passed on. TL_BAD_ARGUMENT names the axes that contradict each other, or what the file
  * says; TL_UNBOUND names one that is still open, and the way out. */
@@ -75,15 +79,10 @@ tl_status tl_onnx_read_tensor_file(tl_arena *arena, const char *path, tl_dtype *
 tl_status tl_bind_input(tl_graph *g, const char *name, const void *data, tl_diag *diag);
 /* Target-independent: infers every dtype and shape (frontend/node/infer_shapes.c). */
 tl_status tl_infer_shapes(tl_graph *g, tl_diag *diag);
-/* Runs the passes of frontend/graph/graph_passes.def: folding, rewrites, fusion of recognised patterns. */
+/* The passes of frontend/graph/graph_passes.def up to the target: folding, rewrites, fusion of recognised patterns. */
 tl_status tl_graph_prepare(tl_graph *g, tl_numerics numerics, tl_diag *diag);
-/* Values between convolutions get channels up to whole vectors of the target (frontend/graph/pad_channels.c): results stay the
- * same, except where an infinity meets an added zero: for relaxed numerics. After tl_graph_prepare, before
- * tl_assign_layouts. */
-tl_status tl_pad_channels(tl_graph *g, const tl_target *target, tl_diag *diag);
-/* A factor for each channel of a convolution's input goes to its weights where that is cheaper (frontend/graph/scale_weights.c);
- * changes rounding: for relaxed numerics. After tl_graph_prepare. */
-tl_status tl_scale_weights(tl_graph *g, tl_diag *diag);
+/* Those that rewrite the graph for a target. */
+tl_status tl_graph_fit(tl_graph *g, const tl_target *target, tl_numerics numerics, tl_diag *diag);
 /* How the graph is cut and laid out where that is not as it would be otherwise: a line a decision,
  *
  *     cut NAME      this value is written to memory: what reads it is in another kernel
@@ -92,7 +91,7 @@ tl_status tl_scale_weights(tl_graph *g, tl_diag *diag);
  * Replaces the decisions that an earlier form made; lines that are no decision, and names that the graph has not, are
  * passed over. Before the layouts are assigned. */
 void tl_graph_set_form(tl_graph *g, const char *form);
-/* Assigns layouts for the target. Nothing is converted: a kernel reads and writes any layout. */
+/* Those that assign layouts for the target. Nothing is converted: a kernel reads and writes any layout. */
 tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag);
 
 /* One kernel: graph nodes computed together. */

@@ -1,6 +1,7 @@
 /* driver/pipeline/model_forms.c: other ways to cut a model's graph and to lay out its values. */
 #include "driver/pipeline/model_forms.h"
 #include "driver/pipeline/model_private.h"
+#include "frontend/operators.h"
 
 static tl_status cut_graph(tl_arena *arena, tl_model *model, const char *form, tl_partition *out,
                            tl_diag *diag)
@@ -32,7 +33,7 @@ static bool is_nameable(const tl_value *v)
 
 static bool has_loops(const tl_node *n)
 {
-    return tl_op_infos[n->op].kind != TL_FUSE_INJECTIVE;
+    return !tl_is_injective(n);
 }
 
 /* The node of the kernel behind which it can be cut before or behind its node `i`, which has loops of its own; -1: not

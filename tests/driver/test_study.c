@@ -86,7 +86,7 @@ static void wrong_schedules_are_found(void **state)
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         tl_study study;
-        tl_model_verdict verdict;
+        tl_verdict verdict;
         tl_diag diag = { 0 };
         open_study(&study, cases[i].dim);
         tl_status status = tl_verify_schedule(&study, changed(&study, cases[i].from, cases[i].to),

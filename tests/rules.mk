@@ -158,6 +158,11 @@ networks: $(BUILD)/tilth | run-models
 	@status=0; for isa in cpu $(SMALLER_ISAS); do \
 		tests/models.sh --target $$isa $(BUILD)/tilth build/models || status=1; \
 	done; exit $$status
+# make same-objects BASE=/path/to/older/tilth: whether that build compiles the networks of ../shared/models, or MODELS, to the
+# same objects as this one (3 GB under build/models). A change that shapes no code says so with it.
+same-objects: $(BUILD)/tilth
+	@tests/same_objects.sh "$(BASE)" $< build/models $(MODELS)
+.PHONY: same-objects
 # make test-long: what random tests find in hours, from another seed each day: TL_COUNT random schedules (20,000), each
 # interpreted and (from other seeds) compiled, TL_SHAPES (1,000) lowerings at random shapes, and TL_POINTS (500) points of
 # each small kernel's space. What fails is reduced to a .tk and a .tr below build/failures.

@@ -1,12 +1,13 @@
 /* frontend/frontend.h: from an ONNX file to kernels.
  *
  *     file --tl_onnx_read--> Graph --tl_graph_prepare--> Graph
- *          --tl_pad_channels, tl_scale_weights (relaxed numerics), tl_assign_layouts--> Graph for a target
+ *          --tl_graph_fit, tl_assign_layouts--> Graph for a target
  *          --tl_partition_graph--> kernels --tl_kernel_program--> naive Programs
  */
 #ifndef TL_FRONTEND_FRONTEND_H
 #define TL_FRONTEND_FRONTEND_H
 #include "ir/graph/graph.h"
+#include "ir/program/numerics.h"
 #include "ir/program/program.h"
 #include "ir/program/target.h"
 
@@ -87,18 +88,10 @@ tl_status tl_onnx_read_tensor_file(tl_arena *arena, const char *path, tl_dtype *
 tl_status tl_bind_input(tl_graph *g, const char *name, const void *data, tl_diag *diag);
 /* Target-independent: infers every dtype and shape (frontend/node/infer_shapes.c). */
 tl_status tl_infer_shapes(tl_graph *g, tl_diag *diag);
-/* The numerics contract of a compile (frontend/README.md, "Numerics"). Relaxed: sums are added up in any order, some
- * lowerings state a larger error bound than the direct sum (Winograd). Strict: what the naive program says, bit for bit. */
-typedef enum { TL_NUMERICS_RELAXED, TL_NUMERICS_STRICT } tl_numerics;
-/* Runs the passes of frontend/graph/graph_passes.def: folding, rewrites, fusion of recognised patterns. */
+/* The passes of frontend/graph/graph_passes.def up to the target: folding, rewrites, fusion of recognised patterns. */
 tl_status tl_graph_prepare(tl_graph *g, tl_numerics numerics, tl_diag *diag);
-/* Values between convolutions get channels up to whole vectors of the target (frontend/graph/pad_channels.c): results stay the
- * same, except where an infinity meets an added zero: for relaxed numerics. After tl_graph_prepare, before
- * tl_assign_layouts. */
-tl_status tl_pad_channels(tl_graph *g, const tl_target *target, tl_diag *diag);
-/* A factor for each channel of a convolution's input goes to its weights where that is cheaper (frontend/graph/scale_weights.c);
- * changes rounding: for relaxed numerics. After tl_graph_prepare. */
-tl_status tl_scale_weights(tl_graph *g, tl_diag *diag);
+/* Those that rewrite the graph for a target. */
+tl_status tl_graph_fit(tl_graph *g, const tl_target *target, tl_numerics numerics, tl_diag *diag);
 /* How the graph is cut and laid out where that is not as it would be otherwise: a line a decision,
  *
  *     cut NAME      this value is written to memory: what reads it is in another kernel
@@ -107,7 +100,7 @@ tl_status tl_scale_weights(tl_graph *g, tl_diag *diag);
  * Replaces the decisions that an earlier form made; lines that are no decision, and names that the graph has not, are
  * passed over. Before the layouts are assigned. */
 void tl_graph_set_form(tl_graph *g, const char *form);
-/* Assigns layouts for the target. Nothing is converted: a kernel reads and writes any layout. */
+/* Those that assign layouts for the target. Nothing is converted: a kernel reads and writes any layout. */
 tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag);
 
 /* One kernel: graph nodes computed together. */
@@ -147,9 +140,6 @@ typedef struct {
  * same shape have the same texts. Everything lives in `arena`. */
 tl_status tl_kernel_lowerings(tl_arena *arena, const tl_kernel *kernel, tl_numerics numerics,
                               const tl_kernel_lowering **out, int *count, tl_diag *diag);
-/* The error bound of a program's results, for rtol and ttol (frontend/lower/error_bound.c): grows with the root of the
- * longest chain of roundings; 0 where nothing rounds. */
-double tl_program_error_bound(const tl_program *naive);
 
 /* Workload key: 32 hex digits of the naive program (extents, dtypes, layouts in it); class key: without extents. */
 void tl_workload_key(tl_arena *arena, const tl_program *naive, char out[33]);

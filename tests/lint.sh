@@ -1,6 +1,6 @@
 #!/bin/sh
 # Checks what a compiler does not: floors (an include only points down), names of files and types that occur twice, headers that
-# compile alone, formatting, lines that are too wide, what lies at the top. Usage: tests/lint.sh CC CFLAGS...
+# compile alone, formatting, who loads code, lines that are too wide, what lies at the top. Usage: tests/lint.sh CC CFLAGS...
 failed=0
 
 # folder or room: what it may include, as a pattern. A room is a sub-folder; rooms stand in the order in which they build on each
@@ -18,11 +18,11 @@ ir/graph:ir/graph/|runtime/base/
 ir/program:ir/(program|expr)/|runtime/base/
 ir/text:ir/(text|program|expr)/|runtime/base/
 ir/interpret:ir/(interpret|program|expr)/|runtime/base/
-frontend:frontend/frontend\.h|ir/|runtime/base/
-frontend/lower:frontend/(lower/|frontend\.h)|ir/|runtime/base/
-frontend/node:frontend/(node/|lower/|frontend\.h)|ir/|runtime/base/
-frontend/graph:frontend/(graph/|node/|lower/|frontend\.h)|ir/|runtime/base/
-frontend/onnx:frontend/(onnx/|onnx\.pb-c\.h|node/|lower/|frontend\.h)|ir/|runtime/base/
+frontend:frontend/(frontend|operators|value_notes)\.|ir/|runtime/base/
+frontend/lower:frontend/(lower/|(frontend|operators|value_notes)\.)|ir/|runtime/base/
+frontend/node:frontend/(node/|lower/|(frontend|operators|value_notes)\.)|ir/|runtime/base/
+frontend/graph:frontend/(graph/|node/|lower/|(frontend|operators|value_notes)\.)|ir/|runtime/base/
+frontend/onnx:frontend/(onnx/|onnx\.pb-c\.h|node/|lower/|(frontend|operators|value_notes)\.)|ir/|runtime/base/
 schedule:schedule/[a-z_]*\.(h|def)|ir/|runtime/base/
 schedule/prim:schedule/(prim/|[a-z_]*\.)|ir/|runtime/base/
 schedule/sketch:schedule/(sketch/|[a-z_]*\.)|ir/|runtime/base/
@@ -32,13 +32,14 @@ codegen/emit:codegen/(emit|math|lower)/|ir/|runtime/base/
 codegen/llvm:codegen/(llvm/|codegen\.h)|ir/|runtime/(base|abi)/
 codegen/object:codegen/(object/|llvm/|codegen\.h)|ir/|runtime/(base|abi)/
 codegen:codegen/|ir/|runtime/(base|abi)/
-tuner/records:tuner/records/|codegen/|schedule/|frontend/|ir/|runtime/
-tuner/measure:tuner/(measure|records)/|codegen/|schedule/|frontend/|ir/|runtime/
-tuner/cost:tuner/cost/|codegen/|schedule/|frontend/|ir/|runtime/
-tuner/search:tuner/(search|cost|measure|records)/|codegen/|schedule/|frontend/|ir/|runtime/
-tuner/run:tuner/|codegen/|schedule/|frontend/|ir/|runtime/
+tuner/records:tuner/records/|codegen/|schedule/|ir/|runtime/
+tuner/measure:tuner/(measure|records)/|codegen/|schedule/|ir/|runtime/
+tuner/cost:tuner/cost/|codegen/|schedule/|ir/|runtime/
+tuner/search:tuner/(search|cost|measure|records)/|codegen/|schedule/|ir/|runtime/
+tuner/run:tuner/(run|search|cost|measure|records)/|codegen/|schedule/|ir/|runtime/
+tuner/model:tuner/|codegen/|schedule/|ir/|runtime/
 models:models/|frontend/|ir/|runtime/base/
-driver/pipeline:driver/pipeline/|tuner/records/|codegen/|schedule/|frontend/|ir/|runtime/
+driver/pipeline:driver/pipeline/|tuner/(records|model)/|codegen/|schedule/|frontend/|ir/|runtime/
 driver/api:driver/(api|pipeline)/|runtime/
 driver/cli:driver/(cli|pipeline)/|codegen/|frontend/|ir/|runtime/
 driver/output:driver/(output|cli|pipeline)/|codegen/|ir/|runtime/
@@ -86,6 +87,11 @@ if command -v clang-format >/dev/null; then
 else
     echo "format: skipped, clang-format is not installed (make deps)"
 fi
+
+loaders=$(git grep -l 'runtime/device/code_loader\.h' -- '*.[ch]' ':!runtime' ':!tests')
+[ -z "$loaders" ] || { echo "loaders: what is timed is loaded as what is run, by ORC: $loaders"; failed=1; }
+casts=$(git ls-files '*.c' '*.h' | xargs grep -nE 'switch \(\((int|unsigned|long|size_t|u?int[0-9]+_t)\)')
+[ -z "$casts" ] || { echo "switches: -Wswitch cannot check one that casts its value:"; echo "$casts"; failed=1; }
 
 wide=$(git ls-files '*.c' '*.h' '*.def' | xargs awk 'length($0) > 130 { print FILENAME ":" FNR }' | head)
 [ -z "$wide" ] || { echo "width: lines of more than 130 columns:"; echo "$wide"; failed=1; }

@@ -14,14 +14,14 @@
 #include "runtime/base/text.h"
 
 typedef enum {
-#define EXPR(kind, text, arity, commutes) TL_EXPR_##kind,
+#define EXPR(kind, text, arity, commutes, payload) TL_EXPR_##kind,
 #include "ir/expr/expr_kinds.def"
 #undef EXPR
     TL_EXPR_KIND_COUNT
 } tl_expr_kind;
 
 typedef enum {
-#define FUNCTION(name, text, arity, operands) TL_FUNCTION_##name,
+#define FUNCTION(name, text, arity, operands, result) TL_FUNCTION_##name,
 #include "ir/expr/functions.def"
 #undef FUNCTION
     TL_FUNCTION_COUNT
@@ -67,18 +67,31 @@ struct tl_expr {
     } u;
 };
 
+/* The member of tl_expr.u that counts. */
+typedef enum {
+    TL_PAYLOAD_NONE,
+    TL_PAYLOAD_VALUE,
+    TL_PAYLOAD_NUMBER,
+    TL_PAYLOAD_VAR,
+    TL_PAYLOAD_BUFFER,
+    TL_PAYLOAD_FUNCTION,
+} tl_expr_payload;
+
 typedef struct {
     const char *name, *text; /* "ADD", "+" */
     int arity;
     bool commutes;
+    tl_expr_payload payload;
 } tl_expr_info;
 extern const tl_expr_info tl_expr_infos[TL_EXPR_KIND_COUNT];
 
 typedef enum { TL_OPERANDS_FLOAT, TL_OPERANDS_INT, TL_OPERANDS_ANY } tl_operands;
+typedef enum { TL_RESULT_EXACT, TL_RESULT_ROUNDED } tl_function_result;
 typedef struct {
     const char *name, *text; /* "EXP", "exp" */
     int arity;
     tl_operands operands;
+    tl_function_result result;
 } tl_function_info;
 extern const tl_function_info tl_function_infos[TL_FUNCTION_COUNT];
 bool tl_function_from_text(const char *text, tl_function *out);
@@ -91,16 +104,16 @@ const tl_expr *tl_int(tl_arena *arena, int64_t value);                    /* i64
 const tl_expr *tl_int_of(tl_arena *arena, tl_dtype dtype, int64_t value); /* wraps to dtype */
 const tl_expr *tl_bool(tl_arena *arena, bool value);
 const tl_expr *tl_float(tl_arena *arena, tl_dtype dtype, double number); /* rounds to dtype */
-const tl_expr *tl_constant(tl_arena *arena, tl_dtype dtype,
-                           double number); /* int or float by dtype */
+/* An int or a float, by dtype. */
+const tl_expr *tl_constant(tl_arena *arena, tl_dtype dtype, double number);
 const tl_expr *tl_ref(tl_arena *arena, const tl_var *var);
 const tl_expr *tl_load(tl_arena *arena, const tl_buffer *buffer, const tl_expr *const *indices);
 const tl_expr *tl_binary(tl_arena *arena, tl_expr_kind kind, const tl_expr *a, const tl_expr *b);
 const tl_expr *tl_not(tl_arena *arena, const tl_expr *a);
 const tl_expr *tl_select(tl_arena *arena, const tl_expr *condition, const tl_expr *yes,
                          const tl_expr *no);
-const tl_expr *tl_cast(tl_arena *arena, tl_dtype to,
-                       const tl_expr *a); /* a itself when it has that dtype */
+/* a itself when it has that dtype. */
+const tl_expr *tl_cast(tl_arena *arena, tl_dtype to, const tl_expr *a);
 const tl_expr *tl_call(tl_arena *arena, tl_function function, const tl_expr *const *args);
 const tl_expr *tl_call1(tl_arena *arena, tl_function function, const tl_expr *a);
 const tl_expr *tl_call2(tl_arena *arena, tl_function function, const tl_expr *a, const tl_expr *b);
@@ -122,8 +135,8 @@ const tl_expr *tl_gt(tl_arena *arena, const tl_expr *a, const tl_expr *b);
 const tl_expr *tl_ge(tl_arena *arena, const tl_expr *a, const tl_expr *b);
 const tl_expr *tl_eq(tl_arena *arena, const tl_expr *a, const tl_expr *b);
 const tl_expr *tl_ne(tl_arena *arena, const tl_expr *a, const tl_expr *b);
-const tl_expr *tl_and(tl_arena *arena, const tl_expr *a,
-                      const tl_expr *b); /* NULL operand: the other */
+/* Of a NULL operand and another, the other. */
+const tl_expr *tl_and(tl_arena *arena, const tl_expr *a, const tl_expr *b);
 const tl_expr *tl_or(tl_arena *arena, const tl_expr *a, const tl_expr *b);
 const tl_expr *tl_addi(tl_arena *arena, const tl_expr *a, int64_t b);
 const tl_expr *tl_muli(tl_arena *arena, const tl_expr *a, int64_t b);

@@ -4,10 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 #include "ir/graph/graph_private.h"
+#include "runtime/base/array.h"
 
 const tl_op_info tl_op_infos[TL_OP_COUNT] = {
-#define OP(name, text, min_inputs, max_inputs, outputs, kind, attributes) \
-    [TL_OP_##name] = { #name, text, min_inputs, max_inputs, outputs, TL_FUSE_##kind, attributes },
+#define OP(name, text, min_inputs, max_inputs, outputs, attributes) \
+    [TL_OP_##name] = { #name, text, min_inputs, max_inputs, outputs, attributes },
 #include "ir/graph/graph_ops.def"
 #undef OP
 };
@@ -25,6 +26,7 @@ bool tl_op_from_text(const char *text, tl_op *out)
 
 bool tl_op_attribute_type(tl_op op, const char *name, tl_attr_type *type, bool *is_dtype)
 {
+    assert(op < TL_OP_COUNT);
     size_t length = strlen(name);
     const char *at = tl_op_infos[op].attributes;
     while (*at != '\0') {
@@ -60,34 +62,9 @@ tl_graph *tl_graph_create(tl_arena *arena, const char *name)
     return g;
 }
 
-/* Room for one more element of `size` bytes in an array of `count` that doubles at powers of two. */
-static void *grow(tl_arena *arena, void *array, int count, int *capacity, size_t size)
-{
-    if (count < *capacity)
-        return array;
-    int wanted = *capacity < 8 ? 8 : *capacity * 2;
-    void *larger = tl_arena_alloc_array(arena, size, (size_t)wanted, _Alignof(max_align_t));
-    if (count > 0)
-        memcpy(larger, array, size * (size_t)count);
-    *capacity = wanted;
-    return larger;
-}
-
-/* Inputs and outputs are few and rarely added: the array is copied each time it reaches a power of two. */
-static tl_value **append(tl_arena *arena, tl_value **array, int *count, tl_value *v)
-{
-    if ((*count & (*count - 1)) == 0) {
-        tl_value **larger = TL_NEW_ARRAY(arena, tl_value *, *count == 0 ? 1 : *count * 2);
-        if (*count > 0)
-            memcpy(larger, array, sizeof *array * (size_t)*count);
-        array = larger;
-    }
-    array[(*count)++] = v;
-    return array;
-}
-
 tl_value *tl_graph_value(tl_graph *g, const char *name, tl_dtype dtype, const tl_shape *shape)
 {
+    assert(name != NULL && dtype <= TL_DTYPE_COUNT);
     tl_value *v = TL_NEW(g->arena, tl_value);
     v->name = tl_arena_strdup(g->arena, name);
     v->dtype = dtype;
@@ -98,7 +75,7 @@ tl_value *tl_graph_value(tl_graph *g, const char *name, tl_dtype dtype, const tl
     if (shape != NULL)
         v->shape = *shape;
     v->layout = tl_layout_plain();
-    g->values = grow(g->arena, g->values, g->value_count, &g->value_capacity, sizeof *g->values);
+    TL_ROOM(g->arena, g->values, g->value_count, g->value_capacity);
     v->index = g->value_count;
     g->values[g->value_count++] = v;
     return v;
@@ -119,6 +96,7 @@ tl_value *tl_graph_constant(tl_graph *g, const char *name, tl_dtype dtype, const
 
 static void link_use(tl_node *n, int index)
 {
+    assert(index >= 0 && index < n->input_count && n->uses != NULL);
     tl_value *v = n->inputs[index];
     tl_use *use = &n->uses[index];
     *use = (tl_use){ .node = n };
@@ -135,6 +113,7 @@ static void link_use(tl_node *n, int index)
 
 static void unlink_use(tl_node *n, int index)
 {
+    assert(index >= 0 && index < n->input_count);
     tl_value *v = n->inputs[index];
     if (n->uses == NULL || v == NULL || n->dead)
         return;
@@ -161,6 +140,7 @@ void tl_node_set_input(tl_node *n, int index, tl_value *v)
 
 void tl_node_set_inputs(tl_graph *g, tl_node *n, int count, tl_value *const *inputs)
 {
+    assert(count >= 0 && (count == 0 || inputs != NULL));
     tl_value **copy = TL_NEW_ARRAY(g->arena, tl_value *, count);
     if (count > 0)
         memcpy(copy, inputs, sizeof *copy * (size_t)count);
@@ -174,6 +154,7 @@ void tl_node_set_inputs(tl_graph *g, tl_node *n, int count, tl_value *const *inp
 
 void tl_node_keep_inputs(tl_node *n, int count)
 {
+    assert(count >= 0);
     assert(count <= n->input_count);
     for (int i = count; i < n->input_count; i++)
         unlink_use(n, i);
@@ -201,6 +182,7 @@ void tl_graph_sort_uses(tl_graph *g)
 tl_node *tl_graph_node(tl_graph *g, tl_op op, const char *name, int input_count,
                        tl_value *const *inputs, int output_count, tl_value *const *outputs)
 {
+    assert(op < TL_OP_COUNT && name != NULL && output_count > 0);
     tl_node *n = TL_NEW(g->arena, tl_node);
     n->op = op;
     n->name = tl_arena_strdup(g->arena, name);
@@ -212,7 +194,7 @@ tl_node *tl_graph_node(tl_graph *g, tl_op op, const char *name, int input_count,
         if (outputs[i] != NULL)
             outputs[i]->producer = n;
     }
-    g->nodes = grow(g->arena, g->nodes, g->node_count, &g->node_capacity, sizeof *g->nodes);
+    TL_ROOM(g->arena, g->nodes, g->node_count, g->node_capacity);
     g->nodes[g->node_count++] = n;
     return n;
 }
@@ -221,13 +203,15 @@ void tl_graph_add_input(tl_graph *g, tl_value *v)
 {
     assert(!v->is_input && v->producer == NULL && v->data == NULL);
     v->is_input = true;
-    g->inputs = append(g->arena, g->inputs, &g->input_count, v);
+    TL_ROOM(g->arena, g->inputs, g->input_count, g->input_capacity);
+    g->inputs[g->input_count++] = v;
 }
 
 void tl_graph_add_output(tl_graph *g, tl_value *v)
 {
     v->is_output = true;
-    g->outputs = append(g->arena, g->outputs, &g->output_count, v);
+    TL_ROOM(g->arena, g->outputs, g->output_count, g->output_capacity);
+    g->outputs[g->output_count++] = v;
 }
 
 tl_value *tl_graph_find(const tl_graph *g, const char *name)
@@ -240,6 +224,7 @@ tl_value *tl_graph_find(const tl_graph *g, const char *name)
 
 int tl_graph_users(const tl_value *v)
 {
+    assert(v->use_count >= 0 && (v->use_count == 0) == (v->first_use == NULL));
     return v->use_count + v->is_output;
 }
 
@@ -323,6 +308,7 @@ static tl_attr *attr_slot(tl_graph *g, tl_node *n, const char *name, tl_attr_typ
     int at = 0;
     while (at < n->attr_count && strcmp(n->attrs[at].name, name) != 0)
         at++;
+    assert(at <= n->attr_count);
     if (at == n->attr_count) {
         tl_attr *larger = TL_NEW_ARRAY(g->arena, tl_attr, n->attr_count + 1);
         if (n->attr_count > 0)

@@ -15,25 +15,16 @@
 #define TL_MAX_RANK 8
 
 typedef enum {
-#define OP(name, text, min_inputs, max_inputs, outputs, kind, attributes) TL_OP_##name,
+#define OP(name, text, min_inputs, max_inputs, outputs, attributes) TL_OP_##name,
 #include "ir/graph/graph_ops.def"
 #undef OP
     TL_OP_COUNT
 } tl_op;
 
-/* How an operator takes part in fusion (ARCHITECTURE.md section 2). */
-typedef enum {
-    TL_FUSE_INJECTIVE, /* one output element from one element of each input (elementwise, broadcast, layout) */
-    TL_FUSE_REDUCTION, /* reduces over some axes */
-    TL_FUSE_COMPLEX,   /* conv, matmul, ...: injective consumers fuse into its output */
-    TL_FUSE_OPAQUE,    /* never fused */
-} tl_fusion_kind;
-
 typedef struct {
     const char *name, *text;             /* "CONV", "Conv" */
     int min_inputs, max_inputs, outputs; /* max -1: any number */
-    tl_fusion_kind kind;
-    const char *attributes; /* "group:i strides:is to:d ..." see graph_ops.def */
+    const char *attributes;              /* "group:i strides:is to:d ..." see graph_ops.def */
 } tl_op_info;
 extern const tl_op_info tl_op_infos[TL_OP_COUNT];
 bool tl_op_from_text(const char *text, tl_op *out);
@@ -81,15 +72,12 @@ typedef struct tl_value {
     tl_use *first_use, *last_use;
     int use_count;
     bool is_input, is_output;
-    /* Its one reader computes it, band by band, in its own kernel (assign_layouts.c). */
-    bool is_inside;
-    bool is_cut, is_plain; /* decisions of a form (frontend/graph/graph_form.c) */
-    /* The value in whose storage it lies as a window of `whole_start` elements from the beginning (assign_windows.c); NULL:
-     * it has its own. A whole has no whole. */
+    /* The value in whose storage it lies as a window of `whole_start` elements from the beginning; NULL: it has its own. A
+     * whole has no whole. */
     struct tl_value *whole;
     int64_t whole_start;
-    bool is_view; /* its node only says where its elements lie: no kernel makes it */
-    int index;    /* position among graph->values, kept by tl_graph_tidy */
+    int index;        /* position among graph->values, kept by tl_graph_tidy */
+    void *annotation; /* of whoever passes over the graph: it carries it, and knows nothing of it */
 } tl_value;
 
 typedef enum {
@@ -127,7 +115,7 @@ struct tl_graph {
     tl_arena *arena;
     const char *name;
     int value_count, node_count, input_count, output_count;
-    int value_capacity, node_capacity;
+    int value_capacity, node_capacity, input_capacity, output_capacity;
     tl_value **values;
     tl_node **nodes; /* topological order */
     tl_value **inputs, **outputs;
@@ -161,8 +149,8 @@ const tl_attr *tl_attr_find(const tl_node *n, const char *name);
 int64_t tl_attr_int(const tl_node *n, const char *name, int64_t otherwise);
 double tl_attr_float(const tl_node *n, const char *name, double otherwise);
 const char *tl_attr_string(const tl_node *n, const char *name, const char *otherwise);
-int tl_attr_ints(const tl_node *n, const char *name,
-                 const int64_t **out); /* count, -1 when absent */
+/* How many; -1 when absent. */
+int tl_attr_ints(const tl_node *n, const char *name, const int64_t **out);
 void tl_attr_set_int(tl_graph *g, tl_node *n, const char *name, int64_t value);
 void tl_attr_set_float(tl_graph *g, tl_node *n, const char *name, double value);
 void tl_attr_set_string(tl_graph *g, tl_node *n, const char *name, const char *value);
@@ -181,10 +169,13 @@ tl_layout tl_layout_plain(void);
 int tl_layout_physical(const tl_layout *layout, const tl_shape *shape,
                        int64_t out[2 * TL_MAX_RANK]);
 
-/* Text that parses back (constants by name, dtype, shape and, up to 64 elements, values). */
+/* Text that parses back: constants of more than 64 elements have `...` in place of their values. */
 void tl_graph_print(const tl_graph *g, tl_text *out);
 tl_status tl_graph_parse(tl_arena *arena, const char *text, const char *file, tl_graph **out,
-                         tl_diag *diag);
+                         tl_diag *diag); /* `...`: zeros */
+/* The same; `...` is what a constant of this name, dtype and shape holds in another graph, which must outlive this one. */
+tl_status tl_graph_parse_beside(tl_arena *arena, const char *text, const char *file,
+                                const tl_graph *constants, tl_graph **out, tl_diag *diag);
 tl_status tl_graph_verify(const tl_graph *g, tl_diag *diag);
 void tl_graph_dump(const tl_graph *g); /* to stderr, for gdb */
 

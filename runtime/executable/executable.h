@@ -44,8 +44,8 @@ typedef struct {
      * refused. NULL: any. */
     const void *fixed;
 } tl_port;
-size_t tl_port_size(
-    const tl_port *port); /* bytes of its tensor; 0 when there is none of its shape */
+/* Bytes of its tensor; 0 when there is none of its shape. */
+size_t tl_port_size(const tl_port *port);
 
 typedef struct {
     const char *name; /* for messages and reports */
@@ -207,8 +207,5 @@ typedef struct {
 int tl_runner_event_limit(const tl_runner *runner);
 tl_status tl_runner_run_traced(tl_runner *runner, const void *const *inputs, void *const *outputs,
                                tl_run_event *events, int *count, tl_diag *diag);
-/* Runs one step `repeats` times on whatever its buffers hold after a run (the caller's must still
- * be there), for measuring; returns the shortest, in ns. */
-int64_t tl_runner_time_step(tl_runner *runner, int step, int repeats);
 
 #endif

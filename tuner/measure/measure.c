@@ -1,8 +1,7 @@
 /* tuner/measure/measure.c: what all measurers have in common. */
-#include "tuner/measure/measure.h"
+#include "tuner/measure/measure_private.h"
 #include <string.h>
 #include "codegen/codegen.h"
-#include "frontend/frontend.h"
 #include "ir/program/program.h"
 
 void tl_measurer_destroy(tl_measurer *m)

@@ -137,7 +137,8 @@ static tl_status count_elements(tl_run_task *t, int i, tl_diag *diag)
             return tl_fail(diag, TL_UNSUPPORTED, "param %s: its extents are not known", b->name);
     }
     t->elements[i] = elements;
-    if (tl_mul_overflows(elements, (int64_t)tl_dtype_size(b->dtype), &t->sizes[i]))
+    t->sizes[i] = tl_storage_bytes(b->dtype, elements);
+    if (t->sizes[i] < 0)
         return tl_fail(diag, TL_UNSUPPORTED, "param %s: its size overflows", b->name);
     return TL_OK;
 }
@@ -220,7 +221,7 @@ static tl_status run_references(tl_run_task *t, const tl_worker_config *config,
     for (int s = 0; s < TL_INPUT_SETS && status == TL_OK; s++) {
         runs[s].task = t;
         runs[s].set = s;
-        status = tl_runnable_create(built, t->dims, params, t->program->param_count, 1,
+        status = tl_runnable_create(t->jit, built, t->dims, params, t->program->param_count, 1,
                                     config->memory_bytes, &runs[s].reference, diag);
     }
     for (int s = 1; s < TL_INPUT_SETS && status == TL_OK; s++)
@@ -240,6 +241,7 @@ static tl_status find_expected(tl_run_task *t, const tl_worker_config *config,
                                const tl_built *built, tl_diag *diag)
 {
     int64_t start = tl_clock_ns();
+    TL_TRY(tl_jit_create(&config->target, &t->jit, diag));
     for (int attempt = 0; attempt < 2; attempt++) {
         bool is_good = true;
         fill_inputs(t, config->seed, attempt > 0);
@@ -310,6 +312,7 @@ void tl_run_task_destroy(tl_run_task *t)
             tl_guarded_free(&t->inputs[s][i]); /* shared memory has no base here */
             tl_guarded_free(&t->expected[s][i]);
         }
+    tl_jit_destroy(t->jit);
     tl_arena_destroy(t->arena);
     free(t);
 }

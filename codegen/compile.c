@@ -81,7 +81,9 @@ static tl_status build_module(held *h, const tl_codegen_part *part, const tl_tar
 {
     const tl_program *program = part->program;
     tl_lowered_kernel *kernel = &h->kernel;
-    *kernel = (tl_lowered_kernel){ .arena = h->arena, .program = program, .target = target };
+    *kernel = (tl_lowered_kernel){
+        .arena = h->arena, .program = program, .prepare = part->prepare, .target = target
+    };
     kernel->name =
         part->prepare ? tl_arena_format(h->arena, "%s_prepare", program->name) : program->name;
     kernel->body = part->prepare ? program->prepare : program->body;
@@ -210,6 +212,13 @@ tl_status tl_codegen_emit(const char *name, const tl_codegen_part *parts, int co
     return compile_guarded(NULL, &j, out, NULL, diag);
 }
 
+static void show_pass(void *context, int number, const tl_lower_pass *pass,
+                      const tl_lowered_kernel *kernel)
+{
+    const tl_codegen_observer *observer = context;
+    observer->show(observer->context, number, pass->name, tl_lowered_text(kernel));
+}
+
 tl_status tl_codegen_observe(const tl_program *program, bool prepare, const tl_target *target,
                              const tl_codegen_observer *observer, tl_diag *diag)
 {
@@ -219,12 +228,15 @@ tl_status tl_codegen_observe(const tl_program *program, bool prepare, const tl_t
         tl_arena_destroy(arena);
         return tl_fail(diag, TL_NO_MEMORY, "no memory to lower kernel %s", program->name);
     }
-    tl_lowered_kernel kernel = {
-        .arena = arena, .program = program, .name = program->name, .target = target
-    };
-    kernel.body = prepare ? program->prepare : program->body;
-    tl_lower_debug debug = { observer->show, observer->context };
-    tl_status status = tl_lower(&kernel, &debug, diag);
+    tl_lowered_kernel kernel = { .arena = arena,
+                                 .program = program,
+                                 .prepare = prepare,
+                                 .name = program->name,
+                                 .target = target,
+                                 .body = prepare ? program->prepare : program->body };
+    tl_codegen_observer shown = *observer;
+    tl_lower_observer passes = { show_pass, &shown };
+    tl_status status = tl_lower(&kernel, &passes, diag);
     tl_arena_destroy(arena);
     return status;
 }

@@ -6,6 +6,7 @@
  * elements mean equal threads: then every thread loop's variable, the same one an axis, is pinned (dependence.h). */
 #include "schedule/barriers.h"
 #include <string.h>
+#include "runtime/base/array.h"
 #include "schedule/dependence.h"
 #include "schedule/schedule_private.h"
 
@@ -49,13 +50,7 @@ static int axis_of(const tl_stmt *loop)
 
 static void add(placer *p, access_list *list, const thread_access *item)
 {
-    if (list->count == list->capacity) {
-        list->capacity = list->capacity ? 2 * list->capacity : 16;
-        thread_access *grown = TL_NEW_ARRAY(p->arena, thread_access, list->capacity);
-        if (list->count)
-            memcpy(grown, list->items, sizeof *grown * (size_t)list->count);
-        list->items = grown;
-    }
+    TL_ROOM(p->arena, list->items, list->count, list->capacity);
     list->items[list->count++] = *item;
 }
 

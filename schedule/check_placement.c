@@ -1,5 +1,6 @@
 /* schedule/check_placement.c: whether a block may stand where it stands, by what it and the blocks before it touch. */
 #include <string.h>
+#include "runtime/base/array.h"
 #include "schedule/dependence.h"
 #include "schedule/coverage.h"
 #include "schedule/nest.h"
@@ -68,13 +69,7 @@ static void add_buffer(buffer_list *list, const tl_buffer *buffer)
     for (int i = 0; i < list->count; i++)
         if (list->buffers[i] == buffer)
             return;
-    if (list->count == list->capacity) {
-        list->capacity = list->capacity * 2 + 4;
-        const tl_buffer **grown = TL_NEW_ARRAY(list->arena, const tl_buffer *, list->capacity);
-        for (int i = 0; i < list->count; i++)
-            grown[i] = list->buffers[i];
-        list->buffers = grown;
-    }
+    TL_ROOM(list->arena, list->buffers, list->count, list->capacity);
     list->buffers[list->count++] = buffer;
 }
 

@@ -1,29 +1,17 @@
 /* schedule/dependence.c: see dependence.h. */
-#include <string.h>
+#include "runtime/base/array.h"
 #include "runtime/base/checked.h"
 #include "schedule/dependence.h"
 #include "schedule/schedule_private.h"
 
 /* Collecting accesses. */
 
-static void *grow(tl_arena *arena, void *items, int count, int *capacity, size_t size)
-{
-    if (count < *capacity)
-        return items;
-    *capacity = *capacity ? 2 * *capacity : 16;
-    void *copy = tl_arena_alloc_array(arena, size, (size_t)*capacity, _Alignof(max_align_t));
-    if (count)
-        memcpy(copy, items, size * (size_t)count);
-    return copy;
-}
-
 static void add_access(tl_dependences *d, tl_access access)
 {
     for (int i = 0; i < d->local_count; i++)
         if (d->locals[i] == access.buffer)
             return;
-    d->accesses =
-        grow(d->arena, d->accesses, d->access_count, &d->access_capacity, sizeof(tl_access));
+    TL_ROOM(d->arena, d->accesses, d->access_count, d->access_capacity);
     d->accesses[d->access_count++] = access;
 }
 
@@ -84,11 +72,10 @@ static bool collect(const tl_stmt *stmt, void *context)
 {
     tl_dependences *d = context;
     if (stmt->kind == TL_STMT_LOOP) {
-        d->vars = grow(d->arena, d->vars, d->var_count, &d->var_capacity, sizeof *d->vars);
+        TL_ROOM(d->arena, d->vars, d->var_count, d->var_capacity);
         d->vars[d->var_count++] = stmt->u.loop.var;
     } else if (stmt->kind == TL_STMT_ALLOC) {
-        d->locals =
-            grow(d->arena, d->locals, d->local_count, &d->local_capacity, sizeof *d->locals);
+        TL_ROOM(d->arena, d->locals, d->local_count, d->local_capacity);
         d->locals[d->local_count++] = stmt->u.alloc.buffer;
     } else if (stmt->kind == TL_STMT_BLOCK) {
         add_block(d, stmt->u.block);
@@ -147,7 +134,7 @@ static void pin(const tl_dependences *d, tl_pins *pins, const tl_expr *e)
 {
     if (is_pinned(pins, e))
         return;
-    pins->equal = grow(d->arena, pins->equal, pins->count, &pins->capacity, sizeof *pins->equal);
+    TL_ROOM(d->arena, pins->equal, pins->count, pins->capacity);
     pins->equal[pins->count++] = e;
 }
 

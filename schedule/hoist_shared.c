@@ -1,5 +1,6 @@
 /* schedule/hoist_shared.c: a shared buffer is one for all threads of a GPU block: its alloc stands outside of the loops
  * over them. */
+#include "runtime/base/array.h"
 #include "schedule/schedule_private.h"
 
 typedef struct {
@@ -12,13 +13,7 @@ static const tl_stmt *strip(tl_arena *arena, const tl_stmt *stmt, void *context)
     buffer_list *list = context;
     if (stmt->kind != TL_STMT_ALLOC || stmt->u.alloc.buffer->scope != TL_SCOPE_SHARED)
         return stmt;
-    if (list->count == list->capacity) {
-        list->capacity = 2 * list->capacity + 4;
-        const tl_buffer **grown = TL_NEW_ARRAY(arena, const tl_buffer *, list->capacity);
-        for (int i = 0; i < list->count; i++)
-            grown[i] = list->buffers[i];
-        list->buffers = grown;
-    }
+    TL_ROOM(arena, list->buffers, list->count, list->capacity);
     list->buffers[list->count++] = stmt->u.alloc.buffer;
     return stmt->u.alloc.body;
 }

@@ -89,7 +89,7 @@ static tl_schedule *copy_schedule(const tl_schedule *s)
 {
     tl_schedule *copy = TL_NEW(s->arena, tl_schedule);
     *copy = *s;
-    copy->loop_capacity = s->loop_count;
+    copy->loop_capacity = copy->number_capacity = s->loop_count;
     copy->block_capacity = s->block_count;
     copy->trace.capacity = s->trace.count;
     copy->loops = TL_NEW_ARRAY(s->arena, const tl_var *, s->loop_count);

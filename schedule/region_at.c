@@ -1,6 +1,7 @@
 /* schedule/region_at.c: bounds of index expressions over the loops inside a statement, and the boxes they give. */
 #include "schedule/region_at.h"
 #include <string.h>
+#include "runtime/base/array.h"
 #include "runtime/base/checked.h"
 
 static const tl_span unknown = { NULL, NULL, -1 };
@@ -302,13 +303,7 @@ static void add_block(box_walk *w, const tl_block *block)
 
 static void push_free(box_walk *w, const tl_stmt *loop)
 {
-    if (w->free_count == w->free_capacity) {
-        w->free_capacity = w->free_capacity * 2 + 8;
-        tl_free_var *grown = TL_NEW_ARRAY(w->arena, tl_free_var, w->free_capacity);
-        for (int i = 0; i < w->free_count; i++)
-            grown[i] = w->free_vars[i];
-        w->free_vars = grown;
-    }
+    TL_ROOM(w->arena, w->free_vars, w->free_count, w->free_capacity);
     w->free_vars[w->free_count++] = (tl_free_var){ loop->u.loop.var, loop->u.loop.extent };
 }
 

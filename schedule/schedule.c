@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include "runtime/base/array.h"
 #include "runtime/base/checked.h"
 #include "schedule/barriers.h"
 #include "schedule/schedule_private.h"
@@ -64,18 +65,8 @@ tl_loop_ref tl_schedule_name_loop(tl_schedule *s, const tl_var *var)
     for (int i = 0; i < s->loop_count; i++)
         if (s->loops[i] == var)
             return (tl_loop_ref){ i + 1 };
-    if (s->loop_count == s->loop_capacity) {
-        int capacity = s->loop_capacity ? 2 * s->loop_capacity : 32;
-        const tl_var **loops = TL_NEW_ARRAY(s->arena, const tl_var *, capacity);
-        int32_t *numbers = TL_NEW_ARRAY(s->arena, int32_t, capacity);
-        for (int i = 0; i < s->loop_count; i++) {
-            loops[i] = s->loops[i];
-            numbers[i] = s->loop_numbers[i];
-        }
-        s->loops = loops;
-        s->loop_numbers = numbers;
-        s->loop_capacity = capacity;
-    }
+    TL_ROOM(s->arena, s->loops, s->loop_count, s->loop_capacity);
+    TL_ROOM(s->arena, s->loop_numbers, s->loop_count, s->number_capacity);
     s->loops[s->loop_count] = var;
     s->loop_numbers[s->loop_count] = 0;
     return (tl_loop_ref){ ++s->loop_count };
@@ -93,14 +84,7 @@ tl_block_ref tl_schedule_name_block(tl_schedule *s, const char *name)
     for (int i = 0; i < s->block_count; i++)
         if (strcmp(s->blocks[i], name) == 0)
             return (tl_block_ref){ i + 1 };
-    if (s->block_count == s->block_capacity) {
-        int capacity = s->block_capacity ? 2 * s->block_capacity : 16;
-        const char **blocks = TL_NEW_ARRAY(s->arena, const char *, capacity);
-        for (int i = 0; i < s->block_count; i++)
-            blocks[i] = s->blocks[i];
-        s->blocks = blocks;
-        s->block_capacity = capacity;
-    }
+    TL_ROOM(s->arena, s->blocks, s->block_count, s->block_capacity);
     s->blocks[s->block_count] = tl_arena_strdup(s->arena, name);
     return (tl_block_ref){ ++s->block_count };
 }

@@ -37,10 +37,10 @@ tl_arena *tl_schedule_arena(const tl_schedule *s);
 
 /* Handles. */
 tl_status tl_schedule_block(tl_schedule *s, const char *name, tl_block_ref *out, tl_diag *diag);
-const tl_block *tl_schedule_get_block(const tl_schedule *s,
-                                      tl_block_ref ref); /* NULL when it is gone */
-const tl_stmt *tl_schedule_get_loop(const tl_schedule *s,
-                                    tl_loop_ref ref); /* NULL when it is gone */
+/* NULL when it is gone. */
+const tl_block *tl_schedule_get_block(const tl_schedule *s, tl_block_ref ref);
+/* NULL when it is gone. */
+const tl_stmt *tl_schedule_get_loop(const tl_schedule *s, tl_loop_ref ref);
 tl_loop_ref tl_schedule_name_loop(tl_schedule *s, const tl_var *var);
 tl_block_ref tl_schedule_name_block(tl_schedule *s, const char *name);
 

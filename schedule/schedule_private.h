@@ -14,7 +14,7 @@ struct tl_schedule {
     const tl_program *program;
     const tl_target *target;
     bool verify;
-    int loop_count, loop_capacity; /* handle id - 1 -> variable */
+    int loop_count, loop_capacity, number_capacity; /* handle id - 1 -> variable */
     const tl_var **loops;
     int32_t *loop_numbers; /* handle id - 1 -> its number in the trace; 0: no step gave it */
     int32_t numbers;       /* how many numbers the trace has given out */
@@ -193,8 +193,8 @@ const char *tl_step_text(tl_arena *arena, const tl_trace *trace, const tl_step *
  * count as reading. */
 bool tl_block_reads_buffer(const tl_block *block, const tl_buffer *buffer);
 bool tl_block_writes_buffer(const tl_block *block, const tl_buffer *buffer);
-bool tl_stmt_uses_buffer(const tl_stmt *stmt,
-                         const tl_buffer *buffer); /* reads, writes or prefetches */
+/* Whether it reads, writes or prefetches the buffer. */
+bool tl_stmt_uses_buffer(const tl_stmt *stmt, const tl_buffer *buffer);
 int tl_readers_of(tl_arena *arena, const tl_stmt *root, const tl_buffer *buffer,
                   const tl_block ***out);
 int tl_writers_of(tl_arena *arena, const tl_stmt *root, const tl_buffer *buffer,

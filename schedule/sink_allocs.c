@@ -12,7 +12,7 @@
  *
  * and the solution must lie in those loops' extents and satisfy the writer's guards whenever the reader's hold. An
  * alloc that nothing uses any more goes. */
-#include <string.h>
+#include "runtime/base/array.h"
 #include "runtime/base/checked.h"
 #include "schedule/schedule_private.h"
 
@@ -40,18 +40,6 @@ typedef struct {
     bool fails; /* a reduction goes on over the loop */
 } collection;
 
-static void append(tl_arena *arena, access **items, int *count, int *capacity, const access *item)
-{
-    if (*count == *capacity) {
-        *capacity = *capacity ? 2 * *capacity : 8;
-        access *copy = TL_NEW_ARRAY(arena, access, *capacity);
-        if (*count)
-            memcpy(copy, *items, sizeof(access) * (size_t)*count);
-        *items = copy;
-    }
-    (*items)[(*count)++] = *item;
-}
-
 static void add(collection *c, const tl_block *block, const tl_expr *const *indices,
                 const tl_expr *const *extents, bool is_write)
 {
@@ -73,10 +61,13 @@ static void add(collection *c, const tl_block *block, const tl_expr *const *indi
     a.path = tl_path_to_block(c->arena, c->body, block->name);
     if (block->predicate)
         a.predicate = tl_block_bind(c->arena, block, block->predicate);
-    if (is_write)
-        append(c->arena, &c->writes, &c->write_count, &c->write_capacity, &a);
-    else
-        append(c->arena, &c->reads, &c->read_count, &c->read_capacity, &a);
+    if (is_write) {
+        TL_ROOM(c->arena, c->writes, c->write_count, c->write_capacity);
+        c->writes[c->write_count++] = a;
+    } else {
+        TL_ROOM(c->arena, c->reads, c->read_count, c->read_capacity);
+        c->reads[c->read_count++] = a;
+    }
 }
 
 typedef struct {

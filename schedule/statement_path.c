@@ -2,6 +2,7 @@
  * only, and the questions who reads and who writes a buffer. */
 #include <assert.h>
 #include <string.h>
+#include "runtime/base/array.h"
 #include "schedule/schedule_private.h"
 
 typedef struct {
@@ -273,13 +274,7 @@ static bool collect_block(const tl_stmt *stmt, void *context)
     block_list *list = context;
     if (stmt->kind != TL_STMT_BLOCK || !list->touches(stmt->u.block, list->buffer))
         return true;
-    if (list->count == list->capacity) {
-        list->capacity = list->capacity ? 2 * list->capacity : 4;
-        const tl_block **blocks = TL_NEW_ARRAY(list->arena, const tl_block *, list->capacity);
-        for (int i = 0; i < list->count; i++)
-            blocks[i] = list->blocks[i];
-        list->blocks = blocks;
-    }
+    TL_ROOM(list->arena, list->blocks, list->count, list->capacity);
     list->blocks[list->count++] = stmt->u.block;
     return true;
 }

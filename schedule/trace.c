@@ -5,6 +5,7 @@
  * an earlier step of the trace gave its result. */
 #include <assert.h>
 #include <string.h>
+#include "runtime/base/array.h"
 #include "schedule/schedule_private.h"
 
 static tl_arg *copy_args(tl_arena *arena, const tl_arg *args, int count)
@@ -25,14 +26,7 @@ static tl_arg *copy_args(tl_arena *arena, const tl_arg *args, int count)
 tl_step *tl_trace_append(tl_arena *arena, tl_trace *trace, tl_prim prim, const tl_arg *args,
                          int arg_count, const tl_arg *outs, int out_count)
 {
-    if (trace->count == trace->capacity) {
-        int capacity = trace->capacity ? 2 * trace->capacity : 32;
-        tl_step *steps = TL_NEW_ARRAY(arena, tl_step, capacity);
-        if (trace->count)
-            memcpy(steps, trace->steps, sizeof(tl_step) * (size_t)trace->count);
-        trace->steps = steps;
-        trace->capacity = capacity;
-    }
+    TL_ROOM(arena, trace->steps, trace->count, trace->capacity);
     tl_step *step = &trace->steps[trace->count++];
     *step = (tl_step){ .prim = prim, .arg_count = arg_count, .out_count = out_count };
     step->args = copy_args(arena, args, arg_count);

@@ -9,6 +9,7 @@
  * "#" starts a comment; line ends inside brackets do not count. */
 #include <stdlib.h>
 #include <string.h>
+#include "runtime/base/array.h"
 #include "runtime/base/checked.h"
 #include "schedule/schedule_private.h"
 
@@ -145,13 +146,7 @@ static int32_t define_name(parser *p, const char *name)
         return known->number;
     if (strcmp(name, "_") == 0)
         return ++p->numbers;
-    if (p->name_count == p->name_capacity) {
-        p->name_capacity = p->name_capacity ? 2 * p->name_capacity : 32;
-        loop_name *names = TL_NEW_ARRAY(p->arena, loop_name, p->name_capacity);
-        if (p->name_count)
-            memcpy(names, p->names, sizeof(loop_name) * (size_t)p->name_count);
-        p->names = names;
-    }
+    TL_ROOM(p->arena, p->names, p->name_count, p->name_capacity);
     p->names[p->name_count++] = (loop_name){ name, ++p->numbers };
     return p->numbers;
 }
@@ -160,13 +155,7 @@ static int32_t define_name(parser *p, const char *name)
 
 static void define_value(parser *p, const tl_arg *value)
 {
-    if (p->value_count == p->value_capacity) {
-        p->value_capacity = 2 * p->value_capacity + 8;
-        tl_arg *values = TL_NEW_ARRAY(p->arena, tl_arg, p->value_capacity);
-        if (p->value_count)
-            memcpy(values, p->values, sizeof *values * (size_t)p->value_count);
-        p->values = values;
-    }
+    TL_ROOM(p->arena, p->values, p->value_count, p->value_capacity);
     p->values[p->value_count++] = *value;
 }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Checks what a compiler does not: floors (an include only points down), names of files and types that occur twice, headers that
-# compile alone, formatting, lines that are too wide, what lies at the top. Usage: tests/lint.sh CC CFLAGS...
+# compile alone, formatting, who loads code, lines that are too wide, what lies at the top. Usage: tests/lint.sh CC CFLAGS...
 failed=0
 
 # folder or room: what it may include, as a pattern. A room is a sub-folder; rooms stand in the order in which they build on each
@@ -85,6 +85,9 @@ if command -v clang-format >/dev/null; then
 else
     echo "format: skipped, clang-format is not installed (make deps)"
 fi
+
+loaders=$(git grep -l 'runtime/device/code_loader\.h' -- '*.[ch]' ':!runtime' ':!tests')
+[ -z "$loaders" ] || { echo "loaders: what is timed is loaded as what is run, by ORC: $loaders"; failed=1; }
 
 wide=$(git ls-files '*.c' '*.h' '*.def' | xargs awk 'length($0) > 130 { print FILENAME ":" FNR }' | head)
 [ -z "$wide" ] || { echo "width: lines of more than 130 columns:"; echo "$wide"; failed=1; }

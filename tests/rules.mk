@@ -162,7 +162,7 @@ test-long: $(LONG_TESTS)
 		TL_SHAPES=$(or $(TL_SHAPES),1000) TL_POINTS=$(or $(TL_POINTS),500) TEST_SECONDS=36000; \
 	tests/run.sh $^
 .PHONY: test-long
-# make mutants: the legality checks of schedule/ broken one at a time (tests/mutants/mutants.txt), each against TL_COUNT
+# make mutants: the checks of schedule/ and codegen/ broken one at a time (tests/mutants/*.txt), each against TL_COUNT
 # (2,000) random schedules. MUTANTS="split rfactor": those whose names begin so.
 mutants:
 	@tests/mutants/run.sh $(MUTANTS)

@@ -6,7 +6,7 @@
  * comes last, where the machine's addressing takes it. An index that contains a load is clamped into its axis. */
 #include "codegen/emit/emit_private.h"
 #include <limits.h>
-#include <string.h>
+#include "runtime/base/array.h"
 
 const tl_buffer_storage *tl_find_storage(tl_emitter *em, const tl_buffer *buffer)
 {
@@ -22,14 +22,7 @@ const tl_buffer_storage *tl_find_storage(tl_emitter *em, const tl_buffer *buffer
 
 void tl_add_storage(tl_emitter *em, const tl_buffer *buffer, LLVMValueRef base, bool is_register)
 {
-    if (em->storage_count == em->storage_capacity) {
-        int capacity = em->storage_capacity == 0 ? 32 : 2 * em->storage_capacity;
-        tl_buffer_storage *storages = TL_NEW_ARRAY(em->arena, tl_buffer_storage, capacity);
-        if (em->storage_count > 0)
-            memcpy(storages, em->storages, sizeof *storages * (size_t)em->storage_count);
-        em->storages = storages;
-        em->storage_capacity = capacity;
-    }
+    TL_ROOM(em->arena, em->storages, em->storage_count, em->storage_capacity);
     const tl_placement *placement = tl_plan_find(em->plan, buffer);
     const tl_expr *const *strides =
         placement != NULL ? placement->strides : tl_buffer_strides(em->arena, buffer);

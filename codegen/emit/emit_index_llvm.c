@@ -2,7 +2,7 @@
  * at the outermost level that its operands allow. */
 #include "codegen/emit/emit_private.h"
 #include <limits.h>
-#include <string.h>
+#include "runtime/base/array.h"
 
 const tl_bound *tl_find_bound(const tl_emitter *em, const tl_var *var)
 {
@@ -134,14 +134,7 @@ LLVMValueRef tl_emit_recall(tl_emitter *em, const tl_hoisted *key)
 /* Something that belongs to an outer level is forgotten with the current one: entries are a stack. */
 void tl_emit_remember(tl_emitter *em, tl_hoisted entry)
 {
-    if (em->hoisted_count == em->hoisted_capacity) {
-        int capacity = em->hoisted_capacity == 0 ? 256 : 2 * em->hoisted_capacity;
-        tl_hoisted *hoisted = TL_NEW_ARRAY(em->arena, tl_hoisted, capacity);
-        if (em->hoisted_count > 0)
-            memcpy(hoisted, em->hoisted, sizeof *hoisted * (size_t)em->hoisted_count);
-        em->hoisted = hoisted;
-        em->hoisted_capacity = capacity;
-    }
+    TL_ROOM(em->arena, em->hoisted, em->hoisted_count, em->hoisted_capacity);
     unsigned bucket = bucket_of(&entry);
     entry.next = em->hoist_buckets[bucket];
     em->hoist_buckets[bucket] = em->hoisted_count;

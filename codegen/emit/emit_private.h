@@ -141,8 +141,8 @@ LLVMValueRef tl_emit_constant(tl_emitter *em, tl_dtype dtype, const tl_expr *e);
 const tl_bound *tl_find_bound(const tl_emitter *em, const tl_var *var);
 void tl_bind(tl_emitter *em, tl_bound bound);
 void tl_unbind(tl_emitter *em);
-const tl_expr *tl_emit_substitute(tl_emitter *em,
-                                  const tl_expr *e);         /* constants and lanes filled in */
+/* With constants and lanes filled in. */
+const tl_expr *tl_emit_substitute(tl_emitter *em, const tl_expr *e);
 bool tl_emit_varies(const tl_emitter *em, const tl_expr *e); /* depends on the lane */
 LLVMValueRef tl_emit_scalar_index(tl_emitter *em, const tl_expr *e, int *level);
 LLVMValueRef tl_emit_floor(tl_emitter *em, tl_expr_kind kind, tl_dtype dtype, bool non_negative,
@@ -166,8 +166,8 @@ typedef struct {
     int64_t constant;     /* register buffers: the element */
     bool in_bounds;
 } tl_address;
-const tl_buffer_storage *tl_find_storage(tl_emitter *em,
-                                         const tl_buffer *buffer); /* NULL after a failure */
+/* NULL after a failure. */
+const tl_buffer_storage *tl_find_storage(tl_emitter *em, const tl_buffer *buffer);
 void tl_add_storage(tl_emitter *em, const tl_buffer *buffer, LLVMValueRef base, bool is_register);
 /* `node` identifies the access; an out-of-bounds index is allowed only when `wild` (a prefetch). */
 bool tl_emit_address(tl_emitter *em, const tl_buffer *buffer, const tl_expr *const *indices,

@@ -5,10 +5,10 @@
  * have the same bytes: a shared one lives from the first to the last phase that touches it, one of a thread
  * from the first to the last statement beside its alloc that does. Buffers whose size depends on dims come
  * behind the others, each with bytes of its own. */
-#include <string.h>
 #include "codegen/lower/passes.h"
 #include "codegen/lower/kernel_plan.h"
 #include "ir/expr/index.h"
+#include "runtime/base/array.h"
 #include "runtime/base/checked.h"
 
 #define ALIGN       64
@@ -25,7 +25,7 @@ typedef struct {
     const tl_lowered_kernel *kernel;
     tl_arena *arena;
     tl_diag *diag;
-    int phase_count, local_count, phase_capacity, local_capacity;
+    int phase_count, local_count, phase_capacity, phase_stmt_capacity, local_capacity;
     tl_phase *phases;
     const tl_stmt **phase_stmts;
     local *locals;
@@ -113,14 +113,7 @@ static tl_status add_local(planner *p, const tl_buffer *buffer, tl_alloc_place o
     for (int i = 0; i < p->local_count; i++)
         if (p->locals[i].placement.buffer == buffer)
             return tl_fail(p->diag, TL_BAD_IR, "buffer %s is allocated twice", buffer->name);
-    if (p->local_count == p->local_capacity) {
-        int capacity = p->local_capacity == 0 ? 16 : 2 * p->local_capacity;
-        local *locals = TL_NEW_ARRAY(p->arena, local, capacity);
-        if (p->local_count > 0)
-            memcpy(locals, p->locals, sizeof *locals * (size_t)p->local_count);
-        p->locals = locals;
-        p->local_capacity = capacity;
-    }
+    TL_ROOM(p->arena, p->locals, p->local_count, p->local_capacity);
     local *l = &p->locals[p->local_count++];
     *l = (local){ .placement = { .buffer = buffer, .place = outside },
                   .size = -1,
@@ -223,18 +216,8 @@ static void add_phase(planner *p, const tl_stmt *stmt)
         p->phase_stmts[p->phase_count - 1] = last->body;
         return;
     }
-    if (p->phase_count == p->phase_capacity) {
-        int capacity = p->phase_capacity == 0 ? 8 : 2 * p->phase_capacity;
-        tl_phase *phases = TL_NEW_ARRAY(p->arena, tl_phase, capacity);
-        const tl_stmt **stmts = TL_NEW_ARRAY(p->arena, const tl_stmt *, capacity);
-        if (p->phase_count > 0) {
-            memcpy(phases, p->phases, sizeof *phases * (size_t)p->phase_count);
-            memcpy(stmts, p->phase_stmts, sizeof *stmts * (size_t)p->phase_count);
-        }
-        p->phases = phases;
-        p->phase_stmts = stmts;
-        p->phase_capacity = capacity;
-    }
+    TL_ROOM(p->arena, p->phases, p->phase_count, p->phase_capacity);
+    TL_ROOM(p->arena, p->phase_stmts, p->phase_count, p->phase_stmt_capacity);
     p->phase_stmts[p->phase_count] = stmt;
     p->phases[p->phase_count++] =
         parallel ? (tl_phase){ stmt->u.loop.body, stmt->u.loop.var, stmt->u.loop.extent }

@@ -34,8 +34,8 @@ typedef struct {
 } tl_kernel_plan;
 
 tl_status tl_plan_make(const tl_lowered_kernel *kernel, tl_kernel_plan *out, tl_diag *diag);
-const tl_placement *tl_plan_find(const tl_kernel_plan *plan,
-                                 const tl_buffer *buffer); /* NULL: a parameter */
+/* NULL: a parameter. */
+const tl_placement *tl_plan_find(const tl_kernel_plan *plan, const tl_buffer *buffer);
 /* Elements from one index of an axis to the next: the buffer's strides, or packed row-major. */
 const tl_expr *const *tl_buffer_strides(tl_arena *arena, const tl_buffer *buffer);
 

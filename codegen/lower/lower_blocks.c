@@ -184,12 +184,26 @@ static bool mark_vars(const tl_expr *e, void *context)
     return true;
 }
 
-/* Reductions whose lanes cannot be joined: pairs; and i64 products, where a factor that is a sum is multiplied out
- * (i64 expressions are canonical), so that the update is none any more. */
-static bool stays_serial(const tl_block *block)
+/* Whether C op rest is made of C and rest: sums of i64 and chains of `and` and `or` have a canonical form, in which C
+ * may come to stand among the parts of rest. */
+static bool keeps_shape(tl_arena *arena, const tl_block *block)
 {
-    bool is_pair = block->combiner == TL_COMBINER_ARGMIN || block->combiner == TL_COMBINER_ARGMAX;
-    return is_pair ||
+    const tl_store *s = &block->stores[0];
+    tl_expr_kind kind = combiner_kind(block->combiner);
+    const tl_expr *old =
+        tl_load(arena, s->buffer, bind_all(arena, block, s->indices, s->buffer->rank));
+    const tl_expr *update = tl_binary(arena, kind, old, tl_block_bind(arena, block, s->value));
+    return update->kind == kind &&
+           (tl_expr_equal(update->args[0], old) || tl_expr_equal(update->args[1], old));
+}
+
+/* Reductions whose lanes cannot be joined: pairs; what is no plain update; and i64 products, where a factor that is a
+ * sum is multiplied out, at the latest when its variables are bound. */
+static bool stays_serial(tl_arena *arena, const tl_block *block)
+{
+    if (block->combiner == TL_COMBINER_NONE)
+        return false;
+    return combiner_kind(block->combiner) == TL_EXPR_KIND_COUNT || !keeps_shape(arena, block) ||
            (block->combiner == TL_COMBINER_PROD && block->stores[0].buffer->dtype == TL_I64 &&
             block->stores[0].value->kind != TL_EXPR_LOAD);
 }
@@ -199,7 +213,8 @@ static bool mark_serial_loops(const tl_stmt *stmt, void *context)
     if (stmt->kind != TL_STMT_BLOCK)
         return true;
     const tl_block *block = stmt->u.block;
-    if (stays_serial(block))
+    const lowering *l = context;
+    if (stays_serial(l->arena, block))
         for (int i = 0; i < block->iter_count; i++)
             if (block->iters[i].kind == TL_ITER_REDUCE)
                 tl_expr_visit(block->iters[i].binding, mark_vars, context);

@@ -2,20 +2,46 @@
 #include "codegen/lower/lower_program.h"
 #include "codegen/lower/passes.h"
 
-enum { WHEN_CPU = 1, WHEN_GPU = 2, WHEN_ALL = 3 };
+#define WHEN_CPU    \
+    {               \
+        true, false \
+    }
+#define WHEN_GPU    \
+    {               \
+        false, true \
+    }
+#define WHEN_ALL   \
+    {              \
+        true, true \
+    }
 
-static const struct pass {
-    const char *name;
-    unsigned when;
-    tl_pass_function *run;
-} passes[] = {
-#define PASS(name, when, leaves) { #name, WHEN_##when, tl_##name },
+enum {
+#define INVARIANT(name, text) name = 1 << TL_INVARIANT_##name,
+#include "codegen/lower/lower_invariants.def"
+#undef INVARIANT
+};
+
+static const tl_lower_pass passes[] = {
+#define PASS(name, when, leaves, holds) { #name, WHEN_##when, leaves, holds, tl_##name },
 #include "codegen/lower/lower_passes.def"
 #undef PASS
 };
 enum { PASS_COUNT = sizeof passes / sizeof passes[0] };
 
-static const char *kernel_text(const tl_lowered_kernel *kernel)
+const tl_lower_pass *tl_lower_passes(int *count)
+{
+    *count = PASS_COUNT;
+    return passes;
+}
+
+tl_program tl_lowered_program(const tl_lowered_kernel *kernel)
+{
+    tl_program program = *kernel->program;
+    *(kernel->prepare ? &program.prepare : &program.body) = kernel->body;
+    return program;
+}
+
+const char *tl_lowered_text(const tl_lowered_kernel *kernel)
 {
     tl_program program = *kernel->program;
     program.body = kernel->body;
@@ -23,19 +49,28 @@ static const char *kernel_text(const tl_lowered_kernel *kernel)
     return tl_program_text(kernel->arena, &program);
 }
 
-tl_status tl_lower(tl_lowered_kernel *kernel, const tl_lower_debug *debug, tl_diag *diag)
+static tl_status run(const tl_lower_pass *pass, tl_lowered_kernel *kernel, tl_diag *diag)
 {
-    unsigned when = tl_target_is_gpu(kernel->target) ? WHEN_GPU : WHEN_CPU;
+    TL_TRY(pass->run(kernel, diag));
+#ifndef NDEBUG
+    TL_TRY(tl_verify_lowered(kernel, pass->holds, diag));
+#endif
+    return TL_OK;
+}
+
+tl_status tl_lower(tl_lowered_kernel *kernel, const tl_lower_observer *observer, tl_diag *diag)
+{
+    bool is_gpu = tl_target_is_gpu(kernel->target);
     for (int p = 0; p < PASS_COUNT; p++) {
-        if (!(passes[p].when & when))
+        if (!passes[p].is_run[is_gpu])
             continue;
-        tl_status status = passes[p].run(kernel, diag);
+        tl_status status = run(&passes[p], kernel, diag);
         if (status != TL_OK) {
             tl_context(diag, "pass %s of kernel %s", passes[p].name, kernel->name);
             return status;
         }
-        if (debug != NULL && debug->dump != NULL)
-            debug->dump(debug->context, p + 1, passes[p].name, kernel_text(kernel));
+        if (observer != NULL)
+            observer->see(observer->context, p + 1, &passes[p], kernel);
     }
     return TL_OK;
 }

@@ -16,6 +16,8 @@
 
 #define MAX_TESTS 32
 #define MAX_SIZE  3000 /* stores once unrolled, of all parts together */
+#define MAX_BOUND \
+    200 /* nodes of the places where a loop is cut: they are copied into all that speaks of its variable */
 
 typedef struct {
     tl_arena *arena;
@@ -286,6 +288,8 @@ static bool find_cut(pass *p, const tl_stmt *body, const tl_expr *begin, const t
     c->high = c->high == NULL ? end : tl_max(arena, tl_min(arena, c->high, end), c->low);
     bool before = !tl_expr_equal(c->low, begin), behind = !tl_expr_equal(c->high, end);
     int64_t growth = size_of(body) * ((before ? 1 : 0) + (behind ? 1 : 0));
+    if (c->low->size + c->high->size > MAX_BOUND)
+        return false;
     if ((!before && !behind) || tl_expr_range(tl_sub(arena, c->high, c->low)).max <= 0 ||
         p->size + growth > MAX_SIZE)
         return false;

@@ -3,12 +3,11 @@
 #define TL_CODEGEN_LOWER_PASSES_H
 #include "codegen/lower/lower_program.h"
 
-typedef tl_status tl_pass_function(tl_lowered_kernel *kernel, tl_diag *diag);
-#define PASS(name, when, leaves) tl_pass_function tl_##name;
+#define PASS(name, when, leaves, holds) tl_pass_function tl_##name;
 #include "codegen/lower/lower_passes.def"
 #undef PASS
 
-/* walk.c: questions that several passes ask. */
+/* statement_questions.c: questions that several passes ask. */
 /* Reads, writes or prefetches it. */
 bool tl_stmt_touches(const tl_stmt *stmt, const tl_buffer *buffer);
 /* The variables of all loops inside, the statement itself included. */

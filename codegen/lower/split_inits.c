@@ -11,6 +11,7 @@
  * Keeps     which elements are initialised, before any update. A block that does not qualify keeps its init. */
 #include "codegen/lower/passes.h"
 #include <string.h>
+#include "runtime/base/array.h"
 #include "runtime/base/checked.h"
 
 enum { MAX_DEPTH = 64, MAX_ITERS = 64 };
@@ -260,14 +261,7 @@ static bool collect(const tl_stmt *stmt, void *context)
     block_list *list = context;
     if (stmt->kind != TL_STMT_BLOCK || !stmt->u.block->has_init)
         return true;
-    if (list->count == list->capacity) {
-        int capacity = list->capacity == 0 ? 8 : 2 * list->capacity;
-        const tl_block **blocks = TL_NEW_ARRAY(list->arena, const tl_block *, capacity);
-        if (list->count > 0)
-            memcpy(blocks, list->blocks, sizeof *blocks * (size_t)list->count);
-        list->blocks = blocks;
-        list->capacity = capacity;
-    }
+    TL_ROOM(list->arena, list->blocks, list->count, list->capacity);
     list->blocks[list->count++] = stmt->u.block;
     return true;
 }

@@ -1,6 +1,6 @@
 /* codegen/lower/statement_questions.c: questions that several passes ask of statements. */
 #include "codegen/lower/passes.h"
-#include <string.h>
+#include "runtime/base/array.h"
 
 /* Every expression of one statement, its children not included. */
 typedef struct {
@@ -182,14 +182,7 @@ void tl_var_set_add(tl_arena *arena, tl_var_set *set, const tl_var *var)
 {
     if (tl_var_set_has(set, var))
         return;
-    if (set->count == set->capacity) {
-        int capacity = set->capacity == 0 ? 16 : set->capacity * 2;
-        const tl_var **vars = TL_NEW_ARRAY(arena, const tl_var *, capacity);
-        if (set->count > 0)
-            memcpy(vars, set->vars, sizeof *vars * (size_t)set->count);
-        set->vars = vars;
-        set->capacity = capacity;
-    }
+    TL_ROOM(arena, set->vars, set->count, set->capacity);
     set->vars[set->count++] = var;
 }
 

@@ -10,6 +10,8 @@
  *
  * Requires  that nothing else in the outermost loop touches C, and that of the loops' variables only unrolled ones
  *           are in C's index (each value of those gets lanes of its own).
+ * Keeps     which elements of C are touched, by which thread: the tests on the way that do not speak of the reduction
+ *           guard the last loop, too. One that speaks of it and of other loops has no place there: nothing is done.
  * Changes   the order of a float reduction: the schedule asked for that by vectorizing it. */
 #include "codegen/lower/passes.h"
 
@@ -30,7 +32,30 @@ typedef struct {
     int unrolled_count;
     const tl_stmt *unrolled[MAX_UNROLLED];
     const tl_stmt *vectorized, *store;
+    const tl_expr
+        *guard;          /* of the tests on the way what does not speak of `fixed`; NULL: nothing */
+    bool has_mixed_test; /* one speaks of `fixed` and of other loops, or of data */
 } way;
+
+static bool find_other_var(const tl_expr *e, void *context)
+{
+    way *w = context;
+    w->has_mixed_test |= e->kind == TL_EXPR_LOAD || (e->kind == TL_EXPR_VAR && !e->u.var->is_dim &&
+                                                     !tl_var_set_has(&w->fixed, e->u.var));
+    return !w->has_mixed_test;
+}
+
+static void add_guard(way *w, const tl_expr *condition)
+{
+    if (condition->kind == TL_EXPR_AND) {
+        add_guard(w, condition->args[0]);
+        add_guard(w, condition->args[1]);
+    } else if (tl_expr_uses_any(condition, &w->fixed) || tl_expr_has_load(condition)) {
+        tl_expr_visit(condition, find_other_var, w);
+    } else {
+        w->guard = tl_and(w->p->arena, w->guard, condition);
+    }
+}
 
 static bool is_element(const tl_expr *e, const tl_store *s)
 {
@@ -129,7 +154,7 @@ static bool qualifies(const way *w)
     for (int a = 0; a < s->buffer->rank; a++)
         if (tl_expr_uses_any(s->indices[a], &w->fixed) || tl_expr_has_load(s->indices[a]))
             return false;
-    return !walk.found && alone(w);
+    return !walk.found && !w->has_mixed_test && alone(w);
 }
 
 static bool descend(way *w, const tl_stmt *stmt)
@@ -156,8 +181,13 @@ static bool descend(way *w, const tl_stmt *stmt)
             found = descend(w, stmt->u.seq.items[i]);
         break;
     case TL_STMT_IF:
-        found = descend(w, stmt->u.branch.then) ||
-                (stmt->u.branch.otherwise != NULL && descend(w, stmt->u.branch.otherwise));
+        add_guard(w, stmt->u.branch.condition);
+        found = descend(w, stmt->u.branch.then);
+        if (!found && stmt->u.branch.otherwise != NULL) {
+            *w = saved;
+            add_guard(w, tl_not(w->p->arena, stmt->u.branch.condition));
+            found = descend(w, stmt->u.branch.otherwise);
+        }
         break;
     case TL_STMT_ALLOC:
         found = descend(w, stmt->u.alloc.body);
@@ -283,8 +313,10 @@ static const tl_stmt *rewrite(const pass *ps, const way *w)
     const tl_expr *partial = tl_load(arena, p.buffer, partial_index(arena, &p, tl_ref(arena, l)));
     const tl_expr *joined =
         tl_binary(arena, s->value->kind, tl_load(arena, s->buffer, s->indices), partial);
-    items[count++] =
-        over_lanes(arena, &p, l, lanes, tl_stmt_store(arena, s->buffer, s->indices, joined));
+    const tl_stmt *join = tl_stmt_store(arena, s->buffer, s->indices, joined);
+    if (w->guard != NULL)
+        join = tl_stmt_if(arena, w->guard, join, NULL);
+    items[count++] = over_lanes(arena, &p, l, lanes, join);
     return tl_stmt_alloc(arena, p.buffer, tl_stmt_seq(arena, items, count));
 }
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "runtime/base/array.h"
 
 struct tl_jit {
     pthread_mutex_t lock;
@@ -116,14 +117,8 @@ static tl_status take_library(tl_jit *jit, LLVMOrcJITDylibRef *out, tl_diag *dia
 
 static void give_library(tl_jit *jit, LLVMOrcJITDylibRef library)
 {
-    if (jit->spare_count == jit->spare_capacity) {
-        int capacity = 2 * jit->spare_capacity + 8;
-        LLVMOrcJITDylibRef *spare = realloc(jit->spare, sizeof *spare * (size_t)capacity);
-        if (spare == NULL)
-            return; /* it stays empty in the session */
-        jit->spare = spare;
-        jit->spare_capacity = capacity;
-    }
+    if (!TL_HEAP_ROOM(jit->spare, jit->spare_count, jit->spare_capacity))
+        return; /* it stays empty in the session */
     jit->spare[jit->spare_count++] = library;
 }
 

@@ -30,6 +30,8 @@ void tl_inspect_print(const tl_inspection *inspection, bool kernels);
 void tl_inspect_print_json(const tl_inspection *inspection);
 /* Graphviz: a box a kernel with its nodes in it, an edge a value. */
 void tl_inspect_dot(const tl_inspection *inspection, tl_text *out);
+/* The graph after all rewrites, as text that reads back: it is read here, beside the graph's own constants. */
+tl_status tl_inspect_graph(const tl_session *session, tl_text *out, tl_diag *diag);
 /* "f32[1, 64, 56, 56]", and behind it how it lies in memory unless that is plain: "blocks 16@1 halo 1+1@2": axis 1 is cut
  * into blocks of 16, and a line of zeros lies before and behind axis 2. */
 void tl_inspect_describe(const tl_value *value, tl_text *out);

@@ -1,6 +1,7 @@
 /* driver/pipeline/build_executable.c: graph, kernels and objects put together as data that the runtime runs. */
 #include <string.h>
 #include "driver/pipeline/model_private.h"
+#include "runtime/base/array.h"
 #include "runtime/base/checked.h"
 
 typedef struct {
@@ -29,14 +30,7 @@ static int64_t value_bytes(const tl_value *v)
 
 static int add_value(builder *b, tl_executable_value value)
 {
-    if (b->value_count == b->value_capacity) {
-        int capacity = b->value_capacity ? 2 * b->value_capacity : 64;
-        tl_executable_value *grown = TL_NEW_ARRAY(b->arena, tl_executable_value, capacity);
-        if (b->value_count > 0)
-            memcpy(grown, b->values, sizeof *grown * (size_t)b->value_count);
-        b->values = grown;
-        b->value_capacity = capacity;
-    }
+    TL_ROOM(b->arena, b->values, b->value_count, b->value_capacity);
     b->values[b->value_count] = value;
     return b->value_count++;
 }

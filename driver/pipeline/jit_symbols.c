@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "runtime/base/array.h"
 
 /* The interface as gdb's manual gives it ("JIT Compilation Interface"): names and layouts are fixed, and so is it that
  * they are global. */
@@ -47,7 +48,7 @@ typedef struct {
 
 typedef struct {
     function *items;
-    size_t count, capacity;
+    int count, capacity;
 } function_list;
 
 static bool inside(size_t size, uint64_t offset, uint64_t length)
@@ -91,14 +92,8 @@ static bool find_symbol(const unsigned char *object, size_t size, const char *na
 
 static void add_function(function_list *list, uint64_t address, uint64_t size, const char *name)
 {
-    if (list->count == list->capacity) {
-        size_t capacity = list->capacity ? 2 * list->capacity : 64;
-        function *grown = realloc(list->items, capacity * sizeof *grown);
-        if (grown == NULL)
-            return;
-        list->items = grown;
-        list->capacity = capacity;
-    }
+    if (!TL_HEAP_ROOM(list->items, list->count, list->capacity))
+        return;
     function *f = &list->items[list->count++];
     f->address = address;
     f->size = size;
@@ -168,12 +163,12 @@ static void write_elf(const function_list *list, tl_text *out)
 {
     static const char names[] = "\0.shstrtab\0.symtab\0.strtab\0.text";
     enum { SECTION_NAMES = 1, SYMBOLS = 11, NAMES = 19, TEXT = 27, FIRST = 4 };
-    size_t sections = FIRST + list->count, strings_size = 1;
-    for (size_t i = 0; i < list->count; i++)
+    size_t sections = FIRST + (size_t)list->count, strings_size = 1;
+    for (int i = 0; i < list->count; i++)
         strings_size += strlen(list->items[i].name) + 1;
     uint64_t names_at = sizeof(Elf64_Ehdr) + sections * sizeof(Elf64_Shdr);
     uint64_t symbols_at = (names_at + sizeof names + 7) / 8 * 8;
-    uint64_t symbols_size = (list->count + 1) * sizeof(Elf64_Sym);
+    uint64_t symbols_size = ((uint64_t)list->count + 1) * sizeof(Elf64_Sym);
 
     Elf64_Ehdr header = { .e_type = ET_REL,
                           .e_version = EV_CURRENT,
@@ -215,7 +210,7 @@ static void write_elf(const function_list *list, tl_text *out)
           .sh_addralign = 1 },
     };
     tl_text_add_bytes(out, fixed, sizeof fixed);
-    for (size_t i = 0; i < list->count; i++) {
+    for (int i = 0; i < list->count; i++) {
         const Elf64_Shdr text = { .sh_name = TEXT,
                                   .sh_type = SHT_NOBITS,
                                   .sh_flags = SHF_ALLOC | SHF_EXECINSTR,
@@ -230,7 +225,7 @@ static void write_elf(const function_list *list, tl_text *out)
     const Elf64_Sym none = { 0 };
     uint32_t name = 1;
     tl_text_add_bytes(out, &none, sizeof none);
-    for (size_t i = 0; i < list->count; i++) {
+    for (int i = 0; i < list->count; i++) {
         const Elf64_Sym symbol = { .st_name = name,
                                    .st_info = ELF64_ST_INFO(STB_GLOBAL, STT_FUNC),
                                    .st_shndx = (Elf64_Half)(FIRST + i),
@@ -239,7 +234,7 @@ static void write_elf(const function_list *list, tl_text *out)
         name += (uint32_t)strlen(list->items[i].name) + 1;
     }
     tl_text_add_bytes(out, "", 1);
-    for (size_t i = 0; i < list->count; i++)
+    for (int i = 0; i < list->count; i++)
         tl_text_add_bytes(out, list->items[i].name, strlen(list->items[i].name) + 1);
 }
 
@@ -262,7 +257,7 @@ static void write_perf_map(const function_list *list)
             close(fd);
         return;
     }
-    for (size_t i = 0; i < list->count; i++)
+    for (int i = 0; i < list->count; i++)
         fprintf(out, "%llx %llx %s\n", (unsigned long long)list->items[i].address,
                 (unsigned long long)list->items[i].size, list->items[i].name);
     fclose(out);

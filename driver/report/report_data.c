@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "driver/report/report.h"
+#include "runtime/base/array.h"
 #include "runtime/base/map.h"
 #include "tuner/run/environment.h"
 
@@ -92,14 +93,7 @@ static tl_report_session *session_of(collector *c, const tl_record *r)
 
 static void add_trial(collector *c, tl_report_task *task, tl_report_trial trial)
 {
-    if (task->count == task->capacity) {
-        int capacity = task->capacity > 0 ? 2 * task->capacity : 64;
-        tl_report_trial *grown = TL_NEW_ARRAY(c->arena, tl_report_trial, capacity);
-        if (task->count > 0)
-            memcpy(grown, task->trials, sizeof *grown * (size_t)task->count);
-        task->trials = grown;
-        task->capacity = capacity;
-    }
+    TL_ROOM(c->arena, task->trials, task->count, task->capacity);
     task->trials[task->count++] = trial;
 }
 

@@ -73,8 +73,9 @@ static tl_status inspect(tl_session *session, const char *path, const inspect_op
         else if (status == TL_OK)
             fputs(tl_text_get(&text), stdout);
     } else if (o->graph) {
-        tl_graph_print(facts->graph, &text);
-        status = deliver("graph", &text, o, diag);
+        status = tl_inspect_graph(session, &text, diag);
+        if (status == TL_OK)
+            status = deliver("graph", &text, o, diag);
     } else if (o->dot) {
         status = tl_inspect(session, path, true, &in, diag);
         if (status == TL_OK)

@@ -102,7 +102,7 @@ int tl_verb_tune(int argc, char **argv)
           &o.trials },
         { "--trials-per-task", NULL, TL_OPTION_INT, "N", "and of each kernel at most",
           &o.trials_per_task },
-        { "--policy", NULL, TL_OPTION_TEXT, "NAME", "how to search (auto)", &w.policy },
+        { "--policy", NULL, TL_OPTION_TEXT, "NAME", "how to search, as above (auto)", &w.policy },
         { "--batch", NULL, TL_OPTION_INT, "N",
           "candidates proposed at once (what the policy likes)", &o.batch },
         { "--tasks", NULL, TL_OPTION_TEXT, "PATTERN",
@@ -148,7 +148,12 @@ int tl_verb_tune(int argc, char **argv)
         "Percent of peak counts the work of the direct lowering: one that multiplies less may "
         "exceed 100 %.\n"
         "Wrong or crashing candidates leave a reproducer for tilth schedule in defects/ beside the "
-        "database.",
+        "database.\n"
+        "Policies, the default one first:"
+#define POLICY(name, words) "\n  " #name ": " words
+#include "tuner/search/policies.def"
+#undef POLICY
+        ,
         "  tilth tune resnet18.onnx --budget 60s --threads 1\n"
         "  tilth tune resnet18.onnx resnet50.onnx --budget 10m\n"
         "  tilth tune bert.onnx --budget 10m --tasks 'gemm*'\n"

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 #include "ir/expr/index.h"
+#include "runtime/base/array.h"
 #include "runtime/base/checked.h"
 
 tl_arena *tl_lower_arena(const tl_lower *l)
@@ -44,27 +45,13 @@ tl_view tl_lower_place(tl_lower *l, const char *name, tl_dtype dtype, tl_role ro
 
 static void add_alloc(tl_lower *l, const tl_buffer *buffer)
 {
-    if (l->part.alloc_count == l->part.alloc_capacity) {
-        int capacity = l->part.alloc_capacity < 8 ? 8 : l->part.alloc_capacity * 2;
-        const tl_buffer **larger = TL_NEW_ARRAY(l->arena, const tl_buffer *, capacity);
-        if (l->part.alloc_count > 0)
-            memcpy(larger, l->part.allocs, sizeof *larger * (size_t)l->part.alloc_count);
-        l->part.allocs = larger;
-        l->part.alloc_capacity = capacity;
-    }
+    TL_ROOM(l->arena, l->part.allocs, l->part.alloc_count, l->part.alloc_capacity);
     l->part.allocs[l->part.alloc_count++] = buffer;
 }
 
 void tl_lower_emit(tl_lower *l, const tl_stmt *stmt)
 {
-    if (l->part.stmt_count == l->part.stmt_capacity) {
-        int capacity = l->part.stmt_capacity < 8 ? 8 : l->part.stmt_capacity * 2;
-        const tl_stmt **larger = TL_NEW_ARRAY(l->arena, const tl_stmt *, capacity);
-        if (l->part.stmt_count > 0)
-            memcpy(larger, l->part.stmts, sizeof *larger * (size_t)l->part.stmt_count);
-        l->part.stmts = larger;
-        l->part.stmt_capacity = capacity;
-    }
+    TL_ROOM(l->arena, l->part.stmts, l->part.stmt_count, l->part.stmt_capacity);
     l->part.stmts[l->part.stmt_count++] = stmt;
 }
 

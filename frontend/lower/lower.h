@@ -126,6 +126,12 @@ tl_view tl_lower_prepared(tl_lower *l, const char *name, tl_dtype dtype, const t
 const tl_expr *tl_lower_loop_begin(tl_lower *l, const char *name, int64_t extent);
 void tl_lower_loop_end(tl_lower *l);
 
+/* A stored index as a position along an axis of `extent`: negative ones count from the end. */
+const tl_expr *tl_lower_position(tl_lower *l, const tl_value *indices, tl_index index,
+                                 int64_t extent);
+/* The value as comparisons order it: a NaN is an infinity. */
+const tl_expr *tl_ordered(tl_arena *arena, const tl_expr *value);
+
 /* An index minus a start lies in 0..extent-1; NULL when that is always so. */
 const tl_expr *tl_inside(tl_arena *arena, const tl_expr *condition, const tl_expr *index,
                          int64_t extent);

@@ -26,6 +26,12 @@ static const tl_expr *position(tl_arena *arena, const tl_value *indices, const t
     return at;
 }
 
+const tl_expr *tl_lower_position(tl_lower *l, const tl_value *indices, tl_index index,
+                                 int64_t extent)
+{
+    return position(tl_lower_arena(l), indices, tl_lower_read(l, indices, index), extent);
+}
+
 const tl_expr *tl_value_gather(tl_lower *l, const tl_node *n, tl_index index)
 {
     const tl_value *table = n->inputs[0], *indices = n->inputs[1];
@@ -34,8 +40,7 @@ const tl_expr *tl_value_gather(tl_lower *l, const tl_node *n, tl_index index)
     for (int i = 0; i < table->shape.rank; i++)
         if (i != axis)
             from[i] = index[i < axis ? i : i + indices->shape.rank - 1];
-    from[axis] = position(tl_lower_arena(l), indices, tl_lower_read(l, indices, index + axis),
-                          table->shape.dims[axis].extent);
+    from[axis] = tl_lower_position(l, indices, index + axis, table->shape.dims[axis].extent);
     return tl_lower_read(l, table, from);
 }
 
@@ -45,8 +50,7 @@ const tl_expr *tl_value_gather_elements(tl_lower *l, const tl_node *n, tl_index 
     int axis = (int)tl_attr_int(n, "axis", 0);
     const tl_expr *from[TL_MAX_RANK];
     memcpy(from, index, sizeof *from * (size_t)table->shape.rank);
-    from[axis] = position(tl_lower_arena(l), indices, tl_lower_read(l, indices, index),
-                          table->shape.dims[axis].extent);
+    from[axis] = tl_lower_position(l, indices, index, table->shape.dims[axis].extent);
     return tl_lower_read(l, table, from);
 }
 
@@ -64,8 +68,7 @@ const tl_expr *tl_value_gather_nd(tl_lower *l, const tl_node *n, tl_index index)
             continue;
         }
         at[last] = tl_int(tl_lower_arena(l), i - batch);
-        from[i] = position(tl_lower_arena(l), indices, tl_lower_read(l, indices, at),
-                           table->shape.dims[i].extent);
+        from[i] = tl_lower_position(l, indices, at, table->shape.dims[i].extent);
     }
     return tl_lower_read(l, table, from);
 }

@@ -93,7 +93,7 @@ const tl_expr *tl_value_reduce(tl_lower *l, const tl_node *n, tl_index index)
 }
 
 /* A NaN counts as an infinity, the largest there is: the pair that a reduction starts from would win over nothing but NaNs. */
-static const tl_expr *ordered(tl_arena *arena, const tl_expr *value)
+const tl_expr *tl_ordered(tl_arena *arena, const tl_expr *value)
 {
     if (!tl_dtype_is_float(value->dtype))
         return value;
@@ -117,7 +117,7 @@ void tl_stages_argmax(tl_lower *l, const tl_node *n)
     const tl_expr *values[2] = { NULL, from[axis] };
     if (last)
         from[axis] = tl_sub(arena, tl_int(arena, x->shape.dims[axis].extent - 1), from[axis]);
-    values[0] = ordered(arena, tl_lower_read(l, x, from));
+    values[0] = tl_ordered(arena, tl_lower_read(l, x, from));
     tl_nest_reduce_pair(&nest, TL_COMBINER_ARGMAX, pair, out, values);
     tl_lower_locals(l, n)->place[0] = pair[1];
 }

@@ -48,6 +48,15 @@ static tl_status check_gather_nd(tl_graph *g, const tl_node *n, tl_diag *diag)
     return TL_OK;
 }
 
+static tl_status check_scatter_nd(tl_graph *g, const tl_node *n, tl_diag *diag)
+{
+    const tl_value *indices = n->inputs[1];
+    int64_t tuple = tl_extent(indices, indices->shape.rank - 1);
+    for (int64_t i = 0; i < tuple; i++)
+        TL_TRY(check_positions(g, n, (int)i, i, tuple, diag));
+    return TL_OK;
+}
+
 static tl_status check_division(tl_graph *g, const tl_node *n, tl_diag *diag)
 {
     const tl_value *divisor = n->inputs[1];
@@ -65,10 +74,9 @@ static const struct {
     tl_op op;
     node_check *check;
 } checks[] = {
-    { TL_OP_GATHER, check_gather },
-    { TL_OP_GATHER_ELEMENTS, check_gather },
-    { TL_OP_GATHER_ND, check_gather_nd },
-    { TL_OP_DIV, check_division },
+    { TL_OP_GATHER, check_gather },         { TL_OP_GATHER_ELEMENTS, check_gather },
+    { TL_OP_GATHER_ND, check_gather_nd },   { TL_OP_SCATTER_ELEMENTS, check_gather },
+    { TL_OP_SCATTER_ND, check_scatter_nd }, { TL_OP_DIV, check_division },
 };
 
 tl_status tl_check_constants(tl_graph *g, const tl_node *n, tl_diag *diag)

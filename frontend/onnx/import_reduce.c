@@ -97,6 +97,12 @@ tl_status tl_import_reduce(tl_onnx_call *c)
     bool noop = tl_call_int(c, "noop_with_empty_axes", 0) != 0;
     if (input != NULL) {
         axes.count = tl_constant_i64(c->arena, input, &axes.ints);
+        if (axes.count < 0 && tl_shape_elements(&input->shape) == 0)
+            axes.count = 0;
+        if (axes.count < 0 && noop) {
+            TL_TRY(tl_call_decide(c, &input));
+            axes.count = tl_constant_i64(c->arena, input, &axes.ints);
+        }
         if (axes.count < 0 && noop)
             return tl_call_unknown(c, "noop_with_empty_axes with computed axes");
         axes.input = axes.count < 0 ? input : NULL;

@@ -3,7 +3,7 @@
 #include "frontend/onnx/import_rules.h"
 
 /* auto_pad says nothing, or one of three words; then pads have no say. */
-static tl_status check_auto_pad(tl_onnx_call *c, tl_node *n)
+tl_status tl_check_auto_pad(tl_onnx_call *c, tl_node *n)
 {
     static const char *const words[] = { "SAME_UPPER", "SAME_LOWER", "VALID" };
     const char *word = tl_call_string(c, "auto_pad", "NOTSET");
@@ -39,7 +39,7 @@ tl_status tl_import_conv(tl_onnx_call *c)
     TL_TRY(check_kernel_shape(c));
     tl_node *n = tl_onnx_emit_node(c, TL_OP_CONV, c->input_count, c->inputs);
     tl_copy_attributes(c, n);
-    TL_TRY(check_auto_pad(c, n));
+    TL_TRY(tl_check_auto_pad(c, n));
     tl_result(c, 0, tl_emitted(c, n));
     return TL_OK;
 }
@@ -50,9 +50,11 @@ tl_status tl_import_pool(tl_onnx_call *c)
         return tl_call_bad(c, "attribute 'kernel_shape' is required");
     tl_node *n = tl_onnx_emit_node(c, (tl_op)c->rule->op, 1, c->inputs);
     tl_copy_attributes(c, n);
-    TL_TRY(check_auto_pad(c, n));
-    tl_result(c, 0, tl_emitted(c, n));
-    return TL_OK;
+    TL_TRY(tl_check_auto_pad(c, n));
+    tl_value *y = tl_emitted(c, n);
+    tl_result(c, 0, y);
+    return tl_call_wants(c, 1) && c->rule->op == TL_OP_MAX_POOL ? tl_import_pool_positions(c, y)
+                                                                : TL_OK;
 }
 
 tl_status tl_import_global_pool(tl_onnx_call *c)

@@ -199,7 +199,7 @@ static void guess_dtype(tl_node *n)
     else if (n->op == TL_OP_EQUAL || n->op == TL_OP_LESS || n->op == TL_OP_LESS_OR_EQUAL ||
              n->op == TL_OP_GREATER || n->op == TL_OP_GREATER_OR_EQUAL)
         fixed = TL_BOOL;
-    else if (n->op == TL_OP_SHAPE || n->op == TL_OP_ARGMAX)
+    else if (n->op == TL_OP_SHAPE || n->op == TL_OP_ARGMAX || n->op == TL_OP_SORT_ORDER)
         fixed = TL_I64;
     else if (n->op == TL_OP_CAST)
         fixed = tl_attr_int(n, "to", -1);
@@ -238,15 +238,49 @@ static tl_node copy_of(tl_arena *arena, const tl_node *n)
     return copy;
 }
 
+static void make_constant(tl_value *v, const void *data)
+{
+    v->data = data;
+    v->producer = NULL;
+}
+
+/* The parts of a constant, which is small. */
+static void fold_split(tl_onnx_call *c, tl_node *n, const tl_node *bound)
+{
+    const tl_value *x = bound->inputs[0];
+    int axis = (int)tl_attr_int(bound, "axis", 0);
+    size_t rows = 1, inner = tl_dtype_size(x->dtype), from = 0;
+    for (int i = 0; i < x->shape.rank; i++)
+        *(i < axis ? &rows : &inner) *= i == axis ? 1 : (size_t)x->shape.dims[i].extent;
+    size_t row = inner * (size_t)x->shape.dims[axis].extent;
+    const int64_t *sizes;
+    tl_attr_ints(bound, "split", &sizes);
+    for (int i = 0; i < n->output_count; i++) {
+        size_t part = inner * (size_t)sizes[i];
+        char *data = tl_arena_alloc(c->arena, rows * part + 1, 64);
+        for (size_t r = 0; r < rows; r++)
+            memcpy(data + r * part, (const char *)x->data + r * row + from, part);
+        if (n->outputs[i] != NULL)
+            make_constant(n->outputs[i], data);
+        from += part;
+    }
+    tl_node_kill(n);
+}
+
 /* `bound`: a copy of `n` whose rule has been applied. */
 static tl_status fold_bound(tl_onnx_call *c, tl_node *n, tl_node *bound)
 {
     const void *data;
+    if (n->op == TL_OP_SPLIT && bound->inputs[0]->data != NULL &&
+        tl_node_may_decide_shapes(bound) &&
+        tl_shape_elements(&bound->inputs[0]->shape) <= TL_DECIDING_ELEMENTS) {
+        fold_split(c, n, bound);
+        return TL_OK;
+    }
     if (!tl_node_may_decide_shapes(bound) || !tl_node_is_foldable(bound))
         return TL_OK;
     TL_TRY(tl_node_value(c->graph, bound, &data, c->diag));
-    n->outputs[0]->data = data;
-    n->outputs[0]->producer = NULL;
+    make_constant(n->outputs[0], data);
     tl_node_kill(n);
     return TL_OK;
 }

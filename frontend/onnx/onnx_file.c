@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "frontend/onnx/onnx_private.h"
+#include "runtime/base/array.h"
 
 static tl_status check_location(const char *location, tl_diag *diag)
 {
@@ -135,14 +136,8 @@ tl_status tl_onnx_map_file(tl_onnx *model, const char *location, const tl_onnx_f
 
 bool tl_onnx_keep_block(tl_onnx *model, void *block)
 {
-    if (model->block_count == model->block_capacity) {
-        int capacity = model->block_capacity == 0 ? 64 : model->block_capacity * 2;
-        void **larger = realloc(model->blocks, sizeof *larger * (size_t)capacity);
-        if (larger == NULL)
-            return false;
-        model->blocks = larger;
-        model->block_capacity = capacity;
-    }
+    if (!TL_HEAP_ROOM(model->blocks, model->block_count, model->block_capacity))
+        return false;
     model->blocks[model->block_count++] = block;
     return true;
 }

@@ -1,7 +1,7 @@
 /* frontend/onnx/onnx_order.c: the order of a graph's nodes. Files are meant to be sorted; one that is not is sorted
  * here, one that cannot be has a cycle. */
-#include <string.h>
 #include "frontend/onnx/onnx_scope.h"
+#include "runtime/base/array.h"
 
 typedef struct {
     tl_import *im;
@@ -9,24 +9,18 @@ typedef struct {
     Onnx__NodeProto **nodes;
     int *state; /* 0 new, 1 open, 2 done */
     int *stack, *order;
-    size_t *next;
+    int *next;
     const char ***reads; /* by node, filled when it is opened */
-    size_t *read_count;
+    int *read_count;
     int done;
 } sorter;
 
 /* The names a node reads, those of its branches included. */
 static void collect_reads(const Onnx__NodeProto *node, tl_arena *arena, const char ***list,
-                          size_t *count, size_t *capacity)
+                          int *count, int *capacity)
 {
     for (size_t i = 0; i < node->n_input; i++) {
-        if (*count == *capacity) {
-            const char **larger = TL_NEW_ARRAY(arena, const char *, *capacity * 2 + 8);
-            if (*count > 0)
-                memcpy(larger, *list, sizeof *larger * *count);
-            *list = larger;
-            *capacity = *capacity * 2 + 8;
-        }
+        TL_ROOM(arena, *list, *count, *capacity);
         (*list)[(*count)++] = node->input[i];
     }
     for (size_t a = 0; a < node->n_attribute; a++) {
@@ -41,7 +35,7 @@ static void collect_reads(const Onnx__NodeProto *node, tl_arena *arena, const ch
 
 static void open_node(sorter *s, int n, int depth)
 {
-    size_t capacity = 0;
+    int capacity = 0;
     collect_reads(s->nodes[n], s->im->arena, &s->reads[n], &s->read_count[n], &capacity);
     s->state[n] = 1;
     s->stack[depth] = n;
@@ -85,9 +79,9 @@ tl_status tl_onnx_order(tl_import *im, const tl_onnx_scope *s, size_t count,
                     .state = TL_NEW_ARRAY(im->arena, int, count),
                     .stack = TL_NEW_ARRAY(im->arena, int, count + 1),
                     .order = TL_NEW_ARRAY(im->arena, int, count),
-                    .next = TL_NEW_ARRAY(im->arena, size_t, count + 1),
+                    .next = TL_NEW_ARRAY(im->arena, int, count + 1),
                     .reads = TL_NEW_ARRAY(im->arena, const char **, count),
-                    .read_count = TL_NEW_ARRAY(im->arena, size_t, count) };
+                    .read_count = TL_NEW_ARRAY(im->arena, int, count) };
     for (size_t n = 0; n < count; n++) {
         numbers[n] = (int)n;
         for (size_t i = 0; i < nodes[n]->n_output; i++) {

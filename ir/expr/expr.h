@@ -91,16 +91,16 @@ const tl_expr *tl_int(tl_arena *arena, int64_t value);                    /* i64
 const tl_expr *tl_int_of(tl_arena *arena, tl_dtype dtype, int64_t value); /* wraps to dtype */
 const tl_expr *tl_bool(tl_arena *arena, bool value);
 const tl_expr *tl_float(tl_arena *arena, tl_dtype dtype, double number); /* rounds to dtype */
-const tl_expr *tl_constant(tl_arena *arena, tl_dtype dtype,
-                           double number); /* int or float by dtype */
+/* An int or a float, by dtype. */
+const tl_expr *tl_constant(tl_arena *arena, tl_dtype dtype, double number);
 const tl_expr *tl_ref(tl_arena *arena, const tl_var *var);
 const tl_expr *tl_load(tl_arena *arena, const tl_buffer *buffer, const tl_expr *const *indices);
 const tl_expr *tl_binary(tl_arena *arena, tl_expr_kind kind, const tl_expr *a, const tl_expr *b);
 const tl_expr *tl_not(tl_arena *arena, const tl_expr *a);
 const tl_expr *tl_select(tl_arena *arena, const tl_expr *condition, const tl_expr *yes,
                          const tl_expr *no);
-const tl_expr *tl_cast(tl_arena *arena, tl_dtype to,
-                       const tl_expr *a); /* a itself when it has that dtype */
+/* a itself when it has that dtype. */
+const tl_expr *tl_cast(tl_arena *arena, tl_dtype to, const tl_expr *a);
 const tl_expr *tl_call(tl_arena *arena, tl_function function, const tl_expr *const *args);
 const tl_expr *tl_call1(tl_arena *arena, tl_function function, const tl_expr *a);
 const tl_expr *tl_call2(tl_arena *arena, tl_function function, const tl_expr *a, const tl_expr *b);
@@ -122,8 +122,8 @@ const tl_expr *tl_gt(tl_arena *arena, const tl_expr *a, const tl_expr *b);
 const tl_expr *tl_ge(tl_arena *arena, const tl_expr *a, const tl_expr *b);
 const tl_expr *tl_eq(tl_arena *arena, const tl_expr *a, const tl_expr *b);
 const tl_expr *tl_ne(tl_arena *arena, const tl_expr *a, const tl_expr *b);
-const tl_expr *tl_and(tl_arena *arena, const tl_expr *a,
-                      const tl_expr *b); /* NULL operand: the other */
+/* Of a NULL operand and another, the other. */
+const tl_expr *tl_and(tl_arena *arena, const tl_expr *a, const tl_expr *b);
 const tl_expr *tl_or(tl_arena *arena, const tl_expr *a, const tl_expr *b);
 const tl_expr *tl_addi(tl_arena *arena, const tl_expr *a, int64_t b);
 const tl_expr *tl_muli(tl_arena *arena, const tl_expr *a, int64_t b);

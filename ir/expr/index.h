@@ -37,8 +37,8 @@ tl_range tl_expr_range_with(const tl_expr *e, const tl_var_range *ranges, int co
 bool tl_prove_le(tl_arena *arena, const tl_expr *a, const tl_expr *b);
 bool tl_prove_lt(tl_arena *arena, const tl_expr *a, const tl_expr *b);
 bool tl_prove_equal(tl_arena *arena, const tl_expr *a, const tl_expr *b);
-bool tl_prove(tl_arena *arena,
-              const tl_expr *condition); /* a bool expression that is always true */
+/* Whether a bool expression is always true. */
+bool tl_prove(tl_arena *arena, const tl_expr *condition);
 
 /* The canonical sum, taken apart: e = constant + sum of coefficient[i]*term[i]. */
 typedef struct {

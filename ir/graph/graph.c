@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "ir/graph/graph_private.h"
+#include "runtime/base/array.h"
 
 const tl_op_info tl_op_infos[TL_OP_COUNT] = {
 #define OP(name, text, min_inputs, max_inputs, outputs, kind, attributes) \
@@ -60,32 +61,6 @@ tl_graph *tl_graph_create(tl_arena *arena, const char *name)
     return g;
 }
 
-/* Room for one more element of `size` bytes in an array of `count` that doubles at powers of two. */
-static void *grow(tl_arena *arena, void *array, int count, int *capacity, size_t size)
-{
-    if (count < *capacity)
-        return array;
-    int wanted = *capacity < 8 ? 8 : *capacity * 2;
-    void *larger = tl_arena_alloc_array(arena, size, (size_t)wanted, _Alignof(max_align_t));
-    if (count > 0)
-        memcpy(larger, array, size * (size_t)count);
-    *capacity = wanted;
-    return larger;
-}
-
-/* Inputs and outputs are few and rarely added: the array is copied each time it reaches a power of two. */
-static tl_value **append(tl_arena *arena, tl_value **array, int *count, tl_value *v)
-{
-    if ((*count & (*count - 1)) == 0) {
-        tl_value **larger = TL_NEW_ARRAY(arena, tl_value *, *count == 0 ? 1 : *count * 2);
-        if (*count > 0)
-            memcpy(larger, array, sizeof *array * (size_t)*count);
-        array = larger;
-    }
-    array[(*count)++] = v;
-    return array;
-}
-
 tl_value *tl_graph_value(tl_graph *g, const char *name, tl_dtype dtype, const tl_shape *shape)
 {
     tl_value *v = TL_NEW(g->arena, tl_value);
@@ -98,7 +73,7 @@ tl_value *tl_graph_value(tl_graph *g, const char *name, tl_dtype dtype, const tl
     if (shape != NULL)
         v->shape = *shape;
     v->layout = tl_layout_plain();
-    g->values = grow(g->arena, g->values, g->value_count, &g->value_capacity, sizeof *g->values);
+    TL_ROOM(g->arena, g->values, g->value_count, g->value_capacity);
     v->index = g->value_count;
     g->values[g->value_count++] = v;
     return v;
@@ -212,7 +187,7 @@ tl_node *tl_graph_node(tl_graph *g, tl_op op, const char *name, int input_count,
         if (outputs[i] != NULL)
             outputs[i]->producer = n;
     }
-    g->nodes = grow(g->arena, g->nodes, g->node_count, &g->node_capacity, sizeof *g->nodes);
+    TL_ROOM(g->arena, g->nodes, g->node_count, g->node_capacity);
     g->nodes[g->node_count++] = n;
     return n;
 }
@@ -221,13 +196,15 @@ void tl_graph_add_input(tl_graph *g, tl_value *v)
 {
     assert(!v->is_input && v->producer == NULL && v->data == NULL);
     v->is_input = true;
-    g->inputs = append(g->arena, g->inputs, &g->input_count, v);
+    TL_ROOM(g->arena, g->inputs, g->input_count, g->input_capacity);
+    g->inputs[g->input_count++] = v;
 }
 
 void tl_graph_add_output(tl_graph *g, tl_value *v)
 {
     v->is_output = true;
-    g->outputs = append(g->arena, g->outputs, &g->output_count, v);
+    TL_ROOM(g->arena, g->outputs, g->output_count, g->output_capacity);
+    g->outputs[g->output_count++] = v;
 }
 
 tl_value *tl_graph_find(const tl_graph *g, const char *name)

@@ -127,7 +127,7 @@ struct tl_graph {
     tl_arena *arena;
     const char *name;
     int value_count, node_count, input_count, output_count;
-    int value_capacity, node_capacity;
+    int value_capacity, node_capacity, input_capacity, output_capacity;
     tl_value **values;
     tl_node **nodes; /* topological order */
     tl_value **inputs, **outputs;
@@ -161,8 +161,8 @@ const tl_attr *tl_attr_find(const tl_node *n, const char *name);
 int64_t tl_attr_int(const tl_node *n, const char *name, int64_t otherwise);
 double tl_attr_float(const tl_node *n, const char *name, double otherwise);
 const char *tl_attr_string(const tl_node *n, const char *name, const char *otherwise);
-int tl_attr_ints(const tl_node *n, const char *name,
-                 const int64_t **out); /* count, -1 when absent */
+/* How many; -1 when absent. */
+int tl_attr_ints(const tl_node *n, const char *name, const int64_t **out);
 void tl_attr_set_int(tl_graph *g, tl_node *n, const char *name, int64_t value);
 void tl_attr_set_float(tl_graph *g, tl_node *n, const char *name, double value);
 void tl_attr_set_string(tl_graph *g, tl_node *n, const char *name, const char *value);
@@ -181,10 +181,13 @@ tl_layout tl_layout_plain(void);
 int tl_layout_physical(const tl_layout *layout, const tl_shape *shape,
                        int64_t out[2 * TL_MAX_RANK]);
 
-/* Text that parses back (constants by name, dtype, shape and, up to 64 elements, values). */
+/* Text that parses back: constants of more than 64 elements have `...` in place of their values. */
 void tl_graph_print(const tl_graph *g, tl_text *out);
 tl_status tl_graph_parse(tl_arena *arena, const char *text, const char *file, tl_graph **out,
-                         tl_diag *diag);
+                         tl_diag *diag); /* `...`: zeros */
+/* The same; `...` is what a constant of this name, dtype and shape holds in another graph, which must outlive this one. */
+tl_status tl_graph_parse_beside(tl_arena *arena, const char *text, const char *file,
+                                const tl_graph *constants, tl_graph **out, tl_diag *diag);
 tl_status tl_graph_verify(const tl_graph *g, tl_diag *diag);
 void tl_graph_dump(const tl_graph *g); /* to stderr, for gdb */
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include "ir/graph/graph.h"
 #include "ir/graph/graph_private.h"
+#include "runtime/base/array.h"
 #include "runtime/base/map.h"
 
 #define MAX_LIST 4096
@@ -15,7 +16,7 @@ typedef struct {
     tl_arena *arena;
     const char *at, *file;
     int line;
-    tl_map *values;
+    tl_map *values, *constants; /* by name; the latter of another graph */
     tl_graph *graph;
     tl_diag *diag;
 } parser;
@@ -155,8 +156,8 @@ static tl_status parse_literal(parser *p, literal *out)
 static tl_status parse_list(parser *p, literal **out, int *count)
 {
     TL_TRY(expect(p, "["));
-    int capacity = 64;
-    literal *list = TL_NEW_ARRAY(p->arena, literal, capacity);
+    int capacity = 0;
+    literal *list = NULL;
     *count = 0;
     skip(p, true);
     while (!accept(p, "]")) {
@@ -164,12 +165,7 @@ static tl_status parse_list(parser *p, literal **out, int *count)
             TL_TRY(expect(p, ","));
         if (*count == MAX_LIST)
             return FAIL(p, "a list of more than %d numbers", MAX_LIST);
-        if (*count == capacity) {
-            literal *larger = TL_NEW_ARRAY(p->arena, literal, capacity * 2);
-            memcpy(larger, list, sizeof *list * (size_t)capacity);
-            list = larger;
-            capacity *= 2;
-        }
+        TL_ROOM(p->arena, list, *count, capacity);
         TL_TRY(parse_literal(p, &list[(*count)++]));
         skip(p, true);
     }
@@ -272,12 +268,18 @@ static tl_status parse_constant(parser *p)
     int64_t elements = tl_shape_elements(&v->shape);
     if (!v->dtype_known || elements < 0)
         return FAIL(p, "constant %s needs a dtype and a static shape", v->name);
+    TL_TRY(expect(p, "="));
+    bool is_elsewhere = accept(p, "...");
+    const tl_value *known = is_elsewhere ? tl_map_find(p->constants, v->name) : NULL;
+    if (known != NULL && known->dtype == v->dtype && tl_shape_equal(&known->shape, &v->shape)) {
+        v->data = known->data;
+        return TL_OK;
+    }
     if (elements > TL_GRAPH_PARSED_ELEMENTS)
         return FAIL(p, "constant %s has more than %d elements", v->name, TL_GRAPH_PARSED_ELEMENTS);
     char *data = tl_arena_alloc(p->arena, (size_t)elements * tl_dtype_size(v->dtype), 64);
     v->data = data;
-    TL_TRY(expect(p, "="));
-    if (accept(p, "..."))
+    if (is_elsewhere)
         return TL_OK;
     literal *list;
     int count;
@@ -355,17 +357,25 @@ static tl_status parse_attr(parser *p, tl_node *n)
     return TL_OK;
 }
 
-static tl_status parse_inputs(parser *p, tl_value **inputs, int *count)
+typedef struct {
+    tl_value **items;
+    int count, capacity;
+} value_list;
+
+static void add_value(parser *p, value_list *list, tl_value *v)
+{
+    TL_ROOM(p->arena, list->items, list->count, list->capacity);
+    list->items[list->count++] = v;
+}
+
+static tl_status parse_inputs(parser *p, value_list *inputs)
 {
     const char *name;
     TL_TRY(expect(p, "("));
-    *count = 0;
     while (!accept(p, ")")) {
-        if (*count > 0)
+        if (inputs->count > 0)
             TL_TRY(expect(p, ","));
         skip(p, true);
-        if (*count == MAX_LIST)
-            return FAIL(p, "more than %d inputs", MAX_LIST);
         tl_value *v = NULL;
         bool quoted = *p->at == '"';
         TL_TRY(parse_name(p, &name));
@@ -374,7 +384,7 @@ static tl_status parse_inputs(parser *p, tl_value **inputs, int *count)
             if (v == NULL)
                 return FAIL(p, "value %s is not defined before its use", name);
         }
-        inputs[(*count)++] = v;
+        add_value(p, inputs, v);
         skip(p, true);
     }
     return TL_OK;
@@ -382,18 +392,14 @@ static tl_status parse_inputs(parser *p, tl_value **inputs, int *count)
 
 static tl_status parse_node(parser *p)
 {
-    tl_value *inputs[MAX_LIST], *outputs[64];
-    int input_count, output_count = 0;
+    value_list inputs = { 0 }, outputs = { 0 };
     do {
-        if (output_count == 64)
-            return FAIL(p, "more than 64 outputs");
-        outputs[output_count] = NULL;
-        if (!accept(p, "_,") && !accept(p, "_ ")) {
-            TL_TRY(parse_value(p, &outputs[output_count++]));
-        } else {
-            output_count++;
+        tl_value *v = NULL;
+        if (!accept(p, "_,") && !accept(p, "_ "))
+            TL_TRY(parse_value(p, &v));
+        else
             p->at--; /* the comma or the space */
-        }
+        add_value(p, &outputs, v);
     } while (accept(p, ","));
     const char *op_text, *name = "";
     tl_op op;
@@ -401,15 +407,17 @@ static tl_status parse_node(parser *p)
     TL_TRY(parse_name(p, &op_text));
     if (!tl_op_from_text(op_text, &op))
         return FAIL(p, "no operator is called %s", op_text);
-    TL_TRY(parse_inputs(p, inputs, &input_count));
+    TL_TRY(parse_inputs(p, &inputs));
     /* a value of this very line cannot be read by it */
-    for (int i = 0; i < input_count; i++)
-        for (int o = 0; o < output_count; o++)
-            if (inputs[i] != NULL && inputs[i] == outputs[o])
-                return FAIL(p, "value %s is read by the node that computes it", inputs[i]->name);
-    if (outputs[0] != NULL)
-        name = outputs[0]->name;
-    tl_node *n = tl_graph_node(p->graph, op, name, input_count, inputs, output_count, outputs);
+    for (int i = 0; i < inputs.count; i++)
+        for (int o = 0; o < outputs.count; o++)
+            if (inputs.items[i] != NULL && inputs.items[i] == outputs.items[o])
+                return FAIL(p, "value %s is read by the node that computes it",
+                            inputs.items[i]->name);
+    if (outputs.items[0] != NULL)
+        name = outputs.items[0]->name;
+    tl_node *n =
+        tl_graph_node(p->graph, op, name, inputs.count, inputs.items, outputs.count, outputs.items);
     if (accept(p, "{")) {
         do {
             skip(p, true);
@@ -448,16 +456,20 @@ static tl_status parse_line(parser *p)
     return TL_OK;
 }
 
-tl_status tl_graph_parse(tl_arena *arena, const char *text, const char *file, tl_graph **out,
-                         tl_diag *diag)
+tl_status tl_graph_parse_beside(tl_arena *arena, const char *text, const char *file,
+                                const tl_graph *constants, tl_graph **out, tl_diag *diag)
 {
     parser p = { .arena = arena,
                  .at = text,
                  .file = file,
                  .line = 1,
                  .values = tl_map_create(arena),
+                 .constants = tl_map_create(arena),
                  .diag = diag };
     const char *name;
+    for (int i = 0; constants != NULL && i < constants->value_count; i++)
+        if (constants->values[i]->data != NULL)
+            tl_map_put(p.constants, constants->values[i]->name, constants->values[i]);
     skip(&p, true);
     TL_TRY(expect(&p, "graph"));
     TL_TRY(parse_name(&p, &name));
@@ -471,4 +483,10 @@ tl_status tl_graph_parse(tl_arena *arena, const char *text, const char *file, tl
     }
     *out = p.graph;
     return TL_OK;
+}
+
+tl_status tl_graph_parse(tl_arena *arena, const char *text, const char *file, tl_graph **out,
+                         tl_diag *diag)
+{
+    return tl_graph_parse_beside(arena, text, file, NULL, out, diag);
 }

@@ -4,9 +4,9 @@
 #include "ir/graph/graph.h"
 
 enum {
-    TL_GRAPH_PRINTED_ELEMENTS = 64, /* a constant of more prints as `...`, which parses as zeros */
+    TL_GRAPH_PRINTED_ELEMENTS = 64, /* a constant of more prints as `...` */
     TL_GRAPH_PARSED_ELEMENTS =
-        1 << 24, /* the most a parsed constant may have: the text itself is no measure of it */
+        1 << 24, /* the most zeros that `...` may stand for: the text itself is no measure of it */
 };
 
 /* Makes the uses of all values anew, in the order of the nodes. */

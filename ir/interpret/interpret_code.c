@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "ir/interpret/interpret_private.h"
+#include "runtime/base/array.h"
 #include "runtime/base/checked.h"
 
 /* ---- leaves ---- */
@@ -278,27 +279,13 @@ static void add_term(sum_builder *s, int slot, int64_t factor)
             return;
         }
     }
-    if (s->term_count == s->term_capacity) {
-        tl_arena *arena = tl_compiler_machine(s->compiler)->arena;
-        tl_term *grown = TL_NEW_ARRAY(arena, tl_term, 2 * s->term_capacity + 4);
-        for (int i = 0; i < s->term_count; i++)
-            grown[i] = s->terms[i];
-        s->terms = grown;
-        s->term_capacity = 2 * s->term_capacity + 4;
-    }
+    TL_ROOM(tl_compiler_machine(s->compiler)->arena, s->terms, s->term_count, s->term_capacity);
     s->terms[s->term_count++] = (tl_term){ slot, factor };
 }
 
 static void add_atom(sum_builder *s, const tl_interp_code *code, int64_t factor)
 {
-    if (s->atom_count == s->atom_capacity) {
-        tl_arena *arena = tl_compiler_machine(s->compiler)->arena;
-        tl_atom *grown = TL_NEW_ARRAY(arena, tl_atom, 2 * s->atom_capacity + 2);
-        for (int i = 0; i < s->atom_count; i++)
-            grown[i] = s->atoms[i];
-        s->atoms = grown;
-        s->atom_capacity = 2 * s->atom_capacity + 2;
-    }
+    TL_ROOM(tl_compiler_machine(s->compiler)->arena, s->atoms, s->atom_count, s->atom_capacity);
     s->atoms[s->atom_count++] = (tl_atom){ code, factor };
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "ir/interpret/interpret_private.h"
+#include "runtime/base/array.h"
 #include "runtime/base/checked.h"
 
 #define MAX_DEPTH 256 /* loops around a statement */
@@ -53,19 +54,6 @@ void tl_compiler_fail(tl_compiler *c, tl_status status, const char *format, ...)
     if (c->site >= 0)
         tl_context(c->m->diag, "%s", c->m->sites[c->site].name);
     longjmp(c->m->escape, 1);
-}
-
-/* Room for one more in an array of `size`-byte things. */
-static void *grow(tl_compiler *c, void *array, int count, int *capacity, size_t size)
-{
-    if (count < *capacity)
-        return array;
-    int wider = 2 * *capacity + 16;
-    void *grown = tl_arena_alloc_array(c->m->arena, size, (size_t)wider, 16);
-    if (count > 0)
-        memcpy(grown, array, (size_t)count * size);
-    *capacity = wider;
-    return grown;
 }
 
 /* ---- names ---- */
@@ -229,7 +217,7 @@ static int add_memory(tl_compiler *c, const tl_buffer *buffer)
     if (tl_mul_overflows(count, 32, &bytes))
         tl_compiler_fail(c, TL_BAD_IR, "the extents of %s overflow", buffer->name);
 
-    m->memories = grow(c, m->memories, m->memory_count, &c->memory_capacity, sizeof(tl_memory));
+    TL_ROOM(m->arena, m->memories, m->memory_count, c->memory_capacity);
     m->memories[m->memory_count] = (tl_memory){ buffer, shape, strides, count, NULL };
     entry *e = enter(c, buffer);
     e->value = m->memory_count;
@@ -258,7 +246,7 @@ int tl_machine_memory(const tl_machine *m, const tl_buffer *buffer)
 static int emit(tl_compiler *c, tl_insn_op op)
 {
     tl_machine *m = c->m;
-    m->insns = grow(c, m->insns, m->insn_count, &c->insn_capacity, sizeof(tl_insn));
+    TL_ROOM(m->arena, m->insns, m->insn_count, c->insn_capacity);
     m->insns[m->insn_count].op = op;
     m->insns[m->insn_count].site = c->site;
     return m->insn_count++;
@@ -275,7 +263,7 @@ static int add_site(tl_compiler *c, const char *kind, const char *name)
     tl_machine *m = c->m;
     if (m->site_count > (int)TL_SITE_MASK)
         return (int)TL_SITE_MASK; /* the rest share one name */
-    m->sites = grow(c, m->sites, m->site_count, &c->site_capacity, sizeof(tl_site));
+    TL_ROOM(m->arena, m->sites, m->site_count, c->site_capacity);
     int *loops = TL_NEW_ARRAY(m->arena, int, c->loop_count);
     for (int i = 0; i < c->loop_count; i++)
         loops[i] = c->loops[i].insn;
@@ -441,7 +429,7 @@ static void compile_barrier(tl_compiler *c)
         if (thread_axis(loop->kind) >= 0)
             record.threads[thread_axis(loop->kind)] = loop->threads; /* the innermost */
     }
-    c->barriers = grow(c, c->barriers, c->barrier_count, &c->barrier_capacity, sizeof record);
+    TL_ROOM(c->m->arena, c->barriers, c->barrier_count, c->barrier_capacity);
     c->barriers[c->barrier_count++] = record;
 }
 

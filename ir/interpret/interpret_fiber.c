@@ -174,6 +174,7 @@ static void run(tl_fiber *fiber)
             break;
         case TL_INSN_BRANCH:
             f->site = insn->site;
+            f->stamp = m->clock << TL_SITE_BITS | (tl_stamp)insn->site;
             fiber->at = tl_code_integer(insn->code, f) ? fiber->at + 1 : insn->target;
             break;
         case TL_INSN_JUMP:

@@ -211,11 +211,11 @@ const tl_stmt *tl_stmt_replace_buffer(tl_arena *arena, const tl_stmt *stmt, cons
 /* A block with its iters replaced by their bindings in stores, init and predicate. */
 const tl_expr *tl_block_bind(tl_arena *arena, const tl_block *block, const tl_expr *over_iters);
 
-const tl_block *tl_program_find_block(const tl_program *program,
-                                      const char *name); /* body, then prepare */
+/* Looked for in the body, then in prepare. */
+const tl_block *tl_program_find_block(const tl_program *program, const char *name);
 const tl_stmt *tl_program_find_loop(const tl_program *program, const tl_var *var);
-const tl_buffer *tl_program_find_buffer(const tl_program *program,
-                                        const char *name); /* params, prepared, allocs */
+/* Looked for among params, prepared and allocs. */
+const tl_buffer *tl_program_find_buffer(const tl_program *program, const char *name);
 
 /* ir/text/print.c, ir/text/parse.c: the text (grammar in ir/README.md). Names are made unique when printed. */
 void tl_program_print(const tl_program *program, tl_text *out);
@@ -230,6 +230,9 @@ tl_status tl_program_parse(tl_arena *arena, const char *text, const char *file, 
  * proven false, that data-parallel iters only are under parallel, vectorized and bound loops, vector loops are
  * constant, register buffers have constant shapes, block names are unique, phases are well-formed. */
 tl_status tl_program_verify(const tl_program *program, tl_diag *diag);
+/* The same between two passes of code generation, where a part of a loop keeps the variable's range that it had as a whole,
+ * although nothing is known of its extent any more. */
+tl_status tl_program_verify_lowered(const tl_program *program, tl_diag *diag);
 
 /* ir/program/region.c: what one instance of a block touches, in terms of its iters: one box for each distinct buffer. An
  * index that contains a load covers the whole axis. Reads are the loads of the text: that an update reads what it

@@ -1,8 +1,8 @@
 /* ir/program/region.c: the boxes that a block touches, in terms of its iters, and what they grow to when
  * some variables run through their range. All of it is conservative: a box may be too large. */
-#include <string.h>
 #include "ir/expr/index_private.h"
 #include "ir/program/program.h"
+#include "runtime/base/array.h"
 
 /* ---- one box an access ---- */
 
@@ -44,14 +44,7 @@ static tl_region *region_for(collection *c, const tl_buffer *buffer, bool *is_ne
             *is_new = false;
             return &c->regions[i];
         }
-    if (c->count == c->capacity) {
-        int capacity = c->capacity == 0 ? 8 : 2 * c->capacity;
-        tl_region *regions = TL_NEW_ARRAY(c->arena, tl_region, capacity);
-        if (c->count > 0)
-            memcpy(regions, c->regions, (size_t)c->count * sizeof *regions);
-        c->regions = regions;
-        c->capacity = capacity;
-    }
+    TL_ROOM(c->arena, c->regions, c->count, c->capacity);
     *is_new = true;
     c->regions[c->count] = (tl_region){ .buffer = buffer };
     return &c->regions[c->count++];

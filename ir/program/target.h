@@ -34,8 +34,8 @@ typedef struct {
 } tl_target;
 
 bool tl_target_is_gpu(const tl_target *t);
-int tl_target_lanes(const tl_target *t,
-                    tl_dtype dtype); /* elements in a vector register, at least 1 */
+/* Elements in a vector register, at least 1. */
+int tl_target_lanes(const tl_target *t, tl_dtype dtype);
 /* "isa=AVX512 triple=... cpu=... features=... l1=49152 l2=... l3=... cores=2 ..." and back. */
 void tl_target_print(const tl_target *t, tl_text *out);
 tl_status tl_target_parse(const char *text, tl_target *out, tl_diag *diag);

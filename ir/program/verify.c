@@ -368,7 +368,8 @@ static tl_status check_loop(tl_verifier *v, const tl_stmt *s)
     if (tl_expr_has_load(s->u.loop.extent))
         return tl_fail(v->diag, TL_BAD_IR, "loop %s: its extent depends on data", var->name);
     tl_range extent = tl_expr_range(s->u.loop.extent);
-    if (var->min > 0 || (extent.max != INT64_MAX && var->max < extent.max - 1))
+    bool is_narrow = extent.max != INT64_MAX && var->max < extent.max - 1;
+    if (var->min > 0 || (is_narrow && !v->is_lowered))
         return tl_fail(v->diag, TL_BAD_IR,
                        "loop %s: the variable has the range %lld..%lld, the extent is up to %lld",
                        var->name, (long long)var->min, (long long)var->max, (long long)extent.max);
@@ -484,7 +485,7 @@ static tl_status check_program(tl_verifier *v)
     return check_stmt(v, v->program->body);
 }
 
-tl_status tl_program_verify(const tl_program *program, tl_diag *diag)
+static tl_status verify(const tl_program *program, bool is_lowered, tl_diag *diag)
 {
     tl_arena *arena = tl_arena_create(0);
     if (arena == NULL || TL_ARENA_GUARD(arena)) {
@@ -497,10 +498,21 @@ tl_status tl_program_verify(const tl_program *program, tl_diag *diag)
     v.diag = diag;
     v.blocks = tl_map_create(arena);
     v.in_prepare = false;
+    v.is_lowered = is_lowered;
     v.loop_count = v.buffer_count = 0;
     tl_status status = check_program(&v);
     if (status != TL_OK)
         tl_context(diag, "kernel %s", program->name);
     tl_arena_destroy(arena);
     return status;
+}
+
+tl_status tl_program_verify(const tl_program *program, tl_diag *diag)
+{
+    return verify(program, false, diag);
+}
+
+tl_status tl_program_verify_lowered(const tl_program *program, tl_diag *diag)
+{
+    return verify(program, true, diag);
 }

@@ -12,6 +12,7 @@ typedef struct {
     tl_diag *diag;
     tl_map *blocks; /* names seen */
     bool in_prepare;
+    bool is_lowered; /* tl_program_verify_lowered */
     int loop_count, buffer_count;
     const tl_stmt *loops[TL_VERIFY_DEPTH]; /* around the statement, outermost first */
     /* Allocs around it, and how many loops are around each. */

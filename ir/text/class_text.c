@@ -6,6 +6,7 @@
 #include <string.h>
 #include "ir/program/program.h"
 #include "ir/text/text_private.h"
+#include "runtime/base/array.h"
 
 typedef struct {
     tl_arena *arena;
@@ -18,14 +19,7 @@ typedef struct {
 
 static void declare(printer *p, const void *key)
 {
-    if (p->count == p->capacity) {
-        int capacity = p->capacity == 0 ? 64 : 2 * p->capacity;
-        const void **keys = TL_NEW_ARRAY(p->arena, const void *, capacity);
-        if (p->count > 0)
-            memcpy(keys, p->keys, (size_t)p->count * sizeof *keys);
-        p->keys = keys;
-        p->capacity = capacity;
-    }
+    TL_ROOM(p->arena, p->keys, p->count, p->capacity);
     p->keys[p->count++] = key;
 }
 

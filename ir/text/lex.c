@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "ir/text/text_private.h"
+#include "runtime/base/array.h"
 
 enum { MAX_INDENTS = 200, MAX_BRACKETS = 500, MAX_TEXT = 4 << 20, MAX_NAME = 200 };
 
@@ -27,14 +28,7 @@ static tl_status fail(lexer *l, const char *where, const char *what)
 
 static tl_token *add(lexer *l, tl_token_kind kind, const char *where, const char *text)
 {
-    if (l->count == l->capacity) {
-        int capacity = l->capacity == 0 ? 64 : 2 * l->capacity;
-        tl_token *tokens = TL_NEW_ARRAY(l->arena, tl_token, capacity);
-        if (l->count > 0)
-            memcpy(tokens, l->tokens, (size_t)l->count * sizeof *tokens);
-        l->tokens = tokens;
-        l->capacity = capacity;
-    }
+    TL_ROOM(l->arena, l->tokens, l->count, l->capacity);
     tl_token *t = &l->tokens[l->count++];
     *t = (tl_token){ kind, l->line, (int)(where - l->line_start) + 1, text, 0, 0 };
     return t;

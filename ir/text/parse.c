@@ -4,6 +4,7 @@
 #include <string.h>
 #include "ir/expr/index.h"
 #include "ir/text/parse_private.h"
+#include "runtime/base/array.h"
 
 enum { MAX_ANNOTATIONS = 32, MAX_LOOPS = 200 };
 
@@ -452,14 +453,7 @@ typedef struct {
 
 static void append(tl_parser *p, pointers *to, const void *item)
 {
-    if (to->count == to->capacity) {
-        int capacity = to->capacity == 0 ? 16 : 2 * to->capacity;
-        const void **items = TL_NEW_ARRAY(p->arena, const void *, capacity);
-        if (to->count > 0)
-            memcpy(items, to->items, (size_t)to->count * sizeof *items);
-        to->items = items;
-        to->capacity = capacity;
-    }
+    TL_ROOM(p->arena, to->items, to->count, to->capacity);
     to->items[to->count++] = item;
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "ir/text/text_private.h"
+#include "runtime/base/array.h"
 
 typedef struct {
     const void *key; /* the tl_var or tl_buffer */
@@ -69,14 +70,7 @@ static const char *push(printer *p, const void *key, const char *wanted, const v
     const char *base = clean(p, wanted), *name = base;
     for (int i = 1; is_taken(p, name, except); i++)
         name = tl_arena_format(p->arena, "%s_%d", base, i);
-    if (p->count == p->capacity) {
-        int capacity = p->capacity == 0 ? 32 : 2 * p->capacity;
-        entry *entries = TL_NEW_ARRAY(p->arena, entry, capacity);
-        if (p->count > 0)
-            memcpy(entries, p->entries, (size_t)p->count * sizeof *entries);
-        p->entries = entries;
-        p->capacity = capacity;
-    }
+    TL_ROOM(p->arena, p->entries, p->count, p->capacity);
     p->entries[p->count++] = (entry){ key, name, NULL };
     return name;
 }

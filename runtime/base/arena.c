@@ -69,11 +69,6 @@ void tl_arena_fail_at(tl_arena *arena, size_t n)
     arena->fail_in = n;
 }
 
-size_t tl_arena_used(const tl_arena *arena)
-{
-    return arena->taken;
-}
-
 static _Noreturn void run_out(tl_arena *arena)
 {
     if (!arena->guarded)

@@ -34,7 +34,6 @@ char *tl_arena_strndup(tl_arena *arena, const char *text, size_t size);
 char *tl_arena_format(tl_arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 char *tl_arena_vformat(tl_arena *arena, const char *format, va_list args);
-size_t tl_arena_used(const tl_arena *arena); /* bytes taken from the system */
 
 /* Makes the n-th allocation from now fail (n >= 1), for tests of what happens then; 0 turns it off. */
 void tl_arena_fail_at(tl_arena *arena, size_t n);

@@ -32,13 +32,13 @@ tl_status tl_file_create(const char *path, tl_file **out, tl_diag *diag);
 tl_status tl_file_create_private(const char *path, tl_file **out, tl_diag *diag);
 bool tl_file_is_stream(const char *path); /* it would be written to, not replaced */
 tl_status tl_file_append(tl_file *file, const void *bytes, size_t size, tl_diag *diag);
-tl_status tl_file_commit(tl_file *file,
-                         tl_diag *diag); /* flushes, renames and frees `file`, also on failure */
+/* Flushes, renames and frees `file`, also on failure. */
+tl_status tl_file_commit(tl_file *file, tl_diag *diag);
 /* The same without waiting for the disk: for caches, whose files carry a checksum. */
 tl_status tl_file_commit_unsynced(tl_file *file, tl_diag *diag);
 void tl_file_abandon(tl_file *file);
-tl_status tl_file_write(const char *path, const void *bytes, size_t size,
-                        tl_diag *diag); /* all at once */
+/* All at once. */
+tl_status tl_file_write(const char *path, const void *bytes, size_t size, tl_diag *diag);
 
 /* Makes a folder and those above it, mode 0700 for the ones it makes, whatever the umask. TL_BAD_ARGUMENT: an empty name. */
 tl_status tl_folder_make(const char *path, tl_diag *diag);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "runtime/base/array.h"
 #include "runtime/cache/cache_private.h"
 
 /* Something that is removed as a whole: an object's file or an executable's folder. */
@@ -19,21 +20,15 @@ typedef struct {
 
 typedef struct {
     item *items;
-    size_t count, capacity;
+    int count, capacity;
     int64_t bytes;
 } inventory;
 
 static item *add_item(inventory *all)
 {
-    if (all->count == all->capacity) {
-        size_t capacity = all->capacity > 0 ? 2 * all->capacity : 64;
-        item *items = realloc(all->items, capacity * sizeof *items);
-        if (items == NULL)
-            return NULL;
-        all->items = items;
-        all->capacity = capacity;
-    }
-    return memset(&all->items[all->count++], 0, sizeof(item));
+    if (!TL_HEAP_ROOM(all->items, all->count, all->capacity))
+        return NULL;
+    return &all->items[all->count++];
 }
 
 static bool is_later(struct timespec a, struct timespec b)
@@ -128,8 +123,8 @@ static void remove_item(int objects, int models, const item *i)
 static void show_items(inventory *all, tl_cache_visitor *visit, void *user)
 {
     if (all->count > 0)
-        qsort(all->items, all->count, sizeof(item), oldest_first);
-    for (size_t n = all->count; n-- > 0;) {
+        qsort(all->items, (size_t)all->count, sizeof(item), oldest_first);
+    for (int n = all->count; n-- > 0;) {
         item *i = &all->items[n];
         i->name[TL_CACHE_KEY] = '\0'; /* without the suffix */
         visit(user, &(tl_cache_entry){ i->name, i->folder, i->bytes, i->used.tv_sec });
@@ -151,8 +146,8 @@ static inventory sweep(const char *path, int64_t keep, tl_cache_visitor *visit, 
         take_inventory(&all, objects, false);
         take_inventory(&all, models, true);
         if (all.bytes > keep && all.count > 0) {
-            qsort(all.items, all.count, sizeof(item), oldest_first);
-            size_t gone = 0;
+            qsort(all.items, (size_t)all.count, sizeof(item), oldest_first);
+            int gone = 0;
             for (; gone < all.count && all.bytes > keep; gone++) {
                 remove_item(dirfd(objects), dirfd(models), &all.items[gone]);
                 all.bytes -= all.items[gone].bytes;

@@ -1,4 +1,6 @@
-/* runtime/device/code_loader.h: makes a kernel's object callable without LLVM.
+/* runtime/device/code_loader.h: makes a kernel's object callable without LLVM, for programs that open saved models.
+ * Where LLVM is, the ORC session does it (codegen/codegen.h), for what runs and for what is timed; both pass the same
+ * tests (tests/codegen/test_loaders.c).
  *
  * Reads a relocatable ELF object for this machine (x86-64), copies its code and read-only data
  * into a mapping, relocates them there, and makes code executable and everything unwritable. The

@@ -349,25 +349,3 @@ tl_part tl_team_range(int64_t extent, int thread, int threads)
     return (tl_part){ whole * thread + rest * thread / threads,
                       whole * (thread + 1) + rest * (thread + 1) / threads };
 }
-
-typedef struct {
-    int64_t extent;
-    tl_range_fn *fn;
-    void *context;
-} parallel_job;
-
-static void run_part(tl_team *team, void *context)
-{
-    const parallel_job *job = context;
-    tl_part r = tl_team_range(job->extent, team->thread, team->threads);
-
-    if (r.begin < r.end)
-        job->fn(job->context, r.begin, r.end, team->thread);
-}
-
-void tl_pool_parallel(tl_pool *pool, int threads, int64_t extent, tl_range_fn *fn, void *context)
-{
-    parallel_job job = { extent, fn, context };
-
-    tl_pool_run(pool, threads, run_part, &job);
-}

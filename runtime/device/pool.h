@@ -61,8 +61,4 @@ typedef struct {
 } tl_part;
 tl_part tl_team_range(int64_t extent, int thread, int threads);
 
-/* Splits extent among `threads` threads and calls fn on each part that is not empty. */
-typedef void tl_range_fn(void *context, int64_t begin, int64_t end, int thread);
-void tl_pool_parallel(tl_pool *pool, int threads, int64_t extent, tl_range_fn *fn, void *context);
-
 #endif

@@ -44,8 +44,8 @@ typedef struct {
      * refused. NULL: any. */
     const void *fixed;
 } tl_port;
-size_t tl_port_size(
-    const tl_port *port); /* bytes of its tensor; 0 when there is none of its shape */
+/* Bytes of its tensor; 0 when there is none of its shape. */
+size_t tl_port_size(const tl_port *port);
 
 typedef struct {
     const char *name; /* for messages and reports */
@@ -187,11 +187,6 @@ int tl_runner_threads(const tl_runner *runner);
  * runner. */
 tl_status tl_runner_run(tl_runner *runner, const void *const *inputs, void *const *outputs,
                         int64_t *step_ns, tl_diag *diag);
-/* The same with tensors: checks dtypes and shapes against the ports, and copies what is not
- * aligned. Zero-initialised outputs are created; they are the caller's. */
-tl_status tl_runner_run_tensors(tl_runner *runner, const tl_tensor *inputs, tl_tensor *outputs,
-                                int64_t *step_ns, tl_diag *diag);
-
 /* The same, stopping before and after every step on the caller's thread to look at its buffers
  * (NULL for TL_NO_VALUE). */
 typedef void tl_step_hook(void *user, int step, bool after, void *const *buffers);
@@ -207,8 +202,5 @@ typedef struct {
 int tl_runner_event_limit(const tl_runner *runner);
 tl_status tl_runner_run_traced(tl_runner *runner, const void *const *inputs, void *const *outputs,
                                tl_run_event *events, int *count, tl_diag *diag);
-/* Runs one step `repeats` times on whatever its buffers hold after a run (the caller's must still
- * be there), for measuring; returns the shortest, in ns. */
-int64_t tl_runner_time_step(tl_runner *runner, int step, int repeats);
 
 #endif

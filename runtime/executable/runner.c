@@ -426,34 +426,28 @@ static void walk(tl_team *team, void *context)
 /* Some steps, a meeting after every phase, and the time of each step as thread 0 sees it. */
 typedef struct {
     const tl_runner *runner;
-    int first, end, repeats;
-    int64_t *step_ns; /* [step]: the last time; or NULL */
-    int64_t best_ns;  /* of `repeats` times all of them */
+    int first, end;
+    int64_t *step_ns; /* [step], or NULL */
 } timed_walk;
 
 static void walk_timed(tl_team *team, void *context)
 {
-    timed_walk *w = context;
+    const timed_walk *w = context;
     const tl_runner *r = w->runner;
     uint64_t mode = tl_float_mode_enter();
 
     tl_team_barrier(team); /* waking the others up is not part of the first step */
-    for (int repeat = 0; repeat < w->repeats; repeat++) {
-        int64_t begun = tl_clock_ns(), before = begun;
-        for (int s = w->first; s < w->end; s++) {
-            for (int c = r->first_call[s]; c < r->first_call[s + 1]; c++) {
-                run_call(r, c, team);
-                tl_team_barrier(team);
-            }
-            if (team->thread == 0 && w->step_ns != NULL) {
-                int64_t now = tl_clock_ns();
-                w->step_ns[s] = now - before;
-                before = now;
-            }
+    int64_t before = tl_clock_ns();
+    for (int s = w->first; s < w->end; s++) {
+        for (int c = r->first_call[s]; c < r->first_call[s + 1]; c++) {
+            run_call(r, c, team);
+            tl_team_barrier(team);
         }
-        int64_t took = tl_clock_ns() - begun;
-        if (team->thread == 0 && took < w->best_ns)
-            w->best_ns = took;
+        if (team->thread == 0 && w->step_ns != NULL) {
+            int64_t now = tl_clock_ns();
+            w->step_ns[s] = now - before;
+            before = now;
+        }
     }
     tl_float_mode_leave(mode);
 }
@@ -517,7 +511,7 @@ tl_status tl_runner_run(tl_runner *r, const void *const *inputs, void *const *ou
     if (step_ns == NULL) {
         tl_pool_run(r->pool, r->threads, walk, r);
     } else {
-        timed_walk w = { r, 0, r->step_count, 1, step_ns, INT64_MAX };
+        timed_walk w = { r, 0, r->step_count, step_ns };
         tl_pool_run(r->pool, r->threads, walk_timed, &w);
     }
     atomic_flag_clear(&r->busy);
@@ -582,20 +576,11 @@ tl_status tl_runner_run_hooked(tl_runner *r, const void *const *inputs, void *co
 {
     TL_TRY(begin_run(r, inputs, outputs, diag));
     for (int s = 0; s < r->step_count; s++) {
-        timed_walk w = { r, s, s + 1, 1, NULL, INT64_MAX };
+        timed_walk w = { r, s, s + 1, NULL };
         hook(user, s, false, &r->slots[r->first_slot[s]]);
         tl_pool_run(r->pool, r->threads, walk_timed, &w);
         hook(user, s, true, &r->slots[r->first_slot[s]]);
     }
     atomic_flag_clear(&r->busy);
     return TL_OK;
-}
-
-int64_t tl_runner_time_step(tl_runner *r, int step, int repeats)
-{
-    assert(step >= 0 && step < r->step_count && repeats > 0);
-    timed_walk w = { r, step, step + 1, repeats, NULL, INT64_MAX };
-
-    tl_pool_run(r->pool, r->threads, walk_timed, &w);
-    return w.best_ns;
 }

@@ -30,8 +30,8 @@ tl_status tl_tensor_borrow(tl_dtype dtype, int rank, const int64_t *shape, void 
                            tl_tensor *out, tl_diag *diag);
 void tl_tensor_free(tl_tensor *tensor); /* zeroes it; zero-initialised is fine */
 int64_t tl_tensor_elements(const tl_tensor *tensor);
-double tl_tensor_get(const tl_tensor *tensor,
-                     int64_t index); /* any dtype, as a double (i64 beyond 2^53 rounds) */
+/* Any dtype, as a double (i64 beyond 2^53 rounds). */
+double tl_tensor_get(const tl_tensor *tensor, int64_t index);
 void tl_tensor_describe(const tl_tensor *tensor, tl_text *out); /* "f32[1, 3, 224, 224]" */
 void tl_shape_describe(tl_dtype dtype, int rank, const int64_t *shape, tl_text *out);
 

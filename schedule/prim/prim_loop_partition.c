@@ -16,7 +16,7 @@
  *           holds in the first iteration. Vectorized and unrolled loops are cut at constants only.
  * Keeps     which instances run, and their order; the loop's handle stands for the main part; kinds of loops.
  */
-#include <string.h>
+#include "runtime/base/array.h"
 #include "runtime/base/checked.h"
 #include "schedule/schedule_private.h"
 
@@ -190,14 +190,7 @@ typedef struct {
 
 static void rename_var(copy_context *c, const tl_var *var, const tl_expr *value)
 {
-    if (c->count == c->capacity) {
-        int capacity = c->capacity ? 2 * c->capacity : 16;
-        tl_binding *renamed = TL_NEW_ARRAY(c->s->arena, tl_binding, capacity);
-        if (c->count)
-            memcpy(renamed, c->renamed, sizeof(tl_binding) * (size_t)c->count);
-        c->renamed = renamed;
-        c->capacity = capacity;
-    }
+    TL_ROOM(c->s->arena, c->renamed, c->count, c->capacity);
     c->renamed[c->count++] = (tl_binding){ var, value };
 }
 

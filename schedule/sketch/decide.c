@@ -1,6 +1,7 @@
 /* schedule/sketch/decide.c: asks for a decision and keeps what was taken. */
 #include "schedule/decide.h"
 #include <string.h>
+#include "runtime/base/array.h"
 #include "schedule/sketch/sketch_private.h"
 
 void tl_schedule_set_decider(tl_schedule *s, tl_decider *decide, void *user)
@@ -17,14 +18,7 @@ int tl_schedule_decisions(const tl_schedule *s, const tl_decision **out)
 
 static void append(tl_schedule *s, const tl_decision *made)
 {
-    if (s->decision_count == s->decision_capacity) {
-        int capacity = s->decision_capacity ? 2 * s->decision_capacity : 16;
-        tl_decision *grown = TL_NEW_ARRAY(s->arena, tl_decision, capacity);
-        for (int i = 0; i < s->decision_count; i++)
-            grown[i] = s->decisions[i];
-        s->decisions = grown;
-        s->decision_capacity = capacity;
-    }
+    TL_ROOM(s->arena, s->decisions, s->decision_count, s->decision_capacity);
     s->decisions[s->decision_count++] = *made;
 }
 

@@ -12,6 +12,7 @@
  *   5. what is left is vectorized nest by nest (sketch_nest.c);
  *   6. every phase gets its parallel loop (sketch_parallel.c). */
 #include <string.h>
+#include "runtime/base/array.h"
 #include "schedule/sketch/sketch_private.h"
 
 typedef struct {
@@ -25,14 +26,7 @@ static bool add_block(const tl_stmt *stmt, void *context)
     block_list *list = context;
     if (stmt->kind != TL_STMT_BLOCK)
         return true;
-    if (list->count == list->capacity) {
-        int capacity = list->capacity ? 2 * list->capacity : 16;
-        const tl_block **grown = TL_NEW_ARRAY(list->arena, const tl_block *, capacity);
-        for (int i = 0; i < list->count; i++)
-            grown[i] = list->blocks[i];
-        list->blocks = grown;
-        list->capacity = capacity;
-    }
+    TL_ROOM(list->arena, list->blocks, list->count, list->capacity);
     list->blocks[list->count++] = stmt->u.block;
     return true;
 }

@@ -20,8 +20,8 @@ typedef struct {
 } tl_loop_list;
 /* How many of the loops around a block have other blocks in them: those that the program was written with. */
 int tl_sketch_shared_loops(tl_schedule *s, tl_block_ref block);
-void tl_loop_push(tl_loop_list *list,
-                  tl_loop_ref loop); /* nothing when the id is 0 or the list full */
+/* Nothing when the id is 0 or the list full. */
+void tl_loop_push(tl_loop_list *list, tl_loop_ref loop);
 static inline bool tl_same_loop(tl_loop_ref a, tl_loop_ref b)
 {
     return a.id == b.id;

@@ -27,8 +27,8 @@ typedef struct {
     int64_t dims[12]; /* as many as oneDNN's */
 } case_shape;
 
-int64_t case_out(const peer_case *c,
-                 int axis); /* height (0), width (1) of a convolution's or pool's result */
+/* Height (0), width (1) of a convolution's or pool's result. */
+int64_t case_out(const peer_case *c, int axis);
 /* Rank 0 where the case has no such operand. A grouped convolution's weights are [filters, channels/groups, h, w]. */
 case_shape case_operand(const peer_case *c, int operand);
 int64_t case_elements(const peer_case *c, int operand);

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include "ir/graph/graph.h"
 #include "ir/program/target.h"
 #include "runtime/base/file.h"
 #include "tests/driver/cli_run.h"
@@ -108,6 +109,24 @@ static void colours_are_for_terminals(void **state)
     expect_shell(0, "none", "$TILTH run absent.onnx 2>&1 | grep -c $(printf '\\033') || echo none");
 }
 
+/* What `inspect --graph` has written is the text of a graph. */
+static void reads_back(const char *path)
+{
+    tl_arena *arena = tl_arena_create(0);
+    tl_text text = { 0 }, again = { 0 };
+    tl_graph *g;
+    tl_diag diag = { 0 };
+    if (tl_file_read(path, &text, &diag) != TL_OK ||
+        tl_graph_parse(arena, tl_text_get(&text), path, &g, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    assert_true(g->node_count > 0);
+    tl_graph_print(g, &again);
+    assert_string_equal(tl_text_get(&again), tl_text_get(&text));
+    tl_text_free(&text);
+    tl_text_free(&again);
+    tl_arena_destroy(arena);
+}
+
 /* One small real network through every verb. */
 static void a_network_through_every_verb(void **state)
 {
@@ -119,6 +138,11 @@ static void a_network_through_every_verb(void **state)
     expect(0, "roofline", "inspect $D/m.onnx");
     expect(0, "\"expected_ns\"", "inspect $D/m.onnx --json --quick");
     expect(0, "subgraph cluster_3", "inspect $D/m.onnx --dot");
+    expect(0, "graph bert_tiny", "inspect $D/m.onnx --graph");
+    expect(0, "wrote", "inspect $D/m.onnx --graph -o $D/m.graph");
+    char path[sizeof cli_folder + 16];
+    snprintf(path, sizeof path, "%s/m.graph", cli_folder);
+    reads_back(path);
     expect(0, ".columns ", "inspect $D/m.onnx --space");
     expect(0, " points, error within", "inspect $D/m.onnx --space");
     expect(0, "[expert] tiling", "inspect $D/m.onnx --space");

@@ -117,11 +117,14 @@ static void run(const tl_model *model, float *out, size_t size)
 {
     const tl_executable_spec *spec = tl_executable_info(tl_model_executable(model));
     tl_runner *runner;
-    tl_tensor input, output = { 0 };
+    const tl_port *port = &spec->outputs[0];
+    tl_tensor input, output;
     assert_int_equal(tl_session_inputs(spec, &(tl_text_list){ 0 }, NULL, 1, &input, NULL), TL_OK);
     assert_int_equal(tl_runner_create(tl_model_executable(model), rec_pool, 1, &runner, NULL),
                      TL_OK);
-    assert_int_equal(tl_runner_run_tensors(runner, &input, &output, NULL, NULL), TL_OK);
+    assert_int_equal(tl_tensor_create(port->dtype, port->rank, port->shape, &output, NULL), TL_OK);
+    const void *in = input.data;
+    assert_int_equal(tl_runner_run(runner, &in, &output.data, NULL, NULL), TL_OK);
     memcpy(out, output.data, size);
     tl_tensor_free(&output);
     tl_tensor_free(&input);

@@ -232,13 +232,16 @@ static void run(const tl_model *model, float *out, size_t size)
     tl_arena *arena = tl_arena_create(0);
     tl_runner *runner;
     tl_tensor *inputs = TL_NEW_ARRAY(arena, tl_tensor, spec->input_count), output;
+    const void **in = TL_NEW_ARRAY(arena, const void *, spec->input_count);
     assert_int_equal(tl_session_inputs(spec, &(tl_text_list){ 0 }, NULL, 1, inputs, NULL), TL_OK);
     assert_int_equal(tl_tensor_create(spec->outputs[0].dtype, spec->outputs[0].rank,
                                       spec->outputs[0].shape, &output, NULL),
                      TL_OK);
     assert_int_equal(tl_runner_create(tl_model_executable(model), rec_pool, 1, &runner, NULL),
                      TL_OK);
-    assert_int_equal(tl_runner_run_tensors(runner, inputs, &output, NULL, NULL), TL_OK);
+    for (int i = 0; i < spec->input_count; i++)
+        in[i] = inputs[i].data;
+    assert_int_equal(tl_runner_run(runner, in, &output.data, NULL, NULL), TL_OK);
     memcpy(out, output.data, size);
     tl_tensor_free(&output);
     for (int i = 0; i < spec->input_count; i++)

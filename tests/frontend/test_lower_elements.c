@@ -48,6 +48,32 @@ static const struct {
       "f32[2, 4]", "4 5 6 7 20 21 22 23" },
     { "const k: i64[2, 1, 2] = [0, 3, 2, -1]\ny: ?[...] = GatherND(x, k) {batch_dims = 1}",
       "f32[2, 1]", "3 23" },
+    /* the last of several updates stays; -1 is the last position */
+    { "const k: i64[1, 3, 1] = [0, -1, 0]\nconst u: f32[1, 3, 1] = [7.0, 8.0, 9.0]\n"
+      "y: ?[...] = ScatterElements(x, k, u) {axis = 1}",
+      "f32[2, 3, 4]", "9 1 2 3 4 5 6 7 8 9 10 11 12" },
+    { "const k: i64[1, 3, 1] = [0, -1, 0]\nconst u: f32[1, 3, 1] = [7.0, 8.0, 9.0]\n"
+      "y: ?[...] = ScatterElements(x, k, u) {axis = 1, reduction = \"add\"}",
+      "f32[2, 3, 4]", "16 1 2 3 4 5 6 7 16 9" },
+    { "const k: i64[2, 2] = [0, 1, -1, 2]\nconst u: f32[2, 4] = [1.5, 1.5, 1.5, 1.5, 2.5, 2.5, "
+      "2.5, 2.5]\n"
+      "y: ?[...] = ScatterND(x, k, u) {reduction = \"none\"}",
+      "f32[2, 3, 4]", "0 1 2 3 1.5 1.5 1.5 1.5 8 9 10 11 12 13 14 15 16 17 18 19 2.5" },
+    { "const k: i64[3, 2] = [0, 0, 0, 0, 1, 1]\nconst u: f32[3, 4] = [2.0, 2.0, 2.0, 2.0, 1.0, "
+      "1.0, 1.0, 9.0, 4.0, 4.0, 4.0, 40.0]\n"
+      "y: ?[...] = ScatterND(x, k, u) {reduction = \"max\"}",
+      "f32[2, 3, 4]", "2 2 2 9 4 5" },
+    { "y: ?[...] = Cumulate(x) {axis = -1}", "f32[2, 3, 4]", "0 1 3 6 4 9 15 22" },
+    { "y: ?[...] = Cumulate(x) {axis = 2, exclusive = 1}", "f32[2, 3, 4]", "0 0 1 3 0 4 9 15" },
+    { "y: ?[...] = Cumulate(x) {axis = 2, reverse = 1, by = \"product\"}", "f32[2, 3, 4]",
+      "0 6 6 3 840 210 42 7" },
+    { "y: ?[...] = Cumulate(x) {axis = 2, reverse = 1, exclusive = 1, by = \"product\"}",
+      "f32[2, 3, 4]", "6 6 3 1" },
+    { "y: ?[...] = SortOrder(i) {axis = 0}", "i64[3]", "1 0 2" },
+    { "y: ?[...] = SortOrder(t) {axis = 0, descending = 1}", "i64[3]", "2 0 1" },
+    /* equal ones as they stand */
+    { "a: ?[...] = Sub(x, x)\ny: ?[...] = SortOrder(a) {axis = 2, descending = 1}", "i64[2, 3, 4]",
+      "0 1 2 3 0 1" },
     { "y: ?[...] = Expand(t) {shape = [2, 1]}", "f32[2, 3]", "0.5 -1.5 2.5 0.5 -1.5 2.5" },
     { "y: ?[...] = Split(i) {axis = 0}", "i64[3]", "0 -1 2" },
     { "y: ?[...] = Floor(t)", "f32[3]", "0 -2 2" },

@@ -49,7 +49,7 @@ static void unsupported_is_listed(void **state)
     tl_arena *arena = tl_arena_create(0);
     tl_text bytes = text_model(
         "opset 17; opset com.acme.1; input x f32 2; input q 23 2; node NonZero x -> a;"
-        "node NonZero x -> b; node Det x -> c; node com.acme.Foo c -> d; node Relu d -> e;"
+        "node NonZero x -> b; node Frobnicate x -> c; node com.acme.Foo c -> d; node Relu d -> e;"
         "node Softmax e -> f axis=9; node Cast x -> g to=8; output f; output a; output g");
     tl_onnx *model;
     tl_graph *g;
@@ -61,7 +61,7 @@ static void unsupported_is_listed(void **state)
                         "not supported (5):\n"
                         "  graph input: 1, first 'q': data type float4e2m1 (23)\n"
                         "  NonZero: 2, first 'a': the shape of its result depends on data\n"
-                        "  Det: 1, first 'c': the operator is not implemented\n"
+                        "  Frobnicate: 1, first 'c': the operator is not implemented\n"
                         "  com.acme.Foo: 1, first 'd': the operator is not implemented\n"
                         "  Cast: 1, first 'g': a cast to string");
     assert_null(model);

@@ -72,6 +72,54 @@ static void text_survives(void **state)
     }
 }
 
+/* What stands as `...` is the other graph's when name, dtype and shape are, however large it is, and zeros when not. */
+static void constants_come_from_beside(void **state)
+{
+    enum { COUNT = 1 << 25 }; /* more than would be made of zeros */
+    tl_arena *arena = *state;
+    static const float some[100] = { 1, 2, 3 };
+    static const char large;
+    tl_graph *from = tl_graph_create(arena, "from"), *g;
+    tl_diag diag = { 0 };
+    const tl_shape few = tl_shape_of(1, (int64_t[]){ 100 }),
+                   many = tl_shape_of(1, (int64_t[]){ COUNT });
+    tl_graph_constant(from, "a", TL_F32, &few, some);
+    tl_graph_constant(from, "b", TL_F32, &few, some);
+    tl_graph_constant(from, "c", TL_U8, &many, &large);
+    const char *text = "graph g\n"
+                       "const a: f32[100] = ...\n"
+                       "const b: f32[10, 10] = ...\n"
+                       "const c: u8[33554432] = ...\n";
+    if (tl_graph_parse_beside(arena, text, "t", from, &g, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    assert_ptr_equal(tl_graph_find(g, "a")->data, some);
+    const float *b = tl_graph_find(g, "b")->data;
+    assert_true(b != some && b[0] == 0 && b[99] == 0);
+    assert_ptr_equal(tl_graph_find(g, "c")->data, &large);
+    assert_int_equal(tl_graph_parse(arena, text, "t", &g, &diag), TL_BAD_TEXT);
+}
+
+static void wide_nodes_read_back(void **state)
+{
+    enum { WIDE = 5000 };
+    tl_graph *g;
+    tl_diag diag = { 0 };
+    tl_text text = { 0 }, again = { 0 };
+    tl_text_add(&text, "graph g\ninput x: f32[1]\ny: f32[5000] = Concat(x");
+    for (int i = 1; i < WIDE; i++)
+        tl_text_add(&text, ", x");
+    tl_text_add(&text, ") {axis = 0}\ny0: f32[1]");
+    for (int i = 1; i < WIDE; i++)
+        tl_text_format(&text, ", y%d: f32[1]", i);
+    tl_text_add(&text, " = Split(y) {axis = 0}\noutput y1\n");
+    if (tl_graph_parse(*state, tl_text_get(&text), "wide", &g, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    tl_graph_print(g, &again);
+    assert_string_equal(tl_text_get(&again), tl_text_get(&text));
+    tl_text_free(&text);
+    tl_text_free(&again);
+}
+
 /* Every prefix of every text, and every text with one byte changed, is read or refused, never more. */
 static void broken_texts_are_refused(void **state)
 {
@@ -372,6 +420,8 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(text_survives, setup, teardown),
+        cmocka_unit_test_setup_teardown(constants_come_from_beside, setup, teardown),
+        cmocka_unit_test_setup_teardown(wide_nodes_read_back, setup, teardown),
         cmocka_unit_test_setup_teardown(broken_texts_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(refusals_say_why, setup, teardown),
         cmocka_unit_test_setup_teardown(tidy_sorts_and_drops, setup, teardown),

@@ -418,6 +418,15 @@ static const result results[] = {
       "    block total\n"
       "      reduce i\n"
       "      Y[0] = sum(X[i])\n" },
+    { "the test of a lane reads what the lane writes",
+      4,
+      { 2, 3, 4, 5 },
+      "kernel k(X: f32[8], out Y: f32[4])\n"
+      "  for i in 0..4\n"
+      "    Y[i] = 2.0\n"
+      "  for i in 0..4 vectorized\n"
+      "    if Y[i] < X[i + 2]\n"
+      "      Y[i] = X[i + 2]\n" },
     { "parallel loops one after the other",
       8,
       { 7, 6, 5, 4, 3, 2, 1, 0 },

@@ -134,11 +134,17 @@ static void many_threads_on_few_cores(void **state)
     tl_pool_destroy(pool);
 }
 
-static void add_part(void *context, int64_t begin, int64_t end, int thread)
+typedef struct {
+    int64_t extent;
+    atomic_llong sum;
+} forked;
+
+static void add_part(tl_team *team, void *context)
 {
-    (void)thread;
-    for (int64_t i = begin; i < end; i++)
-        atomic_fetch_add_explicit((atomic_llong *)context, i, memory_order_relaxed);
+    forked *f = context;
+    tl_part part = tl_team_range(f->extent, team->thread, team->threads);
+    for (int64_t i = part.begin; i < part.end; i++)
+        atomic_fetch_add_explicit(&f->sum, i, memory_order_relaxed);
 }
 
 static void many_forks(void **state)
@@ -146,10 +152,9 @@ static void many_forks(void **state)
     (void)state;
     tl_pool *pool = make_pool(2, TL_PIN_AUTO);
     for (int64_t i = 0; i < 5000; i++) {
-        atomic_llong sum = 0;
-        int64_t extent = i % 37;
-        tl_pool_parallel(pool, 0, extent, add_part, &sum);
-        assert_int_equal(sum, extent * (extent - 1) / 2);
+        forked f = { .extent = i % 37 };
+        tl_pool_run(pool, 0, add_part, &f);
+        assert_int_equal(f.sum, f.extent * (f.extent - 1) / 2);
     }
     tl_pool_destroy(pool);
 }

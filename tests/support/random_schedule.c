@@ -434,11 +434,44 @@ static int random_args(random_steps *r, const choices *from, tl_prim prim, tl_ar
     return count;
 }
 
+/* The loops that a step was given and that have a kind. */
+typedef struct {
+    int count;
+    const tl_stmt *loops[TL_MAX_ARGS];
+} kinds;
+
+static kinds note_kinds(const random_steps *r, const tl_arg *args, int count)
+{
+    kinds k = { 0 };
+    for (int i = 0; i < count; i++) {
+        const tl_stmt *loop =
+            args[i].kind == TL_ARG_LOOP ? tl_schedule_get_loop(r->schedule, args[i].loop) : NULL;
+        if (loop != NULL && loop->u.loop.kind != TL_LOOP_SERIAL)
+            k.loops[k.count++] = loop;
+    }
+    return k;
+}
+
+/* What a loop was given by one step no other takes away: to lose it makes no program wrong, only slow. (The parts that
+ * loop_partition makes are other loops.) */
+static tl_status check_kinds(random_steps *r, const kinds *k)
+{
+    for (int i = 0; i < k->count; i++) {
+        const tl_var *var = k->loops[i]->u.loop.var;
+        const tl_stmt *now = tl_program_find_loop(tl_schedule_program(r->schedule), var);
+        if (now == NULL || now->u.loop.kind != k->loops[i]->u.loop.kind)
+            return tl_fail(&r->diag, TL_INTERNAL, "loop %s is %s no more", var->name,
+                           tl_loop_kind_infos[k->loops[i]->u.loop.kind].text);
+    }
+    return TL_OK;
+}
+
 static bool try_step_for(random_steps *r, tl_prim prim, const tl_arg *args, int count, tl_arg *out)
 {
     int out_count;
     if (r->status != TL_OK)
         return false;
+    kinds k = note_kinds(r, args, prim == TL_PRIM_loop_partition ? 0 : count);
     tl_status status = tl_schedule_apply(r->schedule, prim, args, count, out, &out_count, &r->diag);
     r->tried[prim]++;
     r->applied[prim] += status == TL_OK;
@@ -447,7 +480,9 @@ static bool try_step_for(random_steps *r, tl_prim prim, const tl_arg *args, int 
         if (tl_schedule_introduce(r->schedule, random_prim_names[prim], args, count, NULL) == TL_OK)
             tl_schedule_record(r->schedule, prim, args, count, NULL, 0);
     }
-    return status == TL_OK;
+    if (status == TL_OK)
+        r->status = check_kinds(r, &k);
+    return status == TL_OK && r->status == TL_OK;
 }
 
 static bool try_step(random_steps *r, tl_prim prim, const tl_arg *args, int count)

@@ -18,8 +18,8 @@ typedef struct {
 
 extern const char *const random_prim_names[TL_PRIM_COUNT];
 
-/* Applies 1 to `most` primitives and what follows from them. False: one of them failed otherwise than by a refusal; the
- * schedule's trace then ends with it, although it was not applied. */
+/* Applies 1 to `most` primitives and what follows from them. False: one of them failed otherwise than by a refusal, or took
+ * a loop's kind away; the schedule's trace then ends with it, although it may not have been applied. */
 bool random_steps_apply(random_steps *r, int most);
 
 #endif

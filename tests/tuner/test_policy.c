@@ -144,10 +144,8 @@ static tl_search search_of(const fixture *f, uint64_t seed)
 static void all_are_found_by_name(void **state)
 {
     (void)state;
-    for (int i = 0; i < tl_policy_count; i++) {
+    for (int i = 0; i < tl_policy_count; i++)
         assert_ptr_equal(tl_policy_find(tl_policies[i]->name), tl_policies[i]);
-        assert_true(strlen(tl_policy_words(tl_policies[i])) > 0);
-    }
     assert_null(tl_policy_find("nothing"));
 }
 

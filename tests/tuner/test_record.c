@@ -9,6 +9,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/random.h"
 #include "tests/tuner/measuring.h"
+#include "tuner/measure/measure_private.h"
 #include "tuner/measure/worker_message.h"
 #include "tuner/records/record_private.h"
 

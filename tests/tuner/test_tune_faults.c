@@ -10,6 +10,7 @@
 #include "runtime/base/clock.h"
 #include "tests/support/patience.h"
 #include "tests/tuner/tuning.h"
+#include "tuner/measure/measure_private.h"
 
 static char folder[] = "/tmp/tilth-faults-XXXXXX", path[96];
 

@@ -7,16 +7,16 @@
 
 typedef enum { MAGNITUDE, COUNT, FLAG } kind;
 typedef struct {
-    const char *name, *words;
+    const char *name;
     kind kind;
 } column;
 static const column scalars[] = {
-#define FEATURE(name, kind, words) { #name, words, kind },
+#define FEATURE(name, kind, words) { #name, kind },
 #include "tuner/cost/features.def"
 #undef FEATURE
 };
 static const column accesses[] = {
-#define ACCESS(name, kind, words) { #name, words, kind },
+#define ACCESS(name, kind, words) { #name, kind },
 #include "tuner/cost/features_access.def"
 #undef ACCESS
 };
@@ -30,15 +30,6 @@ void tl_feature_name(int at, char out[48])
                  accesses[(at - TL_FEATURE_FIRST_ACCESS) % TL_ACCESS_WIDTH].name);
     else
         snprintf(out, 48, "intensity%d", at - TL_FEATURE_FIRST_CURVE + 1);
-}
-
-const char *tl_feature_words(int at)
-{
-    if (at < TL_FEATURE_FIRST_ACCESS)
-        return scalars[at].words;
-    if (at < TL_FEATURE_FIRST_CURVE)
-        return accesses[(at - TL_FEATURE_FIRST_ACCESS) % TL_ACCESS_WIDTH].words;
-    return "operations per byte inside the loops that do so many tenths of the arithmetic";
 }
 
 float tl_feature_log(double magnitude)

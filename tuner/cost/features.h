@@ -30,9 +30,7 @@ enum {
 /* Rows of TL_FEATURE_WIDTH numbers, in `arena`; how many. */
 int tl_features_of(tl_arena *arena, const tl_program *program, const tl_target *target,
                    const float **rows);
-/* "cycles", "access1.lines", "intensity3"; and the sentence. */
-void tl_feature_name(int column, char out[48]);
-const char *tl_feature_words(int column);
+void tl_feature_name(int column, char out[48]); /* "cycles", "access1.lines", "intensity3" */
 /* A magnitude as a row has it, and back. */
 float tl_feature_log(double magnitude);
 double tl_feature_unlog(float feature);

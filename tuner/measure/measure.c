@@ -1,5 +1,5 @@
 /* tuner/measure/measure.c: what all measurers have in common. */
-#include "tuner/measure/measure.h"
+#include "tuner/measure/measure_private.h"
 #include <string.h>
 #include "codegen/codegen.h"
 #include "frontend/frontend.h"

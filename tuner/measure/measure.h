@@ -109,8 +109,8 @@ tl_status tl_measurer_submit(tl_measurer *m, int task, const tl_candidate *candi
 tl_status tl_measurer_next(tl_measurer *m, double timeout_s, tl_result *out, tl_diag *diag);
 void tl_measurer_pump(tl_measurer *m);
 int64_t tl_measurer_queued(const tl_measurer *m); /* submitted and not yet returned */
-void tl_measurer_forget(tl_measurer *m,
-                        int task); /* drops what is queued for a task (-1: all); no result comes */
+/* Drops what is queued for a task (-1: all); no result comes. */
+void tl_measurer_forget(tl_measurer *m, int task);
 /* Moves the calling thread away from the core on which candidates are timed, when there is another one. Call it once in
  * the thread that searches. */
 void tl_measurer_leave_core(const tl_measurer *m);
@@ -154,23 +154,5 @@ typedef struct {
     void (*hook)(const char *job, const char *trace);
 } tl_worker_options;
 int tl_worker_main(int argc, char **argv, const tl_worker_options *options);
-
-/* The measurer's interface for its implementations. Not for others. */
-typedef struct {
-    void (*destroy)(tl_measurer *m);
-    tl_status (*add_task)(tl_measurer *m, const tl_measure_task *task, int *out, tl_diag *diag);
-    tl_status (*submit)(tl_measurer *m, int task, const tl_candidate *candidates, int count,
-                        int64_t *ticket, tl_diag *diag);
-    tl_status (*next)(tl_measurer *m, double timeout_s, tl_result *out, tl_diag *diag);
-    void (*pump)(tl_measurer *m);
-    int64_t (*queued)(const tl_measurer *m);
-    void (*forget)(tl_measurer *m, int task);
-    void (*leave_core)(const tl_measurer *m);
-    int64_t (*clock)(const tl_measurer *m);
-    void (*stats)(const tl_measurer *m, tl_measure_stats *out);
-} tl_measurer_type;
-struct tl_measurer {
-    const tl_measurer_type *type; /* first member of each implementation */
-};
 
 #endif

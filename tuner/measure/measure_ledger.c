@@ -3,19 +3,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "runtime/base/array.h"
 #include "runtime/base/map.h"
 
-tl_status tl_ledger_add_task(tl_ledger *l, const tl_measure_task *spec, int number, tl_diag *diag)
+tl_status tl_ledger_add_task(tl_ledger *l, const tl_measure_task *spec, tl_diag *diag)
 {
-    tl_asked_task *more = realloc(l->tasks, ((size_t)number + 1) * sizeof *more);
-    if (more == NULL)
+    if (!TL_HEAP_ROOM(l->tasks, l->count, l->capacity))
         return tl_fail(diag, TL_NO_MEMORY, "out of memory");
-    l->tasks = more;
-    tl_asked_task *t = &more[number];
+    tl_asked_task *t = &l->tasks[l->count++];
     *t = (tl_asked_task){ .workload = strdup(spec->workload != NULL ? spec->workload : ""),
                           .lowering_count = spec->lowering_count,
                           .lowerings = calloc((size_t)spec->lowering_count + 1, 64) };
-    l->count = number + 1;
     if (t->workload == NULL || t->lowerings == NULL)
         return tl_fail(diag, TL_NO_MEMORY, "out of memory");
     for (int i = 0; i < spec->lowering_count; i++)

@@ -18,13 +18,13 @@ typedef struct tl_asked {
 
 typedef struct {
     tl_asked_task *tasks;
-    int count;
+    int count, capacity;
     tl_asked *first, **last;
     int64_t queued;
 } tl_ledger;
 
-/* `number` is the task's; tasks come in order. */
-tl_status tl_ledger_add_task(tl_ledger *l, const tl_measure_task *spec, int number, tl_diag *diag);
+/* Its number is how many there were before. */
+tl_status tl_ledger_add_task(tl_ledger *l, const tl_measure_task *spec, tl_diag *diag);
 /* Appends questions; the key of each is a digest of workload, lowering, trace (or program) and mode. */
 tl_status tl_ledger_ask(tl_ledger *l, int task, const tl_candidate *candidates, int count,
                         int64_t ticket, tl_diag *diag);

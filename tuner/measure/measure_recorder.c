@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "tuner/measure/measure_ledger.h"
+#include "tuner/measure/measure_private.h"
 #include "tuner/records/record_private.h"
 
 typedef struct {
@@ -63,7 +64,7 @@ static tl_status recorder_add_task(tl_measurer *self, const tl_measure_task *spe
 {
     recorder *m = (recorder *)self;
     TL_TRY(tl_measurer_add_task(m->inner, spec, out, diag));
-    return tl_ledger_add_task(&m->ledger, spec, *out, diag);
+    return tl_ledger_add_task(&m->ledger, spec, diag);
 }
 
 static tl_status write_line(recorder *m, const tl_text *line, tl_diag *diag)

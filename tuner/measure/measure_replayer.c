@@ -6,6 +6,7 @@
 #include "runtime/base/file.h"
 #include "runtime/base/map.h"
 #include "tuner/measure/measure_ledger.h"
+#include "tuner/measure/measure_private.h"
 
 /* The answers to one question, in order. */
 typedef struct answer {
@@ -167,7 +168,7 @@ static tl_status replayer_add_task(tl_measurer *self, const tl_measure_task *spe
 {
     replayer *m = (replayer *)self;
     *out = m->ledger.count;
-    return tl_ledger_add_task(&m->ledger, spec, *out, diag);
+    return tl_ledger_add_task(&m->ledger, spec, diag);
 }
 
 static tl_status replayer_submit(tl_measurer *self, int task, const tl_candidate *candidates,

@@ -25,7 +25,7 @@ static tl_status get_scratch(tl_runnable *r, const int64_t *dims, int threads, i
 {
     int64_t scratch = r->descriptor.scratch_bytes, own = r->descriptor.thread_scratch_bytes, all;
     if (r->descriptor.has_sizes)
-        r->sizes(dims, r->extents, &scratch, &own);
+        tl_jit_sizes(r->code)(dims, r->extents, &scratch, &own);
     else
         memcpy(r->extents, r->descriptor.extents,
                (size_t)r->descriptor.phase_count * sizeof *r->extents);
@@ -40,14 +40,12 @@ static tl_status get_scratch(tl_runnable *r, const int64_t *dims, int threads, i
     return get_memory(all, budget, "scratch of all threads", &r->thread_scratch, diag);
 }
 
-static tl_status load(const void *object, size_t size, const char *json, tl_arena *arena,
-                      tl_code **code, tl_descriptor *descriptor, tl_phase_fn ***phases,
-                      tl_sizes_fn **sizes, tl_diag *diag)
+static tl_status load(tl_jit *jit, const void *object, size_t size, const char *json,
+                      tl_arena *arena, tl_jit_kernel **code, tl_descriptor *descriptor,
+                      tl_diag *diag)
 {
     TL_TRY(tl_descriptor_parse(arena, json, descriptor, diag));
-    TL_TRY(tl_code_load(object, size, code, diag));
-    *phases = TL_NEW_ARRAY(arena, tl_phase_fn *, descriptor->phase_count);
-    return tl_code_kernel(*code, descriptor, *phases, sizes, diag);
+    return tl_jit_add(jit, object, size, descriptor, code, diag);
 }
 
 static tl_status prepare(tl_runnable *r, const tl_built *built, void *const *params,
@@ -72,31 +70,29 @@ static tl_status prepare(tl_runnable *r, const tl_built *built, void *const *par
                             .thread_scratch_stride = r->thread_stride };
     for (int p = 0; p < d->phase_count; p++)
         if (d->extents[p] > 0)
-            r->prepare_phases[p](&args, 0, d->extents[p], 0);
+            tl_jit_phase(r->prepare_code, p)(&args, 0, d->extents[p], 0);
     for (int i = 0; i < r->prepared_count; i++)
         tl_guarded_protect(&r->prepared[i]);
     return TL_OK;
 }
 
-static tl_status set_up(tl_runnable *r, const tl_built *built, const int64_t *dims,
+static tl_status set_up(tl_runnable *r, tl_jit *jit, const tl_built *built, const int64_t *dims,
                         void *const *params, int param_count, int threads, int64_t budget,
                         tl_diag *diag)
 {
-    tl_sizes_fn *prepare_sizes;
-    TL_TRY(load(built->object, built->object_size, built->descriptor, r->arena, &r->code,
-                &r->descriptor, &r->phases, &r->sizes, diag));
+    TL_TRY(load(jit, built->object, built->object_size, built->descriptor, r->arena, &r->code,
+                &r->descriptor, diag));
     if (built->prepare_size > 0)
-        TL_TRY(load(built->prepare_object, built->prepare_size, built->prepare_descriptor, r->arena,
-                    &r->prepare_code, &r->prepare_descriptor, &r->prepare_phases, &prepare_sizes,
-                    diag));
+        TL_TRY(load(jit, built->prepare_object, built->prepare_size, built->prepare_descriptor,
+                    r->arena, &r->prepare_code, &r->prepare_descriptor, diag));
     r->extents = TL_NEW_ARRAY(r->arena, int64_t, r->descriptor.phase_count);
     TL_TRY(get_scratch(r, dims, threads, &budget, diag));
     return prepare(r, built, params, param_count, &budget, diag);
 }
 
-tl_status tl_runnable_create(const tl_built *built, const int64_t *dims, void *const *params,
-                             int param_count, int threads, int64_t memory_bytes, tl_runnable **out,
-                             tl_diag *diag)
+tl_status tl_runnable_create(tl_jit *jit, const tl_built *built, const int64_t *dims,
+                             void *const *params, int param_count, int threads,
+                             int64_t memory_bytes, tl_runnable **out, tl_diag *diag)
 {
     tl_arena *arena = tl_arena_create(0);
     tl_runnable *r = calloc(1, sizeof *r);
@@ -107,7 +103,8 @@ tl_status tl_runnable_create(const tl_built *built, const int64_t *dims, void *c
         return tl_fail(diag, TL_NO_MEMORY, "out of memory");
     }
     r->arena = arena;
-    tl_status status = set_up(r, built, dims, params, param_count, threads, memory_bytes, diag);
+    tl_status status =
+        set_up(r, jit, built, dims, params, param_count, threads, memory_bytes, diag);
     if (status != TL_OK) {
         tl_runnable_destroy(r);
         return status;
@@ -125,8 +122,8 @@ void tl_runnable_destroy(tl_runnable *r)
     tl_guarded_free(&r->copies.memory);
     tl_guarded_free(&r->scratch);
     tl_guarded_free(&r->thread_scratch);
-    tl_code_unload(r->code);
-    tl_code_unload(r->prepare_code);
+    tl_jit_remove(r->code);
+    tl_jit_remove(r->prepare_code);
     tl_arena_destroy(r->arena);
     free(r);
 }
@@ -164,7 +161,7 @@ static void run_team(tl_team *team, void *context)
         if (p > 0)
             tl_team_barrier(team);
         if (part.begin < part.end)
-            r->phases[p](call->args, part.begin, part.end, team->thread);
+            tl_jit_phase(r->code, p)(call->args, part.begin, part.end, team->thread);
     }
 }
 
@@ -183,5 +180,5 @@ void tl_runnable_call(const tl_runnable *r, tl_pool *pool, int threads, void *co
     }
     for (int p = 0; p < r->descriptor.phase_count; p++)
         if (r->extents[p] > 0)
-            r->phases[p](&args, 0, r->extents[p], 0);
+            tl_jit_phase(r->code, p)(&args, 0, r->extents[p], 0);
 }

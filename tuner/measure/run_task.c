@@ -220,7 +220,7 @@ static tl_status run_references(tl_run_task *t, const tl_worker_config *config,
     for (int s = 0; s < TL_INPUT_SETS && status == TL_OK; s++) {
         runs[s].task = t;
         runs[s].set = s;
-        status = tl_runnable_create(built, t->dims, params, t->program->param_count, 1,
+        status = tl_runnable_create(t->jit, built, t->dims, params, t->program->param_count, 1,
                                     config->memory_bytes, &runs[s].reference, diag);
     }
     for (int s = 1; s < TL_INPUT_SETS && status == TL_OK; s++)
@@ -240,6 +240,7 @@ static tl_status find_expected(tl_run_task *t, const tl_worker_config *config,
                                const tl_built *built, tl_diag *diag)
 {
     int64_t start = tl_clock_ns();
+    TL_TRY(tl_jit_create(&config->target, &t->jit, diag));
     for (int attempt = 0; attempt < 2; attempt++) {
         bool is_good = true;
         fill_inputs(t, config->seed, attempt > 0);
@@ -310,6 +311,7 @@ void tl_run_task_destroy(tl_run_task *t)
             tl_guarded_free(&t->inputs[s][i]); /* shared memory has no base here */
             tl_guarded_free(&t->expected[s][i]);
         }
+    tl_jit_destroy(t->jit);
     tl_arena_destroy(t->arena);
     free(t);
 }

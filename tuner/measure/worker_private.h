@@ -8,9 +8,9 @@
  *   runner     PREPARE: inputs, expected outputs (of the reference) in memory that jobs can only read; RUN: checks, times */
 #ifndef TL_TUNER_MEASURE_WORKER_PRIVATE_H
 #define TL_TUNER_MEASURE_WORKER_PRIVATE_H
+#include "codegen/codegen.h"
 #include "ir/program/program.h"
 #include "ir/program/target.h"
-#include "runtime/device/code_loader.h"
 #include "runtime/device/pool.h"
 #include "tuner/measure/contest.h"
 #include "tuner/measure/worker_message.h"
@@ -75,11 +75,9 @@ typedef struct {
 
 /* A kernel that can be called, with its prepared buffers filled. */
 typedef struct {
-    tl_arena *arena; /* of the descriptors */
-    tl_code *code, *prepare_code;
+    tl_arena *arena;                    /* of the descriptors */
+    tl_jit_kernel *code, *prepare_code; /* linked as a model's kernels are */
     tl_descriptor descriptor, prepare_descriptor;
-    tl_phase_fn **phases, **prepare_phases;
-    tl_sizes_fn *sizes, *prepare_sizes;
     int64_t *extents;
     tl_guarded scratch, thread_scratch; /* without a base: elsewhere */
     int64_t thread_stride;
@@ -90,10 +88,10 @@ typedef struct {
     tl_copies copies; /* of the prepared buffers, for cold runs */
 } tl_runnable;
 /* `consts[i]` is the place of param i (NULL where the kernel does not need it to prepare). TL_NO_MEMORY: scratch or
- * prepared buffers beyond the limit. */
-tl_status tl_runnable_create(const tl_built *built, const int64_t *dims, void *const *params,
-                             int param_count, int threads, int64_t memory_bytes, tl_runnable **out,
-                             tl_diag *diag);
+ * prepared buffers beyond the limit. It is destroyed before the session is. */
+tl_status tl_runnable_create(tl_jit *jit, const tl_built *built, const int64_t *dims,
+                             void *const *params, int param_count, int threads,
+                             int64_t memory_bytes, tl_runnable **out, tl_diag *diag);
 void tl_runnable_destroy(tl_runnable *r);
 /* Its scratch is there from now on: so many bytes of the caller's. */
 int64_t tl_runnable_scratch_bytes(const tl_runnable *r);
@@ -108,6 +106,7 @@ typedef struct {
     int64_t bytes; /* of its memory */
     int64_t used;  /* when, for throwing out the least recently used */
     tl_arena *arena;
+    tl_jit *jit;         /* of the reference and of candidates: children inherit it */
     tl_program *program; /* the reference */
     int lowering_count;
     double rtol[TL_MAX_LOWERINGS], ttol[TL_MAX_LOWERINGS];

@@ -87,7 +87,7 @@ static void run(tl_run_state *state, int flags, tl_cold cold, int lowering, doub
     double checked_ns = 0;
     o->times.cold = cold;
     tl_status status =
-        tl_runnable_create(built, t->dims, state->buffers[0], t->program->param_count,
+        tl_runnable_create(t->jit, built, t->dims, state->buffers[0], t->program->param_count,
                            state->config->threads, state->config->memory_bytes, &r, &o->diag);
     /* an incumbent that comes back after a child's death was checked before */
     if (status == TL_OK && !(flags & TL_RUN_INCUMBENT))

@@ -1,6 +1,7 @@
 /* tuner/measure/workers_private.h: the measurer that uses worker processes: its queue, and what its parts share. */
 #ifndef TL_TUNER_MEASURE_WORKERS_PRIVATE_H
 #define TL_TUNER_MEASURE_WORKERS_PRIVATE_H
+#include "tuner/measure/measure_private.h"
 #include "tuner/measure/process.h"
 #include "tuner/measure/worker_private.h"
 
@@ -95,7 +96,7 @@ typedef struct {
     int builder_count;
     tl_runner_state runner;
     tl_task_state **tasks;
-    int task_count;
+    int task_count, task_capacity;
     tl_job *first, **last;
     int64_t queued, next_ticket;
     double solitude;   /* of the runner's witness */

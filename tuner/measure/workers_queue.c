@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "ir/program/program.h"
+#include "runtime/base/array.h"
 #include "runtime/base/clock.h"
 #include "schedule/sketch/sketch.h"
 #include "schedule/trace.h"
@@ -124,11 +125,9 @@ static tl_status add_task(tl_measurer *self, const tl_measure_task *spec, int *o
         return tl_fail(diag, TL_BAD_ARGUMENT, "a task has 1 to %d lowerings, not %d",
                        TL_MAX_LOWERINGS, spec->lowering_count);
     tl_task_state *volatile t = calloc(1, sizeof *t);
-    tl_task_state **more = realloc(m->tasks, ((size_t)m->task_count + 1) * sizeof *more);
     tl_arena *arena = tl_arena_create(0);
-    if (more != NULL)
-        m->tasks = more;
-    if (t == NULL || more == NULL || arena == NULL || TL_ARENA_GUARD(arena)) {
+    bool has_room = TL_HEAP_ROOM(m->tasks, m->task_count, m->task_capacity);
+    if (t == NULL || !has_room || arena == NULL || TL_ARENA_GUARD(arena)) {
         tl_arena_destroy(arena);
         free(t);
         return tl_fail(diag, TL_NO_MEMORY, "out of memory");

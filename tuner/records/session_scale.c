@@ -2,6 +2,7 @@
 #include "tuner/records/session_scale.h"
 #include <stdlib.h>
 #include <string.h>
+#include "runtime/base/array.h"
 #include "runtime/base/map.h"
 
 static void digest_of(const tl_record *r, const char *last, char out[33])
@@ -18,14 +19,8 @@ static void digest_of(const tl_record *r, const char *last, char out[33])
 
 bool tl_session_starts_add(tl_session_starts *s, const tl_record *record)
 {
-    if (s->count == s->capacity) {
-        size_t capacity = s->capacity > 0 ? 2 * s->capacity : 16;
-        tl_session_start *more = realloc(s->starts, capacity * sizeof *more);
-        if (more == NULL)
-            return false;
-        s->starts = more;
-        s->capacity = capacity;
-    }
+    if (!TL_HEAP_ROOM(s->starts, s->count, s->capacity))
+        return false;
     tl_session_start *added = &s->starts[s->count++];
     *added = (tl_session_start){ .score_ns = record->score_ns,
                                  .sequence = record->sequence,
@@ -56,9 +51,9 @@ static int by_program(const void *a, const void *b)
 
 static void keep_firsts(tl_session_starts *s)
 {
-    size_t kept = 0;
-    qsort(s->starts, s->count, sizeof *s->starts, by_session_and_sequence);
-    for (size_t i = 0; i < s->count; i++)
+    int kept = 0;
+    qsort(s->starts, (size_t)s->count, sizeof *s->starts, by_session_and_sequence);
+    for (int i = 0; i < s->count; i++)
         if (kept == 0 || by_session(&s->starts[kept - 1], &s->starts[i]) != 0)
             s->starts[kept++] = s->starts[i];
     s->count = kept;
@@ -69,13 +64,13 @@ void tl_session_starts_compare(tl_session_starts *s)
     if (s->count == 0)
         return;
     keep_firsts(s);
-    qsort(s->starts, s->count, sizeof *s->starts, by_program);
-    for (size_t i = s->count; i-- > 0;) {
+    qsort(s->starts, (size_t)s->count, sizeof *s->starts, by_program);
+    for (int i = s->count; i-- > 0;) {
         bool is_newest =
             i + 1 == s->count || strcmp(s->starts[i].program, s->starts[i + 1].program) != 0;
         s->starts[i].newest_ns = is_newest ? s->starts[i].score_ns : s->starts[i + 1].newest_ns;
     }
-    qsort(s->starts, s->count, sizeof *s->starts, by_session);
+    qsort(s->starts, (size_t)s->count, sizeof *s->starts, by_session);
 }
 
 double tl_session_starts_score(const tl_session_starts *s, const tl_record *record)
@@ -83,7 +78,8 @@ double tl_session_starts_score(const tl_session_starts *s, const tl_record *reco
     tl_session_start wanted;
     digest_of(record, record->session, wanted.session);
     const tl_session_start *began =
-        s->count > 0 ? bsearch(&wanted, s->starts, s->count, sizeof wanted, by_session) : NULL;
+        s->count > 0 ? bsearch(&wanted, s->starts, (size_t)s->count, sizeof wanted, by_session)
+                     : NULL;
     if (began == NULL || began->score_ns == began->newest_ns)
         return record->score_ns;
     return record->score_ns / began->score_ns * began->newest_ns;

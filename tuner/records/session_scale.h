@@ -21,7 +21,7 @@ typedef struct {
 /* All zero: empty. The memory is malloc's, for a visitor of records must not jump out of SQLite, as an arena would. */
 typedef struct {
     tl_session_start *starts;
-    size_t count, capacity;
+    int count, capacity;
 } tl_session_starts;
 
 /* A right record: of a session's the one with the least sequence counts. False: no memory. */

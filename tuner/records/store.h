@@ -1,8 +1,8 @@
 /* tuner/records/store.h: the records: everything that was ever measured here.
  *
  * A store keeps records and workloads, append-only. One backend is SQLite (tuner/records/store_sqlite.c; schema in
- * tuner/README.md); tl_records_backend is where a second one (a server shared by a team) goes. Under a store may lie
- * another, read-only: the system's. Queries see both, additions go to the upper one.
+ * tuner/README.md); tl_records_backend (store_private.h) is where a second one (a server shared by a team) goes. Under
+ * a store may lie another, read-only: the system's. Queries see both, additions go to the upper one.
  *
  * Besides records and workloads it keeps choices: what was found best for a whole model.
  *
@@ -124,8 +124,8 @@ typedef struct {
     int64_t first_us, last_us;
     double build_ns, run_ns; /* spent */
 } tl_records_stats;
-tl_status tl_records_measure(tl_records *store, tl_records_stats *out,
-                             tl_diag *diag); /* of the upper store */
+/* Of the upper store. */
+tl_status tl_records_measure(tl_records *store, tl_records_stats *out, tl_diag *diag);
 
 /* Removes records: what a person asks for, the only thing that ever does. */
 typedef struct {
@@ -162,24 +162,5 @@ typedef struct {
     char problem[256]; /* what was wrong */
 } tl_repair;
 tl_status tl_records_repair(const char *path, bool always, tl_repair *out, tl_diag *diag);
-
-/* The backend: what tl_records_* above call. Not for others. */
-typedef struct {
-    const char *name;
-    void (*close)(void *self);
-    tl_status (*add)(void *self, const tl_record *record, tl_diag *diag); /* TL_IO: try again */
-    tl_status (*add_workload)(void *self, const tl_workload_info *info, tl_diag *diag);
-    tl_status (*visit)(void *self, const tl_query *query, tl_record_visitor *visit, void *user,
-                       int64_t *broken, tl_diag *diag);
-    tl_status (*visit_workloads)(void *self, const char *workload, tl_workload_visitor *visit,
-                                 void *user, tl_diag *diag);
-    tl_status (*add_choice)(void *self, const tl_choice *choice, tl_diag *diag);
-    tl_status (*visit_choices)(void *self, const tl_choice_query *query, tl_choice_visitor *visit,
-                               void *user, tl_diag *diag);
-    tl_status (*measure)(void *self, tl_records_stats *out, tl_diag *diag);
-    tl_status (*prune)(void *self, const tl_prune *what, int64_t *removed, tl_diag *diag);
-    tl_status (*begin)(void *self, tl_diag *diag); /* a transaction around many additions */
-    tl_status (*commit)(void *self, tl_diag *diag);
-} tl_records_backend;
 
 #endif

@@ -9,6 +9,25 @@
  * when opened for writing); and the mark in the file's header ("tilt"). */
 enum { TL_RECORDS_VERSION = 3, TL_RECORDS_MARK = 0x74696c74, TL_RECORDS_PAGE = 4096 };
 
+/* The backend: what tl_records_* of store.h call. */
+typedef struct {
+    const char *name;
+    void (*close)(void *self);
+    tl_status (*add)(void *self, const tl_record *record, tl_diag *diag); /* TL_IO: try again */
+    tl_status (*add_workload)(void *self, const tl_workload_info *info, tl_diag *diag);
+    tl_status (*visit)(void *self, const tl_query *query, tl_record_visitor *visit, void *user,
+                       int64_t *broken, tl_diag *diag);
+    tl_status (*visit_workloads)(void *self, const char *workload, tl_workload_visitor *visit,
+                                 void *user, tl_diag *diag);
+    tl_status (*add_choice)(void *self, const tl_choice *choice, tl_diag *diag);
+    tl_status (*visit_choices)(void *self, const tl_choice_query *query, tl_choice_visitor *visit,
+                               void *user, tl_diag *diag);
+    tl_status (*measure)(void *self, tl_records_stats *out, tl_diag *diag);
+    tl_status (*prune)(void *self, const tl_prune *what, int64_t *removed, tl_diag *diag);
+    tl_status (*begin)(void *self, tl_diag *diag); /* a transaction around many additions */
+    tl_status (*commit)(void *self, tl_diag *diag);
+} tl_records_backend;
+
 /* tuner/records/store_sqlite.c. A status of TL_BAD_TEXT from any function of the backend: the file is damaged. */
 tl_status tl_sqlite_open(const char *path, int flags, void **self, tl_diag *diag);
 extern const tl_records_backend tl_sqlite_backend;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "codegen/codegen.h"
+#include "runtime/base/array.h"
 #include "runtime/base/file.h"
 #include "runtime/base/map.h"
 #include "tuner/records/record_private.h"
@@ -17,14 +18,7 @@ typedef struct {
 
 static void append(list *l, const tl_record *record)
 {
-    if (l->count == l->capacity) {
-        int capacity = l->capacity > 0 ? 2 * l->capacity : 64;
-        tl_record *more = TL_NEW_ARRAY(l->arena, tl_record, capacity);
-        if (l->count > 0)
-            memcpy(more, l->records, (size_t)l->count * sizeof *more);
-        l->records = more;
-        l->capacity = capacity;
-    }
+    TL_ROOM(l->arena, l->records, l->count, l->capacity);
     tl_record_copy(l->arena, record, &l->records[l->count++]);
 }
 

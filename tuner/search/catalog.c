@@ -2,6 +2,7 @@
 #include "tuner/search/catalog.h"
 #include <stdlib.h>
 #include <string.h>
+#include "runtime/base/array.h"
 #include "runtime/base/map.h"
 #include "tuner/cost/features.h"
 
@@ -159,18 +160,9 @@ void tl_catalog_know(tl_catalog *c, uint64_t program, tl_entry_state state, doub
 {
     int at;
     if (!table_find(&c->by_known, program, &at)) {
-        if (c->known_count == c->known_capacity) {
-            int capacity = c->known_capacity > 0 ? 2 * c->known_capacity : 64;
-            knowledge *grown = realloc(c->known, sizeof *grown * (size_t)capacity);
-            if (grown == NULL) {
-                c->failed = true;
-                return;
-            }
-            c->known = grown;
-            c->known_capacity = capacity;
-        }
         at = c->known_count;
-        if (!table_put(&c->by_known, program, at)) {
+        if (!TL_HEAP_ROOM(c->known, c->known_count, c->known_capacity) ||
+            !table_put(&c->by_known, program, at)) {
             c->failed = true;
             return;
         }
@@ -222,16 +214,9 @@ static const tl_decision *share(tl_catalog *c, const tl_decision *d)
         return c->decisions[at];
     tl_point one = { 0, 1, d };
     const tl_decision *copy = tl_point_copy(c->arena, &one).decisions;
-    if (c->decision_count == c->decision_capacity) {
-        int capacity = c->decision_capacity > 0 ? 2 * c->decision_capacity : 64;
-        const tl_decision **grown =
-            realloc(c->decisions, sizeof *grown * (size_t)capacity); /* failing costs memory only */
-        if (grown == NULL)
-            return copy;
-        c->decisions = grown;
-        c->decision_capacity = capacity;
-    }
-    if (table_put(&c->by_decision, hash, c->decision_count))
+    /* failing costs memory only */
+    if (TL_HEAP_ROOM(c->decisions, c->decision_count, c->decision_capacity) &&
+        table_put(&c->by_decision, hash, c->decision_count))
         c->decisions[c->decision_count++] = copy;
     return copy;
 }
@@ -269,14 +254,8 @@ static void keep_rows(tl_catalog *c, tl_entry *e, const tl_variant *v, tl_arena 
 
 static int add(tl_catalog *c, const tl_variant *v, uint64_t program)
 {
-    if (c->count == c->capacity) {
-        int capacity = c->capacity > 0 ? 2 * c->capacity : 256;
-        tl_entry *grown = realloc(c->entries, sizeof *grown * (size_t)capacity);
-        if (grown == NULL)
-            return TL_NO_ENTRY;
-        c->entries = grown;
-        c->capacity = capacity;
-    }
+    if (!TL_HEAP_ROOM(c->entries, c->count, c->capacity))
+        return TL_NO_ENTRY;
     tl_entry *e = &c->entries[c->count];
     *e = (tl_entry){ .point = keep_point(c, &v->point), .program = program };
     int at;

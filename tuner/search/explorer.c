@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "codegen/codegen.h"
+#include "runtime/base/array.h"
 #include "tuner/search/policy_private.h"
 
 /* Of the records, so many of the best become entries at the start. */
@@ -30,15 +31,9 @@ static void compare_with_best(tl_explorer *x, int entry)
 
 static void add_measured(tl_explorer *x, int entry)
 {
-    if (x->measured_count == x->measured_capacity) {
-        int capacity = x->measured_capacity > 0 ? 2 * x->measured_capacity : 64;
-        int *grown = realloc(x->measured, sizeof *grown * (size_t)capacity);
-        if (grown == NULL) {
-            x->failed = true;
-            return;
-        }
-        x->measured = grown;
-        x->measured_capacity = capacity;
+    if (!TL_HEAP_ROOM(x->measured, x->measured_count, x->measured_capacity)) {
+        x->failed = true;
+        return;
     }
     x->measured[x->measured_count++] = entry;
     if (tl_catalog_at(x->catalog, entry)->state != TL_ENTRY_RIGHT)

@@ -7,11 +7,6 @@ const tl_policy_type *const tl_policies[] = {
 #include "tuner/search/policies.def"
 #undef POLICY
 };
-static const char *const policy_words[] = {
-#define POLICY(name, words) words,
-#include "tuner/search/policies.def"
-#undef POLICY
-};
 const int tl_policy_count = sizeof tl_policies / sizeof *tl_policies;
 
 const tl_policy_type *tl_policy_find(const char *name)
@@ -20,12 +15,4 @@ const tl_policy_type *tl_policy_find(const char *name)
         if (strcmp(tl_policies[i]->name, name) == 0)
             return tl_policies[i];
     return NULL;
-}
-
-const char *tl_policy_words(const tl_policy_type *type)
-{
-    for (int i = 0; i < tl_policy_count; i++)
-        if (tl_policies[i] == type)
-            return policy_words[i];
-    return "";
 }

@@ -56,7 +56,6 @@ struct tl_policy {
 /* tuner/search/policies.def */
 extern const tl_policy_type *const tl_policies[];
 extern const int tl_policy_count;
-const tl_policy_type *tl_policy_find(const char *name);  /* NULL: there is none of that name */
-const char *tl_policy_words(const tl_policy_type *type); /* what it does, in a line */
+const tl_policy_type *tl_policy_find(const char *name); /* NULL: there is none of that name */
 
 #endif

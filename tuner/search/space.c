@@ -139,53 +139,6 @@ tl_status tl_space_sample(const tl_space *space, tl_arena *arena, tl_random *ran
     return build(space, arena, lowering, &from, out, diag);
 }
 
-static tl_wish *wishes_of(tl_arena *arena, const tl_point *point)
-{
-    tl_wish *wishes = TL_NEW_ARRAY(arena, tl_wish, point->count);
-    for (int i = 0; i < point->count; i++) {
-        const tl_decision *d = &point->decisions[i];
-        wishes[i] = (tl_wish){ d->name, d->options[d->taken] };
-    }
-    return wishes;
-}
-
-tl_status tl_space_step(const tl_space *space, tl_arena *arena, const tl_point *from, int decision,
-                        int64_t value, tl_variant *out, tl_diag *diag)
-{
-    tl_wish *wishes = wishes_of(arena, from);
-    int lowering = decision < 0 ? (int)value : from->lowering;
-    if (decision >= 0)
-        wishes[decision].value = value;
-    return tl_space_build(space, arena, lowering, wishes, from->count, out, diag);
-}
-
-tl_status tl_space_mutate(const tl_space *space, tl_arena *arena, const tl_point *from,
-                          tl_random *random, tl_variant *out, tl_diag *diag)
-{
-    int open = space->task->lowering_count > 1;
-    for (int i = 0; i < from->count; i++)
-        open += from->decisions[i].count > 1;
-    if (open == 0)
-        return tl_fail(diag, TL_ILLEGAL_SCHEDULE, "task %s: nothing is left open",
-                       space->task->name);
-    int64_t draw = tl_random_below(random, open);
-    if (space->task->lowering_count > 1 && draw-- == 0) {
-        int64_t other = tl_random_below(random, space->task->lowering_count - 1);
-        return tl_space_step(space, arena, from, -1, other + (other >= from->lowering), out, diag);
-    }
-    int at = 0;
-    while (from->decisions[at].count <= 1 || draw-- > 0)
-        at++;
-    const tl_decision *d = &from->decisions[at];
-    int64_t to = tl_random_below(random, d->count - 1);
-    to += to >= d->taken;
-    if (tl_random_below(random, 2) == 0) {
-        bool up = d->taken == 0 || (d->taken + 1 < d->count && tl_random_below(random, 2) == 0);
-        to = up ? d->taken + 1 : d->taken - 1;
-    }
-    return tl_space_step(space, arena, from, at, d->options[to], out, diag);
-}
-
 /* --- counting --------------------------------------------------------------------------------------------------- */
 
 enum { DESCENTS = 48, MOST_COUNTED = 256, MOST_DECISIONS = 256 };

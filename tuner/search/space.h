@@ -56,12 +56,6 @@ tl_status tl_space_build(const tl_space *space, tl_arena *arena, int lowering,
 /* Every decision, the lowering first, drawn with equal chances. */
 tl_status tl_space_sample(const tl_space *space, tl_arena *arena, tl_random *random,
                           tl_variant *out, tl_diag *diag);
-/* One decision changed, the others kept as far as they are still on offer. `decision` -1: the lowering. */
-tl_status tl_space_step(const tl_space *space, tl_arena *arena, const tl_point *from, int decision,
-                        int64_t value, tl_variant *out, tl_diag *diag);
-/* The same with a decision and a value drawn; half of the time a neighbour of what it was. */
-tl_status tl_space_mutate(const tl_space *space, tl_arena *arena, const tl_point *from,
-                          tl_random *random, tl_variant *out, tl_diag *diag);
 
 /* How many points a lowering has: counted when an estimate says that there are few, else that estimate: the mean product of
  * the numbers of options along random descents (Knuth 1975). Builds a few hundred points at most. */

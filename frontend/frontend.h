@@ -1,7 +1,7 @@
 /* frontend/frontend.h: from an ONNX file to kernels.
  *
  *     file --tl_onnx_read--> Graph --tl_graph_prepare--> Graph
- *          --tl_pad_channels, tl_scale_weights (relaxed numerics), tl_assign_layouts--> Graph for a target
+ *          --tl_graph_fit, tl_assign_layouts--> Graph for a target
  *          --tl_partition_graph--> kernels --tl_kernel_program--> naive Programs
  */
 #ifndef TL_FRONTEND_FRONTEND_H
@@ -77,15 +77,10 @@ tl_status tl_infer_shapes(tl_graph *g, tl_diag *diag);
 /* The numerics contract of a compile (frontend/README.md, "Numerics"). Relaxed: sums are added up in any order, some
  * lowerings state a larger error bound than the direct sum (Winograd). Strict: what the naive program says, bit for bit. */
 typedef enum { TL_NUMERICS_RELAXED, TL_NUMERICS_STRICT } tl_numerics;
-/* Runs the passes of frontend/graph/graph_passes.def: folding, rewrites, fusion of recognised patterns. */
+/* The passes of frontend/graph/graph_passes.def up to the target: folding, rewrites, fusion of recognised patterns. */
 tl_status tl_graph_prepare(tl_graph *g, tl_numerics numerics, tl_diag *diag);
-/* Values between convolutions get channels up to whole vectors of the target (frontend/graph/pad_channels.c): results stay the
- * same, except where an infinity meets an added zero: for relaxed numerics. After tl_graph_prepare, before
- * tl_assign_layouts. */
-tl_status tl_pad_channels(tl_graph *g, const tl_target *target, tl_diag *diag);
-/* A factor for each channel of a convolution's input goes to its weights where that is cheaper (frontend/graph/scale_weights.c);
- * changes rounding: for relaxed numerics. After tl_graph_prepare. */
-tl_status tl_scale_weights(tl_graph *g, tl_diag *diag);
+/* Those that rewrite the graph for a target. */
+tl_status tl_graph_fit(tl_graph *g, const tl_target *target, tl_numerics numerics, tl_diag *diag);
 /* How the graph is cut and laid out where that is not as it would be otherwise: a line a decision,
  *
  *     cut NAME      this value is written to memory: what reads it is in another kernel
@@ -94,7 +89,7 @@ tl_status tl_scale_weights(tl_graph *g, tl_diag *diag);
  * Replaces the decisions that an earlier form made; lines that are no decision, and names that the graph has not, are
  * passed over. Before the layouts are assigned. */
 void tl_graph_set_form(tl_graph *g, const char *form);
-/* Assigns layouts for the target. Nothing is converted: a kernel reads and writes any layout. */
+/* Those that assign layouts for the target. Nothing is converted: a kernel reads and writes any layout. */
 tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag);
 
 /* One kernel: graph nodes computed together. */

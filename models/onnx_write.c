@@ -170,7 +170,7 @@ static Onnx__TensorProto *tensor(tl_onnx_build *b, const char *name, tl_dtype dt
         *count *= (size_t)dims.values[i];
     }
     t->has_raw_data = 1;
-    t->raw_data.len = *count * tl_dtype_size(dtype);
+    t->raw_data.len = (size_t)tl_storage_bytes(dtype, (int64_t)*count);
     return t;
 }
 

@@ -18,11 +18,11 @@ ir/graph:ir/graph/|runtime/base/
 ir/program:ir/(program|expr)/|runtime/base/
 ir/text:ir/(text|program|expr)/|runtime/base/
 ir/interpret:ir/(interpret|program|expr)/|runtime/base/
-frontend:frontend/frontend\.h|ir/|runtime/base/
-frontend/lower:frontend/(lower/|frontend\.h)|ir/|runtime/base/
-frontend/node:frontend/(node/|lower/|frontend\.h)|ir/|runtime/base/
-frontend/graph:frontend/(graph/|node/|lower/|frontend\.h)|ir/|runtime/base/
-frontend/onnx:frontend/(onnx/|onnx\.pb-c\.h|node/|lower/|frontend\.h)|ir/|runtime/base/
+frontend:frontend/(frontend|operators|value_notes)\.|ir/|runtime/base/
+frontend/lower:frontend/(lower/|(frontend|operators|value_notes)\.)|ir/|runtime/base/
+frontend/node:frontend/(node/|lower/|(frontend|operators|value_notes)\.)|ir/|runtime/base/
+frontend/graph:frontend/(graph/|node/|lower/|(frontend|operators|value_notes)\.)|ir/|runtime/base/
+frontend/onnx:frontend/(onnx/|onnx\.pb-c\.h|node/|lower/|(frontend|operators|value_notes)\.)|ir/|runtime/base/
 schedule:schedule/[a-z_]*\.(h|def)|ir/|runtime/base/
 schedule/prim:schedule/(prim/|[a-z_]*\.)|ir/|runtime/base/
 schedule/sketch:schedule/(sketch/|[a-z_]*\.)|ir/|runtime/base/
@@ -88,6 +88,8 @@ fi
 
 loaders=$(git grep -l 'runtime/device/code_loader\.h' -- '*.[ch]' ':!runtime' ':!tests')
 [ -z "$loaders" ] || { echo "loaders: what is timed is loaded as what is run, by ORC: $loaders"; failed=1; }
+casts=$(git ls-files '*.c' '*.h' | xargs grep -nE 'switch \(\((int|unsigned|long|size_t|u?int[0-9]+_t)\)')
+[ -z "$casts" ] || { echo "switches: -Wswitch cannot check one that casts its value:"; echo "$casts"; failed=1; }
 
 wide=$(git ls-files '*.c' '*.h' '*.def' | xargs awk 'length($0) > 130 { print FILENAME ":" FNR }' | head)
 [ -z "$wide" ] || { echo "width: lines of more than 130 columns:"; echo "$wide"; failed=1; }

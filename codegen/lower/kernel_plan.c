@@ -85,7 +85,9 @@ static const tl_expr *bytes_of(tl_arena *arena, const tl_buffer *buffer)
                 tl_add(arena, elements,
                        tl_muli(arena, tl_addi(arena, buffer->shape[a], -1), buffer->strides[a]));
     }
-    return tl_muli(arena, elements, (int64_t)tl_dtype_size(buffer->dtype));
+    int bits = tl_dtype_infos[buffer->dtype].bits;
+    return tl_floordiv_expr(arena, tl_addi(arena, tl_muli(arena, elements, bits), 7),
+                            tl_int(arena, 8));
 }
 
 static tl_status check_scope(const planner *p, const tl_buffer *buffer)
@@ -122,7 +124,7 @@ static tl_status add_local(planner *p, const tl_buffer *buffer, tl_alloc_place o
     if (buffer->scope == TL_SCOPE_REGISTER && outside == TL_PLACE_THREAD) {
         l->placement.place = TL_PLACE_REGISTER;
         l->placement.strides = register_strides(p->arena, buffer, p->kernel->target, &l->size);
-        l->size *= (int64_t)tl_dtype_size(buffer->dtype);
+        l->size = tl_storage_bytes(buffer->dtype, l->size);
         if (l->size > STACK_LIMIT)
             return tl_fail(p->diag, TL_UNSUPPORTED,
                            "register buffer %s takes %lld bytes; the most is %d", buffer->name,

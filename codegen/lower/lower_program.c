@@ -16,7 +16,7 @@
     }
 
 enum {
-#define INVARIANT(name, text) name = 1 << TL_INVARIANT_##name,
+#define INVARIANT(name, check, holds) name = 1 << TL_INVARIANT_##name,
 #include "codegen/lower/lower_invariants.def"
 #undef INVARIANT
 };

@@ -23,7 +23,7 @@ const char *tl_lowered_text(const tl_lowered_kernel *kernel);
 
 /* What can be relied on between two passes. */
 typedef enum {
-#define INVARIANT(name, text) TL_INVARIANT_##name,
+#define INVARIANT(name, check, holds) TL_INVARIANT_##name,
 #include "codegen/lower/lower_invariants.def"
 #undef INVARIANT
     TL_INVARIANT_COUNT

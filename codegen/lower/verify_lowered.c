@@ -182,10 +182,10 @@ static tl_status check_lanes_own(verifier *v)
     return v->status;
 }
 
-static tl_status (*const checks[TL_INVARIANT_COUNT])(verifier *) = {
-    [TL_INVARIANT_SCOPED] = check_scoped,       [TL_INVARIANT_DISTINCT] = check_distinct,
-    [TL_INVARIANT_NO_BLOCKS] = check_no_blocks, [TL_INVARIANT_LANES_JOIN] = check_lanes_join,
-    [TL_INVARIANT_LANES_OWN] = check_lanes_own,
+static tl_status (*const checks[])(verifier *) = {
+#define INVARIANT(name, check, holds) check_##check,
+#include "codegen/lower/lower_invariants.def"
+#undef INVARIANT
 };
 
 tl_status tl_verify_lowered(const tl_lowered_kernel *kernel, unsigned holds, tl_diag *diag)

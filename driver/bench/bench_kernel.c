@@ -112,7 +112,7 @@ static tl_status read_dims(tl_kernel_file *k, const tl_text_list *given, tl_diag
 /* A constant's values: normal floats, small whole numbers. */
 static void *random_values(tl_arena *arena, const tl_buffer *b, int64_t elements, uint64_t seed)
 {
-    size_t size = (size_t)elements * tl_dtype_size(b->dtype);
+    size_t size = (size_t)tl_storage_bytes(b->dtype, elements);
     void *data = tl_arena_alloc(arena, size + 64, 64);
     tl_random random = tl_random_make(seed);
     for (int64_t i = 0; i < elements; i++) {

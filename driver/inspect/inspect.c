@@ -43,11 +43,11 @@ static void fill_roofline(const tl_session *session, tl_inspection *i)
 
 static int64_t value_bytes(const tl_value *v)
 {
-    int64_t extents[2 * TL_MAX_RANK], bytes = (int64_t)tl_dtype_size(v->dtype);
+    int64_t extents[2 * TL_MAX_RANK], elements = 1;
     int rank = tl_layout_physical(&v->layout, &v->shape, extents);
     for (int a = 0; a < rank; a++)
-        bytes *= extents[a];
-    return bytes;
+        elements *= extents[a];
+    return tl_storage_bytes(v->dtype, elements);
 }
 
 static const tl_value *storage_of(const tl_value *v)
@@ -95,8 +95,8 @@ tl_status tl_inspect(const tl_session *session, const char *path, bool quick, tl
     const tl_graph *g = out->facts->graph;
     for (int v = 0; v < g->value_count; v++)
         if (g->values[v]->data != NULL)
-            out->constant_bytes += tl_shape_elements(&g->values[v]->shape) *
-                                   (int64_t)tl_dtype_size(g->values[v]->dtype);
+            out->constant_bytes +=
+                tl_storage_bytes(g->values[v]->dtype, tl_shape_elements(&g->values[v]->shape));
     tl_map *classes = tl_map_create(session->arena);
     for (int k = 0; k < out->facts->kernel_count; k++)
         if (tl_map_find(classes, out->facts->kernels[k].class_key) == NULL) {

@@ -20,12 +20,12 @@ typedef struct {
 
 static int64_t value_bytes(const tl_value *v)
 {
-    int64_t extents[2 * TL_MAX_RANK], bytes = (int64_t)tl_dtype_size(v->dtype);
+    int64_t extents[2 * TL_MAX_RANK], elements = 1;
     int rank = tl_layout_physical(&v->layout, &v->shape, extents);
     for (int i = 0; i < rank; i++)
-        if (tl_mul_overflows(bytes, extents[i], &bytes))
+        if (tl_mul_overflows(elements, extents[i], &elements))
             return -1;
-    return bytes;
+    return tl_storage_bytes(v->dtype, elements);
 }
 
 static int add_value(builder *b, tl_executable_value value)
@@ -56,7 +56,7 @@ static int place_value(builder *b, const tl_value *v)
     if (v->whole != NULL) {
         value.place = TL_PLACE_WINDOW;
         value.whole = place_value(b, v->whole);
-        value.offset = v->whole_start * (int64_t)tl_dtype_size(v->dtype);
+        value.offset = tl_storage_bytes(v->dtype, v->whole_start);
     } else if (v->data != NULL) {
         value.place = TL_PLACE_CONSTANT;
         value.data = v->data;
@@ -95,7 +95,7 @@ static int add_kernel(builder *b, tl_work *work, bool prepare)
 
 static int64_t buffer_bytes(const tl_buffer *buffer)
 {
-    return tl_buffer_max_elements(buffer) * (int64_t)tl_dtype_size(buffer->dtype);
+    return tl_buffer_max_bytes(buffer);
 }
 
 typedef struct {

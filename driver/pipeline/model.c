@@ -387,10 +387,7 @@ static tl_status compile_model(tl_model *model, const model_source *source,
     start = tl_clock_ns();
     progress(options, "rewriting the graph");
     TL_TRY(tl_graph_prepare(model->graph, model->numerics, diag));
-    if (model->numerics == TL_NUMERICS_RELAXED) {
-        TL_TRY(tl_pad_channels(model->graph, &model->target, diag));
-        TL_TRY(tl_scale_weights(model->graph, diag));
-    }
+    TL_TRY(tl_graph_fit(model->graph, &model->target, model->numerics, diag));
     tl_graph_set_form(model->graph, model->picks.form);
     TL_TRY(tl_assign_layouts(model->graph, &model->target, diag));
     TL_TRY(tl_partition_graph(model->arena, model->graph, &model->partition, diag));

@@ -31,17 +31,18 @@ static int64_t touched(walker *w, const tl_stmt *stmt, const tl_buffer *b)
                     tl_box_at(w->arena, stmt, b, TL_BOX_WRITES, NULL, &boxes[1]) };
     if (!has[0] && !has[1])
         return 0;
-    int64_t bytes = (int64_t)tl_dtype_size(b->dtype);
+    int64_t elements = 1;
     for (int a = 0; a < b->rank; a++) {
         int64_t whole = tl_expr_range(b->shape[a]).max, extent = 0;
         tl_span span = boxes[has[0] ? 0 : 1].axes[a];
         if (has[0] && has[1])
             span = tl_span_union(w->arena, boxes[0].axes[a], boxes[1].axes[a]);
         extent = span.width >= 0 && span.width < whole ? span.width + 1 : whole;
-        if (tl_mul_overflows(bytes, extent, &bytes))
+        if (tl_mul_overflows(elements, extent, &elements))
             return INT64_MAX;
     }
-    return bytes;
+    int64_t bytes = tl_storage_bytes(b->dtype, elements);
+    return bytes < 0 ? INT64_MAX : bytes;
 }
 
 static void add_level(walker *w, const tl_stmt *stmt, const tl_stmt *loop, int depth)

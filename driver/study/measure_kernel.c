@@ -47,7 +47,7 @@ void tl_arguments_reset(const tl_study *study, tl_arguments *arguments)
 {
     for (int i = 0; i < arguments->count; i++) {
         const tl_buffer *b = study->naive->params[i];
-        size_t bytes = (size_t)arguments->elements[i] * tl_dtype_size(b->dtype);
+        size_t bytes = (size_t)tl_storage_bytes(b->dtype, arguments->elements[i]);
         if (b->role == TL_ROLE_OUTPUT)
             memset(arguments->data[i], 0xFF, bytes); /* NaN, or -1: what nobody writes shows */
         else if (b->role == TL_ROLE_INOUT)
@@ -65,11 +65,9 @@ tl_status tl_arguments_make(const tl_study *study, uint64_t seed, tl_arguments *
     out->elements = TL_NEW_ARRAY(study->arena, int64_t, p->param_count);
     for (int i = 0; i < p->param_count; i++) {
         const tl_buffer *b = p->params[i];
-        int64_t bytes;
         out->elements[i] = tl_study_elements(study, b);
-        if (out->elements[i] < 0 ||
-            tl_mul_overflows(out->elements[i], (int64_t)tl_dtype_size(b->dtype), &bytes) ||
-            tl_add_overflows(total, bytes, &total) || total > most)
+        int64_t bytes = tl_storage_bytes(b->dtype, out->elements[i]);
+        if (bytes < 0 || tl_add_overflows(total, bytes, &total) || total > most)
             return tl_fail(diag, TL_BAD_ARGUMENT,
                            "parameter %s is too large to be run: arguments may take %lld MiB, a "
                            "quarter of this machine's memory",
@@ -162,9 +160,8 @@ static tl_status make_version(const tl_study *study, const tl_program *program,
     v->first_prepared = v->buffer_count = arguments->count;
     for (int i = 0; i < program->prepared_count; i++) {
         const tl_buffer *b = program->prepared[i];
-        int64_t elements = tl_study_elements(study, b), bytes;
-        if (elements < 0 || tl_mul_overflows(elements, (int64_t)tl_dtype_size(b->dtype), &bytes) ||
-            bytes > INT64_MAX / 2)
+        int64_t bytes = tl_storage_bytes(b->dtype, tl_study_elements(study, b));
+        if (bytes < 0 || bytes > INT64_MAX / 2)
             return tl_fail(diag, TL_BAD_ARGUMENT, "prepared buffer %s is too large", b->name);
         v->buffers[v->buffer_count] = aligned(bytes);
         if (v->buffers[v->buffer_count++] == NULL)

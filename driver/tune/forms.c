@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "driver/pipeline/model_private.h"
+#include "frontend/operators.h"
 #include "runtime/base/map.h"
 
 /* An alternative must promise so much of the model to be looked at: records are measurements. */
@@ -89,7 +90,7 @@ static bool is_nameable(const tl_value *v)
 
 static bool has_loops(const tl_node *n)
 {
-    return tl_op_infos[n->op].kind != TL_FUSE_INJECTIVE;
+    return !tl_is_injective(n);
 }
 
 /* The node of the kernel behind which it can be cut before or behind its node `i`, which has loops of its own; -1: not

@@ -49,7 +49,7 @@ tl_status tl_tune_task_of_kernel(tl_arena *arena, const tl_kernel *kernel, const
 
 static int64_t size_in_bytes(const tl_buffer *b)
 {
-    return tl_buffer_max_elements(b) * (int64_t)tl_dtype_size(b->dtype);
+    return tl_buffer_max_bytes(b);
 }
 
 /* What a run of the program reads of constants: packed ones where it packs them. */

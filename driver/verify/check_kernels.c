@@ -84,7 +84,7 @@ static tl_status run_naive(checker *c, const tl_program *naive, void **buffers)
     void **prepared = &buffers[naive->param_count];
     for (int i = 0; i < naive->prepared_count; i++) {
         const tl_buffer *b = naive->prepared[i];
-        prepared[i] = aligned(tl_buffer_max_elements(b) * (int64_t)tl_dtype_size(b->dtype));
+        prepared[i] = aligned(tl_buffer_max_bytes(b));
         if (prepared[i] == NULL)
             status = tl_fail(c->diag, TL_NO_MEMORY, "out of memory");
     }
@@ -106,8 +106,7 @@ static tl_status check(checker *c, const tl_model_kernel *kernel, void *const *b
     tl_status status = TL_OK;
     for (int i = 0; i < naive->param_count; i++) {
         bool output = naive->params[i]->role == TL_ROLE_OUTPUT;
-        int64_t bytes = tl_buffer_max_elements(naive->params[i]) *
-                        (int64_t)tl_dtype_size(naive->params[i]->dtype);
+        int64_t bytes = tl_buffer_max_bytes(naive->params[i]);
         copies[i] = output ? aligned(bytes) : buffers[i];
         if (copies[i] == NULL &&
             i < kernel->kernel->input_count) /* packed: the model reads only that */

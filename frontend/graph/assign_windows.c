@@ -10,8 +10,9 @@
  * do not know of windows, and their workloads are the same wherever they write. A value lies in one whole: of two Concats
  * that read it the later has it, the other copies. A Concat has windows for all of its parts or for none, and only
  * where what makes most of it would write to memory anyway: elementwise parts melt into the copy. */
-#include "frontend/graph/assign_windows.h"
+#include "frontend/graph/graph_passes.h"
 #include <string.h>
+#include "frontend/value_notes.h"
 #include "frontend/node/graph_questions.h"
 #include "runtime/base/map.h"
 
@@ -38,8 +39,7 @@ static fact *fact_of(const state *s, const tl_value *v)
 static bool is_stored(const state *s, const tl_node *n)
 {
     const tl_value *y = n->outputs[0];
-    if (tl_op_infos[n->op].kind != TL_FUSE_INJECTIVE || fact_of(s, y)->readers > 1 ||
-        y->is_output || y->is_cut)
+    if (!tl_is_injective(n) || fact_of(s, y)->readers > 1 || y->is_output || tl_notes_of(y)->is_cut)
         return true;
     bool joins = tl_is_elementwise(n) || n->op == TL_OP_CONCAT;
     for (int i = 0; joins && i < n->input_count; i++) {
@@ -64,66 +64,6 @@ static void collect_facts(state *s)
         const tl_node *n = g->nodes[i];
         if (n->output_count == 1 && n->outputs[0] != NULL)
             fact_of(s, n->outputs[0])->stored = is_stored(s, n);
-    }
-}
-
-/* --- Concats of Concats --------------------------------------------------------------------------------------------- */
-
-/* A Concat as it was before it was nested. */
-typedef struct {
-    tl_value *y, *const *parts;
-    int count;
-} concat;
-
-/* Whether nothing lies outside of the axis. */
-static bool is_outermost(const tl_shape *shape, int axis)
-{
-    for (int i = 0; i < axis; i++)
-        if (shape->dims[i].extent != 1)
-            return false;
-    return true;
-}
-
-/* The Concat seen before that has the most of the first inputs of `n`; adds `n` to those seen. */
-static const concat *longest_seen(tl_arena *arena, tl_map *seen, tl_node *n)
-{
-    const concat *longest = NULL;
-    int64_t axis = tl_attr_int(n, "axis", 0);
-    tl_digest digest;
-    char key[33];
-    tl_digest_start(&digest);
-    tl_digest_add(&digest, &axis, sizeof axis);
-    for (int i = 0; i < n->input_count; i++) {
-        tl_digest_add(&digest, &n->inputs[i]->index, sizeof n->inputs[i]->index);
-        tl_digest_text(&digest, key);
-        const concat *c = i > 0 && i + 1 < n->input_count ? tl_map_find(seen, key) : NULL;
-        if (c != NULL && c->count == i + 1 &&
-            memcmp(c->parts, n->inputs, sizeof *c->parts * (size_t)c->count) == 0)
-            longest = c;
-    }
-    concat *own = TL_NEW(arena, concat);
-    *own = (concat){ n->outputs[0], n->inputs, n->input_count };
-    if (!tl_map_has(seen, key))
-        tl_map_put(seen, key, own);
-    return longest;
-}
-
-void tl_nest_concats(tl_graph *g)
-{
-    tl_map *seen = tl_map_create(g->arena);
-    for (int i = 0; i < g->node_count; i++) {
-        tl_node *n = g->nodes[i];
-        if (n->op != TL_OP_CONCAT || n->outputs[0]->is_output ||
-            !is_outermost(&n->outputs[0]->shape, (int)tl_attr_int(n, "axis", 0)))
-            continue;
-        const concat *first = longest_seen(g->arena, seen, n);
-        if (first == NULL)
-            continue;
-        int count = n->input_count - first->count + 1;
-        tl_value **parts = TL_NEW_ARRAY(g->arena, tl_value *, count);
-        parts[0] = first->y;
-        memcpy(parts + 1, n->inputs + first->count, sizeof *parts * (size_t)(count - 1));
-        tl_node_set_inputs(g, n, count, parts);
     }
 }
 
@@ -181,8 +121,8 @@ static void join(state *s, tl_value *v, tl_value *whole)
 
 static bool may_lie_in(const state *s, const tl_value *v, const tl_value *whole, int axis)
 {
-    return lie_alike(v, whole, axis) && fact_of(s, v)->root == v && !is_fixed(v) && !v->is_inside &&
-           !(has_halo(v) && is_fixed(fact_of(s, whole)->root));
+    return lie_alike(v, whole, axis) && fact_of(s, v)->root == v && !is_fixed(v) &&
+           !tl_notes_of(v)->is_inside && !(has_halo(v) && is_fixed(fact_of(s, whole)->root));
 }
 
 static bool choose_concat(state *s, const tl_node *n)
@@ -233,7 +173,7 @@ static bool choose_slice(state *s, const tl_node *n)
 {
     tl_value *x = n->inputs[0], *y = n->outputs[0];
     int axis = sliced_axis(n);
-    if (axis < 0 || x->data != NULL || !fact_of(s, x)->stored || x->is_inside ||
+    if (axis < 0 || x->data != NULL || !fact_of(s, x)->stored || tl_notes_of(x)->is_inside ||
         !may_lie_in(s, y, x, axis) || slice_start(n, axis) % x->layout.block[axis] != 0)
         return false;
     join(s, y, x);
@@ -260,7 +200,7 @@ static int64_t start_of(const tl_value *v, int axis, int64_t at)
     for (int i = place + 1; i < count; i++)
         row *= extents[i];
     int64_t start = at / (v->layout.plain ? 1 : v->layout.block[axis]) * row;
-    return start * (int64_t)tl_dtype_size(v->dtype) % ALIGNMENT == 0 ? start : -1;
+    return tl_storage_bytes(v->dtype, start) % ALIGNMENT == 0 ? start : -1;
 }
 
 static void set_window(tl_value *v, tl_value *whole, int64_t start)
@@ -269,7 +209,7 @@ static void set_window(tl_value *v, tl_value *whole, int64_t start)
     v->whole_start = whole->whole_start + start;
 }
 
-static void place_parts(const tl_node *n)
+static void place_parts(tl_graph *g, const tl_node *n)
 {
     tl_value *y = n->outputs[0];
     int axis = (int)tl_attr_int(n, "axis", 0);
@@ -284,22 +224,25 @@ static void place_parts(const tl_node *n)
         set_window(n->inputs[i], y, start_of(y, axis, at));
         at += n->inputs[i]->shape.dims[axis].extent;
     }
-    y->is_view = true;
+    tl_notes_make(g, y)->is_view = true;
 }
 
-static void place_slice(const tl_node *n)
+static void place_slice(tl_graph *g, const tl_node *n)
 {
     int axis = sliced_axis(n);
     int64_t start = start_of(n->inputs[0], axis, slice_start(n, axis));
     if (start < 0)
         return;
     set_window(n->outputs[0], n->inputs[0], start);
-    n->outputs[0]->is_view = true;
+    tl_notes_make(g, n->outputs[0])->is_view = true;
 }
 
 /* Concats from the last, so that a part's whole is known before its own parts are looked at, then Slices from the first. */
-void tl_assign_windows(tl_graph *g)
+tl_status tl_assign_windows(tl_graph *g, const tl_target *target, tl_diag *diag)
 {
+    (void)diag;
+    if (tl_target_is_gpu(target))
+        return TL_OK;
     state s = { .graph = g };
     s.facts = TL_NEW_ARRAY(g->arena, fact, g->value_count);
     s.chosen = TL_NEW_ARRAY(g->arena, bool, g->node_count);
@@ -315,8 +258,9 @@ void tl_assign_windows(tl_graph *g)
             g->values[i]->layout = fact_of(&s, g->values[i])->root->layout;
     for (int i = g->node_count - 1; i >= 0; i--)
         if (s.chosen[i] && g->nodes[i]->op == TL_OP_CONCAT)
-            place_parts(g->nodes[i]);
+            place_parts(g, g->nodes[i]);
     for (int i = 0; i < g->node_count; i++)
         if (s.chosen[i] && g->nodes[i]->op == TL_OP_SLICE)
-            place_slice(g->nodes[i]);
+            place_slice(g, g->nodes[i]);
+    return TL_OK;
 }

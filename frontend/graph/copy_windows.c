@@ -23,7 +23,7 @@ tl_status tl_copy_windows(tl_graph *g, tl_diag *diag)
         for (int k = 0; k < n->input_count; k++) {
             tl_node *slice = tl_producer(n->inputs[k], TL_OP_SLICE);
             if (slice != NULL && tl_is_window(slice) && tl_graph_users(n->inputs[k]) > 1 &&
-                (tl_reads_windows(n->op) || tl_is_elementwise(n)))
+                ((tl_operators[n->op].takes & TL_TAKES_WINDOWS) != 0 || tl_is_elementwise(n)))
                 copy(g, slice, n, k);
         }
     }

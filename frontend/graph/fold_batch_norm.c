@@ -14,7 +14,7 @@ static double element(const tl_value *v, int64_t i)
 static tl_value *new_constant(tl_graph *g, const tl_value *like, const tl_shape *shape,
                               const char *what, void **data)
 {
-    size_t size = (size_t)tl_shape_elements(shape) * tl_dtype_size(like->dtype);
+    size_t size = (size_t)tl_storage_bytes(like->dtype, tl_shape_elements(shape));
     *data = tl_arena_alloc(g->arena, size, 64);
     return tl_graph_constant(g, tl_arena_format(g->arena, "%s.%s", like->name, what), like->dtype,
                              shape, *data);

@@ -1,5 +1,6 @@
 /* frontend/graph/graph_form.c: decisions about cuts and layouts, taken from a text. */
 #include <string.h>
+#include "frontend/value_notes.h"
 #include "frontend/frontend.h"
 
 /* Whether the line is the word, a blank and the name. */
@@ -14,12 +15,14 @@ void tl_graph_set_form(tl_graph *g, const char *form)
 {
     for (int i = 0; i < g->value_count; i++) {
         tl_value *v = g->values[i];
-        v->is_cut = v->is_plain = false;
+        bool is_cut = false, is_plain = false;
         for (const char *line = form; *line != '\0';) {
             size_t size = strcspn(line, "\n");
-            v->is_cut |= says(line, size, "cut", v->name);
-            v->is_plain |= says(line, size, "plain", v->name);
+            is_cut |= says(line, size, "cut", v->name);
+            is_plain |= says(line, size, "plain", v->name);
             line += size + (line[size] == '\n');
         }
+        tl_notes_make(g, v)->is_cut = is_cut;
+        tl_notes_make(g, v)->is_plain = is_plain;
     }
 }

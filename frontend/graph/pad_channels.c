@@ -7,7 +7,7 @@
  * Depthwise convolutions work on each channel alone: where channels end within a vector they would waste lanes or read
  * vectors across cache lines. Where every reader and writer can do so, their values get as many channels as fill the last
  * vector. Weights and biases of the channels added are zero, so that nobody who sums over channels sees them, whatever an
- * activation between makes of a zero. Other values keep theirs: it is cheaper to read an uneven row (assign_layouts.c)
+ * activation between makes of a zero. Other values keep theirs: it is cheaper to read an uneven row (assign_blocks.c)
  * than to sum over zeros.
  *
  * Values whose channels are the same ones (through elementwise operators, pools and depthwise convolutions) change
@@ -15,7 +15,8 @@
  * in another way (Concat, Reshape, ...), constants that differ from channel to channel, graph inputs and outputs
  * keep theirs. Sums are the same bit for bit, except that an infinity times an added zero is NaN: not for strict numerics. */
 #include <string.h>
-#include "frontend/frontend.h"
+#include "frontend/graph/graph_passes.h"
+#include "frontend/node/graph_questions.h"
 #include "runtime/base/checked.h"
 
 typedef struct {
@@ -107,40 +108,31 @@ static void see_pointwise(state *s, const tl_node *n)
             unite(s, n->inputs[i], y);
 }
 
+/* Whether the node makes numbers of zeros, as far as it is up to it: what is no number stays one when it is times zero. */
+static bool makes_numbers(const tl_node *n)
+{
+    double divisor;
+    switch (tl_operators[n->op].zero) {
+    case TL_ZERO_STAYS:
+    case TL_ZERO_FINITE:
+        return true;
+    case TL_ZERO_BY_NUMBER: /* 0/0 */
+        return is_number(n->inputs[1]) && tl_uniform(n->inputs[1], &divisor) && divisor != 0;
+    case TL_ZERO_ANY:
+        break;
+    }
+    return false;
+}
+
 static void see(state *s, const tl_node *n)
 {
-    switch ((int)n->op) {
-    case TL_OP_CONV:
+    bool keeps_channels = tl_is_elementwise(n) || tl_operators[n->op].block == tl_block_kept;
+    if (n->op == TL_OP_CONV)
         see_conv(s, n);
-        break;
-    case TL_OP_DIV: /* 0/0 */
-        if (is_number(n->inputs[1]))
-            see_pointwise(s, n);
-        else
-            fix_all(s, n);
-        break;
-    case TL_OP_ADD:
-    case TL_OP_SUB:
-    case TL_OP_MUL:
-    case TL_OP_MIN:
-    case TL_OP_MAX:
-    case TL_OP_NEG:
-    case TL_OP_ABS:
-    case TL_OP_EXP:
-    case TL_OP_ERF:
-    case TL_OP_TANH:
-    case TL_OP_SIGMOID:
-    case TL_OP_RELU:
-    case TL_OP_CLIP:
-    case TL_OP_GELU:
-    case TL_OP_MAX_POOL:
-    case TL_OP_AVERAGE_POOL:
-    case TL_OP_GLOBAL_AVERAGE_POOL:
+    else if (keeps_channels && makes_numbers(n))
         see_pointwise(s, n);
-        break;
-    default:
+    else
         fix_all(s, n);
-    }
 }
 
 /* The channels that the value gets; as many as it has where it stays. */
@@ -189,7 +181,7 @@ static void pad_conv(tl_graph *g, tl_node *n, int64_t in, int64_t out)
 
 tl_status tl_pad_channels(tl_graph *g, const tl_target *target, tl_diag *diag)
 {
-    TL_TRY(tl_graph_tidy(g, diag));
+    (void)diag;
     state s = { .graph = g, .lanes = tl_target_lanes(target, TL_F32) };
     if (tl_target_is_gpu(target) || s.lanes < 2)
         return TL_OK;
@@ -223,5 +215,5 @@ tl_status tl_pad_channels(tl_graph *g, const tl_target *target, tl_diag *diag)
     for (int i = 0; i < count; i++)
         if (channels[i] != 0)
             g->values[i]->shape.dims[1].extent = channels[i];
-    return tl_graph_tidy(g, diag);
+    return TL_OK;
 }

@@ -8,6 +8,7 @@
  * Each kernel has one output, so a join never closes a cycle: whatever depends on the kernel depends on the one
  * node that joins. A value that the form cuts (tl_graph_set_form) joins nothing; neither does one that is a view
  * (assign_windows.c), and no kernel makes it. */
+#include "frontend/value_notes.h"
 #include "frontend/frontend.h"
 #include "frontend/graph/graph_passes.h"
 #include <ctype.h>
@@ -51,14 +52,6 @@ static void merge(state *s, int i, int from)
     g->root = i;
 }
 
-/* A reduction that reads each input element once, so that it can read an expression instead of a buffer. */
-static bool reads_once(tl_op op)
-{
-    return op == TL_OP_REDUCE_SUM || op == TL_OP_REDUCE_MEAN || op == TL_OP_REDUCE_MAX ||
-           op == TL_OP_REDUCE_MIN || op == TL_OP_REDUCE_PROD || op == TL_OP_GLOBAL_AVERAGE_POOL ||
-           op == TL_OP_ARGMAX;
-}
-
 /* A window of a value that is in memory. */
 static bool is_bare_window(const state *s, const group *g)
 {
@@ -76,13 +69,13 @@ static bool are_wide_concats(const tl_node *n, const tl_node *before)
 static bool may_join(const state *s, const tl_node *n, const tl_value *v, const group *from)
 {
     const tl_value *y = n->outputs[0];
-    if (is_bare_window(s, from) && tl_reads_windows(n->op))
+    const tl_operator *op = &tl_operators[n->op];
+    if (is_bare_window(s, from) && (op->takes & TL_TAKES_WINDOWS) != 0)
         return true;
     if (are_wide_concats(n, v->producer))
         return false;
-    bool takes_chain = reads_once(n->op) || n->op == TL_OP_LAYER_NORM;
-    if (tl_op_infos[n->op].kind != TL_FUSE_INJECTIVE)
-        return from->injective && takes_chain && v == n->inputs[0] &&
+    if (!tl_is_injective(n))
+        return from->injective && (op->takes & TL_TAKES_CHAIN) != 0 && v == n->inputs[0] &&
                tl_shape_equal(&from->shape, &v->shape);
     if (from->injective)
         return true;
@@ -90,14 +83,13 @@ static bool may_join(const state *s, const tl_node *n, const tl_value *v, const 
         return tl_shape_equal(&y->shape, &from->shape);
     /* a reduction's small result may be reshaped on its way out */
     return n->op == TL_OP_RESHAPE &&
-           tl_op_infos[s->graph->nodes[from->last]->op].kind == TL_FUSE_REDUCTION &&
-           reads_once(s->graph->nodes[from->last]->op);
+           tl_operators[s->graph->nodes[from->last]->op].kind == TL_KIND_REDUCTION;
 }
 
 /* Whether a node makes it whose kernel may take in more. */
 static bool is_made(const tl_value *v)
 {
-    return v != NULL && v->producer != NULL && !v->is_cut && !v->is_view;
+    return v != NULL && v->producer != NULL && !tl_notes_of(v)->is_cut && !tl_notes_of(v)->is_view;
 }
 
 /* Puts node `i` with the groups of its inputs where it may. At most one of them may have stages: the latest, so
@@ -107,7 +99,7 @@ static void place(state *s, int i, const int *producer_of)
     tl_node *n = s->graph->nodes[i];
     group *own = &s->groups[i];
     int with_stages = -1;
-    if (n->op == TL_OP_CONV && n->inputs[0]->is_inside) {
+    if (n->op == TL_OP_CONV && tl_notes_of(n->inputs[0])->is_inside) {
         merge(s, i, find(s, producer_of[n->inputs[0]->index]));
     }
     for (int k = 0; k < n->input_count; k++) {
@@ -211,12 +203,6 @@ bool tl_is_window(const tl_node *n)
     return rank >= 0 && n->inputs[0]->layout.plain;
 }
 
-bool tl_reads_windows(tl_op op)
-{
-    return op == TL_OP_MATMUL || op == TL_OP_GEMM || op == TL_OP_ATTENTION ||
-           op == TL_OP_LAYER_NORM || op == TL_OP_SOFTMAX;
-}
-
 void tl_kernel_inputs(tl_kernel *kernel, tl_value **inputs, const tl_node **windows)
 {
     int count = 0;
@@ -281,22 +267,21 @@ tl_status tl_partition_graph(tl_arena *arena, tl_graph *g, tl_partition *out, tl
     int *producer_of = TL_NEW_ARRAY(arena, int, g->value_count);
     for (int i = 0; i < g->node_count; i++) {
         const tl_node *n = g->nodes[i];
-        tl_fusion_kind kind = tl_op_infos[n->op].kind;
-        if (n->output_count != 1 || n->outputs[0] == NULL || kind == TL_FUSE_OPAQUE)
-            if (n->op != TL_OP_RANGE)
-                return tl_fail(diag, TL_UNSUPPORTED, "node '%.200s' (%s) cannot be a kernel",
-                               n->name, tl_op_infos[n->op].text);
+        if (n->output_count != 1 || n->outputs[0] == NULL ||
+            tl_operators[n->op].kind == TL_KIND_VANISHING)
+            return tl_fail(diag, TL_UNSUPPORTED, "node '%.200s' (%s) cannot be a kernel", n->name,
+                           tl_op_infos[n->op].text);
         producer_of[n->outputs[0]->index] = i;
         s.groups[i].root = i;
         s.next[i] = -1;
-        if (n->outputs[0]->is_view)
+        if (tl_notes_of(n->outputs[0])->is_view)
             continue; /* count 0: in no kernel */
         s.groups[i] = (group){ .root = i,
                                .last = i,
                                .count = 1,
                                .first = i,
                                .last_member = i,
-                               .injective = kind == TL_FUSE_INJECTIVE || kind == TL_FUSE_OPAQUE,
+                               .injective = tl_is_injective(n),
                                .shape = n->outputs[0]->shape };
         place(&s, i, producer_of);
         while (s.groups[i].injective && take_shared(&s, i, producer_of))

@@ -5,10 +5,10 @@
  *     Slice(Attention(q, k, v), rows)      ->  Attention(Slice(q, rows), k, v)
  *     Gather(x, 7)                         ->  Reshape(Slice(x, 7..8))
  *
- * So for any operator of which axis_rules.def tells what a position on an axis needs. Against the order of the graph: when
- * a node's turn comes all its readers had theirs, and where they are Slices of the same positions of one axis it computes
- * no others. The last token of a language model, the first one of a classifier: of the last layer only keys and values
- * are made for the others. */
+ * So for any operator of which the column `axes` of operators.def tells what a position on an axis needs. Against the order
+ * of the graph: when a node's turn comes all its readers had theirs, and where they are Slices of the same positions of one
+ * axis it computes no others. The last token of a language model, the first one of a classifier: of the last layer only keys
+ * and values are made for the others. */
 #include "frontend/node/axis_rules.h"
 #include <string.h>
 #include "frontend/graph/graph_passes.h"

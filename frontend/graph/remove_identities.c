@@ -57,42 +57,70 @@ static tl_value *neutral(const tl_node *n, int64_t number, bool commutes)
     return NULL;
 }
 
-/* What the node's output equals; NULL when it computes something. */
-static tl_value *source_of(const tl_node *n)
+/* --- the column `equals` of frontend/operators.def ------------------------------------------------------------------ */
+
+tl_value *tl_equals_none(const tl_node *n)
 {
-    tl_value *x = n->input_count > 0 ? n->inputs[0] : NULL;
-    const tl_value *y = n->outputs[0];
-    switch ((int)n->op) {
-    case TL_OP_IDENTITY:
-        return x;
-    case TL_OP_CAST:
-        return x->dtype == y->dtype ? x : NULL;
-    case TL_OP_RESHAPE:
-    case TL_OP_EXPAND:
-        return tl_same_shape(x, y) ? x : NULL;
-    case TL_OP_TRANSPOSE:
-        return moves_no_axis(n) ? x : NULL;
-    case TL_OP_SLICE:
-        return all_ints(n, "steps", 1) && tl_same_shape(x, y) ? x : NULL;
-    case TL_OP_PAD:
-        return all_ints(n, "pads", 0) ? x : NULL;
-    case TL_OP_CONCAT:
-        return n->input_count == 1 ? x : NULL;
-    case TL_OP_ADD:
-        return neutral(n, 0, true);
-    case TL_OP_SUB:
-        return neutral(n, 0, false);
-    case TL_OP_MUL:
-    case TL_OP_AND:
-        return neutral(n, 1, true);
-    case TL_OP_DIV:
-        return neutral(n, 1, false);
-    case TL_OP_OR:
-        return neutral(n, 0, true);
-    default:
-        return NULL;
-    }
+    (void)n;
+    return NULL;
 }
+
+tl_value *tl_equals_operand(const tl_node *n)
+{
+    return n->inputs[0];
+}
+
+tl_value *tl_equals_same_dtype(const tl_node *n)
+{
+    return n->inputs[0]->dtype == n->outputs[0]->dtype ? n->inputs[0] : NULL;
+}
+
+tl_value *tl_equals_same_shape(const tl_node *n)
+{
+    return tl_same_shape(n->inputs[0], n->outputs[0]) ? n->inputs[0] : NULL;
+}
+
+tl_value *tl_equals_unmoved(const tl_node *n)
+{
+    return moves_no_axis(n) ? n->inputs[0] : NULL;
+}
+
+tl_value *tl_equals_whole(const tl_node *n)
+{
+    return all_ints(n, "steps", 1) ? tl_equals_same_shape(n) : NULL;
+}
+
+tl_value *tl_equals_unpadded(const tl_node *n)
+{
+    return all_ints(n, "pads", 0) ? n->inputs[0] : NULL;
+}
+
+tl_value *tl_equals_sole_part(const tl_node *n)
+{
+    return n->input_count == 1 ? n->inputs[0] : NULL;
+}
+
+tl_value *tl_equals_plus_0(const tl_node *n)
+{
+    return neutral(n, 0, true);
+}
+
+tl_value *tl_equals_minus_0(const tl_node *n)
+{
+    return neutral(n, 0, false);
+}
+
+tl_value *tl_equals_times_1(const tl_node *n)
+{
+    return neutral(n, 1, true);
+}
+
+tl_value *tl_equals_over_1(const tl_node *n)
+{
+    return neutral(n, 1, false);
+}
+
+/* --- the pass ------------------------------------------------------------------------------------------------------- */
 
 static void drop_empty_parts(tl_graph *g, tl_node *n)
 {
@@ -180,7 +208,7 @@ tl_status tl_remove_identities(tl_graph *g, tl_diag *diag)
         gather_to_reshape(g, n);
         join_with_producer(g, n);
         drop_empty_parts(g, n);
-        tl_value *x = source_of(n), *y = n->outputs[0];
+        tl_value *x = tl_operators[n->op].equals(n), *y = n->outputs[0];
         if (x == NULL || (y->is_output && (x->is_input || x->is_output || x->data != NULL)))
             continue; /* a copy to a graph output stays an Identity */
         tl_node_kill(n);

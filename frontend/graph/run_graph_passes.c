@@ -3,20 +3,29 @@
 #include <string.h>
 #include "frontend/frontend.h"
 
+typedef enum { STAGE_MODEL, STAGE_TARGET, STAGE_LAYOUT } pass_stage;
+
 static const struct {
     const char *name;
-    tl_graph_pass *run;
+    pass_stage stage;
     enum { ROUNDING_same, ROUNDING_other } rounding;
+    tl_graph_pass *run; /* NULL: it asks the target */
+    tl_target_pass *run_for;
 } passes[] = {
-#define GRAPH_PASS(name, rounding, leaves) { #name, tl_##name, ROUNDING_##rounding },
+#define GRAPH_PASS(stage, name, rounding, leaves) \
+    { #name, STAGE_##stage, ROUNDING_##rounding, tl_##name, NULL },
+#define TARGET_PASS(stage, name, rounding, leaves) \
+    { #name, STAGE_##stage, ROUNDING_##rounding, NULL, tl_##name },
 #include "frontend/graph/graph_passes.def"
 #undef GRAPH_PASS
+#undef TARGET_PASS
 };
 enum { PASS_COUNT = sizeof passes / sizeof passes[0] };
 
-static tl_status run(tl_graph *g, int i, tl_diag *diag)
+static tl_status run(tl_graph *g, int i, const tl_target *target, tl_diag *diag)
 {
-    tl_status status = passes[i].run(g, diag);
+    tl_status status =
+        passes[i].run != NULL ? passes[i].run(g, diag) : passes[i].run_for(g, target, diag);
     if (status == TL_OK)
         status = tl_graph_tidy(g, diag);
 #ifndef NDEBUG
@@ -28,19 +37,41 @@ static tl_status run(tl_graph *g, int i, tl_diag *diag)
     return status;
 }
 
-tl_status tl_graph_run_pass(tl_graph *g, const char *name, tl_diag *diag)
+static tl_status run_stage(tl_graph *g, pass_stage stage, const tl_target *target,
+                           tl_numerics numerics, tl_diag *diag)
 {
+    TL_TRY(tl_graph_tidy(g, diag));
+    for (int i = 0; i < PASS_COUNT; i++)
+        if (passes[i].stage == stage &&
+            (numerics == TL_NUMERICS_RELAXED || passes[i].rounding == ROUNDING_same))
+            TL_TRY(run(g, i, target, diag));
+    return TL_OK;
+}
+
+tl_status tl_graph_run_pass(tl_graph *g, const char *name, const tl_target *target, tl_diag *diag)
+{
+    TL_TRY(tl_graph_tidy(g, diag));
     for (int i = 0; i < PASS_COUNT; i++)
         if (strcmp(passes[i].name, name) == 0)
-            return run(g, i, diag);
+            return passes[i].run == NULL && target == NULL
+                       ? tl_fail(diag, TL_BAD_ARGUMENT, "graph pass '%s' asks the target", name)
+                       : run(g, i, target, diag);
     return tl_fail(diag, TL_BAD_ARGUMENT, "there is no graph pass '%.80s'", name);
 }
 
 tl_status tl_graph_prepare(tl_graph *g, tl_numerics numerics, tl_diag *diag)
 {
     TL_TRY(tl_infer_shapes(g, diag));
-    for (int i = 0; i < PASS_COUNT; i++)
-        if (numerics == TL_NUMERICS_RELAXED || passes[i].rounding == ROUNDING_same)
-            TL_TRY(run(g, i, diag));
+    TL_TRY(run_stage(g, STAGE_MODEL, NULL, numerics, diag));
     return tl_graph_verify(g, diag);
+}
+
+tl_status tl_graph_fit(tl_graph *g, const tl_target *target, tl_numerics numerics, tl_diag *diag)
+{
+    return run_stage(g, STAGE_TARGET, target, numerics, diag);
+}
+
+tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag)
+{
+    return run_stage(g, STAGE_LAYOUT, target, TL_NUMERICS_STRICT, diag);
 }

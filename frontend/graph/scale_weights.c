@@ -5,7 +5,7 @@
  * As squeeze-and-excite has it: the product with all of x would be written and read once more. The weights are scaled, and
  * packed, in every run, which is only cheaper where x has many times their elements. Products are rounded in another
  * order: not for strict numerics. */
-#include "frontend/frontend.h"
+#include "frontend/graph/graph_passes.h"
 #include "frontend/node/graph_questions.h"
 
 enum { LEAST_GAIN = 8 }; /* elements of x for one of w: a weight is scaled, transposed and packed */
@@ -41,10 +41,10 @@ static void scale(tl_graph *g, tl_node *conv)
 
 tl_status tl_scale_weights(tl_graph *g, tl_diag *diag)
 {
-    TL_TRY(tl_graph_tidy(g, diag));
+    (void)diag;
     int count = g->node_count;
     for (int i = 0; i < count; i++)
         if (g->nodes[i]->op == TL_OP_CONV)
             scale(g, g->nodes[i]);
-    return tl_graph_tidy(g, diag);
+    return TL_OK;
 }

@@ -49,7 +49,7 @@ static bool suits_online(const tl_node *n, const tl_target *target)
     if (n->op != TL_OP_ATTENTION || !tl_lowers_online(n) || tl_online_rows(n) < LEAST_ROWS)
         return false;
     tl_attention_sizes z = tl_attention_sizes_of(n);
-    int64_t key_bytes = (z.depth + z.width) * (int64_t)tl_dtype_size(n->inputs[1]->dtype);
+    int64_t key_bytes = tl_storage_bytes(n->inputs[1]->dtype, z.depth + z.width);
     return z.columns > target->l2_bytes / 2 / key_bytes;
 }
 

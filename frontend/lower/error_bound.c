@@ -22,42 +22,16 @@ typedef struct {
     double steps; /* of loops around that hand values on */
 } roundings;
 
-/* Bits that hold every integer of the dtype, or the significand of a float. */
-static int significant_bits(tl_dtype dtype)
-{
-    switch ((int)dtype) {
-    case TL_F16:
-        return 11;
-    case TL_BF16:
-        return 8;
-    case TL_F32:
-        return 24;
-    case TL_F64:
-        return 53;
-    case TL_BOOL:
-        return 1;
-    default:
-        return tl_dtype_infos[dtype].bits;
-    }
-}
-
 static bool is_number(const tl_expr *e, double number)
 {
     return e->kind == TL_EXPR_FLOAT && e->u.number == number;
-}
-
-/* Functions that cut a float. */
-static bool is_exact_function(tl_function f)
-{
-    return f == TL_FUNCTION_FLOOR || f == TL_FUNCTION_CEIL || f == TL_FUNCTION_ROUND ||
-           f == TL_FUNCTION_TRUNC || f == TL_FUNCTION_ABS || f == TL_FUNCTION_FMOD;
 }
 
 static bool rounds(const tl_expr *e)
 {
     if (!tl_dtype_is_float(e->dtype))
         return false;
-    switch ((int)e->kind) {
+    switch (e->kind) {
     case TL_EXPR_ADD:
     case TL_EXPR_SUB: /* 0 - x is -x */
         return !is_number(e->args[0], 0) && !is_number(e->args[1], 0);
@@ -67,12 +41,29 @@ static bool rounds(const tl_expr *e)
     case TL_EXPR_DIV:
         return true;
     case TL_EXPR_CALL:
-        return !is_exact_function(e->u.function);
+        return tl_function_infos[e->u.function].result == TL_RESULT_ROUNDED;
     case TL_EXPR_CAST:
-        return significant_bits(e->args[0]->dtype) > significant_bits(e->dtype);
-    default:
-        return false;
+        return tl_dtype_infos[e->args[0]->dtype].digits > tl_dtype_infos[e->dtype].digits;
+    case TL_EXPR_INT:
+    case TL_EXPR_FLOAT:
+    case TL_EXPR_VAR:
+    case TL_EXPR_LOAD:
+    case TL_EXPR_FLOORDIV:
+    case TL_EXPR_FLOORMOD:
+    case TL_EXPR_MIN:
+    case TL_EXPR_MAX:
+    case TL_EXPR_LT:
+    case TL_EXPR_LE:
+    case TL_EXPR_EQ:
+    case TL_EXPR_NE:
+    case TL_EXPR_AND:
+    case TL_EXPR_OR:
+    case TL_EXPR_NOT:
+    case TL_EXPR_SELECT:
+    case TL_EXPR_KIND_COUNT:
+        break;
     }
+    return false;
 }
 
 static bool count_rounding(const tl_expr *e, void *context)
@@ -160,7 +151,7 @@ double tl_program_error_bound(const tl_program *naive)
     double bound = 0;
     tl_stmt_visit(naive->body, count_stmt, &r);
     for (int d = 0; d < TL_DTYPE_COUNT; d++) {
-        double u = exp2(-significant_bits((tl_dtype)d)), t = r.count[d];
+        double u = exp2(-tl_dtype_infos[d].digits), t = r.count[d];
         if (d == TL_F16 || d == TL_BF16)
             bound += 2 * t * u;
         else if (t > 0)

@@ -7,18 +7,15 @@
 #ifndef TL_FRONTEND_LOWER_LOWER_H
 #define TL_FRONTEND_LOWER_LOWER_H
 #include "frontend/frontend.h"
+#include "frontend/operators.h"
 
 #define TL_MAX_ITERS 32
 
-typedef struct tl_lower tl_lower;
-typedef const tl_expr *const *tl_index; /* one expression a logical axis */
-
-typedef void tl_stages_fn(tl_lower *l, const tl_node *n);
-typedef const tl_expr *tl_value_fn(tl_lower *l, const tl_node *n, tl_index index);
-#define LOWERING(op, name, when, error, stages, value, roles) tl_value_fn tl_value_##value;
-#include "frontend/lower/lowerings.def"
-#undef LOWERING
-#define LOWERING(op, name, when, error, stages, value, roles) tl_stages_fn tl_stages_##stages;
+/* Of the lowerings beside the direct ones. */
+#define LOWERING(op, name, when, error, stages, value) \
+    tl_lowers_fn tl_lowers_##when;                     \
+    tl_stages_fn tl_stages_##stages;                   \
+    tl_value_fn tl_value_##value;
 #include "frontend/lower/lowerings.def"
 #undef LOWERING
 
@@ -55,8 +52,6 @@ const tl_expr *tl_lower_read_broadcast(tl_lower *l, const tl_value *v, int rank,
 tl_view tl_lower_materialize(tl_lower *l, const tl_value *v);
 /* Whether the node is a window of its input: a Slice of neighbours, of a value without blocks and halo. */
 bool tl_is_window(const tl_node *n);
-/* Whether an operator with stages reads windows where they lie: it wants no zeros around its operands. */
-bool tl_reads_windows(tl_op op);
 
 /* The same with `before` and `after` zeros around each axis: the value's own place when its halo is at least that, else a
  * padded copy. */

@@ -7,6 +7,7 @@
  * convolution (one input channel a group) has no rc. */
 #include "frontend/lower/lower_private.h"
 #include <string.h>
+#include "frontend/value_notes.h"
 
 enum { MAX_SPATIAL = 3 };
 static const char *const output_axes[MAX_SPATIAL] = { "od", "oh", "ow" };
@@ -71,12 +72,13 @@ void tl_stages_conv(tl_lower *l, const tl_node *n)
     tl_view weights = tl_lower_materialize(l, weight);
     bool bare = n->input_count < 3 || n->inputs[2] == NULL;
     const tl_value *y = n->outputs[0];
-    tl_view acc = y->is_inside ? tl_lower_local_with_halo(l, "acc", dtype, &y->shape, &y->layout)
-                               : tl_lower_accumulator(l, n, dtype, bare);
+    bool is_inside = tl_notes_of(y)->is_inside;
+    tl_view acc = is_inside ? tl_lower_local_with_halo(l, "acc", dtype, &y->shape, &y->layout)
+                            : tl_lower_accumulator(l, n, dtype, bare);
 
     tl_block_nest nest = tl_nest_begin(l, "conv");
     const tl_expr *out[TL_MAX_RANK], *from[TL_MAX_RANK], *tap[TL_MAX_RANK];
-    if (y->is_inside)
+    if (is_inside)
         tl_nest_over_halo(&nest, &acc, out);
     else
         tl_nest_over(&nest, &acc, out);

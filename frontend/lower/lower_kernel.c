@@ -1,11 +1,13 @@
 /* frontend/lower/lower_kernel.c: one kernel's naive Program: parameters, the stages of its nodes in order, the nest that writes
  * the output. */
 #include "frontend/lower/lower_private.h"
+#include <assert.h>
 #include <string.h>
 
-static const tl_lowering lowerings[] = {
-#define LOWERING(op, name, when, error, stages, value, roles) \
-    { TL_OP_##op, #name, tl_lowers_##when, error, tl_stages_##stages, tl_value_##value, roles },
+/* Beside the direct ones. */
+static const tl_lowering others[] = {
+#define LOWERING(op, name, when, error, stages, value) \
+    { TL_OP_##op, #name, tl_lowers_##when, error, tl_stages_##stages, tl_value_##value },
 #include "frontend/lower/lowerings.def"
 #undef LOWERING
 };
@@ -13,17 +15,22 @@ static const tl_lowering lowerings[] = {
 int tl_lowerings_of(tl_op op, const tl_lowering *out[TL_MAX_LOWERINGS])
 {
     int count = 0;
-    for (size_t i = 0; i < sizeof lowerings / sizeof lowerings[0]; i++)
-        if (lowerings[i].op == op && count < TL_MAX_LOWERINGS)
-            out[count++] = &lowerings[i];
+    if (tl_operators[op].kind == TL_KIND_VANISHING)
+        return 0;
+    out[count++] = &tl_operators[op].direct;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (others[i].op == op && count < TL_MAX_LOWERINGS)
+            out[count++] = &others[i];
     return count;
 }
 
 const tl_lowering *tl_lowering_find(tl_op op, const char *name)
 {
-    for (size_t i = 0; i < sizeof lowerings / sizeof lowerings[0]; i++)
-        if (lowerings[i].op == op && (name == NULL || strcmp(lowerings[i].name, name) == 0))
-            return &lowerings[i];
+    const tl_lowering *rows[TL_MAX_LOWERINGS];
+    int count = tl_lowerings_of(op, rows);
+    for (int i = 0; i < count; i++)
+        if (name == NULL || strcmp(rows[i]->name, name) == 0)
+            return rows[i];
     return NULL;
 }
 
@@ -33,31 +40,28 @@ void tl_stages_none(tl_lower *l, const tl_node *n)
     (void)n;
 }
 
+/* Of operators that vanish: tl_lowerings_of has no lowering of theirs. */
+const tl_expr *tl_value_none(tl_lower *l, const tl_node *n, tl_index index)
+{
+    (void)l;
+    (void)n;
+    (void)index;
+    assert(!"lowered an operator that vanishes");
+    return NULL;
+}
+
 /* An expression larger than this is written to a local rather than repeated in each reader. The guess (`cost`) knows
  * operators only; what indices grow to when axes are merged and taken apart again and again, and how deep a chain gets, is
  * asked of the expression itself: one of more nodes or levels than the second and third reads locals instead. A stage, which
  * has indices of its own, reads only small ones. */
 enum { LARGEST_EXPRESSION = 48, LARGEST_VALUE = 512, DEEPEST_VALUE = 80, LARGEST_STAGED = 128 };
 
-/* How often an operator's value reads each of its inputs. */
-static int reads_of(const tl_node *n)
-{
-    bool gathers =
-        n->op == TL_OP_GATHER || n->op == TL_OP_GATHER_ELEMENTS || n->op == TL_OP_GATHER_ND;
-    return n->op == TL_OP_GELU ? 3 : n->op == TL_OP_POW || gathers ? 2 : 1;
-}
-
-/* The `index`-th word of the lowering's roles, "x" beyond them. */
+/* What the operator calls its input `index`. */
 static const char *role_name(tl_lower *l, const tl_node *n, int index)
 {
-    const tl_lowering *row = tl_lowering_find(n->op, NULL);
-    const char *at = row != NULL ? row->roles : "";
-    for (int i = 0; i < index && *at != '\0'; i++) {
-        at += strcspn(at, " ");
-        at += strspn(at, " ");
-    }
-    size_t size = strcspn(at, " ");
-    return size > 0 ? tl_arena_strndup(l->arena, at, size) : "x";
+    size_t size;
+    const char *word = tl_operator_word(tl_operators[n->op].roles, index, &size);
+    return size > 0 ? tl_arena_strndup(l->arena, word, size) : "x";
 }
 
 /* What the kernel's first reader of a value calls it. */
@@ -155,7 +159,7 @@ static tl_status lower_node(tl_lower *l, const tl_node *n, const char *lowering,
                        tl_op_infos[n->op].text);
     if (tl_lower_find(l, n->outputs[0]) != NULL)
         return TL_OK; /* a window that is a parameter */
-    int cost = 1;
+    int cost = 1, reads = tl_operators[n->op].reads;
     for (int i = 0; i < n->input_count; i++) {
         const tl_value *v = n->inputs[i];
         if (v == NULL || tl_value_is_literal(v))
@@ -165,11 +169,11 @@ static tl_status lower_node(tl_lower *l, const tl_node *n, const char *lowering,
             return tl_fail(diag, TL_INTERNAL,
                            "node '%.200s' reads '%.200s', which is not in its kernel", n->name,
                            v->name);
-        if (!read->has_place && read->cost * reads_of(n) > LARGEST_EXPRESSION) {
+        if (!read->has_place && read->cost * reads > LARGEST_EXPRESSION) {
             tl_lower_materialize(l, v);
             read->cost = 1;
         }
-        cost += read->cost * reads_of(n);
+        cost += read->cost * reads;
     }
     if (row->stages != tl_stages_none)
         store_inputs(l, n, LARGEST_STAGED);

@@ -5,20 +5,6 @@
 #include "runtime/base/map.h"
 
 enum { TL_MAX_LOWERINGS = 8 }; /* of one operator */
-typedef bool tl_lowers_fn(const tl_node *n);
-tl_lowers_fn tl_lowers_any;
-tl_lowers_fn tl_lowers_online;   /* keys that are several blocks */
-tl_lowers_fn tl_lowers_rows;     /* a cell over time on rows that make blocks */
-tl_lowers_fn tl_lowers_winograd; /* dense 3x3 of stride 1 on images, constant weights, f32 */
-typedef struct {
-    tl_op op;
-    const char *name;
-    tl_lowers_fn *lowers;
-    int error; /* times the direct one's */
-    tl_stages_fn *stages;
-    tl_value_fn *value;
-    const char *roles;
-} tl_lowering;
 /* The lowering of that name, the default when name is NULL; NULL when the operator has none such. */
 const tl_lowering *tl_lowering_find(tl_op op, const char *name);
 /* All of an operator, the default first. Returns how many. */

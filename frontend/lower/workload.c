@@ -139,10 +139,8 @@ int64_t tl_program_bytes(const tl_program *naive)
     int64_t total = 0;
     for (int i = 0; i < naive->param_count; i++) {
         const tl_buffer *b = naive->params[i];
-        int64_t bytes;
-        if (tl_mul_overflows(touched_elements(naive, b), (int64_t)tl_dtype_size(b->dtype),
-                             &bytes) ||
-            tl_add_overflows(total, bytes, &total))
+        int64_t bytes = tl_storage_bytes(b->dtype, touched_elements(naive, b));
+        if (bytes < 0 || tl_add_overflows(total, bytes, &total))
             return INT64_MAX;
     }
     return total;

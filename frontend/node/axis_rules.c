@@ -1,8 +1,7 @@
-/* frontend/node/axis_rules.c: the rules of axis_rules.def. */
+/* frontend/node/axis_rules.c: which positions of its inputs an operator needs for one position on an axis of its output: the
+ * column `axes` of frontend/operators.def. */
 #include "frontend/node/axis_rules.h"
 #include "frontend/node/graph_questions.h"
-
-typedef bool tl_axis_rule(const tl_node *n, int axis, int *of);
 
 static int rank_of(const tl_node *n)
 {
@@ -16,14 +15,16 @@ static int aligned(const tl_value *v, int rank, int axis)
     return own >= 0 && v->shape.dims[own].extent != 1 ? own : -1;
 }
 
-static bool broadcast(const tl_node *n, int axis, int *of)
+/* An axis is that of every input which does not broadcast there. */
+bool tl_axes_broadcast(const tl_node *n, int axis, int *of)
 {
     for (int i = 0; i < n->input_count; i++)
         of[i] = aligned(n->inputs[i], rank_of(n), axis);
     return true;
 }
 
-static bool product(const tl_node *n, int axis, int *of)
+/* Rows: those of the first; columns: those of the second. */
+bool tl_axes_product(const tl_node *n, int axis, int *of)
 {
     const tl_value *a = n->inputs[0], *b = n->inputs[1];
     int rank = rank_of(n);
@@ -34,7 +35,7 @@ static bool product(const tl_node *n, int axis, int *of)
     return true;
 }
 
-static bool gemm(const tl_node *n, int axis, int *of)
+bool tl_axes_gemm(const tl_node *n, int axis, int *of)
 {
     of[0] = axis != 0 ? -1 : tl_attr_int(n, "transA", 0) != 0;
     of[1] = axis != 1 ? -1 : tl_attr_int(n, "transB", 0) == 0;
@@ -43,7 +44,8 @@ static bool gemm(const tl_node *n, int axis, int *of)
     return true;
 }
 
-static bool attention(const tl_node *n, int axis, int *of)
+/* Rows: those of Q; all of K and V. */
+bool tl_axes_attention(const tl_node *n, int axis, int *of)
 {
     if (axis == 2)
         return false; /* heads side by side */
@@ -54,7 +56,8 @@ static bool attention(const tl_node *n, int axis, int *of)
     return true;
 }
 
-static bool first(const tl_node *n, int axis, int *of)
+/* Of the first input, but for channels. */
+bool tl_axes_first(const tl_node *n, int axis, int *of)
 {
     for (int i = 0; i < n->input_count; i++)
         of[i] = i == 0 ? axis : -1;
@@ -62,7 +65,7 @@ static bool first(const tl_node *n, int axis, int *of)
 }
 
 /* Softmax and layer normalisation: the axis, or all from it on; scale and bias lie on what is normalised. */
-static bool normalized(const tl_node *n, int axis, int *of)
+bool tl_axes_normalized(const tl_node *n, int axis, int *of)
 {
     int from = (int)tl_attr_int(n, "axis", -1);
     for (int i = 0; i < n->input_count; i++)
@@ -70,7 +73,7 @@ static bool normalized(const tl_node *n, int axis, int *of)
     return n->op == TL_OP_SOFTMAX ? axis != from : axis < from;
 }
 
-static bool reduced(const tl_node *n, int axis, int *of)
+bool tl_axes_reduced(const tl_node *n, int axis, int *of)
 {
     const int64_t *axes;
     int count = tl_attr_ints(n, "axes", &axes);
@@ -90,7 +93,7 @@ static bool reduced(const tl_node *n, int axis, int *of)
     return of[0] >= 0;
 }
 
-static bool transposed(const tl_node *n, int axis, int *of)
+bool tl_axes_transposed(const tl_node *n, int axis, int *of)
 {
     const int64_t *perm;
     tl_attr_ints(n, "perm", &perm);
@@ -98,7 +101,8 @@ static bool transposed(const tl_node *n, int axis, int *of)
     return true;
 }
 
-static bool reshaped(const tl_node *n, int axis, int *of)
+/* An axis that the Reshape keeps as it is. */
+bool tl_axes_reshaped(const tl_node *n, int axis, int *of)
 {
     const tl_shape *in = &n->inputs[0]->shape, *out = &n->outputs[0]->shape;
     int64_t before = 1, seen = 1;
@@ -114,14 +118,16 @@ static bool reshaped(const tl_node *n, int axis, int *of)
     return false;
 }
 
-static bool concatenated(const tl_node *n, int axis, int *of)
+/* Of all parts. */
+bool tl_axes_concatenated(const tl_node *n, int axis, int *of)
 {
     for (int i = 0; i < n->input_count; i++)
         of[i] = axis;
     return axis != tl_attr_int(n, "axis", 0);
 }
 
-static bool gathered(const tl_node *n, int axis, int *of)
+/* Of the index, or of the table. */
+bool tl_axes_gathered(const tl_node *n, int axis, int *of)
 {
     int at = (int)tl_attr_int(n, "axis", 0), count = n->inputs[1]->shape.rank;
     bool indexed = axis >= at && axis < at + count;
@@ -130,7 +136,8 @@ static bool gathered(const tl_node *n, int axis, int *of)
     return true;
 }
 
-static bool sliced(const tl_node *n, int axis, int *of)
+/* An axis that is read whole. */
+bool tl_axes_sliced(const tl_node *n, int axis, int *of)
 {
     const int64_t *steps;
     of[0] = axis;
@@ -138,19 +145,16 @@ static bool sliced(const tl_node *n, int axis, int *of)
            n->inputs[0]->shape.dims[axis].extent == n->outputs[0]->shape.dims[axis].extent;
 }
 
-static const struct {
-    tl_op op;
-    tl_axis_rule *rule;
-} rules[] = {
-#define AXIS_RULE(op, rule) { TL_OP_##op, rule },
-#include "frontend/node/axis_rules.def"
-#undef AXIS_RULE
-};
+/* Nothing is known: a position may need any. */
+bool tl_axes_none(const tl_node *n, int axis, int *of)
+{
+    (void)n;
+    (void)axis;
+    (void)of;
+    return false;
+}
 
 bool tl_axis_of_inputs(const tl_node *n, int axis, int *of)
 {
-    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++)
-        if (rules[i].op == n->op)
-            return rules[i].rule(n, axis, of);
-    return tl_is_elementwise(n) && broadcast(n, axis, of);
+    return tl_operators[n->op].axes(n, axis, of);
 }

@@ -16,7 +16,8 @@ tl_status tl_bind_input(tl_graph *g, const char *name, const void *data, tl_diag
     if (!input->dtype_known || elements < 0)
         return tl_fail(diag, TL_BAD_ARGUMENT, "input '%.200s' has no static shape to be bound with",
                        name);
-    void *copy = tl_arena_copy(g->arena, data, (size_t)elements * tl_dtype_size(input->dtype), 64);
+    void *copy =
+        tl_arena_copy(g->arena, data, (size_t)tl_storage_bytes(input->dtype, elements), 64);
     tl_value *constant = tl_graph_constant(g, tl_arena_format(g->arena, "%s.bound", input->name),
                                            input->dtype, &input->shape, copy);
     while (input->first_use != NULL) {

@@ -5,8 +5,6 @@
 #include "frontend/node/fold_node.h"
 #include "frontend/node/shape_rules.h"
 
-typedef tl_status node_check(tl_graph *g, const tl_node *n, tl_diag *diag);
-
 static int64_t integer_at(const tl_value *v, int64_t i)
 {
     return tl_number_load(v->dtype, v->data, (size_t)i).i;
@@ -33,12 +31,12 @@ static tl_status check_positions(tl_graph *g, const tl_node *n, int axis, int64_
     return TL_OK;
 }
 
-static tl_status check_gather(tl_graph *g, const tl_node *n, tl_diag *diag)
+tl_status tl_check_positions(tl_graph *g, const tl_node *n, tl_diag *diag)
 {
     return check_positions(g, n, (int)tl_attr_int(n, "axis", 0), 0, 1, diag);
 }
 
-static tl_status check_gather_nd(tl_graph *g, const tl_node *n, tl_diag *diag)
+tl_status tl_check_tuples(tl_graph *g, const tl_node *n, tl_diag *diag)
 {
     const tl_value *indices = n->inputs[1];
     int64_t tuple = tl_extent(indices, indices->shape.rank - 1);
@@ -48,16 +46,7 @@ static tl_status check_gather_nd(tl_graph *g, const tl_node *n, tl_diag *diag)
     return TL_OK;
 }
 
-static tl_status check_scatter_nd(tl_graph *g, const tl_node *n, tl_diag *diag)
-{
-    const tl_value *indices = n->inputs[1];
-    int64_t tuple = tl_extent(indices, indices->shape.rank - 1);
-    for (int64_t i = 0; i < tuple; i++)
-        TL_TRY(check_positions(g, n, (int)i, i, tuple, diag));
-    return TL_OK;
-}
-
-static tl_status check_division(tl_graph *g, const tl_node *n, tl_diag *diag)
+tl_status tl_check_divisor(tl_graph *g, const tl_node *n, tl_diag *diag)
 {
     const tl_value *divisor = n->inputs[1];
     if (tl_dtype_is_float(divisor->dtype) || divisor->data == NULL ||
@@ -70,19 +59,15 @@ static tl_status check_division(tl_graph *g, const tl_node *n, tl_diag *diag)
     return TL_OK;
 }
 
-static const struct {
-    tl_op op;
-    node_check *check;
-} checks[] = {
-    { TL_OP_GATHER, check_gather },         { TL_OP_GATHER_ELEMENTS, check_gather },
-    { TL_OP_GATHER_ND, check_gather_nd },   { TL_OP_SCATTER_ELEMENTS, check_gather },
-    { TL_OP_SCATTER_ND, check_scatter_nd }, { TL_OP_DIV, check_division },
-};
+tl_status tl_check_none(tl_graph *g, const tl_node *n, tl_diag *diag)
+{
+    (void)g;
+    (void)n;
+    (void)diag;
+    return TL_OK;
+}
 
 tl_status tl_check_constants(tl_graph *g, const tl_node *n, tl_diag *diag)
 {
-    for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++)
-        if (checks[i].op == n->op && !n->dead)
-            return checks[i].check(g, n, diag);
-    return TL_OK;
+    return n->dead ? TL_OK : tl_operators[n->op].check(g, n, diag);
 }

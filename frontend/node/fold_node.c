@@ -2,6 +2,7 @@
  * running can never disagree. Only what needs no arithmetic (Shape, Reshape, Cast) is done here, at any size. */
 #include "frontend/node/fold_node.h"
 #include "frontend/lower/lower.h"
+#include "frontend/operators.h"
 #include "ir/interpret/interpret.h"
 #include "runtime/base/float_mode.h"
 
@@ -10,19 +11,22 @@ enum { LARGEST_WORK = 1 << 22 }; /* multiplications and additions that the inter
 /* Elements read of a reduction or product; 0 for operators that read one element for one. */
 static int64_t work_of(const tl_node *n, int64_t outputs)
 {
-    const tl_op_info *info = &tl_op_infos[n->op];
     int64_t inputs = 0;
     for (int i = 0; i < n->input_count; i++)
         inputs += n->inputs[i] != NULL ? tl_shape_elements(&n->inputs[i]->shape) : 0;
-    if (info->kind == TL_FUSE_COMPLEX)
-        return inputs > LARGEST_WORK ? inputs : inputs * (outputs > 0 ? outputs : 1);
-    return info->kind == TL_FUSE_REDUCTION ? inputs : 0;
-}
-
-/* The result is the operand's bytes, or as many elements of another dtype: folded at any size. */
-static bool is_cheap(tl_op op)
-{
-    return op == TL_OP_RESHAPE || op == TL_OP_IDENTITY || op == TL_OP_CAST;
+    switch (tl_operators[n->op].kind) {
+    case TL_KIND_ELEMENTWISE:
+    case TL_KIND_LAYOUT:
+    case TL_KIND_VANISHING:
+        return 0;
+    case TL_KIND_REDUCTION:
+    case TL_KIND_NORM:
+    case TL_KIND_POOL:
+        return inputs;
+    case TL_KIND_CONTRACTION:
+        break;
+    }
+    return inputs > LARGEST_WORK ? inputs : inputs * (outputs > 0 ? outputs : 1);
 }
 
 bool tl_node_may_decide_shapes(const tl_node *n)
@@ -41,12 +45,13 @@ bool tl_node_is_foldable(const tl_node *n)
         return false;
     const tl_value *y = n->outputs[0];
     int64_t elements = tl_shape_elements(&y->shape);
-    if (is_cheap(n->op) && n->inputs[0]->data != NULL)
+    tl_operator_folds folds = tl_operators[n->op].fold;
+    if ((folds == TL_FOLDS_BYTES || folds == TL_FOLDS_CAST) && n->inputs[0]->data != NULL)
         return !(n->op == TL_OP_IDENTITY && y->is_output); /* what folding leaves there */
     if (!y->dtype_known || elements < 0 || elements > TL_FOLD_ELEMENTS ||
         work_of(n, elements) > LARGEST_WORK)
         return false;
-    if (n->op == TL_OP_SHAPE)
+    if (folds == TL_FOLDS_EXTENTS)
         return true;
     for (int i = 0; i < n->input_count; i++)
         if (n->inputs[i] != NULL && n->inputs[i]->data == NULL)
@@ -106,17 +111,18 @@ tl_status tl_node_value(tl_graph *g, tl_node *n, const void **out, tl_diag *diag
 {
     tl_value *x = n->input_count > 0 ? n->inputs[0] : NULL, *y = n->outputs[0];
     int64_t elements = tl_shape_elements(&y->shape), start = tl_attr_int(n, "start", 0);
-    if (n->op == TL_OP_RESHAPE || n->op == TL_OP_IDENTITY) {
+    tl_operator_folds folds = tl_operators[n->op].fold;
+    if (folds == TL_FOLDS_BYTES) {
         *out = x->data;
         return TL_OK;
     }
-    void *data = tl_arena_alloc(g->arena, (size_t)elements * tl_dtype_size(y->dtype), 64);
+    void *data = tl_arena_alloc(g->arena, (size_t)tl_storage_bytes(y->dtype, elements), 64);
     *out = data;
-    if (n->op == TL_OP_CAST)
-        cast_all(x, y, data);
-    else if (n->op != TL_OP_SHAPE)
+    if (folds == TL_FOLDS_PROGRAM)
         return elements > 0 ? evaluate(n, data, diag) : TL_OK;
-    for (int64_t i = 0; n->op == TL_OP_SHAPE && i < elements; i++)
+    if (folds == TL_FOLDS_CAST)
+        cast_all(x, y, data);
+    for (int64_t i = 0; folds == TL_FOLDS_EXTENTS && i < elements; i++)
         tl_number_store(TL_I64, data, (size_t)i,
                         (tl_number){ .i = x->shape.dims[start + i].extent });
     return TL_OK;

@@ -56,31 +56,6 @@ tl_value *tl_other_input(const tl_node *n, const tl_value *v)
     return n->inputs[0] == v ? n->inputs[1] : n->inputs[1] == v ? n->inputs[0] : NULL;
 }
 
-static bool is_layout(tl_op op)
-{
-    switch ((int)op) {
-    case TL_OP_EXPAND:
-    case TL_OP_RESHAPE:
-    case TL_OP_TRANSPOSE:
-    case TL_OP_SLICE:
-    case TL_OP_CONCAT:
-    case TL_OP_PAD:
-    case TL_OP_GATHER:
-    case TL_OP_GATHER_ELEMENTS:
-    case TL_OP_GATHER_ND:
-    case TL_OP_RANGE:
-    case TL_OP_CONSTANT_OF_SHAPE:
-        return true;
-    default:
-        return false;
-    }
-}
-
-bool tl_is_elementwise(const tl_node *n)
-{
-    return tl_op_infos[n->op].kind == TL_FUSE_INJECTIVE && !is_layout(n->op);
-}
-
 bool tl_same_shape(const tl_value *a, const tl_value *b)
 {
     return tl_shape_equal(&a->shape, &b->shape);

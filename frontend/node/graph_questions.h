@@ -1,7 +1,7 @@
 /* frontend/node/graph_questions.h: small questions that rewrites ask of a graph. */
 #ifndef TL_FRONTEND_NODE_GRAPH_QUESTIONS_H
 #define TL_FRONTEND_NODE_GRAPH_QUESTIONS_H
-#include "ir/graph/graph.h"
+#include "frontend/operators.h"
 
 /* The node of operator `op` that makes v; NULL when something else does. */
 tl_node *tl_producer(const tl_value *v, tl_op op);
@@ -28,8 +28,6 @@ bool tl_close(double a, double b); /* up to the rounding of constants in models 
 tl_value *tl_other_input(const tl_node *n, const tl_value *v);
 /* The one node that reads v, when it is of operator `op` and v is no graph output; else NULL. */
 tl_node *tl_sole_user(const tl_value *v, tl_op op);
-/* An operator on one element of each (broadcast) input, none that moves elements. */
-bool tl_is_elementwise(const tl_node *n);
 bool tl_same_shape(const tl_value *a, const tl_value *b);
 /* A Slice that makes y of x: y's extent of neighbours along the axis, from `start` on; all of the other axes. */
 tl_node *tl_slice_node(tl_graph *g, const char *name, tl_value *x, tl_value *y, int axis,

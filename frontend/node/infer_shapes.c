@@ -6,12 +6,6 @@
 #include "frontend/node/fold_node.h"
 #include "frontend/node/shape_rules.h"
 
-static tl_shape_rule *const rules[TL_OP_COUNT] = {
-#define SHAPE_RULE(op, rule) [TL_OP_##op] = tl_shape_rule_##rule,
-#include "frontend/node/shape_rules.def"
-#undef SHAPE_RULE
-};
-
 /* What rules may rely on: enough inputs, each with a dtype and a static shape. */
 static tl_status check_inputs(const tl_node *n, tl_diag *diag)
 {
@@ -56,7 +50,7 @@ tl_status tl_infer_shapes(tl_graph *g, tl_diag *diag)
         tl_node *n = g->nodes[i];
         TL_TRY(check_inputs(n, diag));
         TL_TRY(tl_bind_operands(g, n, diag));
-        TL_TRY(rules[n->op](g, n, diag));
+        TL_TRY(tl_operators[n->op].shape(g, n, diag));
         TL_TRY(tl_check_constants(g, n, diag));
         if (tl_node_may_decide_shapes(n) && tl_node_is_foldable(n))
             TL_TRY(tl_fold_node(g, n, diag));

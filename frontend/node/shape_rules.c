@@ -49,8 +49,8 @@ tl_status tl_set_output(tl_graph *g, tl_node *n, int i, tl_dtype dtype, int rank
                                 v->name, tl_extents_text(g, rank, extents));
 
     tl_shape shape = tl_shape_of(rank, extents);
-    int64_t elements = tl_shape_elements(&shape), bytes;
-    if (elements < 0 || tl_mul_overflows(elements, (int64_t)tl_dtype_size(dtype), &bytes))
+    int64_t elements = tl_shape_elements(&shape);
+    if (tl_storage_bytes(dtype, elements) < 0)
         return tl_fail_node(diag, TL_BAD_MODEL, n, "the size of its output '%.120s' %s overflows",
                             v->name, tl_extents_text(g, rank, extents));
     v->dtype = dtype;

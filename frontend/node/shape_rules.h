@@ -1,4 +1,4 @@
-/* frontend/node/shape_rules.h: what the rules of shape_rules.def share.
+/* frontend/node/shape_rules.h: what the shape rules of frontend/operators.def share.
  *
  * A rule is called when every input that is given has a dtype and a static shape, and no required one is
  * missing. It checks them, normalises the node's attributes (negative axes, auto_pad, ...) and sets dtype and
@@ -6,12 +6,7 @@
  * names the node, the values and their shapes. */
 #ifndef TL_FRONTEND_NODE_SHAPE_RULES_H
 #define TL_FRONTEND_NODE_SHAPE_RULES_H
-#include "ir/graph/graph.h"
-
-typedef tl_status tl_shape_rule(tl_graph *g, tl_node *n, tl_diag *diag);
-#define SHAPE_RULE(op, rule) tl_shape_rule tl_shape_rule_##rule;
-#include "frontend/node/shape_rules.def"
-#undef SHAPE_RULE
+#include "frontend/operators.h"
 
 /* "node 'conv1' (Conv): " and the sentence. */
 tl_status tl_fail_node(tl_diag *diag, tl_status status, const tl_node *n, const char *format, ...)

@@ -7,8 +7,8 @@ static tl_value *numbers(tl_onnx_call *c, tl_dtype dtype, const void *data, int 
 {
     int64_t extent = count;
     tl_shape shape = tl_shape_of(scalar ? 0 : 1, &extent);
-    const void *copy =
-        tl_arena_copy(c->arena, data != NULL ? data : "", (size_t)count * tl_dtype_size(dtype), 8);
+    const void *copy = tl_arena_copy(c->arena, data != NULL ? data : "",
+                                     (size_t)tl_storage_bytes(dtype, count), 8);
     return tl_graph_constant(c->graph, c->name, dtype, &shape, copy);
 }
 

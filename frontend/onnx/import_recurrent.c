@@ -87,7 +87,7 @@ static tl_value *position(tl_onnx_call *c, tl_value *v, int64_t d)
     tl_shape shape = v->shape;
     shape.rank--;
     memmove(shape.dims, shape.dims + 1, sizeof *shape.dims * (size_t)shape.rank);
-    size_t bytes = (size_t)tl_shape_elements(&shape) * tl_dtype_size(v->dtype);
+    size_t bytes = (size_t)tl_storage_bytes(v->dtype, tl_shape_elements(&shape));
     const char *name = tl_arena_format(c->arena, "%s.%lld", v->name, (long long)d);
     return tl_graph_constant(c->graph, name, v->dtype, &shape,
                              (const char *)v->data + (size_t)d * bytes);

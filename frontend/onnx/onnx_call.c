@@ -182,36 +182,46 @@ tl_status tl_call_bad(tl_onnx_call *c, const char *format, ...)
 
 /* ---- making nodes ---- */
 
-static tl_shape_rule *const rules[TL_OP_COUNT] = {
-#define SHAPE_RULE(op, rule) [TL_OP_##op] = tl_shape_rule_##rule,
-#include "frontend/node/shape_rules.def"
-#undef SHAPE_RULE
-};
+/* The dtype that the operator gives where shapes do not count; false when that is not known. */
+static bool dtype_of(const tl_node *n, tl_dtype *out)
+{
+    const tl_value *like = NULL;
+    switch (tl_operators[n->op].dtype) {
+    case TL_GIVES_FIRST:
+        like = tl_node_input(n, 0);
+        break;
+    case TL_GIVES_SECOND:
+        like = tl_node_input(n, 1);
+        break;
+    case TL_GIVES_BOOL:
+        *out = TL_BOOL;
+        return true;
+    case TL_GIVES_I64:
+        *out = TL_I64;
+        return true;
+    case TL_GIVES_TO:
+        *out = (tl_dtype)tl_attr_int(n, "to", TL_F32);
+        return true;
+    case TL_GIVES_DTYPE:
+        *out = (tl_dtype)tl_attr_int(n, "dtype", TL_F32);
+        return true;
+    }
+    if (like == NULL || !like->dtype_known)
+        return false;
+    *out = like->dtype;
+    return true;
+}
 
 /* The dtype of a result whose shape cannot be known yet. */
 static void guess_dtype(tl_node *n)
 {
-    const tl_value *like = n->input_count > 0 ? n->inputs[0] : NULL;
-    tl_value *y = n->outputs[0];
-    int64_t fixed = -1;
-    if (n->op == TL_OP_WHERE)
-        like = n->inputs[1];
-    else if (n->op == TL_OP_EQUAL || n->op == TL_OP_LESS || n->op == TL_OP_LESS_OR_EQUAL ||
-             n->op == TL_OP_GREATER || n->op == TL_OP_GREATER_OR_EQUAL)
-        fixed = TL_BOOL;
-    else if (n->op == TL_OP_SHAPE || n->op == TL_OP_ARGMAX || n->op == TL_OP_SORT_ORDER)
-        fixed = TL_I64;
-    else if (n->op == TL_OP_CAST)
-        fixed = tl_attr_int(n, "to", -1);
-    else if (n->op == TL_OP_CONSTANT_OF_SHAPE)
-        fixed = tl_attr_int(n, "dtype", TL_F32);
-    for (int i = 0; i < n->output_count; i++) {
-        y = n->outputs[i];
-        if (y == NULL || (fixed < 0 && (like == NULL || !like->dtype_known)))
-            continue;
-        y->dtype = fixed >= 0 ? (tl_dtype)fixed : like->dtype;
-        y->dtype_known = true;
-    }
+    tl_dtype dtype;
+    bool known = dtype_of(n, &dtype);
+    for (int i = 0; known && i < n->output_count; i++)
+        if (n->outputs[i] != NULL) {
+            n->outputs[i]->dtype = dtype;
+            n->outputs[i]->dtype_known = true;
+        }
 }
 
 static bool inputs_are_known(const tl_node *n)
@@ -290,7 +300,7 @@ tl_status tl_onnx_fold(tl_onnx_call *c, tl_node *n)
     tl_node copy = copy_of(c->arena, n);
     tl_diag diag = { 0 };
     if (tl_bind_operands(c->graph, &copy, &diag) != TL_OK ||
-        rules[n->op](c->graph, &copy, &diag) != TL_OK)
+        tl_operators[n->op].shape(c->graph, &copy, &diag) != TL_OK)
         return TL_OK; /* shape inference proper says what is wrong */
     TL_TRY(tl_check_constants(c->graph, &copy, c->diag));
     return fold_bound(c, n, &copy);
@@ -320,7 +330,7 @@ static tl_status infer(tl_onnx_call *c, tl_node *n)
         guess_dtype(n);
         return TL_OK;
     }
-    tl_status status = rules[n->op](c->graph, &copy, &diag);
+    tl_status status = tl_operators[n->op].shape(c->graph, &copy, &diag);
     if (status == TL_BAD_MODEL)
         return tl_fail(c->diag, status, "%s", diag.text);
     if (status != TL_OK)

@@ -41,8 +41,8 @@ static tl_status read_dims(const Onnx__TensorProto *t, tl_onnx_tensor *out, int6
                        t->n_dims, TL_MAX_RANK);
     out->shape = tl_shape_of((int)t->n_dims, t->dims);
     *elements = tl_shape_elements(&out->shape);
-    if (*elements < 0 || tl_mul_overflows(*elements, (int64_t)tl_dtype_size(out->dtype), bytes) ||
-        *bytes > PTRDIFF_MAX)
+    *bytes = tl_storage_bytes(out->dtype, *elements);
+    if (*bytes < 0 || *bytes > PTRDIFF_MAX)
         return tl_fail(diag, TL_BAD_MODEL,
                        "tensor '%.100s': the product of its dimensions overflows", name_of(t));
     return TL_OK;

@@ -21,7 +21,7 @@ static tl_status copy_tensor(tl_arena *arena, Onnx__TensorProto *proto, tl_dtype
         if (status == TL_OK) {
             *dtype = tensor.dtype;
             *shape = tensor.shape;
-            size_t size = (size_t)tl_shape_elements(shape) * tl_dtype_size(*dtype);
+            size_t size = (size_t)tl_storage_bytes(*dtype, tl_shape_elements(shape));
             *data = tl_arena_copy(arena, tensor.data, tensor.data == NULL ? 0 : size, 64);
         }
     }

@@ -1,5 +1,6 @@
 /* ir/expr/buffer.c: buffers are plain data; here are their constructors and sizes. */
 #include "ir/expr/buffer.h"
+#include <assert.h>
 #include "ir/expr/index.h"
 #include "runtime/base/checked.h"
 
@@ -12,6 +13,8 @@ const char *const tl_scope_texts[TL_SCOPE_COUNT] = {
 tl_buffer *tl_buffer_make(tl_arena *arena, const char *name, tl_dtype dtype, tl_role role,
                           tl_scope scope, int rank, const tl_expr *const *shape)
 {
+    assert(name != NULL && rank >= 0 && (rank == 0 || shape != NULL));
+    assert(dtype < TL_DTYPE_COUNT);
     tl_buffer *b = TL_NEW(arena, tl_buffer);
     b->name = tl_arena_strdup(arena, name);
     b->dtype = dtype;
@@ -33,6 +36,7 @@ tl_buffer *tl_buffer_make_static(tl_arena *arena, const char *name, tl_dtype dty
 
 int64_t tl_buffer_max_elements(const tl_buffer *b)
 {
+    assert(b->rank >= 0 && (b->rank == 0 || b->shape != NULL));
     int64_t elements = 1, span = 0, part = 0;
     for (int i = 0; i < b->rank; i++) {
         int64_t extent = tl_expr_range(b->shape[i]).max;
@@ -49,4 +53,9 @@ int64_t tl_buffer_max_elements(const tl_buffer *b)
         }
     }
     return b->strides == NULL ? elements : span == INT64_MAX ? -1 : span + 1;
+}
+
+int64_t tl_buffer_max_bytes(const tl_buffer *b)
+{
+    return tl_storage_bytes(b->dtype, tl_buffer_max_elements(b));
 }

@@ -38,5 +38,6 @@ tl_buffer *tl_buffer_make_static(tl_arena *arena, const char *name, tl_dtype dty
                                  tl_scope scope, int rank, const int64_t *shape);
 /* Elements when the shape is constant, else of the largest value of the dims. -1: overflows. */
 int64_t tl_buffer_max_elements(const tl_buffer *b);
+int64_t tl_buffer_max_bytes(const tl_buffer *b); /* of them; -1: overflows */
 
 #endif

@@ -9,14 +9,15 @@
 #include "ir/expr/index.h"
 
 const tl_expr_info tl_expr_infos[TL_EXPR_KIND_COUNT] = {
-#define EXPR(kind, text, arity, commutes) [TL_EXPR_##kind] = { #kind, text, arity, commutes },
+#define EXPR(kind, text, arity, commutes, payload) \
+    [TL_EXPR_##kind] = { #kind, text, arity, commutes, TL_PAYLOAD_##payload },
 #include "ir/expr/expr_kinds.def"
 #undef EXPR
 };
 
 const tl_function_info tl_function_infos[TL_FUNCTION_COUNT] = {
-#define FUNCTION(name, text, arity, operands) \
-    [TL_FUNCTION_##name] = { #name, text, arity, TL_OPERANDS_##operands },
+#define FUNCTION(name, text, arity, operands, result) \
+    [TL_FUNCTION_##name] = { #name, text, arity, TL_OPERANDS_##operands, TL_RESULT_##result },
 #include "ir/expr/functions.def"
 #undef FUNCTION
 };
@@ -53,6 +54,8 @@ static uint32_t at_most(uint32_t count)
 tl_expr *tl_expr_node(tl_arena *arena, tl_expr_kind kind, tl_dtype dtype, int arg_count,
                       const tl_expr *const *args)
 {
+    assert(arg_count >= 0 && (arg_count == 0 || args != NULL));
+    assert(kind < TL_EXPR_KIND_COUNT && dtype < TL_DTYPE_COUNT);
     size_t size = sizeof(tl_expr) + (size_t)arg_count * sizeof(const tl_expr *);
     tl_expr *e = tl_arena_alloc(arena, size, _Alignof(tl_expr));
     const tl_expr **copy = (const tl_expr **)(e + 1);
@@ -89,6 +92,7 @@ static uint32_t next_var_id(void)
 
 tl_var *tl_var_make(tl_arena *arena, const char *name, int64_t min, int64_t max)
 {
+    assert(name != NULL && min <= max);
     tl_var *var = TL_NEW(arena, tl_var);
     var->name = tl_arena_strdup(arena, name);
     var->min = min;
@@ -170,6 +174,7 @@ const tl_expr *tl_constant(tl_arena *arena, tl_dtype dtype, double number)
 
 const tl_expr *tl_ref(tl_arena *arena, const tl_var *var)
 {
+    assert(var != NULL);
     tl_expr *e = tl_expr_node(arena, TL_EXPR_VAR, TL_I64, 0, NULL);
     e->u.var = var;
     e->hash = mix64(e->hash, var->id);
@@ -250,6 +255,7 @@ const tl_expr *tl_select(tl_arena *arena, const tl_expr *condition, const tl_exp
 
 const tl_expr *tl_cast(tl_arena *arena, tl_dtype to, const tl_expr *a)
 {
+    assert(to < TL_DTYPE_COUNT);
     if (a->dtype == to)
         return a;
     if (tl_is_constant(a))
@@ -259,6 +265,7 @@ const tl_expr *tl_cast(tl_arena *arena, tl_dtype to, const tl_expr *a)
 
 const tl_expr *tl_call(tl_arena *arena, tl_function function, const tl_expr *const *args)
 {
+    assert(function < TL_FUNCTION_COUNT);
     bool gives_bool = function == TL_FUNCTION_ISNAN || function == TL_FUNCTION_ISINF;
     tl_expr *e = tl_expr_node(arena, TL_EXPR_CALL, gives_bool ? TL_BOOL : args[0]->dtype,
                               tl_function_infos[function].arity, args);

@@ -14,14 +14,14 @@
 #include "runtime/base/text.h"
 
 typedef enum {
-#define EXPR(kind, text, arity, commutes) TL_EXPR_##kind,
+#define EXPR(kind, text, arity, commutes, payload) TL_EXPR_##kind,
 #include "ir/expr/expr_kinds.def"
 #undef EXPR
     TL_EXPR_KIND_COUNT
 } tl_expr_kind;
 
 typedef enum {
-#define FUNCTION(name, text, arity, operands) TL_FUNCTION_##name,
+#define FUNCTION(name, text, arity, operands, result) TL_FUNCTION_##name,
 #include "ir/expr/functions.def"
 #undef FUNCTION
     TL_FUNCTION_COUNT
@@ -67,18 +67,31 @@ struct tl_expr {
     } u;
 };
 
+/* The member of tl_expr.u that counts. */
+typedef enum {
+    TL_PAYLOAD_NONE,
+    TL_PAYLOAD_VALUE,
+    TL_PAYLOAD_NUMBER,
+    TL_PAYLOAD_VAR,
+    TL_PAYLOAD_BUFFER,
+    TL_PAYLOAD_FUNCTION,
+} tl_expr_payload;
+
 typedef struct {
     const char *name, *text; /* "ADD", "+" */
     int arity;
     bool commutes;
+    tl_expr_payload payload;
 } tl_expr_info;
 extern const tl_expr_info tl_expr_infos[TL_EXPR_KIND_COUNT];
 
 typedef enum { TL_OPERANDS_FLOAT, TL_OPERANDS_INT, TL_OPERANDS_ANY } tl_operands;
+typedef enum { TL_RESULT_EXACT, TL_RESULT_ROUNDED } tl_function_result;
 typedef struct {
     const char *name, *text; /* "EXP", "exp" */
     int arity;
     tl_operands operands;
+    tl_function_result result;
 } tl_function_info;
 extern const tl_function_info tl_function_infos[TL_FUNCTION_COUNT];
 bool tl_function_from_text(const char *text, tl_function *out);

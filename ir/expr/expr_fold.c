@@ -8,7 +8,7 @@ static const tl_expr *fold_float(tl_arena *arena, tl_expr_kind kind, tl_dtype dt
                                  double b)
 {
     bool nan = a != a || b != b;
-    switch ((int)kind) {
+    switch (kind) {
     case TL_EXPR_ADD:
         return tl_float(arena, dtype, a + b);
     case TL_EXPR_SUB:
@@ -29,14 +29,28 @@ static const tl_expr *fold_float(tl_arena *arena, tl_expr_kind kind, tl_dtype dt
         return tl_bool(arena, a == b);
     case TL_EXPR_NE:
         return tl_bool(arena, a != b);
-    default:
-        return NULL;
+    case TL_EXPR_INT:
+    case TL_EXPR_FLOAT:
+    case TL_EXPR_VAR:
+    case TL_EXPR_LOAD:
+    case TL_EXPR_FLOORDIV:
+    case TL_EXPR_FLOORMOD:
+    case TL_EXPR_AND:
+    case TL_EXPR_OR:
+    case TL_EXPR_NOT:
+    case TL_EXPR_SELECT:
+    case TL_EXPR_CAST:
+    case TL_EXPR_CALL:
+    case TL_EXPR_KIND_COUNT:
+        break;
     }
+    return NULL;
 }
 
 static const tl_expr *fold_division(tl_arena *arena, tl_expr_kind kind, tl_dtype dtype, int64_t a,
                                     int64_t b)
 {
+    assert(kind == TL_EXPR_DIV || kind == TL_EXPR_FLOORDIV || kind == TL_EXPR_FLOORMOD);
     if (b == 0)
         return NULL;
     if (dtype == TL_U64) {
@@ -55,7 +69,7 @@ static const tl_expr *fold_int(tl_arena *arena, tl_expr_kind kind, tl_dtype dtyp
                                int64_t b)
 {
     bool less = dtype == TL_U64 ? (uint64_t)a < (uint64_t)b : a < b;
-    switch ((int)kind) {
+    switch (kind) {
     case TL_EXPR_ADD:
         return tl_int_of(arena, dtype, tl_wrap_add(a, b));
     case TL_EXPR_SUB:
@@ -78,14 +92,26 @@ static const tl_expr *fold_int(tl_arena *arena, tl_expr_kind kind, tl_dtype dtyp
         return tl_bool(arena, a == b);
     case TL_EXPR_NE:
         return tl_bool(arena, a != b);
-    default:
-        return NULL;
+    case TL_EXPR_INT:
+    case TL_EXPR_FLOAT:
+    case TL_EXPR_VAR:
+    case TL_EXPR_LOAD:
+    case TL_EXPR_AND:
+    case TL_EXPR_OR:
+    case TL_EXPR_NOT:
+    case TL_EXPR_SELECT:
+    case TL_EXPR_CAST:
+    case TL_EXPR_CALL:
+    case TL_EXPR_KIND_COUNT:
+        break;
     }
+    return NULL;
 }
 
 const tl_expr *tl_fold_binary(tl_arena *arena, tl_expr_kind kind, const tl_expr *a,
                               const tl_expr *b)
 {
+    assert(a->kind == b->kind && a->dtype == b->dtype);
     assert(tl_is_constant(a) && tl_is_constant(b));
     if (a->kind == TL_EXPR_FLOAT)
         return fold_float(arena, kind, a->dtype, a->u.number, b->u.number);
@@ -94,6 +120,7 @@ const tl_expr *tl_fold_binary(tl_arena *arena, tl_expr_kind kind, const tl_expr 
 
 const tl_expr *tl_fold_cast(tl_arena *arena, tl_dtype to, const tl_expr *a)
 {
+    assert(tl_is_constant(a) && to < TL_DTYPE_COUNT);
     tl_number from = { .i = a->u.value };
     if (a->kind == TL_EXPR_FLOAT)
         from.f = a->u.number;
@@ -115,6 +142,7 @@ static bool contains(const tl_expr *chain, tl_expr_kind kind, const tl_expr *par
 /* x and true = x, x and false = false, x and x = x; chains lean to the left. */
 const tl_expr *tl_fold_logic(tl_arena *arena, tl_expr_kind kind, const tl_expr *a, const tl_expr *b)
 {
+    assert(kind == TL_EXPR_AND || kind == TL_EXPR_OR);
     assert(a->dtype == TL_BOOL && b->dtype == TL_BOOL);
     bool neutral = kind == TL_EXPR_AND;
     if (a->kind == TL_EXPR_INT)

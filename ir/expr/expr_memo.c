@@ -1,11 +1,14 @@
 /* ir/expr/expr_memo.c: a hash table from nodes to nodes, with open addressing. Nothing iterates over it. */
 #include "ir/expr/expr_memo.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Where the node is, or the empty cell where it would be. */
 static tl_expr_memo_cell *cell_of(const tl_expr_memo *memo, const tl_expr *node)
 {
+    assert(memo->capacity > 0 && (memo->capacity & (memo->capacity - 1)) == 0);
+    assert(memo->count < memo->capacity);
     uint64_t hash = (uint64_t)(uintptr_t)node * 0x9E3779B97F4A7C15u;
     size_t at = (size_t)(hash >> 32) & (memo->capacity - 1);
     while (memo->cells[at].node != NULL && memo->cells[at].node != node)
@@ -39,6 +42,7 @@ static bool grow(tl_expr_memo *memo)
 
 void tl_expr_memo_put(tl_expr_memo *memo, const tl_expr *node, const tl_expr *known)
 {
+    assert(node != NULL && known != NULL);
     if (2 * memo->count >= memo->capacity && !grow(memo))
         return;
     tl_expr_memo_cell *cell = cell_of(memo, node);

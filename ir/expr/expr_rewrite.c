@@ -11,20 +11,22 @@
 
 static bool same_payload(const tl_expr *a, const tl_expr *b)
 {
-    switch ((int)a->kind) {
-    case TL_EXPR_INT:
+    assert(a->kind == b->kind);
+    switch (tl_expr_infos[a->kind].payload) {
+    case TL_PAYLOAD_VALUE:
         return a->u.value == b->u.value;
-    case TL_EXPR_FLOAT:
+    case TL_PAYLOAD_NUMBER:
         return memcmp(&a->u.number, &b->u.number, sizeof a->u.number) == 0;
-    case TL_EXPR_VAR:
+    case TL_PAYLOAD_VAR:
         return a->u.var == b->u.var;
-    case TL_EXPR_LOAD:
+    case TL_PAYLOAD_BUFFER:
         return a->u.buffer == b->u.buffer;
-    case TL_EXPR_CALL:
+    case TL_PAYLOAD_FUNCTION:
         return a->u.function == b->u.function;
-    default:
-        return true;
+    case TL_PAYLOAD_NONE:
+        break;
     }
+    return true;
 }
 
 /* `equals` has for a node the one that it was found equal to; NULL: both are small. */
@@ -62,29 +64,31 @@ static int compare_ints(int64_t a, int64_t b)
 
 static int compare_payload(const tl_expr *a, const tl_expr *b)
 {
+    assert(a->kind == b->kind && a->dtype == b->dtype);
     int order;
-    switch ((int)a->kind) {
-    case TL_EXPR_INT:
+    switch (tl_expr_infos[a->kind].payload) {
+    case TL_PAYLOAD_VALUE:
         return compare_ints(a->u.value, b->u.value);
-    case TL_EXPR_FLOAT:
+    case TL_PAYLOAD_NUMBER:
         if (a->u.number < b->u.number || a->u.number > b->u.number)
             return a->u.number < b->u.number ? -1 : 1;
         return memcmp(&a->u.number, &b->u.number, sizeof a->u.number);
-    case TL_EXPR_VAR:
+    case TL_PAYLOAD_VAR:
         if (a->u.var == b->u.var)
             return 0;
         order = strcmp(a->u.var->name, b->u.var->name);
         return order != 0 ? order : compare_ints(a->u.var->id, b->u.var->id);
-    case TL_EXPR_LOAD:
+    case TL_PAYLOAD_BUFFER:
         if (a->u.buffer == b->u.buffer)
             return 0;
         order = strcmp(a->u.buffer->name, b->u.buffer->name);
         return order != 0 ? order : compare_ints((intptr_t)a->u.buffer, (intptr_t)b->u.buffer);
-    case TL_EXPR_CALL:
+    case TL_PAYLOAD_FUNCTION:
         return compare_ints(a->u.function, b->u.function);
-    default:
-        return 0;
+    case TL_PAYLOAD_NONE:
+        break;
     }
+    return 0;
 }
 
 static int compare(const tl_expr *a, const tl_expr *b, tl_expr_memo *equals)
@@ -215,6 +219,7 @@ static const tl_expr *rewrite_addend(const rewriting *r, const tl_expr *e)
 /* A canonical sum is rewritten addend by addend and put together once, not once an ADD. */
 static const tl_expr *rewrite_sum(const rewriting *r, const tl_expr *e)
 {
+    assert(e->kind == TL_EXPR_ADD && e->dtype == TL_I64);
     const tl_expr *parts[TL_MAX_ADDENDS + 1];
     int count = 0;
     bool changed = false;
@@ -237,6 +242,7 @@ static const tl_expr *rewrite_sum(const rewriting *r, const tl_expr *e)
 
 static const tl_expr *rewrite_args(const rewriting *r, const tl_expr *e)
 {
+    assert(e->arg_count > 0);
     const tl_expr *few[4], **args = few;
     if (e->arg_count > 4)
         args = TL_NEW_ARRAY(r->arena, const tl_expr *, e->arg_count);
@@ -302,6 +308,7 @@ static const tl_expr *substitute_leaf(tl_arena *arena, const tl_expr *e, void *c
 const tl_expr *tl_substitute(tl_arena *arena, const tl_expr *e, const tl_binding *bindings,
                              int count)
 {
+    assert(count == 0 || bindings != NULL);
     substitution s = { bindings, count };
     return count == 0 ? e : tl_expr_rewrite(arena, e, substitute_leaf, &s);
 }

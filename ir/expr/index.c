@@ -40,6 +40,7 @@ static int factors_of(const tl_expr *term, const tl_expr **out)
     if (term->kind == TL_EXPR_MUL)
         return 0;
     reversed[count++] = term;
+    assert(count <= MAX_FACTORS);
     for (int i = 0; i < count; i++)
         out[i] = reversed[count - 1 - i];
     return count;
@@ -62,6 +63,7 @@ static const tl_expr *multiply_terms(tl_arena *arena, const tl_expr *a, const tl
 
 static const tl_expr *scale(tl_arena *arena, const tl_expr *a, int64_t c)
 {
+    assert(a->dtype == TL_I64);
     if (c == 0)
         return tl_int(arena, 0);
     if (c == 1)
@@ -102,6 +104,7 @@ static const tl_expr *multiply(tl_arena *arena, const tl_expr *a, const tl_expr 
 
 static const tl_expr *divide(tl_arena *arena, tl_expr_kind kind, const tl_expr *a, const tl_expr *b)
 {
+    assert(kind == TL_EXPR_FLOORDIV || kind == TL_EXPR_FLOORMOD);
     int64_t d;
     if (tl_const_int(b, &d) && d > 0)
         return kind == TL_EXPR_FLOORDIV ? tl_index_floordiv(arena, a, d)
@@ -124,6 +127,7 @@ static bool is_le(const tl_expr *a, const tl_expr *b)
 static const tl_expr *extremum(tl_arena *arena, tl_expr_kind kind, const tl_expr *a,
                                const tl_expr *b)
 {
+    assert(kind == TL_EXPR_MIN || kind == TL_EXPR_MAX);
     if (is_le(a, b))
         return kind == TL_EXPR_MIN ? a : b;
     if (is_le(b, a))
@@ -141,7 +145,7 @@ const tl_expr *tl_index_binary(tl_arena *arena, tl_expr_kind kind, const tl_expr
         if (folded != NULL)
             return folded;
     }
-    switch ((int)kind) {
+    switch (kind) {
     case TL_EXPR_ADD:
         return add(arena, a, b, 1);
     case TL_EXPR_SUB:
@@ -154,9 +158,25 @@ const tl_expr *tl_index_binary(tl_arena *arena, tl_expr_kind kind, const tl_expr
     case TL_EXPR_MIN:
     case TL_EXPR_MAX:
         return extremum(arena, kind, a, b);
-    default:
-        return tl_expr_node2(arena, kind, TL_I64, a, b);
+    case TL_EXPR_INT:
+    case TL_EXPR_FLOAT:
+    case TL_EXPR_VAR:
+    case TL_EXPR_LOAD:
+    case TL_EXPR_DIV:
+    case TL_EXPR_LT:
+    case TL_EXPR_LE:
+    case TL_EXPR_EQ:
+    case TL_EXPR_NE:
+    case TL_EXPR_AND:
+    case TL_EXPR_OR:
+    case TL_EXPR_NOT:
+    case TL_EXPR_SELECT:
+    case TL_EXPR_CAST:
+    case TL_EXPR_CALL:
+    case TL_EXPR_KIND_COUNT:
+        break;
     }
+    return tl_expr_node2(arena, kind, TL_I64, a, b);
 }
 
 /* ---- comparisons ---- */
@@ -180,6 +200,7 @@ static int64_t common_factor(const tl_sum *s)
 static void take_sides(tl_arena *arena, const tl_sum *s, const tl_expr **left,
                        const tl_expr **right)
 {
+    assert(s->count >= 0 && s->count <= TL_MAX_ADDENDS);
     tl_sum low, high;
     tl_sum_clear(&low);
     tl_sum_clear(&high);
@@ -206,6 +227,7 @@ static void take_sides(tl_arena *arena, const tl_sum *s, const tl_expr **left,
 static bool reduce(tl_sum *s, tl_expr_kind kind)
 {
     int64_t g = common_factor(s);
+    assert(g >= 0);
     if (g <= 1)
         return true;
     if ((kind == TL_EXPR_EQ || kind == TL_EXPR_NE) && s->constant % g != 0)

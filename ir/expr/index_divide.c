@@ -27,6 +27,7 @@ static bool is_by_constant(const tl_expr *e, tl_expr_kind kind, int64_t *d)
 
 static tl_addend with_coefficient(tl_addend a, int64_t coefficient)
 {
+    assert(coefficient != 0 && a.term != NULL);
     if (a.coefficient != coefficient)
         a.product = coefficient == 1 ? a.term : NULL;
     a.coefficient = coefficient;
@@ -36,6 +37,7 @@ static tl_addend with_coefficient(tl_addend a, int64_t coefficient)
 /* Whether all of s lies in one interval quotient*d .. quotient*d + d-1. */
 static bool one_quotient(const tl_sum *s, int64_t d, int64_t *quotient)
 {
+    assert(d > 0);
     tl_range r = tl_sum_range(s, NULL, 0);
     if (!tl_range_known(r))
         return false;
@@ -46,6 +48,7 @@ static bool one_quotient(const tl_sum *s, int64_t d, int64_t *quotient)
 /* r = g*high + low with low in 0..g-1 for the largest g > 1 that divides d. False: there is none. */
 static bool cut(const tl_sum *r, int64_t d, int64_t *g, tl_sum *high, tl_sum *low)
 {
+    assert(d > 0);
     int64_t below = d;
     for (;;) {
         int64_t best = 1; /* the next smaller candidate */
@@ -82,6 +85,7 @@ static bool cut(const tl_sum *r, int64_t d, int64_t *g, tl_sum *high, tl_sum *lo
 /* s // d where no coefficient of s is a multiple of d and its constant is in 0..d-1. */
 static const tl_expr *divide_rest(tl_arena *arena, const tl_sum *s, int64_t d)
 {
+    assert(d > 0);
     int64_t quotient, inner, g;
     if (one_quotient(s, d, &quotient))
         return tl_int(arena, quotient);
@@ -135,6 +139,7 @@ const tl_expr *tl_index_floordiv(tl_arena *arena, const tl_expr *e, int64_t d)
 /* Drops multiples of d from s, brings its constant into 0..d-1. */
 static void drop_multiples(tl_sum *s, int64_t d)
 {
+    assert(d > 0);
     int rest = 0;
     for (int i = 0; i < s->count; i++)
         if (s->addends[i].coefficient % d != 0)
@@ -201,6 +206,7 @@ const tl_expr *tl_index_floormod(tl_arena *arena, const tl_expr *e, int64_t d)
 static const tl_expr *joined(tl_arena *arena, const tl_expr *e, int64_t d, const tl_expr *quotient,
                              const tl_expr *other)
 {
+    assert(d > 0);
     int64_t h, both;
     if (tl_expr_equal(other, quotient))
         return e;
@@ -213,6 +219,7 @@ static const tl_expr *joined(tl_arena *arena, const tl_expr *e, int64_t d, const
 /* (e // d)*c*d + (e % d)*c = c*e, for the % at `index`; (e // d) may itself stand under a %. */
 static bool join_pair(tl_arena *arena, tl_sum *s, int index)
 {
+    assert(index >= 0 && index < s->count);
     const tl_expr *mod = s->addends[index].term, *quotient = NULL;
     int64_t d, wanted, c = s->addends[index].coefficient;
     if (!is_by_constant(mod, TL_EXPR_FLOORMOD, &d) || tl_mul_overflows(c, d, &wanted))
@@ -254,6 +261,7 @@ static bool contains_multiple(const tl_sum *s, const tl_sum *e, int64_t c)
 /* c*e - c*d*(e // d) = c*(e % d)   and   c*e - c*(e % d) = c*d*(e // d), for the term at `index`. */
 static bool join_difference(tl_arena *arena, tl_sum *s, int index)
 {
+    assert(index >= 0 && index < s->count);
     const tl_expr *term = s->addends[index].term;
     int64_t d, c = s->addends[index].coefficient;
     bool is_div = is_by_constant(term, TL_EXPR_FLOORDIV, &d);

@@ -46,6 +46,7 @@ static bool shares_variable(search *find, const tl_expr *e, const tl_expr *with)
 /* Whether another addend, or a fact, speaks of the variables of addend `index`. */
 static bool is_correlated(search *find, const tl_sum *s, int index)
 {
+    assert(index >= 0 && index < s->count);
     for (int i = 0; i < s->count; i++)
         if (i != index && shares_variable(find, s->addends[index].term, s->addends[i].term))
             return true;
@@ -55,6 +56,7 @@ static bool is_correlated(search *find, const tl_sum *s, int index)
 /* s with addend `index` replaced by scale*e. */
 static bool replace(const tl_sum *s, int index, const tl_expr *e, int64_t scale, tl_sum *out)
 {
+    assert(index >= 0 && index < s->count && out != s);
     tl_sum_copy(out, s);
     tl_sum_remove(out, index);
     return tl_sum_add(out, e, scale) && !out->overflow;
@@ -63,6 +65,7 @@ static bool replace(const tl_sum *s, int index, const tl_expr *e, int64_t scale,
 /* c*(e // d): d*s >= d*bound - (d-1) with d*c*(e // d) replaced by c*(e - (d-1)) or, c < 0, by c*e. */
 static bool relax_division(search *find, const tl_sum *s, int64_t bound, int index, int depth)
 {
+    assert(s->addends[index].term->kind == TL_EXPR_FLOORDIV);
     int64_t d, c = s->addends[index].coefficient;
     const tl_expr *term = s->addends[index].term;
     if (!tl_const_int(term->args[1], &d) || d <= 0)
@@ -86,6 +89,7 @@ static bool relax_division(search *find, const tl_sum *s, int64_t bound, int ind
 
 static bool relax_modulo(search *find, const tl_sum *s, int64_t bound, int index, int depth)
 {
+    assert(s->addends[index].term->kind == TL_EXPR_FLOORMOD);
     int64_t d, c = s->addends[index].coefficient;
     const tl_expr *term = s->addends[index].term;
     tl_sum out;
@@ -149,6 +153,7 @@ static bool use_fact(search *find, const tl_sum *s, int64_t bound, const tl_sum 
 
 static bool at_least(search *find, const tl_sum *s, int64_t bound, int depth)
 {
+    assert(depth <= MAX_DEPTH);
     if (s->overflow)
         return false;
     tl_range range = tl_sum_range(s, NULL, 0);
@@ -239,7 +244,7 @@ static bool prove_compare(const tl_facts *facts, tl_expr_kind kind, const tl_exp
 
 static bool decide(const tl_facts *facts, const tl_expr *e, bool wanted)
 {
-    switch ((int)e->kind) {
+    switch (e->kind) {
     case TL_EXPR_INT:
         return (e->u.value != 0) == wanted;
     case TL_EXPR_NOT:
@@ -257,9 +262,24 @@ static bool decide(const tl_facts *facts, const tl_expr *e, bool wanted)
             return true;
         return e->args[0]->dtype == TL_I64 &&
                prove_compare(facts, e->kind, e->args[0], e->args[1], !wanted);
-    default:
-        return wanted && is_truth(facts, e);
+    case TL_EXPR_FLOAT:
+    case TL_EXPR_VAR:
+    case TL_EXPR_LOAD:
+    case TL_EXPR_ADD:
+    case TL_EXPR_SUB:
+    case TL_EXPR_MUL:
+    case TL_EXPR_DIV:
+    case TL_EXPR_FLOORDIV:
+    case TL_EXPR_FLOORMOD:
+    case TL_EXPR_MIN:
+    case TL_EXPR_MAX:
+    case TL_EXPR_SELECT:
+    case TL_EXPR_CAST:
+    case TL_EXPR_CALL:
+    case TL_EXPR_KIND_COUNT:
+        break;
     }
+    return wanted && is_truth(facts, e);
 }
 
 bool tl_prove_under(const tl_facts *facts, const tl_expr *condition)
@@ -281,18 +301,21 @@ bool tl_prove(tl_arena *arena, const tl_expr *condition)
 
 bool tl_prove_le(tl_arena *arena, const tl_expr *a, const tl_expr *b)
 {
+    assert(a->dtype == TL_I64 && b->dtype == TL_I64);
     (void)arena;
     return prove_compare(NULL, TL_EXPR_LE, a, b, false);
 }
 
 bool tl_prove_lt(tl_arena *arena, const tl_expr *a, const tl_expr *b)
 {
+    assert(a->dtype == TL_I64 && b->dtype == TL_I64);
     (void)arena;
     return prove_compare(NULL, TL_EXPR_LT, a, b, false);
 }
 
 bool tl_prove_equal(tl_arena *arena, const tl_expr *a, const tl_expr *b)
 {
+    assert(a->dtype == TL_I64 && b->dtype == TL_I64);
     (void)arena;
     return prove_compare(NULL, TL_EXPR_EQ, a, b, false);
 }

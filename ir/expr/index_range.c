@@ -89,24 +89,13 @@ static tl_range modulo(tl_range a, tl_range b)
     return r;
 }
 
+/* A u64 is held as its bit pattern, which may be any. */
 static tl_range of_dtype(tl_dtype d)
 {
-    int bits = tl_dtype_infos[d].bits;
-    switch (tl_dtype_infos[d].class) {
-    case TL_CLASS_BOOL:
-        return (tl_range){ 0, 1 };
-    case TL_CLASS_INT:
-        if (bits < 64)
-            return (tl_range){ -(INT64_C(1) << (bits - 1)), (INT64_C(1) << (bits - 1)) - 1 };
-        break;
-    case TL_CLASS_UINT:
-        if (bits < 64)
-            return (tl_range){ 0, (INT64_C(1) << bits) - 1 };
-        break;
-    case TL_CLASS_FLOAT:
-        break;
-    }
-    return tl_range_unknown();
+    const tl_dtype_info *info = &tl_dtype_infos[d];
+    if (tl_dtype_is_float(d) || info->largest > INT64_MAX)
+        return tl_range_unknown();
+    return (tl_range){ info->least, (int64_t)info->largest };
 }
 
 static tl_range of_var(const tl_var *var, const tl_var_range *ranges, int count)
@@ -124,6 +113,7 @@ static tl_range join(tl_range a, tl_range b)
 
 tl_range tl_expr_range_with(const tl_expr *e, const tl_var_range *ranges, int count)
 {
+    assert(count == 0 || ranges != NULL);
     if (e->kind == TL_EXPR_INT)
         return (tl_range){ e->u.value, e->u.value };
     if (e->kind == TL_EXPR_CAST) {
@@ -140,7 +130,7 @@ tl_range tl_expr_range_with(const tl_expr *e, const tl_var_range *ranges, int co
         a = tl_expr_range_with(e->args[0], ranges, count);
         b = tl_expr_range_with(e->args[1], ranges, count);
     }
-    switch ((int)e->kind) {
+    switch (e->kind) {
     case TL_EXPR_VAR:
         return of_var(e->u.var, ranges, count);
     case TL_EXPR_ADD:
@@ -163,9 +153,22 @@ tl_range tl_expr_range_with(const tl_expr *e, const tl_var_range *ranges, int co
     case TL_EXPR_SELECT:
         return join(tl_expr_range_with(e->args[1], ranges, count),
                     tl_expr_range_with(e->args[2], ranges, count));
-    default: /* loads and calls: anything */
-        return tl_range_unknown();
+    case TL_EXPR_INT:
+    case TL_EXPR_FLOAT:
+    case TL_EXPR_LOAD:
+    case TL_EXPR_LT:
+    case TL_EXPR_LE:
+    case TL_EXPR_EQ:
+    case TL_EXPR_NE:
+    case TL_EXPR_AND:
+    case TL_EXPR_OR:
+    case TL_EXPR_NOT:
+    case TL_EXPR_CAST:
+    case TL_EXPR_CALL:
+    case TL_EXPR_KIND_COUNT:
+        break;
     }
+    return tl_range_unknown(); /* loads and calls: anything */
 }
 
 tl_range tl_expr_range(const tl_expr *e)
@@ -189,7 +192,7 @@ static bool apply(tl_expr_kind kind, int64_t a, int64_t b, int64_t *out)
     bool division = kind == TL_EXPR_DIV || kind == TL_EXPR_FLOORDIV || kind == TL_EXPR_FLOORMOD;
     if (division && (b == 0 || (a == INT64_MIN && b == -1)))
         return false;
-    switch ((int)kind) {
+    switch (kind) {
     case TL_EXPR_ADD:
         *out = tl_wrap_add(a, b);
         return true;
@@ -232,9 +235,18 @@ static bool apply(tl_expr_kind kind, int64_t a, int64_t b, int64_t *out)
     case TL_EXPR_OR:
         *out = a || b;
         return true;
-    default:
-        return false;
+    case TL_EXPR_INT:
+    case TL_EXPR_FLOAT:
+    case TL_EXPR_VAR:
+    case TL_EXPR_LOAD:
+    case TL_EXPR_NOT:
+    case TL_EXPR_SELECT:
+    case TL_EXPR_CAST:
+    case TL_EXPR_CALL:
+    case TL_EXPR_KIND_COUNT:
+        break;
     }
+    return false;
 }
 
 bool tl_expr_evaluate(const tl_expr *e, tl_var_value *value, void *context, int64_t *out)
@@ -242,7 +254,7 @@ bool tl_expr_evaluate(const tl_expr *e, tl_var_value *value, void *context, int6
     int64_t a, b;
     if (e->dtype != TL_I64 && e->dtype != TL_BOOL)
         return false;
-    switch ((int)e->kind) {
+    switch (e->kind) {
     case TL_EXPR_INT:
         *out = e->u.value;
         return true;
@@ -256,8 +268,27 @@ bool tl_expr_evaluate(const tl_expr *e, tl_var_value *value, void *context, int6
     case TL_EXPR_SELECT:
         return tl_expr_evaluate(e->args[0], value, context, &a) &&
                tl_expr_evaluate(e->args[a ? 1 : 2], value, context, out);
-    default:
-        return e->arg_count == 2 && tl_expr_evaluate(e->args[0], value, context, &a) &&
-               tl_expr_evaluate(e->args[1], value, context, &b) && apply(e->kind, a, b, out);
+    case TL_EXPR_FLOAT:
+    case TL_EXPR_LOAD:
+    case TL_EXPR_ADD:
+    case TL_EXPR_SUB:
+    case TL_EXPR_MUL:
+    case TL_EXPR_DIV:
+    case TL_EXPR_FLOORDIV:
+    case TL_EXPR_FLOORMOD:
+    case TL_EXPR_MIN:
+    case TL_EXPR_MAX:
+    case TL_EXPR_LT:
+    case TL_EXPR_LE:
+    case TL_EXPR_EQ:
+    case TL_EXPR_NE:
+    case TL_EXPR_AND:
+    case TL_EXPR_OR:
+    case TL_EXPR_CAST:
+    case TL_EXPR_CALL:
+    case TL_EXPR_KIND_COUNT:
+        break;
     }
+    return e->arg_count == 2 && tl_expr_evaluate(e->args[0], value, context, &a) &&
+           tl_expr_evaluate(e->args[1], value, context, &b) && apply(e->kind, a, b, out);
 }

@@ -11,6 +11,7 @@
 
 void tl_sum_copy(tl_sum *to, const tl_sum *from)
 {
+    assert(to != from && from->count >= 0 && from->count <= TL_MAX_ADDENDS);
     to->constant = from->constant;
     to->count = from->count;
     to->overflow = from->overflow;
@@ -40,6 +41,7 @@ void tl_sum_add_constant(tl_sum *s, int64_t value, int64_t scale)
 
 void tl_sum_remove(tl_sum *s, int index)
 {
+    assert(index >= 0 && index < s->count);
     s->count--;
     memmove(&s->addends[index], &s->addends[index + 1],
             (size_t)(s->count - index) * sizeof s->addends[0]);
@@ -48,6 +50,8 @@ void tl_sum_remove(tl_sum *s, int index)
 /* Adds an addend at or after position *at, which moves to it: sorted addends merge in one pass. */
 static bool insert(tl_sum *s, int *at, tl_addend addend)
 {
+    assert(*at >= 0 && *at <= s->count && addend.term != NULL);
+    assert(*at == 0 || tl_expr_compare(s->addends[*at - 1].term, addend.term) < 0);
     int order = 1;
     while (*at < s->count && (order = tl_expr_compare(s->addends[*at].term, addend.term)) < 0)
         ++*at;
@@ -78,6 +82,7 @@ bool tl_sum_add_term(tl_sum *s, const tl_expr *term, int64_t coefficient)
 
 bool tl_sum_add_sum(tl_sum *s, const tl_sum *other, int64_t scale)
 {
+    assert(s != other);
     int at = 0;
     s->overflow |= other->overflow;
     for (int i = 0; i < other->count; i++) {
@@ -102,6 +107,7 @@ static tl_addend addend_of(const tl_expr *e)
 
 bool tl_sum_add(tl_sum *s, const tl_expr *e, int64_t scale)
 {
+    assert(e->dtype == TL_I64);
     tl_addend parts[TL_MAX_ADDENDS]; /* last first */
     int count = 0, at = 0;
     const tl_expr *rest = e;
@@ -184,6 +190,7 @@ const tl_expr *tl_sum_expr(tl_arena *arena, const tl_sum *s)
 
 const tl_expr *tl_index_sum(tl_arena *arena, const tl_expr *const *parts, int count)
 {
+    assert(count > 0);
     tl_sum sum;
     tl_sum_clear(&sum);
     for (int i = 0; i < count; i++)
@@ -213,6 +220,7 @@ tl_linear tl_linear_of(tl_arena *arena, const tl_expr *e)
 bool tl_affine_in(tl_arena *arena, const tl_expr *e, const tl_var *var, int64_t *coefficient,
                   const tl_expr **rest)
 {
+    assert(e->dtype == TL_I64);
     tl_sum sum;
     tl_sum_clear(&sum);
     tl_sum_add(&sum, e, 1);

@@ -7,8 +7,8 @@
 #include "runtime/base/array.h"
 
 const tl_op_info tl_op_infos[TL_OP_COUNT] = {
-#define OP(name, text, min_inputs, max_inputs, outputs, kind, attributes) \
-    [TL_OP_##name] = { #name, text, min_inputs, max_inputs, outputs, TL_FUSE_##kind, attributes },
+#define OP(name, text, min_inputs, max_inputs, outputs, attributes) \
+    [TL_OP_##name] = { #name, text, min_inputs, max_inputs, outputs, attributes },
 #include "ir/graph/graph_ops.def"
 #undef OP
 };
@@ -26,6 +26,7 @@ bool tl_op_from_text(const char *text, tl_op *out)
 
 bool tl_op_attribute_type(tl_op op, const char *name, tl_attr_type *type, bool *is_dtype)
 {
+    assert(op < TL_OP_COUNT);
     size_t length = strlen(name);
     const char *at = tl_op_infos[op].attributes;
     while (*at != '\0') {
@@ -63,6 +64,7 @@ tl_graph *tl_graph_create(tl_arena *arena, const char *name)
 
 tl_value *tl_graph_value(tl_graph *g, const char *name, tl_dtype dtype, const tl_shape *shape)
 {
+    assert(name != NULL && dtype <= TL_DTYPE_COUNT);
     tl_value *v = TL_NEW(g->arena, tl_value);
     v->name = tl_arena_strdup(g->arena, name);
     v->dtype = dtype;
@@ -94,6 +96,7 @@ tl_value *tl_graph_constant(tl_graph *g, const char *name, tl_dtype dtype, const
 
 static void link_use(tl_node *n, int index)
 {
+    assert(index >= 0 && index < n->input_count && n->uses != NULL);
     tl_value *v = n->inputs[index];
     tl_use *use = &n->uses[index];
     *use = (tl_use){ .node = n };
@@ -110,6 +113,7 @@ static void link_use(tl_node *n, int index)
 
 static void unlink_use(tl_node *n, int index)
 {
+    assert(index >= 0 && index < n->input_count);
     tl_value *v = n->inputs[index];
     if (n->uses == NULL || v == NULL || n->dead)
         return;
@@ -136,6 +140,7 @@ void tl_node_set_input(tl_node *n, int index, tl_value *v)
 
 void tl_node_set_inputs(tl_graph *g, tl_node *n, int count, tl_value *const *inputs)
 {
+    assert(count >= 0 && (count == 0 || inputs != NULL));
     tl_value **copy = TL_NEW_ARRAY(g->arena, tl_value *, count);
     if (count > 0)
         memcpy(copy, inputs, sizeof *copy * (size_t)count);
@@ -149,6 +154,7 @@ void tl_node_set_inputs(tl_graph *g, tl_node *n, int count, tl_value *const *inp
 
 void tl_node_keep_inputs(tl_node *n, int count)
 {
+    assert(count >= 0);
     assert(count <= n->input_count);
     for (int i = count; i < n->input_count; i++)
         unlink_use(n, i);
@@ -176,6 +182,7 @@ void tl_graph_sort_uses(tl_graph *g)
 tl_node *tl_graph_node(tl_graph *g, tl_op op, const char *name, int input_count,
                        tl_value *const *inputs, int output_count, tl_value *const *outputs)
 {
+    assert(op < TL_OP_COUNT && name != NULL && output_count > 0);
     tl_node *n = TL_NEW(g->arena, tl_node);
     n->op = op;
     n->name = tl_arena_strdup(g->arena, name);
@@ -217,6 +224,7 @@ tl_value *tl_graph_find(const tl_graph *g, const char *name)
 
 int tl_graph_users(const tl_value *v)
 {
+    assert(v->use_count >= 0 && (v->use_count == 0) == (v->first_use == NULL));
     return v->use_count + v->is_output;
 }
 
@@ -300,6 +308,7 @@ static tl_attr *attr_slot(tl_graph *g, tl_node *n, const char *name, tl_attr_typ
     int at = 0;
     while (at < n->attr_count && strcmp(n->attrs[at].name, name) != 0)
         at++;
+    assert(at <= n->attr_count);
     if (at == n->attr_count) {
         tl_attr *larger = TL_NEW_ARRAY(g->arena, tl_attr, n->attr_count + 1);
         if (n->attr_count > 0)

@@ -15,25 +15,16 @@
 #define TL_MAX_RANK 8
 
 typedef enum {
-#define OP(name, text, min_inputs, max_inputs, outputs, kind, attributes) TL_OP_##name,
+#define OP(name, text, min_inputs, max_inputs, outputs, attributes) TL_OP_##name,
 #include "ir/graph/graph_ops.def"
 #undef OP
     TL_OP_COUNT
 } tl_op;
 
-/* How an operator takes part in fusion (ARCHITECTURE.md section 2). */
-typedef enum {
-    TL_FUSE_INJECTIVE, /* one output element from one element of each input (elementwise, broadcast, layout) */
-    TL_FUSE_REDUCTION, /* reduces over some axes */
-    TL_FUSE_COMPLEX,   /* conv, matmul, ...: injective consumers fuse into its output */
-    TL_FUSE_OPAQUE,    /* never fused */
-} tl_fusion_kind;
-
 typedef struct {
     const char *name, *text;             /* "CONV", "Conv" */
     int min_inputs, max_inputs, outputs; /* max -1: any number */
-    tl_fusion_kind kind;
-    const char *attributes; /* "group:i strides:is to:d ..." see graph_ops.def */
+    const char *attributes;              /* "group:i strides:is to:d ..." see graph_ops.def */
 } tl_op_info;
 extern const tl_op_info tl_op_infos[TL_OP_COUNT];
 bool tl_op_from_text(const char *text, tl_op *out);
@@ -81,15 +72,12 @@ typedef struct tl_value {
     tl_use *first_use, *last_use;
     int use_count;
     bool is_input, is_output;
-    /* Its one reader computes it, band by band, in its own kernel (assign_layouts.c). */
-    bool is_inside;
-    bool is_cut, is_plain; /* decisions of a form (frontend/graph/graph_form.c) */
-    /* The value in whose storage it lies as a window of `whole_start` elements from the beginning (assign_windows.c); NULL:
-     * it has its own. A whole has no whole. */
+    /* The value in whose storage it lies as a window of `whole_start` elements from the beginning; NULL: it has its own. A
+     * whole has no whole. */
     struct tl_value *whole;
     int64_t whole_start;
-    bool is_view; /* its node only says where its elements lie: no kernel makes it */
-    int index;    /* position among graph->values, kept by tl_graph_tidy */
+    int index;        /* position among graph->values, kept by tl_graph_tidy */
+    void *annotation; /* of whoever passes over the graph: it carries it, and knows nothing of it */
 } tl_value;
 
 typedef enum {

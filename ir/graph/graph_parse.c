@@ -277,7 +277,7 @@ static tl_status parse_constant(parser *p)
     }
     if (elements > TL_GRAPH_PARSED_ELEMENTS)
         return FAIL(p, "constant %s has more than %d elements", v->name, TL_GRAPH_PARSED_ELEMENTS);
-    char *data = tl_arena_alloc(p->arena, (size_t)elements * tl_dtype_size(v->dtype), 64);
+    char *data = tl_arena_alloc(p->arena, (size_t)tl_storage_bytes(v->dtype, elements), 64);
     v->data = data;
     if (is_elsewhere)
         return TL_OK;

@@ -37,10 +37,9 @@ static tl_status check_value(const tl_value *v, tl_diag *diag)
             (v->shape.dims[i].extent >= 0 && v->shape.dims[i].name != NULL))
             return tl_fail(diag, TL_BAD_IR, "value %s: dimension %d is both a constant and a name",
                            v->name, i);
-    int64_t bytes;
     if (tl_shape_is_static(&v->shape) &&
         (tl_shape_elements(&v->shape) < 0 ||
-         tl_mul_overflows(tl_shape_elements(&v->shape), (int64_t)tl_dtype_size(v->dtype), &bytes)))
+         tl_storage_bytes(v->dtype, tl_shape_elements(&v->shape)) < 0))
         return tl_fail(diag, TL_BAD_IR, "value %s: its size overflows", v->name);
     if (v->data != NULL && (!v->dtype_known || !tl_shape_is_static(&v->shape)))
         return tl_fail(diag, TL_BAD_IR, "constant %s has no dtype or no static shape", v->name);

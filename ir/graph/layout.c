@@ -71,6 +71,7 @@ int tl_layout_physical(const tl_layout *layout, const tl_shape *shape, int64_t o
             continue;
         }
         int axis = layout->order[i];
+        assert(axis >= 0 && axis < shape->rank && layout->block[axis] >= 1);
         int64_t extent = shape->dims[axis].extent;
         if (extent >= 0)
             extent = tl_ceildiv(layout->halo_before[axis] + extent + layout->halo_after[axis],

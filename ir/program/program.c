@@ -40,23 +40,15 @@ const tl_combiner_info tl_combiner_infos[TL_COMBINER_COUNT] = {
 /* The least (sign -1) or greatest (sign +1) value of a dtype. */
 static const tl_expr *extreme(tl_arena *arena, tl_dtype dtype, int sign)
 {
-    int bits = tl_dtype_infos[dtype].bits;
-    switch (tl_dtype_infos[dtype].class) {
-    case TL_CLASS_FLOAT:
+    const tl_dtype_info *info = &tl_dtype_infos[dtype];
+    if (tl_dtype_is_float(dtype))
         return tl_float(arena, dtype, sign * __builtin_inf());
-    case TL_CLASS_BOOL:
-        return tl_bool(arena, sign > 0);
-    case TL_CLASS_UINT:
-        return tl_int_of(arena, dtype, sign > 0 ? -1 : 0); /* wraps to all ones */
-    case TL_CLASS_INT:
-        break;
-    }
-    int64_t greatest = (int64_t)(UINT64_MAX >> (65 - bits));
-    return tl_int_of(arena, dtype, sign > 0 ? greatest : -greatest - 1);
+    return tl_int_of(arena, dtype, sign > 0 ? (int64_t)info->largest : info->least);
 }
 
 const tl_expr *tl_combiner_identity(tl_arena *arena, tl_combiner c, tl_dtype dtype, int index)
 {
+    assert(c < TL_COMBINER_COUNT && index >= 0);
     switch (c) {
     case TL_COMBINER_SUM:
         return tl_constant(arena, dtype, 0);
@@ -94,6 +86,7 @@ static tl_stmt *stmt(tl_arena *arena, tl_stmt_kind kind)
 const tl_stmt *tl_stmt_loop(tl_arena *arena, const tl_var *var, const tl_expr *extent,
                             tl_loop_kind kind, const tl_stmt *body)
 {
+    assert(kind < TL_LOOP_KIND_COUNT && var != NULL);
     assert(extent->dtype == TL_I64 && body != NULL);
     tl_stmt *s = stmt(arena, TL_STMT_LOOP);
     s->u.loop.var = var;
@@ -114,6 +107,7 @@ static int flat_count(const tl_stmt *s)
 
 const tl_stmt *tl_stmt_seq(tl_arena *arena, const tl_stmt *const *items, int count)
 {
+    assert(count >= 0 && (count == 0 || items != NULL));
     int total = 0;
     for (int i = 0; i < count; i++)
         total += flat_count(items[i]);
@@ -146,6 +140,7 @@ const tl_stmt *tl_stmt_seq2(tl_arena *arena, const tl_stmt *a, const tl_stmt *b)
 
 const tl_stmt *tl_stmt_block(tl_arena *arena, const tl_block *block)
 {
+    assert(block != NULL && block->iter_count >= 0 && block->store_count >= 0);
     tl_stmt *s = stmt(arena, TL_STMT_BLOCK);
     s->u.block = block;
     return s;
@@ -153,6 +148,7 @@ const tl_stmt *tl_stmt_block(tl_arena *arena, const tl_block *block)
 
 const tl_stmt *tl_stmt_alloc(tl_arena *arena, const tl_buffer *buffer, const tl_stmt *body)
 {
+    assert(buffer != NULL);
     assert(body != NULL);
     tl_stmt *s = stmt(arena, TL_STMT_ALLOC);
     s->u.alloc.buffer = buffer;
@@ -173,6 +169,7 @@ static const tl_expr *const *copy_exprs(tl_arena *arena, const tl_expr *const *e
 const tl_stmt *tl_stmt_prefetch(tl_arena *arena, const tl_buffer *buffer,
                                 const tl_expr *const *indices, int level)
 {
+    assert(level >= 0);
     tl_stmt *s = stmt(arena, TL_STMT_PREFETCH);
     s->u.prefetch.buffer = buffer;
     s->u.prefetch.indices = copy_exprs(arena, indices, buffer->rank);
@@ -204,6 +201,7 @@ const tl_stmt *tl_stmt_store(tl_arena *arena, const tl_buffer *buffer,
 
 const tl_stmt *tl_stmt_call(tl_arena *arena, const tl_intrinsic_call *call)
 {
+    assert(call != NULL);
     tl_stmt *s = stmt(arena, TL_STMT_CALL);
     s->u.call = call;
     return s;

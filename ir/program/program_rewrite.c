@@ -38,6 +38,7 @@ void tl_stmt_visit(const tl_stmt *s, tl_stmt_visitor *visit, void *context)
 static const tl_stmt *rewrite_seq(tl_arena *arena, const tl_stmt *s, tl_stmt_rewriter *visit,
                                   void *context)
 {
+    assert(s->kind == TL_STMT_SEQ && s->u.seq.count > 0);
     int count = s->u.seq.count;
     const tl_stmt **items = NULL; /* made when the first item changes */
     for (int i = 0; i < count; i++) {
@@ -58,6 +59,7 @@ static const tl_stmt *rewrite_seq(tl_arena *arena, const tl_stmt *s, tl_stmt_rew
 static const tl_stmt *rewrite_if(tl_arena *arena, const tl_stmt *s, tl_stmt_rewriter *visit,
                                  void *context)
 {
+    assert(s->kind == TL_STMT_IF && s->u.branch.then != NULL);
     const tl_stmt *then = tl_stmt_rewrite(arena, s->u.branch.then, visit, context);
     const tl_stmt *otherwise = s->u.branch.otherwise;
     if (otherwise != NULL)
@@ -281,6 +283,7 @@ const tl_stmt *tl_stmt_substitute(tl_arena *arena, const tl_stmt *s, const tl_bi
 
 const tl_expr *tl_block_bind(tl_arena *arena, const tl_block *block, const tl_expr *over_iters)
 {
+    assert(block->iter_count >= 0);
     tl_binding few[16], *bindings = few;
     if (block->iter_count > 16)
         bindings = TL_NEW_ARRAY(arena, tl_binding, block->iter_count);
@@ -298,6 +301,7 @@ typedef struct {
 static const tl_expr *replace_load(tl_arena *arena, const tl_expr *e, void *context)
 {
     const replacement *r = context;
+    assert(r->from->rank == r->to->rank);
     if (e->kind != TL_EXPR_LOAD || e->u.buffer != r->from)
         return NULL;
     return tl_load(arena, r->to, e->args);

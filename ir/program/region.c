@@ -1,5 +1,6 @@
 /* ir/program/region.c: the boxes that a block touches, in terms of its iters, and what they grow to when
  * some variables run through their range. All of it is conservative: a box may be too large. */
+#include <assert.h>
 #include "ir/expr/index_private.h"
 #include "ir/program/program.h"
 #include "runtime/base/array.h"
@@ -15,6 +16,7 @@ typedef struct {
 static void whole_axis(tl_arena *arena, const tl_buffer *buffer, int axis, const tl_expr **begin,
                        const tl_expr **extent)
 {
+    assert(axis >= 0 && axis < buffer->rank);
     *begin = tl_int(arena, 0);
     *extent = buffer->shape[axis];
 }
@@ -45,6 +47,7 @@ static tl_region *region_for(collection *c, const tl_buffer *buffer, bool *is_ne
             return &c->regions[i];
         }
     TL_ROOM(c->arena, c->regions, c->count, c->capacity);
+    assert(c->count < c->capacity);
     *is_new = true;
     c->regions[c->count] = (tl_region){ .buffer = buffer };
     return &c->regions[c->count++];
@@ -132,6 +135,7 @@ static const tl_expr *bound(const freedom *f, const tl_expr *e, bool upper);
 /* The least (greatest) value of a term; NULL when it cannot be told. */
 static const tl_expr *bound_term(const freedom *f, const tl_expr *term, bool upper)
 {
+    assert(term->dtype == TL_I64);
     if (!is_free(f, term))
         return term;
     for (int i = 0; i < f->count; i++)
@@ -180,6 +184,7 @@ static const tl_expr *bound(const freedom *f, const tl_expr *e, bool upper)
 tl_region tl_region_relax(tl_arena *arena, const tl_region *region, const tl_var *const *vars,
                           const tl_expr *const *extents, int count)
 {
+    assert(count >= 0 && region->buffer->rank >= 0);
     freedom f = { arena, vars, extents, count };
     int rank = region->buffer->rank;
     const tl_expr **begin = TL_NEW_ARRAY(arena, const tl_expr *, rank);

@@ -2,6 +2,7 @@
  *
  * Variables and buffers are numbered in the order in which they are declared. The order of canonical
  * sums depends on names, so their addends are combined without order. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include "ir/program/program.h"
@@ -22,6 +23,7 @@ typedef struct {
 
 static slot *find_slot(const numbering *n, const void *key)
 {
+    assert(n->capacity > 0 && (n->capacity & (n->capacity - 1)) == 0 && n->count < n->capacity);
     size_t mask = (size_t)n->capacity - 1;
     size_t at = ((uintptr_t)key >> 4) * (uintptr_t)0x9E3779B97F4A7C15u >> 20 & mask;
     while (n->slots[at].key != NULL && n->slots[at].key != key)
@@ -54,6 +56,7 @@ static int number_of(numbering *n, const void *key)
 static void declare(numbering *n, const void *key)
 {
     number_of(n, key);
+    assert(find_slot(n, key)->key == key);
     find_slot(n, key)->number = ++n->count;
 }
 
@@ -77,6 +80,7 @@ static uint64_t hash_expr(hasher *h, const tl_expr *e);
 /* Operands of a chain of one kind, whatever their order. */
 static uint64_t hash_chain(hasher *h, const tl_expr *e)
 {
+    assert(e->kind == TL_EXPR_ADD || e->kind == TL_EXPR_MUL);
     tl_expr_kind kind = e->kind;
     uint64_t sum = 0;
     for (; e->kind == kind; e = e->args[0])
@@ -89,21 +93,21 @@ static uint64_t hash_expr(hasher *h, const tl_expr *e)
     uint64_t hash = mix((uint64_t)e->kind, (uint64_t)e->dtype), bits;
     if (e->dtype == TL_I64 && (e->kind == TL_EXPR_ADD || e->kind == TL_EXPR_MUL))
         return hash_chain(h, e);
-    switch ((int)e->kind) {
-    case TL_EXPR_INT:
+    switch (tl_expr_infos[e->kind].payload) {
+    case TL_PAYLOAD_VALUE:
         return mix(hash, (uint64_t)e->u.value);
-    case TL_EXPR_FLOAT:
+    case TL_PAYLOAD_NUMBER:
         memcpy(&bits, &e->u.number, sizeof bits);
         return mix(hash, bits);
-    case TL_EXPR_VAR:
+    case TL_PAYLOAD_VAR:
         return mix(hash, (uint64_t)number_of(&h->numbers, e->u.var));
-    case TL_EXPR_LOAD:
+    case TL_PAYLOAD_BUFFER:
         hash = mix(hash, (uint64_t)number_of(&h->numbers, e->u.buffer));
         break;
-    case TL_EXPR_CALL:
+    case TL_PAYLOAD_FUNCTION:
         hash = mix(hash, (uint64_t)e->u.function);
         break;
-    default:
+    case TL_PAYLOAD_NONE:
         break;
     }
     bool unordered = e->arg_count == 2 && tl_expr_infos[e->kind].commutes &&

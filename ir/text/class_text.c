@@ -91,23 +91,24 @@ static const char *text_of(printer *p, const tl_expr *e)
 {
     if (e->dtype == TL_I64 && (e->kind == TL_EXPR_ADD || e->kind == TL_EXPR_MUL))
         return text_of_chain(p, e);
-    switch ((int)e->kind) {
-    case TL_EXPR_INT:
-        return e->dtype == TL_BOOL ? (e->u.value ? "true" : "false") : "_";
-    case TL_EXPR_FLOAT:
-        return "_";
-    case TL_EXPR_VAR:
-        return name(p, 'v', e->u.var);
-    case TL_EXPR_LOAD:
-        return text_of_args(p, name(p, 'b', e->u.buffer), e->args, e->arg_count);
-    case TL_EXPR_CAST:
+    if (e->kind == TL_EXPR_CAST)
         return text_of_args(p, tl_arena_format(p->arena, "T%d", dtype_number(p, e->dtype)), e->args,
                             1);
-    case TL_EXPR_CALL:
+    switch (tl_expr_infos[e->kind].payload) {
+    case TL_PAYLOAD_VALUE:
+        return e->dtype == TL_BOOL ? (e->u.value ? "true" : "false") : "_";
+    case TL_PAYLOAD_NUMBER:
+        return "_";
+    case TL_PAYLOAD_VAR:
+        return name(p, 'v', e->u.var);
+    case TL_PAYLOAD_BUFFER:
+        return text_of_args(p, name(p, 'b', e->u.buffer), e->args, e->arg_count);
+    case TL_PAYLOAD_FUNCTION:
         return text_of_args(p, tl_function_infos[e->u.function].text, e->args, e->arg_count);
-    default:
-        return text_of_args(p, tl_expr_infos[e->kind].text, e->args, e->arg_count);
+    case TL_PAYLOAD_NONE:
+        break;
     }
+    return text_of_args(p, tl_expr_infos[e->kind].text, e->args, e->arg_count);
 }
 
 /* ---- statements ---- */

@@ -21,11 +21,8 @@ static tl_status parse_or(tl_parser *p, operand *out);
 
 static tl_status settle_int(tl_parser *p, operand *a, tl_dtype dtype)
 {
-    int bits = tl_dtype_infos[dtype].bits;
-    bool is_signed = tl_dtype_infos[dtype].class == TL_CLASS_INT;
-    uint64_t limit = is_signed     ? (UINT64_C(1) << (bits - 1)) - !a->negative
-                     : a->negative ? 0
-                                   : UINT64_MAX >> (64 - bits);
+    const tl_dtype_info *info = &tl_dtype_infos[dtype];
+    uint64_t limit = a->negative ? 0 - (uint64_t)info->least : info->largest;
     if (a->magnitude > limit)
         return tl_parse_fail_at(p, a->token, "%s%llu does not fit %s", a->negative ? "-" : "",
                                 (unsigned long long)a->magnitude, tl_dtype_infos[dtype].text);

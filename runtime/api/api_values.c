@@ -5,7 +5,7 @@
 #include "runtime/api/api_private.h"
 #include "runtime/base/printable.h"
 
-#define DTYPE(name, text, bits, class, ctype, onnx, npy) \
+#define DTYPE(name, text, bits, digits, class, least, largest, ctype, onnx, npy) \
     _Static_assert((int)TILTH_##name == (onnx), "the numbers of the C API are ONNX's");
 #include "runtime/base/dtype.def"
 #undef DTYPE

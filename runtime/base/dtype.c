@@ -5,8 +5,8 @@
 #include <string.h>
 
 const tl_dtype_info tl_dtype_infos[TL_DTYPE_COUNT] = {
-#define DTYPE(name, text, bits, class, ctype, onnx, npy) \
-    [TL_##name] = { text, bits, TL_CLASS_##class, onnx, npy },
+#define DTYPE(name, text, bits, digits, class, least, largest, ctype, onnx, npy) \
+    [TL_##name] = { text, bits, digits, TL_CLASS_##class, least, largest, onnx, npy },
 #include "runtime/base/dtype.def"
 #undef DTYPE
 };
@@ -189,17 +189,12 @@ static tl_number saturate(tl_dtype to, double value)
     if (isnan(value))
         return n;
     value = trunc(value);
-    if (info->class == TL_CLASS_UINT) {
-        double limit = ldexp(1.0, info->bits);
-        if (value >= limit)
-            n.i = info->bits == 64 ? -1 : ((int64_t)1 << info->bits) - 1;
-        else if (value > 0)
-            n.i = (int64_t)(uint64_t)value;
-    } else {
-        double limit = ldexp(1.0, info->bits - 1);
-        int64_t largest = (int64_t)((UINT64_C(1) << (info->bits - 1)) - 1);
-        n.i = value >= limit ? largest : value < -limit ? -largest - 1 : (int64_t)value;
-    }
+    if (value <= (double)info->least)
+        n.i = info->least;
+    else if (value >= (double)info->largest)
+        n.i = (int64_t)info->largest;
+    else
+        n.i = info->class == TL_CLASS_UINT ? (int64_t)(uint64_t)value : (int64_t)value;
     return n;
 }
 

@@ -1,12 +1,13 @@
 /* runtime/base/dtype.h: the element types, and values of any of them as numbers. */
 #ifndef TL_RUNTIME_BASE_DTYPE_H
 #define TL_RUNTIME_BASE_DTYPE_H
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 typedef enum {
-#define DTYPE(name, text, bits, class, ctype, onnx, npy) TL_##name,
+#define DTYPE(name, text, bits, digits, class, least, largest, ctype, onnx, npy) TL_##name,
 #include "runtime/base/dtype.def"
 #undef DTYPE
     TL_DTYPE_COUNT
@@ -16,8 +17,10 @@ typedef enum { TL_CLASS_BOOL, TL_CLASS_INT, TL_CLASS_UINT, TL_CLASS_FLOAT } tl_d
 
 typedef struct {
     const char *text; /* "f32" */
-    int bits;
+    int bits, digits; /* dtype.def says what each counts */
     tl_dtype_class class;
+    int64_t least;
+    uint64_t largest;
     int onnx; /* TensorProto.DataType */
     const char *npy;
 } tl_dtype_info;
@@ -31,9 +34,25 @@ static inline bool tl_dtype_is_int(tl_dtype d) /* signed or not; bool is not */
 {
     return tl_dtype_infos[d].class == TL_CLASS_INT || tl_dtype_infos[d].class == TL_CLASS_UINT;
 }
-static inline size_t tl_dtype_size(tl_dtype d) /* bytes */
+/* The bytes from one element to the next, of a dtype whose elements begin at a byte. What several take together is
+ * tl_storage_bytes. */
+static inline size_t tl_dtype_size(tl_dtype d)
 {
+    assert(tl_dtype_infos[d].bits % 8 == 0);
     return (size_t)tl_dtype_infos[d].bits / 8;
+}
+/* The bytes of so many elements of so many bits, packed; -1 when that is no int64_t, or there are -1 of them. */
+static inline int64_t tl_packed_bytes(int bits, int64_t elements)
+{
+    int64_t whole, bytes;
+    if (elements < 0 || __builtin_mul_overflow(elements / 8, bits, &whole) ||
+        __builtin_add_overflow(whole, (elements % 8 * bits + 7) / 8, &bytes))
+        return -1;
+    return bytes;
+}
+static inline int64_t tl_storage_bytes(tl_dtype d, int64_t elements)
+{
+    return tl_packed_bytes(tl_dtype_infos[d].bits, elements);
 }
 bool tl_dtype_from_text(const char *text, tl_dtype *out);
 bool tl_dtype_from_onnx(int onnx, tl_dtype *out);

@@ -11,7 +11,7 @@ enum { ALIGNMENT = 64 };
 tl_status tl_tensor_bytes(tl_dtype dtype, int rank, const int64_t *shape, int64_t *out,
                           tl_diag *diag)
 {
-    int64_t bytes = (int64_t)tl_dtype_size(dtype);
+    int64_t elements = 1;
     bool empty = false, overflow = false;
 
     if (rank < 0 || rank > TL_TENSOR_MAX_RANK)
@@ -22,10 +22,11 @@ tl_status tl_tensor_bytes(tl_dtype dtype, int rank, const int64_t *shape, int64_
             return tl_fail(diag, TL_BAD_ARGUMENT, "tensor: extent %lld of axis %d is negative",
                            (long long)shape[i], i);
         empty = empty || shape[i] == 0;
-        overflow = overflow || (shape[i] > 0 && tl_mul_overflows(bytes, shape[i], &bytes));
+        overflow = overflow || (shape[i] > 0 && tl_mul_overflows(elements, shape[i], &elements));
     }
     /* Allocation rounds up to whole lines, so the last few values of the range do not count. */
-    if (overflow || bytes > INT64_MAX - ALIGNMENT)
+    int64_t bytes = overflow ? -1 : tl_storage_bytes(dtype, elements);
+    if (bytes < 0 || bytes > INT64_MAX - ALIGNMENT)
         return tl_fail(diag, TL_BAD_ARGUMENT, "tensor: the product of its shape overflows");
     *out = empty ? 0 : bytes;
     return TL_OK;

@@ -87,8 +87,8 @@ static band_shape shape_of(const feeders *f, const tl_block *out, int64_t kept_b
         .rows_between = tl_sketch_last_extent(f->between, 2),
         .width = tl_sketch_last_extent(f->between, 1),
         .vectors = tl_sketch_last_extent(out, 3),
-        .vector_bytes = tl_sketch_last_extent(f->between, 0) *
-                        (int64_t)tl_dtype_size(f->between->stores[0].buffer->dtype),
+        .vector_bytes = tl_storage_bytes(f->between->stores[0].buffer->dtype,
+                                         tl_sketch_last_extent(f->between, 0)),
         .steps = tl_sketch_points(f->product, TL_ITER_REDUCE),
         .kept_bytes = kept_bytes,
     };

@@ -47,8 +47,9 @@ static void choose_rows(tl_schedule *s, stages *found)
     const tl_block *between = found->between;
     const tl_buffer *buffer = between->stores[0].buffer;
     int64_t rows = tl_sketch_last_extent(between, 2);
-    int64_t bytes = tl_sketch_last_extent(between, 0) * tl_sketch_last_extent(between, 1) *
-                    tl_sketch_last_extent(between, 3) * (int64_t)tl_dtype_size(buffer->dtype);
+    int64_t bytes = tl_storage_bytes(buffer->dtype, tl_sketch_last_extent(between, 0) *
+                                                        tl_sketch_last_extent(between, 1) *
+                                                        tl_sketch_last_extent(between, 3));
     found->is_fed = tl_sketch_band_rows(s, found->window, between, bytes, &found->rows);
     if (found->is_fed)
         return;

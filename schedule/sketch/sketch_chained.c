@@ -174,7 +174,7 @@ static int64_t choose_height(tl_schedule *s, const chain *c, int64_t rows, int64
     (void)tl_find_contraction(s->arena, c->first, &first);
     const tl_block *second = c->second.block;
     size a = size_of(s->target, c->first, &first), b = size_of(s->target, second, &c->second);
-    int64_t row_bytes = c->columns * (int64_t)tl_dtype_size(second->stores[0].buffer->dtype);
+    int64_t row_bytes = tl_storage_bytes(second->stores[0].buffer->dtype, c->columns);
     int64_t most = tl_min64(rows, tl_max64(s->target->l2_bytes / (8 * row_bytes), 1)), best = 1;
     double least = 0;
     for (int64_t height = most; height >= 1; height--) {

@@ -288,7 +288,7 @@ static tl_status tile_result(tl_schedule *s, const tl_loop_list *loops, result_l
 
 static int64_t panel_bytes(const tl_expr *panel)
 {
-    return tl_buffer_max_elements(panel->u.buffer) * (int64_t)tl_dtype_size(panel->dtype);
+    return tl_buffer_max_bytes(panel->u.buffer);
 }
 
 /* Iterations of the loops that are not tiled. */
@@ -376,8 +376,7 @@ static tl_status prefetch_stream(tl_schedule *s, const char *name, tl_block_ref 
     }
     if (planes == NULL || is_windowed(c))
         return TL_OK;
-    bool leaves_l1 = tl_buffer_max_elements(stream) * (int64_t)tl_dtype_size(stream->dtype) >
-                     s->target->l1_bytes;
+    bool leaves_l1 = tl_buffer_max_bytes(stream) > s->target->l1_bytes;
     if (!tl_decide_range(s, name, "next_plane", 0, 1, leaves_l1))
         return TL_OK;
     tl_status status =
@@ -529,7 +528,7 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
     block = tl_schedule_get_block(s, sums);
     const tl_expr *panel = tl_sketch_panel_load(block, c.vector);
     bool constant = panel->u.buffer->role == TL_ROLE_PREPARED;
-    int64_t bytes = steps * t.columns * vector_lanes * (int64_t)tl_dtype_size(panel->dtype);
+    int64_t bytes = tl_storage_bytes(panel->dtype, steps * t.columns * vector_lanes);
     bool copied = panel->u.buffer->role == TL_ROLE_LOCAL && 2 * bytes > s->target->l1_bytes;
     if ((constant || copied) && reduce.id != 0) {
         int64_t ahead = tl_decide(s, name, "prefetch", (int64_t[]){ 0, 2, 4, 8, 16, 32 }, 6,

@@ -120,7 +120,7 @@ tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref 
     const sums x = {
         .whole = { .rows = rows, .lines = 1, .vectors = vectors, .steps = steps },
         .extent = tl_max_extent(reduce->extent),
-        .step_bytes = lanes * (int64_t)tl_dtype_size(block->stores[0].buffer->dtype),
+        .step_bytes = tl_storage_bytes(block->stores[0].buffer->dtype, lanes),
     };
     int64_t pieces = choose_pieces(s->target, &x);
     const tl_register_tile tile = tile_of(s->target, &x, pieces);

@@ -135,7 +135,7 @@ static bool find_loops(tl_schedule *s, const stages *g, result_loops *r, tl_diag
 /* Bytes of the operand that moves with the result's columns, and of the other. */
 static int64_t bytes_of(const tl_expr *load)
 {
-    return tl_buffer_max_elements(load->u.buffer) * (int64_t)tl_dtype_size(load->dtype);
+    return tl_buffer_max_bytes(load->u.buffer);
 }
 
 /* A transform moved under `outside` loops: its contiguous loop is vectorized, the loop before it, a few points, written

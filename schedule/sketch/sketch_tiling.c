@@ -448,7 +448,7 @@ tl_status tl_sketch_tiling(tl_schedule *s, tl_block_ref ref, tl_block_ref out, i
     bool in_registers = vectors <= registers_for_results(s);
     for (int i = 0; level == 1 && i < t.count; i++)
         in_registers &= t.axes[i].parts[0] == 1;
-    bool small = vectors * lanes * (int64_t)tl_dtype_size(result->dtype) <= LARGEST_STACK;
+    bool small = tl_storage_bytes(result->dtype, vectors * lanes) <= LARGEST_STACK;
     const char *scope = in_registers ? "register" : small ? "stack" : "global";
     TL_TRY(tl_set_scope(s, result->name, scope, diag));
     TL_TRY(tile_block(s, ref, &t, depth, level == 2 ? 2 : 3, lanes, in_registers, diag));

@@ -212,6 +212,66 @@ static void casts_follow_onnx(void **state)
     }
 }
 
+/* What the table says of a dtype is what its elements do in memory. */
+static void dtypes_have_their_ranges(void **state)
+{
+    (void)state;
+    for (int d = 0; d < TL_DTYPE_COUNT; d++) {
+        const tl_dtype_info *info = &tl_dtype_infos[d];
+        unsigned char cell[8];
+        tl_number least = { .i = info->least }, largest = { .i = (int64_t)info->largest };
+        assert_in_range(info->digits, 1, info->bits);
+        if (tl_dtype_is_float(
+                (tl_dtype)d)) { /* 1 + 2^(1 - digits) is a number, half of that is not */
+            tl_number_store((tl_dtype)d, cell, 0,
+                            (tl_number){ .f = 1 + ldexp(1, 1 - info->digits) });
+            assert_true(tl_number_load((tl_dtype)d, cell, 0).f > 1);
+            tl_number_store((tl_dtype)d, cell, 0, (tl_number){ .f = 1 + ldexp(1, -info->digits) });
+            assert_true(tl_number_load((tl_dtype)d, cell, 0).f == 1);
+            continue;
+        }
+        tl_number_store((tl_dtype)d, cell, 0, least);
+        assert_int_equal(tl_number_load((tl_dtype)d, cell, 0).i, least.i);
+        tl_number_store((tl_dtype)d, cell, 0, largest);
+        assert_int_equal(tl_number_load((tl_dtype)d, cell, 0).i, largest.i);
+        assert_true(info->largest - (uint64_t)info->least == UINT64_MAX >> (64 - info->digits));
+        if (d == TL_BOOL)
+            continue; /* a number is false or true, and saturates to neither */
+        least = tl_number_cast((tl_dtype)d, TL_F64, (tl_number){ .f = -1e300 });
+        largest = tl_number_cast((tl_dtype)d, TL_F64, (tl_number){ .f = 1e300 });
+        assert_int_equal(least.i, info->least);
+        assert_int_equal(largest.i, (int64_t)info->largest);
+    }
+}
+
+static void storage_is_counted_in_bits(void **state)
+{
+    static const struct {
+        int bits;
+        int64_t elements, bytes;
+    } rows[] = {
+        { 4, 0, 0 },
+        { 4, 1, 1 },
+        { 4, 2, 1 },
+        { 4, 3, 2 },
+        { 4, 17, 9 },
+        { 8, 17, 17 },
+        { 16, 3, 6 },
+        { 32, 5, 20 },
+        { 64, 7, 56 },
+        { 8, INT64_MAX, INT64_MAX },
+        { 4, INT64_MAX, INT64_C(1) << 62 },
+        { 16, INT64_MAX / 2, INT64_MAX - 1 },
+        { 16, INT64_MAX / 2 + 1, -1 },
+        { 64, INT64_MAX / 8 + 1, -1 },
+        { 32, -1, -1 },
+    };
+    (void)state;
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+        assert_int_equal(tl_packed_bytes(rows[r].bits, rows[r].elements), rows[r].bytes);
+    assert_int_equal(tl_storage_bytes(TL_BF16, 21), 42);
+}
+
 static void division_rounds_down(void **state)
 {
     (void)state;
@@ -399,6 +459,8 @@ int main(void)
         cmocka_unit_test(digest_depends_on_every_byte),
         cmocka_unit_test(f16_round_trips_and_rounds_to_even),
         cmocka_unit_test(casts_follow_onnx),
+        cmocka_unit_test(dtypes_have_their_ranges),
+        cmocka_unit_test(storage_is_counted_in_bits),
         cmocka_unit_test(division_rounds_down),
         cmocka_unit_test(random_numbers_are_uniform),
         cmocka_unit_test(a_file_is_whole_or_absent),

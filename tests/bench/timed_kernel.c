@@ -88,7 +88,7 @@ static void allocate(timed_kernel *k, int threads)
 
 static int64_t buffer_bytes(const tl_buffer *b)
 {
-    return tl_buffer_max_elements(b) * (int64_t)tl_dtype_size(b->dtype);
+    return tl_buffer_max_bytes(b);
 }
 
 void timed_kernel_make(timed_machine *m, tl_arena *arena, const tl_program *program,

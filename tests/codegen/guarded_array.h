@@ -2,8 +2,12 @@
  * compiled code reads or writes outside of its buffer ends the test. */
 #ifndef TL_TESTS_GUARDED_ARRAY_H
 #define TL_TESTS_GUARDED_ARRAY_H
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+#include <cmocka.h>
 #include <sys/mman.h>
 #include "runtime/base/dtype.h"
 

@@ -81,7 +81,7 @@ typedef struct {
 
 static inline size_t kernel_bytes(const tl_buffer *b)
 {
-    size_t size = (size_t)tl_buffer_max_elements(b) * tl_dtype_size(b->dtype);
+    size_t size = (size_t)tl_buffer_max_bytes(b);
     return (size + 127) / 64 * 64;
 }
 

@@ -12,7 +12,7 @@
 
 static void *prepared_data(tl_arena *arena, const tl_buffer *b)
 {
-    size_t size = (size_t)tl_buffer_max_elements(b) * tl_dtype_size(b->dtype);
+    size_t size = (size_t)tl_buffer_max_bytes(b);
     void *data = tl_arena_alloc(arena, size + 1, 64);
     memset(data, 0x5A, size);
     return data;

@@ -42,8 +42,7 @@ static void run_case(const proof_case *c, const char *isa)
             buffers[i] = run.arrays[i].data;
         for (int i = 0; i < program->prepared_count; i++) {
             const tl_buffer *b = program->prepared[i];
-            buffers[run.count + i] =
-                malloc((size_t)tl_buffer_max_elements(b) * tl_dtype_size(b->dtype) + 1);
+            buffers[run.count + i] = malloc((size_t)tl_buffer_max_bytes(b) + 1);
         }
         if (program->prepare != NULL)
             compiled_run(&prepare, buffers, c->dims, threads);

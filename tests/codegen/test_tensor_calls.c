@@ -82,8 +82,7 @@ static void compiled_equals_interpreted(void **state)
                 fail_msg("%s", diag.text);
             compiled_run(&c, got, NULL, 1);
             const tl_buffer *b = program->params[2];
-            assert_memory_equal(got[2], want[2],
-                                (size_t)tl_buffer_max_elements(b) * tl_dtype_size(b->dtype));
+            assert_memory_equal(got[2], want[2], (size_t)tl_buffer_max_bytes(b));
             compiled_free(&c);
             tl_arena_destroy(arena);
         }

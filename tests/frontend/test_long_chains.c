@@ -137,7 +137,7 @@ static void wide_concats_are_trees(void **state)
         tl_diag diag = { { 0 } };
         tl_target target;
         assert_int_equal(tl_infer_shapes(g, &diag), TL_OK);
-        assert_int_equal(tl_graph_run_pass(g, "narrow_concats", &diag), TL_OK);
+        assert_int_equal(tl_graph_run_pass(g, "narrow_concats", NULL, &diag), TL_OK);
         assert_int_equal(tl_graph_verify(g, &diag), TL_OK);
         assert_true(g->node_count <= 2 + widths[k] / 31);
         for (int i = 0; i < g->node_count; i++)

@@ -184,7 +184,7 @@ static void one_case(size_t k, const char *target, bool prepare)
     tl_target machine;
     if ((prepare ? tl_graph_prepare(g, TL_NUMERICS_RELAXED, &diag) : tl_infer_shapes(g, &diag)) !=
             TL_OK ||
-        tl_graph_run_pass(g, "split_to_slices", &diag) != TL_OK ||
+        tl_graph_run_pass(g, "split_to_slices", NULL, &diag) != TL_OK ||
         tl_target_named(target, &machine, &diag) != TL_OK ||
         tl_assign_layouts(g, &machine, &diag) != TL_OK)
         fail_msg("%s\n%s", diag.text, text);

@@ -63,13 +63,11 @@ static tl_status run_step(tl_arena *arena, tl_graph *g, const char *step, const 
     bool partition = strcmp(step, "partition") == 0;
     if (strcmp(step, "prepare") == 0)
         return tl_graph_prepare(g, TL_NUMERICS_RELAXED, diag);
-    if (strcmp(step, "scale_weights") == 0)
-        return tl_scale_weights(g, diag);
     if (target[0] == '\0')
-        return tl_graph_run_pass(g, step, diag);
+        return tl_graph_run_pass(g, step, NULL, diag);
     TL_TRY(tl_target_named(target, &machine, diag));
     if (strcmp(step, "pad_channels") == 0)
-        return tl_pad_channels(g, &machine, diag);
+        return tl_graph_run_pass(g, step, &machine, diag);
     TL_TRY(tl_assign_layouts(g, &machine, diag));
     return partition ? print_partition(arena, g, out, diag) : TL_OK;
 }

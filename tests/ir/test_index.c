@@ -289,7 +289,7 @@ static int64_t run(const world *w, const tree *t)
     if (t->kind == TL_EXPR_VAR)
         return w->values[t->var];
     int64_t a = run(w, t->a), b = run(w, t->b);
-    switch ((int)t->kind) {
+    switch (t->kind) {
     case TL_EXPR_ADD:
         return tl_wrap_add(a, b);
     case TL_EXPR_SUB:
@@ -302,9 +302,26 @@ static int64_t run(const world *w, const tree *t)
         return tl_floormod(a, b);
     case TL_EXPR_MIN:
         return tl_min64(a, b);
-    default:
-        return tl_max64(a, b);
+    case TL_EXPR_INT:
+    case TL_EXPR_FLOAT:
+    case TL_EXPR_VAR:
+    case TL_EXPR_LOAD:
+    case TL_EXPR_DIV:
+    case TL_EXPR_MAX:
+    case TL_EXPR_LT:
+    case TL_EXPR_LE:
+    case TL_EXPR_EQ:
+    case TL_EXPR_NE:
+    case TL_EXPR_AND:
+    case TL_EXPR_OR:
+    case TL_EXPR_NOT:
+    case TL_EXPR_SELECT:
+    case TL_EXPR_CAST:
+    case TL_EXPR_CALL:
+    case TL_EXPR_KIND_COUNT:
+        break;
     }
+    return tl_max64(a, b);
 }
 
 static bool value_of(const tl_var *var, int64_t *out, void *context)

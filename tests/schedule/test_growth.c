@@ -31,42 +31,46 @@ static const struct {
       "an expression would have " },
 };
 
+static void apply_case(size_t k)
+{
+    tl_arena *arena = tl_arena_create(LARGEST);
+    tl_program *program;
+    tl_trace *trace;
+    tl_target target;
+    tl_diag diag = { 0 };
+    tl_text text = { 0 };
+    if (TL_ARENA_GUARD(arena))
+        fail_msg("case %zu takes more than %d bytes", k, LARGEST);
+    tl_text_add(&text, cases[k].first);
+    for (int i = 1; i <= ROUNDS; i++) {
+        const char *round = cases[k].round;
+        for (const char *at; (at = strstr(round, "%")) != NULL; round = at + 4)
+            tl_text_format(&text, "%.*s%d", (int)(at - round), round, at[1] == '1' ? i : i - 1);
+        tl_text_add(&text, round);
+    }
+    assert_int_equal(tl_target_named("x86-64", &target, &diag), TL_OK);
+    if (tl_program_parse(arena, cases[k].kernel, "k", &program, &diag) != TL_OK ||
+        tl_trace_parse(arena, tl_text_get(&text), "t", &target, &trace, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    tl_schedule *s = tl_schedule_create(arena, program, &target, true);
+    tl_status status = tl_trace_apply(trace, s, &diag);
+    assert_int_equal(status, cases[k].refusal == NULL ? TL_OK : TL_ILLEGAL_SCHEDULE);
+    if (cases[k].refusal != NULL && strstr(diag.text, cases[k].refusal) == NULL)
+        fail_msg("%s", diag.text);
+    const char *printed = tl_program_text(arena, tl_schedule_program(s));
+    tl_program *again;
+    if (cases[k].refusal == NULL &&
+        tl_program_parse(arena, printed, "printed", &again, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    tl_text_free(&text);
+    tl_arena_destroy(arena);
+}
+
 static void traces_do_not_explode(void **state)
 {
     (void)state;
-    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
-        tl_arena *arena = tl_arena_create(LARGEST);
-        tl_program *program;
-        tl_trace *trace;
-        tl_target target;
-        tl_diag diag = { 0 };
-        tl_text text = { 0 };
-        if (TL_ARENA_GUARD(arena))
-            fail_msg("case %zu takes more than %d bytes", k, LARGEST);
-        tl_text_add(&text, cases[k].first);
-        for (int i = 1; i <= ROUNDS; i++) {
-            const char *round = cases[k].round;
-            for (const char *at; (at = strstr(round, "%")) != NULL; round = at + 4)
-                tl_text_format(&text, "%.*s%d", (int)(at - round), round, at[1] == '1' ? i : i - 1);
-            tl_text_add(&text, round);
-        }
-        assert_int_equal(tl_target_named("x86-64", &target, &diag), TL_OK);
-        if (tl_program_parse(arena, cases[k].kernel, "k", &program, &diag) != TL_OK ||
-            tl_trace_parse(arena, tl_text_get(&text), "t", &target, &trace, &diag) != TL_OK)
-            fail_msg("%s", diag.text);
-        tl_schedule *s = tl_schedule_create(arena, program, &target, true);
-        tl_status status = tl_trace_apply(trace, s, &diag);
-        assert_int_equal(status, cases[k].refusal == NULL ? TL_OK : TL_ILLEGAL_SCHEDULE);
-        if (cases[k].refusal != NULL && strstr(diag.text, cases[k].refusal) == NULL)
-            fail_msg("%s", diag.text);
-        const char *printed = tl_program_text(arena, tl_schedule_program(s));
-        tl_program *again;
-        if (cases[k].refusal == NULL &&
-            tl_program_parse(arena, printed, "printed", &again, &diag) != TL_OK)
-            fail_msg("%s", diag.text);
-        tl_text_free(&text);
-        tl_arena_destroy(arena);
-    }
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++)
+        apply_case(k);
 }
 
 /* A chain of stages, each of which reads the one before 32 times: the default schedule leaves some of them stored. */

@@ -137,7 +137,8 @@ static tl_status count_elements(tl_run_task *t, int i, tl_diag *diag)
             return tl_fail(diag, TL_UNSUPPORTED, "param %s: its extents are not known", b->name);
     }
     t->elements[i] = elements;
-    if (tl_mul_overflows(elements, (int64_t)tl_dtype_size(b->dtype), &t->sizes[i]))
+    t->sizes[i] = tl_storage_bytes(b->dtype, elements);
+    if (t->sizes[i] < 0)
         return tl_fail(diag, TL_UNSUPPORTED, "param %s: its size overflows", b->name);
     return TL_OK;
 }

@@ -106,7 +106,7 @@ static tl_status build(tl_arena *arena, const tl_worker_config *config, const ch
         int64_t elements = tl_buffer_max_elements(program->prepared[i]);
         if (elements < 0)
             return tl_fail(diag, TL_UNSUPPORTED, "a prepared buffer's size overflows");
-        o->built.prepared_bytes[i] = elements * (int64_t)tl_dtype_size(program->prepared[i]->dtype);
+        o->built.prepared_bytes[i] = tl_storage_bytes(program->prepared[i]->dtype, elements);
     }
     o->status = TL_RECORD_OK;
     return TL_OK;

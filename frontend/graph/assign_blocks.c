@@ -1,4 +1,4 @@
-/* frontend/graph/assign_layouts.c: how values lie in memory on a CPU whose vectors have L lanes of f32.
+/* frontend/graph/assign_blocks.c: how values lie in memory on a CPU whose vectors have L lanes of f32.
  *
  * Values that 2-D convolutions make get their channels in blocks, [N, C/B, H, W, B]; pools, global pools,
  * reductions over space, elementwise operators and concatenations over channels hand the block on. B is L; where only
@@ -6,10 +6,11 @@
  * always full. A value that a convolution with padding reads gets that padding as a halo of zeros around H and W, the
  * largest of its readers', which its producer writes on every run. Graph inputs, outputs and constants stay plain: the
  * first convolution copies its input into a padded local. So do values that the form wants
- * plain (tl_graph_set_form). Kernels read any layout, so nothing is converted. Last of all, values find their place in others
- * (assign_windows.c). */
+ * plain (tl_graph_set_form). Kernels read any layout, so nothing is converted. */
+#include "frontend/value_notes.h"
 #include "frontend/frontend.h"
-#include "frontend/graph/assign_windows.h"
+#include "frontend/graph/graph_passes.h"
+#include "frontend/operators.h"
 #include "runtime/base/checked.h"
 
 enum {
@@ -19,15 +20,6 @@ enum {
 static bool is_fixed(const tl_value *v)
 {
     return v->is_input || v->is_output || v->data != NULL || v->shape.rank != 4;
-}
-
-static int64_t block_for(int64_t channels, int lanes)
-{
-    if (lanes >= 4 && channels % lanes == 0)
-        return lanes;
-    if (lanes >= 8 && channels % (lanes / 2) == 0)
-        return channels > lanes ? channels : lanes / 2;
-    return 1;
 }
 
 static int64_t block_of(const tl_value *v)
@@ -43,11 +35,59 @@ static bool keeps_channels(const tl_node *n)
            x->shape.dims[1].extent == y->shape.dims[1].extent;
 }
 
+/* --- the column `block` of frontend/operators.def ------------------------------------------------------------------- */
+
+int64_t tl_block_none(const tl_node *n, int lanes)
+{
+    (void)n;
+    (void)lanes;
+    return 1;
+}
+
+/* A convolution's own. */
+int64_t tl_block_of_channels(const tl_node *n, int lanes)
+{
+    int64_t channels = n->outputs[0]->shape.dims[1].extent;
+    if (lanes >= 4 && channels % lanes == 0)
+        return lanes;
+    if (lanes >= 8 && channels % (lanes / 2) == 0)
+        return channels > lanes ? channels : lanes / 2;
+    return 1;
+}
+
+/* The operand's, whose channels are those of the result. */
+int64_t tl_block_kept(const tl_node *n, int lanes)
+{
+    (void)lanes;
+    return block_of(n->inputs[0]);
+}
+
+/* The same where that is so. */
+int64_t tl_block_with_channels(const tl_node *n, int lanes)
+{
+    return keeps_channels(n) ? tl_block_kept(n, lanes) : 1;
+}
+
+/* The largest of those operands that have the result's channels. */
+int64_t tl_block_shared(const tl_node *n, int lanes)
+{
+    const tl_value *y = n->outputs[0];
+    int64_t block = 1;
+    (void)lanes;
+    for (int i = 0; i < n->input_count; i++) {
+        const tl_value *v = n->inputs[i];
+        if (v != NULL && v->shape.rank == 4 && v->shape.dims[1].extent == y->shape.dims[1].extent)
+            block = tl_max64(block, block_of(v));
+    }
+    return block;
+}
+
 /* The largest block among the parts of a concatenation, when all parts are whole blocks of it. Plain parts
  * are brought into it by the copy. */
-static int64_t concat_block(const tl_node *n)
+int64_t tl_block_of_parts(const tl_node *n, int lanes)
 {
     int64_t block = 1;
+    (void)lanes;
     for (int i = 0; i < n->input_count; i++)
         block = tl_max64(block, block_of(n->inputs[i]));
     for (int i = 0; i < n->input_count; i++)
@@ -57,63 +97,25 @@ static int64_t concat_block(const tl_node *n)
 }
 
 /* The input's block, when the part is of whole blocks of it. */
-static int64_t slice_block(const tl_node *n)
+int64_t tl_block_of_slice(const tl_node *n, int lanes)
 {
     const int64_t *starts, *steps;
     const tl_value *x = n->inputs[0], *y = n->outputs[0];
     int64_t block = block_of(x);
     bool has_attributes = tl_attr_ints(n, "starts", &starts) == y->shape.rank &&
                           tl_attr_ints(n, "steps", &steps) == y->shape.rank;
+    (void)lanes;
     return has_attributes && y->shape.rank == 4 && steps[1] == 1 && starts[1] % block == 0 &&
                    y->shape.dims[1].extent % block == 0
                ? block
                : 1;
 }
 
-/* The block that the node's output gets from its inputs'; 1: none. */
-static int64_t inherited_block(const tl_node *n)
-{
-    const tl_value *y = n->outputs[0];
-    int64_t block = 1;
-    switch ((int)n->op) {
-    case TL_OP_MAX_POOL:
-    case TL_OP_AVERAGE_POOL:
-    case TL_OP_GLOBAL_AVERAGE_POOL:
-        return block_of(n->inputs[0]);
-    case TL_OP_REDUCE_SUM:
-    case TL_OP_REDUCE_MEAN:
-    case TL_OP_REDUCE_MAX:
-    case TL_OP_REDUCE_MIN:
-    case TL_OP_REDUCE_PROD:
-        return keeps_channels(n) ? block_of(n->inputs[0]) : 1;
-    case TL_OP_CONCAT:
-        return concat_block(n);
-    case TL_OP_SLICE:
-        return slice_block(n);
-    case TL_OP_EXPAND:
-    case TL_OP_RESHAPE:
-    case TL_OP_TRANSPOSE:
-    case TL_OP_PAD:
-    case TL_OP_GATHER:
-    case TL_OP_GATHER_ELEMENTS:
-    case TL_OP_GATHER_ND:
-        return 1;
-    default:
-        break;
-    }
-    if (tl_op_infos[n->op].kind != TL_FUSE_INJECTIVE)
-        return 1;
-    for (int i = 0; i < n->input_count; i++) {
-        const tl_value *v = n->inputs[i];
-        if (v != NULL && v->shape.rank == 4 && v->shape.dims[1].extent == y->shape.dims[1].extent)
-            block = tl_max64(block, block_of(v));
-    }
-    return block;
-}
+/* --- layouts -------------------------------------------------------------------------------------------------------- */
 
 static void set_block(tl_value *v, int64_t block)
 {
-    if (block == 1 || v->is_plain)
+    if (block == 1 || tl_notes_of(v)->is_plain)
         return;
     v->layout = tl_layout_plain();
     v->layout.plain = false;
@@ -163,7 +165,7 @@ static bool collect_chain(tl_value *v, chain *c)
         c->conv = n;
         return true;
     }
-    if (tl_op_infos[n->op].kind != TL_FUSE_INJECTIVE || !keeps_channels(n))
+    if (!tl_is_injective(n) || !keeps_channels(n))
         return false;
     for (int i = 0; i < n->input_count; i++) {
         tl_value *x = n->inputs[i];
@@ -214,7 +216,7 @@ static bool can_keep_inside(const tl_target *target, const tl_node *reader, chai
     bool is_cut = false;
     for (int i = 0; i < c->count; i++) {
         users += tl_graph_users(c->values[i]);
-        is_cut |= c->values[i]->is_cut;
+        is_cut |= tl_notes_of(c->values[i])->is_cut;
     }
     return !is_cut && users == c->reads + 1 && block_of(t) == tl_target_lanes(target, TL_F32) &&
            c->conv->inputs[1]->data != NULL && reader->inputs[1]->data != NULL &&
@@ -222,18 +224,18 @@ static bool can_keep_inside(const tl_target *target, const tl_node *reader, chai
            2 * (int64_t)sizeof(float) * tl_shape_elements(&t->shape) > target->l2_bytes;
 }
 
-static void mark_inside(const chain *c, const tl_layout *layout)
+static void mark_inside(tl_graph *g, const chain *c, const tl_layout *layout)
 {
     const tl_layout kept = *layout; /* may be that of a value of the chain */
     for (int i = 0; i < c->count; i++)
-        c->values[i]->is_inside = true;
+        tl_notes_make(g, c->values[i])->is_inside = true;
     c->conv->outputs[0]->layout = kept;
 }
 
 /* A pointwise convolution in front of a depthwise one makes several times the channels it reads. Where that many do not
  * stay in L2 from the one kernel to the next, the depthwise convolution's kernel makes them itself, a band of rows at a
  * time. For the halo it computes the pointwise convolution of a halo of its input, and takes zeros instead. */
-static void keep_inside(const tl_target *target, tl_node *depthwise)
+static void keep_inside(tl_graph *g, const tl_target *target, tl_node *depthwise)
 {
     tl_value *t = depthwise->inputs[0];
     chain c;
@@ -250,32 +252,32 @@ static void keep_inside(const tl_target *target, tl_node *depthwise)
         x->layout.halo_after[axis] =
             tl_max64(x->layout.halo_after[axis], t->layout.halo_after[axis]);
     }
-    mark_inside(&c, &t->layout);
+    mark_inside(g, &c, &t->layout);
 }
 
 /* So does the pointwise convolution behind a depthwise one with what that makes, where it is no part of such a kernel itself. */
-static void keep_sum_inside(const tl_target *target, tl_node *pointwise)
+static void keep_sum_inside(tl_graph *g, const tl_target *target, tl_node *pointwise)
 {
     chain c;
     const tl_value *y = pointwise->outputs[0];
-    if (is_pointwise(pointwise) && !y->layout.plain && !y->is_inside &&
+    if (is_pointwise(pointwise) && !y->layout.plain && !tl_notes_of(y)->is_inside &&
         can_keep_inside(target, pointwise, &c) && is_depthwise(c.conv))
-        mark_inside(&c, &pointwise->inputs[0]->layout);
+        mark_inside(g, &c, &pointwise->inputs[0]->layout);
 }
 
-tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag)
+/* Forgets what a form before this one has led to, in the windows too. */
+tl_status tl_assign_blocks(tl_graph *g, const tl_target *target, tl_diag *diag)
 {
-    TL_TRY(tl_graph_tidy(g, diag));
+    (void)diag;
     for (int i = 0; i < g->value_count; i++) {
         tl_value *v = g->values[i];
         v->layout = tl_layout_plain();
-        v->is_inside = v->is_view = false;
+        tl_notes_make(g, v)->is_inside = tl_notes_make(g, v)->is_view = false;
         v->whole = NULL;
         v->whole_start = 0;
     }
     if (tl_target_is_gpu(target))
         return TL_OK;
-    tl_nest_concats(g);
 
     int lanes = tl_target_lanes(target, TL_F32);
     for (int i = 0; i < g->node_count; i++) {
@@ -283,20 +285,16 @@ tl_status tl_assign_layouts(tl_graph *g, const tl_target *target, tl_diag *diag)
         tl_value *y = n->output_count == 1 ? n->outputs[0] : NULL;
         if (y == NULL || is_fixed(y))
             continue;
-        if (n->op == TL_OP_CONV)
-            set_block(y, block_for(y->shape.dims[1].extent, lanes));
-        else
-            set_block(y, inherited_block(n));
+        set_block(y, tl_operators[n->op].block(n, lanes));
     }
     for (int i = 0; i < g->node_count; i++)
         if (g->nodes[i]->op == TL_OP_CONV)
             set_halo(g->nodes[i]);
     for (int i = 0; i < g->node_count; i++)
         if (g->nodes[i]->op == TL_OP_CONV)
-            keep_inside(target, g->nodes[i]);
+            keep_inside(g, target, g->nodes[i]);
     for (int i = 0; i < g->node_count; i++)
         if (g->nodes[i]->op == TL_OP_CONV)
-            keep_sum_inside(target, g->nodes[i]);
-    tl_assign_windows(g);
+            keep_sum_inside(g, target, g->nodes[i]);
     return TL_OK;
 }

@@ -17,7 +17,7 @@ static void usage(FILE *out)
           out);
     for (int i = 0; i < tl_verb_count; i++)
         if (*tl_verbs[i].summary)
-            fprintf(out, "  %-9s %-13s %s\n", tl_verbs[i].name, tl_verbs[i].arguments,
+            fprintf(out, "  %-11s %-13s %s\n", tl_verbs[i].name, tl_verbs[i].arguments,
                     tl_verbs[i].summary);
     fputs("\nfirst steps:\n"
           "  tilth model resnet18 -o resnet18.onnx     a network to play with\n"

@@ -7,6 +7,7 @@
 #ifndef TL_FRONTEND_FRONTEND_H
 #define TL_FRONTEND_FRONTEND_H
 #include "ir/graph/graph.h"
+#include "ir/program/numerics.h"
 #include "ir/program/program.h"
 #include "ir/program/target.h"
 
@@ -57,6 +58,10 @@ tl_status tl_onnx_read_signature(tl_arena *arena, const char *path, tl_onnx_sign
 tl_status tl_onnx_read_signature_memory(tl_arena *arena, const void *bytes, size_t size,
                                         tl_onnx_signature *out, tl_diag *diag);
 bool tl_onnx_signature_is_open(const tl_onnx_signature *signature); /* some axis has no extent */
+/* The operators of the model's graph and of the graphs in its nodes, each once, in the order of the file; those of other domains
+ * as "domain.Operator". Nothing else of it is looked at. */
+tl_status tl_onnx_read_operators(tl_arena *arena, const char *path, const char *const **out,
+                                 int *count, tl_diag *diag);
 /* The static shapes of all inputs that have open axes, from those that are `given` (of any inputs): axes of one name have one
  * extent. Values that are offered are passed on. TL_BAD_ARGUMENT names the axes that contradict each other, or what the file
  * says; TL_UNBOUND names one that is still open, and the way out. */
@@ -74,9 +79,6 @@ tl_status tl_onnx_read_tensor_file(tl_arena *arena, const char *path, tl_dtype *
 tl_status tl_bind_input(tl_graph *g, const char *name, const void *data, tl_diag *diag);
 /* Target-independent: infers every dtype and shape (frontend/node/infer_shapes.c). */
 tl_status tl_infer_shapes(tl_graph *g, tl_diag *diag);
-/* The numerics contract of a compile (frontend/README.md, "Numerics"). Relaxed: sums are added up in any order, some
- * lowerings state a larger error bound than the direct sum (Winograd). Strict: what the naive program says, bit for bit. */
-typedef enum { TL_NUMERICS_RELAXED, TL_NUMERICS_STRICT } tl_numerics;
 /* The passes of frontend/graph/graph_passes.def up to the target: folding, rewrites, fusion of recognised patterns. */
 tl_status tl_graph_prepare(tl_graph *g, tl_numerics numerics, tl_diag *diag);
 /* Those that rewrite the graph for a target. */
@@ -129,9 +131,6 @@ typedef struct {
  * same shape have the same texts. Everything lives in `arena`. */
 tl_status tl_kernel_lowerings(tl_arena *arena, const tl_kernel *kernel, tl_numerics numerics,
                               const tl_kernel_lowering **out, int *count, tl_diag *diag);
-/* The error bound of a program's results, for rtol and ttol (frontend/lower/error_bound.c): grows with the root of the
- * longest chain of roundings; 0 where nothing rounds. */
-double tl_program_error_bound(const tl_program *naive);
 
 /* Workload key: 32 hex digits of the naive program (extents, dtypes, layouts in it); class key: without extents. */
 void tl_workload_key(tl_arena *arena, const tl_program *naive, char out[33]);

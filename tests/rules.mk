@@ -127,6 +127,7 @@ test:
 	@$(MAKE) --no-print-directory -j$(shell nproc) run-tests
 run-tests: all $(ALL_TESTS)
 	@status=0; tests/run.sh $(ALL_TESTS) || status=1; \
+	tests/conformance.sh $(BUILD)/tilth || status=1; \
 	tests/models.sh --small $(BUILD)/tilth build/models || status=1; \
 	for isa in $(SMALLER_ISAS); do \
 		tests/models.sh --target $$isa $(BUILD)/tilth build/models bert_tiny_128 squeezenet1_1 || status=1; \
@@ -144,6 +145,11 @@ test-sanitized:
 run-reading: $(BUILD)/tilth $(READING_TESTS)
 	@tests/run.sh $(READING_TESTS)
 .PHONY: test-sanitized run-reading
+# make conformance: the ONNX test cases of ../shared, of which those that tests/conformance lists have to pass; WRITE=1: lists
+# what passes now.
+conformance: $(BUILD)/tilth
+	@tests/conformance.sh $(if $(WRITE),--write) $<
+.PHONY: conformance
 # make test-models: the tests of models/, then the networks of ../shared/models, the large ones too (3 GB under build/models);
 # for this machine, and on x86-64 for the smaller ones that it contains.
 SMALLER_ISAS = $(if $(shell grep -m1 -w avx2 /proc/cpuinfo),x86-64-v3) $(if $(shell grep -m1 -w sse4_2 /proc/cpuinfo),x86-64-v2)

@@ -83,8 +83,8 @@ tl_status tl_session_inputs(const tl_executable_spec *spec, const tl_text_list *
 tl_status tl_session_bindings(const tl_session *session, const tl_executable *executable,
                               const tl_text_list *given, const char *folder, int64_t seed,
                               tl_bindings *out, tl_diag *diag);
-/* A file of one tensor: .npy, or .pb as ONNX keeps them. */
-tl_status tl_read_tensor_file(const char *path, tl_tensor *out, tl_diag *diag);
+/* From FILE.npy, or FILE.pb (one TensorProto); the caller's. */
+tl_status tl_read_tensor(const char *path, tl_tensor *out, tl_diag *diag);
 /* FOLDER/PREFIX_NAME.npy, or the file that FOLDER/names.txt gives for "PREFIX NAME"; false: there is none. */
 bool tl_data_file(const char *folder, const char *prefix, const char *name, tl_text *path);
 /* Static shapes for the inputs of a model whose axes are open: of `options->shapes`, of the given inputs' files, and of what

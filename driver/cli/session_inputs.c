@@ -86,7 +86,7 @@ static tl_status read_pb(const char *path, tl_tensor *out, tl_diag *diag)
     return status;
 }
 
-tl_status tl_read_tensor_file(const char *path, tl_tensor *out, tl_diag *diag)
+tl_status tl_read_tensor(const char *path, tl_tensor *out, tl_diag *diag)
 {
     size_t size = strlen(path);
     if (size > 3 && strcmp(path + size - 3, ".pb") == 0)
@@ -142,7 +142,7 @@ static tl_status one_input(const tl_executable_spec *spec, const tl_port *port,
                          folder, port->name, port->name);
     }
     if (status == TL_OK && source != NULL) {
-        status = tl_read_tensor_file(tl_text_get(&path), out, diag);
+        status = tl_read_tensor(tl_text_get(&path), out, diag);
         if (status == TL_OK)
             status = check_port(spec, port, out, tl_text_get(&path), diag);
     } else if (status == TL_OK) {
@@ -209,7 +209,7 @@ static tl_status read_given(tl_arena *arena, const tl_onnx_input *input,
         tl_text_add(&path, source);
     else if (source == NULL && options->data != NULL)
         *found = tl_data_file(options->data, "input", input->name, &path);
-    tl_status status = *found ? tl_read_tensor_file(tl_text_get(&path), &tensor, diag) : TL_OK;
+    tl_status status = *found ? tl_read_tensor(tl_text_get(&path), &tensor, diag) : TL_OK;
     if (status == TL_OK && *found)
         *out = (tl_shape_override){ .name = input->name,
                                     .shape = tl_shape_of(tensor.rank, tensor.shape),

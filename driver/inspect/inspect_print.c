@@ -189,8 +189,8 @@ void tl_inspect_print_unsupported(const tl_diag *diag)
     char text[sizeof diag->text], *state;
     snprintf(text, sizeof text, "%s", diag->text);
     for (char *line = strtok_r(text, "\n", &state); line; line = strtok_r(NULL, "\n", &state)) {
-        bool heading =
-            line == text && strchr(diag->text, '\n') != NULL && line[strlen(line) - 1] == ':';
+        bool heading = line == text && strstr(diag->text, "\n  ") != NULL &&
+                       strncmp(diag->text, "not supported: ", 15) == 0;
         if (heading || strncmp(line, "  in ", 5) == 0)
             continue;
         printf("{\"record\":\"unsupported\",\"text\":");

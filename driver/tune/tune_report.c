@@ -269,7 +269,7 @@ void tl_tune_report_forms(const tl_tune_report *report, const char *path,
 
 /* ---- the whole model ---- */
 
-void tl_tune_report_verdict(const tl_tuned_verdict *v, const char *path, bool json)
+void tl_tune_report_verdict(const tl_model_verdict *v, const char *path, bool json)
 {
     if (json) {
         printf("{\"record\":\"verdict\",\"kept\":%s,\"untuned_ns\":%.1f,\"tuned_ns\":%.1f,"
@@ -288,9 +288,9 @@ void tl_tune_report_verdict(const tl_tuned_verdict *v, const char *path, bool js
         return;
     }
     for (int i = 0; i < v->workload_count; i++)
-        if (v->workloads[i].fate != TL_TUNED_KEPT && tl_verbose)
+        if (v->workloads[i].fate != TL_VERDICT_KEPT && tl_verbose)
             printf("default   %s: %s\n", v->workloads[i].kernel,
-                   tl_tuned_fate_text(v->workloads[i].fate));
+                   tl_verdict_fate_text(v->workloads[i].fate));
     if (v->pairs == 0)
         printf("model     nothing to compare: no schedule was faster inside the model\n");
     else

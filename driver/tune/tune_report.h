@@ -1,8 +1,8 @@
 /* driver/tune/tune_report.h: what a run of the tuner says: while it runs, on stderr; at its end, on stdout. */
 #ifndef TL_DRIVER_TUNE_TUNE_REPORT_H
 #define TL_DRIVER_TUNE_TUNE_REPORT_H
-#include "driver/tune/tune_forms.h"
-#include "driver/tune/tuned.h"
+#include "tuner/model/tune_forms.h"
+#include "tuner/model/verdict.h"
 
 typedef struct {
     const tl_tune_list *list;
@@ -24,6 +24,6 @@ void tl_tune_report_print(const tl_tune_report *report, const tl_tuning *tuning)
 void tl_tune_report_forms(const tl_tune_report *report, const char *path,
                           const tl_tune_forms *forms, int64_t trials);
 /* How the tuned model at `path` did beside the untuned one, and what is kept. */
-void tl_tune_report_verdict(const tl_tuned_verdict *verdict, const char *path, bool json);
+void tl_tune_report_verdict(const tl_model_verdict *verdict, const char *path, bool json);
 
 #endif

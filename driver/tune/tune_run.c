@@ -4,15 +4,15 @@
 #include <math.h>
 #include <sched.h>
 #include <string.h>
+#include "driver/pipeline/model_tasks.h"
+#include "driver/pipeline/tunable_model.h"
+#include "driver/tune/kernel_task.h"
 #include "driver/tune/tune_report.h"
-#include "driver/tune/tuned.h"
+#include "tuner/model/tune_models.h"
 #include "tuner/run/environment.h"
 
 #define DEFAULT_BUDGET_S 120
 #define FIRST_LINE_S     5
-/* of seconds and trials: for kernels of other forms of the models; and of that, at most, for their default schedules */
-#define SHARE_FORMS      0.1
-#define SHARE_FIRST      0.5
 /* of comparing tuned models with untuned ones: large models make few runs in ten seconds */
 #define SHARE_CHECK      0.05
 
@@ -21,16 +21,15 @@ typedef struct {
     const char *path;
     tl_session session;
     tl_model_options options; /* that it is compiled with */
-    tl_tune_list list;        /* its kernels */
-    tl_tune_forms forms;
-    int64_t form_trials; /* what the other forms' kernels got, besides, */
-    double form_s;       /* and how long that took */
+    tl_tunable *tunable;
+    tl_tune_list list; /* its kernels */
 } subject;
 
 /* All that a run holds. */
 typedef struct {
     const tl_tune_settings *o;
     subject *models;
+    tl_tune_model *tuned; /* one a model */
     int model_count;
     tl_study study; /* of a kernel; its arena is the run's in any case */
     tl_numerics numerics;
@@ -81,7 +80,7 @@ static bool wants_forms(const tl_tune_settings *o)
            o->filter.top == 0;
 }
 
-static tl_status open_model(tune_run *run, subject *m, tl_diag *diag)
+static tl_status open_model(tune_run *run, subject *m, tl_tune_forms *forms, tl_diag *diag)
 {
     tl_session_options untuned = run->o->common;
     tl_model_options extra = { .inspect_only = true, .no_cache = true, .no_database = true };
@@ -91,10 +90,12 @@ static tl_status open_model(tune_run *run, subject *m, tl_diag *diag)
     run->numerics = m->options.numerics;
     run->target = *tl_model_get_facts(m->session.model)->target;
     run->threads = m->session.threads;
-    TL_TRY(tl_tune_tasks_of_model(&m->session, run->numerics, &run->o->filter, &m->list, diag));
+    TL_TRY(tl_model_tasks(m->session.arena, m->session.model, run->numerics, &run->o->filter,
+                          &m->list, diag));
+    m->tunable = tl_tunable_model_create(m->session.arena, m->path, m->session.model, &m->options);
     if (!wants_forms(run->o))
         return TL_OK;
-    return tl_tune_forms_find(&m->session, run->numerics, &m->list, &m->forms, diag);
+    return tl_tune_forms_find(m->session.arena, m->tunable, &m->list, forms, diag);
 }
 
 static tl_status open_models(tune_run *run, tl_diag *diag)
@@ -102,7 +103,7 @@ static tl_status open_models(tune_run *run, tl_diag *diag)
     const tl_tune_list **lists =
         TL_NEW_ARRAY(run->study.arena, const tl_tune_list *, run->model_count);
     for (int i = 0; i < run->model_count; i++) {
-        TL_TRY(open_model(run, &run->models[i], diag));
+        TL_TRY(open_model(run, &run->models[i], &run->tuned[i].forms, diag));
         lists[i] = &run->models[i].list;
     }
     return tl_tune_tasks_join(run->study.arena, lists, run->model_count, &run->o->filter,
@@ -161,70 +162,25 @@ static tl_status make_measurer(tune_run *run, tl_diag *diag)
 
 /* ---- the run ---- */
 
-/* All that the run may measure: the kernels of the models, then those of their other forms. */
-static tl_status ask_known(tune_run *run, tl_tune_options *options, tl_diag *diag)
+static tl_status ask_known(tune_run *run, const tl_tune_models *models, tl_tune_options *options,
+                           tl_diag *diag)
 {
     const tl_tune_settings *o = run->o;
     tl_arena *arena = run->study.arena;
+    const tl_tune_task *tasks;
     if (o->replay != NULL)
         return tl_tune_known_of_recording(o->replay, arena, &options->known, &options->known_count,
                                           diag);
-    int count = run->list.count, most = count;
-    for (int i = 0; i < run->model_count; i++)
-        most += run->models[i].forms.task_count;
-    tl_tune_task *tasks = TL_NEW_ARRAY(arena, tl_tune_task, most);
-    memcpy(tasks, run->list.tasks, sizeof *tasks * (size_t)count);
-    for (int i = 0; i < run->model_count; i++) {
-        const tl_tune_forms *forms = &run->models[i].forms;
-        for (int k = forms->own_count; k < forms->task_count; k++)
-            tasks[count++] = forms->tasks[k];
-    }
+    int count = tl_tune_models_tasks(arena, models, &tasks);
     tl_tune_known(run->store, tasks, count, arena, &options->known, &options->known_count);
     return o->record != NULL ? note_known(run, options, diag) : TL_OK;
 }
 
-/* Measures kernels that only other forms have, with a part of what the own kernels may cost. */
-static tl_status tune_some(subject *m, tl_tune_report *report, tl_tune_options *options,
-                           const tl_tune_task *tasks, int count, tl_diag *diag)
+static void begin_forms(void *user)
 {
-    tl_tuning *tuning;
-    tl_tune_totals totals;
-    options->starts_in_order = true;
+    tl_tune_report *report = user;
+    report->stage = "other forms: ";
     report->next_line_s = FIRST_LINE_S;
-    TL_TRY(tl_tuning_create(options, tasks, count, &tuning, diag));
-    tl_status status = tl_tuning_run(tuning, diag);
-    tl_tune_forms_learn(&m->forms, tuning);
-    tl_tuning_totals(tuning, &totals);
-    m->form_trials += totals.trials;
-    m->form_s += totals.elapsed_s;
-    tl_tuning_destroy(tuning);
-    return status == TL_BUDGET ? TL_OK
-                               : status; /* no form's kernel was right: none is within reach */
-}
-
-/* All that a model's other forms get. */
-static tl_status tune_forms(tune_run *run, subject *m, tl_tune_report *report,
-                            const tl_tune_options *all, tl_diag *diag)
-{
-    tl_tune_forms *forms = &m->forms;
-    tl_tune_task *tasks = TL_NEW_ARRAY(run->study.arena, tl_tune_task, forms->task_count);
-    tl_tune_options options = *all;
-    int most = (int)fmin((double)forms->task_count, SHARE_FIRST * (double)all->trials);
-    tl_tune_forms_learn(forms, run->tuning);
-    tl_tune_forms_recall(forms, all);
-    int count = tl_tune_forms_unseen(run->study.arena, forms, &run->target, most, tasks);
-    options.trials_per_task = 1;
-    options.budget_s = SHARE_FIRST * all->budget_s;
-    if (count > 0)
-        TL_TRY(tune_some(m, report, &options, tasks, count, diag));
-    count = tl_tune_forms_within(forms, tasks);
-    options.trials_per_task = all->trials_per_task;
-    options.trials = all->trials - m->form_trials;
-    if (all->budget_s > 0)
-        options.budget_s = fmax(all->budget_s - m->form_s, 1e-3);
-    if (count > 0 && options.trials > 0 && !stop)
-        TL_TRY(tune_some(m, report, &options, tasks, count, diag));
-    return TL_OK;
 }
 
 /* With several models, whose what follows is. */
@@ -234,31 +190,18 @@ static void print_heading(const tune_run *run, const subject *m)
         printf("\n%s\n", m->path);
 }
 
-/* How many models have other forms. */
-static int count_shaped(const tune_run *run)
-{
-    int count = 0;
-    for (int i = 0; i < run->model_count; i++)
-        count += run->models[i].forms.count > 0;
-    return count;
-}
-
 static tl_status tune(tune_run *run, tl_diag *diag)
 {
     const tl_tune_settings *o = run->o;
-    const int shaped = count_shaped(run);
-    const double share = shaped > 0 ? SHARE_FORMS : 0;
     tl_tune_report report = { .list = &run->list,
                               .policy = o->policy->name,
                               .json = o->common.json,
                               .stage = "",
                               .next_line_s = FIRST_LINE_S };
-    tl_tune_totals totals;
     tl_session_name(o->policy->name, run->session_name);
     TL_TRY(make_measurer(run, diag));
     report.measurer = run->measurer;
     bool is_limited = o->budget_s > 0 || o->trials > 0 || o->trials_per_task > 0;
-    double budget_s = is_limited ? o->budget_s : DEFAULT_BUDGET_S;
     tl_tune_options options = {
         .policy = o->policy,
         .measurer = run->measurer,
@@ -268,9 +211,9 @@ static tl_status tune(tune_run *run, tl_diag *diag)
         .cold = o->cold,
         .numerics = tl_numerics_text(run->numerics),
         .seed = (uint64_t)o->seed,
-        .budget_s = (1 - share) * budget_s,
+        .budget_s = is_limited ? o->budget_s : DEFAULT_BUDGET_S,
         .ends_at_rest = !is_limited,
-        .trials = o->trials - (int64_t)(share * (double)o->trials),
+        .trials = o->trials,
         .trials_per_task = o->trials_per_task,
         .batch = (int)o->batch,
         .session = run->session_name,
@@ -278,24 +221,21 @@ static tl_status tune(tune_run *run, tl_diag *diag)
         .listen = tl_tune_report_event,
         .user = &report,
     };
-    TL_TRY(ask_known(run, &options, diag));
-    TL_TRY(tl_tuning_create(&options, run->list.tasks, run->list.count, &run->tuning, diag));
-    tl_status status = tl_tuning_run(run->tuning, diag);
-    tl_tuning_totals(run->tuning, &totals);
-    report.stage = "other forms: ";
-    if (shaped > 0) {
-        options.budget_s = share * budget_s / shaped;
-        options.trials = (int64_t)(share / (1 - share) * (double)totals.trials / shaped);
-    }
-    for (int i = 0; i < run->model_count && status == TL_OK && !stop; i++)
-        if (run->models[i].forms.count > 0)
-            status = tune_forms(run, &run->models[i], &report, &options, diag);
+    const tl_tune_models models = { .options = &options,
+                                    .list = &run->list,
+                                    .models = run->tuned,
+                                    .model_count = run->model_count,
+                                    .begin_forms = begin_forms };
+    TL_TRY(ask_known(run, &models, &options, diag));
+    tl_status status = tl_tune_models_run(run->study.arena, &models, &run->tuning, diag);
+    if (run->tuning == NULL)
+        return status;
     tl_tune_report_print(&report, run->tuning);
     for (int i = 0; i < run->model_count && status == TL_OK; i++)
-        if (run->models[i].forms.count > 0) {
+        if (run->tuned[i].forms.count > 0) {
             print_heading(run, &run->models[i]);
-            tl_tune_report_forms(&report, run->models[i].path, &run->models[i].forms,
-                                 run->models[i].form_trials);
+            tl_tune_report_forms(&report, run->models[i].path, &run->tuned[i].forms,
+                                 run->tuned[i].form_trials);
         }
     return status;
 }
@@ -309,15 +249,15 @@ static void show_check(void *user, const char *stage, double seconds_left)
 /* Whether what was found makes the whole model faster is found out in the model, with the machine to itself. */
 static tl_status check_model(tune_run *run, subject *m, tl_diag *diag)
 {
-    tl_tuned_verdict verdict;
-    double seconds = fmax(TL_TUNED_SECONDS, SHARE_CHECK * run->o->budget_s / run->model_count);
-    tl_tuned_options options = { .seconds = run->o->check_s > 0 ? run->o->check_s : seconds,
-                                 .seed = (uint64_t)run->o->seed,
-                                 .session = run->session_name,
-                                 .stop = &stop,
-                                 .progress = show_check };
-    tl_status status = tl_tuned_settle(m->session.arena, m->path, &m->options, run->store, &options,
-                                       &verdict, diag);
+    tl_model_verdict verdict;
+    double seconds = fmax(TL_VERDICT_SECONDS, SHARE_CHECK * run->o->budget_s / run->model_count);
+    tl_verdict_options options = { .seconds = run->o->check_s > 0 ? run->o->check_s : seconds,
+                                   .seed = (uint64_t)run->o->seed,
+                                   .session = run->session_name,
+                                   .stop = &stop,
+                                   .progress = show_check };
+    tl_status status =
+        tl_verdict_reach(m->session.arena, m->tunable, run->store, &options, &verdict, diag);
     tl_progress_done();
     if (status != TL_OK)
         return status;
@@ -352,7 +292,7 @@ static int64_t close_store(tune_run *run)
     if (run->tuning != NULL)
         tl_tuning_totals(run->tuning, &totals);
     for (int i = 0; i < run->model_count; i++)
-        totals.trials += run->models[i].form_trials;
+        totals.trials += run->tuned[i].form_trials;
     if (run->store != NULL)
         tl_text_add(&path, tl_records_path(run->store));
     tl_records_close(run->store, &lost);
@@ -376,7 +316,10 @@ tl_status tl_tune_run(const tl_tune_settings *settings, const char *const *paths
                       int64_t *lost, tl_diag *diag)
 {
     subject models[TL_TUNE_MODELS] = { 0 };
-    tune_run run = { .o = settings, .models = models, .study.arena = tl_arena_create(0) };
+    tl_tune_model tuned[TL_TUNE_MODELS] = { 0 };
+    tune_run run = {
+        .o = settings, .models = models, .tuned = tuned, .study.arena = tl_arena_create(0)
+    };
     const char *kernel = tl_tune_is_kernel(paths[0]) ? paths[0] : NULL;
     run.model_count = kernel != NULL ? 0 : count;
     for (int i = 0; i < run.model_count; i++)
@@ -386,8 +329,10 @@ tl_status tl_tune_run(const tl_tune_settings *settings, const char *const *paths
     tl_measurer_destroy(run.measurer);
     *lost = close_store(&run);
     tl_tuning_destroy(run.tuning);
-    for (int i = 0; i < run.model_count; i++)
+    for (int i = 0; i < run.model_count; i++) {
+        tl_tunable_model_destroy(models[i].tunable);
         tl_session_close(&models[i].session);
+    }
     tl_study_close(&run.study);
     tl_arena_destroy(run.study.arena);
     tl_text_free(&run.defects);

@@ -1,7 +1,8 @@
 /* driver/tune/tune_run.h: a run of `tilth tune`: the kernels of one or several models, or one kernel, within one budget. */
 #ifndef TL_DRIVER_TUNE_TUNE_RUN_H
 #define TL_DRIVER_TUNE_TUNE_RUN_H
-#include "driver/tune/tune_tasks.h"
+#include "driver/cli/session.h"
+#include "tuner/model/tune_list.h"
 
 typedef struct {
     tl_session_options common;

@@ -23,7 +23,7 @@ static tl_status check_output(const char *folder, const tl_port *port, const tl_
                     "%s: no file for output %s (neither output_%s.npy nor a line in names.txt)",
                     folder, port->name, port->name);
     if (status == TL_OK)
-        status = tl_read_tensor_file(tl_text_get(&path), &expected, diag);
+        status = tl_read_tensor(tl_text_get(&path), &expected, diag);
     if (status == TL_OK) {
         status = tl_tensor_compare(actual, &expected, v->rtol, v->tolerance, &c, diag);
         if (status != TL_OK)

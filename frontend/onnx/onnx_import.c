@@ -36,6 +36,20 @@ tl_status tl_import_constant(tl_onnx_call *c, Onnx__TensorProto *t, tl_value **o
     return TL_OK;
 }
 
+/* "[n, 3]"; axes that nobody named are "?". */
+static const char *shape_text(tl_arena *arena, const tl_shape *shape)
+{
+    const char *text = "";
+    for (int i = 0; i < shape->rank; i++) {
+        const tl_dim *d = &shape->dims[i];
+        const char *axis = d->extent >= 0    ? tl_arena_format(arena, "%lld", (long long)d->extent)
+                           : d->name != NULL ? tl_arena_format(arena, "%.40s", d->name)
+                                             : "?";
+        text = tl_arena_format(arena, "%s%s%s", text, i > 0 ? ", " : "", axis);
+    }
+    return tl_arena_format(arena, "[%s]", text);
+}
+
 /* The shape that the caller gives an input replaces what is open in the model's. */
 static tl_status override_shape(tl_import *im, const char *name, tl_shape *shape)
 {
@@ -48,8 +62,9 @@ static tl_status override_shape(tl_import *im, const char *name, tl_shape *shape
             fits = shape->dims[i].extent < 0 || shape->dims[i].extent == given->dims[i].extent;
         if (!fits || !tl_shape_is_static(given))
             return tl_fail(im->diag, TL_BAD_ARGUMENT,
-                           "the shape given for input '%.120s' does not agree with the model's",
-                           name);
+                           "the shape given for input '%.120s', %s, does not agree with the "
+                           "model's, %s",
+                           name, shape_text(im->arena, given), shape_text(im->arena, shape));
         *shape = *given;
     }
     return TL_OK;

@@ -35,14 +35,38 @@ void tl_onnx_refuse(tl_import *im, const char *what, const char *where, const ch
     r->count++;
 }
 
-/* One line each; what no longer fits is counted. */
+/* "not supported: NonZero, Det": what is refused, each once; of a single one the reason, too. */
+static int print_heading(const tl_import *im, char *out, size_t size)
+{
+    size_t count = tl_map_count(im->refusals), used = 0;
+    const refusal *first = tl_map_at(im->refusals, 0).value;
+    if (count == 1)
+        return snprintf(out, size, "not supported: %.80s (%.160s)", first->text, first->reason);
+    const char *lead = "not supported: ";
+    tl_map *told = tl_map_create(im->arena);
+    for (size_t i = 0; i < count; i++) {
+        const refusal *r = tl_map_at(im->refusals, i).value;
+        if (tl_map_has(told, r->text))
+            continue;
+        if (used > size / 4) {
+            used += (size_t)snprintf(out + used, size - used, " and others");
+            break;
+        }
+        tl_map_put(told, r->text, told);
+        used += (size_t)snprintf(out + used, size - used, "%s%.80s", lead, r->text);
+        lead = ", ";
+    }
+    return (int)used;
+}
+
+/* What, and a line each with count, first node and reason; those that no longer fit are counted. */
 tl_status tl_report_refusals(tl_import *im)
 {
     size_t count = tl_map_count(im->refusals);
     if (count == 0)
         return TL_OK;
     char text[sizeof im->diag->text];
-    size_t used = (size_t)snprintf(text, sizeof text, "not supported (%zu):", count);
+    size_t used = (size_t)print_heading(im, text, sizeof text);
     for (size_t i = 0; i < count; i++) {
         const refusal *r = tl_map_at(im->refusals, i).value;
         char line[400];

@@ -50,7 +50,7 @@ const char *tl_domain(const char *domain);                    /* "" for "ai.onnx
 
 /* Remembers something that is not supported: what, at which node (or name), why. */
 void tl_onnx_refuse(tl_import *im, const char *what, const char *where, const char *reason);
-/* TL_UNSUPPORTED with all that was refused, one a line; what does not fit is counted. */
+/* TL_UNSUPPORTED with all that was refused: in the first line what, then one a line; what does not fit is counted. */
 tl_status tl_report_refusals(tl_import *im);
 
 /* TL_UNBOUND with the inputs that are needed, if there are any. */

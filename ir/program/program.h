@@ -248,4 +248,8 @@ tl_region tl_region_relax(tl_arena *arena, const tl_region *region, const tl_var
 uint64_t tl_program_hash(const tl_program *program);
 const char *tl_program_class_text(tl_arena *arena, const tl_program *program);
 
+/* ir/program/error_bound.c: the error bound of a naive program's results, for rtol and ttol: grows with the root of the
+ * longest chain of roundings; 0 where nothing rounds. */
+double tl_program_error_bound(const tl_program *naive);
+
 #endif

@@ -187,6 +187,11 @@ int tl_runner_threads(const tl_runner *runner);
  * runner. */
 tl_status tl_runner_run(tl_runner *runner, const void *const *inputs, void *const *outputs,
                         int64_t *step_ns, tl_diag *diag);
+/* The same with tensors: checks dtypes and shapes against the ports, and copies what is not
+ * aligned. Zero-initialised outputs are created; they are the caller's. */
+tl_status tl_runner_run_tensors(tl_runner *runner, const tl_tensor *inputs, tl_tensor *outputs,
+                                int64_t *step_ns, tl_diag *diag);
+
 /* The same, stopping before and after every step on the caller's thread to look at its buffers
  * (NULL for TL_NO_VALUE). */
 typedef void tl_step_hook(void *user, int step, bool after, void *const *buffers);

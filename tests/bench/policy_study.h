@@ -1,7 +1,8 @@
 /* tests/bench/policy_study.h: what the parts of the study of policies share. */
 #ifndef TL_TESTS_POLICY_STUDY_H
 #define TL_TESTS_POLICY_STUDY_H
-#include "driver/tune/tune_tasks.h"
+#include "driver/cli/cli.h"
+#include "tuner/model/tune_list.h"
 #include "tests/bench/program.h"
 #include "tuner/search/search.h"
 #include "tuner/records/store.h"

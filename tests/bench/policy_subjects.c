@@ -4,6 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "driver/cli/session.h"
+#include "driver/pipeline/model_tasks.h"
+#include "driver/tune/kernel_task.h"
 #include "tests/bench/policy_study.h"
 #include "tuner/cost/features.h"
 
@@ -56,7 +59,9 @@ void study_add_model(study *s, const char *path)
     snprintf(model, sizeof model, "%.*s", (int)strcspn(basename(copy), "."), basename(copy));
     bench_must(tl_session_open(session, path, &common, &extra, &diag), &diag);
     tl_tune_filter all = { 0 };
-    bench_must(tl_tune_tasks_of_model(session, TL_NUMERICS_RELAXED, &all, &list, &diag), &diag);
+    bench_must(tl_model_tasks(session->arena, session->model, TL_NUMERICS_RELAXED, &all, &list,
+                              &diag),
+               &diag);
     double *cycles = TL_NEW_ARRAY(s->arena, double, list.count), total = 0;
     for (int i = 0; i < list.count; i++)
         total += cycles[i] = list.tasks[i].weight * estimate(s, &list.tasks[i]);

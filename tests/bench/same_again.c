@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "codegen/codegen.h"
-#include "driver/cli/cli.h"
+#include "driver/cli/session.h"
 #include "driver/pipeline/host_target.h"
-#include "driver/tune/tune_tasks.h"
+#include "driver/pipeline/model_tasks.h"
 #include "runtime/base/sort.h"
 #include "tests/bench/program.h"
 
@@ -111,7 +111,9 @@ static void study_model(const options *o, const char *path)
     tl_tune_list all, list;
     harness h = { .options = o, .cold = TL_COLD_CONSTANTS };
     bench_must(tl_session_open(&session, path, &common, &extra, &diag), &diag);
-    bench_must(tl_tune_tasks_of_model(&session, TL_NUMERICS_RELAXED, &filter, &all, &diag), &diag);
+    bench_must(tl_model_tasks(session.arena, session.model, TL_NUMERICS_RELAXED, &filter, &all,
+                              &diag),
+               &diag);
     bench_must(tl_tune_tasks_join(session.arena, (const tl_tune_list *[]){ &all }, 1, &filter,
                                   &list, &diag),
                &diag);

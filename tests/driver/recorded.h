@@ -13,9 +13,10 @@
 #include "driver/pipeline/model.h"
 #include "tuner/records/picks.h"
 #include "driver/pipeline/host_target.h"
-#include "driver/tune/tuned.h"
+#include "driver/pipeline/tunable_model.h"
 #include "models/zoo.h"
 #include "tests/runtime/kernels.h"
+#include "tuner/model/verdict.h"
 #include "tuner/run/environment.h"
 #include "tuner/records/store.h"
 
@@ -163,18 +164,34 @@ static inline void recorded_add(tl_records *store, tl_record record)
         fail_msg("%s", diag.text);
 }
 
+/* What the tuner decides of the model, compiled with these options. */
+static inline tl_status recorded_verdict(tl_arena *arena, tl_records *store,
+                                         const tl_model_options *model,
+                                         const tl_verdict_options *options, tl_model_verdict *out,
+                                         tl_diag *diag)
+{
+    tl_model_options inspect = *model;
+    inspect.inspect_only = true;
+    tl_model *graph = recorded_load(inspect);
+    tl_tunable *tunable = tl_tunable_model_create(arena, rec_model, graph, model);
+    tl_status status = tl_verdict_reach(arena, tunable, store, options, out, diag);
+    tl_tunable_model_destroy(tunable);
+    tl_model_destroy(graph);
+    return status;
+}
+
 /* Naive kernels as what is untuned: compares until something is kept and the gain is beyond doubt, of the whole and of what
  * differs, longer each time, for under load nothing is in two seconds. */
-static inline tl_tuned_verdict recorded_settle(tl_arena *arena, tl_records *store)
+static inline tl_model_verdict recorded_settle(tl_arena *arena, tl_records *store)
 {
-    tl_tuned_verdict v = { 0 };
+    tl_model_verdict v = { 0 };
     tl_diag diag = { 0 };
     tl_model_options model = recorded_options(NULL, NULL);
     model.naive = true;
     for (double seconds = 2; !(v.kept && v.ratio_high < 1 && v.part.high < 1) && seconds < 40;
          seconds *= 2)
-        if (tl_tuned_settle(arena, rec_model, &model, store,
-                            &(tl_tuned_options){ .seconds = seconds }, &v, &diag) != TL_OK)
+        if (recorded_verdict(arena, store, &model, &(tl_verdict_options){ .seconds = seconds }, &v,
+                             &diag) != TL_OK)
             fail_msg("%s", diag.text);
     return v;
 }

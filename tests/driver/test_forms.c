@@ -1,9 +1,9 @@
 /* tests/driver/test_forms.c: other ways to cut and lay out a model's graph: what there are, that they compute the same, and
  * that recorded costs decide between them. */
-#include "driver/tune/forms.h"
 #include "driver/cli/session.h"
-#include "driver/tune/tuned.h"
+#include "driver/pipeline/model_forms.h"
 #include "tests/driver/recorded.h"
+#include "tuner/model/forms.h"
 
 static tl_arena *arena;
 
@@ -31,18 +31,17 @@ static tl_model *load_form(const char *form, bool inspect_only)
     return recorded_load(options);
 }
 
-static tl_picks_query query_of(const tl_model *model)
+static tl_tunable *tunable_of(tl_model *model)
 {
-    const tl_model_facts *facts = tl_model_get_facts(model);
-    return (tl_picks_query){ .model = facts->identity, .target = facts->target, .threads = 1 };
+    const tl_model_options options = recorded_options(NULL, NULL);
+    return tl_tunable_model_create(arena, rec_model, model, &options);
 }
 
 static const tl_form *list_forms(tl_model *model, tl_records *store, int *count)
 {
     const tl_form *forms;
     tl_diag diag = { 0 };
-    tl_picks_query query = query_of(model);
-    if (tl_forms_list(arena, model, store, &query, &forms, count, &diag) != TL_OK)
+    if (tl_forms_list(arena, tunable_of(model), store, &forms, count, &diag) != TL_OK)
         fail_msg("%s", diag.text);
     return forms;
 }
@@ -76,7 +75,7 @@ static tl_status list_kernel(void *user, const tl_kernel *kernel, tl_diag *diag)
 static listing kernels_of(tl_model *model, const char *form)
 {
     listing l = { 0 };
-    assert_int_equal(tl_form_visit(arena, model, form, list_kernel, &l, NULL), TL_OK);
+    assert_int_equal(tl_model_visit_form(arena, model, form, list_kernel, &l, NULL), TL_OK);
     return l;
 }
 
@@ -177,8 +176,7 @@ static const char *choose(tl_model *model, tl_records *store, double *default_ns
 {
     const tl_form *chosen;
     int count;
-    tl_picks_query query = query_of(model);
-    assert_int_equal(tl_forms_choose(arena, model, store, &query, &chosen, &count, default_ns,
+    assert_int_equal(tl_forms_choose(arena, tunable_of(model), store, &chosen, &count, default_ns,
                                      cost_ns, NULL),
                      TL_OK);
     return tl_forms_join(arena, chosen, count);
@@ -231,7 +229,7 @@ static void a_faster_form_is_kept(void **state)
     for (int i = 0; i < count; i++)
         if (strstr(forms[i].what, "cut behind Conv") != NULL)
             record_all(store, forms[i].form, 10, false);
-    tl_tuned_verdict v = recorded_settle(arena, store);
+    tl_model_verdict v = recorded_settle(arena, store);
     assert_in_range(v.forms_tried, 1, count);
     assert_in_range(v.forms_kept, 1, v.forms_tried);
     assert_true(v.form_ratio.high < 1);
@@ -266,7 +264,7 @@ static void what_is_slower_in_the_model_is_left_out(void **state)
     record_all(store, "", 1000, true);
     record_all(store, good->form, 10, false);
     record_all(store, bad->form, 10, true);
-    tl_tuned_verdict v = recorded_settle(arena, store);
+    tl_model_verdict v = recorded_settle(arena, store);
     assert_int_equal(v.forms_tried, 2);
     assert_int_equal(v.forms_kept, 1);
     assert_true(v.kept);

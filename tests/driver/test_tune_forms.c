@@ -1,8 +1,11 @@
 /* tests/driver/test_tune_forms.c: which kernels of other forms of a model are measured, and which are tuned. */
-#include "driver/tune/tune_forms.h"
+#include "driver/pipeline/model_tasks.h"
 #include "tests/driver/recorded.h"
+#include "tuner/model/tune_forms.h"
 
-static tl_session session;
+static tl_arena *arena;
+static tl_model *model;
+static tl_tunable *tunable;
 static tl_tune_list list;
 static tl_tune_forms forms;
 static const tl_target *target;
@@ -14,12 +17,12 @@ static int group_set_up(void **state)
         return -1;
     tl_model_options options = recorded_options(NULL, NULL);
     options.inspect_only = true;
-    session = (tl_session){
-        .arena = tl_arena_create(0), .pool = rec_pool, .model = recorded_load(options), .threads = 1
-    };
-    target = tl_model_get_facts(session.model)->target;
-    return tl_tune_tasks_of_model(&session, TL_NUMERICS_RELAXED, &(tl_tune_filter){ 0 }, &list,
-                                  NULL) == TL_OK
+    arena = tl_arena_create(0);
+    model = recorded_load(options);
+    tunable = tl_tunable_model_create(arena, rec_model, model, &options);
+    target = tl_model_get_facts(model)->target;
+    return tl_model_tasks(arena, model, TL_NUMERICS_RELAXED, &(tl_tune_filter){ 0 }, &list, NULL) ==
+                   TL_OK
                ? 0
                : -1;
 }
@@ -27,15 +30,16 @@ static int group_set_up(void **state)
 static int group_tear_down(void **state)
 {
     (void)state;
-    tl_model_destroy(session.model);
-    tl_arena_destroy(session.arena);
+    tl_tunable_model_destroy(tunable);
+    tl_model_destroy(model);
+    tl_arena_destroy(arena);
     return recorded_tear_down();
 }
 
 static int find(void **state)
 {
     (void)state;
-    return tl_tune_forms_find(&session, TL_NUMERICS_RELAXED, &list, &forms, NULL) == TL_OK ? 0 : -1;
+    return tl_tune_forms_find(arena, tunable, &list, &forms, NULL) == TL_OK ? 0 : -1;
 }
 
 static void own_take(double ns)
@@ -97,13 +101,13 @@ static void changes_add_up(void **state)
 static void promising_forms_are_measured_first(void **state)
 {
     (void)state;
-    tl_tune_task *tasks = TL_NEW_ARRAY(session.arena, tl_tune_task, forms.task_count);
+    tl_tune_task *tasks = TL_NEW_ARRAY(arena, tl_tune_task, forms.task_count);
     own_take(1000);
-    assert_int_equal(tl_tune_forms_unseen(session.arena, &forms, target, 0, tasks), 0);
-    int two = tl_tune_forms_unseen(session.arena, &forms, target, 2, tasks);
+    assert_int_equal(tl_tune_forms_unseen(arena, &forms, target, 0, tasks), 0);
+    int two = tl_tune_forms_unseen(arena, &forms, target, 2, tasks);
     assert_in_range(two, 1, 2);
     const tl_workload_info *first = tasks[0].workload;
-    int all = tl_tune_forms_unseen(session.arena, &forms, target, forms.task_count, tasks);
+    int all = tl_tune_forms_unseen(arena, &forms, target, forms.task_count, tasks);
     assert_in_range(all, 3, forms.task_count - forms.own_count - 1);
     assert_ptr_equal(tasks[0].workload, first);
     for (int i = 0; i < all; i++) {
@@ -137,7 +141,7 @@ static void promising_forms_are_measured_first(void **state)
         .target = target, .threads = 1, .numerics = "relaxed", .known = all_known, .known_count = 4
     };
     tl_tune_forms_recall(&forms, &options);
-    int left = tl_tune_forms_unseen(session.arena, &forms, target, forms.task_count, tasks);
+    int left = tl_tune_forms_unseen(arena, &forms, target, forms.task_count, tasks);
     assert_int_equal(left, all - 1);
     for (int i = 0; i < left; i++)
         assert_ptr_not_equal(tasks[i].workload, first);
@@ -149,7 +153,7 @@ static void promising_forms_are_measured_first(void **state)
 static void within_reach_is_tuned(void **state)
 {
     (void)state;
-    tl_tune_task *tasks = TL_NEW_ARRAY(session.arena, tl_tune_task, forms.task_count);
+    tl_tune_task *tasks = TL_NEW_ARRAY(arena, tl_tune_task, forms.task_count);
     const tl_tune_form *near = form_with("conv_relu_2: cut behind Conv"),
                        *far = form_with("conv_relu_9: cut behind Conv"),
                        *half = form_with("conv_relu_16: cut behind Conv");

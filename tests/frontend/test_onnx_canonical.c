@@ -58,7 +58,7 @@ static void unsupported_is_listed(void **state)
                                          &diag),
                      TL_UNSUPPORTED);
     assert_string_equal(diag.text,
-                        "not supported (5):\n"
+                        "not supported: graph input, NonZero, Det, com.acme.Foo, Cast\n"
                         "  graph input: 1, first 'q': data type float4e2m1 (23)\n"
                         "  NonZero: 2, first 'a': the shape of its result depends on data\n"
                         "  Frobnicate: 1, first 'c': the operator is not implemented\n"
@@ -67,6 +67,29 @@ static void unsupported_is_listed(void **state)
     assert_null(model);
     assert_null(g);
     tl_text_free(&bytes);
+
+    /* of one, the first line has the reason; of many, their names as far as they fit */
+    bytes = text_model("opset 17; input x f32 2; node Det x -> a; output a");
+    assert_int_equal(tl_onnx_read_memory(arena, bytes.data, bytes.size, NULL, NULL, 0, &model, &g,
+                                         &diag),
+                     TL_UNSUPPORTED);
+    assert_string_equal(diag.text, "not supported: Det (the operator is not implemented)\n"
+                                   "  Det: 1, first 'a': the operator is not implemented");
+    tl_text_free(&bytes);
+    tl_text many = { 0 };
+    tl_text_add(&many, "opset 17; opset com.acme.1; input x f32 2; output a0");
+    for (int i = 0; i < 100; i++)
+        tl_text_format(&many, ";node com.acme.Operator%d x -> a%d", i, i);
+    bytes = text_model(tl_text_get(&many));
+    assert_int_equal(tl_onnx_read_memory(arena, bytes.data, bytes.size, NULL, NULL, 0, &model, &g,
+                                         &diag),
+                     TL_UNSUPPORTED);
+    const char *first = "not supported: com.acme.Operator0, com.acme.Operator1, ";
+    assert_memory_equal(diag.text, first, strlen(first));
+    assert_non_null(strstr(diag.text, " and others\n  com.acme.Operator0: 1, first 'a0': "));
+    assert_non_null(strstr(diag.text, " more"));
+    tl_text_free(&bytes);
+    tl_text_free(&many);
     tl_arena_destroy(arena);
 }
 
@@ -83,7 +106,8 @@ static void shapes_can_be_given(void **state)
     } given[] = {
         { "x", two_three, 2, TL_OK, "" },
         { "z", two_three, 2, TL_BAD_ARGUMENT, "no input called 'z'" },
-        { "x", five, 1, TL_BAD_ARGUMENT, "does not agree" },
+        { "x", five, 1, TL_BAD_ARGUMENT,
+          "input 'x', [5], does not agree with the model's, [n, 3]" },
         { "y", two_three, 2, TL_BAD_ARGUMENT, "does not agree" },
     };
     tl_text bytes = text_model("opset 17; input x f32 n,3; input y f32 2,4; node Relu x -> z;"

@@ -2,7 +2,6 @@
 #include "tuner/measure/measure_private.h"
 #include <string.h>
 #include "codegen/codegen.h"
-#include "frontend/frontend.h"
 #include "ir/program/program.h"
 
 void tl_measurer_destroy(tl_measurer *m)

@@ -4,11 +4,6 @@
 #include "codegen/codegen.h"
 #include "runtime/base/map.h"
 
-const char *tl_numerics_text(tl_numerics numerics)
-{
-    return numerics == TL_NUMERICS_STRICT ? "strict" : "relaxed";
-}
-
 /* What every question to the store has in common; `target` holds the text that it points to. */
 static tl_query query_for(const tl_picks_query *query, char target[160])
 {

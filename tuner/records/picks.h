@@ -6,7 +6,8 @@
  * schedule. */
 #ifndef TL_TUNER_RECORDS_PICKS_H
 #define TL_TUNER_RECORDS_PICKS_H
-#include "frontend/frontend.h"
+#include "ir/program/numerics.h"
+#include "ir/program/target.h"
 #include "tuner/records/store.h"
 
 typedef struct {
@@ -31,8 +32,6 @@ typedef struct {
     tl_numerics numerics;
     int threads; /* that the model runs on */
 } tl_picks_query;
-
-const char *tl_numerics_text(tl_numerics numerics); /* "relaxed", "strict" */
 
 /* The choice for the whole model. False: there is none; then ask tl_picks_best. A choice that keeps the default schedules
  * is one without picks. */

@@ -1,8 +1,8 @@
-/* driver/tune/tuned_form.c: whether the model is faster in another form. */
+/* tuner/model/verdict_form.c: whether the model is faster in another form. */
 #include <string.h>
-#include "driver/tune/forms.h"
-#include "driver/tune/tuned_private.h"
 #include "runtime/base/map.h"
+#include "tuner/model/forms.h"
+#include "tuner/model/verdict_private.h"
 
 /* What the search looks at of a form: how many kernels it has of each workload, and what they take in the model. */
 typedef struct {
@@ -25,56 +25,44 @@ static share *share_of(const shares *all, const char *workload)
     return found;
 }
 
-static tl_status count_kernel(void *user, const tl_kernel *kernel, tl_diag *diag)
+static tl_status count_kernel(void *user, const tl_form_kernel *kernel, tl_diag *diag)
 {
     shares *all = user;
-    char key[33];
-    TL_TRY(tl_kernel_workload_key(all->arena, kernel, key, diag));
-    share_of(all, key)->kernels++;
+    (void)diag;
+    share_of(all, kernel->workload)->kernels++;
     return TL_OK;
 }
 
-static tl_status count_kernels(tl_tuned_state *s, const char *form, shares *out, tl_diag *diag)
+static tl_status count_kernels(tl_verdict_state *s, const char *form, shares *out, tl_diag *diag)
 {
     *out = (shares){ .arena = s->arena, .of = tl_map_create(s->arena) };
-    return tl_form_visit(s->arena, s->base.model, form, count_kernel, out, diag);
-}
-
-static tl_picks_query query_of(const tl_tuned_state *s)
-{
-    const tl_model_facts *facts = tl_model_get_facts(s->base.model);
-    return (tl_picks_query){ .model = facts->identity,
-                             .target = facts->target,
-                             .numerics = s->options->numerics,
-                             .threads = s->threads };
+    return s->model->type->visit_form(s->model, form, count_kernel, out, diag);
 }
 
 /* The form with the best records of its workloads, but for those that fell back in the default form. */
-static tl_status build(tl_tuned_state *s, const char *form, tl_picks *picks, tl_diag *diag)
+static tl_status build(tl_verdict_state *s, const char *form, tl_picks *picks, tl_diag *diag)
 {
-    const tl_picks_query query = query_of(s);
     shares all;
     int wanted = 0;
-    tl_tuned_tell(s, "building another form");
+    tl_verdict_tell(s, "building another form");
     TL_TRY(count_kernels(s, form, &all, diag));
     const char **keys = TL_NEW_ARRAY(s->arena, const char *, tl_map_count(all.of));
     for (size_t i = 0; i < tl_map_count(all.of); i++) {
         const char *key = tl_map_at(all.of, i).key;
-        const tl_tuned_workload *w = tl_tuned_find(s, key);
-        if (w == NULL || w->fate == TL_TUNED_KEPT)
+        const tl_verdict_workload *w = tl_verdict_find(s, key);
+        if (w == NULL || w->fate == TL_VERDICT_KEPT)
             keys[wanted++] = key;
     }
-    tl_picks_best(s->store, s->arena, &query, keys, wanted, picks);
-    return tl_tuned_open(s, picks->picks, picks->count, form, &s->shaped, diag);
+    tl_picks_best(s->store, s->arena, &s->model->query, keys, wanted, picks);
+    return tl_verdict_build(s, picks->picks, picks->count, form, &s->shaped, diag);
 }
 
 /* What the kernels of each workload take in a model whose steps were timed. */
-static void sum_steps(const tl_tuned_side *side, const int64_t *least, shares *out)
+static void sum_steps(const tl_tunable_build *build, const int64_t *least, shares *out)
 {
-    const tl_executable_spec *spec = tl_tuned_spec(side);
-    for (int i = 0; i < spec->step_count; i++)
-        if (spec->steps[i].workload != NULL) {
-            share *of = share_of(out, spec->steps[i].workload);
+    for (int i = 0; i < build->step_count; i++)
+        if (build->steps[i].workload != NULL) {
+            share *of = share_of(out, build->steps[i].workload);
             of->kernels++;
             of->ns += (double)least[i];
         }
@@ -106,21 +94,21 @@ static bool is_faster(const shares *own, const shares *with, const shares *befor
         if (more > 0)
             in += more * mean_ns(shaped, e.key);
     }
-    return in < out * (1 - TL_TUNED_LEAST_GAIN);
+    return in < out * (1 - TL_VERDICT_LEAST_GAIN);
 }
 
 /* Leaves out the alternatives that are no faster inside the model; how many are left. */
-static tl_status drop_slower(tl_tuned_state *s, const tl_tuned_side *best, tl_form *forms,
+static tl_status drop_slower(tl_verdict_state *s, tl_tunable_build *best, tl_form *forms,
                              int *count, tl_diag *diag)
 {
-    const tl_tuned_side *sides[2] = { best, &s->shaped };
+    tl_tunable_build *const builds[2] = { best, s->shaped };
     int64_t *least[2];
     int left = 0;
     shares own, before = { s->arena, tl_map_create(s->arena) },
                 shaped = { s->arena, tl_map_create(s->arena) };
-    TL_TRY(tl_tuned_time_steps(s, sides, TL_TUNED_SHARE_KERNELS * s->seconds, least, diag));
+    TL_TRY(tl_verdict_time_steps(s, builds, TL_VERDICT_SHARE_KERNELS * s->seconds, least, diag));
     sum_steps(best, least[0], &before);
-    sum_steps(&s->shaped, least[1], &shaped);
+    sum_steps(s->shaped, least[1], &shaped);
     TL_TRY(count_kernels(s, "", &own, diag));
     for (int i = 0; i < *count; i++) {
         shares with;
@@ -133,19 +121,19 @@ static tl_status drop_slower(tl_tuned_state *s, const tl_tuned_side *best, tl_fo
 }
 
 /* Compares what was built. False in *is_best: it is not faster than the best so far and than untuned. */
-static tl_status decide(tl_tuned_state *s, const tl_tuned_side *best, bool *is_best, tl_diag *diag)
+static tl_status decide(tl_verdict_state *s, tl_tunable_build *best, bool *is_best, tl_diag *diag)
 {
-    tl_tuned_verdict *v = s->out, before = *v;
-    tl_tuned_comparison c;
+    tl_model_verdict *v = s->out, before = *v;
+    tl_verdict_comparison c;
     bool right;
-    TL_TRY(tl_tuned_agree(s, &s->shaped, &right, diag));
+    TL_TRY(tl_verdict_match(s, s->shaped, &right, diag));
     *is_best = false;
     if (right) {
-        const double seconds = TL_TUNED_SHARE_WHOLE * s->seconds;
-        TL_TRY(tl_tuned_compare(s, best, &s->shaped, seconds, &c, diag));
+        const double seconds = TL_VERDICT_SHARE_WHOLE * s->seconds;
+        TL_TRY(tl_verdict_compare(s, best, s->shaped, seconds, &c, diag));
         before.form_ratio = c.ratio;
-        if (tl_tuned_is_faster(&c))
-            TL_TRY(tl_tuned_compare_whole(s, &s->shaped, seconds, is_best, diag));
+        if (tl_verdict_is_faster(&c))
+            TL_TRY(tl_verdict_compare_whole(s, s->shaped, seconds, is_best, diag));
     }
     if (*is_best)
         v->form_ratio = c.ratio;
@@ -154,18 +142,17 @@ static tl_status decide(tl_tuned_state *s, const tl_tuned_side *best, bool *is_b
     return TL_OK;
 }
 
-tl_status tl_tuned_try_form(tl_tuned_state *s, tl_diag *diag)
+tl_status tl_verdict_try_form(tl_verdict_state *s, tl_diag *diag)
 {
-    tl_tuned_verdict *v = s->out;
-    const tl_picks_query query = query_of(s);
-    const tl_tuned_side *best = v->kept ? &s->tuned : &s->base;
+    tl_model_verdict *v = s->out;
+    tl_tunable_build *best = v->kept ? s->tuned : s->base;
     const tl_form *chosen;
     double default_ns, cost_ns;
     tl_picks picks;
     int count;
     bool is_best;
-    TL_TRY(tl_forms_choose(s->arena, s->base.model, s->store, &query, &chosen, &count, &default_ns,
-                           &cost_ns, diag));
+    TL_TRY(tl_forms_choose(s->arena, s->model, s->store, &chosen, &count, &default_ns, &cost_ns,
+                           diag));
     v->forms_tried = count;
     if (count == 0)
         return TL_OK;

@@ -1,4 +1,4 @@
-/* frontend/lower/error_bound.c: how far the results of a program may lie from those of real numbers, told from the roundings
+/* ir/program/error_bound.c: how far the results of a program may lie from those of real numbers, told from the roundings
  * that a result goes through.
  *
  * A chain of t roundings, each by 1 + d with |d| <= u (u = 2^-24 for f32), is off by at most gamma_t = t*u / (1 - t*u)
@@ -13,7 +13,7 @@
  * below 89. What is kept in f16 or bf16 is rounded there only now and then, while sums are kept in f32: each of those
  * roundings counts in full, and once more for the value it is compared with. */
 #include <math.h>
-#include "frontend/frontend.h"
+#include "ir/program/program.h"
 #include "ir/expr/index.h"
 
 /* Roundings by the dtype they round to. */

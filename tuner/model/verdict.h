@@ -1,4 +1,4 @@
-/* driver/tune/tuned.h: whether what the tuner found makes the whole model faster, and which of it is kept.
+/* tuner/model/verdict.h: whether what the tuner found makes the whole model faster, and which of it is kept.
  *
  * A schedule that wins alone may lose beside others (caches, memory that is shared, clocks). So the model is compiled
  * with its default schedules and with the best recorded ones, both run in alternation, and
@@ -8,21 +8,20 @@
  *   3. what is left is compared again with the untuned model, twice, and kept when the confidence interval of the ratio
  *      excludes that it is slower; or when that of the kernels that differ does, and the whole is no slower for all that can
  *      be seen; otherwise the default set is kept;
- *   4. another way to cut and lay out the graph, where the records say it costs less (driver/tune/forms.h), is tried against the
+ *   4. another way to cut and lay out the graph, where the records say it costs less (tuner/model/forms.h), is tried against the
  *      best so far and against untuned, and kept when it is faster than both.
  *
  * The outcome goes into the store as a choice (tuner/records/record.h), which every later compile of the model follows. */
-#ifndef TL_DRIVER_TUNE_TUNED_H
-#define TL_DRIVER_TUNE_TUNED_H
+#ifndef TL_TUNER_MODEL_VERDICT_H
+#define TL_TUNER_MODEL_VERDICT_H
 #include <signal.h>
 #include "runtime/base/statistics.h"
-#include "driver/bench/bench.h"
-#include "driver/pipeline/model.h"
+#include "tuner/model/tunable.h"
 
-#define TL_TUNED_SECONDS 10.0
+#define TL_VERDICT_SECONDS 10.0
 
 typedef struct {
-    double seconds;      /* of measuring, in all; 0: TL_TUNED_SECONDS */
+    double seconds;      /* of measuring, in all; 0: TL_VERDICT_SECONDS */
     uint64_t seed;       /* of the inputs */
     const char *session; /* of the tuner; may be NULL */
     bool dry;            /* nothing is written */
@@ -30,25 +29,25 @@ typedef struct {
     const volatile sig_atomic_t *stop;
     void (*progress)(void *user, const char *stage, double seconds_left); /* may be NULL */
     void *user;
-} tl_tuned_options;
+} tl_verdict_options;
 
 /* What became of one workload that has a record. */
 typedef enum {
-    TL_TUNED_KEPT,
-    TL_TUNED_SAME,   /* its best schedule compiles to what the default does */
-    TL_TUNED_SLOWER, /* not faster inside the model */
-    TL_TUNED_WRONG,  /* the outputs only agree without it */
-    TL_TUNED_MISS,   /* the record does not fit any more */
-    TL_TUNED_FATE_COUNT
-} tl_tuned_fate;
-const char *tl_tuned_fate_text(tl_tuned_fate fate);
+    TL_VERDICT_KEPT,
+    TL_VERDICT_SAME,   /* its best schedule compiles to what the default does */
+    TL_VERDICT_SLOWER, /* not faster inside the model */
+    TL_VERDICT_WRONG,  /* the outputs only agree without it */
+    TL_VERDICT_MISS,   /* the record does not fit any more */
+    TL_VERDICT_FATE_COUNT
+} tl_verdict_fate;
+const char *tl_verdict_fate_text(tl_verdict_fate fate);
 typedef struct {
     const char *workload, *kernel; /* `kernel`: the first that has it */
     int occurrences;
     double untuned_ns, tuned_ns; /* of all occurrences, inside the model; 0: not compared */
     double alone_ns;             /* the record's score, times occurrences */
-    tl_tuned_fate fate;
-} tl_tuned_workload;
+    tl_verdict_fate fate;
+} tl_verdict_workload;
 
 typedef struct {
     bool kept; /* else the default schedules stay, in which case the ratios say why */
@@ -64,15 +63,12 @@ typedef struct {
     int forms_tried, forms_kept;
     tl_interval form_ratio; /* of the form tried to the best before it; 0: it was not compared */
     int workload_count, kept_count, fallback_count;
-    int wrong_count;                    /* of those that fell back */
-    const tl_tuned_workload *workloads; /* those that have a record, the heaviest first */
-} tl_tuned_verdict;
+    int wrong_count;                      /* of those that fell back */
+    const tl_verdict_workload *workloads; /* those that have a record, the heaviest first */
+} tl_model_verdict;
 
-/* Compiles the model at `path` in both ways and decides. `model` are the options it will be compiled with later (target,
- * numerics, threads, shapes; database and picks are not looked at; naive: untuned means without schedules). Everything
- * in `out` lives in `arena`. TL_OK also when the default is kept. */
-tl_status tl_tuned_settle(tl_arena *arena, const char *path, const tl_model_options *model,
-                          tl_records *store, const tl_tuned_options *options, tl_tuned_verdict *out,
-                          tl_diag *diag);
+/* Builds the model in both ways and decides. Everything in `out` lives in `arena`. TL_OK also when the default is kept. */
+tl_status tl_verdict_reach(tl_arena *arena, tl_tunable *model, tl_records *store,
+                           const tl_verdict_options *options, tl_model_verdict *out, tl_diag *diag);
 
 #endif

@@ -1,4 +1,4 @@
-/* driver/tune/tune_forms.h: the kernels that a model would have if it were cut or laid out otherwise (driver/tune/forms.h),
+/* tuner/model/tune_forms.h: the kernels that a model would have if it were cut or laid out otherwise (tuner/model/forms.h),
  * as tasks of the tuner, and which of them are worth a trial.
  *
  * A form takes some workloads out of the model and brings others. It pays when what it brings takes less time than what it
@@ -7,9 +7,10 @@
  *     1. an estimate (the analytic cost model, on default schedules) tells which form to look at first;
  *     2. the default schedule of each workload that it brings is measured once (or was, in an earlier session);
  *     3. those that come within reach of what they replace, default schedules on both sides, are tuned like any other. */
-#ifndef TL_DRIVER_TUNE_TUNE_FORMS_H
-#define TL_DRIVER_TUNE_TUNE_FORMS_H
-#include "driver/tune/tune_tasks.h"
+#ifndef TL_TUNER_MODEL_TUNE_FORMS_H
+#define TL_TUNER_MODEL_TUNE_FORMS_H
+#include "tuner/model/tunable.h"
+#include "tuner/model/tune_list.h"
 
 typedef struct {
     int task; /* index in tl_tune_forms.tasks */
@@ -42,10 +43,9 @@ typedef struct {
     double *estimate;    /* of the default schedule, in cycles; 0: not made */
 } tl_tune_forms;
 
-/* All forms of the session's model (inspect_only is enough) whose changes are of tasks in `list` and of new ones. In the
- * session's arena. */
-tl_status tl_tune_forms_find(const tl_session *session, tl_numerics numerics,
-                             const tl_tune_list *list, tl_tune_forms *out, tl_diag *diag);
+/* All forms of the model whose changes are of tasks in `list` and of new ones. In `arena`. */
+tl_status tl_tune_forms_find(tl_arena *arena, tl_tunable *model, const tl_tune_list *list,
+                             tl_tune_forms *out, tl_diag *diag);
 /* What earlier sessions measured of the tasks (options->known). */
 void tl_tune_forms_recall(tl_tune_forms *forms, const tl_tune_options *options);
 /* What a run measured of the tasks. */

@@ -1,8 +1,4 @@
-/* tests/driver/test_tuned.c: the set that is kept for a model is the one that is faster in it, and never one that is not. */
-#include "runtime/base/statistics.h"
-#include "driver/tune/tuned_private.h"
-#include <math.h>
-#include "runtime/base/random.h"
+/* tests/driver/test_verdict.c: the set that is kept for a model is the one that is faster in it, and never one that is not. */
 #include "tests/driver/recorded.h"
 
 static tl_arena *arena;
@@ -21,142 +17,26 @@ static int group_tear_down(void **state)
     return recorded_tear_down();
 }
 
-/* Median and interval of known samples. For 20 values the interval is that of the order statistics 6 and 15 (96.1 %), for
- * 6 all of them (96.9 %), for 5 nothing can be said. */
-static void intervals(void **state)
+static tl_model_verdict settle(double seconds)
 {
-    (void)state;
-    double values[20];
-    for (int i = 0; i < 20; i++)
-        values[i] = (i * 7) % 20 + 1; /* 1..20 in disorder */
-    tl_interval i = tl_median_interval(values, 20);
-    assert_true(i.median == 10.5 && i.low == 6 && i.high == 15);
-    double six[] = { 6, 5, 4, 3, 2, 1 };
-    i = tl_median_interval(six, 6);
-    assert_true(i.median == 3.5 && i.low == 1 && i.high == 6);
-    i = tl_median_interval(six, 5);
-    assert_true(i.median == 3 && isinf(i.low) && isinf(i.high) && i.low < 0);
-    assert_true(isnan(tl_median_interval(six, 0).median));
-}
-
-/* The interval of samples of one distribution misses its median about as often as it says: 5 % or less. */
-static void intervals_keep_their_word(void **state)
-{
-    (void)state;
-    tl_random random = tl_random_make(11);
-    int missed = 0;
-    for (int trial = 0; trial < 2000; trial++) {
-        double values[25];
-        for (int i = 0; i < 25; i++) {
-            double u = tl_random_unit(&random);
-            values[i] = u * u * u; /* skewed; the median is 1/8 */
-        }
-        tl_interval i = tl_median_interval(values, 25);
-        missed += i.low > 0.125 || i.high < 0.125;
-    }
-    assert_in_range(missed, 20, 120);
-}
-
-/* Median, low and high of the ratio of the whole and of the kernels that differ; whether that is faster beyond doubt. */
-static void what_is_faster_beyond_doubt(void **state)
-{
-    (void)state;
-    static const struct {
-        tl_interval whole, part;
-        bool faster;
-    } cases[] = {
-        { { 0.98, 0.97, 0.99 }, { 0.95, 0.94, 0.96 }, true },
-        { { 0.98, 0.97, 0.99 }, { 0.99, 0.97, 1.01 }, true },  /* the whole is enough */
-        { { 0.99, 0.97, 1.01 }, { 0.96, 0.95, 0.97 }, true },  /* hidden by what is the same */
-        { { 0.99, 0.97, 1.01 }, { 0.98, 0.95, 1.01 }, false }, /* neither is sure */
-        { { 1.01, 0.99, 1.03 }, { 0.96, 0.95, 0.97 }, false }, /* the others pay for it */
-        { { 1.02, 1.01, 1.03 }, { 1.05, 1.04, 1.06 }, false },
-        { { NAN, -INFINITY, INFINITY }, { NAN, -INFINITY, INFINITY }, false },
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if (tl_tuned_is_faster(&(tl_tuned_comparison){ .ratio = cases[i].whole,
-                                                       .part = cases[i].part }) != cases[i].faster)
-            fail_msg("case %zu", i);
-}
-
-/* Some are wrong whatever is beside them, one pair only together. */
-typedef struct {
-    unsigned wrong;
-    int one, other; /* of the pair */
-    int judged;
-} sifted;
-
-static tl_status judge(void *user, const int *members, int count, bool *right, tl_diag *diag)
-{
-    (void)diag;
-    sifted *s = user;
-    int of_pair = 0;
-    *right = true;
-    for (int i = 0; i < count; i++) {
-        *right &= !(s->wrong >> members[i] & 1);
-        of_pair += members[i] == s->one || members[i] == s->other;
-    }
-    *right &= of_pair < 2;
-    s->judged++;
-    return TL_OK;
-}
-
-static void what_is_wrong_is_sifted_out(void **state)
-{
-    (void)state;
-    static const struct {
-        int count;
-        sifted things;
-        unsigned left;
-        int most;
-    } cases[] = {
-        { 1, { 1, -1, -1, 0 }, 0, 0 }, /* known already */
-        { 2, { 2, -1, -1, 0 }, 1, 2 },
-        { 32, { 1U << 3, -1, -1, 0 }, ~(1U << 3), 10 },
-        { 32, { 1U << 3 | 1U << 17, -1, -1, 0 }, ~(1U << 3 | 1U << 17), 20 },
-        { 32, { 0, 5, 30, 0 }, ~(1U << 30), 10 }, /* the first of a pair stays */
-        { 31, { ~0U, -1, -1, 0 }, 0, 60 },
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        int members[32];
-        sifted things = cases[i].things;
-        tl_tuned_sieve sieve = {
-            .judge = judge, .user = &things, .members = members, .end_ns = INT64_MAX
-        };
-        assert_int_equal(tl_tuned_sift(&sieve, cases[i].count, NULL), TL_OK);
-        unsigned left = 0;
-        for (int m = 0; m < sieve.member_count; m++)
-            left |= 1U << members[m];
-        assert_int_equal(left, cases[i].left);
-        assert_in_range(things.judged, 0, cases[i].most);
-        things.judged = 0;
-        sieve.end_ns = 0; /* no time */
-        assert_int_equal(tl_tuned_sift(&sieve, cases[i].count, NULL), TL_OK);
-        assert_int_equal(sieve.member_count, 0);
-        assert_int_equal(things.judged, 0);
-    }
-}
-
-static tl_tuned_verdict settle(double seconds)
-{
-    tl_tuned_verdict verdict;
+    tl_model_verdict verdict;
     tl_diag diag = { 0 };
     tl_records *store = recorded_open(TL_RECORDS_CREATE);
     tl_model_options model = recorded_options(NULL, NULL);
-    tl_tuned_options options = { .seconds = seconds, .session = "s" };
-    if (tl_tuned_settle(arena, rec_model, &model, store, &options, &verdict, &diag) != TL_OK)
+    tl_verdict_options options = { .seconds = seconds, .session = "s" };
+    if (recorded_verdict(arena, store, &model, &options, &verdict, &diag) != TL_OK)
         fail_msg("%s", diag.text);
     tl_records_close(store, NULL);
     return verdict;
 }
 
-static tl_tuned_fate fate_of(const tl_tuned_verdict *v, const char *workload)
+static tl_verdict_fate fate_of(const tl_model_verdict *v, const char *workload)
 {
     for (int i = 0; i < v->workload_count; i++)
         if (strcmp(v->workloads[i].workload, workload) == 0)
             return v->workloads[i].fate;
     fail_msg("no workload %s in the verdict", workload);
-    return TL_TUNED_FATE_COUNT;
+    return TL_VERDICT_FATE_COUNT;
 }
 
 static bool find_choice(tl_choice *out)
@@ -186,11 +66,11 @@ static void what_is_slower_in_the_model_falls_back(void **state)
     for (int i = 0; i < 3; i++)
         recorded_add(store, recorded_make(facts->kernels[i].workload, "direct", "", 10));
     tl_records_close(store, NULL);
-    tl_tuned_verdict v = settle(1);
+    tl_model_verdict v = settle(1);
     assert_false(v.kept);
     assert_int_equal(v.workload_count, 3);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(fate_of(&v, facts->kernels[i].workload), TL_TUNED_SLOWER);
+        assert_int_equal(fate_of(&v, facts->kernels[i].workload), TL_VERDICT_SLOWER);
     tl_choice choice;
     assert_true(find_choice(&choice));
     assert_false(choice.kept);
@@ -215,10 +95,10 @@ static void idle_records(void **state)
     recorded_add(store, recorded_make(same->workload, same->lowering, same->trace, 10));
     recorded_add(store, recorded_make(broken->workload, "direct", "split(no, [_, 2])\n", 10));
     tl_records_close(store, NULL);
-    tl_tuned_verdict v = settle(0.5);
+    tl_model_verdict v = settle(0.5);
     assert_false(v.kept);
-    assert_int_equal(fate_of(&v, same->workload), TL_TUNED_SAME);
-    assert_int_equal(fate_of(&v, broken->workload), TL_TUNED_MISS);
+    assert_int_equal(fate_of(&v, same->workload), TL_VERDICT_SAME);
+    assert_int_equal(fate_of(&v, broken->workload), TL_VERDICT_MISS);
     assert_true(v.max_error == 0);
     assert_int_equal(v.pairs, 0);
     tl_model_destroy(plain);
@@ -247,14 +127,14 @@ static void what_is_faster_is_kept_and_reused(void **state)
             worse = facts->kernels[i].workload;
     assert_non_null(worse);
     recorded_add(store, recorded_make(worse, "direct", "# as it is\n", 1));
-    tl_tuned_verdict v = recorded_settle(arena, store);
+    tl_model_verdict v = recorded_settle(arena, store);
     assert_true(v.kept);
     assert_true(v.ratio < 0.9 && v.ratio_low <= v.ratio && v.ratio <= v.ratio_high);
     assert_true(v.ratio_high < 1);
     assert_true(v.tuned_ns < v.untuned_ns);
     assert_true(v.part.high < 1);
     assert_true(v.max_error < 1e-3);
-    assert_int_equal(fate_of(&v, worse), TL_TUNED_SAME);
+    assert_int_equal(fate_of(&v, worse), TL_VERDICT_SAME);
     tl_choice choice;
     assert_true(find_choice(&choice));
     assert_true(choice.kept && choice.ratio == v.ratio && choice.pairs == v.pairs);
@@ -293,7 +173,7 @@ static void nothing_recorded_nothing_written(void **state)
 {
     (void)state;
     tl_choice choice;
-    tl_tuned_verdict v = settle(0.5);
+    tl_model_verdict v = settle(0.5);
     assert_false(v.kept);
     assert_int_equal(v.workload_count, 0);
     assert_false(find_choice(&choice));
@@ -303,35 +183,31 @@ static void it_can_be_stopped(void **state)
 {
     (void)state;
     static volatile sig_atomic_t stop = 1;
-    tl_tuned_verdict verdict;
+    tl_model_verdict verdict;
     tl_choice choice;
     tl_model *plain = plain_model();
     tl_records *store = recorded_open(TL_RECORDS_CREATE);
     recorded_add(store,
                  recorded_make(tl_model_get_facts(plain)->kernels[0].workload, "direct", "", 9));
     tl_model_options model = recorded_options(NULL, NULL);
-    tl_tuned_options options = { .stop = &stop };
-    assert_int_equal(tl_tuned_settle(arena, rec_model, &model, store, &options, &verdict, NULL),
+    tl_verdict_options options = { .stop = &stop };
+    assert_int_equal(recorded_verdict(arena, store, &model, &options, &verdict, NULL),
                      TL_INTERRUPTED);
     tl_records_close(store, NULL);
     assert_false(find_choice(&choice));
     tl_model_destroy(plain);
 }
 
-#define TUNED_TEST(name) cmocka_unit_test_setup(name, recorded_none)
+#define VERDICT_TEST(name) cmocka_unit_test_setup(name, recorded_none)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(intervals),
-        cmocka_unit_test(intervals_keep_their_word),
-        cmocka_unit_test(what_is_faster_beyond_doubt),
-        cmocka_unit_test(what_is_wrong_is_sifted_out),
-        TUNED_TEST(what_is_slower_in_the_model_falls_back),
-        TUNED_TEST(idle_records),
-        TUNED_TEST(what_is_faster_is_kept_and_reused),
-        TUNED_TEST(nothing_recorded_nothing_written),
-        TUNED_TEST(it_can_be_stopped),
+        VERDICT_TEST(what_is_slower_in_the_model_falls_back),
+        VERDICT_TEST(idle_records),
+        VERDICT_TEST(what_is_faster_is_kept_and_reused),
+        VERDICT_TEST(nothing_recorded_nothing_written),
+        VERDICT_TEST(it_can_be_stopped),
     };
-    return cmocka_run_group_tests_name("driver tuned", tests, group_set_up, group_tear_down);
+    return cmocka_run_group_tests_name("driver verdict", tests, group_set_up, group_tear_down);
 }

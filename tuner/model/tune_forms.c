@@ -1,10 +1,8 @@
-/* driver/tune/tune_forms.c: kernels of other forms of a model, as tasks of the tuner. */
-#include "driver/tune/tune_forms.h"
+/* tuner/model/tune_forms.c: kernels of other forms of a model, as tasks of the tuner. */
+#include "tuner/model/tune_forms.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "driver/tune/forms.h"
-#include "runtime/base/array.h"
 #include "runtime/base/map.h"
 #include "tuner/cost/cost_model.h"
 #include "tuner/cost/features.h"
@@ -28,47 +26,46 @@ const char *tl_form_fate_text(tl_form_fate fate)
 
 /* ---- finding ---- */
 
-/* Kernels of one workload: how many the model has now, and a form. */
-typedef struct {
-    int now, in_form;
-} tally;
-
+/* How many kernels of each workload a form has, beside how many the model has now. */
 typedef struct {
     tl_arena *arena;
-    const tl_target *target;
-    tl_numerics numerics;
-    tl_map *task_of; /* workload -> int: index of its task */
+    tl_tunable *model;
+    tl_map *task_of; /* workload -> int: index of its task; -1: the filter left it out */
     tl_tune_task *tasks;
-    tally *tallies; /* one a task */
-    int task_count, task_capacity, tally_capacity;
+    int task_count, capacity;
+    int *now, *counts; /* one a task */
+    bool is_left_out;  /* the form changes what is not tuned */
 } census;
 
-/* A task for the kernel's workload, of which the model has `now`. */
-static int add_task(census *c, const char *workload, const tl_tune_task *task, int now)
+static void grow(census *c)
 {
-    int *number = TL_NEW(c->arena, int);
-    *number = c->task_count;
-    TL_ROOM(c->arena, c->tasks, c->task_count, c->task_capacity);
-    TL_ROOM(c->arena, c->tallies, c->task_count, c->tally_capacity);
-    c->tasks[c->task_count] = *task;
-    c->tallies[c->task_count++] = (tally){ .now = now };
-    tl_map_put(c->task_of, workload, number);
-    return *number;
+    int capacity = 2 * c->capacity;
+    tl_tune_task *tasks = TL_NEW_ARRAY(c->arena, tl_tune_task, capacity);
+    int *now = TL_NEW_ARRAY(c->arena, int, capacity),
+        *counts = TL_NEW_ARRAY(c->arena, int, capacity);
+    memcpy(tasks, c->tasks, sizeof *tasks * (size_t)c->task_count);
+    memcpy(now, c->now, sizeof *now * (size_t)c->task_count);
+    memcpy(counts, c->counts, sizeof *counts * (size_t)c->task_count);
+    c->tasks = tasks;
+    c->now = now;
+    c->counts = counts;
+    c->capacity = capacity;
 }
 
-static tl_status count_kernel(void *user, const tl_kernel *kernel, tl_diag *diag)
+static tl_status count_kernel(void *user, const tl_form_kernel *kernel, tl_diag *diag)
 {
     census *c = user;
-    char key[33];
-    TL_TRY(tl_kernel_workload_key(c->arena, kernel, key, diag));
-    const int *known = tl_map_find(c->task_of, key);
-    int number = known != NULL ? *known : -1;
-    if (known == NULL) {
-        tl_tune_task task;
-        TL_TRY(tl_tune_task_of_kernel(c->arena, kernel, c->target, c->numerics, &task, diag));
-        number = add_task(c, key, &task, 0);
+    int *task = tl_map_find(c->task_of, kernel->workload);
+    if (task == NULL) {
+        if (c->task_count == c->capacity)
+            grow(c);
+        task = TL_NEW(c->arena, int);
+        *task = c->task_count;
+        TL_TRY(
+            c->model->type->describe(c->model, c->arena, kernel, &c->tasks[c->task_count++], diag));
+        tl_map_put(c->task_of, kernel->workload, task);
     }
-    c->tallies[number].in_form++;
+    c->counts[*task]++;
     return TL_OK;
 }
 
@@ -77,34 +74,39 @@ static const tl_form_change *list_changes(const census *c, int *count)
     tl_form_change *changes = TL_NEW_ARRAY(c->arena, tl_form_change, c->task_count);
     *count = 0;
     for (int i = 0; i < c->task_count; i++)
-        if (c->tallies[i].in_form != c->tallies[i].now)
-            changes[(*count)++] =
-                (tl_form_change){ .task = i, .by = c->tallies[i].in_form - c->tallies[i].now };
+        if (c->counts[i] != c->now[i])
+            changes[(*count)++] = (tl_form_change){ .task = i, .by = c->counts[i] - c->now[i] };
     return changes;
 }
 
-tl_status tl_tune_forms_find(const tl_session *session, tl_numerics numerics,
-                             const tl_tune_list *list, tl_tune_forms *out, tl_diag *diag)
+tl_status tl_tune_forms_find(tl_arena *arena, tl_tunable *model, const tl_tune_list *list,
+                             tl_tune_forms *out, tl_diag *diag)
 {
-    tl_arena *arena = session->arena;
     census c = { .arena = arena,
-                 .target = tl_model_get_facts(session->model)->target,
-                 .numerics = numerics,
-                 .task_of = tl_map_create(arena) };
+                 .model = model,
+                 .task_of = tl_map_create(arena),
+                 .task_count = list->count,
+                 .capacity = 2 * list->count };
     const tl_form *found;
     int count;
-    for (int i = 0; i < list->count; i++)
-        add_task(&c, list->tasks[i].workload->workload, &list->tasks[i],
-                 (int)list->tasks[i].weight);
-    tl_forms_find(arena, session->model, &found, &count);
+    c.tasks = TL_NEW_ARRAY(arena, tl_tune_task, c.capacity);
+    c.now = TL_NEW_ARRAY(arena, int, c.capacity);
+    c.counts = TL_NEW_ARRAY(arena, int, c.capacity);
+    for (int i = 0; i < list->count; i++) {
+        int *task = TL_NEW(arena, int);
+        *task = i;
+        c.tasks[i] = list->tasks[i];
+        c.now[i] = (int)list->tasks[i].weight;
+        tl_map_put(c.task_of, list->tasks[i].workload->workload, task);
+    }
+    model->type->find_forms(model, arena, &found, &count);
     *out = (tl_tune_forms){ .own_count = list->count,
                             .forms = TL_NEW_ARRAY(arena, tl_tune_form, count) };
     for (int i = 0; i < count; i++) {
         tl_tune_form *form = &out->forms[out->count];
         *form = (tl_tune_form){ .form = found[i].form, .what = found[i].what };
-        for (int k = 0; k < c.task_count; k++)
-            c.tallies[k].in_form = 0;
-        TL_TRY(tl_form_visit(arena, session->model, form->form, count_kernel, &c, diag));
+        memset(c.counts, 0, sizeof *c.counts * (size_t)c.task_count);
+        TL_TRY(model->type->visit_form(model, form->form, count_kernel, &c, diag));
         form->changes = list_changes(&c, &form->change_count);
         out->count += form->change_count > 0;
     }

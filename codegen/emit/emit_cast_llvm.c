@@ -197,8 +197,7 @@ static LLVMValueRef cast_float(tl_emitter *em, tl_dtype to, tl_dtype from, LLVMV
         return tl_emit_round(em, to, v);
     }
     if (is_narrow(to)) /* which wraps, as from an integer */
-        return wrap_narrow(em, to,
-                           LLVMBuildTrunc(b, cast_float(em, TL_I32, from, v), type, ""));
+        return wrap_narrow(em, to, LLVMBuildTrunc(b, cast_float(em, TL_I32, from, v), type, ""));
     LLVMTypeRef overloads[2] = { type, LLVMTypeOf(v) };
     bool is_signed = tl_dtype_infos[to].class == TL_CLASS_INT;
     return tl_emit_intrinsic(em, is_signed ? "llvm.fptosi.sat" : "llvm.fptoui.sat", overloads, 2,

@@ -105,7 +105,8 @@ static tl_status narrow_field(tl_arena *arena, const Onnx__TensorProto *t, int64
 {
     bool wide = out->dtype == TL_U32, packed = is_packed(out->dtype);
     size_t count = wide ? t->n_uint64_data : t->n_int32_data, size = tl_dtype_size(out->dtype);
-    if (count != (size_t)(packed ? elements / 2 + elements % 2 : elements) || count != typed_count(t))
+    if (count != (size_t)(packed ? elements / 2 + elements % 2 : elements) ||
+        count != typed_count(t))
         return fail_count(t, count, elements, "numbers of its dtype", diag);
     unsigned char *data = tl_arena_alloc(arena, count * size, 64);
     for (size_t i = 0; i < count; i++) {

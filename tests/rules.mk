@@ -126,7 +126,7 @@ test:
 	@tests/deps.sh
 	@$(MAKE) --no-print-directory -j$(shell nproc) run-tests
 run-tests: all $(ALL_TESTS)
-	@status=0; tests/run.sh $(ALL_TESTS) || status=1; \
+	@status=0; tests/circles.sh $(BUILD) || status=1; tests/run.sh $(ALL_TESTS) || status=1; \
 	tests/conformance.sh $(BUILD)/tilth || status=1; \
 	tests/models.sh --small $(BUILD)/tilth build/models || status=1; \
 	for isa in $(SMALLER_ISAS); do \
@@ -180,6 +180,10 @@ mutants:
 .PHONY: mutants
 golden: $(ALL_TESTS)
 	@GOLDEN_UPDATE=1 tests/run.sh $(ALL_TESTS)
+# make circles: whether files call each other in a circle, but for those that belong together (make test asks, too).
+circles: all
+	@tests/circles.sh $(BUILD)
+.PHONY: circles
 lint: | $(BUILD)/frontend/onnx.pb-c.c
 	@tests/lint.sh $(CC) $(filter-out -MMD -MP,$(CFLAGS)) -isystem $(LLVM_INCLUDE)
 format:

@@ -6,8 +6,6 @@
 #include <string.h>
 #include "runtime/base/text.h"
 
-bool tl_quiet, tl_verbose;
-
 const tl_option tl_common_options[] = {
     { "--quiet", "-q", TL_OPTION_FLAG, NULL, "say nothing on stderr but errors", &tl_quiet },
     { "--verbose", "-v", TL_OPTION_FLAG, NULL, "say more on stderr", &tl_verbose },

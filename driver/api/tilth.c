@@ -1,20 +1,11 @@
 /* driver/api/tilth.c: loading ONNX models through the C API; the rest of it is runtime/api/api_*.c. */
-#include "driver/api/tilth.h"
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include "driver/pipeline/model.h"
-#include "runtime/api/api_private.h"
+#include "driver/api/load_private.h"
 
 _Static_assert(TILTH_MAX_RANK == TL_MAX_RANK, "a shape fits");
-
-/* What is loaded: a file, or bytes. */
-typedef struct {
-    const char *call, *path;
-    const void *bytes;
-    size_t size;
-    const char *folder;
-} request;
 
 /* Up to where the options of version 0.1 went. */
 #define OPTIONS_0_1 offsetof(tilth_load_options, database)
@@ -62,15 +53,22 @@ static tl_status check_options(const tilth_load_options *o, const char *call, tl
     return TL_OK;
 }
 
-static tl_status check(const request *r, const tilth_load_options *options, tl_diag *diag)
+tl_status tl_load_check(const tl_load_request *r, const tilth_load_options *options,
+                        tilth_load_options *whole, tl_diag *diag)
 {
+    static const tilth_load_options defaults = { .struct_size = sizeof defaults };
+    if (options == NULL)
+        options = &defaults;
     if (r->path == NULL && r->bytes == NULL)
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: the model is NULL", r->call);
     if (r->path == NULL && r->size == 0)
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: a model of 0 bytes", r->call);
     if (r->folder != NULL && r->folder[0] == '\0')
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: the name of the folder is empty", r->call);
-    return check_options(options, r->call, diag);
+    TL_TRY(check_options(options, r->call, diag));
+    *whole = (tilth_load_options){ .struct_size = sizeof *whole };
+    memcpy(whole, options, options->struct_size);
+    return TL_OK;
 }
 
 static void destroy_model(void *owner)
@@ -78,8 +76,8 @@ static void destroy_model(void *owner)
     tl_model_destroy(owner);
 }
 
-static tl_status load_with(const request *r, const tl_model_options *options, tilth_pool *pool,
-                           tilth_model **out, tl_diag *diag)
+static tl_status load_with(const tl_load_request *r, const tl_model_options *options,
+                           tilth_pool *pool, tilth_model **out, tl_diag *diag)
 {
     tl_model *model;
 
@@ -95,14 +93,14 @@ static tl_status load_with(const request *r, const tl_model_options *options, ti
 
 /* With the pool that the model will run on; a pool only for compiling, when asked for, is gone
  * afterwards. */
-static tl_status load_on(const request *r, const tilth_load_options *given,
-                         const tl_shape_override *shapes, tilth_pool *pool, tilth_model **out,
-                         tl_diag *diag)
+tl_status tl_load_on(const tl_load_request *r, const tilth_load_options *given,
+                     const tl_shape_override *shapes, int shape_count, tilth_pool *pool,
+                     tilth_model **out, tl_diag *diag)
 {
     tl_model_options options = {
         .target = given->target,
         .shapes = shapes,
-        .shape_count = given->shape_count,
+        .shape_count = shape_count,
         .cache_folder = given->cache_folder,
         .no_cache = given->no_cache != 0,
         .database = given->database,
@@ -137,27 +135,23 @@ static tl_status make_shapes(const tilth_load_options *options, tl_shape_overrid
     return TL_OK;
 }
 
-static tl_status load(const request *r, const tilth_load_options *options, tilth_model **out,
-                      tl_diag *diag)
+static tl_status load(const tl_load_request *r, const tilth_load_options *options,
+                      tilth_model **out, tl_diag *diag)
 {
-    static const tilth_load_options defaults = { .struct_size = sizeof defaults };
+    tilth_load_options whole;
     tl_shape_override *shapes;
 
     if (out == NULL)
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: there is nowhere to put the model", r->call);
     *out = NULL;
-    if (options == NULL)
-        options = &defaults;
-    TL_TRY(check(r, options, diag));
-    tilth_load_options whole = { .struct_size = sizeof whole };
-    memcpy(&whole, options, options->struct_size); /* what an older program does not know is 0 */
+    TL_TRY(tl_load_check(r, options, &whole, diag));
     options = &whole;
     tilth_pool *pool = options->pool;
     if (pool == NULL)
         TL_TRY(tl_api_pool_make(&(tl_pool_options){ .threads = options->threads }, &pool, diag));
     tl_status status = make_shapes(options, &shapes, diag);
     if (status == TL_OK)
-        status = load_on(r, options, shapes, pool, out, diag);
+        status = tl_load_on(r, options, shapes, options->shape_count, pool, out, diag);
     free(shapes);
     if (options->pool == NULL)
         tl_api_pool_release(pool); /* from now on it is the model's alone */
@@ -167,7 +161,7 @@ static tl_status load(const request *r, const tilth_load_options *options, tilth
 tilth_status tilth_model_load(const char *path, const tilth_load_options *options,
                               tilth_model **out, tilth_error *error)
 {
-    request r = { .call = __func__, .path = path };
+    tl_load_request r = { .call = __func__, .path = path };
     TL_API_DIAG(diag);
     return tl_api_return(load(&r, options, out, &diag), &diag, error);
 }
@@ -176,7 +170,7 @@ tilth_status tilth_model_load_memory(const void *bytes, size_t size, const char 
                                      const tilth_load_options *options, tilth_model **out,
                                      tilth_error *error)
 {
-    request r = { .call = __func__, .bytes = bytes, .size = size, .folder = folder };
+    tl_load_request r = { .call = __func__, .bytes = bytes, .size = size, .folder = folder };
     TL_API_DIAG(diag);
     return tl_api_return(load(&r, options, out, &diag), &diag, error);
 }

@@ -86,6 +86,61 @@ tilth_status tilth_model_load_memory(const void *bytes, size_t size, const char 
                                      const tilth_load_options *options, tilth_model **out,
                                      tilth_error *error);
 
+/* ---- Models whose shapes vary ----
+ *
+ * A family is one model for all shapes that its open axes may take, and for all values of inputs on which shapes depend. It
+ * is compiled for each combination when it is first called with it, and keeps the latest of these: a call with one that is
+ * kept compiles nothing. A caller calls it, one thread at a time; several callers share what was compiled.
+ *
+ *     tilth_family *family;
+ *     tilth_caller *caller;
+ *     tilth_family_load("bert.onnx", NULL, &family, &error);
+ *     tilth_caller_create(family, 0, &caller, &error);
+ *     for each sentence:
+ *         int64_t shape[] = { 1, length };
+ *         tilth_caller_set_input(caller, 0, 2, shape, ids, sizeof *ids * length, &error);
+ *         tilth_caller_run(caller, &error);
+ *         tilth_caller_output(caller, 0, &info, &data, &error);
+ */
+typedef struct tilth_family tilth_family;
+typedef struct tilth_caller tilth_caller;
+
+enum { TILTH_FAMILY_LIMIT = 16 }; /* combinations that a family, and a caller, keep at most */
+
+/* Reads what the model's inputs are, and compiles nothing yet. Options as of tilth_model_load; `shapes` must be empty. The
+ * file is read again for each new combination and must stay as it is; bytes are copied. */
+tilth_status tilth_family_load(const char *path, const tilth_load_options *options,
+                               tilth_family **out, tilth_error *error);
+tilth_status tilth_family_load_memory(const void *bytes, size_t size, const char *folder,
+                                      const tilth_load_options *options, tilth_family **out,
+                                      tilth_error *error);
+/* TILTH_OK, also for NULL; its callers keep what they need until they go. */
+tilth_status tilth_family_destroy(tilth_family *family);
+int tilth_family_input_count(const tilth_family *family); /* 0 for what is no family */
+int tilth_family_find_input(const tilth_family *family, const char *name); /* -1: none */
+/* `shape` has -1 where an axis is open, `rank` is -1 where any is allowed; `size` is 0 then. */
+tilth_status tilth_family_input(const tilth_family *family, int index, tilth_tensor_info *out,
+                                tilth_error *error);
+/* How many combinations were compiled (or found on disk) so far. */
+int64_t tilth_family_compiled(const tilth_family *family);
+
+/* `threads` as of tilth_runner_create. */
+tilth_status tilth_caller_create(tilth_family *family, int threads, tilth_caller **out,
+                                 tilth_error *error);
+tilth_status tilth_caller_destroy(tilth_caller *caller); /* TILTH_OK, also for NULL */
+/* What the next runs read input `index` from: `size` bytes of a tensor of this shape, which are the caller's and must live until
+ * the last of these runs. Of any alignment; what is not aligned to TILTH_ALIGNMENT is copied by each run.
+ * TILTH_BAD_ARGUMENT: the shape is not one that the input may have, or `size` is not its. */
+tilth_status tilth_caller_set_input(tilth_caller *caller, int index, int rank, const int64_t *shape,
+                                    const void *data, size_t size, tilth_error *error);
+/* Runs the model for the inputs that are set, all of them; compiles it first where this combination is new (a second
+ * thread that wants a new one meanwhile waits). TILTH_BAD_ARGUMENT names axes that contradict each other. */
+tilth_status tilth_caller_run(tilth_caller *caller, tilth_error *error);
+/* An output of the latest run: what it is, and its data, until the next run. */
+tilth_status tilth_caller_output(const tilth_caller *caller, int index, tilth_tensor_info *out,
+                                 const void **data, tilth_error *error);
+int tilth_caller_output_count(const tilth_caller *caller); /* of the latest run; 0: none */
+
 #ifdef __cplusplus
 }
 #endif

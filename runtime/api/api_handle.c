@@ -17,6 +17,10 @@ static const char *kind_text(tl_handle_kind kind)
         return "model";
     case TL_HANDLE_RUNNER:
         return "runner";
+    case TL_HANDLE_FAMILY:
+        return "family";
+    case TL_HANDLE_CALLER:
+        return "caller";
     case TL_HANDLE_DEAD:
         break;
     }

@@ -13,6 +13,8 @@ typedef enum {
     TL_HANDLE_POOL = 0x74706f6f, /* none of them likely in other memory */
     TL_HANDLE_MODEL = 0x746d6f64,
     TL_HANDLE_RUNNER = 0x7472756e,
+    TL_HANDLE_FAMILY = 0x74666d6c,
+    TL_HANDLE_CALLER = 0x74636c6c,
     TL_HANDLE_DEAD = 0x64656164,
 } tl_handle_kind;
 

@@ -1,0 +1,278 @@
+/* driver/api/caller.c: calling a model whose shapes vary: a runner for each of the latest combinations. */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include "driver/api/family_private.h"
+
+/* A runner with buffers for its outputs. */
+typedef struct {
+    tilth_runner *runner;
+    const tl_executable_spec *spec;
+    void **outputs;
+    uint64_t used;
+} entry;
+
+struct tilth_caller {
+    tl_handle handle;
+    atomic_flag busy;
+    tilth_family *family;
+    int threads;
+    tl_family_given *given;
+    entry entries[TILTH_FAMILY_LIMIT];
+    int count;
+    uint64_t clock;
+    const entry *latest; /* whose outputs are the latest run's */
+};
+
+static void free_entry(entry *e)
+{
+    (void)tilth_runner_destroy(e->runner); /* first: it needs the model, and so the spec */
+    for (int i = 0; e->outputs != NULL && e->outputs[i] != NULL; i++)
+        tilth_buffer_destroy(e->outputs[i]);
+    free(e->outputs);
+    *e = (entry){ 0 };
+}
+
+static tl_status create(tilth_family *family, int threads, tilth_caller **out, tl_diag *diag)
+{
+    static const char call[] = "tilth_caller_create";
+    if (out == NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: there is nowhere to put the caller", call);
+    *out = NULL;
+    TL_TRY(tl_handle_check(family, TL_HANDLE_FAMILY, call, diag));
+    if (threads < 0)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: %d threads are below 0", call, threads);
+    tilth_caller *c = calloc(1, sizeof *c);
+    tl_family_given *given = calloc((size_t)family->signature.input_count + 1, sizeof *given);
+    if (c == NULL || given == NULL) {
+        free(c);
+        free(given);
+        return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", call);
+    }
+    atomic_flag_clear(&c->busy);
+    c->family = family;
+    c->threads = threads;
+    c->given = given;
+    tl_handle_retain(&family->handle);
+    tl_handle_start(&c->handle, TL_HANDLE_CALLER);
+    *out = c;
+    return TL_OK;
+}
+
+tilth_status tilth_caller_create(tilth_family *family, int threads, tilth_caller **out,
+                                 tilth_error *error)
+{
+    TL_API_DIAG(diag);
+    return tl_api_return(create(family, threads, out, &diag), &diag, error);
+}
+
+/* Takes the caller for one call. */
+static tilth_status enter(tilth_caller *c, const char *call, tilth_error *error)
+{
+    TL_API_DIAG(diag);
+    tl_status status = tl_handle_check(c, TL_HANDLE_CALLER, call, &diag);
+    if (status != TL_OK)
+        return tl_api_return(status, &diag, error);
+    if (!atomic_flag_test_and_set_explicit(&c->busy, memory_order_acquire))
+        return TILTH_OK;
+    tl_fail(&diag, TL_BAD_ARGUMENT, "%s: another thread is using this caller", call);
+    tl_api_return(TL_BAD_ARGUMENT, &diag, error);
+    return TILTH_BUSY;
+}
+
+static tilth_status leave(tilth_caller *c, tilth_status status)
+{
+    atomic_flag_clear_explicit(&c->busy, memory_order_release);
+    return status;
+}
+
+tilth_status tilth_caller_destroy(tilth_caller *c)
+{
+    if (c == NULL)
+        return TILTH_OK;
+    tilth_status status = enter(c, __func__, NULL);
+    if (status != TILTH_OK)
+        return status;
+    if (!tl_handle_kill(&c->handle, TL_HANDLE_CALLER))
+        return TILTH_BAD_ARGUMENT;
+    for (int i = 0; i < c->count; i++)
+        free_entry(&c->entries[i]);
+    tl_family_release(c->family);
+    free(c->given);
+    tl_handle_free(c);
+    return TILTH_OK;
+}
+
+static tl_status set_input(tilth_caller *c, int index, int rank, const int64_t *shape,
+                           const void *data, size_t size, tl_diag *diag)
+{
+    static const char call[] = "tilth_caller_set_input";
+    const tl_onnx_signature *signature = &c->family->signature;
+    int64_t bytes;
+    if (index < 0 || index >= signature->input_count)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: there is no input %d; the model has %d", call,
+                       index, signature->input_count);
+    const tl_onnx_input *input = &signature->inputs[index];
+    if (rank < 0 || rank > TILTH_MAX_RANK || (rank > 0 && shape == NULL) ||
+        (input->shape.rank >= 0 && input->shape.rank != rank))
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: input %s has %d axes, but %d were given", call,
+                       input->name, input->shape.rank, rank);
+    for (int a = 0; a < input->shape.rank; a++)
+        if (input->shape.dims[a].extent >= 0 && input->shape.dims[a].extent != shape[a])
+            return tl_fail(diag, TL_BAD_ARGUMENT,
+                           "%s: axis %d of input %s is %lld in the model, but %lld was given", call,
+                           a, input->name, (long long)input->shape.dims[a].extent,
+                           (long long)shape[a]);
+    TL_TRY(tl_tensor_bytes(input->dtype, rank, shape, &bytes, diag));
+    if (size != (size_t)bytes || (data == NULL && bytes > 0))
+        return tl_fail(diag, TL_BAD_ARGUMENT,
+                       "%s: input %s of this shape has %lld bytes, not %zu%s", call, input->name,
+                       (long long)bytes, size, data == NULL ? " at NULL" : "");
+    c->given[index] = (tl_family_given){ .shape = tl_shape_of(rank, shape),
+                                         .data = data != NULL ? data : "",
+                                         .size = size };
+    return TL_OK;
+}
+
+tilth_status tilth_caller_set_input(tilth_caller *c, int index, int rank, const int64_t *shape,
+                                    const void *data, size_t size, tilth_error *error)
+{
+    TL_API_DIAG(diag);
+    tilth_status status = enter(c, __func__, error);
+    if (status != TILTH_OK)
+        return status;
+    tl_status set = set_input(c, index, rank, shape, data, size, &diag);
+    return leave(c, tl_api_return(set, &diag, error));
+}
+
+/* ---- running ---- */
+
+static tl_status make_outputs(entry *e, tl_diag *diag)
+{
+    e->outputs = calloc((size_t)e->spec->output_count + 1, sizeof *e->outputs);
+    if (e->outputs == NULL)
+        return tl_fail(diag, TL_NO_MEMORY, "caller: out of memory");
+    for (int i = 0; i < e->spec->output_count; i++) {
+        size_t size = tl_port_size(&e->spec->outputs[i]);
+        tilth_error error;
+        e->outputs[i] = tilth_buffer_create(size > 0 ? size : 1);
+        if (e->outputs[i] == NULL)
+            return tl_fail(diag, TL_NO_MEMORY, "no memory for %zu bytes of %s", size,
+                           e->spec->outputs[i].name);
+        if (size > 0 &&
+            tilth_runner_bind_output(e->runner, i, e->outputs[i], size, &error) != TILTH_OK)
+            return tl_fail(diag, TL_INTERNAL, "%s", error.text);
+    }
+    return TL_OK;
+}
+
+/* A place for one more: the oldest one's where all are taken. */
+static entry *make_room(tilth_caller *c)
+{
+    if (c->count < TILTH_FAMILY_LIMIT)
+        return &c->entries[c->count++];
+    entry *oldest = &c->entries[0];
+    for (int i = 1; i < c->count; i++)
+        if (c->entries[i].used < oldest->used)
+            oldest = &c->entries[i];
+    free_entry(oldest);
+    return oldest;
+}
+
+static tl_status find_entry(tilth_caller *c, entry **out, tl_diag *diag)
+{
+    for (int i = 0; i < c->count; i++)
+        if (tl_family_fits(c->entries[i].spec, c->given)) {
+            *out = &c->entries[i];
+            return TL_OK;
+        }
+    entry new = { 0 };
+    TL_TRY(tl_family_runner(c->family, c->given, c->threads, &new.runner, &new.spec, diag));
+    tl_status status = make_outputs(&new, diag);
+    if (status != TL_OK) {
+        free_entry(&new);
+        return status;
+    }
+    *out = make_room(c);
+    **out = new;
+    return TL_OK;
+}
+
+static tilth_status run_entry(tilth_caller *c, entry *e, tilth_error *error)
+{
+    tilth_status status = TILTH_OK;
+    for (int i = 0; status == TILTH_OK && i < e->spec->input_count; i++) {
+        const tl_family_given *given = &c->given[i];
+        bool aligned = (uintptr_t)given->data % TILTH_ALIGNMENT == 0;
+        if (given->size == 0)
+            continue;
+        status = aligned ? tilth_runner_bind_input(e->runner, i, given->data, given->size, error)
+                         : tilth_runner_write_input(e->runner, i, given->data, given->size, error);
+    }
+    return status == TILTH_OK ? tilth_runner_run(e->runner, error) : status;
+}
+
+static tilth_status run(tilth_caller *c, tilth_error *error)
+{
+    TL_API_DIAG(diag);
+    const tl_onnx_signature *signature = &c->family->signature;
+    entry *e;
+    c->latest = NULL;
+    for (int i = 0; i < signature->input_count; i++)
+        if (c->given[i].data == NULL) {
+            tl_fail(&diag, TL_BAD_ARGUMENT, "tilth_caller_run: input %s is not set",
+                    signature->inputs[i].name);
+            return tl_api_return(TL_BAD_ARGUMENT, &diag, error);
+        }
+    tl_status found = find_entry(c, &e, &diag);
+    if (found != TL_OK)
+        return tl_api_return(found, &diag, error);
+    e->used = ++c->clock;
+    tilth_status status = run_entry(c, e, error);
+    if (status == TILTH_OK)
+        c->latest = e;
+    return status;
+}
+
+tilth_status tilth_caller_run(tilth_caller *c, tilth_error *error)
+{
+    tilth_status status = enter(c, __func__, error);
+    return status != TILTH_OK ? status : leave(c, run(c, error));
+}
+
+int tilth_caller_output_count(const tilth_caller *c)
+{
+    return tl_handle_check(c, TL_HANDLE_CALLER, "", NULL) == TL_OK && c->latest != NULL
+               ? c->latest->spec->output_count
+               : 0;
+}
+
+static tl_status get_output(const tilth_caller *c, int index, tilth_tensor_info *out,
+                            const void **data, tl_diag *diag)
+{
+    static const char call[] = "tilth_caller_output";
+    TL_TRY(tl_handle_check(c, TL_HANDLE_CALLER, call, diag));
+    if (out == NULL || data == NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: there is nowhere to put the answer", call);
+    if (c->latest == NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: there was no run yet, or it failed", call);
+    const tl_executable_spec *spec = c->latest->spec;
+    if (index < 0 || index >= spec->output_count)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: there is no output %d; the model has %d", call,
+                       index, spec->output_count);
+    const tl_port *port = &spec->outputs[index];
+    *out = (tilth_tensor_info){ .name = port->name,
+                                .dtype = (tilth_dtype)tl_dtype_infos[port->dtype].onnx,
+                                .rank = port->rank,
+                                .size = tl_port_size(port) };
+    memcpy(out->shape, port->shape, sizeof *port->shape * (size_t)port->rank);
+    *data = c->latest->outputs[index];
+    return TL_OK;
+}
+
+tilth_status tilth_caller_output(const tilth_caller *c, int index, tilth_tensor_info *out,
+                                 const void **data, tilth_error *error)
+{
+    TL_API_DIAG(diag);
+    return tl_api_return(get_output(c, index, out, data, &diag), &diag, error);
+}

@@ -62,6 +62,15 @@ bool tl_onnx_signature_is_open(const tl_onnx_signature *signature); /* some axis
  * as "domain.Operator". Nothing else of it is looked at. */
 tl_status tl_onnx_read_operators(tl_arena *arena, const char *path, const char *const **out,
                                  int *count, tl_diag *diag);
+/* The operators that are read, then those that are refused with a reason of their own, each in the order of its table. */
+typedef struct {
+    const char *name;   /* "Conv", "com.microsoft.Gelu" */
+    const char *reason; /* NULL: it is read, and the rest says in which form */
+    int since, until;   /* opsets, all between included; until 0: the newest of its domain */
+    int forms;          /* how many different ones these opsets have */
+    int min_inputs, max_inputs, max_outputs; /* of the newest form; -1: any number */
+} tl_onnx_operator;
+bool tl_onnx_find_operator(int index, tl_onnx_operator *out); /* false behind the last */
 /* The static shapes of all inputs that have open axes, from those that are `given` (of any inputs): axes of one name have one
  * extent. Values that are offered are passed on. TL_BAD_ARGUMENT names the axes that contradict each other, or what the file
  * says; TL_UNBOUND names one that is still open, and the way out. */

@@ -14,13 +14,10 @@ static double rank_of(tl_dtype dtype, const void *data, int64_t element)
     return bits & sign ? -magnitude : magnitude;
 }
 
+/* The distance from 1 to the next number of a float type. */
 static double epsilon_of(tl_dtype dtype)
 {
-    return dtype == TL_F64    ? 0x1p-52
-           : dtype == TL_F32  ? 0x1p-23
-           : dtype == TL_F16  ? 0x1p-10
-           : dtype == TL_BF16 ? 0x1p-7
-                              : 0;
+    return ldexp(1, 1 - tl_dtype_infos[dtype].digits);
 }
 
 static void compare_float(const tl_tensor *actual, const tl_tensor *expected, int64_t i,

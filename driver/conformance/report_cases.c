@@ -133,7 +133,7 @@ static void print_text(const char *name, const char *value)
     tl_print_json_text(value);
 }
 
-static void print_json(const tl_case *c, const tl_case_result *r)
+static void print_json(const tl_case *c, const tl_case_result *r, const tl_case_report *report)
 {
     char words[sizeof r->operators], *state;
     memcpy(words, r->operators, sizeof words);
@@ -148,6 +148,8 @@ static void print_json(const tl_case *c, const tl_case_result *r)
             putchar(',');
     }
     printf("],\"seconds\":%.3f", r->seconds);
+    if (report->expected != NULL)
+        printf(",\"listed\":%s", is_listed(report, c) ? "true" : "false");
     if (r->verdict == TL_CASE_PASSED)
         print_number("max_ulp", r->max_ulp);
     else
@@ -174,7 +176,7 @@ bool tl_report_cases(tl_arena *arena, const tl_case_list *list, const tl_case_re
         const tl_case *c = &list->cases[i];
         const tl_case_result *r = &results[i];
         if (report->json)
-            print_json(c, r);
+            print_json(c, r, report);
         else if (r->verdict == TL_CASE_FAILED || is_listed(report, c) || tl_verbose)
             if (r->verdict != TL_CASE_PASSED)
                 print_reason(c, r);

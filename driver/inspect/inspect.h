@@ -41,6 +41,10 @@ void tl_inspect_describe(const tl_value *value, tl_text *out);
 tl_status tl_inspect_space(const tl_session *session, tl_numerics numerics, bool json, tl_text *out,
                            tl_diag *diag);
 
+/* The operators of ONNX that are read, with their opsets, and those that are refused: from the tables of the reader. */
+typedef enum { TL_OPERATORS_TEXT, TL_OPERATORS_JSON, TL_OPERATORS_MARKDOWN } tl_operators_form;
+void tl_inspect_operators(tl_operators_form form, tl_text *out);
+
 /* TL_UNSUPPORTED: the lines of the sentence, one a reason, as records. */
 void tl_inspect_print_unsupported(const tl_diag *diag);
 

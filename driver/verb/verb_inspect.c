@@ -7,7 +7,7 @@
 
 typedef struct {
     tl_session_options common;
-    bool kernels, graph, dot, scheduled, trace, quick, space;
+    bool kernels, graph, dot, scheduled, trace, quick, space, operators, markdown;
     const char *extract, *output;
 } inspect_options;
 
@@ -93,12 +93,36 @@ static tl_status inspect(tl_session *session, const char *path, const inspect_op
     return status;
 }
 
-static tl_status check(const inspect_options *o, tl_diag *diag)
+/* What tilth reads; no model is needed for it. */
+static tl_status list_operators(const inspect_options *o, tl_diag *diag)
 {
-    int wanted = (o->extract != NULL) + o->graph + o->dot + o->space;
+    tl_text text = { 0 };
+    tl_inspect_operators(o->common.json ? TL_OPERATORS_JSON
+                         : o->markdown  ? TL_OPERATORS_MARKDOWN
+                                        : TL_OPERATORS_TEXT,
+                         &text);
+    tl_status status = text.failed         ? tl_fail(diag, TL_NO_MEMORY, "no memory for the text")
+                       : o->output != NULL ? tl_file_write(o->output, text.data, text.size, diag)
+                                           : TL_OK;
+    if (status == TL_OK && o->output == NULL)
+        fputs(tl_text_get(&text), stdout);
+    tl_text_free(&text);
+    return status;
+}
+
+static tl_status check(const inspect_options *o, const char *model, tl_diag *diag)
+{
+    if (o->operators && model != NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "--operators goes without a model");
+    if (!o->operators && model == NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT,
+                       "an argument is missing (usage: tilth inspect MODEL.onnx)");
+    if (o->markdown && (!o->operators || o->common.json))
+        return tl_fail(diag, TL_BAD_ARGUMENT, "--markdown goes with --operators, without --json");
+    int wanted = (o->extract != NULL) + o->graph + o->dot + o->space + o->operators;
     if (wanted > 1)
         return tl_fail(diag, TL_BAD_ARGUMENT,
-                       "--extract, --graph, --dot and --space: one at a time");
+                       "--extract, --graph, --dot, --space and --operators: one at a time");
     if ((o->scheduled || o->trace) && o->extract == NULL)
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s goes with --extract KERNEL",
                        o->trace ? "--trace" : "--scheduled");
@@ -106,7 +130,7 @@ static tl_status check(const inspect_options *o, tl_diag *diag)
         return tl_fail(diag, TL_BAD_ARGUMENT, "--scheduled and --trace: one at a time");
     if (o->output != NULL && wanted == 0)
         return tl_fail(diag, TL_BAD_ARGUMENT,
-                       "--output goes with --extract, --graph, --dot or --space");
+                       "--output goes with --extract, --graph, --dot, --space or --operators");
     return TL_OK;
 }
 
@@ -126,8 +150,12 @@ int tl_verb_inspect(int argc, char **argv)
         { "--dot", NULL, TL_OPTION_FLAG, NULL, "the graph cut into kernels, for Graphviz", &o.dot },
         { "--space", NULL, TL_OPTION_FLAG, NULL,
           "what a tuner may decide: lowerings, sketches, decisions, points", &o.space },
+        { "--operators", NULL, TL_OPTION_FLAG, NULL,
+          "the operators that tilth reads, with their opsets; no model", &o.operators },
+        { "--markdown", NULL, TL_OPTION_FLAG, NULL, "with --operators: as a page", &o.markdown },
         { "--output", "-o", TL_OPTION_TEXT, "FILE",
-          "where --extract, --graph, --dot and --space write (default: stdout)", &o.output },
+          "where --extract, --graph, --dot, --space and --operators write (default: stdout)",
+          &o.output },
         { "--quick", NULL, TL_OPTION_FLAG, NULL, "estimate the machine instead of measuring it",
           &o.quick },
         TL_SESSION_OPTIONS(o.common),
@@ -147,28 +175,31 @@ int tl_verb_inspect(int argc, char **argv)
         "  tilth inspect resnet18.onnx --extract conv_relu_2 -o conv.tk\n"
         "  tilth inspect resnet18.onnx --extract conv_relu_2 --trace -o conv.tr\n"
         "  tilth inspect resnet18.onnx --space\n"
-        "  tilth inspect resnet18.onnx --dot | dot -Tsvg > resnet18.svg",
+        "  tilth inspect resnet18.onnx --dot | dot -Tsvg > resnet18.svg\n"
+        "  tilth inspect --operators",
         options,
-        1,
+        0,
         1,
         NULL,
     };
     int positional_count, code;
-    const char *positional[1];
+    const char *positional[1] = { NULL };
     if (!tl_verb_begin(&help, argc, argv, positional, &positional_count, &code))
         return code;
 
     tl_diag diag = { 0 };
     tl_session session = { 0 };
     tl_model_options extra = { .inspect_only = true };
-    tl_status status = check(&o, &diag);
+    tl_status status = check(&o, positional[0], &diag);
     if (status == TL_OK && o.common.json)
         tl_print_env_json();
-    if (status == TL_OK)
+    if (status == TL_OK && o.operators)
+        status = list_operators(&o, &diag);
+    else if (status == TL_OK)
         status = tl_session_open(&session, positional[0], &o.common, &extra, &diag);
     if (status == TL_UNSUPPORTED && o.common.json)
         tl_inspect_print_unsupported(&diag);
-    if (status == TL_OK)
+    if (status == TL_OK && !o.operators)
         status = inspect(&session, positional[0], &o, &diag);
     if (status != TL_OK)
         code = tl_report_failure("inspect", status, &diag);

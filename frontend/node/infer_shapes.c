@@ -2,6 +2,8 @@
  *
  * Operands that decide shapes have to be constants by the time their node is reached, so integer, bool and small
  * float nodes that depend on constants and shapes alone are folded on the way: shape arithmetic vanishes here. */
+#include <stdio.h>
+#include <string.h>
 #include "frontend/frontend.h"
 #include "frontend/node/fold_node.h"
 #include "frontend/node/shape_rules.h"
@@ -41,19 +43,73 @@ tl_status tl_check_graph_input(const tl_value *v, tl_diag *diag)
     return TL_OK;
 }
 
+/* Numbers of four bits, a byte each, are only moved, chosen and cast. */
+static tl_status check_narrow(const tl_node *n, tl_diag *diag)
+{
+    tl_operator_kind kind = tl_operators[n->op].kind;
+    bool moves = kind == TL_KIND_LAYOUT || kind == TL_KIND_VANISHING || n->op == TL_OP_CAST ||
+                 n->op == TL_OP_IDENTITY || n->op == TL_OP_WHERE;
+    for (int i = 0; !moves && i < n->output_count; i++) {
+        const tl_value *v = n->outputs[i];
+        if (v != NULL && tl_dtype_is_int(v->dtype) &&
+            tl_dtype_infos[v->dtype].digits < tl_dtype_infos[v->dtype].bits)
+            return tl_fail_node(diag, TL_UNSUPPORTED, n, "numbers of %s are not computed with",
+                                tl_dtype_infos[v->dtype].text);
+    }
+    return TL_OK;
+}
+
+static tl_status infer_node(tl_graph *g, tl_node *n, tl_diag *diag)
+{
+    TL_TRY(check_inputs(n, diag));
+    TL_TRY(tl_bind_operands(g, n, diag));
+    TL_TRY(tl_operators[n->op].shape(g, n, diag));
+    TL_TRY(check_narrow(n, diag));
+    TL_TRY(tl_check_constants(g, n, diag));
+    if (tl_node_may_decide_shapes(n) && tl_node_is_foldable(n))
+        return tl_fold_node(g, n, diag);
+    return TL_OK;
+}
+
+static bool reads_unknown(const tl_node *n)
+{
+    for (int i = 0; i < n->input_count; i++) {
+        const tl_value *v = n->inputs[i];
+        if (v != NULL && (!v->dtype_known || v->shape.rank < 0))
+            return true;
+    }
+    return false;
+}
+
+/* Adds a refused node's sentence to those before it; what no longer fits is left out. */
+static void add_refusal(tl_diag *all, const tl_diag *one, int before)
+{
+    size_t used = strlen(all->text), left = sizeof all->text - used;
+    if (before == 0)
+        *all = *one;
+    else if (strlen(one->text) + 4 < left)
+        snprintf(all->text + used, left, "\n  %s", one->text);
+}
+
 tl_status tl_infer_shapes(tl_graph *g, tl_diag *diag)
 {
+    tl_diag all = { 0 };
+    int refused = 0;
     TL_TRY(tl_graph_tidy(g, diag));
     for (int i = 0; i < g->input_count; i++)
         TL_TRY(tl_check_graph_input(g->inputs[i], diag));
     for (int i = 0; i < g->node_count; i++) {
-        tl_node *n = g->nodes[i];
-        TL_TRY(check_inputs(n, diag));
-        TL_TRY(tl_bind_operands(g, n, diag));
-        TL_TRY(tl_operators[n->op].shape(g, n, diag));
-        TL_TRY(tl_check_constants(g, n, diag));
-        if (tl_node_may_decide_shapes(n) && tl_node_is_foldable(n))
-            TL_TRY(tl_fold_node(g, n, diag));
+        tl_diag one;
+        one.text[0] = '\0';
+        if (refused > 0 && reads_unknown(g->nodes[i]))
+            continue; /* it comes after what was refused */
+        tl_status status = infer_node(g, g->nodes[i], &one);
+        if (status == TL_UNSUPPORTED)
+            add_refusal(&all, &one, refused++);
+        else if (status != TL_OK)
+            return tl_fail(diag, status, "%s", one.text);
     }
+    if (refused > 0)
+        return tl_fail(diag, TL_UNSUPPORTED, "%s", all.text);
     return tl_graph_tidy(g, diag);
 }

@@ -34,3 +34,43 @@ const tl_import_rule *tl_import_rule_find(const char *op_type, int version, cons
             *reason = refusals[i].reason;
     return NULL;
 }
+
+enum {
+    RULE_COUNT = sizeof import_rules / sizeof import_rules[0],
+    REFUSAL_COUNT = sizeof refusals / sizeof refusals[0],
+};
+
+/* The forms of an operator stand together, the oldest first. */
+static int operator_end(int first)
+{
+    int end = first + 1;
+    while (end < RULE_COUNT && strcmp(import_rules[end].op_type, import_rules[first].op_type) == 0)
+        end++;
+    return end;
+}
+
+bool tl_onnx_find_operator(int index, tl_onnx_operator *out)
+{
+    int first = 0;
+    for (; index > 0 && first < RULE_COUNT; index--)
+        first = operator_end(first);
+    if (first == RULE_COUNT) {
+        if (index < REFUSAL_COUNT)
+            *out = (tl_onnx_operator){ .name = refusals[index].op_type,
+                                       .reason = refusals[index].reason };
+        return index < REFUSAL_COUNT;
+    }
+    int end = operator_end(first);
+    const tl_import_rule *newest = &import_rules[end - 1];
+    bool is_onnx = strchr(newest->op_type, '.') == NULL;
+    *out = (tl_onnx_operator){
+        .name = newest->op_type,
+        .since = import_rules[first].since,
+        .until = newest->until == 0 && is_onnx ? TL_ONNX_NEWEST_OPSET : newest->until,
+        .forms = end - first,
+        .min_inputs = newest->min_inputs,
+        .max_inputs = newest->max_inputs,
+        .max_outputs = newest->max_outputs,
+    };
+    return true;
+}

@@ -103,6 +103,29 @@ static void completion_and_manual(void **state)
     expect(0, ".SS \"tilth inspect MODEL.onnx\"", "man");
 }
 
+/* The page of the operators is what the tables say; GOLDEN_UPDATE=1 (make golden) writes it. */
+static void operators_are_listed(void **state)
+{
+    (void)state;
+    expect(0, "\nGemm                         1 to 27            3  2 to 3\n",
+           "inspect --operators");
+    expect(0, "\nLoop                         refused: ", "inspect --operators");
+    expect(0, "\ncom.microsoft.Gelu           1 and later        1  1\n", "inspect --operators");
+    expect(0,
+           "{\"record\":\"operator\",\"name\":\"Concat\",\"since\":1,\"until\":27,\"forms\":2,"
+           "\"min_inputs\":1,\"max_inputs\":null}",
+           "inspect --operators --json");
+    expect(2, "an argument is missing", "inspect");
+    expect(2, "goes without a model", "inspect m.onnx --operators");
+    expect(2, "--markdown goes with --operators", "inspect m.onnx --markdown");
+    expect(2, "one at a time", "inspect --operators --dot");
+    const char *line =
+        "$TILTH inspect --operators --markdown -o $D/ops.md && "
+        "if [ -n \"$GOLDEN_UPDATE\" ]; then cp $D/ops.md frontend/OPERATORS.md; fi && "
+        "cmp $D/ops.md frontend/OPERATORS.md && echo same";
+    expect_shell(0, "same", line);
+}
+
 static void colours_are_for_terminals(void **state)
 {
     (void)state;
@@ -203,6 +226,7 @@ int main(void)
         cmocka_unit_test(files_that_are_no_models),
         cmocka_unit_test(targets_are_named),
         cmocka_unit_test(completion_and_manual),
+        cmocka_unit_test(operators_are_listed),
         cmocka_unit_test(colours_are_for_terminals),
         cmocka_unit_test(a_network_through_every_verb),
         cmocka_unit_test(outputs_given_are_compared),

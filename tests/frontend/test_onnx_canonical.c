@@ -58,7 +58,7 @@ static void unsupported_is_listed(void **state)
                                          &diag),
                      TL_UNSUPPORTED);
     assert_string_equal(diag.text,
-                        "not supported: graph input, NonZero, Det, com.acme.Foo, Cast\n"
+                        "not supported: graph input, NonZero, Frobnicate, com.acme.Foo, Cast\n"
                         "  graph input: 1, first 'q': data type float4e2m1 (23)\n"
                         "  NonZero: 2, first 'a': the shape of its result depends on data\n"
                         "  Frobnicate: 1, first 'c': the operator is not implemented\n"
@@ -69,12 +69,12 @@ static void unsupported_is_listed(void **state)
     tl_text_free(&bytes);
 
     /* of one, the first line has the reason; of many, their names as far as they fit */
-    bytes = text_model("opset 17; input x f32 2; node Det x -> a; output a");
+    bytes = text_model("opset 17; input x f32 2; node Frobnicate x -> a; output a");
     assert_int_equal(tl_onnx_read_memory(arena, bytes.data, bytes.size, NULL, NULL, 0, &model, &g,
                                          &diag),
                      TL_UNSUPPORTED);
-    assert_string_equal(diag.text, "not supported: Det (the operator is not implemented)\n"
-                                   "  Det: 1, first 'a': the operator is not implemented");
+    assert_string_equal(diag.text, "not supported: Frobnicate (the operator is not implemented)\n"
+                                   "  Frobnicate: 1, first 'a': the operator is not implemented");
     tl_text_free(&bytes);
     tl_text many = { 0 };
     tl_text_add(&many, "opset 17; opset com.acme.1; input x f32 2; output a0");
@@ -91,6 +91,36 @@ static void unsupported_is_listed(void **state)
     tl_text_free(&bytes);
     tl_text_free(&many);
     tl_arena_destroy(arena);
+}
+
+/* Forms of one operator stand together, are told apart by their opsets and leave none out. */
+static void operators_are_listed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int since, until, next;
+    } forms[] = {
+#define IMPORT(type, first, last, min, max, outputs, importer, op, attributes) \
+    { type, first, last, (last) + 1 },
+#include "frontend/onnx/import_ops.def"
+#undef IMPORT
+    };
+    int count = (int)(sizeof forms / sizeof forms[0]), sum = 0;
+    for (int i = 1; i < count; i++)
+        if (strcmp(forms[i].name, forms[i - 1].name) == 0 && forms[i].since != forms[i - 1].next)
+            fail_msg("%s: opset %d comes after %d", forms[i].name, forms[i].since,
+                     forms[i - 1].until);
+    tl_onnx_operator op, before;
+    for (int i = 0; tl_onnx_find_operator(i, &op); i++) {
+        sum += op.forms;
+        assert_true(op.reason != NULL || op.since >= 1);
+        for (int k = 0; k < i; k++)
+            if (tl_onnx_find_operator(k, &before) && strcmp(before.name, op.name) == 0)
+                fail_msg("%s stands in two places", op.name);
+    }
+    assert_int_equal(sum, count);
+    assert_false(tl_onnx_find_operator(100000, &op));
 }
 
 static void shapes_can_be_given(void **state)
@@ -138,6 +168,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(canonical_forms),
         cmocka_unit_test(unsupported_is_listed),
+        cmocka_unit_test(operators_are_listed),
         cmocka_unit_test(shapes_can_be_given),
     };
     return cmocka_run_group_tests_name("onnx canonical", tests, NULL, NULL);

@@ -205,11 +205,30 @@ static void bound_input_decides(void **state)
     assert_int_equal(g->input_count, 2); /* the signature stays */
 }
 
+/* Nodes that are not supported are all named; those that read their results are not. */
+static void refusals_are_collected(void **state)
+{
+    tl_diag diag = { { 0 } };
+    tl_graph *g = parse_graph(
+        *state, "graph g\ninput x: f32[2, 3]\ninput b: bool[2]\n"
+                "p: ?[...] = Pad(x) {mode = \"odd\", pads = [0, 0, 1, 1]}\nq: ?[...] = Relu(p)\n"
+                "r: ?[...] = ReduceMax(b)\ns: ?[...] = Concat(r, q) {axis = 9}\noutput q\n"
+                "output s\n");
+    assert_int_equal(tl_infer_shapes(g, &diag), TL_UNSUPPORTED);
+    assert_string_equal(diag.text, "node 'p' (Pad): its mode 'odd' is unknown\n"
+                                   "  node 'r' (ReduceMax): 'b' bool[2]: bool is not reduced");
+    g = parse_graph(*state, "graph g\ninput x: f32[2, 3]\n"
+                            "p: ?[...] = Pad(x) {mode = \"odd\", pads = [0, 0, 1, 1]}\n"
+                            "r: ?[...] = Softmax(x) {axis = 5}\noutput p\noutput r\n");
+    assert_int_equal(tl_infer_shapes(g, &diag), TL_BAD_MODEL);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes),
         cmocka_unit_test_setup_teardown(symbolic_input_is_refused, arena_setup, arena_teardown),
+        cmocka_unit_test_setup_teardown(refusals_are_collected, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(bound_input_decides, arena_setup, arena_teardown),
     };
     return cmocka_run_group_tests_name("shape inference", tests, NULL, NULL);

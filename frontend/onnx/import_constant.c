@@ -1,4 +1,4 @@
-/* frontend/onnx/import_constant.c: nodes that are constants, and branches that constants decide. */
+/* frontend/onnx/import_constant.c: nodes that are constants. */
 #include <math.h>
 #include <string.h>
 #include "frontend/onnx/import_rules.h"
@@ -62,15 +62,4 @@ tl_status tl_import_constant_of_shape(tl_onnx_call *c)
     tl_attr_set_int(c->graph, n, "dtype", dtype);
     tl_result(c, 0, tl_emitted(c, n));
     return TL_OK;
-}
-
-tl_status tl_import_if(tl_onnx_call *c)
-{
-    double condition;
-    if (!tl_call_has(c, "then_branch") || !tl_call_has(c, "else_branch"))
-        return tl_call_bad(c, "both branches are required");
-    TL_TRY(tl_call_decide(c, &c->inputs[0]));
-    if (!tl_constant_number(c->inputs[0], &condition))
-        return tl_call_unknown(c, "control flow that is decided by data");
-    return tl_import_branch(c, tl_call_graph(c, condition != 0 ? "then_branch" : "else_branch"));
 }

@@ -3,6 +3,25 @@
 #include "frontend/node/shape_rules.h"
 #include "frontend/onnx/onnx_scope.h"
 
+/* The tensor, whose bytes are taken out of the model: a body that is imported several times has them once. */
+static tl_status read_tensor(tl_import *im, Onnx__TensorProto *t, tl_onnx_tensor *out,
+                             tl_diag *diag)
+{
+    if (im->bodies == 0)
+        return tl_onnx_read_tensor(im->arena, im->model, t, out, diag);
+    const char *key = tl_arena_format(im->arena, "%p", (void *)t);
+    const tl_onnx_tensor *known = tl_map_find(im->tensors, key);
+    if (known == NULL) {
+        TL_TRY(tl_onnx_read_tensor(im->arena, im->model, t, out, diag));
+        tl_onnx_tensor *kept = TL_NEW(im->arena, tl_onnx_tensor);
+        *kept = *out;
+        tl_map_put(im->tensors, key, kept);
+        return TL_OK;
+    }
+    *out = *known;
+    return TL_OK;
+}
+
 static tl_status import_initializer(tl_import *im, tl_onnx_scope *s, Onnx__TensorProto *t)
 {
     tl_onnx_tensor tensor;
@@ -10,7 +29,7 @@ static tl_status import_initializer(tl_import *im, tl_onnx_scope *s, Onnx__Tenso
     const char *name = tl_text_or(t->name, NULL);
     if (name == NULL)
         return tl_fail(im->diag, TL_BAD_MODEL, "an initializer has no name");
-    tl_status status = tl_onnx_read_tensor(im->arena, im->model, t, &tensor, &diag);
+    tl_status status = read_tensor(im, t, &tensor, &diag);
     if (status == TL_UNSUPPORTED) {
         tl_onnx_refuse(im, "initializer", name, diag.text);
         return tl_scope_bind(im, s, name, NULL, true);
@@ -26,7 +45,7 @@ tl_status tl_import_constant(tl_onnx_call *c, Onnx__TensorProto *t, tl_value **o
 {
     tl_onnx_tensor tensor;
     tl_diag diag = { 0 };
-    tl_status status = tl_onnx_read_tensor(c->arena, c->import->model, t, &tensor, &diag);
+    tl_status status = read_tensor(c->import, t, &tensor, &diag);
     if (status == TL_UNSUPPORTED)
         return tl_call_unsupported(c, "%s", diag.text);
     if (status != TL_OK)
@@ -127,13 +146,16 @@ static tl_status import_body(tl_import *im, tl_onnx_scope *s, Onnx__GraphProto *
         const char *name = tl_text_or(g->input[i]->name, NULL);
         const tl_onnx_binding *b = name != NULL ? tl_map_find(s->bindings, name) : NULL;
         /* an initializer that is an input too is a default: it stays a constant */
-        if (b == NULL || (b->value != NULL && b->value->is_input))
+        bool is_bound = s->parent != NULL && b != NULL; /* of a body: by what calls it */
+        if (!is_bound && (b == NULL || (b->value != NULL && b->value->is_input)))
             TL_TRY(import_input(im, s, g->input[i]));
     }
     return tl_import_nodes(im, s, g->n_node, g->node);
 }
 
-tl_status tl_import_branch(tl_onnx_call *c, Onnx__GraphProto *branch)
+tl_status tl_import_body(tl_onnx_call *c, Onnx__GraphProto *body, const char *prefix,
+                         int input_count, tl_value *const *inputs, int output_count,
+                         tl_value **outputs)
 {
     tl_import *im = c->import;
     tl_onnx_scope *outer = im->current;
@@ -141,17 +163,23 @@ tl_status tl_import_branch(tl_onnx_call *c, Onnx__GraphProto *branch)
     s.parent = outer;
     s.function = NULL;
     s.bindings = tl_map_create(im->arena);
-    s.prefix = tl_arena_format(im->arena, "%s/", c->name);
-    if (branch->n_input > 0 || branch->n_output != (size_t)c->output_count)
-        return tl_call_bad(c, "its branch has %zu inputs and %zu outputs, not 0 and %d",
-                           branch->n_input, branch->n_output, c->output_count);
-    TL_TRY(import_body(im, &s, branch));
-    for (int i = 0; i < c->output_count; i++) {
-        const tl_onnx_binding *b = tl_scope_find(&s, tl_text_or(branch->output[i]->name, ""));
+    s.prefix = prefix;
+    if (body->n_input != (size_t)input_count || body->n_output != (size_t)output_count)
+        return tl_call_bad(c, "its body has %zu inputs and %zu outputs, not %d and %d",
+                           body->n_input, body->n_output, input_count, output_count);
+    for (int i = 0; i < input_count; i++)
+        TL_TRY(tl_scope_bind(im, &s, tl_text_or(body->input[i]->name, ""), inputs[i], false));
+    im->bodies++;
+    tl_status status = import_body(im, &s, body);
+    im->bodies--;
+    TL_TRY(status);
+    for (int i = 0; i < output_count; i++) {
+        const tl_onnx_binding *b = tl_scope_find(&s, tl_text_or(body->output[i]->name, ""));
         if (b == NULL || (b->value == NULL && !b->unsupported))
-            return tl_call_bad(c, "its branch never computes output %d", i);
-        if (c->output_names[i] != NULL)
-            TL_TRY(tl_scope_bind(im, outer, c->output_names[i], b->value, b->unsupported));
+            return tl_call_bad(c, "its body never computes output %d", i);
+        outputs[i] = b->value;
+        if (b->unsupported)
+            return TL_UNSUPPORTED; /* what it comes from is listed */
     }
     return TL_OK;
 }
@@ -203,6 +231,7 @@ tl_status tl_onnx_import(tl_arena *arena, tl_onnx *model, Onnx__ModelProto *prot
                      .functions = tl_map_create(arena),
                      .refusals = tl_map_create(arena),
                      .needed = tl_map_create(arena),
+                     .tensors = tl_map_create(arena),
                      .shapes = shapes,
                      .shape_count = shape_count,
                      .diag = diag != NULL ? diag : &unread };

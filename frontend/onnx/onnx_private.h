@@ -163,8 +163,11 @@ int tl_constant_i64(tl_arena *arena, const tl_value *v, const int64_t **out);
 /* The one number of a constant of one element. */
 bool tl_constant_number(const tl_value *v, double *out);
 
-/* A branch that is known at import: its nodes join the graph, its outputs are the call's. */
-tl_status tl_import_branch(tl_onnx_call *c, Onnx__GraphProto *branch);
+/* The body's nodes join the graph, its inputs stand for these values, its names get the prefix; `outputs` gets what it gives.
+ * TL_UNSUPPORTED, with its reason listed, where one of them is. */
+tl_status tl_import_body(tl_onnx_call *c, Onnx__GraphProto *body, const char *prefix,
+                         int input_count, tl_value *const *inputs, int output_count,
+                         tl_value **outputs);
 /* The tensor as a constant of the call's graph. */
 tl_status tl_import_constant(tl_onnx_call *c, Onnx__TensorProto *t, tl_value **out);
 

@@ -35,6 +35,8 @@ struct tl_import {
     tl_map *refusals;
     tl_map *
         needed; /* inputs whose values decide a shape or a branch and are not offered: the node that says so */
+    tl_map *tensors; /* of bodies, by the place in the unpacked model: tl_onnx_tensor */
+    int bodies;      /* around what is imported now */
     struct tl_onnx_walk *walk;
     bool is_open;    /* some input has no static shape: what is not known may yet be */
     bool is_unknown; /* and something was not */

@@ -237,6 +237,13 @@ static void dtypes_have_their_ranges(void **state)
         assert_true(info->largest - (uint64_t)info->least == UINT64_MAX >> (64 - info->digits));
         if (d == TL_BOOL)
             continue; /* a number is false or true, and saturates to neither */
+        if (info->digits < 8) { /* and of four bits the low ones are kept */
+            assert_int_equal(tl_number_cast((tl_dtype)d, TL_F64, (tl_number){ .f = 17.5 }).i, 1);
+            assert_int_equal(tl_number_cast((tl_dtype)d, TL_F64, (tl_number){ .f = -9 }).i, 7);
+            assert_int_equal(tl_number_cast((tl_dtype)d, TL_I64, (tl_number){ .i = 8 }).i,
+                             d == TL_I4 ? -8 : 8);
+            continue;
+        }
         least = tl_number_cast((tl_dtype)d, TL_F64, (tl_number){ .f = -1e300 });
         largest = tl_number_cast((tl_dtype)d, TL_F64, (tl_number){ .f = 1e300 });
         assert_int_equal(least.i, info->least);

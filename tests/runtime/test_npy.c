@@ -21,6 +21,8 @@ static void round_trips(void **state)
     (void)state;
     for (int dtype = 0; dtype < TL_DTYPE_COUNT; dtype++)
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+            if (dtype == TL_I4 || dtype == TL_U4)
+                continue; /* which are bytes in such a file */
             tl_tensor a, b;
             tl_diag diag = { 0 };
             assert_int_equal(tl_tensor_create((tl_dtype)dtype, shapes[s].rank, shapes[s].shape, &a,

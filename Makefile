@@ -75,7 +75,11 @@ $(BUILD)/tilth: $(BUILD)/driver/main.o $(SANITIZERS) $(call archive,driver) $(ca
 deps:
 	@tests/deps.sh
 
+# make ratio-chart: the results of make bench-peers that are kept in the tree, as the chart of README.md.
+ratio-chart:
+	python3 tests/peers/ratio_chart.py tests/peers/results/*.json > tests/peers/results/ratios.svg
+
 -include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
-.PHONY: all deps test lint headers layers format golden demo bench clean
+.PHONY: all deps ratio-chart test lint headers layers format golden demo bench clean
 clean:
 	rm -rf build

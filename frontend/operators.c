@@ -35,12 +35,13 @@ enum {
     ROW_COUNT
 };
 /* ... are those of graph_ops.def. */
-_Static_assert((int)ROW_COUNT == (int)TL_OP_COUNT,
-               "a row of operators.def for each of graph_ops.def");
 #define OP(name, text, min_inputs, max_inputs, outputs, attributes) \
-    _Static_assert((int)ROW_##name == (int)TL_OP_##name, "the order of graph_ops.def");
+    _Static_assert((int)ROW_##name == (int)TL_OP_##name,            \
+                   #name " stands elsewhere in operators.def than in graph_ops.def");
 #include "ir/graph/graph_ops.def"
 #undef OP
+_Static_assert((int)ROW_COUNT == (int)TL_OP_COUNT,
+               "operators.def has more rows than graph_ops.def");
 
 const char *tl_operator_word(const char *words, int index, size_t *size)
 {

@@ -1,5 +1,6 @@
 /* schedule/analysis.c: what sketch rules ask of a block. */
 #include "schedule/analysis.h"
+#include <assert.h>
 #include "runtime/base/checked.h"
 
 int64_t tl_max_extent(const tl_expr *extent)
@@ -75,6 +76,7 @@ static bool add_load(const tl_expr *e, void *context)
 
 int tl_collect_loads(const tl_expr *e, const tl_expr **out, int capacity)
 {
+    assert(capacity >= 0 && (capacity == 0 || out != NULL));
     load_list list = { out, 0, capacity };
     tl_expr_visit(e, add_load, &list);
     return list.count;

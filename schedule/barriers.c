@@ -5,6 +5,7 @@
  * what follows its last barrier conflicts with what comes before its first. Two accesses do not conflict when equal
  * elements mean equal threads: then every thread loop's variable, the same one an axis, is pinned (dependence.h). */
 #include "schedule/barriers.h"
+#include <assert.h>
 #include <string.h>
 #include "runtime/base/array.h"
 #include "schedule/dependence.h"
@@ -41,6 +42,7 @@ typedef struct {
 
 static int axis_of(const tl_stmt *loop)
 {
+    assert(loop->kind == TL_STMT_LOOP);
     if (loop->u.loop.kind == TL_LOOP_THREAD_X)
         return 0;
     if (loop->u.loop.kind == TL_LOOP_THREAD_Y)
@@ -107,6 +109,7 @@ static void restore(placer *p, const around *a)
 
 static void add_block(placer *p, const tl_stmt *stmt, access_list *list)
 {
+    assert(stmt->kind == TL_STMT_BLOCK);
     stmt = tl_stmt_substitute(p->arena, stmt, p->bound, p->bound_count);
     tl_dependences own = tl_dependences_under(p->arena, stmt);
     for (int i = 0; i < own.access_count; i++) {
@@ -212,6 +215,7 @@ static const tl_stmt *place(placer *p, const tl_stmt *stmt, access_list *pending
 
 static const tl_stmt *place_seq(placer *p, const tl_stmt *stmt, access_list *pending)
 {
+    assert(stmt->kind == TL_STMT_SEQ);
     int count = 0;
     const tl_stmt **items = TL_NEW_ARRAY(p->arena, const tl_stmt *, 2 * stmt->u.seq.count);
     for (int i = 0; i < stmt->u.seq.count; i++) {
@@ -231,6 +235,7 @@ static const tl_stmt *place_seq(placer *p, const tl_stmt *stmt, access_list *pen
 
 static const tl_stmt *place_loop(placer *p, const tl_stmt *stmt, access_list *pending)
 {
+    assert(stmt->kind == TL_STMT_LOOP);
     const tl_stmt *body = place(p, stmt->u.loop.body, pending);
     bool repeats = stmt->u.loop.kind == TL_LOOP_SERIAL || stmt->u.loop.kind == TL_LOOP_UNROLLED;
     if (repeats && stmt->u.loop.var->max > 0) {

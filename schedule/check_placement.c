@@ -1,4 +1,5 @@
 /* schedule/check_placement.c: whether a block may stand where it stands, by what it and the blocks before it touch. */
+#include <assert.h>
 #include <string.h>
 #include "runtime/base/array.h"
 #include "schedule/dependence.h"
@@ -36,6 +37,7 @@ bool tl_stmt_has_block(const tl_stmt *stmt, const char *block)
 const char *tl_common_loops_text(tl_arena *arena, const tl_stmt *root,
                                  const tl_block *const *blocks, int count)
 {
+    assert(count > 0);
     tl_path first = { 0, NULL };
     int common = 0;
     for (int i = 0; i < count; i++) {
@@ -120,6 +122,7 @@ static int innermost_common_loop(const tl_path *a, const tl_path *b)
 static bool leaves_holes(tl_arena *arena, const tl_stmt *root, const tl_stmt *loop,
                          const tl_block *block, const tl_buffer *buffer)
 {
+    assert(loop->kind == TL_STMT_LOOP);
     tl_path path = tl_path_to_block(arena, root, block->name);
     int at = tl_path_find_loop(&path, loop->u.loop.var), count;
     if (at < 0)
@@ -141,6 +144,7 @@ static tl_status check_read(tl_schedule *s, const char *prim, const tl_stmt *roo
                             const tl_path *path, const char *block, const tl_buffer *buffer,
                             tl_diag *diag)
 {
+    assert(path->count > 0 && path->stmts[path->count - 1]->kind == TL_STMT_BLOCK);
     const tl_block *placed = path->stmts[path->count - 1]->u.block;
     const tl_block **writers;
     int count = tl_writers_of(s->arena, root, buffer, &writers), shared = -1, others = 0;
@@ -240,6 +244,7 @@ static bool writes_again(tl_arena *arena, const tl_stmt *loop, const tl_block *b
 static bool changes_under(tl_arena *arena, const tl_stmt *loop, const tl_buffer *buffer,
                           const tl_block *but, int depth)
 {
+    assert(loop->kind == TL_STMT_LOOP && depth >= 0);
     enum { DEEPEST = 16 };
     const tl_block **writers;
     int count = tl_writers_of(arena, loop, buffer, &writers);
@@ -347,6 +352,7 @@ tl_status tl_check_placed(tl_schedule *s, const char *prim, const tl_stmt *root,
 {
     tl_path path = tl_path_to_block(s->arena, root, block);
     tl_path old = tl_path_to_block(s->arena, s->program->body, block);
+    assert(path.count > 0);
     const tl_block *placed = path.stmts[path.count - 1]->u.block;
     const tl_buffer **buffers;
     int count = tl_buffers_read(s->arena, placed, &buffers);
@@ -376,6 +382,7 @@ tl_status tl_settle(tl_schedule *s, const char *prim, const tl_stmt *root, const
 {
     root = tl_sink_allocs(s->arena, root);
     tl_path path = tl_path_to_block(s->arena, root, block);
+    assert(path.count > 0);
     for (int i = 0; i < path.count; i++) {
         const tl_stmt *loop = path.stmts[i];
         tl_access a, b;

@@ -5,6 +5,7 @@
  *     8*a + b, b in 0..4        injective; 4..7 are holes
  */
 #include "schedule/coverage.h"
+#include <assert.h>
 #include "runtime/base/checked.h"
 #include "schedule/mixed_radix.h"
 
@@ -44,6 +45,7 @@ static int64_t extent_of(const tl_free_var *v)
 static bool take_places(tl_arena *arena, const tl_expr *const *indices, int count,
                         const tl_free_var *free_vars, int free_count, place_table *out)
 {
+    assert(count >= 0 && free_count >= 0);
     tl_linear *sums = TL_NEW_ARRAY(arena, tl_linear, count);
     int total = 0;
     for (int i = 0; i < count; i++) {
@@ -84,6 +86,7 @@ static bool extend(int64_t *reach, const tl_digit_term *place)
 static bool empties_box(const tl_expr *const *indices, int count, const tl_free_var *free_vars,
                         int free_count, int which)
 {
+    assert(which >= 0 && which < free_count);
     for (int i = 0; i < count; i++) {
         bool alone = tl_expr_uses_var(indices[i], free_vars[which].var);
         for (int k = 0; k < free_count && alone; k++)

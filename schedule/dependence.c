@@ -1,4 +1,5 @@
 /* schedule/dependence.c: see dependence.h. */
+#include <assert.h>
 #include "runtime/base/array.h"
 #include "runtime/base/checked.h"
 #include "schedule/dependence.h"
@@ -18,6 +19,7 @@ static void add_access(tl_dependences *d, tl_access access)
 static const tl_expr *const *bind_all(tl_arena *arena, const tl_block *block,
                                       const tl_expr *const *exprs, int count)
 {
+    assert(count >= 0);
     const tl_expr **bound = TL_NEW_ARRAY(arena, const tl_expr *, count);
     for (int i = 0; i < count; i++)
         bound[i] = tl_block_bind(arena, block, exprs[i]);
@@ -92,6 +94,7 @@ tl_dependences tl_dependences_under(tl_arena *arena, const tl_stmt *stmt)
 
 bool tl_may_conflict(const tl_access *a, const tl_access *b)
 {
+    assert(a->buffer != NULL && b->buffer != NULL);
     return a->buffer == b->buffer && (a->writes || b->writes);
 }
 
@@ -163,6 +166,7 @@ static int find_term(const sum *s, const tl_expr *term, int64_t coefficient)
 /* Bounds of what is left, without the term at `skip`; false when there are none (or they are absurdly large). */
 static bool rest_range(const sum *s, int skip, tl_range *out)
 {
+    assert(skip < s->linear.count);
     const int64_t large = INT64_MAX / 1024;
     *out = (tl_range){ s->linear.constant, s->linear.constant };
     for (int i = 0; i < s->linear.count; i++) {
@@ -343,6 +347,7 @@ static bool shared_by_threads(const tl_stmt *loop, const tl_access *a)
 bool tl_loop_is_independent(tl_arena *arena, const tl_stmt *loop, bool updates_commute,
                             tl_access *first, tl_access *second)
 {
+    assert(loop->kind == TL_STMT_LOOP);
     const tl_stmt *given = loop;
     if (is_thread_loop(loop))
         loop = tl_stmt_with_body(arena, loop,
@@ -376,6 +381,7 @@ bool tl_loop_is_independent(tl_arena *arena, const tl_stmt *loop, bool updates_c
 
 int tl_loop_drives(const tl_block *block, const tl_var *var, const tl_iter **iter)
 {
+    assert(var != NULL);
     int drives = TL_DRIVES_NOTHING;
     *iter = NULL;
     for (int i = 0; i < block->iter_count; i++) {

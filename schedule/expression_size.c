@@ -3,6 +3,7 @@
  * A step that puts expressions into others (a value into each of its readers, an index into each use of a variable) can
  * double their trees, and a trace has many steps. What is shared stays shared while a step rewrites, so that the size
  * can be asked for when it is done, before anybody walks the tree. */
+#include <assert.h>
 #include "schedule/schedule_private.h"
 
 /* A value with another inside: so many nodes that time to compile is no matter, and so few levels that its text is read back. */
@@ -32,6 +33,7 @@ static tl_status refuse(const char *prim, const tl_block *block, const tl_block 
 tl_status tl_check_copies(const char *prim, const tl_block *block, const tl_block *reader,
                           tl_diag *diag)
 {
+    assert(block->store_count > 0);
     const tl_expr *value = block->stores[0].value;
     for (int i = 0; i < reader->store_count; i++) {
         const tl_expr *store = reader->stores[i].value;

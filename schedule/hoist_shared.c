@@ -1,5 +1,6 @@
 /* schedule/hoist_shared.c: a shared buffer is one for all threads of a GPU block: its alloc stands outside of the loops
  * over them. */
+#include <assert.h>
 #include "runtime/base/array.h"
 #include "schedule/schedule_private.h"
 

@@ -1,5 +1,6 @@
 /* schedule/index_map.c: index maps: read with the grammar of the Program's expressions, checked, applied, inverted. */
 #include "schedule/index_map.h"
+#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 #include "runtime/base/checked.h"
@@ -127,6 +128,7 @@ static int find_var(const tl_index_map *map, const tl_var *var)
 static tl_status take_axis(tl_arena *arena, const tl_index_map *map, int index, tl_map_axis *out,
                            tl_diag *diag)
 {
+    assert(index >= 0 && index < map->axis_count);
     const tl_expr *result = map->results[index];
     tl_linear sum = tl_linear_of(arena, result);
     tl_digit_term *places = TL_NEW_ARRAY(arena, tl_digit_term, sum.count);
@@ -184,6 +186,7 @@ static tl_status take_axis(tl_arena *arena, const tl_index_map *map, int index, 
 /* The digits of a variable follow one another from 1 up to its extent. */
 static tl_status check_var(tl_arena *arena, tl_index_map *map, int index, tl_diag *diag)
 {
+    assert(index >= 0 && index < map->var_count);
     const char *name = map->vars[index]->name;
     int64_t extent = -1, reached = 1;
     (void)tl_const_int(map->shape[index], &extent);
@@ -240,6 +243,7 @@ static tl_status check_digits(const tl_index_map *map, tl_diag *diag)
 tl_status tl_index_map_make(tl_arena *arena, const char *text, int rank,
                             const tl_expr *const *shape, tl_index_map *out, tl_diag *diag)
 {
+    assert(rank >= 0);
     *out = (tl_index_map){ .shape = shape };
     TL_TRY(parse(arena, text, rank, out, diag));
     tl_map_axis *axes = TL_NEW_ARRAY(arena, tl_map_axis, out->axis_count);
@@ -255,6 +259,7 @@ tl_status tl_index_map_make(tl_arena *arena, const char *text, int rank,
 const tl_expr *const *tl_index_map_apply(tl_arena *arena, const tl_index_map *map,
                                          const tl_expr *const *old_indices)
 {
+    assert(map->axis_count > 0 && old_indices != NULL);
     const tl_expr **out = TL_NEW_ARRAY(arena, const tl_expr *, map->axis_count);
     for (int a = 0; a < map->axis_count; a++) {
         out[a] = tl_int(arena, 0);
@@ -272,6 +277,7 @@ const tl_expr *const *tl_index_map_invert(tl_arena *arena, const tl_index_map *m
                                           const tl_expr *const *new_indices,
                                           const tl_expr **condition)
 {
+    assert(map->var_count >= 0 && new_indices != NULL);
     const tl_expr **out = TL_NEW_ARRAY(arena, const tl_expr *, map->var_count);
     for (int v = 0; v < map->var_count; v++)
         out[v] = tl_int(arena, 0);

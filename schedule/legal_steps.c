@@ -1,6 +1,7 @@
 /* schedule/legal_steps.c: tries every primitive that takes a loop on copies of a schedule, with arguments made from
  * the letters of primitives.def, so that a new primitive is explained without being named here. */
 #include "schedule/legal_steps.h"
+#include <assert.h>
 #include <string.h>
 #include "schedule/analysis.h"
 #include "schedule/schedule_private.h"
@@ -73,6 +74,7 @@ static bool collect(const tl_stmt *stmt, void *context)
 static void find_neighbours(question *q)
 {
     tl_path path = tl_schedule_path_to_loop(q->schedule, q->loop->u.loop.var);
+    assert(path.count > 0 && path.stmts[path.count - 1] == q->loop);
     for (int i = path.count - 2; i >= 0 && q->outside == NULL; i--)
         if (path.stmts[i]->kind == TL_STMT_LOOP)
             q->outside = path.stmts[i];
@@ -87,6 +89,7 @@ static void find_neighbours(question *q)
 
 static tl_schedule *copy_schedule(const tl_schedule *s)
 {
+    assert(s->loop_count >= 0 && s->block_count >= 0 && s->trace.count >= 0);
     tl_schedule *copy = TL_NEW(s->arena, tl_schedule);
     *copy = *s;
     copy->loop_capacity = copy->number_capacity = s->loop_count;
@@ -152,6 +155,7 @@ static void print_call(const question *q, const choice *choices, int count, tl_t
 
 static void try_call(question *q, const choice *choices, int count)
 {
+    assert(count >= 0 && count <= TL_MAX_ARGS);
     if (q->trials++ >= MAX_TRIALS)
         return;
     tl_schedule *copy = copy_schedule(q->schedule);
@@ -359,6 +363,7 @@ static void tell_loop(question *q, tl_text *out)
 void tl_schedule_why(const tl_schedule *s, const tl_replay *replay, const tl_stmt *loop,
                      tl_text *out)
 {
+    assert(loop->kind == TL_STMT_LOOP);
     tl_text allowed = { 0 }, refused = { 0 };
     question q = { .schedule = s, .replay = replay, .loop = loop };
     tl_stmt_visit(loop, collect, &q);

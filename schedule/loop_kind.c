@@ -1,5 +1,6 @@
 /* schedule/loop_kind.c: what parallel, vectorize and unroll share: a loop gets a kind if the blocks under it
  * allow that its iterations run together. */
+#include <assert.h>
 #include <string.h>
 #include "schedule/dependence.h"
 #include "schedule/schedule_private.h"
@@ -99,6 +100,7 @@ static tl_status refuse_iter(tl_schedule *s, const char *prim, const tl_stmt *lo
 tl_status tl_check_iterations(tl_schedule *s, const char *prim, const tl_stmt *loop,
                               bool may_reduce, tl_diag *diag)
 {
+    assert(loop->kind == TL_STMT_LOOP);
     const char *rule = may_reduce
                            ? "it needs spatial iters, or reduce iters of a block with a combiner"
                            : "it needs spatial iters";
@@ -147,6 +149,7 @@ tl_status tl_check_serial(const char *prim, const tl_stmt *loop, tl_diag *diag)
 tl_status tl_check_constant_extent(const char *prim, const tl_stmt *loop, int64_t most,
                                    tl_diag *diag)
 {
+    assert(loop->kind == TL_STMT_LOOP && most > 0);
     int64_t extent;
     if (!tl_const_int(loop->u.loop.extent, &extent))
         return tl_refuse(
@@ -191,6 +194,7 @@ static bool search_gpu(const tl_stmt *stmt, void *context)
 
 tl_status tl_refuse_gpu_under(const char *prim, const tl_stmt *loop, tl_diag *diag)
 {
+    assert(loop->kind == TL_STMT_LOOP);
     kind_search s = { NULL, loop, TL_LOOP_SERIAL };
     tl_stmt_visit(loop, search_gpu, &s);
     if (s.found == NULL)
@@ -214,6 +218,7 @@ const tl_stmt *tl_find_kind_above(const tl_path *path, tl_loop_kind kind)
 tl_status tl_check_private(const char *prim, const tl_path *path, const tl_stmt *loop,
                            tl_loop_kind kind, tl_diag *diag)
 {
+    assert(path->count > 0);
     bool is_thread = tl_is_thread_kind(kind), in_thread = false; /* of another axis */
     for (int i = 0; i + 1 < path->count; i++) {
         const tl_stmt *alloc = path->stmts[i];

@@ -1,5 +1,6 @@
 /* schedule/mixed_radix.c: digits of a variable, recognised in canonical index expressions. */
 #include "schedule/mixed_radix.h"
+#include <assert.h>
 #include <stdlib.h>
 #include "runtime/base/checked.h"
 
@@ -58,6 +59,7 @@ static int by_divisor(const void *a, const void *b)
 
 bool tl_digits_complete(tl_digit *digits, int count, int64_t extent)
 {
+    assert(count >= 0 && (count == 0 || digits != NULL));
     if (extent <= 1)
         return true;
     qsort(digits, (size_t)count, sizeof digits[0], by_divisor);

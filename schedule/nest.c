@@ -1,9 +1,11 @@
 /* schedule/nest.c: the own loops of a block: found, taken apart, built anew. */
 #include "schedule/nest.h"
+#include <assert.h>
 #include <string.h>
 #include "schedule/dependence.h"
 
-bool tl_nest_owns(const tl_nest *nest, const tl_var *var)
+/* Whether a variable is of one of the nest's own loops. */
+static bool owns(const tl_nest *nest, const tl_var *var)
 {
     return tl_path_find_loop(&nest->path, var) >= nest->top;
 }
@@ -62,7 +64,7 @@ static bool visit_var(const tl_expr *e, void *context)
     if (e->kind != TL_EXPR_VAR || tl_path_find_loop(&v->nest->path, e->u.var) < 0)
         return true;
     v->uses_loops = true;
-    if (tl_nest_owns(v->nest, e->u.var)) {
+    if (owns(v->nest, e->u.var)) {
         v->own = e->u.var;
         v->own_count++;
     }
@@ -89,6 +91,7 @@ static bool takes_all(tl_arena *arena, const tl_path *path, const tl_iter *iter)
 tl_status tl_check_begins(tl_schedule *s, const char *prim, const tl_path *path,
                           const tl_block *block, tl_diag *diag)
 {
+    assert(path->count > 0);
     tl_binding *first = TL_NEW_ARRAY(s->arena, tl_binding, path->count);
     int count = 0;
     for (int i = 0; i < path->count; i++)
@@ -109,6 +112,7 @@ tl_status tl_check_begins(tl_schedule *s, const char *prim, const tl_path *path,
 /* Every own loop is serial and drives exactly one iter, by binding = rest + variable. */
 static tl_status check_loops(tl_schedule *s, const char *prim, const tl_nest *nest, tl_diag *diag)
 {
+    assert(nest->top >= 0 && nest->top <= nest->path.count);
     const tl_block *block = nest->block;
     for (int i = nest->top; i < nest->path.count - 1; i++) {
         const tl_stmt *loop = nest->path.stmts[i];
@@ -193,6 +197,7 @@ static bool follows_from_domains(tl_arena *arena, const tl_block *block, const t
 
 const tl_expr *tl_cutting_condition(tl_arena *arena, const tl_path *path, const tl_block *block)
 {
+    assert(path->count > 0);
     tl_binding *first = TL_NEW_ARRAY(arena, tl_binding, path->count);
     int first_count = 0;
     for (int i = 0; i < path->count && block->has_init; i++) {
@@ -262,6 +267,7 @@ tl_status tl_nest_of(tl_schedule *s, const char *prim, const tl_block *block, tl
                      tl_diag *diag)
 {
     *out = (tl_nest){ .block = block };
+    assert(block != NULL);
     out->path = tl_path_to_block(s->arena, s->program->body, block->name);
     if (out->path.count == 0)
         return tl_refuse(diag, prim, block->name,
@@ -306,6 +312,8 @@ static bool is_visible(const tl_expr *e, const tl_path *place)
 
 const tl_expr *tl_outer_condition(tl_arena *arena, const tl_path *path, int count)
 {
+    assert(count >= 0 && count <= path->count &&
+           path->stmts[path->count - 1]->kind == TL_STMT_BLOCK);
     const tl_expr **conjuncts, *condition = NULL;
     const tl_block *block = path->stmts[path->count - 1]->u.block;
     int total = tl_conjuncts(arena, block->predicate, &conjuncts);
@@ -321,6 +329,7 @@ static void rebind(tl_arena *arena, const tl_nest *nest, int k, const tl_span *s
                    const tl_path *place, const tl_var **var, const tl_expr **extent,
                    const tl_expr **binding, const tl_expr **begin)
 {
+    assert(k >= 0 && k < nest->block->iter_count);
     const tl_iter *iter = &nest->block->iters[k];
     if (iter->kind == TL_ITER_SPATIAL && spans != NULL && spans[k].min != NULL) {
         tl_span_loop(arena, spans[k], iter->extent, begin, extent);
@@ -372,6 +381,7 @@ static const tl_expr *old_range_guard(tl_arena *arena, const tl_nest *nest, cons
 const tl_stmt *tl_nest_build(tl_arena *arena, const tl_nest *nest, const tl_span *spans,
                              const tl_path *place)
 {
+    assert(nest->block->iter_count >= 0);
     const tl_block *old = nest->block;
     tl_block *block = TL_NEW(arena, tl_block);
     tl_iter *iters = TL_NEW_ARRAY(arena, tl_iter, old->iter_count);
@@ -411,6 +421,7 @@ static bool has_any(const tl_stmt *stmt, const tl_block *const *blocks, int coun
 static const tl_stmt *insert(tl_arena *arena, const tl_stmt *stmt, const tl_stmt *added,
                              const tl_block *const *blocks, int count, bool after)
 {
+    assert(count > 0);
     if (stmt->kind == TL_STMT_ALLOC) {
         const tl_stmt *body = insert(arena, stmt->u.alloc.body, added, blocks, count, after);
         return tl_stmt_with_body(arena, stmt, body);

@@ -19,8 +19,6 @@ typedef struct {
  * split, fused or given a kind; under strict numerics also a sum of floats whose loops are not in the order of its iters. */
 tl_status tl_nest_of(tl_schedule *s, const char *prim, const tl_block *block, tl_nest *out,
                      tl_diag *diag);
-/* Whether a variable is of one of the nest's own loops. */
-bool tl_nest_owns(const tl_nest *nest, const tl_var *var);
 
 /* New loops around the block: iter i runs over spans[i] where that is known and it is spatial, otherwise as before
  * (where the loops of its binding are also around `place`, the path to the new place, NULL: the root) or over all its

@@ -10,6 +10,7 @@
  * last index runs beyond its axis: a prefetch's address is linear. A share smaller than half a line waits for the
  * next loop out, as long as the lines then due at once are few. */
 #include "schedule/prefetch_spread.h"
+#include <assert.h>
 #include "runtime/base/checked.h"
 
 enum { MAX_LINES = 16, MAX_INNER = 32 };
@@ -44,6 +45,7 @@ static int collect(const tl_path *inner, inner_loop *loops)
 static int64_t panel_size(tl_arena *arena, const tl_buffer *buffer, const tl_expr *const *indices,
                           const inner_loop *loops, int count)
 {
+    assert(count >= 0 && count <= MAX_INNER);
     const tl_expr *offset = tl_int(arena, 0);
     int64_t stride = 1, extent;
     for (int axis = buffer->rank - 1; axis >= 0; axis--) {
@@ -81,6 +83,7 @@ static int64_t panel_size(tl_arena *arena, const tl_buffer *buffer, const tl_exp
 bool tl_prefetch_spread(tl_arena *arena, const tl_path *inner, const tl_buffer *buffer,
                         const tl_expr *const *indices, int level, tl_prefetch_share *out)
 {
+    assert(buffer->rank >= 0 && level >= 0);
     inner_loop loops[MAX_INNER];
     int count = collect(inner, loops), depth = 0;
     int64_t element = (int64_t)tl_dtype_size(buffer->dtype), steps = 1;

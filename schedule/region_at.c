@@ -1,5 +1,6 @@
 /* schedule/region_at.c: bounds of index expressions over the loops inside a statement, and the boxes they give. */
 #include "schedule/region_at.h"
+#include <assert.h>
 #include <string.h>
 #include "runtime/base/array.h"
 #include "runtime/base/checked.h"
@@ -81,6 +82,7 @@ static tl_span span_of_product(tl_arena *arena, tl_span a, tl_span b)
 
 static tl_span span_of_mod(tl_arena *arena, tl_span a, int64_t d)
 {
+    assert(d > 0);
     const tl_expr *divisor = tl_int(arena, d);
     if (is_known(a) && a.width >= 0 && a.width < d &&
         tl_prove_equal(arena, tl_floordiv_expr(arena, a.min, divisor),
@@ -92,6 +94,7 @@ static tl_span span_of_mod(tl_arena *arena, tl_span a, int64_t d)
 
 tl_span tl_span_of(tl_arena *arena, const tl_expr *e, const tl_free_var *free_vars, int count)
 {
+    assert(count >= 0 && (count == 0 || free_vars != NULL));
     if (tl_expr_has_load(e))
         return unknown;
     if (!uses_free(e, free_vars, count))
@@ -251,6 +254,7 @@ static void add_region(box_walk *w, const tl_region *region)
 {
     if (region->buffer != w->buffer)
         return;
+    assert(region->buffer->rank == w->buffer->rank);
     for (int axis = 0; axis < w->buffer->rank; axis++) {
         tl_span first = bound(w, region->begin[axis]);
         const tl_expr *end = tl_add(w->arena, region->begin[axis], region->extent[axis]);
@@ -303,6 +307,7 @@ static void add_block(box_walk *w, const tl_block *block)
 
 static void push_free(box_walk *w, const tl_stmt *loop)
 {
+    assert(loop->kind == TL_STMT_LOOP);
     TL_ROOM(w->arena, w->free_vars, w->free_count, w->free_capacity);
     w->free_vars[w->free_count++] = (tl_free_var){ loop->u.loop.var, loop->u.loop.extent };
 }
@@ -347,6 +352,7 @@ bool tl_box_at(tl_arena *arena, const tl_stmt *stmt, const tl_buffer *buffer, tl
 
 bool tl_box_covers(tl_arena *arena, const tl_box *outer, const tl_box *inner)
 {
+    assert(outer->buffer->rank == inner->buffer->rank);
     const tl_expr *zero = tl_int(arena, 0);
     for (int axis = 0; axis < outer->buffer->rank; axis++) {
         tl_span o = outer->axes[axis], i = inner->axes[axis];
@@ -414,6 +420,7 @@ static bool is_digit_pair(const tl_expr *e, tl_expr_kind kind, const tl_var *v, 
 static bool solve_blocked(tl_arena *arena, const tl_expr *const *indices, const tl_box *box,
                           int axis, const tl_var *v, tl_span *out)
 {
+    assert(axis >= 0 && axis < box->buffer->rank);
     int64_t c, other;
     if (!is_digit_pair(indices[axis], TL_EXPR_FLOORDIV, v, &c))
         return false;
@@ -446,6 +453,7 @@ void tl_iters_in_box(tl_arena *arena, const tl_block *block, const tl_expr *cons
 static bool collect_loops(const tl_stmt *stmt, const char *block, const tl_stmt **out, int depth,
                           int *count)
 {
+    assert(depth >= 0);
     switch (stmt->kind) {
     case TL_STMT_LOOP:
         if (!collect_loops(stmt->u.loop.body, block, out, depth + 1, count))

@@ -18,6 +18,7 @@ const tl_prim_info tl_prim_infos[TL_PRIM_COUNT] = {
 tl_schedule *tl_schedule_create(tl_arena *arena, const tl_program *program, const tl_target *target,
                                 bool verify)
 {
+    assert(program != NULL && program->body != NULL);
     tl_schedule *s = TL_NEW(arena, tl_schedule);
     s->arena = arena;
     s->program = program;
@@ -62,6 +63,7 @@ const char *tl_schedule_name_value(tl_schedule *s)
 
 tl_loop_ref tl_schedule_name_loop(tl_schedule *s, const tl_var *var)
 {
+    assert(var != NULL);
     for (int i = 0; i < s->loop_count; i++)
         if (s->loops[i] == var)
             return (tl_loop_ref){ i + 1 };
@@ -74,6 +76,7 @@ tl_loop_ref tl_schedule_name_loop(tl_schedule *s, const tl_var *var)
 
 void tl_schedule_rename_loop(tl_schedule *s, const tl_var *from, const tl_var *to)
 {
+    assert(from != NULL && to != NULL && from != to);
     for (int i = 0; i < s->loop_count; i++)
         if (s->loops[i] == from)
             s->loops[i] = to;
@@ -81,6 +84,7 @@ void tl_schedule_rename_loop(tl_schedule *s, const tl_var *from, const tl_var *t
 
 tl_block_ref tl_schedule_name_block(tl_schedule *s, const char *name)
 {
+    assert(name != NULL);
     for (int i = 0; i < s->block_count; i++)
         if (strcmp(s->blocks[i], name) == 0)
             return (tl_block_ref){ i + 1 };
@@ -242,6 +246,7 @@ enum { LONGEST_NAME = 100 };
 tl_var *tl_var_derive(tl_arena *arena, const tl_var *from, const char *suffix,
                       const tl_expr *extent)
 {
+    assert(extent->dtype == TL_I64);
     tl_range range = tl_expr_range(extent);
     int64_t max = range.max == INT64_MAX ? INT64_MAX : tl_max64(range.max - 1, 0);
     const char *name = from->name;
@@ -342,6 +347,8 @@ tl_schedule_state tl_schedule_save(tl_schedule *s)
 
 void tl_schedule_restore(tl_schedule *s, const tl_schedule_state *saved)
 {
+    assert(saved->loop_count <= s->loop_count && saved->block_count <= s->block_count);
+    assert(saved->step_count <= s->trace.count && saved->numbers <= s->numbers);
     s->program = saved->program;
     s->loop_count = saved->loop_count;
     s->block_count = saved->block_count;

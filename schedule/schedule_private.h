@@ -128,8 +128,6 @@ tl_status tl_check_scope(tl_schedule *s, const char *prim, const tl_buffer *buff
 /* The shape a buffer has in that scope: all but global want constants, and a dim becomes its largest value. NULL when
  * that has no bound. */
 const tl_expr *const *tl_shape_in_scope(tl_arena *arena, const tl_buffer *buffer, tl_scope scope);
-/* Another buffer in the place of a local one: its alloc and every access. */
-void tl_schedule_swap_local(tl_schedule *s, const tl_buffer *from, const tl_buffer *to);
 /* Moves the allocs of shared buffers out of thread loops (hoist_shared.c). */
 void tl_hoist_shared(tl_schedule *s);
 bool tl_is_thread_kind(tl_loop_kind kind);

@@ -12,6 +12,7 @@
  *
  * and the solution must lie in those loops' extents and satisfy the writer's guards whenever the reader's hold. An
  * alloc that nothing uses any more goes. */
+#include <assert.h>
 #include "runtime/base/array.h"
 #include "runtime/base/checked.h"
 #include "schedule/schedule_private.h"
@@ -43,6 +44,7 @@ typedef struct {
 static void add(collection *c, const tl_block *block, const tl_expr *const *indices,
                 const tl_expr *const *extents, bool is_write)
 {
+    assert(c->buffer->rank >= 0);
     int rank = c->buffer->rank;
     const tl_expr **bound = TL_NEW_ARRAY(c->arena, const tl_expr *, rank);
     access a = { .block = block, .index = bound, .position = c->position };
@@ -200,6 +202,7 @@ typedef struct {
 static bool solve_axis(tl_arena *arena, const access *write, const access *read, int axis,
                        tl_binding *solution, int *count)
 {
+    assert(axis >= 0 && write->index != NULL && read->index != NULL);
     tl_linear l = tl_linear_of(arena, write->index[axis]);
     const tl_expr *known = tl_int(arena, l.constant);
     unknown unknowns[MAX_UNKNOWNS];
@@ -279,6 +282,7 @@ static bool is_implied(tl_arena *arena, const tl_expr *condition, const tl_expr 
 static bool covers(tl_arena *arena, const tl_buffer *buffer, const access *write,
                    const access *read)
 {
+    assert(write->position >= 0 && read->position >= 0);
     if (write->position >= read->position)
         return false;
     tl_binding solution[MAX_UNKNOWNS];
@@ -311,6 +315,7 @@ static bool covers(tl_arena *arena, const tl_buffer *buffer, const access *write
 
 static bool may_enter(tl_arena *arena, const tl_stmt *loop, const tl_buffer *buffer)
 {
+    assert(loop->kind == TL_STMT_LOOP);
     tl_loop_kind kind = loop->u.loop.kind;
     if (kind == TL_LOOP_VECTORIZED)
         return false;
@@ -341,6 +346,7 @@ static const tl_stmt *sink(tl_arena *arena, const tl_stmt *stmt, const tl_buffer
  * its body. */
 static const tl_stmt *sink_into_seq(tl_arena *arena, const tl_stmt *seq, const tl_buffer *buffer)
 {
+    assert(seq->kind == TL_STMT_SEQ);
     int first = -1, last = -1, count = seq->u.seq.count;
     const tl_stmt **items = TL_NEW_ARRAY(arena, const tl_stmt *, count);
     for (int i = 0; i < count; i++) {

@@ -22,6 +22,7 @@ static bool is_wanted(const search *s, const tl_stmt *stmt)
 /* The path as an array that its end allocates and every statement above fills in; NULL: not below. */
 static const tl_stmt **descend(search *s, const tl_stmt *stmt, int depth)
 {
+    assert(depth >= 0);
     if (stmt == NULL)
         return NULL;
     const tl_stmt **path = NULL;
@@ -81,6 +82,7 @@ tl_path tl_path_prefix(const tl_path *path, int count)
 
 const tl_free_var *tl_path_loops(tl_arena *arena, const tl_path *path, int first, int *count)
 {
+    assert(first >= 0 && first <= path->count);
     tl_free_var *loops = TL_NEW_ARRAY(arena, tl_free_var, path->count);
     *count = 0;
     for (int i = first; i < path->count; i++)
@@ -101,6 +103,7 @@ int tl_path_find_loop(const tl_path *path, const tl_var *var)
 /* An alloc is visible in all that follows it: its body takes that in. */
 static const tl_stmt *absorb(tl_arena *arena, const tl_stmt *seq)
 {
+    assert(seq->kind == TL_STMT_SEQ);
     int count = seq->u.seq.count, last = count;
     for (int i = 0; i + 1 < count && last == count; i++)
         if (seq->u.seq.items[i]->kind == TL_STMT_ALLOC)
@@ -136,6 +139,7 @@ const tl_stmt *tl_extend_allocs(tl_arena *arena, const tl_stmt *root)
 static const tl_stmt *rebuild_seq(tl_arena *arena, const tl_stmt *seq, const tl_stmt *old,
                                   const tl_stmt *with)
 {
+    assert(seq->kind == TL_STMT_SEQ && old != NULL);
     int count = 0;
     const tl_stmt **items = TL_NEW_ARRAY(arena, const tl_stmt *, seq->u.seq.count);
     for (int i = 0; i < seq->u.seq.count; i++) {

@@ -10,6 +10,7 @@
 
 static tl_arg *copy_args(tl_arena *arena, const tl_arg *args, int count)
 {
+    assert(count >= 0 && (count == 0 || args != NULL));
     tl_arg *copy = TL_NEW_ARRAY(arena, tl_arg, count);
     for (int i = 0; i < count; i++) {
         copy[i] = args[i];
@@ -26,6 +27,7 @@ static tl_arg *copy_args(tl_arena *arena, const tl_arg *args, int count)
 tl_step *tl_trace_append(tl_arena *arena, tl_trace *trace, tl_prim prim, const tl_arg *args,
                          int arg_count, const tl_arg *outs, int out_count)
 {
+    assert(prim < TL_PRIM_COUNT && arg_count <= TL_MAX_ARGS && out_count >= 0);
     TL_ROOM(arena, trace->steps, trace->count, trace->capacity);
     tl_step *step = &trace->steps[trace->count++];
     *step = (tl_step){ .prim = prim, .arg_count = arg_count, .out_count = out_count };
@@ -42,6 +44,7 @@ static void number_args(tl_schedule *s, tl_arg *args, int count)
     for (int i = 0; i < count; i++) {
         tl_arg *arg = &args[i];
         if (arg->kind == TL_ARG_LOOP) {
+            assert(arg->loop.id >= 0 && arg->loop.id <= s->loop_count);
             int32_t *number = &s->loop_numbers[arg->loop.id - 1];
             if (*number == 0)
                 *number = ++s->numbers;
@@ -102,6 +105,7 @@ tl_status tl_schedule_introduce(tl_schedule *s, const char *prim, const tl_arg *
 void tl_schedule_record(tl_schedule *s, tl_prim prim, const tl_arg *args, int arg_count,
                         const tl_arg *outs, int out_count)
 {
+    assert(arg_count <= TL_MAX_ARGS && out_count <= TL_MAX_ARGS);
     tl_arg in[TL_MAX_ARGS], out[TL_MAX_ARGS];
     if (arg_count > 0) /* without any, the list may be NULL */
         memcpy(in, args, sizeof(tl_arg) * (size_t)arg_count);
@@ -282,6 +286,7 @@ static tl_status resolve_arg(const tl_replay *r, tl_schedule *s, tl_arg *arg, tl
 {
     if (arg->kind == TL_ARG_LOOP) {
         int32_t number = arg->loop.id;
+        assert(number >= 0);
         arg->loop = number > 0 ? r->loops[number - 1] : (tl_loop_ref){ 0 };
         if (arg->loop.id == 0)
             return tl_fail(diag, TL_ILLEGAL_SCHEDULE, "no step before gave the loop %s",
@@ -352,6 +357,7 @@ tl_status tl_replay_step(tl_replay *r, tl_schedule *s, const tl_step *step, tl_d
 
 tl_status tl_replay_to(tl_replay *r, int step_count, tl_diag *diag)
 {
+    assert(r->done >= 0 && r->done <= r->trace->count);
     for (; r->done < step_count && r->done < r->trace->count; r->done++) {
         const tl_step *step = &r->trace->steps[r->done];
         tl_status status = tl_replay_step(r, r->schedule, step, diag);

@@ -11,6 +11,7 @@
  *   loop_partition, unroll,  left out: they change no result of a later step
  *   prefetch, annotate
  */
+#include <assert.h>
 #include <string.h>
 #include "schedule/schedule_private.h"
 
@@ -38,6 +39,7 @@ static tl_step *copy_step(tl_arena *arena, const tl_step *step)
 
 static int64_t nearest_divisor(int64_t of, int64_t to)
 {
+    assert(of > 0 && to > 0);
     for (int64_t away = 0; away < of + to; away++) {
         if (to - away >= 1 && of % (to - away) == 0)
             return to - away;
@@ -77,6 +79,7 @@ static const tl_step *with_factors(const adapter *a, const tl_step *step, int at
 /* Divisors of the extent from the innermost factor outwards; the outermost takes what is left. */
 static bool divide(int64_t extent, const int64_t *from, int count, int64_t *to)
 {
+    assert(count > 0);
     if (extent < 1)
         return false;
     for (int i = count - 1; i > 0; i--) {
@@ -181,6 +184,7 @@ static void note_failure(adapter *a, int at, const tl_diag *diag)
 
 static bool adapt_from(adapter *a, int at)
 {
+    assert(at >= 0 && at <= a->replay->trace->count);
     tl_replay *r = a->replay;
     if (at == r->trace->count)
         return true;

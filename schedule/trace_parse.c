@@ -7,6 +7,7 @@
  *     number :=  sums, differences, products and quotients of digits, V and cores
  *
  * "#" starts a comment; line ends inside brackets do not count. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/base/array.h"
@@ -494,6 +495,7 @@ static tl_status parse_call(parser *p, const char *word, const char *word_at, co
 
 static tl_status check_out_count(const parser *p, const char *at, tl_prim prim, int count)
 {
+    assert(prim < TL_PRIM_COUNT && count >= 0);
     const char *out = tl_prim_infos[prim].out;
     bool many = out[0] && out[1] == '*';
     int most = (int)strlen(out);
@@ -505,6 +507,7 @@ static tl_status check_out_count(const parser *p, const char *at, tl_prim prim, 
 
 static tl_status parse_results(parser *p, const char *first, tl_arg *outs, int *count)
 {
+    assert(*count >= 0 && *count < TL_MAX_ARGS);
     outs[(*count)++] = (tl_arg){ .word = first };
     while (accept(p, ',')) {
         if (*count == TL_MAX_ARGS)

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Checks what a compiler does not: floors (an include only points down), names of files and types that occur twice, headers that
-# compile alone, formatting, who loads code, lines that are too wide, what lies at the top. Usage: tests/lint.sh CC CFLAGS...
+# compile alone, formatting, who loads code, lines that are too wide, manuals (their length, and that the files they name are
+# there), what lies at the top. Usage: tests/lint.sh CC CFLAGS...
 failed=0
 
 # folder or room: what it may include, as a pattern. A room is a sub-folder; rooms stand in the order in which they build on each
@@ -95,6 +96,27 @@ casts=$(git ls-files '*.c' '*.h' | xargs grep -nE 'switch \(\((int|unsigned|long
 
 wide=$(git ls-files '*.c' '*.h' '*.def' | xargs awk 'length($0) > 130 { print FILENAME ":" FNR }' | head)
 [ -z "$wide" ] || { echo "width: lines of more than 130 columns:"; echo "$wide"; failed=1; }
+pages=$(git ls-files '*.md')
+for page in $pages; do
+    case "$page" in *README.md) [ "$(wc -l <"$page")" -le 150 ] || { echo "manuals: $page has more than 150 lines"; failed=1; } ;; esac
+done
+wide=$(LC_ALL=C.UTF-8 grep -nE '^.{121,}' $pages | cut -d: -f1,2)
+[ -z "$wide" ] || { echo "manuals: lines of more than 120 columns:"; echo "$wide"; failed=1; }
+# What a page names in `..` or links to is there: from the top, beside the page or, without a folder, anywhere; NAME and other
+# words in capitals stand for any word, as * does. What is in build/ is made.
+there=$(git ls-files; git ls-files | grep / | sed 's,/[^/]*$,,' | sort -u; git ls-files | sed -nE 's,^(([^/]+/){2}).*/.*,\1,p' | sed 's,/$,,' | sort -u)
+for page in $pages; do
+    beside=$(dirname "$page")
+    for name in $(grep -oE '`[A-Za-z0-9_./*-]+\.(c|h|def|sh|py|md|mk|map|awk|proto|svg|tk|tr)`|`(runtime|ir|frontend|schedule|codegen|tuner|models|driver|tests)/[A-Za-z0-9_./*-]*`|\]\([A-Za-z0-9_./-]+' "$page" |
+        sed -E 's/^(`|\]\()//; s/`$//; s,/$,,' | sort -u); do
+        case "$name" in build/*|/*) continue ;; esac
+        beside_it=$(realpath -m --relative-to=. "$beside/$name")
+        any=$(printf '%s\n' "$name" "$beside_it" | sed -E '/\.md$/!s/[A-Z]{4,}/*/g; s/\./\\./g; s,\*+,[^/]*,g' | paste -sd'|')
+        case "$name" in */*) ;; *) any="$any|.*/(${any%%|*})" ;; esac
+        echo "$there" | grep -qxE "$any" || { echo "manuals: $page names $name, which is not there"; failed=1; }
+    done
+done
+
 extra=$(git ls-files | sed 's,/.*,,' | sort -u | grep -vxE 'Makefile|README\.md|frontend|ir|schedule|codegen|tuner|runtime|models|tests|driver|\..*')
 [ -z "$extra" ] || { echo "top level: $extra does not belong there"; failed=1; }
 [ $failed -eq 0 ] && echo "lint: ok"

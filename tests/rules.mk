@@ -126,7 +126,7 @@ test:
 	@tests/deps.sh
 	@$(MAKE) --no-print-directory -j$(shell nproc) run-tests
 run-tests: all $(ALL_TESTS)
-	@status=0; tests/run.sh $(ALL_TESTS) || status=1; \
+	@status=0; tests/circles.sh $(BUILD) || status=1; tests/run.sh $(ALL_TESTS) || status=1; \
 	tests/conformance.sh $(BUILD)/tilth || status=1; \
 	tests/models.sh --small $(BUILD)/tilth build/models || status=1; \
 	for isa in $(SMALLER_ISAS); do \
@@ -158,6 +158,11 @@ networks: $(BUILD)/tilth | run-models
 	@status=0; for isa in cpu $(SMALLER_ISAS); do \
 		tests/models.sh --target $$isa $(BUILD)/tilth build/models || status=1; \
 	done; exit $$status
+# make same-objects BASE=/path/to/older/tilth: whether that build compiles the networks of ../shared/models, or MODELS, to the
+# same objects as this one (3 GB under build/models). A change that shapes no code says so with it.
+same-objects: $(BUILD)/tilth
+	@tests/same_objects.sh "$(BASE)" $< build/models $(MODELS)
+.PHONY: same-objects
 # make test-long: what random tests find in hours, from another seed each day: TL_COUNT random schedules (20,000), each
 # interpreted and (from other seeds) compiled, TL_SHAPES (1,000) lowerings at random shapes, and TL_POINTS (500) points of
 # each small kernel's space. What fails is reduced to a .tk and a .tr below build/failures.
@@ -175,6 +180,10 @@ mutants:
 .PHONY: mutants
 golden: $(ALL_TESTS)
 	@GOLDEN_UPDATE=1 tests/run.sh $(ALL_TESTS)
+# make circles: whether files call each other in a circle, but for those that belong together (make test asks, too).
+circles: all
+	@tests/circles.sh $(BUILD)
+.PHONY: circles
 lint: | $(BUILD)/frontend/onnx.pb-c.c
 	@tests/lint.sh $(CC) $(filter-out -MMD -MP,$(CFLAGS)) -isystem $(LLVM_INCLUDE)
 format:

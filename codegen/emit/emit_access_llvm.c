@@ -3,6 +3,7 @@
  * Lane stride 0 is a scalar access, 1 a vector, another a gather or scatter; what some lanes must not touch is masked.
  * A load that its guard does not allow reads zeroes kept for that. A store of many lanes to one element is the update
  * of a reduction: the lanes are joined first. */
+#include <assert.h>
 #include "codegen/emit/emit_private.h"
 #include "runtime/base/checked.h"
 
@@ -12,6 +13,8 @@ LLVMTypeRef tl_emit_memory_type(tl_emitter *em, tl_dtype dtype)
 {
     switch (dtype) {
     case TL_BOOL:
+    case TL_I4:
+    case TL_U4:
     case TL_I8:
     case TL_U8:
         return em->i8;
@@ -175,6 +178,7 @@ static bool near_offsets(tl_emitter *em, const tl_address *a, int64_t *first, in
 static LLVMValueRef load_near(tl_emitter *em, const tl_address *a, LLVMTypeRef element,
                               int64_t first, const int64_t *behind)
 {
+    assert(em->lanes <= TL_MAX_NEAR_LANES);
     int n = em->lanes;
     LLVMTypeRef type = tl_emit_vector(element, n);
     LLVMValueRef start = tl_emit_offset(em, element, a->pointer, first), picks[TL_MAX_NEAR_LANES];
@@ -253,6 +257,7 @@ static LLVMValueRef load_vector(tl_emitter *em, const tl_address *a, LLVMTypeRef
 
 tl_emit_value tl_emit_load(tl_emitter *em, const tl_expr *load)
 {
+    assert(load->kind == TL_EXPR_LOAD && load->arg_count == load->u.buffer->rank);
     const tl_buffer *buffer = load->u.buffer;
     LLVMTypeRef element = tl_emit_memory_type(em, buffer->dtype);
     tl_address a;
@@ -445,6 +450,7 @@ static void store_reduction(tl_emitter *em, const tl_store *store, const tl_addr
 
 void tl_emit_store(tl_emitter *em, const tl_store *store)
 {
+    assert(store->value->dtype == store->buffer->dtype);
     const tl_buffer *buffer = store->buffer;
     LLVMTypeRef element = tl_emit_memory_type(em, buffer->dtype);
     tl_address a;

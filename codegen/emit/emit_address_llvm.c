@@ -5,10 +5,12 @@
  * and the address is built outermost level first, so that an inner loop adds only what changes in it; the constant
  * comes last, where the machine's addressing takes it. An index that contains a load is clamped into its axis. */
 #include "codegen/emit/emit_private.h"
+#include <assert.h>
 #include <limits.h>
 #include "runtime/base/array.h"
 
-const tl_buffer_storage *tl_find_storage(tl_emitter *em, const tl_buffer *buffer)
+/* NULL after a failure. */
+static const tl_buffer_storage *find_storage(tl_emitter *em, const tl_buffer *buffer)
 {
     for (int tries = 0; tries < 2; tries++) {
         for (int i = em->storage_count - 1; i >= 0; i--)
@@ -22,6 +24,7 @@ const tl_buffer_storage *tl_find_storage(tl_emitter *em, const tl_buffer *buffer
 
 void tl_add_storage(tl_emitter *em, const tl_buffer *buffer, LLVMValueRef base, bool is_register)
 {
+    assert(base != NULL);
     TL_ROOM(em->arena, em->storages, em->storage_count, em->storage_capacity);
     const tl_placement *placement = tl_plan_find(em->plan, buffer);
     const tl_expr *const *strides =
@@ -90,7 +93,7 @@ static const tl_flat *find_flat(tl_emitter *em, const tl_buffer_storage *storage
 
 bool tl_emit_in_bounds(tl_emitter *em, const tl_expr *load)
 {
-    const tl_buffer_storage *storage = tl_find_storage(em, load->u.buffer);
+    const tl_buffer_storage *storage = find_storage(em, load->u.buffer);
     return storage == NULL || find_flat(em, storage, load->args, load, false)->in_bounds;
 }
 
@@ -224,7 +227,8 @@ static LLVMValueRef build_pointer(tl_emitter *em, const tl_buffer_storage *stora
 bool tl_emit_address(tl_emitter *em, const tl_buffer *buffer, const tl_expr *const *indices,
                      const void *node, bool wild, tl_address *out)
 {
-    const tl_buffer_storage *storage = tl_find_storage(em, buffer);
+    assert(buffer->rank >= 0 && (buffer->rank == 0 || indices != NULL));
+    const tl_buffer_storage *storage = find_storage(em, buffer);
     if (storage == NULL)
         return false;
     const tl_flat *flat = find_flat(em, storage, indices, node, wild);

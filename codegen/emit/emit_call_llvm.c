@@ -3,6 +3,7 @@
  * dot_u8i8_i32x16 is one VNNI instruction where the target has it, else four multiply-adds of 16 lanes; dot_bf16_f32x16
  * one of AVX512_BF16, else two multiplications and additions of 16 lanes, whose products are exact. sort_f32 is in
  * emit_sort_llvm.c. The warp products are refused: a CPU has no warps. */
+#include <assert.h>
 #include <string.h>
 #include "codegen/emit/emit_private.h"
 #include "ir/program/intrinsics.h"
@@ -39,6 +40,7 @@ static bool find_operand(tl_emitter *em, const char *name, const tl_region *regi
 /* The axes must have these extents and lie packed. */
 static bool is_packed(const operand *o, const int64_t *extents, int rank)
 {
+    assert(rank >= 0);
     if (o->rank != rank)
         return false;
     for (int i = rank - 1, stride = 1; i >= 0; i--) {
@@ -84,6 +86,7 @@ static LLVMValueRef dot(tl_emitter *em, LLVMValueRef c, LLVMValueRef a, LLVMValu
 
 static void emit_dot(tl_emitter *em, const tl_intrinsic_call *call)
 {
+    assert(call->read_count == 3 && call->write_count == 1);
     operand c, a, b, out;
     if (!find_operand(em, call->name, &call->reads[0], &c) ||
         !find_operand(em, call->name, &call->reads[1], &a) ||
@@ -138,6 +141,7 @@ static LLVMValueRef dot_bf16(tl_emitter *em, LLVMValueRef c, LLVMValueRef a, LLV
 
 static void emit_dot_bf16(tl_emitter *em, const tl_intrinsic_call *call)
 {
+    assert(call->read_count == 3 && call->write_count == 1);
     operand c, a, b, out;
     if (!find_operand(em, call->name, &call->reads[0], &c) ||
         !find_operand(em, call->name, &call->reads[1], &a) ||
@@ -166,6 +170,7 @@ static LLVMValueRef scalar(tl_emitter *em, const tl_expr *e)
 
 static void emit_sort(tl_emitter *em, const tl_intrinsic_call *call)
 {
+    assert(call->read_count == 1 && call->write_count == 2);
     operand o[3];
     const tl_region *regions[3] = { &call->reads[0], &call->writes[0], &call->writes[1] };
     LLVMValueRef args[8];

@@ -1,6 +1,7 @@
 /* codegen/emit/emit_cast_llvm.c: from dtype to dtype, with the rules of tl_number_cast: a float becomes an integer by
  * truncation with saturation (NaN gives 0), an integer another by wrapping, a bool is != 0, a float type rounds to
  * nearest even. Values of f16 and bf16 are kept as f32 that were rounded; in memory they are 16-bit words. */
+#include <assert.h>
 #include "codegen/emit/emit_private.h"
 
 static LLVMValueRef word(LLVMValueRef like, LLVMTypeRef element, uint64_t value)
@@ -166,8 +167,25 @@ static LLVMValueRef narrow_to_odd(tl_emitter *em, LLVMValueRef v)
     return LLVMBuildBitCast(b, odd, like(v, em->f32), "");
 }
 
+/* A number of fewer bits than its byte has. */
+static bool is_narrow(tl_dtype dtype)
+{
+    return tl_dtype_is_int(dtype) && tl_dtype_infos[dtype].digits < tl_dtype_infos[dtype].bits;
+}
+
+/* A byte, its low bits taken for a number of a narrow dtype. */
+static LLVMValueRef wrap_narrow(tl_emitter *em, tl_dtype to, LLVMValueRef v)
+{
+    const tl_dtype_info *info = &tl_dtype_infos[to];
+    LLVMValueRef by = word(v, em->i8, (uint64_t)(info->bits - info->digits));
+    v = LLVMBuildShl(em->builder, v, by, "");
+    return info->class == TL_CLASS_INT ? LLVMBuildAShr(em->builder, v, by, "")
+                                       : LLVMBuildLShr(em->builder, v, by, "");
+}
+
 static LLVMValueRef cast_float(tl_emitter *em, tl_dtype to, tl_dtype from, LLVMValueRef v)
 {
+    assert(tl_dtype_is_float(from) || tl_dtype_is_float(to));
     LLVMBuilderRef b = em->builder;
     LLVMTypeRef type = like(v, tl_emit_value_type(em, to));
     if (tl_dtype_is_float(to)) {
@@ -178,6 +196,8 @@ static LLVMValueRef cast_float(tl_emitter *em, tl_dtype to, tl_dtype from, LLVMV
                                 : tl_emit_round(em, to, narrow_to_odd(em, v));
         return tl_emit_round(em, to, v);
     }
+    if (is_narrow(to)) /* which wraps, as from an integer */
+        return wrap_narrow(em, to, LLVMBuildTrunc(b, cast_float(em, TL_I32, from, v), type, ""));
     LLVMTypeRef overloads[2] = { type, LLVMTypeOf(v) };
     bool is_signed = tl_dtype_infos[to].class == TL_CLASS_INT;
     return tl_emit_intrinsic(em, is_signed ? "llvm.fptosi.sat" : "llvm.fptoui.sat", overloads, 2,
@@ -210,7 +230,9 @@ LLVMValueRef tl_emit_cast(tl_emitter *em, tl_dtype to, tl_dtype from, LLVMValueR
     if (tl_dtype_is_float(to))
         return is_signed ? LLVMBuildSIToFP(b, v, type, "") : LLVMBuildUIToFP(b, v, type, "");
     int bits = from == TL_BOOL ? 1 : tl_dtype_infos[from].bits;
-    if (tl_dtype_infos[to].bits <= bits)
-        return tl_dtype_infos[to].bits == bits ? v : LLVMBuildTrunc(b, v, type, "");
+    if (tl_dtype_infos[to].bits <= bits) {
+        v = tl_dtype_infos[to].bits == bits ? v : LLVMBuildTrunc(b, v, type, "");
+        return is_narrow(to) ? wrap_narrow(em, to, v) : v;
+    }
     return is_signed ? LLVMBuildSExt(b, v, type, "") : LLVMBuildZExt(b, v, type, "");
 }

@@ -3,6 +3,7 @@
  * An operation is scalar as long as all operands are. Products and sums of floats may contract into fused
  * multiply-adds, unless the kernel is strict; nothing else is relaxed. Only the chosen arm of a select loads: the
  * other arm's loads are guarded where they could leave their buffer. */
+#include <assert.h>
 #include "codegen/emit/emit_private.h"
 #include "codegen/math/math_llvm.h"
 
@@ -49,6 +50,7 @@ static LLVMValueRef emit_float_extreme(tl_emitter *em, bool is_max, LLVMValueRef
 static LLVMValueRef emit_float(tl_emitter *em, tl_expr_kind kind, tl_dtype dtype, LLVMValueRef a,
                                LLVMValueRef b)
 {
+    assert(tl_dtype_is_float(dtype));
     LLVMBuilderRef builder = em->builder;
     switch (kind) {
     case TL_EXPR_ADD:
@@ -91,6 +93,7 @@ static LLVMValueRef emit_float(tl_emitter *em, tl_expr_kind kind, tl_dtype dtype
 static LLVMValueRef emit_integer(tl_emitter *em, const tl_expr *e, tl_expr_kind kind,
                                  tl_dtype dtype, LLVMValueRef a, LLVMValueRef b)
 {
+    assert(!tl_dtype_is_float(dtype));
     LLVMBuilderRef builder = em->builder;
     bool is_signed = tl_dtype_infos[dtype].class == TL_CLASS_INT;
     LLVMIntPredicate less = is_signed ? LLVMIntSLT : LLVMIntULT;
@@ -149,7 +152,7 @@ LLVMValueRef tl_emit_binary(tl_emitter *em, const tl_expr *e, tl_expr_kind kind,
                         tl_expr_infos[kind].text, tl_dtype_infos[dtype].text);
 }
 
-LLVMValueRef tl_emit_constant(tl_emitter *em, tl_dtype dtype, const tl_expr *e)
+static LLVMValueRef emit_constant(tl_emitter *em, tl_dtype dtype, const tl_expr *e)
 {
     LLVMTypeRef type = tl_emit_value_type(em, dtype);
     if (e->kind == TL_EXPR_FLOAT)
@@ -159,6 +162,7 @@ LLVMValueRef tl_emit_constant(tl_emitter *em, tl_dtype dtype, const tl_expr *e)
 
 static tl_emit_value emit_var(tl_emitter *em, const tl_expr *e)
 {
+    assert(e->kind == TL_EXPR_VAR);
     int level;
     const tl_bound *bound = tl_find_bound(em, e->u.var);
     bool lane = em->lane_var != NULL && e->u.var == em->lane_var;
@@ -273,6 +277,7 @@ static LLVMValueRef emit_integer_function(tl_emitter *em, tl_function f, tl_dtyp
 
 static tl_emit_value emit_call(tl_emitter *em, const tl_expr *e)
 {
+    assert(e->kind == TL_EXPR_CALL && e->arg_count <= 4);
     tl_emit_value operands[4];
     LLVMValueRef args[4];
     bool varies = false;
@@ -341,7 +346,7 @@ tl_emit_value tl_emit_expr(tl_emitter *em, const tl_expr *e)
     switch (e->kind) {
     case TL_EXPR_INT:
     case TL_EXPR_FLOAT:
-        return (tl_emit_value){ tl_emit_constant(em, e->dtype, e), false };
+        return (tl_emit_value){ emit_constant(em, e->dtype, e), false };
     case TL_EXPR_VAR:
         return emit_var(em, e);
     case TL_EXPR_LOAD:

@@ -1,6 +1,7 @@
 /* codegen/emit/emit_index_llvm.c: what loop variables are bound to, and i64 expressions over them, each operation built
  * at the outermost level that its operands allow. */
 #include "codegen/emit/emit_private.h"
+#include <assert.h>
 #include <limits.h>
 #include "runtime/base/array.h"
 
@@ -134,6 +135,7 @@ LLVMValueRef tl_emit_recall(tl_emitter *em, const tl_hoisted *key)
 /* Something that belongs to an outer level is forgotten with the current one: entries are a stack. */
 void tl_emit_remember(tl_emitter *em, tl_hoisted entry)
 {
+    assert(em->hoisted_count <= em->hoisted_capacity);
     TL_ROOM(em->arena, em->hoisted, em->hoisted_count, em->hoisted_capacity);
     unsigned bucket = bucket_of(&entry);
     entry.next = em->hoist_buckets[bucket];
@@ -143,6 +145,7 @@ void tl_emit_remember(tl_emitter *em, tl_hoisted entry)
 
 void tl_emit_pop_level(tl_emitter *em)
 {
+    assert(em->level_count > 0);
     const tl_emit_level *level = &em->levels[--em->level_count];
     while (em->hoisted_count > level->cache_count) {
         const tl_hoisted *h = &em->hoisted[--em->hoisted_count];

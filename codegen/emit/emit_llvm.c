@@ -2,6 +2,7 @@
  *
  * A phase NAME_0 unpacks the arguments and calls its body, whose pointers are parameters that do not alias: no
  * argument of a kernel overlaps another that is written. NAME_sizes exists where something depends on dims. */
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -113,6 +114,7 @@ LLVMValueRef tl_emit_scratch(tl_emitter *em, const tl_placement *placement)
 /* body(buffers..., scratch, thread_scratch, begin, end, dims...) */
 static LLVMValueRef emit_body(tl_emitter *em, int index)
 {
+    assert(index >= 0 && index < em->plan->phase_count);
     const tl_phase *phase = &em->plan->phases[index];
     int buffers = param_count(em->kernel), dims = em->kernel->program->dim_count;
     int count = buffers + 4 + dims;
@@ -152,6 +154,7 @@ static LLVMValueRef load_field(tl_emitter *em, LLVMValueRef base, LLVMTypeRef ty
 /* void NAME_i(const tl_kernel_args *args, int64_t begin, int64_t end, int thread) */
 static void emit_phase(tl_emitter *em, int index)
 {
+    assert(index >= 0 && index < em->plan->phase_count);
     LLVMValueRef body = emit_body(em, index);
     LLVMTypeRef types[4] = { em->pointer, em->i64, em->i64, em->i32 };
     const char *name = tl_arena_format(em->arena, "%s_%d", em->kernel->name, index);
@@ -187,6 +190,7 @@ static void store_size(tl_emitter *em, const tl_expr *value, LLVMValueRef table,
 /* void NAME_sizes(const int64_t *dims, int64_t *extents, int64_t *scratch, int64_t *thread_scratch) */
 static void emit_sizes(tl_emitter *em)
 {
+    assert(em->plan->has_sizes);
     LLVMTypeRef types[4] = { em->pointer, em->pointer, em->pointer, em->pointer };
     LLVMValueRef f =
         add_function(em, tl_arena_format(em->arena, "%s_sizes", em->kernel->name), types, 4);

@@ -5,6 +5,7 @@
  *     vectorized   the body once a chunk of lanes. The last chunk has the power of two of lanes that holds the
  *                  rest, masked, where the ISA has masks; else the rest falls into powers of two
  *     parallel     inside a phase: serial */
+#include <assert.h>
 #include "codegen/emit/emit_private.h"
 #include "codegen/lower/passes.h"
 
@@ -60,6 +61,7 @@ static void emit_unrolled(tl_emitter *em, const tl_stmt *loop, int64_t extent)
 /* Lanes begin .. begin+count-1 of the loop in a vector of `lanes`. */
 static void emit_chunk(tl_emitter *em, const tl_stmt *loop, int64_t begin, int lanes, int count)
 {
+    assert(loop->kind == TL_STMT_LOOP && lanes >= count && count > 0);
     if (lanes == 1) {
         tl_bind(em, (tl_bound){
                         .var = loop->u.loop.var, .kind = TL_BOUND_CONSTANT, .constant = begin });
@@ -87,6 +89,7 @@ static void emit_chunk(tl_emitter *em, const tl_stmt *loop, int64_t begin, int l
 
 static void emit_vectorized(tl_emitter *em, const tl_stmt *loop, int64_t extent)
 {
+    assert(loop->kind == TL_STMT_LOOP && extent >= 0);
     int full = tl_vector_lanes(loop, em->target);
     int64_t at = 0;
     for (; extent - at >= full && em->status == TL_OK; at += full)
@@ -118,6 +121,7 @@ static bool find_vectorized(const tl_stmt *stmt, void *context)
 
 void tl_emit_loop(tl_emitter *em, const tl_stmt *loop)
 {
+    assert(loop->kind == TL_STMT_LOOP);
     int64_t extent = -1;
     bool constant = tl_const_int(loop->u.loop.extent, &extent), inner = false;
     if (tl_loop_kind_infos[loop->u.loop.kind].gpu) {

@@ -135,7 +135,6 @@ LLVMValueRef tl_emit_uniform(tl_emitter *em, const tl_expr *e); /* as a scalar, 
 /* One operation of a combiner or expression on two LLVM values of equal type. */
 LLVMValueRef tl_emit_binary(tl_emitter *em, const tl_expr *e, tl_expr_kind kind, tl_dtype dtype,
                             LLVMValueRef a, LLVMValueRef b);
-LLVMValueRef tl_emit_constant(tl_emitter *em, tl_dtype dtype, const tl_expr *e);
 
 /* emit_index_llvm.c: i64 expressions over what is bound, built at the outermost level they allow. */
 const tl_bound *tl_find_bound(const tl_emitter *em, const tl_var *var);
@@ -166,8 +165,6 @@ typedef struct {
     int64_t constant;     /* register buffers: the element */
     bool in_bounds;
 } tl_address;
-/* NULL after a failure. */
-const tl_buffer_storage *tl_find_storage(tl_emitter *em, const tl_buffer *buffer);
 void tl_add_storage(tl_emitter *em, const tl_buffer *buffer, LLVMValueRef base, bool is_register);
 /* `node` identifies the access; an out-of-bounds index is allowed only when `wild` (a prefetch). */
 bool tl_emit_address(tl_emitter *em, const tl_buffer *buffer, const tl_expr *const *indices,

@@ -1,5 +1,6 @@
 /* codegen/emit/emit_stmt_llvm.c: statements. A condition that is the same in all lanes is a branch, one that is not a
  * mask; a conjunction is taken apart into both. */
+#include <assert.h>
 #include "codegen/emit/emit_private.h"
 
 #define MAX_STATEMENTS 400000
@@ -49,6 +50,7 @@ static void emit_branch(tl_emitter *em, const tl_expr *uniform, const tl_expr *v
 
 static void emit_if(tl_emitter *em, const tl_stmt *stmt)
 {
+    assert(stmt->kind == TL_STMT_IF);
     const tl_expr *condition = tl_emit_substitute(em, stmt->u.branch.condition);
     const tl_stmt *then = stmt->u.branch.then, *otherwise = stmt->u.branch.otherwise;
     if (condition->kind == TL_EXPR_INT) {
@@ -75,6 +77,7 @@ static void emit_if(tl_emitter *em, const tl_stmt *stmt)
 /* Into the caches: a whole line a time, so once a chunk of neighbouring lanes. */
 static void emit_prefetch(tl_emitter *em, const tl_stmt *stmt)
 {
+    assert(stmt->kind == TL_STMT_PREFETCH);
     tl_address a;
     if (!tl_emit_address(em, stmt->u.prefetch.buffer, stmt->u.prefetch.indices,
                          stmt->u.prefetch.indices, true, &a))
@@ -90,6 +93,7 @@ static void emit_prefetch(tl_emitter *em, const tl_stmt *stmt)
 /* A slot in the entry block, or its place in scratch. */
 void tl_emit_storage(tl_emitter *em, const tl_buffer *buffer)
 {
+    assert(buffer->role == TL_ROLE_LOCAL);
     for (int i = 0; i < em->storage_count; i++)
         if (em->storages[i].buffer == buffer) /* another copy of an unrolled loop */
             return;

@@ -7,6 +7,7 @@
  * Lane by lane that is a gather of sixteen elements for each store, of which each touches sixteen cache lines. The
  * step of distance d exchanges, in every pair of vectors d apart, the elements whose lane has bit d set in the one and not
  * set in the other. */
+#include <assert.h>
 #include "codegen/emit/emit_private.h"
 #include "codegen/lower/passes.h"
 
@@ -88,6 +89,7 @@ static LLVMValueRef shuffle(tl_emitter *em, LLVMValueRef a, LLVMValueRef b, cons
 
 static void transpose(tl_emitter *em, LLVMValueRef *rows, int lanes)
 {
+    assert(lanes > 0 && (lanes & (lanes - 1)) == 0);
     for (int d = lanes / 2; d >= 1; d /= 2)
         for (int i = 0; i < lanes; i++) {
             if (i & d)
@@ -105,6 +107,7 @@ static void transpose(tl_emitter *em, LLVMValueRef *rows, int lanes)
 
 bool tl_emit_transposed(tl_emitter *em, const tl_stmt *loop, int64_t extent)
 {
+    assert(loop->kind == TL_STMT_LOOP);
     const tl_stmt *inner;
     const tl_store *store = copied(em, loop, extent, &inner);
     if (store == NULL)

@@ -5,6 +5,7 @@
  * have the same bytes: a shared one lives from the first to the last phase that touches it, one of a thread
  * from the first to the last statement beside its alloc that does. Buffers whose size depends on dims come
  * behind the others, each with bytes of its own. */
+#include <assert.h>
 #include "codegen/lower/passes.h"
 #include "codegen/lower/kernel_plan.h"
 #include "ir/expr/index.h"
@@ -75,6 +76,7 @@ static const tl_expr *const *register_strides(tl_arena *arena, const tl_buffer *
 
 static const tl_expr *bytes_of(tl_arena *arena, const tl_buffer *buffer)
 {
+    assert(buffer->rank >= 0);
     const tl_expr *elements = tl_int(arena, 1);
     if (buffer->strides == NULL) {
         for (int a = 0; a < buffer->rank; a++)
@@ -111,6 +113,7 @@ static tl_status check_scope(const planner *p, const tl_buffer *buffer)
 static tl_status add_local(planner *p, const tl_buffer *buffer, tl_alloc_place outside, int first,
                            int last)
 {
+    assert(first <= last);
     TL_TRY(check_scope(p, buffer));
     for (int i = 0; i < p->local_count; i++)
         if (p->locals[i].placement.buffer == buffer)
@@ -210,6 +213,7 @@ static tl_status add_inner(planner *p, const tl_stmt *stmt, tl_alloc_place outsi
 
 static void add_phase(planner *p, const tl_stmt *stmt)
 {
+    assert(p->phase_count <= p->phase_capacity && p->phase_capacity == p->phase_stmt_capacity);
     bool parallel = stmt->kind == TL_STMT_LOOP && stmt->u.loop.kind == TL_LOOP_PARALLEL;
     tl_phase *last = p->phase_count > 0 ? &p->phases[p->phase_count - 1] : NULL;
     if (!parallel && last != NULL &&
@@ -307,6 +311,7 @@ tl_status tl_plan_make(const tl_lowered_kernel *kernel, tl_kernel_plan *out, tl_
 {
     planner p = { .kernel = kernel, .arena = kernel->arena, .diag = diag };
     collect_phases(&p, kernel->body);
+    assert(p.phase_count > 0);
     TL_TRY(add_outer(&p, kernel->body));
     int number = 0;
     for (int i = 0; i < p.phase_count; i++)

@@ -10,6 +10,7 @@
  *           arg reduction is stored under one test of its value; values that would be read after a store of the
  *           same instance go through a register first. A vectorized loop that drives a reduction whose lanes cannot be
  *           joined is serial. */
+#include <assert.h>
 #include "codegen/lower/passes.h"
 
 typedef struct {
@@ -115,6 +116,7 @@ static bool reads_stored(const tl_expr *e, void *context)
 /* Plain stores, in order; values are read before any store. */
 static const tl_stmt *lower_stores(tl_arena *arena, const tl_store *stores, int count)
 {
+    assert(count > 0);
     const tl_stmt **before = TL_NEW_ARRAY(arena, const tl_stmt *, 2 * count);
     const tl_buffer **temporaries = TL_NEW_ARRAY(arena, const tl_buffer *, count);
     int statement_count = 0, temporary_count = 0;

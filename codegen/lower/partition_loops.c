@@ -11,6 +11,7 @@
  * ranges, outer ones and dims as they are. Serial loops fall into a part before, a main part and a part behind; a
  * parallel one stays whole and chooses between bodies, also by p // 12 or p % 12 of its variable, as fused loops have
  * them. What a kernel may grow by is bounded. */
+#include <assert.h>
 #include "codegen/lower/passes.h"
 #include "ir/expr/index.h"
 
@@ -123,6 +124,7 @@ static bool take_term(const cut *c, const tl_expr *e, const tl_expr **term, int6
 
 static void consider(cut *c, const tl_expr *test)
 {
+    assert(c->count <= MAX_TESTS && test->dtype == TL_BOOL);
     if ((test->kind != TL_EXPR_LT && test->kind != TL_EXPR_LE) || test->args[0]->dtype != TL_I64 ||
         c->count == MAX_TESTS || !tl_expr_uses_var(test, c->var))
         return;
@@ -252,6 +254,7 @@ static const tl_stmt *partition(pass *p, const tl_stmt *stmt);
 static const tl_stmt *part(pass *p, const tl_stmt *loop, const tl_stmt *body, const tl_expr *begin,
                            const tl_expr *extent)
 {
+    assert(loop->kind == TL_STMT_LOOP);
     tl_arena *arena = p->arena;
     const tl_var *old = loop->u.loop.var;
     tl_range range = tl_expr_range(extent);
@@ -325,6 +328,7 @@ static const tl_stmt *fix_stmt(tl_arena *arena, const tl_stmt *stmt, void *conte
 /* The body of a parallel loop, choosing by one term after the other. */
 static const tl_stmt *divide_parallel(pass *p, const tl_stmt *loop, const tl_stmt *body)
 {
+    assert(loop->kind == TL_STMT_LOOP);
     tl_arena *arena = p->arena;
     const tl_expr *begin = tl_int(arena, 0), *end = loop->u.loop.extent, *where = NULL;
     cut c = { .arena = arena, .var = loop->u.loop.var, .any_term = true };
@@ -360,6 +364,7 @@ static const tl_stmt *divide_parallel(pass *p, const tl_stmt *loop, const tl_stm
 
 static const tl_stmt *divide_serial(pass *p, const tl_stmt *loop)
 {
+    assert(loop->kind == TL_STMT_LOOP);
     tl_arena *arena = p->arena;
     const tl_expr *zero = tl_int(arena, 0), *extent = loop->u.loop.extent;
     const tl_stmt *body = loop->u.loop.body;

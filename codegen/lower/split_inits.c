@@ -10,6 +10,7 @@
  *           and in no later one.
  * Keeps     which elements are initialised, before any update. A block that does not qualify keeps its init. */
 #include "codegen/lower/passes.h"
+#include <assert.h>
 #include <string.h>
 #include "runtime/base/array.h"
 #include "runtime/base/checked.h"
@@ -27,6 +28,7 @@ static bool find(const tl_stmt *stmt, path *p)
     if (p->depth == MAX_DEPTH)
         return false;
     p->stmts[p->depth++] = stmt;
+    assert(p->depth <= MAX_DEPTH);
     bool found = false;
     if (stmt->kind == TL_STMT_LOOP)
         found = find(stmt->u.loop.body, p);
@@ -118,6 +120,7 @@ static bool repeats(const tl_block *block, const tl_iter *iter, const path *p)
 /* The depth of the outermost reduce loop, or -1 when the init has to stay. */
 static int outermost_reduce(tl_arena *arena, const path *p, const tl_block *block)
 {
+    assert(p->depth > 0);
     int at = -1;
     for (int d = 0; d < p->depth && at < 0; d++)
         if (p->stmts[d]->kind == TL_STMT_LOOP && is_reduce_loop(block, p->stmts[d]->u.loop.var))
@@ -149,6 +152,7 @@ static int outermost_reduce(tl_arena *arena, const path *p, const tl_block *bloc
 static const tl_block *init_block(tl_arena *arena, const tl_block *block, const tl_binding *loops,
                                   int loop_count, const tl_binding *zeros, int zero_count)
 {
+    assert(loop_count >= 0 && zero_count >= 0);
     tl_block *init = TL_NEW(arena, tl_block);
     tl_iter *iters = TL_NEW_ARRAY(arena, tl_iter, block->iter_count);
     tl_binding *fresh = TL_NEW_ARRAY(arena, tl_binding, block->iter_count + zero_count);
@@ -191,6 +195,7 @@ static const tl_block *init_block(tl_arena *arena, const tl_block *block, const 
 /* The init's own copy of the spatial loops between the reduce loop and the block. */
 static const tl_stmt *init_nest(tl_arena *arena, const path *p, int at, const tl_block *block)
 {
+    assert(at >= 0 && at < p->depth && p->depth <= MAX_DEPTH);
     tl_binding loops[MAX_DEPTH], zeros[MAX_DEPTH];
     const tl_stmt *from[MAX_DEPTH];
     tl_var *vars[MAX_DEPTH];

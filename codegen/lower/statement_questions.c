@@ -1,4 +1,5 @@
 /* codegen/lower/statement_questions.c: questions that several passes ask of statements. */
+#include <assert.h>
 #include "codegen/lower/passes.h"
 #include "runtime/base/array.h"
 
@@ -180,6 +181,7 @@ bool tl_var_set_has(const tl_var_set *set, const tl_var *var)
 
 void tl_var_set_add(tl_arena *arena, tl_var_set *set, const tl_var *var)
 {
+    assert(var != NULL && set->count <= set->capacity);
     if (tl_var_set_has(set, var))
         return;
     TL_ROOM(arena, set->vars, set->count, set->capacity);

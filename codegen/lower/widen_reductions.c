@@ -13,6 +13,7 @@
  * Keeps     which elements of C are touched, by which thread: the tests on the way that do not speak of the reduction
  *           guard the last loop, too. One that speaks of it and of other loops has no place there: nothing is done.
  * Changes   the order of a float reduction: the schedule asked for that by vectorizing it. */
+#include <assert.h>
 #include "codegen/lower/passes.h"
 
 #define MAX_UNROLLED  8
@@ -230,6 +231,7 @@ static const tl_expr *const *partial_index(tl_arena *arena, const partials *p, c
 static const tl_stmt *over_lanes(tl_arena *arena, const partials *p, const tl_var *lane,
                                  int64_t lanes, const tl_stmt *body)
 {
+    assert(lanes > 0);
     const tl_stmt *nest = tl_stmt_loop(arena, lane, tl_int(arena, lanes), TL_LOOP_VECTORIZED, body);
     for (int u = p->unrolled_count - 1; u >= 0; u--) {
         const tl_var *old = p->unrolled[u]->u.loop.var;
@@ -254,6 +256,7 @@ static const tl_stmt *swap_store(tl_arena *arena, const tl_stmt *stmt, void *con
 
 static const tl_stmt *rewrite(const pass *ps, const way *w)
 {
+    assert(w->store->kind == TL_STMT_STORE);
     tl_arena *arena = ps->arena;
     const tl_store *s = &w->store->u.store;
     const tl_expr *rest;

@@ -118,7 +118,7 @@ LLVMValueRef tl_math_greater(tl_math *m, LLVMValueRef a, double b)
     return tl_math_compare(m, LLVMRealOGT, a, tl_math_constant(m, b));
 }
 
-LLVMValueRef tl_math_is_nan(tl_math *m, LLVMValueRef a)
+static LLVMValueRef is_nan(tl_math *m, LLVMValueRef a)
 {
     return tl_math_compare(m, LLVMRealUNO, a, a);
 }
@@ -294,7 +294,7 @@ LLVMValueRef tl_emit_function(tl_math *m, tl_function f, const LLVMValueRef *arg
     if (operations[f] != NULL)
         return tl_math_unary(m, operations[f], a);
     if (f == TL_FUNCTION_ISNAN)
-        return tl_math_is_nan(m, a);
+        return is_nan(m, a);
     if (f == TL_FUNCTION_ISINF)
         return tl_math_compare(m, LLVMRealOEQ, tl_math_unary(m, "llvm.fabs", a),
                                tl_math_constant(m, __builtin_inf()));

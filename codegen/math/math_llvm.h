@@ -38,7 +38,6 @@ LLVMValueRef tl_math_select(tl_math *m, LLVMValueRef condition, LLVMValueRef yes
 LLVMValueRef tl_math_compare(tl_math *m, LLVMRealPredicate p, LLVMValueRef a, LLVMValueRef b);
 LLVMValueRef tl_math_less(tl_math *m, LLVMValueRef a, double b);    /* a < b, false for a NaN */
 LLVMValueRef tl_math_greater(tl_math *m, LLVMValueRef a, double b); /* a > b */
-LLVMValueRef tl_math_is_nan(tl_math *m, LLVMValueRef a);
 LLVMValueRef tl_math_clamp(tl_math *m, LLVMValueRef a, double low, double high); /* a NaN stays */
 LLVMValueRef tl_math_bits(tl_math *m, LLVMValueRef a);      /* float to int, bit by bit */
 LLVMValueRef tl_math_from_bits(tl_math *m, LLVMValueRef a); /* and back */

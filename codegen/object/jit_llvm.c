@@ -4,6 +4,7 @@
  * and nothing else. ORC cannot drop a library, so those of removed kernels are emptied and used again. One lock
  * guards the session: linking an object takes a tenth of a millisecond. */
 #include "codegen/llvm/llvm_private.h"
+#include <assert.h>
 #include <llvm-c/LLJIT.h>
 #include <llvm-c/Orc.h>
 #include <pthread.h>
@@ -117,6 +118,7 @@ static tl_status take_library(tl_jit *jit, LLVMOrcJITDylibRef *out, tl_diag *dia
 
 static void give_library(tl_jit *jit, LLVMOrcJITDylibRef library)
 {
+    assert(jit->spare_count <= jit->spare_capacity);
     if (!TL_HEAP_ROOM(jit->spare, jit->spare_count, jit->spare_capacity))
         return; /* it stays empty in the session */
     jit->spare[jit->spare_count++] = library;

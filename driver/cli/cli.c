@@ -6,8 +6,6 @@
 #include <string.h>
 #include "runtime/base/text.h"
 
-bool tl_quiet, tl_verbose;
-
 const tl_option tl_common_options[] = {
     { "--quiet", "-q", TL_OPTION_FLAG, NULL, "say nothing on stderr but errors", &tl_quiet },
     { "--verbose", "-v", TL_OPTION_FLAG, NULL, "say more on stderr", &tl_verbose },
@@ -91,8 +89,11 @@ static tl_status unknown_option(const tl_verb_help *verb, const char *arg, size_
                    verb->verb);
 }
 
-tl_status tl_options_parse(const tl_verb_help *verb, int argc, char **argv, const char **positional,
-                           int *positional_count, bool *help, tl_diag *diag)
+/* Parses argv[0..argc-1] (what follows the verb); positional arguments go to `positional`. TL_BAD_ARGUMENT with a
+ * sentence; *help is set when --help was among them (nothing else is checked then). */
+static tl_status parse_options(const tl_verb_help *verb, int argc, char **argv,
+                               const char **positional, int *positional_count, bool *help,
+                               tl_diag *diag)
 {
     *positional_count = 0;
     *help = false;
@@ -156,7 +157,7 @@ static void print_options(const tl_option *table)
     }
 }
 
-void tl_help_print(const tl_verb_help *verb)
+static void print_help(const tl_verb_help *verb)
 {
     printf("usage: tilth %s%s%s [OPTIONS]\n\n%s\n", verb->verb, *verb->arguments ? " " : "",
            verb->arguments, verb->summary);
@@ -202,12 +203,11 @@ bool tl_verb_begin(const tl_verb_help *verb, int argc, char **argv, const char *
         help_visitor(verb, help_visitor_user);
         return false;
     }
-    tl_status status =
-        tl_options_parse(verb, argc, argv, positional, positional_count, &help, &diag);
+    tl_status status = parse_options(verb, argc, argv, positional, positional_count, &help, &diag);
     if (status != TL_OK)
         *exit_code = tl_report_failure(verb->verb, status, &diag);
     else if (help)
-        tl_help_print(verb);
+        print_help(verb);
     return status == TL_OK && !help;
 }
 

@@ -45,12 +45,6 @@ typedef struct {
 } tl_verb_help;
 extern const tl_option tl_common_options[]; /* those that every verb takes */
 
-/* Parses argv[0..argc-1] (what follows the verb); positional arguments go to `positional`. TL_BAD_ARGUMENT with a
- * sentence; *help is set when --help was among them (nothing else is checked then). */
-tl_status tl_options_parse(const tl_verb_help *verb, int argc, char **argv, const char **positional,
-                           int *positional_count, bool *help, tl_diag *diag);
-void tl_help_print(const tl_verb_help *verb);
-
 /* The whole of a verb: parses, prints help or the error, returns true when the verb should go on. */
 bool tl_verb_begin(const tl_verb_help *verb, int argc, char **argv, const char **positional,
                    int *positional_count, int *exit_code);

@@ -10,6 +10,8 @@
 #include "runtime/base/destination.h"
 #include "runtime/base/printable.h"
 
+bool tl_quiet, tl_verbose;
+
 static volatile sig_atomic_t progress_shown;
 static volatile sig_atomic_t *volatile caught; /* where a first signal goes; NULL: nowhere */
 

@@ -279,7 +279,7 @@ static tl_status open_records(tl_model *model, const tl_model_options *options, 
         return TL_OK;
     if (options->database != NULL)
         return tl_fail(diag, status, "%s", why.text);
-    if (status == TL_IO)
+    if (status == TL_IO || status == TL_UNSUPPORTED) /* it is there: damaged, or a newer tilth's */
         note(options, why.text);
     return TL_OK;
 }

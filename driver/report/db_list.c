@@ -45,7 +45,7 @@ static const char *date_text(int64_t us, char *out, size_t size)
     return out;
 }
 
-void tl_db_print_json(const tl_record *record)
+static void print_record_json(const tl_record *record)
 {
     tl_text line = { 0 };
     tl_record_print(record, &line);
@@ -146,7 +146,7 @@ static bool print_row(void *user, const tl_record *record)
     lister *l = user;
     char time[32], incumbent[32];
     if (l->json) {
-        tl_db_print_json(record);
+        print_record_json(record);
         return true;
     }
     if (l->printed++ == 0)
@@ -288,7 +288,7 @@ static bool show_record(void *user, const tl_record *record)
 {
     shower *s = user;
     if (s->json)
-        tl_db_print_json(record);
+        print_record_json(record);
     else
         print_record(record);
     snprintf(s->workload, sizeof s->workload, "%s", record->workload);

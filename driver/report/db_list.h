@@ -12,6 +12,5 @@ tl_status tl_db_top(tl_records *store, const tl_query *query, bool each, bool js
 tl_status tl_db_show(tl_records *store, const char *name, bool json, tl_diag *diag);
 /* A line a choice: what was kept for which model. */
 tl_status tl_db_choices(tl_records *store, bool json, tl_diag *diag);
-void tl_db_print_json(const tl_record *record);
 
 #endif

@@ -206,7 +206,10 @@ void tl_version_free(tl_version *v)
 
 /* Time. */
 
-void tl_version_time(tl_version *v, double seconds, tl_speed *out)
+/* Runs for about `seconds`, at least once, in rounds with a sample of the peak on as many threads: the least of the times
+ * over the largest peak, so that a disturbed sample makes nothing look better. Up to four times as long while the least
+ * time still falls by percents: the machine is busy then. */
+static void time_version(tl_version *v, double seconds, tl_speed *out)
 {
     int64_t start = tl_clock_ns(), limit = (int64_t)(seconds * 1e9), slice = limit / 16;
     int64_t improved = start, now;
@@ -242,7 +245,7 @@ tl_status tl_measure_program(const tl_study *study, const tl_program *program, d
     if (status == TL_OK)
         status = tl_version_make(study, program, &arguments, &version, diag);
     if (status == TL_OK)
-        tl_version_time(version, seconds, out);
+        time_version(version, seconds, out);
     tl_version_free(version);
     tl_arguments_free(&arguments);
     return status;

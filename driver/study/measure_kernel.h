@@ -26,10 +26,6 @@ typedef struct {
     double peak_gflops, percent_of_peak;
     int runs;
 } tl_speed;
-/* Runs for about `seconds`, at least once, in rounds with a sample of the peak on as many threads: the least of the times
- * over the largest peak, so that a disturbed sample makes nothing look better. Up to four times as long while the least
- * time still falls by percents: the machine is busy then. */
-void tl_version_time(tl_version *version, double seconds, tl_speed *out);
 
 /* All of it for one program. */
 tl_status tl_measure_program(const tl_study *study, const tl_program *program, double seconds,

@@ -12,7 +12,8 @@
 
 enum { MAX_TEXT = 1 << 20, MAX_LINES = 1000 };
 
-void tl_diag_point(tl_diag *diag, const char *text, int line, int column)
+/* Appends line `line` (from 1) of a text to the sentence, with a mark under `column` (from 1; 0: none). */
+static void point_at(tl_diag *diag, const char *text, int line, int column)
 {
     if (diag == NULL)
         return;
@@ -44,7 +45,7 @@ static void point_at_parse_error(tl_diag *diag, const char *file, const char *te
     size_t size = strlen(file);
     if (diag != NULL && strncmp(diag->text, file, size) == 0 &&
         sscanf(diag->text + size, ":%d:%d:", &line, &column) == 2)
-        tl_diag_point(diag, text, line, column);
+        point_at(diag, text, line, column);
 }
 
 static tl_status read_stdin(tl_text *out, tl_diag *diag)
@@ -306,7 +307,7 @@ tl_status tl_walk_next(tl_walk *walk, tl_diag *diag)
         return TL_OK;
     }
     tl_fail(diag, status, "%s:%d: %s", walk->script->file, line->line, inner.text);
-    tl_diag_point(diag, walk->script->text, line->line, 0);
+    point_at(diag, walk->script->text, line->line, 0);
     return status;
 }
 

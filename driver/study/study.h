@@ -65,8 +65,6 @@ tl_status tl_walk_next(tl_walk *walk, tl_diag *diag);
 tl_status tl_walk_to_end(tl_walk *walk, tl_diag *diag);
 const tl_program *tl_walk_program(const tl_walk *walk);
 
-/* Appends line `line` (from 1) of a text to the sentence, with a mark under `column` (from 1; 0: none). */
-void tl_diag_point(tl_diag *diag, const char *text, int line, int column);
 /* Elements of a parameter or prepared buffer for the study's dims; -1: too many. */
 int64_t tl_study_elements(const tl_study *study, const tl_buffer *buffer);
 

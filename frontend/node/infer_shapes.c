@@ -43,11 +43,28 @@ tl_status tl_check_graph_input(const tl_value *v, tl_diag *diag)
     return TL_OK;
 }
 
+/* Numbers of four bits, a byte each, are only moved, chosen and cast. */
+static tl_status check_narrow(const tl_node *n, tl_diag *diag)
+{
+    tl_operator_kind kind = tl_operators[n->op].kind;
+    bool moves = kind == TL_KIND_LAYOUT || kind == TL_KIND_VANISHING || n->op == TL_OP_CAST ||
+                 n->op == TL_OP_IDENTITY || n->op == TL_OP_WHERE;
+    for (int i = 0; !moves && i < n->output_count; i++) {
+        const tl_value *v = n->outputs[i];
+        if (v != NULL && tl_dtype_is_int(v->dtype) &&
+            tl_dtype_infos[v->dtype].digits < tl_dtype_infos[v->dtype].bits)
+            return tl_fail_node(diag, TL_UNSUPPORTED, n, "numbers of %s are not computed with",
+                                tl_dtype_infos[v->dtype].text);
+    }
+    return TL_OK;
+}
+
 static tl_status infer_node(tl_graph *g, tl_node *n, tl_diag *diag)
 {
     TL_TRY(check_inputs(n, diag));
     TL_TRY(tl_bind_operands(g, n, diag));
     TL_TRY(tl_operators[n->op].shape(g, n, diag));
+    TL_TRY(check_narrow(n, diag));
     TL_TRY(tl_check_constants(g, n, diag));
     if (tl_node_may_decide_shapes(n) && tl_node_is_foldable(n))
         return tl_fold_node(g, n, diag);

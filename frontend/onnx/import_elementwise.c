@@ -4,13 +4,18 @@
 #include <string.h>
 #include "frontend/onnx/import_rules.h"
 
-tl_status tl_import_plain(tl_onnx_call *c, tl_op op, int inputs)
+tl_status tl_import_as(tl_onnx_call *c, tl_op op, int inputs)
 {
     int count = c->input_count < inputs ? c->input_count : inputs;
     tl_node *n = tl_onnx_emit_node(c, op, count, c->inputs);
     tl_copy_attributes(c, n);
     tl_result(c, 0, tl_emitted(c, n));
     return TL_OK;
+}
+
+tl_status tl_import_plain(tl_onnx_call *c)
+{
+    return tl_import_as(c, (tl_op)c->rule->op, c->rule->max_inputs);
 }
 
 tl_status tl_need_rank(tl_onnx_call *c, const tl_value *v, int *out)
@@ -60,21 +65,6 @@ tl_value *tl_onnx_emit_channel_vector(tl_onnx_call *c, tl_value *v, int rank)
     for (int i = 1; i + 1 < rank; i++)
         axes[i - 1] = i;
     return rank > 2 ? tl_onnx_emit_ints(c, TL_OP_UNSQUEEZE, v, "axes", axes, rank - 2) : v;
-}
-
-tl_status tl_import_unary(tl_onnx_call *c)
-{
-    return tl_import_plain(c, (tl_op)c->rule->op, 1);
-}
-
-tl_status tl_import_binary(tl_onnx_call *c)
-{
-    return tl_import_plain(c, (tl_op)c->rule->op, 2);
-}
-
-tl_status tl_import_where(tl_onnx_call *c)
-{
-    return tl_import_plain(c, TL_OP_WHERE, 3);
 }
 
 /* b's axes start at axis `axis` of a (the default: its last ones); its shape is that of these axes, or 1. */
@@ -140,11 +130,6 @@ tl_status tl_import_variadic(tl_onnx_call *c)
     return TL_OK;
 }
 
-tl_status tl_import_clip(tl_onnx_call *c)
-{
-    return tl_import_plain(c, TL_OP_CLIP, 3);
-}
-
 tl_status tl_import_clip_old(tl_onnx_call *c)
 {
     tl_value *x = c->inputs[0];
@@ -201,7 +186,7 @@ tl_status tl_import_gelu(tl_onnx_call *c)
     const char *approximate = tl_call_string(c, "approximate", "none");
     if (strcmp(approximate, "none") != 0 && strcmp(approximate, "tanh") != 0)
         return tl_call_bad(c, "attribute 'approximate' is none or tanh, not '%.40s'", approximate);
-    return tl_import_plain(c, TL_OP_GELU, 1);
+    return tl_import_as(c, TL_OP_GELU, 1);
 }
 
 /* ---- small things said in other words ---- */
@@ -252,7 +237,7 @@ tl_status tl_import_bit_shift(tl_onnx_call *c)
     bool left = strcmp(direction, "LEFT") == 0;
     if (!left && strcmp(direction, "RIGHT") != 0)
         return tl_call_bad(c, "attribute 'direction' is LEFT or RIGHT, not '%.40s'", direction);
-    return tl_import_plain(c, left ? TL_OP_SHIFT_LEFT : TL_OP_SHIFT_RIGHT, 2);
+    return tl_import_as(c, left ? TL_OP_SHIFT_LEFT : TL_OP_SHIFT_RIGHT, 2);
 }
 
 /* fmod = 0: the sign of the divisor; fmod = 1: of the dividend. */

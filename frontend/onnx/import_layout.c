@@ -29,12 +29,7 @@ tl_status tl_import_dropout(tl_onnx_call *c)
 
 tl_status tl_import_reshape_old(tl_onnx_call *c)
 {
-    return tl_import_plain(c, TL_OP_RESHAPE, 1);
-}
-
-tl_status tl_import_reshape(tl_onnx_call *c)
-{
-    return tl_import_plain(c, TL_OP_RESHAPE, 2);
+    return tl_import_as(c, TL_OP_RESHAPE, 1);
 }
 
 tl_status tl_import_flatten(tl_onnx_call *c)
@@ -48,12 +43,7 @@ tl_status tl_import_flatten(tl_onnx_call *c)
 /* Squeeze and Unsqueeze. */
 tl_status tl_import_axes_old(tl_onnx_call *c)
 {
-    return tl_import_plain(c, (tl_op)c->rule->op, 1);
-}
-
-tl_status tl_import_axes(tl_onnx_call *c)
-{
-    return tl_import_plain(c, (tl_op)c->rule->op, 2);
+    return tl_import_as(c, (tl_op)c->rule->op, 1);
 }
 
 tl_status tl_import_transpose(tl_onnx_call *c)
@@ -85,11 +75,6 @@ tl_status tl_import_concat(tl_onnx_call *c)
     tl_attr_set_int(c->graph, n, "axis", tl_call_int(c, "axis", 1));
     tl_result(c, 0, tl_emitted(c, n));
     return TL_OK;
-}
-
-tl_status tl_import_expand(tl_onnx_call *c)
-{
-    return tl_import_plain(c, TL_OP_EXPAND, 2);
 }
 
 /* [a, b] tiled (m, n): each axis gets an axis of repeats before it, expands, and the two become one. */

@@ -59,6 +59,12 @@ static tl_value *saturate(tl_onnx_call *c, tl_value *scaled, tl_value *zero, tl_
     tl_value *y = tl_emit1(c, TL_OP_ROUND, scaled);
     if (zero != NULL)
         y = tl_emit2(c, TL_OP_ADD, y, tl_onnx_emit_cast(c, zero, y->dtype));
+    const tl_dtype_info *info = &tl_dtype_infos[dtype];
+    if (info->digits < info->bits) { /* a cast would wrap */
+        tl_value *inputs[] = { y, tl_onnx_emit_scalar(c, y->dtype, (double)info->least),
+                               tl_onnx_emit_scalar(c, y->dtype, (double)info->largest) };
+        y = tl_emitted(c, tl_onnx_emit_node(c, TL_OP_CLIP, 3, inputs));
+    }
     return tl_onnx_emit_cast(c, y, dtype);
 }
 

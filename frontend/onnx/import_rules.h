@@ -4,72 +4,19 @@
 #define TL_FRONTEND_ONNX_IMPORT_RULES_H
 #include "frontend/onnx/onnx_private.h"
 
-/* import_elementwise.c */
-tl_importer tl_import_unary, tl_import_binary, tl_import_binary_old, tl_import_variadic,
-    tl_import_xor, tl_import_where, tl_import_clip_old, tl_import_clip, tl_import_cast_old,
-    tl_import_cast, tl_import_cast_like, tl_import_gelu, tl_import_is_nan, tl_import_is_inf,
-    tl_import_sign, tl_import_mod, tl_import_bit_shift;
-/* import_activation.c: written with elementary functions */
-tl_importer tl_import_leaky_relu, tl_import_prelu_old, tl_import_prelu, tl_import_elu,
-    tl_import_selu, tl_import_celu, tl_import_thresholded_relu, tl_import_hard_sigmoid,
-    tl_import_hard_swish, tl_import_softplus, tl_import_softsign, tl_import_mish, tl_import_swish,
-    tl_import_shrink;
-/* import_layout.c */
-tl_importer tl_import_identity, tl_import_dropout, tl_import_reshape_old, tl_import_reshape,
-    tl_import_flatten, tl_import_axes_old, tl_import_axes, tl_import_transpose, tl_import_concat,
-    tl_import_expand, tl_import_tile, tl_import_depth_to_space, tl_import_space_to_depth;
-/* import_slice.c */
-tl_importer tl_import_slice_old, tl_import_slice, tl_import_split_old, tl_import_split,
-    tl_import_pad_old, tl_import_pad, tl_import_gather, tl_import_gather_nd, tl_import_shape,
-    tl_import_size, tl_import_range;
-/* import_constant.c */
-tl_importer tl_import_constant_node, tl_import_constant_of_shape, tl_import_if;
-/* import_reduce.c */
-tl_importer tl_import_reduce_old, tl_import_reduce, tl_import_arg, tl_import_softmax_old,
-    tl_import_softmax, tl_import_log_softmax_old, tl_import_log_softmax;
-/* import_window.c */
-tl_importer tl_import_conv, tl_import_pool, tl_import_global_pool, tl_import_gemm, tl_import_matmul;
-/* import_norm.c */
-tl_importer tl_import_batch_norm, tl_import_layer_norm, tl_import_instance_norm,
-    tl_import_group_norm, tl_import_rms_norm, tl_import_lp_norm, tl_import_mean_variance,
-    tl_import_lrn;
+/* The importers that import_ops.def names. `plain`, which most operators have: one node of the row's operator on the inputs as
+ * they are, with those attributes that both have. */
+#define IMPORT(type, since, until, min, max, outputs, importer, op, attributes) \
+    tl_importer tl_import_##importer;
+#include "frontend/onnx/import_ops.def"
+#undef IMPORT
 
-/* import_recurrent.c */
-tl_importer tl_import_recurrent;
-/* import_resize.c */
-tl_importer tl_import_resize, tl_import_upsample;
-/* import_conv_transpose.c */
-tl_importer tl_import_conv_transpose;
-/* import_scatter.c */
-tl_importer tl_import_scatter, tl_import_tensor_scatter, tl_import_cumulate, tl_import_top_k,
-    tl_import_one_hot, tl_import_hardmax, tl_import_reverse_sequence, tl_import_max_unpool;
-/* import_matrix.c */
-tl_importer tl_import_trilu, tl_import_eye_like, tl_import_det, tl_import_einsum;
-/* import_quantize.c */
-tl_importer tl_import_quantize_linear, tl_import_dequantize_linear, tl_import_dynamic_quantize,
-    tl_import_matmul_integer, tl_import_qlinear_matmul, tl_import_conv_integer,
-    tl_import_qlinear_conv;
-/* import_attention.c */
-tl_importer tl_import_attention, tl_import_rotary_embedding, tl_import_linear_attention,
-    tl_import_causal_conv;
-/* import_signal.c */
-tl_importer tl_import_hann_window, tl_import_hamming_window, tl_import_blackman_window,
-    tl_import_mel_weights, tl_import_dft, tl_import_stft;
-/* import_sample.c */
-tl_importer tl_import_grid_sample, tl_import_affine_grid, tl_import_roi_align,
-    tl_import_deform_conv;
-/* import_patches.c */
-tl_importer tl_import_lp_pool, tl_import_global_lp_pool, tl_import_col2im,
-    tl_import_center_crop_pad;
+/* The same, as another operator and on the first inputs. */
+tl_status tl_import_as(tl_onnx_call *c, tl_op op, int inputs);
+/* import_patches.c: where the elements that a pool chose lie. */
 tl_status tl_import_pool_positions(tl_onnx_call *c, const tl_value *pooled);
-/* import_loss.c */
-tl_importer tl_import_nll_loss, tl_import_cross_entropy;
-
 /* auto_pad says nothing, or one of three words; then pads have no say. */
 tl_status tl_check_auto_pad(tl_onnx_call *c, tl_node *n);
-
-/* x with `low`..`high` of the node's inputs given as they are, and no more attributes: most operators. */
-tl_status tl_import_plain(tl_onnx_call *c, tl_op op, int inputs);
 /* The rank of `v`, or a refusal that says why it is needed. */
 tl_status tl_need_rank(tl_onnx_call *c, const tl_value *v, int *out);
 tl_status tl_need_shape(tl_onnx_call *c, const tl_value *v);

@@ -2,16 +2,11 @@
 #include <string.h>
 #include "frontend/onnx/import_rules.h"
 
-tl_status tl_import_slice(tl_onnx_call *c)
-{
-    return tl_import_plain(c, TL_OP_SLICE, 5);
-}
-
 tl_status tl_import_slice_old(tl_onnx_call *c)
 {
     if (!tl_call_has(c, "starts") || !tl_call_has(c, "ends"))
         return tl_call_bad(c, "attributes 'starts' and 'ends' are required");
-    return tl_import_plain(c, TL_OP_SLICE, 1);
+    return tl_import_as(c, TL_OP_SLICE, 1);
 }
 
 /* All outputs of one node; an output that nobody wants stays out, but counts. */
@@ -66,7 +61,7 @@ static tl_status check_pad_mode(tl_onnx_call *c)
 tl_status tl_import_pad(tl_onnx_call *c)
 {
     TL_TRY(check_pad_mode(c));
-    return tl_import_plain(c, TL_OP_PAD, 4);
+    return tl_import_as(c, TL_OP_PAD, 4);
 }
 
 tl_status tl_import_pad_old(tl_onnx_call *c)
@@ -104,11 +99,6 @@ tl_status tl_import_gather_nd(tl_onnx_call *c)
     return TL_OK;
 }
 
-tl_status tl_import_shape(tl_onnx_call *c)
-{
-    return tl_import_plain(c, TL_OP_SHAPE, 1);
-}
-
 tl_status tl_import_size(tl_onnx_call *c)
 {
     TL_TRY(tl_need_shape(c, c->inputs[0]));
@@ -116,9 +106,4 @@ tl_status tl_import_size(tl_onnx_call *c)
     *(int64_t *)(uintptr_t)size->data = tl_shape_elements(&c->inputs[0]->shape);
     tl_result(c, 0, size);
     return TL_OK;
-}
-
-tl_status tl_import_range(tl_onnx_call *c)
-{
-    return tl_import_plain(c, TL_OP_RANGE, 3);
 }

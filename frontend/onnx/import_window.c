@@ -61,7 +61,7 @@ tl_status tl_import_global_pool(tl_onnx_call *c)
 {
     tl_value *x = c->inputs[0];
     if (c->rule->op == TL_OP_GLOBAL_AVERAGE_POOL)
-        return tl_import_plain(c, TL_OP_GLOBAL_AVERAGE_POOL, 1);
+        return tl_import_as(c, TL_OP_GLOBAL_AVERAGE_POOL, 1);
     int rank;
     TL_TRY(tl_need_rank(c, x, &rank));
     if (rank < 3)
@@ -79,9 +79,4 @@ tl_status tl_import_gemm(tl_onnx_call *c)
     tl_copy_attributes(c, n);
     tl_result(c, 0, tl_emitted(c, n));
     return TL_OK;
-}
-
-tl_status tl_import_matmul(tl_onnx_call *c)
-{
-    return tl_import_plain(c, TL_OP_MATMUL, 2);
 }

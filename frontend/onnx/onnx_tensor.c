@@ -26,6 +26,11 @@ static const char *name_of(const Onnx__TensorProto *t)
 }
 
 /* The shape, the number of elements, and of bytes. A zero extent makes any others legal. */
+static bool is_packed(tl_dtype dtype)
+{
+    return tl_dtype_is_int(dtype) && tl_dtype_infos[dtype].digits == 4;
+}
+
 static tl_status read_dims(const Onnx__TensorProto *t, tl_onnx_tensor *out, int64_t *elements,
                            int64_t *bytes, tl_diag *diag)
 {
@@ -41,11 +46,24 @@ static tl_status read_dims(const Onnx__TensorProto *t, tl_onnx_tensor *out, int6
                        t->n_dims, TL_MAX_RANK);
     out->shape = tl_shape_of((int)t->n_dims, t->dims);
     *elements = tl_shape_elements(&out->shape);
-    *bytes = tl_storage_bytes(out->dtype, *elements);
+    *bytes = is_packed(out->dtype) ? *elements / 2 + *elements % 2
+                                   : tl_storage_bytes(out->dtype, *elements);
     if (*bytes < 0 || *bytes > PTRDIFF_MAX)
         return tl_fail(diag, TL_BAD_MODEL,
                        "tensor '%.100s': the product of its dimensions overflows", name_of(t));
     return TL_OK;
+}
+
+/* Two numbers a byte, as files have them, the low half first. */
+static const unsigned char *unpack(tl_arena *arena, const void *packed, int64_t elements,
+                                   tl_dtype dtype)
+{
+    unsigned char *out = tl_arena_alloc(arena, (size_t)elements + 1, 64);
+    for (int64_t i = 0; i < elements; i++) {
+        unsigned byte = ((const unsigned char *)packed)[i / 2];
+        tl_number_store(dtype, out, (size_t)i, (tl_number){ .i = i % 2 ? byte >> 4 : byte & 15 });
+    }
+    return out;
 }
 
 static size_t typed_count(const Onnx__TensorProto *t)
@@ -85,9 +103,10 @@ static tl_status copy_field(tl_arena *arena, const Onnx__TensorProto *t, const v
 static tl_status narrow_field(tl_arena *arena, const Onnx__TensorProto *t, int64_t elements,
                               tl_onnx_tensor *out, tl_diag *diag)
 {
-    bool wide = out->dtype == TL_U32;
+    bool wide = out->dtype == TL_U32, packed = is_packed(out->dtype);
     size_t count = wide ? t->n_uint64_data : t->n_int32_data, size = tl_dtype_size(out->dtype);
-    if (count != (size_t)elements || count != typed_count(t))
+    if (count != (size_t)(packed ? elements / 2 + elements % 2 : elements) ||
+        count != typed_count(t))
         return fail_count(t, count, elements, "numbers of its dtype", diag);
     unsigned char *data = tl_arena_alloc(arena, count * size, 64);
     for (size_t i = 0; i < count; i++) {
@@ -97,7 +116,7 @@ static tl_status narrow_field(tl_arena *arena, const Onnx__TensorProto *t, int64
     if (out->dtype == TL_BOOL)
         for (size_t i = 0; i < count; i++)
             data[i] = t->int32_data[i] != 0;
-    out->data = data;
+    out->data = packed ? unpack(arena, data, elements, out->dtype) : data;
     return TL_OK;
 }
 
@@ -116,6 +135,8 @@ static tl_status read_typed(tl_arena *arena, const Onnx__TensorProto *t, int64_t
     case TL_U64:
         return copy_field(arena, t, t->uint64_data, t->n_uint64_data, 8, elements, out, diag);
     case TL_BOOL:
+    case TL_I4:
+    case TL_U4:
     case TL_I8:
     case TL_I16:
     case TL_U8:
@@ -141,6 +162,10 @@ static tl_status read_raw(tl_arena *arena, tl_onnx *model, Onnx__TensorProto *t,
         return fail_count(t, t->raw_data.len, bytes, "bytes", diag);
     if (bytes == 0)
         return TL_OK;
+    if (is_packed(out->dtype)) {
+        out->data = unpack(arena, t->raw_data.data, elements, out->dtype);
+        return TL_OK;
+    }
     if (t->raw_data.len > small && tl_onnx_keep_block(model, t->raw_data.data)) {
         out->data = t->raw_data.data;
         t->raw_data = (ProtobufCBinaryData){ 0 };
@@ -209,6 +234,10 @@ static tl_status read_external(tl_arena *arena, tl_onnx *model, const Onnx__Tens
     if (bytes == 0)
         return TL_OK;
     const unsigned char *data = (const unsigned char *)file->data + offset;
+    if (is_packed(out->dtype)) {
+        out->data = unpack(arena, data, elements, out->dtype);
+        return TL_OK;
+    }
     bool aligned = (uintptr_t)data % tl_dtype_size(out->dtype) == 0;
     if (!aligned || out->dtype == TL_BOOL)
         data = tl_arena_copy(arena, data, (size_t)bytes, 64);

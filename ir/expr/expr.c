@@ -111,9 +111,10 @@ tl_var *tl_var_of_extent(tl_arena *arena, const char *name, const tl_expr *exten
 
 /* ---- leaves ---- */
 
-int64_t tl_int_wrap(tl_dtype dtype, int64_t value)
+/* `value` as dtype holds it: wrapped to its width, bool to 0 or 1. */
+static int64_t wrap_int(tl_dtype dtype, int64_t value)
 {
-    int bits = tl_dtype_infos[dtype].bits;
+    int bits = tl_dtype_infos[dtype].digits;
     switch (tl_dtype_infos[dtype].class) {
     case TL_CLASS_BOOL:
         return value != 0;
@@ -134,7 +135,7 @@ const tl_expr *tl_int_of(tl_arena *arena, tl_dtype dtype, int64_t value)
 {
     assert(!tl_dtype_is_float(dtype));
     tl_expr *e = tl_expr_node(arena, TL_EXPR_INT, dtype, 0, NULL);
-    e->u.value = tl_int_wrap(dtype, value);
+    e->u.value = wrap_int(dtype, value);
     e->hash = mix64(e->hash, (uint64_t)e->u.value);
     return e;
 }

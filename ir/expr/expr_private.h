@@ -14,8 +14,6 @@ static inline bool tl_is_constant(const tl_expr *e)
 {
     return e->kind == TL_EXPR_INT || e->kind == TL_EXPR_FLOAT;
 }
-/* `value` as dtype holds it: wrapped to its width, bool to 0 or 1. */
-int64_t tl_int_wrap(tl_dtype dtype, int64_t value);
 
 /* ir/expr/expr_fold.c: the result of an operation on two constants; NULL when it has none (x // 0). */
 const tl_expr *tl_fold_binary(tl_arena *arena, tl_expr_kind kind, const tl_expr *a,
@@ -45,7 +43,5 @@ typedef struct tl_namer {
     const char *(*buffer)(const struct tl_namer *namer, const tl_buffer *buffer);
 } tl_namer;
 void tl_expr_print_named(const tl_expr *e, const tl_namer *namer, tl_text *out);
-/* `e` as a literal of `dtype` would print: "1.5", "i8(3)", "f64(inf)". */
-void tl_constant_print(const tl_expr *e, tl_text *out);
 
 #endif

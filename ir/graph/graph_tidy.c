@@ -58,6 +58,7 @@ static void mark_wanted(walk *w, int *stack)
 /* The open nodes from the second `at` back to the first make the cycle. */
 static tl_status fail_cycle(const walk *w, const int *stack, int depth, int at, tl_diag *diag)
 {
+    assert(depth > 0);
     int start = depth - 1;
     while (start > 0 && stack[start] != at)
         start--;

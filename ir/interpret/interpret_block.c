@@ -1,5 +1,6 @@
 /* ir/interpret/interpret_block.c: one instance of a block (or of a bare store or call): its iters get their values, the
  * predicate decides, then its stores assign or combine. */
+#include <assert.h>
 #include <inttypes.h>
 #include "ir/interpret/interpret_private.h"
 
@@ -50,6 +51,7 @@ static void put(tl_frame *f, const tl_interp_access *access, int64_t offset, tl_
 /* Every value and every place is known before the first store happens. */
 static void assign(tl_frame *f, const tl_block_code *b)
 {
+    assert(b->store_count > 0);
     if (b->store_count == 1) {
         tl_number value = evaluate(f, b->stores[0].value);
         put(f, &b->stores[0].access, locate(f, &b->stores[0].access), value, NULL);
@@ -95,6 +97,7 @@ static tl_number so_far(tl_frame *f, const tl_store_code *store, int64_t offset,
 
 static void combine_one(tl_frame *f, const tl_block_code *b)
 {
+    assert(b->store_count == 1);
     const tl_store_code *store = &b->stores[0];
     tl_dtype dtype = store->access.dtype;
     tl_number value = evaluate(f, store->value);
@@ -110,6 +113,7 @@ static void combine_one(tl_frame *f, const tl_block_code *b)
 /* (value, index): the better value wins, on a tie the smaller index. */
 static void combine_pair(tl_frame *f, const tl_block_code *b)
 {
+    assert(b->store_count == 2);
     tl_number value[2], old[2];
     int64_t offset[2];
     bool start = starts(f, b);

@@ -32,6 +32,7 @@ static void measure(tl_frame *f, const tl_region_code *region, box *b, int64_t *
     b->index = region->memory;
     b->memory = &f->machine->memories[region->memory];
     int rank = b->memory->buffer->rank;
+    assert(rank >= 0);
     b->begins = room;
     b->extents = room + rank;
     b->count = 1;
@@ -49,6 +50,7 @@ static void measure(tl_frame *f, const tl_region_code *region, box *b, int64_t *
 /* Offset in the buffer of element `at` of the box. */
 static int64_t element_offset(const box *b, int64_t at)
 {
+    assert(at >= 0 && at < b->count);
     int64_t offset = 0;
     for (int i = b->memory->buffer->rank - 1; i >= 0; i--) {
         offset += (b->begins[i] + at % b->extents[i]) * b->memory->strides[i];
@@ -97,7 +99,8 @@ static void scatter(tl_frame *f, const box *b, const char *from)
     }
 }
 
-void *tl_machine_scratch(tl_machine *m, size_t size, int64_t count)
+/* A piece of memory for the call that runs, which gives back the pieces by scratch_used. */
+static void *take_scratch(tl_machine *m, size_t size, int64_t count)
 {
     int piece = m->scratch_used++;
     assert(piece < TL_SCRATCH_PIECES);
@@ -113,7 +116,7 @@ static tl_operand operand(tl_machine *m, const box *b)
 {
     tl_dtype dtype = b->memory->buffer->dtype;
     tl_operand op = { dtype, b->memory->buffer->rank, b->extents, NULL };
-    op.data = tl_machine_scratch(m, tl_dtype_size(dtype), b->count);
+    op.data = take_scratch(m, tl_dtype_size(dtype), b->count);
     return op;
 }
 
@@ -130,15 +133,14 @@ void tl_call_run(tl_frame *f, const tl_call_code *call)
         tl_machine_fail(f, TL_UNSUPPORTED, "calls of %s demand each other", info->name);
     for (int i = 0; i < info->read_count; i++) {
         int rank = m->memories[call->reads[i].memory].buffer->rank;
-        measure(f, &call->reads[i], &reads[i],
-                tl_machine_scratch(m, sizeof(int64_t), 2 * (int64_t)rank));
+        measure(f, &call->reads[i], &reads[i], take_scratch(m, sizeof(int64_t), 2 * (int64_t)rank));
         inputs[i] = operand(m, &reads[i]);
         (m->demand != NULL ? gather_demanded : gather)(f, &reads[i], inputs[i].data);
     }
     for (int i = 0; i < info->write_count; i++) {
         int rank = m->memories[call->writes[i].memory].buffer->rank;
         measure(f, &call->writes[i], &writes[i],
-                tl_machine_scratch(m, sizeof(int64_t), 2 * (int64_t)rank));
+                take_scratch(m, sizeof(int64_t), 2 * (int64_t)rank));
         outputs[i] = operand(m, &writes[i]);
     }
     for (int i = 0; i < info->scalar_count; i++)

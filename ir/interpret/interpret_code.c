@@ -1,5 +1,6 @@
 /* ir/interpret/interpret_code.c: expressions to code: a tree of nodes that each know the function which evaluates them.
  * Indices become sums over slots; what is not affine in them stays an atom of the sum. */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include "ir/interpret/interpret_private.h"
@@ -273,6 +274,7 @@ typedef struct {
 
 static void add_term(sum_builder *s, int slot, int64_t factor)
 {
+    assert(slot >= 0);
     for (int i = 0; i < s->term_count; i++) {
         if (s->terms[i].slot == slot) {
             s->terms[i].factor = (int64_t)((uint64_t)s->terms[i].factor + (uint64_t)factor);
@@ -335,6 +337,7 @@ tl_interp_sum tl_sum_compile(tl_compiler *c, const tl_expr *e)
 tl_interp_access tl_access_compile(tl_compiler *c, const tl_buffer *buffer,
                                    const tl_expr *const *indices)
 {
+    assert(buffer->rank >= 0);
     tl_machine *m = tl_compiler_machine(c);
     tl_interp_access access = { .dtype = buffer->dtype, .rank = buffer->rank };
     access.memory = tl_compiler_memory(c, buffer);
@@ -361,6 +364,7 @@ tl_interp_access tl_access_compile(tl_compiler *c, const tl_buffer *buffer,
 
 static const tl_interp_code *compile_load(tl_compiler *c, const tl_expr *e)
 {
+    assert(e->kind == TL_EXPR_LOAD && e->arg_count == e->u.buffer->rank);
     tl_machine *m = tl_compiler_machine(c);
     tl_interp_access *access = TL_NEW(m->arena, tl_interp_access);
     *access = tl_access_compile(c, e->u.buffer, e->args);

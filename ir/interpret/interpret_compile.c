@@ -1,5 +1,6 @@
 /* ir/interpret/interpret_compile.c: the loop tree to instructions. Dims are constants of the call, so every shape and
  * stride is a number; loop variables and iters get slots in the manner of a stack. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,6 +61,7 @@ void tl_compiler_fail(tl_compiler *c, tl_status status, const char *format, ...)
 
 static entry *place(const entry *entries, int capacity, const void *key)
 {
+    assert(capacity > 0 && (capacity & (capacity - 1)) == 0);
     uint64_t hash = (uint64_t)(uintptr_t)key * 0x9e3779b97f4a7c15u;
     int at = (int)(hash >> 32 & (uint64_t)(capacity - 1));
     while (entries[at].key != NULL && entries[at].key != key)
@@ -190,7 +192,8 @@ static bool visit_constant(const tl_expr *e, void *context)
     return search->is_constant;
 }
 
-bool tl_compiler_constant(tl_compiler *c, const tl_expr *e, int64_t *value)
+/* The value of an i64 expression over constants and dims; false when it is none. */
+static bool evaluate_constant(tl_compiler *c, const tl_expr *e, int64_t *value)
 {
     constant_search search = { c, e->dtype == TL_I64 };
     tl_expr_visit(e, visit_constant, &search);
@@ -208,7 +211,7 @@ static int add_memory(tl_compiler *c, const tl_buffer *buffer)
     int64_t *strides = TL_NEW_ARRAY(m->arena, int64_t, buffer->rank);
     int64_t count = 1, bytes;
     for (int i = buffer->rank - 1; i >= 0; i--) {
-        if (!tl_compiler_constant(c, buffer->shape[i], &shape[i]) || shape[i] < 0)
+        if (!evaluate_constant(c, buffer->shape[i], &shape[i]) || shape[i] < 0)
             tl_compiler_fail(c, TL_BAD_IR, "axis %d of %s has no constant extent", i, buffer->name);
         strides[i] = count;
         if (tl_mul_overflows(count, shape[i], &count))
@@ -254,6 +257,7 @@ static int emit(tl_compiler *c, tl_insn_op op)
 
 static void emit_memory(tl_compiler *c, tl_insn_op op, int memory)
 {
+    assert(memory >= 0 && memory < c->m->memory_count);
     int at = emit(c, op);
     c->m->insns[at].memory = memory;
 }
@@ -320,6 +324,7 @@ static int find_axis(const tl_compiler *c, int axis)
 
 static void compile_loop(tl_compiler *c, const tl_stmt *stmt)
 {
+    assert(stmt->kind == TL_STMT_LOOP);
     tl_machine *m = c->m;
     tl_loop_kind kind = stmt->u.loop.kind;
     bool concurrent = m->check && is_concurrent(kind);
@@ -356,11 +361,12 @@ static void compile_loop(tl_compiler *c, const tl_stmt *stmt)
 /* A loop over threadIdx forks; one inside another of the same axis is the same thread and takes its position. */
 static void compile_thread_loop(tl_compiler *c, const tl_stmt *stmt)
 {
+    assert(stmt->kind == TL_STMT_LOOP);
     tl_machine *m = c->m;
     const char *name = stmt->u.loop.var->name;
     int axis = thread_axis(stmt->u.loop.kind), outer = find_axis(c, axis);
     int64_t threads;
-    if (!tl_compiler_constant(c, stmt->u.loop.extent, &threads))
+    if (!evaluate_constant(c, stmt->u.loop.extent, &threads))
         tl_compiler_fail(c, TL_BAD_IR, "thread loop %s has no constant extent", name);
     for (int i = 0; i < c->loop_count; i++)
         if (c->loops[i].kind == TL_LOOP_VECTORIZED)
@@ -394,6 +400,7 @@ static void compile_thread_loop(tl_compiler *c, const tl_stmt *stmt)
 
 static void compile_alloc(tl_compiler *c, const tl_stmt *stmt)
 {
+    assert(stmt->kind == TL_STMT_ALLOC);
     const tl_buffer *buffer = stmt->u.alloc.buffer;
     for (int i = 0; i < c->loop_count; i++) {
         tl_loop_kind kind = c->loops[i].kind;

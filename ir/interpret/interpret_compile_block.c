@@ -1,4 +1,5 @@
 /* ir/interpret/interpret_compile_block.c: blocks, bare stores and calls to block code. */
+#include <assert.h>
 #include "ir/interpret/interpret_private.h"
 
 static const tl_interp_code *const *compile_all(tl_compiler *c, const tl_expr *const *exprs,
@@ -161,6 +162,7 @@ const tl_block_code *tl_block_compile(tl_compiler *c, const tl_block *block)
 /* A lowered reduction, Y[i] = Y[i] op e: which combiner it is, and e. */
 static tl_combiner find_update(const tl_store *store, const tl_expr **operand)
 {
+    assert(store->value != NULL);
     static const tl_combiner combiners[TL_EXPR_KIND_COUNT] = {
         [TL_EXPR_ADD] = TL_COMBINER_SUM, [TL_EXPR_MUL] = TL_COMBINER_PROD,
         [TL_EXPR_MIN] = TL_COMBINER_MIN, [TL_EXPR_MAX] = TL_COMBINER_MAX,

@@ -1,6 +1,7 @@
 /* ir/interpret/interpret_fiber.c: runs the instructions. A fiber is a strand with its own variables; a thread loop forks one
  * for each iteration, and they take turns from barrier to barrier: in every segment each runs until it ends or
  * reaches a barrier, in order of its position; then all go on together. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,6 +28,7 @@ tl_fiber *tl_fiber_create(tl_machine *m)
 /* What the parent sees, the child sees: variables, buffers, open loops. */
 static void inherit(tl_fiber *child, const tl_fiber *parent)
 {
+    assert(child != parent && child->frame.machine == parent->frame.machine);
     const tl_machine *m = parent->frame.machine;
     tl_frame *to = &child->frame;
     const tl_frame *from = &parent->frame;
@@ -42,6 +44,7 @@ static void inherit(tl_fiber *child, const tl_fiber *parent)
 
 static void begin_iteration(tl_frame *f, tl_insn *loop)
 {
+    assert(f->level_count > 0);
     tl_machine *m = f->machine;
     tl_interp_level *level = &f->levels[f->level_count - 1];
     level->iteration = f->own = tl_machine_tick(m);
@@ -67,6 +70,7 @@ static void begin_concurrent(tl_frame *f, tl_insn *loop)
 
 static void end_concurrent(tl_frame *f)
 {
+    assert(f->level_count > 0);
     f->level_count--;
     tl_stamp around = f->level_count > 0 ? f->levels[f->level_count - 1].iteration : 0;
     f->own = around > f->resumed ? around : f->resumed;

@@ -1,5 +1,6 @@
 /* ir/interpret/interpret_memory.c: storage, and the checks of every access in checked mode: bounds, uninitialised reads,
  * conflicts with earlier accesses (ir/interpret/race.c says which conflict). */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 
 tl_interp_storage *tl_storage_make(tl_machine *m, int index, void *data, bool watched)
 {
+    assert(index >= 0 && index < m->memory_count);
     const tl_memory *memory = &m->memories[index];
     tl_interp_storage *storage = TL_NEW(m->arena, tl_interp_storage);
     size_t size = tl_dtype_size(memory->buffer->dtype);
@@ -21,6 +23,7 @@ tl_interp_storage *tl_storage_make(tl_machine *m, int index, void *data, bool wa
 
 tl_interp_storage *tl_storage_take(tl_frame *f, int memory)
 {
+    assert(memory >= 0 && memory < f->machine->memory_count);
     tl_machine *m = f->machine;
     tl_interp_storage *storage = m->memories[memory].free;
     if (storage != NULL)
@@ -44,6 +47,7 @@ void tl_storage_release(tl_frame *f, int memory)
 
 static void fail_bounds(const tl_interp_access *access, tl_frame *f, int axis)
 {
+    assert(axis >= 0 && axis < access->rank);
     const tl_memory *memory = &f->machine->memories[access->memory];
     char text[256];
     int used = snprintf(text, sizeof text, "%s[", memory->buffer->name);
@@ -91,6 +95,7 @@ static void fail_uninitialised(tl_frame *f, int memory, int64_t offset)
 
 void tl_check_read(tl_frame *f, int memory, int64_t offset)
 {
+    assert(memory >= 0 && memory < f->machine->memory_count && offset >= 0);
     tl_interp_storage *storage = f->storages[memory];
     if (storage->cells == NULL)
         return;
@@ -113,6 +118,7 @@ void tl_check_read(tl_frame *f, int memory, int64_t offset)
 
 void tl_check_write(tl_frame *f, int memory, int64_t offset, const tl_block_code *reduction)
 {
+    assert(memory >= 0 && memory < f->machine->memory_count && offset >= 0);
     tl_interp_storage *storage = f->storages[memory];
     if (storage->cells == NULL)
         return;

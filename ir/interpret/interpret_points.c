@@ -1,5 +1,6 @@
 /* ir/interpret/interpret_points.c: single elements of a naive program by demand: an element asks the block that writes it,
  * which asks for the elements that it reads, each computed once. What is never asked for is never computed. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include "ir/interpret/interpret_private.h"
@@ -25,6 +26,7 @@ typedef struct {
 
 static fact *place(fact *facts, int capacity, int64_t key)
 {
+    assert(capacity > 0 && (capacity & (capacity - 1)) == 0);
     uint64_t hash = (uint64_t)key * 0x9e3779b97f4a7c15u;
     int at = (int)(hash >> 33 & (uint64_t)(capacity - 1));
     while (facts[at].key != 0 && facts[at].key != key)
@@ -34,6 +36,7 @@ static fact *place(fact *facts, int capacity, int64_t key)
 
 static fact *find_fact(oracle *o, int memory, int64_t offset)
 {
+    assert(memory >= 0 && memory < o->machine.memory_count && offset >= 0);
     if (2 * (o->fact_count + 1) > o->fact_capacity) {
         int wider = o->fact_capacity == 0 ? 1024 : 2 * o->fact_capacity;
         fact *grown = TL_NEW_ARRAY(o->machine.arena, fact, wider);
@@ -195,6 +198,7 @@ static void combine(tl_frame *f, const tl_block_code *b, tl_number *so_far)
 /* The reduction at the instance's spatial iters. `value` has what earlier blocks left of store `which`. */
 static bool reduce(tl_frame *f, const tl_block_code *b, int which, bool known, tl_number *value)
 {
+    assert(which >= 0 && which < b->store_count && b->store_count <= 2);
     tl_number so_far[2] = { *value, *value };
     domain d = reduce_domain(f, b);
     if (!b->has_init && b->store_count == 2)
@@ -298,6 +302,7 @@ static bool compute(tl_frame *f, int memory, int64_t offset, tl_number *value)
 static tl_number demand(tl_frame *f, int memory, int64_t offset)
 {
     oracle *o = (oracle *)f->machine;
+    assert(memory >= 0 && memory < o->machine.memory_count);
     tl_interp_storage *storage = o->storages[memory];
     if (storage != NULL) {
         tl_dtype dtype = o->machine.memories[memory].buffer->dtype;

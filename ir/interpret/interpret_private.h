@@ -315,8 +315,6 @@ int tl_compiler_slot(tl_compiler *c, const tl_var *var);
 bool tl_compiler_dim(const tl_compiler *c, const tl_var *var, int64_t *value);
 int tl_compiler_memory(tl_compiler *c, const tl_buffer *buffer);
 tl_machine *tl_compiler_machine(tl_compiler *c);
-/* The value of an i64 expression over constants and dims; false when it is none. */
-bool tl_compiler_constant(tl_compiler *c, const tl_expr *e, int64_t *value);
 bool tl_compiler_may_write(const tl_compiler *c, const tl_buffer *buffer);
 /* Ends the compilation with a sentence. */
 _Noreturn void tl_compiler_fail(tl_compiler *c, tl_status status, const char *format, ...)
@@ -377,8 +375,6 @@ void tl_compiler_rewind(tl_compiler *c, int mark);
 int tl_machine_memory(const tl_machine *m, const tl_buffer *buffer); /* -1: not in the program */
 void tl_block_run(tl_frame *f, const tl_insn *insn);
 void tl_call_run(tl_frame *f, const tl_call_code *call); /* ir/interpret/interpret_call.c */
-/* A piece of memory for the call that runs, which gives back the pieces by scratch_used. */
-void *tl_machine_scratch(tl_machine *m, size_t size, int64_t count);
 tl_fiber *tl_fiber_create(tl_machine *m);
 void tl_fiber_run_all(tl_machine *m, tl_fiber *root); /* from the first instruction to the end */
 

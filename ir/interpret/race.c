@@ -1,5 +1,6 @@
 /* ir/interpret/race.c: when two accesses of one element conflict, and the sentence that says so. The rule stands at the
  * top of ir/interpret/interpret_private.h. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include "ir/interpret/interpret_private.h"
@@ -51,6 +52,7 @@ static int64_t iteration_of(const tl_frame *f, const tl_interp_level *level, tl_
     if (loop->starts == NULL)
         return -1;
     int64_t low = 0, high = f->slots[loop->slot];
+    assert(low < high);
     while (low + 1 < high) {
         int64_t middle = low + (high - low) / 2;
         if (loop->starts[middle] <= stamp)

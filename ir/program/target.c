@@ -1,5 +1,6 @@
 /* ir/program/target.c: targets as text and by name. */
 #include "ir/program/target.h"
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@ bool tl_target_is_gpu(const tl_target *t)
 
 int tl_target_lanes(const tl_target *t, tl_dtype dtype)
 {
+    assert(dtype < TL_DTYPE_COUNT);
     int lanes = tl_isa_infos[t->isa].vector_bits / tl_dtype_infos[dtype].bits;
     return lanes < 1 ? 1 : lanes;
 }

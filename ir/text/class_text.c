@@ -2,6 +2,7 @@
  * by numbers, integer and float constants by `_`, dtypes by T0, T1, ... in order of appearance, and
  * coefficients of indices left out: kernels of one class differ in extents, strides, dtypes and
  * block sizes only, and a schedule of one can be tried on another. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include "ir/program/program.h"
@@ -28,6 +29,7 @@ static const char *name(printer *p, char letter, const void *key)
     int at = p->count - 1;
     while (at >= 0 && p->keys[at] != key)
         at--;
+    assert(at >= 0);
     return tl_arena_format(p->arena, "%c%d", letter, at);
 }
 
@@ -52,6 +54,7 @@ static int compare_texts(const void *a, const void *b)
 /* Operands of an i64 chain, sorted, without constants. */
 static const char *text_of_chain(printer *p, const tl_expr *e)
 {
+    assert(e->kind == TL_EXPR_ADD || e->kind == TL_EXPR_MUL);
     const tl_expr *rest = e;
     int count = 1, kept = 0;
     for (; rest->kind == e->kind; rest = rest->args[0])

@@ -2,6 +2,7 @@
  *
  * Canonical sums print positive addends first, the larger coefficient first (i0*8 + i1), which the
  * parser brings back to the same tree. */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,8 +48,10 @@ static void print_float(double number, tl_dtype dtype, tl_text *out)
         tl_text_add(out, ".0");
 }
 
-void tl_constant_print(const tl_expr *e, tl_text *out)
+/* `e` as a literal of `dtype` would print: "1.5", "i8(3)", "f64(inf)". */
+static void print_constant(const tl_expr *e, tl_text *out)
 {
+    assert(tl_is_constant(e));
     bool plain = e->dtype == TL_I64 || e->dtype == TL_F32 || e->dtype == TL_BOOL;
     if (!plain)
         tl_text_format(out, "%s(", tl_dtype_infos[e->dtype].text);
@@ -84,6 +87,7 @@ static bool divides(const tl_expr *term)
 
 static void print_addend(printer *p, const tl_addend *a, bool first)
 {
+    assert(a->term != NULL && a->coefficient != 0);
     int64_t c = a->coefficient;
     bool minus = c < 0 && c != INT64_MIN;
     if (minus)
@@ -108,6 +112,7 @@ static void print_constant_addend(printer *p, int64_t c, bool first)
 
 static void print_sum(printer *p, const tl_sum *sum)
 {
+    assert(sum->count >= 0 && sum->count <= TL_MAX_ADDENDS);
     tl_addend sorted[TL_MAX_ADDENDS];
     for (int i = 0; i < sum->count; i++) { /* insertion sort: stable and short */
         int at = i;
@@ -198,7 +203,7 @@ static void print_bare(printer *p, const tl_expr *e, int binding)
     switch (e->kind) {
     case TL_EXPR_INT:
     case TL_EXPR_FLOAT:
-        tl_constant_print(e, p->out);
+        print_constant(e, p->out);
         return;
     case TL_EXPR_VAR:
         tl_text_add(p->out, var_name(p, e->u.var));

@@ -1,5 +1,6 @@
 /* ir/text/lex.c: the text of a Program as tokens. Lines are indented; newlines inside brackets do not
  * count; `#` starts a comment. Everything here comes from a file and is hostile. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,6 +111,7 @@ static tl_status lex_punctuation(lexer *l)
 /* Indents and dedents for a line that begins in `column` (from 0). */
 static tl_status lex_indent(lexer *l, int column)
 {
+    assert(l->indent_count > 0 && l->indent_count <= MAX_INDENTS && column >= 0);
     int last = l->indent_count - 1;
     if (column > l->indents[last]) {
         if (l->indent_count == MAX_INDENTS)

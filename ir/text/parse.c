@@ -1,4 +1,5 @@
 /* ir/text/parse.c: Programs from text: the header and the statements. */
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -353,6 +354,7 @@ typedef struct list {
 /* The list turned around into a SEQ; each alloc takes what follows it as its body. */
 static const tl_stmt *close_list(tl_parser *p, const list *last, int count, bool *empty_alloc)
 {
+    assert(count >= 0 && (last == NULL) == (count == 0));
     const tl_stmt **items = TL_NEW_ARRAY(p->arena, const tl_stmt *, count + 1);
     int first = count; /* items[first..count-1] follow what is looked at */
     for (; last != NULL; last = last->before) {

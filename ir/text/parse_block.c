@@ -1,4 +1,5 @@
 /* ir/text/parse_block.c: blocks and calls of intrinsics. */
+#include <assert.h>
 #include <string.h>
 #include "ir/program/intrinsics.h"
 #include "ir/text/parse_private.h"
@@ -161,6 +162,7 @@ static tl_status parse_values(tl_parser *p, const tl_store *stores, int count,
 static tl_status parse_reduction(tl_parser *p, tl_block *block, tl_store *stores, int count,
                                  tl_combiner combiner, bool update)
 {
+    assert(combiner > TL_COMBINER_NONE && combiner < TL_COMBINER_COUNT && count > 0);
     const tl_token *at = p->token;
     const tl_expr *values[2];
     const char *name = tl_combiner_infos[combiner].text;

@@ -1,5 +1,6 @@
 /* ir/text/parse_expr.c: expressions. Precedence from low to high: or, and, not, comparisons, + -,
  * * / // %, unary minus, atoms. A literal next to an operand of another dtype takes that dtype. */
+#include <assert.h>
 #include <string.h>
 #include "ir/expr/index.h"
 #include "ir/text/parse_private.h"
@@ -21,6 +22,7 @@ static tl_status parse_or(tl_parser *p, operand *out);
 
 static tl_status settle_int(tl_parser *p, operand *a, tl_dtype dtype)
 {
+    assert(!tl_dtype_is_float(dtype) && a->e == NULL);
     const tl_dtype_info *info = &tl_dtype_infos[dtype];
     uint64_t limit = a->negative ? 0 - (uint64_t)info->least : info->largest;
     if (a->magnitude > limit)

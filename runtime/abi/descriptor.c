@@ -3,6 +3,7 @@
  *      "dims":0,"buffers":3}
  * and back. The text comes from cache files and is checked in every member. */
 #include "runtime/abi/descriptor.h"
+#include <assert.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@ int tl_descriptor_function_count(const tl_descriptor *d)
 
 tl_function_name tl_descriptor_function(const tl_descriptor *d, int index)
 {
+    assert(index >= 0 && index <= d->phase_count);
     tl_function_name name;
 
     if (index < d->phase_count)

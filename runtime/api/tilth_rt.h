@@ -94,7 +94,9 @@ typedef enum tilth_dtype {
     TILTH_F64 = 11,
     TILTH_U32 = 12,
     TILTH_U64 = 13,
-    TILTH_BF16 = 16
+    TILTH_BF16 = 16,
+    TILTH_U4 = 21, /* an element a byte */
+    TILTH_I4 = 22
 } tilth_dtype;
 
 /* "f32"; "unknown" for what is no dtype. Static. */

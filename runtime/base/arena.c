@@ -78,6 +78,7 @@ static _Noreturn void run_out(tl_arena *arena)
 
 static chunk *add_chunk(tl_arena *arena, size_t size)
 {
+    assert(arena->limit == 0 || arena->taken <= arena->limit);
     if (size > SIZE_MAX - sizeof(chunk) ||
         (arena->limit != 0 && (size > arena->limit || arena->taken > arena->limit - size)))
         run_out(arena);
@@ -100,6 +101,7 @@ static unsigned char *aligned(unsigned char *p, size_t align)
 /* Beyond what is clean, or in a chunk yet to come. */
 static void *alloc_slowly(tl_arena *arena, size_t size, size_t align)
 {
+    assert(arena->free <= arena->clean && arena->clean <= arena->end);
     if (size > SIZE_MAX - align)
         run_out(arena);
     size_t room = (size_t)(arena->end - arena->free);
@@ -154,6 +156,7 @@ void *tl_arena_copy(tl_arena *arena, const void *bytes, size_t size, size_t alig
 
 char *tl_arena_strndup(tl_arena *arena, const char *text, size_t size)
 {
+    assert(text != NULL);
     char *p = tl_arena_alloc(arena, size + 1, 1);
     memcpy(p, text, size);
     return p;

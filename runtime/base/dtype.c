@@ -1,5 +1,6 @@
 /* runtime/base/dtype.c: the element types, and values of any of them as numbers. */
 #include "runtime/base/dtype.h"
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -90,6 +91,7 @@ uint16_t tl_f32_to_bf16(float value)
 
 tl_number tl_number_load(tl_dtype d, const void *data, size_t index)
 {
+    assert(d < TL_DTYPE_COUNT && data != NULL);
     const char *p = (const char *)data + index * tl_dtype_size(d);
     tl_number n = { .i = 0 };
     uint16_t half;
@@ -102,6 +104,8 @@ tl_number tl_number_load(tl_dtype d, const void *data, size_t index)
         break;                   \
     }
         READ(BOOL, uint8_t, i)
+        READ(I4, int8_t, i)
+        READ(U4, uint8_t, i)
         READ(I8, int8_t, i)
         READ(I16, int16_t, i)
         READ(I32, int32_t, i)
@@ -144,6 +148,7 @@ static float round_to_odd(double value)
 
 void tl_number_store(tl_dtype d, void *data, size_t index, tl_number value)
 {
+    assert(d < TL_DTYPE_COUNT && data != NULL);
     char *p = (char *)data + index * tl_dtype_size(d);
     uint16_t half;
     switch (d) {
@@ -164,6 +169,14 @@ void tl_number_store(tl_dtype d, void *data, size_t index, tl_number value)
         WRITE(F32, float, f)
         WRITE(F64, double, f)
 #undef WRITE
+    case TL_I4:
+    case TL_U4: {
+        uint8_t x = (uint8_t)(value.i & 15);
+        if (d == TL_I4 && x > 7)
+            x |= 0xf0;
+        memcpy(p, &x, sizeof x);
+        break;
+    }
     case TL_BOOL: {
         uint8_t x = value.i != 0;
         memcpy(p, &x, sizeof x);
@@ -184,6 +197,7 @@ void tl_number_store(tl_dtype d, void *data, size_t index, tl_number value)
 
 static tl_number saturate(tl_dtype to, double value)
 {
+    assert(!tl_dtype_is_float(to));
     const tl_dtype_info *info = &tl_dtype_infos[to];
     tl_number n = { .i = 0 };
     if (isnan(value))
@@ -206,6 +220,7 @@ double tl_number_flush(tl_dtype dtype, double value)
 
 tl_number tl_number_cast(tl_dtype to, tl_dtype from, tl_number value)
 {
+    assert(to < TL_DTYPE_COUNT && from < TL_DTYPE_COUNT);
     bool from_float = tl_dtype_is_float(from);
     unsigned char cell[8];
     tl_number n;
@@ -213,8 +228,11 @@ tl_number tl_number_cast(tl_dtype to, tl_dtype from, tl_number value)
         n.i = from_float ? value.f != 0 : value.i != 0;
         return n;
     }
-    if (from_float && !tl_dtype_is_float(to))
+    bool is_narrow = tl_dtype_infos[to].digits < 8 && tl_dtype_is_int(to);
+    if (from_float && !tl_dtype_is_float(to) && !is_narrow)
         return saturate(to, value.f);
+    if (from_float && is_narrow)
+        value = saturate(TL_I32, value.f);
     if (!from_float && tl_dtype_is_float(to)) {
         if (to == TL_F32) /* in one rounding */
             n.f = from == TL_U64 ? (float)(uint64_t)value.i : (float)value.i;

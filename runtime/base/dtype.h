@@ -66,7 +66,7 @@ typedef union {
 /* Element `index` of an array of dtype `d`; stores round to nearest even, integers wrap. */
 tl_number tl_number_load(tl_dtype d, const void *data, size_t index);
 void tl_number_store(tl_dtype d, void *data, size_t index, tl_number value);
-/* Cast as ONNX does it: float to int truncates and saturates, NaN gives 0; int to int wraps;
+/* Cast as ONNX does it: float to int truncates and saturates (of 4 bits: and wraps), NaN gives 0; int to int wraps;
  * to bool is != 0; to a float type rounds to nearest even to that type. */
 tl_number tl_number_cast(tl_dtype to, tl_dtype from, tl_number value);
 /* What kernels compute with instead of `value`, a number of the float dtype: zero of its sign where it is below the

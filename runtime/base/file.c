@@ -1,5 +1,6 @@
 /* runtime/base/file.c: whole files, read, mapped, and written so that a name never shows half of one. */
 #include "runtime/base/file.h"
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -209,6 +210,7 @@ static tl_status open_stream(tl_file *file, tl_diag *diag)
 
 tl_status tl_file_append(tl_file *file, const void *bytes, size_t size, tl_diag *diag)
 {
+    assert(size == 0 || bytes != NULL);
     const char *p = bytes;
     if (file->fd < 0)
         TL_TRY(open_stream(file, diag));
@@ -243,6 +245,7 @@ static tl_status commit_stream(tl_file *file, tl_diag *diag)
 
 static tl_status put_in_place(tl_file *file, tl_diag *diag)
 {
+    assert(file->fd >= 0);
     tl_status status = file->temporary == NULL ? give_name(file, diag) : TL_OK;
     int fd = file->fd;
     file->fd = -1;

@@ -1,5 +1,6 @@
 /* runtime/base/map.c: open addressing over an array of entries kept in insertion order. */
 #include "runtime/base/map.h"
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -25,6 +26,7 @@ uint64_t tl_hash_bytes(const void *bytes, size_t size, uint64_t seed)
 
 static void resize(tl_map *map, size_t slot_count)
 {
+    assert((slot_count & (slot_count - 1)) == 0 && slot_count > map->count);
     map->slots = TL_NEW_ARRAY(map->arena, uint32_t, slot_count);
     map->slot_count = slot_count;
     for (size_t i = 0; i < map->count; i++) {
@@ -46,6 +48,7 @@ tl_map *tl_map_create(tl_arena *arena)
 /* The slot that holds `key`, or the free one where it belongs. */
 static size_t find_slot(const tl_map *map, const char *key, uint64_t hash)
 {
+    assert(map->count < map->slot_count);
     size_t slot = hash & (map->slot_count - 1);
     for (; map->slots[slot] != 0; slot = (slot + 1) & (map->slot_count - 1)) {
         size_t entry = map->slots[slot] - 1;
@@ -100,6 +103,7 @@ size_t tl_map_count(const tl_map *map)
 
 tl_map_entry tl_map_at(const tl_map *map, size_t index)
 {
+    assert(index < map->count);
     return map->entries[index];
 }
 

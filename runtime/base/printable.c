@@ -1,5 +1,6 @@
 /* runtime/base/printable.c: text that a terminal only shows. */
 #include "runtime/base/printable.h"
+#include <assert.h>
 
 /* What is not shown, or changes how other characters are: first and last. */
 static const uint32_t hidden[][2] = {
@@ -27,6 +28,7 @@ static const uint32_t hidden[][2] = {
 
 int tl_utf8_read(const char *bytes, size_t size, uint32_t *code)
 {
+    assert(size > 0);
     static const uint32_t least[] = { 0, 0x80, 0x800, 0x10000 };
     const unsigned char *p = (const unsigned char *)bytes;
     int more = p[0] < 0x80 ? 0 : p[0] < 0xc2 ? -1 : p[0] < 0xe0 ? 1 : p[0] < 0xf0 ? 2 : 3;

@@ -1,5 +1,6 @@
 /* runtime/base/statistics.c: whether two samples differ by more than chance; how sure a median is. */
 #include "runtime/base/statistics.h"
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@ static int by_value(const void *a, const void *b)
  * mn/12 ((N+1) - sum(t^3-t)/(N(N-1))) over groups of t equal values. */
 double tl_mann_whitney(const double *a, int a_count, const double *b, int b_count)
 {
+    assert(a_count >= 0 && b_count >= 0);
     int count = a_count + b_count;
     ranked *all = a_count > 0 && b_count > 0 ? malloc(sizeof *all * (size_t)count) : NULL;
     if (all == NULL)
@@ -60,6 +62,7 @@ double tl_mann_whitney(const double *a, int a_count, const double *b, int b_coun
  * contain it with P(k <= B < n+1-k), B of n tosses of a coin. The largest k for which that is 95 % or more. */
 tl_interval tl_median_interval(double *values, int count)
 {
+    assert(count >= 0);
     tl_sort_doubles(values, count);
     if (count < 1)
         return (tl_interval){ NAN, -INFINITY, INFINITY };

@@ -1,5 +1,6 @@
 /* runtime/base/text.c: a text that grows. */
 #include "runtime/base/text.h"
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,8 @@
 /* Room for `more` bytes and the NUL. */
 static bool reserve(tl_text *text, size_t more)
 {
+    assert(text->data == NULL ? text->size == 0 && text->capacity == 0
+                              : text->size < text->capacity);
     if (text->failed)
         return false;
     if (text->capacity - text->size > more)
@@ -61,6 +64,7 @@ void tl_text_format(tl_text *text, const char *format, ...)
 
 void tl_text_indent(tl_text *text, int columns)
 {
+    assert(columns >= 0);
     if (columns <= 0 || !reserve(text, (size_t)columns))
         return;
     memset(text->data + text->size, ' ', (size_t)columns);

@@ -1,5 +1,6 @@
 /* runtime/cache/cache_trim.c: what lies in the cache, and removing the least recently used of it. Only what has a name of the
  * cache's own form (cache_names.c) is seen. */
+#include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -65,6 +66,7 @@ static bool measure_folder(int at, item *model)
 
 static void take_inventory(inventory *all, DIR *kind, bool folders)
 {
+    assert(all->count >= 0 && all->bytes >= 0);
     struct stat info;
 
     for (struct dirent *d; (d = readdir(kind)) != NULL;) {

@@ -7,6 +7,7 @@
  * 32-bit displacement reaches; the address table serves code that loads addresses instead of
  * computing them (GOT). Every number that comes out of the file is checked where it is read. */
 #include "runtime/device/code_loader.h"
+#include <assert.h>
 #include <elf.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -345,6 +346,7 @@ static uint64_t add_table_entry(loader *l, uint64_t address)
 
 static tl_status relocate_one(loader *l, const section *target, Elf64_Rela r)
 {
+    assert(target->loaded);
     unsigned type = (unsigned)ELF64_R_TYPE(r.r_info);
     uint64_t symbol = 0, width = type == R_X86_64_64 || type == R_X86_64_PC64 ? 8 : 4;
 

@@ -104,6 +104,7 @@ static void change(signal_word *s, unsigned value)
 
 static void meet(tl_barrier *b, unsigned threads)
 {
+    assert(threads > 0);
     unsigned generation = atomic_load_explicit(&b->generation.word, memory_order_relaxed);
 
     if (atomic_fetch_add_explicit(&b->arrived, 1, memory_order_acq_rel) + 1 == threads) {
@@ -264,6 +265,7 @@ tl_status tl_pool_create(const tl_pool_options *options, tl_pool **out, tl_diag 
 /* Lets the workers of the team, 1..team_size-1, begin. */
 static void begin(tl_pool *pool, tl_team_fn *fn, void *context, int team_size)
 {
+    assert(team_size >= 1 && team_size <= pool->threads);
     pool->fn = fn;
     pool->context = context;
     pool->team_size = team_size;
@@ -344,6 +346,7 @@ void tl_pool_run(tl_pool *pool, int threads, tl_team_fn *fn, void *context)
 
 tl_part tl_team_range(int64_t extent, int thread, int threads)
 {
+    assert(extent >= 0 && threads > 0 && thread >= 0 && thread < threads);
     int64_t whole = extent / threads, rest = extent % threads; /* extent*thread may not fit */
 
     return (tl_part){ whole * thread + rest * thread / threads,

@@ -1,34 +1,11 @@
 /* runtime/executable/executable.c: making an executable from its spec, asking about it, destroying it. */
 #include "runtime/executable/executable.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/base/checked.h"
 #include "runtime/base/pages.h"
 #include "runtime/executable/executable_private.h"
-
-const char *const tl_place_texts[TL_PLACE_COUNT] = {
-#define PLACE(name, text) [TL_PLACE_##name] = text,
-#include "runtime/executable/places.def"
-#undef PLACE
-};
-
-int tl_executable_storage(const tl_executable_spec *spec, int value)
-{
-    return spec->values[value].place == TL_PLACE_WINDOW ? spec->values[value].whole : value;
-}
-
-void tl_executable_mark(const tl_executable_spec *spec, const tl_executable_step *steps, int count,
-                        bool *used)
-{
-    for (int s = 0; s < count; s++)
-        for (int i = 0; i < steps[s].value_count; i++) {
-            int value = steps[s].values[i];
-            if (value == TL_NO_VALUE)
-                continue;
-            used[value] = true;
-            used[tl_executable_storage(spec, value)] = true;
-        }
-}
 
 static const char *copy_text(tl_arena *arena, const char *text)
 {
@@ -182,6 +159,7 @@ bool tl_constant_is_aligned(const void *data, int64_t size)
 /* Bytes in a model's file lie anywhere. */
 static tl_status align_constant(tl_executable *x, int index, tl_diag *diag)
 {
+    assert(index >= 0 && index < x->spec.value_count);
     const tl_executable_value *v = &x->spec.values[index];
     size_t rounded = ((size_t)v->size + TL_DATA_ALIGNMENT) / TL_DATA_ALIGNMENT * TL_DATA_ALIGNMENT;
 

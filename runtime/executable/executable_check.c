@@ -1,4 +1,5 @@
 /* runtime/executable/executable_check.c: whether a spec holds together. It may come from a file. */
+#include <assert.h>
 #include <stdlib.h>
 #include "runtime/executable/executable_private.h"
 
@@ -32,6 +33,7 @@ static tl_status check_ports(const char *what, const tl_port *ports, int count, 
 static tl_status check_port_value(const tl_executable_value *v, const tl_port *ports, int count,
                                   tl_diag *diag)
 {
+    assert(count >= 0);
     int64_t bytes = 0;
 
     if (v->port < 0 || v->port >= count)

@@ -107,7 +107,11 @@ static tl_status read_json(loader *l)
     if (status == TL_OK)
         status = get_integer(l, head, "version", 0, INT32_MAX, &version);
     if (status == TL_OK && version != TL_EXECUTABLE_VERSION)
-        status = damaged(l, "executable.json is of another version");
+        status =
+            tl_fail(l->diag, TL_IO,
+                    "%s: executable.json is of another version of tilth (format %lld, this one "
+                    "reads %d): compile the model again",
+                    l->folder, (long long)version, TL_EXECUTABLE_VERSION);
     if (status == TL_OK)
         status = get_integer(l, head, "size", 0, INT64_MAX, &size);
     if (status == TL_OK &&

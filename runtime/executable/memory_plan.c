@@ -1,5 +1,6 @@
 /* runtime/executable/memory_plan.c: greedy by size, best fit in the gaps. */
 #include "runtime/executable/memory_plan.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/base/checked.h"
@@ -36,6 +37,7 @@ static int lower_first(const void *a, const void *b)
  * end. */
 static int64_t best_offset(tl_plan_buffer *const *neighbours, int count, int64_t size)
 {
+    assert(count >= 0 && size >= 0);
     int64_t end = 0, best = -1, best_gap = INT64_MAX;
 
     for (int i = 0; i < count; i++) {
@@ -66,6 +68,7 @@ typedef struct {
 
 static bool make_tree(placed_tree *t, tl_plan_buffer *const *buffers, int count)
 {
+    assert(count >= 0);
     for (t->leaves = 1; t->leaves < count; t->leaves *= 2)
         continue;
     t->count = count;
@@ -97,6 +100,7 @@ static void note_placed(placed_tree *t, int position)
 static int add_neighbours(const placed_tree *t, int node, int position, int leaves,
                           const tl_plan_buffer *b, tl_plan_buffer **out, int count)
 {
+    assert(node >= 1 && leaves >= 1 && (leaves & (leaves - 1)) == 0);
     if (t->last[node] < b->first || position >= t->count || t->by_first[position]->first > b->last)
         return count;
     if (leaves == 1) {
@@ -133,6 +137,7 @@ static int last_first(const void *a, const void *b)
 /* Bytes alive at the worst step: a walk along the beginnings, and the ends that lie before them. */
 static int64_t worst_step(tl_plan_buffer **begins, tl_plan_buffer **ends, int count)
 {
+    assert(count >= 0);
     int64_t worst = 0, alive = 0;
 
     qsort(begins, (size_t)count, sizeof *begins, first_first);

@@ -82,6 +82,7 @@ static int phase_count(const tl_runner *r, int step)
 
 static void measure_step(const tl_runner *r, int step, const step_sizes *sizes)
 {
+    assert(step >= 0 && step < r->step_count);
     const tl_executable_step *s = &r->steps[step];
     int64_t *extents = &sizes->extents[r->first_call[step]];
 
@@ -171,6 +172,7 @@ static tl_status take_memory(tl_runner *r, tl_diag *diag)
 /* An aligned copy of a constant that only prepare steps use; lives as long as this runner. */
 static tl_status constant_pointer(tl_runner *r, int value, void **out, tl_diag *diag)
 {
+    assert(value >= 0 && value < r->executable->spec.value_count);
     const tl_executable_value *v = &r->executable->spec.values[value];
     const void *data = r->executable->data[value];
 
@@ -192,6 +194,7 @@ static tl_status constant_pointer(tl_runner *r, int value, void **out, tl_diag *
 static tl_status bind_value(tl_runner *r, int value, const tl_plan_buffer *buffers, void **slot,
                             tl_diag *diag)
 {
+    assert(value == TL_NO_VALUE || (value >= 0 && value < r->executable->spec.value_count));
     if (value == TL_NO_VALUE)
         return TL_OK;
     const tl_executable *x = r->executable;
@@ -400,6 +403,7 @@ int tl_runner_threads(const tl_runner *r)
 
 static void run_call(const tl_runner *r, int c, const tl_team *team)
 {
+    assert(c >= 0 && team->thread < team->threads);
     const phase_call *call = &r->calls[c];
     tl_part range = team->threads == r->threads
                         ? r->ranges[(size_t)c * (size_t)r->threads + (size_t)team->thread]
@@ -434,6 +438,7 @@ static void walk_timed(tl_team *team, void *context)
 {
     const timed_walk *w = context;
     const tl_runner *r = w->runner;
+    assert(w->first >= 0 && w->first <= w->end && w->end <= r->step_count);
     uint64_t mode = tl_float_mode_enter();
 
     tl_team_barrier(team); /* waking the others up is not part of the first step */

@@ -7,6 +7,7 @@
  * The header is a Python dictionary; of Python this file knows what a dictionary of a string, a
  * truth value and a tuple of integers may look like. */
 #include "runtime/tensor/npy.h"
+#include <assert.h>
 #include <stdbool.h>
 #include <string.h>
 #include "runtime/base/checked.h"
@@ -185,6 +186,7 @@ static void swap_bytes(unsigned char *data, int64_t elements, size_t size)
  * fastest. */
 static void from_fortran(tl_tensor *t, const unsigned char *from)
 {
+    assert(t->rank >= 0 && t->rank <= TL_TENSOR_MAX_RANK);
     size_t size = tl_dtype_size(t->dtype);
     int64_t elements = tl_tensor_elements(t), index[TL_TENSOR_MAX_RANK] = { 0 };
 

@@ -98,6 +98,7 @@ void tl_tensor_describe(const tl_tensor *tensor, tl_text *out)
 
 static tl_status check_same_type(const tl_tensor *a, const tl_tensor *e, tl_diag *diag)
 {
+    assert(a->rank <= TL_TENSOR_MAX_RANK && e->rank <= TL_TENSOR_MAX_RANK);
     if (a->dtype == e->dtype && a->rank == e->rank &&
         memcmp(a->shape, e->shape, sizeof a->shape[0] * (size_t)a->rank) == 0)
         return TL_OK;

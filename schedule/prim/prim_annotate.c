@@ -5,6 +5,7 @@
  * Requires  a loop; a key that it has already gets the new value.
  * Keeps     everything: a remark changes nothing that is computed.
  */
+#include <assert.h>
 #include <string.h>
 #include "schedule/schedule_private.h"
 
@@ -23,6 +24,8 @@ const tl_stmt *tl_loop_with_annotations(tl_arena *arena, const tl_stmt *loop, in
 tl_status tl_apply_annotate(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                             int *out_count, tl_diag *diag)
 {
+    assert(arg_count == 3 && args[0].kind == TL_ARG_LOOP && args[1].kind == TL_ARG_WORD &&
+           args[2].kind == TL_ARG_INT);
     (void)arg_count;
     (void)out;
     (void)out_count;

@@ -18,6 +18,7 @@
  *           it now.
  * Keeps     what is computed.
  */
+#include <assert.h>
 #include <string.h>
 #include "schedule/dependence.h"
 #include "schedule/schedule_private.h"
@@ -204,6 +205,7 @@ static tl_status check(tl_schedule *s, const tl_stmt *loop, const tl_path *path,
 tl_status tl_apply_bind(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                         int *out_count, tl_diag *diag)
 {
+    assert(arg_count == 2 && args[0].kind == TL_ARG_LOOP && args[1].kind == TL_ARG_WORD);
     (void)arg_count;
     (void)out;
     (void)out_count;

@@ -13,6 +13,7 @@
  *
  * Requires  a block of the body that reads the buffer and does not write it; a buffer without register scope.
  * Keeps     every value; all of the new buffer that is read is written before. */
+#include <assert.h>
 #include <string.h>
 #include "runtime/base/checked.h"
 #include "schedule/coverage.h"
@@ -36,6 +37,7 @@ static tl_status find_scope(const char *subject, const char *text, tl_scope *out
  * alloc. */
 static int find_place(tl_schedule *s, const tl_path *path, const tl_buffer *buffer)
 {
+    assert(path->count > 0);
     int at = 0;
     for (int i = 0; i < path->count - 1; i++) {
         const tl_block **writers;
@@ -76,6 +78,7 @@ static const tl_stmt *make_copy(tl_schedule *s, const char *name, const tl_buffe
                                 const tl_buffer *to, const tl_read_step *steps, const tl_box *box,
                                 const tl_expr *condition)
 {
+    assert(from->rank >= 0);
     tl_arena *arena = s->arena;
     int rank = from->rank;
     const tl_expr **places = TL_NEW_ARRAY(arena, const tl_expr *, rank);
@@ -254,6 +257,8 @@ static bool is_padded(tl_schedule *s, const tl_buffer *buffer, const tl_block *c
 tl_status tl_apply_cache_read(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                               int *out_count, tl_diag *diag)
 {
+    assert(arg_count == 3 && args[0].kind == TL_ARG_BLOCK && args[1].kind == TL_ARG_WORD &&
+           args[2].kind == TL_ARG_WORD);
     (void)arg_count;
     tl_arena *arena = s->arena;
     const tl_block *consumer;

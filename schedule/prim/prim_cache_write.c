@@ -14,6 +14,7 @@
  *           its own result; its loops begin where its reduce iters do (it is no tail); every loop around it that
  *           drives a reduce iter runs no other block that reads the result.
  * Keeps     every value. */
+#include <assert.h>
 #include <string.h>
 #include "schedule/coverage.h"
 #include "schedule/nest.h"
@@ -57,6 +58,7 @@ static tl_status check_block(const tl_block *block, const char *scope_text, tl_s
 /* The outermost loop on the way to the block (or the block) in which only it touches its results. */
 static int find_place(tl_schedule *s, const tl_path *path, const tl_block *block)
 {
+    assert(path->count > 0);
     int at = 0;
     for (int i = 0; i < path->count - 1; i++) {
         const tl_stmt *stmt = path->stmts[i];
@@ -162,6 +164,7 @@ static bool loses_instances(tl_schedule *s, const tl_path *path, const tl_block 
 static tl_status take_spans(tl_schedule *s, const tl_block *block, const tl_path *path, int at,
                             tl_span *spans, tl_diag *diag)
 {
+    assert(at >= 0 && at <= path->count);
     tl_free_var *inside = TL_NEW_ARRAY(s->arena, tl_free_var, path->count);
     const tl_expr **bindings = TL_NEW_ARRAY(s->arena, const tl_expr *, block->iter_count);
     int inside_count = 0, spatial = 0;
@@ -216,6 +219,7 @@ static tl_status take_spans(tl_schedule *s, const tl_block *block, const tl_path
 static tl_status take_condition(tl_schedule *s, const tl_block *block, const tl_path *path, int at,
                                 const tl_expr **out, tl_diag *diag)
 {
+    assert(at >= 0 && at <= path->count);
     const tl_expr **conjuncts;
     int count = tl_conjuncts(s->arena, block->predicate, &conjuncts);
     *out = tl_outer_condition(s->arena, path, at);
@@ -290,6 +294,7 @@ static const tl_stmt *make_copy(tl_schedule *s, const tl_block *old, const char 
 tl_status tl_apply_cache_write(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                                int *out_count, tl_diag *diag)
 {
+    assert(arg_count == 2 && args[0].kind == TL_ARG_BLOCK && args[1].kind == TL_ARG_WORD);
     (void)arg_count;
     tl_arena *arena = s->arena;
     const tl_block *block;

@@ -17,6 +17,7 @@
  *           the new place drives its reduce iters.
  * Keeps     every value that is read. Instances that no reader needs are gone; those that several iterations need
  *           (a halo) run in each of them. */
+#include <assert.h>
 #include "schedule/nest.h"
 
 #define PRIM "compute_at"
@@ -67,6 +68,7 @@ static tl_status check_results(tl_schedule *s, const tl_block *block, tl_diag *d
 static tl_status check_inputs(tl_schedule *s, const tl_block *block, const tl_stmt *loop,
                               tl_diag *diag)
 {
+    assert(loop == NULL || loop->kind == TL_STMT_LOOP);
     const tl_buffer **buffers;
     int count = tl_buffers_read(s->arena, block, &buffers);
     int position = tl_block_position(s->program->body, block->name);
@@ -107,6 +109,7 @@ static tl_status check_loop(tl_schedule *s, const tl_block *block, const tl_stmt
 /* What the iters must run over so that all that is read under `loop` is there. */
 static tl_span *needed(tl_arena *arena, const tl_block *block, const tl_stmt *loop)
 {
+    assert(loop->kind == TL_STMT_LOOP);
     int n = block->iter_count;
     tl_span *spans = TL_NEW_ARRAY(arena, tl_span, n), *one = TL_NEW_ARRAY(arena, tl_span, n);
     bool first = true;
@@ -141,6 +144,7 @@ static tl_status check_whole_sum(const tl_block *block, const tl_path *place, tl
 tl_status tl_apply_compute_at(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                               int *out_count, tl_diag *diag)
 {
+    assert(arg_count == 2 && args[0].kind == TL_ARG_BLOCK && args[1].kind == TL_ARG_LOOP);
     (void)arg_count;
     (void)out;
     *out_count = 0;

@@ -14,6 +14,7 @@
  *           reads is written between it and its readers, and all of it is visible to them; no reader's expression becomes
  *           large (expression_size.c).
  * Keeps     every value that is read. */
+#include <assert.h>
 #include <string.h>
 #include "schedule/nest.h"
 
@@ -37,6 +38,7 @@ static int iter_of_axis(const tl_block *block, int axis)
 
 static tl_status check_store(tl_schedule *s, const tl_block *block, tl_diag *diag)
 {
+    assert(block->store_count > 0);
     const tl_buffer *buffer = block->stores[0].buffer;
     for (int i = 0; i < block->iter_count; i++) {
         int uses = 0;
@@ -183,6 +185,7 @@ static const tl_stmt *rewrite(tl_arena *arena, const tl_stmt *stmt, void *contex
 tl_status tl_apply_compute_inline(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                                   int *out_count, tl_diag *diag)
 {
+    assert(arg_count == 1 && args[0].kind == TL_ARG_BLOCK);
     (void)arg_count;
     (void)out;
     *out_count = 0;

@@ -14,6 +14,7 @@
  *           iters, no loop driving reduce and spatial iters together; under `loop` nothing else touches
  *           the result, and no instance runs twice.
  * Keeps     all values: the init block runs for exactly those instances that initialised. */
+#include <assert.h>
 #include <string.h>
 #include "schedule/coverage.h"
 #include "schedule/nest.h"
@@ -76,6 +77,7 @@ static tl_status check_block(const tl_block *block, const tl_stmt *loop, const t
 static tl_status check_place(tl_schedule *s, const tl_block *block, const tl_path *path, int at,
                              tl_diag *diag)
 {
+    assert(at >= 0 && at < path->count);
     const tl_stmt *loop = path->stmts[at];
     for (int i = 0; i < block->store_count; i++) {
         const tl_buffer *buffer = block->stores[i].buffer;
@@ -102,6 +104,7 @@ static tl_status check_place(tl_schedule *s, const tl_block *block, const tl_pat
 static tl_status check_once(tl_schedule *s, const tl_block *block, const tl_path *path, int at,
                             tl_diag *diag)
 {
+    assert(at >= 0 && at < path->count);
     int count;
     const tl_free_var *loops = tl_path_loops(s->arena, path, at, &count);
     const tl_expr **bindings = TL_NEW_ARRAY(s->arena, const tl_expr *, block->iter_count);
@@ -134,6 +137,7 @@ static tl_status check_start(tl_schedule *s, const tl_block *block, const tl_bin
 static const tl_stmt *make_init(tl_schedule *s, const tl_block *old, const char *name,
                                 const tl_binding *loops, int loop_count)
 {
+    assert(loop_count >= 0);
     tl_arena *arena = s->arena;
     tl_binding *renamed = TL_NEW_ARRAY(arena, tl_binding, old->iter_count + loop_count);
     tl_iter *iters = TL_NEW_ARRAY(arena, tl_iter, old->iter_count);
@@ -200,6 +204,7 @@ static const tl_stmt *copy_loop(tl_arena *arena, const tl_stmt *loop, const tl_v
 tl_status tl_apply_decompose_reduction(tl_schedule *s, const tl_arg *args, int arg_count,
                                        tl_arg *out, int *out_count, tl_diag *diag)
 {
+    assert(arg_count == 2 && args[0].kind == TL_ARG_BLOCK && args[1].kind == TL_ARG_LOOP);
     (void)arg_count;
     const tl_block *block;
     const tl_stmt *loop;

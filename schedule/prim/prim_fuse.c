@@ -9,11 +9,13 @@
  * Requires  serial loops, each the whole body of the one before; constant extents but for the outermost.
  * Keeps     which instances of S run, and their order.
  */
+#include <assert.h>
 #include "runtime/base/checked.h"
 #include "schedule/schedule_private.h"
 
 static tl_status check_loop(const tl_stmt *loop, const tl_stmt *outer, tl_diag *diag)
 {
+    assert(loop->kind == TL_STMT_LOOP && (outer == NULL || outer->kind == TL_STMT_LOOP));
     const char *name = loop->u.loop.var->name;
     if (loop->u.loop.kind != TL_LOOP_SERIAL)
         return tl_refuse(diag, "fuse", name,
@@ -47,6 +49,7 @@ static tl_status check_loop(const tl_stmt *loop, const tl_stmt *outer, tl_diag *
 
 static const tl_stmt *rewrite(tl_arena *arena, const tl_stmt *const *loops, int count)
 {
+    assert(count > 0);
     const tl_expr *extent = loops[0]->u.loop.extent;
     const char *suffix = "";
     for (int i = 1; i < count; i++) {
@@ -73,6 +76,7 @@ static const tl_stmt *rewrite(tl_arena *arena, const tl_stmt *const *loops, int 
 tl_status tl_apply_fuse(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                         int *out_count, tl_diag *diag)
 {
+    assert(arg_count >= 1 && args[0].kind == TL_ARG_LOOP);
     const tl_stmt *loops[TL_MAX_ARGS];
     int64_t size = 1;
     for (int i = 0; i < arg_count; i++) {

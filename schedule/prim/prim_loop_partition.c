@@ -16,6 +16,7 @@
  *           holds in the first iteration. Vectorized and unrolled loops are cut at constants only.
  * Keeps     which instances run, and their order; the loop's handle stands for the main part; kinds of loops.
  */
+#include <assert.h>
 #include "runtime/base/array.h"
 #include "runtime/base/checked.h"
 #include "schedule/schedule_private.h"
@@ -24,6 +25,7 @@
 
 static void split_conjuncts(const tl_expr *e, const tl_expr **out, int *count, int capacity)
 {
+    assert(*count >= 0 && *count <= capacity);
     if (e->kind == TL_EXPR_AND) {
         split_conjuncts(e->args[0], out, count, capacity);
         split_conjuncts(e->args[1], out, count, capacity);
@@ -190,6 +192,7 @@ typedef struct {
 
 static void rename_var(copy_context *c, const tl_var *var, const tl_expr *value)
 {
+    assert(var != NULL && value != NULL);
     TL_ROOM(c->s->arena, c->renamed, c->count, c->capacity);
     c->renamed[c->count++] = (tl_binding){ var, value };
 }
@@ -344,6 +347,7 @@ static const tl_stmt *trim_loop(tl_arena *arena, const tl_stmt *stmt, void *cont
 
 static const tl_stmt *make_tail(plan *p)
 {
+    assert(p->loop->kind == TL_STMT_LOOP);
     tl_arena *arena = p->arena;
     const tl_stmt *loop = p->loop;
     const tl_expr *extent = difference(arena, loop->u.loop.extent, p->cut);
@@ -374,6 +378,7 @@ static const tl_stmt *make_tail(plan *p)
 /* The main part, with a variable of its own that knows its shorter range. */
 static const tl_stmt *make_main(plan *p)
 {
+    assert(p->loop->kind == TL_STMT_LOOP);
     tl_arena *arena = p->arena;
     const tl_stmt *loop = p->loop;
     const tl_var *var = tl_var_derive(arena, loop->u.loop.var, "", p->cut);
@@ -422,6 +427,7 @@ static tl_status check(plan *p, tl_diag *diag)
 tl_status tl_apply_loop_partition(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                                   int *out_count, tl_diag *diag)
 {
+    assert(arg_count == 1 && args[0].kind == TL_ARG_LOOP);
     (void)arg_count;
     (void)out;
     (void)out_count;

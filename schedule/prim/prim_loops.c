@@ -7,11 +7,13 @@
  * Requires  the block is in the program, under at most TL_MAX_ARGS loops.
  * Keeps     everything: it only gives handles.
  */
+#include <assert.h>
 #include "schedule/schedule_private.h"
 
 tl_status tl_apply_loops(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                          int *out_count, tl_diag *diag)
 {
+    assert(arg_count == 1 && args[0].kind == TL_ARG_BLOCK);
     (void)arg_count;
     const tl_block *block;
     TL_TRY(tl_need_block(s, "loops", args[0].block, &block, diag));

@@ -20,6 +20,7 @@
  *           no other block under its loops. When nothing is to be padded, the buffer and the copy are made all the same.
  * Keeps     every value.
  */
+#include <assert.h>
 #include <string.h>
 #include "schedule/nest.h"
 
@@ -288,6 +289,7 @@ static const tl_stmt *make_copy(tl_schedule *s, const plan *p, const tl_buffer *
 tl_status tl_apply_pad(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                        int *out_count, tl_diag *diag)
 {
+    assert(arg_count == 2 && args[0].kind == TL_ARG_BLOCK && args[1].kind == TL_ARG_FACTORS);
     (void)arg_count;
     plan p = { 0 };
     TL_TRY(tl_need_block(s, PRIM, args[0].block, &p.block, diag));

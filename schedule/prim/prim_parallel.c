@@ -8,6 +8,7 @@
  *           same element while one of them writes; no GPU loop or barrier inside.
  * Keeps     what every iteration computes; their order is free.
  */
+#include <assert.h>
 #include "schedule/schedule_private.h"
 
 static tl_status check(tl_schedule *s, const tl_path *path, const tl_stmt *loop, tl_diag *diag)
@@ -35,6 +36,7 @@ static tl_status check(tl_schedule *s, const tl_path *path, const tl_stmt *loop,
 tl_status tl_apply_parallel(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                             int *out_count, tl_diag *diag)
 {
+    assert(arg_count == 1 && args[0].kind == TL_ARG_LOOP);
     (void)arg_count;
     (void)out;
     (void)out_count;

@@ -16,6 +16,7 @@
  *           distance 1 or more; level 1 or 2. The address may lie outside of the buffer: a prefetch never faults.
  * Keeps     everything.
  */
+#include <assert.h>
 #include "runtime/base/checked.h"
 #include "schedule/prefetch_spread.h"
 #include "schedule/schedule_private.h"
@@ -66,6 +67,7 @@ static int64_t stride_of(tl_arena *arena, const tl_buffer *b, const tl_expr *con
 static const tl_stmt *make_nest(tl_schedule *s, const tl_path *inner, const tl_buffer *buffer,
                                 const tl_expr *const *indices, int level)
 {
+    assert(buffer->rank >= 0 && level >= 0);
     tl_arena *arena = s->arena;
     int64_t total = 1, element = (int64_t)tl_dtype_size(buffer->dtype);
     int count = 0;
@@ -159,6 +161,8 @@ static void put_share(tl_schedule *s, const tl_path *path, int position, const t
 tl_status tl_apply_prefetch(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                             int *out_count, tl_diag *diag)
 {
+    assert(arg_count == 5 && args[0].kind == TL_ARG_BLOCK && args[1].kind == TL_ARG_WORD &&
+           args[2].kind == TL_ARG_LOOP && args[3].kind == TL_ARG_INT && args[4].kind == TL_ARG_INT);
     (void)arg_count;
     (void)out;
     (void)out_count;

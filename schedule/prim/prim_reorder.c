@@ -11,6 +11,7 @@
  *           the terms of a sum keep theirs.
  * Keeps     which instances run; their order wherever it matters (sums are taken in another order).
  */
+#include <assert.h>
 #include "schedule/dependence.h"
 #include "schedule/schedule_private.h"
 
@@ -38,6 +39,7 @@ static const char *block_under(const tl_stmt *loop)
 static tl_status find_chain(tl_schedule *s, const tl_stmt *const *loops, int count, tl_path *top,
                             chain *out, tl_diag *diag)
 {
+    assert(count > 0);
     tl_path path = { 0, NULL };
     for (int i = 0; i < count; i++) {
         tl_path p = tl_schedule_path_to_loop(s, loops[i]->u.loop.var);
@@ -192,6 +194,7 @@ static tl_status check_block(const tl_schedule *s, const tl_dependences *d, cons
 
 static tl_status check(const tl_schedule *s, const chain *c, tl_diag *diag)
 {
+    assert(c->count > 0);
     tl_dependences d = tl_dependences_under(s->arena, c->old[0]);
     const tl_block *last = NULL;
     for (int i = 0; i < d.access_count; i++) {
@@ -220,6 +223,7 @@ static tl_status check(const tl_schedule *s, const chain *c, tl_diag *diag)
 tl_status tl_apply_reorder(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                            int *out_count, tl_diag *diag)
 {
+    assert(arg_count >= 1 && args[0].kind == TL_ARG_LOOP);
     (void)out;
     (void)out_count;
     const tl_stmt *loops[TL_MAX_ARGS];

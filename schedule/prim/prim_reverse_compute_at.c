@@ -14,6 +14,7 @@
  *           different iterations apart, and no loop from `loop` outwards drives their reduce iters; the block reads
  *           each producer, which comes before it, at one place an instance; nothing before the block reads or writes its result.
  * Keeps     every instance of the block, each once, after all that it reads. */
+#include <assert.h>
 #include <string.h>
 #include "schedule/coverage.h"
 #include "schedule/nest.h"
@@ -72,6 +73,7 @@ static tl_status check_producer(tl_schedule *s, const tl_block *block, const tl_
                                 const tl_block *producer, const tl_buffer *buffer,
                                 const tl_path *place, tl_diag *diag)
 {
+    assert(place->count > 0);
     const tl_stmt *loop = place->stmts[place->count - 1];
     for (int i = 0; i < place->count; i++) {
         const tl_stmt *outer = place->stmts[i];
@@ -136,6 +138,7 @@ static bool same_span(tl_arena *arena, tl_span a, tl_span b)
 static tl_status take_buffer(tl_schedule *s, const tl_nest *nest, const tl_buffer *buffer,
                              const tl_path *place, tl_span *spans, tl_diag *diag)
 {
+    assert(place->count > 0 && place->stmts[place->count - 1]->kind == TL_STMT_LOOP);
     const tl_block *block = nest->block, **writers;
     const tl_stmt *loop = place->stmts[place->count - 1];
     const char *name = loop->u.loop.var->name;
@@ -268,6 +271,7 @@ static const tl_stmt *raise_allocs(tl_schedule *s, const tl_block *block, const 
 tl_status tl_apply_reverse_compute_at(tl_schedule *s, const tl_arg *args, int arg_count,
                                       tl_arg *out, int *out_count, tl_diag *diag)
 {
+    assert(arg_count == 2 && args[0].kind == TL_ARG_BLOCK && args[1].kind == TL_ARG_LOOP);
     (void)arg_count;
     (void)out;
     *out_count = 0;

@@ -19,6 +19,7 @@
  *           (expression_size.c).
  * Keeps     every value that is stored.
  */
+#include <assert.h>
 #include <string.h>
 #include "schedule/coverage.h"
 #include "schedule/nest.h"
@@ -231,6 +232,7 @@ static const tl_expr *replace_load(tl_arena *arena, const tl_expr *e, void *cont
 /* The producer, storing what the consumer did. */
 static const tl_block *join(tl_arena *arena, const plan *p)
 {
+    assert(p->consumer->store_count == 1 && p->producer->store_count == 1);
     const tl_store *store = &p->consumer->stores[0], *old = &p->producer->stores[0];
     tl_binding *bindings = TL_NEW_ARRAY(arena, tl_binding, p->consumer->iter_count);
     int count = 0;
@@ -267,6 +269,7 @@ static const tl_stmt *drop_alloc(tl_arena *arena, const tl_stmt *stmt, void *con
 tl_status tl_apply_reverse_compute_inline(tl_schedule *s, const tl_arg *args, int arg_count,
                                           tl_arg *out, int *out_count, tl_diag *diag)
 {
+    assert(arg_count == 1 && args[0].kind == TL_ARG_BLOCK);
     (void)arg_count;
     (void)out;
     (void)out_count;

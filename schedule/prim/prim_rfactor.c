@@ -19,6 +19,7 @@
  *           sum of a strict kernel.
  * Keeps     every value, but for the order of the combining.
  */
+#include <assert.h>
 #include <string.h>
 #include "schedule/dependence.h"
 #include "schedule/coverage.h"
@@ -132,6 +133,7 @@ static tl_status check_loops(tl_schedule *s, plan *p, tl_diag *diag)
 /* A guard c0 + sum(c*v) < bound, c >= 0 for every reduce loop but the factored one: if it holds at all, then at 0. */
 static bool starts_at_zero(tl_arena *arena, const plan *p, const tl_expr *guard)
 {
+    assert(p->at >= 0 && p->at < p->path.count);
     for (int i = p->at; i < p->path.count - 1; i++) {
         const tl_stmt *stmt = p->path.stmts[i];
         const tl_expr *rest;
@@ -168,6 +170,7 @@ static tl_status bound_predicate(tl_schedule *s, const plan *p, const tl_expr **
 static const tl_block *make_partial(tl_arena *arena, const plan *p, const char *name,
                                     const tl_buffer *const *partials, const tl_expr *predicate)
 {
+    assert(partials != NULL);
     const tl_block *old = p->block;
     int room = old->iter_count + p->path.count + 1, count = 0;
     tl_iter *iters = TL_NEW_ARRAY(arena, tl_iter, room);
@@ -227,6 +230,7 @@ static const tl_block *make_partial(tl_arena *arena, const plan *p, const char *
 static const tl_stmt *make_final(tl_arena *arena, const plan *p, const tl_buffer *const *partials,
                                  const tl_expr *predicate)
 {
+    assert(partials != NULL);
     const tl_block *old = p->block;
     tl_binding *loops = TL_NEW_ARRAY(arena, tl_binding, p->path.count);
     const tl_var **copies = TL_NEW_ARRAY(arena, const tl_var *, p->path.count);
@@ -282,6 +286,7 @@ static const tl_stmt *make_final(tl_arena *arena, const plan *p, const tl_buffer
 tl_status tl_apply_rfactor(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                            int *out_count, tl_diag *diag)
 {
+    assert(arg_count == 2 && args[0].kind == TL_ARG_BLOCK && args[1].kind == TL_ARG_LOOP);
     (void)arg_count;
     tl_arena *arena = s->arena;
     plan p = { 0 };

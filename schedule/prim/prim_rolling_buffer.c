@@ -15,6 +15,7 @@
  *           where it changes under the loop, complete in every iteration.
  * Keeps     every value that is read; the loop's iterations must run in order from then on.
  */
+#include <assert.h>
 #include <string.h>
 #include "schedule/dependence.h"
 #include "schedule/coverage.h"
@@ -263,6 +264,7 @@ static const tl_stmt *roll(tl_arena *arena, const tl_stmt *stmt, void *context)
 tl_status tl_apply_rolling_buffer(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                                   int *out_count, tl_diag *diag)
 {
+    assert(arg_count == 2 && args[0].kind == TL_ARG_WORD && args[1].kind == TL_ARG_LOOP);
     (void)arg_count;
     (void)out;
     (void)out_count;

@@ -8,12 +8,14 @@
  * Requires  as many weights as numbers, no _ among them; a decision that is one of their places.
  * Keeps     the program as it is.
  */
+#include <assert.h>
 #include "schedule/schedule_private.h"
 
 #define PRIM "sample_categorical"
 
 static int64_t draw(tl_schedule *s, const tl_arg *weights)
 {
+    assert(weights->kind == TL_ARG_FACTORS && weights->count > 0);
     uint64_t total = 0;
     for (int i = 0; i < weights->count; i++)
         total += (uint64_t)weights->factors[i];
@@ -29,6 +31,7 @@ static int64_t draw(tl_schedule *s, const tl_arg *weights)
 tl_status tl_apply_sample_categorical(tl_schedule *s, const tl_arg *args, int arg_count,
                                       tl_arg *out, int *out_count, tl_diag *diag)
 {
+    assert(arg_count >= 2 && args[0].kind == TL_ARG_FACTORS && args[1].kind == TL_ARG_FACTORS);
     const tl_arg *numbers = &args[0], *weights = &args[1];
     if (numbers->count != weights->count)
         return tl_refuse(diag, PRIM, "numbers", "%d numbers have %d weights", numbers->count,

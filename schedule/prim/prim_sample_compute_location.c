@@ -9,6 +9,7 @@
  * Requires  a block that compute_at takes for at least one loop; a decision that is the place of one.
  * Keeps     the program as it is.
  */
+#include <assert.h>
 #include "schedule/schedule_private.h"
 
 #define PRIM "sample_compute_location"
@@ -36,6 +37,7 @@ static bool add_loop(const tl_stmt *stmt, void *context)
 tl_status tl_apply_sample_compute_location(tl_schedule *s, const tl_arg *args, int arg_count,
                                            tl_arg *out, int *out_count, tl_diag *diag)
 {
+    assert(arg_count >= 1 && args[0].kind == TL_ARG_BLOCK);
     const tl_block *block;
     TL_TRY(tl_need_block(s, PRIM, args[0].block, &block, diag));
     candidates c = { .s = s, .block = args[0].block };

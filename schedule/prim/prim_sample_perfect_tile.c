@@ -10,6 +10,7 @@
  *           _, whose product is the extent and whose last is at most `most`.
  * Keeps     the program as it is.
  */
+#include <assert.h>
 #include "runtime/base/checked.h"
 #include "schedule/schedule_private.h"
 
@@ -19,6 +20,7 @@ enum { MOST_PARTS = 8 };
 
 static void draw(tl_schedule *s, int64_t extent, int parts, int64_t most, int64_t *factors)
 {
+    assert(extent >= 1 && parts > 0);
     for (int i = 0; i < parts; i++)
         factors[i] = 1;
     for (int64_t prime = 2; extent > 1; prime++) {
@@ -38,6 +40,7 @@ static void draw(tl_schedule *s, int64_t extent, int parts, int64_t most, int64_
 static tl_status check_decision(const char *name, const tl_arg *decision, int64_t extent, int parts,
                                 int64_t most, tl_diag *diag)
 {
+    assert(parts > 0);
     int64_t product = 1;
     if (decision->count != parts)
         return tl_refuse(diag, PRIM, name, "the decision has %d factors for %d parts",
@@ -60,6 +63,8 @@ static tl_status check_decision(const char *name, const tl_arg *decision, int64_
 tl_status tl_apply_sample_perfect_tile(tl_schedule *s, const tl_arg *args, int arg_count,
                                        tl_arg *out, int *out_count, tl_diag *diag)
 {
+    assert(arg_count >= 3 && args[0].kind == TL_ARG_LOOP && args[1].kind == TL_ARG_INT &&
+           args[2].kind == TL_ARG_INT);
     const tl_stmt *loop;
     TL_TRY(tl_need_loop(s, PRIM, args[0].loop, &loop, diag));
     const char *name = loop->u.loop.var->name;

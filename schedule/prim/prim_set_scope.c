@@ -8,6 +8,7 @@
  *           buffer is alive at once shows when it is lowered (codegen/lower/shrink_buffers.c), where too much is refused.
  * Keeps     what is computed.
  */
+#include <assert.h>
 #include <string.h>
 #include "schedule/schedule_private.h"
 
@@ -26,6 +27,7 @@ static tl_status find_scope(const char *buffer, const char *word, tl_scope *out,
 
 const tl_expr *const *tl_shape_in_scope(tl_arena *arena, const tl_buffer *buffer, tl_scope scope)
 {
+    assert(buffer->rank >= 0 && scope < TL_SCOPE_COUNT);
     if (scope == TL_SCOPE_GLOBAL)
         return buffer->shape;
     const tl_expr **shape = TL_NEW_ARRAY(arena, const tl_expr *, buffer->rank);
@@ -93,6 +95,7 @@ static const tl_stmt *replace_alloc(tl_arena *arena, const tl_stmt *stmt, void *
 tl_status tl_apply_set_scope(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                              int *out_count, tl_diag *diag)
 {
+    assert(arg_count == 2 && args[0].kind == TL_ARG_WORD && args[1].kind == TL_ARG_WORD);
     (void)arg_count;
     (void)out;
     (void)out_count;

@@ -18,6 +18,7 @@
  *           the two parts writes and the other touches but those; no intrinsic that takes a region of them; no barrier.
  * Keeps     every value; the loop's iterations run in order from then on.
  */
+#include <assert.h>
 #include <string.h>
 #include "schedule/nest.h"
 
@@ -340,6 +341,7 @@ static const tl_stmt *rewrite(tl_schedule *s, const plan *p, const tl_var **stea
 tl_status tl_apply_software_pipeline(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                                      int *out_count, tl_diag *diag)
 {
+    assert(arg_count == 2 && args[0].kind == TL_ARG_LOOP && args[1].kind == TL_ARG_INT);
     (void)arg_count;
     (void)out;
     (void)out_count;

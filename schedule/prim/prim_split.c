@@ -13,6 +13,7 @@
  *           that depends on dims is inferred: one factor is _.
  * Keeps     which instances of S run, and their order.
  */
+#include <assert.h>
 #include "runtime/base/checked.h"
 #include "schedule/schedule_private.h"
 
@@ -120,6 +121,7 @@ static const tl_stmt *rewrite(tl_arena *arena, const plan *p, const tl_var **var
 tl_status tl_apply_split(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                          int *out_count, tl_diag *diag)
 {
+    assert(arg_count == 2 && args[0].kind == TL_ARG_LOOP && args[1].kind == TL_ARG_FACTORS);
     (void)arg_count;
     const tl_stmt *loop;
     plan p;

@@ -10,6 +10,7 @@
  *           0..factor-1; fewer than 2^31 elements with the room.
  * Keeps     what is computed: indices mean the same elements.
  */
+#include <assert.h>
 #include <string.h>
 #include "runtime/base/checked.h"
 #include "schedule/schedule_private.h"
@@ -82,7 +83,8 @@ static const tl_stmt *swap_alloc(tl_arena *arena, const tl_stmt *stmt, void *con
                          tl_stmt_replace_buffer(arena, stmt->u.alloc.body, w->from, w->to));
 }
 
-void tl_schedule_swap_local(tl_schedule *s, const tl_buffer *from, const tl_buffer *to)
+/* Another buffer in the place of a local one: its alloc and every access. */
+static void swap_local(tl_schedule *s, const tl_buffer *from, const tl_buffer *to)
 {
     swap w = { from, to };
     tl_program *program = tl_program_copy(s->arena, s->program);
@@ -95,6 +97,8 @@ void tl_schedule_swap_local(tl_schedule *s, const tl_buffer *from, const tl_buff
 tl_status tl_apply_storage_align(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                                  int *out_count, tl_diag *diag)
 {
+    assert(arg_count == 4 && args[0].kind == TL_ARG_WORD && args[1].kind == TL_ARG_INT &&
+           args[2].kind == TL_ARG_INT && args[3].kind == TL_ARG_INT);
     (void)arg_count;
     (void)out;
     (void)out_count;
@@ -107,6 +111,6 @@ tl_status tl_apply_storage_align(tl_schedule *s, const tl_arg *args, int arg_cou
     tl_buffer *to = TL_NEW(s->arena, tl_buffer);
     *to = *from;
     to->strides = strides;
-    tl_schedule_swap_local(s, from, to);
+    swap_local(s, from, to);
     return TL_OK;
 }

@@ -15,6 +15,7 @@
  *           speaks of these loops.
  * Keeps     every value, but for the order of the sums.
  */
+#include <assert.h>
 #include <string.h>
 #include "schedule/schedule_private.h"
 
@@ -292,6 +293,7 @@ static const tl_stmt *make_call(tl_arena *arena, const plan *p)
 tl_status tl_apply_tensorize(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                              int *out_count, tl_diag *diag)
 {
+    assert(arg_count == 2 && args[0].kind == TL_ARG_LOOP && args[1].kind == TL_ARG_WORD);
     (void)arg_count;
     (void)out;
     (void)out_count;

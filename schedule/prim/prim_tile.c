@@ -11,11 +11,13 @@
  * Requires  as many factors as loops, none of them _; what split and reorder require.
  * Keeps     what split and reorder keep.
  */
+#include <assert.h>
 #include "schedule/schedule_private.h"
 
 tl_status tl_apply_tile(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                         int *out_count, tl_diag *diag)
 {
+    assert(arg_count >= 1 && args[0].kind == TL_ARG_LOOP);
     int count = arg_count - 1, ignored;
     const tl_arg *sizes = &args[count];
     const tl_stmt *first;

@@ -12,6 +12,7 @@
  * Requires  a constant, prepared or local buffer without strides that no intrinsic takes a region of; a map with an
  *           inverse (schedule/index_map.h). Other parameters belong to the kernel's signature.
  * Keeps     every value read. */
+#include <assert.h>
 #include <string.h>
 #include "runtime/base/checked.h"
 #include "schedule/index_map.h"
@@ -307,6 +308,7 @@ static tl_status transform_local(tl_schedule *s, const tl_buffer *from, const tl
 tl_status tl_apply_transform_layout(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                                     int *out_count, tl_diag *diag)
 {
+    assert(arg_count == 2 && args[0].kind == TL_ARG_WORD && args[1].kind == TL_ARG_MAP);
     (void)arg_count;
     (void)out;
     *out_count = 0;

@@ -6,6 +6,7 @@
  * Requires  a serial loop of constant extent, at most MAX_COPIES.
  * Keeps     everything, the order included: any iters may move with it.
  */
+#include <assert.h>
 #include "schedule/schedule_private.h"
 
 enum { MAX_COPIES = 1024 };
@@ -13,6 +14,7 @@ enum { MAX_COPIES = 1024 };
 tl_status tl_apply_unroll(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                           int *out_count, tl_diag *diag)
 {
+    assert(arg_count == 1 && args[0].kind == TL_ARG_LOOP);
     (void)arg_count;
     (void)out;
     (void)out_count;

@@ -9,6 +9,7 @@
  *           writes; no opaque block, no GPU loop and no barrier inside.
  * Keeps     what every lane computes.
  */
+#include <assert.h>
 #include "schedule/schedule_private.h"
 
 enum { MAX_LANES = 1024 };
@@ -50,6 +51,7 @@ static tl_status check(tl_schedule *s, const tl_path *path, const tl_stmt *loop,
 tl_status tl_apply_vectorize(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,
                              int *out_count, tl_diag *diag)
 {
+    assert(arg_count == 1 && args[0].kind == TL_ARG_LOOP);
     (void)arg_count;
     (void)out;
     (void)out_count;

@@ -60,6 +60,24 @@ static void builds_of_other_sources(void **state)
     }
 }
 
+/* Whole executables belong to one build: the other compiles anew, and neither disturbs the other's. */
+static void executables_of_other_builds(void **state)
+{
+    (void)state;
+    static const char *const builds[] = { "$TILTH", "$(dirname $TILTH)/tests/driver/other_tilth" };
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < 2; i++) {
+            tl_text line = { 0 };
+            tl_text_format(&line,
+                           "%s run $D/m.onnx --cache $D/three -o $D/build%d --threads 1 | "
+                           "grep -c 'from the cache'",
+                           builds[i], i);
+            expect_shell(round == 0, round == 0 ? "0" : "1", tl_text_get(&line));
+            tl_text_free(&line);
+        }
+    expect_shell(0, "the same", "diff -r $D/build0 $D/build1 && echo the same");
+}
+
 /* Every file of the cache, with some bytes of it changed, cut, or emptied, is compiled again. */
 static void damage_is_a_miss(void **state)
 {
@@ -69,6 +87,8 @@ static void damage_is_a_miss(void **state)
         "truncate -s 100 $f",
         ": >$f",
         "cp $TILTH $f",
+        "sed -i '1s/\"version\":[0-9]*,/\"version\":2,/' $f", /* of an older tilth */
+        "sed -i '1s/\"version\":[0-9]*,/\"version\":99,/' $f",
     };
     expect(0, "ready in", "run $D/m.onnx --cache $D/c -o $D/want --threads 1");
     for (size_t i = 0; i < sizeof damages / sizeof *damages; i++) {
@@ -138,9 +158,9 @@ static void ends_by_signals(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(show_list_trim_clear), cmocka_unit_test(builds_of_other_sources),
-        cmocka_unit_test(damage_is_a_miss),     cmocka_unit_test(folders_that_cannot_be_used),
-        cmocka_unit_test(ends_by_signals),
+        cmocka_unit_test(show_list_trim_clear),        cmocka_unit_test(builds_of_other_sources),
+        cmocka_unit_test(executables_of_other_builds), cmocka_unit_test(damage_is_a_miss),
+        cmocka_unit_test(folders_that_cannot_be_used), cmocka_unit_test(ends_by_signals),
     };
     return cmocka_run_group_tests_name("cli_cache", tests, make_model, cli_tear_down);
 }

@@ -229,6 +229,24 @@ static void compiled_models_run(void **state)
     expect(1, "does not hold the 1024 bytes of input 1", WITH_LIB "f/linked zeros.raw /dev/null");
 }
 
+/* What a tilth of another format has compiled: its version is a digit in a line of text, in the folder as in the object. */
+static void models_of_another_tilth_are_refused(void **state)
+{
+    (void)state;
+    static const char again[] = "compile the model again";
+    expect(0, "",
+           WITH_LIB "rm -rf old; mkdir old; cp -r f/m.tilth f/m.so f/model.o f/model.h old; "
+                    "sed -i 's/\\(\"format\":\"tilth executable\",\"version\":\\)[0-9]*,/\\11,/' "
+                    "old/m.tilth/executable.json old/m.so old/model.o");
+    expect(1, again, WITH_LIB "./run_saved old/m.tilth");
+    expect(1, again, WITH_LIB "./run_saved old/m.so");
+    expect(1, again,
+           WITH_LIB "cd old; ${CC:-cc} -std=c11 -O1 " SANITIZER
+                    " -I. $ROOT/opt/tilth/share/doc/tilth/examples/linked.c model.o -o linked "
+                    "$(pkg-config --cflags --libs libtilth_rt) && "
+                    "./linked ../zeros.raw ../zeros.raw");
+}
+
 static void a_network_classifies(void **state)
 {
     (void)state;
@@ -268,6 +286,7 @@ int main(void)
         cmocka_unit_test(headers_suit_other_compilers),
         cmocka_unit_test(examples_do_what_they_say),
         cmocka_unit_test(compiled_models_run),
+        cmocka_unit_test(models_of_another_tilth_are_refused),
         cmocka_unit_test(a_network_classifies),
         cmocka_unit_test(links_statically),
         cmocka_unit_test(uninstalls),

@@ -1,6 +1,7 @@
 /* tests/driver/test_picks.c: compiling a model takes its schedules from the records, and nothing that is in them can do
  * worse than be passed over. */
 #include "driver/cli/session.h"
+#include <sqlite3.h>
 #include "tests/driver/recorded.h"
 
 static int group_set_up(void **state)
@@ -190,6 +191,37 @@ static void files_that_are_none(void **state)
     options.inspect_only = true;
     tl_model_destroy(recorded_load(options));
     assert_int_equal(notes.size, 0);
+    tl_text_free(&notes);
+}
+
+/* Records of a tilth that knows more: those in the default place are left out with a sentence, those that were named are an
+ * error. */
+static void a_newer_database_is_not_read(void **state)
+{
+    (void)state;
+    static const char newer[] = "its format is version 9, this tilth knows";
+    sqlite3 *db;
+    tl_model *model;
+    tl_diag diag = { 0 };
+    tl_text notes = { 0 }, place = { 0 };
+    tl_records *store;
+    assert_int_equal(tl_records_open_default(NULL, TL_RECORDS_CREATE, &store, NULL), TL_OK);
+    tl_text_add(&place, tl_records_path(store));
+    tl_records_close(store, NULL);
+    assert_int_equal(sqlite3_open(tl_text_get(&place), &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "PRAGMA user_version = 9", NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    tl_model_options options = recorded_options(tl_text_get(&place), NULL);
+    options.inspect_only = true;
+    assert_int_equal(tl_model_load(rec_model, &options, &model, &diag), TL_UNSUPPORTED);
+    assert_non_null(strstr(diag.text, newer));
+    options = recorded_options(NULL, &notes);
+    options.no_database = false;
+    options.inspect_only = true;
+    tl_model_destroy(recorded_load(options));
+    assert_non_null(strstr(tl_text_get(&notes), newer));
+    unlink(tl_text_get(&place));
+    tl_text_free(&place);
     tl_text_free(&notes);
 }
 
@@ -404,6 +436,7 @@ int main(void)
         PICK_TEST(records_of_something_else_do_not_count),
         PICK_TEST(broken_records_are_misses),
         PICK_TEST(files_that_are_none),
+        PICK_TEST(a_newer_database_is_not_read),
         PICK_TEST(a_damaged_database_misleads_nobody),
         PICK_TEST(the_cache_knows_what_was_chosen),
         PICK_TEST(a_choice_decides),

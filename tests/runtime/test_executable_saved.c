@@ -211,6 +211,46 @@ static void a_bad_prepared_file_is_made_again(void **state)
     free(path);
 }
 
+/* The digit behind "version": in the first line of an executable's text. */
+static char *find_version(char *text)
+{
+    static const char before[] = "\"version\":";
+    char *found = strstr(text, before);
+    assert_non_null(found);
+    return found + sizeof before - 1;
+}
+
+/* What an older or a newer tilth saved is told from what is damaged. */
+static void other_formats_are_refused(void **state)
+{
+    (void)state;
+    char *path = path_in(folder, "aged"), *file = path_in(path, "executable.json");
+    tl_executable *x = make();
+    tl_text json = { 0 };
+
+    assert_int_equal(tl_executable_save(x, 0, path, NULL), TL_OK);
+    tl_executable_destroy(x);
+    assert_int_equal(tl_file_read(file, &json, NULL), TL_OK);
+    const char kept = *find_version(json.data);
+    for (char version = '0'; version <= '9'; version++) {
+        tl_diag diag = { 0 };
+        char part[32];
+        *find_version(json.data) = version;
+        snprintf(part, sizeof part, "(format %c, this one", version);
+        assert_int_equal(tl_file_write(file, json.data, json.size, NULL), TL_OK);
+        tl_status status = tl_executable_load(path, &x, &diag);
+        assert_int_equal(status, version == kept ? TL_OK : TL_IO);
+        if (status == TL_OK)
+            tl_executable_destroy(x);
+        else if (strstr(diag.text, part) == NULL ||
+                 strstr(diag.text, "compile the model again") == NULL)
+            fail_msg("%s", diag.text);
+    }
+    tl_text_free(&json);
+    free(file);
+    free(path);
+}
+
 static void another_processors_code_is_refused(void **state)
 {
     (void)state;
@@ -326,6 +366,13 @@ static void refuses_what_is_not_linked_well(void **state)
     struct tilth_linked bad = l.linked;
     bad.magic[7]++;
     expect_damaged(&bad, "of this version");
+    char *text = memcpy(malloc(l.linked.text_size + 1), l.linked.text, l.linked.text_size);
+    text[l.linked.text_size] = '\0';
+    --*find_version(text);
+    bad = l.linked;
+    bad.text = text;
+    expect_damaged(&bad, "another version of tilth (format ");
+    free(text);
     bad = l.linked;
     bad.text_size--;
     expect_damaged(&bad, "checksum");
@@ -352,6 +399,7 @@ int main(void)
         TEST(weights_stay_in_the_models_file),
         TEST(damage_is_found),
         TEST(a_bad_prepared_file_is_made_again),
+        TEST(other_formats_are_refused),
         TEST(another_processors_code_is_refused),
         TEST(opens_what_is_linked),
         TEST(refuses_what_is_not_linked_well),

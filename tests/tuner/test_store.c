@@ -589,6 +589,73 @@ static void other_files_are_left_alone(void **state)
     tl_text_free(&text);
 }
 
+static void set_format(int version)
+{
+    sqlite3 *db;
+    char sql[64];
+    snprintf(sql, sizeof sql, "PRAGMA user_version = %d", version);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    sqlite3_close(db);
+}
+
+static int get_format(void)
+{
+    sqlite3 *db;
+    sqlite3_stmt *query;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &query, NULL), SQLITE_OK);
+    assert_int_equal(sqlite3_step(query), SQLITE_ROW);
+    int version = sqlite3_column_int(query, 0);
+    sqlite3_finalize(query);
+    sqlite3_close(db);
+    return version;
+}
+
+/* Older formats are read as they are, and raised when they are opened for writing; those of a tilth that knows more are
+ * refused with a sentence, whatever was asked for, and not touched. */
+static void other_formats(void **state)
+{
+    (void)state;
+    tl_records *store;
+    for (int version = 1; version < TL_RECORDS_VERSION; version++) {
+        char session[16];
+        snprintf(session, sizeof session, "of %d", version);
+        store = open_store(TL_RECORDS_CREATE);
+        add_some(store, session, 1, 5);
+        tl_records_close(store, NULL);
+        set_format(version);
+        store = open_store(TL_RECORDS_READ_ONLY);
+        assert_int_equal(take_census(store, session)->count, 5);
+        tl_records_close(store, NULL);
+        assert_int_equal(get_format(), version);
+        store = open_store(0);
+        add_some(store, session, 6, 2);
+        tl_records_close(store, NULL);
+        assert_int_equal(get_format(), TL_RECORDS_VERSION);
+        store = open_store(TL_RECORDS_READ_ONLY);
+        assert_int_equal(take_census(store, session)->count, 7);
+        tl_records_close(store, NULL);
+    }
+    static const int unknown[] = { 0, TL_RECORDS_VERSION + 1, 1000 };
+    static const int flags[] = { 0, TL_RECORDS_READ_ONLY, TL_RECORDS_READ_ONLY | TL_RECORDS_TRUST,
+                                 TL_RECORDS_CREATE | TL_RECORDS_REPAIR };
+    for (size_t v = 0; v < sizeof unknown / sizeof *unknown; v++)
+        for (size_t f = 0; f < sizeof flags / sizeof *flags; f++) {
+            tl_diag diag = { 0 };
+            tl_text before = { 0 }, after = { 0 };
+            set_format(unknown[v]);
+            read_bytes(path, &before);
+            assert_int_equal(tl_records_open(path, flags[f], &store, &diag), TL_UNSUPPORTED);
+            assert_non_null(strstr(diag.text, "its format is version "));
+            read_bytes(path, &after);
+            assert_int_equal(before.size, after.size);
+            assert_memory_equal(before.data, after.data, before.size);
+            tl_text_free(&before);
+            tl_text_free(&after);
+        }
+}
+
 static void a_full_disk_keeps_records_waiting(void **state)
 {
     (void)state;
@@ -762,6 +829,7 @@ int main(void)
         STORE_TEST(flipped_bytes_cost_what_they_hit),
         STORE_TEST(salvage_takes_any_bytes),
         STORE_TEST(other_files_are_left_alone),
+        STORE_TEST(other_formats),
         STORE_TEST(a_full_disk_keeps_records_waiting),
         STORE_TEST(a_locked_database_keeps_records_waiting),
         STORE_TEST(two_write_at_once),

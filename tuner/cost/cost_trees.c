@@ -5,6 +5,7 @@
  * weight times their number, which bounds that of the sum. (Ansor has the weight alone: from some ten statements on, as
  * an unrolled or fused program has them, steps of 0.2 go too far, and the sums grow without end.)
  * Trees start from 0 and not from XGBoost's 0.5 a row: programs differ in their number of rows. */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -125,6 +126,7 @@ static double grade(lesson *l)
 
 static tl_status boost(BoosterHandle booster, DMatrixHandle matrix, lesson *l, tl_diag *diag)
 {
+    assert(l->programs->count > 0);
     double least = 1e300;
     int rows = l->programs->first_row[l->programs->count];
     for (int round = 0, stale = 0; round < ROUNDS && stale < STALE; round++) {

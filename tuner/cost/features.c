@@ -1,6 +1,7 @@
 /* tuner/cost/features.c: rows of features from what features_outline.c, features_box.c, features_ops.c and
  * features_body.c say. */
 #include "tuner/cost/features.h"
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include "tuner/cost/features_private.h"
@@ -23,6 +24,7 @@ static const column accesses[] = {
 
 void tl_feature_name(int at, char out[48])
 {
+    assert(at >= 0 && at < TL_FEATURE_WIDTH);
     if (at < TL_FEATURE_FIRST_ACCESS)
         snprintf(out, 48, "%s", scalars[at].name);
     else if (at < TL_FEATURE_FIRST_CURVE)
@@ -59,6 +61,7 @@ static const annotation annotations[] = {
 
 static void add_loops(const tl_outline *outline, const tl_outline_statement *s, double *row)
 {
+    assert(s->depth >= 0 && s->depth <= TL_OUTLINE_DEPTH);
     for (size_t i = 0; i < sizeof annotations / sizeof *annotations; i++) {
         const annotation *a = &annotations[i];
         double product = 1;
@@ -184,6 +187,7 @@ typedef struct {
 /* Other statements or accesses under the loop that touch the buffer. */
 static int touches(const tl_outline *outline, const tl_buffer *buffer, int loop)
 {
+    assert(loop >= 0 && loop < outline->loop_count);
     int sum = 0;
     for (int i = 0; i < outline->statement_count; i++) {
         const tl_outline_statement *s = &outline->statements[i];
@@ -201,6 +205,7 @@ static int touches(const tl_outline *outline, const tl_buffer *buffer, int loop)
 static void add_reuse(const tl_outline *outline, const tl_outline_statement *s,
                       const tl_outline_access *a, double *row)
 {
+    assert(s->depth >= 0 && s->depth <= TL_OUTLINE_DEPTH);
     double iterations = 1;
     row[TL_ACCESS_no_reuse] = 1;
     for (int d = s->depth - 1; d >= 0; d--) {
@@ -277,6 +282,7 @@ static bool goes_before(const access_row *x, const access_row *y)
 static void add_accesses(const tl_outline *outline, const tl_outline_statement *s, double *row,
                          access_row *sorted)
 {
+    assert(s->access_count >= 0 && s->access_count <= TL_OUTLINE_ACCESSES);
     double l3 = (double)outline->target->l3_bytes;
     for (int i = 0; i < s->access_count; i++) {
         access_row next = { .order = i };
@@ -299,6 +305,7 @@ static void add_accesses(const tl_outline *outline, const tl_outline_statement *
 /* FLOP per byte of the loops from the inside out, at ten places between no arithmetic and all of it. */
 static void add_curve(const tl_outline *outline, const tl_outline_statement *s, double *curve)
 {
+    assert(s->depth >= 0 && s->depth <= TL_OUTLINE_DEPTH);
     double flops[TL_OUTLINE_DEPTH + 1], intensity[TL_OUTLINE_DEPTH + 1];
     if (s->ops.flops == 0)
         return;

@@ -2,6 +2,7 @@
  *
  * Ports as in schedule/sketch/sketch_tile.c: two multiply-adds, two loads, one store a cycle; a chain of dependent results takes
  * four cycles a link. */
+#include <assert.h>
 #include <math.h>
 #include "tuner/cost/features_private.h"
 
@@ -31,6 +32,7 @@ static bool is_in_registers(const tl_outline_access *a)
 static void add_access(const tl_outline_access *a, int body, int vector, double lanes,
                        tl_outline_body *out)
 {
+    assert(body >= 0 && lanes >= 1);
     double elements = a->elements[body];
     double step = vector >= 0 ? a->stride[vector] : 0;
     bool whole = vector >= 0 && step == 1, spread = vector >= 0 && step > 1;
@@ -117,6 +119,7 @@ void tl_outline_body_of(const tl_outline *outline, const tl_outline_statement *s
 double tl_outline_misses(const tl_outline *outline, const tl_outline_statement *s,
                          const tl_outline_access *a, double cache_bytes)
 {
+    assert(cache_bytes >= 0);
     if (is_in_registers(a) || outline->total_bytes <= cache_bytes)
         return 0;
     double lines = 1;

@@ -3,6 +3,7 @@
  * An index is followed as a set of numbers with a width and a count, for all depths at once: sums add widths and multiply
  * counts, `// k` divides the width, `% k` bounds it. What comes out is exact for the affine indices with nested
  * coefficients that splits and fusions make, and an upper bound otherwise; an index that contains a load may be anywhere. */
+#include <assert.h>
 #include <math.h>
 #include "ir/expr/index.h"
 #include "runtime/base/checked.h"
@@ -42,6 +43,7 @@ static void box_of(const context *c, const tl_expr *e, box *out);
 
 static void box_of_var(const context *c, const tl_var *var, box *out)
 {
+    assert(var != NULL);
     int p = loop_of(c, var), i = iter_of(c, var), depth = c->s->depth;
     if (i >= 0 && c->iters != NULL) {
         *out = c->iters[i];
@@ -57,6 +59,7 @@ static void box_of_var(const context *c, const tl_var *var, box *out)
 /* An index that is looked up. */
 static void box_of_load(const context *c, const tl_expr *e, box *out)
 {
+    assert(e->kind == TL_EXPR_LOAD);
     for (int d = 0; d <= c->s->depth; d++)
         out->count[d] = 1;
     for (int i = 0; i < e->arg_count; i++) {
@@ -194,6 +197,7 @@ double tl_outline_address(const tl_buffer *buffer, const tl_expr *const *indices
 /* Lines of a box of n[i] positions in axes of `extent` each, row-major: whole rows join. */
 static double lines_of(const tl_buffer *b, const double *n, const double *width, double unit)
 {
+    assert(unit > 0);
     double run = unit, lines = 1;
     int i = b->rank - 1;
     for (; i >= 0; i--) {
@@ -216,6 +220,7 @@ static double lines_of(const tl_buffer *b, const double *n, const double *width,
 
 static void measure_access(const context *c, tl_outline_access *a, const tl_expr *const *indices)
 {
+    assert(c->s->depth <= TL_OUTLINE_DEPTH);
     enum { MOST_AXES = 16 };
     const tl_buffer *b = a->buffer;
     int depth = c->s->depth, rank = b->rank < MOST_AXES ? b->rank : MOST_AXES;

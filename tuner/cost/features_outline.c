@@ -1,4 +1,5 @@
 /* tuner/cost/features_outline.c: reads the body of a program into lists of loops, statements and prefetches. */
+#include <assert.h>
 #include <math.h>
 #include "ir/expr/index.h"
 #include "tuner/cost/features_private.h"
@@ -79,6 +80,7 @@ static bool same_indices(const tl_buffer *b, const tl_expr *const *x, const tl_e
 static void find_access(finder *f, const tl_buffer *buffer, const tl_expr *const *indices,
                         bool is_write)
 {
+    assert(buffer->rank >= 0);
     int index = buffer_of(f->outline, buffer);
     for (int i = 0; i < f->count; i++)
         if (f->accesses[i].buffer == buffer && same_indices(buffer, f->indices[i], indices)) {
@@ -177,6 +179,7 @@ static void read_stmt(reader *r, const tl_stmt *stmt, bool is_phase);
 
 static void read_loop(reader *r, const tl_stmt *stmt)
 {
+    assert(stmt->kind == TL_STMT_LOOP && r->depth <= TL_OUTLINE_DEPTH);
     tl_outline *outline = r->outline;
     bool deep = r->depth == TL_OUTLINE_DEPTH;
     if (!deep) {

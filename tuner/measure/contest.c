@@ -10,6 +10,7 @@
  * which says by how much: the best of a thousand noisy times is luck, so what selected a winner says nothing of how good
  * it is. */
 #include "tuner/measure/contest.h"
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 #include "runtime/base/checked.h"
@@ -256,6 +257,7 @@ static void run_turns(series *s, int samples, length *is_over, int64_t patience,
 static bool run_series(series *s, int samples, length *is_over, int64_t patience,
                        tl_contest_result *out)
 {
+    assert(samples > 0);
     s->all.count = s->calm.count = 0;
     s->candidate.least = s->standard.least = s->least_ratio = 1e300;
     s->spent_ns = 0;
@@ -282,6 +284,7 @@ static bool run_series(series *s, int samples, length *is_over, int64_t patience
 static void compare(series *s, int samples, length *is_over, int64_t patience,
                     tl_contest_result *out)
 {
+    assert(samples > 0 && patience >= 0);
     s->begun_ns = s->watch->now(s->watch->user);
     for (int i = 0; !run_series(s, samples, is_over, patience, out); i++) {
         if (i + 1 == MAX_SERIES) { /* the machine became slower: believe it */
@@ -320,6 +323,7 @@ static bool wins(series *s, const tl_contest_rules *rules, length *is_over, tl_c
 void tl_contest(const tl_stopwatch *watch, const tl_contest_rules *rules, tl_contender *candidate,
                 tl_contender *incumbent, tl_contest_result *out)
 {
+    assert(rules->repeats > 0);
     bool has_incumbent = incumbent->kernel != NULL;
     bool is_first_look = has_incumbent && !rules->is_careful;
     series s = { .watch = watch,

@@ -1,5 +1,6 @@
 /* tuner/measure/defect.c: a wrong or crashing candidate as files that replay it. */
 #include "tuner/measure/defect.h"
+#include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,6 +19,7 @@ static void add_name(tl_text *path, const char *name)
 void tl_defect_write(const char *folder, const tl_measure_task *task, const tl_candidate *candidate,
                      tl_result *result)
 {
+    assert(candidate->lowering >= 0 && candidate->lowering < task->lowering_count);
     const tl_measure_lowering *lowering = &task->lowerings[candidate->lowering];
     const char *program = candidate->trace != NULL ? lowering->program : candidate->program;
     const char *trace = candidate->trace != NULL ? candidate->trace : "";

@@ -1,5 +1,6 @@
 /* tuner/measure/measure.c: what all measurers have in common. */
 #include "tuner/measure/measure_private.h"
+#include <assert.h>
 #include <string.h>
 #include "codegen/codegen.h"
 #include "ir/program/program.h"
@@ -72,6 +73,7 @@ void tl_measure_bound(const char *program_text, double *rtol, double *ttol)
 void tl_result_to_record(const tl_measure_task *task, const tl_candidate *candidate,
                          const tl_result *result, tl_record *out)
 {
+    assert(candidate->lowering >= 0 && candidate->lowering < task->lowering_count);
     *out = (tl_record){
         .workload = task->workload,
         .class_key = "",

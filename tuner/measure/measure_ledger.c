@@ -1,5 +1,6 @@
 /* tuner/measure/measure_ledger.c: questions by their keys, in order. */
 #include "tuner/measure/measure_ledger.h"
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,7 @@ tl_status tl_ledger_add_task(tl_ledger *l, const tl_measure_task *spec, tl_diag 
 
 static void make_key(const tl_ledger *l, int task, const tl_candidate *c, char key[33])
 {
+    assert(task >= 0 && task < l->count && c->lowering >= 0);
     tl_digest digest;
     const tl_asked_task *t = &l->tasks[task];
     const char *parts[] = { t->workload,
@@ -40,6 +42,7 @@ static void make_key(const tl_ledger *l, int task, const tl_candidate *c, char k
 tl_status tl_ledger_ask(tl_ledger *l, int task, const tl_candidate *candidates, int count,
                         int64_t ticket, tl_diag *diag)
 {
+    assert(count >= 0 && (count == 0 || candidates != NULL));
     for (int i = 0; i < count; i++) {
         tl_asked *a = calloc(1, sizeof *a);
         if (a == NULL)
@@ -56,6 +59,7 @@ tl_status tl_ledger_ask(tl_ledger *l, int task, const tl_candidate *candidates, 
 
 void tl_ledger_drop_first(tl_ledger *l)
 {
+    assert(l->first != NULL && l->queued > 0);
     tl_asked *a = l->first;
     l->first = a->next;
     if (l->first == NULL)

@@ -1,4 +1,5 @@
 /* tuner/measure/measure_recorder.c: writes down the answers of another measurer: a line of JSON each, flushed at once. */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@ typedef struct {
 
 static void print_result(const char *key, const char *workload, const tl_result *r, tl_text *out)
 {
+    assert(key[0] != '\0');
     tl_text_format(out, "{\"record\":\"measurement\",\"key\":\"%s\",\"workload\":", key);
     tl_json_print(workload, out);
     tl_text_format(out, ",\"status\":\"%s\",\"reason\":", tl_record_status_infos[r->status].text);

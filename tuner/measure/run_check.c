@@ -1,4 +1,5 @@
 /* tuner/measure/run_check.c: is the candidate's output what the reference says? */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 #include "runtime/base/clock.h"
@@ -20,6 +21,7 @@ static void poison(tl_run_state *state, tl_runnable *r)
 static bool is_near(const float *actual, const float *expected, int64_t count, double rtol,
                     double ttol, double *max_error)
 {
+    assert(count >= 0 && rtol >= 0 && ttol >= 0);
     float largest = 0, worst = 0;
     for (int64_t i = 0; i < count; i++) {
         float e = fabsf(expected[i]);
@@ -42,6 +44,7 @@ static bool is_near(const float *actual, const float *expected, int64_t count, d
 static tl_status compare(const tl_run_state *state, int set, int i, int lowering, double *max_error,
                          tl_diag *diag)
 {
+    assert(set >= 0 && set < TL_INPUT_SETS && lowering >= 0);
     const tl_run_task *t = state->task;
     const tl_buffer *b = t->program->params[i];
     double rtol = t->rtol[lowering], ttol = t->ttol[lowering];

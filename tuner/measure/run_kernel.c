@@ -1,4 +1,5 @@
 /* tuner/measure/run_kernel.c: a built candidate made callable: code, scratch, prepared buffers. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/base/checked.h"
@@ -51,6 +52,7 @@ static tl_status load(tl_jit *jit, const void *object, size_t size, const char *
 static tl_status prepare(tl_runnable *r, const tl_built *built, void *const *params,
                          int param_count, int64_t *budget, tl_diag *diag)
 {
+    assert(param_count >= 0 && param_count <= TL_MAX_PARAMS);
     void *buffers[2 * TL_MAX_PARAMS];
     memcpy(buffers, params, (size_t)param_count * sizeof *buffers);
     for (int i = 0; i < built->prepared_count; i++) {
@@ -168,6 +170,7 @@ static void run_team(tl_team *team, void *context)
 void tl_runnable_call(const tl_runnable *r, tl_pool *pool, int threads, void *const *buffers,
                       const int64_t *dims)
 {
+    assert(threads >= 0);
     tl_kernel_args args = { .buffers = buffers,
                             .dims = dims,
                             .scratch = r->scratch.data,

@@ -4,6 +4,7 @@
  * powers of ten, many equal values, zeros, one input all negative (a maximum over padding that counts as zero shows).
  * Where the reference itself leaves its domain on these (the square root of a negative number), positive inputs are
  * used instead. Integers may be indices: they stay below every extent. */
+#include <assert.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -53,6 +54,7 @@ static double draw(tl_random *random, fill_kind kind)
 static void fill_drawn(void *data, tl_dtype dtype, int64_t count, fill_kind kind, int64_t limit,
                        uint64_t seed)
 {
+    assert(count >= 0 && (data != NULL || count == 0));
     tl_random random = tl_random_make(seed);
     if (dtype == TL_F32) {
         float *values = data;
@@ -122,6 +124,7 @@ static void fill_inputs(tl_run_task *t, uint64_t seed, bool positive)
 /* Extents of a param for the dims given. */
 static tl_status count_elements(tl_run_task *t, int i, tl_diag *diag)
 {
+    assert(i >= 0 && i < t->program->param_count);
     const tl_buffer *b = t->program->params[i];
     tl_binding bindings[16];
     int64_t elements = 1, extent;
@@ -169,6 +172,7 @@ static tl_status get_memory(tl_run_task *t, tl_diag *diag)
 /* Whether at least seven eighths of what came out are finite numbers. */
 static bool is_in_domain(const tl_run_task *t, int set)
 {
+    assert(set >= 0 && set < TL_INPUT_SETS);
     for (int i = 0; i < t->program->param_count; i++) {
         const tl_buffer *b = t->program->params[i];
         int64_t finite = 0;

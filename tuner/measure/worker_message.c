@@ -1,5 +1,6 @@
 /* tuner/measure/worker_message.c: framed messages. */
 #include "tuner/measure/worker_message.h"
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -97,6 +98,7 @@ tl_unpacker tl_unpack(const tl_text *body)
 
 static const void *take(tl_unpacker *u, size_t size)
 {
+    assert(u->at <= u->size);
     if (u->failed || size > u->size - u->at) {
         u->failed = true;
         return NULL;

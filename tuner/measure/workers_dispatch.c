@@ -3,6 +3,7 @@
  * Builders work ahead of the runner. One of them has the lowest priority (SCHED_IDLE) on the runner's own core: it works while
  * the runner waits for something to time, and no longer. Where builder and runner would share cores (kernels on all cores,
  * or one core only), they take turns instead: a batch is built, then timed. */
+#include <assert.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -141,6 +142,7 @@ static void restart_runner(tl_pump *m)
 
 static void order_build(tl_pump *m, tl_builder *b, tl_job *job, int task)
 {
+    assert(task >= 0 && task < m->task_count);
     tl_task_state *t = m->tasks[task];
     const char *program = t->spec.lowerings[0].program, *trace = t->reference_trace;
     if (job != NULL) {
@@ -184,6 +186,7 @@ static tl_job *next_to_build(const tl_pump *m, const tl_builder *b)
 
 static void feed_builders(tl_pump *m)
 {
+    assert(m->builder_count > 0 && m->builder_count <= TL_MAX_BUILDERS);
     int waiting = 0, ahead = m->overlaps ? TL_BUILD_AHEAD : TURN;
     for (tl_job *job = m->first; job != NULL; job = job->next)
         waiting += job->state == TL_JOB_BUILT || job->state == TL_JOB_BUILDING;
@@ -222,6 +225,7 @@ static void want_standard(tl_pump *m)
 
 static void order_task(tl_pump *m, int task)
 {
+    assert(task >= 0 && task < m->task_count);
     tl_runner_state *r = &m->runner;
     const tl_task_state *t = m->tasks[task];
     bool ok = !r->is_serving || tl_frame_send(r->process.fd, TL_FRAME_QUIT, NULL);
@@ -571,6 +575,7 @@ static int64_t time_left(const tl_pump *m, int64_t timeout_ns)
 
 void tl_pump_step(tl_pump *m, int64_t timeout_ns)
 {
+    assert(m->builder_count <= TL_MAX_BUILDERS);
     struct pollfd fds[TL_MAX_BUILDERS + 1];
     feed(m);
     if (m->is_dead)

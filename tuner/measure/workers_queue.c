@@ -1,4 +1,5 @@
 /* tuner/measure/workers_queue.c: the measurer that uses worker processes: its tasks, its queue, its results. */
+#include <assert.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@ static const char *const default_args[] = { "worker", NULL };
 
 void tl_pump_finish(tl_pump *m, tl_job *job, tl_record_status status, const char *reason)
 {
+    assert(status < TL_RECORD_STATUS_COUNT);
     tl_result *r = &job->result;
     if (job->state == TL_JOB_DONE)
         return;
@@ -84,6 +86,7 @@ static tl_status trace_reference(tl_task_state *t, const tl_program *program,
 static tl_status copy_task(tl_task_state *t, const tl_measure_task *spec, const tl_target *target,
                            tl_diag *diag)
 {
+    assert(spec->lowering_count > 0 && spec->lowering_count <= TL_MAX_LOWERINGS);
     t->spec = *spec;
     t->spec.name = tl_arena_strdup(t->arena, spec->name != NULL ? spec->name : "kernel");
     t->spec.workload = tl_arena_strdup(t->arena, spec->workload != NULL ? spec->workload : "");
@@ -197,6 +200,7 @@ static tl_status submit(tl_measurer *self, int task, const tl_candidate *candida
 /* Takes the first job off the queue. */
 static tl_job *pop(tl_pump *m)
 {
+    assert(m->first != NULL);
     tl_job *job = m->first;
     m->first = job->next;
     if (m->first == NULL)

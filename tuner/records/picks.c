@@ -1,5 +1,6 @@
 /* tuner/records/picks.c: which recorded schedule each kernel of a model gets. */
 #include "tuner/records/picks.h"
+#include <assert.h>
 #include <string.h>
 #include "codegen/codegen.h"
 #include "runtime/base/map.h"
@@ -23,8 +24,9 @@ static void take(tl_arena *arena, const tl_record *record, double score_ns, tl_p
                       .score_ns = score_ns };
 }
 
-bool tl_picks_record(tl_records *store, tl_arena *arena, const tl_picks_query *query,
-                     const char *workload, const char *uid, tl_pick *out)
+/* The record of that uid as a pick, when it is of that workload and fits the query. */
+static bool find_pick(tl_records *store, tl_arena *arena, const tl_picks_query *query,
+                      const char *workload, const char *uid, tl_pick *out)
 {
     char target[160];
     tl_record record;
@@ -52,7 +54,7 @@ static void read_picks(tl_records *store, tl_arena *arena, const tl_picks_query 
         if (size == 65 && text[32] == ' ') {
             const char *workload = tl_arena_strndup(arena, text, 32);
             const char *uid = tl_arena_strndup(arena, text + 33, 32);
-            out->count += tl_picks_record(store, arena, query, workload, uid, &picks[out->count]);
+            out->count += find_pick(store, arena, query, workload, uid, &picks[out->count]);
         }
         text += size + (text[size] == '\n');
     }
@@ -88,6 +90,7 @@ static const tl_cold order[] = { TL_COLD_CONSTANTS, TL_COLD_NOTHING, TL_COLD_ALL
 void tl_picks_best(tl_records *store, tl_arena *arena, const tl_picks_query *query,
                    const char *const *workloads, int count, tl_picks *out)
 {
+    assert(count >= 0 && (count == 0 || workloads != NULL));
     char target[160];
     tl_query q = query_for(query, target);
     q.only_cold = true;

@@ -41,9 +41,6 @@ bool tl_picks_of_choice(tl_records *store, tl_arena *arena, const tl_picks_query
  * count before those of warm caches, and these before those of cold ones. */
 void tl_picks_best(tl_records *store, tl_arena *arena, const tl_picks_query *query,
                    const char *const *workloads, int count, tl_picks *out);
-/* The record of that uid as a pick, when it is of that workload and fits the query. */
-bool tl_picks_record(tl_records *store, tl_arena *arena, const tl_picks_query *query,
-                     const char *workload, const char *uid, tl_pick *out);
 const tl_pick *tl_picks_find(const tl_picks *picks, const char *workload); /* NULL: none */
 /* As tl_choice.picks has it. */
 void tl_picks_print(const tl_picks *picks, tl_text *out);

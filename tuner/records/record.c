@@ -88,6 +88,7 @@ static void *at(const tl_field *field, const void *row)
 
 void tl_field_get(const tl_field *field, const void *row, tl_text *scratch, tl_field_value *out)
 {
+    assert(field != NULL && row != NULL);
     const void *p = at(field, row);
     *out = (tl_field_value){ .text = "" };
     switch (field->type) {
@@ -196,6 +197,7 @@ void tl_row_digest(const tl_row_type *type, const void *row, char out[33])
 
 void tl_row_copy(const tl_row_type *type, tl_arena *arena, const void *row, void *out)
 {
+    assert(row != out);
     memcpy(out, row, type->size);
     for (int i = 0; i < type->count; i++) {
         const tl_field *field = &type->fields[i];

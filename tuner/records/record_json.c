@@ -21,7 +21,7 @@ void tl_json_print(const char *text, tl_text *out)
     tl_text_add(out, "\"");
 }
 
-void tl_row_print(const tl_row_type *type, const void *row, tl_text *out)
+static void print_row(const tl_row_type *type, const void *row, tl_text *out)
 {
     tl_text scratch = { 0 };
     tl_text_format(out, "{\"record\":\"%s\",\"uid\":\"%s\"", type->kind, (const char *)row);
@@ -152,8 +152,8 @@ static tl_status read_row(const tl_row_type *type, tl_arena *arena, const json_t
     return TL_OK;
 }
 
-tl_status tl_row_parse(const tl_row_type *type, tl_arena *arena, const char *json, void *out,
-                       tl_diag *diag)
+static tl_status parse_row(const tl_row_type *type, tl_arena *arena, const char *json, void *out,
+                           tl_diag *diag)
 {
     json_error_t error;
     json_t *root = json_loads(json, JSON_REJECT_DUPLICATES, &error);
@@ -174,30 +174,30 @@ tl_status tl_row_parse(const tl_row_type *type, tl_arena *arena, const char *jso
 
 void tl_record_print(const tl_record *record, tl_text *out)
 {
-    tl_row_print(&tl_trial_row, record, out);
+    print_row(&tl_trial_row, record, out);
 }
 
 tl_status tl_record_parse(tl_arena *arena, const char *json, tl_record *out, tl_diag *diag)
 {
-    return tl_row_parse(&tl_trial_row, arena, json, out, diag);
+    return parse_row(&tl_trial_row, arena, json, out, diag);
 }
 
 void tl_workload_print(const tl_workload_info *info, tl_text *out)
 {
-    tl_row_print(&tl_workload_row, info, out);
+    print_row(&tl_workload_row, info, out);
 }
 
 tl_status tl_workload_parse(tl_arena *arena, const char *json, tl_workload_info *out, tl_diag *diag)
 {
-    return tl_row_parse(&tl_workload_row, arena, json, out, diag);
+    return parse_row(&tl_workload_row, arena, json, out, diag);
 }
 
 void tl_choice_print(const tl_choice *choice, tl_text *out)
 {
-    tl_row_print(&tl_choice_row, choice, out);
+    print_row(&tl_choice_row, choice, out);
 }
 
 tl_status tl_choice_parse(tl_arena *arena, const char *json, tl_choice *out, tl_diag *diag)
 {
-    return tl_row_parse(&tl_choice_row, arena, json, out, diag);
+    return parse_row(&tl_choice_row, arena, json, out, diag);
 }

@@ -52,9 +52,6 @@ bool tl_field_set(const tl_field *field, void *row, const tl_field_value *value,
 
 void tl_row_digest(const tl_row_type *type, const void *row, char out[33]);
 void tl_row_copy(const tl_row_type *type, tl_arena *arena, const void *row, void *out);
-void tl_row_print(const tl_row_type *type, const void *row, tl_text *out);
-tl_status tl_row_parse(const tl_row_type *type, tl_arena *arena, const char *json, void *out,
-                       tl_diag *diag);
 
 void tl_real_print(double value, tl_text *out);     /* the fewest digits that read back exactly */
 void tl_json_print(const char *text, tl_text *out); /* quoted and escaped */

@@ -1,5 +1,6 @@
 /* tuner/records/session_scale.c: starts sorted by program tell the newest of each, sorted by session they are found. */
 #include "tuner/records/session_scale.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/base/array.h"
@@ -57,6 +58,7 @@ static void keep_firsts(tl_session_starts *s)
         if (kept == 0 || by_session(&s->starts[kept - 1], &s->starts[i]) != 0)
             s->starts[kept++] = s->starts[i];
     s->count = kept;
+    assert(kept > 0);
 }
 
 void tl_session_starts_compare(tl_session_starts *s)

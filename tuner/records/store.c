@@ -1,5 +1,6 @@
 /* tuner/records/store.c: what all backends have in common: stacking, patience, places, repair on sight. */
 #include "tuner/records/store.h"
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,6 +105,7 @@ tl_status tl_records_open(const char *path, int flags, tl_records **out, tl_diag
 
 void tl_records_stack(tl_records *upper, tl_records *lower)
 {
+    assert(upper != lower);
     while (upper->lower != NULL)
         upper = upper->lower;
     upper->lower = lower;
@@ -185,6 +187,7 @@ static tl_status try_add(tl_records *store, const tl_record *record, tl_diag *di
 
 static tl_status keep(tl_records *store, const tl_record *record, tl_diag *diag)
 {
+    assert(record->uid[0] != '\0');
     tl_pending *item = calloc(1, sizeof *item);
     tl_arena *arena = tl_arena_create(0);
     if (item == NULL || arena == NULL || TL_ARENA_GUARD(arena)) {

@@ -1,4 +1,5 @@
 /* tuner/records/store_copy.c: records from one place to another: merge, export, import. */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,6 +28,7 @@ static tl_status end_group(mover *m)
 
 static tl_status begin_addition(mover *m)
 {
+    assert(m->open >= 0 && m->open <= GROUP);
     if (m->open == GROUP)
         TL_TRY(end_group(m));
     if (m->open == 0)

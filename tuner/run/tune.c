@@ -2,7 +2,6 @@
 #include "tuner/run/tune.h"
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include "runtime/base/text.h"
 #include "tuner/run/environment.h"
 #include "tuner/run/tune_private.h"
@@ -197,26 +196,6 @@ static bool is_over(tl_tuning *t)
     const tl_tune_options *o = &t->options;
     t->totals.stopped = o->stop != NULL && *o->stop != 0;
     return t->totals.stopped || (o->budget_s > 0 && (double)t->elapsed_ns >= o->budget_s * 1e9);
-}
-
-/* Builders have the same core: what counts is the time that the search itself has it. */
-static int64_t cpu_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-int64_t tl_tuning_begin_thinking(tl_tuning *t)
-{
-    tl_server_begin(t->server);
-    return cpu_ns();
-}
-
-void tl_tuning_end_thinking(tl_tuning *t, int64_t start)
-{
-    tl_server_end(t->server);
-    t->search_ns += (double)(cpu_ns() - start);
 }
 
 /* ---- batches ---- */

@@ -58,7 +58,7 @@ struct tl_tuning {
     tl_tune_totals totals;
 };
 
-/* tuner/run/tune.c: around the policy's turn, in which workers are served and nothing is allocated from the run's arena. */
+/* tuner/run/tune_serve.c: around the policy's turn, in which workers are served and nothing is allocated from the run's arena. */
 int64_t tl_tuning_begin_thinking(tl_tuning *t);
 void tl_tuning_end_thinking(tl_tuning *t, int64_t start);
 

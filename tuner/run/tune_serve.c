@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <time.h>
 #include "runtime/base/clock.h"
 #include "tuner/run/tune_private.h"
 
@@ -71,4 +72,24 @@ void tl_server_end(tl_server *server)
 {
     if (server != NULL)
         pthread_mutex_lock(&server->turn);
+}
+
+/* Builders have the same core: what counts is the time that the search itself has it. */
+static int64_t cpu_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+int64_t tl_tuning_begin_thinking(tl_tuning *t)
+{
+    tl_server_begin(t->server);
+    return cpu_ns();
+}
+
+void tl_tuning_end_thinking(tl_tuning *t, int64_t start)
+{
+    tl_server_end(t->server);
+    t->search_ns += (double)(cpu_ns() - start);
 }

@@ -1,5 +1,6 @@
 /* tuner/search/catalog.c: the programs a search has met. */
 #include "tuner/search/catalog.h"
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/base/array.h"
@@ -16,6 +17,7 @@ typedef struct {
 
 static size_t slot_of(const table *t, uint64_t key)
 {
+    assert(t->capacity > 0 && (t->capacity & (t->capacity - 1)) == 0 && t->count < t->capacity);
     size_t at = (size_t)(key * 0x9e3779b97f4a7c15u >> 20) & (t->capacity - 1);
     while (t->used[at] && t->keys[at] != key)
         at = (at + 1) & (t->capacity - 1);
@@ -31,6 +33,7 @@ static void free_table(table *t)
 
 static bool grow_table(table *t)
 {
+    assert((t->capacity & (t->capacity - 1)) == 0);
     table grown = { .capacity = t->capacity > 0 ? 2 * t->capacity : 1024, .count = t->count };
     grown.keys = calloc(grown.capacity, sizeof *grown.keys);
     grown.values = calloc(grown.capacity, sizeof *grown.values);
@@ -190,6 +193,7 @@ static uint64_t hash_wishes(int lowering, const tl_wish *wishes, int count)
 
 static uint64_t hash_point(const tl_point *point)
 {
+    assert(point->count >= 0);
     uint64_t hash = (uint64_t)point->lowering + 1;
     for (int i = 0; i < point->count; i++) {
         const tl_decision *d = &point->decisions[i];
@@ -242,6 +246,7 @@ static void keep_rows(tl_catalog *c, tl_entry *e, const tl_variant *v, tl_arena 
 {
     const float *rows;
     e->row_count = tl_features_of(scratch, v->program, &c->target, &rows);
+    assert(e->row_count >= 0);
     e->rows = malloc(size_of_rows(e) + 1);
     if (e->rows == NULL) {
         c->failed = true;

@@ -1,4 +1,5 @@
 /* tuner/search/explorer.c: what all policies do alike: defaults first, nothing twice but appeals, results kept. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +32,7 @@ static void compare_with_best(tl_explorer *x, int entry)
 
 static void add_measured(tl_explorer *x, int entry)
 {
+    assert(entry >= 0 && entry < tl_catalog_count(x->catalog));
     if (!TL_HEAP_ROOM(x->measured, x->measured_count, x->measured_capacity)) {
         x->failed = true;
         return;
@@ -220,6 +222,7 @@ int tl_explorer_leaders(const tl_explorer *x, int count, int *out)
 
 static bool reserve_choices(tl_explorer *x, int count)
 {
+    assert(count >= 0);
     if (count <= x->choice_capacity)
         return true;
     tl_taken *grown = realloc(x->choices, sizeof *grown * (size_t)count);
@@ -244,6 +247,7 @@ static void choose_seeds(tl_explorer *x)
 
 static void choose(tl_explorer *x, int count)
 {
+    assert(count >= 0);
     x->choice_count = 0;
     x->choice_capacity = count;
     choose_defaults(x);

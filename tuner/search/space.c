@@ -1,5 +1,6 @@
 /* tuner/search/space.c: points of a task's space, built by running its sketch rules with a decider. */
 #include "tuner/search/space.h"
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +54,7 @@ int tl_space_threads(const tl_space *space)
 
 const tl_program *tl_space_program(const tl_space *space, int lowering)
 {
+    assert(lowering >= 0 && lowering < space->task->lowering_count);
     return space->programs[lowering];
 }
 

@@ -1,0 +1,26 @@
+/* runtime/executable/executable_places.c: where values lie: names of places, and which values share storage. */
+#include "runtime/executable/executable_private.h"
+
+const char *const tl_place_texts[TL_PLACE_COUNT] = {
+#define PLACE(name, text) [TL_PLACE_##name] = text,
+#include "runtime/executable/places.def"
+#undef PLACE
+};
+
+int tl_executable_storage(const tl_executable_spec *spec, int value)
+{
+    return spec->values[value].place == TL_PLACE_WINDOW ? spec->values[value].whole : value;
+}
+
+void tl_executable_mark(const tl_executable_spec *spec, const tl_executable_step *steps, int count,
+                        bool *used)
+{
+    for (int s = 0; s < count; s++)
+        for (int i = 0; i < steps[s].value_count; i++) {
+            int value = steps[s].values[i];
+            if (value == TL_NO_VALUE)
+                continue;
+            used[value] = true;
+            used[tl_executable_storage(spec, value)] = true;
+        }
+}

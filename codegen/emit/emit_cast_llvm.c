@@ -183,6 +183,11 @@ static LLVMValueRef wrap_narrow(tl_emitter *em, tl_dtype to, LLVMValueRef v)
                                        : LLVMBuildLShr(em->builder, v, by, "");
 }
 
+LLVMValueRef tl_emit_wrap(tl_emitter *em, tl_dtype dtype, LLVMValueRef v)
+{
+    return is_narrow(dtype) ? wrap_narrow(em, dtype, v) : v;
+}
+
 static LLVMValueRef cast_float(tl_emitter *em, tl_dtype to, tl_dtype from, LLVMValueRef v)
 {
     assert(tl_dtype_is_float(from) || tl_dtype_is_float(to));

@@ -100,17 +100,17 @@ static LLVMValueRef emit_integer(tl_emitter *em, const tl_expr *e, tl_expr_kind 
     bool non_negative = !is_signed;
     switch (kind) {
     case TL_EXPR_ADD:
-        return LLVMBuildAdd(builder, a, b, "");
+        return tl_emit_wrap(em, dtype, LLVMBuildAdd(builder, a, b, ""));
     case TL_EXPR_SUB:
-        return LLVMBuildSub(builder, a, b, "");
+        return tl_emit_wrap(em, dtype, LLVMBuildSub(builder, a, b, ""));
     case TL_EXPR_MUL:
-        return LLVMBuildMul(builder, a, b, "");
+        return tl_emit_wrap(em, dtype, LLVMBuildMul(builder, a, b, ""));
     case TL_EXPR_DIV:
     case TL_EXPR_FLOORDIV:
     case TL_EXPR_FLOORMOD:
         if (e != NULL && dtype == TL_I64)
             non_negative = tl_expr_range(e->args[0]).min >= 0 && tl_expr_range(e->args[1]).min >= 0;
-        return tl_emit_floor(em, kind, dtype, non_negative, a, b);
+        return tl_emit_wrap(em, dtype, tl_emit_floor(em, kind, dtype, non_negative, a, b));
     case TL_EXPR_MIN:
         return LLVMBuildSelect(builder, LLVMBuildICmp(builder, less, a, b, ""), a, b, "");
     case TL_EXPR_MAX:
@@ -260,7 +260,9 @@ static LLVMValueRef emit_integer_function(tl_emitter *em, tl_function f, tl_dtyp
             return args[0];
         LLVMValueRef negative =
             LLVMBuildICmp(b, LLVMIntSLT, args[0], LLVMConstNull(LLVMTypeOf(args[0])), "");
-        return LLVMBuildSelect(b, negative, LLVMBuildNeg(b, args[0], ""), args[0], "");
+        return tl_emit_wrap(em, dtype,
+                            LLVMBuildSelect(b, negative, LLVMBuildNeg(b, args[0], ""), args[0],
+                                            ""));
     }
     if (f == TL_FUNCTION_BITAND)
         return LLVMBuildAnd(b, args[0], args[1], "");
@@ -269,9 +271,9 @@ static LLVMValueRef emit_integer_function(tl_emitter *em, tl_function f, tl_dtyp
     if (f == TL_FUNCTION_BITXOR)
         return LLVMBuildXor(b, args[0], args[1], "");
     if (f == TL_FUNCTION_BITNOT)
-        return LLVMBuildNot(b, args[0], "");
+        return tl_emit_wrap(em, dtype, LLVMBuildNot(b, args[0], ""));
     if (f == TL_FUNCTION_SHL || f == TL_FUNCTION_SHR)
-        return emit_shift(em, f, dtype, args[0], args[1]);
+        return tl_emit_wrap(em, dtype, emit_shift(em, f, dtype, args[0], args[1]));
     return NULL;
 }
 

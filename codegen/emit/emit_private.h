@@ -184,6 +184,8 @@ LLVMTypeRef tl_emit_vector(LLVMTypeRef element, int lanes);     /* itself for on
 LLVMValueRef tl_emit_splat(tl_emitter *em, LLVMValueRef scalar, int lanes);
 
 /* emit_cast_llvm.c */
+/* The result of integer arithmetic as a number of the dtype, where that has fewer bits than what it is computed in. */
+LLVMValueRef tl_emit_wrap(tl_emitter *em, tl_dtype dtype, LLVMValueRef v);
 LLVMValueRef tl_emit_cast(tl_emitter *em, tl_dtype to, tl_dtype from, LLVMValueRef v);
 LLVMValueRef tl_emit_round(tl_emitter *em, tl_dtype dtype,
                            LLVMValueRef v); /* float to f16/bf16 precision */

@@ -1,6 +1,5 @@
 /* frontend/onnx/import_matrix.c: triangles and diagonals, determinants, and Einstein's sums. */
 #include <ctype.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "frontend/onnx/import_rules.h"
@@ -239,11 +238,18 @@ static void add_letter(char *letters, char letter)
     letters[size + 1] = '\0';
 }
 
+/* `letters`, behind what is there. */
+static void add_letters(char *out, const char *letters)
+{
+    for (; *letters != '\0'; letters++)
+        add_letter(out, *letters);
+}
+
 static tl_status multiply(tl_onnx_call *c, const term *a, const term *b, const char *kept,
                           term *out)
 {
     char batch[MOST_LETTERS + 1] = "", rows[MOST_LETTERS + 1] = "", columns[MOST_LETTERS + 1] = "",
-                              sums[MOST_LETTERS + 1] = "", order[2 * MOST_LETTERS + 1];
+                              sums[MOST_LETTERS + 1] = "", order[3 * MOST_LETTERS + 1];
     int64_t row_count = 1, column_count = 1, sum_count = 1, extents[TL_MAX_RANK + 2];
     for (const char *l = a->letters; *l != '\0'; l++) {
         bool shared = strchr(b->letters, *l) != NULL, stays = strchr(kept, *l) != NULL;
@@ -263,13 +269,22 @@ static tl_status multiply(tl_onnx_call *c, const term *a, const term *b, const c
         column_count *= extent_of(b, *l);
     for (const char *l = sums; *l != '\0'; l++)
         sum_count *= extent_of(a, *l);
-    snprintf(order, sizeof order, "%s%s%s", batch, rows, sums);
+    order[0] = '\0';
+    add_letters(order, batch);
+    add_letters(order, rows);
+    add_letters(order, sums);
     tl_value *x = merge(c, arrange(c, a, order), batches, row_count, sum_count);
-    snprintf(order, sizeof order, "%s%s%s", batch, sums, columns);
+    order[0] = '\0';
+    add_letters(order, batch);
+    add_letters(order, sums);
+    add_letters(order, columns);
     tl_value *y = merge(c, arrange(c, b, order), batches, sum_count, column_count);
     tl_value *z = sums[0] != '\0' ? tl_emit2(c, TL_OP_MATMUL, x, y) : tl_emit2(c, TL_OP_MUL, x, y);
     tl_onnx_extents(z, extents);
-    snprintf(out->letters, sizeof out->letters, "%s%s%s", batch, rows, columns);
+    out->letters[0] = '\0';
+    add_letters(out->letters, batch);
+    add_letters(out->letters, rows);
+    add_letters(out->letters, columns);
     for (int i = batches; out->letters[i] != '\0'; i++)
         extents[i] = extent_of(strchr(rows, out->letters[i]) != NULL ? a : b, out->letters[i]);
     out->value = tl_onnx_emit_reshape(c, z, extents, (int)strlen(out->letters));

@@ -236,7 +236,7 @@ static void dtypes_have_their_ranges(void **state)
         assert_int_equal(tl_number_load((tl_dtype)d, cell, 0).i, largest.i);
         assert_true(info->largest - (uint64_t)info->least == UINT64_MAX >> (64 - info->digits));
         if (d == TL_BOOL)
-            continue; /* a number is false or true, and saturates to neither */
+            continue;           /* a number is false or true, and saturates to neither */
         if (info->digits < 8) { /* and of four bits the low ones are kept */
             assert_int_equal(tl_number_cast((tl_dtype)d, TL_F64, (tl_number){ .f = 17.5 }).i, 1);
             assert_int_equal(tl_number_cast((tl_dtype)d, TL_F64, (tl_number){ .f = -9 }).i, 7);

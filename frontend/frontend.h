@@ -82,10 +82,6 @@ tl_status tl_onnx_bind_shapes(tl_arena *arena, const tl_onnx_signature *signatur
 tl_status tl_onnx_read_tensor_file(tl_arena *arena, const char *path, tl_dtype *dtype,
                                    tl_shape *shape, const void **data, tl_diag *diag);
 
-/* Binds a graph input to a value that is known when the model is called, for operands that decide a shape: what reads
- * the input reads a constant from now on; the input itself stays in the signature, read by nobody. `data` is packed, of the
- * input's dtype and static shape, and is copied. Before tl_graph_prepare. */
-tl_status tl_bind_input(tl_graph *g, const char *name, const void *data, tl_diag *diag);
 /* Target-independent: infers every dtype and shape (frontend/node/infer_shapes.c). */
 tl_status tl_infer_shapes(tl_graph *g, tl_diag *diag);
 /* The passes of frontend/graph/graph_passes.def up to the target: folding, rewrites, fusion of recognised patterns. */

@@ -187,24 +187,6 @@ static void symbolic_input_is_refused(void **state)
     assert_non_null(strstr(diag.text, "axis 0 of graph input 'x' (batch) is open"));
 }
 
-/* An operand that decides a shape and comes with the call. */
-static void bound_input_decides(void **state)
-{
-    static const char text[] = "graph g\ninput x: f32[2, 3]\ninput axes: i64[1]\n"
-                               "y: ?[...] = ReduceSum(x, axes)\noutput y\n";
-    tl_diag diag = { { 0 } };
-    tl_graph *g = parse_graph(*state, text);
-    assert_int_equal(tl_infer_shapes(g, &diag), TL_UNSUPPORTED);
-    g = parse_graph(*state, text);
-    int64_t axes = -1;
-    assert_int_equal(tl_bind_input(g, "axis", &axes, &diag), TL_BAD_ARGUMENT);
-    assert_int_equal(tl_bind_input(g, "axes", &axes, &diag), TL_OK);
-    if (tl_graph_prepare(g, TL_NUMERICS_RELAXED, &diag) != TL_OK)
-        fail_msg("%s", diag.text);
-    assert_string_equal(type_text(*state, g->outputs[0]), "f32[2, 1]");
-    assert_int_equal(g->input_count, 2); /* the signature stays */
-}
-
 /* Nodes that are not supported are all named; those that read their results are not. */
 static void refusals_are_collected(void **state)
 {
@@ -229,7 +211,6 @@ int main(void)
         cmocka_unit_test(shapes),
         cmocka_unit_test_setup_teardown(symbolic_input_is_refused, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(refusals_are_collected, arena_setup, arena_teardown),
-        cmocka_unit_test_setup_teardown(bound_input_decides, arena_setup, arena_teardown),
     };
     return cmocka_run_group_tests_name("shape inference", tests, NULL, NULL);
 }

@@ -12,6 +12,7 @@ CFLAGS_debug   := -O0 -g3
 CFLAGS_release := -O2 -g -DNDEBUG
 CFLAGS_asan    := -O1 -g3 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 CFLAGS_tsan    := -O1 -g3 -fsanitize=thread
+CFLAGS_fuzz    := -O1 -g1 -w -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize-recover=all -fno-omit-frame-pointer
 LLVM_CONFIG    ?= llvm-config-19
 LLVM_INCLUDE   := $(shell $(LLVM_CONFIG) --includedir 2>/dev/null)
 CFLAGS += -std=c11 -D_GNU_SOURCE -fPIC -ffp-contract=off -Wall -Wextra -Wpedantic -Wshadow -Wstrict-prototypes \

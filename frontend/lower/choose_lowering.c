@@ -25,8 +25,10 @@ bool tl_lowers_any(const tl_node *n)
 bool tl_lowers_winograd(const tl_node *n)
 {
     const int64_t *strides, *dilations;
+    if (n->op != TL_OP_CONV)
+        return false;
     const tl_value *x = n->inputs[0], *weight = n->inputs[1];
-    if (n->op != TL_OP_CONV || x->shape.rank != 4 || x->dtype != TL_F32 || weight->data == NULL ||
+    if (x->shape.rank != 4 || x->dtype != TL_F32 || weight->data == NULL ||
         weight->dtype != TL_F32)
         return false;
     return tl_attr_int(n, "group", 1) == 1 && weight->shape.dims[2].extent == 3 &&

@@ -22,6 +22,8 @@ static tl_status check_inputs(const tl_node *n, tl_diag *diag)
         if (v != NULL && (!v->dtype_known || v->shape.rank < 0))
             return tl_fail_node(diag, TL_BAD_MODEL, n, "nothing is known about its input '%.120s'",
                                 v->name);
+        if (v != NULL && !tl_shape_is_addressable(&v->shape, v->dtype))
+            return tl_fail_node(diag, TL_BAD_MODEL, n, "the size of its input '%.120s' overflows", v->name);
     }
     return TL_OK;
 }
@@ -38,7 +40,7 @@ tl_status tl_check_graph_input(const tl_value *v, tl_diag *diag)
                            "axis %d of graph input '%.200s' (%.80s) is open: give its shape", i,
                            v->name, name != NULL ? name : "?");
     }
-    if (tl_shape_elements(&v->shape) < 0)
+    if (!tl_shape_is_addressable(&v->shape, v->dtype))
         return tl_fail(diag, TL_BAD_MODEL, "the size of graph input '%.200s' overflows", v->name);
     return TL_OK;
 }

@@ -49,8 +49,7 @@ tl_status tl_set_output(tl_graph *g, tl_node *n, int i, tl_dtype dtype, int rank
                                 v->name, tl_extents_text(g, rank, extents));
 
     tl_shape shape = tl_shape_of(rank, extents);
-    int64_t elements = tl_shape_elements(&shape);
-    if (tl_storage_bytes(dtype, elements) < 0)
+    if (!tl_shape_is_addressable(&shape, dtype))
         return tl_fail_node(diag, TL_BAD_MODEL, n, "the size of its output '%.120s' %s overflows",
                             v->name, tl_extents_text(g, rank, extents));
     v->dtype = dtype;
@@ -88,6 +87,13 @@ tl_status tl_broadcast_inputs(tl_graph *g, const tl_node *n, int first, int *ran
         }
     }
     return TL_OK;
+}
+
+tl_status tl_not_bool(tl_graph *g, const tl_node *n, tl_diag *diag)
+{
+    if (n->inputs[0]->dtype != TL_BOOL)
+        return TL_OK;
+    return tl_fail_node(diag, TL_BAD_MODEL, n, "%s: bool has no arithmetic", tl_value_text(g, n->inputs[0]));
 }
 
 tl_status tl_same_dtype(tl_graph *g, const tl_node *n, int a, int b, tl_diag *diag)

@@ -30,6 +30,8 @@ tl_status tl_set_output(tl_graph *g, tl_node *n, int i, tl_dtype dtype, int rank
 /* All given inputs from `first` on broadcast together; TL_BAD_MODEL names the two that do not. */
 tl_status tl_broadcast_inputs(tl_graph *g, const tl_node *n, int first, int *rank,
                               int64_t out[TL_MAX_RANK], tl_diag *diag);
+/* Its first input is of numbers. */
+tl_status tl_not_bool(tl_graph *g, const tl_node *n, tl_diag *diag);
 tl_status tl_same_dtype(tl_graph *g, const tl_node *n, int a, int b, tl_diag *diag);
 /* axis + rank when negative; refuses what is outside -rank .. rank-1 (or 0..rank when `end` is allowed). */
 tl_status tl_normal_axis(const tl_node *n, int64_t axis, int rank, bool end, int *out,

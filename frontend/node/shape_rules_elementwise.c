@@ -12,9 +12,7 @@ static tl_status broadcast_to(tl_graph *g, tl_node *n, tl_dtype dtype, tl_diag *
 tl_status tl_shape_rule_broadcast(tl_graph *g, tl_node *n, tl_diag *diag)
 {
     TL_TRY(tl_same_dtype(g, n, 0, 1, diag));
-    if (n->inputs[0]->dtype == TL_BOOL)
-        return tl_fail_node(diag, TL_BAD_MODEL, n, "%s: bool has no arithmetic",
-                            tl_value_text(g, n->inputs[0]));
+    TL_TRY(tl_not_bool(g, n, diag));
     return broadcast_to(g, n, n->inputs[0]->dtype, diag);
 }
 
@@ -98,9 +96,8 @@ tl_status tl_shape_rule_cast(tl_graph *g, tl_node *n, tl_diag *diag)
 
 tl_status tl_shape_rule_same(tl_graph *g, tl_node *n, tl_diag *diag)
 {
-    if (n->op != TL_OP_IDENTITY && n->inputs[0]->dtype == TL_BOOL)
-        return tl_fail_node(diag, TL_BAD_MODEL, n, "%s: bool has no arithmetic",
-                            tl_value_text(g, n->inputs[0]));
+    if (n->op != TL_OP_IDENTITY)
+        TL_TRY(tl_not_bool(g, n, diag));
     return same_as_input(g, n, n->inputs[0]->dtype, diag);
 }
 
@@ -114,6 +111,7 @@ tl_status tl_shape_rule_same_float(tl_graph *g, tl_node *n, tl_diag *diag)
 
 tl_status tl_shape_rule_clip(tl_graph *g, tl_node *n, tl_diag *diag)
 {
+    TL_TRY(tl_not_bool(g, n, diag));
     for (int i = 1; i < n->input_count; i++) {
         if (n->inputs[i] == NULL)
             continue;

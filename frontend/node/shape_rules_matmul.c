@@ -6,6 +6,7 @@ tl_status tl_shape_rule_matmul(tl_graph *g, tl_node *n, tl_diag *diag)
 {
     const tl_value *a = n->inputs[0], *b = n->inputs[1];
     int ra = a->shape.rank, rb = b->shape.rank, rank = 0;
+    TL_TRY(tl_not_bool(g, n, diag));
     TL_TRY(tl_same_dtype(g, n, 0, 1, diag));
     int64_t inner_a = ra > 0 ? tl_extent(a, ra - 1) : -1;
     int64_t inner_b = rb > 0 ? tl_extent(b, rb > 1 ? rb - 2 : 0) : -2;
@@ -33,6 +34,7 @@ tl_status tl_shape_rule_gemm(tl_graph *g, tl_node *n, tl_diag *diag)
 {
     const tl_value *a = n->inputs[0], *b = n->inputs[1], *c = tl_node_input(n, 2);
     int ta = tl_attr_int(n, "transA", 0) != 0, tb = tl_attr_int(n, "transB", 0) != 0;
+    TL_TRY(tl_not_bool(g, n, diag));
     TL_TRY(tl_same_dtype(g, n, 0, 1, diag));
     if (a->shape.rank != 2 || b->shape.rank != 2 || tl_extent(a, 1 - ta) != tl_extent(b, tb))
         return tl_fail_node(diag, TL_BAD_MODEL, n, "%s%s and %s%s do not multiply",

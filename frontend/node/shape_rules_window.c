@@ -94,7 +94,7 @@ static tl_status spatial_input(tl_graph *g, const tl_node *n, window *w, tl_diag
                             tl_value_text(g, x), MAX_SPATIAL);
     for (int i = 0; i < w->axes; i++)
         w->in[i] = tl_extent(x, 2 + i);
-    return TL_OK;
+    return tl_not_bool(g, n, diag);
 }
 
 static tl_status set_window_output(tl_graph *g, tl_node *n, const window *w, int64_t channels,

@@ -77,7 +77,7 @@ static tl_status place_second(tl_onnx_call *c, tl_value *a, tl_value **b)
     TL_TRY(tl_need_rank(c, *b, &b_rank));
     int64_t axis = tl_call_int(c, "axis", 0);
     axis = axis < 0 ? axis + a_rank : axis;
-    if (axis < 0 || axis + b_rank > a_rank)
+    if (axis < 0 || axis > a_rank || axis + b_rank > a_rank)
         return tl_call_bad(c, "axis %lld does not place %d axes among %d", (long long)axis, b_rank,
                            a_rank);
     int64_t axes[TL_MAX_RANK];

@@ -37,6 +37,17 @@ int64_t tl_shape_elements(const tl_shape *s)
     return n;
 }
 
+bool tl_shape_is_addressable(const tl_shape *s, tl_dtype dtype)
+{
+    int64_t bytes = (int64_t)tl_dtype_size(dtype);
+    for (int i = 0; i < s->rank; i++) {
+        int64_t extent = s->dims[i].extent;
+        if (extent < 0 || tl_mul_overflows(bytes, extent > 0 ? extent : 1, &bytes) || bytes > (int64_t)1 << 56)
+            return false;
+    }
+    return s->rank >= 0;
+}
+
 bool tl_shape_equal(const tl_shape *a, const tl_shape *b)
 {
     if (a->rank != b->rank)

@@ -1,5 +1,6 @@
 /* frontend/onnx/import_activation.c: activations and functions that are written with elementary ones, as the
  * operators' definitions do. */
+#include <math.h>
 #include <string.h>
 #include "frontend/onnx/import_rules.h"
 
@@ -171,6 +172,95 @@ tl_status tl_import_swish(tl_onnx_call *c)
     tl_value *gate = tl_emit1(c, TL_OP_SIGMOID, scale(c, x, tl_call_float(c, "alpha", 1)));
     tl_result(c, 0, mul(c, x, gate));
     return TL_OK;
+}
+
+/* ---- of com.microsoft ---- */
+
+static tl_value *gelu(tl_onnx_call *c, tl_value *x, const char *approximate)
+{
+    tl_node *n = tl_onnx_emit_node(c, TL_OP_GELU, 1, &x);
+    if (approximate != NULL)
+        tl_attr_set_string(c->graph, n, "approximate", approximate);
+    return tl_emitted(c, n);
+}
+
+tl_status tl_import_bias_gelu(tl_onnx_call *c)
+{
+    tl_result(c, 0, gelu(c, add(c, c->inputs[0], c->inputs[1]), NULL));
+    return TL_OK;
+}
+
+tl_status tl_import_fast_gelu(tl_onnx_call *c)
+{
+    tl_value *x = c->inputs[0], *bias = tl_call_input(c, 1);
+    tl_result(c, 0, gelu(c, bias != NULL ? add(c, x, bias) : x, "tanh"));
+    return TL_OK;
+}
+
+tl_status tl_import_quick_gelu(tl_onnx_call *c)
+{
+    tl_value *x = c->inputs[0];
+    TL_TRY(tl_need_dtype(c, x));
+    tl_value *steep = scale(c, x, tl_call_float(c, "alpha", 1.702f));
+    tl_result(c, 0, mul(c, x, tl_emit1(c, TL_OP_SIGMOID, steep)));
+    return TL_OK;
+}
+
+typedef tl_value *activation(tl_onnx_call *c, tl_value *x, double a, double b);
+
+static tl_value *fused_relu(tl_onnx_call *c, tl_value *x, double a, double b)
+{
+    (void)a, (void)b;
+    return tl_emit1(c, TL_OP_RELU, x);
+}
+
+static tl_value *fused_sigmoid(tl_onnx_call *c, tl_value *x, double a, double b)
+{
+    (void)a, (void)b;
+    return tl_emit1(c, TL_OP_SIGMOID, x);
+}
+
+static tl_value *fused_tanh(tl_onnx_call *c, tl_value *x, double a, double b)
+{
+    (void)a, (void)b;
+    return tl_emit1(c, TL_OP_TANH, x);
+}
+
+static tl_value *fused_leaky_relu(tl_onnx_call *c, tl_value *x, double a, double b)
+{
+    (void)b;
+    return below_zero(c, x, scale(c, x, a));
+}
+
+static tl_value *fused_clip(tl_onnx_call *c, tl_value *x, double a, double b)
+{
+    tl_value *inputs[] = { x, number(c, x, a), number(c, x, b) };
+    return tl_emitted(c, tl_onnx_emit_node(c, TL_OP_CLIP, 3, inputs));
+}
+
+tl_status tl_onnx_emit_activation(tl_onnx_call *c, const char *name, int count,
+                                  const double *numbers, tl_value **x)
+{
+    static const struct {
+        const char *name;
+        activation *emit;
+        double a, b; /* where they are not given */
+    } known[] = {
+        { "Relu", fused_relu, 0, 0 },
+        { "Sigmoid", fused_sigmoid, 0, 0 },
+        { "Tanh", fused_tanh, 0, 0 },
+        { "LeakyRelu", fused_leaky_relu, 0.01f, 0 },
+        { "HardSigmoid", hard_sigmoid, 0.2f, 0.5 },
+        { "Clip", fused_clip, -INFINITY, INFINITY },
+    };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(known[i].name, name) == 0) {
+            TL_TRY(tl_need_dtype(c, *x));
+            *x = known[i].emit(c, *x, count > 0 ? numbers[0] : known[i].a,
+                               count > 1 ? numbers[1] : known[i].b);
+            return TL_OK;
+        }
+    return tl_call_unsupported(c, "activation '%.40s'", name);
 }
 
 /* x + bias below -lambd, x - bias above lambd, 0 between. */

@@ -3,12 +3,11 @@
  * products and the softmax where it can. */
 #include <math.h>
 #include <string.h>
-#include "frontend/onnx/import_rules.h"
+#include "frontend/onnx/import_attention.h"
 
 enum { MOST_STEPS = 128 }; /* of a state that is updated step by step, each written out */
 
-/* [B, S, heads * size] as [B, heads, S, size]; of four axes already: as it is. */
-static tl_status split_heads(tl_onnx_call *c, tl_value *x, int64_t heads, tl_value **out)
+tl_status tl_onnx_split_heads(tl_onnx_call *c, tl_value *x, int64_t heads, tl_value **out)
 {
     *out = x;
     TL_TRY(tl_need_shape(c, x));
@@ -25,8 +24,7 @@ static tl_status split_heads(tl_onnx_call *c, tl_value *x, int64_t heads, tl_val
     return TL_OK;
 }
 
-/* [B, heads, S, size] as [B, S, heads * size]. */
-static tl_value *join_heads(tl_onnx_call *c, tl_value *x)
+tl_value *tl_onnx_join_heads(tl_onnx_call *c, tl_value *x)
 {
     x = tl_onnx_emit_transpose(c, x, (const int64_t[]){ 0, 2, 1, 3 });
     const tl_dim *d = x->shape.dims;
@@ -66,30 +64,24 @@ static tl_status mask_to_bias(tl_onnx_call *c, tl_value *mask, tl_dtype dtype, i
     return TL_OK;
 }
 
-/* Minus infinity where `hidden`, else 0. */
-static tl_value *hide(tl_onnx_call *c, tl_value *hidden, tl_dtype dtype)
+tl_value *tl_onnx_add_hidden(tl_onnx_call *c, tl_value *bias, tl_value *hidden, tl_dtype dtype,
+                             double number)
 {
-    return tl_onnx_emit_where(c, hidden, tl_onnx_emit_scalar(c, dtype, -INFINITY),
-                              tl_onnx_emit_scalar(c, dtype, 0));
-}
-
-static tl_value *add_bias(tl_onnx_call *c, tl_value *bias, tl_value *more)
-{
+    tl_value *more = tl_onnx_emit_where(c, hidden, tl_onnx_emit_scalar(c, dtype, number),
+                                        tl_onnx_emit_scalar(c, dtype, 0));
     return bias == NULL ? more : tl_emit2(c, TL_OP_ADD, bias, more);
 }
 
 typedef struct {
-    tl_value *q, *k, *v; /* [B, heads, S, size] */
     tl_value *mask, *past_k, *past_v, *lengths;
     bool causal, joins; /* joins: the result has three axes */
-    double scale, softcap;
-    tl_dtype softmax;
-} attention;
+} options;
 
-static tl_status make_bias(tl_onnx_call *c, const attention *a, tl_value **out)
+static tl_status make_bias(tl_onnx_call *c, const options *a, const tl_attention *heads,
+                           tl_value **out)
 {
-    tl_dtype dtype = a->q->dtype;
-    int64_t queries = a->q->shape.dims[2].extent, keys = a->k->shape.dims[2].extent;
+    tl_dtype dtype = heads->q->dtype;
+    int64_t queries = heads->q->shape.dims[2].extent, keys = heads->k->shape.dims[2].extent;
     int64_t past = a->past_k != NULL ? a->past_k->shape.dims[2].extent : 0;
     tl_value *key = tl_onnx_emit_along(c, tl_onnx_emit_range(c, keys), 2, 1);
     *out = NULL;
@@ -98,25 +90,37 @@ static tl_status make_bias(tl_onnx_call *c, const attention *a, tl_value **out)
     if (a->causal) {
         tl_value *query = tl_onnx_emit_along(c, tl_onnx_emit_range(c, queries), 2, 0);
         query = tl_onnx_emit_with(c, TL_OP_ADD, query, (double)past);
-        *out = add_bias(c, *out, hide(c, tl_emit2(c, TL_OP_LESS, query, key), dtype));
+        *out = tl_onnx_add_hidden(c, *out, tl_emit2(c, TL_OP_LESS, query, key), dtype, -INFINITY);
     }
     if (a->lengths != NULL) {
         tl_value *length = tl_onnx_emit_along(c, tl_onnx_emit_cast(c, a->lengths, TL_I64), 4, 0);
-        *out = add_bias(c, *out, hide(c, tl_emit2(c, TL_OP_GREATER_OR_EQUAL, key, length), dtype));
+        *out = tl_onnx_add_hidden(c, *out, tl_emit2(c, TL_OP_GREATER_OR_EQUAL, key, length), dtype,
+                                  -INFINITY);
     }
     return TL_OK;
 }
 
-/* softmax(cap(q k^T) + bias) v; `shown` gets what qk_matmul_output_mode asks for. */
-static tl_status attend(tl_onnx_call *c, attention *a, int64_t mode, tl_value **out,
-                        tl_value **shown)
+/* The sink of each head as a further column of its scores, which softmax counts and nothing else reads. */
+static tl_value *add_sink(tl_onnx_call *c, const tl_attention *a, tl_value *scores)
+{
+    int64_t extents[TL_MAX_RANK];
+    tl_onnx_extents(scores, extents);
+    extents[3] = 1;
+    tl_value *sink = tl_onnx_emit_cast(c, a->sink, scores->dtype);
+    if (sink->shape.rank == 1)
+        sink = tl_onnx_emit_along(c, sink, 4, 1);
+    sink = tl_onnx_emit_expand(c, sink, extents, 4);
+    return tl_onnx_emit_concat(c, 2, (tl_value *[]){ scores, sink }, 3);
+}
+
+tl_status tl_onnx_attend(tl_onnx_call *c, const tl_attention *a, int64_t mode, tl_value **out,
+                         tl_value **shown)
 {
     int64_t heads = a->q->shape.dims[1].extent, kv_heads = a->k->shape.dims[1].extent;
     if (kv_heads < 1 || heads % kv_heads != 0)
         return tl_call_bad(c, "%lld heads of queries on %lld heads of keys", (long long)heads,
                            (long long)kv_heads);
-    tl_value *bias, *k = repeat_heads(c, a->k, heads / kv_heads);
-    TL_TRY(make_bias(c, a, &bias));
+    tl_value *k = repeat_heads(c, a->k, heads / kv_heads);
     k = tl_onnx_emit_transpose(c, k, (const int64_t[]){ 0, 1, 3, 2 });
     tl_value *scores =
         tl_emit2(c, TL_OP_MATMUL, tl_onnx_emit_with(c, TL_OP_MUL, a->q, sqrt(a->scale)),
@@ -128,21 +132,27 @@ static tl_status attend(tl_onnx_call *c, attention *a, int64_t mode, tl_value **
     }
     if (mode == 1)
         *shown = scores;
-    if (bias != NULL)
-        scores = tl_emit2(c, TL_OP_ADD, scores, bias);
+    if (a->bias != NULL)
+        scores = tl_emit2(c, TL_OP_ADD, scores, a->bias);
     if (mode == 2)
         *shown = scores;
+    int64_t keys = a->k->shape.dims[2].extent;
     tl_value *wide = tl_onnx_emit_cast(c, scores, a->softmax);
+    if (a->sink != NULL)
+        wide = add_sink(c, a, wide);
     tl_node *n = tl_onnx_emit_node(c, TL_OP_SOFTMAX, 1, &wide);
     tl_attr_set_int(c->graph, n, "axis", 3);
-    tl_value *shares = tl_onnx_emit_cast(c, tl_emitted(c, n), a->q->dtype);
+    tl_value *shares = tl_emitted(c, n);
+    if (a->sink != NULL)
+        shares = tl_onnx_emit_slice(c, shares, 3, 0, keys);
+    shares = tl_onnx_emit_cast(c, shares, a->q->dtype);
     if (mode == 3)
         *shown = shares;
     *out = tl_emit2(c, TL_OP_MATMUL, shares, repeat_heads(c, a->v, heads / kv_heads));
     return TL_OK;
 }
 
-static tl_status check_operands(tl_onnx_call *c, const attention *a)
+tl_status tl_onnx_check_attention(tl_onnx_call *c, const tl_attention *a)
 {
     const tl_dim *q = a->q->shape.dims, *k = a->k->shape.dims, *v = a->v->shape.dims;
     bool fits = q[0].extent == k[0].extent && q[3].extent == k[3].extent &&
@@ -151,8 +161,7 @@ static tl_status check_operands(tl_onnx_call *c, const attention *a)
     return fits ? TL_OK : tl_call_bad(c, "its queries, keys and values do not fit together");
 }
 
-/* past behind, present in front: [B, heads, past + S, size]. */
-static tl_status append(tl_onnx_call *c, tl_value *past, tl_value **x)
+tl_status tl_onnx_append_past(tl_onnx_call *c, tl_value *past, tl_value **x)
 {
     if (past == NULL)
         return TL_OK;
@@ -165,12 +174,12 @@ static tl_status append(tl_onnx_call *c, tl_value *past, tl_value **x)
 
 tl_status tl_import_attention(tl_onnx_call *c)
 {
-    attention a = { .mask = tl_call_input(c, 3),
-                    .past_k = tl_call_input(c, 4),
-                    .past_v = tl_call_input(c, 5),
-                    .lengths = tl_call_input(c, 6),
-                    .causal = tl_call_int(c, "is_causal", 0) != 0,
-                    .softcap = tl_call_float(c, "softcap", 0) };
+    options a = { .mask = tl_call_input(c, 3),
+                  .past_k = tl_call_input(c, 4),
+                  .past_v = tl_call_input(c, 5),
+                  .lengths = tl_call_input(c, 6),
+                  .causal = tl_call_int(c, "is_causal", 0) != 0 };
+    tl_attention heads = { .softcap = tl_call_float(c, "softcap", 0) };
     int64_t q_heads = tl_call_int(c, "q_num_heads", 0),
             mode = tl_call_int(c, "qk_matmul_output_mode", 0);
     tl_value *y = NULL, *shown = NULL;
@@ -179,22 +188,23 @@ tl_status tl_import_attention(tl_onnx_call *c)
         return tl_call_bad(c, "past_key and past_value go together");
     if (mode < 0 || mode > 3)
         return tl_call_bad(c, "qk_matmul_output_mode %lld", (long long)mode);
-    TL_TRY(split_heads(c, c->inputs[0], q_heads, &a.q));
-    TL_TRY(split_heads(c, c->inputs[1], tl_call_int(c, "kv_num_heads", 0), &a.k));
-    TL_TRY(split_heads(c, c->inputs[2], tl_call_int(c, "kv_num_heads", 0), &a.v));
-    TL_TRY(tl_need_dtype(c, a.q));
+    TL_TRY(tl_onnx_split_heads(c, c->inputs[0], q_heads, &heads.q));
+    TL_TRY(tl_onnx_split_heads(c, c->inputs[1], tl_call_int(c, "kv_num_heads", 0), &heads.k));
+    TL_TRY(tl_onnx_split_heads(c, c->inputs[2], tl_call_int(c, "kv_num_heads", 0), &heads.v));
+    TL_TRY(tl_need_dtype(c, heads.q));
     a.joins = c->inputs[0]->shape.rank == 3;
-    a.softmax = a.q->dtype;
-    if (precision != 0 && !tl_dtype_from_onnx(precision, &a.softmax))
+    heads.softmax = heads.q->dtype;
+    if (precision != 0 && !tl_dtype_from_onnx(precision, &heads.softmax))
         return tl_call_unsupported(c, "softmax_precision %s", tl_onnx_dtype_text(precision));
-    TL_TRY(append(c, a.past_k, &a.k));
-    TL_TRY(append(c, a.past_v, &a.v));
-    TL_TRY(check_operands(c, &a));
-    a.scale = tl_call_float(c, "scale", 1 / sqrt((double)a.q->shape.dims[3].extent));
-    TL_TRY(attend(c, &a, mode, &y, &shown));
-    tl_result(c, 0, a.joins ? join_heads(c, y) : y);
-    tl_result(c, 1, a.k);
-    tl_result(c, 2, a.v);
+    TL_TRY(tl_onnx_append_past(c, a.past_k, &heads.k));
+    TL_TRY(tl_onnx_append_past(c, a.past_v, &heads.v));
+    TL_TRY(tl_onnx_check_attention(c, &heads));
+    heads.scale = tl_call_float(c, "scale", 1 / sqrt((double)heads.q->shape.dims[3].extent));
+    TL_TRY(make_bias(c, &a, &heads, &heads.bias));
+    TL_TRY(tl_onnx_attend(c, &heads, mode, &y, &shown));
+    tl_result(c, 0, a.joins ? tl_onnx_join_heads(c, y) : y);
+    tl_result(c, 1, heads.k);
+    tl_result(c, 2, heads.v);
     tl_result(c, 3, shown);
     return TL_OK;
 }
@@ -241,10 +251,33 @@ static tl_status take_angles(tl_onnx_call *c, tl_value *cache, tl_value *positio
     return TL_OK;
 }
 
+tl_status tl_onnx_rotate(tl_onnx_call *c, tl_value *x, const tl_rotation *how, tl_value **out)
+{
+    tl_value *cosine, *sine;
+    int64_t size = how->size, whole = x->shape.dims[3].extent;
+    if (size > whole || size % 2 != 0)
+        return tl_call_bad(c, "rotary_embedding_dim %lld of %lld", (long long)size,
+                           (long long)whole);
+    TL_TRY(take_angles(c, how->cosine, how->positions, size / 2, &cosine));
+    TL_TRY(take_angles(c, how->sine, how->positions, size / 2, &sine));
+    tl_value *turned = tl_onnx_emit_slice(c, x, 3, 0, size);
+    tl_value *a = take_half(c, turned, size, how->interleaved, 0);
+    tl_value *b = take_half(c, turned, size, how->interleaved, 1);
+    tl_value *real =
+        tl_emit2(c, TL_OP_SUB, tl_emit2(c, TL_OP_MUL, cosine, a), tl_emit2(c, TL_OP_MUL, sine, b));
+    tl_value *imaginary =
+        tl_emit2(c, TL_OP_ADD, tl_emit2(c, TL_OP_MUL, sine, a), tl_emit2(c, TL_OP_MUL, cosine, b));
+    *out = put_halves(c, real, imaginary, size, how->interleaved);
+    if (size < whole)
+        *out = tl_onnx_emit_concat(
+            c, 2, (tl_value *[]){ *out, tl_onnx_emit_slice(c, x, 3, size, whole - size) }, 3);
+    return TL_OK;
+}
+
 tl_status tl_import_rotary_embedding(tl_onnx_call *c)
 {
     bool is_contrib = strncmp(c->rule->op_type, "com.", 4) == 0;
-    tl_value *x = c->inputs[0], *cosine, *sine, *positions = tl_call_input(c, is_contrib ? 1 : 3);
+    tl_value *x = c->inputs[0], *positions = tl_call_input(c, is_contrib ? 1 : 3);
     bool interleaved = tl_call_int(c, "interleaved", 0) != 0;
     int64_t size = tl_call_int(c, "rotary_embedding_dim", 0),
             heads = tl_call_int(c, "num_heads", 0);
@@ -254,12 +287,9 @@ tl_status tl_import_rotary_embedding(tl_onnx_call *c)
     bool joins = x->shape.rank == 3;
     if (joins && heads == 0 && is_contrib && c->inputs[2]->shape.rank == 2)
         heads = x->shape.dims[2].extent / (2 * c->inputs[2]->shape.dims[1].extent);
-    TL_TRY(split_heads(c, x, heads, &x));
+    TL_TRY(tl_onnx_split_heads(c, x, heads, &x));
     int64_t whole = x->shape.dims[3].extent;
     size = size > 0 ? size : whole;
-    if (size > whole || size % 2 != 0)
-        return tl_call_bad(c, "rotary_embedding_dim %lld of %lld", (long long)size,
-                           (long long)whole);
     if (is_contrib && tl_shape_elements(&positions->shape) == 1) { /* where the first one stands */
         tl_value *all = tl_onnx_emit_along(c, tl_onnx_emit_range(c, x->shape.dims[2].extent), 2, 1);
         positions =
@@ -269,20 +299,10 @@ tl_status tl_import_rotary_embedding(tl_onnx_call *c)
             tl_onnx_emit_expand(c, positions,
                                 (int64_t[]){ x->shape.dims[0].extent, x->shape.dims[2].extent }, 2);
     }
-    TL_TRY(take_angles(c, c->inputs[first], positions, size / 2, &cosine));
-    TL_TRY(take_angles(c, c->inputs[first + 1], positions, size / 2, &sine));
-    tl_value *turned = tl_onnx_emit_slice(c, x, 3, 0, size);
-    tl_value *a = take_half(c, turned, size, interleaved, 0);
-    tl_value *b = take_half(c, turned, size, interleaved, 1);
-    tl_value *real =
-        tl_emit2(c, TL_OP_SUB, tl_emit2(c, TL_OP_MUL, cosine, a), tl_emit2(c, TL_OP_MUL, sine, b));
-    tl_value *imaginary =
-        tl_emit2(c, TL_OP_ADD, tl_emit2(c, TL_OP_MUL, sine, a), tl_emit2(c, TL_OP_MUL, cosine, b));
-    tl_value *y = put_halves(c, real, imaginary, size, interleaved);
-    if (size < whole)
-        y = tl_onnx_emit_concat(
-            c, 2, (tl_value *[]){ y, tl_onnx_emit_slice(c, x, 3, size, whole - size) }, 3);
-    tl_result(c, 0, joins ? join_heads(c, y) : y);
+    tl_value *y;
+    tl_rotation how = { c->inputs[first], c->inputs[first + 1], positions, size, interleaved };
+    TL_TRY(tl_onnx_rotate(c, x, &how, &y));
+    tl_result(c, 0, joins ? tl_onnx_join_heads(c, y) : y);
     return TL_OK;
 }
 

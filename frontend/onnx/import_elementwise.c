@@ -18,6 +18,14 @@ tl_status tl_import_plain(tl_onnx_call *c)
     return tl_import_as(c, (tl_op)c->rule->op, c->rule->max_inputs);
 }
 
+tl_status tl_need_inputs(tl_onnx_call *c, unsigned which)
+{
+    for (int i = 0; which >> i != 0; i++)
+        if ((which >> i & 1) != 0 && tl_call_input(c, i) == NULL)
+            return tl_call_bad(c, "input %d is required", i);
+    return TL_OK;
+}
+
 tl_status tl_need_rank(tl_onnx_call *c, const tl_value *v, int *out)
 {
     *out = v->shape.rank;

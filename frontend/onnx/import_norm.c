@@ -121,19 +121,30 @@ tl_status tl_import_group_norm(tl_onnx_call *c)
     return TL_OK;
 }
 
-tl_status tl_import_rms_norm(tl_onnx_call *c)
+tl_status tl_onnx_emit_rms_norm(tl_onnx_call *c, tl_value *x, tl_value *scale, int64_t axis,
+                                double epsilon, tl_value **out, tl_value **spread)
 {
-    tl_value *x = c->inputs[0];
     int64_t axes[TL_MAX_RANK];
     int count;
     TL_TRY(tl_need_dtype(c, x));
     tl_dtype dtype = x->dtype;
     bool wide = dtype == TL_F16 || dtype == TL_BF16;
     x = wide ? tl_onnx_emit_cast(c, x, TL_F32) : x;
-    TL_TRY(trailing_axes(c, x, tl_call_int(c, "axis", -1), axes, &count));
-    tl_value *spread = deviation(c, x, axes, count, tl_call_float(c, "epsilon", 1e-5f));
-    tl_value *y = tl_onnx_emit_cast(c, tl_emit2(c, TL_OP_DIV, x, spread), dtype);
-    tl_result(c, 0, tl_emit2(c, TL_OP_MUL, y, c->inputs[1]));
+    TL_TRY(trailing_axes(c, x, axis, axes, &count));
+    *spread = deviation(c, x, axes, count, epsilon);
+    tl_value *y = tl_onnx_emit_cast(c, tl_emit2(c, TL_OP_DIV, x, *spread), dtype);
+    *out = tl_emit2(c, TL_OP_MUL, y, scale);
+    return TL_OK;
+}
+
+tl_status tl_import_rms_norm(tl_onnx_call *c)
+{
+    tl_value *y, *spread;
+    TL_TRY(tl_onnx_emit_rms_norm(c, c->inputs[0], c->inputs[1], tl_call_int(c, "axis", -1),
+                                 tl_call_float(c, "epsilon", 1e-5f), &y, &spread));
+    tl_result(c, 0, y);
+    if (tl_call_wants(c, 1))
+        tl_result(c, 1, tl_emit1(c, TL_OP_RECIPROCAL, spread));
     return TL_OK;
 }
 

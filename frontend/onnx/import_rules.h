@@ -17,12 +17,22 @@ tl_status tl_import_as(tl_onnx_call *c, tl_op op, int inputs);
 tl_status tl_import_pool_positions(tl_onnx_call *c, const tl_value *pooled);
 /* auto_pad says nothing, or one of three words; then pads have no say. */
 tl_status tl_check_auto_pad(tl_onnx_call *c, tl_node *n);
+/* Inputs that are required behind one that is not; bit i of `which` for input i. */
+tl_status tl_need_inputs(tl_onnx_call *c, unsigned which);
 /* The rank of `v`, or a refusal that says why it is needed. */
 tl_status tl_need_rank(tl_onnx_call *c, const tl_value *v, int *out);
 tl_status tl_need_shape(tl_onnx_call *c, const tl_value *v);
 tl_status tl_need_dtype(tl_onnx_call *c, const tl_value *v);
 /* A per-channel vector [C] for values [N, C, ...] of the rank: [C, 1, 1, ...]. */
 tl_value *tl_onnx_emit_channel_vector(tl_onnx_call *c, tl_value *v, int rank);
+
+/* import_norm.c: x over the root of the mean of its squares from `axis` on, scaled; `spread` is that root. */
+tl_status tl_onnx_emit_rms_norm(tl_onnx_call *c, tl_value *x, tl_value *scale, int64_t axis,
+                                double epsilon, tl_value **out, tl_value **spread);
+
+/* import_activation.c: what a product or a convolution is fused with, by its name in com.microsoft. */
+tl_status tl_onnx_emit_activation(tl_onnx_call *c, const char *name, int count,
+                                  const double *numbers, tl_value **x);
 
 /* onnx_emit.c: nodes over values whose shapes are known. */
 tl_value *tl_onnx_emit_numbers(tl_onnx_call *c, tl_dtype dtype, const double *numbers, int rank,

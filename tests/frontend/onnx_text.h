@@ -152,7 +152,7 @@ static inline tl_text text_node(const char **at)
     tl_text n = { 0 };
     char op[128];
     take_word(at, op);
-    char *dot = strchr(op, '.');
+    char *dot = strrchr(op, '.');
     if (dot != NULL) {
         *dot = '\0';
         wire_string(&n, 7, op);
@@ -235,7 +235,7 @@ static inline tl_text text_function(const char **at)
     tl_text f = { 0 }, opset = { 0 }, part;
     char name[128];
     take_word(at, name);
-    char *dot = strchr(name, '.');
+    char *dot = strrchr(name, '.');
     *dot = '\0';
     wire_string(&f, 10, name);
     wire_string(&f, 1, dot + 1);
@@ -269,7 +269,7 @@ static inline tl_text text_model_with(const char *at, const tl_text *extra)
             char word[128];
             part = (tl_text){ 0 };
             take_word(&at, word);
-            char *dot = strchr(word, '.');
+            char *dot = strrchr(word, '.');
             if (dot != NULL)
                 *dot = '\0';
             wire_string(&part, 1, dot != NULL ? word : "");

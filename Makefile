@@ -52,7 +52,7 @@ $(BUILD)/frontend/onnx.pb-c.c: frontend/onnx.proto
 	protoc-c --proto_path=frontend --c_out=$(BUILD)/frontend $<
 $(BUILD)/frontend/onnx.pb-c.o: $(BUILD)/frontend/onnx.pb-c.c
 	$(CC) $(filter-out -Werror -Wpedantic,$(CFLAGS)) -w -c $< -o $@
-$(call OBJECTS,frontend) $(call OBJECTS,models): | $(BUILD)/frontend/onnx.pb-c.c
+$(call OBJECTS,frontend) $(call OBJECTS,models) $(call OBJECTS,driver): | $(BUILD)/frontend/onnx.pb-c.c
 $(call archive,frontend): $(BUILD)/frontend/onnx.pb-c.o
 
 # What decides the code of a program, as a digest that is part of every object's key. It is asked for at every make, for a

@@ -78,6 +78,11 @@ tl_status tl_onnx_bind_shapes(tl_arena *arena, const tl_onnx_signature *signatur
                               const tl_shape_override *given, int given_count,
                               const tl_shape_override **out, int *out_count, tl_diag *diag);
 
+/* The bytes of the model as one file: what lay in files beside it lies in the model. Nothing else of it is checked.
+ * TL_UNSUPPORTED: that is more than TL_ONNX_MOST_BYTES. Free `out` with tl_text_free. */
+#define TL_ONNX_MOST_BYTES ((size_t)2000 << 20) /* protobuf ends at 2 GB */
+tl_status tl_onnx_embed(const char *path, tl_text *out, tl_diag *diag);
+
 /* A file that holds one serialized TensorProto (.pb); everything is copied into the arena. */
 tl_status tl_onnx_read_tensor_file(tl_arena *arena, const char *path, tl_dtype *dtype,
                                    tl_shape *shape, const void **data, tl_diag *diag);

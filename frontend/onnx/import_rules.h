@@ -24,6 +24,9 @@ tl_status tl_need_dtype(tl_onnx_call *c, const tl_value *v);
 /* A per-channel vector [C] for values [N, C, ...] of the rank: [C, 1, 1, ...]. */
 tl_value *tl_onnx_emit_channel_vector(tl_onnx_call *c, tl_value *v, int rank);
 
+/* Numbers that an importer writes down at most: matrices of transforms, positions of windows. */
+enum { TL_ONNX_MOST_NUMBERS = 1 << 26 };
+
 /* onnx_emit.c: nodes over values whose shapes are known. */
 tl_value *tl_onnx_emit_numbers(tl_onnx_call *c, tl_dtype dtype, const double *numbers, int rank,
                                const int64_t *extents); /* a constant */

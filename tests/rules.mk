@@ -120,13 +120,34 @@ accuracy: $(BUILD)/tilth $(BUILD)/bench/without_winograd
 		$(if $(JSON),--json "$(JSON)") $(ACCURACY) $(or $(MODELS),$(SHARED_MODELS) $$("$$venv/bin/python" tests/peers/export.py --list))
 .PHONY: accuracy
 
+# Targets of a fuzzer, tests/fuzz/fuzz_NAME.c, each with a corpus (tests/fuzz/README.md). replay_NAME goes through the corpus:
+# make test does that. make fuzz: libFuzzer, SECONDS (30) for each of TARGET (all), new inputs below build/corpus; clang and
+# its compiler-rt are needed for it (apt-get install clang libclang-rt-dev). Without clang a plain mutator takes its place.
+FUZZ_TARGETS  := $(patsubst tests/fuzz/fuzz_%.c,%,$(wildcard tests/fuzz/fuzz_*.c))
+FUZZ_ARCHIVES  = $(foreach f,$(FLOORS_tuner),$(call archive,$(f)))
+FUZZ_CC       ?= $(firstword $(shell command -v clang-19 || command -v clang))
+REPLAYS        = $(FUZZ_TARGETS:%=$(BUILD)/tests/fuzz/replay_%)
+$(BUILD)/tests/fuzz/replay_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/fuzz.o $(BUILD)/tests/fuzz/replay.o $(SANITIZERS) $(FUZZ_ARCHIVES)
+	$(CC) $(LDFLAGS) -o $@ $^ $(TEST_LIBS_tuner)
+$(BUILD)/fuzz_%: $(BUILD)/tests/fuzz/fuzz_%.o $(BUILD)/tests/fuzz/fuzz.o $(SANITIZERS) $(FUZZ_ARCHIVES)
+	$(CC) $(LDFLAGS) -fsanitize=fuzzer -o $@ $^ $(TEST_LIBS_tuner)
+fuzz:
+ifeq ($(FUZZ_CC),)
+	@$(MAKE) --no-print-directory VARIANT=asan run-fuzz
+else
+	@$(MAKE) --no-print-directory VARIANT=fuzz CC=$(FUZZ_CC) run-fuzz
+endif
+run-fuzz: $(foreach t,$(or $(TARGET),$(FUZZ_TARGETS)),$(BUILD)/$(if $(filter fuzz,$(VARIANT)),fuzz_$t,tests/fuzz/replay_$t))
+	@tests/fuzz/run.sh $(or $(SECONDS),30) $^
+.PHONY: fuzz run-fuzz
+
 # make test: installs what is missing, builds, runs everything, in at most ten minutes on two cores.
 ALL_TESTS = $(foreach f,$(TEST_FOLDERS),$(call TESTS_of,$(f)))
 test:
 	@tests/deps.sh
 	@$(MAKE) --no-print-directory -j$(shell nproc) run-tests
-run-tests: all $(ALL_TESTS)
-	@status=0; tests/circles.sh $(BUILD) || status=1; tests/run.sh $(ALL_TESTS) || status=1; \
+run-tests: all $(ALL_TESTS) $(REPLAYS)
+	@status=0; tests/circles.sh $(BUILD) || status=1; tests/run.sh $(ALL_TESTS) $(REPLAYS) || status=1; \
 	tests/conformance.sh $(BUILD)/tilth || status=1; \
 	tests/models.sh --small $(BUILD)/tilth build/models || status=1; \
 	for isa in $(SMALLER_ISAS); do \
@@ -142,8 +163,8 @@ READING_TESTS = $(READING:tests/%.c=$(BUILD)/tests/%)
 test-sanitized:
 	@tests/deps.sh
 	@$(MAKE) --no-print-directory -j$(shell nproc) VARIANT=asan run-reading
-run-reading: $(BUILD)/tilth $(READING_TESTS)
-	@tests/run.sh $(READING_TESTS)
+run-reading: $(BUILD)/tilth $(READING_TESTS) $(REPLAYS)
+	@tests/run.sh $(READING_TESTS) $(REPLAYS)
 .PHONY: test-sanitized run-reading
 # make conformance: the ONNX test cases of ../shared, of which those that tests/conformance lists have to pass; WRITE=1: lists
 # what passes now.

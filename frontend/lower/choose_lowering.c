@@ -28,8 +28,7 @@ bool tl_lowers_winograd(const tl_node *n)
     if (n->op != TL_OP_CONV)
         return false;
     const tl_value *x = n->inputs[0], *weight = n->inputs[1];
-    if (x->shape.rank != 4 || x->dtype != TL_F32 || weight->data == NULL ||
-        weight->dtype != TL_F32)
+    if (x->shape.rank != 4 || x->dtype != TL_F32 || weight->data == NULL || weight->dtype != TL_F32)
         return false;
     return tl_attr_int(n, "group", 1) == 1 && weight->shape.dims[2].extent == 3 &&
            weight->shape.dims[3].extent == 3 && tl_attr_ints(n, "strides", &strides) == 2 &&

@@ -23,7 +23,8 @@ static tl_status check_inputs(const tl_node *n, tl_diag *diag)
             return tl_fail_node(diag, TL_BAD_MODEL, n, "nothing is known about its input '%.120s'",
                                 v->name);
         if (v != NULL && !tl_shape_is_addressable(&v->shape, v->dtype))
-            return tl_fail_node(diag, TL_BAD_MODEL, n, "the size of its input '%.120s' overflows", v->name);
+            return tl_fail_node(diag, TL_BAD_MODEL, n, "the size of its input '%.120s' overflows",
+                                v->name);
     }
     return TL_OK;
 }

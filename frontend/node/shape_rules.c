@@ -93,7 +93,8 @@ tl_status tl_not_bool(tl_graph *g, const tl_node *n, tl_diag *diag)
 {
     if (n->inputs[0]->dtype != TL_BOOL)
         return TL_OK;
-    return tl_fail_node(diag, TL_BAD_MODEL, n, "%s: bool has no arithmetic", tl_value_text(g, n->inputs[0]));
+    return tl_fail_node(diag, TL_BAD_MODEL, n, "%s: bool has no arithmetic",
+                        tl_value_text(g, n->inputs[0]));
 }
 
 tl_status tl_same_dtype(tl_graph *g, const tl_node *n, int a, int b, tl_diag *diag)

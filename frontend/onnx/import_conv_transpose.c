@@ -49,7 +49,11 @@ static tl_status read_pads(tl_onnx_call *c, job *j)
     TL_TRY(read_list(c, "pads", 2 * j->spatial, 0, -(1 << 20), pads));
     TL_TRY(read_list(c, "output_padding", j->spatial, 0, 0, extra));
     TL_TRY(read_list(c, "output_shape", j->spatial, -1, -1, shape));
+    int64_t phases = 1;
     for (int i = 0; i < j->spatial; i++) {
+        phases *= j->stride[i];
+        if (phases > 1 << 20)
+            return tl_call_unsupported(c, "strides whose product is more than 2^20");
         int64_t full =
             (j->in[i] - 1) * j->stride[i] + (j->kernel[i] - 1) * j->dilation[i] + 1 + extra[i];
         if (extra[i] >= j->stride[i] && extra[i] >= j->dilation[i])
@@ -90,12 +94,15 @@ static tl_status read_job(tl_onnx_call *c, job *j)
     if (w[0].extent != j->in_channels || j->group < 1 || j->in_channels % j->group != 0)
         return tl_call_bad(c, "%lld channels, a weight for %lld, in %lld groups",
                            (long long)j->in_channels, (long long)w[0].extent, (long long)j->group);
-    j->out_channels = w[1].extent * j->group;
+    if (tl_mul_overflows(w[1].extent, j->group, &j->out_channels) || j->out_channels > INT32_MAX)
+        return tl_call_unsupported(c, "more than 2^31 channels");
     for (int i = 0; i < j->spatial; i++) {
         j->in[i] = x[2 + i].extent;
         j->kernel[i] = w[2 + i].extent;
         if (j->kernel[i] < 1)
             return tl_call_bad(c, "axis %d of its weight is empty", 2 + i);
+        if (j->in[i] > INT32_MAX || j->kernel[i] > INT32_MAX)
+            return tl_call_unsupported(c, "more than 2^31 elements of axis %d", 2 + i);
     }
     TL_TRY(read_list(c, "strides", j->spatial, 1, 1, j->stride));
     TL_TRY(read_list(c, "dilations", j->spatial, 1, 1, j->dilation));
@@ -271,7 +278,7 @@ static tl_value *by_phases(const job *j)
         reach[i] = taps[i] - 1;
         from[i] = begin >= 0 ? begin / s : -((s - 1 - begin) / s);
         count[i] = (begin + j->out[i] + s - 1) / s - from[i];
-        phases *= s;
+        phases *= s; /* few: read_pads */
     }
     tl_value *w = split_weight(j, taps);
     tl_value *y = convolve(j, j->x, w, repeat_bias(j, phases), reach, from, count, false);

@@ -213,7 +213,7 @@ tl_status tl_import_pool_positions(tl_onnx_call *c, const tl_value *pooled)
     TL_TRY(tl_need_shape(c, x));
     TL_TRY(tl_need_dtype(c, x));
     TL_TRY(tl_need_shape(c, pooled));
-    if (y.spatial > MOST_SPATIAL ||
+    if (y.spatial < 1 || y.spatial > MOST_SPATIAL ||
         (x->dtype != TL_I8 && x->dtype != TL_U8 && !tl_dtype_is_float(x->dtype)))
         return tl_call_unsupported(c, "positions of this input");
     if (tl_call_ints(c, "kernel_shape", &kernel) != y.spatial)

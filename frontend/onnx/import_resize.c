@@ -58,7 +58,7 @@ static double round_nearest(const char *mode, double x)
 
 static int64_t clamp_position(double x, int64_t extent)
 {
-    return x <= 0 ? 0 : x >= (double)(extent - 1) ? extent - 1 : (int64_t)x;
+    return !(x > 0) ? 0 : x >= (double)(extent - 1) ? extent - 1 : (int64_t)x;
 }
 
 static double cubic_weight(double a, double d)
@@ -214,6 +214,10 @@ static tl_status resize(tl_onnx_call *c, const resize_form *f, int count, resize
             return tl_call_bad(c, "axis %d: scale %g", a->axis, a->scale);
         if (a->in == 0 && a->out > 0)
             return tl_call_bad(c, "axis %d is empty", a->axis);
+        double taps = f->antialias ? 4 / fmin(a->scale, 1) + (double)a->in : 4;
+        if ((double)a->out * (taps + 4) > TL_ONNX_MOST_NUMBERS)
+            return tl_call_unsupported(c, "axis %d of %lld elements as %lld", a->axis,
+                                       (long long)a->in, (long long)a->out);
     }
     if (widens)
         x = tl_onnx_emit_cast(c, x, TL_F32);
@@ -317,7 +321,8 @@ static tl_status from_sizes(tl_onnx_call *c, int input, int count, resize_axis *
     }
     for (int i = 0; !stretch && i < count; i++) {
         axes[i].scale = scale;
-        axes[i].out = (int64_t)floor(scale * (double)axes[i].in + 0.5);
+        double out = floor(scale * (double)axes[i].in + 0.5);
+        axes[i].out = out >= 0 && out < INT32_MAX ? (int64_t)out : -1;
     }
     return TL_OK;
 }

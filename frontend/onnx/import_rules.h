@@ -34,6 +34,9 @@ tl_status tl_onnx_emit_rms_norm(tl_onnx_call *c, tl_value *x, tl_value *scale, i
 tl_status tl_onnx_emit_activation(tl_onnx_call *c, const char *name, int count,
                                   const double *numbers, tl_value **x);
 
+/* Numbers that an importer writes down at most: matrices of transforms, positions of windows. */
+enum { TL_ONNX_MOST_NUMBERS = 1 << 26 };
+
 /* onnx_emit.c: nodes over values whose shapes are known. */
 tl_value *tl_onnx_emit_numbers(tl_onnx_call *c, tl_dtype dtype, const double *numbers, int rank,
                                const int64_t *extents); /* a constant */

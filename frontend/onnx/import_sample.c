@@ -234,7 +234,7 @@ tl_status tl_import_affine_grid(tl_onnx_call *c)
     int64_t points = 1, out[TL_MAX_RANK] = { theta->shape.dims[0].extent };
     for (int i = 0; i < spatial; i++) {
         out[1 + i] = size[2 + i];
-        if (size[2 + i] < 1 || (points *= size[2 + i]) > 1 << 24)
+        if (size[2 + i] < 1 || size[2 + i] > 1 << 24 || (points *= size[2 + i]) > 1 << 24)
             return tl_call_bad(c, "axis %d of its size is %lld", 2 + i, (long long)size[2 + i]);
     }
     double *base = TL_NEW_ARRAY(c->arena, double, points *(spatial + 1));
@@ -374,6 +374,9 @@ static tl_status list_of(tl_onnx_call *c, const char *name, int count, int64_t o
         return tl_call_bad(c, "%s has %d numbers, not %d", name, given_count, count);
     for (int i = 0; i < count; i++)
         out[i] = given_count >= 0 ? given[i] : otherwise;
+    for (int i = 0; i < count; i++)
+        if (out[i] < -(1 << 20) || out[i] > 1 << 20)
+            return tl_call_bad(c, "%s holds %lld", name, (long long)out[i]);
     return TL_OK;
 }
 
@@ -435,6 +438,8 @@ tl_status tl_import_deform_conv(tl_onnx_call *c)
         kernel[i] = w->shape.dims[2 + i].extent;
         if (strides[i] < 1 || dilations[i] < 1 || kernel[i] < 1)
             return tl_call_bad(c, "a stride, a dilation or a kernel of its axis %d is below 1", i);
+        if (kernel[i] > 1 << 12 || fields > 1 << 16 || x->shape.dims[2 + i].extent > INT32_MAX)
+            return tl_call_unsupported(c, "a window, an image or groups of this size");
         out[i] = (x->shape.dims[2 + i].extent + pads[i] + pads[2 + i] -
                   (kernel[i] - 1) * dilations[i] - 1) /
                      strides[i] +
@@ -446,6 +451,9 @@ tl_status tl_import_deform_conv(tl_onnx_call *c)
         out[0] != offset->shape.dims[2].extent || out[1] != offset->shape.dims[3].extent ||
         offset->shape.dims[1].extent != fields * taps * 2)
         return tl_call_bad(c, "its offsets or its weight do not fit its input");
+    if (taps * outputs > TL_ONNX_MOST_NUMBERS)
+        return tl_call_unsupported(c, "%lld windows of %lld taps", (long long)outputs,
+                                   (long long)taps);
     for (int i = 0; i < 2; i++)
         base[i] = tap_positions(c, x->dtype, i, kernel, out, strides[i], pads[i], dilations[i]);
     tl_value **parts = TL_NEW_ARRAY(c->arena, tl_value *, fields);

@@ -68,7 +68,7 @@ tl_status tl_import_mel_weights(tl_onnx_call *c)
     for (int i = 0; i < 5; i++)
         TL_TRY(tl_need_scalar(c, i, 0, &in[i]));
     if (!(in[0] >= 1 && in[0] <= 1 << 14 && in[1] >= 1 && in[1] <= 1 << 20 && in[2] > 0 &&
-          in[3] >= 0 && in[4] >= in[3]))
+          in[2] >= 1e-3 && in[3] >= 0 && in[4] >= in[3] && in[4] <= 1e9))
         return tl_call_bad(c, "%g bins of a transform of %g", in[0], in[1]);
     int64_t bins = (int64_t)in[0], lines = (int64_t)in[1] / 2 + 1, extents[] = { lines, bins };
     if (bins * lines > 1 << 24)
@@ -140,6 +140,8 @@ tl_status tl_import_dft(tl_onnx_call *c)
         given = (double)tl_call_int(c, "axis", 1);
     else
         TL_TRY(tl_need_scalar(c, 2, -2, &given));
+    if (!(fabs(given) <= TL_MAX_RANK))
+        return tl_call_bad(c, "axis %g", given);
     TL_TRY(tl_onnx_axis(c, (int64_t)given, rank, &axis));
     if (rank < 2 || axis == rank - 1 || x->shape.dims[rank - 1].extent > 2)
         return tl_call_bad(c, "its input has no last axis of one or two parts, or axis %d is that",
@@ -155,6 +157,8 @@ tl_status tl_import_dft(tl_onnx_call *c)
     int out_parts = to_real ? 1 : 2;
     if (used > points)
         used = points; /* what is missing is zero */
+    if (used * parts * results * out_parts > TL_ONNX_MOST_NUMBERS)
+        return tl_call_unsupported(c, "a transform of %g points, not of fewer", length);
     x = tl_onnx_emit_slice(c, tl_onnx_emit_cast(c, x, TL_F64), axis, 0, used);
 
     int64_t perm[TL_MAX_RANK], back[TL_MAX_RANK], extents[TL_MAX_RANK];
@@ -209,7 +213,7 @@ tl_status tl_import_stft(tl_onnx_call *c)
     if ((rank != 2 && rank != 3) || (parts != 1 && parts != 2))
         return tl_call_bad(c, "its signal has %d axes", rank);
     int64_t batch = x->shape.dims[0].extent, samples = x->shape.dims[1].extent;
-    if (!(step >= 1 && length >= 1 && length <= (double)samples))
+    if (!(step >= 1 && step <= INT32_MAX && length >= 1 && length <= (double)samples))
         return tl_call_bad(c, "frames of %g samples, %g apart, of %lld", length, step,
                            (long long)samples);
     if (length > LONGEST_TRANSFORM)
@@ -219,6 +223,8 @@ tl_status tl_import_stft(tl_onnx_call *c)
     int64_t frame = (int64_t)length, hop = (int64_t)step,
             results = onesided ? frame / 2 + 1 : frame;
     int64_t frames = (samples - frame) / hop + 1;
+    if (results * 2 * frame > TL_ONNX_MOST_NUMBERS)
+        return tl_call_unsupported(c, "frames of %g samples", length);
     tl_value *w = stft_filters(c, frame, results);
     if (shape_of_window != NULL)
         w = tl_emit2(c, TL_OP_MUL, w, tl_onnx_emit_cast(c, shape_of_window, TL_F64));

@@ -65,8 +65,10 @@ int tl_call_strings(const tl_onnx_call *c, const char *name, const char *const *
     const Onnx__AttributeProto *a = find(c, name);
     int count = a != NULL ? (int)a->n_strings : -1;
     const char **texts = TL_NEW_ARRAY(c->arena, const char *, count > 0 ? count : 0);
-    for (int i = 0; i < count; i++)
-        texts[i] = tl_arena_strndup(c->arena, (const char *)a->strings[i].data, a->strings[i].len);
+    for (int i = 0; i < count; i++) { /* an empty one has no data */
+        const ProtobufCBinaryData *s = &a->strings[i];
+        texts[i] = s->len > 0 ? tl_arena_strndup(c->arena, (const char *)s->data, s->len) : "";
+    }
     *out = texts;
     return count;
 }

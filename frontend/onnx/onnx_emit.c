@@ -27,7 +27,8 @@ tl_value *tl_onnx_emit_axes(tl_onnx_call *c, tl_op op, tl_value *x, int count, c
 
 tl_value *tl_onnx_emit_transpose(tl_onnx_call *c, tl_value *x, const int64_t *perm)
 {
-    return tl_onnx_emit_ints(c, TL_OP_TRANSPOSE, x, "perm", perm, x->shape.rank);
+    return tl_onnx_emit_ints(c, TL_OP_TRANSPOSE, x, "perm", perm,
+                             x->shape.rank > 0 ? x->shape.rank : 0);
 }
 
 tl_value *tl_onnx_emit_expand(tl_onnx_call *c, tl_value *x, const int64_t *extents, int rank)
@@ -113,6 +114,11 @@ tl_value *tl_onnx_emit_along(tl_onnx_call *c, tl_value *v, int rank, int axis)
 
 tl_value *tl_onnx_emit_range(tl_onnx_call *c, int64_t count)
 {
+    if (count > TL_ONNX_MOST_NUMBERS) {
+        tl_status status = tl_call_unsupported(c, "an axis of %lld elements", (long long)count);
+        c->status = c->status == TL_OK ? status : c->status;
+        count = 0;
+    }
     int64_t *values = TL_NEW_ARRAY(c->arena, int64_t, count);
     for (int64_t i = 0; i < count; i++)
         values[i] = i;

@@ -42,7 +42,8 @@ bool tl_shape_is_addressable(const tl_shape *s, tl_dtype dtype)
     int64_t bytes = (int64_t)tl_dtype_size(dtype);
     for (int i = 0; i < s->rank; i++) {
         int64_t extent = s->dims[i].extent;
-        if (extent < 0 || tl_mul_overflows(bytes, extent > 0 ? extent : 1, &bytes) || bytes > (int64_t)1 << 56)
+        if (extent < 0 || tl_mul_overflows(bytes, extent > 0 ? extent : 1, &bytes) ||
+            bytes > (int64_t)1 << 56)
             return false;
     }
     return s->rank >= 0;

@@ -22,7 +22,8 @@ static const char *path_of(const char *name)
 static void write_bytes(const char *name, const char *head, const void *bytes, size_t size)
 {
     FILE *f = fopen(path_of(name), "wb");
-    if (f == NULL || fwrite(head, 1, strlen(head), f) != strlen(head) || fwrite(bytes, 1, size, f) != size)
+    if (f == NULL || fwrite(head, 1, strlen(head), f) != strlen(head) ||
+        fwrite(bytes, 1, size, f) != size)
         abort();
     fclose(f);
 }
@@ -53,8 +54,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (!is_made)
         make_folder();
     is_made = true;
-    snprintf(head, sizeof head, "{\"format\":\"tilth executable\",\"version\":%d,\"size\":%zu,\"checksum\":\"%016" PRIx64 "\"}\n",
-             TL_EXECUTABLE_VERSION, size, tl_checksum(bytes, size));
+    snprintf(
+        head, sizeof head,
+        "{\"format\":\"tilth executable\",\"version\":%d,\"size\":%zu,\"checksum\":\"%016" PRIx64
+        "\"}\n",
+        TL_EXECUTABLE_VERSION, size, tl_checksum(bytes, size));
     write_bytes("executable.json", head, bytes, size);
     fuzz_check_refusal(tl_executable_load(folder, &executable, &diag), &diag);
     tl_executable_destroy(executable);

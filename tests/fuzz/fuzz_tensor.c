@@ -32,7 +32,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     const void *data;
     write_file(bytes, size);
     if (TL_ARENA_GUARD(arena) == 0)
-        fuzz_check_refusal(tl_onnx_read_tensor_file(arena, path, &dtype, &shape, &data, &diag), &diag);
+        fuzz_check_refusal(tl_onnx_read_tensor_file(arena, path, &dtype, &shape, &data, &diag),
+                           &diag);
     tl_arena_destroy(arena);
     return 0;
 }

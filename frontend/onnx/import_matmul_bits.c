@@ -19,8 +19,8 @@ static tl_value *unpack(tl_onnx_call *c, tl_value *bytes, int64_t bits)
     tl_onnx_extents(bytes, extents);
     for (int64_t i = 0; i < each; i++)
         shifts[i] = (double)(i * bits);
-    tl_value *apart = tl_onnx_emit_reshape_axis(c, bytes, rank - 1, 2,
-                                                (int64_t[]){ extents[rank - 1], 1 });
+    tl_value *apart =
+        tl_onnx_emit_reshape_axis(c, bytes, rank - 1, 2, (int64_t[]){ extents[rank - 1], 1 });
     tl_value *by = tl_onnx_emit_numbers(c, TL_U8, shifts, 1, &each);
     apart = tl_emit2(c, TL_OP_SHIFT_RIGHT, apart, by);
     apart = tl_onnx_emit_with(c, TL_OP_BITWISE_AND, apart, mask);
@@ -91,8 +91,8 @@ tl_status tl_import_matmul_bits(tl_onnx_call *c)
     w = tl_emit2(c, TL_OP_MUL, w, scales);
     w = tl_onnx_emit_reshape(c, w, (int64_t[]){ p.rows, p.blocks * p.block }, 2);
     w = tl_onnx_emit_cast(c, tl_onnx_emit_slice(c, w, 1, 0, p.columns), a->dtype);
-    tl_value *y = tl_emit2(c, TL_OP_MATMUL, a,
-                           tl_onnx_emit_transpose(c, w, (const int64_t[]){ 1, 0 }));
+    tl_value *y =
+        tl_emit2(c, TL_OP_MATMUL, a, tl_onnx_emit_transpose(c, w, (const int64_t[]){ 1, 0 }));
     tl_result(c, 0, bias != NULL ? tl_emit2(c, TL_OP_ADD, y, bias) : y);
     return TL_OK;
 }

@@ -1,5 +1,5 @@
-/* frontend/onnx/import_qlinear.c: quantised operators of com.microsoft: numbers of 8 bits in and out, each with its scale and zero
- * point.
+/* frontend/onnx/import_qlinear.c: quantised operators of com.microsoft: numbers of 8 bits in and out, each with its scale and
+ * zero point.
  *
  *     y = saturate(round(f((a - za) * sa, ..) / sy) + zy)
  *
@@ -75,8 +75,7 @@ tl_status tl_import_qlinear_mul(tl_onnx_call *c)
     TL_TRY(read_operand(c, c->inputs[3], 4, &b));
     TL_TRY(read_scale(c, 6, &scale));
     scale = tl_emit2(c, TL_OP_DIV, tl_emit2(c, TL_OP_MUL, a.scale, b.scale), scale);
-    return give(c,
-                tl_emit2(c, TL_OP_MUL, tl_emit2(c, TL_OP_MUL, a.steps, b.steps), scale), 7);
+    return give(c, tl_emit2(c, TL_OP_MUL, tl_emit2(c, TL_OP_MUL, a.steps, b.steps), scale), 7);
 }
 
 tl_status tl_import_qlinear_sigmoid(tl_onnx_call *c)

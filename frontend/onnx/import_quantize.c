@@ -89,7 +89,8 @@ tl_status tl_import_quantize_linear(tl_onnx_call *c)
     TL_TRY(spread_over(c, scale, x, &scale));
     if (zero != NULL)
         TL_TRY(spread_over(c, zero, x, &zero));
-    tl_value *scaled = tl_emit2(c, TL_OP_DIV, tl_onnx_wide_float(c, x), tl_onnx_wide_float(c, scale));
+    tl_value *scaled =
+        tl_emit2(c, TL_OP_DIV, tl_onnx_wide_float(c, x), tl_onnx_wide_float(c, scale));
     tl_result(c, 0, tl_onnx_saturate(c, scaled, zero, dtype));
     return TL_OK;
 }
@@ -126,8 +127,9 @@ void tl_onnx_quantize_range(tl_onnx_call *c, tl_value *x, tl_value *out[3])
     tl_value *scale = tl_onnx_emit_with(c, TL_OP_DIV, tl_emit2(c, TL_OP_SUB, high, low), 255);
     tl_value *is_zero = tl_emit2(c, TL_OP_EQUAL, scale, zero);
     tl_value *divisor = tl_onnx_emit_where(c, is_zero, tl_onnx_emit_scalar(c, x->dtype, 1), scale);
-    tl_value *point = tl_onnx_saturate(
-        c, tl_emit1(c, TL_OP_NEG, tl_emit2(c, TL_OP_DIV, low, divisor)), NULL, TL_U8);
+    tl_value *point =
+        tl_onnx_saturate(c, tl_emit1(c, TL_OP_NEG, tl_emit2(c, TL_OP_DIV, low, divisor)), NULL,
+                         TL_U8);
     out[0] = tl_onnx_saturate(c, tl_emit2(c, TL_OP_DIV, x, divisor), point, TL_U8);
     out[1] = scale;
     out[2] = point;
@@ -168,7 +170,8 @@ static tl_value *requantize(tl_onnx_call *c, tl_value *acc, tl_value *a, tl_valu
                             tl_value *zero)
 {
     tl_value *factor =
-        tl_emit2(c, TL_OP_DIV, tl_emit2(c, TL_OP_MUL, tl_onnx_wide_float(c, a), tl_onnx_wide_float(c, b)),
+        tl_emit2(c, TL_OP_DIV,
+                 tl_emit2(c, TL_OP_MUL, tl_onnx_wide_float(c, a), tl_onnx_wide_float(c, b)),
                  tl_onnx_wide_float(c, y));
     tl_value *scaled = tl_emit2(c, TL_OP_MUL, tl_onnx_emit_cast(c, acc, TL_F32), factor);
     return tl_onnx_saturate(c, scaled, zero, zero->dtype);
@@ -205,7 +208,8 @@ tl_status tl_import_qlinear_matmul(tl_onnx_call *c)
     TL_TRY(tl_onnx_take_off(c, c->inputs[0], c->inputs[2], -1, &a));
     TL_TRY(tl_onnx_take_off(c, c->inputs[3], c->inputs[5], 1, &b));
     tl_result(c, 0,
-              requantize(c, tl_emit2(c, TL_OP_MATMUL, a, b), as_rows(c, tl_onnx_as_scalar(c, c->inputs[1])),
+              requantize(c, tl_emit2(c, TL_OP_MATMUL, a, b),
+                         as_rows(c, tl_onnx_as_scalar(c, c->inputs[1])),
                          tl_onnx_as_scalar(c, c->inputs[4]), tl_onnx_as_scalar(c, c->inputs[6]),
                          tl_onnx_as_scalar(c, c->inputs[7])));
     return TL_OK;
@@ -251,7 +255,8 @@ tl_status tl_import_qlinear_conv(tl_onnx_call *c)
     TL_TRY(convolve(c, x, w, tl_call_input(c, 8), &y));
     int rank = x->shape.rank;
     tl_result(c, 0,
-              requantize(c, y, tl_onnx_as_scalar(c, c->inputs[1]), as_channels(c, c->inputs[4], rank),
-                         tl_onnx_as_scalar(c, c->inputs[6]), tl_onnx_as_scalar(c, c->inputs[7])));
+              requantize(c, y, tl_onnx_as_scalar(c, c->inputs[1]),
+                         as_channels(c, c->inputs[4], rank), tl_onnx_as_scalar(c, c->inputs[6]),
+                         tl_onnx_as_scalar(c, c->inputs[7])));
     return TL_OK;
 }

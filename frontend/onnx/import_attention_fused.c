@@ -23,8 +23,7 @@ static tl_value *hide_outside(tl_onnx_call *c, tl_value *mask, const tl_attentio
 {
     int64_t batch = a->q->shape.dims[0].extent, keys = a->k->shape.dims[2].extent;
     tl_value *key = keys_in_a_row(c, keys);
-    tl_value *hidden =
-        tl_emit2(c, TL_OP_GREATER_OR_EQUAL, key, per_text(c, mask, batch, 0));
+    tl_value *hidden = tl_emit2(c, TL_OP_GREATER_OR_EQUAL, key, per_text(c, mask, batch, 0));
     if (mask->shape.dims[0].extent == 2 * batch)
         hidden = tl_emit2(c, TL_OP_OR, hidden,
                           tl_emit2(c, TL_OP_LESS, key, per_text(c, mask, batch, 1)));
@@ -42,8 +41,8 @@ static tl_status add_mask(tl_onnx_call *c, tl_value *mask, tl_attention *a)
     TL_TRY(tl_need_dtype(c, mask));
     const tl_dim *d = mask->shape.dims;
     int rank = mask->shape.rank;
-    if (rank == 1 && (d[0].extent == batch || d[0].extent == 2 * batch ||
-                      d[0].extent == 3 * batch + 2)) {
+    if (rank == 1 &&
+        (d[0].extent == batch || d[0].extent == 2 * batch || d[0].extent == 3 * batch + 2)) {
         a->bias = hide_outside(c, mask, a, filter);
         return TL_OK;
     }
@@ -142,9 +141,8 @@ tl_status tl_import_multi_head_attention(tl_onnx_call *c)
     TL_TRY(tl_onnx_check_attention(c, &a));
     TL_TRY(add_mask(c, tl_call_input(c, 4), &a));
     if (tl_call_int(c, "unidirectional", 0) != 0)
-        hide_future(c,
-                    tl_onnx_emit_scalar(c, TL_I64, (double)(a.k->shape.dims[2].extent - fresh)), -1,
-                    &a);
+        hide_future(c, tl_onnx_emit_scalar(c, TL_I64, (double)(a.k->shape.dims[2].extent - fresh)),
+                    -1, &a);
     add_given_bias(c, tl_call_input(c, 5), &a);
     TL_TRY(finish(c, &a));
     tl_result(c, 1, a.k);
@@ -167,8 +165,8 @@ static tl_status project(tl_onnx_call *c, int64_t heads, tl_attention *a)
     TL_TRY(tl_need_shape(c, weights));
     if (weights->shape.rank != 2 || c->inputs[0]->shape.rank != 3)
         return tl_call_bad(c, "its input has not three axes, or its weights not two");
-    int64_t columns = weights->shape.dims[1].extent, thirds[] = { columns / 3, columns / 3,
-                                                                  columns / 3 };
+    int64_t columns = weights->shape.dims[1].extent,
+            thirds[] = { columns / 3, columns / 3, columns / 3 };
     sizes = count == 3 ? sizes : thirds;
     bool fits = count == 3 || (count < 0 && columns % 3 == 0);
     for (int i = 0; i < 3; i++)
@@ -217,9 +215,8 @@ tl_status tl_import_projected_attention(tl_onnx_call *c)
     TL_TRY(tl_onnx_check_attention(c, &a));
     TL_TRY(add_mask(c, tl_call_input(c, 3), &a));
     if (tl_call_int(c, "unidirectional", 0) != 0)
-        hide_future(c,
-                    tl_onnx_emit_scalar(c, TL_I64, (double)(a.k->shape.dims[2].extent - fresh)), -1,
-                    &a);
+        hide_future(c, tl_onnx_emit_scalar(c, TL_I64, (double)(a.k->shape.dims[2].extent - fresh)),
+                    -1, &a);
     add_given_bias(c, tl_call_input(c, 5), &a);
     TL_TRY(finish(c, &a));
     if (tl_call_wants(c, 1)) {
@@ -255,9 +252,9 @@ enum {
 /* Where the new keys come in the cache. */
 typedef struct {
     int64_t batch, fresh, past, total, capacity;
-    bool differs;        /* from text to text, with what is given when the model runs */
-    int64_t before;      /* keys that stand before the new ones, if it is the same for all */
-    tl_value *each;      /* else: of each text, [B] */
+    bool differs;   /* from text to text, with what is given when the model runs */
+    int64_t before; /* keys that stand before the new ones, if it is the same for all */
+    tl_value *each; /* else: of each text, [B] */
 } cache;
 
 static tl_status refuse_rare_forms(tl_onnx_call *c)
@@ -414,8 +411,8 @@ static tl_status prepare_keys(tl_onnx_call *c, const cache *at, tl_attention *a)
 /* A text sees no keys behind its last one. */
 static void hide_padding(tl_onnx_call *c, tl_attention *a, const cache *at)
 {
-    tl_value *last = per_text(c, tl_onnx_emit_reshape(c, c->inputs[LAST_KEYS], &at->batch, 1),
-                              at->batch, 0);
+    tl_value *last =
+        per_text(c, tl_onnx_emit_reshape(c, c->inputs[LAST_KEYS], &at->batch, 1), at->batch, 0);
     tl_value *key = keys_in_a_row(c, at->total);
     a->bias = tl_onnx_add_hidden(c, a->bias, tl_emit2(c, TL_OP_GREATER, key, last), a->q->dtype,
                                  -INFINITY);

@@ -6,7 +6,7 @@
  * A product of quantised operands is one of i32, zero points taken off before: exact, and padding is zero. */
 #include <math.h>
 #include <string.h>
-#include "frontend/onnx/import_rules.h"
+#include "frontend/onnx/import_quantize.h"
 
 /* A scale or zero point as it broadcasts to x: of one element; a vector along the axis; or a tensor of x's rank, in which each
  * element along the axis is that of `block` elements. */
@@ -46,15 +46,14 @@ static tl_status spread_over(tl_onnx_call *c, tl_value *v, const tl_value *x, tl
     return TL_OK;
 }
 
-static tl_status check_quantized(tl_onnx_call *c, tl_dtype dtype)
+tl_status tl_onnx_check_quantized(tl_onnx_call *c, tl_dtype dtype)
 {
     return tl_dtype_is_int(dtype)
                ? TL_OK
                : tl_call_unsupported(c, "numbers quantised to %s", tl_dtype_infos[dtype].text);
 }
 
-/* Rounded, moved by the zero point; the cast keeps it within the dtype. */
-static tl_value *saturate(tl_onnx_call *c, tl_value *scaled, tl_value *zero, tl_dtype dtype)
+tl_value *tl_onnx_saturate(tl_onnx_call *c, tl_value *scaled, tl_value *zero, tl_dtype dtype)
 {
     tl_value *y = tl_emit1(c, TL_OP_ROUND, scaled);
     if (zero != NULL)
@@ -68,7 +67,7 @@ static tl_value *saturate(tl_onnx_call *c, tl_value *scaled, tl_value *zero, tl_
     return tl_onnx_emit_cast(c, y, dtype);
 }
 
-static tl_value *wide_float(tl_onnx_call *c, tl_value *x)
+tl_value *tl_onnx_wide_float(tl_onnx_call *c, tl_value *x)
 {
     return x->dtype == TL_F64 ? x : tl_onnx_emit_cast(c, x, TL_F32);
 }
@@ -86,12 +85,13 @@ tl_status tl_import_quantize_linear(tl_onnx_call *c)
     } else if (asked != 0 && !tl_dtype_from_onnx(asked, &dtype)) {
         return tl_call_unsupported(c, "numbers quantised to %s", tl_onnx_dtype_text(asked));
     }
-    TL_TRY(check_quantized(c, dtype));
+    TL_TRY(tl_onnx_check_quantized(c, dtype));
     TL_TRY(spread_over(c, scale, x, &scale));
     if (zero != NULL)
         TL_TRY(spread_over(c, zero, x, &zero));
-    tl_value *scaled = tl_emit2(c, TL_OP_DIV, wide_float(c, x), wide_float(c, scale));
-    tl_result(c, 0, saturate(c, scaled, zero, dtype));
+    tl_value *scaled =
+        tl_emit2(c, TL_OP_DIV, tl_onnx_wide_float(c, x), tl_onnx_wide_float(c, scale));
+    tl_result(c, 0, tl_onnx_saturate(c, scaled, zero, dtype));
     return TL_OK;
 }
 
@@ -105,24 +105,20 @@ tl_status tl_import_dequantize_linear(tl_onnx_call *c)
     tl_dtype dtype = scale->dtype;
     if (asked != 0 && !tl_dtype_from_onnx(asked, &dtype))
         return tl_call_unsupported(c, "numbers of %s", tl_onnx_dtype_text(asked));
-    TL_TRY(check_quantized(c, x->dtype));
+    TL_TRY(tl_onnx_check_quantized(c, x->dtype));
     TL_TRY(spread_over(c, scale, x, &scale));
     tl_value *y = tl_onnx_emit_cast(c, x, TL_I32);
     if (zero != NULL) {
         TL_TRY(spread_over(c, zero, x, &zero));
         y = tl_emit2(c, TL_OP_SUB, y, tl_onnx_emit_cast(c, zero, TL_I32));
     }
-    y = tl_emit2(c, TL_OP_MUL, wide_float(c, y), wide_float(c, scale));
+    y = tl_emit2(c, TL_OP_MUL, tl_onnx_wide_float(c, y), tl_onnx_wide_float(c, scale));
     tl_result(c, 0, tl_onnx_emit_cast(c, y, dtype));
     return TL_OK;
 }
 
-/* The range of x, with zero in it, in 255 steps. */
-tl_status tl_import_dynamic_quantize(tl_onnx_call *c)
+void tl_onnx_quantize_range(tl_onnx_call *c, tl_value *x, tl_value *out[3])
 {
-    tl_value *x = c->inputs[0];
-    TL_TRY(tl_need_shape(c, x));
-    TL_TRY(tl_need_dtype(c, x));
     tl_value *zero = tl_onnx_emit_scalar(c, x->dtype, 0);
     tl_value *high =
         tl_emit2(c, TL_OP_MAX, zero, tl_onnx_emit_reduce(c, TL_OP_REDUCE_MAX, x, NULL, 0, false));
@@ -132,15 +128,25 @@ tl_status tl_import_dynamic_quantize(tl_onnx_call *c)
     tl_value *is_zero = tl_emit2(c, TL_OP_EQUAL, scale, zero);
     tl_value *divisor = tl_onnx_emit_where(c, is_zero, tl_onnx_emit_scalar(c, x->dtype, 1), scale);
     tl_value *point =
-        saturate(c, tl_emit1(c, TL_OP_NEG, tl_emit2(c, TL_OP_DIV, low, divisor)), NULL, TL_U8);
-    tl_result(c, 0, saturate(c, tl_emit2(c, TL_OP_DIV, x, divisor), point, TL_U8));
-    tl_result(c, 1, scale);
-    tl_result(c, 2, point);
+        tl_onnx_saturate(c, tl_emit1(c, TL_OP_NEG, tl_emit2(c, TL_OP_DIV, low, divisor)), NULL,
+                         TL_U8);
+    out[0] = tl_onnx_saturate(c, tl_emit2(c, TL_OP_DIV, x, divisor), point, TL_U8);
+    out[1] = scale;
+    out[2] = point;
+}
+
+tl_status tl_import_dynamic_quantize(tl_onnx_call *c)
+{
+    tl_value *out[3];
+    TL_TRY(tl_need_shape(c, c->inputs[0]));
+    TL_TRY(tl_need_dtype(c, c->inputs[0]));
+    tl_onnx_quantize_range(c, c->inputs[0], out);
+    for (int i = 0; i < 3; i++)
+        tl_result(c, i, out[i]);
     return TL_OK;
 }
 
-/* x without its zero point, as i32; a vector of zero points lies along `axis`, 0 the first, -1 the last but one. */
-static tl_status take_off(tl_onnx_call *c, tl_value *x, tl_value *zero, int axis, tl_value **out)
+tl_status tl_onnx_take_off(tl_onnx_call *c, tl_value *x, tl_value *zero, int axis, tl_value **out)
 {
     TL_TRY(tl_need_shape(c, x));
     TL_TRY(tl_need_dtype(c, x));
@@ -164,10 +170,11 @@ static tl_value *requantize(tl_onnx_call *c, tl_value *acc, tl_value *a, tl_valu
                             tl_value *zero)
 {
     tl_value *factor =
-        tl_emit2(c, TL_OP_DIV, tl_emit2(c, TL_OP_MUL, wide_float(c, a), wide_float(c, b)),
-                 wide_float(c, y));
+        tl_emit2(c, TL_OP_DIV,
+                 tl_emit2(c, TL_OP_MUL, tl_onnx_wide_float(c, a), tl_onnx_wide_float(c, b)),
+                 tl_onnx_wide_float(c, y));
     tl_value *scaled = tl_emit2(c, TL_OP_MUL, tl_onnx_emit_cast(c, acc, TL_F32), factor);
-    return saturate(c, scaled, zero, zero->dtype);
+    return tl_onnx_saturate(c, scaled, zero, zero->dtype);
 }
 
 /* A scale along rows: [M] as [M, 1]. */
@@ -176,7 +183,7 @@ static tl_value *as_rows(tl_onnx_call *c, tl_value *v)
     return v->shape.rank == 1 && v->shape.dims[0].extent > 1 ? tl_onnx_emit_along(c, v, 2, 0) : v;
 }
 
-static tl_value *as_scalar(tl_onnx_call *c, tl_value *v)
+tl_value *tl_onnx_as_scalar(tl_onnx_call *c, tl_value *v)
 {
     return tl_shape_elements(&v->shape) == 1 ? tl_onnx_emit_reshape(c, v, NULL, 0) : v;
 }
@@ -184,8 +191,8 @@ static tl_value *as_scalar(tl_onnx_call *c, tl_value *v)
 tl_status tl_import_matmul_integer(tl_onnx_call *c)
 {
     tl_value *a, *b;
-    TL_TRY(take_off(c, c->inputs[0], tl_call_input(c, 2), -1, &a));
-    TL_TRY(take_off(c, c->inputs[1], tl_call_input(c, 3), 1, &b));
+    TL_TRY(tl_onnx_take_off(c, c->inputs[0], tl_call_input(c, 2), -1, &a));
+    TL_TRY(tl_onnx_take_off(c, c->inputs[1], tl_call_input(c, 3), 1, &b));
     tl_result(c, 0, tl_emit2(c, TL_OP_MATMUL, a, b));
     return TL_OK;
 }
@@ -197,13 +204,14 @@ tl_status tl_import_qlinear_matmul(tl_onnx_call *c)
         TL_TRY(tl_need_shape(c, c->inputs[i]));
         TL_TRY(tl_need_dtype(c, c->inputs[i]));
     }
-    TL_TRY(check_quantized(c, c->inputs[7]->dtype));
-    TL_TRY(take_off(c, c->inputs[0], c->inputs[2], -1, &a));
-    TL_TRY(take_off(c, c->inputs[3], c->inputs[5], 1, &b));
+    TL_TRY(tl_onnx_check_quantized(c, c->inputs[7]->dtype));
+    TL_TRY(tl_onnx_take_off(c, c->inputs[0], c->inputs[2], -1, &a));
+    TL_TRY(tl_onnx_take_off(c, c->inputs[3], c->inputs[5], 1, &b));
     tl_result(c, 0,
-              requantize(c, tl_emit2(c, TL_OP_MATMUL, a, b), as_rows(c, as_scalar(c, c->inputs[1])),
-                         as_scalar(c, c->inputs[4]), as_scalar(c, c->inputs[6]),
-                         as_scalar(c, c->inputs[7])));
+              requantize(c, tl_emit2(c, TL_OP_MATMUL, a, b),
+                         as_rows(c, tl_onnx_as_scalar(c, c->inputs[1])),
+                         tl_onnx_as_scalar(c, c->inputs[4]), tl_onnx_as_scalar(c, c->inputs[6]),
+                         tl_onnx_as_scalar(c, c->inputs[7])));
     return TL_OK;
 }
 
@@ -220,8 +228,8 @@ static tl_status convolve(tl_onnx_call *c, tl_value *x, tl_value *w, tl_value *b
 tl_status tl_import_conv_integer(tl_onnx_call *c)
 {
     tl_value *x, *w, *y;
-    TL_TRY(take_off(c, c->inputs[0], tl_call_input(c, 2), 1, &x));
-    TL_TRY(take_off(c, c->inputs[1], tl_call_input(c, 3), 0, &w));
+    TL_TRY(tl_onnx_take_off(c, c->inputs[0], tl_call_input(c, 2), 1, &x));
+    TL_TRY(tl_onnx_take_off(c, c->inputs[1], tl_call_input(c, 3), 0, &w));
     TL_TRY(convolve(c, x, w, NULL, &y));
     tl_result(c, 0, y);
     return TL_OK;
@@ -230,7 +238,7 @@ tl_status tl_import_conv_integer(tl_onnx_call *c)
 /* A scale for each channel of the result. */
 static tl_value *as_channels(tl_onnx_call *c, tl_value *v, int rank)
 {
-    v = as_scalar(c, v);
+    v = tl_onnx_as_scalar(c, v);
     return v->shape.rank == 1 ? tl_onnx_emit_channel_vector(c, v, rank) : v;
 }
 
@@ -241,13 +249,14 @@ tl_status tl_import_qlinear_conv(tl_onnx_call *c)
         TL_TRY(tl_need_shape(c, c->inputs[i]));
         TL_TRY(tl_need_dtype(c, c->inputs[i]));
     }
-    TL_TRY(check_quantized(c, c->inputs[7]->dtype));
-    TL_TRY(take_off(c, c->inputs[0], c->inputs[2], 1, &x));
-    TL_TRY(take_off(c, c->inputs[3], c->inputs[5], 0, &w));
+    TL_TRY(tl_onnx_check_quantized(c, c->inputs[7]->dtype));
+    TL_TRY(tl_onnx_take_off(c, c->inputs[0], c->inputs[2], 1, &x));
+    TL_TRY(tl_onnx_take_off(c, c->inputs[3], c->inputs[5], 0, &w));
     TL_TRY(convolve(c, x, w, tl_call_input(c, 8), &y));
     int rank = x->shape.rank;
     tl_result(c, 0,
-              requantize(c, y, as_scalar(c, c->inputs[1]), as_channels(c, c->inputs[4], rank),
-                         as_scalar(c, c->inputs[6]), as_scalar(c, c->inputs[7])));
+              requantize(c, y, tl_onnx_as_scalar(c, c->inputs[1]),
+                         as_channels(c, c->inputs[4], rank), tl_onnx_as_scalar(c, c->inputs[6]),
+                         tl_onnx_as_scalar(c, c->inputs[7])));
     return TL_OK;
 }

@@ -28,7 +28,7 @@ struct tl_model {
     tl_cache *cache;
     tl_numerics numerics;
     const char *without; /* tl_model_options */
-    const char *folder; /* of the model file */
+    const char *folder;  /* of the model file */
     tl_onnx *onnx;
     tl_graph *graph;
     tl_partition partition;

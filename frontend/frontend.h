@@ -93,6 +93,10 @@ tl_status tl_infer_shapes(tl_graph *g, tl_diag *diag);
 tl_status tl_graph_prepare(tl_graph *g, tl_numerics numerics, tl_diag *diag);
 /* Those that rewrite the graph for a target. */
 tl_status tl_graph_fit(tl_graph *g, const tl_target *target, tl_numerics numerics, tl_diag *diag);
+/* The passes that a graph can do without (tl_graph.without), in their order; NULL behind the last. */
+const char *tl_graph_optional_pass(int index);
+/* Whether the name is in a list with a comma between (NULL: an empty one). */
+bool tl_graph_leaves_out(const char *without, const char *name);
 /* How the graph is cut and laid out where that is not as it would be otherwise: a line a decision,
  *
  *     cut NAME      this value is written to memory: what reads it is in another kernel

@@ -47,7 +47,9 @@ static tl_status schedule(const tl_model_options *options, const tl_work *work,
 {
     tl_trace *trace;
     if (work->pick == NULL)
-        return options->naive ? TL_OK : tl_schedule_default(s, diag);
+        return options->naive || tl_graph_leaves_out(options->without, "schedule")
+                   ? TL_OK
+                   : tl_schedule_default(s, diag);
     TL_TRY(tl_trace_parse(work->arena, work->pick->trace, "the record", target, &trace, diag));
     return tl_trace_apply(trace, s, diag);
 }

@@ -152,6 +152,8 @@ static tl_status model_keys(tl_model *model, const model_source *source,
         tl_text_format(&text, "in memory %s\n", source->folder != NULL ? model->folder : "");
     }
     tl_target_print(&model->target, &text);
+    if (options->without != NULL)
+        tl_text_format(&text, "\nwithout %s", options->without);
     tl_text_format(&text, "\nbuild %s llvm %s naive %d numerics %d", tl_build_id(),
                    tl_codegen_llvm_version(), options->naive, (int)options->numerics);
     tl_digest_start(&digest);
@@ -209,7 +211,9 @@ static tl_status lower_kernel(tl_model *model, const tl_kernel *kernel, tl_model
 {
     tl_program *direct;
     facts->kernel = kernel;
-    facts->lowering = tl_choose_lowering(kernel, &model->target, model->numerics);
+    facts->lowering = tl_graph_leaves_out(model->without, "lowering")
+                          ? "direct"
+                          : tl_choose_lowering(kernel, &model->target, model->numerics);
     TL_TRY(tl_kernel_program(model->arena, kernel, facts->lowering, out, diag));
     direct = *out;
     if (strcmp(facts->lowering, "direct") != 0)
@@ -272,7 +276,8 @@ static tl_status open_records(tl_model *model, const tl_model_options *options, 
 {
     tl_diag why = { 0 };
     const int flags = TL_RECORDS_READ_ONLY | TL_RECORDS_TRUST;
-    if (options->no_database || options->naive || options->picks != NULL)
+    if (options->no_database || options->naive || options->without != NULL ||
+        options->picks != NULL)
         return TL_OK;
     tl_status status = tl_records_open_default(options->database, flags, &model->records, &why);
     if (status == TL_OK)
@@ -369,6 +374,19 @@ static tl_status read_graph(tl_model *model, const model_source *source,
                                diag);
 }
 
+static void set_form(tl_model *model)
+{
+    tl_text cuts = { 0 };
+    if (!tl_graph_leaves_out(model->without, "fusion")) {
+        tl_graph_set_form(model->graph, model->picks.form);
+        return;
+    }
+    for (int i = 0; i < model->graph->value_count; i++)
+        tl_text_format(&cuts, "cut %s\n", model->graph->values[i]->name);
+    tl_graph_set_form(model->graph, tl_text_get(&cuts));
+    tl_text_free(&cuts);
+}
+
 /* `values_known`: the values that decide are in the keys; `picks_known`: model->picks is what to take. */
 static tl_status compile_model(tl_model *model, const model_source *source,
                                const tl_model_options *options, bool values_known, bool picks_known,
@@ -386,9 +404,10 @@ static tl_status compile_model(tl_model *model, const model_source *source,
 
     start = tl_clock_ns();
     progress(options, "rewriting the graph");
+    model->graph->without = model->without;
     TL_TRY(tl_graph_prepare(model->graph, model->numerics, diag));
     TL_TRY(tl_graph_fit(model->graph, &model->target, model->numerics, diag));
-    tl_graph_set_form(model->graph, model->picks.form);
+    set_form(model);
     TL_TRY(tl_assign_layouts(model->graph, &model->target, diag));
     TL_TRY(tl_partition_graph(model->arena, model->graph, &model->partition, diag));
     TL_TRY(collect_works(model, diag));
@@ -487,6 +506,7 @@ static tl_status load_from(const model_source *source, const tl_model_options *o
     model->facts.picks = &model->picks;
     model->picks = (tl_picks){ .form = "", .uid = "" };
     model->numerics = options->numerics;
+    model->without = options->without;
     if (TL_ARENA_GUARD(arena)) {
         tl_model_destroy(model);
         return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", source->name);

@@ -28,6 +28,8 @@ typedef struct {
     const char *cache_folder; /* NULL: the user's */
     tl_numerics numerics; /* strict: no lowering or schedule that re-associates more than it must */
     bool no_cache;        /* neither read nor written */
+    /* What is left out to find out what makes a result differ, a comma between (tl_model_switch); NULL: nothing. */
+    const char *without;
     bool naive; /* no schedules but of `picks`: every other kernel as its lowering wrote it */
     bool keep_programs; /* compile in full even when cached, so that kernels can be looked at */
     bool compile_only;  /* stop before packing constants: nothing will be run */
@@ -43,6 +45,12 @@ typedef struct {
     tl_model_note *note;
     void *user; /* of both */
 } tl_model_options;
+
+/* Names for `without`, in the order of the pipeline: passes of the graph; "fusion": every value is written to memory;
+ * "lowering": every kernel's is the direct one; "schedule": every kernel is as its lowering wrote it. NULL behind the last. */
+const char *tl_model_switch(int index);
+/* TL_BAD_ARGUMENT: one of the names is none. */
+tl_status tl_model_check_without(const char *without, tl_diag *diag);
 
 tl_status tl_model_load(const char *path, const tl_model_options *options, tl_model **out,
                         tl_diag *diag);

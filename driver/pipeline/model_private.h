@@ -27,7 +27,8 @@ struct tl_model {
     tl_target target;
     tl_cache *cache;
     tl_numerics numerics;
-    const char *folder; /* of the model file */
+    const char *without; /* tl_model_options */
+    const char *folder;  /* of the model file */
     tl_onnx *onnx;
     tl_graph *graph;
     tl_partition partition;

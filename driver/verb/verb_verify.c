@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "driver/verb/verbs.h"
+#include "driver/verify/bisect.h"
 #include "driver/verify/check_kernels.h"
 
 typedef struct {
@@ -78,13 +79,24 @@ static tl_status verify(tl_session *session, const char *data, const tl_text_lis
     return status;
 }
 
+static int run_bisect(const tl_bisect_options *options)
+{
+    tl_diag diag = { 0 };
+    bool differs = false;
+    tl_status status = tl_bisect(options, &differs, &diag);
+    if (status != TL_OK)
+        return tl_report_failure("verify", status, &diag);
+    return differs ? tl_status_exit_code(TL_WRONG_RESULT) : 0;
+}
+
 int tl_verb_verify(int argc, char **argv)
 {
     tl_session_options common = { 0 };
     tl_text_list given = { 0 };
     verdict v = { .rtol = TL_OUTPUT_RTOL, .tolerance = TL_OUTPUT_TTOL };
     const char *data = NULL;
-    bool per_node = false;
+    bool per_node = false, bisect = false;
+    const char *without = NULL;
     int64_t seed = 0;
     const tl_option options[] = {
         { "--data", NULL, TL_OPTION_TEXT, "DIR",
@@ -95,6 +107,10 @@ int tl_verb_verify(int argc, char **argv)
           "error allowed over the largest magnitude (1e-4)", &v.tolerance },
         { "--per-node", NULL, TL_OPTION_FLAG, NULL, "compare every kernel with its naive program",
           &per_node },
+        { "--bisect", NULL, TL_OPTION_FLAG, NULL,
+          "name the pass, fusion, lowering or schedule that makes an output differ", &bisect },
+        { "--without", NULL, TL_OPTION_TEXT, "NAME,..", "leave these out, as --bisect names them",
+          &without },
         { "--input", "-i", TL_OPTION_LIST, "NAME=FILE", "as for run; may be repeated", &given },
         { "--seed", NULL, TL_OPTION_INT, "S", "of inputs that are not given", &seed },
         TL_SESSION_OPTIONS(common),
@@ -108,9 +124,15 @@ int tl_verb_verify(int argc, char **argv)
         "Without --data every kernel is compared (--per-node): it runs on the values the model "
         "computes, and so does\n"
         "the program its lowering wrote, compiled without any schedule; the first that differs is "
-        "named.",
+        "named.\n"
+        "--bisect compares outputs with those of --data, or of the model without any pass, fusion, "
+        "lowering or schedule\n"
+        "that it can do without, and names what makes them differ; --without leaves that out. Both "
+        "do without records.",
         "  tilth verify resnet18.onnx --data resnet18 --rtol 1e-4 --tolerance 2e-5\n"
-        "  tilth verify resnet18.onnx --per-node",
+        "  tilth verify resnet18.onnx --per-node\n"
+        "  tilth verify resnet18.onnx --bisect\n"
+        "  tilth verify resnet18.onnx --without fusion,schedule",
         options,
         1,
         1,
@@ -128,10 +150,20 @@ int tl_verb_verify(int argc, char **argv)
     common.data = data;
     if (data == NULL)
         per_node = true;
-    tl_model_options extra = { .keep_programs = per_node };
+    tl_model_options extra = { .keep_programs = per_node, .without = without };
+    tl_status status = tl_model_check_without(without, &diag);
+    if (status == TL_OK && bisect && without != NULL)
+        status = tl_fail(&diag, TL_BAD_ARGUMENT, "--bisect and --without: one of them");
+    if (status != TL_OK)
+        return tl_report_failure("verify", status, &diag);
     if (v.json)
         tl_print_env_json();
-    tl_status status = tl_session_open(&session, positional[0], &common, &extra, &diag);
+    if (bisect) {
+        const tl_bisect_options b = { positional[0], &common, &given,     data,
+                                      seed,          v.rtol,  v.tolerance };
+        return run_bisect(&b);
+    }
+    status = tl_session_open(&session, positional[0], &common, &extra, &diag);
     if (status == TL_OK)
         status = verify(&session, data, &given, seed, per_node, &v, &diag);
     if (status != TL_OK)

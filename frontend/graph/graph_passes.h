@@ -7,8 +7,8 @@
 
 typedef tl_status tl_graph_pass(tl_graph *g, tl_diag *diag);
 typedef tl_status tl_target_pass(tl_graph *g, const tl_target *target, tl_diag *diag);
-#define GRAPH_PASS(stage, name, rounding, leaves)  tl_graph_pass tl_##name;
-#define TARGET_PASS(stage, name, rounding, leaves) tl_target_pass tl_##name;
+#define GRAPH_PASS(stage, name, rounding, needed, leaves)  tl_graph_pass tl_##name;
+#define TARGET_PASS(stage, name, rounding, needed, leaves) tl_target_pass tl_##name;
 #include "frontend/graph/graph_passes.def"
 #undef GRAPH_PASS
 #undef TARGET_PASS

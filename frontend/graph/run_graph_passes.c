@@ -9,13 +9,14 @@ static const struct {
     const char *name;
     pass_stage stage;
     enum { ROUNDING_same, ROUNDING_other } rounding;
+    bool is_needed;
     tl_graph_pass *run; /* NULL: it asks the target */
     tl_target_pass *run_for;
 } passes[] = {
-#define GRAPH_PASS(stage, name, rounding, leaves) \
-    { #name, STAGE_##stage, ROUNDING_##rounding, tl_##name, NULL },
-#define TARGET_PASS(stage, name, rounding, leaves) \
-    { #name, STAGE_##stage, ROUNDING_##rounding, NULL, tl_##name },
+#define GRAPH_PASS(stage, name, rounding, needed, leaves) \
+    { #name, STAGE_##stage, ROUNDING_##rounding, needed, tl_##name, NULL },
+#define TARGET_PASS(stage, name, rounding, needed, leaves) \
+    { #name, STAGE_##stage, ROUNDING_##rounding, needed, NULL, tl_##name },
 #include "frontend/graph/graph_passes.def"
 #undef GRAPH_PASS
 #undef TARGET_PASS
@@ -37,13 +38,26 @@ static tl_status run(tl_graph *g, int i, const tl_target *target, tl_diag *diag)
     return status;
 }
 
+bool tl_graph_leaves_out(const char *without, const char *name)
+{
+    size_t size = strlen(name);
+    while (without != NULL && *without != '\0') {
+        size_t length = strcspn(without, ",");
+        if (length == size && memcmp(without, name, size) == 0)
+            return true;
+        without += length + (without[length] == ',');
+    }
+    return false;
+}
+
 static tl_status run_stage(tl_graph *g, pass_stage stage, const tl_target *target,
                            tl_numerics numerics, tl_diag *diag)
 {
     TL_TRY(tl_graph_tidy(g, diag));
     for (int i = 0; i < PASS_COUNT; i++)
         if (passes[i].stage == stage &&
-            (numerics == TL_NUMERICS_RELAXED || passes[i].rounding == ROUNDING_same))
+            (numerics == TL_NUMERICS_RELAXED || passes[i].rounding == ROUNDING_same) &&
+            !tl_graph_leaves_out(g->without, passes[i].name))
             TL_TRY(run(g, i, target, diag));
     return TL_OK;
 }
@@ -57,6 +71,14 @@ tl_status tl_graph_run_pass(tl_graph *g, const char *name, const tl_target *targ
                        ? tl_fail(diag, TL_BAD_ARGUMENT, "graph pass '%s' asks the target", name)
                        : run(g, i, target, diag);
     return tl_fail(diag, TL_BAD_ARGUMENT, "there is no graph pass '%.80s'", name);
+}
+
+const char *tl_graph_optional_pass(int index)
+{
+    for (int i = 0; i < PASS_COUNT; i++)
+        if (!passes[i].is_needed && index-- == 0)
+            return passes[i].name;
+    return NULL;
 }
 
 tl_status tl_graph_prepare(tl_graph *g, tl_numerics numerics, tl_diag *diag)

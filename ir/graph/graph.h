@@ -119,6 +119,7 @@ struct tl_graph {
     tl_value **values;
     tl_node **nodes; /* topological order */
     tl_value **inputs, **outputs;
+    const char *without; /* passes that are left out, a comma between; NULL: none */
 };
 
 tl_graph *tl_graph_create(tl_arena *arena, const char *name);

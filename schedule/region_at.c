@@ -150,6 +150,7 @@ tl_span tl_span_of(tl_arena *arena, const tl_expr *e, const tl_free_var *free_va
     case TL_EXPR_OR:
     case TL_EXPR_NOT:
     case TL_EXPR_CAST:
+    case TL_EXPR_BITS:
     case TL_EXPR_CALL:
     case TL_EXPR_KIND_COUNT:
         break;

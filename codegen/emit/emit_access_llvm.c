@@ -255,25 +255,28 @@ static LLVMValueRef load_vector(tl_emitter *em, const tl_address *a, LLVMTypeRef
     return gather(em, &at, element, mask);
 }
 
-tl_emit_value tl_emit_load(tl_emitter *em, const tl_expr *load)
+tl_emit_value tl_emit_load_word(tl_emitter *em, const tl_expr *load)
 {
     assert(load->kind == TL_EXPR_LOAD && load->arg_count == load->u.buffer->rank);
     const tl_buffer *buffer = load->u.buffer;
     LLVMTypeRef element = tl_emit_memory_type(em, buffer->dtype);
     tl_address a;
     if (!tl_emit_address(em, buffer, load->args, load, false, &a))
-        return (tl_emit_value){ LLVMGetPoison(tl_emit_value_type(em, buffer->dtype)), false };
+        return (tl_emit_value){ LLVMGetPoison(element), false };
     if (a.kind != TL_STRIDE_NONE)
-        return (tl_emit_value){
-            tl_emit_from_memory(em, buffer->dtype, load_vector(em, &a, element)), true
-        };
+        return (tl_emit_value){ load_vector(em, &a, element), true };
     LLVMValueRef pointer = a.pointer;
     LLVMValueRef condition = a.in_bounds || a.storage->is_register ? NULL : scalar_condition(em);
     if (condition != NULL)
         pointer = LLVMBuildSelect(em->builder, condition, pointer, safe_pointer(em), "");
-    return (tl_emit_value){
-        tl_emit_from_memory(em, buffer->dtype, plain_load(em, a.storage, element, pointer)), false
-    };
+    return (tl_emit_value){ plain_load(em, a.storage, element, pointer), false };
+}
+
+tl_emit_value tl_emit_load(tl_emitter *em, const tl_expr *load)
+{
+    tl_emit_value v = tl_emit_load_word(em, load);
+    v.llvm = tl_emit_from_memory(em, load->dtype, v.llvm);
+    return v;
 }
 
 static void plain_store(tl_emitter *em, const tl_buffer_storage *storage, LLVMValueRef v,
@@ -393,6 +396,7 @@ static bool is_update(const tl_store *store)
     case TL_EXPR_NOT:
     case TL_EXPR_SELECT:
     case TL_EXPR_CAST:
+    case TL_EXPR_BITS:
     case TL_EXPR_CALL:
     case TL_EXPR_KIND_COUNT:
         break;

@@ -83,6 +83,7 @@ static LLVMValueRef emit_float(tl_emitter *em, tl_expr_kind kind, tl_dtype dtype
     case TL_EXPR_NOT:
     case TL_EXPR_SELECT:
     case TL_EXPR_CAST:
+    case TL_EXPR_BITS:
     case TL_EXPR_CALL:
     case TL_EXPR_KIND_COUNT:
         break;
@@ -134,6 +135,7 @@ static LLVMValueRef emit_integer(tl_emitter *em, const tl_expr *e, tl_expr_kind 
     case TL_EXPR_NOT:
     case TL_EXPR_SELECT:
     case TL_EXPR_CAST:
+    case TL_EXPR_BITS:
     case TL_EXPR_CALL:
     case TL_EXPR_KIND_COUNT:
         break;
@@ -330,6 +332,24 @@ static tl_emit_value emit_logic(tl_emitter *em, const tl_expr *e)
                        is_and ? tl_bool(em->arena, false) : e->args[1]);
 }
 
+/* By way of the words that lie in memory; what is loaded is such a word already. */
+static tl_emit_value emit_bits(tl_emitter *em, const tl_expr *e)
+{
+    const tl_expr *from = e->args[0];
+    assert(tl_dtype_has_bits_of(e->dtype, from->dtype));
+    tl_emit_value v;
+    if (from->kind == TL_EXPR_LOAD) {
+        v = tl_emit_load_word(em, from);
+    } else {
+        v = tl_emit_expr(em, from);
+        v.llvm = tl_emit_to_memory(em, from->dtype, v.llvm);
+    }
+    LLVMTypeRef type =
+        tl_emit_vector(tl_emit_memory_type(em, e->dtype), tl_emit_lanes_of(LLVMTypeOf(v.llvm)));
+    v.llvm = tl_emit_from_memory(em, e->dtype, LLVMBuildBitCast(em->builder, v.llvm, type, ""));
+    return v;
+}
+
 /* i64 arithmetic of loop variables is built where they change, not where it is used. */
 static bool is_scalar_index(const tl_emitter *em, const tl_expr *e)
 {
@@ -377,6 +397,8 @@ tl_emit_value tl_emit_expr(tl_emitter *em, const tl_expr *e)
         tl_emit_value v = tl_emit_expr(em, e->args[0]);
         return (tl_emit_value){ tl_emit_cast(em, e->dtype, e->args[0]->dtype, v.llvm), v.varies };
     }
+    case TL_EXPR_BITS:
+        return emit_bits(em, e);
     case TL_EXPR_CALL:
         return emit_call(em, e);
     case TL_EXPR_KIND_COUNT:

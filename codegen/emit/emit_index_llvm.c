@@ -286,6 +286,7 @@ static LLVMValueRef build_scalar(tl_emitter *em, const tl_expr *e, const LLVMVal
     case TL_EXPR_NOT:
     case TL_EXPR_SELECT:
     case TL_EXPR_CAST:
+    case TL_EXPR_BITS:
     case TL_EXPR_CALL:
     case TL_EXPR_KIND_COUNT:
         break;

@@ -175,6 +175,7 @@ LLVMValueRef tl_emit_offset(tl_emitter *em, LLVMTypeRef element, LLVMValueRef ba
 
 /* emit_access_llvm.c: loads and stores, and dtypes as they are in memory. */
 tl_emit_value tl_emit_load(tl_emitter *em, const tl_expr *load);
+tl_emit_value tl_emit_load_word(tl_emitter *em, const tl_expr *load); /* as it is in memory */
 void tl_emit_store(tl_emitter *em, const tl_store *store);
 /* The same with the value, a vector of the current lanes as it is in memory, given. */
 void tl_emit_store_vector(tl_emitter *em, const tl_store *store, LLVMValueRef v);

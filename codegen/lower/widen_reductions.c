@@ -106,6 +106,7 @@ static tl_combiner combiner_of(const tl_store *s, const tl_expr **rest)
     case TL_EXPR_NOT:
     case TL_EXPR_SELECT:
     case TL_EXPR_CAST:
+    case TL_EXPR_BITS:
     case TL_EXPR_CALL:
     case TL_EXPR_KIND_COUNT:
         break;

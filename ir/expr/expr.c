@@ -264,6 +264,19 @@ const tl_expr *tl_cast(tl_arena *arena, tl_dtype to, const tl_expr *a)
     return tl_expr_node(arena, TL_EXPR_CAST, to, 1, &a);
 }
 
+const tl_expr *tl_bits(tl_arena *arena, tl_dtype to, const tl_expr *a)
+{
+    assert(tl_dtype_has_bits_of(to, a->dtype));
+    if (a->dtype == to)
+        return a;
+    if (a->kind == TL_EXPR_BITS) { /* there and back, or on */
+        const tl_expr *x = a->args[0];
+        return tl_dtype_has_bits_of(to, x->dtype) ? tl_bits(arena, to, x) : tl_cast(arena, to, x);
+    }
+    const tl_expr *folded = tl_is_constant(a) ? tl_fold_bits(arena, to, a) : NULL;
+    return folded != NULL ? folded : tl_expr_node(arena, TL_EXPR_BITS, to, 1, &a);
+}
+
 const tl_expr *tl_call(tl_arena *arena, tl_function function, const tl_expr *const *args)
 {
     assert(function < TL_FUNCTION_COUNT);
@@ -319,6 +332,8 @@ const tl_expr *tl_expr_with_args(tl_arena *arena, const tl_expr *e, const tl_exp
         return tl_select(arena, args[0], args[1], args[2]);
     case TL_EXPR_CAST:
         return tl_cast(arena, e->dtype, args[0]);
+    case TL_EXPR_BITS:
+        return tl_bits(arena, e->dtype, args[0]);
     case TL_EXPR_CALL:
         return tl_call(arena, e->u.function, args);
     }

@@ -114,6 +114,9 @@ const tl_expr *tl_select(tl_arena *arena, const tl_expr *condition, const tl_exp
                          const tl_expr *no);
 /* a itself when it has that dtype. */
 const tl_expr *tl_cast(tl_arena *arena, tl_dtype to, const tl_expr *a);
+/* The bits of `a` as a value of `to`, which is as wide; one of the two is a float dtype. A NaN may become another one, and
+ * what is below the smallest normal number zero, where it is computed with before or behind. */
+const tl_expr *tl_bits(tl_arena *arena, tl_dtype to, const tl_expr *a);
 const tl_expr *tl_call(tl_arena *arena, tl_function function, const tl_expr *const *args);
 const tl_expr *tl_call1(tl_arena *arena, tl_function function, const tl_expr *a);
 const tl_expr *tl_call2(tl_arena *arena, tl_function function, const tl_expr *a, const tl_expr *b);

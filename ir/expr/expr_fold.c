@@ -40,6 +40,7 @@ static const tl_expr *fold_float(tl_arena *arena, tl_expr_kind kind, tl_dtype dt
     case TL_EXPR_NOT:
     case TL_EXPR_SELECT:
     case TL_EXPR_CAST:
+    case TL_EXPR_BITS:
     case TL_EXPR_CALL:
     case TL_EXPR_KIND_COUNT:
         break;
@@ -101,6 +102,7 @@ static const tl_expr *fold_int(tl_arena *arena, tl_expr_kind kind, tl_dtype dtyp
     case TL_EXPR_NOT:
     case TL_EXPR_SELECT:
     case TL_EXPR_CAST:
+    case TL_EXPR_BITS:
     case TL_EXPR_CALL:
     case TL_EXPR_KIND_COUNT:
         break;
@@ -126,6 +128,19 @@ const tl_expr *tl_fold_cast(tl_arena *arena, tl_dtype to, const tl_expr *a)
         from.f = a->u.number;
     tl_number value = tl_number_cast(to, a->dtype, from);
     return tl_dtype_is_float(to) ? tl_float(arena, to, value.f) : tl_int_of(arena, to, value.i);
+}
+
+/* NULL where a constant of the dtype is another number: a NaN of its own, or one below the smallest normal number. */
+const tl_expr *tl_fold_bits(tl_arena *arena, tl_dtype to, const tl_expr *a)
+{
+    assert(tl_is_constant(a) && tl_dtype_has_bits_of(to, a->dtype));
+    tl_number from = { .i = a->u.value };
+    if (a->kind == TL_EXPR_FLOAT)
+        from.f = a->u.number;
+    tl_number value = tl_number_bits(to, a->dtype, from);
+    if (!tl_dtype_is_float(to))
+        return tl_int_of(arena, to, value.i);
+    return tl_number_flush(to, value.f) == value.f ? tl_float(arena, to, value.f) : NULL;
 }
 
 /* Whether `part` is one of the operands of the chain of `kind` that ends in `chain`. */

@@ -19,6 +19,7 @@ static inline bool tl_is_constant(const tl_expr *e)
 const tl_expr *tl_fold_binary(tl_arena *arena, tl_expr_kind kind, const tl_expr *a,
                               const tl_expr *b);
 const tl_expr *tl_fold_cast(tl_arena *arena, tl_dtype to, const tl_expr *a);
+const tl_expr *tl_fold_bits(tl_arena *arena, tl_dtype to, const tl_expr *a);
 const tl_expr *tl_fold_logic(tl_arena *arena, tl_expr_kind kind, const tl_expr *a,
                              const tl_expr *b);
 

@@ -172,6 +172,7 @@ const tl_expr *tl_index_binary(tl_arena *arena, tl_expr_kind kind, const tl_expr
     case TL_EXPR_NOT:
     case TL_EXPR_SELECT:
     case TL_EXPR_CAST:
+    case TL_EXPR_BITS:
     case TL_EXPR_CALL:
     case TL_EXPR_KIND_COUNT:
         break;

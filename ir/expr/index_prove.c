@@ -275,6 +275,7 @@ static bool decide(const tl_facts *facts, const tl_expr *e, bool wanted)
     case TL_EXPR_MAX:
     case TL_EXPR_SELECT:
     case TL_EXPR_CAST:
+    case TL_EXPR_BITS:
     case TL_EXPR_CALL:
     case TL_EXPR_KIND_COUNT:
         break;

@@ -164,6 +164,7 @@ tl_range tl_expr_range_with(const tl_expr *e, const tl_var_range *ranges, int co
     case TL_EXPR_OR:
     case TL_EXPR_NOT:
     case TL_EXPR_CAST:
+    case TL_EXPR_BITS:
     case TL_EXPR_CALL:
     case TL_EXPR_KIND_COUNT:
         break;
@@ -242,6 +243,7 @@ static bool apply(tl_expr_kind kind, int64_t a, int64_t b, int64_t *out)
     case TL_EXPR_NOT:
     case TL_EXPR_SELECT:
     case TL_EXPR_CAST:
+    case TL_EXPR_BITS:
     case TL_EXPR_CALL:
     case TL_EXPR_KIND_COUNT:
         break;
@@ -285,6 +287,7 @@ bool tl_expr_evaluate(const tl_expr *e, tl_var_value *value, void *context, int6
     case TL_EXPR_AND:
     case TL_EXPR_OR:
     case TL_EXPR_CAST:
+    case TL_EXPR_BITS:
     case TL_EXPR_CALL:
     case TL_EXPR_KIND_COUNT:
         break;

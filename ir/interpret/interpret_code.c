@@ -246,6 +246,21 @@ static int64_t cast_integer(const tl_interp_code *c, tl_frame *f)
     return cast_operand(c, f).i;
 }
 
+static tl_number bits_operand(const tl_interp_code *c, tl_frame *f)
+{
+    tl_number value = tl_dtype_is_float(c->from) ? (tl_number){ .f = tl_code_number(c->a, f) }
+                                                 : (tl_number){ .i = tl_code_integer(c->a, f) };
+    return tl_number_bits(c->dtype, c->from, value);
+}
+static double bits_number(const tl_interp_code *c, tl_frame *f)
+{
+    return bits_operand(c, f).f;
+}
+static int64_t bits_integer(const tl_interp_code *c, tl_frame *f)
+{
+    return bits_operand(c, f).i;
+}
+
 /* ---- compilation ---- */
 
 static tl_interp_code *make(tl_compiler *c, tl_dtype dtype)
@@ -409,6 +424,7 @@ static const evaluators operators[TL_EXPR_KIND_COUNT] = {
     [TL_EXPR_NOT] = { NULL, not_condition, NULL, NULL },
     [TL_EXPR_SELECT] = { select_number, select_integer, NULL, NULL },
     [TL_EXPR_CAST] = { cast_number, cast_integer, NULL, NULL },
+    [TL_EXPR_BITS] = { bits_number, bits_integer, NULL, NULL },
 };
 
 static const tl_interp_code *compile_operator(tl_compiler *c, const tl_expr *e)
@@ -488,6 +504,7 @@ static const tl_interp_code *compile_node(tl_compiler *c, const tl_expr *e)
     case TL_EXPR_NOT:
     case TL_EXPR_SELECT:
     case TL_EXPR_CAST:
+    case TL_EXPR_BITS:
     case TL_EXPR_CALL:
         return compile_operator(c, e);
     case TL_EXPR_KIND_COUNT:

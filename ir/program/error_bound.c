@@ -60,6 +60,7 @@ static bool rounds(const tl_expr *e)
     case TL_EXPR_OR:
     case TL_EXPR_NOT:
     case TL_EXPR_SELECT:
+    case TL_EXPR_BITS: /* of what is in memory (frontend/graph/partition.c) */
     case TL_EXPR_KIND_COUNT:
         break;
     }

@@ -97,6 +97,11 @@ static const char *text_of(printer *p, const tl_expr *e)
     if (e->kind == TL_EXPR_CAST)
         return text_of_args(p, tl_arena_format(p->arena, "T%d", dtype_number(p, e->dtype)), e->args,
                             1);
+    if (e->kind == TL_EXPR_BITS)
+        return text_of_args(p,
+                            tl_arena_format(p->arena, TL_BITS_PREFIX "T%d",
+                                            dtype_number(p, e->dtype)),
+                            e->args, 1);
     switch (tl_expr_infos[e->kind].payload) {
     case TL_PAYLOAD_VALUE:
         return e->dtype == TL_BOOL ? (e->u.value ? "true" : "false") : "_";

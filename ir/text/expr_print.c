@@ -166,6 +166,7 @@ static int binding_of(const tl_expr *e)
     case TL_EXPR_MAX:
     case TL_EXPR_SELECT:
     case TL_EXPR_CAST:
+    case TL_EXPR_BITS:
     case TL_EXPR_CALL:
     case TL_EXPR_KIND_COUNT:
         break;
@@ -250,6 +251,10 @@ static void print_bare(printer *p, const tl_expr *e, int binding)
         return;
     case TL_EXPR_CAST:
         tl_text_add(p->out, tl_dtype_infos[e->dtype].text);
+        print_list(p, "(", e, ")");
+        return;
+    case TL_EXPR_BITS:
+        tl_text_format(p->out, TL_BITS_PREFIX "%s", tl_dtype_infos[e->dtype].text);
         print_list(p, "(", e, ")");
         return;
     case TL_EXPR_CALL:

@@ -116,6 +116,19 @@ static tl_status parse_cast(tl_parser *p, const tl_token *at, tl_dtype dtype, op
     return TL_OK;
 }
 
+static tl_status parse_bits(tl_parser *p, const tl_token *at, tl_dtype dtype, operand *out)
+{
+    operand a;
+    TL_TRY(parse_args(p, at, 1, &a));
+    TL_TRY(settle(p, &a));
+    if (!tl_dtype_has_bits_of(dtype, a.e->dtype))
+        return tl_parse_fail_at(p, at,
+                                "%s takes a dtype of as many bits, one of the two a float: not %s",
+                                tl_token_text(at), tl_dtype_infos[a.e->dtype].text);
+    *out = of_expr(tl_bits(p->arena, dtype, a.e), at);
+    return TL_OK;
+}
+
 /* An integer literal where only floats can stand. */
 static void make_float(operand *a)
 {
@@ -217,6 +230,8 @@ static tl_status parse_named(tl_parser *p, operand *out)
         return parse_select(p, at, out);
     if (calls && tl_dtype_from_text(at->text, &dtype))
         return parse_cast(p, at, dtype, out);
+    if (calls && tl_bits_from_text(at->text, &dtype))
+        return parse_bits(p, at, dtype, out);
     if (calls && tl_function_from_text(at->text, &function))
         return parse_function(p, at, function, out);
     if (tl_is_reserved(at->text))

@@ -6,6 +6,9 @@
 
 /* Words that cannot be names: keywords, dtypes, functions, combiners. */
 bool tl_is_reserved(const char *name);
+/* What reads the bits of a value as another dtype: bits_f32. */
+#define TL_BITS_PREFIX "bits_"
+bool tl_bits_from_text(const char *name, tl_dtype *out);
 /* Characters of a name: letters, digits, `_` and, inside, `.` */
 static inline bool tl_is_name_start(char c)
 {

@@ -20,6 +20,12 @@ static bool is_word(const char *word, const char *name)
     return word[0] == name[0] && strcmp(word, name) == 0;
 }
 
+bool tl_bits_from_text(const char *name, tl_dtype *out)
+{
+    size_t prefix = strlen(TL_BITS_PREFIX);
+    return strncmp(name, TL_BITS_PREFIX, prefix) == 0 && tl_dtype_from_text(name + prefix, out);
+}
+
 bool tl_is_reserved(const char *name)
 {
     tl_function function;
@@ -30,5 +36,6 @@ bool tl_is_reserved(const char *name)
     for (int c = 0; c < TL_COMBINER_COUNT; c++)
         if (is_word(tl_combiner_infos[c].text, name))
             return true;
-    return tl_dtype_from_text(name, &dtype) || tl_function_from_text(name, &function);
+    return tl_dtype_from_text(name, &dtype) || tl_bits_from_text(name, &dtype) ||
+           tl_function_from_text(name, &function);
 }

@@ -218,6 +218,14 @@ double tl_number_flush(tl_dtype dtype, double value)
     return fabs(value) < least ? copysign(0, value) : value;
 }
 
+tl_number tl_number_bits(tl_dtype to, tl_dtype from, tl_number value)
+{
+    assert(tl_dtype_infos[to].bits == tl_dtype_infos[from].bits);
+    unsigned char cell[8];
+    tl_number_store(from, cell, 0, value);
+    return tl_number_load(to, cell, 0);
+}
+
 tl_number tl_number_cast(tl_dtype to, tl_dtype from, tl_number value)
 {
     assert(to < TL_DTYPE_COUNT && from < TL_DTYPE_COUNT);

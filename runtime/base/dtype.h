@@ -69,6 +69,14 @@ void tl_number_store(tl_dtype d, void *data, size_t index, tl_number value);
 /* Cast as ONNX does it: float to int truncates and saturates (of 4 bits: and wraps), NaN gives 0; int to int wraps;
  * to bool is != 0; to a float type rounds to nearest even to that type. */
 tl_number tl_number_cast(tl_dtype to, tl_dtype from, tl_number value);
+/* Whether the one is as wide as the other and one of them a float dtype: of integers as wide, the same bits are a cast. */
+static inline bool tl_dtype_has_bits_of(tl_dtype a, tl_dtype b)
+{
+    return tl_dtype_infos[a].bits == tl_dtype_infos[b].bits &&
+           (tl_dtype_is_float(a) || tl_dtype_is_float(b));
+}
+/* What the bits of `value`, of `from`, are as `to`. */
+tl_number tl_number_bits(tl_dtype to, tl_dtype from, tl_number value);
 /* What kernels compute with instead of `value`, a number of the float dtype: zero of its sign where it is below the
  * smallest normal one (base/float_mode.h). Every f16 is a normal number of f32, in which it is computed. */
 double tl_number_flush(tl_dtype dtype, double value);

@@ -463,6 +463,30 @@ static bool close_enough(tl_dtype dtype, tl_number got, tl_number want, double t
     return fabs(got.f - want.f) <= tolerance * (1 + fabs(want.f));
 }
 
+/* The sign of every number by its bits, there and back; vectorized with a tail, and by one. */
+static const struct {
+    const char *number, *word, *sign;
+} signs[] = {
+    { "f16", "u16", "32768" },
+    { "bf16", "i16", "-32768" },
+    { "f32", "u32", "2147483648" },
+    { "f64", "i64", "-9223372036854775808" },
+};
+
+static const char *bits_text(tl_arena *arena, size_t i)
+{
+    const char *f = signs[i].number, *w = signs[i].word, *s = signs[i].sign;
+    return tl_arena_format(
+        arena,
+        "kernel k(A: %s[53], out C: %s[53], out D: %s[53], out E: %s[53, 2])\n"
+        "  for i in 0..53 vectorized\n    block lanes\n      spatial i\n"
+        "      C[i] = bits_%s(bitxor(bits_%s(A[i]), %s(%s)))\n"
+        "      D[i] = bits_%s(A[i] + A[i])\n"
+        "  for i in 0..53\n    block one\n      spatial i\n"
+        "      E[i, 0] = bits_%s(A[i])\n      E[i, 1] = bits_%s(A[52 - i]*%s(3.0))\n",
+        f, f, w, w, f, w, w, s, w, w, w, f);
+}
+
 /* Compiles for an ISA, runs, and compares with `want`. */
 static void run_compiled(tl_arena *arena, const tl_program *program, const char *isa,
                          const program_case *c, array *arrays, void *const *want)
@@ -563,11 +587,23 @@ static void dtypes(void **state)
     tl_arena_destroy(arena);
 }
 
+static void bits(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++) {
+        program_case c = { signs[i].number, bits_text(arena, i), { 0 }, 0 };
+        check_case(&c);
+    }
+    tl_arena_destroy(arena);
+}
+
 int main(void)
 {
-    struct CMUnitTest tests[CASE_COUNT + 1];
+    struct CMUnitTest tests[CASE_COUNT + 2];
     for (int i = 0; i < CASE_COUNT; i++)
         tests[i] = (struct CMUnitTest){ cases[i].name, case_test, NULL, NULL, (void *)&cases[i] };
     tests[CASE_COUNT] = (struct CMUnitTest)cmocka_unit_test(dtypes);
-    return _cmocka_run_group_tests("codegen programs", tests, CASE_COUNT + 1, NULL, NULL);
+    tests[CASE_COUNT + 1] = (struct CMUnitTest)cmocka_unit_test(bits);
+    return _cmocka_run_group_tests("codegen programs", tests, CASE_COUNT + 2, NULL, NULL);
 }

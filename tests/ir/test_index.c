@@ -317,6 +317,7 @@ static int64_t run(const world *w, const tree *t)
     case TL_EXPR_NOT:
     case TL_EXPR_SELECT:
     case TL_EXPR_CAST:
+    case TL_EXPR_BITS:
     case TL_EXPR_CALL:
     case TL_EXPR_KIND_COUNT:
         break;

@@ -362,6 +362,17 @@ static const result results[] = {
       "    Y[1] = u8(X[7]*-1000.0)\n"
       "    Y[2] = u8(X[3] + 0.75)\n"
       "    Y[3] = u8(nan*X[1])\n" },
+    { "bits are read as another dtype",
+      6,
+      { 1065353216, -1073741824, 3, 16256, 0.0078125, 1 },
+      "kernel k(X: f32[8], H: f16[8], out Y: f64[8])\n"
+      "  block bits\n"
+      "    Y[0] = f64(bits_i32(X[1]))\n"
+      "    Y[1] = f64(bits_i32(X[2]*-1.0))\n"
+      "    Y[2] = f64(bits_f32(bits_u32(X[3])))\n"
+      "    Y[3] = f64(bits_u16(bf16(H[1])))\n"
+      "    Y[4] = f64(bits_bf16(H[1]))\n"
+      "    Y[5] = f64(bits_f64(bits_i64(f64(H[1])) + 0))\n" },
     { "select is lazy",
       3,
       { 0, 0, 1 },

@@ -24,7 +24,8 @@ static const struct {
     [TL_EXPR_EQ] = BOTH(cmp),          [TL_EXPR_NE] = BOTH(cmp),
     [TL_EXPR_AND] = SAME(bool_op),     [TL_EXPR_OR] = SAME(bool_op),
     [TL_EXPR_NOT] = SAME(bool_op),     [TL_EXPR_SELECT] = SAME(select_op),
-    [TL_EXPR_CAST] = SAME(cast_op),    [TL_EXPR_CALL] = BOTH(math),
+    [TL_EXPR_CAST] = SAME(cast_op),    [TL_EXPR_BITS] = { NONE, NONE },
+    [TL_EXPR_CALL] = BOTH(math),
 #undef SAME
 #undef BOTH
 };

@@ -346,8 +346,8 @@ static tl_emit_value emit_bits(tl_emitter *em, const tl_expr *e)
         v = tl_emit_expr(em, from);
         v.llvm = tl_emit_to_memory(em, from->dtype, v.llvm);
     }
-    LLVMTypeRef type = tl_emit_vector(tl_emit_memory_type(em, e->dtype),
-                                      tl_emit_lanes_of(LLVMTypeOf(v.llvm)));
+    LLVMTypeRef type =
+        tl_emit_vector(tl_emit_memory_type(em, e->dtype), tl_emit_lanes_of(LLVMTypeOf(v.llvm)));
     v.llvm = tl_emit_from_memory(em, e->dtype, LLVMBuildBitCast(em->builder, v.llvm, type, ""));
     return v;
 }

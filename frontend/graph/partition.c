@@ -65,6 +65,12 @@ static bool are_wide_concats(const tl_node *n, const tl_node *before)
            n->input_count + before->input_count > TL_MOST_CONCAT_PARTS;
 }
 
+/* The bits of what is not rounded yet would be others. */
+static bool reads_bits(const tl_node *n)
+{
+    return tl_is_elementwise(n) && tl_operators[n->op].takes == TL_TAKES_MEMORY;
+}
+
 /* Whether node `n` may join the group that makes its input `v`. */
 static bool may_join(const state *s, const tl_node *n, const tl_value *v, const group *from)
 {
@@ -73,6 +79,8 @@ static bool may_join(const state *s, const tl_node *n, const tl_value *v, const 
     if (is_bare_window(s, from) && (op->takes & TL_TAKES_WINDOWS) != 0)
         return true;
     if (are_wide_concats(n, v->producer))
+        return false;
+    if (reads_bits(n))
         return false;
     if (!tl_is_injective(n))
         return from->injective && (op->takes & TL_TAKES_CHAIN) != 0 && v == n->inputs[0] &&
@@ -140,13 +148,13 @@ static bool is_elementwise_group(const state *s, int i, const tl_shape *shape)
     return true;
 }
 
-/* How often the nodes of group `i` read a value. */
+/* How often the nodes of group `i` read a value which need not be in memory. */
 static int reads_in_group(const state *s, int i, const tl_value *v)
 {
     int reads = 0;
     for (int k = s->groups[i].first; k >= 0; k = s->next[k])
         for (int j = 0; j < s->graph->nodes[k]->input_count; j++)
-            reads += s->graph->nodes[k]->inputs[j] == v;
+            reads += s->graph->nodes[k]->inputs[j] == v && !reads_bits(s->graph->nodes[k]);
     return reads;
 }
 

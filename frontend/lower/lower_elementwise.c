@@ -109,6 +109,11 @@ const tl_expr *tl_expression_cast(tl_arena *arena, const tl_node *n, const tl_ex
     return tl_cast(arena, (tl_dtype)tl_attr_int(n, "to", TL_F32), x[0]);
 }
 
+const tl_expr *tl_expression_bit_cast(tl_arena *arena, const tl_node *n, const tl_expr *const *x)
+{
+    return tl_bits(arena, (tl_dtype)tl_attr_int(n, "to", x[0]->dtype), x[0]);
+}
+
 const tl_expr *tl_expression_operand(tl_arena *arena, const tl_node *n, const tl_expr *const *x)
 {
     (void)arena;

@@ -94,6 +94,16 @@ tl_status tl_shape_rule_cast(tl_graph *g, tl_node *n, tl_diag *diag)
     return same_as_input(g, n, (tl_dtype)to, diag);
 }
 
+tl_status tl_shape_rule_bit_cast(tl_graph *g, tl_node *n, tl_diag *diag)
+{
+    int64_t to = tl_attr_int(n, "to", -1);
+    if (to < 0 || to >= TL_DTYPE_COUNT || !tl_dtype_has_bits_of((tl_dtype)to, n->inputs[0]->dtype))
+        return tl_fail_node(diag, TL_BAD_MODEL, n,
+                            "`to` should be a dtype of as many bits as %s, one of the two a float",
+                            tl_value_text(g, n->inputs[0]));
+    return same_as_input(g, n, (tl_dtype)to, diag);
+}
+
 tl_status tl_shape_rule_same(tl_graph *g, tl_node *n, tl_diag *diag)
 {
     if (n->op != TL_OP_IDENTITY)

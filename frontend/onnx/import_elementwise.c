@@ -189,6 +189,37 @@ tl_status tl_import_cast_like(tl_onnx_call *c)
     return TL_OK;
 }
 
+/* The bits that an element has in ONNX. */
+static int width_of(tl_dtype dtype)
+{
+    const tl_dtype_info *info = &tl_dtype_infos[dtype];
+    return tl_dtype_is_int(dtype) ? info->digits : info->bits;
+}
+
+tl_status tl_import_bit_cast(tl_onnx_call *c)
+{
+    tl_value *x = c->inputs[0];
+    int64_t onnx = tl_call_int(c, "to", 0);
+    tl_dtype to;
+    if (!tl_call_has(c, "to"))
+        return tl_call_bad(c, "attribute 'to' is required");
+    TL_TRY(tl_need_dtype(c, x));
+    if (!tl_dtype_from_onnx(onnx > 0 && onnx < 1000 ? (int)onnx : 0, &to))
+        return tl_call_unsupported(c, "the bits of %s", tl_onnx_dtype_text((int)onnx));
+    if (width_of(to) != width_of(x->dtype))
+        return tl_call_bad(c, "%s and %s have elements of different sizes",
+                           tl_dtype_infos[x->dtype].text, tl_dtype_infos[to].text);
+    if (x->dtype == to ||
+        !tl_dtype_has_bits_of(to, x->dtype)) { /* integers wrap to the same bits */
+        tl_result(c, 0, tl_onnx_emit_cast(c, x, to));
+        return TL_OK;
+    }
+    tl_node *n = tl_onnx_emit_node(c, TL_OP_BIT_CAST, 1, &x);
+    tl_attr_set_int(c->graph, n, "to", to);
+    tl_result(c, 0, tl_emitted(c, n));
+    return TL_OK;
+}
+
 tl_status tl_import_gelu(tl_onnx_call *c)
 {
     const char *approximate = tl_call_string(c, "approximate", "none");

@@ -33,6 +33,12 @@ static const struct {
       "Neg(d)\n"
       "f: ?[...] = Exp(e)\nz: ?[...] = Neg(f)",
       "neg_exp_neg_exp_neg_and_2" },
+    { "a: ?[...] = Exp(x)\nb: ?[...] = BitCast(a) {to = i32}\nc: ?[...] = Cast(b) {to = f32}\n"
+      "z: ?[...] = Neg(c)",
+      "exp bitcast_cast_neg" },
+    { "a: ?[...] = Exp(x)\nb: ?[...] = BitCast(a) {to = i32}\nc: ?[...] = Cast(b) {to = f32}\n"
+      "z: ?[...] = Add(a, c)",
+      "exp bitcast_cast_add" },
 };
 
 static void families(void **state)

@@ -109,7 +109,7 @@ static void operators_are_listed(void **state)
     (void)state;
     expect(0, "\nGemm                         1 to 27            3  2 to 3\n",
            "inspect --operators");
-    expect(0, "\nLoop                         refused: ", "inspect --operators");
+    expect(0, "\nSequenceMap                  refused: ", "inspect --operators");
     expect(0, "\ncom.microsoft.Gelu           1 and later        1  1\n", "inspect --operators");
     expect(0,
            "{\"record\":\"operator\",\"name\":\"Concat\",\"since\":1,\"until\":27,\"forms\":2,"

@@ -48,8 +48,9 @@ static void unsupported_is_listed(void **state)
     (void)state;
     tl_arena *arena = tl_arena_create(0);
     tl_text bytes = text_model(
-        "opset 17; opset com.acme.1; input x f32 2; input q 23 2; node NonZero x -> a;"
-        "node NonZero x -> b; node Frobnicate x -> c; node com.acme.Foo c -> d; node Relu d -> e;"
+        "opset 17; opset com.acme.1; input x f32 2; input q 23 2; node StringSplit x -> a;"
+        "node StringSplit x -> b; node Frobnicate x -> c; node com.acme.Foo c -> d; node Relu d -> "
+        "e;"
         "node Softmax e -> f axis=9; node Cast x -> g to=8; output f; output a; output g");
     tl_onnx *model;
     tl_graph *g;
@@ -58,9 +59,9 @@ static void unsupported_is_listed(void **state)
                                          &diag),
                      TL_UNSUPPORTED);
     assert_string_equal(diag.text,
-                        "not supported: graph input, NonZero, Frobnicate, com.acme.Foo, Cast\n"
+                        "not supported: graph input, StringSplit, Frobnicate, com.acme.Foo, Cast\n"
                         "  graph input: 1, first 'q': data type float4e2m1 (23)\n"
-                        "  NonZero: 2, first 'a': the shape of its result depends on data\n"
+                        "  StringSplit: 2, first 'a': strings\n"
                         "  Frobnicate: 1, first 'c': the operator is not implemented\n"
                         "  com.acme.Foo: 1, first 'd': the operator is not implemented\n"
                         "  Cast: 1, first 'g': a cast to string");

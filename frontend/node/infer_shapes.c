@@ -91,7 +91,7 @@ static void add_refusal(tl_diag *all, const tl_diag *one, int before)
     if (before == 0)
         *all = *one;
     else if (strlen(one->text) + 4 < left)
-        snprintf(all->text + used, left, "\n  %s", one->text);
+        snprintf(all->text + used, left, "\n  %.*s", (int)(left - 4), one->text);
 }
 
 tl_status tl_infer_shapes(tl_graph *g, tl_diag *diag)

@@ -58,6 +58,15 @@ tl_status tl_set_output(tl_graph *g, tl_node *n, int i, tl_dtype dtype, int rank
     return TL_OK;
 }
 
+tl_status tl_set_output_like(tl_graph *g, tl_node *n, tl_dtype dtype, tl_diag *diag)
+{
+    const tl_value *x = n->inputs[0];
+    int64_t extents[TL_MAX_RANK];
+    for (int i = 0; i < x->shape.rank; i++)
+        extents[i] = tl_extent(x, i);
+    return tl_set_output(g, n, 0, dtype, x->shape.rank, extents, diag);
+}
+
 tl_status tl_broadcast_inputs(tl_graph *g, const tl_node *n, int first, int *rank,
                               int64_t out[TL_MAX_RANK], tl_diag *diag)
 {

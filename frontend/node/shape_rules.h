@@ -27,6 +27,8 @@ static inline tl_value *tl_node_input(const tl_node *n, int i) /* NULL when not 
 /* Gives output `i` (which may be NULL) its dtype and shape; a size that overflows or is negative is refused. */
 tl_status tl_set_output(tl_graph *g, tl_node *n, int i, tl_dtype dtype, int rank,
                         const int64_t *extents, tl_diag *diag);
+/* Gives output 0 the dtype and the shape of input 0. */
+tl_status tl_set_output_like(tl_graph *g, tl_node *n, tl_dtype dtype, tl_diag *diag);
 /* All given inputs from `first` on broadcast together; TL_BAD_MODEL names the two that do not. */
 tl_status tl_broadcast_inputs(tl_graph *g, const tl_node *n, int first, int *rank,
                               int64_t out[TL_MAX_RANK], tl_diag *diag);

@@ -77,21 +77,12 @@ tl_status tl_shape_rule_where(tl_graph *g, tl_node *n, tl_diag *diag)
     return broadcast_to(g, n, n->inputs[1]->dtype, diag);
 }
 
-static tl_status same_as_input(tl_graph *g, tl_node *n, tl_dtype dtype, tl_diag *diag)
-{
-    const tl_value *x = n->inputs[0];
-    int64_t extents[TL_MAX_RANK];
-    for (int i = 0; i < x->shape.rank; i++)
-        extents[i] = tl_extent(x, i);
-    return tl_set_output(g, n, 0, dtype, x->shape.rank, extents, diag);
-}
-
 tl_status tl_shape_rule_cast(tl_graph *g, tl_node *n, tl_diag *diag)
 {
     int64_t to = tl_attr_int(n, "to", -1);
     if (to < 0 || to >= TL_DTYPE_COUNT)
         return tl_fail_node(diag, TL_BAD_MODEL, n, "it does not say which dtype to cast to");
-    return same_as_input(g, n, (tl_dtype)to, diag);
+    return tl_set_output_like(g, n, (tl_dtype)to, diag);
 }
 
 tl_status tl_shape_rule_bit_cast(tl_graph *g, tl_node *n, tl_diag *diag)
@@ -101,14 +92,14 @@ tl_status tl_shape_rule_bit_cast(tl_graph *g, tl_node *n, tl_diag *diag)
         return tl_fail_node(diag, TL_BAD_MODEL, n,
                             "`to` should be a dtype of as many bits as %s, one of the two a float",
                             tl_value_text(g, n->inputs[0]));
-    return same_as_input(g, n, (tl_dtype)to, diag);
+    return tl_set_output_like(g, n, (tl_dtype)to, diag);
 }
 
 tl_status tl_shape_rule_same(tl_graph *g, tl_node *n, tl_diag *diag)
 {
     if (n->op != TL_OP_IDENTITY)
         TL_TRY(tl_not_bool(g, n, diag));
-    return same_as_input(g, n, n->inputs[0]->dtype, diag);
+    return tl_set_output_like(g, n, n->inputs[0]->dtype, diag);
 }
 
 tl_status tl_shape_rule_same_float(tl_graph *g, tl_node *n, tl_diag *diag)
@@ -116,7 +107,7 @@ tl_status tl_shape_rule_same_float(tl_graph *g, tl_node *n, tl_diag *diag)
     if (!tl_dtype_is_float(n->inputs[0]->dtype))
         return tl_fail_node(diag, TL_BAD_MODEL, n, "%s should be of a float dtype",
                             tl_value_text(g, n->inputs[0]));
-    return same_as_input(g, n, n->inputs[0]->dtype, diag);
+    return tl_set_output_like(g, n, n->inputs[0]->dtype, diag);
 }
 
 tl_status tl_shape_rule_clip(tl_graph *g, tl_node *n, tl_diag *diag)
@@ -130,5 +121,5 @@ tl_status tl_shape_rule_clip(tl_graph *g, tl_node *n, tl_diag *diag)
             return tl_fail_node(diag, TL_BAD_MODEL, n, "its bound %s should be a scalar",
                                 tl_value_text(g, n->inputs[i]));
     }
-    return same_as_input(g, n, n->inputs[0]->dtype, diag);
+    return tl_set_output_like(g, n, n->inputs[0]->dtype, diag);
 }

@@ -42,16 +42,13 @@ tl_status tl_shape_rule_argmax(tl_graph *g, tl_node *n, tl_diag *diag)
     return tl_set_output(g, n, 0, TL_I64, rank, extents, diag);
 }
 
-static tl_status same_as_input(tl_graph *g, tl_node *n, tl_diag *diag)
+static tl_status same_float(tl_graph *g, tl_node *n, tl_diag *diag)
 {
     const tl_value *x = n->inputs[0];
-    int64_t extents[TL_MAX_RANK];
-    for (int i = 0; i < x->shape.rank; i++)
-        extents[i] = tl_extent(x, i);
     if (!tl_dtype_is_float(x->dtype))
         return tl_fail_node(diag, TL_BAD_MODEL, n, "%s should be of a float dtype",
                             tl_value_text(g, x));
-    return tl_set_output(g, n, 0, x->dtype, x->shape.rank, extents, diag);
+    return tl_set_output_like(g, n, x->dtype, diag);
 }
 
 tl_status tl_shape_rule_softmax(tl_graph *g, tl_node *n, tl_diag *diag)
@@ -60,7 +57,7 @@ tl_status tl_shape_rule_softmax(tl_graph *g, tl_node *n, tl_diag *diag)
     TL_TRY(tl_normal_axis(n, tl_attr_int(n, "axis", -1), n->inputs[0]->shape.rank, false, &axis,
                           diag));
     tl_attr_set_int(g, n, "axis", axis);
-    return same_as_input(g, n, diag);
+    return same_float(g, n, diag);
 }
 
 tl_status tl_shape_rule_layer_norm(tl_graph *g, tl_node *n, tl_diag *diag)
@@ -83,7 +80,7 @@ tl_status tl_shape_rule_layer_norm(tl_graph *g, tl_node *n, tl_diag *diag)
                                 tl_value_text(g, v), tl_value_text(g, x));
     }
     tl_attr_set_int(g, n, "axis", axis);
-    return same_as_input(g, n, diag);
+    return same_float(g, n, diag);
 }
 
 tl_status tl_shape_rule_batch_norm(tl_graph *g, tl_node *n, tl_diag *diag)
@@ -97,5 +94,5 @@ tl_status tl_shape_rule_batch_norm(tl_graph *g, tl_node *n, tl_diag *diag)
             return tl_fail_node(diag, TL_BAD_MODEL, n, "%s should have one element a channel of %s",
                                 tl_value_text(g, v), tl_value_text(g, x));
     }
-    return same_as_input(g, n, diag);
+    return same_float(g, n, diag);
 }

@@ -2,15 +2,6 @@
 #include <string.h>
 #include "frontend/node/shape_rules.h"
 
-static tl_status same_as_input(tl_graph *g, tl_node *n, tl_dtype dtype, tl_diag *diag)
-{
-    const tl_value *x = n->inputs[0];
-    int64_t extents[TL_MAX_RANK];
-    for (int i = 0; i < x->shape.rank; i++)
-        extents[i] = tl_extent(x, i);
-    return tl_set_output(g, n, 0, dtype, x->shape.rank, extents, diag);
-}
-
 static tl_status check_scatter(tl_graph *g, const tl_node *n, tl_diag *diag)
 {
     static const char *const known[] = { "none", "add", "mul", "max", "min" };
@@ -49,7 +40,7 @@ tl_status tl_shape_rule_scatter_elements(tl_graph *g, tl_node *n, tl_diag *diag)
     if (!fits)
         return fail_updates(g, n, diag);
     tl_attr_set_int(g, n, "axis", axis);
-    return same_as_input(g, n, x->dtype, diag);
+    return tl_set_output_like(g, n, x->dtype, diag);
 }
 
 tl_status tl_shape_rule_scatter_nd(tl_graph *g, tl_node *n, tl_diag *diag)
@@ -63,7 +54,7 @@ tl_status tl_shape_rule_scatter_nd(tl_graph *g, tl_node *n, tl_diag *diag)
     for (int i = 0; fits && i < updates->shape.rank; i++)
         fits = tl_extent(updates, i) ==
                (i < last ? tl_extent(indices, i) : tl_extent(x, (int)tuple + i - last));
-    return fits ? same_as_input(g, n, x->dtype, diag) : fail_updates(g, n, diag);
+    return fits ? tl_set_output_like(g, n, x->dtype, diag) : fail_updates(g, n, diag);
 }
 
 static tl_status along_axis(tl_graph *g, tl_node *n, tl_dtype dtype, tl_diag *diag)
@@ -72,7 +63,7 @@ static tl_status along_axis(tl_graph *g, tl_node *n, tl_dtype dtype, tl_diag *di
     TL_TRY(
         tl_normal_axis(n, tl_attr_int(n, "axis", 0), n->inputs[0]->shape.rank, false, &axis, diag));
     tl_attr_set_int(g, n, "axis", axis);
-    return same_as_input(g, n, dtype, diag);
+    return tl_set_output_like(g, n, dtype, diag);
 }
 
 tl_status tl_shape_rule_cumulate(tl_graph *g, tl_node *n, tl_diag *diag)

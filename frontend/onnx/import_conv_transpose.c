@@ -23,21 +23,6 @@ typedef struct {
     int64_t begin[MOST_SPATIAL], out[MOST_SPATIAL]; /* cut off in front, kept */
 } job;
 
-static tl_status read_list(tl_onnx_call *c, const char *name, int count, int64_t otherwise,
-                           int64_t least, int64_t *out)
-{
-    const int64_t *given;
-    int given_count = tl_call_ints(c, name, &given);
-    if (given_count >= 0 && given_count != count)
-        return tl_call_bad(c, "%s has %d numbers, not %d", name, given_count, count);
-    for (int i = 0; i < count; i++) {
-        out[i] = given_count >= 0 ? given[i] : otherwise;
-        if (out[i] < least || out[i] > 1 << 20)
-            return tl_call_bad(c, "%s holds %lld", name, (long long)out[i]);
-    }
-    return TL_OK;
-}
-
 /* How much of the full result is cut off in front, and how much is kept. */
 static tl_status read_pads(tl_onnx_call *c, job *j)
 {
@@ -46,9 +31,9 @@ static tl_status read_pads(tl_onnx_call *c, job *j)
     bool upper = strcmp(word, "SAME_UPPER") == 0, same = upper || strcmp(word, "SAME_LOWER") == 0;
     if (!same && strcmp(word, "NOTSET") != 0 && strcmp(word, "VALID") != 0)
         return tl_call_bad(c, "auto_pad '%.40s'", word);
-    TL_TRY(read_list(c, "pads", 2 * j->spatial, 0, -(1 << 20), pads));
-    TL_TRY(read_list(c, "output_padding", j->spatial, 0, 0, extra));
-    TL_TRY(read_list(c, "output_shape", j->spatial, -1, -1, shape));
+    TL_TRY(tl_call_list(c, "pads", 2 * j->spatial, 0, -TL_LARGEST_LISTED, pads));
+    TL_TRY(tl_call_list(c, "output_padding", j->spatial, 0, 0, extra));
+    TL_TRY(tl_call_list(c, "output_shape", j->spatial, -1, -1, shape));
     int64_t phases = 1;
     for (int i = 0; i < j->spatial; i++) {
         phases *= j->stride[i];
@@ -104,8 +89,8 @@ static tl_status read_job(tl_onnx_call *c, job *j)
         if (j->in[i] > INT32_MAX || j->kernel[i] > INT32_MAX)
             return tl_call_unsupported(c, "more than 2^31 elements of axis %d", 2 + i);
     }
-    TL_TRY(read_list(c, "strides", j->spatial, 1, 1, j->stride));
-    TL_TRY(read_list(c, "dilations", j->spatial, 1, 1, j->dilation));
+    TL_TRY(tl_call_list(c, "strides", j->spatial, 1, 1, j->stride));
+    TL_TRY(tl_call_list(c, "dilations", j->spatial, 1, 1, j->dilation));
     const int64_t *kernel;
     int count = tl_call_ints(c, "kernel_shape", &kernel);
     for (int i = 0; i < count; i++)

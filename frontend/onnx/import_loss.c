@@ -3,17 +3,6 @@
 #include <string.h>
 #include "frontend/onnx/import_rules.h"
 
-/* log(softmax(x)) over axis 1. */
-static tl_value *log_shares(tl_onnx_call *c, tl_value *x)
-{
-    const int64_t axis[] = { 1 };
-    tl_value *largest = tl_onnx_emit_reduce(c, TL_OP_REDUCE_MAX, x, axis, 1, true);
-    x = tl_emit2(c, TL_OP_SUB, x, largest);
-    tl_value *sum =
-        tl_onnx_emit_reduce(c, TL_OP_REDUCE_SUM, tl_emit1(c, TL_OP_EXP, x), axis, 1, true);
-    return tl_emit2(c, TL_OP_SUB, x, tl_emit1(c, TL_OP_LOG, sum));
-}
-
 /* -logs[n, target[n, ...], ...] * weight[target], over the sum of weights where the mean is asked for. */
 static tl_status loss_of(tl_onnx_call *c, tl_value *logs, tl_value *target, tl_value *weight)
 {
@@ -71,7 +60,7 @@ tl_status tl_import_cross_entropy(tl_onnx_call *c)
     TL_TRY(tl_need_shape(c, c->inputs[0]));
     TL_TRY(tl_need_dtype(c, c->inputs[0]));
     TL_TRY(tl_need_shape(c, c->inputs[1]));
-    tl_value *logs = log_shares(c, c->inputs[0]);
+    tl_value *logs = tl_onnx_emit_log_softmax(c, c->inputs[0], 1);
     TL_TRY(loss_of(c, logs, c->inputs[1], tl_call_input(c, 2)));
     tl_result(c, 1, logs);
     return TL_OK;

@@ -56,21 +56,6 @@ typedef struct {
     int64_t pixels, taps, places; /* of the padded image; of a block; of a block in the image */
 } layout;
 
-static tl_status list_of(tl_onnx_call *c, const char *name, int count, int64_t otherwise,
-                         int64_t least, int64_t *out)
-{
-    const int64_t *given;
-    int given_count = tl_call_ints(c, name, &given);
-    if (given_count >= 0 && given_count != count)
-        return tl_call_bad(c, "%s has %d numbers, not %d", name, given_count, count);
-    for (int i = 0; i < count; i++) {
-        out[i] = given_count >= 0 ? given[i] : otherwise;
-        if (out[i] < least || out[i] > 1 << 20)
-            return tl_call_bad(c, "%s holds %lld", name, (long long)out[i]);
-    }
-    return TL_OK;
-}
-
 static tl_status measure(tl_onnx_call *c, layout *y)
 {
     y->pixels = y->taps = y->places = 1;
@@ -120,9 +105,9 @@ tl_status tl_import_col2im(tl_onnx_call *c)
     y.spatial = count;
     memcpy(y.image, image, sizeof *image * (size_t)count);
     memcpy(y.block, block, sizeof *block * (size_t)count);
-    TL_TRY(list_of(c, "strides", count, 1, 1, y.stride));
-    TL_TRY(list_of(c, "dilations", count, 1, 1, y.dilation));
-    TL_TRY(list_of(c, "pads", 2 * count, 0, 0, y.pads));
+    TL_TRY(tl_call_list(c, "strides", count, 1, 1, y.stride));
+    TL_TRY(tl_call_list(c, "dilations", count, 1, 1, y.dilation));
+    TL_TRY(tl_call_list(c, "pads", 2 * count, 0, 0, y.pads));
     TL_TRY(measure(c, &y));
     int64_t batch = x->shape.dims[0].extent, columns = y.taps * y.places;
     if (x->shape.dims[1].extent % y.taps != 0 || x->shape.dims[2].extent != y.places)
@@ -219,9 +204,9 @@ tl_status tl_import_pool_positions(tl_onnx_call *c, const tl_value *pooled)
     if (tl_call_ints(c, "kernel_shape", &kernel) != y.spatial)
         return tl_call_bad(c, "kernel_shape is not of %d axes", y.spatial);
     memcpy(y.block, kernel, sizeof *kernel * (size_t)y.spatial);
-    TL_TRY(list_of(c, "strides", y.spatial, 1, 1, y.stride));
-    TL_TRY(list_of(c, "dilations", y.spatial, 1, 1, y.dilation));
-    TL_TRY(list_of(c, "pads", 2 * y.spatial, 0, 0, y.pads));
+    TL_TRY(tl_call_list(c, "strides", y.spatial, 1, 1, y.stride));
+    TL_TRY(tl_call_list(c, "dilations", y.spatial, 1, 1, y.dilation));
+    TL_TRY(tl_call_list(c, "pads", 2 * y.spatial, 0, 0, y.pads));
     bool lower = strcmp(tl_call_string(c, "auto_pad", "NOTSET"), "SAME_LOWER") == 0;
     bool same = lower || strcmp(tl_call_string(c, "auto_pad", "NOTSET"), "SAME_UPPER") == 0;
     for (int i = 0; i < y.spatial; i++) { /* as much padding as makes the windows that there are */

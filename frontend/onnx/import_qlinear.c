@@ -53,14 +53,20 @@ static tl_value *real(tl_onnx_call *c, const operand *x)
     return tl_emit2(c, TL_OP_MUL, x->steps, x->scale);
 }
 
+/* Two operands, and the scale of the result. */
+static tl_status read_pair(tl_onnx_call *c, operand *a, operand *b, tl_value **scale)
+{
+    TL_TRY(tl_need_inputs(c, 1u << 3));
+    TL_TRY(read_operand(c, c->inputs[0], 1, a));
+    TL_TRY(read_operand(c, c->inputs[3], 4, b));
+    return read_scale(c, 6, scale);
+}
+
 tl_status tl_import_qlinear_add(tl_onnx_call *c)
 {
     operand a, b;
     tl_value *scale;
-    TL_TRY(tl_need_inputs(c, 1u << 3));
-    TL_TRY(read_operand(c, c->inputs[0], 1, &a));
-    TL_TRY(read_operand(c, c->inputs[3], 4, &b));
-    TL_TRY(read_scale(c, 6, &scale));
+    TL_TRY(read_pair(c, &a, &b, &scale));
     a.scale = tl_emit2(c, TL_OP_DIV, a.scale, scale);
     b.scale = tl_emit2(c, TL_OP_DIV, b.scale, scale);
     return give(c, tl_emit2(c, TL_OP_ADD, real(c, &a), real(c, &b)), 7);
@@ -70,10 +76,7 @@ tl_status tl_import_qlinear_mul(tl_onnx_call *c)
 {
     operand a, b;
     tl_value *scale;
-    TL_TRY(tl_need_inputs(c, 1u << 3));
-    TL_TRY(read_operand(c, c->inputs[0], 1, &a));
-    TL_TRY(read_operand(c, c->inputs[3], 4, &b));
-    TL_TRY(read_scale(c, 6, &scale));
+    TL_TRY(read_pair(c, &a, &b, &scale));
     scale = tl_emit2(c, TL_OP_DIV, tl_emit2(c, TL_OP_MUL, a.scale, b.scale), scale);
     return give(c, tl_emit2(c, TL_OP_MUL, tl_emit2(c, TL_OP_MUL, a.steps, b.steps), scale), 7);
 }

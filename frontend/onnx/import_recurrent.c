@@ -31,31 +31,6 @@ typedef struct {
 
 /* ---- small nodes ---- */
 
-static tl_value *slice(tl_onnx_call *c, tl_value *x, int64_t axis, int64_t start, int64_t end,
-                       int64_t step)
-{
-    tl_node *n = tl_onnx_emit_node(c, TL_OP_SLICE, 1, &x);
-    tl_attr_set_ints(c->graph, n, "starts", &start, 1);
-    tl_attr_set_ints(c->graph, n, "ends", &end, 1);
-    tl_attr_set_ints(c->graph, n, "axes", &axis, 1);
-    tl_attr_set_ints(c->graph, n, "steps", &step, 1);
-    return tl_emitted(c, n);
-}
-
-static tl_value *turned_round(tl_onnx_call *c, tl_value *x)
-{
-    return slice(c, x, 0, -1, INT64_MIN, -1);
-}
-
-static tl_value *concat(tl_onnx_call *c, tl_value *const *parts, int count, int64_t axis)
-{
-    if (count == 1)
-        return parts[0];
-    tl_node *n = tl_onnx_emit_node(c, TL_OP_CONCAT, count, parts);
-    tl_attr_set_int(c->graph, n, "axis", axis);
-    return tl_emitted(c, n);
-}
-
 /* Equal parts of the first axis. */
 static void split(tl_onnx_call *c, tl_value *x, tl_value **parts, int count)
 {
@@ -83,7 +58,8 @@ static tl_value *position(tl_onnx_call *c, tl_value *v, int64_t d)
 {
     static const int64_t first = 0;
     if (v->data == NULL)
-        return tl_onnx_emit_ints(c, TL_OP_SQUEEZE, slice(c, v, 0, d, d + 1, 1), "axes", &first, 1);
+        return tl_onnx_emit_ints(c, TL_OP_SQUEEZE, tl_onnx_emit_part(c, v, 0, d, d + 1, 1), "axes",
+                                 &first, 1);
     tl_shape shape = v->shape;
     shape.rank--;
     memmove(shape.dims, shape.dims + 1, sizeof *shape.dims * (size_t)shape.rank);
@@ -98,7 +74,7 @@ static tl_value *directions_of(const layer *y, tl_value *v, int first, int count
 {
     if (v == NULL || count == y->directions)
         return v;
-    return slice(y->call, v, 0, first, first + count, 1);
+    return tl_onnx_emit_part(y->call, v, 0, first, first + count, 1);
 }
 
 /* ---- attributes ---- */
@@ -206,21 +182,21 @@ static tl_value *bias_of(const layer *y, int d)
         return NULL;
     int64_t all = y->gates * y->hidden;
     int64_t shared = y->cell == TL_CELL_GRU_LINEAR ? all - y->hidden : all;
-    b = slice(c, b, 0, d, d + 1, 1);
-    tl_value *of_input = slice(c, b, 1, 0, shared, 1);
-    tl_value *of_state = slice(c, b, 1, all, all + shared, 1);
+    b = tl_onnx_emit_part(c, b, 0, d, d + 1, 1);
+    tl_value *of_input = tl_onnx_emit_part(c, b, 1, 0, shared, 1);
+    tl_value *of_state = tl_onnx_emit_part(c, b, 1, all, all + shared, 1);
     tl_value *sum = tl_emit2(c, TL_OP_ADD, of_input, of_state);
     tl_value *parts[2] = { sum, NULL };
     if (shared < all)
-        parts[1] = slice(c, b, 1, shared, all, 1);
-    return concat(c, parts, shared < all ? 2 : 1, 1);
+        parts[1] = tl_onnx_emit_part(c, b, 1, shared, all, 1);
+    return tl_onnx_emit_concat(c, shared < all ? 2 : 1, parts, 1);
 }
 
 /* What the steps of a direction bring: [T, B, G*H]. */
 static tl_value *steps_of(const layer *y, int d)
 {
     tl_onnx_call *c = y->call;
-    tl_value *x = y->reversed[d] ? turned_round(c, y->x) : y->x;
+    tl_value *x = y->reversed[d] ? tl_onnx_emit_reverse(c, y->x, 0) : y->x;
     tl_value *weights = transposed(c, position(c, c->inputs[W], d), 2);
     tl_value *sum = tl_emit2(c, TL_OP_MATMUL, x, weights), *bias = bias_of(y, d);
     return bias == NULL ? sum : tl_emit2(c, TL_OP_ADD, sum, bias);
@@ -243,7 +219,7 @@ static tl_value *reset_bias(const layer *y, int first, int count)
     if (b == NULL || y->cell != TL_CELL_GRU_LINEAR)
         return NULL;
     int64_t end = 2 * y->gates * y->hidden;
-    return slice(c, directions_of(y, b, first, count), 1, end - y->hidden, end, 1);
+    return tl_onnx_emit_part(c, directions_of(y, b, first, count), 1, end - y->hidden, end, 1);
 }
 
 /* ---- the node and what becomes of its output ---- */
@@ -254,13 +230,14 @@ static tl_value *recurrent(const layer *y, int first, int count, bool keeps_memo
     tl_value *steps[MOST_DIRECTIONS], *live[MOST_DIRECTIONS], *inputs[TL_RECURRENT_INPUTS] = { 0 };
     for (int i = 0; i < count; i++) {
         steps[i] = steps_of(y, first + i);
-        live[i] = y->live != NULL && y->reversed[first + i] ? turned_round(c, y->live) : y->live;
+        live[i] = y->live != NULL && y->reversed[first + i] ? tl_onnx_emit_reverse(c, y->live, 0)
+                                                            : y->live;
     }
-    inputs[TL_RECURRENT_X] = concat(c, steps, count, 0);
+    inputs[TL_RECURRENT_X] = tl_onnx_emit_concat(c, count, steps, 0);
     inputs[TL_RECURRENT_WEIGHTS] = directions_of(y, c->inputs[R], first, count);
     inputs[TL_RECURRENT_STATE] = start_of(y, STATE, first, count);
     if (y->live != NULL)
-        inputs[TL_RECURRENT_LIVE] = concat(c, live, count, 0);
+        inputs[TL_RECURRENT_LIVE] = tl_onnx_emit_concat(c, count, live, 0);
     inputs[TL_RECURRENT_BIAS] = reset_bias(y, first, count);
     if (y->cell == TL_CELL_LSTM) {
         inputs[TL_RECURRENT_MEMORY] = start_of(y, MEMORY, first, count);
@@ -295,10 +272,10 @@ static void run(layer *y, int first, int count)
         split(c, all, part, parts);
     for (int i = 0; i < count; i++) {
         int d = first + i;
-        y->last_state[d] = slice(c, part[i], 0, -1, INT64_MAX, 1);
+        y->last_state[d] = tl_onnx_emit_part(c, part[i], 0, -1, INT64_MAX, 1);
         if (keeps_memory)
-            y->last_memory[d] = slice(c, part[count + i], 0, -1, INT64_MAX, 1);
-        y->y[d] = y->reversed[d] ? turned_round(c, part[i]) : part[i];
+            y->last_memory[d] = tl_onnx_emit_part(c, part[count + i], 0, -1, INT64_MAX, 1);
+        y->y[d] = y->reversed[d] ? tl_onnx_emit_reverse(c, part[i], 0) : part[i];
         if (y->live == NULL)
             continue;
         tl_value *lives = unsqueezed(c, y->live, 2);
@@ -315,7 +292,7 @@ static bool same_functions(const layer *y)
 /* [1, B, H] of each direction as [D, B, H], or [B, D, H]. */
 static tl_value *last_of(const layer *y, tl_value *const *last)
 {
-    tl_value *all = concat(y->call, last, y->directions, 0);
+    tl_value *all = tl_onnx_emit_concat(y->call, y->directions, last, 0);
     return y->batchwise ? transposed(y->call, all, 3) : all;
 }
 
@@ -342,7 +319,7 @@ tl_status tl_import_recurrent(tl_onnx_call *c)
     int64_t axis = y.batchwise ? 2 : 1;
     for (int d = 0; d < y.directions; d++)
         y.y[d] = unsqueezed(c, y.batchwise ? transposed(c, y.y[d], 3) : y.y[d], axis);
-    tl_result(c, 0, concat(c, y.y, y.directions, axis));
+    tl_result(c, 0, tl_onnx_emit_concat(c, y.directions, y.y, axis));
     tl_result(c, 1, last_of(&y, y.last_state));
     if (y.cell == TL_CELL_LSTM && tl_call_wants(c, 2))
         tl_result(c, 2, last_of(&y, y.last_memory));

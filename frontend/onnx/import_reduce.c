@@ -142,8 +142,7 @@ static tl_value *softmax(tl_onnx_call *c, tl_value *x, int64_t axis)
     return tl_emitted(c, n);
 }
 
-/* x - max - log(sum(exp(x - max))) */
-static tl_value *log_softmax(tl_onnx_call *c, tl_value *x, int64_t axis)
+tl_value *tl_onnx_emit_log_softmax(tl_onnx_call *c, tl_value *x, int64_t axis)
 {
     axes_of axes = { .ints = &axis, .count = 1 };
     tl_value *shifted = tl_emit2(c, TL_OP_SUB, x, reduce(c, TL_OP_REDUCE_MAX, x, &axes, true));
@@ -187,11 +186,11 @@ tl_status tl_import_softmax(tl_onnx_call *c)
 
 tl_status tl_import_log_softmax_old(tl_onnx_call *c)
 {
-    return coerced(c, log_softmax);
+    return coerced(c, tl_onnx_emit_log_softmax);
 }
 
 tl_status tl_import_log_softmax(tl_onnx_call *c)
 {
-    tl_result(c, 0, log_softmax(c, c->inputs[0], tl_call_int(c, "axis", -1)));
+    tl_result(c, 0, tl_onnx_emit_log_softmax(c, c->inputs[0], tl_call_int(c, "axis", -1)));
     return TL_OK;
 }

@@ -285,11 +285,9 @@ static tl_status read_axes(tl_onnx_call *c, resize_axis *axes, int *count)
     return TL_OK;
 }
 
-static tl_status from_scales(tl_onnx_call *c, int input, int count, resize_axis *axes)
+static tl_status set_scales(tl_onnx_call *c, int scale_count, const double *scales, int count,
+                            resize_axis *axes)
 {
-    const double *scales;
-    int scale_count;
-    TL_TRY(tl_need_numbers(c, input, &scales, &scale_count));
     if (scale_count != count)
         return tl_call_bad(c, "%d scales for %d axes", scale_count, count);
     for (int i = 0; i < count; i++) {
@@ -298,6 +296,25 @@ static tl_status from_scales(tl_onnx_call *c, int input, int count, resize_axis 
         axes[i].out = out >= 0 && out < INT32_MAX ? (int64_t)out : -1;
     }
     return TL_OK;
+}
+
+static tl_status from_scales(tl_onnx_call *c, int input, int count, resize_axis *axes)
+{
+    const double *scales;
+    int scale_count;
+    TL_TRY(tl_need_numbers(c, input, &scales, &scale_count));
+    return set_scales(c, scale_count, scales, count, axes);
+}
+
+/* Of the attribute that Upsample had at first. */
+static tl_status from_listed_scales(tl_onnx_call *c, int count, resize_axis *axes)
+{
+    const float *listed;
+    int scale_count = tl_call_floats(c, "scales", &listed);
+    double *scales = TL_NEW_ARRAY(c->arena, double, scale_count);
+    for (int i = 0; i < scale_count; i++)
+        scales[i] = (double)listed[i];
+    return set_scales(c, scale_count, scales, count, axes);
 }
 
 static tl_status from_sizes(tl_onnx_call *c, int input, int count, resize_axis *axes)
@@ -369,26 +386,18 @@ tl_status tl_import_upsample(tl_onnx_call *c)
 {
     resize_form f;
     resize_axis axes[TL_MAX_RANK];
-    const float *scales;
-    int count, scale_count = tl_call_floats(c, "scales", &scales);
+    int count;
     TL_TRY(tl_need_shape(c, c->inputs[0]));
     TL_TRY(tl_need_dtype(c, c->inputs[0]));
     TL_TRY(read_form(c, &f));
     TL_TRY(read_axes(c, axes, &count));
     f.coordinates = "asymmetric";
     f.nearest = "floor";
-    if (scale_count < 0 && tl_call_input(c, 1) == NULL)
-        return tl_call_bad(c, "it has no scales");
-    if (scale_count < 0) {
+    if (tl_call_has(c, "scales"))
+        TL_TRY(from_listed_scales(c, count, axes));
+    else if (tl_call_input(c, 1) != NULL)
         TL_TRY(from_scales(c, 1, count, axes));
-        return resize(c, &f, count, axes);
-    }
-    if (scale_count != count)
-        return tl_call_bad(c, "%d scales for %d axes", scale_count, count);
-    for (int i = 0; i < count; i++) {
-        axes[i].scale = (double)scales[i];
-        double out = floor((double)axes[i].in * axes[i].scale);
-        axes[i].out = out >= 0 && out < INT32_MAX ? (int64_t)out : -1;
-    }
+    else
+        return tl_call_bad(c, "it has no scales");
     return resize(c, &f, count, axes);
 }

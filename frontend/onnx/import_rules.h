@@ -30,6 +30,9 @@ tl_value *tl_onnx_emit_channel_vector(tl_onnx_call *c, tl_value *v, int rank);
 tl_status tl_onnx_emit_rms_norm(tl_onnx_call *c, tl_value *x, tl_value *scale, int64_t axis,
                                 double epsilon, tl_value **out, tl_value **spread);
 
+/* import_reduce.c: x - max - log(sum(exp(x - max))) along the axis. */
+tl_value *tl_onnx_emit_log_softmax(tl_onnx_call *c, tl_value *x, int64_t axis);
+
 /* import_activation.c: what a product or a convolution is fused with, by its name in com.microsoft. */
 tl_status tl_onnx_emit_activation(tl_onnx_call *c, const char *name, int count,
                                   const double *numbers, tl_value **x);
@@ -45,6 +48,9 @@ tl_value *tl_onnx_emit_with(tl_onnx_call *c, tl_op op, tl_value *x,
 tl_value *tl_onnx_emit_axes(tl_onnx_call *c, tl_op op, tl_value *x, int count, const int64_t *axes);
 tl_value *tl_onnx_emit_transpose(tl_onnx_call *c, tl_value *x, const int64_t *perm);
 tl_value *tl_onnx_emit_expand(tl_onnx_call *c, tl_value *x, const int64_t *extents, int rank);
+/* Elements from `start` to before `end` in steps, as Slice counts them; the shape need not be known. */
+tl_value *tl_onnx_emit_part(tl_onnx_call *c, tl_value *x, int64_t axis, int64_t start, int64_t end,
+                            int64_t step);
 tl_value *tl_onnx_emit_slice(tl_onnx_call *c, tl_value *x, int axis, int64_t start, int64_t count);
 tl_value *tl_onnx_emit_reverse(tl_onnx_call *c, tl_value *x, int axis);
 tl_value *tl_onnx_emit_concat(tl_onnx_call *c, int count, tl_value *const *parts, int axis);
@@ -61,6 +67,10 @@ tl_value *tl_onnx_emit_range(tl_onnx_call *c, int64_t count); /* 0, 1, 2, ... as
 void tl_onnx_extents(const tl_value *v, int64_t out[TL_MAX_RANK]);
 /* axis + rank when negative; outside of the rank it is the model's fault. */
 tl_status tl_onnx_axis(tl_onnx_call *c, int64_t axis, int rank, int *out);
+/* The numbers of attribute `name`, which has `count` of them from `least` on, or `otherwise` without it. */
+enum { TL_LARGEST_LISTED = 1 << 20 };
+tl_status tl_call_list(tl_onnx_call *c, const char *name, int count, int64_t otherwise,
+                       int64_t least, int64_t *out);
 /* The value of an input on which the form of the result depends; it is bound if it has to be (onnx_deciding.c). */
 tl_status tl_need_i64(tl_onnx_call *c, int input, const int64_t **out, int *count);
 tl_status tl_need_numbers(tl_onnx_call *c, int input, const double **out, int *count);

@@ -365,21 +365,6 @@ tl_status tl_import_roi_align(tl_onnx_call *c)
 
 /* ---- DeformConv ---- */
 
-static tl_status list_of(tl_onnx_call *c, const char *name, int count, int64_t otherwise,
-                         int64_t *out)
-{
-    const int64_t *given;
-    int given_count = tl_call_ints(c, name, &given);
-    if (given_count >= 0 && given_count != count)
-        return tl_call_bad(c, "%s has %d numbers, not %d", name, given_count, count);
-    for (int i = 0; i < count; i++)
-        out[i] = given_count >= 0 ? given[i] : otherwise;
-    for (int i = 0; i < count; i++)
-        if (out[i] < -(1 << 20) || out[i] > 1 << 20)
-            return tl_call_bad(c, "%s holds %lld", name, (long long)out[i]);
-    return TL_OK;
-}
-
 /* Where the windows' taps lie along an axis without an offset: [1, taps, outputs]. */
 static tl_value *tap_positions(tl_onnx_call *c, tl_dtype dtype, int axis, const int64_t *kernel,
                                const int64_t *out, int64_t stride, int64_t pad, int64_t dilation)
@@ -429,9 +414,9 @@ tl_status tl_import_deform_conv(tl_onnx_call *c)
     TL_TRY(tl_need_shape(c, offset));
     if (x->shape.rank != 4 || w->shape.rank != 4 || offset->shape.rank != 4)
         return tl_call_unsupported(c, "other than two spatial axes");
-    TL_TRY(list_of(c, "strides", 2, 1, strides));
-    TL_TRY(list_of(c, "dilations", 2, 1, dilations));
-    TL_TRY(list_of(c, "pads", 4, 0, pads));
+    TL_TRY(tl_call_list(c, "strides", 2, 1, -TL_LARGEST_LISTED, strides));
+    TL_TRY(tl_call_list(c, "dilations", 2, 1, -TL_LARGEST_LISTED, dilations));
+    TL_TRY(tl_call_list(c, "pads", 4, 0, -TL_LARGEST_LISTED, pads));
     int64_t batch = x->shape.dims[0].extent, channels = x->shape.dims[1].extent,
             results = w->shape.dims[0].extent;
     for (int i = 0; i < 2; i++) {

@@ -36,28 +36,26 @@ tl_value *tl_onnx_emit_expand(tl_onnx_call *c, tl_value *x, const int64_t *exten
     return tl_onnx_emit_ints(c, TL_OP_EXPAND, x, "shape", extents, rank);
 }
 
-tl_value *tl_onnx_emit_slice(tl_onnx_call *c, tl_value *x, int axis, int64_t start, int64_t count)
+tl_value *tl_onnx_emit_part(tl_onnx_call *c, tl_value *x, int64_t axis, int64_t start, int64_t end,
+                            int64_t step)
 {
-    int64_t axes = axis, end = start + count, step = 1;
-    if (start == 0 && count == x->shape.dims[axis].extent)
-        return x;
     tl_node *n = tl_onnx_emit_node(c, TL_OP_SLICE, 1, &x);
     tl_attr_set_ints(c->graph, n, "starts", &start, 1);
     tl_attr_set_ints(c->graph, n, "ends", &end, 1);
-    tl_attr_set_ints(c->graph, n, "axes", &axes, 1);
+    tl_attr_set_ints(c->graph, n, "axes", &axis, 1);
     tl_attr_set_ints(c->graph, n, "steps", &step, 1);
     return tl_emitted(c, n);
 }
 
+tl_value *tl_onnx_emit_slice(tl_onnx_call *c, tl_value *x, int axis, int64_t start, int64_t count)
+{
+    bool is_whole = start == 0 && count == x->shape.dims[axis].extent;
+    return is_whole ? x : tl_onnx_emit_part(c, x, axis, start, start + count, 1);
+}
+
 tl_value *tl_onnx_emit_reverse(tl_onnx_call *c, tl_value *x, int axis)
 {
-    int64_t axes = axis, start = -1, end = INT64_MIN, step = -1;
-    tl_node *n = tl_onnx_emit_node(c, TL_OP_SLICE, 1, &x);
-    tl_attr_set_ints(c->graph, n, "starts", &start, 1);
-    tl_attr_set_ints(c->graph, n, "ends", &end, 1);
-    tl_attr_set_ints(c->graph, n, "axes", &axes, 1);
-    tl_attr_set_ints(c->graph, n, "steps", &step, 1);
-    return tl_emitted(c, n);
+    return tl_onnx_emit_part(c, x, axis, -1, INT64_MIN, -1);
 }
 
 tl_value *tl_onnx_emit_concat(tl_onnx_call *c, int count, tl_value *const *parts, int axis)
@@ -136,6 +134,21 @@ tl_status tl_onnx_axis(tl_onnx_call *c, int64_t axis, int rank, int *out)
     if (axis < -rank || axis >= rank)
         return tl_call_bad(c, "axis %lld is not one of %d axes", (long long)axis, rank);
     *out = (int)(axis < 0 ? axis + rank : axis);
+    return TL_OK;
+}
+
+tl_status tl_call_list(tl_onnx_call *c, const char *name, int count, int64_t otherwise,
+                       int64_t least, int64_t *out)
+{
+    const int64_t *given;
+    int given_count = tl_call_ints(c, name, &given);
+    if (given_count >= 0 && given_count != count)
+        return tl_call_bad(c, "%s has %d numbers, not %d", name, given_count, count);
+    for (int i = 0; i < count; i++) {
+        out[i] = given_count >= 0 ? given[i] : otherwise;
+        if (out[i] < least || out[i] > TL_LARGEST_LISTED)
+            return tl_call_bad(c, "%s holds %lld", name, (long long)out[i]);
+    }
     return TL_OK;
 }
 

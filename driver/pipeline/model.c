@@ -46,34 +46,6 @@ typedef struct {
     const char *name;   /* for messages */
 } model_source;
 
-/* Inputs on whose values shapes of the model depend, when it is known before the graph is read: a name a line. */
-static const char *cached_deciding(tl_model *model)
-{
-    char key[33];
-    tl_cached cached;
-    derive_key(model->key, "deciding", key);
-    if (model->cache == NULL || !tl_cache_find(model->cache, key, &cached))
-        return NULL;
-    const char *names = tl_arena_strndup(model->arena, cached.object, cached.object_size);
-    tl_cached_free(&cached);
-    return names;
-}
-
-/* The same of the graph that was read. */
-static const char *find_deciding(tl_model *model)
-{
-    const void *data;
-    char key[33];
-    const char *names = "";
-    for (int i = 0; i < tl_onnx_bound_count(model->onnx); i++)
-        names =
-            tl_arena_format(model->arena, "%s%s\n", names, tl_onnx_bound(model->onnx, i, &data));
-    derive_key(model->key, "deciding", key);
-    if (model->cache != NULL)
-        tl_cache_store(model->cache, key, names, strlen(names), "{}");
-    return names;
-}
-
 static bool has_line(const char *lines, const char *line)
 {
     size_t size = strlen(line);
@@ -92,23 +64,67 @@ static bool offers_values(const tl_model_options *options)
 }
 
 /* The values of deciding inputs belong to what the model is: one of other values is another. */
-static void add_values(tl_model *model, const tl_model_options *options, const char *deciding)
+static void key_values(tl_model *model, const tl_model_options *options)
 {
     tl_text values = { 0 };
+    memcpy(model->identity, model->base_identity, sizeof model->identity);
+    memcpy(model->key, model->base_key, sizeof model->key);
     for (int i = 0; i < options->shape_count; i++) {
         const tl_shape_override *o = &options->shapes[i];
-        if (o->value == NULL || !has_line(deciding, o->name))
+        if (o->value == NULL || !has_line(model->deciding, o->name))
             continue;
         tl_text_format(&values, "%s %s ", o->name, tl_dtype_infos[o->dtype].text);
         tl_text_add_bytes(&values, o->value,
-                          (size_t)tl_shape_elements(&o->shape) * tl_dtype_size(o->dtype));
+                          (size_t)tl_storage_bytes(o->dtype, tl_shape_elements(&o->shape)));
     }
     if (values.size > 0) {
-        const char *bytes = tl_arena_copy(model->arena, values.data, values.size, 1);
-        derive_key_bytes(model->identity, bytes, values.size, model->identity);
-        derive_key_bytes(model->key, bytes, values.size, model->key);
+        derive_key_bytes(model->base_identity, values.data, values.size, model->identity);
+        derive_key_bytes(model->base_key, values.data, values.size, model->key);
     }
     tl_text_free(&values);
+}
+
+/* Which inputs decide, as far as earlier loads of the model have seen, which the cache remembers; nothing is looked up for
+ * a model that no values are offered to. */
+static void recall_deciding(tl_model *model, const tl_model_options *options)
+{
+    char key[33];
+    tl_cached cached;
+    if (!offers_values(options)) {
+        model->deciding = "";
+        return;
+    }
+    derive_key(model->base_key, "deciding", key);
+    if (model->cache == NULL || !tl_cache_find(model->cache, key, &cached))
+        return;
+    model->deciding = tl_arena_strndup(model->arena, cached.object, cached.object_size);
+    tl_cached_free(&cached);
+    key_values(model, options);
+}
+
+/* Adds the inputs that the graph which was read is bound to: what decides may depend on the values of what decided before.
+ * False: all were known. */
+static bool learn_deciding(tl_model *model, const tl_model_options *options)
+{
+    char key[33];
+    const void *data;
+    bool is_new = model->deciding == NULL;
+    const char *names = is_new ? "" : model->deciding;
+    for (int i = 0; i < tl_onnx_bound_count(model->onnx); i++) {
+        const char *name = tl_onnx_bound(model->onnx, i, &data);
+        if (has_line(names, name))
+            continue;
+        names = tl_arena_format(model->arena, "%s%s\n", names, name);
+        is_new = true;
+    }
+    if (!is_new)
+        return false;
+    model->deciding = names;
+    derive_key(model->base_key, "deciding", key);
+    if (model->cache != NULL)
+        tl_cache_store(model->cache, key, names, strlen(names), "{}");
+    key_values(model, options);
+    return true;
 }
 
 /* The model's identity, and the key under which it is kept when no records are taken: its bytes and place, the shapes
@@ -136,10 +152,10 @@ static tl_status model_keys(tl_model *model, const model_source *source,
         tl_text_add(&text, "\n");
     }
     tl_digest_add(&digest, text.data, text.size);
-    tl_digest_text(&digest, model->identity);
+    tl_digest_text(&digest, model->base_identity);
 
     text.size = 0;
-    tl_text_format(&text, "%s\n", model->identity);
+    tl_text_format(&text, "%s\n", model->base_identity);
     if (source->path != NULL) {
         const char *full = realpath(source->path, resolved) ? resolved : source->path;
         const char *slash = strrchr(full, '/');
@@ -159,7 +175,9 @@ static tl_status model_keys(tl_model *model, const model_source *source,
     tl_digest_start(&digest);
     tl_digest_add(&digest, text.data, text.size);
     tl_text_free(&text);
-    tl_digest_text(&digest, model->key);
+    tl_digest_text(&digest, model->base_key);
+    memcpy(model->identity, model->base_identity, sizeof model->identity);
+    memcpy(model->key, model->base_key, sizeof model->key);
     return TL_OK;
 }
 
@@ -387,19 +405,16 @@ static void set_form(tl_model *model)
     tl_text_free(&cuts);
 }
 
-/* `values_known`: the values that decide are in the keys; `picks_known`: model->picks is what to take. */
+/* `picks_known`: model->picks is what to take. */
 static tl_status compile_model(tl_model *model, const model_source *source,
-                               const tl_model_options *options, bool values_known, bool picks_known,
-                               tl_diag *diag)
+                               const tl_model_options *options, bool picks_known, tl_diag *diag)
 {
     tl_model_facts *facts = &model->facts;
     int64_t start = tl_clock_ns();
     progress(options, "reading");
     TL_TRY(read_graph(model, source, options, diag));
-    if (!values_known) {
-        add_values(model, options, find_deciding(model));
+    if (learn_deciding(model, options))
         picks_known = find_picks(model, options);
-    }
     facts->read_s = seconds_since(start);
 
     start = tl_clock_ns();
@@ -464,10 +479,8 @@ static tl_status load(tl_model *model, const model_source *source, const tl_mode
     model->threads = options->threads > 0 ? options->threads : tl_pool_threads(options->pool);
     TL_TRY(open_records(model, options, diag));
     bool whole = !options->no_cache && !options->keep_programs && !options->inspect_only;
-    const char *deciding = offers_values(options) ? cached_deciding(model) : "";
-    if (deciding != NULL)
-        add_values(model, options, deciding);
-    bool picks_known = deciding != NULL && find_picks(model, options);
+    recall_deciding(model, options);
+    bool picks_known = model->deciding != NULL && find_picks(model, options);
     if (whole && picks_known && load_cached(model)) {
         const tl_executable_spec *spec = tl_executable_info(model->executable);
         model->facts.from_cache = true;
@@ -477,7 +490,7 @@ static tl_status load(tl_model *model, const model_source *source, const tl_mode
             model->facts.flops += spec->steps[i].flops;
         return TL_OK;
     }
-    tl_status status = compile_model(model, source, options, deciding != NULL, picks_known, diag);
+    tl_status status = compile_model(model, source, options, picks_known, diag);
     if (status != TL_OK) {
         if (diag != NULL &&
             strstr(diag->text, source->name) == NULL) /* the reader may have named it */

@@ -38,7 +38,10 @@ struct tl_model {
     tl_work *works;
     tl_jit *jit;
     tl_executable *executable;
-    char identity[33];   /* of its bytes and shapes */
+    char base_identity[33], base_key[33]; /* those below without the values of deciding inputs */
+    const char *
+        deciding; /* inputs on whose values shapes are known to depend, a name a line; NULL: not known */
+    char identity[33];   /* of its bytes, shapes and deciding values */
     char key[33];        /* of the executable in the cache */
     int threads;         /* whose records count */
     tl_records *records; /* while loading; NULL: none */

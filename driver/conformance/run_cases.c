@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "driver/conformance/conformance.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/limits.h"
 
 _Static_assert(sizeof(tl_case_result) <= PIPE_BUF, "a result is written in one piece");
 
@@ -39,30 +40,6 @@ static void hand_on(const tl_case_result *result)
     while (n < 0 && errno == EINTR);
 }
 
-static int64_t address_space(void)
-{
-    long long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (file != NULL) {
-        if (fscanf(file, "%lld", &pages) != 1)
-            pages = 0;
-        fclose(file);
-    }
-    return pages * sysconf(_SC_PAGESIZE);
-}
-
-/* Beyond what there is already: in a sanitized build these are terabytes. */
-static void limit_child(int64_t memory_bytes)
-{
-    struct rlimit none = { 0 }, limit;
-    int64_t now = address_space();
-    setrlimit(RLIMIT_CORE, &none);
-    if (memory_bytes <= 0 || now == 0)
-        return;
-    limit.rlim_cur = limit.rlim_max = (rlim_t)(now + memory_bytes);
-    setrlimit(RLIMIT_AS, &limit);
-}
-
 static void take_place(const char *path, int flags, int fd)
 {
     int opened = open(path, flags);
@@ -82,7 +59,8 @@ static void be_child(const tl_case *c, const tl_case_runner *runner, pid_t paren
     take_place("/dev/null", O_RDONLY, STDIN_FILENO);
     take_place("/dev/null", O_WRONLY, STDOUT_FILENO);
     dup2(errors, STDERR_FILENO);
-    limit_child(runner->memory_bytes);
+    setrlimit(RLIMIT_CORE, &(struct rlimit){ 0 });
+    tl_limit_memory(runner->memory_bytes);
     result_fd = results;
     runner->run(c, runner->session, &result, hand_on);
     hand_on(&result);

@@ -12,26 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 #include "runtime/base/clock.h"
+#include "runtime/base/limits.h"
 
 enum { NOT_STARTED = 127, SHORTEST_NAP_NS = 200000, LONGEST_NAP_NS = 20000000 };
-
-/* Beyond what a process of this program has anyway: in a sanitized build these are terabytes. */
-static void limit_memory(double gb)
-{
-    struct rlimit none = { 0 }, limit;
-    long long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    setrlimit(RLIMIT_CORE, &none);
-    if (file != NULL) {
-        if (fscanf(file, "%lld", &pages) != 1)
-            pages = 0;
-        fclose(file);
-    }
-    if (gb <= 0 || pages == 0)
-        return;
-    limit.rlim_cur = limit.rlim_max = (rlim_t)(pages * sysconf(_SC_PAGESIZE) + (int64_t)(gb * 1e9));
-    setrlimit(RLIMIT_AS, &limit);
-}
 
 static void be_child(const tl_child *child, pid_t parent)
 {
@@ -44,7 +27,8 @@ static void be_child(const tl_child *child, pid_t parent)
         dup2(nothing, fd);
     signal(SIGINT, SIG_DFL);
     signal(SIGTERM, SIG_DFL);
-    limit_memory(child->memory_gb);
+    setrlimit(RLIMIT_CORE, &(struct rlimit){ 0 });
+    tl_limit_memory((int64_t)(child->memory_gb * 1e9));
     if (child->arguments == NULL)
         _exit(child->run(child->user));
     execv(child->arguments[0], (char *const *)child->arguments);

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -12,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "runtime/base/clock.h"
+#include "runtime/base/limits.h"
 #include "tuner/measure/worker_private.h"
 
 /* Exit statuses of a child. */
@@ -50,29 +50,6 @@ static void choose_core(const tl_worker_config *config)
         return;
 }
 
-static int64_t address_space(void)
-{
-    long long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "r");
-    if (file != NULL) {
-        if (fscanf(file, "%lld", &pages) != 1)
-            pages = 0;
-        fclose(file);
-    }
-    return pages * sysconf(_SC_PAGESIZE);
-}
-
-/* Beyond what there is already: in a sanitized build these are terabytes. */
-static void limit_memory(const tl_worker_config *config)
-{
-    int64_t now = address_space();
-    struct rlimit limit = { 0 };
-    if (now == 0)
-        return;
-    limit.rlim_cur = limit.rlim_max = (rlim_t)(now + config->memory_bytes);
-    setrlimit(RLIMIT_AS, &limit);
-}
-
 /* An alarm that nothing in the process can hold up: its default is the end. */
 static void set_alarm(double seconds)
 {
@@ -89,7 +66,7 @@ static void serve(worker *w)
     bool has_state = false;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     choose_core(&w->config);
-    limit_memory(&w->config);
+    tl_limit_memory(w->config.memory_bytes);
     for (;;) {
         tl_frame_kind kind;
         if (!tl_frame_receive(w->fd, &kind, &body))

@@ -1,0 +1,10 @@
+/* runtime/base/limits.h: what a process may take. */
+#ifndef TL_RUNTIME_BASE_LIMITS_H
+#define TL_RUNTIME_BASE_LIMITS_H
+#include <stdint.h>
+
+/* Limits the process's address space to `bytes` beyond what it has already: in a sanitized build that is terabytes. Where
+ * that cannot be told, or `bytes` is not above 0, nothing is limited. */
+void tl_limit_memory(int64_t bytes);
+
+#endif

@@ -354,21 +354,6 @@ static void store_vector(tl_emitter *em, const tl_address *a, LLVMTypeRef elemen
                       args, 4);
 }
 
-static bool same_element(const tl_expr *e, const tl_store *store)
-{
-    if (e->kind != TL_EXPR_LOAD || e->u.buffer != store->buffer)
-        return false;
-    for (int a = 0; a < store->buffer->rank; a++)
-        if (!tl_expr_equal(e->args[a], store->indices[a]))
-            return false;
-    return true;
-}
-
-typedef struct {
-    const tl_store *store;
-    bool found;
-} own_element;
-
 /* C[...] = C[...] op rest, op one of the combiners. */
 static bool is_update(const tl_store *store)
 {
@@ -380,7 +365,7 @@ static bool is_update(const tl_store *store)
     case TL_EXPR_MAX:
     case TL_EXPR_AND:
     case TL_EXPR_OR:
-        return same_element(value->args[0], store) || same_element(value->args[1], store);
+        return tl_is_own_element(value->args[0], store) || tl_is_own_element(value->args[1], store);
     case TL_EXPR_INT:
     case TL_EXPR_FLOAT:
     case TL_EXPR_VAR:
@@ -404,21 +389,6 @@ static bool is_update(const tl_store *store)
     return false;
 }
 
-static bool find_own_element(const tl_expr *e, void *context)
-{
-    own_element *own = context;
-    own->found |= same_element(e, own->store);
-    return !own->found;
-}
-
-/* Whether the value is made from what is stored there: of an i64 its terms may stand in any order, C*a + C*b. */
-static bool reads_own_element(const tl_store *store)
-{
-    own_element own = { store, false };
-    tl_expr_visit(store->value, find_own_element, &own);
-    return own.found;
-}
-
 /* C[...] = C[...] + lanes: joins the lanes, then updates the one element. */
 static void store_reduction(tl_emitter *em, const tl_store *store, const tl_address *a)
 {
@@ -432,8 +402,8 @@ static void store_reduction(tl_emitter *em, const tl_store *store, const tl_addr
                      store->buffer->name);
         return;
     }
-    const tl_expr *old = value->args[same_element(value->args[0], store) ? 0 : 1];
-    const tl_expr *added = value->args[same_element(value->args[0], store) ? 1 : 0];
+    const tl_expr *old = value->args[tl_is_own_element(value->args[0], store) ? 0 : 1];
+    const tl_expr *added = value->args[tl_is_own_element(value->args[0], store) ? 1 : 0];
     LLVMValueRef v = tl_emit_spread(em, tl_emit_expr(em, added));
     if (em->mask != NULL) {
         tl_combiner combiner = value->kind == TL_EXPR_ADD   ? TL_COMBINER_SUM
@@ -459,7 +429,7 @@ void tl_emit_store(tl_emitter *em, const tl_store *store)
     LLVMTypeRef element = tl_emit_memory_type(em, buffer->dtype);
     tl_address a;
     /* each lane of an update counts, also where all of them add the same */
-    bool joins = em->lanes > 1 && (tl_emit_varies(em, store->value) || reads_own_element(store));
+    bool joins = em->lanes > 1 && (tl_emit_varies(em, store->value) || tl_reads_own_element(store));
     if (!tl_emit_address(em, buffer, store->indices, store->indices, false, &a))
         return;
     if (a.kind == TL_STRIDE_NONE && joins) {

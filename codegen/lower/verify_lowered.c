@@ -77,40 +77,17 @@ static tl_status check_no_blocks(verifier *v)
 
 /* ---- LANES_JOIN ---- */
 
-static bool is_element(const tl_expr *e, const tl_store *store)
-{
-    if (e->kind != TL_EXPR_LOAD || e->u.buffer != store->buffer)
-        return false;
-    for (int a = 0; a < store->buffer->rank; a++)
-        if (!tl_expr_equal(e->args[a], store->indices[a]))
-            return false;
-    return true;
-}
-
-typedef struct {
-    const tl_store *store;
-    bool found;
-} own_element;
-
-static bool find_element(const tl_expr *e, void *context)
-{
-    own_element *own = context;
-    own->found |= is_element(e, own->store);
-    return !own->found;
-}
-
 /* C = C op rest, or a value that is the same in all lanes and not made from C. */
 static bool lanes_agree(const tl_store *store, const tl_var *lane)
 {
-    own_element own = { store, false };
     const tl_expr *value = store->value;
-    tl_expr_visit(value, find_element, &own);
-    if (!own.found && !tl_expr_uses_var(value, lane))
+    if (!tl_reads_own_element(store) && !tl_expr_uses_var(value, lane))
         return true;
     bool combines = value->kind == TL_EXPR_ADD || value->kind == TL_EXPR_MUL ||
                     value->kind == TL_EXPR_MIN || value->kind == TL_EXPR_MAX ||
                     value->kind == TL_EXPR_AND || value->kind == TL_EXPR_OR;
-    return combines && (is_element(value->args[0], store) || is_element(value->args[1], store));
+    return combines &&
+           (tl_is_own_element(value->args[0], store) || tl_is_own_element(value->args[1], store));
 }
 
 static bool find_alloc(const tl_stmt *stmt, void *context)

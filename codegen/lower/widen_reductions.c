@@ -58,23 +58,13 @@ static void add_guard(way *w, const tl_expr *condition)
     }
 }
 
-static bool is_element(const tl_expr *e, const tl_store *s)
-{
-    if (e->kind != TL_EXPR_LOAD || e->u.buffer != s->buffer)
-        return false;
-    for (int a = 0; a < s->buffer->rank; a++)
-        if (!tl_expr_equal(e->args[a], s->indices[a]))
-            return false;
-    return true;
-}
-
 /* The combiner when the store is C = C op rest, and `rest`. */
 static tl_combiner combiner_of(const tl_store *s, const tl_expr **rest)
 {
     const tl_expr *v = s->value;
     if (v->arg_count != 2)
         return TL_COMBINER_NONE;
-    int at = is_element(v->args[0], s) ? 0 : is_element(v->args[1], s) ? 1 : -1;
+    int at = tl_is_own_element(v->args[0], s) ? 0 : tl_is_own_element(v->args[1], s) ? 1 : -1;
     if (at < 0)
         return TL_COMBINER_NONE;
     *rest = v->args[1 - at];

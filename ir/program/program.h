@@ -239,6 +239,10 @@ tl_status tl_program_verify_lowered(const tl_program *program, tl_diag *diag);
  * writes is not listed. */
 int tl_block_reads(tl_arena *arena, const tl_block *block, const tl_region **out);
 int tl_block_writes(tl_arena *arena, const tl_block *block, const tl_region **out);
+/* Whether it loads the element that the store writes; whether the value stored is made from that element, be it one of many
+ * terms. */
+bool tl_is_own_element(const tl_expr *e, const tl_store *store);
+bool tl_reads_own_element(const tl_store *store);
 /* A box that contains `region` for all values of vars[i] in 0..extents[i]: in terms of all other variables. */
 tl_region tl_region_relax(tl_arena *arena, const tl_region *region, const tl_var *const *vars,
                           const tl_expr *const *extents, int count);

@@ -202,3 +202,32 @@ tl_region tl_region_relax(tl_arena *arena, const tl_region *region, const tl_var
     }
     return (tl_region){ region->buffer, begin, extent };
 }
+
+bool tl_is_own_element(const tl_expr *e, const tl_store *store)
+{
+    if (e->kind != TL_EXPR_LOAD || e->u.buffer != store->buffer)
+        return false;
+    for (int a = 0; a < store->buffer->rank; a++)
+        if (!tl_expr_equal(e->args[a], store->indices[a]))
+            return false;
+    return true;
+}
+
+typedef struct {
+    const tl_store *store;
+    bool is_found;
+} own_element;
+
+static bool find_own_element(const tl_expr *e, void *context)
+{
+    own_element *own = context;
+    own->is_found |= tl_is_own_element(e, own->store);
+    return !own->is_found;
+}
+
+bool tl_reads_own_element(const tl_store *store)
+{
+    own_element own = { store, false };
+    tl_expr_visit(store->value, find_own_element, &own);
+    return own.is_found;
+}

@@ -12,7 +12,7 @@
 #include <string.h>
 #include "runtime/device/code_loader.h"
 #include "tests/codegen/compiled.h"
-#include "tests/runtime/kernels.h"
+#include "tests/runtime/c_objects.h"
 
 enum { MAX_PHASES = 8, MAX_BUFFERS = 4, MAX_BYTES = 1 << 14 };
 
@@ -77,34 +77,6 @@ static const loader loaders[] = {
 enum { LOADERS = sizeof loaders / sizeof loaders[0] };
 
 /* ---- objects ---- */
-
-static char *folder;
-
-static int make_folder(void **state)
-{
-    (void)state;
-    folder = temp_folder_make();
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    temp_folder_remove(folder);
-    return 0;
-}
-
-static void need_c_object(const char *source, const char *options, tl_text *object)
-{
-#if !defined(__x86_64__)
-    print_message("skip: the code loader is for x86-64\n");
-    skip();
-#endif
-    if (!compile_kernel(folder, source, options, object)) {
-        print_message("skip: no C compiler to make a kernel with\n");
-        skip();
-    }
-}
 
 /* Runs all phases on buffers of floats that count up; what they hold then is in `out`. */
 static void run(const loaded *l, const tl_descriptor *d, const int64_t *dims,

@@ -22,29 +22,10 @@ enum { MAX_INSTANCES = 1000 * 1000 };
 
 /* A lowered reduction is a load and a store; where the interpreter's rule for lanes would call that a race, they run
  * one after the other. What they compute is the same. */
-typedef struct {
-    const tl_store *store;
-    bool found;
-} own_element;
-
-static bool find_element(const tl_expr *e, void *context)
-{
-    own_element *own = context;
-    bool is_same = e->kind == TL_EXPR_LOAD && e->u.buffer == own->store->buffer;
-    for (int a = 0; is_same && a < e->arg_count; a++)
-        is_same = tl_expr_equal(e->args[a], own->store->indices[a]);
-    own->found |= is_same;
-    return !own->found;
-}
-
 static bool find_update(const tl_stmt *stmt, void *context)
 {
     bool *found = context;
-    if (stmt->kind == TL_STMT_STORE) {
-        own_element own = { &stmt->u.store, false };
-        tl_expr_visit(stmt->u.store.value, find_element, &own);
-        *found |= own.found;
-    }
+    *found |= stmt->kind == TL_STMT_STORE && tl_reads_own_element(&stmt->u.store);
     return !*found;
 }
 

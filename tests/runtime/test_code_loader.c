@@ -8,7 +8,7 @@
 #include <elf.h>
 #include "runtime/base/random.h"
 #include "runtime/device/code_loader.h"
-#include "tests/runtime/kernels.h"
+#include "tests/runtime/c_objects.h"
 
 /* Read-only data, a table of addresses, a second function, all permitted externals, a sizes
  * function. */
@@ -34,34 +34,6 @@ static const char good[] = KERNEL_START
 static const tl_descriptor good_descriptor = {
     .name = "k", .phase_count = 2, .has_sizes = true, .dim_count = 1, .buffer_count = 2
 };
-
-static char *folder;
-
-static int make_folder(void **state)
-{
-    (void)state;
-    folder = temp_folder_make();
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    temp_folder_remove(folder);
-    return 0;
-}
-
-static void need_object(const char *source, const char *options, tl_text *object)
-{
-#if !defined(__x86_64__)
-    print_message("skip: the code loader is for x86-64\n");
-    skip();
-#endif
-    if (!compile_kernel(folder, source, options, object)) {
-        print_message("skip: no C compiler to make a kernel with\n");
-        skip();
-    }
-}
 
 static void check_runs(const tl_text *object)
 {
@@ -108,7 +80,7 @@ static void objects_run(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         tl_text object = { 0 };
-        need_object(good, options[i], &object);
+        need_c_object(good, options[i], &object);
         check_runs(&object);
         tl_text_free(&object);
     }
@@ -120,7 +92,7 @@ static void refused(const char *source, const char *options, const char *says)
     tl_code *code;
     tl_diag diag = { 0 };
 
-    need_object(source, options, &object);
+    need_c_object(source, options, &object);
     assert_int_equal(tl_code_load(object.data, object.size, &code, &diag), TL_BAD_ARGUMENT);
     if (strstr(diag.text, says) == NULL)
         fail_msg("\"%s\" does not say \"%s\"", diag.text, says);
@@ -150,7 +122,7 @@ static void missing_phases_are_named(void **state)
     tl_descriptor d = good_descriptor;
 
     (void)state;
-    need_object(good, "", &object);
+    need_c_object(good, "", &object);
     assert_int_equal(tl_code_load(object.data, object.size, &code, NULL), TL_OK);
     d.phase_count = 3;
     assert_int_equal(tl_code_kernel(code, &d, phases, &sizes, &diag), TL_BAD_ARGUMENT);
@@ -166,7 +138,7 @@ static void other_machines_are_refused(void **state)
     tl_diag diag = { 0 };
 
     (void)state;
-    need_object(good, "", &object);
+    need_c_object(good, "", &object);
     object.data[offsetof(Elf64_Ehdr, e_machine)] = (char)EM_AARCH64;
     assert_int_equal(tl_code_load(object.data, object.size, &code, &diag), TL_UNSUPPORTED);
     assert_non_null(strstr(diag.text, "only x86-64"));
@@ -191,7 +163,7 @@ static void damaged_objects_do_not_crash(void **state)
     tl_random r = tl_random_make(11);
 
     (void)state;
-    need_object(good, "-fdata-sections", &object);
+    need_c_object(good, "-fdata-sections", &object);
     size_t size = object.size;
     unsigned char *bytes = malloc(size);
     Elf64_Ehdr header;

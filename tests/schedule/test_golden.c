@@ -17,12 +17,12 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/base/file.h"
 #include "schedule/trace.h"
+#include "tests/support/golden_group.h"
 
 typedef struct {
     const char *head; /* everything before "expect" */
@@ -152,18 +152,5 @@ static void run_golden(void **state)
 
 int main(void)
 {
-    glob_t files;
-    if (glob("tests/golden/schedule/*.txt", 0, NULL, &files) != 0)
-        return 1;
-    struct CMUnitTest *tests = calloc(files.gl_pathc, sizeof *tests);
-    if (tests == NULL)
-        return 1;
-    for (size_t i = 0; i < files.gl_pathc; i++)
-        tests[i] = (struct CMUnitTest){ .name = strrchr(files.gl_pathv[i], '/') + 1,
-                                        .test_func = run_golden,
-                                        .initial_state = files.gl_pathv[i] };
-    int failed = _cmocka_run_group_tests("schedule golden", tests, files.gl_pathc, NULL, NULL);
-    free(tests);
-    globfree(&files);
-    return failed;
+    return run_golden_group("schedule golden", "tests/golden/schedule/*.txt", run_golden);
 }

@@ -91,7 +91,8 @@ tl_status tl_target_any(const char *name, tl_cache *cache, tl_target *out, tl_di
     if (name == NULL || strcmp(name, "cpu") == 0)
         return host(cache, out, diag);
     TL_TRY(tl_target_named(name, out, diag));
-    add_machine(out);
+    if (!tl_target_is_gpu(out))
+        add_machine(out);
     return TL_OK;
 }
 

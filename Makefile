@@ -71,10 +71,11 @@ $(call archive,codegen): $(BUILD)/codegen/fingerprint.o
 
 # The functions of LLVM that code generation calls, and the library that has them.
 LLVM_CALLERS = $(filter-out %/load_llvm.o,$(call OBJECTS,codegen))
-$(BUILD)/codegen/llvm_link.h: codegen/llvm/link.sh $(LLVM_CALLERS)
+$(BUILD)/codegen/llvm/llvm_link.h: codegen/llvm/link.sh $(LLVM_CALLERS)
+	@mkdir -p $(@D)
 	@codegen/llvm/link.sh $(LLVM_LIBDIR) $(shell $(LLVM_CONFIG) --version 2>/dev/null) $(LLVM_CALLERS) >$@.new
 	@if cmp -s $@.new $@; then touch $@; rm $@.new; else mv $@.new $@; fi
-$(BUILD)/codegen/llvm/load_llvm.o: $(BUILD)/codegen/llvm_link.h
+$(BUILD)/codegen/llvm/load_llvm.o: $(BUILD)/codegen/llvm/llvm_link.h
 
 $(BUILD)/libtilth_rt.a: $(call OBJECTS,runtime/base) $(call OBJECTS,runtime)
 	@rm -f $@ && $(AR) rcs $@ $^

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Prints build/.../codegen/llvm_link.h for codegen/llvm/load_llvm.c: the library of LLVM that this build is for, and the functions
+# Prints build/.../codegen/llvm/llvm_link.h for codegen/llvm/load_llvm.c: the library of LLVM that this build is for, and the functions
 # of it that the objects and that file call. Usage: codegen/llvm/link.sh LIBDIR VERSION OBJECT...
 set -e
 export LC_ALL=C

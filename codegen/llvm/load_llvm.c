@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include "codegen/llvm/llvm_private.h"
-#include "codegen/llvm_link.h"
+#include "codegen/llvm/llvm_link.h"
 
 static char version[32];
 static tl_diag failure;

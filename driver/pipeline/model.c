@@ -473,6 +473,8 @@ static tl_status load(tl_model *model, const model_source *source, const tl_mode
 {
     if (!options->no_cache)
         TL_TRY(tl_cache_open(options->cache_folder, 0, &model->cache, diag));
+    if (model->cache != NULL && tl_cache_folder(model->cache) != NULL)
+        tl_arena_spill_into(model->arena, tl_cache_folder(model->cache)); /* folded weights */
     TL_TRY(tl_target_any(options->target, model->cache, &model->target, diag));
     if (!options->foreign)
         TL_TRY(tl_target_check(options->target, diag));

@@ -82,6 +82,8 @@ typedef struct {
      * constants.bin. */
     const char *file;
     int64_t file_offset;
+    /* CONSTANT: `data` is a mapping of some other file, whose pages may be dropped and read again, too. */
+    bool is_mapped;
 } tl_executable_value;
 
 typedef struct {

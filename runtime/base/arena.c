@@ -21,6 +21,7 @@ struct tl_arena {
     chunk *chunks;
     tl_spill *spill; /* where large objects lie; NULL: in chunks of their own */
     size_t limit, taken, next_size;
+    size_t refused; /* what was asked for beyond the limit */
     size_t fail_in; /* allocations until the one that fails; 0: never */
     bool guarded;
     jmp_buf escape;
@@ -53,6 +54,16 @@ void tl_arena_spill_into(tl_arena *arena, const char *folder)
 {
     if (arena->spill == NULL)
         arena->spill = tl_spill_create(folder);
+}
+
+size_t tl_arena_room(const tl_arena *arena)
+{
+    return arena->limit == 0 ? SIZE_MAX : arena->limit - arena->taken;
+}
+
+size_t tl_arena_refused(const tl_arena *arena)
+{
+    return arena->refused;
 }
 
 bool tl_arena_is_spilled(const tl_arena *arena, const void *data, size_t size)
@@ -93,8 +104,10 @@ static _Noreturn void run_out(tl_arena *arena)
 static void check_limit(tl_arena *arena, size_t size)
 {
     assert(arena->limit == 0 || arena->taken <= arena->limit);
-    if (arena->limit != 0 && (size > arena->limit || arena->taken > arena->limit - size))
+    if (arena->limit != 0 && (size > arena->limit || arena->taken > arena->limit - size)) {
+        arena->refused = size;
         run_out(arena);
+    }
 }
 
 static chunk *add_chunk(tl_arena *arena, size_t size)

@@ -38,6 +38,10 @@ char *tl_arena_vformat(tl_arena *arena, const char *format, va_list args);
 /* Makes the n-th allocation from now fail (n >= 1), for tests of what happens then; 0 turns it off. */
 void tl_arena_fail_at(tl_arena *arena, size_t n);
 
+/* What it may still give before its limit; SIZE_MAX: it has none. And how much it was asked for when it could not: 0, never. */
+size_t tl_arena_room(const tl_arena *arena);
+size_t tl_arena_refused(const tl_arena *arena);
+
 /* From now on allocations of a megabyte and more lie in a file in `folder` where that can be (runtime/base/spill.h): until they are
  * looked at again, they are not resident. */
 enum { TL_ARENA_SPILLED = 1 << 20 };

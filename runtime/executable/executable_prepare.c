@@ -8,6 +8,7 @@ static tl_status take_memory(tl_executable *x, tl_diag *diag)
 {
     if (x->prepared_size == 0)
         return TL_OK;
+    TL_TRY(tl_executable_check_limit(x, x->prepared_size, "packed constants", diag));
     x->prepared = tl_pages_take((size_t)x->prepared_size);
     if (x->prepared == NULL)
         return tl_fail(diag, TL_NO_MEMORY, "no memory for %lld bytes of prepared constants",

@@ -7,12 +7,14 @@
 
 _Static_assert(TILTH_MAX_RANK == TL_MAX_RANK, "a shape fits");
 
-/* Up to where the options of version 0.1 went. */
+/* Up to where the options of earlier versions went. */
 #define OPTIONS_0_1 offsetof(tilth_load_options, database)
+#define OPTIONS_0_2 offsetof(tilth_load_options, max_memory)
 
 static tl_status check_options(const tilth_load_options *o, const char *call, tl_diag *diag)
 {
-    if (o->struct_size != sizeof *o && o->struct_size != OPTIONS_0_1)
+    if (o->struct_size != sizeof *o && o->struct_size != OPTIONS_0_2 &&
+        o->struct_size != OPTIONS_0_1)
         return tl_fail(diag, TL_BAD_ARGUMENT,
                        "%s: struct_size is %zu, not the %zu of this library's options", call,
                        o->struct_size, sizeof *o);
@@ -36,6 +38,9 @@ static tl_status check_options(const tilth_load_options *o, const char *call, tl
     if (o->struct_size > OPTIONS_0_1 && o->no_database && o->database != NULL)
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: options give both no_database and a database",
                        call);
+    if (o->struct_size > OPTIONS_0_2 && o->max_memory < 0)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: max_memory is %lld bytes", call,
+                       (long long)o->max_memory);
     if (o->shape_count < 0 || (o->shape_count > 0 && o->shapes == NULL))
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: options give %d shapes at %p", call,
                        o->shape_count, (const void *)o->shapes);
@@ -105,6 +110,7 @@ tl_status tl_load_on(const tl_load_request *r, const tilth_load_options *given,
         .no_cache = given->no_cache != 0,
         .database = given->database,
         .no_database = given->no_database != 0,
+        .max_memory = given->max_memory,
         .threads = tl_pool_threads(pool->pool),
         .pool = pool->pool,
         .progress = given->progress,

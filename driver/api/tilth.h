@@ -72,6 +72,10 @@ typedef struct tilth_load_options {
      * of tilth's, is TILTH_BAD_ARGUMENT, a damaged one TILTH_IO. */
     const char *database;
     int no_database; /* not 0: default schedules only; not with database */
+    /* Bytes that the model may take at most: weights, temporaries (of each runner beside the weights), inputs and outputs, and
+     * what compiling keeps. More is TILTH_NO_MEMORY, before it is taken. 0: four fifths of what the machine, or the control
+     * group that the process is in, has left when the model is loaded. */
+    int64_t max_memory;
 } tilth_load_options;
 
 /* Reads an ONNX file and compiles it, or takes it from the cache. `options` may be NULL.

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "runtime/base/checked.h"
 #include "runtime/base/text.h"
 
 const tl_option tl_common_options[] = {
@@ -218,4 +219,22 @@ int tl_finish_output(const char *verb, int exit_code)
         return tl_status_exit_code(TL_IO);
     }
     return exit_code;
+}
+
+tl_status tl_size_parse(const char *option, const char *text, int64_t *out, tl_diag *diag)
+{
+    static const char units[] = "KMGT";
+    char *end;
+    errno = 0;
+    long long n = strtoll(text, &end, 10);
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    bool ok =
+        end != text && n >= 0 && errno == 0 && (*end == '\0' || (unit != NULL && end[1] == '\0'));
+    *out = n;
+    for (const char *u = units; ok && unit != NULL && u <= unit; u++)
+        ok = !tl_mul_overflows(*out, 1024, out);
+    if (!ok)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: '%s' is not a size like 500M or 2G", option,
+                       text);
+    return TL_OK;
 }

@@ -120,6 +120,10 @@ tl_status tl_session_model_options(const tl_session *session, const tl_session_o
     else if (options->numerics != NULL && strcmp(options->numerics, "relaxed") != 0)
         return tl_fail(diag, TL_BAD_ARGUMENT, "--numerics: '%s' is neither relaxed nor strict",
                        options->numerics);
+    if (options->max_memory != NULL)
+        TL_TRY(tl_size_parse("--max-memory", options->max_memory, &model->max_memory, diag));
+    if (options->max_memory != NULL && model->max_memory == 0)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "--max-memory: nothing fits into 0 bytes");
     model->target = options->target;
     model->shape_count = options->shapes.count;
     model->cache_folder = options->cache;

@@ -9,7 +9,7 @@
 
 typedef struct {
     int64_t threads;
-    const char *target, *cache, *numerics, *database;
+    const char *target, *cache, *numerics, *database, *max_memory;
     bool no_cache, no_database, json;
     tl_text_list shapes;
     /* Inputs that the verb will run with (--input, --data), whose shapes open axes take; NULL: none. */
@@ -50,6 +50,12 @@ typedef struct {
           "schedules from these records of the tuner (default: $XDG_DATA_HOME/tilth/records.db)",       \
           &(o).database },                                                                              \
         { "--no-db", NULL, TL_OPTION_FLAG, NULL, "untuned: default schedules only", &(o).no_database }, \
+        { "--max-memory",                                                                               \
+          NULL,                                                                                         \
+          TL_OPTION_TEXT,                                                                               \
+          "SIZE",                                                                                       \
+          "refuse what takes more (default: 80 % of what is free)",                                     \
+          &(o).max_memory },                                                                            \
     {                                                                                                   \
         "--json", NULL, TL_OPTION_FLAG, NULL, "one JSON object a line", &(o).json                       \
     }

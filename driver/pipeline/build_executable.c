@@ -64,6 +64,7 @@ static int place_value(builder *b, const tl_value *v)
         if (tl_onnx_locate(b->model->onnx, v->data, (size_t)value.size, &location,
                            &value.file_offset))
             value.file = tl_arena_format(b->arena, "%s/%s", b->model->folder, location);
+        value.is_mapped = tl_arena_is_spilled(b->model->arena, v->data, (size_t)value.size);
     } else if (v->is_input) {
         value.place = TL_PLACE_INPUT;
         value.port = b->input_port[v->index];

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "driver/pipeline/build_id.h"
+#include "driver/pipeline/footprint.h"
 #include "driver/pipeline/model_private.h"
 #include "driver/pipeline/host_target.h"
 #include "runtime/base/file.h"
@@ -405,6 +406,28 @@ static void set_form(tl_model *model)
     tl_text_free(&cuts);
 }
 
+/* Before anything is compiled: whether there will be room for it. What runs elsewhere has only its weights here. */
+static tl_status check_graph(tl_model *model, const tl_model_options *options, tl_diag *diag)
+{
+    tl_footprint footprint;
+    tl_plan_sizes plan;
+    if (options->inspect_only)
+        return TL_OK;
+    TL_TRY(tl_footprint_of_graph(model->arena, model->graph, &model->partition, &footprint, &plan,
+                                 diag));
+    if (options->compile_only)
+        footprint.plan = footprint.ports = 0;
+    return tl_footprint_check(&footprint, model->memory_limit, diag);
+}
+
+/* The same once it is known what is packed; runners keep to the limit themselves. */
+static tl_status check_executable(const tl_model *model, tl_diag *diag)
+{
+    tl_footprint footprint = tl_footprint_of_executable(model->executable);
+    tl_executable_limit_memory(model->executable, model->memory_limit);
+    return tl_footprint_check(&footprint, model->memory_limit, diag);
+}
+
 /* `picks_known`: model->picks is what to take. */
 static tl_status compile_model(tl_model *model, const model_source *source,
                                const tl_model_options *options, bool picks_known, tl_diag *diag)
@@ -425,6 +448,7 @@ static tl_status compile_model(tl_model *model, const model_source *source,
     set_form(model);
     TL_TRY(tl_assign_layouts(model->graph, &model->target, diag));
     TL_TRY(tl_partition_graph(model->arena, model->graph, &model->partition, diag));
+    TL_TRY(check_graph(model, options, diag));
     TL_TRY(collect_works(model, diag));
     if (!picks_known)
         find_best_picks(model);
@@ -454,6 +478,7 @@ static tl_status compile_model(tl_model *model, const model_source *source,
     TL_TRY(tl_build_executable(model, diag));
     if (options->compile_only)
         return TL_OK;
+    TL_TRY(check_executable(model, diag));
     start = tl_clock_ns();
     progress(options, "packing constants");
     TL_TRY(tl_executable_prepare(model->executable, options->pool, 0, diag));
@@ -473,6 +498,8 @@ static tl_status load(tl_model *model, const model_source *source, const tl_mode
 {
     if (!options->no_cache)
         TL_TRY(tl_cache_open(options->cache_folder, 0, &model->cache, diag));
+    if (model->cache != NULL && tl_cache_folder(model->cache) != NULL)
+        tl_arena_spill_into(model->arena, tl_cache_folder(model->cache)); /* folded weights */
     TL_TRY(tl_target_any(options->target, model->cache, &model->target, diag));
     if (!options->foreign)
         TL_TRY(tl_target_check(options->target, diag));
@@ -489,7 +516,10 @@ static tl_status load(tl_model *model, const model_source *source, const tl_mode
         model->facts.kernel_count = spec->step_count;
         for (int i = 0; i < spec->step_count; i++)
             model->facts.flops += spec->steps[i].flops;
-        return TL_OK;
+        tl_status status = check_executable(model, diag);
+        if (status != TL_OK)
+            tl_context(diag, "model %s", source->name);
+        return status;
     }
     tl_status status = compile_model(model, source, options, picks_known, diag);
     if (status != TL_OK) {
@@ -503,29 +533,50 @@ static tl_status load(tl_model *model, const model_source *source, const tl_mode
     return TL_OK;
 }
 
+/* The arena had come to its limit: which, and by how much. */
+static tl_status explain_limit(const tl_model *model, const model_source *source, tl_diag *diag)
+{
+    tl_text more = { 0 }, most = { 0 };
+    tl_text_add_size(&more, (int64_t)tl_arena_refused(model->arena));
+    tl_text_add_size(&most, model->memory_limit);
+    tl_status status = tl_fail(diag, TL_NO_MEMORY,
+                               "model %s: compiling it takes more memory than the limit of %s "
+                               "(--max-memory): %s more at once",
+                               source->name, tl_text_get(&most), tl_text_get(&more));
+    tl_text_free(&more);
+    tl_text_free(&most);
+    return status;
+}
+
 static tl_status load_from(const model_source *source, const tl_model_options *options,
                            tl_model **out, tl_diag *diag)
 {
     *out = NULL;
     int64_t start = tl_clock_ns();
+    int64_t limit = options->max_memory > 0 ? options->max_memory : tl_footprint_limit();
     tl_model *volatile model = calloc(1, sizeof *model);
-    tl_arena *arena = model == NULL ? NULL : tl_arena_create(0);
+    tl_arena *arena = model == NULL ? NULL : tl_arena_create((size_t)limit);
     if (arena == NULL) {
         free(model);
         return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", source->name);
     }
     model->arena = arena;
+    model->memory_limit = limit;
     model->facts.target = &model->target;
     model->facts.identity = model->identity;
     model->facts.picks = &model->picks;
     model->picks = (tl_picks){ .form = "", .uid = "" };
     model->numerics = options->numerics;
     model->without = options->without;
-    if (TL_ARENA_GUARD(arena)) {
-        tl_model_destroy(model);
-        return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", source->name);
-    }
-    tl_status status = load(model, source, options, diag);
+    tl_status status;
+    if (TL_ARENA_GUARD(arena))
+        status = tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", source->name);
+    else
+        status = load(model, source, options, diag);
+    if (status == TL_NO_MEMORY && tl_arena_refused(arena) > 0)
+        status = explain_limit(model, source, diag);
+    else if (status == TL_NO_MEMORY && diag != NULL && strstr(diag->text, "max-memory") == NULL)
+        tl_context(diag, "memory of %lld MB at most (--max-memory)", (long long)(limit >> 20));
     if (status != TL_OK) {
         tl_model_destroy(model);
         return status;

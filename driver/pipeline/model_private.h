@@ -41,10 +41,11 @@ struct tl_model {
     char base_identity[33], base_key[33]; /* those below without the values of deciding inputs */
     const char *
         deciding; /* inputs on whose values shapes are known to depend, a name a line; NULL: not known */
-    char identity[33];   /* of its bytes, shapes and deciding values */
-    char key[33];        /* of the executable in the cache */
-    int threads;         /* whose records count */
-    tl_records *records; /* while loading; NULL: none */
+    char identity[33];    /* of its bytes, shapes and deciding values */
+    char key[33];         /* of the executable in the cache */
+    int threads;          /* whose records count */
+    int64_t memory_limit; /* 0: none */
+    tl_records *records;  /* while loading; NULL: none */
     tl_picks picks;
     tl_model_facts facts;
 };

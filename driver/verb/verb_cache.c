@@ -6,28 +6,11 @@
 #include <time.h>
 #include "driver/verb/verbs.h"
 #include "driver/cli/session.h"
-#include "runtime/base/checked.h"
 
 static const char *action(int index)
 {
     static const char *const actions[] = { "show", "list", "trim", "clear", NULL };
     return actions[index];
-}
-
-/* "500M", "2G", "1048576" */
-static tl_status parse_size(const char *text, int64_t *out, tl_diag *diag)
-{
-    static const char units[] = "KMG";
-    char *end;
-    long long n = strtoll(text, &end, 10);
-    const char *unit = *end ? strchr(units, *end) : NULL;
-    bool ok = end != text && n >= 0 && (*end == '\0' || (unit != NULL && end[1] == '\0'));
-    *out = n;
-    for (const char *u = units; ok && unit != NULL && u <= unit; u++)
-        ok = !tl_mul_overflows(*out, 1024, out);
-    if (!ok)
-        return tl_fail(diag, TL_BAD_ARGUMENT, "--limit: '%s' is not a size like 500M or 2G", text);
-    return TL_OK;
 }
 
 static void print_size(const char *title, int64_t bytes)
@@ -97,7 +80,7 @@ static tl_status act(tl_cache *cache, const char *what, const char *limit, bool 
     if (limit != NULL && strcmp(what, "trim") != 0)
         return tl_fail(diag, TL_BAD_ARGUMENT, "--limit goes with trim, not with %s", what);
     if (limit != NULL)
-        TL_TRY(parse_size(limit, &bytes, diag));
+        TL_TRY(tl_size_parse("--limit", limit, &bytes, diag));
     if (strcmp(what, "show") == 0) {
         show(cache, json);
     } else if (strcmp(what, "list") == 0) {

@@ -41,6 +41,7 @@ static void fold(tl_graph *g, tl_node *norm, tl_node *conv)
         tl_number_store(weight->dtype, new_bias, (size_t)o,
                         (tl_number){ .f = shift * factor + element(norm->inputs[2], o) });
     }
+    tl_graph_rest(g, weight);
     tl_node *both = tl_replace_node(g, norm->outputs[0], TL_OP_CONV, 3, inputs);
     both->attrs = conv->attrs;
     both->attr_count = conv->attr_count;

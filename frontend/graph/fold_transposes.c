@@ -34,6 +34,7 @@ static void *transpose(tl_graph *g, const tl_value *from, const int64_t *perm)
             index[i] = 0;
         }
     }
+    tl_graph_rest(g, from);
     return data;
 }
 

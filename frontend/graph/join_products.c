@@ -92,6 +92,8 @@ static void *join(tl_graph *g, const part *parts, int count, int64_t rows, int64
                 memcpy(to, (const char *)from->data + (size_t)r * bytes, bytes);
             to += bytes;
         }
+    for (int i = 0; i < count && !biases; i++)
+        tl_graph_rest(g, parts[i].weights);
     return data;
 }
 

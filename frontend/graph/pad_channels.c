@@ -162,6 +162,7 @@ static tl_value *pad_constant(tl_graph *g, const tl_value *v, int64_t first, int
     char *data = tl_arena_alloc(g->arena, (size_t)first * new_row, 64);
     for (int64_t i = 0; i < rows; i++)
         memcpy(data + (size_t)i * new_row, (const char *)v->data + (size_t)i * row, row);
+    tl_graph_rest(g, v);
     return tl_graph_constant(g, tl_arena_format(g->arena, "%s.padded", v->name), v->dtype, &shape,
                              data);
 }

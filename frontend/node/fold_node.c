@@ -120,8 +120,10 @@ tl_status tl_node_value(tl_graph *g, tl_node *n, const void **out, tl_diag *diag
     *out = data;
     if (folds == TL_FOLDS_PROGRAM)
         return elements > 0 ? evaluate(n, data, diag) : TL_OK;
-    if (folds == TL_FOLDS_CAST)
+    if (folds == TL_FOLDS_CAST) {
         cast_all(x, y, data);
+        tl_graph_rest(g, x);
+    }
     for (int64_t i = 0; folds == TL_FOLDS_EXTENTS && i < elements; i++)
         tl_number_store(TL_I64, data, (size_t)i,
                         (tl_number){ .i = x->shape.dims[start + i].extent });

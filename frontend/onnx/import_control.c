@@ -122,6 +122,15 @@ static tl_status choose_state(tl_onnx_call *c, tl_value *active, tl_value *old, 
     return TL_OK;
 }
 
+/* The state, and what a turn takes a slice of, are all given: inputs from `first` on. */
+static tl_status need_all(tl_onnx_call *c, int first)
+{
+    for (int i = first; i < c->input_count; i++)
+        if (tl_call_input(c, i) == NULL)
+            return tl_call_bad(c, "input %d is required", i);
+    return TL_OK;
+}
+
 /* Inputs: turns at most, a condition, the state; its body gets the turn's number, the condition and the state. */
 tl_status tl_import_loop(tl_onnx_call *c)
 {
@@ -142,6 +151,7 @@ tl_status tl_import_loop(tl_onnx_call *c)
         return tl_call_unsupported(c, "a loop of any number of turns");
     int state_count = c->input_count > 2 ? c->input_count - 2 : 0;
     int scan_count = l->body != NULL ? (int)l->body->n_output - 1 - state_count : 0;
+    TL_TRY(need_all(c, 2));
     TL_TRY(begin_loop(c, l, state_count, scan_count, (int64_t)turns));
     tl_value *inputs[MOST_VALUES + 2];
     memcpy(l->state, c->inputs + 2, sizeof *l->state * (size_t)state_count);
@@ -204,6 +214,7 @@ tl_status tl_import_scan(tl_onnx_call *c)
     l->body = tl_call_graph(c, "body");
     if (scanned < 1 || scanned > c->input_count || c->input_count > MOST_VALUES)
         return tl_call_bad(c, "%lld scanned inputs of %d", (long long)scanned, c->input_count);
+    TL_TRY(need_all(c, 0));
     int state_count = c->input_count - (int)scanned, axes[MOST_VALUES];
     for (int i = 0; i < scanned; i++) {
         const tl_value *x = c->inputs[state_count + i];

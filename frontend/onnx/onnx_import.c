@@ -235,6 +235,8 @@ tl_status tl_onnx_import(tl_arena *arena, tl_onnx *model, Onnx__ModelProto *prot
                      .shapes = shapes,
                      .shape_count = shape_count,
                      .diag = diag != NULL ? diag : &unread };
+    im.graph->is_mapped = tl_onnx_is_mapped;
+    im.graph->mapped_by = model;
     model->bound = tl_map_create(arena);
     tl_onnx_scope top = { .bindings = tl_map_create(arena),
                           .prefix = "",

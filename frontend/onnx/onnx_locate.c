@@ -1,6 +1,13 @@
 /* frontend/onnx/onnx_locate.c: where in the model's files a constant's bytes lie, so that nobody has to copy them. */
 #include "frontend/onnx/onnx_private.h"
 
+bool tl_onnx_is_mapped(const void *model, const void *data, size_t size)
+{
+    const char *location;
+    int64_t offset;
+    return tl_onnx_locate(model, data, size, &location, &offset);
+}
+
 bool tl_onnx_locate(const tl_onnx *model, const void *data, size_t size, const char **location,
                     int64_t *offset)
 {

@@ -54,6 +54,9 @@ tl_status tl_onnx_map_file(tl_onnx *model, const char *location, const tl_onnx_f
 /* Keeps a block of the unpacked model alive until the model is closed; false: no memory. */
 bool tl_onnx_keep_block(tl_onnx *model, void *block);
 
+/* As tl_graph.is_mapped; the context is the model. */
+bool tl_onnx_is_mapped(const void *model, const void *data, size_t size);
+
 /* ---- tensors ---- */
 
 typedef struct {

@@ -34,6 +34,10 @@ tl_status tl_onnx_unpack(const void *bytes, size_t size, ProtobufCAllocator *all
 {
     TL_TRY(tl_onnx_scan(bytes, size, TL_ONNX_MESSAGE_MODEL, diag));
     *out = onnx__model_proto__unpack(allocator, size, bytes);
+    if (*out == NULL && memory->exceeded && memory->limit < tl_onnx_memory_limit(size))
+        return tl_fail(diag, TL_NO_MEMORY,
+                       "unpacked, the model needs more than the %zu KB that it may have",
+                       memory->limit >> 10);
     if (*out == NULL && memory->exceeded)
         return tl_fail(diag, TL_BAD_MODEL,
                        "unpacked, the model needs more than %zu MB for %zu bytes",
@@ -61,7 +65,8 @@ static tl_status open_model(const request *r, tl_onnx **out, tl_diag *diag)
 static tl_status read_model(tl_arena *arena, const request *r, tl_onnx **model, tl_graph **graph,
                             tl_diag *diag)
 {
-    tl_onnx_memory memory = { .limit = tl_onnx_memory_limit(r->size) };
+    size_t room = tl_arena_room(arena), deserved = tl_onnx_memory_limit(r->size);
+    tl_onnx_memory memory = { .limit = room < deserved ? room : deserved };
     ProtobufCAllocator allocator = tl_onnx_allocator(&memory);
     Onnx__ModelProto *volatile proto = NULL;
     Onnx__ModelProto *unpacked = NULL;

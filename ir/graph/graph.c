@@ -5,6 +5,7 @@
 #include <string.h>
 #include "ir/graph/graph_private.h"
 #include "runtime/base/array.h"
+#include "runtime/base/pages.h"
 
 const tl_op_info tl_op_infos[TL_OP_COUNT] = {
 #define OP(name, text, min_inputs, max_inputs, outputs, attributes) \
@@ -127,6 +128,17 @@ static void unlink_use(tl_node *n, int index)
     else
         v->last_use = use->previous;
     v->use_count--;
+}
+
+void tl_graph_rest(const tl_graph *g, const tl_value *constant)
+{
+    const int64_t least = 256 << 10; /* bytes, that a call of the system is worth */
+    int64_t size = tl_storage_bytes(constant->dtype, tl_shape_elements(&constant->shape));
+    if (constant->data == NULL || size < least)
+        return;
+    if ((g->is_mapped != NULL && g->is_mapped(g->mapped_by, constant->data, (size_t)size)) ||
+        tl_arena_is_spilled(g->arena, constant->data, (size_t)size))
+        tl_pages_rest(constant->data, (size_t)size);
 }
 
 void tl_node_set_input(tl_node *n, int index, tl_value *v)

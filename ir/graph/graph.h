@@ -120,6 +120,9 @@ struct tl_graph {
     tl_node **nodes; /* topological order */
     tl_value **inputs, **outputs;
     const char *without; /* passes that are left out, a comma between; NULL: none */
+    /* Whether these bytes lie in a file that whoever made the graph has mapped; NULL: none do. */
+    bool (*is_mapped)(const void *context, const void *data, size_t size);
+    const void *mapped_by; /* the context */
 };
 
 tl_graph *tl_graph_create(tl_arena *arena, const char *name);
@@ -131,6 +134,8 @@ tl_value *tl_graph_constant(tl_graph *g, const char *name, tl_dtype dtype, const
  * new one the outputs of the old and kill the old. */
 tl_node *tl_graph_node(tl_graph *g, tl_op op, const char *name, int input_count,
                        tl_value *const *inputs, int output_count, tl_value *const *outputs);
+/* The constant was read and will not be for a while: where its bytes lie in a file, their pages leave memory. */
+void tl_graph_rest(const tl_graph *g, const tl_value *constant);
 void tl_node_set_input(tl_node *n, int index, tl_value *v);
 void tl_node_set_inputs(tl_graph *g, tl_node *n, int count, tl_value *const *inputs);
 void tl_node_keep_inputs(tl_node *n, int count); /* the first ones */

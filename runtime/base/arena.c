@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "runtime/base/spill.h"
 
 enum { FIRST_CHUNK = 4096, LARGEST_CHUNK = 1 << 20, CLEAN_STEP = 2048 };
 
@@ -18,7 +19,9 @@ struct tl_arena {
     /* of the chunk that serves: what is free, of which the bytes up to `clean` are zero already */
     unsigned char *free, *clean, *end;
     chunk *chunks;
+    tl_spill *spill; /* where large objects lie; NULL: in chunks of their own */
     size_t limit, taken, next_size;
+    size_t refused; /* what was asked for beyond the limit */
     size_t fail_in; /* allocations until the one that fails; 0: never */
     bool guarded;
     jmp_buf escape;
@@ -43,7 +46,29 @@ void tl_arena_destroy(tl_arena *arena)
         free(c);
         c = next;
     }
+    tl_spill_destroy(arena->spill);
     free(arena);
+}
+
+void tl_arena_spill_into(tl_arena *arena, const char *folder)
+{
+    if (arena->spill == NULL)
+        arena->spill = tl_spill_create(folder);
+}
+
+size_t tl_arena_room(const tl_arena *arena)
+{
+    return arena->limit == 0 ? SIZE_MAX : arena->limit - arena->taken;
+}
+
+size_t tl_arena_refused(const tl_arena *arena)
+{
+    return arena->refused;
+}
+
+bool tl_arena_is_spilled(const tl_arena *arena, const void *data, size_t size)
+{
+    return tl_spill_has(arena->spill, data, size);
 }
 
 jmp_buf *tl_arena_escape(tl_arena *arena)
@@ -76,11 +101,19 @@ static _Noreturn void run_out(tl_arena *arena)
     longjmp(arena->escape, 1);
 }
 
-static chunk *add_chunk(tl_arena *arena, size_t size)
+static void check_limit(tl_arena *arena, size_t size)
 {
     assert(arena->limit == 0 || arena->taken <= arena->limit);
-    if (size > SIZE_MAX - sizeof(chunk) ||
-        (arena->limit != 0 && (size > arena->limit || arena->taken > arena->limit - size)))
+    if (arena->limit != 0 && (size > arena->limit || arena->taken > arena->limit - size)) {
+        arena->refused = size;
+        run_out(arena);
+    }
+}
+
+static chunk *add_chunk(tl_arena *arena, size_t size)
+{
+    check_limit(arena, size);
+    if (size > SIZE_MAX - sizeof(chunk))
         run_out(arena);
     chunk *c = malloc(sizeof *c + size);
     if (c == NULL)
@@ -98,12 +131,28 @@ static unsigned char *aligned(unsigned char *p, size_t align)
     return p + (-(uintptr_t)p & (align - 1));
 }
 
+/* NULL: it has to lie in a chunk. */
+static void *alloc_spilled(tl_arena *arena, size_t size, size_t align)
+{
+    enum { PAGE = 4096 }; /* at least */
+    if (arena->spill == NULL || size < TL_ARENA_SPILLED || align > PAGE)
+        return NULL;
+    check_limit(arena, size);
+    void *p = tl_spill_take(arena->spill, size);
+    if (p != NULL)
+        arena->taken += size;
+    return p;
+}
+
 /* Beyond what is clean, or in a chunk yet to come. */
 static void *alloc_slowly(tl_arena *arena, size_t size, size_t align)
 {
     assert(arena->free <= arena->clean && arena->clean <= arena->end);
     if (size > SIZE_MAX - align)
         run_out(arena);
+    void *spilled = alloc_spilled(arena, size, align);
+    if (spilled != NULL)
+        return spilled;
     size_t room = (size_t)(arena->end - arena->free);
     if (room < size + align && size + align > arena->next_size && room > FIRST_CHUNK)
         /* one large object must not retire a half-empty chunk */

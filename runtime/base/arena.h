@@ -38,6 +38,17 @@ char *tl_arena_vformat(tl_arena *arena, const char *format, va_list args);
 /* Makes the n-th allocation from now fail (n >= 1), for tests of what happens then; 0 turns it off. */
 void tl_arena_fail_at(tl_arena *arena, size_t n);
 
+/* What it may still give before its limit; SIZE_MAX: it has none. And how much it was asked for when it could not: 0, never. */
+size_t tl_arena_room(const tl_arena *arena);
+size_t tl_arena_refused(const tl_arena *arena);
+
+/* From now on allocations of a megabyte and more lie in a file in `folder` where that can be (runtime/base/spill.h): until they are
+ * looked at again, they are not resident. */
+enum { TL_ARENA_SPILLED = 1 << 20 };
+void tl_arena_spill_into(tl_arena *arena, const char *folder);
+/* Whether these bytes lie there, so that their pages may rest. */
+bool tl_arena_is_spilled(const tl_arena *arena, const void *data, size_t size);
+
 /* The nesting of guards: the jump goes to the latest; TL_ARENA_GUARD is 0 on the way in, 1 after a jump. */
 jmp_buf *tl_arena_escape(tl_arena *arena);
 #define TL_ARENA_GUARD(arena) setjmp(*tl_arena_escape(arena))

@@ -7,6 +7,10 @@
  * that cannot be told, or `bytes` is not above 0, nothing is limited. */
 void tl_limit_memory(int64_t bytes);
 
+/* What may still be taken without something else having to go: of the machine, or of the control group (cgroup) that the process
+ * is in where that has less. 0 where that cannot be told. */
+int64_t tl_available_memory(void);
+
 /* The most that this process ever had resident, in bytes; 0 where that cannot be told. */
 int64_t tl_peak_memory(void);
 

@@ -34,3 +34,12 @@ void tl_pages_give(void *memory, size_t size)
     if (memory != NULL)
         munmap(memory, size);
 }
+
+void tl_pages_rest(const void *data, size_t size)
+{
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t begin = ((uintptr_t)data + page - 1) / page * page;
+    uintptr_t end = ((uintptr_t)data + size) / page * page;
+    if (data != NULL && begin < end)
+        madvise((void *)begin, end - begin, MADV_DONTNEED);
+}

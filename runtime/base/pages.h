@@ -11,4 +11,9 @@
 void *tl_pages_take(size_t size);
 void tl_pages_give(void *memory, size_t size); /* NULL: nothing */
 
+/* The whole pages among these bytes of a file's mapping leave memory; they come back when they are read, from the system's
+ * cache of the file or from the file (MADV_PAGEOUT would drop them there, too: the next cold load of a ResNet-50 then reads
+ * 100 MB from disk). Of other memory this would destroy the contents. */
+void tl_pages_rest(const void *data, size_t size);
+
 #endif

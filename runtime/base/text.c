@@ -104,3 +104,17 @@ size_t tl_text_edits(const char *a, const char *b)
     }
     return row[n];
 }
+
+void tl_text_add_size(tl_text *out, int64_t bytes)
+{
+    static const char *const units[] = { "KB", "MB", "GB", "TB", "PB", "EB" };
+    double number = (double)bytes / 1e3;
+    int unit = 0;
+    if (bytes < 1000) {
+        tl_text_format(out, "%lld bytes", (long long)bytes);
+        return;
+    }
+    for (; number >= 999.95 && unit < 5; unit++)
+        number /= 1e3;
+    tl_text_format(out, "%.1f %s", number, units[unit]);
+}

@@ -3,6 +3,7 @@
 #define TL_RUNTIME_BASE_TEXT_H
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Zero-initialise; `data` is always NUL-terminated once something was added. Heap memory, freed
  * by tl_text_free. When memory runs out `failed` is set and further additions do nothing. */
@@ -15,6 +16,7 @@ typedef struct {
 void tl_text_add(tl_text *text, const char *s);
 void tl_text_add_bytes(tl_text *text, const void *bytes, size_t size);
 void tl_text_format(tl_text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void tl_text_add_size(tl_text *text, int64_t bytes); /* "512 bytes", "3.4 MB", "12.0 GB" */
 void tl_text_indent(tl_text *text, int columns); /* adds that many spaces */
 const char *tl_text_get(const tl_text *text);    /* "" when empty */
 void tl_text_free(tl_text *text);

@@ -300,6 +300,28 @@ void tl_executable_destroy(tl_executable *x)
     free(x);
 }
 
+void tl_executable_limit_memory(tl_executable *x, int64_t bytes)
+{
+    x->memory_limit = bytes;
+}
+
+tl_status tl_executable_check_limit(const tl_executable *x, int64_t bytes, const char *what,
+                                    tl_diag *diag)
+{
+    tl_text most = { 0 }, all = { 0 };
+
+    if (x->memory_limit <= 0 || bytes <= x->memory_limit)
+        return TL_OK;
+    tl_text_add_size(&most, x->memory_limit);
+    tl_text_add_size(&all, bytes);
+    tl_status status = tl_fail(diag, TL_NO_MEMORY,
+                               "%s takes more memory than the limit of %s (max-memory): %s of %s",
+                               x->spec.model, tl_text_get(&most), tl_text_get(&all), what);
+    tl_text_free(&most);
+    tl_text_free(&all);
+    return status;
+}
+
 bool tl_executable_is_prepared(const tl_executable *x)
 {
     return atomic_load(&x->is_prepared);

@@ -82,6 +82,8 @@ typedef struct {
      * constants.bin. */
     const char *file;
     int64_t file_offset;
+    /* CONSTANT: `data` is a mapping of some other file, whose pages may be dropped and read again, too. */
+    bool is_mapped;
 } tl_executable_value;
 
 typedef struct {
@@ -142,6 +144,10 @@ void tl_executable_destroy(tl_executable *executable); /* after its runners; NUL
 tl_status tl_executable_prepare(tl_executable *executable, tl_pool *pool, int threads,
                                 tl_diag *diag);
 bool tl_executable_is_prepared(const tl_executable *executable);
+
+/* At most that many bytes of prepared constants and, for each runner, temporaries beside them; more is TL_NO_MEMORY before it is
+ * taken. 0: no limit. Before it is prepared and has runners. */
+void tl_executable_limit_memory(tl_executable *executable, int64_t bytes);
 
 /* An executable in writing: a text that names the bulk, and the bulk. Pieces are borrowed from the executable. */
 typedef struct {

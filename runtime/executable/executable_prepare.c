@@ -1,6 +1,6 @@
 /* runtime/executable/executable_prepare.c: computing the PREPARED values, once. */
+#include <stdlib.h>
 #include <sys/mman.h>
-#include <unistd.h>
 #include "runtime/base/pages.h"
 #include "runtime/executable/executable_private.h"
 
@@ -8,6 +8,7 @@ static tl_status take_memory(tl_executable *x, tl_diag *diag)
 {
     if (x->prepared_size == 0)
         return TL_OK;
+    TL_TRY(tl_executable_check_limit(x, x->prepared_size, "packed constants", diag));
     x->prepared = tl_pages_take((size_t)x->prepared_size);
     if (x->prepared == NULL)
         return tl_fail(diag, TL_NO_MEMORY, "no memory for %lld bytes of prepared constants",
@@ -34,35 +35,65 @@ static bool uses_arena(const tl_executable *x)
     return false;
 }
 
-/* A weight that was packed is not read again soon: its pages of the model's file leave our memory, so that the file and
- * its packed copy are not both there as a whole. They stay in the system's cache, for the next load and in case a step
- * does read them (MADV_PAGEOUT would drop them there, too: the next cold load of a ResNet-50 then reads 100 MB from disk). */
+/* A weight that was packed is not read again soon: its pages of a file leave our memory, so that the file and its packed
+ * copy are not both there as a whole. */
 static void let_go(const tl_executable *x, const tl_executable_step *step)
 {
-    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     for (int i = 0; i < step->value_count; i++) {
         const tl_executable_value *v =
             step->values[i] == TL_NO_VALUE ? NULL : &x->spec.values[step->values[i]];
-        if (v == NULL || v->place != TL_PLACE_CONSTANT || v->file == NULL || v->size <= 0)
-            continue;
-        uintptr_t begin = ((uintptr_t)v->data + page - 1) / page * page;
-        uintptr_t end = ((uintptr_t)v->data + (uintptr_t)v->size) / page * page;
-        if (begin < end)
-            madvise((void *)begin, end - begin, MADV_DONTNEED);
+        if (v != NULL && v->place == TL_PLACE_CONSTANT && (v->file != NULL || v->is_mapped) &&
+            v->size > 0)
+            tl_pages_rest(v->data, (size_t)v->size);
     }
 }
 
-/* One after another when they do not hand anything on: no more than one constant is then copied,
- * and one kernel's scratch there, at a time. */
+typedef struct {
+    int64_t bytes; /* of the constants that it packs */
+    int step;
+} packing;
+
+static int largest_first(const void *a, const void *b)
+{
+    const packing *x = a, *y = b;
+
+    if (x->bytes != y->bytes)
+        return x->bytes < y->bytes ? 1 : -1;
+    return x->step - y->step;
+}
+
+static void sort_steps(const tl_executable *x, packing *order)
+{
+    for (int s = 0; s < x->spec.prepare_count; s++) {
+        const tl_executable_step *step = &x->spec.prepare[s];
+        order[s] = (packing){ 0, s };
+        for (int i = 0; i < step->value_count; i++)
+            if (step->values[i] != TL_NO_VALUE &&
+                x->spec.values[step->values[i]].place == TL_PLACE_CONSTANT)
+                order[s].bytes += x->spec.values[step->values[i]].size;
+    }
+    qsort(order, (size_t)x->spec.prepare_count, sizeof *order, largest_first);
+}
+
+/* One after another when they do not hand anything on: no more than one kernel's constants and scratch are then there besides
+ * what is packed already, and the largest while that is least. */
 static tl_status run_prepare_steps(tl_executable *x, tl_pool *pool, int threads, tl_diag *diag)
 {
+    tl_status status = TL_OK;
+
     if (uses_arena(x))
         return run_steps(x, x->spec.prepare, x->spec.prepare_count, pool, threads, diag);
-    for (int i = 0; i < x->spec.prepare_count; i++) {
-        TL_TRY(run_steps(x, &x->spec.prepare[i], 1, pool, threads, diag));
-        let_go(x, &x->spec.prepare[i]);
+    packing *order = calloc((size_t)x->spec.prepare_count + 1, sizeof *order);
+    if (order == NULL)
+        return tl_fail(diag, TL_NO_MEMORY, "no memory for the order of packing");
+    sort_steps(x, order);
+    for (int i = 0; status == TL_OK && i < x->spec.prepare_count; i++) {
+        const tl_executable_step *step = &x->spec.prepare[order[i].step];
+        status = run_steps(x, step, 1, pool, threads, diag);
+        let_go(x, step);
     }
-    return TL_OK;
+    free(order);
+    return status;
 }
 
 /* The model's own files were read for the last time when no step uses them: their pages may go. */
@@ -72,7 +103,7 @@ static void forget_model_files(const tl_executable *x)
         if (x->in_steps[i] && x->spec.values[i].file != NULL && x->copies[i] == NULL)
             return;
     for (int i = 0; i < x->model_file_count; i++)
-        madvise((void *)x->model_files[i].data, x->model_files[i].size, MADV_DONTNEED);
+        tl_pages_rest(x->model_files[i].data, x->model_files[i].size);
 }
 
 static tl_status prepare(tl_executable *x, tl_pool *pool, int threads, tl_diag *diag)

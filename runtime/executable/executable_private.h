@@ -35,7 +35,8 @@ struct tl_executable {
     bool prepared_is_borrowed;
     pthread_mutex_t lock; /* held while preparing */
     atomic_bool is_prepared;
-    char *folder; /* loaded from; else NULL */
+    char *folder;         /* loaded from; else NULL */
+    int64_t memory_limit; /* of prepared_size and each plan; 0: none */
     /* checksum of the body of executable.json it was loaded from */
     uint64_t identity;
     tl_mapping objects_file, constants_file, prepared_file;
@@ -45,6 +46,10 @@ struct tl_executable {
 
 /* runtime/executable/executable_check.c: TL_BAD_ARGUMENT names what in the spec does not hold. */
 tl_status tl_executable_check(const tl_executable_spec *spec, tl_diag *diag);
+
+/* TL_NO_MEMORY: so many bytes, of what the word says, are more than its limit. */
+tl_status tl_executable_check_limit(const tl_executable *x, int64_t bytes, const char *what,
+                                    tl_diag *diag);
 
 /* Like tl_executable_create; `borrow` leaves the objects' bytes where they are. */
 tl_status tl_executable_build(const tl_executable_spec *spec, bool borrow, tl_executable **out,

@@ -182,10 +182,15 @@ static tl_status fill_plan(const tl_runner *r, tl_diag *diag)
  * grow, it grows by a quarter at least, for the next call may be a little larger again. */
 static tl_status take_memory(tl_runner *r, int64_t planned, tl_diag *diag)
 {
-    int64_t size = planned;
+    const tl_executable *x = r->executable;
+    int64_t size = planned, sum;
 
     if (planned <= r->memory_size)
         return TL_OK;
+    if (x->memory_limit > 0)
+        TL_TRY(tl_executable_check_limit(
+            x, tl_add_overflows(planned, x->prepared_size, &sum) ? INT64_MAX : sum,
+            "temporaries and packed constants", diag));
     if (r->memory_size > 0)
         size = tl_max64(planned, r->memory_size + r->memory_size / 4);
     unsigned char *memory = tl_pages_take((size_t)size);

@@ -233,6 +233,8 @@ static void wrong_options(void **state)
     assert_fails(bad, "compile_threads is 100000", LOAD(.compile_threads = 100000));
     assert_fails(bad, "both no_cache and", LOAD(.no_cache = 1, .cache_folder = folder));
     assert_fails(bad, "both no_database and", LOAD(.no_database = 1, .database = path));
+    assert_fails(bad, "max_memory is -1 bytes", LOAD(.max_memory = -1));
+    assert_fails(TILTH_NO_MEMORY, "(--max-memory)", LOAD(.max_memory = 100000, .no_cache = 1));
     assert_fails(bad, "no such file", LOAD(.database = "/nonexistent/records.db"));
     assert_fails(bad, path, LOAD(.database = path)); /* the model's file is no database */
     assert_fails(bad, "is empty", LOAD(.database = ""));
@@ -265,6 +267,13 @@ static void wrong_options(void **state)
                                .threads = 1,
                                .database = "/nonexistent/records.db",
                                .no_database = 1 };
+    assert_ok(tilth_model_load(path, &old, &m, &error));
+    assert_int_equal(tilth_model_destroy(m), TILTH_OK);
+    old = (tilth_load_options){ .struct_size = offsetof(tilth_load_options, max_memory),
+                                .cache_folder = cache,
+                                .threads = 1,
+                                .no_database = 1,
+                                .max_memory = -1 };
     assert_ok(tilth_model_load(path, &old, &m, &error));
     assert_int_equal(tilth_model_destroy(m), TILTH_OK);
 }

@@ -42,10 +42,29 @@ static void a_cached_run_is_small(void **state)
     tl_text_free(&printed);
 }
 
+/* Compiled or from the cache: before it is taken. */
+static void more_than_the_limit_is_refused(void **state)
+{
+    (void)state;
+    expect(0, "wrote", "model bert_tiny -o $D/l.onnx");
+    expect(5, "(--max-memory)", "run $D/l.onnx --cache $D/l --max-memory 1M");
+    expect(0, "ready in", "run $D/l.onnx --cache $D/l --max-memory 1G");
+    expect(5, "more memory than the limit of 1.0 MB (--max-memory): weights",
+           "run $D/l.onnx --cache $D/l --max-memory 1M");
+    expect(5, "(--max-memory)", "bench $D/l.onnx --cache $D/l --max-memory 1M");
+    expect(5, "(--max-memory)", "verify $D/l.onnx --cache $D/l --max-memory 1M");
+    expect(5, "(--max-memory)", "compile $D/l.onnx --cache $D/l --max-memory 1M -o $D/l.tilth");
+    expect(2, "--max-memory: 'much' is not a size like 500M or 2G",
+           "run $D/l.onnx --max-memory much");
+    expect(2, "nothing fits into 0 bytes", "run $D/l.onnx --max-memory 0");
+    expect(2, "is not a size", "run $D/l.onnx --max-memory 99999999999T");
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cached_run_is_small),
+        cmocka_unit_test(more_than_the_limit_is_refused),
     };
     return cmocka_run_group_tests_name("memory", tests, cli_set_up, cli_tear_down);
 }

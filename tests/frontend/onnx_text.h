@@ -3,7 +3,7 @@
  *
  *     "opset 6; input a f32 2,3; init b f32 3 = 1,2,3; node Add a,b -> y axis=1 broadcast=1; output y"
  *
- * Attributes: k=1 int, k=1.5 float, k=[1,2] ints, k='word' string, k=<1,2> an i64 tensor. An input's dimension that is a
+ * Attributes: k=1 int, k=1.5 float, k=[1,2] ints, k='word' string, k=<1,2> an i64 tensor, k={input a f32; ...} a graph. An input's dimension that is a
  * word is symbolic. `-` stands for an input that is not given; `function D.F x -> y` ... `end` is a local function, `node D.F`
  * calls it. */
 #ifndef TL_TESTS_FRONTEND_ONNX_TEXT_H
@@ -95,6 +95,26 @@ static inline void take_names(const char **at, tl_text *out, unsigned field)
 
 /* ---- parts of a model ---- */
 
+static inline tl_text text_graph(const char *at, tl_text *tail);
+
+/* What is between the braces. */
+static inline tl_text text_inner_graph(const char **at)
+{
+    size_t size = 0, depth = 0;
+    do {
+        depth += (*at)[size] == '{';
+        depth -= (*at)[size] == '}';
+        size++;
+    } while (depth > 0 && (*at)[size] != '\0');
+    tl_text text = { 0 }, none = { 0 };
+    tl_text_add_bytes(&text, *at + 1, size - 2);
+    tl_text graph = text_graph(tl_text_get(&text), &none);
+    tl_text_free(&text);
+    tl_text_free(&none);
+    *at += size;
+    return graph;
+}
+
 static inline tl_text text_attribute(const char **at)
 {
     tl_text a = { 0 };
@@ -116,6 +136,10 @@ static inline tl_text text_attribute(const char **at)
         }
         (*at)++;
         wire_int(&a, 20, 7);
+    } else if (**at == '{') {
+        tl_text graph = text_inner_graph(at);
+        wire_message(&a, 6, &graph);
+        wire_int(&a, 20, 5);
     } else if (**at == '<') {
         tl_text t = { 0 }, raw = { 0 };
         int64_t count = 0;
@@ -259,11 +283,10 @@ static inline tl_text text_function(const char **at)
     return f;
 }
 
-/* The whole model, as bytes; `extra` is appended to the graph. Free it with tl_text_free. */
-static inline tl_text text_model_with(const char *at, const tl_text *extra)
+/* The graph; what belongs to the model around it goes to `tail`. */
+static inline tl_text text_graph(const char *at, tl_text *tail)
 {
-    tl_text model = { 0 }, graph = { 0 }, tail = { 0 }, part;
-    wire_int(&model, 1, 8);
+    tl_text graph = { 0 }, part;
     while (*at != '\0') {
         if (take(&at, "opset")) {
             char word[128];
@@ -274,7 +297,7 @@ static inline tl_text text_model_with(const char *at, const tl_text *extra)
                 *dot = '\0';
             wire_string(&part, 1, dot != NULL ? word : "");
             wire_int(&part, 2, atoi(dot != NULL ? dot + 1 : word));
-            wire_message(&tail, 8, &part);
+            wire_message(tail, 8, &part);
         } else if (take(&at, "input")) {
             part = text_value_info(&at);
             wire_message(&graph, 11, &part);
@@ -292,15 +315,24 @@ static inline tl_text text_model_with(const char *at, const tl_text *extra)
             wire_message(&graph, 1, &part);
         } else if (take(&at, "function")) {
             part = text_function(&at);
-            wire_message(&tail, 25, &part);
+            wire_message(tail, 25, &part);
         } else if (*at != ';') {
             at += strcspn(at, ";");
         }
         at += *at == ';';
     }
+    wire_string(&graph, 2, "test");
+    return graph;
+}
+
+/* The whole model, as bytes; `extra` is appended to the graph. Free it with tl_text_free. */
+static inline tl_text text_model_with(const char *at, const tl_text *extra)
+{
+    tl_text model = { 0 }, tail = { 0 };
+    tl_text graph = text_graph(at, &tail);
+    wire_int(&model, 1, 8);
     if (extra != NULL)
         tl_text_add_bytes(&graph, tl_text_get(extra), extra->size);
-    wire_string(&graph, 2, "test");
     wire_message(&model, 7, &graph);
     tl_text_add_bytes(&model, tl_text_get(&tail), tail.size);
     tl_text_free(&tail);

@@ -131,6 +131,21 @@ static void wrong_models_are_refused(void **state)
         { "opset 17; input x u8 2; node BitShift x,x -> y; output y", TL_BAD_MODEL,
           "'direction' is LEFT or RIGHT, not ''" },
         { "opset 17; input x f32 2; node Relu -> y; output y", TL_BAD_MODEL, "has 0 inputs" },
+        { "opset 17; input x f32 2; node Scan -,x -> z,y num_scan_inputs=1 body={input s f32; "
+          "input e "
+          "f32; node Relu e -> f; node Identity s -> t; output t; output f}; output y",
+          TL_BAD_MODEL, "input 0 is required" },
+        { "opset 17; input x f32 2; init n i64 = 3; node Loop n,-,-,x -> z,y body={input i i64; "
+          "input c "
+          "bool; input a f32 2; input b f32 2; node Identity c -> d; output d; output a; output "
+          "b}; "
+          "output y",
+          TL_BAD_MODEL, "input 2 is required" },
+        { "opset 17; input x f32 2; init n i64 = 3; node Loop n,-,x -> y body={input i i64; input "
+          "c "
+          "bool; input a f32 2; node Identity c -> d; node Relu a -> b; output d; output b}; "
+          "output y",
+          TL_OK, "" },
         { "opset 17; input x f32 2; node Add x,- -> y; output y", TL_BAD_MODEL,
           "input 1 is required" },
         { "opset 17; input x f32 2; node Add -,x -> y; output y", TL_BAD_MODEL,

@@ -1,0 +1,140 @@
+/* driver/pipeline/footprint.c: how much memory a model takes, told before it is taken. */
+#include "driver/pipeline/footprint.h"
+#include <string.h>
+#include "runtime/base/checked.h"
+#include "runtime/base/limits.h"
+#include "runtime/base/map.h"
+
+static int64_t plus(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return b < 0 || tl_add_overflows(a, b, &sum) ? INT64_MAX : sum;
+}
+
+/* With its layout's padding; -1: it overflows. */
+static int64_t value_bytes(const tl_value *v)
+{
+    int64_t extents[2 * TL_MAX_RANK], elements = 1;
+    int rank = tl_layout_physical(&v->layout, &v->shape, extents);
+    for (int a = 0; a < rank; a++)
+        if (tl_mul_overflows(elements, extents[a], &elements))
+            return -1;
+    return tl_storage_bytes(v->dtype, elements);
+}
+
+typedef struct {
+    tl_arena *arena;
+    tl_map *known; /* by name: the buffer of a value */
+    tl_plan_buffer *buffers;
+    int count;
+} planning;
+
+static void touch(planning *p, const tl_value *v, int step)
+{
+    v = v->whole != NULL ? v->whole : v;
+    if (v->data != NULL || v->is_input || v->is_output)
+        return;
+    tl_plan_buffer *b = tl_map_find(p->known, v->name);
+    if (b == NULL) {
+        b = &p->buffers[p->count++];
+        *b = (tl_plan_buffer){ .size = value_bytes(v), .first = step };
+        b->size = b->size < 0 ? INT64_MAX : b->size;
+        tl_map_put(p->known, tl_arena_strdup(p->arena, v->name), b);
+    }
+    b->last = step;
+}
+
+static int64_t port_bytes(tl_value *const *values, int count)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < count; i++)
+        bytes = plus(bytes, value_bytes(values[i]));
+    return bytes;
+}
+
+tl_status tl_footprint_of_graph(tl_arena *arena, const tl_graph *graph,
+                                const tl_partition *partition, tl_footprint *out,
+                                tl_plan_sizes *plan, tl_diag *diag)
+{
+    planning p = { .arena = arena,
+                   .known = tl_map_create(arena),
+                   .buffers = TL_NEW_ARRAY(arena, tl_plan_buffer, graph->value_count + 1) };
+    *out = (tl_footprint){ 0 };
+    for (int v = 0; v < graph->value_count; v++)
+        if (graph->values[v]->data != NULL)
+            out->constants =
+                plus(out->constants, tl_storage_bytes(graph->values[v]->dtype,
+                                                      tl_shape_elements(&graph->values[v]->shape)));
+    out->ports = plus(port_bytes(graph->inputs, graph->input_count),
+                      port_bytes(graph->outputs, graph->output_count));
+    for (int k = 0; k < partition->count; k++) {
+        const tl_kernel *kernel = &partition->kernels[k];
+        for (int i = 0; i < kernel->input_count; i++)
+            touch(&p, kernel->inputs[i], k);
+        for (int i = 0; i < kernel->output_count; i++)
+            touch(&p, kernel->outputs[i], k);
+    }
+    tl_status status = tl_memory_plan(p.buffers, p.count, plan, NULL);
+    if (status == TL_BAD_ARGUMENT) { /* the sum overflows */
+        *plan = (tl_plan_sizes){ INT64_MAX, INT64_MAX, INT64_MAX };
+        status = TL_OK;
+    }
+    out->plan = plan->planned;
+    return status == TL_OK ? TL_OK : tl_fail(diag, status, "no memory for the plan of memory");
+}
+
+static int64_t tensors_bytes(const tl_port *ports, int count)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < count; i++)
+        bytes = plus(bytes, (int64_t)tl_port_size(&ports[i]));
+    return bytes;
+}
+
+tl_footprint tl_footprint_of_executable(const tl_executable *executable)
+{
+    const tl_executable_spec *spec = tl_executable_info(executable);
+    tl_executable_sizes sizes = tl_executable_measure(executable);
+    tl_footprint out = { .constants = plus(sizes.constant_bytes, sizes.external_bytes),
+                         .packed = sizes.prepared_bytes,
+                         .ports = plus(tensors_bytes(spec->inputs, spec->input_count),
+                                       tensors_bytes(spec->outputs, spec->output_count)) };
+    return out;
+}
+
+int64_t tl_footprint_limit(void)
+{
+    int64_t available = tl_available_memory();
+    return available / 5 * 4;
+}
+
+static void print_part(tl_text *out, const char *name, int64_t bytes)
+{
+    if (bytes <= 0)
+        return;
+    tl_text_format(out, "%s%s ", out->size > 0 ? ", " : "", name);
+    if (bytes == INT64_MAX)
+        tl_text_add(out, "more than can be counted");
+    else
+        tl_text_add_size(out, bytes);
+}
+
+tl_status tl_footprint_check(const tl_footprint *f, int64_t limit, tl_diag *diag)
+{
+    /* what is packed takes the place of constants as they are: of a file, whose pages go */
+    int64_t weights = f->packed > f->constants ? f->packed : f->constants;
+    int64_t sum = plus(plus(weights, f->plan), f->ports);
+    if (limit <= 0 || sum <= limit)
+        return TL_OK;
+    tl_text parts = { 0 }, most = { 0 };
+    print_part(&parts, "weights", weights);
+    print_part(&parts, "temporaries", f->plan);
+    print_part(&parts, "inputs and outputs", f->ports);
+    tl_text_add_size(&most, limit);
+    tl_status status =
+        tl_fail(diag, TL_NO_MEMORY, "it takes more memory than the limit of %s (--max-memory): %s",
+                tl_text_get(&most), tl_text_get(&parts));
+    tl_text_free(&parts);
+    tl_text_free(&most);
+    return status;
+}

@@ -1,0 +1,29 @@
+/* driver/pipeline/footprint.h: how much memory a model takes, told before it is taken. */
+#ifndef TL_DRIVER_PIPELINE_FOOTPRINT_H
+#define TL_DRIVER_PIPELINE_FOOTPRINT_H
+#include "driver/pipeline/model.h"
+
+/* In bytes; what would overflow is INT64_MAX. */
+typedef struct {
+    int64_t
+        constants; /* as they are in the graph, or in the executable where no kernel packs them */
+    int64_t packed;
+    int64_t
+        plan; /* values between kernels, that share memory; scratch where kernels have said how much they need */
+    int64_t ports; /* inputs and outputs */
+} tl_footprint;
+
+/* Of a graph that is cut into kernels: nothing is packed yet, and no kernel has said anything of scratch. */
+tl_status tl_footprint_of_graph(tl_arena *arena, const tl_graph *graph,
+                                const tl_partition *partition, tl_footprint *out,
+                                tl_plan_sizes *plan, tl_diag *diag);
+/* Of an executable, before anything is packed; a runner's plan comes on top. */
+tl_footprint tl_footprint_of_executable(const tl_executable *executable);
+
+/* What a model may take when nobody says: four fifths of what the machine, or the control group that the process is in, has left
+ * now. 0: no limit, for that cannot be told. */
+int64_t tl_footprint_limit(void);
+/* TL_NO_MEMORY names what it takes and the limit; 0 is none. */
+tl_status tl_footprint_check(const tl_footprint *footprint, int64_t limit, tl_diag *diag);
+
+#endif

@@ -3,6 +3,7 @@
 #include "driver/pipeline/model_private.h"
 #include "runtime/base/array.h"
 #include "runtime/base/checked.h"
+#include "runtime/base/pages.h"
 
 typedef struct {
     tl_model *model;
@@ -64,7 +65,8 @@ static int place_value(builder *b, const tl_value *v)
         if (tl_onnx_locate(b->model->onnx, v->data, (size_t)value.size, &location,
                            &value.file_offset))
             value.file = tl_arena_format(b->arena, "%s/%s", b->model->folder, location);
-        value.is_mapped = tl_arena_is_spilled(b->model->arena, v->data, (size_t)value.size);
+        value.is_mapped = tl_arena_is_spilled(b->model->arena, v->data, (size_t)value.size) ||
+                          tl_onnx_is_mapped(b->model->onnx, v->data, (size_t)value.size);
     } else if (v->is_input) {
         value.place = TL_PLACE_INPUT;
         value.port = b->input_port[v->index];
@@ -203,6 +205,27 @@ static void add_copies(builder *b, const tl_graph *g)
     }
 }
 
+/* Constants that steps read as they are lie where a kernel may read them; those of the model's own file may lie at any byte, and
+ * the ones that are only packed stay there. */
+static void align_constants(builder *b)
+{
+    const size_t alignment = 64;
+    for (int s = 0; s < b->step_count; s++)
+        for (int i = 0; i < b->steps[s].value_count; i++) {
+            int at = b->steps[s].values[i];
+            tl_executable_value *v = at == TL_NO_VALUE ? NULL : &b->values[at];
+            if (v == NULL || v->place != TL_PLACE_CONSTANT || v->file != NULL || !v->is_mapped ||
+                (uintptr_t)v->data % alignment == 0)
+                continue;
+            const void *data = v->data;
+            v->data = tl_arena_copy(b->arena, data, (size_t)v->size, alignment);
+            tl_pages_rest(data, (size_t)v->size);
+            v->is_mapped = tl_arena_is_spilled(b->arena, v->data, (size_t)v->size);
+            if (v->is_mapped)
+                tl_pages_rest(v->data, (size_t)v->size);
+        }
+}
+
 static tl_port *make_ports(tl_arena *arena, tl_value *const *values, int count)
 {
     tl_port *ports = TL_NEW_ARRAY(arena, tl_port, count);
@@ -248,6 +271,7 @@ tl_status tl_build_executable(tl_model *model, tl_diag *diag)
     for (int i = 0; i < model->partition.count; i++)
         add_steps(&b, i);
     add_copies(&b, g);
+    align_constants(&b);
 
     tl_executable_spec spec = {
         .model = g->name,

@@ -10,6 +10,7 @@
 #include "driver/pipeline/host_target.h"
 #include "runtime/base/file.h"
 #include "runtime/base/map.h"
+#include "runtime/base/pages.h"
 #include "runtime/base/clock.h"
 
 static double seconds_since(int64_t start)
@@ -128,6 +129,18 @@ static bool learn_deciding(tl_model *model, const tl_model_options *options)
     return true;
 }
 
+/* A piece at a time, so that a large file is never resident as a whole. */
+static void add_file(tl_digest *digest, const tl_mapping *file)
+{
+    const size_t piece = 4 << 20;
+    for (size_t at = 0; at < file->size; at += piece) {
+        const char *bytes = (const char *)file->data + at;
+        size_t size = file->size - at < piece ? file->size - at : piece;
+        tl_digest_add(digest, bytes, size);
+        tl_pages_rest(bytes, size);
+    }
+}
+
 /* The model's identity, and the key under which it is kept when no records are taken: its bytes and place, the shapes
  * asked for, the target, what generates code. External data is recorded in the executable by place, size and time, and
  * checked when it is loaded. */
@@ -141,7 +154,7 @@ static tl_status model_keys(tl_model *model, const model_source *source,
     if (source->path != NULL) {
         tl_mapping file;
         TL_TRY(tl_file_map(source->path, &file, diag));
-        tl_digest_add(&digest, file.data, file.size);
+        add_file(&digest, &file);
         tl_file_unmap(&file);
     } else {
         tl_digest_add(&digest, source->bytes, source->size);

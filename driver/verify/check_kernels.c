@@ -97,10 +97,21 @@ static tl_status run_naive(checker *c, const tl_program *naive, void **buffers)
     return status;
 }
 
+/* A constant that the model reads only packed, as a kernel may read it: it may lie at any byte of the model's file. `owned` is to
+ * be freed. */
+static void *constant_of(const tl_value *v, int64_t bytes, void **owned)
+{
+    *owned = NULL;
+    if ((uintptr_t)v->data % tl_dtype_size(v->dtype) == 0)
+        return (void *)(uintptr_t)v->data;
+    *owned = aligned(bytes);
+    return *owned != NULL ? memcpy(*owned, v->data, (size_t)bytes) : NULL;
+}
+
 static tl_status check(checker *c, const tl_model_kernel *kernel, void *const *buffers)
 {
     const tl_program *naive = kernel->naive;
-    void *copies[64];
+    void *copies[64], *owned[64] = { 0 };
     if (naive->param_count + naive->prepared_count > 64)
         return TL_OK;
     tl_status status = TL_OK;
@@ -110,7 +121,7 @@ static tl_status check(checker *c, const tl_model_kernel *kernel, void *const *b
         copies[i] = output ? aligned(bytes) : buffers[i];
         if (copies[i] == NULL &&
             i < kernel->kernel->input_count) /* packed: the model reads only that */
-            copies[i] = (void *)kernel->kernel->inputs[i]->data;
+            copies[i] = constant_of(kernel->kernel->inputs[i], bytes, &owned[i]);
         if (copies[i] == NULL)
             status =
                 tl_fail(c->diag, output ? TL_NO_MEMORY : TL_INTERNAL, "kernel %s: no buffer for %s",
@@ -137,6 +148,8 @@ static tl_status check(checker *c, const tl_model_kernel *kernel, void *const *b
         }
         free(copies[i]);
     }
+    for (int i = 0; i < naive->param_count; i++)
+        free(owned[i]);
     c->checked++;
     return status;
 }

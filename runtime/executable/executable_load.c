@@ -77,7 +77,8 @@ static tl_status get_list(const loader *l, const json_t *object, const char *key
     return TL_OK;
 }
 
-static bool checksum_matches(const json_t *object, const void *bytes, size_t size)
+/* `is_mapped`: of a file; of a large table a run reads a few rows, and what was only looked at need not be resident. */
+static bool checksum_matches(const json_t *object, const void *bytes, size_t size, bool is_mapped)
 {
     const char *text = json_string_value(json_object_get(object, "checksum"));
     char *end;
@@ -85,7 +86,8 @@ static bool checksum_matches(const json_t *object, const void *bytes, size_t siz
     if (text == NULL || strlen(text) != 16)
         return false;
     uint64_t want = strtoull(text, &end, 16);
-    return *end == '\0' && tl_checksum(bytes, size) == want;
+    return *end == '\0' &&
+           (is_mapped ? tl_checksum_mapped(bytes, size) : tl_checksum(bytes, size)) == want;
 }
 
 /* Line 1, and whether line 2 is what it says. */
@@ -115,7 +117,7 @@ static tl_status read_json(loader *l)
     if (status == TL_OK)
         status = get_integer(l, head, "size", 0, INT64_MAX, &size);
     if (status == TL_OK &&
-        ((uint64_t)size != body_size || !checksum_matches(head, body, body_size)))
+        ((uint64_t)size != body_size || !checksum_matches(head, body, body_size, false)))
         status = damaged(l, "executable.json is damaged (checksum)");
     json_decref(head);
     TL_TRY(status);
@@ -230,7 +232,7 @@ static tl_status read_constant(const loader *l, const json_t *entry, tl_executab
     } else {
         v->data = bytes_at(&l->constants, offset, v->size);
         if (v->data != NULL && l->linked == NULL &&
-            !checksum_matches(entry, v->data, (size_t)v->size))
+            !checksum_matches(entry, v->data, (size_t)v->size, true))
             v->data = NULL;
     }
     if (v->data == NULL && v->size > 0)
@@ -273,7 +275,7 @@ static tl_status read_object(const loader *l, const json_t *entry, tl_executable
 
     TL_TRY(get_integer(l, entry, "offset", 0, INT64_MAX, &offset));
     k->object = bytes_at(&l->objects, offset, (int64_t)k->object_size);
-    if (k->object == NULL || !checksum_matches(entry, k->object, k->object_size))
+    if (k->object == NULL || !checksum_matches(entry, k->object, k->object_size, true))
         return damaged(l, "objects.bin is damaged or absent");
     return TL_OK;
 }

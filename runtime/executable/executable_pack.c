@@ -46,11 +46,12 @@ static void set_text(packer *p, json_t *object, const char *key, const char *tex
         set(p, object, key, json_string(text));
 }
 
-static void set_checksum(packer *p, json_t *object, const void *bytes, size_t size)
+static void set_checksum(packer *p, json_t *object, const void *bytes, size_t size, bool is_mapped)
 {
     char text[17];
+    uint64_t sum = is_mapped ? tl_checksum_mapped(bytes, size) : tl_checksum(bytes, size);
 
-    snprintf(text, sizeof text, "%016llx", (unsigned long long)tl_checksum(bytes, size));
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)sum);
     set(p, object, "checksum", json_string(text));
 }
 
@@ -159,7 +160,8 @@ static tl_status constant_json(packer *p, const tl_executable_value *v, json_t *
     }
     set(p, value, "offset",
         json_integer(tl_pieces_add(&p->out->constants, v->data, v->size, TL_DATA_ALIGNMENT)));
-    set_checksum(p, value, v->data, (size_t)v->size);
+    p->out->constants.items[p->out->constants.count - 1].is_mapped = v->is_mapped;
+    set_checksum(p, value, v->data, (size_t)v->size, v->is_mapped);
     return TL_OK;
 }
 
@@ -208,7 +210,7 @@ static tl_status kernels_json(packer *p, json_t *list)
         set_text(p, kernel, "key", k->key);
         set(p, kernel, "offset", json_integer(offset));
         set(p, kernel, "size", json_integer((json_int_t)k->object_size));
-        set_checksum(p, kernel, k->object, k->object_size);
+        set_checksum(p, kernel, k->object, k->object_size, false);
         push(p, list, kernel);
     }
     return TL_OK;

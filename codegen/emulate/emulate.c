@@ -41,6 +41,9 @@ static tl_status parse(LLVMContextRef context, const char *ir, size_t size, LLVM
     return status;
 }
 
+static const char passes[] =
+    "function(sroa,early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),early-cse)";
+
 typedef struct {
     LLVMContextRef context;
     LLVMModuleRef module;
@@ -57,8 +60,9 @@ static tl_status compile(loading *l, tl_emulated *out, const tl_target *host, co
     TL_TRY(tl_llvm_borrow(host, &l->machine, diag));
     TL_TRY(parse(l->context, ir, size, &l->module, diag));
     TL_TRY(tl_emulate_rewrite(out, l->module, l->machine, host, diag));
-    TL_TRY(tl_llvm_optimise(l->module, l->machine, diag));
-    TL_TRY(tl_llvm_emit(l->module, l->machine, TL_EMIT_OBJECT, &l->object, diag));
+    TL_TRY(tl_llvm_optimise(l->module, passes, l->machine, diag));
+    TL_TRY(tl_llvm_generate(l->module, l->machine, LLVMObjectFile, &l->object, diag));
+    TL_TRY(tl_object_check(l->object.data, l->object.size, diag));
     return l->complaint[0] == '\0' ? TL_OK : tl_fail(diag, TL_INTERNAL, "LLVM: %s", l->complaint);
 }
 

@@ -3,6 +3,7 @@
 #ifndef TL_TESTS_CUBIN_H
 #define TL_TESTS_CUBIN_H
 #include <elf.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdint.h>
 #include <string.h>

@@ -65,8 +65,7 @@ static tl_executable_kernel *copy_kernels(tl_arena *arena, const tl_executable_k
         tl_descriptor *d = &kernels[i].descriptor;
         kernels[i] = from[i];
         kernels[i].key = copy_text(arena, from[i].key);
-        d->name = tl_arena_strdup(arena, d->name);
-        d->extents = copy_integers(arena, d->extents, d->has_sizes ? 0 : d->phase_count);
+        tl_descriptor_copy(arena, &from[i].descriptor, d);
         if (from[i].object != NULL && !borrow)
             kernels[i].object = tl_arena_copy(arena, from[i].object, from[i].object_size, 16);
         if (from[i].phases != NULL)

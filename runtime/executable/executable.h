@@ -1,10 +1,11 @@
 /* runtime/executable/executable.h: a compiled model, and running it.
  *
  * An executable is data: ports (inputs and outputs), values, kernels, and steps that call
- * kernels on values. The steps are a tree of regions, written down in order: a list runs one step after another; a loop
- * and a choice are steps which own some of those that follow them (regions.h). `tl_executable_spec` is that data in the making: the compiler
- * fills one and calls tl_executable_create. All shapes are constants; a model called with other
- * shapes has several executables.
+ * kernels on values. The steps are a tree of regions, written down in order: a list runs one step
+ * after another; a loop and a choice are steps which own some of those behind them (regions.h).
+ * `tl_executable_spec` is that data in the making: the compiler fills one and calls
+ * tl_executable_create. All shapes are constants, but for outputs whose extents steps compute; a
+ * model called with other shapes has several executables.
  *
  *     spec --create--> tl_executable --prepare--> (packed weights, once) --> tl_runner --run-->
  *                           | save                                           one a caller
@@ -212,7 +213,8 @@ const int64_t *tl_runner_output_shape(const tl_runner *runner, int output);
 /* Runs the steps. Buffers are the caller's, in the order of the ports, at least as large as the
  * port says and aligned to 64 bytes (TL_BAD_ARGUMENT otherwise). Outputs and inputs must not
  * overlap. TL_BAD_ARGUMENT, too, in a child of the process that made the pool (tl_pool_check).
- * `step_ns`, when not NULL, gets the duration of each step, of all turns together. TL_UNSUPPORTED: a loop would take more turns than it may. One run at
+ * `step_ns`, when not NULL, gets the duration of each step, of all turns together. TL_UNSUPPORTED:
+ * a loop would take more turns than it may. One run at
  * a time per runner. */
 tl_status tl_runner_run(tl_runner *runner, const void *const *inputs, void *const *outputs,
                         int64_t *step_ns, tl_diag *diag);
@@ -231,8 +233,8 @@ typedef struct {
     int step, phase, thread;
     int64_t begin_ns, end_ns;
 } tl_run_event;
-/* A run as always (threads meet where they must and nowhere else) that writes down who did what and when, of a loop's steps in
- * the last turn. `events` has
+/* A run as always (threads meet where they must and nowhere else) that writes down who did what and
+ * when, of a loop's steps in the last turn. `events` has
  * room for tl_runner_event_limit of them; *count are written, in the order of steps. */
 int tl_runner_event_limit(const tl_runner *runner);
 tl_status tl_runner_run_traced(tl_runner *runner, const void *const *inputs, void *const *outputs,

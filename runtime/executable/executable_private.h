@@ -61,6 +61,10 @@ void tl_executable_mark(const tl_executable_spec *spec, const tl_executable_step
 /* The same for the values that hold extents of outputs. */
 void tl_executable_mark_counts(const tl_executable_spec *spec, bool *used);
 
+/* The bytes of a value where the dims have these values; false: they overflow or are negative. */
+bool tl_executable_size_at(const tl_executable_value *v, int dim_count, const int64_t *dims,
+                           int64_t *out);
+
 /* The value that has the storage of a value: itself, or what a window lies in. */
 int tl_executable_storage(const tl_executable_spec *spec, int value);
 

@@ -1,7 +1,8 @@
 /* runtime/executable/runner.c: making what one caller needs to run the steps of an executable.
  *
- * What can be decided once is decided here: extents and scratch of every kernel, the memory plan, every pointer that does
- * not belong to the caller, and each thread's share of each phase. A run (runner_walk.c) fills in the caller's pointers. */
+ * What can be decided once is decided when the runner is made, and again where the executable's dims change: extents and
+ * scratch of every kernel, the memory plan, every pointer that does not belong to the caller, and each thread's share of
+ * each phase. A run (runner_walk.c) fills in the caller's pointers. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,12 +35,6 @@ static void put_phase(const tl_kernel_args *args, int64_t begin, int64_t end, in
                (size_t)(to - from));
 }
 
-/* What the kernels say of themselves, for the dims of each step. */
-typedef struct {
-    int64_t *extents;                  /* of all phases, in the order of the calls */
-    int64_t *scratch, *thread_scratch; /* one a step */
-} step_sizes;
-
 static int phase_count(const tl_runner *r, int step)
 {
     int kernel = r->steps[step].kernel;
@@ -49,22 +44,38 @@ static int phase_count(const tl_runner *r, int step)
     return kernel == TL_STEP_COPY || kernel == TL_STEP_PUT ? 1 : 0;
 }
 
-static void measure_step(const tl_runner *r, int step, const step_sizes *sizes)
+/* Of a value for the dims that the runner has; -1: it overflows. */
+static int64_t value_size(const tl_runner *r, const tl_executable_value *v)
+{
+    int64_t size;
+    return tl_executable_size_at(v, r->executable->spec.dim_count, r->dims, &size) ? size : -1;
+}
+
+static const int64_t *step_dims(const tl_runner *r, int step)
+{
+    return r->steps[step].dims != NULL ? r->steps[step].dims : r->dims;
+}
+
+static void measure_step(tl_runner *r, int step)
 {
     assert(step >= 0 && step < r->step_count);
     const tl_executable_step *s = &r->steps[step];
+    tl_step_sizes *sizes = &r->sizes;
     int64_t *extents = &sizes->extents[r->first_call[step]];
 
     if (tl_step_has_region(s))
         return;
     if (s->kernel < 0) {
-        extents[0] = tl_ceildiv(r->executable->spec.values[s->values[0]].size, COPY_BLOCK);
+        int64_t *own = &sizes->own[2 * (size_t)step];
+        own[0] = value_size(r, &r->executable->spec.values[s->values[0]]);
+        own[1] = own[0] > 0 ? value_size(r, &r->executable->spec.values[s->values[1]]) / own[0] : 0;
+        extents[0] = tl_ceildiv(own[0], COPY_BLOCK);
         return;
     }
     const tl_executable_kernel *k = &r->executable->kernels[s->kernel];
     const tl_descriptor *d = &k->descriptor;
     if (d->has_sizes) {
-        k->sizes(s->dims, extents, &sizes->scratch[step], &sizes->thread_scratch[step]);
+        k->sizes(step_dims(r, step), extents, &sizes->scratch[step], &sizes->thread_scratch[step]);
         return;
     }
     for (int i = 0; i < d->phase_count; i++)
@@ -97,8 +108,9 @@ static int position_of(const tl_runner *r, int value)
 
 /* Each arena value lives from the first to the last step that uses it or a window of it. What steps of a loop use is alive in
  * all of its turns, unless none but steps of the loop use it: then a turn writes it before it reads it. */
-static void find_lives(const tl_runner *r, tl_plan_buffer *buffers)
+static void find_lives(tl_runner *r)
 {
+    tl_plan_buffer *buffers = r->buffers;
     const tl_executable_spec *spec = &r->executable->spec;
 
     for (int i = 0; i < r->storage_count; i++)
@@ -112,7 +124,7 @@ static void find_lives(const tl_runner *r, tl_plan_buffer *buffers)
                 tl_plan_buffer *b = &buffers[position_of(r, value)];
                 if (spec->values[value].place != TL_PLACE_ARENA)
                     continue;
-                b->size = spec->values[value].size;
+                b->size = value_size(r, &spec->values[value]);
                 if (pass == 0) {
                     b->first = b->first < 0 ? s : b->first;
                     b->last = s;
@@ -130,8 +142,9 @@ static void find_lives(const tl_runner *r, tl_plan_buffer *buffers)
 }
 
 /* What holds the extent of an output is read behind the last step. */
-static void keep_counts(const tl_runner *r, tl_plan_buffer *buffers)
+static void keep_counts(tl_runner *r)
 {
+    tl_plan_buffer *buffers = r->buffers;
     const tl_executable_spec *spec = &r->executable->spec;
 
     for (int i = 0; r->counts != NULL && i < spec->output_count; i++)
@@ -143,18 +156,19 @@ static void keep_counts(const tl_runner *r, tl_plan_buffer *buffers)
             tl_plan_buffer *b = &buffers[position_of(r, value)];
             if (spec->values[value].place != TL_PLACE_ARENA)
                 continue;
-            b->size = spec->values[value].size;
+            b->size = value_size(r, &spec->values[value]);
             b->first = b->first < 0 ? 0 : b->first;
             b->last = r->step_count;
         }
 }
 
 /* The buffers of the plan: arena values, then each step's scratch and thread scratch. */
-static tl_status fill_plan(const tl_runner *r, const step_sizes *sizes, tl_plan_buffer *buffers,
-                           tl_diag *diag)
+static tl_status fill_plan(tl_runner *r, tl_diag *diag)
 {
-    find_lives(r, buffers);
-    keep_counts(r, buffers);
+    const tl_step_sizes *sizes = &r->sizes;
+
+    find_lives(r);
+    keep_counts(r);
     for (int s = 0; s < r->step_count; s++) {
         int64_t all_threads;
         if (sizes->scratch[s] < 0 || sizes->thread_scratch[s] < 0 ||
@@ -162,21 +176,30 @@ static tl_status fill_plan(const tl_runner *r, const step_sizes *sizes, tl_plan_
             tl_mul_overflows(thread_stride(sizes->thread_scratch[s]), r->threads, &all_threads))
             return tl_fail(diag, TL_BAD_ARGUMENT, "step %s: its scratch is too large",
                            r->steps[s].name);
-        tl_plan_buffer *scratch = &buffers[r->storage_count + 2 * s];
+        tl_plan_buffer *scratch = &r->buffers[r->storage_count + 2 * s];
         scratch[0] = (tl_plan_buffer){ sizes->scratch[s], s, s, 0 };
         scratch[1] = (tl_plan_buffer){ all_threads, s, s, 0 };
     }
     return TL_OK;
 }
 
-static tl_status take_memory(tl_runner *r, tl_diag *diag)
+/* Memory for a plan of that many bytes. What a runner has is kept where it is large enough; where sizes vary and it has to
+ * grow, it grows by a quarter at least, for the next call may be a little larger again. */
+static tl_status take_memory(tl_runner *r, int64_t planned, tl_diag *diag)
 {
-    if (r->plan.planned == 0)
+    int64_t size = planned;
+
+    if (planned <= r->memory_size)
         return TL_OK;
-    r->memory = tl_pages_take((size_t)r->plan.planned);
-    if (r->memory == NULL)
+    if (r->memory_size > 0)
+        size = tl_max64(planned, r->memory_size + r->memory_size / 4);
+    unsigned char *memory = tl_pages_take((size_t)size);
+    if (memory == NULL)
         return tl_fail(diag, TL_NO_MEMORY, "no memory for %lld bytes of temporaries of %s",
-                       (long long)r->plan.planned, r->executable->spec.model);
+                       (long long)planned, r->executable->spec.model);
+    tl_pages_give(r->memory, (size_t)r->memory_size);
+    r->memory = memory;
+    r->memory_size = size;
     return TL_OK;
 }
 
@@ -202,8 +225,7 @@ static tl_status constant_pointer(tl_runner *r, int value, void **out, tl_diag *
     return TL_OK;
 }
 
-static tl_status bind_value(tl_runner *r, int value, const tl_plan_buffer *buffers, void **slot,
-                            tl_diag *diag)
+static tl_status bind_value(tl_runner *r, int value, void **slot, tl_diag *diag)
 {
     assert(value == TL_NO_VALUE || (value >= 0 && value < r->executable->spec.value_count));
     if (value == TL_NO_VALUE)
@@ -222,7 +244,7 @@ static tl_status bind_value(tl_runner *r, int value, const tl_plan_buffer *buffe
         return TL_OK;
     case TL_PLACE_ARENA:
         /* not NULL, even when the value and the whole plan are empty */
-        *slot = r->memory != NULL ? r->memory + buffers[position_of(r, value)].offset + offset
+        *slot = r->memory != NULL ? r->memory + r->buffers[position_of(r, value)].offset + offset
                                   : (unsigned char *)slot;
         return TL_OK;
     case TL_PLACE_CONSTANT:
@@ -237,48 +259,21 @@ static tl_status bind_value(tl_runner *r, int value, const tl_plan_buffer *buffe
     return TL_OK;
 }
 
-/* Of what the runtime does by itself: the size of what it copies, and how many such parts the whole has. */
-static const int64_t *own_dims(const tl_runner *r, int s)
-{
-    const tl_executable_value *values = r->executable->spec.values;
-    const tl_executable_step *step = &r->steps[s];
-    int64_t *dims = &r->own_dims[2 * (size_t)s];
-
-    if (tl_step_has_region(step))
-        return NULL;
-    dims[0] = values[step->values[0]].size;
-    dims[1] = dims[0] > 0 ? values[step->values[1]].size / dims[0] : 0;
-    return dims;
-}
-
-static tl_status bind_counts(tl_runner *r, const tl_plan_buffer *buffers, tl_diag *diag)
-{
-    const tl_executable_spec *spec = &r->executable->spec;
-
-    for (int i = 0; r->counts != NULL && i < spec->output_count; i++)
-        for (int a = 0; a < spec->outputs[i].rank; a++) {
-            int value = spec->outputs[i].counts != NULL ? spec->outputs[i].counts[a] : TL_NO_VALUE;
-            r->shapes[i * TL_TENSOR_MAX_RANK + a] = spec->outputs[i].shape[a];
-            TL_TRY(bind_value(r, value, buffers, (void **)&r->counts[i * TL_TENSOR_MAX_RANK + a],
-                              diag));
-        }
-    return TL_OK;
-}
-
-static tl_status bind_steps(tl_runner *r, const step_sizes *sizes, const tl_plan_buffer *buffers,
-                            tl_diag *diag)
+static tl_status bind_steps(tl_runner *r, tl_diag *diag)
 {
     const tl_executable *x = r->executable;
+    const tl_step_sizes *sizes = &r->sizes;
 
+    r->input_patches = r->output_patches = 0;
     for (int s = 0; s < r->step_count; s++) {
         const tl_executable_step *step = &r->steps[s];
-        const tl_plan_buffer *scratch = &buffers[r->storage_count + 2 * s];
+        const tl_plan_buffer *scratch = &r->buffers[r->storage_count + 2 * s];
         void **slots = &r->slots[r->first_slot[s]];
         for (int i = 0; i < step->value_count; i++)
-            TL_TRY(bind_value(r, step->values[i], buffers, &slots[i], diag));
+            TL_TRY(bind_value(r, step->values[i], &slots[i], diag));
         r->args[s] = (tl_kernel_args){
             .buffers = slots,
-            .dims = step->kernel < 0 ? own_dims(r, s) : step->dims,
+            .dims = step->kernel < 0 ? &sizes->own[2 * (size_t)s] : step_dims(r, s),
             .scratch = scratch[0].size > 0 ? r->memory + scratch[0].offset : NULL,
             .thread_scratch = scratch[1].size > 0 ? r->memory + scratch[1].offset : NULL,
             .thread_scratch_stride = thread_stride(sizes->thread_scratch[s]),
@@ -293,6 +288,19 @@ static tl_status bind_steps(tl_runner *r, const step_sizes *sizes, const tl_plan
                 .extent = sizes->extents[c],
             };
     }
+    return TL_OK;
+}
+
+static tl_status bind_counts(tl_runner *r, tl_diag *diag)
+{
+    const tl_executable_spec *spec = &r->executable->spec;
+
+    for (int i = 0; r->counts != NULL && i < spec->output_count; i++)
+        for (int a = 0; a < spec->outputs[i].rank; a++) {
+            int value = spec->outputs[i].counts != NULL ? spec->outputs[i].counts[a] : TL_NO_VALUE;
+            r->shapes[i * TL_TENSOR_MAX_RANK + a] = spec->outputs[i].shape[a];
+            TL_TRY(bind_value(r, value, (void **)&r->counts[i * TL_TENSOR_MAX_RANK + a], diag));
+        }
     return TL_OK;
 }
 
@@ -357,7 +365,7 @@ static size_t make_region_lists(tl_runner *r)
 }
 
 /* The lists, in the runner's arena: all of its allocation. */
-static void make_lists(tl_runner *r, step_sizes *sizes, tl_plan_buffer **buffers)
+static void make_lists(tl_runner *r)
 {
     size_t slots = 0, calls = 0, steps = (size_t)r->step_count;
 
@@ -372,7 +380,6 @@ static void make_lists(tl_runner *r, step_sizes *sizes, tl_plan_buffer **buffers
     r->first_call[steps] = (int)calls;
     slots += make_region_lists(r);
     r->args = TL_NEW_ARRAY(r->arena, tl_kernel_args, steps);
-    r->own_dims = TL_NEW_ARRAY(r->arena, int64_t, 2 * steps);
     r->slots = TL_NEW_ARRAY(r->arena, void *, slots);
     r->inputs = TL_NEW_ARRAY(r->arena, tl_port_patch, slots);
     r->outputs = TL_NEW_ARRAY(r->arena, tl_port_patch, slots);
@@ -381,37 +388,99 @@ static void make_lists(tl_runner *r, step_sizes *sizes, tl_plan_buffer **buffers
     list_storages(r, slots);
     size_t values = (size_t)r->storage_count;
     r->copies = TL_NEW_ARRAY(r->arena, void *, values);
-    sizes->extents = TL_NEW_ARRAY(r->arena, int64_t, calls);
-    sizes->scratch = TL_NEW_ARRAY(r->arena, int64_t, steps);
-    sizes->thread_scratch = TL_NEW_ARRAY(r->arena, int64_t, steps);
-    *buffers = TL_NEW_ARRAY(r->arena, tl_plan_buffer, values + 2 * steps);
+    r->sizes.extents = TL_NEW_ARRAY(r->arena, int64_t, calls);
+    r->sizes.scratch = TL_NEW_ARRAY(r->arena, int64_t, steps);
+    r->sizes.thread_scratch = TL_NEW_ARRAY(r->arena, int64_t, steps);
+    r->sizes.own = TL_NEW_ARRAY(r->arena, int64_t, 2 * steps);
+    r->buffers = TL_NEW_ARRAY(r->arena, tl_plan_buffer, values + 2 * steps);
 }
 
-static tl_status make_lists_guarded(tl_runner *r, step_sizes *sizes, tl_plan_buffer **buffers,
-                                    tl_diag *diag)
+static tl_status make_lists_guarded(tl_runner *r, tl_diag *diag)
 {
     r->arena = tl_arena_create(0);
     if (r->arena == NULL || TL_ARENA_GUARD(r->arena))
         return tl_fail(diag, TL_NO_MEMORY, "runner: out of memory");
-    make_lists(r, sizes, buffers);
+    make_lists(r);
+    return TL_OK;
+}
+
+/* No value is larger than the port that it is. */
+static tl_status check_port_values(const tl_runner *r, tl_diag *diag)
+{
+    const tl_executable_spec *spec = &r->executable->spec;
+    int64_t shape[TL_TENSOR_MAX_RANK];
+
+    for (int i = 0; i < r->storage_count && spec->dim_count > 0; i++) {
+        const tl_executable_value *v = &spec->values[r->storages[i]];
+        size_t size;
+        if (v->place != TL_PLACE_INPUT && v->place != TL_PLACE_OUTPUT)
+            continue;
+        const tl_port *port =
+            v->place == TL_PLACE_INPUT ? &spec->inputs[v->port] : &spec->outputs[v->port];
+        if (!tl_port_at(port, spec->dim_count, r->dims, shape, &size) || value_size(r, v) < 0 ||
+            (size_t)value_size(r, v) > size)
+            return tl_fail(diag, TL_BAD_ARGUMENT, "%s has no shape, or none that holds it",
+                           port->name);
+    }
+    return TL_OK;
+}
+
+/* All that depends on the dims. */
+static tl_status bind(tl_runner *r, tl_diag *diag)
+{
+    TL_TRY(check_port_values(r, diag));
+    for (int s = 0; s < r->step_count; s++)
+        measure_step(r, s);
+    TL_TRY(fill_plan(r, diag));
+    TL_TRY(tl_memory_plan(r->buffers, r->storage_count + 2 * r->step_count, &r->plan, diag));
+    TL_TRY(take_memory(r, r->plan.planned, diag));
+    TL_TRY(bind_steps(r, diag));
+    TL_TRY(bind_counts(r, diag));
+    divide_calls(r);
     return TL_OK;
 }
 
 static tl_status build(tl_runner *r, tl_diag *diag)
 {
-    step_sizes sizes;
-    tl_plan_buffer *buffers;
+    const tl_executable_spec *spec = &r->executable->spec;
 
-    TL_TRY(make_lists_guarded(r, &sizes, &buffers, diag));
-    for (int s = 0; s < r->step_count; s++)
-        measure_step(r, s, &sizes);
-    TL_TRY(fill_plan(r, &sizes, buffers, diag));
-    TL_TRY(tl_memory_plan(buffers, r->storage_count + 2 * r->step_count, &r->plan, diag));
-    TL_TRY(take_memory(r, diag));
-    TL_TRY(bind_steps(r, &sizes, buffers, diag));
-    TL_TRY(bind_counts(r, buffers, diag));
-    divide_calls(r);
-    return TL_OK;
+    for (int i = 0; i < spec->dim_count; i++)
+        r->dims[i] = spec->dims[i].start;
+    TL_TRY(make_lists_guarded(r, diag));
+    return bind(r, diag);
+}
+
+tl_status tl_runner_set_dims(tl_runner *r, const int64_t *dims, tl_diag *diag)
+{
+    const tl_executable_spec *spec = &r->executable->spec;
+    int64_t before[TL_MOST_DIMS];
+    size_t size = sizeof *dims * (size_t)spec->dim_count;
+
+    if (spec->dim_count == 0 || memcmp(dims, r->dims, size) == 0)
+        return TL_OK;
+    for (int i = 0; i < spec->dim_count; i++) {
+        const tl_executable_dim *d = &spec->dims[i];
+        if (dims[i] < d->min || dims[i] > d->max)
+            return tl_fail(diag, TL_BAD_ARGUMENT, "%s: %lld is not in %lld..%lld", d->name,
+                           (long long)dims[i], (long long)d->min, (long long)d->max);
+    }
+    if (atomic_flag_test_and_set(&r->busy))
+        return tl_fail(diag, TL_BAD_ARGUMENT, "this runner of %s is running already", spec->model);
+    memcpy(before, r->dims, size);
+    memcpy(r->dims, dims, size);
+    tl_status status = bind(r, diag);
+    if (status != TL_OK) { /* what was fits into the memory that is there */
+        memcpy(r->dims, before, size);
+        tl_status again = bind(r, NULL);
+        status = again == TL_OK ? status : again;
+    }
+    atomic_flag_clear(&r->busy);
+    return status;
+}
+
+const int64_t *tl_runner_dims(const tl_runner *r)
+{
+    return r->dims;
 }
 
 tl_status tl_runner_build(const tl_executable *executable, const tl_executable_step *steps,
@@ -457,7 +526,7 @@ void tl_runner_destroy(tl_runner *r)
         return;
     for (int i = 0; r->copies != NULL && i < r->storage_count; i++)
         free(r->copies[i]);
-    tl_pages_give(r->memory, (size_t)r->plan.planned);
+    tl_pages_give(r->memory, (size_t)r->memory_size);
     tl_arena_destroy(r->arena);
     free(r);
 }

@@ -19,6 +19,14 @@ typedef struct {
     int64_t offset; /* of a window */
 } tl_port_patch;
 
+/* What the kernels say of themselves, for the dims of each step. */
+typedef struct {
+    int64_t *extents;                  /* of all phases, in the order of the calls */
+    int64_t *scratch, *thread_scratch; /* one a step */
+    int64_t *
+        own; /* two a step that is no kernel: bytes of what it copies, how many such the whole has */
+} tl_step_sizes;
+
 /* How far a loop or a choice is: thread 0 of the team writes, between two meetings of all. */
 typedef struct {
     int64_t turn;
@@ -34,7 +42,6 @@ struct tl_runner {
     int threads;
     tl_arena *arena;      /* of this structure's lists */
     tl_kernel_args *args; /* one a step */
-    int64_t *own_dims;    /* two a step: of what is no kernel */
     void **slots;         /* the buffers of all steps, one after another */
     int *first_slot;      /* one a step */
     int *first_call;      /* one a step, and the end */
@@ -48,7 +55,11 @@ struct tl_runner {
     int storage_count;
     /* one a storage: an aligned copy of a constant for the prepare steps, or NULL */
     void **copies;
-    unsigned char *memory; /* what the plan places */
+    int64_t dims[TL_MOST_DIMS];
+    tl_step_sizes sizes;
+    tl_plan_buffer *buffers; /* of the plan: one a storage, then two a step */
+    unsigned char *memory;   /* what the plan places */
+    int64_t memory_size;
     tl_plan_sizes plan;
     atomic_flag busy;
     int *owner; /* one a step: the loop or choice that owns it, -1: none; NULL: there is neither */

@@ -301,16 +301,17 @@ static tl_status begin_run(tl_runner *r, const void *const *inputs, void *const 
 }
 
 /* Packs an output of the largest shape into the shape that it has: rows move to the front. */
-static void pack_output(const tl_port *port, const int64_t *shape, unsigned char *data)
+static void pack_output(const tl_port *port, const int64_t *most, const int64_t *shape,
+                        unsigned char *data)
 {
     int64_t element = (int64_t)tl_dtype_size(port->dtype), run = element;
     int axis = port->rank - 1;
 
-    for (; axis > 0 && shape[axis] == port->shape[axis]; axis--)
+    for (; axis > 0 && shape[axis] == most[axis]; axis--)
         run *= shape[axis];
     if (axis <= 0) /* its rows are whole, and those that count come first */
         return;
-    int64_t stride = run * port->shape[axis], rows = 1;
+    int64_t stride = run * most[axis], rows = 1;
     run *= shape[axis];
     for (int a = 0; a < axis; a++)
         rows *= shape[a];
@@ -319,7 +320,7 @@ static void pack_output(const tl_port *port, const int64_t *shape, unsigned char
         for (int a = axis - 1; a >= 0; a--) {
             from += rest % shape[a] * size;
             rest /= shape[a];
-            size *= port->shape[a];
+            size *= most[a];
         }
         memmove(data + row * run, data + from * stride, (size_t)run);
     }
@@ -332,15 +333,19 @@ static void shape_outputs(tl_runner *r, void *const *outputs)
 
     for (int i = 0; r->counts != NULL && i < spec->output_count; i++) {
         const tl_port *port = &spec->outputs[i];
-        int64_t *shape = &r->shapes[i * TL_TENSOR_MAX_RANK];
+        int64_t *shape = &r->shapes[i * TL_TENSOR_MAX_RANK], most[TL_TENSOR_MAX_RANK];
+        size_t size;
+        if (!tl_port_at(port, spec->dim_count, r->dims, most, &size))
+            continue; /* checked when the dims were set */
+        memcpy(shape, most, sizeof *shape * (size_t)port->rank);
         if (port->counts == NULL)
             continue;
         for (int a = 0; a < port->rank; a++) {
             const int64_t *count = r->counts[i * TL_TENSOR_MAX_RANK + a];
-            int64_t extent = count != NULL ? number_at(count) : port->shape[a];
-            shape[a] = extent < 0 ? 0 : tl_min64(extent, port->shape[a]);
+            int64_t extent = count != NULL ? number_at(count) : most[a];
+            shape[a] = extent < 0 ? 0 : tl_min64(extent, most[a]);
         }
-        pack_output(port, shape, outputs[i]);
+        pack_output(port, most, shape, outputs[i]);
     }
 }
 

@@ -4,8 +4,8 @@
  *     "opset 6; input a f32 2,3; init b f32 3 = 1,2,3; node Add a,b -> y axis=1 broadcast=1; output y"
  *
  * Attributes: k=1 int, k=1.5 float, k=[1,2] ints, k='word' string, k=<1,2> an i64 tensor. An input's dimension that is a
- * word is symbolic; k={input ...; node ...; output ...} is a graph. `-` stands for an input that is not given; `function D.F x -> y` ... `end` is a local function, `node D.F`
- * calls it. */
+ * word is symbolic; k={input ...; node ...; output ...} is a graph. `-` stands for an input that is not given;
+ * `function D.F x -> y` ... `end` is a local function, `node D.F` calls it. */
 #ifndef TL_TESTS_FRONTEND_ONNX_TEXT_H
 #define TL_TESTS_FRONTEND_ONNX_TEXT_H
 #include <ctype.h>

@@ -54,6 +54,9 @@ static const tl_port *copy_ports(tl_arena *arena, const tl_port *from, int count
         ports[i].varying = copy_varying(arena, from[i].varying, from[i].rank);
         if (from[i].fixed != NULL)
             ports[i].fixed = tl_arena_copy(arena, from[i].fixed, tl_port_size(&from[i]), 8);
+        if (from[i].counts != NULL)
+            ports[i].counts = tl_arena_copy(arena, from[i].counts,
+                                            sizeof(int) * (size_t)from[i].rank, _Alignof(int));
     }
     return ports;
 }
@@ -214,6 +217,7 @@ static tl_status align_constant(tl_executable *x, int index, tl_diag *diag)
 static tl_status place_values(tl_executable *x, tl_diag *diag)
 {
     tl_executable_mark(&x->spec, x->spec.steps, x->spec.step_count, x->in_steps);
+    tl_executable_mark_counts(&x->spec, x->in_steps);
     tl_executable_mark(&x->spec, x->spec.prepare, x->spec.prepare_count, x->in_prepare);
     for (int i = 0; i < x->spec.value_count; i++) {
         const tl_executable_value *v = &x->spec.values[i];

@@ -9,7 +9,7 @@
 #include "runtime/device/code_loader.h"
 #include "runtime/executable/executable.h"
 
-enum { TL_EXECUTABLE_VERSION = 3, TL_DATA_ALIGNMENT = 64 };
+enum { TL_EXECUTABLE_VERSION = 4, TL_DATA_ALIGNMENT = 64 };
 #define TL_EXECUTABLE_START "{\"format\":\"tilth executable\"," /* of executable.json */
 
 extern const char *const tl_place_texts[TL_PLACE_COUNT];
@@ -57,6 +57,9 @@ bool tl_constant_is_aligned(const void *data, int64_t size);
 /* Marks in used[value_count] what the steps use; of windows also the values they lie in. */
 void tl_executable_mark(const tl_executable_spec *spec, const tl_executable_step *steps, int count,
                         bool *used);
+
+/* The same for the values that hold extents of outputs. */
+void tl_executable_mark_counts(const tl_executable_spec *spec, bool *used);
 
 /* The bytes of a value where the dims have these values; false: they overflow or are negative. */
 bool tl_executable_size_at(const tl_executable_value *v, int dim_count, const int64_t *dims,

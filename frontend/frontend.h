@@ -40,6 +40,9 @@ const char *tl_onnx_bound(const tl_onnx *model, int index, const void **data);
  * and the offset in it. */
 bool tl_onnx_locate(const tl_onnx *model, const void *data, size_t size, const char **location,
                     int64_t *offset);
+/* Whether they lie in any file that is mapped, the model's own or an external one: their pages may leave memory and are read again
+ * (tl_graph.is_mapped; the context is the tl_onnx). In the model's own they may lie at any byte, whatever their dtype. */
+bool tl_onnx_is_mapped(const void *model, const void *data, size_t size);
 
 /* What a model is called with: its inputs as the file declares them, axes of any extent open (tl_dim). */
 typedef struct {
@@ -120,9 +123,22 @@ typedef struct {
     const tl_node *const *windows; /* of each input: the Slice that alone reads it there, or NULL */
     tl_value *const *outputs;
 } tl_kernel;
+/* What runs in the place of a node: a kernel, or the bodies of a node that has some. */
+typedef struct tl_item tl_item;
+typedef struct {
+    const tl_graph *graph;
+    int count;
+    tl_item *items; /* in execution order */
+} tl_item_list;
+struct tl_item {
+    int kernel;           /* index; -1: the node's bodies */
+    const tl_node *node;  /* with bodies */
+    tl_item_list *bodies; /* tl_op_bodies of them */
+};
 typedef struct {
     int count;
-    tl_kernel *kernels; /* in execution order */
+    tl_kernel *kernels; /* in the order of the list, those of bodies in the place of their node */
+    tl_item_list list;
 } tl_partition;
 tl_status tl_partition_graph(tl_arena *arena, tl_graph *g, tl_partition *out, tl_diag *diag);
 

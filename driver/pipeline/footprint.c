@@ -1,6 +1,7 @@
 /* driver/pipeline/footprint.c: how much memory a model takes, told before it is taken. */
 #include "driver/pipeline/footprint.h"
 #include <string.h>
+#include "runtime/base/array.h"
 #include "runtime/base/checked.h"
 #include "runtime/base/limits.h"
 #include "runtime/base/map.h"
@@ -24,9 +25,9 @@ static int64_t value_bytes(const tl_value *v)
 
 typedef struct {
     tl_arena *arena;
-    tl_map *known; /* by name: the buffer of a value */
+    tl_map *known; /* by address: the buffer of a value, counted from 1 */
     tl_plan_buffer *buffers;
-    int count;
+    int count, capacity;
 } planning;
 
 static void touch(planning *p, const tl_value *v, int step)
@@ -34,14 +35,31 @@ static void touch(planning *p, const tl_value *v, int step)
     v = v->whole != NULL ? v->whole : v;
     if (v->data != NULL || v->is_input || v->is_output)
         return;
-    tl_plan_buffer *b = tl_map_find(p->known, v->name);
-    if (b == NULL) {
-        b = &p->buffers[p->count++];
-        *b = (tl_plan_buffer){ .size = value_bytes(v), .first = step };
-        b->size = b->size < 0 ? INT64_MAX : b->size;
-        tl_map_put(p->known, tl_arena_strdup(p->arena, v->name), b);
+    const char *key = tl_arena_format(p->arena, "%p", (const void *)v);
+    uintptr_t at = (uintptr_t)tl_map_find(p->known, key);
+    if (at == 0) {
+        TL_ROOM(p->arena, p->buffers, p->count, p->capacity);
+        int64_t size = value_bytes(v);
+        p->buffers[p->count++] =
+            (tl_plan_buffer){ .size = size < 0 ? INT64_MAX : size, .first = step };
+        at = (uintptr_t)p->count;
+        tl_map_put(p->known, key, (void *)at);
     }
-    b->last = step;
+    p->buffers[at - 1].last = step;
+}
+
+/* With those of the graphs in its nodes. */
+static int64_t constants_of(const tl_graph *graph)
+{
+    int64_t bytes = 0;
+    for (int i = 0; i < graph->value_count; i++)
+        if (graph->values[i]->data != NULL)
+            bytes = plus(bytes, tl_storage_bytes(graph->values[i]->dtype,
+                                                 tl_shape_elements(&graph->values[i]->shape)));
+    for (int i = 0; i < graph->node_count; i++)
+        for (int b = 0; b < tl_op_bodies(graph->nodes[i]->op); b++)
+            bytes = plus(bytes, constants_of(graph->nodes[i]->bodies[b]));
+    return bytes;
 }
 
 static int64_t port_bytes(tl_value *const *values, int count)
@@ -56,15 +74,8 @@ tl_status tl_footprint_of_graph(tl_arena *arena, const tl_graph *graph,
                                 const tl_partition *partition, tl_footprint *out,
                                 tl_plan_sizes *plan, tl_diag *diag)
 {
-    planning p = { .arena = arena,
-                   .known = tl_map_create(arena),
-                   .buffers = TL_NEW_ARRAY(arena, tl_plan_buffer, graph->value_count + 1) };
-    *out = (tl_footprint){ 0 };
-    for (int v = 0; v < graph->value_count; v++)
-        if (graph->values[v]->data != NULL)
-            out->constants =
-                plus(out->constants, tl_storage_bytes(graph->values[v]->dtype,
-                                                      tl_shape_elements(&graph->values[v]->shape)));
+    planning p = { .arena = arena, .known = tl_map_create(arena) };
+    *out = (tl_footprint){ .constants = constants_of(graph) };
     out->ports = plus(port_bytes(graph->inputs, graph->input_count),
                       port_bytes(graph->outputs, graph->output_count));
     for (int k = 0; k < partition->count; k++) {

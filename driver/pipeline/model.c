@@ -10,6 +10,7 @@
 #include "driver/pipeline/host_target.h"
 #include "runtime/base/file.h"
 #include "runtime/base/map.h"
+#include "runtime/base/pages.h"
 #include "runtime/base/clock.h"
 
 static double seconds_since(int64_t start)
@@ -128,6 +129,18 @@ static bool learn_deciding(tl_model *model, const tl_model_options *options)
     return true;
 }
 
+/* A piece at a time, so that a large file is never resident as a whole. */
+static void add_file(tl_digest *digest, const tl_mapping *file)
+{
+    const size_t piece = 4 << 20;
+    for (size_t at = 0; at < file->size; at += piece) {
+        const char *bytes = (const char *)file->data + at;
+        size_t size = file->size - at < piece ? file->size - at : piece;
+        tl_digest_add(digest, bytes, size);
+        tl_pages_rest(bytes, size);
+    }
+}
+
 /* The model's identity, and the key under which it is kept when no records are taken: its bytes and place, the shapes
  * asked for, the target, what generates code. External data is recorded in the executable by place, size and time, and
  * checked when it is loaded. */
@@ -141,7 +154,7 @@ static tl_status model_keys(tl_model *model, const model_source *source,
     if (source->path != NULL) {
         tl_mapping file;
         TL_TRY(tl_file_map(source->path, &file, diag));
-        tl_digest_add(&digest, file.data, file.size);
+        add_file(&digest, &file);
         tl_file_unmap(&file);
     } else {
         tl_digest_add(&digest, source->bytes, source->size);
@@ -239,6 +252,7 @@ static tl_status lower_kernel(tl_model *model, const tl_kernel *kernel, tl_model
         TL_TRY(tl_kernel_program(model->arena, kernel, "direct", &direct, diag));
     tl_workload_key(model->arena, direct, facts->workload);
     (*out)->strict = model->numerics == TL_NUMERICS_STRICT;
+    (*out)->tf32 = model->numerics == TL_NUMERICS_TF32;
     return TL_OK;
 }
 
@@ -513,7 +527,9 @@ static tl_status load(tl_model *model, const model_source *source, const tl_mode
         const tl_executable_spec *spec = tl_executable_info(model->executable);
         model->facts.from_cache = true;
         read_note(spec->note, &model->facts);
-        model->facts.kernel_count = spec->step_count;
+        model->facts.kernel_count = 0;
+        for (int i = 0; i < spec->step_count; i++)
+            model->facts.kernel_count += spec->steps[i].kernel >= 0;
         for (int i = 0; i < spec->step_count; i++)
             model->facts.flops += spec->steps[i].flops;
         tl_status status = check_executable(model, diag);
@@ -634,4 +650,14 @@ tl_executable *tl_model_executable(const tl_model *model)
 const tl_model_facts *tl_model_get_facts(const tl_model *model)
 {
     return &model->facts;
+}
+
+/* Steps that run kernels are in the order of the kernels, whatever stands between them. */
+const int *tl_model_kernel_of_steps(tl_arena *arena, const tl_model *model)
+{
+    const tl_executable_spec *spec = tl_executable_info(model->executable);
+    int *kernels = TL_NEW_ARRAY(arena, int, spec->step_count), count = 0;
+    for (int i = 0; i < spec->step_count; i++)
+        kernels[i] = spec->steps[i].kernel >= 0 ? count++ : -1;
+    return kernels;
 }

@@ -19,7 +19,11 @@ typedef struct {
     tl_status status;
     tl_diag *diag;
     tl_arena *arena;
+    const int *kernel_of; /* one a step: of the model's kernels, or -1 */
+    int *runs_of;         /* one a kernel */
 } checker;
+
+enum { MOST_TURNS = 2 }; /* of a loop in which a kernel is checked */
 
 static void *aligned(int64_t bytes)
 {
@@ -97,10 +101,21 @@ static tl_status run_naive(checker *c, const tl_program *naive, void **buffers)
     return status;
 }
 
+/* A constant that the model reads only packed, as a kernel may read it: it may lie at any byte of the model's file. `owned` is to
+ * be freed. */
+static void *constant_of(const tl_value *v, int64_t bytes, void **owned)
+{
+    *owned = NULL;
+    if ((uintptr_t)v->data % tl_dtype_size(v->dtype) == 0)
+        return (void *)(uintptr_t)v->data;
+    *owned = aligned(bytes);
+    return *owned != NULL ? memcpy(*owned, v->data, (size_t)bytes) : NULL;
+}
+
 static tl_status check(checker *c, const tl_model_kernel *kernel, void *const *buffers)
 {
     const tl_program *naive = kernel->naive;
-    void *copies[64];
+    void *copies[64], *owned[64] = { 0 };
     if (naive->param_count + naive->prepared_count > 64)
         return TL_OK;
     tl_status status = TL_OK;
@@ -110,7 +125,7 @@ static tl_status check(checker *c, const tl_model_kernel *kernel, void *const *b
         copies[i] = output ? aligned(bytes) : buffers[i];
         if (copies[i] == NULL &&
             i < kernel->kernel->input_count) /* packed: the model reads only that */
-            copies[i] = (void *)kernel->kernel->inputs[i]->data;
+            copies[i] = constant_of(kernel->kernel->inputs[i], bytes, &owned[i]);
         if (copies[i] == NULL)
             status =
                 tl_fail(c->diag, output ? TL_NO_MEMORY : TL_INTERNAL, "kernel %s: no buffer for %s",
@@ -137,6 +152,8 @@ static tl_status check(checker *c, const tl_model_kernel *kernel, void *const *b
         }
         free(copies[i]);
     }
+    for (int i = 0; i < naive->param_count; i++)
+        free(owned[i]);
     c->checked++;
     return status;
 }
@@ -144,10 +161,11 @@ static tl_status check(checker *c, const tl_model_kernel *kernel, void *const *b
 static void after_step(void *user, int step, bool after, void *const *buffers)
 {
     checker *c = user;
-    if (!after || c->status != TL_OK || step >= c->facts->kernel_count)
+    int kernel = c->kernel_of[step];
+    if (!after || c->status != TL_OK || kernel < 0 || c->runs_of[kernel]++ >= MOST_TURNS)
         return;
-    tl_progress("checking kernel %d of %d", step + 1, c->facts->kernel_count);
-    c->status = check(c, &c->facts->kernels[step], buffers);
+    tl_progress("checking kernel %d of %d", kernel + 1, c->facts->kernel_count);
+    c->status = check(c, &c->facts->kernels[kernel], buffers);
 }
 
 tl_status tl_check_kernels(tl_session *session, tl_runner *runner, const tl_bindings *bindings,
@@ -159,6 +177,8 @@ tl_status tl_check_kernels(tl_session *session, tl_runner *runner, const tl_bind
                   .json = json,
                   .diag = diag,
                   .arena = session->arena };
+    c.kernel_of = tl_model_kernel_of_steps(session->arena, session->model);
+    c.runs_of = TL_NEW_ARRAY(session->arena, int, c.facts->kernel_count);
     c.target = c.facts->target;
     TL_TRY(tl_jit_create(c.target, &c.jit, diag));
     tl_status status =

@@ -14,7 +14,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "frontend/onnx/onnx_private.h"
-#include "runtime/base/array.h"
 
 static tl_status check_location(const char *location, tl_diag *diag)
 {
@@ -134,14 +133,6 @@ tl_status tl_onnx_map_file(tl_onnx *model, const char *location, const tl_onnx_f
     return TL_OK;
 }
 
-bool tl_onnx_keep_block(tl_onnx *model, void *block)
-{
-    if (!TL_HEAP_ROOM(model->blocks, model->block_count, model->block_capacity))
-        return false;
-    model->blocks[model->block_count++] = block;
-    return true;
-}
-
 void tl_onnx_close(tl_onnx *model)
 {
     if (model == NULL)
@@ -151,9 +142,7 @@ void tl_onnx_close(tl_onnx *model)
             munmap(model->files[i].data, model->files[i].size);
         free((char *)model->files[i].location);
     }
-    for (int i = 0; i < model->block_count; i++)
-        tl_onnx_block_free(model->blocks[i]);
-    free(model->blocks);
+    tl_file_unmap(&model->file);
     if (model->folder >= 0)
         close(model->folder);
     free(model);

@@ -3,9 +3,11 @@
 
 bool tl_onnx_is_mapped(const void *model, const void *data, size_t size)
 {
-    const char *location;
+    const tl_onnx *m = model;
+    const char *location, *start = data, *base = m->stays ? m->bytes : NULL;
     int64_t offset;
-    return tl_onnx_locate(model, data, size, &location, &offset);
+    return tl_onnx_locate(m, data, size, &location, &offset) ||
+           (base != NULL && start >= base && size <= m->size && start <= base + (m->size - size));
 }
 
 bool tl_onnx_locate(const tl_onnx *model, const void *data, size_t size, const char **location,

@@ -29,7 +29,7 @@ static void release(void *data, void *block)
     if (block == NULL)
         return;
     memory->used -= ((header *)block - 1)->size;
-    tl_onnx_block_free(block);
+    free((header *)block - 1);
 }
 
 size_t tl_onnx_memory_limit(size_t size)
@@ -41,10 +41,4 @@ size_t tl_onnx_memory_limit(size_t size)
 ProtobufCAllocator tl_onnx_allocator(tl_onnx_memory *memory)
 {
     return (ProtobufCAllocator){ allocate, release, memory };
-}
-
-void tl_onnx_block_free(void *block)
-{
-    if (block != NULL)
-        free((header *)block - 1);
 }

@@ -5,13 +5,15 @@
 #include "frontend/frontend.h"
 #include "frontend/onnx.pb-c.h"
 #include "frontend/onnx/onnx_memory.h"
+#include "runtime/base/file.h"
 #include "runtime/base/map.h"
 
 enum {
     TL_ONNX_NEWEST_OPSET = 27, /* of the default domain */
     TL_ONNX_NEWEST_IR = 13,
-    TL_ONNX_MAX_NODES = 1 << 18, /* after inlining functions */
-    TL_ONNX_MAX_CALLS = 32,      /* functions inside functions */
+    TL_ONNX_MAX_NODES = 1 << 18,  /* after inlining functions */
+    TL_ONNX_MOST_TURNS = 1 << 20, /* of a loop that only data end, if nobody says another number */
+    TL_ONNX_MAX_CALLS = 32,       /* functions inside functions */
 };
 
 /* AttributeProto.type */
@@ -41,22 +43,19 @@ typedef struct {
 } tl_onnx_file;
 
 struct tl_onnx {
-    int folder; /* file descriptor, -1: no external data */
-    int file_count, block_count, block_capacity;
+    int folder;        /* file descriptor, -1: no external data */
+    const void *bytes; /* of the model, while it is read */
+    size_t size;
+    bool stays;      /* they are there until it is closed: */
+    tl_mapping file; /* the model's own; empty when it was read from memory */
+    int file_count;
     tl_onnx_file files[64]; /* external data, mapped */
-    void **blocks;          /* taken from the unpacked model (tl_onnx_block_free) */
     tl_map *bound;          /* inputs bound to a value: the constant (tl_value) */
 };
 
 /* Maps `location` inside the model's folder; never follows a link, never leaves the folder. */
 tl_status tl_onnx_map_file(tl_onnx *model, const char *location, const tl_onnx_file **out,
                            tl_diag *diag);
-/* Keeps a block of the unpacked model alive until the model is closed; false: no memory. */
-bool tl_onnx_keep_block(tl_onnx *model, void *block);
-
-/* As tl_graph.is_mapped; the context is the model. */
-bool tl_onnx_is_mapped(const void *model, const void *data, size_t size);
-
 /* ---- tensors ---- */
 
 typedef struct {
@@ -66,7 +65,8 @@ typedef struct {
     const void *data;
 } tl_onnx_tensor;
 
-/* Checks sizes and gives the data: as it lies in an external file, taken out of `t`, or converted into the arena.
+/* Checks sizes and gives the data: as it lies in the model's or an external file, or copied or converted into the arena. In the
+ * model's own file it may lie at any byte.
  * TL_UNSUPPORTED for a dtype or rank that tilth does not have. */
 tl_status tl_onnx_read_tensor(tl_arena *arena, tl_onnx *model, Onnx__TensorProto *t,
                               tl_onnx_tensor *out, tl_diag *diag);
@@ -154,6 +154,9 @@ void tl_result(tl_onnx_call *c, int i, tl_value *v);
 /* Makes a constant of a value that must be known here, if it is computed from constants, shapes and inputs whose values
  * are offered; else leaves it, and inputs that would have to be offered are reported when the model is read. */
 tl_status tl_call_decide(tl_onnx_call *c, tl_value **value);
+/* Whether it is known, or computed from nothing but single integers and truth values that the caller offers: what a model is
+ * configured by. */
+bool tl_call_is_configured(tl_onnx_call *c, tl_value *value);
 /* The node's output becomes a constant where it can: shape arithmetic, whose operands are constants. */
 tl_status tl_onnx_fold(tl_onnx_call *c, tl_node *n);
 /* As tl_call_unsupported, of what is not known because an input's shape is not known yet: nothing to be reported as long as
@@ -171,13 +174,18 @@ bool tl_constant_number(const tl_value *v, double *out);
 tl_status tl_import_body(tl_onnx_call *c, Onnx__GraphProto *body, const char *prefix,
                          int input_count, tl_value *const *inputs, int output_count,
                          tl_value **outputs);
+/* The same as a graph of its own, for a node with bodies (onnx_region.c): a trial, which binds no input to a value. False,
+ * with nothing changed, where that does not do. */
+typedef struct tl_onnx_region tl_onnx_region;
+typedef tl_status tl_region_reader(tl_onnx_call *inner, void *context);
+bool tl_try_region(tl_onnx_call *c, tl_region_reader *read, void *context, tl_onnx_region **out);
 /* The tensor as a constant of the call's graph. */
 tl_status tl_import_constant(tl_onnx_call *c, Onnx__TensorProto *t, tl_value **out);
 
 /* ---- between the parts of the reader ---- */
 
 /* The whole graph, or TL_UNSUPPORTED with the list of what is not supported. */
-/* Scans and unpacks a model; free it by the allocator's onnx__model_proto__free_unpacked, also after a failure. */
+/* Scans and unpacks a model, but for large raw data (onnx_lift.h); free it by the allocator's onnx__model_proto__free_unpacked, also after a failure. */
 tl_status tl_onnx_unpack(const void *bytes, size_t size, ProtobufCAllocator *allocator,
                          tl_onnx_memory *memory, Onnx__ModelProto **out, tl_diag *diag);
 /* Extents and names of a declared shape; more than TL_MAX_RANK dims are TL_UNSUPPORTED. `name`: of the input, for

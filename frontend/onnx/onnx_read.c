@@ -15,6 +15,7 @@ typedef struct {
     const char *folder;
     const tl_shape_override *shapes;
     int shape_count;
+    bool stays; /* the bytes are there until the model is closed */
 } request;
 
 static tl_status check_model(const Onnx__ModelProto *proto, tl_diag *diag)
@@ -29,11 +30,32 @@ static tl_status check_model(const Onnx__ModelProto *proto, tl_diag *diag)
     return TL_OK;
 }
 
+/* NULL where protobuf-c gives up. */
+static tl_status unpack_lifted(const void *bytes, size_t size, ProtobufCAllocator *allocator,
+                               Onnx__ModelProto **out, tl_diag *diag)
+{
+    tl_onnx_edits edits = { 0 };
+    tl_text rest = { 0 };
+    *out = NULL;
+    tl_status status = tl_onnx_scan_lifting(bytes, size, &edits, diag);
+    if (status == TL_OK && edits.count == 0) {
+        *out = onnx__model_proto__unpack(allocator, size, bytes);
+    } else if (status == TL_OK) {
+        tl_onnx_edits_apply(&edits, bytes, size, &rest);
+        if (rest.failed)
+            status = tl_fail(diag, TL_NO_MEMORY, "out of memory while unpacking the model");
+        else
+            *out = onnx__model_proto__unpack(allocator, rest.size, (const uint8_t *)rest.data);
+    }
+    tl_onnx_edits_free(&edits);
+    tl_text_free(&rest);
+    return status;
+}
+
 tl_status tl_onnx_unpack(const void *bytes, size_t size, ProtobufCAllocator *allocator,
                          tl_onnx_memory *memory, Onnx__ModelProto **out, tl_diag *diag)
 {
-    TL_TRY(tl_onnx_scan(bytes, size, TL_ONNX_MESSAGE_MODEL, diag));
-    *out = onnx__model_proto__unpack(allocator, size, bytes);
+    TL_TRY(unpack_lifted(bytes, size, allocator, out, diag));
     if (*out == NULL && memory->exceeded && memory->limit < tl_onnx_memory_limit(size))
         return tl_fail(diag, TL_NO_MEMORY,
                        "unpacked, the model needs more than the %zu KB that it may have",
@@ -53,6 +75,9 @@ static tl_status open_model(const request *r, tl_onnx **out, tl_diag *diag)
     if (*out == NULL)
         return tl_fail(diag, TL_NO_MEMORY, "out of memory");
     (*out)->folder = -1;
+    (*out)->bytes = r->bytes;
+    (*out)->size = r->size;
+    (*out)->stays = r->stays;
     if (r->folder == NULL)
         return TL_OK;
     (*out)->folder = open(r->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -104,7 +129,9 @@ tl_status tl_onnx_read_memory(tl_arena *arena, const void *bytes, size_t size, c
                               const tl_shape_override *shapes, int shape_count, tl_onnx **out,
                               tl_graph **graph, tl_diag *diag)
 {
-    request r = { bytes, size, folder, shapes, shape_count };
+    request r = {
+        .bytes = bytes, .size = size, .folder = folder, .shapes = shapes, .shape_count = shape_count
+    };
     *out = NULL;
     *graph = NULL;
     return read_model(arena, &r, out, graph, diag);
@@ -130,12 +157,20 @@ tl_status tl_onnx_read(tl_arena *arena, const char *path, const tl_shape_overrid
     tl_status status = folder == NULL ? tl_fail(diag, TL_NO_MEMORY, "out of memory") : TL_OK;
     if (status == TL_OK && file.size == 0)
         status = tl_fail(diag, TL_BAD_MODEL, "the file is empty");
+    request r = { .bytes = file.data,
+                  .size = file.size,
+                  .folder = folder,
+                  .shapes = shapes,
+                  .shape_count = shape_count,
+                  .stays = true };
     if (status == TL_OK)
-        status = tl_onnx_read_memory(arena, file.data, file.size, folder, shapes, shape_count, out,
-                                     graph, diag);
+        status = read_model(arena, &r, out, graph, diag);
+    if (status == TL_OK)
+        (*out)->file = file; /* constants lie in it */
+    else
+        tl_file_unmap(&file);
     if (status != TL_OK)
         tl_context(diag, "%s", path);
     free(folder);
-    tl_file_unmap(&file);
     return status;
 }

@@ -1,5 +1,6 @@
 /* frontend/onnx/onnx_scan.c: walks the wire format with a stack of its own, entering the messages of
- * onnx_schema.def and checking the texts. What is not in the table is skipped by its length. */
+ * onnx_schema.def and checking the texts. What is not in the table is skipped by its length. Raw data that is to be lifted
+ * is written down on the way, with the lengths of the messages around it. */
 #include "frontend/onnx/onnx_scan.h"
 #include <limits.h>
 #include <stdbool.h>
@@ -38,7 +39,8 @@ static const struct field {
 
 typedef struct {
     holds message;
-    size_t end;
+    size_t length_at, start, end; /* its length, what it holds */
+    size_t lifted;                /* how many bytes fewer it will have */
     const char *name;
 } frame;
 
@@ -47,6 +49,7 @@ typedef struct {
     size_t at;
     int depth, messages;
     frame stack[TL_ONNX_MAX_DEPTH];
+    tl_onnx_edits *edits; /* NULL: nothing is lifted */
     tl_diag *diag;
 } scan;
 
@@ -98,8 +101,32 @@ static tl_status check_text(const scan *s, size_t size)
     return TL_OK;
 }
 
-/* What a length-delimited field holds: goes into a message, checks a text, passes over the rest. */
-static tl_status enter(scan *s, const struct field *field, size_t size)
+/* The field of raw data that begins with its tag at `at` and holds so many bytes from here on. */
+static void lift(scan *s, size_t at, size_t size)
+{
+    tl_onnx_edit edit = { .at = at, .end = s->at + size, .number = s->at, .size = size };
+    tl_onnx_edits_add(s->edits, edit);
+    s->stack[s->depth - 1].lifted += edit.end - edit.at - tl_onnx_edit_size(&edit);
+}
+
+/* Leaves the innermost message. */
+static void leave(scan *s)
+{
+    const frame *top = &s->stack[--s->depth];
+    if (top->lifted == 0 || s->depth == 0)
+        return;
+    tl_onnx_edit edit = { .at = top->length_at,
+                          .end = top->start,
+                          .is_length = true,
+                          .number = top->end - top->start - top->lifted };
+    tl_onnx_edits_add(s->edits, edit);
+    s->stack[s->depth - 1].lifted +=
+        top->lifted + (top->start - top->length_at) - tl_onnx_edit_size(&edit);
+}
+
+/* What a length-delimited field holds, whose length is written at `length_at`: goes into a message, checks a text, passes over
+ * the rest. */
+static tl_status enter(scan *s, const struct field *field, size_t length_at, size_t size)
 {
     if (field == NULL) {
         s->at += size;
@@ -116,7 +143,11 @@ static tl_status enter(scan *s, const struct field *field, size_t size)
         return fail(s, "messages are nested more than 100 deep");
     if (++s->messages > TL_ONNX_MAX_MESSAGES)
         return fail(s, "more than 4194304 messages");
-    s->stack[s->depth++] = (frame){ field->what, s->at + size, field->name };
+    s->stack[s->depth++] = (frame){ .message = field->what,
+                                    .length_at = length_at,
+                                    .start = s->at,
+                                    .end = s->at + size,
+                                    .name = field->name };
     return TL_OK;
 }
 
@@ -124,10 +155,14 @@ static tl_status scan_field(scan *s)
 {
     const frame *top = &s->stack[s->depth - 1];
     uint64_t tag, value;
+    size_t field_at = s->at, length_at;
     if (!read_varint(s, top->end, &tag) || tag > UINT32_MAX)
         return fail(s, "a field's tag is cut off or too long");
     if (tag >> 3 == 0)
         return fail(s, "field number 0 does not exist");
+    if (top->message == TENSOR &&
+        (tag >> 3 == TL_ONNX_LIFTED_AT || tag >> 3 == TL_ONNX_LIFTED_SIZE))
+        return fail(s, "a tensor has a field that ONNX has not");
     const struct field *field = find(top->message, (uint32_t)(tag >> 3));
     if (field != NULL && (tag & 7) != 2)
         return fail(s, "a message or text is encoded as a number");
@@ -144,25 +179,45 @@ static tl_status scan_field(scan *s)
         s->at += (size_t)value;
         return TL_OK;
     case 2:
+        length_at = s->at;
         if (!read_varint(s, top->end, &value))
             return fail(s, "a length is cut off or too long");
         if (value > top->end - s->at || value > INT_MAX)
             return fail(s, "a length reaches beyond the end");
-        return enter(s, field, (size_t)value);
+        if (s->edits != NULL && top->message == TENSOR && tag >> 3 == TL_ONNX_RAW_DATA &&
+            value >= TL_ONNX_LEAST_LIFTED)
+            lift(s, field_at, (size_t)value);
+        return enter(s, field, length_at, (size_t)value);
     default:
         return fail(s, "unknown wire type");
     }
 }
 
-tl_status tl_onnx_scan(const void *bytes, size_t size, tl_onnx_root root, tl_diag *diag)
+static tl_status walk(scan *s, size_t size, tl_onnx_root root)
 {
-    scan s = { .bytes = bytes, .depth = 1, .diag = diag };
-    s.stack[0] = (frame){ root == TL_ONNX_MESSAGE_MODEL ? MODEL : TENSOR, size, "model" };
-    while (s.depth > 0) {
-        if (s.at == s.stack[s.depth - 1].end)
-            s.depth--;
+    s->depth = 1;
+    s->stack[0] = (frame){ .message = root == TL_ONNX_MESSAGE_MODEL ? MODEL : TENSOR,
+                           .end = size,
+                           .name = "model" };
+    while (s->depth > 0) {
+        if (s->at == s->stack[s->depth - 1].end)
+            leave(s);
         else
-            TL_TRY(scan_field(&s));
+            TL_TRY(scan_field(s));
     }
     return TL_OK;
+}
+
+tl_status tl_onnx_scan(const void *bytes, size_t size, tl_onnx_root root, tl_diag *diag)
+{
+    scan s = { .bytes = bytes, .diag = diag };
+    return walk(&s, size, root);
+}
+
+tl_status tl_onnx_scan_lifting(const void *bytes, size_t size, tl_onnx_edits *edits, tl_diag *diag)
+{
+    scan s = { .bytes = bytes, .edits = edits, .diag = diag };
+    TL_TRY(walk(&s, size, TL_ONNX_MESSAGE_MODEL));
+    return edits->failed ? tl_fail(diag, TL_NO_MEMORY, "out of memory while looking at the model")
+                         : TL_OK;
 }

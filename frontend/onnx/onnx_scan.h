@@ -3,6 +3,7 @@
 #ifndef TL_FRONTEND_ONNX_ONNX_SCAN_H
 #define TL_FRONTEND_ONNX_ONNX_SCAN_H
 #include <stddef.h>
+#include "frontend/onnx/onnx_lift.h"
 #include "runtime/base/status.h"
 
 enum {
@@ -18,5 +19,7 @@ typedef enum {
 
 /* TL_BAD_MODEL says at which byte of which field the encoding is broken, or which limit is exceeded. */
 tl_status tl_onnx_scan(const void *bytes, size_t size, tl_onnx_root root, tl_diag *diag);
+/* The same of a model, and what has to change so that its large raw data is not in it. */
+tl_status tl_onnx_scan_lifting(const void *bytes, size_t size, tl_onnx_edits *edits, tl_diag *diag);
 
 #endif

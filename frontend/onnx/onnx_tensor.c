@@ -1,6 +1,7 @@
 /* frontend/onnx/onnx_tensor.c: a TensorProto's numbers, wherever they are: raw, in a typed field, or in another file.
  *
  * Whatever the file says of sizes is checked here, once: dims against each other, bytes against dims. */
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -153,26 +154,30 @@ static tl_status read_typed(tl_arena *arena, const Onnx__TensorProto *t, int64_t
 
 /* ---- raw data ---- */
 
-/* A large block is taken out of the unpacked model instead of being copied: protobuf-c has copied it once. */
-static tl_status read_raw(tl_arena *arena, tl_onnx *model, Onnx__TensorProto *t, int64_t elements,
-                          int64_t bytes, tl_onnx_tensor *out, tl_diag *diag)
+/* Raw data that was lifted, or small. */
+static ProtobufCBinaryData raw_of(const tl_onnx *model, const Onnx__TensorProto *t)
 {
-    const size_t small = 4096;
-    if (t->raw_data.len != (size_t)bytes)
-        return fail_count(t, t->raw_data.len, bytes, "bytes", diag);
+    if (!t->has_lifted_at)
+        return t->raw_data;
+    assert(t->lifted_at <= model->size && t->lifted_size <= model->size - t->lifted_at);
+    uint8_t *bytes = (uint8_t *)(uintptr_t)model->bytes;
+    return (ProtobufCBinaryData){ (size_t)t->lifted_size, bytes + t->lifted_at };
+}
+
+static tl_status read_raw(tl_arena *arena, const tl_onnx *model, const Onnx__TensorProto *t,
+                          int64_t elements, int64_t bytes, tl_onnx_tensor *out, tl_diag *diag)
+{
+    ProtobufCBinaryData raw = raw_of(model, t);
+    if (raw.len != (size_t)bytes)
+        return fail_count(t, raw.len, bytes, "bytes", diag);
     if (bytes == 0)
         return TL_OK;
-    if (is_packed(out->dtype)) {
-        out->data = unpack(arena, t->raw_data.data, elements, out->dtype);
-        return TL_OK;
-    }
-    if (t->raw_data.len > small && tl_onnx_keep_block(model, t->raw_data.data)) {
-        out->data = t->raw_data.data;
-        t->raw_data = (ProtobufCBinaryData){ 0 };
-        t->has_raw_data = false;
-    } else {
-        out->data = tl_arena_copy(arena, t->raw_data.data, t->raw_data.len, 64);
-    }
+    if (is_packed(out->dtype))
+        out->data = unpack(arena, raw.data, elements, out->dtype);
+    else if (t->has_lifted_at && model->stays && out->dtype != TL_BOOL)
+        out->data = raw.data;
+    else
+        out->data = tl_arena_copy(arena, raw.data, raw.len, 64);
     if (out->dtype == TL_BOOL)
         normalise_bool((void *)out->data, elements);
     return TL_OK;
@@ -266,12 +271,12 @@ tl_status tl_onnx_read_tensor(tl_arena *arena, tl_onnx *model, Onnx__TensorProto
         return tl_fail(diag, TL_BAD_MODEL,
                        "tensor '%.100s': data location %d, but %zu entries of external data",
                        name_of(t), t->data_location, t->n_external_data);
-    if (external + (t->raw_data.len > 0) + (typed_count(t) > 0) > 1)
+    if (external + (t->raw_data.len > 0) + (t->has_lifted_at != 0) + (typed_count(t) > 0) > 1)
         return tl_fail(diag, TL_BAD_MODEL, "tensor '%.100s' has its data in more than one place",
                        name_of(t));
     if (external)
         return read_external(arena, model, t, elements, bytes, out, diag);
-    if (t->has_raw_data && typed_count(t) == 0)
+    if ((t->has_raw_data || t->has_lifted_at) && typed_count(t) == 0)
         return read_raw(arena, model, t, elements, bytes, out, diag);
     return read_typed(arena, t, elements, out, diag);
 }

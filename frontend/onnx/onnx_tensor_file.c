@@ -5,7 +5,7 @@
 #include "frontend/onnx/onnx_scan.h"
 #include "runtime/base/file.h"
 
-/* Data that the tensor may lend must outlive it: everything is copied into the arena. */
+/* Nothing of it is lent: all of it is in the arena then. */
 static tl_status copy_tensor(tl_arena *arena, Onnx__TensorProto *proto, tl_dtype *dtype,
                              tl_shape *shape, const void **data, tl_diag *diag)
 {
@@ -21,14 +21,10 @@ static tl_status copy_tensor(tl_arena *arena, Onnx__TensorProto *proto, tl_dtype
         if (status == TL_OK) {
             *dtype = tensor.dtype;
             *shape = tensor.shape;
-            size_t size = (size_t)tl_storage_bytes(*dtype, tl_shape_elements(shape));
-            *data = tl_arena_copy(arena, tensor.data, tensor.data == NULL ? 0 : size, 64);
+            *data = tensor.data;
         }
     }
     tl_arena_guard_restore(arena, &outer);
-    for (int i = 0; i < closed.block_count; i++)
-        tl_onnx_block_free(closed.blocks[i]);
-    free(closed.blocks);
     return status;
 }
 

@@ -4,6 +4,7 @@
  * changes the result. */
 #include "runtime/base/checksum.h"
 #include <string.h>
+#include "runtime/base/pages.h"
 
 #define ODD UINT64_C(0x9e3779b97f4a7c15) /* 2^64 divided by the golden ratio */
 
@@ -25,16 +26,19 @@ static uint64_t load(const unsigned char *at)
     return w;
 }
 
-uint64_t tl_checksum(const void *bytes, size_t size)
+/* All whole groups of 32 bytes. */
+static void add(uint64_t lane[4], const unsigned char *at, size_t size)
 {
-    const unsigned char *at = bytes;
-    uint64_t lane[4] = { 1, 2, 3, 4 };
-    size_t left = size;
-
-    for (; left >= 32; left -= 32, at += 32)
+    for (; size >= 32; size -= 32, at += 32)
         for (int i = 0; i < 4; i++)
             lane[i] = step(lane[i], load(at + 8 * i));
+}
 
+/* What is behind them, and the end. */
+static uint64_t finish(const uint64_t lane[4], const unsigned char *bytes, size_t size)
+{
+    const unsigned char *at = bytes + size / 32 * 32;
+    size_t left = size % 32;
     uint64_t h = size;
     for (int i = 0; i < 4; i++)
         h = step(h, lane[i]);
@@ -48,4 +52,28 @@ uint64_t tl_checksum(const void *bytes, size_t size)
     h ^= h >> 32;
     h *= ODD;
     return h ^ h >> 29;
+}
+
+uint64_t tl_checksum(const void *bytes, size_t size)
+{
+    uint64_t lane[4] = { 1, 2, 3, 4 };
+    add(lane, bytes, size);
+    return finish(lane, bytes, size);
+}
+
+uint64_t tl_checksum_mapped(const void *bytes, size_t size)
+{
+    const size_t piece = 4 << 20;
+    const unsigned char *at = bytes;
+    uint64_t lane[4] = { 1, 2, 3, 4 };
+    size_t done = 0;
+    for (; size - done > piece; done += piece) {
+        add(lane, at + done, piece);
+        tl_pages_rest(at + done, piece);
+    }
+    add(lane, at + done, size - done);
+    uint64_t sum = finish(lane, bytes, size);
+    if (size >= piece)
+        tl_pages_rest(at + done, size - done);
+    return sum;
 }

@@ -7,5 +7,7 @@
 #include <stdint.h>
 
 uint64_t tl_checksum(const void *bytes, size_t size);
+/* The same of a file's mapping, whose pages leave memory once they were read (tl_pages_rest). */
+uint64_t tl_checksum_mapped(const void *bytes, size_t size);
 
 #endif

@@ -1,6 +1,7 @@
 /* runtime/base/pieces.h: bytes that lie in many places and go to one: what a file or a section of it will hold. */
 #ifndef TL_RUNTIME_BASE_PIECES_H
 #define TL_RUNTIME_BASE_PIECES_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include "runtime/base/arena.h"
@@ -9,6 +10,8 @@
 typedef struct {
     const void *data; /* borrowed */
     int64_t size, offset;
+    bool
+        is_mapped; /* of a file's mapping: its pages leave memory once they are written (tl_pages_rest) */
 } tl_piece;
 
 /* In order of their offsets; what lies between two of them is zero. */

@@ -45,7 +45,7 @@ static tl_status save_pieces(const char *folder, const char *name, const tl_piec
 
 static tl_status save(const tl_packed *packed, bool is_private, const char *folder, tl_diag *diag)
 {
-    tl_piece line = { packed->text.data, (int64_t)packed->text.size, 0 };
+    tl_piece line = { .data = packed->text.data, .size = (int64_t)packed->text.size };
     tl_pieces text = { .items = &line, .count = 1, .capacity = 1, .size = line.size };
     struct stat info;
 

@@ -1,7 +1,7 @@
 /* driver/tune/transfer_report.h: what `tilth transfer` says: who the donors are, and what each kernel got of them. */
 #ifndef TL_DRIVER_TUNE_TRANSFER_REPORT_H
 #define TL_DRIVER_TUNE_TRANSFER_REPORT_H
-#include "driver/tune/donors.h"
+#include "driver/tune/find_donors.h"
 #include "driver/tune/tune_report.h"
 
 /* Before anything is measured: how many kernels have donors, and which share of the expected time. */

@@ -2,7 +2,7 @@
 #ifndef TL_DRIVER_TUNE_TUNE_RUN_H
 #define TL_DRIVER_TUNE_TUNE_RUN_H
 #include "driver/cli/session.h"
-#include "driver/tune/donors.h"
+#include "driver/tune/find_donors.h"
 #include "tuner/model/tune_list.h"
 
 typedef struct {

@@ -71,7 +71,8 @@ typedef struct {
     const tl_verdict_workload *workloads; /* those that have a record, the heaviest first */
 } tl_model_verdict;
 
-/* Builds the model in both ways and decides. Untimed, ratios are 1 and times 0. Everything in `out` lives in `arena`. TL_OK also when the default is kept. */
+/* Builds the model in both ways and decides. Everything in `out` lives in `arena`. TL_OK also when the default is kept.
+ * Untimed, ratios are 1 and times 0. */
 tl_status tl_verdict_reach(tl_arena *arena, tl_tunable *model, tl_records *store,
                            const tl_verdict_options *options, tl_model_verdict *out, tl_diag *diag);
 

@@ -1,5 +1,5 @@
-/* driver/tune/donors.c: where the kernels of a run of the tuner get schedules of others from. */
-#include "driver/tune/donors.h"
+/* driver/tune/find_donors.c: where the kernels of a run of the tuner get schedules of others from. */
+#include "driver/tune/find_donors.h"
 #include <string.h>
 #include "driver/pipeline/model_tasks.h"
 #include "runtime/base/file.h"

@@ -1,6 +1,6 @@
-/* driver/tune/donors.h: where the kernels of a run of the tuner get schedules of others from. */
-#ifndef TL_DRIVER_TUNE_DONORS_H
-#define TL_DRIVER_TUNE_DONORS_H
+/* driver/tune/find_donors.h: where the kernels of a run of the tuner get schedules of others from. */
+#ifndef TL_DRIVER_TUNE_FIND_DONORS_H
+#define TL_DRIVER_TUNE_FIND_DONORS_H
 #include "driver/cli/session.h"
 #include "tuner/model/tune_list.h"
 

@@ -263,7 +263,7 @@ static bool recheck_loop(const tl_stmt *stmt, void *context)
         return true;
     if (tl_program_find_loop(r->before, stmt->u.loop.var) == stmt)
         return false; /* nothing under it has changed */
-    bool may_reduce = stmt->u.loop.kind == TL_LOOP_VECTORIZED;
+    bool may_reduce = tl_loop_kind_joins(stmt->u.loop.kind);
     tl_access a, b;
     tl_path path = tl_schedule_path_to_loop(r->s, stmt->u.loop.var);
     r->status = tl_check_private(r->prim, &path, stmt, stmt->u.loop.kind, r->diag);

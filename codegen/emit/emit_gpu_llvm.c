@@ -14,7 +14,7 @@ enum { GLOBAL_SPACE = 1, SHARED_SPACE = 3, SHARED_ALIGN = 128 };
 
 /* ---- what not all threads do ---- */
 
-static LLVMBasicBlockRef begin_where(tl_emitter *em, LLVMValueRef condition)
+LLVMBasicBlockRef tl_emit_begin_where(tl_emitter *em, LLVMValueRef condition)
 {
     LLVMBasicBlockRef yes = LLVMAppendBasicBlockInContext(em->context, em->function, "");
     LLVMBasicBlockRef after = LLVMAppendBasicBlockInContext(em->context, em->function, "");
@@ -23,7 +23,7 @@ static LLVMBasicBlockRef begin_where(tl_emitter *em, LLVMValueRef condition)
     return after;
 }
 
-static void end_where(tl_emitter *em, LLVMBasicBlockRef after)
+void tl_emit_end_where(tl_emitter *em, LLVMBasicBlockRef after)
 {
     LLVMBuildBr(em->builder, after);
     LLVMPositionBuilderAtEnd(em->builder, after);
@@ -95,9 +95,9 @@ bool tl_emit_once(tl_emitter *em, const tl_stmt *stmt)
     tl_emit_gpu around = em->gpu;
     em->gpu.open |= missing;
     em->gpu.partly = around.partly != NULL ? around.partly : stmt;
-    LLVMBasicBlockRef after = begin_where(em, first);
+    LLVMBasicBlockRef after = tl_emit_begin_where(em, first);
     tl_emit_stmt(em, stmt);
-    end_where(em, after);
+    tl_emit_end_where(em, after);
     em->gpu = around;
     return true;
 }
@@ -149,15 +149,17 @@ void tl_emit_bound_loop(tl_emitter *em, const tl_stmt *loop)
     tl_const_int(loop->u.loop.extent, &extent);
     tl_emit_gpu around = em->gpu;
     em->gpu.open |= 1u << axis;
+    em->gpu.loops |= 1u << axis;
     if (extent == em->gpu.phase->launch.block[axis]) {
         emit_body(em, loop, em->gpu.thread[axis]);
     } else {
         em->gpu.partly = around.partly != NULL ? around.partly : loop;
         LLVMValueRef end = LLVMConstInt(em->i64, (unsigned long long)extent, false);
         LLVMBasicBlockRef after =
-            begin_where(em, LLVMBuildICmp(em->builder, LLVMIntULT, em->gpu.thread[axis], end, ""));
+            tl_emit_begin_where(em, LLVMBuildICmp(em->builder, LLVMIntULT, em->gpu.thread[axis],
+                                                  end, ""));
         emit_body(em, loop, em->gpu.thread[axis]);
-        end_where(em, after);
+        tl_emit_end_where(em, after);
     }
     em->gpu = around;
 }

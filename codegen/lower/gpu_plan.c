@@ -165,6 +165,39 @@ static tl_status take_grid(tl_planner *p, const tl_stmt *stmt, tl_launch_plan *l
     return TL_OK;
 }
 
+static bool find_join(const tl_stmt *stmt, void *context)
+{
+    bool *found = context;
+    if (stmt->kind == TL_STMT_STORE && tl_reads_own_element(&stmt->u.store) &&
+        stmt->u.store.buffer->scope != TL_SCOPE_REGISTER &&
+        stmt->u.store.buffer->scope != TL_SCOPE_STACK)
+        *found = true;
+    return !*found;
+}
+
+/* Where more than a warp may combine what its threads have. */
+static void add_join(tl_launch_plan *launch, const tl_stmt *body)
+{
+    bool found = false;
+    if (launch->block[0] > TL_WARP_LANES)
+        tl_stmt_visit(body, find_join, &found);
+    if (!found)
+        return;
+    int64_t warps = launch->block[0] * launch->block[1] * launch->block[2] / TL_WARP_LANES;
+    launch->join_offset = tl_ceildiv(launch->shared_bytes, TL_GPU_JOIN_BYTES) * TL_GPU_JOIN_BYTES;
+    launch->shared_bytes = launch->join_offset + warps * TL_GPU_JOIN_BYTES;
+}
+
+static tl_status check_shared(const tl_planner *p, const tl_launch_plan *launch)
+{
+    int64_t most = p->kernel->target->gpu.shared_block;
+    if (launch->shared_bytes <= most || most == 0)
+        return TL_OK;
+    return tl_fail(p->diag, TL_UNSUPPORTED,
+                   "a block would take %lld bytes of shared memory; on %s it has at most %lld",
+                   (long long)launch->shared_bytes, p->kernel->target->cpu, (long long)most);
+}
+
 static tl_status make_launch(tl_planner *p, tl_phase *phase)
 {
     for (int axis = 0; axis < TL_GPU_AXES; axis++) {
@@ -336,6 +369,8 @@ tl_status tl_gpu_plan_make(const tl_lowered_kernel *kernel, tl_kernel_plan *out,
         p.stack_bytes = 0;
         TL_TRY(make_launch(&p, &p.phases[i]));
         TL_TRY(add_inner(&p, p.phases[i].body, &p.phases[i], 0));
+        add_join(&p.phases[i].launch, p.phases[i].body);
+        TL_TRY(check_shared(&p, &p.phases[i].launch));
     }
     tl_plan_finish(&p, out);
     int64_t constant;

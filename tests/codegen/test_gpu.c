@@ -40,15 +40,8 @@ static void tiles_are_shared(void **state)
 {
     (void)state;
     tl_arena *arena = tl_arena_create(0);
-    tl_diag diag = { "" };
-    tl_target target;
-    const tl_program *program;
-    const char *llvm = "", *ptx = "";
-    if (gpu_target("sm_80", &target, &diag) != TL_OK ||
-        gpu_schedule(arena, gemm, gemm_trace, &target, &program, &diag) != TL_OK ||
-        gpu_emit(arena, program, &target, TL_EMIT_LLVM, &llvm, &diag) != TL_OK ||
-        gpu_emit(arena, program, &target, TL_EMIT_OBJECT, &ptx, &diag) != TL_OK)
-        fail_msg("%s", diag.text);
+    const char *llvm = gpu_text(arena, gemm, gemm_trace, "sm_80", TL_EMIT_LLVM);
+    const char *ptx = gpu_ptx(arena, gemm, gemm_trace, "sm_80");
     assert_non_null(strstr(llvm, "define ptx_kernel void @gemm_0("));
     assert_non_null(strstr(llvm, "!\"maxntidx\", i32 16"));
     assert_non_null(strstr(ptx, ".visible .entry gemm_0("));
@@ -57,11 +50,40 @@ static void tiles_are_shared(void **state)
     tl_arena_destroy(arena);
 }
 
+static const char rows[] = "kernel rows(A: f32[8, 2048], out S: f32[8])\n"
+                           "  S: S[i] = sum(A[i, k])\n";
+static const char rows_trace[] = "i, k = loops(S)\n"
+                                 "k0, k1 = split(k, [_, %d])\n"
+                                 "part = rfactor(S, k1)\n"
+                                 "i, t = loops(S)\n"
+                                 "compute_at(part, t)\n"
+                                 "set_scope(S_rf, register)\n"
+                                 "bind(i, blockIdx.x)\n"
+                                 "bind(t, threadIdx.x)\n"
+                                 "place_barriers()\n";
+
+static void threads_combine(void **state)
+{
+    (void)state;
+    static const struct {
+        int threads, shuffles, barriers;
+    } cases[] = { { 8, 3, 0 }, { 32, 5, 0 }, { 256, 5, 2 } };
+    tl_arena *arena = tl_arena_create(0);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *ptx =
+            gpu_ptx(arena, rows, tl_arena_format(arena, rows_trace, cases[i].threads), "sm_80");
+        assert_int_equal(count_of(ptx, "shfl.sync.bfly"), cases[i].shuffles);
+        assert_int_equal(count_of(ptx, "bar.sync"), cases[i].barriers);
+    }
+    tl_arena_destroy(arena);
+}
+
 int main(void)
 {
     tl_codegen_own_process();
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiles_are_shared),
+        cmocka_unit_test(threads_combine),
     };
     return cmocka_run_group_tests_name("gpu", tests, NULL, NULL);
 }

@@ -159,7 +159,7 @@ tl_status tl_check_kernels(tl_session *session, tl_runner *runner, const tl_bind
                   .json = json,
                   .diag = diag,
                   .arena = session->arena };
-    c.target = c.facts->target;
+    c.target = c.facts->host;
     TL_TRY(tl_jit_create(c.target, &c.jit, diag));
     tl_status status =
         tl_runner_run_hooked(runner, bindings->in, bindings->out, after_step, &c, diag);

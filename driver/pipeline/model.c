@@ -208,7 +208,7 @@ static bool load_cached(tl_model *model, tl_status *status, tl_diag *diag)
         model->executable = NULL;
         found = false;
     }
-    if (found && model->device != NULL)
+    if (found && model->device != NULL && !model->is_foreign)
         *status = tl_executable_attach(model->executable, model->device, diag);
     if (found)
         tl_cache_touch(model->cache, key);
@@ -464,7 +464,7 @@ static tl_status compile_model(tl_model *model, const model_source *source,
         return TL_OK;
     start = tl_clock_ns();
     progress(options, "packing constants");
-    if (model->device != NULL)
+    if (model->device != NULL && !options->foreign)
         TL_TRY(tl_executable_attach(model->executable, model->device, diag));
     TL_TRY(tl_executable_prepare(model->executable, options->pool, 0, diag));
     facts->prepare_s = seconds_since(start);
@@ -482,8 +482,9 @@ static void read_note(const char *text, tl_model_facts *facts)
 static tl_status choose_target(tl_model *model, const tl_model_options *options, tl_diag *diag)
 {
     const char *name = options->target;
-    bool stays_here = !options->foreign && !options->inspect_only;
-    if (tl_target_is_device(name) && stays_here && !options->compile_only)
+    model->is_foreign = options->foreign;
+    if (tl_target_is_device(name) && !options->inspect_only &&
+        (!options->foreign || !tl_target_is_foreign_device(name)))
         TL_TRY(tl_target_open_device(name, &model->device, diag));
     TL_TRY(tl_target_any(name, model->cache, &model->target, diag));
     if (!options->foreign)

@@ -27,6 +27,7 @@ struct tl_model {
     tl_arena *arena;
     tl_target target;
     tl_target prepare_target; /* what packs constants runs on this machine, whatever the target */
+    bool is_foreign;          /* tl_model_options */
     tl_device *device;        /* that the model is on; NULL: the CPU, or nowhere */
     tl_cache *cache;
     tl_numerics numerics;

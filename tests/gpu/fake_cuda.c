@@ -251,7 +251,7 @@ static cu_result compile(const char *ptx, char *log, size_t log_size, struct cu_
     const char *version = strstr(ptx, ".version"), *target = strstr(ptx, ".target sm_");
 
     count.loads++;
-    if (count.loads == say.fail_load) {
+    if (say.fail_load != 0 && count.loads >= say.fail_load) {
         snprintf(log, log_size,
                  "ptxas application ptx input, line 12; error   : Arguments mismatch for "
                  "instruction 'mov'\nptxas fatal   : Ptx assembly aborted due to errors\n");

@@ -9,7 +9,7 @@
  *     no-device  devices=2  version=10020  sm=80  memory=BYTES   what there is
  *     fail-init=803                                              cuInit fails with a number
  *     fail-alloc=N                                               the N-th allocation finds no memory (and all after it)
- *     fail-load=N                                                the N-th module does not compile, with a log
+ *     fail-load=N                                                the N-th module (and all after it) does not compile, with a log
  *     lose-launch=N                                              the N-th launch that is executed is an illegal address
  *     wrong-launch=N                                             the N-th computes something else (and all after it)
  *     hang-launch=N                                              the N-th never ends

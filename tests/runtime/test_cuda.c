@@ -253,10 +253,10 @@ static void code_that_does_not_run_is_refused(void **state)
 
     (void)state;
     fake_ptx(ptx, sizeof ptx, "twice_0", 2);
-    refuses("fail-load=1", &d, ptx, TL_BAD_ARGUMENT,
+    refuses("fail-load=1", &d, ptx, TL_UNSUPPORTED,
             "kernel twice: the driver (CUDA 12.8) does not take its code (218): ptxas application "
             "ptx input, line 12; error   : Arguments mismatch");
-    refuses("", &d, "", TL_BAD_ARGUMENT, "Missing .version directive");
+    refuses("", &d, "", TL_UNSUPPORTED, "Missing .version directive");
     refuses("sm=75", &d, ptx, TL_UNSUPPORTED,
             "ptx for sm_80 does not run on Fake GPU 0, which is sm_75");
     d.arch = "sm_90a";

@@ -57,6 +57,11 @@ typedef struct {
     bool meets;
 } inside_walk;
 
+static bool is_warp_call(const tl_stmt *stmt)
+{
+    return stmt->kind == TL_STMT_CALL && tl_emit_is_warp_product(stmt->u.call);
+}
+
 static bool visit_inside(const tl_stmt *stmt, void *context)
 {
     inside_walk *walk = context;
@@ -65,7 +70,7 @@ static bool visit_inside(const tl_stmt *stmt, void *context)
                    : -1;
     if (axis >= 0)
         walk->axes |= 1u << axis;
-    walk->meets = walk->meets || stmt->kind == TL_STMT_BARRIER;
+    walk->meets = walk->meets || stmt->kind == TL_STMT_BARRIER || is_warp_call(stmt);
     return !walk->meets;
 }
 
@@ -81,9 +86,15 @@ bool tl_emit_once(tl_emitter *em, const tl_stmt *stmt)
     if (missing == 0 || !acts)
         return false;
     inside_walk inside = { 0, false };
-    tl_stmt_visit(stmt, visit_inside, &inside);
-    if ((inside.axes & missing) != 0 || inside.meets)
-        return false;
+    if (is_warp_call(stmt)) { /* a row of threads does it together */
+        missing &= ~1u;
+        if (missing == 0)
+            return false;
+    } else {
+        tl_stmt_visit(stmt, visit_inside, &inside);
+        if ((inside.axes & missing) != 0 || inside.meets)
+            return false;
+    }
     LLVMValueRef first = NULL, zero = LLVMConstInt(em->i64, 0, false);
     for (int axis = 0; axis < TL_GPU_AXES; axis++) {
         if (!(missing >> axis & 1))
@@ -111,6 +122,15 @@ const tl_stmt *tl_emit_note_partly(tl_emitter *em, const tl_stmt *stmt)
     if (em->gpu.phase != NULL && around == NULL && e != NULL && differs(em, e))
         em->gpu.partly = stmt;
     return around;
+}
+
+LLVMValueRef tl_emit_convergent(tl_emitter *em, LLVMValueRef call)
+{
+    static const char name[] = "convergent";
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, sizeof name - 1);
+    LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex,
+                             LLVMCreateEnumAttribute(em->context, kind, 0));
+    return call;
 }
 
 void tl_emit_barrier(tl_emitter *em)

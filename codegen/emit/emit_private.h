@@ -146,6 +146,17 @@ void tl_emit_end_where(tl_emitter *em, LLVMBasicBlockRef after);
 /* emit_join_llvm.c: whether the threads along x all update one element, and the code that does it once. */
 bool tl_emit_joins_threads(const tl_emitter *em, const tl_store *store);
 void tl_emit_join(tl_emitter *em, const tl_store *store);
+/* emit_mma_llvm.c: products of a warp; in a buffer that a warp holds, the register of a thread's own element, or the first
+ * one of a tile: false, and a failure, where there is none. */
+bool tl_emit_is_warp_product(const tl_intrinsic_call *call);
+void tl_emit_mma(tl_emitter *em, const tl_intrinsic_call *call);
+int64_t tl_warp_registers(const tl_buffer *buffer); /* of a thread */
+bool tl_emit_warp_register(tl_emitter *em, const tl_buffer *buffer, const tl_expr *const *indices,
+                           int64_t *out);
+bool tl_emit_warp_tile(tl_emitter *em, const tl_buffer *buffer, const tl_expr *const *begin,
+                       LLVMValueRef *base, int64_t *first);
+LLVMValueRef tl_emit_convergent(tl_emitter *em,
+                                LLVMValueRef call); /* a call that stays where it is */
 /* Before a loop or an if: notes that not all threads of a block may run what is inside; what was noted around it. */
 const tl_stmt *tl_emit_note_partly(tl_emitter *em, const tl_stmt *stmt);
 
@@ -203,6 +214,8 @@ typedef struct {
     bool in_bounds;
     unsigned align; /* bytes that divide the pointer, of those that an access can use */
 } tl_address;
+const tl_buffer_storage *tl_emit_find_storage(tl_emitter *em,
+                                              const tl_buffer *buffer); /* NULL: failed */
 void tl_add_storage(tl_emitter *em, const tl_buffer *buffer, LLVMValueRef base, bool is_register);
 /* `node` identifies the access; an out-of-bounds index is allowed only when `wild` (a prefetch). */
 bool tl_emit_address(tl_emitter *em, const tl_buffer *buffer, const tl_expr *const *indices,

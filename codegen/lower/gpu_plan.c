@@ -291,6 +291,34 @@ static tl_status add_shared(tl_planner *p, tl_launch_plan *launch, const tl_buff
     return TL_OK;
 }
 
+/* What a warp holds is tiles of 16 by 8 words, of which each of its threads has four. */
+static tl_status add_warp(tl_planner *p, const tl_launch_plan *launch, const tl_buffer *buffer,
+                          unsigned axes)
+{
+    int64_t rows = 0, columns = 0;
+    if (buffer->rank >= 2) {
+        tl_const_int(buffer->shape[buffer->rank - 2], &rows);
+        tl_const_int(buffer->shape[buffer->rank - 1], &columns);
+    }
+    if (rows == 0 || rows % 16 != 0 || columns % 8 != 0 ||
+        tl_dtype_infos[buffer->dtype].bits != 32 || tl_dtype_size(buffer->dtype) != 4)
+        return tl_fail(p->diag, TL_UNSUPPORTED,
+                       "buffer %s has scope warp: its last two axes are tiles of 16 by 8 elements "
+                       "of 32 bits",
+                       buffer->name);
+    if (launch->block[0] != TL_WARP_LANES || (axes & 1u))
+        return tl_fail(
+            p->diag, TL_UNSUPPORTED,
+            "buffer %s has scope warp: it is allocated outside of the threadIdx.x loops, "
+            "and these have %d threads",
+            buffer->name, TL_WARP_LANES);
+    tl_plan_local *l = add_local(p, buffer, TL_PLACE_WARP, 0, INT32_MAX);
+    l->size /= TL_WARP_LANES;
+    l->placement.bytes = tl_int(p->arena, l->size);
+    p->stack_bytes += l->size;
+    return TL_OK;
+}
+
 /* A thread loop over another axis than those around, that touches the buffer: threads would share it. */
 typedef struct {
     const tl_buffer *buffer;
@@ -331,10 +359,10 @@ static tl_status add_inner(tl_planner *p, const tl_stmt *stmt, tl_phase *phase, 
     TL_TRY(check_extents(p, buffer));
     sharing s = { buffer, axes, NULL };
     tl_stmt_visit(stmt->u.alloc.body, find_sharing, &s);
-    if (buffer->scope == TL_SCOPE_WARP)
-        return tl_fail(p->diag, TL_UNSUPPORTED, "buffer %s has scope warp, which is not there yet",
-                       buffer->name);
-    if (buffer->scope == TL_SCOPE_SHARED || (axes == 0 && buffer->scope == TL_SCOPE_GLOBAL)) {
+    if (buffer->scope == TL_SCOPE_WARP) {
+        TL_TRY(add_warp(p, &phase->launch, buffer, axes));
+    } else if (buffer->scope == TL_SCOPE_SHARED ||
+               (axes == 0 && buffer->scope == TL_SCOPE_GLOBAL)) {
         TL_TRY(add_shared(p, &phase->launch, buffer));
     } else if (s.found != NULL) {
         return tl_fail(p->diag, TL_UNSUPPORTED,

@@ -9,6 +9,7 @@ typedef enum {
     TL_PLACE_THREAD,   /* thread scratch: allocated inside a parallel loop            */
     TL_PLACE_SHARED,   /* shared scratch: allocated outside, seen by all threads      */
     TL_PLACE_BLOCK,    /* a GPU block's shared memory                                 */
+    TL_PLACE_WARP,     /* a GPU: registers of a thread, its part of what a warp holds */
 } tl_alloc_place;
 
 typedef struct {

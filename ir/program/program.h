@@ -157,6 +157,8 @@ typedef struct {
     const char *name;
     /* Every float operation rounds once, in the order written: no schedule and no code reorders a sum. */
     bool strict;
+    /* Products of f32 that are summed up may round their operands to tf32 (numerics.h). Not where it is strict. */
+    bool tf32;
     int dim_count;
     const tl_var *const *dims;
     int param_count;

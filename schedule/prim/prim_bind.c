@@ -11,12 +11,12 @@
  *
  * Requires  a GPU target (or none); a serial loop outside and not inside of parallel and vectorized loops; blocks of
  *           the grid not inside of threads, nor an axis of it inside itself; threads: a constant extent of at most 1024
- *           (z: 64), inside its own axis the same extent; independent iterations that move spatial iters only, but on
- *           threadIdx.x reduce iters, too, whose values the threads combine: a power of two of them up to 32, or a multiple
- *           of 32, none kept away by a guard; which share no stack or register buffer, and fill shared buffers that other blocks read alike: parts of them come
- *           from a thread loop of their own. Under a thread loop inside its own axis blocks must not depend on the
- *           outer one, nor touch what was allocated between the two: all threads would have done the same, and share
- *           it now.
+ *           (z: 64), inside its own axis the same extent; independent iterations that move spatial iters only, which
+ *           share no stack or register buffer, and fill shared buffers that other blocks read alike: parts of them come
+ *           from a thread loop of their own. threadIdx.x may move reduce iters, too, whose values its threads combine: a
+ *           power of two of them up to 32, or a multiple of 32, none kept away by a guard. Under a thread loop inside its
+ *           own axis blocks must not depend on the outer one, nor touch what was allocated between the two: all threads
+ *           would have done the same, and share it now.
  * Keeps     what is computed.
  */
 #include <assert.h>

@@ -2,6 +2,10 @@
  * and assembled where there is a ptxas; what is in the machine code. */
 #ifndef TL_TESTS_GPU_KERNELS_H
 #define TL_TESTS_GPU_KERNELS_H
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +59,7 @@ static inline const char *gpu_text(tl_arena *arena, const char *kernel, const ch
 {
     tl_diag diag = { "" };
     tl_target target;
-    const tl_program *program;
+    const tl_program *program = NULL;
     const char *text = "";
     if (gpu_target(cpu, &target, &diag) != TL_OK ||
         gpu_schedule(arena, kernel, trace, &target, &program, &diag) != TL_OK ||

@@ -122,7 +122,7 @@ tl_status tl_emulated_load(const tl_target *host, const char *ir, size_t size, t
     if (tl_target_is_gpu(host))
         return tl_fail(diag, TL_BAD_ARGUMENT, "a GPU is emulated on a CPU, not on %s",
                        host->triple);
-    tl_llvm_start();
+    TL_TRY(tl_llvm_start(diag));
     tl_arena *arena = tl_arena_create(ARENA_LIMIT);
     tl_emulated *module = calloc(1, sizeof *module);
     if (arena == NULL || module == NULL || TL_ARENA_GUARD(arena)) {

@@ -1,5 +1,6 @@
-/* tests/codegen/test_gpu_meaning.c: the kernels of models/kernels/gpu, and random kernels under random schedules for a GPU, emulated: what the threads compute is
- * what the interpreter computes for the naive kernel. TL_SEED and TL_COUNT as in tests/schedule/test_meaning.c. */
+/* tests/codegen/test_gpu_meaning.c: the kernels of models/kernels/gpu, and random kernels under random schedules, emulated:
+ * what the threads of a GPU compute is what the interpreter computes for the naive kernel. TL_SEED and TL_COUNT as in
+ * tests/schedule/test_meaning.c. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -433,8 +433,8 @@ static tl_status check_graph(tl_model *model, const tl_model_options *options, t
     tl_plan_sizes plan;
     if (options->inspect_only)
         return TL_OK;
-    TL_TRY(tl_footprint_of_graph(model->arena, model->graph, &model->partition, &footprint, &plan,
-                                 diag));
+    TL_TRY(tl_footprint_of_graph(model->arena, model->graph, &model->partition, NULL, &footprint,
+                                 &plan, diag));
     if (options->compile_only)
         footprint.plan = footprint.ports = 0;
     return tl_footprint_check(&footprint, model->memory_limit, diag);
@@ -492,6 +492,7 @@ static tl_status compile_model(tl_model *model, const model_source *source,
     facts->workload_count = model->work_count;
     facts->kernels = model->kernels;
     facts->graph = model->graph;
+    facts->partition = &model->partition;
     if (options->inspect_only)
         return TL_OK;
 
@@ -608,6 +609,7 @@ static tl_status load_from(const model_source *source, const tl_model_options *o
     model->facts.target = &model->target;
     model->facts.host = &model->prepare_target;
     model->facts.identity = model->identity;
+    model->facts.memory_limit = limit;
     model->facts.picks = &model->picks;
     model->picks = (tl_picks){ .form = "", .uid = "" };
     model->numerics = options->numerics;

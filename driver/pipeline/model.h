@@ -90,6 +90,8 @@ typedef struct {
     int tuned_count;                /* kernels whose schedule is from a record */
     const tl_model_kernel *kernels; /* NULL when from_cache */
     const tl_graph *graph;          /* after layout assignment; NULL when from_cache */
+    const tl_partition *partition;  /* NULL when from_cache */
+    int64_t memory_limit;           /* that it keeps to; 0: none */
     const tl_target *target;
     const tl_target *
         host; /* the target where it is a CPU, else this machine: what is not for the device is compiled for it */

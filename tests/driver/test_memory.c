@@ -92,8 +92,8 @@ static void inspect_foretells_it(void **state)
         tl_text_free(&line);
     }
     expect(0, "a run       packed weights", "inspect $D/f.onnx --quick");
-    expect(0, "more than the limit of 10.5 MB (--max-memory)",
-           "inspect $D/f.onnx --quick --max-memory 10M");
+    expect(0, "more than the limit of 23.1 MB (--max-memory)",
+           "inspect $D/f.onnx --quick --max-memory 22M");
 }
 
 int main(void)

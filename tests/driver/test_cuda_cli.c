@@ -1,5 +1,6 @@
-/* tests/driver/test_cuda_cli.c: models on a GPU as a user meets them, by the driver without a GPU that executes kernels in the
- * emulator (tests/gpu/emulated_driver.c): what runs, what is verified, what is written, and how each thing that goes wrong ends. */
+/* tests/driver/test_cuda_cli.c: models on a GPU as a user meets them, by the driver without a GPU that executes kernels in
+ * the emulator (tests/gpu/emulated_driver.c): what runs, what is verified, what is written, and how each thing that goes
+ * wrong ends. */
 #include "tests/driver/cli_run.h"
 
 /* Before a line: the driver, and what FAKE_CUDA says. */

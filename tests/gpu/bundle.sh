@@ -26,11 +26,21 @@ header=$build/codegen/llvm/llvm_link.h
 soname=$(sed -n 's/^#define LLVM_SONAME *"\(.*\)"/\1/p' "$header")
 functions=$(grep -oE 'LLVM[A-Z][A-Za-z0-9_]*' "$header" | grep -vE '^LLVM_' | sort -u)
 printf '{ global: %s local: *; };\n' "$(for f in $functions; do printf '%s; ' "$f"; done)" >"$work/map"
+# -lzstd as a file: its development package need not be there.
+system_libraries() {
+    for word in $($config --link-static --system-libs); do
+        case $word in
+        -l*) file=$(ldconfig -p | awk -v name="lib${word#-l}.so" '$1 ~ "^" name { print $NF; exit }')
+            echo "${file:-$word}" ;;
+        *) echo "$word" ;;
+        esac
+    done
+}
 # shellcheck disable=SC2046
 c++ -shared -o "$work/llvm.so" -Wl,-soname,"$soname" -Wl,--version-script,"$work/map" -Wl,--gc-sections -Wl,--as-needed \
     $(for f in $functions; do printf -- '-Wl,-u,%s ' "$f"; done) \
     -L"$($config --libdir)" -Wl,--start-group $($config --link-static --libs x86 nvptx orcjit passes irreader linker) \
-    -Wl,--end-group $($config --link-static --system-libs)
+    -Wl,--end-group $(system_libraries)
 strip -o "$to/lib/$soname" "$work/llvm.so"
 ldd "$work/llvm.so" | awk '$2 == "=>" { print $3 }' | while read -r library; do
     [ -e "$to/lib/$(basename "$library")" ] || cp -L "$library" "$to/lib/"

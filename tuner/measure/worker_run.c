@@ -101,7 +101,7 @@ static void run(tl_run_state *state, int flags, tl_cold cold, int lowering, doub
     o->status = kind_of(status);
     if (state->bench != NULL && status == TL_UNSUPPORTED) /* the device's own compiler refused it */
         o->status = TL_RECORD_BUILD;
-    if (status != TL_OK) {
+    if (status != TL_OK || (flags & TL_RUN_CHECK)) {
         tl_runnable_destroy(r);
         return;
     }

@@ -52,7 +52,8 @@ typedef struct {
 void tl_built_pack(const tl_built *built, tl_text *out);
 bool tl_built_unpack(tl_unpacker *u, tl_built *out); /* points into the body */
 
-/* The builder's job: BUILD (whether it is a reference, program, trace or "") -> BUILT (status, reason, hash, nanoseconds, built). */
+/* The builder's job: BUILD (whether it is a reference, program, trace or "") -> BUILT (status, reason, hash, nanoseconds,
+ * built). */
 void tl_worker_build(const tl_worker_config *config, const tl_worker_options *options,
                      const tl_text *body, tl_text *reply);
 
@@ -98,7 +99,8 @@ typedef struct {
     double best_ns;   /* least time seen lately; 0: none */
     tl_copies copies; /* of the prepared buffers, for cold runs */
 } tl_runnable;
-/* `bench`: the device that it runs on; NULL: the CPU. `consts[i]` is the place of param i (NULL where the kernel does not need it to prepare). TL_NO_MEMORY: scratch or
+/* `bench`: the device that it runs on; NULL: the CPU. `consts[i]` is the place of param i (NULL where the kernel does not need
+ * it to prepare). TL_NO_MEMORY: scratch or
  * prepared buffers beyond the limit. It is destroyed before the session is. */
 tl_status tl_runnable_create(tl_jit *jit, tl_bench_device *bench, const tl_built *built,
                              const int64_t *dims, void *const *params, int param_count, int threads,

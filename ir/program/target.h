@@ -23,6 +23,8 @@ typedef struct {
 } tl_isa_info;
 extern const tl_isa_info tl_isa_infos[TL_ISA_COUNT];
 
+typedef struct tl_machine tl_machine; /* ir/program/machine.h */
+
 typedef struct {
     tl_isa isa;
     char triple[64];     /* "x86_64-pc-linux-gnu" */
@@ -31,6 +33,9 @@ typedef struct {
     bool has_vnni, has_bf16_dot;
     int64_t l1_bytes, l2_bytes, l3_bytes; /* data caches: L1 and L2 of one core, L3 as shared */
     int cores;                            /* that the process may use */
+    /* What the analytic model goes by; NULL: the built-in profile. In no text, fingerprint or object's key: what was
+     * measured of a machine says which schedule is chosen, and not what it is compiled for. */
+    const tl_machine *machine;
 } tl_target;
 
 bool tl_target_is_gpu(const tl_target *t);

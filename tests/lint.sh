@@ -41,6 +41,7 @@ tuner/run:tuner/(run|search|cost|measure|records)/|codegen/|schedule/|ir/|runtim
 tuner/model:tuner/|codegen/|schedule/|ir/|runtime/
 models:models/|frontend/|ir/|runtime/base/
 driver/pipeline:driver/pipeline/|tuner/(records|model)/|codegen/|schedule/|frontend/|ir/|runtime/
+driver/probe:driver/probe/|codegen/|schedule/|ir/|runtime/
 driver/api:driver/(api|pipeline)/|runtime/
 driver/cli:driver/(cli|pipeline)/|codegen/|frontend/|ir/|runtime/
 driver/output:driver/(output|cli|pipeline)/|codegen/|ir/|runtime/

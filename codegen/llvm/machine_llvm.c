@@ -28,8 +28,11 @@ tl_status tl_llvm_machine(const tl_target *target, LLVMTargetMachineRef *out, tl
         LLVMDisposeMessage(message);
         return status;
     }
+    bool is_gpu = tl_target_is_gpu(target);
     *out = LLVMCreateTargetMachine(found, target->triple, target->cpu, target->features,
-                                   LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelSmall);
+                                   is_gpu ? LLVMCodeGenLevelAggressive : LLVMCodeGenLevelDefault,
+                                   is_gpu ? LLVMRelocDefault : LLVMRelocPIC,
+                                   is_gpu ? LLVMCodeModelDefault : LLVMCodeModelSmall);
     if (*out == NULL)
         return tl_fail(diag, TL_UNSUPPORTED, "target %s: LLVM has no machine for it",
                        target->triple);

@@ -40,7 +40,8 @@ tl_status tl_target_any(const char *name, tl_target *out, tl_diag *diag)
     if (name == NULL || strcmp(name, "cpu") == 0)
         return host(out, diag);
     TL_TRY(tl_target_named(name, out, diag));
-    add_machine(out);
+    if (!tl_target_is_gpu(out))
+        add_machine(out);
     return TL_OK;
 }
 

@@ -65,6 +65,15 @@ bench-scaling: $(BUILD)/bench/scaling
 	@$< $(LONGEST)
 .PHONY: bench-scaling
 
+# make bench-memory: the most that `tilth run` has resident, cold and from the cache, beside what it may (tests/bench/memory.c);
+# MODELS: files, or networks of ../shared/models (all of them).
+$(BUILD)/bench/memory: $(BUILD)/tests/bench/program.o
+bench-memory: MODELS ?= $(SHARED_MODELS)
+bench-memory: $(BUILD)/bench/memory $(BUILD)/tilth
+	@tests/models.sh --make build/models $(filter-out %.onnx,$(MODELS))
+	@$< $(foreach m,$(MODELS),$(call model_file,$m))
+.PHONY: bench-memory
+
 # make bench-kernels: our kernels beside oneDNN's and OpenBLAS's (tests/bench/peer_kernels.c), which are installed first;
 # on THREADS, for TARGET; KERNELS are names or their beginnings.
 PEER_OBJECTS := $(patsubst %,$(BUILD)/tests/bench/%.o,peer_dnnl peer_openblas peer_case our_kernel)

@@ -7,7 +7,11 @@
 #include <setjmp.h>
 #include "codegen/codegen.h"
 
-void tl_llvm_start(void); /* once, from any thread: targets, our fatal-error handler */
+/* load_llvm.c: the library, once; what starts calls it. */
+tl_status tl_llvm_load(tl_diag *diag);
+/* From any thread, before anything of LLVM is called: loads it, once, with targets and our fatal-error handler. TL_IO: it is
+ * not there. */
+tl_status tl_llvm_start(tl_diag *diag);
 
 /* handlers_llvm.c: LLVM must not end the process. A fatal error on a thread that entered a guard jumps back to it;
  * `text` then says why. The LLVM objects of that call are lost.

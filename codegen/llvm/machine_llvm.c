@@ -20,7 +20,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 tl_status tl_llvm_machine(const tl_target *target, LLVMTargetMachineRef *out, tl_diag *diag)
 {
-    tl_llvm_start();
+    TL_TRY(tl_llvm_start(diag));
     char *message = NULL;
     LLVMTargetRef found;
     if (LLVMGetTargetFromTriple(target->triple, &found, &message)) {

@@ -11,6 +11,7 @@ runtime/base:runtime/base/
 runtime/tensor:runtime/(tensor|base)/
 runtime/abi:runtime/(abi|base)/
 runtime/device:runtime/(device|abi|base)/
+runtime/cuda:runtime/(cuda|device|abi|base)/
 runtime/executable:runtime/(executable|device|tensor|abi|base)/
 runtime/cache:runtime/(cache|executable|device|tensor|abi|base)/
 runtime/api:runtime/

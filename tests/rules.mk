@@ -42,6 +42,13 @@ endef
 $(foreach f,$(TEST_FOLDERS),$(eval $(call TEST_RULE,$(f))))
 test-driver: $(BUILD)/tilth
 
+# A CUDA driver without a GPU, for all tests that need a driver (tests/gpu/fake_cuda.h).
+FAKE_CUDA := $(BUILD)/tests/gpu/libcuda_fake.so
+$(FAKE_CUDA): tests/gpu/fake_cuda.c tests/gpu/fake_cuda.h runtime/cuda/cuda_abi.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -fPIC -fvisibility=hidden -shared -o $@ $< -lpthread
+$(foreach f,runtime tuner driver,$(call TESTS_of,$(f))): | $(FAKE_CUDA)
+
 # A tilth whose code generator has other sources: the test of two builds that share a cache runs it.
 $(BUILD)/tests/driver/other_tilth: $(BUILD)/driver/main.o $(BUILD)/tests/driver/other_fingerprint.o $(SANITIZERS) $(call archive,driver) $(call archive,models) $(BUILD)/libtilth.a
 	$(CC) $(LDFLAGS) -Wl,--wrap=tl_codegen_fingerprint -o $@ $^ $(LIBS_all) -ledit

@@ -18,6 +18,7 @@
 #include "runtime/abi/descriptor.h"
 #include "runtime/abi/kernel_abi.h"
 #include "runtime/base/status.h"
+#include "runtime/base/text.h"
 
 typedef struct tl_device_type tl_device_type;
 
@@ -73,6 +74,10 @@ struct tl_device_type {
     tl_status (*allocate_host)(tl_device *device, int64_t size, void **out, tl_diag *diag);
     void (*release_host)(tl_device *device, void *address);
 
+    /* What the device's own compiler makes of code in a text form (PTX), to be kept: load takes it in its place, as
+     * TL_FORM_CUBIN, on this generation of devices. NULL: code is what it will be. */
+    tl_status (*compile)(tl_device *device, const tl_descriptor *descriptor, const void *code,
+                         size_t size, tl_text *out, tl_diag *diag);
     /* The code of a kernel in one of the forms that the device runs. TL_UNSUPPORTED: it is for another device;
      * TL_BAD_ARGUMENT with what the driver says: it does not compile. */
     tl_status (*load)(tl_device *device, const tl_descriptor *descriptor, const void *code,

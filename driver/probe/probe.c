@@ -21,8 +21,7 @@ static double cycles(tl_probe_loop *loop, void *memory)
     return tl_probe_loop_time(loop, memory).cycles;
 }
 
-static void measure_unit(tl_isa isa, const tl_probe_loops *loops,
-                         char *memory, findings *f)
+static void measure_unit(tl_isa isa, const tl_probe_loops *loops, char *memory, findings *f)
 {
     tl_machine_unit *u = &f->machine.units[isa];
     tl_target target;

@@ -9,10 +9,11 @@
 #include "runtime/device/pool.h"
 
 typedef struct {
-    const tl_target *host;    /* this machine */
-    tl_pool *pool;            /* with a thread for every core that may be used */
-    const tl_machine *before; /* an earlier profile of it, whose values stay where they are as good; NULL: none */
-    double seconds;           /* 0: 8 */
+    const tl_target *host; /* this machine */
+    tl_pool *pool;         /* with a thread for every core that may be used */
+    const tl_machine *
+        before; /* an earlier profile of it, whose values stay where they are as good; NULL: none */
+    double seconds;                                           /* 0: 8 */
     void (*progress)(void *user, int pass, const char *what); /* may be NULL */
     void *user;
 } tl_probe_options;

@@ -19,7 +19,7 @@ enum {
     STEPS = 8,    /* of a round of a chase */
     STREAMS = 8,
     FAR_LINES = 4096, /* of a sample */
-    GROUP = 4,    /* lines of a round of a stream */
+    GROUP = 4,        /* lines of a round of a stream */
     BRANCHES = 1 << 16,
     CHASE = 64 /* rounds of a sample: a tenth of a millisecond where it is memory */
 };
@@ -27,7 +27,8 @@ enum {
 #define LEAST_BYTES ((int64_t)24 << 20)
 
 /* A ring through `count` places that lie `stride` bytes apart, in random order; each in another line of its page. */
-static void make_ring(char *memory, int64_t count, int64_t stride, int64_t *order, tl_random *random)
+static void make_ring(char *memory, int64_t count, int64_t stride, int64_t *order,
+                      tl_random *random)
 {
     for (int64_t i = 0; i < count; i++)
         order[i] = i;
@@ -70,8 +71,7 @@ static void measure_latencies(const tl_target *host, char *memory, int64_t size,
     for (int i = 0; i < 4; i++) {
         bool is_beyond = i == 0 || bytes[i] > 2 * bytes[i - 1];
         if (is_beyond && bytes[i] >= STEPS * LINE && bytes[i] <= size)
-            tl_probe_keep_least(latency[i],
-                                chase(memory, bytes[i] / LINE, LINE, order, &random));
+            tl_probe_keep_least(latency[i], chase(memory, bytes[i] / LINE, LINE, order, &random));
     }
 }
 
@@ -194,12 +194,14 @@ tl_status tl_probe_memory(const tl_probe_options *o, const tl_probe_loops *loops
     if (memory == NULL || order == NULL) {
         status = tl_fail(diag, TL_NO_MEMORY, "probe: no memory for %lld bytes", (long long)size);
     } else {
-        memset(memory, 1, (size_t)size); /* what was never written to is one page of zeros everywhere */
+        memset(memory, 1,
+               (size_t)size); /* what was never written to is one page of zeros everywhere */
         measure_streams(o->host, loops, memory, size, m);
         if (loops != NULL)
             measure_prefetch(o->host, loops, memory, m);
         measure_branches(memory, size, m);
-        tl_probe_keep_least(&m->forward_cycles, tl_probe_loop_time(tl_probe_forward, memory).cycles / 8);
+        tl_probe_keep_least(&m->forward_cycles,
+                            tl_probe_loop_time(tl_probe_forward, memory).cycles / 8);
         measure_latencies(o->host, memory, size, order, m);
         measure_pages(memory, size, order, m);
         tl_peak_bandwidth all = { 0 };

@@ -23,8 +23,8 @@ typedef struct {
     tl_probe_loop *multiply_chain; /* 8 that do */
     tl_probe_loop *add_chain;      /* 8 additions that do */
     tl_probe_loop *load, *store;   /* 16 of whole vectors, in L1 */
-    tl_probe_loop *broadcast;      /* 12 multiply-adds, each with an element of memory in all lanes */
-    tl_probe_loop *divide;         /* 8 */
+    tl_probe_loop *broadcast; /* 12 multiply-adds, each with an element of memory in all lanes */
+    tl_probe_loop *divide;    /* 8 */
     /* Of the next four lines of 64 bytes from `memory` on: loads; the same and eight multiply-adds a line; the same and
      * prefetches of the lines eight further on. */
     tl_probe_loop *stream, *work, *work_ahead;
@@ -35,7 +35,8 @@ bool tl_probe_loops_of(tl_isa isa, tl_probe_loops *out);
 tl_probe_loop tl_probe_forward;
 /* A branch by the lowest bit of the next byte of `memory`. */
 tl_probe_loop tl_probe_branch;
-/* 8 steps, each to the address that lies where the one before led; the first from where `memory` points to, which is moved on. */
+/* 8 steps, each to the address that lies where the one before led; the first from where `memory` points to, which is moved
+ * on. */
 tl_probe_loop tl_probe_chase;
 
 /* driver/probe/probe_memory.c, probe_threads.c, probe_function.c: fill their part of the profile, where they do better than what is

@@ -36,7 +36,8 @@ tl_status tl_probe_threads(const tl_probe_options *o, tl_machine *m, tl_diag *di
     meeting_job job = { 0 };
     tl_pool_run(o->pool, 0, meet, &job);
     tl_probe_keep_least(&m->barrier_ns, job.least_ns);
-    for (int i = 0; i < FORKS; i++) { /* of threads that still look, as between two runs of a model */
+    for (int i = 0; i < FORKS;
+         i++) { /* of threads that still look, as between two runs of a model */
         tl_clock_sleep_ns(NAP_NS);
         int64_t start = tl_clock_ns();
         tl_pool_run(o->pool, 0, do_nothing, NULL);

@@ -23,9 +23,11 @@ static void a_probe_is_kept_and_shown(void **state)
     expect_shell(0, "\"record\":\"machine_profile\"", "$TILTH info --quick --json");
     expect_shell(0, "\"of_this_machine\":true", "$TILTH info --quick --json");
     expect_shell(0, "digest = ", "cat $D/data/tilth/machine-*.txt");
-    expect_shell(0, "fma_per_cycle", "$TILTH info --quick --probe --machine $D/own.txt && cat $D/own.txt");
+    expect_shell(0, "fma_per_cycle",
+                 "$TILTH info --quick --probe --machine $D/own.txt && cat $D/own.txt");
     /* on one core, and a second time over what is there */
-    expect_shell(0, "fma_per_cycle", "taskset -c 0 $TILTH info --quick --probe --machine $D/own.txt");
+    expect_shell(0, "fma_per_cycle",
+                 "taskset -c 0 $TILTH info --quick --probe --machine $D/own.txt");
 }
 
 static void without_a_place_it_is_shown(void **state)
@@ -35,14 +37,16 @@ static void without_a_place_it_is_shown(void **state)
                  "env -u HOME -u XDG_DATA_HOME $TILTH info --quick --probe");
     expect_shell(0, "vector", "env -u HOME -u XDG_DATA_HOME $TILTH info --quick");
     expect_shell(5, "fma_latency", "XDG_DATA_HOME=/proc/self $TILTH info --quick --probe");
-    expect_shell(2, "cannot replace the built-in", "$TILTH info --quick --probe --machine built-in");
+    expect_shell(2, "cannot replace the built-in",
+                 "$TILTH info --quick --probe --machine built-in");
 }
 
 static void files_that_are_no_profiles(void **state)
 {
     (void)state;
     expect_shell(2, "absent.txt", "$TILTH info --quick --machine $D/absent.txt");
-    expect_shell(3, "no machine profile", "echo x >$D/x.txt; $TILTH info --quick --machine $D/x.txt");
+    expect_shell(3, "no machine profile",
+                 "echo x >$D/x.txt; $TILTH info --quick --machine $D/x.txt");
     expect_shell(3, "not those of its digest",
                  "sed 's/^cores = .*/cores = 77/' $D/own.txt >$D/y.txt; $TILTH run $D/m.onnx "
                  "--machine $D/y.txt");
@@ -55,15 +59,17 @@ static void default_schedules_go_by_it(void **state)
     (void)state;
     const char *inspect = "--target x86-64-v3 --no-db -o $D/out.ll";
     tl_text line = { 0 };
-    tl_text_format(&line,
-                   "$TILTH model squeezenet1_1 -o $D/m.onnx >/dev/null && "
-                   "$TILTH compile $D/m.onnx %s && mv $D/out.ll $D/usual.ll && "
-                   "$TILTH compile $D/m.onnx %s --machine built-in && cmp $D/out.ll $D/usual.ll && echo same",
-                   inspect, inspect);
+    tl_text_format(
+        &line,
+        "$TILTH model squeezenet1_1 -o $D/m.onnx >/dev/null && "
+        "$TILTH compile $D/m.onnx %s && mv $D/out.ll $D/usual.ll && "
+        "$TILTH compile $D/m.onnx %s --machine built-in && cmp $D/out.ll $D/usual.ll && echo same",
+        inspect, inspect);
     expect_shell(0, "same", tl_text_get(&line));
     line.size = 0;
     tl_text_format(&line,
-                   "$TILTH compile $D/m.onnx %s --machine $D/slow.txt; cmp -s $D/out.ll $D/usual.ll || echo other",
+                   "$TILTH compile $D/m.onnx %s --machine $D/slow.txt; cmp -s $D/out.ll "
+                   "$D/usual.ll || echo other",
                    inspect);
     expect_shell(0, "other", tl_text_get(&line));
     expect_shell(0, "a profile of another machine: A machine of the test", tl_text_get(&line));

@@ -39,12 +39,11 @@ tl_probe_loop tl_probe_branch;
  * on. */
 tl_probe_loop tl_probe_chase;
 
-/* driver/probe/probe_memory.c, probe_threads.c, probe_function.c: fill their part of the profile, where they do better than what is
- * there. */
+/* driver/probe/probe_memory.c, probe_threads.c: fill their part of the profile, where they do better than what is there. */
 tl_status tl_probe_memory(const tl_probe_options *o, const tl_probe_loops *loops, tl_machine *m,
                           tl_diag *diag);
 tl_status tl_probe_threads(const tl_probe_options *o, tl_machine *m, tl_diag *diag);
-/* Cycles of a vector of exponentials as a kernel computes them; 0: not known. */
+/* driver/probe/probe_function.c. Cycles of a vector of exponentials as a kernel computes them; 0: not known. */
 double tl_probe_exp(const tl_target *target);
 
 /* The lower of what is there (0: nothing) and what was measured now (0 or less: nothing). */

@@ -4,8 +4,8 @@
  *     "opset 6; input a f32 2,3; init b f32 3 = 1,2,3; node Add a,b -> y axis=1 broadcast=1; output y"
  *
  * Attributes: k=1 int, k=1.5 float, k=[1,2] ints, k='word' string, k=<1,2> an i64 tensor. An input's dimension that is a
- * word is symbolic. `-` stands for an input that is not given; `function D.F x -> y` ... `end` is a local function, `node D.F`
- * calls it. */
+ * word is symbolic; k={input ...; node ...; output ...} is a graph. `-` stands for an input that is not given;
+ * `function D.F x -> y` ... `end` is a local function, `node D.F` calls it. */
 #ifndef TL_TESTS_FRONTEND_ONNX_TEXT_H
 #define TL_TESTS_FRONTEND_ONNX_TEXT_H
 #include <ctype.h>
@@ -70,10 +70,16 @@ static inline bool take(const char **at, const char *word)
     return true;
 }
 
+/* Of a statement. */
+static inline bool is_end(char c)
+{
+    return c == ';' || c == '}' || c == '\0';
+}
+
 static inline void take_word(const char **at, char out[128])
 {
     *at += strspn(*at, " ");
-    size_t size = strcspn(*at, " ;,=");
+    size_t size = strcspn(*at, " ;,=}");
     size = size > 127 ? 127 : size;
     memcpy(out, *at, size);
     out[size] = '\0';
@@ -85,7 +91,7 @@ static inline void take_names(const char **at, tl_text *out, unsigned field)
 {
     char word[128];
     *at += strspn(*at, " ");
-    while (**at != '\0' && **at != ';' && strncmp(*at, "->", 2) != 0) {
+    while (!is_end(**at) && strncmp(*at, "->", 2) != 0) {
         take_word(at, word);
         wire_string(out, field, strcmp(word, "-") == 0 ? "" : word);
         if (!take(at, ","))
@@ -94,6 +100,8 @@ static inline void take_names(const char **at, tl_text *out, unsigned field)
 }
 
 /* ---- parts of a model ---- */
+
+static inline void take_statement(const char **at, tl_text *graph);
 
 static inline tl_text text_attribute(const char **at)
 {
@@ -133,8 +141,18 @@ static inline tl_text text_attribute(const char **at)
         wire_message(&t, 9, &raw);
         wire_message(&a, 5, &t);
         wire_int(&a, 20, 4);
+    } else if (**at == '{') {
+        tl_text g = { 0 };
+        (*at)++;
+        while (!take(at, "}")) {
+            take_statement(at, &g);
+            take(at, ";");
+        }
+        wire_string(&g, 2, name);
+        wire_message(&a, 6, &g);
+        wire_int(&a, 20, 5);
     } else {
-        size_t size = strcspn(*at, " ;");
+        size_t size = strcspn(*at, " ;}");
         if (memchr(*at, '.', size) != NULL) {
             wire_float(&a, 2, strtof(*at, NULL));
             wire_int(&a, 20, 1);
@@ -161,7 +179,7 @@ static inline tl_text text_node(const char **at)
     take_names(at, &n, 1);
     take(at, "->");
     take_names(at, &n, 2);
-    for (*at += strspn(*at, " "); **at != ';' && **at != '\0'; *at += strspn(*at, " ")) {
+    for (*at += strspn(*at, " "); !is_end(**at); *at += strspn(*at, " ")) {
         tl_text a = text_attribute(at);
         wire_message(&n, 5, &a);
     }
@@ -181,7 +199,7 @@ static inline tl_text text_value_info(const char **at)
     else
         wire_int(&tensor, 1, atoi(word)); /* a number of the format */
     *at += strspn(*at, " ");
-    while (**at != ';' && **at != '\0') {
+    while (!is_end(**at)) {
         tl_text d = { 0 };
         take_word(at, word);
         if (!isdigit((unsigned char)word[0]) && word[0] != '-')
@@ -215,7 +233,7 @@ static inline tl_text text_tensor(const char **at)
             break;
     }
     take(at, "=");
-    for (*at += strspn(*at, " "); **at != ';' && **at != '\0';) {
+    for (*at += strspn(*at, " "); !is_end(**at);) {
         unsigned char cell[8];
         take_word(at, word);
         tl_number n = { .i = strtoll(word, NULL, 10) };
@@ -259,6 +277,30 @@ static inline tl_text text_function(const char **at)
     return f;
 }
 
+/* A statement that graphs of any kind have; others are passed over. */
+static inline void take_statement(const char **at, tl_text *graph)
+{
+    tl_text part;
+    if (take(at, "input")) {
+        part = text_value_info(at);
+        wire_message(graph, 11, &part);
+    } else if (take(at, "output")) {
+        part = (tl_text){ 0 };
+        char word[128];
+        take_word(at, word);
+        wire_string(&part, 1, word);
+        wire_message(graph, 12, &part);
+    } else if (take(at, "init")) {
+        part = text_tensor(at);
+        wire_message(graph, 5, &part);
+    } else if (take(at, "node")) {
+        part = text_node(at);
+        wire_message(graph, 1, &part);
+    } else {
+        *at += strcspn(*at, ";}");
+    }
+}
+
 /* The whole model, as bytes; `extra` is appended to the graph. Free it with tl_text_free. */
 static inline tl_text text_model_with(const char *at, const tl_text *extra)
 {
@@ -275,26 +317,11 @@ static inline tl_text text_model_with(const char *at, const tl_text *extra)
             wire_string(&part, 1, dot != NULL ? word : "");
             wire_int(&part, 2, atoi(dot != NULL ? dot + 1 : word));
             wire_message(&tail, 8, &part);
-        } else if (take(&at, "input")) {
-            part = text_value_info(&at);
-            wire_message(&graph, 11, &part);
-        } else if (take(&at, "output")) {
-            part = (tl_text){ 0 };
-            char word[128];
-            take_word(&at, word);
-            wire_string(&part, 1, word);
-            wire_message(&graph, 12, &part);
-        } else if (take(&at, "init")) {
-            part = text_tensor(&at);
-            wire_message(&graph, 5, &part);
-        } else if (take(&at, "node")) {
-            part = text_node(&at);
-            wire_message(&graph, 1, &part);
         } else if (take(&at, "function")) {
             part = text_function(&at);
             wire_message(&tail, 25, &part);
-        } else if (*at != ';') {
-            at += strcspn(at, ";");
+        } else {
+            take_statement(&at, &graph);
         }
         at += *at == ';';
     }

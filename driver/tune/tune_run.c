@@ -57,12 +57,7 @@ bool tl_tune_is_kernel(const char *path)
 static tl_status open_kernel(tune_run *run, const char *path, tl_diag *diag)
 {
     const tl_session_options *o = &run->o->common;
-    if (o->numerics != NULL && strcmp(o->numerics, "relaxed") != 0) {
-        if (strcmp(o->numerics, "strict") != 0)
-            return tl_fail(diag, TL_BAD_ARGUMENT, "--numerics: '%s' is neither relaxed nor strict",
-                           o->numerics);
-        run->numerics = TL_NUMERICS_STRICT;
-    }
+    TL_TRY(tl_numerics_parse(o->numerics, &run->numerics, diag));
     tl_study_options study = {
         .kernel = path, .target = o->target, .threads = o->threads, .sets = run->o->sets
     };

@@ -54,7 +54,7 @@ static void mistakes_are_told(void **state)
     expect(2, "--shape is for models", "tune $D/g.tk --policy random --shape A=1");
     expect(2, "--set is for kernels", "tune $D/m.onnx --policy random --set M=1");
     expect(2, "has no such dim", "tune $D/g.tk --policy random --set M=1");
-    expect(2, "neither relaxed nor strict", "tune $D/g.tk --policy random --numerics loose");
+    expect(2, "none of relaxed, strict and tf32", "tune $D/g.tk --policy random --numerics loose");
     expect(2, "absent.tk", "tune $D/absent.tk --policy random");
     expect(2, "absent.jsonl", "tune $D/g.tk --policy random --replay $D/absent.jsonl");
     write_file("bad.tk", "kernel ???");

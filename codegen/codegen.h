@@ -48,6 +48,10 @@ typedef struct {
 tl_status tl_codegen_emit(const char *name, const tl_codegen_part *parts, int count,
                           const tl_target *target, tl_emit what, tl_text *out, tl_diag *diag);
 
+/* What tl_codegen_compile would say of a program, without making code, or loading LLVM: `descriptor` lives in `arena`. */
+tl_status tl_codegen_describe(tl_arena *arena, const tl_program *program, bool prepare,
+                              const tl_target *target, tl_descriptor *descriptor, tl_diag *diag);
+
 /* Shows the lowering: `show` gets the kernel's text after each pass of codegen/lower/lower_passes.def. */
 typedef struct {
     void (*show)(void *context, int number, const char *pass, const char *text);

@@ -340,3 +340,33 @@ tl_status tl_codegen_observe(const tl_program *program, bool prepare, const tl_t
     tl_arena_destroy(arena);
     return status;
 }
+
+static tl_status describe_lowered(tl_arena *scratch, tl_arena *arena, tl_lowered_kernel *kernel,
+                                  tl_descriptor *out, tl_diag *diag)
+{
+    const backend *b = backend_of(kernel->target);
+    tl_kernel_plan *plan = TL_NEW(scratch, tl_kernel_plan);
+    TL_TRY(tl_lower(kernel, NULL, diag));
+    TL_TRY(b->plan(kernel, plan, diag));
+    return b->describe(arena, kernel, plan, out, diag);
+}
+
+tl_status tl_codegen_describe(tl_arena *arena, const tl_program *program, bool prepare,
+                              const tl_target *target, tl_descriptor *descriptor, tl_diag *diag)
+{
+    TL_TRY(check(program, prepare, diag));
+    tl_arena *scratch = tl_arena_create(ARENA_LIMIT);
+    if (scratch == NULL || TL_ARENA_GUARD(scratch)) {
+        tl_arena_destroy(scratch);
+        return tl_fail(diag, TL_NO_MEMORY, "no memory to lower kernel %s", program->name);
+    }
+    tl_lowered_kernel kernel = { .arena = scratch,
+                                 .program = program,
+                                 .prepare = prepare,
+                                 .name = program->name,
+                                 .target = target,
+                                 .body = prepare ? program->prepare : program->body };
+    tl_status status = describe_lowered(scratch, arena, &kernel, descriptor, diag);
+    tl_arena_destroy(scratch);
+    return status;
+}

@@ -44,13 +44,14 @@ tuner/run:tuner/(run|transfer|search|cost|measure|records)/|codegen/|schedule/|i
 tuner/model:tuner/|codegen/|schedule/|ir/|runtime/
 models:models/|frontend/|ir/|runtime/base/
 driver/pipeline:driver/pipeline/|tuner/(records|model)/|codegen/|schedule/|frontend/|ir/|runtime/
+driver/probe:driver/probe/|codegen/|schedule/|ir/|runtime/
 driver/api:driver/(api|pipeline)/|runtime/
 driver/cli:driver/(cli|pipeline)/|codegen/|frontend/|ir/|runtime/
 driver/output:driver/(output|cli|pipeline)/|codegen/|ir/|runtime/
 driver/verify:driver/(verify|cli|pipeline)/|codegen/|ir/|runtime/
 driver/conformance:driver/(conformance|cli|pipeline)/|frontend/|runtime/
 driver/reduce:driver/(reduce|output|cli|pipeline)/|frontend/|ir/|runtime/
-driver/inspect:driver/(inspect|cli|pipeline)/|frontend/|tuner/search/|schedule/|ir/|runtime/
+driver/inspect:driver/(inspect|cli|pipeline)/|codegen/codegen\.h|frontend/|tuner/search/|schedule/|ir/|runtime/
 driver/bench:driver/(bench|cli|pipeline)/|codegen/|schedule/|frontend/|ir/|runtime/
 driver/study:driver/(study|cli|pipeline)/|codegen/|schedule/|frontend/|ir/|runtime/
 driver/report:driver/(report|cli)/|tuner/|runtime/

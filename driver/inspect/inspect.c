@@ -1,7 +1,8 @@
 /* driver/inspect/inspect.c: roofline and memory of a model, from its kernels. */
 #include "driver/inspect/inspect.h"
-#include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
+#include "codegen/codegen.h"
+#include "driver/pipeline/footprint.h"
 #include "runtime/base/map.h"
 #include "runtime/device/peak.h"
 
@@ -41,49 +42,91 @@ static void fill_roofline(const tl_session *session, tl_inspection *i)
     }
 }
 
-static int64_t value_bytes(const tl_value *v)
+/* What a process has besides its model, measured with tests/bench/memory.c on x86-64, LLVM 19: a run from the cache; LLVM and what
+ * compiling takes; both also by the number of kernels. */
+enum {
+    CACHED_BYTES = 11 << 20,
+    CACHED_KERNEL_BYTES = 30 << 10,
+    COLD_BYTES = 83 << 20,
+    COLD_KERNEL_BYTES = 140 << 10,
+    COLD_WORKLOAD_BYTES = 130 << 10,
+    WORKLOAD_CODE_BYTES = 4 << 10,
+};
+
+static int64_t packed_by(const tl_program *program)
 {
-    int64_t extents[2 * TL_MAX_RANK], elements = 1;
-    int rank = tl_layout_physical(&v->layout, &v->shape, extents);
-    for (int a = 0; a < rank; a++)
-        elements *= extents[a];
-    return tl_storage_bytes(v->dtype, elements);
+    int64_t bytes = 0;
+    for (int i = 0; i < program->prepared_count; i++)
+        bytes += tl_buffer_max_bytes(program->prepared[i]);
+    return bytes;
 }
 
-static const tl_value *storage_of(const tl_value *v)
+/* All threads' scratch of each kernel; of kernels that share a workload it is asked once. 0 where nothing is known before there is
+ * code. */
+static const int64_t *find_scratch(const tl_session *session, const tl_inspection *in)
 {
-    return v->whole != NULL ? v->whole : v;
-}
-
-static void touch(const tl_session *session, tl_map *known, tl_plan_buffer *buffers, int *count,
-                  const tl_value *v, int step)
-{
-    if (v->data != NULL || v->is_input || v->is_output)
-        return;
-    tl_plan_buffer *b = tl_map_find(known, v->name);
-    if (b == NULL) {
-        b = &buffers[(*count)++];
-        *b = (tl_plan_buffer){ .size = value_bytes(v), .first = step };
-        tl_map_put(known, tl_arena_strdup(session->arena, v->name), b);
+    int64_t *scratch = TL_NEW_ARRAY(session->arena, int64_t, in->facts->kernel_count + 1);
+    for (int k = 0; k < in->facts->kernel_count; k++) {
+        const tl_model_kernel *kernel = &in->facts->kernels[k];
+        tl_descriptor d = { 0 };
+        if (kernel->same_as != k)
+            scratch[k] = scratch[kernel->same_as];
+        else if (tl_codegen_describe(session->arena, kernel->scheduled, false, in->facts->target,
+                                     &d, NULL) == TL_OK)
+            scratch[k] = d.scratch_bytes + d.thread_scratch_bytes * in->threads;
     }
-    b->last = step;
+    return scratch;
 }
 
-static tl_status plan_memory(const tl_session *session, tl_inspection *i, tl_diag *diag)
+static int larger_first(const void *a, const void *b)
 {
-    const tl_model_facts *f = i->facts;
-    int count = 0;
-    tl_map *known = tl_map_create(session->arena);
-    tl_plan_buffer *buffers =
-        TL_NEW_ARRAY(session->arena, tl_plan_buffer, f->graph->value_count + 1);
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x < y) - (x > y);
+}
+
+/* The most that is there while constants are packed, the largest first: what is packed, and the source of one. */
+static int64_t packing_peak(const tl_session *session, const tl_inspection *in)
+{
+    int64_t *sizes = TL_NEW_ARRAY(session->arena, int64_t, in->facts->kernel_count + 1);
+    int64_t packed = 0, most = 0;
+    for (int k = 0; k < in->facts->kernel_count; k++)
+        sizes[k] = packed_by(in->facts->kernels[k].scheduled);
+    qsort(sizes, (size_t)in->facts->kernel_count, sizeof *sizes, larger_first);
+    for (int k = 0; k < in->facts->kernel_count; k++) {
+        packed += sizes[k];
+        most = packed + sizes[k] > most ? packed + sizes[k] : most;
+    }
+    return most;
+}
+
+static tl_status foretell_memory(const tl_session *session, tl_inspection *in, tl_diag *diag)
+{
+    const tl_model_facts *f = in->facts;
+    tl_footprint footprint;
+    tl_plan_sizes with_scratch;
+    TL_TRY(tl_footprint_of_graph(session->arena, f->graph, f->partition, NULL, &footprint,
+                                 &in->plan, diag));
+    in->constant_bytes = footprint.constants;
+    in->port_bytes = footprint.ports;
+    TL_TRY(tl_footprint_of_graph(session->arena, f->graph, f->partition, find_scratch(session, in),
+                                 &footprint, &with_scratch, diag));
+    in->temporary_bytes = footprint.plan;
     for (int k = 0; k < f->kernel_count; k++) {
-        const tl_kernel *kernel = f->kernels[k].kernel;
-        for (int v = 0; v < kernel->input_count; v++)
-            touch(session, known, buffers, &count, storage_of(kernel->inputs[v]), k);
-        for (int v = 0; v < kernel->output_count; v++)
-            touch(session, known, buffers, &count, storage_of(kernel->outputs[v]), k);
+        in->packed_bytes += packed_by(f->kernels[k].scheduled);
+        if (f->kernels[k].same_as == k)
+            in->code_bytes +=
+                WORKLOAD_CODE_BYTES * (1 + (f->kernels[k].scheduled->prepare != NULL));
     }
-    return tl_memory_plan(buffers, count, &i->plan, diag);
+    int64_t run = tl_footprint_sum(in->packed_bytes, in->temporary_bytes);
+    run = tl_footprint_sum(run, tl_footprint_sum(in->port_bytes, in->code_bytes));
+    int64_t packing = packing_peak(session, in);
+    in->cached_peak_bytes =
+        tl_footprint_sum(run, CACHED_BYTES + (int64_t)CACHED_KERNEL_BYTES * f->kernel_count);
+    in->cold_peak_bytes =
+        tl_footprint_sum(run > packing ? run : packing,
+                         COLD_BYTES + (int64_t)COLD_KERNEL_BYTES * f->kernel_count +
+                             (int64_t)COLD_WORKLOAD_BYTES * f->workload_count);
+    return TL_OK;
 }
 
 tl_status tl_inspect(const tl_session *session, const char *path, bool quick, tl_inspection *out,
@@ -92,11 +135,6 @@ tl_status tl_inspect(const tl_session *session, const char *path, bool quick, tl
     *out = (tl_inspection){ .path = path,
                             .facts = tl_model_get_facts(session->model),
                             .threads = session->threads };
-    const tl_graph *g = out->facts->graph;
-    for (int v = 0; v < g->value_count; v++)
-        if (g->values[v]->data != NULL)
-            out->constant_bytes +=
-                tl_storage_bytes(g->values[v]->dtype, tl_shape_elements(&g->values[v]->shape));
     tl_map *classes = tl_map_create(session->arena);
     for (int k = 0; k < out->facts->kernel_count; k++)
         if (tl_map_find(classes, out->facts->kernels[k].class_key) == NULL) {
@@ -105,7 +143,7 @@ tl_status tl_inspect(const tl_session *session, const char *path, bool quick, tl
         }
     TL_TRY(find_limits(session, out, quick, diag));
     fill_roofline(session, out);
-    return plan_memory(session, out, diag);
+    return foretell_memory(session, out, diag);
 }
 
 void tl_inspect_describe(const tl_value *v, tl_text *out)

@@ -69,6 +69,32 @@ static void print_kernels(const tl_inspection *in)
            "axis 2.\n");
 }
 
+static void print_expected(const tl_inspection *in)
+{
+    tl_text run = { 0 }, peak = { 0 };
+    tl_text_add(&run, "packed weights ");
+    tl_text_add_size(&run, in->packed_bytes);
+    tl_text_add(&run, ", temporaries ");
+    tl_text_add_size(&run, in->temporary_bytes);
+    tl_text_add(&run, ", inputs and outputs ");
+    tl_text_add_size(&run, in->port_bytes);
+    tl_text_add(&run, ", code about ");
+    tl_text_add_size(&run, in->code_bytes);
+    tl_text_add_size(&peak, in->cached_peak_bytes);
+    tl_text_add(&peak, " from the cache, ");
+    tl_text_add_size(&peak, in->cold_peak_bytes);
+    tl_text_add(&peak, " when it is compiled");
+    if (in->facts->memory_limit > 0 && in->cached_peak_bytes > in->facts->memory_limit) {
+        tl_text_add(&peak, "; more than the limit of ");
+        tl_text_add_size(&peak, in->facts->memory_limit);
+        tl_text_add(&peak, " (--max-memory)");
+    }
+    printf("a run       %s\n            resident at most about %s\n", tl_text_get(&run),
+           tl_text_get(&peak));
+    tl_text_free(&run);
+    tl_text_free(&peak);
+}
+
 void tl_inspect_print(const tl_inspection *in, bool kernels)
 {
     const tl_model_facts *f = in->facts;
@@ -96,6 +122,7 @@ void tl_inspect_print(const tl_inspection *in, bool kernels)
     printf(" without reuse, ");
     print_bytes(in->plan.floor);
     printf(" at least)\n");
+    print_expected(in);
     for (int i = 0; i < f->kernel_count; i++) {
         bound += in->kernels[i].memory_bound;
         flops_bound += in->kernels[i].memory_bound ? 0 : f->kernels[i].flops;
@@ -178,6 +205,11 @@ void tl_inspect_print_json(const tl_inspection *in)
            ",\"floor_bytes\":%" PRId64,
            f->graph->node_count, f->kernel_count, f->workload_count, in->class_count, f->flops,
            in->constant_bytes, in->plan.planned, in->plan.sum, in->plan.floor);
+    printf(",\"packed_bytes\":%" PRId64 ",\"temporary_bytes\":%" PRId64 ",\"port_bytes\":%" PRId64
+           ",\"code_bytes\":%" PRId64 ",\"cached_peak_bytes\":%" PRId64
+           ",\"cold_peak_bytes\":%" PRId64 ",\"memory_limit_bytes\":%" PRId64,
+           in->packed_bytes, in->temporary_bytes, in->port_bytes, in->code_bytes,
+           in->cached_peak_bytes, in->cold_peak_bytes, in->facts->memory_limit);
     printf(",\"threads\":%d,\"peak_gflops\":%.1f,\"bandwidth_gbs\":%.1f,\"measured\":%s,"
            "\"expected_ns\":%.0f}\n",
            in->threads, in->peak_gflops, in->bandwidth_gbs, in->measured ? "true" : "false",

@@ -13,10 +13,12 @@ typedef struct {
     int64_t ports; /* inputs and outputs */
 } tl_footprint;
 
-/* Of a graph that is cut into kernels: nothing is packed yet, and no kernel has said anything of scratch. */
+/* Of a graph that is cut into kernels: nothing is packed yet. `scratch` is what each kernel needs of it, NULL: not known. */
 tl_status tl_footprint_of_graph(tl_arena *arena, const tl_graph *graph,
-                                const tl_partition *partition, tl_footprint *out,
-                                tl_plan_sizes *plan, tl_diag *diag);
+                                const tl_partition *partition, const int64_t *scratch,
+                                tl_footprint *out, tl_plan_sizes *plan, tl_diag *diag);
+/* Two sizes together; what would overflow, or is negative, is INT64_MAX. */
+int64_t tl_footprint_sum(int64_t a, int64_t b);
 /* Of an executable, before anything is packed; a runner's plan comes on top. */
 tl_footprint tl_footprint_of_executable(const tl_executable *executable);
 

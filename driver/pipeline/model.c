@@ -9,6 +9,7 @@
 #include "driver/pipeline/footprint.h"
 #include "driver/pipeline/model_private.h"
 #include "driver/pipeline/host_target.h"
+#include "ir/program/machine.h"
 #include "runtime/base/file.h"
 #include "runtime/base/map.h"
 #include "runtime/base/pages.h"
@@ -150,7 +151,7 @@ static tl_status model_keys(tl_model *model, const model_source *source,
 {
     tl_digest digest;
     tl_text text = { 0 };
-    char resolved[PATH_MAX];
+    char resolved[PATH_MAX], stamp[33], usual[33];
     tl_digest_start(&digest);
     if (source->path != NULL) {
         tl_mapping file;
@@ -185,6 +186,10 @@ static tl_status model_keys(tl_model *model, const model_source *source,
     tl_target_print(&model->target, &text);
     if (options->without != NULL)
         tl_text_format(&text, "\nwithout %s", options->without);
+    tl_machine_stamp(tl_machine_of(&model->target), stamp);
+    tl_machine_stamp(&tl_machine_built_in, usual);
+    if (strcmp(stamp, usual) != 0) /* its default schedules are others */
+        tl_text_format(&text, "\nmachine %s", stamp);
     tl_text_format(&text, "\nbuild %s llvm %s naive %d numerics %d", tl_build_id(),
                    tl_codegen_llvm_version(), options->naive, (int)options->numerics);
     if (tl_target_is_gpu(&model->target) && tl_ptx_has_module())
@@ -433,8 +438,8 @@ static tl_status check_graph(tl_model *model, const tl_model_options *options, t
     tl_plan_sizes plan;
     if (options->inspect_only)
         return TL_OK;
-    TL_TRY(tl_footprint_of_graph(model->arena, model->graph, &model->partition, &footprint, &plan,
-                                 diag));
+    TL_TRY(tl_footprint_of_graph(model->arena, model->graph, &model->partition, NULL, &footprint,
+                                 &plan, diag));
     if (options->compile_only)
         footprint.plan = footprint.ports = 0;
     return tl_footprint_check(&footprint, model->memory_limit, diag);
@@ -492,6 +497,7 @@ static tl_status compile_model(tl_model *model, const model_source *source,
     facts->workload_count = model->work_count;
     facts->kernels = model->kernels;
     facts->graph = model->graph;
+    facts->partition = &model->partition;
     if (options->inspect_only)
         return TL_OK;
 
@@ -542,6 +548,7 @@ static tl_status load(tl_model *model, const model_source *source, const tl_mode
     if (model->cache != NULL && tl_cache_folder(model->cache) != NULL)
         tl_arena_spill_into(model->arena, tl_cache_folder(model->cache)); /* folded weights */
     TL_TRY(choose_target(model, options, diag));
+    model->target.machine = options->machine;
     TL_TRY(model_keys(model, source, options, diag));
     model->threads = options->threads > 0 ? options->threads : tl_pool_threads(options->pool);
     TL_TRY(open_records(model, options, diag));
@@ -608,6 +615,7 @@ static tl_status load_from(const model_source *source, const tl_model_options *o
     model->facts.target = &model->target;
     model->facts.host = &model->prepare_target;
     model->facts.identity = model->identity;
+    model->facts.memory_limit = limit;
     model->facts.picks = &model->picks;
     model->picks = (tl_picks){ .form = "", .uid = "" };
     model->numerics = options->numerics;

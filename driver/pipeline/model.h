@@ -23,6 +23,8 @@ typedef void tl_model_note(void *user, const char *sentence);
 
 typedef struct {
     const char *target; /* "cpu", "x86-64-v3", ...; NULL: this machine */
+    /* What the analytic model goes by; NULL: the built-in profile. Lives as long as the model. */
+    const tl_machine *machine;
     const tl_shape_override *shapes;
     int shape_count;
     const char *cache_folder; /* NULL: the user's */
@@ -90,6 +92,8 @@ typedef struct {
     int tuned_count;                /* kernels whose schedule is from a record */
     const tl_model_kernel *kernels; /* NULL when from_cache */
     const tl_graph *graph;          /* after layout assignment; NULL when from_cache */
+    const tl_partition *partition;  /* NULL when from_cache */
+    int64_t memory_limit;           /* that it keeps to; 0: none */
     const tl_target *target;
     const tl_target *
         host; /* the target where it is a CPU, else this machine: what is not for the device is compiled for it */

@@ -60,11 +60,48 @@ static void more_than_the_limit_is_refused(void **state)
     expect(2, "is not a size", "run $D/l.onnx --max-memory 99999999999T");
 }
 
+/* What inspect says beforehand is what a run then takes. */
+static void inspect_foretells_it(void **state)
+{
+    (void)state;
+    static const char *const models[] = { "bert_tiny", "mobilenet_v2" };
+    for (size_t i = 0; i < sizeof models / sizeof models[0]; i++) {
+        tl_text said = { 0 }, cold = { 0 }, cached = { 0 }, line = { 0 };
+        tl_text_format(
+            &line,
+            "$TILTH model %s -o $D/f.onnx && $TILTH inspect $D/f.onnx --quick --json --threads 1",
+            models[i]);
+        assert_int_equal(cli_shell(&said, tl_text_get(&line)), 0);
+        assert_int_equal(cli_shell(&cold, "$TILTH run $D/f.onnx --threads 1 --json --cache $D/f"),
+                         0);
+        assert_int_equal(cli_shell(&cached, "$TILTH run $D/f.onnx --threads 1 --json --cache $D/f"),
+                         0);
+        assert_true(number_of(&said, "packed_bytes") == number_of(&cold, "prepared_bytes"));
+        assert_true(number_of(&said, "temporary_bytes") == number_of(&cold, "plan_bytes"));
+        double peak = number_of(&cached, "peak_bytes"),
+               foretold = number_of(&said, "cached_peak_bytes");
+        if (!is_sanitized && (peak > 1.4 * foretold || peak < 0.6 * foretold))
+            fail_msg("%s from the cache: %.1f MB, not %.1f", models[i], peak * 1e-6,
+                     foretold * 1e-6);
+        peak = number_of(&cold, "peak_bytes"), foretold = number_of(&said, "cold_peak_bytes");
+        if (!is_sanitized && (peak > 1.4 * foretold || peak < 0.6 * foretold))
+            fail_msg("%s compiled: %.1f MB, not %.1f", models[i], peak * 1e-6, foretold * 1e-6);
+        tl_text_free(&said);
+        tl_text_free(&cold);
+        tl_text_free(&cached);
+        tl_text_free(&line);
+    }
+    expect(0, "a run       packed weights", "inspect $D/f.onnx --quick");
+    expect(0, "more than the limit of 23.1 MB (--max-memory)",
+           "inspect $D/f.onnx --quick --max-memory 22M");
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cached_run_is_small),
         cmocka_unit_test(more_than_the_limit_is_refused),
+        cmocka_unit_test(inspect_foretells_it),
     };
     return cmocka_run_group_tests_name("memory", tests, cli_set_up, cli_tear_down);
 }

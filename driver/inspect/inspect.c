@@ -42,8 +42,8 @@ static void fill_roofline(const tl_session *session, tl_inspection *i)
     }
 }
 
-/* What a process has besides its model, measured with tests/bench/memory.c on x86-64, LLVM 19: a run from the cache; LLVM and what
- * compiling takes; both also by the number of kernels. */
+/* What a process has besides its model, measured with tests/bench/memory.c on x86-64, LLVM 19: a run from the cache; LLVM
+ * and what compiling takes; both also by the number of kernels. */
 enum {
     CACHED_BYTES = 11 << 20,
     CACHED_KERNEL_BYTES = 30 << 10,
@@ -61,8 +61,8 @@ static int64_t packed_by(const tl_program *program)
     return bytes;
 }
 
-/* All threads' scratch of each kernel; of kernels that share a workload it is asked once. 0 where nothing is known before there is
- * code. */
+/* All threads' scratch of each kernel; of kernels that share a workload it is asked once. 0 where nothing is known before
+ * there is code. */
 static const int64_t *find_scratch(const tl_session *session, const tl_inspection *in)
 {
     int64_t *scratch = TL_NEW_ARRAY(session->arena, int64_t, in->facts->kernel_count + 1);

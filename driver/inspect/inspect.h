@@ -19,7 +19,8 @@ typedef struct {
     double total_s;
     int64_t constant_bytes;
     tl_plan_sizes plan; /* of the values between kernels; scratch comes on top */
-    /* What a run will take: constants that kernels read packed, temporaries with scratch, inputs and outputs; about so much code. */
+    /* What a run will take: constants that kernels read packed, temporaries with scratch, inputs and outputs; about so much
+     * code. */
     int64_t packed_bytes, temporary_bytes, port_bytes, code_bytes;
     /* The most that `tilth run` will have resident, from the cache and when it has to compile: about. */
     int64_t cached_peak_bytes, cold_peak_bytes;

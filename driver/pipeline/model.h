@@ -40,8 +40,8 @@ typedef struct {
     /* Records of the tuner (an error when it has none); NULL: the default ones, if there are any. */
     const char *database;
     bool no_database;
-    /* Bytes of constants, temporaries, inputs and outputs, and of what compiling keeps, at most: more is TL_NO_MEMORY before it is
-     * taken. 0: as tl_footprint_limit says. */
+    /* Bytes of constants, temporaries, inputs and outputs, and of what compiling keeps, at most: more is TL_NO_MEMORY before
+     * it is taken. 0: as tl_footprint_limit says. */
     int64_t max_memory;
     int threads;           /* that the model will run on: those records count. 0: the pool's */
     const tl_picks *picks; /* these, whatever the records say; NULL: ask them */

@@ -185,7 +185,8 @@ tl_status tl_import_constant(tl_onnx_call *c, Onnx__TensorProto *t, tl_value **o
 /* ---- between the parts of the reader ---- */
 
 /* The whole graph, or TL_UNSUPPORTED with the list of what is not supported. */
-/* Scans and unpacks a model, but for large raw data (onnx_lift.h); free it by the allocator's onnx__model_proto__free_unpacked, also after a failure. */
+/* Scans and unpacks a model, but for large raw data (onnx_lift.h); free it by the allocator's
+ * onnx__model_proto__free_unpacked, also after a failure. */
 tl_status tl_onnx_unpack(const void *bytes, size_t size, ProtobufCAllocator *allocator,
                          tl_onnx_memory *memory, Onnx__ModelProto **out, tl_diag *diag);
 /* Extents and names of a declared shape; more than TL_MAX_RANK dims are TL_UNSUPPORTED. `name`: of the input, for

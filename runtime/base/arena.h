@@ -42,8 +42,8 @@ void tl_arena_fail_at(tl_arena *arena, size_t n);
 size_t tl_arena_room(const tl_arena *arena);
 size_t tl_arena_refused(const tl_arena *arena);
 
-/* From now on allocations of a megabyte and more lie in a file in `folder` where that can be (runtime/base/spill.h): until they are
- * looked at again, they are not resident. */
+/* From now on allocations of a megabyte and more lie in a file in `folder` where that can be (runtime/base/spill.h): until
+ * they are looked at again, they are not resident. */
 enum { TL_ARENA_SPILLED = 1 << 20 };
 void tl_arena_spill_into(tl_arena *arena, const char *folder);
 /* Whether these bytes lie there, so that their pages may rest. */

@@ -41,7 +41,8 @@ const char *tl_onnx_bound(const tl_onnx *model, int index, const void **data);
 bool tl_onnx_locate(const tl_onnx *model, const void *data, size_t size, const char **location,
                     int64_t *offset);
 /* Whether they lie in any file that is mapped, the model's own or an external one: their pages may leave memory and are
- * read again (tl_graph.is_mapped; the context is the tl_onnx). In the model's own they may lie at any byte, whatever their dtype. */
+ * read again (tl_graph.is_mapped; the context is the tl_onnx). In the model's own they may lie at any byte, whatever their
+ * dtype. */
 bool tl_onnx_is_mapped(const void *model, const void *data, size_t size);
 
 /* What a model is called with: its inputs as the file declares them, axes of any extent open (tl_dim). */

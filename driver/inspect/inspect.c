@@ -2,7 +2,7 @@
 #include "driver/inspect/inspect.h"
 #include <stdlib.h>
 #include "codegen/codegen.h"
-#include "driver/pipeline/footprint.h"
+#include "driver/pipeline/model_memory.h"
 #include "runtime/base/map.h"
 #include "runtime/device/peak.h"
 
@@ -102,14 +102,14 @@ static int64_t packing_peak(const tl_session *session, const tl_inspection *in)
 static tl_status foretell_memory(const tl_session *session, tl_inspection *in, tl_diag *diag)
 {
     const tl_model_facts *f = in->facts;
-    tl_footprint footprint;
+    tl_model_memory footprint;
     tl_plan_sizes with_scratch;
-    TL_TRY(tl_footprint_of_graph(session->arena, f->graph, f->partition, NULL, &footprint,
-                                 &in->plan, diag));
+    TL_TRY(tl_model_memory_of_graph(session->arena, f->graph, f->partition, NULL, &footprint,
+                                    &in->plan, diag));
     in->constant_bytes = footprint.constants;
     in->port_bytes = footprint.ports;
-    TL_TRY(tl_footprint_of_graph(session->arena, f->graph, f->partition, find_scratch(session, in),
-                                 &footprint, &with_scratch, diag));
+    TL_TRY(tl_model_memory_of_graph(session->arena, f->graph, f->partition,
+                                    find_scratch(session, in), &footprint, &with_scratch, diag));
     in->temporary_bytes = footprint.plan;
     for (int k = 0; k < f->kernel_count; k++) {
         in->packed_bytes += packed_by(f->kernels[k].scheduled);
@@ -117,15 +117,14 @@ static tl_status foretell_memory(const tl_session *session, tl_inspection *in, t
             in->code_bytes +=
                 WORKLOAD_CODE_BYTES * (1 + (f->kernels[k].scheduled->prepare != NULL));
     }
-    int64_t run = tl_footprint_sum(in->packed_bytes, in->temporary_bytes);
-    run = tl_footprint_sum(run, tl_footprint_sum(in->port_bytes, in->code_bytes));
+    int64_t run = tl_memory_sum(in->packed_bytes, in->temporary_bytes);
+    run = tl_memory_sum(run, tl_memory_sum(in->port_bytes, in->code_bytes));
     int64_t packing = packing_peak(session, in);
     in->cached_peak_bytes =
-        tl_footprint_sum(run, CACHED_BYTES + (int64_t)CACHED_KERNEL_BYTES * f->kernel_count);
-    in->cold_peak_bytes =
-        tl_footprint_sum(run > packing ? run : packing,
-                         COLD_BYTES + (int64_t)COLD_KERNEL_BYTES * f->kernel_count +
-                             (int64_t)COLD_WORKLOAD_BYTES * f->workload_count);
+        tl_memory_sum(run, CACHED_BYTES + (int64_t)CACHED_KERNEL_BYTES * f->kernel_count);
+    in->cold_peak_bytes = tl_memory_sum(run > packing ? run : packing,
+                                        COLD_BYTES + (int64_t)COLD_KERNEL_BYTES * f->kernel_count +
+                                            (int64_t)COLD_WORKLOAD_BYTES * f->workload_count);
     return TL_OK;
 }
 

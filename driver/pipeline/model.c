@@ -6,7 +6,7 @@
 #include <string.h>
 #include "driver/pipeline/build_id.h"
 #include "driver/pipeline/device_target.h"
-#include "driver/pipeline/footprint.h"
+#include "driver/pipeline/model_memory.h"
 #include "driver/pipeline/model_private.h"
 #include "driver/pipeline/host_target.h"
 #include "ir/program/machine.h"
@@ -434,23 +434,23 @@ static void set_form(tl_model *model)
 /* Before anything is compiled: whether there will be room for it. What runs elsewhere has only its weights here. */
 static tl_status check_graph(tl_model *model, const tl_model_options *options, tl_diag *diag)
 {
-    tl_footprint footprint;
+    tl_model_memory footprint;
     tl_plan_sizes plan;
     if (options->inspect_only)
         return TL_OK;
-    TL_TRY(tl_footprint_of_graph(model->arena, model->graph, &model->partition, NULL, &footprint,
-                                 &plan, diag));
+    TL_TRY(tl_model_memory_of_graph(model->arena, model->graph, &model->partition, NULL, &footprint,
+                                    &plan, diag));
     if (options->compile_only)
         footprint.plan = footprint.ports = 0;
-    return tl_footprint_check(&footprint, model->memory_limit, diag);
+    return tl_model_memory_check(&footprint, model->memory_limit, diag);
 }
 
 /* The same once it is known what is packed; runners keep to the limit themselves. */
 static tl_status check_executable(const tl_model *model, tl_diag *diag)
 {
-    tl_footprint footprint = tl_footprint_of_executable(model->executable);
+    tl_model_memory footprint = tl_model_memory_of_executable(model->executable);
     tl_executable_limit_memory(model->executable, model->memory_limit);
-    return tl_footprint_check(&footprint, model->memory_limit, diag);
+    return tl_model_memory_check(&footprint, model->memory_limit, diag);
 }
 
 /* `picks_known`: model->picks is what to take. */
@@ -603,7 +603,7 @@ static tl_status load_from(const model_source *source, const tl_model_options *o
 {
     *out = NULL;
     int64_t start = tl_clock_ns();
-    int64_t limit = options->max_memory > 0 ? options->max_memory : tl_footprint_limit();
+    int64_t limit = options->max_memory > 0 ? options->max_memory : tl_model_memory_limit();
     tl_model *volatile model = calloc(1, sizeof *model);
     tl_arena *arena = model == NULL ? NULL : tl_arena_create((size_t)limit);
     if (arena == NULL) {

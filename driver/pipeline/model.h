@@ -41,7 +41,7 @@ typedef struct {
     const char *database;
     bool no_database;
     /* Bytes of constants, temporaries, inputs and outputs, and of what compiling keeps, at most: more is TL_NO_MEMORY before
-     * it is taken. 0: as tl_footprint_limit says. */
+     * it is taken. 0: as tl_model_memory_limit says. */
     int64_t max_memory;
     int threads;           /* that the model will run on: those records count. 0: the pool's */
     const tl_picks *picks; /* these, whatever the records say; NULL: ask them */

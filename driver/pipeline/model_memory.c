@@ -1,12 +1,12 @@
-/* driver/pipeline/footprint.c: how much memory a model takes, told before it is taken. */
-#include "driver/pipeline/footprint.h"
+/* driver/pipeline/model_memory.c: how much memory a model takes, told before it is taken. */
+#include "driver/pipeline/model_memory.h"
 #include <string.h>
 #include "runtime/base/array.h"
 #include "runtime/base/checked.h"
 #include "runtime/base/limits.h"
 #include "runtime/base/map.h"
 
-int64_t tl_footprint_sum(int64_t a, int64_t b)
+int64_t tl_memory_sum(int64_t a, int64_t b)
 {
     int64_t sum;
     return b < 0 || tl_add_overflows(a, b, &sum) ? INT64_MAX : sum;
@@ -54,12 +54,12 @@ static int64_t constants_of(const tl_graph *graph)
     int64_t bytes = 0;
     for (int i = 0; i < graph->value_count; i++)
         if (graph->values[i]->data != NULL)
-            bytes = tl_footprint_sum(bytes,
-                                     tl_storage_bytes(graph->values[i]->dtype,
+            bytes =
+                tl_memory_sum(bytes, tl_storage_bytes(graph->values[i]->dtype,
                                                       tl_shape_elements(&graph->values[i]->shape)));
     for (int i = 0; i < graph->node_count; i++)
         for (int b = 0; b < tl_op_bodies(graph->nodes[i]->op); b++)
-            bytes = tl_footprint_sum(bytes, constants_of(graph->nodes[i]->bodies[b]));
+            bytes = tl_memory_sum(bytes, constants_of(graph->nodes[i]->bodies[b]));
     return bytes;
 }
 
@@ -67,18 +67,18 @@ static int64_t port_bytes(tl_value *const *values, int count)
 {
     int64_t bytes = 0;
     for (int i = 0; i < count; i++)
-        bytes = tl_footprint_sum(bytes, value_bytes(values[i]));
+        bytes = tl_memory_sum(bytes, value_bytes(values[i]));
     return bytes;
 }
 
-tl_status tl_footprint_of_graph(tl_arena *arena, const tl_graph *graph,
-                                const tl_partition *partition, const int64_t *scratch,
-                                tl_footprint *out, tl_plan_sizes *plan, tl_diag *diag)
+tl_status tl_model_memory_of_graph(tl_arena *arena, const tl_graph *graph,
+                                   const tl_partition *partition, const int64_t *scratch,
+                                   tl_model_memory *out, tl_plan_sizes *plan, tl_diag *diag)
 {
     planning p = { .arena = arena, .known = tl_map_create(arena) };
-    *out = (tl_footprint){ .constants = constants_of(graph) };
-    out->ports = tl_footprint_sum(port_bytes(graph->inputs, graph->input_count),
-                                  port_bytes(graph->outputs, graph->output_count));
+    *out = (tl_model_memory){ .constants = constants_of(graph) };
+    out->ports = tl_memory_sum(port_bytes(graph->inputs, graph->input_count),
+                               port_bytes(graph->outputs, graph->output_count));
     for (int k = 0; k < partition->count; k++) {
         const tl_kernel *kernel = &partition->kernels[k];
         for (int i = 0; i < kernel->input_count; i++)
@@ -102,23 +102,23 @@ static int64_t tensors_bytes(const tl_port *ports, int count)
 {
     int64_t bytes = 0;
     for (int i = 0; i < count; i++)
-        bytes = tl_footprint_sum(bytes, (int64_t)tl_port_size(&ports[i]));
+        bytes = tl_memory_sum(bytes, (int64_t)tl_port_size(&ports[i]));
     return bytes;
 }
 
-tl_footprint tl_footprint_of_executable(const tl_executable *executable)
+tl_model_memory tl_model_memory_of_executable(const tl_executable *executable)
 {
     const tl_executable_spec *spec = tl_executable_info(executable);
     tl_executable_sizes sizes = tl_executable_measure(executable);
-    tl_footprint out = { .constants = tl_footprint_sum(sizes.constant_bytes, sizes.external_bytes),
-                         .packed = sizes.prepared_bytes,
-                         .ports =
-                             tl_footprint_sum(tensors_bytes(spec->inputs, spec->input_count),
+    tl_model_memory out = { .constants = tl_memory_sum(sizes.constant_bytes, sizes.external_bytes),
+                            .packed = sizes.prepared_bytes,
+                            .ports =
+                                tl_memory_sum(tensors_bytes(spec->inputs, spec->input_count),
                                               tensors_bytes(spec->outputs, spec->output_count)) };
     return out;
 }
 
-int64_t tl_footprint_limit(void)
+int64_t tl_model_memory_limit(void)
 {
     int64_t available = tl_available_memory();
     return available / 5 * 4;
@@ -135,11 +135,11 @@ static void print_part(tl_text *out, const char *name, int64_t bytes)
         tl_text_add_size(out, bytes);
 }
 
-tl_status tl_footprint_check(const tl_footprint *f, int64_t limit, tl_diag *diag)
+tl_status tl_model_memory_check(const tl_model_memory *f, int64_t limit, tl_diag *diag)
 {
     /* what is packed takes the place of constants as they are: of a file, whose pages go */
     int64_t weights = f->packed > f->constants ? f->packed : f->constants;
-    int64_t sum = tl_footprint_sum(tl_footprint_sum(weights, f->plan), f->ports);
+    int64_t sum = tl_memory_sum(tl_memory_sum(weights, f->plan), f->ports);
     if (limit <= 0 || sum <= limit)
         return TL_OK;
     tl_text parts = { 0 }, most = { 0 };

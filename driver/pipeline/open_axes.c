@@ -88,7 +88,8 @@ static int dim_of(const chooser *s, const choice *c, int axis, int64_t *slope)
     return -1;
 }
 
-/* The shapes of all inputs at one point; false: an extent would be too small. A value is offered where its input does not vary. */
+/* The shapes of all inputs at one point; false: an extent would be too small. A value is offered where its input does not
+ * vary. */
 static bool shapes_at(const chooser *s, const choice *c, const int64_t *dims,
                       tl_shape_override *out)
 {

@@ -4,12 +4,13 @@
  *       block b             and        block b                    ->        block b
  *         Y[i] = X[i*4 + 3]              Y[i] = X[i*4 + 3]                    Y[i] = X[i*4 + 3]
  *
- * All are walked together. They are the same but for numbers, and each number is a function of the dims (runtime/base/varying.h)
- * that has its values in all of them; an integral float is that function, too, and so is what a float is the reciprocal of.
+ * All are walked together. They are the same but for numbers, and each number is a function of the dims
+ * (runtime/base/varying.h) that has its values in all of them; an integral float is that function, too, and so is what a float
+ * is the reciprocal of.
  *
  * Why what comes out is right between the corners of the samples: expressions of programs are simplified by comparing sums of
- * extents with constants. Those are functions of the dims in which each dim stands once, which have their extremes at the corners,
- * so that what is decided the same way at all corners is decided so everywhere between them. */
+ * extents with constants. Those are functions of the dims in which each dim stands once, which have their extremes at the
+ * corners, so that what is decided the same way at all corners is decided so everywhere between them. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>

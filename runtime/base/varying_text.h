@@ -2,8 +2,8 @@
  *
  *     Reshape {shape=[1, 17, 64]}    Reshape {shape=[1, 29, 64]}    ->    Reshape {shape=[1, n, 64]}
  *
- * A whole number stands by itself, and may be a float's (17.0, 2e+01): digits of a name (f32, conv_3, %17) and of a fraction (0.5) are
- * text. */
+ * A whole number stands by itself, and may be a float's (17.0, 2e+01): digits of a name (f32, conv_3, %17) and of a fraction
+ * (0.5) are text. */
 #ifndef TL_BASE_VARYING_TEXT_H
 #define TL_BASE_VARYING_TEXT_H
 #include "runtime/base/arena.h"

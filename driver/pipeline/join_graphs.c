@@ -348,6 +348,8 @@ static tl_status create(tl_join *join, const tl_join_request *r, const tl_model_
     join->without =
         options->without != NULL ? tl_arena_strdup(join->arena, options->without) : NULL;
     TL_TRY(tl_target_resolve(options->target, &join->target, diag));
+    if (tl_target_is_gpu(&join->target))
+        return tl_fail(diag, TL_UNSUPPORTED, "kernels of GPUs take no dims");
     tl_status status = join_all(join, diag);
     join->request.shapes = NULL; /* the caller's */
     return status;

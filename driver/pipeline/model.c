@@ -599,7 +599,7 @@ static tl_status compile_join(tl_model *model, const tl_model_options *options, 
     if (TL_ARENA_GUARD(model->arena))
         return tl_fail(diag, TL_NO_MEMORY, "out of memory");
     const tl_join *join = model->join;
-    model->target = join->target;
+    model->target = model->prepare_target = join->target;
     model->onnx = join->onnx;
     model->onnx_is_shared = true;
     model->graph = join->graph;

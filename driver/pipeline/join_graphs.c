@@ -407,10 +407,31 @@ tl_status tl_join_check(tl_join *join, const tl_shape_override *shapes, int shap
     return status;
 }
 
-int tl_join_kernels(const tl_join *join, int *with_dims)
+static void describe_output(const tl_join *join, const tl_value *v, const char *const *names,
+                            tl_text *out)
 {
-    *with_dims = 0;
+    tl_text_format(out, "output %s %s[", v->name, tl_dtype_infos[v->dtype].text);
+    for (int a = 0; a < v->shape.rank; a++) {
+        tl_text_add(out, a > 0 ? ", " : "");
+        tl_varying_print(&join->values[v->index].shape[a], join->request.samples.dim_count, names,
+                         out);
+    }
+    tl_text_add(out, "]\n");
+}
+
+void tl_join_describe(const tl_join *join, tl_text *out)
+{
+    const char *names[TL_MOST_DIMS] = { NULL };
+    int with_dims = 0;
+    for (int d = 0; d < join->request.samples.dim_count; d++) {
+        const tl_executable_dim *dim = &join->request.dims[d];
+        names[d] = dim->name;
+        tl_text_format(out, "dim %s in %lld..%lld\n", dim->name, (long long)dim->min,
+                       (long long)dim->max);
+    }
+    for (int i = 0; i < join->graph->output_count; i++)
+        describe_output(join, join->graph->outputs[i], names, out);
     for (int i = 0; i < join->partition.count; i++)
-        *with_dims += join->programs[i]->dim_count > 0;
-    return join->partition.count;
+        with_dims += join->programs[i]->dim_count > 0;
+    tl_text_format(out, "%d of %d kernels take dims\n", with_dims, join->partition.count);
 }

@@ -35,7 +35,7 @@ tl_status tl_join_check(tl_join *join, const tl_shape_override *shapes, int shap
 /* The executable has the request's dims; the first sample is their start. Nothing is read from the cache but objects. */
 tl_status tl_join_compile(tl_join *join, const tl_model_options *options, tl_model **out,
                           tl_diag *diag);
-/* How many nodes of the graph were not folded, for what they make depends on the dims; how many kernels have dims. */
-int tl_join_kernels(const tl_join *join, int *with_dims);
+/* For people: outputs as functions of the dims, their ranges, and how many kernels take them. */
+void tl_join_describe(const tl_join *join, tl_text *out);
 
 #endif

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "driver/api/tilth.h"
+#include "driver/inspect/inspect.h"
 #include "frontend/onnx.pb-c.h"
 #include "models/zoo.h"
 #include "runtime/base/random.h"
@@ -396,6 +397,37 @@ static void what_is_made_of_extents(void **state)
     unload(&f);
 }
 
+static void inspect_tells_of_axes(void **state)
+{
+    (void)state;
+    tl_text file = text_model("opset 13; input x f32 n,w; input y f32 n,4; init two f32 = 2;"
+                              "init from i64 1 = 0; init to i64 1 = 10000; init axis i64 1 = 1;"
+                              "init step i64 1 = 2; node Slice x,from,to,axis,step -> c;"
+                              "node Concat c,y -> d axis=1; node Mul d,two -> z; output z");
+    char *path = path_in(folder, "axes.onnx");
+    const tl_model_options none = { .no_cache = true };
+    tl_session session = { .arena = tl_arena_create(0) };
+    tl_text lines = { 0 }, json = { 0 };
+    tl_diag diag = { "" };
+    assert_int_equal(tl_file_write(path, file.data, file.size, NULL), TL_OK);
+    if (tl_inspect_axes(&session, path, &none, false, &lines, &diag) != TL_OK ||
+        tl_inspect_axes(&session, path, &none, true, &json, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    static const char *const says[] = { "n                x.0, y.0\n    one code for all extents\n",
+                                        "w                x.1\n    specialised: ", "Slice(x)",
+                                        "output z f32[n, " };
+    for (size_t i = 0; i < sizeof says / sizeof *says; i++)
+        if (strstr(tl_text_get(&lines), says[i]) == NULL)
+            fail_msg("'%s' is not in\n%s", says[i], tl_text_get(&lines));
+    assert_non_null(
+        strstr(tl_text_get(&json), "\"name\":\"n\",\"places\":\"x.0, y.0\",\"dim\":true"));
+    tl_text_free(&lines);
+    tl_text_free(&json);
+    tl_text_free(&file);
+    tl_arena_destroy(session.arena);
+    free(path);
+}
+
 static int start(void **state)
 {
     (void)state;
@@ -420,6 +452,7 @@ int main(void)
         cmocka_unit_test(convolutions_of_any_batch),
         cmocka_unit_test(what_is_another_model_is_noticed),
         cmocka_unit_test(what_is_made_of_extents),
+        cmocka_unit_test(inspect_tells_of_axes),
     };
     cmocka_set_test_filter(getenv("TL_ONLY"));
     return cmocka_run_group_tests_name("shapes that vary", tests, start, finish);

@@ -61,7 +61,7 @@ check() { # folder, name, file, text, replacement: one mutant
 mkdir -p "$source"
 rm -rf "$source/schedule" "$source/codegen" "$source/ir" "$source/runtime" "$source/tests"
 git ls-files Makefile driver/install.mk tests/rules.mk runtime ir schedule codegen \
-    tests/support tests/schedule tests/codegen ':!tests/support/long_models.*' |
+    tests/support tests/schedule tests/codegen models/kernels/gpu tests/golden/proof ':!tests/support/long_models.*' |
     xargs cp --parents -p -t "$source"
 for folder in schedule codegen; do
     while IFS='|' read -r name file text; do

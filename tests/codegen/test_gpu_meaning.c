@@ -48,7 +48,7 @@ static void emulated_schedules_keep_the_meaning(void **state)
     (void)state;
     meaning m = { .compiled = run_emulated, .emulated = run_emulated };
     uint64_t first = meaning_environment("TL_SEED", 1);
-    uint64_t count = meaning_environment("TL_COUNT", 300);
+    uint64_t count = meaning_environment("TL_COUNT", 200);
     assert_int_equal(meaning_run_cases(&m, first, count, true), 0);
     print_message("%lld of them refused by code generation\n", (long long)m.refused);
 }

@@ -123,5 +123,7 @@ void tl_device_close(tl_device *device); /* NULL is fine */
 /* The rows, and the one of that name ("cuda" of "cuda:1"); NULL behind the last, and for none. */
 const tl_device_type *tl_device_type_at(int index);
 const tl_device_type *tl_device_type_named(const char *name);
+/* One more row, for a kind of device that needs more than a runtime (codegen/emulate). It lives as long as the process. */
+void tl_device_type_add(const tl_device_type *type);
 
 #endif

@@ -370,8 +370,9 @@ static bool copies_wide(tl_schedule *s, const tl_block *block, const tl_loop_lis
     return false;
 }
 
-/* Moves the block that fills an operand to where a slice begins, and shares its work among the threads. Where they do not come out
- * even, loops along which slices differ stay outside: no slice may reach into the next, or it would have no place of its own. */
+/* Moves the block that fills an operand to where a slice begins, and shares its work among the threads. Where they do not come
+ * out even, loops along which slices differ stay outside: no slice may reach into the next, or it would have no place of its
+ * own. */
 static tl_status share_slice(tl_schedule *s, tl_block_ref copy, tl_loop_ref slice, int64_t threads,
                              tl_diag *diag)
 {

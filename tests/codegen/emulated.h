@@ -1,5 +1,5 @@
-/* tests/codegen/emulated.h: compiles a program for a GPU and runs it on the emulated device, every buffer in memory of its own, so
- * that an access outside of one is noticed. */
+/* tests/codegen/emulated.h: compiles a program for a GPU and runs it on the emulated device, every buffer in memory of its
+ * own, so that an access outside of one is noticed. */
 #ifndef TL_TESTS_EMULATED_H
 #define TL_TESTS_EMULATED_H
 #include "codegen/codegen.h"

@@ -1,6 +1,6 @@
-/* tests/codegen/test_gpu_default.c: the default schedules of the programs of tests/golden/sketch for a GPU, as the modules that are
- * generated for it, run emulated, and compared with the interpreter's results of the naive programs. Where there is a ptxas,
- * what is generated for two generations assembles, and no kernel spills. */
+/* tests/codegen/test_gpu_default.c: the default schedules of the programs of tests/golden/sketch for a GPU, as the modules
+ * that are generated for it, run emulated, and compared with the interpreter's results of the naive programs. Where there is
+ * a ptxas, what is generated for two generations assembles, and no kernel spills. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

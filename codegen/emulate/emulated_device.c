@@ -359,6 +359,7 @@ static tl_status elapsed(const tl_device_event *first, const tl_device_event *la
 
 const tl_device_type tl_device_type_emulated = {
     .name = "cuda-emulated",
+    .form = TL_FORM_LLVM,
     .count = count,
     .open = open_device,
     .close = close_device,

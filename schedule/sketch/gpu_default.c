@@ -4,10 +4,11 @@
  *
  *   1. spatial stages that one other stage reads are computed inline;
  *   2. contractions get tiles in shared memory and registers (gpu_tile.c), the stage that reads the result their epilogue;
- *   3. other reductions a thread a result (gpu_nest.c), what is left a thread an element;
- *   4. stages inside of loops that the program was written with (a step of time, a scan) share out their elements among the
+ *   3. reductions of long rows a warp a row (gpu_combine.c);
+ *   4. other reductions a thread a result (gpu_nest.c), what is left a thread an element;
+ *   5. stages inside of loops that the program was written with (a step of time, a scan) share out their elements among the
  *      threads of one block, which wait for each other between stages;
- *   5. barriers where threads share elements.
+ *   6. barriers where threads share elements.
  *
  * What none of the rules takes runs as it was written, by one thread. */
 #include "schedule/dependence.h"
@@ -65,6 +66,25 @@ static tl_status apply_anchored(tl_schedule *s, block_test *fits, block_rule *ru
             continue;
         tl_map_put(done, block->name, s);
         tl_map_put(done, tl_schedule_get_block(s, out)->name, s);
+    }
+    return TL_OK;
+}
+
+/* Long rows of terms. */
+static tl_status apply_combine(tl_schedule *s, tl_map *done, const tl_map *known, tl_diag *diag)
+{
+    const tl_block **blocks;
+    int count = tl_sketch_blocks(s, &blocks);
+    for (int i = 0; i < count; i++) {
+        if (tl_map_has(done, blocks[i]->name) || !tl_map_has(known, blocks[i]->name) ||
+            !is_reduction_alone(s, blocks[i]))
+            continue;
+        tl_schedule_state before = tl_schedule_save(s);
+        tl_diag why = { 0 };
+        tl_status status = tl_gpu_combine(s, tl_schedule_name_block(s, blocks[i]->name), &why);
+        TL_TRY(tl_sketch_tried(s, &before, status, &why, diag));
+        if (status == TL_OK)
+            tl_map_put(done, blocks[i]->name, s);
     }
     return TL_OK;
 }
@@ -130,6 +150,7 @@ tl_status tl_gpu_default(tl_schedule *s, tl_diag *diag)
     for (int i = 0; i < count; i++)
         tl_map_put(known, blocks[i]->name, s);
     TL_TRY(apply_anchored(s, is_contraction_alone, tl_gpu_tile, done, known, diag));
+    TL_TRY(apply_combine(s, done, known, diag));
     TL_TRY(apply_anchored(s, is_reduction_alone, tl_gpu_reduction, done, known, diag));
     TL_TRY(apply_nests(s, done, known, diag));
     tl_schedule_state before = tl_schedule_save(s);

@@ -224,6 +224,8 @@ tl_status tl_gpu_tile(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_
 /* A nest of its own, or a reduction with the stage that reads it: a thread an element, or four neighbours (gpu_nest.c). */
 tl_status tl_gpu_nest(tl_schedule *s, tl_block_ref block, tl_diag *diag);
 tl_status tl_gpu_reduction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
+/* A reduction of long rows: a warp a row, whose threads combine what they have (gpu_combine.c). */
+tl_status tl_gpu_combine(tl_schedule *s, tl_block_ref block, tl_diag *diag);
 /* How many threads a block of a nest with so many iterations has. */
 int64_t tl_gpu_threads(int64_t iterations);
 /* The loops become one, which is cut in parts for blocks, threads and `inner` (1: none) neighbouring iterations; bound, but

@@ -58,7 +58,7 @@ typedef struct tl_device_graph {
 } tl_device_graph;
 
 struct tl_device_type {
-    const char *name; /* "cuda" */
+    const char *name;  /* "cuda" */
     tl_code_form form; /* of the code that compilers make for it */
     /* How many there are. TL_DEVICE says why there is none: no driver, none that it knows, too old a driver. */
     tl_status (*count)(int *out, tl_diag *diag);

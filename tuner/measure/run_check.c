@@ -71,13 +71,14 @@ static tl_status compare(const tl_run_state *state, int set, int i, int lowering
                    c.max_error, c.max_expected);
 }
 
-tl_status tl_run_check(tl_run_state *state, tl_runnable *r, int lowering, double *max_error,
-                       double *least_ns, tl_diag *diag)
+tl_status tl_run_check(tl_run_state *state, tl_runnable *r, int lowering, int sets,
+                       double *max_error, double *least_ns, tl_diag *diag)
 {
+    assert(sets > 0 && sets <= TL_INPUT_SETS);
     const tl_run_task *t = state->task;
     *max_error = 0;
     *least_ns = INFINITY;
-    for (int s = 0; s < TL_INPUT_SETS; s++) {
+    for (int s = 0; s < sets; s++) {
         void *buffers[2 * TL_MAX_PARAMS];
         memcpy(buffers, state->buffers[s], sizeof buffers);
         for (int i = 0; i < r->prepared_count; i++)

@@ -143,6 +143,7 @@ void tl_onnx_close(tl_onnx *model)
         free((char *)model->files[i].location);
     }
     tl_file_unmap(&model->file);
+    tl_onnx_drop_proto(model);
     if (model->folder >= 0)
         close(model->folder);
     free(model);

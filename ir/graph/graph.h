@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include "runtime/base/arena.h"
 #include "runtime/base/dtype.h"
+#include "runtime/base/map.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text.h"
 
@@ -137,6 +138,10 @@ struct tl_graph {
     /* Whether these bytes lie in a file that whoever made the graph has mapped; NULL: none do. */
     bool (*is_mapped)(const void *context, const void *data, size_t size);
     const void *mapped_by; /* the context */
+    /* Names of nodes that are not folded, for what they make of constants and extents differs from call to call; NULL: none. */
+    const tl_map *kept;
+    bool
+        varies; /* other graphs are like it but for extents: one code will be made for all of them */
     /* Outputs from here on only hold extents of those before them; output_count where there are none. */
     int shown_count;
     int extent_count, extent_capacity;

@@ -77,6 +77,44 @@ tl_status tl_import_concat(tl_onnx_call *c)
     return TL_OK;
 }
 
+enum {
+    TILED_AT_ONCE = 2
+}; /* of more axes than a shape has room for: [front, m, a, between, n, b, behind] */
+
+/* The same where that are more axes than there may be: two axes after the other, those beside them as one. */
+static tl_value *tile_in_steps(tl_onnx_call *c, tl_value *x, int rank, const int64_t *repeats)
+{
+    int64_t shape[TL_MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        shape[i] = x->shape.dims[i].extent;
+    for (int done = 0; done < rank;) {
+        int64_t split[3 * TILED_AT_ONCE + 1] = { 1 }, wide[3 * TILED_AT_ONCE + 1];
+        int axes = 1, tiled = 0;
+        for (int i = 0; i < rank; i++) {
+            if (i < done || repeats[i] == 1 || tiled == TILED_AT_ONCE) {
+                split[axes - 1] *= shape[i];
+                continue;
+            }
+            split[axes] = -repeats[i]; /* for now: the axis of repeats */
+            split[axes + 1] = shape[i];
+            split[axes + 2] = 1;
+            axes += 3;
+            shape[i] *= repeats[i];
+            done = ++tiled == TILED_AT_ONCE ? i + 1 : done;
+        }
+        done = tiled < TILED_AT_ONCE ? rank : done;
+        for (int i = 0; i < axes; i++) {
+            bool repeated = i % 3 == 1;
+            wide[i] = repeated ? -split[i] : split[i];
+            split[i] = repeated ? 1 : split[i];
+        }
+        x = tl_onnx_emit_ints(c, TL_OP_EXPAND, tl_onnx_emit_reshape(c, x, split, axes), "shape",
+                              wide, axes);
+        x = tl_onnx_emit_reshape(c, x, shape, rank);
+    }
+    return x;
+}
+
 /* [a, b] tiled (m, n): each axis gets an axis of repeats before it, expands, and the two become one. */
 tl_status tl_import_tile(tl_onnx_call *c)
 {
@@ -102,8 +140,10 @@ tl_status tl_import_tile(tl_onnx_call *c)
         split[axes] = wide[axes] = extent;
         axes++;
     }
-    if (axes > TL_MAX_RANK)
-        return tl_call_unsupported(c, "of more than %d axes in all", TL_MAX_RANK);
+    if (axes > TL_MAX_RANK) {
+        tl_result(c, 0, tile_in_steps(c, x, rank, repeats));
+        return TL_OK;
+    }
     if (axes == rank) {
         tl_result(c, 0, x);
         return TL_OK;

@@ -19,7 +19,10 @@ CFLAGS += -std=c11 -D_GNU_SOURCE -fPIC -ffp-contract=off -Wall -Wextra -Wpedanti
           -Wmissing-prototypes -Wswitch-enum -Werror -I. -I$(BUILD) $(CFLAGS_$(VARIANT))
 LDFLAGS += -Wl,--build-id=sha1 $(filter -fsanitize=%,$(CFLAGS_$(VARIANT)))
 LIBS_rt   := -lhwloc -ljansson -lm -lpthread
-LIBS_all  := -L$(shell $(LLVM_CONFIG) --libdir 2>/dev/null) -lLLVM-19 -lprotobuf-c -lsqlite3 -lxgboost $(LIBS_rt)
+LLVM_LIBDIR   := $(shell $(LLVM_CONFIG) --libdir 2>/dev/null)
+# LLVM is loaded when it is first needed (codegen/llvm/load_llvm.c) where its calls can be made jumps.
+LIBS_llvm := $(if $(filter x86_64 aarch64,$(shell uname -m)),-ldl,-L$(LLVM_LIBDIR) -lLLVM-19)
+LIBS_all  := $(LIBS_llvm) -lprotobuf-c -lsqlite3 -lxgboost $(LIBS_rt)
 
 # Folders from the bottom floor up; each is an archive of its own and links with those before it.
 FOLDERS := runtime/base runtime ir frontend schedule codegen tuner driver/pipeline driver/api models driver
@@ -65,6 +68,14 @@ $(BUILD)/codegen/fingerprint.c: FORCE
 $(BUILD)/codegen/fingerprint.o: $(BUILD)/codegen/fingerprint.c
 	@$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
 $(call archive,codegen): $(BUILD)/codegen/fingerprint.o
+
+# The functions of LLVM that code generation calls, and the library that has them.
+LLVM_CALLERS = $(filter-out %/load_llvm.o,$(call OBJECTS,codegen))
+$(BUILD)/codegen/llvm/llvm_link.h: codegen/llvm/link.sh $(LLVM_CALLERS)
+	@mkdir -p $(@D)
+	@codegen/llvm/link.sh $(LLVM_LIBDIR) $(shell $(LLVM_CONFIG) --version 2>/dev/null) $(LLVM_CALLERS) >$@.new
+	@if cmp -s $@.new $@; then touch $@; rm $@.new; else mv $@.new $@; fi
+$(BUILD)/codegen/llvm/load_llvm.o: $(BUILD)/codegen/llvm/llvm_link.h
 
 $(BUILD)/libtilth_rt.a: $(call OBJECTS,runtime/base) $(call OBJECTS,runtime)
 	@rm -f $@ && $(AR) rcs $@ $^

@@ -24,7 +24,8 @@ bool tl_codegen_owns_process(void);
 
 /* LLVM's name and features of the machine we run on, for the driver to put into a tl_target. */
 tl_status tl_codegen_host(char triple[64], char cpu[32], char features[2048], tl_diag *diag);
-const char *tl_codegen_llvm_version(void); /* of the library that is loaded, "19.1.7" */
+/* Of the library that is loaded, or would be, "19.1.7"; "absent": there is none. */
+const char *tl_codegen_llvm_version(void);
 
 typedef enum { TL_EMIT_OBJECT, TL_EMIT_LLVM, TL_EMIT_ASSEMBLY } tl_emit;
 

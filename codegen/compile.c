@@ -9,6 +9,35 @@
 
 #define ARENA_LIMIT ((size_t)1 << 30)
 
+/* What makes code for a kind of target: plan, module, passes over it, what follows them before code is generated, and what
+ * is asked of the code. */
+typedef struct {
+    tl_status (*plan)(const tl_lowered_kernel *kernel, tl_kernel_plan *out, tl_diag *diag);
+    tl_status (*emit)(tl_emitter *em);
+    const char *passes;
+    tl_status (*finish)(LLVMModuleRef module, LLVMTargetMachineRef machine, tl_diag *diag);
+    LLVMCodeGenFileType object;
+    tl_status (*check)(const void *object, size_t size, tl_diag *diag);
+} backend;
+
+/* The CPU's passes are for code that is already explicit vectors: registers out of stack slots, common subexpressions,
+ * invariants out of loops. Higher levels buy nothing and cost two to four times the time. A GPU's code generation has passes
+ * of its own for addresses; flow that a thread's tests have left is put in order before it. */
+static const backend backends[] = {
+    { tl_plan_make, tl_emit_module,
+      "function(sroa,early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),early-cse)", NULL,
+      LLVMObjectFile, tl_object_check },
+    { tl_gpu_plan_make, tl_emit_gpu_module,
+      "function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,loop-mssa(licm),"
+      "early-cse,simplifycfg)",
+      tl_llvm_fill_device, LLVMAssemblyFile, NULL },
+};
+
+static const backend *backend_of(const tl_target *target)
+{
+    return &backends[tl_target_is_gpu(target)];
+}
+
 /* What has to be released however a compile ends. */
 typedef struct {
     tl_arena *arena; /* of the latest kernel: */
@@ -64,12 +93,8 @@ static tl_status verify_module(LLVMModuleRef module, const char *name, tl_diag *
     return status;
 }
 
-static tl_status check(const tl_program *program, bool prepare, const tl_target *target,
-                       tl_diag *diag)
+static tl_status check(const tl_program *program, bool prepare, tl_diag *diag)
 {
-    if (tl_target_is_gpu(target))
-        return tl_fail(diag, TL_UNSUPPORTED, "kernel %s: there is no code generator for %s",
-                       program->name, tl_isa_infos[target->isa].text);
     if (prepare && program->prepare == NULL)
         return tl_fail(diag, TL_BAD_ARGUMENT, "kernel %s has no prepare part", program->name);
     return TL_OK;
@@ -88,7 +113,8 @@ static tl_status build_module(held *h, const tl_codegen_part *part, const tl_tar
         part->prepare ? tl_arena_format(h->arena, "%s_prepare", program->name) : program->name;
     kernel->body = part->prepare ? program->prepare : program->body;
     TL_TRY(tl_lower(kernel, NULL, diag));
-    TL_TRY(tl_plan_make(kernel, &h->plan, diag));
+    const backend *b = backend_of(target);
+    TL_TRY(b->plan(kernel, &h->plan, diag));
 
     tl_emitter *em = TL_NEW(h->arena, tl_emitter);
     em->arena = h->arena;
@@ -97,7 +123,7 @@ static tl_status build_module(held *h, const tl_codegen_part *part, const tl_tar
     em->target = target;
     em->context = h->context;
     em->diag = diag;
-    tl_status status = tl_emit_module(em);
+    tl_status status = b->emit(em);
     *out = em->module;
     if (status != TL_OK)
         return status;
@@ -106,7 +132,7 @@ static tl_status build_module(held *h, const tl_codegen_part *part, const tl_tar
     LLVMSetModuleDataLayout(*out, layout);
     LLVMDisposeTargetData(layout);
     TL_TRY(verify_module(*out, kernel->name, diag));
-    return tl_llvm_optimise(*out, h->machine, diag);
+    return tl_llvm_optimise(*out, b->passes, h->machine, diag);
 }
 
 /* Every kernel's module is optimised by itself and then joined to those before it. */
@@ -130,7 +156,7 @@ static tl_status add_module(held *h, const tl_codegen_part *part, const tl_targe
 static tl_status add_kernel(held *h, const tl_codegen_part *part, const tl_target *target,
                             tl_diag *diag)
 {
-    TL_TRY(check(part->program, part->prepare, target, diag));
+    TL_TRY(check(part->program, part->prepare, diag));
     tl_arena_destroy(h->arena);
     h->arena = tl_arena_create(ARENA_LIMIT);
     if (h->arena == NULL || TL_ARENA_GUARD(h->arena))
@@ -164,10 +190,20 @@ static tl_status compile(held *h, const job *j, tl_text *out, tl_diag *diag)
         LLVMSetModuleIdentifier(h->module, j->name, strlen(j->name));
         LLVMSetSourceFileName(h->module, j->name, strlen(j->name));
     }
-    TL_TRY(tl_llvm_emit(h->module, h->machine, j->what, out, diag));
+    const backend *b = backend_of(j->target);
+    if (j->what == TL_EMIT_LLVM) {
+        TL_TRY(tl_llvm_print(h->module, out, diag));
+    } else {
+        if (b->finish != NULL)
+            TL_TRY(b->finish(h->module, h->machine, diag));
+        TL_TRY(tl_llvm_generate(h->module, h->machine,
+                                j->what == TL_EMIT_OBJECT ? b->object : LLVMAssemblyFile, out,
+                                diag));
+    }
     if (h->complaint[0] != '\0')
         return tl_fail(diag, TL_INTERNAL, "LLVM: %s", h->complaint);
-    return j->what == TL_EMIT_OBJECT ? tl_object_check(out->data, out->size, diag) : TL_OK;
+    bool is_checked = j->what == TL_EMIT_OBJECT && b->check != NULL;
+    return is_checked ? b->check(out->data, out->size, diag) : TL_OK;
 }
 
 /* `descriptor`, when not NULL, is that of the last kernel, in `arena`. */
@@ -222,7 +258,7 @@ static void show_pass(void *context, int number, const tl_lower_pass *pass,
 tl_status tl_codegen_observe(const tl_program *program, bool prepare, const tl_target *target,
                              const tl_codegen_observer *observer, tl_diag *diag)
 {
-    TL_TRY(check(program, prepare, target, diag));
+    TL_TRY(check(program, prepare, diag));
     tl_arena *arena = tl_arena_create(ARENA_LIMIT);
     if (arena == NULL || TL_ARENA_GUARD(arena)) {
         tl_arena_destroy(arena);

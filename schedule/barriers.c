@@ -213,6 +213,14 @@ static const tl_stmt *barrier_before(placer *p)
 
 static const tl_stmt *place(placer *p, const tl_stmt *stmt, access_list *pending);
 
+/* An alloc around a sequence: a barrier goes in front of that part of it that wants one. */
+static bool places_inside(const tl_stmt *stmt)
+{
+    while (stmt->kind == TL_STMT_ALLOC)
+        stmt = stmt->u.alloc.body;
+    return stmt->kind == TL_STMT_SEQ;
+}
+
 static const tl_stmt *place_seq(placer *p, const tl_stmt *stmt, access_list *pending)
 {
     assert(stmt->kind == TL_STMT_SEQ);
@@ -220,7 +228,8 @@ static const tl_stmt *place_seq(placer *p, const tl_stmt *stmt, access_list *pen
     const tl_stmt **items = TL_NEW_ARRAY(p->arena, const tl_stmt *, 2 * stmt->u.seq.count);
     for (int i = 0; i < stmt->u.seq.count; i++) {
         access_list entry = { 0 };
-        (void)collect(p, stmt->u.seq.items[i], true, &entry);
+        if (!places_inside(stmt->u.seq.items[i]))
+            (void)collect(p, stmt->u.seq.items[i], true, &entry);
         if (conflict(p, pending, &entry)) {
             items[count++] = barrier_before(p);
             pending->count = 0;

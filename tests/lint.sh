@@ -1,7 +1,7 @@
 #!/bin/sh
 # Checks what a compiler does not: floors (an include only points down), names of files and types that occur twice, headers that
-# compile alone, formatting, who loads code, lines that are too wide, manuals (their length, and that the files they name are
-# there), what lies at the top. Usage: tests/lint.sh CC CFLAGS...
+# compile alone, formatting, who loads code, lines that are too wide, manuals (their length, that the files they name are
+# there, and that they tell every row of some tables), what lies at the top. Usage: tests/lint.sh CC CFLAGS...
 failed=0
 
 # folder or room: what it may include, as a pattern. A room is a sub-folder; rooms stand in the order in which they build on each
@@ -11,6 +11,7 @@ runtime/base:runtime/base/
 runtime/tensor:runtime/(tensor|base)/
 runtime/abi:runtime/(abi|base)/
 runtime/device:runtime/(device|abi|base)/
+runtime/cuda:runtime/(cuda|device|abi|base)/
 runtime/executable:runtime/(executable|device|tensor|abi|base)/
 runtime/cache:runtime/(cache|executable|device|tensor|abi|base)/
 runtime/api:runtime/
@@ -117,6 +118,15 @@ for page in $pages; do
         echo "$there" | grep -qxE "$any" || { echo "manuals: $page names $name, which is not there"; failed=1; }
     done
 done
+
+# Tables whose rows a page tells one by one.
+told() { # TABLE MACRO PAGE
+    sed -nE "s/^$2\\( *([a-z0-9_]+),.*/\\1/p" "$1" | while read -r name; do
+        grep -qE "\`$name[\`(]" "$3" || echo "manuals: $3 does not tell $name of $1"
+    done
+}
+untold=$(told schedule/primitives.def PRIMITIVE schedule/PRIMITIVES.md; told codegen/lower/lower_passes.def PASS codegen/README.md)
+[ -z "$untold" ] || { echo "$untold"; failed=1; }
 
 extra=$(git ls-files | sed 's,/.*,,' | sort -u | grep -vxE 'Makefile|README\.md|frontend|ir|schedule|codegen|tuner|runtime|models|tests|driver|\..*')
 [ -z "$extra" ] || { echo "top level: $extra does not belong there"; failed=1; }

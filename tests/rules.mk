@@ -59,6 +59,13 @@ check-graphs: $(BUILD)/tests/structural/graphs
 		--count $(or $(COUNT),300) $(if $(FAMILY),--family $(FAMILY)) $(CHECK)
 .PHONY: fuzz-graphs check-graphs
 
+# A CUDA driver without a GPU, for all tests that need a driver (tests/gpu/fake_cuda.h).
+FAKE_CUDA := $(BUILD)/tests/gpu/libcuda_fake.so
+$(FAKE_CUDA): tests/gpu/fake_cuda.c tests/gpu/fake_cuda.h runtime/cuda/cuda_abi.h
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -fPIC -fvisibility=hidden -shared -o $@ $< -lpthread
+$(foreach f,runtime tuner driver,$(call TESTS_of,$(f))): | $(FAKE_CUDA)
+
 # A tilth whose code generator has other sources: the test of two builds that share a cache runs it.
 $(BUILD)/tests/driver/other_tilth: $(BUILD)/driver/main.o $(BUILD)/tests/driver/other_fingerprint.o $(SANITIZERS) $(call archive,driver) $(call archive,models) $(BUILD)/libtilth.a
 	$(CC) $(LDFLAGS) -Wl,--wrap=tl_codegen_fingerprint -o $@ $^ $(LIBS_all) -ledit
@@ -81,6 +88,15 @@ $(BUILD)/bench/scaling: $(BUILD)/tests/bench/program.o $(BUILD)/tests/support/lo
 bench-scaling: $(BUILD)/bench/scaling
 	@$< $(LONGEST)
 .PHONY: bench-scaling
+
+# make bench-memory: the most that `tilth run` has resident, cold and from the cache, beside what it may (tests/bench/memory.c);
+# MODELS: files, or networks of ../shared/models (all of them).
+$(BUILD)/bench/memory: $(BUILD)/tests/bench/program.o
+bench-memory: MODELS ?= $(SHARED_MODELS)
+bench-memory: $(BUILD)/bench/memory $(BUILD)/tilth
+	@tests/models.sh --make build/models $(filter-out %.onnx,$(MODELS))
+	@$< $(foreach m,$(MODELS),$(call model_file,$m))
+.PHONY: bench-memory
 
 # make bench-kernels: our kernels beside oneDNN's and OpenBLAS's (tests/bench/peer_kernels.c), which are installed first;
 # on THREADS, for TARGET; KERNELS are names or their beginnings.

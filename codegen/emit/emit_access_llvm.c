@@ -81,6 +81,33 @@ static LLVMValueRef plain_load(tl_emitter *em, const tl_buffer_storage *storage,
     return v;
 }
 
+/* From where the address says. */
+static LLVMValueRef aligned_load(tl_emitter *em, const tl_address *a, LLVMTypeRef type)
+{
+    LLVMValueRef v = LLVMBuildLoad2(em->builder, type, a->pointer, "");
+    LLVMSetAlignment(v, a->align);
+    return v;
+}
+
+/* On a GPU a branch, which becomes a predicate: what is not loaded is zero. */
+static LLVMValueRef load_where(tl_emitter *em, const tl_address *a, LLVMTypeRef type,
+                               LLVMValueRef condition)
+{
+    LLVMBuilderRef b = em->builder;
+    LLVMBasicBlockRef before = LLVMGetInsertBlock(b);
+    LLVMBasicBlockRef yes = LLVMAppendBasicBlockInContext(em->context, em->function, "");
+    LLVMBasicBlockRef after = LLVMAppendBasicBlockInContext(em->context, em->function, "");
+    LLVMBuildCondBr(b, condition, yes, after);
+    LLVMPositionBuilderAtEnd(b, yes);
+    LLVMValueRef values[2] = { aligned_load(em, a, type), LLVMConstNull(type) };
+    LLVMBuildBr(b, after);
+    LLVMPositionBuilderAtEnd(b, after);
+    LLVMValueRef v = LLVMBuildPhi(b, type, "");
+    LLVMBasicBlockRef from[2] = { yes, before };
+    LLVMAddIncoming(v, values, from, 2);
+    return v;
+}
+
 /* 512 bytes of zeroes on the stack, to be read where a guard says that nothing may be. */
 static LLVMValueRef safe_pointer(tl_emitter *em)
 {
@@ -199,7 +226,7 @@ static LLVMValueRef load_near(tl_emitter *em, const tl_address *a, LLVMTypeRef e
     }
     for (int i = 0; i < n; i++)
         active[i] = LLVMConstInt(em->i1, i <= last, false);
-    LLVMTypeRef overloads[2] = { type, em->pointer };
+    LLVMTypeRef overloads[2] = { type, LLVMTypeOf(start) };
     LLVMValueRef args[4] = { start,
                              LLVMConstInt(em->i32, tl_dtype_size(a->storage->buffer->dtype), false),
                              LLVMConstVector(active, (unsigned)n), LLVMConstNull(type) };
@@ -225,12 +252,14 @@ static LLVMValueRef load_vector(tl_emitter *em, const tl_address *a, LLVMTypeRef
     const tl_buffer_storage *storage = a->storage;
     LLVMTypeRef type = tl_emit_vector(element, em->lanes);
     if (storage->is_register)
-        return a->stride == 1 ? plain_load(em, storage, type, a->pointer)
-                              : load_lanes(em, a, element);
+        return a->stride == 1 ? aligned_load(em, a, type) : load_lanes(em, a, element);
     tl_address at = *a;
     LLVMValueRef mask = em->mask != NULL && (em->is_tail || !a->in_bounds) ? em->mask : NULL;
     if (em->guard != NULL && !a->in_bounds) {
-        if (at.kind == TL_STRIDE_CONSTANT && at.stride == 1) {
+        if (em->gpu.phase != NULL && mask == NULL && at.kind == TL_STRIDE_CONSTANT &&
+            at.stride == 1)
+            return load_where(em, &at, type, em->guard);
+        if (em->gpu.phase == NULL && at.kind == TL_STRIDE_CONSTANT && at.stride == 1) {
             at.pointer = LLVMBuildSelect(em->builder, em->guard, at.pointer, safe_pointer(em), "");
         } else {
             LLVMValueRef all = tl_emit_splat(em, em->guard, em->lanes);
@@ -239,8 +268,8 @@ static LLVMValueRef load_vector(tl_emitter *em, const tl_address *a, LLVMTypeRef
     }
     if (at.kind == TL_STRIDE_CONSTANT && at.stride == 1) {
         if (mask == NULL)
-            return plain_load(em, storage, type, at.pointer);
-        LLVMTypeRef overloads[2] = { type, em->pointer };
+            return aligned_load(em, &at, type);
+        LLVMTypeRef overloads[2] = { type, LLVMTypeOf(at.pointer) };
         LLVMValueRef args[4] = {
             at.pointer, LLVMConstInt(em->i32, tl_dtype_size(storage->buffer->dtype), false), mask,
             LLVMConstNull(type)
@@ -267,6 +296,8 @@ tl_emit_value tl_emit_load_word(tl_emitter *em, const tl_expr *load)
         return (tl_emit_value){ load_vector(em, &a, element), true };
     LLVMValueRef pointer = a.pointer;
     LLVMValueRef condition = a.in_bounds || a.storage->is_register ? NULL : scalar_condition(em);
+    if (condition != NULL && em->gpu.phase != NULL)
+        return (tl_emit_value){ load_where(em, &a, element, condition), false };
     if (condition != NULL)
         pointer = LLVMBuildSelect(em->builder, condition, pointer, safe_pointer(em), "");
     return (tl_emit_value){ plain_load(em, a.storage, element, pointer), false };
@@ -314,9 +345,8 @@ static void store_register(tl_emitter *em, const tl_address *a, LLVMTypeRef elem
     LLVMTypeRef type = LLVMTypeOf(v);
     if (a->stride == 1) {
         if (em->mask != NULL)
-            v = LLVMBuildSelect(em->builder, em->mask, v,
-                                plain_load(em, a->storage, type, a->pointer), "");
-        plain_store(em, a->storage, v, a->pointer);
+            v = LLVMBuildSelect(em->builder, em->mask, v, aligned_load(em, a, type), "");
+        LLVMSetAlignment(LLVMBuildStore(em->builder, v, a->pointer), a->align);
         return;
     }
     for (int i = 0; i < em->lanes; i++) {
@@ -343,7 +373,7 @@ static void store_vector(tl_emitter *em, const tl_address *a, LLVMTypeRef elemen
     }
     bool contiguous = a->kind == TL_STRIDE_CONSTANT && a->stride == 1;
     if (contiguous && em->mask == NULL) {
-        plain_store(em, storage, v, a->pointer);
+        LLVMSetAlignment(LLVMBuildStore(em->builder, v, a->pointer), a->align);
         return;
     }
     LLVMValueRef align = LLVMConstInt(em->i32, tl_dtype_size(storage->buffer->dtype), false);

@@ -224,6 +224,19 @@ static LLVMValueRef build_pointer(tl_emitter *em, const tl_buffer_storage *stora
     return s->constant == 0 ? pointer : step(em, element, pointer, NULL, s->constant, level);
 }
 
+/* What an access of a GPU needs to move 16 bytes at once; buffers begin at multiples of that (kernel_abi.h). */
+static unsigned alignment(const tl_emitter *em, const tl_buffer_storage *storage, const sum *s)
+{
+    enum { MOST = 16 };
+    int64_t size = (int64_t)tl_dtype_size(storage->buffer->dtype);
+    if (em->gpu.phase == NULL)
+        return (unsigned)size;
+    uint64_t bits = (uint64_t)s->constant | MOST / (uint64_t)size;
+    for (int i = 0; i < s->count; i++)
+        bits |= (uint64_t)s->parts[i].coefficient;
+    return (unsigned)((bits & -bits) * (uint64_t)size);
+}
+
 bool tl_emit_address(tl_emitter *em, const tl_buffer *buffer, const tl_expr *const *indices,
                      const void *node, bool wild, tl_address *out)
 {
@@ -261,5 +274,6 @@ bool tl_emit_address(tl_emitter *em, const tl_buffer *buffer, const tl_expr *con
         return false;
     }
     out->pointer = build_pointer(em, storage, &s);
+    out->align = alignment(em, storage, &s);
     return em->status == TL_OK;
 }

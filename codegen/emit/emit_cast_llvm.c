@@ -23,7 +23,7 @@ static LLVMTypeRef like(LLVMValueRef v, LLVMTypeRef element)
 static bool has_half(const tl_emitter *em)
 {
     tl_isa isa = em->target->isa;
-    return isa == TL_ISA_AVX2 || isa == TL_ISA_AVX512 || isa == TL_ISA_NEON;
+    return isa == TL_ISA_AVX2 || isa == TL_ISA_AVX512 || isa == TL_ISA_NEON || isa == TL_ISA_PTX;
 }
 
 /* f32 to the upper 16 bits, nearest even; a NaN stays one. */

@@ -310,7 +310,7 @@ static tl_emit_value emit_call(tl_emitter *em, const tl_expr *e)
     if (v == NULL)
         v = tl_emit_fail(em,
                          tl_emit_vector(tl_emit_value_type(em, e->dtype), varies ? em->lanes : 1),
-                         TL_UNSUPPORTED, "function %s of %s is not there on a CPU",
+                         TL_UNSUPPORTED, "there is no code for function %s of %s",
                          tl_function_infos[e->u.function].text, tl_dtype_infos[dtype].text);
     return (tl_emit_value){ v, varies };
 }

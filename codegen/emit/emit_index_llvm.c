@@ -250,7 +250,15 @@ LLVMValueRef tl_emit_floor(tl_emitter *em, tl_expr_kind kind, tl_dtype dtype, bo
                         "");
 }
 
-static LLVMValueRef build_scalar(tl_emitter *em, const tl_expr *e, const LLVMValueRef *args)
+/* Words of 64 bits are pairs of registers on a GPU. */
+static bool is_word(const tl_expr *e)
+{
+    tl_range range = tl_expr_range(e);
+    return range.min >= INT32_MIN && range.max <= INT32_MAX;
+}
+
+static LLVMValueRef build_wide(tl_emitter *em, const tl_expr *e, tl_dtype dtype,
+                               const LLVMValueRef *args)
 {
     LLVMBuilderRef b = em->builder;
     LLVMIntPredicate order;
@@ -266,7 +274,7 @@ static LLVMValueRef build_scalar(tl_emitter *em, const tl_expr *e, const LLVMVal
     case TL_EXPR_FLOORMOD: {
         bool non_negative =
             tl_expr_range(e->args[0]).min >= 0 && tl_expr_range(e->args[1]).min >= 0;
-        return tl_emit_floor(em, e->kind, TL_I64, non_negative, args[0], args[1]);
+        return tl_emit_floor(em, e->kind, dtype, non_negative, args[0], args[1]);
     }
     case TL_EXPR_MIN:
     case TL_EXPR_MAX:
@@ -292,6 +300,24 @@ static LLVMValueRef build_scalar(tl_emitter *em, const tl_expr *e, const LLVMVal
         break;
     }
     return NULL;
+}
+
+static LLVMValueRef build_scalar(tl_emitter *em, const tl_expr *e, const LLVMValueRef *args)
+{
+    if (em->gpu.phase == NULL || !is_word(e) || !is_word(e->args[0]) || !is_word(e->args[1]))
+        return build_wide(em, e, TL_I64, args);
+    LLVMValueRef words[2];
+    for (int i = 0; i < 2; i++)
+        words[i] = LLVMBuildTrunc(em->builder, args[i], em->i32, "");
+    LLVMValueRef v = build_wide(em, e, TL_I32, words);
+    if (v == NULL)
+        return NULL;
+    bool is_negative = tl_expr_range(e).min < 0;
+    v = is_negative ? LLVMBuildSExt(em->builder, v, em->i64, "")
+                    : LLVMBuildZExt(em->builder, v, em->i64, "");
+    if (!is_negative && LLVMIsAInstruction(v))
+        LLVMSetNNeg(v, true);
+    return v;
 }
 
 LLVMValueRef tl_emit_scalar_index(tl_emitter *em, const tl_expr *e, int *level)

@@ -32,37 +32,39 @@ LLVMValueRef tl_emit_intrinsic(tl_emitter *em, const char *name, LLVMTypeRef *ov
     return LLVMBuildCall2(em->builder, type, f, args, (unsigned)arg_count, "");
 }
 
-static void add_attribute(tl_emitter *em, LLVMValueRef function, unsigned at, const char *name)
+void tl_emit_add_attribute(tl_emitter *em, LLVMValueRef function, unsigned at, const char *name)
 {
     unsigned kind = LLVMGetEnumAttributeKindForName(name, strlen(name));
     LLVMAddAttributeAtIndex(function, at, LLVMCreateEnumAttribute(em->context, kind, 0));
 }
 
-static void add_text_attribute(tl_emitter *em, LLVMValueRef function, const char *name,
-                               const char *value)
+void tl_emit_add_text(tl_emitter *em, LLVMValueRef function, const char *name, const char *value)
 {
     LLVMAddAttributeAtIndex(function, LLVMAttributeFunctionIndex,
                             LLVMCreateStringAttribute(em->context, name, (unsigned)strlen(name),
                                                       value, (unsigned)strlen(value)));
 }
 
-static LLVMValueRef add_function(tl_emitter *em, const char *name, LLVMTypeRef *params,
-                                 unsigned count)
+LLVMValueRef tl_emit_add_function(tl_emitter *em, const char *name, LLVMTypeRef *params,
+                                  unsigned count)
 {
     LLVMValueRef f =
         LLVMAddFunction(em->module, name, LLVMFunctionType(em->nothing, params, count, false));
-    add_attribute(em, f, LLVMAttributeFunctionIndex, "nounwind");
+    tl_emit_add_attribute(em, f, LLVMAttributeFunctionIndex, "nounwind");
     /* kernels run where numbers below the smallest normal one count as zero: `x < 0` is no question of bits */
-    add_text_attribute(em, f, "denormal-fp-math", "dynamic,dynamic");
-    add_text_attribute(em, f, "target-cpu", em->target->cpu);
-    add_text_attribute(em, f, "target-features", em->target->features);
+    if (em->gpu.phase == NULL)
+        tl_emit_add_text(em, f, "denormal-fp-math", "dynamic,dynamic");
+    else
+        tl_emit_add_text(em, f, "denormal-fp-math-f32", "preserve-sign,preserve-sign");
+    tl_emit_add_text(em, f, "target-cpu", em->target->cpu);
+    tl_emit_add_text(em, f, "target-features", em->target->features);
     if (tl_isa_infos[em->target->isa].vector_bits == 512)
-        add_text_attribute(em, f, "prefer-vector-width", "512");
+        tl_emit_add_text(em, f, "prefer-vector-width", "512");
     return f;
 }
 
 /* Everything of an earlier function is forgotten. */
-static void start_function(tl_emitter *em, LLVMValueRef function)
+void tl_emit_start_function(tl_emitter *em, LLVMValueRef function)
 {
     em->function = function;
     LLVMBasicBlockRef entry = LLVMAppendBasicBlockInContext(em->context, function, "entry");
@@ -80,18 +82,18 @@ static void start_function(tl_emitter *em, LLVMValueRef function)
     tl_emit_push_level(em, entry, em->safe);
 }
 
-static const tl_buffer *param(const tl_lowered_kernel *kernel, int index)
+const tl_buffer *tl_emit_param(const tl_lowered_kernel *kernel, int index)
 {
     const tl_program *p = kernel->program;
     return index < p->param_count ? p->params[index] : p->prepared[index - p->param_count];
 }
 
-static int param_count(const tl_lowered_kernel *kernel)
+int tl_emit_param_count(const tl_lowered_kernel *kernel)
 {
     return kernel->program->param_count + kernel->program->prepared_count;
 }
 
-static void bind_dims(tl_emitter *em, const LLVMValueRef *values)
+void tl_emit_bind_dims(tl_emitter *em, const LLVMValueRef *values)
 {
     const tl_program *p = em->kernel->program;
     for (int d = 0; d < p->dim_count; d++)
@@ -104,7 +106,9 @@ LLVMValueRef tl_emit_scratch(tl_emitter *em, const tl_placement *placement)
 {
     int level;
     LLVMValueRef offset = tl_emit_scalar_index(em, placement->offset, &level);
-    LLVMValueRef base = placement->place == TL_PLACE_THREAD ? em->thread_scratch : em->scratch;
+    LLVMValueRef base = placement->place == TL_PLACE_THREAD  ? em->thread_scratch
+                        : placement->place == TL_PLACE_BLOCK ? em->gpu.shared
+                                                             : em->scratch;
     LLVMBasicBlockRef back = tl_emit_hoist(em, 0);
     LLVMValueRef at = LLVMBuildGEP2(em->builder, em->i8, base, &offset, 1, "");
     tl_emit_leave(em, 0, back);
@@ -116,26 +120,26 @@ static LLVMValueRef emit_body(tl_emitter *em, int index)
 {
     assert(index >= 0 && index < em->plan->phase_count);
     const tl_phase *phase = &em->plan->phases[index];
-    int buffers = param_count(em->kernel), dims = em->kernel->program->dim_count;
+    int buffers = tl_emit_param_count(em->kernel), dims = em->kernel->program->dim_count;
     int count = buffers + 4 + dims;
     LLVMTypeRef *types = TL_NEW_ARRAY(em->arena, LLVMTypeRef, count);
     for (int i = 0; i < count; i++)
         types[i] = i < buffers + 2 ? em->pointer : em->i64;
     const char *name = tl_arena_format(em->arena, "%s_%d.body", em->kernel->name, index);
-    LLVMValueRef f = add_function(em, name, types, (unsigned)count);
+    LLVMValueRef f = tl_emit_add_function(em, name, types, (unsigned)count);
     LLVMSetLinkage(f, LLVMInternalLinkage);
     for (int i = 0; i < buffers + 2; i++)
-        add_attribute(em, f, (unsigned)i + 1, "noalias");
+        tl_emit_add_attribute(em, f, (unsigned)i + 1, "noalias");
 
-    start_function(em, f);
+    tl_emit_start_function(em, f);
     LLVMValueRef *dim_values = TL_NEW_ARRAY(em->arena, LLVMValueRef, dims);
     for (int d = 0; d < dims; d++)
         dim_values[d] = LLVMGetParam(f, (unsigned)(buffers + 4 + d));
-    bind_dims(em, dim_values);
+    tl_emit_bind_dims(em, dim_values);
     em->scratch = LLVMGetParam(f, (unsigned)buffers);
     em->thread_scratch = LLVMGetParam(f, (unsigned)buffers + 1);
     for (int i = 0; i < buffers; i++)
-        tl_add_storage(em, param(em->kernel, i), LLVMGetParam(f, (unsigned)i), false);
+        tl_add_storage(em, tl_emit_param(em->kernel, i), LLVMGetParam(f, (unsigned)i), false);
 
     if (phase->var != NULL)
         tl_emit_range(em, phase->var, LLVMGetParam(f, (unsigned)buffers + 2),
@@ -158,11 +162,11 @@ static void emit_phase(tl_emitter *em, int index)
     LLVMValueRef body = emit_body(em, index);
     LLVMTypeRef types[4] = { em->pointer, em->i64, em->i64, em->i32 };
     const char *name = tl_arena_format(em->arena, "%s_%d", em->kernel->name, index);
-    LLVMValueRef f = add_function(em, name, types, 4);
-    start_function(em, f);
+    LLVMValueRef f = tl_emit_add_function(em, name, types, 4);
+    tl_emit_start_function(em, f);
     LLVMBuilderRef b = em->builder;
     LLVMValueRef args = LLVMGetParam(f, 0);
-    int buffers = param_count(em->kernel), dims = em->kernel->program->dim_count, count = 0;
+    int buffers = tl_emit_param_count(em->kernel), dims = em->kernel->program->dim_count, count = 0;
     LLVMValueRef *out = TL_NEW_ARRAY(em->arena, LLVMValueRef, buffers + 4 + dims);
     LLVMValueRef buffer_table = load_field(em, args, em->pointer, 0);
     for (int i = 0; i < buffers; i++)
@@ -193,14 +197,15 @@ static void emit_sizes(tl_emitter *em)
     assert(em->plan->has_sizes);
     LLVMTypeRef types[4] = { em->pointer, em->pointer, em->pointer, em->pointer };
     LLVMValueRef f =
-        add_function(em, tl_arena_format(em->arena, "%s_sizes", em->kernel->name), types, 4);
-    start_function(em, f);
+        tl_emit_add_function(em, tl_arena_format(em->arena, "%s_sizes", em->kernel->name), types,
+                             4);
+    tl_emit_start_function(em, f);
     int dims = em->kernel->program->dim_count;
     LLVMValueRef *values = TL_NEW_ARRAY(em->arena, LLVMValueRef, dims);
     for (int d = 0; d < dims; d++)
         values[d] = load_field(em, LLVMGetParam(f, 0), em->i64, d);
     em->levels[0].marker = LLVMGetLastInstruction(LLVMGetInsertBlock(em->builder));
-    bind_dims(em, values);
+    tl_emit_bind_dims(em, values);
     for (int i = 0; i < em->plan->phase_count; i++)
         store_size(em, em->plan->phases[i].extent, LLVMGetParam(f, 1), i);
     store_size(em, em->plan->scratch, LLVMGetParam(f, 2), 0);
@@ -208,7 +213,7 @@ static void emit_sizes(tl_emitter *em)
     LLVMBuildRetVoid(em->builder);
 }
 
-tl_status tl_emit_module(tl_emitter *em)
+void tl_emit_start_module(tl_emitter *em)
 {
     LLVMContextRef c = em->context;
     em->module = LLVMModuleCreateWithNameInContext(em->kernel->name, c);
@@ -222,6 +227,11 @@ tl_status tl_emit_module(tl_emitter *em)
     em->f64 = LLVMDoubleTypeInContext(c);
     em->pointer = LLVMPointerTypeInContext(c, 0);
     em->nothing = LLVMVoidTypeInContext(c);
+}
+
+tl_status tl_emit_module(tl_emitter *em)
+{
+    tl_emit_start_module(em);
     for (int i = 0; i < em->plan->phase_count && em->status == TL_OK; i++)
         emit_phase(em, i);
     if (em->plan->has_sizes && em->status == TL_OK)

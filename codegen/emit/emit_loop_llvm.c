@@ -124,7 +124,8 @@ void tl_emit_loop(tl_emitter *em, const tl_stmt *loop)
     assert(loop->kind == TL_STMT_LOOP);
     int64_t extent = -1;
     bool constant = tl_const_int(loop->u.loop.extent, &extent), inner = false;
-    if (tl_loop_kind_infos[loop->u.loop.kind].gpu) {
+    bool is_gpu = em->gpu.phase != NULL;
+    if (tl_loop_kind_infos[loop->u.loop.kind].gpu && !is_gpu) {
         tl_emit_fail(em, em->i64, TL_UNSUPPORTED, "loop %s is bound to %s, which a CPU has not",
                      loop->u.loop.var->name, tl_loop_kind_infos[loop->u.loop.kind].text);
         return;
@@ -134,12 +135,16 @@ void tl_emit_loop(tl_emitter *em, const tl_stmt *loop)
     tl_stmt_visit(loop->u.loop.body, find_vectorized, &inner);
     if (constant && extent == 1)
         emit_unrolled(em, loop, 1);
-    else if (constant && tl_emit_transposed(em, loop, extent))
+    else if (tl_gpu_block_axis(loop->u.loop.kind) >= 0 ||
+             tl_gpu_thread_axis(loop->u.loop.kind) >= 0)
+        tl_emit_bound_loop(em, loop);
+    else if (constant && !is_gpu && tl_emit_transposed(em, loop, extent))
         return;
     else if (loop->u.loop.kind == TL_LOOP_VECTORIZED && constant && !inner && em->lanes == 1)
         emit_vectorized(em, loop, extent);
     else if (constant &&
-             (loop->u.loop.kind == TL_LOOP_UNROLLED || loop->u.loop.kind == TL_LOOP_VECTORIZED))
+             (loop->u.loop.kind == TL_LOOP_UNROLLED || loop->u.loop.kind == TL_LOOP_VECTORIZED ||
+              loop->u.loop.kind == TL_LOOP_VTHREAD))
         emit_unrolled(em, loop, extent);
     else
         emit_serial(em, loop);

@@ -67,6 +67,17 @@ typedef struct {
 
 #define TL_SAFE_BYTES 512
 
+/* Of shared memory that a kernel declares; more is given with its launch. */
+enum { TL_GPU_STATIC_SHARED = 48 << 10 };
+/* What only code for a GPU knows of: the launch that is being emitted. */
+typedef struct {
+    const tl_phase *phase;                                /* NULL: this is no GPU */
+    LLVMValueRef shared;                                  /* the block's shared memory */
+    LLVMValueRef thread[TL_GPU_AXES], block[TL_GPU_AXES]; /* i64 */
+    unsigned open; /* thread axes whose loops are around, or whose first thread alone is here */
+    const tl_stmt *partly; /* what not all threads of the block run: the outermost such statement */
+} tl_emit_gpu;
+
 typedef struct {
     tl_arena *arena;
     tl_lowered_kernel *kernel;
@@ -100,6 +111,7 @@ typedef struct {
     LLVMValueRef guard; /* i1 that must hold where a select's arm may load, or NULL */
 
     LLVMValueRef scratch, thread_scratch;
+    tl_emit_gpu gpu; /* of the launch */
     /* TL_SAFE_BYTES of zeroes to read instead of nothing; the entry's last alloca. */
     LLVMValueRef safe;
     bool safe_used;
@@ -109,8 +121,28 @@ typedef struct {
 
 /* emit_llvm.c: a module for the plan's kernel. TL_OK, or the first failure. */
 tl_status tl_emit_module(tl_emitter *em);
+tl_status tl_emit_gpu_module(tl_emitter *em); /* emit_gpu_llvm.c: the same for a GPU */
+/* emit_llvm.c, for both: the module and its types; a function; its start, at which an earlier one is forgotten; the
+ * kernel's arguments. */
+void tl_emit_start_module(tl_emitter *em);
+LLVMValueRef tl_emit_add_function(tl_emitter *em, const char *name, LLVMTypeRef *params,
+                                  unsigned count);
+void tl_emit_add_attribute(tl_emitter *em, LLVMValueRef function, unsigned at, const char *name);
+void tl_emit_add_text(tl_emitter *em, LLVMValueRef function, const char *name, const char *value);
+void tl_emit_start_function(tl_emitter *em, LLVMValueRef function);
+const tl_buffer *tl_emit_param(const tl_lowered_kernel *kernel, int index);
+int tl_emit_param_count(const tl_lowered_kernel *kernel);
+void tl_emit_bind_dims(tl_emitter *em, const LLVMValueRef *values);
 LLVMValueRef tl_emit_fail(tl_emitter *em, LLVMTypeRef type, tl_status status, const char *format,
                           ...) __attribute__((format(printf, 4, 5)));
+
+/* emit_gpu_llvm.c: a loop over blocks or threads; a barrier; what only the first thread of some axes runs: whether the
+ * statement is such, and was emitted. */
+void tl_emit_bound_loop(tl_emitter *em, const tl_stmt *loop);
+void tl_emit_barrier(tl_emitter *em);
+bool tl_emit_once(tl_emitter *em, const tl_stmt *stmt);
+/* Before a loop or an if: notes that not all threads of a block may run what is inside; what was noted around it. */
+const tl_stmt *tl_emit_note_partly(tl_emitter *em, const tl_stmt *stmt);
 
 /* emit_stmt_llvm.c, emit_loop_llvm.c */
 void tl_emit_stmt(tl_emitter *em, const tl_stmt *stmt);
@@ -164,6 +196,7 @@ typedef struct {
     LLVMValueRef offsets; /* GENERAL: <lanes x i64> elements behind `pointer` */
     int64_t constant;     /* register buffers: the element */
     bool in_bounds;
+    unsigned align; /* bytes that divide the pointer, of those that an access can use */
 } tl_address;
 void tl_add_storage(tl_emitter *em, const tl_buffer *buffer, LLVMValueRef base, bool is_register);
 /* `node` identifies the access; an out-of-bounds index is allowed only when `wild` (a prefetch). */

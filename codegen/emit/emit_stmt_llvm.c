@@ -131,9 +131,13 @@ void tl_emit_stmt(tl_emitter *em, const tl_stmt *stmt)
                      MAX_STATEMENTS);
         return;
     }
+    if (em->gpu.phase != NULL && tl_emit_once(em, stmt))
+        return;
+    const tl_stmt *partly = tl_emit_note_partly(em, stmt);
     switch (stmt->kind) {
     case TL_STMT_LOOP:
         tl_emit_loop(em, stmt);
+        em->gpu.partly = partly;
         return;
     case TL_STMT_SEQ:
         for (int i = 0; i < stmt->u.seq.count; i++)
@@ -143,13 +147,17 @@ void tl_emit_stmt(tl_emitter *em, const tl_stmt *stmt)
         tl_emit_storage(em, stmt->u.alloc.buffer);
         tl_emit_stmt(em, stmt->u.alloc.body);
         return;
-    case TL_STMT_BARRIER: /* between phases; inside one there is one thread */
+    case TL_STMT_BARRIER: /* on a CPU between phases; inside one there is one thread */
+        if (em->gpu.phase != NULL)
+            tl_emit_barrier(em);
         return;
-    case TL_STMT_PREFETCH:
-        emit_prefetch(em, stmt);
+    case TL_STMT_PREFETCH: /* other threads run while one waits for memory */
+        if (em->gpu.phase == NULL)
+            emit_prefetch(em, stmt);
         return;
     case TL_STMT_IF:
         emit_if(em, stmt);
+        em->gpu.partly = partly;
         return;
     case TL_STMT_STORE:
         tl_emit_store(em, &stmt->u.store);

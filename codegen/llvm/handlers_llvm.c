@@ -44,13 +44,19 @@ static void start(void)
     LLVMInitializeAArch64Target();
     LLVMInitializeAArch64TargetMC();
     LLVMInitializeAArch64AsmPrinter();
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
     LLVMInstallFatalErrorHandler(fatal);
 }
 
-void tl_llvm_start(void)
+tl_status tl_llvm_start(tl_diag *diag)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    TL_TRY(tl_llvm_load(diag));
     pthread_once(&once, start);
+    return TL_OK;
 }
 
 void tl_llvm_enter(tl_llvm_guard *guard)

@@ -1,7 +1,5 @@
-/* codegen/llvm/host_llvm.c: what LLVM says of the machine we run on, and its version. */
+/* codegen/llvm/host_llvm.c: what LLVM says of the machine we run on. */
 #include "codegen/llvm/llvm_private.h"
-#include <pthread.h>
-#include <stdio.h>
 #include <string.h>
 
 static tl_status copy(const char *what, const char *from, char *to, size_t size, tl_diag *diag)
@@ -14,7 +12,7 @@ static tl_status copy(const char *what, const char *from, char *to, size_t size,
 
 tl_status tl_codegen_host(char triple[64], char cpu[32], char features[2048], tl_diag *diag)
 {
-    tl_llvm_start();
+    TL_TRY(tl_llvm_start(diag));
     char *host_triple = LLVMGetDefaultTargetTriple(), *host_cpu = LLVMGetHostCPUName();
     char *host_features = LLVMGetHostCPUFeatures();
     tl_status status = copy("triple", host_triple, triple, 64, diag);
@@ -26,21 +24,4 @@ tl_status tl_codegen_host(char triple[64], char cpu[32], char features[2048], tl
     LLVMDisposeMessage(host_cpu);
     LLVMDisposeMessage(host_features);
     return status;
-}
-
-static char version[32];
-
-static void write_version(void)
-{
-    unsigned major, minor, patch;
-    LLVMGetVersion(&major, &minor, &patch);
-    snprintf(version, sizeof version, "%u.%u.%u", major, minor, patch);
-}
-
-/* The loaded library's, not that of the headers: a system's update brings another library to the same program. */
-const char *tl_codegen_llvm_version(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, write_version);
-    return version;
 }

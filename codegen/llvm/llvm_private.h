@@ -7,7 +7,11 @@
 #include <setjmp.h>
 #include "codegen/codegen.h"
 
-void tl_llvm_start(void); /* once, from any thread: targets, our fatal-error handler */
+/* load_llvm.c: the library, once; what starts calls it. */
+tl_status tl_llvm_load(tl_diag *diag);
+/* From any thread, before anything of LLVM is called: loads it, once, with targets and our fatal-error handler. TL_IO: it is
+ * not there. */
+tl_status tl_llvm_start(tl_diag *diag);
 
 /* handlers_llvm.c: LLVM must not end the process. A fatal error on a thread that entered a guard jumps back to it;
  * `text` then says why. The LLVM objects of that call are lost.
@@ -36,10 +40,15 @@ tl_status tl_llvm_machine(const tl_target *target, LLVMTargetMachineRef *out, tl
 tl_status tl_llvm_borrow(const tl_target *target, LLVMTargetMachineRef *out, tl_diag *diag);
 void tl_llvm_give_back(const tl_target *target, LLVMTargetMachineRef machine);
 
-/* object_llvm.c */
-tl_status tl_llvm_optimise(LLVMModuleRef module, LLVMTargetMachineRef machine, tl_diag *diag);
-tl_status tl_llvm_emit(LLVMModuleRef module, LLVMTargetMachineRef machine, tl_emit what,
-                       tl_text *out, tl_diag *diag);
+/* object_llvm.c: passes over a module; its text; code for it. */
+tl_status tl_llvm_optimise(LLVMModuleRef module, const char *passes, LLVMTargetMachineRef machine,
+                           tl_diag *diag);
+tl_status tl_llvm_print(LLVMModuleRef module, tl_text *out, tl_diag *diag);
+tl_status tl_llvm_generate(LLVMModuleRef module, LLVMTargetMachineRef machine,
+                           LLVMCodeGenFileType type, tl_text *out, tl_diag *diag);
+
+/* device_llvm.c: gives the functions dev_* of a module for a GPU, which only hardware does, their instructions. */
+tl_status tl_llvm_fill_device(LLVMModuleRef module, LLVMTargetMachineRef machine, tl_diag *diag);
 
 /* object_symbols.c: names that an ELF object needs from outside and does not get from a permitted one. */
 tl_status tl_object_check(const void *object, size_t size, tl_diag *diag);

@@ -20,7 +20,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 tl_status tl_llvm_machine(const tl_target *target, LLVMTargetMachineRef *out, tl_diag *diag)
 {
-    tl_llvm_start();
+    TL_TRY(tl_llvm_start(diag));
     char *message = NULL;
     LLVMTargetRef found;
     if (LLVMGetTargetFromTriple(target->triple, &found, &message)) {
@@ -28,8 +28,11 @@ tl_status tl_llvm_machine(const tl_target *target, LLVMTargetMachineRef *out, tl
         LLVMDisposeMessage(message);
         return status;
     }
+    bool is_gpu = tl_target_is_gpu(target);
     *out = LLVMCreateTargetMachine(found, target->triple, target->cpu, target->features,
-                                   LLVMCodeGenLevelDefault, LLVMRelocPIC, LLVMCodeModelSmall);
+                                   is_gpu ? LLVMCodeGenLevelAggressive : LLVMCodeGenLevelDefault,
+                                   is_gpu ? LLVMRelocDefault : LLVMRelocPIC,
+                                   is_gpu ? LLVMCodeModelDefault : LLVMCodeModelSmall);
     if (*out == NULL)
         return tl_fail(diag, TL_UNSUPPORTED, "target %s: LLVM has no machine for it",
                        target->triple);

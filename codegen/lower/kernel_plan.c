@@ -7,31 +7,12 @@
  * behind the others, each with bytes of its own. */
 #include <assert.h>
 #include "codegen/lower/passes.h"
-#include "codegen/lower/kernel_plan.h"
+#include "codegen/lower/plan_private.h"
 #include "ir/expr/index.h"
 #include "runtime/base/array.h"
 #include "runtime/base/checked.h"
 
-#define ALIGN       64
-#define STACK_LIMIT (64 << 10)
-
-typedef struct {
-    tl_placement placement;
-    int64_t size; /* -1: depends on dims */
-    int first, last;
-    int64_t at;
-} local;
-
-typedef struct {
-    const tl_lowered_kernel *kernel;
-    tl_arena *arena;
-    tl_diag *diag;
-    int phase_count, local_count, phase_capacity, phase_stmt_capacity, local_capacity;
-    tl_phase *phases;
-    const tl_stmt **phase_stmts;
-    local *locals;
-    int64_t stack_bytes;
-} planner;
+#define ALIGN TL_SCRATCH_ALIGN
 
 const tl_expr *const *tl_buffer_strides(tl_arena *arena, const tl_buffer *buffer)
 {
@@ -55,8 +36,8 @@ static int64_t padded_row(int64_t extent, int64_t lanes)
 
 /* The row is the last axis that has more than one element: those after it leave its stride 1. A chunk that begins
  * inside the last row ends in the vector behind it. */
-static const tl_expr *const *register_strides(tl_arena *arena, const tl_buffer *buffer,
-                                              const tl_target *target, int64_t *elements)
+const tl_expr *const *tl_register_strides(tl_arena *arena, const tl_buffer *buffer,
+                                          const tl_target *target, int64_t *elements)
 {
     const tl_expr **strides = TL_NEW_ARRAY(arena, const tl_expr *, buffer->rank + 1);
     int64_t bits = tl_isa_infos[target->isa].vector_bits;
@@ -74,7 +55,7 @@ static const tl_expr *const *register_strides(tl_arena *arena, const tl_buffer *
     return strides;
 }
 
-static const tl_expr *bytes_of(tl_arena *arena, const tl_buffer *buffer)
+const tl_expr *tl_buffer_bytes(tl_arena *arena, const tl_buffer *buffer)
 {
     assert(buffer->rank >= 0);
     const tl_expr *elements = tl_int(arena, 1);
@@ -92,7 +73,7 @@ static const tl_expr *bytes_of(tl_arena *arena, const tl_buffer *buffer)
                             tl_int(arena, 8));
 }
 
-static tl_status check_scope(const planner *p, const tl_buffer *buffer)
+static tl_status check_scope(const tl_planner *p, const tl_buffer *buffer)
 {
     int64_t extent;
     if (buffer->scope == TL_SCOPE_SHARED || buffer->scope == TL_SCOPE_WARP)
@@ -110,8 +91,8 @@ static tl_status check_scope(const planner *p, const tl_buffer *buffer)
 }
 
 /* Adds a local; `shared` when threads or phases see it together. */
-static tl_status add_local(planner *p, const tl_buffer *buffer, tl_alloc_place outside, int first,
-                           int last)
+static tl_status add_local(tl_planner *p, const tl_buffer *buffer, tl_alloc_place outside,
+                           int first, int last)
 {
     assert(first <= last);
     TL_TRY(check_scope(p, buffer));
@@ -119,28 +100,28 @@ static tl_status add_local(planner *p, const tl_buffer *buffer, tl_alloc_place o
         if (p->locals[i].placement.buffer == buffer)
             return tl_fail(p->diag, TL_BAD_IR, "buffer %s is allocated twice", buffer->name);
     TL_ROOM(p->arena, p->locals, p->local_count, p->local_capacity);
-    local *l = &p->locals[p->local_count++];
-    *l = (local){ .placement = { .buffer = buffer, .place = outside },
-                  .size = -1,
-                  .first = first,
-                  .last = last };
+    tl_plan_local *l = &p->locals[p->local_count++];
+    *l = (tl_plan_local){ .placement = { .buffer = buffer, .place = outside },
+                          .size = -1,
+                          .first = first,
+                          .last = last };
     if (buffer->scope == TL_SCOPE_REGISTER && outside == TL_PLACE_THREAD) {
         l->placement.place = TL_PLACE_REGISTER;
-        l->placement.strides = register_strides(p->arena, buffer, p->kernel->target, &l->size);
+        l->placement.strides = tl_register_strides(p->arena, buffer, p->kernel->target, &l->size);
         l->size = tl_storage_bytes(buffer->dtype, l->size);
-        if (l->size > STACK_LIMIT)
+        if (l->size > TL_STACK_LIMIT)
             return tl_fail(p->diag, TL_UNSUPPORTED,
                            "register buffer %s takes %lld bytes; the most is %d", buffer->name,
-                           (long long)l->size, STACK_LIMIT);
+                           (long long)l->size, TL_STACK_LIMIT);
         l->placement.bytes = tl_int(p->arena, l->size);
         return TL_OK;
     }
     l->placement.strides = tl_buffer_strides(p->arena, buffer);
-    l->placement.bytes = bytes_of(p->arena, buffer);
+    l->placement.bytes = tl_buffer_bytes(p->arena, buffer);
     if (!tl_const_int(l->placement.bytes, &l->size))
         l->size = -1;
     if (buffer->scope == TL_SCOPE_STACK && outside == TL_PLACE_THREAD && l->size >= 0 &&
-        p->stack_bytes + l->size <= STACK_LIMIT) {
+        p->stack_bytes + l->size <= TL_STACK_LIMIT) {
         p->stack_bytes += l->size;
         l->placement.place = TL_PLACE_STACK;
     }
@@ -185,7 +166,7 @@ static void lifetime(const tl_stmt *stmt, const tl_buffer *buffer, int *number, 
     *number += size;
 }
 
-static tl_status add_inner(planner *p, const tl_stmt *stmt, tl_alloc_place outside, int phase,
+static tl_status add_inner(tl_planner *p, const tl_stmt *stmt, tl_alloc_place outside, int phase,
                            int *number)
 {
     ++*number;
@@ -211,7 +192,7 @@ static tl_status add_inner(planner *p, const tl_stmt *stmt, tl_alloc_place outsi
     return TL_OK;
 }
 
-static void add_phase(planner *p, const tl_stmt *stmt)
+static void add_phase(tl_planner *p, const tl_stmt *stmt)
 {
     assert(p->phase_count <= p->phase_capacity && p->phase_capacity == p->phase_stmt_capacity);
     bool parallel = stmt->kind == TL_STMT_LOOP && stmt->u.loop.kind == TL_LOOP_PARALLEL;
@@ -225,12 +206,14 @@ static void add_phase(planner *p, const tl_stmt *stmt)
     TL_ROOM(p->arena, p->phases, p->phase_count, p->phase_capacity);
     TL_ROOM(p->arena, p->phase_stmts, p->phase_count, p->phase_stmt_capacity);
     p->phase_stmts[p->phase_count] = stmt;
-    p->phases[p->phase_count++] =
-        parallel ? (tl_phase){ stmt->u.loop.body, stmt->u.loop.var, stmt->u.loop.extent }
-                 : (tl_phase){ stmt, NULL, tl_int(p->arena, 1) };
+    p->phases[p->phase_count++] = parallel
+                                      ? (tl_phase){ .body = stmt->u.loop.body,
+                                                    .var = stmt->u.loop.var,
+                                                    .extent = stmt->u.loop.extent }
+                                      : (tl_phase){ .body = stmt, .extent = tl_int(p->arena, 1) };
 }
 
-static void collect_phases(planner *p, const tl_stmt *stmt)
+static void collect_phases(tl_planner *p, const tl_stmt *stmt)
 {
     if (stmt->kind == TL_STMT_SEQ)
         for (int i = 0; i < stmt->u.seq.count; i++)
@@ -242,7 +225,7 @@ static void collect_phases(planner *p, const tl_stmt *stmt)
 }
 
 /* Top-level allocs: of one phase without parallel loop they are that thread's own, else everybody's. */
-static tl_status add_outer(planner *p, const tl_stmt *stmt)
+static tl_status add_outer(tl_planner *p, const tl_stmt *stmt)
 {
     if (stmt->kind == TL_STMT_SEQ) {
         for (int i = 0; i < stmt->u.seq.count; i++)
@@ -266,18 +249,18 @@ static tl_status add_outer(planner *p, const tl_stmt *stmt)
 }
 
 /* Interval packing: the lowest place where nothing lives at the same time. */
-static int64_t pack_constant(planner *p, tl_alloc_place place)
+static int64_t pack_constant(tl_planner *p, tl_alloc_place place)
 {
     int64_t total = 0;
     for (int i = 0; i < p->local_count; i++) {
-        local *l = &p->locals[i];
+        tl_plan_local *l = &p->locals[i];
         if (l->placement.place != place || l->size < 0)
             continue;
         l->at = 0;
         for (bool moved = true; moved;) {
             moved = false;
             for (int j = 0; j < i; j++) {
-                const local *o = &p->locals[j];
+                const tl_plan_local *o = &p->locals[j];
                 if (o->placement.place == place && o->size > 0 && o->first <= l->last &&
                     l->first <= o->last && o->at < l->at + l->size && l->at < o->at + o->size) {
                     l->at = tl_ceildiv(o->at + o->size, ALIGN) * ALIGN;
@@ -291,11 +274,11 @@ static int64_t pack_constant(planner *p, tl_alloc_place place)
     return total;
 }
 
-static const tl_expr *pack(planner *p, tl_alloc_place place)
+const tl_expr *tl_plan_pack(tl_planner *p, tl_alloc_place place)
 {
     const tl_expr *total = tl_int(p->arena, pack_constant(p, place));
     for (int i = 0; i < p->local_count; i++) {
-        local *l = &p->locals[i];
+        tl_plan_local *l = &p->locals[i];
         if (l->placement.place != place || l->size >= 0)
             continue;
         l->placement.offset = total;
@@ -307,9 +290,24 @@ static const tl_expr *pack(planner *p, tl_alloc_place place)
     return total;
 }
 
+void tl_plan_finish(tl_planner *p, tl_kernel_plan *out)
+{
+    *out = (tl_kernel_plan){ .phase_count = p->phase_count, .phases = p->phases };
+    out->scratch = tl_plan_pack(p, TL_PLACE_SHARED);
+    out->thread_scratch = tl_plan_pack(p, TL_PLACE_THREAD);
+    tl_placement *placements = TL_NEW_ARRAY(p->arena, tl_placement, p->local_count);
+    for (int i = 0; i < p->local_count; i++)
+        placements[i] = p->locals[i].placement;
+    out->placement_count = p->local_count;
+    out->placements = placements;
+    int64_t constant;
+    out->has_sizes =
+        !tl_const_int(out->scratch, &constant) || !tl_const_int(out->thread_scratch, &constant);
+}
+
 tl_status tl_plan_make(const tl_lowered_kernel *kernel, tl_kernel_plan *out, tl_diag *diag)
 {
-    planner p = { .kernel = kernel, .arena = kernel->arena, .diag = diag };
+    tl_planner p = { .kernel = kernel, .arena = kernel->arena, .diag = diag };
     collect_phases(&p, kernel->body);
     assert(p.phase_count > 0);
     TL_TRY(add_outer(&p, kernel->body));
@@ -317,17 +315,8 @@ tl_status tl_plan_make(const tl_lowered_kernel *kernel, tl_kernel_plan *out, tl_
     for (int i = 0; i < p.phase_count; i++)
         TL_TRY(add_inner(&p, p.phase_stmts[i],
                          p.phases[i].var != NULL ? TL_PLACE_THREAD : TL_PLACE_SHARED, i, &number));
-    *out = (tl_kernel_plan){ .phase_count = p.phase_count, .phases = p.phases };
-    out->scratch = pack(&p, TL_PLACE_SHARED);
-    out->thread_scratch = pack(&p, TL_PLACE_THREAD);
-    tl_placement *placements = TL_NEW_ARRAY(p.arena, tl_placement, p.local_count);
-    for (int i = 0; i < p.local_count; i++)
-        placements[i] = p.locals[i].placement;
-    out->placement_count = p.local_count;
-    out->placements = placements;
+    tl_plan_finish(&p, out);
     int64_t constant;
-    out->has_sizes =
-        !tl_const_int(out->scratch, &constant) || !tl_const_int(out->thread_scratch, &constant);
     for (int i = 0; i < p.phase_count; i++)
         out->has_sizes = out->has_sizes || !tl_const_int(p.phases[i].extent, &constant);
     return TL_OK;

@@ -8,6 +8,7 @@ typedef enum {
     TL_PLACE_STACK,    /* a stack slot                                                */
     TL_PLACE_THREAD,   /* thread scratch: allocated inside a parallel loop            */
     TL_PLACE_SHARED,   /* shared scratch: allocated outside, seen by all threads      */
+    TL_PLACE_BLOCK,    /* a GPU block's shared memory                                 */
 } tl_alloc_place;
 
 typedef struct {
@@ -15,13 +16,22 @@ typedef struct {
     tl_alloc_place place;
     const tl_expr *const *strides; /* elements, one an axis */
     const tl_expr *bytes;          /* constant for REGISTER and STACK, else over dims */
-    const tl_expr *offset;         /* THREAD and SHARED: into the scratch, over dims */
+    const tl_expr *offset; /* THREAD, SHARED, BLOCK: into the scratch, over dims; BLOCK: constant */
 } tl_placement;
+
+/* How a phase is launched on a GPU. */
+enum { TL_GPU_AXES = 3 };
+typedef struct {
+    const tl_expr *grid[TL_GPU_AXES]; /* blocks, over dims */
+    int64_t block[TL_GPU_AXES];       /* threads */
+    int64_t shared_bytes;             /* of a block */
+} tl_launch_plan;
 
 typedef struct {
     const tl_stmt *body;   /* of the parallel loop, or the whole statement */
     const tl_var *var;     /* of the parallel loop, or NULL */
     const tl_expr *extent; /* 1 without a parallel loop */
+    tl_launch_plan launch; /* on a GPU; the body has the bound loops */
 } tl_phase;
 
 typedef struct {
@@ -34,8 +44,13 @@ typedef struct {
 } tl_kernel_plan;
 
 tl_status tl_plan_make(const tl_lowered_kernel *kernel, tl_kernel_plan *out, tl_diag *diag);
+/* gpu_plan.c: the same for a GPU: a phase is a launch. */
+tl_status tl_gpu_plan_make(const tl_lowered_kernel *kernel, tl_kernel_plan *out, tl_diag *diag);
 /* NULL: a parameter. */
 const tl_placement *tl_plan_find(const tl_kernel_plan *plan, const tl_buffer *buffer);
+/* Which axis of a GPU block's threads, or of the grid, a loop is bound to; -1: none. */
+int tl_gpu_thread_axis(tl_loop_kind kind);
+int tl_gpu_block_axis(tl_loop_kind kind);
 /* Elements from one index of an axis to the next: the buffer's strides, or packed row-major. */
 const tl_expr *const *tl_buffer_strides(tl_arena *arena, const tl_buffer *buffer);
 

@@ -5,8 +5,20 @@
  *       for i1 in 0..8                        ->     for i1 in 0..8
  *         T[i0*8 + i1, j] = ...                        T[i1, j] = ...
  *
+ * The shared memory of a GPU block is allocated outside of the loops over its threads. A loop around all that touches it
+ * counts as an outer one when its iterations touch different elements, which then take turns in the same place:
+ *
+ *     alloc S: f32[64] shared                 alloc S: f32[8] shared
+ *     for t threadIdx.x                       for t threadIdx.x
+ *       for k0 in 0..8                   ->     for k0 in 0..8
+ *         S[k0*8 + ..] = ..                       S[..] = ..
+ *
+ * (Threads wait for each other between two iterations: what one does to an element another one does to its neighbour, and
+ * that is all that barriers ask.)
+ *
  * Requires  that on an axis all indices have the same part over outer variables, and an inner part of known range.
  * Keeps     which accesses meet in one element. */
+#include <assert.h>
 #include "codegen/lower/passes.h"
 #include "ir/expr/index.h"
 
@@ -75,6 +87,82 @@ static const tl_expr *const *rebase(tl_arena *arena, const tl_expr *const *indic
     return out;
 }
 
+/* Whether an axis tells the iterations of a loop apart: every index of it is n times the variable, and less than n. */
+typedef struct {
+    tl_arena *arena;
+    const tl_var *var;
+    int axis;
+    bool apart;
+    int64_t step, min, max;
+} turns;
+
+static bool see_turn(const tl_expr *const *indices, void *context)
+{
+    turns *t = context;
+    int64_t step = 0;
+    const tl_expr *rest = NULL;
+    t->apart = t->apart && !tl_expr_has_load(indices[t->axis]) &&
+               tl_affine_in(t->arena, indices[t->axis], t->var, &step, &rest) && step > 0 &&
+               (t->step == 0 || t->step == step);
+    if (!t->apart)
+        return false;
+    tl_range range = tl_expr_range(rest);
+    t->min = t->step == 0 || range.min < t->min ? range.min : t->min;
+    t->max = t->step == 0 || range.max > t->max ? range.max : t->max;
+    t->step = step;
+    t->apart = range.min != INT64_MIN && range.max != INT64_MAX;
+    return t->apart;
+}
+
+static bool takes_turns(tl_arena *arena, const tl_stmt *loop, const tl_buffer *buffer)
+{
+    assert(loop->kind == TL_STMT_LOOP);
+    for (int a = 0; a < buffer->rank; a++) {
+        turns t = { .arena = arena, .var = loop->u.loop.var, .axis = a, .apart = true };
+        tl_visit_accesses(loop->u.loop.body, buffer, see_turn, &t);
+        if (t.apart && t.step > 0 && t.max - t.min < t.step)
+            return true;
+    }
+    return false;
+}
+
+/* The part that touches the buffer, when it is but one. */
+static const tl_stmt *only_part(const tl_stmt *seq, const tl_buffer *buffer)
+{
+    const tl_stmt *part = NULL;
+    for (int i = 0; i < seq->u.seq.count; i++) {
+        if (!tl_stmt_touches(seq->u.seq.items[i], buffer))
+            continue;
+        if (part != NULL)
+            return NULL;
+        part = seq->u.seq.items[i];
+    }
+    return part;
+}
+
+/* The variables inside, but for those of loops whose iterations take turns. */
+static tl_var_set inner_vars(tl_arena *arena, const tl_stmt *alloc)
+{
+    const tl_buffer *buffer = alloc->u.alloc.buffer;
+    const tl_stmt *at = alloc->u.alloc.body;
+    tl_var_set all = tl_stmt_loop_vars(arena, at), outer = { 0 }, inner = { 0 };
+    if (buffer->scope != TL_SCOPE_SHARED)
+        return all;
+    while (at != NULL &&
+           (at->kind == TL_STMT_LOOP || at->kind == TL_STMT_ALLOC || at->kind == TL_STMT_SEQ)) {
+        if (at->kind == TL_STMT_LOOP && at->u.loop.kind == TL_LOOP_SERIAL &&
+            takes_turns(arena, at, buffer))
+            tl_var_set_add(arena, &outer, at->u.loop.var);
+        at = at->kind == TL_STMT_LOOP    ? at->u.loop.body
+             : at->kind == TL_STMT_ALLOC ? at->u.alloc.body
+                                         : only_part(at, buffer);
+    }
+    for (int i = 0; i < all.count; i++)
+        if (!tl_var_set_has(&outer, all.vars[i]))
+            tl_var_set_add(arena, &inner, all.vars[i]);
+    return inner;
+}
+
 static const tl_stmt *shrink(tl_arena *arena, const tl_stmt *stmt, void *context)
 {
     (void)context;
@@ -84,7 +172,7 @@ static const tl_stmt *shrink(tl_arena *arena, const tl_stmt *stmt, void *context
     if (buffer->rank > 16 || buffer->strides != NULL ||
         tl_stmt_calls_with(stmt->u.alloc.body, buffer))
         return stmt;
-    tl_var_set inner = tl_stmt_loop_vars(arena, stmt->u.alloc.body);
+    tl_var_set inner = inner_vars(arena, stmt);
     axes x = { .arena = arena, .inner = &inner, .rank = buffer->rank };
     for (int a = 0; a < x.rank; a++)
         x.ok[a] = true;

@@ -270,6 +270,7 @@ const tl_stmt *tl_remap_accesses(tl_arena *arena, const tl_stmt *stmt, const tl_
 
 /* Lanes. */
 typedef struct {
+    bool is_gpu;
     int narrow, wide; /* bits of the widest type up to 4 bytes, and of the 8-byte ones */
 } width_walk;
 
@@ -277,8 +278,8 @@ static void see_dtype(width_walk *w, tl_dtype dtype)
 {
     if (dtype == TL_BOOL)
         return;
-    int bits =
-        dtype == TL_F16 || dtype == TL_BF16 ? 32 : tl_dtype_infos[dtype].bits; /* computed in f32 */
+    bool in_f32 = !w->is_gpu && (dtype == TL_F16 || dtype == TL_BF16); /* computed there */
+    int bits = in_f32 ? 32 : tl_dtype_infos[dtype].bits;
     if (bits > 32)
         w->wide = bits;
     else if (bits > w->narrow)
@@ -307,9 +308,10 @@ static bool width_in_stmt(const tl_stmt *stmt, void *context)
 
 int tl_vector_lanes(const tl_stmt *loop, const tl_target *target)
 {
-    width_walk w = { 0, 0 };
+    enum { GPU_ACCESS_BITS = 128 }; /* a thread's: its arithmetic is scalar */
+    width_walk w = { .is_gpu = tl_target_is_gpu(target) };
     tl_stmt_visit(loop, width_in_stmt, &w);
     int bits = w.narrow > 0 ? w.narrow : w.wide > 0 ? w.wide : 8;
-    int lanes = tl_isa_infos[target->isa].vector_bits / bits;
+    int lanes = (w.is_gpu ? GPU_ACCESS_BITS : tl_isa_infos[target->isa].vector_bits) / bits;
     return lanes < 1 ? 1 : lanes;
 }

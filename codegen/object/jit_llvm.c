@@ -56,7 +56,7 @@ tl_status tl_jit_create(const tl_target *target, tl_jit **out, tl_diag *diag)
     if (tl_target_is_gpu(target))
         return tl_fail(diag, TL_UNSUPPORTED, "a session runs code of this CPU, not of %s",
                        tl_isa_infos[target->isa].text);
-    tl_llvm_start();
+    TL_TRY(tl_llvm_start(diag));
     tl_jit *jit = calloc(1, sizeof *jit);
     if (jit == NULL)
         return tl_fail(diag, TL_NO_MEMORY, "no memory for a session");

@@ -10,6 +10,4 @@ int tl_records_find(const char *text, size_t size, const char *cpu, const tl_sub
                     const tl_runner *runner, json_t **last, int limit);
 tl_change tl_record_compare(const json_t *record, const tl_timing *timing, double threshold);
 
-int64_t tl_peak_memory(void); /* most that this process ever had resident, in bytes */
-
 #endif

@@ -2,12 +2,12 @@
 #include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <time.h>
 #include "runtime/base/statistics.h"
 #include "driver/bench/bench.h"
 #include "driver/bench/bench_private.h"
 #include "runtime/base/file.h"
+#include "runtime/base/limits.h"
 #include "runtime/device/topology.h"
 
 /* Rounds too few, or a p too large, prove nothing. */
@@ -18,13 +18,6 @@ static const char *base_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? slash + 1 : path;
-}
-
-int64_t tl_peak_memory(void)
-{
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    return (int64_t)usage.ru_maxrss * 1024;
 }
 
 void tl_bench_record(const tl_subject *subject, const tl_runner *runner, const tl_timing *t,

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include "runtime/base/limits.h"
 #include "runtime/base/statistics.h"
 #include "driver/bench/bench.h"
 #include "driver/bench/bench_private.h"

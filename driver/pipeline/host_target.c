@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "codegen/codegen.h"
+#include "runtime/base/map.h"
 #include "runtime/device/cpu.h"
 #include "runtime/device/topology.h"
 
@@ -15,16 +16,66 @@ static void add_machine(tl_target *t)
     t->cores = machine->threads;
 }
 
-static tl_status host(tl_target *out, tl_diag *diag)
-{
+/* What LLVM says of this machine. */
+typedef struct {
     char triple[64], cpu[32], features[2048];
-    TL_TRY(tl_codegen_host(triple, cpu, features, diag));
+} llvm_host;
+
+static void remembered_key(char out[33])
+{
+    tl_text text = { 0 };
+    tl_digest digest;
+    tl_text_format(&text, "host llvm %s\n", tl_codegen_llvm_version());
+    tl_cpu_identity(&text);
+    tl_digest_start(&digest);
+    tl_digest_add(&digest, text.data, text.size);
+    tl_digest_text(&digest, out);
+    tl_text_free(&text);
+}
+
+static bool is_text(const char *bytes, size_t size)
+{
+    return memchr(bytes, '\0', size) != NULL;
+}
+
+static bool recall(tl_cache *cache, const char *key, llvm_host *out)
+{
+    tl_cached cached;
+    if (cache == NULL || !tl_cache_find_note(cache, key, &cached))
+        return false;
+    bool good = cached.object_size == sizeof *out;
+    if (good)
+        memcpy(out, cached.object, sizeof *out);
+    tl_cached_free(&cached);
+    return good && is_text(out->triple, sizeof out->triple) && is_text(out->cpu, sizeof out->cpu) &&
+           is_text(out->features, sizeof out->features);
+}
+
+static tl_status ask(tl_cache *cache, llvm_host *out, tl_diag *diag)
+{
+    char key[33];
+    remembered_key(key);
+    *out = (llvm_host){ 0 };
+    if (recall(cache, key, out))
+        return TL_OK;
+    *out = (llvm_host){ 0 };
+    TL_TRY(tl_codegen_host(out->triple, out->cpu, out->features, diag));
+    if (cache != NULL)
+        tl_cache_store_note(cache, key, out, sizeof *out);
+    return TL_OK;
+}
+
+static tl_status host(tl_cache *cache, tl_target *out, tl_diag *diag)
+{
+    llvm_host said;
+    TL_TRY(ask(cache, &said, diag));
     TL_TRY(tl_target_named(tl_cpu_host_level(), out, diag));
-    snprintf(out->triple, sizeof out->triple, "%s", triple);
-    snprintf(out->cpu, sizeof out->cpu, "%s", cpu);
-    snprintf(out->features, sizeof out->features, "%s", features);
-    out->has_vnni = strstr(features, "+avx512vnni") != NULL || strstr(features, "+avxvnni") != NULL;
-    out->has_bf16_dot = strstr(features, "+avx512bf16") != NULL;
+    snprintf(out->triple, sizeof out->triple, "%s", said.triple);
+    snprintf(out->cpu, sizeof out->cpu, "%s", said.cpu);
+    snprintf(out->features, sizeof out->features, "%s", said.features);
+    out->has_vnni =
+        strstr(said.features, "+avx512vnni") != NULL || strstr(said.features, "+avxvnni") != NULL;
+    out->has_bf16_dot = strstr(said.features, "+avx512bf16") != NULL;
     add_machine(out);
     return TL_OK;
 }
@@ -35,12 +86,13 @@ const char tl_target_words[] = "cpu"
 #undef ISA
     ;
 
-tl_status tl_target_any(const char *name, tl_target *out, tl_diag *diag)
+tl_status tl_target_any(const char *name, tl_cache *cache, tl_target *out, tl_diag *diag)
 {
     if (name == NULL || strcmp(name, "cpu") == 0)
-        return host(out, diag);
+        return host(cache, out, diag);
     TL_TRY(tl_target_named(name, out, diag));
-    add_machine(out);
+    if (!tl_target_is_gpu(out))
+        add_machine(out);
     return TL_OK;
 }
 
@@ -50,11 +102,16 @@ bool tl_target_runs_here(const char *name)
     return name == NULL || !tl_cpu_level(name, &needed) || tl_cpu_runs(tl_cpu_host(), &needed);
 }
 
+tl_status tl_target_check(const char *name, tl_diag *diag)
+{
+    if (tl_target_runs_here(name))
+        return TL_OK;
+    return tl_fail(diag, TL_UNSUPPORTED, "target %s: this processor reaches %s only", name,
+                   tl_cpu_host_level());
+}
+
 tl_status tl_target_resolve(const char *name, tl_target *out, tl_diag *diag)
 {
-    TL_TRY(tl_target_any(name, out, diag));
-    if (!tl_target_runs_here(name))
-        return tl_fail(diag, TL_UNSUPPORTED, "target %s: this processor reaches %s only", name,
-                       tl_cpu_host_level());
-    return TL_OK;
+    TL_TRY(tl_target_any(name, NULL, out, diag));
+    return tl_target_check(name, diag);
 }

@@ -471,10 +471,11 @@ static void read_note(const char *text, tl_model_facts *facts)
 static tl_status load(tl_model *model, const model_source *source, const tl_model_options *options,
                       tl_diag *diag)
 {
-    TL_TRY(options->foreign ? tl_target_any(options->target, &model->target, diag)
-                            : tl_target_resolve(options->target, &model->target, diag));
     if (!options->no_cache)
         TL_TRY(tl_cache_open(options->cache_folder, 0, &model->cache, diag));
+    TL_TRY(tl_target_any(options->target, model->cache, &model->target, diag));
+    if (!options->foreign)
+        TL_TRY(tl_target_check(options->target, diag));
     TL_TRY(model_keys(model, source, options, diag));
     model->threads = options->threads > 0 ? options->threads : tl_pool_threads(options->pool);
     TL_TRY(open_records(model, options, diag));

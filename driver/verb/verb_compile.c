@@ -83,7 +83,7 @@ static tl_status check_target(const compile_options *o, const compile_plan *plan
 {
     tl_target target;
 
-    TL_TRY(tl_target_any(o->common.target, &target, diag));
+    TL_TRY(tl_target_any(o->common.target, NULL, &target, diag));
     if (plan->format->source == TL_OUTPUT_EXECUTABLE && strncmp(target.triple, "x86_64-", 7) != 0)
         return tl_fail(diag, TL_UNSUPPORTED,
                        "target %s: libtilth_rt runs code of x86-64 only; -o NAME.s and -o NAME.ll "

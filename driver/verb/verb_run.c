@@ -5,6 +5,7 @@
 #include "driver/verb/verbs.h"
 #include "driver/cli/session.h"
 #include "runtime/base/file.h"
+#include "runtime/base/limits.h"
 #include "runtime/base/printable.h"
 #include "runtime/base/clock.h"
 #include "runtime/tensor/npy.h"
@@ -113,6 +114,18 @@ static void show_output(const tl_port *port, const tl_tensor *t, bool json)
         show_top_five(t);
 }
 
+/* What `inspect` foretells, and what it came to. */
+static void print_memory_json(const tl_executable *executable, const tl_runner *runner)
+{
+    tl_executable_sizes sizes = tl_executable_measure(executable);
+    printf("{\"record\":\"memory\",\"prepared_bytes\":%lld,\"constant_bytes\":%lld,"
+           "\"external_bytes\":%lld,\"code_bytes\":%lld,\"plan_bytes\":%lld,"
+           "\"peak_bytes\":%lld}\n",
+           (long long)sizes.prepared_bytes, (long long)sizes.constant_bytes,
+           (long long)sizes.external_bytes, (long long)sizes.code_bytes,
+           (long long)tl_runner_memory(runner).planned, (long long)tl_peak_memory());
+}
+
 static tl_status run(tl_session *session, const tl_text_list *given, const char *data, int64_t seed,
                      const char *output, bool json, tl_diag *diag)
 {
@@ -143,6 +156,8 @@ static tl_status run(tl_session *session, const tl_text_list *given, const char 
                    tl_runner_threads(runner) == 1 ? "" : "s");
         for (int i = 0; i < spec->output_count; i++)
             show_output(&spec->outputs[i], &bound.outputs[i], json);
+        if (json)
+            print_memory_json(executable, runner);
         if (output != NULL)
             status = write_outputs(output, spec, bound.outputs, json, diag);
     }

@@ -19,6 +19,17 @@ static const char *const isa_names[TL_ISA_COUNT] = {
 #undef ISA
 };
 
+static const struct {
+    const char *cpu;
+    int cores, threads_sm, blocks_sm, registers_sm;
+    int64_t shared_block, shared_sm, l2_bytes;
+} archs[] = {
+#define ARCH(...) { __VA_ARGS__ },
+#include "ir/program/gpu_archs.def"
+#undef ARCH
+};
+enum { ARCH_COUNT = sizeof archs / sizeof *archs };
+
 bool tl_target_is_gpu(const tl_target *t)
 {
     return t->isa == TL_ISA_PTX;
@@ -82,6 +93,24 @@ static tl_status set_flag(const char *key, const char *value, bool *out, tl_diag
     return TL_OK;
 }
 
+static tl_status set_int(const char *key, const char *value, int *out, tl_diag *diag)
+{
+    int64_t number;
+    TL_TRY(set_number(key, value, 1 << 24, &number, diag));
+    *out = (int)number;
+    return TL_OK;
+}
+
+/* The generation is in the name of the processor. */
+static void read_arch(tl_target *t)
+{
+    char *end;
+    if (!tl_target_is_gpu(t) || strncmp(t->cpu, "sm_", 3) != 0)
+        return;
+    t->gpu.sm = (int)strtol(t->cpu + 3, &end, 10);
+    t->gpu.is_exact = strcmp(end, "a") == 0;
+}
+
 static tl_status set_field(tl_target *t, const char *key, const char *value, tl_diag *diag)
 {
     const int64_t most = INT64_C(1) << 50;
@@ -111,6 +140,16 @@ static tl_status set_field(tl_target *t, const char *key, const char *value, tl_
         t->cores = (int)cores;
         return TL_OK;
     }
+    if (strcmp(key, "threads_sm") == 0)
+        return set_int(key, value, &t->gpu.threads_sm, diag);
+    if (strcmp(key, "blocks_sm") == 0)
+        return set_int(key, value, &t->gpu.blocks_sm, diag);
+    if (strcmp(key, "registers_sm") == 0)
+        return set_int(key, value, &t->gpu.registers_sm, diag);
+    if (strcmp(key, "shared_block") == 0)
+        return set_number(key, value, most, &t->gpu.shared_block, diag);
+    if (strcmp(key, "shared_sm") == 0)
+        return set_number(key, value, most, &t->gpu.shared_sm, diag);
     return tl_fail(diag, TL_BAD_TEXT, "target: there is no field %.40s", key);
 }
 
@@ -138,26 +177,69 @@ tl_status tl_target_parse(const char *text, tl_target *out, tl_diag *diag)
     }
     if (!has_isa)
         return tl_fail(diag, TL_BAD_TEXT, "target: the field isa is missing");
+    read_arch(&target);
     *out = target;
     return TL_OK;
 }
 
 /* ---- names ---- */
 
+const char *tl_target_gpu_arch(int major, int minor)
+{
+    const char *best = NULL;
+    for (int i = 0; i < ARCH_COUNT; i++) {
+        int sm = atoi(archs[i].cpu + 3);
+        bool is_exact = archs[i].cpu[strlen(archs[i].cpu) - 1] == 'a';
+        if (is_exact ? sm == 10 * major + minor : sm <= 10 * major + minor)
+            best = archs[i].cpu;
+    }
+    return best;
+}
+
+static tl_status gpu_named(const char *arch, tl_target *out, tl_diag *diag)
+{
+    tl_text known = { 0 };
+    for (int i = 0; i < ARCH_COUNT; i++) {
+        tl_text_format(&known, "%s%s", i > 0 ? ", " : "", archs[i].cpu);
+        if (strcmp(archs[i].cpu, arch) != 0)
+            continue;
+        *out = (tl_target){ .isa = TL_ISA_PTX,
+                            .triple = "nvptx64-nvidia-cuda",
+                            .l1_bytes = archs[i].shared_sm,
+                            .l2_bytes = archs[i].l2_bytes,
+                            .cores = archs[i].cores,
+                            .gpu = { .threads_sm = archs[i].threads_sm,
+                                     .blocks_sm = archs[i].blocks_sm,
+                                     .registers_sm = archs[i].registers_sm,
+                                     .shared_block = archs[i].shared_block,
+                                     .shared_sm = archs[i].shared_sm } };
+        strcpy(out->cpu, arch);
+        read_arch(out);
+        tl_text_free(&known);
+        return TL_OK;
+    }
+    tl_status status = tl_fail(diag, TL_BAD_ARGUMENT, "there is no GPU target %.40s; known are %s",
+                               arch, tl_text_get(&known));
+    tl_text_free(&known);
+    return status;
+}
+
 tl_status tl_target_named(const char *name, tl_target *out, tl_diag *diag)
 {
+    size_t size = strcspn(name, ",");
+    if ((size == 4 && memcmp(name, "cuda", 4) == 0) ||
+        (size == 7 && memcmp(name, "nvptx64", 7) == 0))
+        return gpu_named(name[size] == ',' ? name + size + 1 : "sm_90", out, diag);
     for (int i = 0; i < TL_ISA_COUNT; i++) {
         if (strcmp(tl_isa_infos[i].text, name) != 0)
             continue;
         tl_isa isa = (tl_isa)i;
-        bool x86 = isa != TL_ISA_NEON && isa != TL_ISA_PTX;
+        bool x86 = isa != TL_ISA_NEON;
         *out = (tl_target){
             .isa = isa, .l1_bytes = 32 << 10, .l2_bytes = 1 << 20, .l3_bytes = 8 << 20, .cores = 1
         };
-        strcpy(out->triple, x86                  ? "x86_64-pc-linux-gnu"
-                            : isa == TL_ISA_NEON ? "aarch64-unknown-linux-gnu"
-                                                 : "nvptx64-nvidia-cuda");
-        strcpy(out->cpu, x86 ? name : isa == TL_ISA_NEON ? "generic" : "sm_90");
+        strcpy(out->triple, x86 ? "x86_64-pc-linux-gnu" : "aarch64-unknown-linux-gnu");
+        strcpy(out->cpu, x86 ? name : "generic");
         strcpy(out->features, tl_isa_infos[i].features);
         return TL_OK;
     }

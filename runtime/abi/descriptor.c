@@ -1,10 +1,11 @@
 /* runtime/abi/descriptor.c: a descriptor as one line of JSON,
  *     {"name":"gemm","phases":1,"extents":[16],"scratch":0,"thread_scratch":4096,"sizes":false,
  *      "dims":0,"buffers":3}
- * and back. The text comes from cache files and is checked in every member. */
+ * and back; what a GPU's has besides is in descriptor_gpu.c. The text comes from cache files and is checked in every
+ * member. */
 #include "runtime/abi/descriptor.h"
 #include <assert.h>
-#include <jansson.h>
+#include "runtime/abi/descriptor_private.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,7 @@ enum { MAX_PHASES = 1024, MAX_NAME = 255, MAX_COUNT = 4096 };
 
 int tl_descriptor_function_count(const tl_descriptor *d)
 {
-    return d->phase_count + d->has_sizes;
+    return d->phase_count + (d->has_sizes && !tl_descriptor_is_gpu(d));
 }
 
 tl_function_name tl_descriptor_function(const tl_descriptor *d, int index)
@@ -28,37 +29,52 @@ tl_function_name tl_descriptor_function(const tl_descriptor *d, int index)
     return name;
 }
 
+void tl_descriptor_copy(tl_arena *arena, const tl_descriptor *from, tl_descriptor *out)
+{
+    *out = *from;
+    out->name = tl_arena_strdup(arena, from->name);
+    out->extents = NULL;
+    if (tl_has_extents(from))
+        out->extents =
+            tl_arena_copy(arena, from->extents, sizeof *from->extents * (size_t)from->phase_count,
+                          _Alignof(int64_t));
+    if (tl_descriptor_is_gpu(from))
+        tl_gpu_part_copy(arena, from, out);
+}
+
 void tl_descriptor_print(const tl_descriptor *d, tl_text *out)
 {
     tl_text_format(out, "{\"name\":\"%s\",\"phases\":%d,\"extents\":[", d->name, d->phase_count);
-    if (!d->has_sizes)
+    if (tl_has_extents(d))
         for (int i = 0; i < d->phase_count; i++)
             tl_text_format(out, "%s%lld", i > 0 ? "," : "", (long long)d->extents[i]);
     tl_text_format(out,
                    "],\"scratch\":%lld,\"thread_scratch\":%lld,\"sizes\":%s,\"dims\":%d,"
-                   "\"buffers\":%d}",
+                   "\"buffers\":%d",
                    (long long)d->scratch_bytes, (long long)d->thread_scratch_bytes,
                    d->has_sizes ? "true" : "false", d->dim_count, d->buffer_count);
+    if (tl_descriptor_is_gpu(d))
+        tl_gpu_part_print(d, out);
+    tl_text_add(out, "}");
 }
 
-/* What is read is gathered here first: the arena may only be touched once the JSON is released. */
-typedef struct {
-    char name[MAX_NAME + 1];
-    int64_t extents[MAX_PHASES];
-    tl_descriptor d;
-} draft;
+const tl_form_info tl_form_infos[TL_FORM_COUNT] = {
+#define FORM(name, text, gpu) [TL_FORM_##name] = { text, gpu },
+#include "runtime/abi/code_forms.def"
+#undef FORM
+};
 
-static tl_status read_integer(const json_t *object, const char *key, int64_t limit, int64_t *out,
-                              tl_diag *diag)
+tl_status tl_descriptor_integer(const json_t *object, const char *key, int64_t low, int64_t high,
+                                int64_t *out, tl_diag *diag)
 {
     const json_t *value = json_object_get(object, key);
 
     if (!json_is_integer(value))
         return tl_fail(diag, TL_BAD_TEXT, "kernel descriptor: \"%s\" is not an integer", key);
     int64_t number = json_integer_value(value);
-    if (number < 0 || number > limit)
-        return tl_fail(diag, TL_BAD_TEXT, "kernel descriptor: \"%s\" is %lld, not in 0..%lld", key,
-                       (long long)number, (long long)limit);
+    if (number < low || number > high)
+        return tl_fail(diag, TL_BAD_TEXT, "kernel descriptor: \"%s\" is %lld, not in %lld..%lld",
+                       key, (long long)number, (long long)low, (long long)high);
     *out = number;
     return TL_OK;
 }
@@ -73,24 +89,41 @@ static bool is_name(const char *text)
            size;
 }
 
-static tl_status read_extents(const json_t *root, draft *out, tl_diag *diag)
+static tl_status read_extents(tl_arena *arena, const json_t *root, tl_descriptor *out,
+                              tl_diag *diag)
 {
-    const json_t *extents = json_object_get(root, "extents");
-    size_t want = out->d.has_sizes ? 0 : (size_t)out->d.phase_count;
+    const json_t *list = json_object_get(root, "extents");
+    size_t want = tl_has_extents(out) ? (size_t)out->phase_count : 0;
 
-    if (!json_is_array(extents) || json_array_size(extents) != want)
+    if (!json_is_array(list) || json_array_size(list) != want)
         return tl_fail(diag, TL_BAD_TEXT, "kernel descriptor: \"extents\" is not a list of %zu",
                        want);
+    int64_t *extents = TL_NEW_ARRAY(arena, int64_t, want);
     for (size_t i = 0; i < want; i++) {
-        const json_t *extent = json_array_get(extents, i);
+        const json_t *extent = json_array_get(list, i);
         if (!json_is_integer(extent) || json_integer_value(extent) < 0)
             return tl_fail(diag, TL_BAD_TEXT, "kernel descriptor: extent %zu is not a count", i);
-        out->extents[i] = json_integer_value(extent);
+        extents[i] = json_integer_value(extent);
     }
+    out->extents = tl_has_extents(out) ? extents : NULL;
     return TL_OK;
 }
 
-static tl_status read_draft(const json_t *root, draft *out, tl_diag *diag)
+/* Older ones, from before there were others, are a CPU's. */
+static tl_status read_form(const json_t *root, tl_descriptor *out, tl_diag *diag)
+{
+    const json_t *form = json_object_get(root, "code");
+    const char *text = form == NULL ? tl_form_infos[TL_FORM_OBJECT].text : json_string_value(form);
+
+    for (int i = 0; text != NULL && i < TL_FORM_COUNT; i++)
+        if (strcmp(text, tl_form_infos[i].text) == 0) {
+            out->form = (tl_code_form)i;
+            return TL_OK;
+        }
+    return tl_fail(diag, TL_BAD_TEXT, "kernel descriptor: \"code\" is of no form that is known");
+}
+
+static tl_status read_all(tl_arena *arena, const json_t *root, tl_descriptor *out, tl_diag *diag)
 {
     const char *name = json_string_value(json_object_get(root, "name"));
     const json_t *sizes = json_object_get(root, "sizes");
@@ -100,38 +133,37 @@ static tl_status read_draft(const json_t *root, draft *out, tl_diag *diag)
         return tl_fail(diag, TL_BAD_TEXT, "kernel descriptor: \"name\" is not a kernel's name");
     if (!json_is_boolean(sizes))
         return tl_fail(diag, TL_BAD_TEXT, "kernel descriptor: \"sizes\" is not true or false");
-    TL_TRY(read_integer(root, "phases", MAX_PHASES, &phases, diag));
-    TL_TRY(read_integer(root, "dims", MAX_COUNT, &dims, diag));
-    TL_TRY(read_integer(root, "buffers", MAX_COUNT, &buffers, diag));
-    TL_TRY(read_integer(root, "scratch", INT64_MAX / 4, &out->d.scratch_bytes, diag));
-    TL_TRY(read_integer(root, "thread_scratch", INT64_MAX / 4 / 1024, &out->d.thread_scratch_bytes,
-                        diag));
-    strcpy(out->name, name);
-    out->d.has_sizes = json_is_true(sizes);
-    out->d.phase_count = (int)phases;
-    out->d.dim_count = (int)dims;
-    out->d.buffer_count = (int)buffers;
-    return read_extents(root, out, diag);
+    TL_TRY(tl_descriptor_integer(root, "phases", 0, MAX_PHASES, &phases, diag));
+    TL_TRY(tl_descriptor_integer(root, "dims", 0, MAX_COUNT, &dims, diag));
+    TL_TRY(tl_descriptor_integer(root, "buffers", 0, MAX_COUNT, &buffers, diag));
+    TL_TRY(tl_descriptor_integer(root, "scratch", 0, INT64_MAX / 4, &out->scratch_bytes, diag));
+    TL_TRY(tl_descriptor_integer(root, "thread_scratch", 0, INT64_MAX / 4 / 1024,
+                                 &out->thread_scratch_bytes, diag));
+    TL_TRY(read_form(root, out, diag));
+    out->name = tl_arena_strdup(arena, name);
+    out->has_sizes = json_is_true(sizes);
+    out->phase_count = (int)phases;
+    out->dim_count = (int)dims;
+    out->buffer_count = (int)buffers;
+    TL_TRY(read_extents(arena, root, out, diag));
+    return tl_descriptor_is_gpu(out) ? tl_gpu_part_read(arena, root, out, diag) : TL_OK;
 }
 
 tl_status tl_descriptor_parse(tl_arena *arena, const char *json, tl_descriptor *out, tl_diag *diag)
 {
     json_error_t error;
-    draft d = { 0 };
+    tl_arena_guard outer;
     json_t *root = json_loads(json, JSON_REJECT_DUPLICATES, &error);
 
     if (root == NULL)
         return tl_fail(diag, TL_BAD_TEXT, "kernel descriptor: not JSON (column %d: %s)",
                        error.column, error.text);
-    tl_status status = read_draft(root, &d, diag);
+    *out = (tl_descriptor){ 0 };
+    tl_arena_guard_save(arena, &outer);
+    tl_status status = TL_ARENA_GUARD(arena)
+                           ? tl_fail(diag, TL_NO_MEMORY, "kernel descriptor: out of memory")
+                           : read_all(arena, root, out, diag);
+    tl_arena_guard_restore(arena, &outer);
     json_decref(root);
-    TL_TRY(status);
-
-    *out = d.d;
-    out->name = tl_arena_strdup(arena, d.name);
-    out->extents = NULL;
-    if (!d.d.has_sizes)
-        out->extents = tl_arena_copy(arena, d.extents, sizeof(int64_t) * (size_t)d.d.phase_count,
-                                     _Alignof(int64_t));
-    return TL_OK;
+    return status;
 }

@@ -219,6 +219,12 @@ bool tl_cache_find(tl_cache *cache, const char *key, tl_cached *out)
     return found;
 }
 
+bool tl_cache_find_note(tl_cache *cache, const char *key, tl_cached *out)
+{
+    *out = (tl_cached){ 0 };
+    return find(cache, key, out);
+}
+
 void tl_cached_free(tl_cached *cached)
 {
     free(cached->object);
@@ -239,8 +245,8 @@ static bool write_entry(const char *path, const void *bytes, size_t size)
     return tl_file_commit_unsynced(file, NULL) == TL_OK;
 }
 
-bool tl_cache_store(tl_cache *cache, const char *key, const void *object, size_t size,
-                    const char *descriptor)
+static bool store(tl_cache *cache, const char *key, const void *object, size_t size,
+                  const char *descriptor)
 {
     if (cache->folder == NULL || !tl_cache_is_key(key))
         return false;
@@ -264,7 +270,6 @@ bool tl_cache_store(tl_cache *cache, const char *key, const void *object, size_t
         return false;
 
     pthread_mutex_lock(&cache->lock);
-    cache->stores++;
     if (cache->bytes != TL_CACHE_UNKNOWN)
         cache->bytes += (int64_t)total;
     bool look = cache->bytes == TL_CACHE_UNKNOWN || cache->bytes > cache->limit;
@@ -272,6 +277,21 @@ bool tl_cache_store(tl_cache *cache, const char *key, const void *object, size_t
     if (look)
         tl_cache_trim(cache, cache->limit);
     return true;
+}
+
+bool tl_cache_store(tl_cache *cache, const char *key, const void *object, size_t size,
+                    const char *descriptor)
+{
+    bool stored = store(cache, key, object, size, descriptor);
+
+    if (stored)
+        count(cache, &cache->stores);
+    return stored;
+}
+
+bool tl_cache_store_note(tl_cache *cache, const char *key, const void *note, size_t size)
+{
+    return store(cache, key, note, size, "{}");
 }
 
 bool tl_cache_executable_folder(const tl_cache *cache, const char *key, tl_text *out)

@@ -40,6 +40,9 @@ bool tl_cache_find(tl_cache *cache, const char *key, tl_cached *out);
 bool tl_cache_store(tl_cache *cache, const char *key, const void *object, size_t size,
                     const char *descriptor);
 void tl_cached_free(tl_cached *cached);
+/* The same for what is no compiled code but was found out once: not counted among hits, misses and stores. */
+bool tl_cache_find_note(tl_cache *cache, const char *key, tl_cached *out);
+bool tl_cache_store_note(tl_cache *cache, const char *key, const void *note, size_t size);
 
 /* The folder in which the executable of that key belongs (it may not exist); false: unusable
  * cache or key. Counted and trimmed like objects; tl_cache_touch marks one as just used (a hit). */

@@ -2,6 +2,8 @@
 #include "runtime/device/cpu.h"
 #include <pthread.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -153,4 +155,22 @@ bool tl_cpu_parse(const char *machine_name, const char *words, tl_cpu_features *
     }
     *out = found;
     return true;
+}
+
+/* The first processor's part of /proc/cpuinfo, without what changes from hour to hour. */
+void tl_cpu_identity(tl_text *out)
+{
+    static const char *const told[] = { "vendor_id", "cpu family", "model\t", "stepping",
+                                        "flags",     "CPU ",       "Features" };
+    char *line = NULL;
+    size_t capacity = 0;
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    if (file == NULL)
+        return;
+    while (getline(&line, &capacity, file) > 1) /* an empty line ends it */
+        for (size_t i = 0; i < sizeof told / sizeof told[0]; i++)
+            if (strncmp(line, told[i], strlen(told[i])) == 0)
+                tl_text_add(out, line);
+    free(line);
+    fclose(file);
 }

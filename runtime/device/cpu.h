@@ -33,6 +33,10 @@ static inline bool tl_cpu_has(const tl_cpu_features *cpu, tl_cpu_feature feature
 /* Whether `host` runs code made for `code`. */
 bool tl_cpu_runs(const tl_cpu_features *host, const tl_cpu_features *code);
 
+/* Lines that differ between processors whose code may differ: what the system says of vendor, model and features. Empty where
+ * it says nothing. */
+void tl_cpu_identity(tl_text *out);
+
 /* The features as words ("AVX FMA AVX2"), and back; an unknown word is false. */
 void tl_cpu_print(const tl_cpu_features *cpu, tl_text *out);
 bool tl_cpu_parse(const char *machine, const char *words, tl_cpu_features *out);

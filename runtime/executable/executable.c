@@ -20,6 +20,30 @@ size_t tl_port_size(const tl_port *port)
                : 0;
 }
 
+bool tl_port_at(const tl_port *port, int dim_count, const int64_t *dims, int64_t *shape,
+                size_t *size)
+{
+    int64_t bytes;
+
+    for (int a = 0; a < port->rank; a++) {
+        shape[a] = port->shape[a];
+        if (port->varying != NULL &&
+            (!tl_varying_at(&port->varying[a], dim_count, dims, &shape[a]) || shape[a] < 0))
+            return false;
+    }
+    if (tl_tensor_bytes(port->dtype, port->rank, shape, &bytes, NULL) != TL_OK)
+        return false;
+    *size = (size_t)bytes;
+    return true;
+}
+
+static const tl_varying *copy_varying(tl_arena *arena, const tl_varying *from, int count)
+{
+    if (count == 0 || from == NULL)
+        return NULL;
+    return tl_arena_copy(arena, from, sizeof *from * (size_t)count, _Alignof(tl_varying));
+}
+
 static const tl_port *copy_ports(tl_arena *arena, const tl_port *from, int count)
 {
     tl_port *ports = TL_NEW_ARRAY(arena, tl_port, count);
@@ -27,6 +51,7 @@ static const tl_port *copy_ports(tl_arena *arena, const tl_port *from, int count
     for (int i = 0; i < count; i++) {
         ports[i] = from[i];
         ports[i].name = tl_arena_strdup(arena, from[i].name);
+        ports[i].varying = copy_varying(arena, from[i].varying, from[i].rank);
         if (from[i].fixed != NULL)
             ports[i].fixed = tl_arena_copy(arena, from[i].fixed, tl_port_size(&from[i]), 8);
     }
@@ -42,6 +67,7 @@ static const tl_executable_value *copy_values(tl_arena *arena, const tl_executab
         values[i] = from[i];
         values[i].name = tl_arena_strdup(arena, from[i].name);
         values[i].file = copy_text(arena, from[i].file);
+        values[i].factors = copy_varying(arena, from[i].factors, from[i].factor_count);
     }
     return values;
 }
@@ -62,8 +88,7 @@ static tl_executable_kernel *copy_kernels(tl_arena *arena, const tl_executable_k
         tl_descriptor *d = &kernels[i].descriptor;
         kernels[i] = from[i];
         kernels[i].key = copy_text(arena, from[i].key);
-        d->name = tl_arena_strdup(arena, d->name);
-        d->extents = copy_integers(arena, d->extents, d->has_sizes ? 0 : d->phase_count);
+        tl_descriptor_copy(arena, &from[i].descriptor, d);
         if (from[i].object != NULL && !borrow)
             kernels[i].object = tl_arena_copy(arena, from[i].object, from[i].object_size, 16);
         if (from[i].phases != NULL)
@@ -91,6 +116,17 @@ static const tl_executable_step *copy_steps(tl_arena *arena, const tl_executable
     return steps;
 }
 
+static const tl_executable_dim *copy_dims(tl_arena *arena, const tl_executable_dim *from, int count)
+{
+    tl_executable_dim *dims = TL_NEW_ARRAY(arena, tl_executable_dim, count);
+
+    for (int i = 0; i < count; i++) {
+        dims[i] = from[i];
+        dims[i].name = copy_text(arena, from[i].name);
+    }
+    return dims;
+}
+
 static void copy_spec(tl_executable *x, const tl_executable_spec *from, bool borrow)
 {
     tl_arena *arena = x->arena;
@@ -101,6 +137,7 @@ static void copy_spec(tl_executable *x, const tl_executable_spec *from, bool bor
     x->spec.note = copy_text(arena, from->note);
     if (from->cpu.machine[0] == '\0')
         x->spec.cpu = *tl_cpu_host();
+    x->spec.dims = copy_dims(arena, from->dims, from->dim_count);
     x->spec.inputs = copy_ports(arena, from->inputs, from->input_count);
     x->spec.outputs = copy_ports(arena, from->outputs, from->output_count);
     x->spec.values = copy_values(arena, from->values, from->value_count);

@@ -2,8 +2,8 @@
  *
  * An executable is data: ports (inputs and outputs), values, kernels, and steps that call
  * kernels on values in order. `tl_executable_spec` is that data in the making: the compiler
- * fills one and calls tl_executable_create. All shapes are constants; a model called with other
- * shapes has several executables.
+ * fills one and calls tl_executable_create. Shapes are constants, or functions of the executable's
+ * dims (runtime/base/varying.h): numbers that a runner is told before it runs.
  *
  *     spec --create--> tl_executable --prepare--> (packed weights, once) --> tl_runner --run-->
  *                           | save                                           one a caller
@@ -20,6 +20,7 @@
 #include "runtime/base/dtype.h"
 #include "runtime/base/pieces.h"
 #include "runtime/base/status.h"
+#include "runtime/base/varying.h"
 #include "runtime/device/cpu.h"
 #include "runtime/abi/descriptor.h"
 #include "runtime/abi/kernel_abi.h"
@@ -34,24 +35,42 @@ typedef enum {
     TL_PLACE_COUNT
 } tl_place;
 
+/* A number that a runner is told (tl_runner_set_dims) and that extents depend on. */
+typedef struct {
+    const char *name;
+    int64_t min, max; /* both included; min is at least 0 */
+    int64_t start;    /* what a new runner begins with */
+} tl_executable_dim;
+
 /* An input or output of the model. */
 typedef struct {
     const char *name;
     tl_dtype dtype;
     int rank;
-    int64_t shape[TL_TENSOR_MAX_RANK];
+    int64_t shape
+        [TL_TENSOR_MAX_RANK]; /* of an executable with dims: where each of them is its `start` */
+    const tl_varying
+        *varying; /* the extents as functions of the dims, `rank` of them; NULL: constants */
     /* Of an input on whose value a shape or a branch depends: the one that the code is for, packed; a run with another is
      * refused. NULL: any. */
     const void *fixed;
 } tl_port;
 /* Bytes of its tensor; 0 when there is none of its shape. */
 size_t tl_port_size(const tl_port *port);
+/* The same where the dims have these values: its shape and bytes. False: it has none there. */
+bool tl_port_at(const tl_port *port, int dim_count, const int64_t *dims, int64_t *shape,
+                size_t *size);
 
 typedef struct {
     const char *name; /* for messages and reports */
     tl_place place;
     int64_t size; /* bytes, layout's padding included; at most the port's for INPUT and OUTPUT */
-    int port;     /* INPUT, OUTPUT: which */
+    /* INPUT, OUTPUT, ARENA: where the size varies with the dims it is the product of `unit` and these; `size` is that at
+     * their start. */
+    int factor_count;
+    const tl_varying *factors;
+    int64_t unit;
+    int port; /* INPUT, OUTPUT: which */
     /* WINDOW: the value of place INPUT, OUTPUT or ARENA in whose storage it lies, and from which byte of it on: a
      * multiple of 64. Windows of one value may overlap. */
     int whole;
@@ -88,7 +107,7 @@ typedef struct {
     int kernel;          /* index, or TL_STEP_COPY */
     int value_count;     /* descriptor.buffer_count; 2 for a copy */
     const int *values;   /* index of a value, or TL_NO_VALUE */
-    const int64_t *dims; /* descriptor.dim_count of them */
+    const int64_t *dims; /* descriptor.dim_count of them; NULL: the executable's */
     /* For reports only; NULL and 0 when unknown. */
     const char *class_key, *workload;
     int64_t flops, bytes;
@@ -98,6 +117,8 @@ typedef struct {
     const char *model;   /* its name, for reports */
     const char *note;    /* whatever the compiler wants to find again after load; may be NULL */
     tl_cpu_features cpu; /* what the code needs; machine "" means: this host's features */
+    int dim_count;       /* 0: every shape is a constant */
+    const tl_executable_dim *dims;
     int input_count, output_count, value_count, kernel_count, prepare_count, step_count;
     const tl_port *inputs, *outputs;
     const tl_executable_value *values;
@@ -170,24 +191,29 @@ typedef struct {
 } tl_executable_sizes;
 tl_executable_sizes tl_executable_measure(const tl_executable *executable);
 
-/* What one caller needs to run: arena and scratch, allocated here and never again. */
+/* What one caller needs to run: arena and scratch, allocated here and, where shapes are constants, never again. */
 typedef struct tl_runner tl_runner;
 /* The executable must be prepared (TL_BAD_ARGUMENT). `threads` 0: all of the pool. */
 tl_status tl_runner_create(const tl_executable *executable, tl_pool *pool, int threads,
                            tl_runner **out, tl_diag *diag);
 void tl_runner_destroy(tl_runner *runner); /* NULL is fine */
+/* What the executable's dims are from the next run on: the memory plan is made anew, in the memory that is there if it is large
+ * enough. Nothing is done when they are that already. TL_BAD_ARGUMENT: a dim is outside of its range, or memory would be too
+ * large; then they stay what they were. */
+tl_status tl_runner_set_dims(tl_runner *runner, const int64_t *dims, tl_diag *diag);
+const int64_t *tl_runner_dims(const tl_runner *runner);
 /* The arena with scratch, against the sum of all tensors. */
 tl_plan_sizes tl_runner_memory(const tl_runner *runner);
 int tl_runner_threads(const tl_runner *runner);
 
 /* Runs the steps. Buffers are the caller's, in the order of the ports, at least as large as the
- * port says and aligned to 64 bytes (TL_BAD_ARGUMENT otherwise). Outputs and inputs must not
+ * port says for the runner's dims and aligned to 64 bytes (TL_BAD_ARGUMENT otherwise). Outputs and inputs must not
  * overlap. TL_BAD_ARGUMENT, too, in a child of the process that made the pool (tl_pool_check).
  * `step_ns`, when not NULL, gets the duration of each step. One run at a time per
  * runner. */
 tl_status tl_runner_run(tl_runner *runner, const void *const *inputs, void *const *outputs,
                         int64_t *step_ns, tl_diag *diag);
-/* The same with tensors: checks dtypes and shapes against the ports, and copies what is not
+/* The same with tensors: checks dtypes and shapes against the ports (and the runner's dims), and copies what is not
  * aligned. Zero-initialised outputs are created; they are the caller's. */
 tl_status tl_runner_run_tensors(tl_runner *runner, const tl_tensor *inputs, tl_tensor *outputs,
                                 int64_t *step_ns, tl_diag *diag);

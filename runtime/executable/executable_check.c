@@ -1,6 +1,7 @@
 /* runtime/executable/executable_check.c: whether a spec holds together. It may come from a file. */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 #include "runtime/executable/executable_private.h"
 
 enum { MAX_THINGS = 1 << 24 };
@@ -12,7 +13,41 @@ static tl_status check_count(const char *what, int count, tl_diag *diag)
     return TL_OK;
 }
 
-static tl_status check_ports(const char *what, const tl_port *ports, int count, tl_diag *diag)
+static tl_status check_dims(const tl_executable_spec *spec, tl_diag *diag)
+{
+    if (spec->dim_count < 0 || spec->dim_count > TL_MOST_DIMS)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "executable: %d dims, not 0..%d", spec->dim_count,
+                       TL_MOST_DIMS);
+    for (int i = 0; i < spec->dim_count; i++) {
+        const tl_executable_dim *d = &spec->dims[i];
+        if (d->name == NULL || d->min < 0 || d->start < d->min || d->max < d->start)
+            return tl_fail(diag, TL_BAD_ARGUMENT,
+                           "executable: dim %d has no name, or starts outside of its range", i);
+    }
+    return TL_OK;
+}
+
+/* The extents that vary are what the shape says where all dims are at their start. */
+static tl_status check_varying(const tl_port *port, const int64_t *starts, int dim_count,
+                               tl_diag *diag)
+{
+    int64_t shape[TL_TENSOR_MAX_RANK];
+    size_t size;
+
+    if (port->varying == NULL)
+        return TL_OK;
+    if (!tl_port_at(port, dim_count, starts, shape, &size) ||
+        memcmp(shape, port->shape, sizeof *shape * (size_t)port->rank) != 0)
+        return tl_fail(diag, TL_BAD_ARGUMENT,
+                       "executable: the shape of %s is another than its dims make", port->name);
+    if (port->fixed != NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "executable: %s has a fixed value, and varies",
+                       port->name);
+    return TL_OK;
+}
+
+static tl_status check_ports(const char *what, const tl_port *ports, int count,
+                             const int64_t *starts, int dim_count, tl_diag *diag)
 {
     int64_t bytes;
 
@@ -26,6 +61,7 @@ static tl_status check_ports(const char *what, const tl_port *ports, int count, 
             tl_context(diag, "%s %s", what, ports[i].name);
             return status;
         }
+        TL_TRY(check_varying(&ports[i], starts, dim_count, diag));
     }
     return TL_OK;
 }
@@ -70,8 +106,23 @@ static tl_status check_window(const tl_executable_spec *spec, const tl_executabl
     return TL_OK;
 }
 
+static tl_status check_factors(const tl_executable_value *v, const int64_t *starts, int dim_count,
+                               tl_diag *diag)
+{
+    int64_t size;
+
+    if (v->place != TL_PLACE_INPUT && v->place != TL_PLACE_OUTPUT && v->place != TL_PLACE_ARENA)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "executable: value %s: a %s does not vary", v->name,
+                       tl_place_texts[v->place]);
+    if (!tl_executable_size_at(v, dim_count, starts, &size) || size != v->size)
+        return tl_fail(diag, TL_BAD_ARGUMENT,
+                       "executable: value %s: %lld bytes are not what its dims make", v->name,
+                       (long long)v->size);
+    return TL_OK;
+}
+
 static tl_status check_value(const tl_executable_spec *spec, const tl_executable_value *v,
-                             tl_diag *diag)
+                             const int64_t *starts, tl_diag *diag)
 {
     if (v->name == NULL)
         return tl_fail(diag, TL_BAD_ARGUMENT, "executable: value %d has no name",
@@ -79,6 +130,8 @@ static tl_status check_value(const tl_executable_spec *spec, const tl_executable
     if (v->size < 0)
         return tl_fail(diag, TL_BAD_ARGUMENT, "executable: value %s: size %lld is negative",
                        v->name, (long long)v->size);
+    if (v->factor_count > 0)
+        TL_TRY(check_factors(v, starts, spec->dim_count, diag));
     switch (v->place) {
     case TL_PLACE_INPUT:
         return check_port_value(v, spec->inputs, spec->input_count, diag);
@@ -163,7 +216,7 @@ static tl_status check_step(const tl_executable_spec *spec, const tl_executable_
         return tl_fail(diag, TL_BAD_ARGUMENT,
                        "executable: step %s: %d values for the %d buffers of kernel %s", s->name,
                        s->value_count, d->buffer_count, d->name);
-    if (d->dim_count > 0 && s->dims == NULL)
+    if (d->dim_count > 0 && s->dims == NULL && (is_prepare || d->dim_count != spec->dim_count))
         return tl_fail(diag, TL_BAD_ARGUMENT, "executable: step %s: no values for the %d dims",
                        s->name, d->dim_count);
     return TL_OK;
@@ -203,10 +256,14 @@ tl_status tl_executable_check(const tl_executable_spec *spec, tl_diag *diag)
     TL_TRY(check_count("kernels", spec->kernel_count, diag));
     TL_TRY(check_count("prepare steps", spec->prepare_count, diag));
     TL_TRY(check_count("steps", spec->step_count, diag));
-    TL_TRY(check_ports("input", spec->inputs, spec->input_count, diag));
-    TL_TRY(check_ports("output", spec->outputs, spec->output_count, diag));
+    TL_TRY(check_dims(spec, diag));
+    int64_t starts[TL_MOST_DIMS];
+    for (int i = 0; i < spec->dim_count; i++)
+        starts[i] = spec->dims[i].start;
+    TL_TRY(check_ports("input", spec->inputs, spec->input_count, starts, spec->dim_count, diag));
+    TL_TRY(check_ports("output", spec->outputs, spec->output_count, starts, spec->dim_count, diag));
     for (int i = 0; i < spec->value_count; i++)
-        TL_TRY(check_value(spec, &spec->values[i], diag));
+        TL_TRY(check_value(spec, &spec->values[i], starts, diag));
     for (int i = 0; i < spec->kernel_count; i++)
         TL_TRY(check_kernel(&spec->kernels[i], i, diag));
     for (int i = 0; i < spec->prepare_count; i++)

@@ -297,6 +297,10 @@ static tl_status pack(packer *p)
     p->model_files = json_array();
     if (p->root == NULL || p->model_files == NULL)
         return tl_fail(p->diag, TL_NO_MEMORY, "executable: out of memory");
+    if (x->spec.dim_count > 0)
+        return tl_fail(p->diag, TL_UNSUPPORTED,
+                       "%s: code for shapes that vary is not saved; compile it for one shape",
+                       x->spec.model);
     choose(p);
     TL_TRY(body_json(p));
     if (!p->with_prepare) {

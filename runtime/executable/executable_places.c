@@ -1,4 +1,5 @@
 /* runtime/executable/executable_places.c: where values lie: names of places, and which values share storage. */
+#include "runtime/base/checked.h"
 #include "runtime/executable/executable_private.h"
 
 const char *const tl_place_texts[TL_PLACE_COUNT] = {
@@ -10,6 +11,19 @@ const char *const tl_place_texts[TL_PLACE_COUNT] = {
 int tl_executable_storage(const tl_executable_spec *spec, int value)
 {
     return spec->values[value].place == TL_PLACE_WINDOW ? spec->values[value].whole : value;
+}
+
+bool tl_executable_size_at(const tl_executable_value *v, int dim_count, const int64_t *dims,
+                           int64_t *out)
+{
+    int64_t size = v->factor_count > 0 ? v->unit : v->size, factor;
+
+    for (int i = 0; i < v->factor_count; i++)
+        if (!tl_varying_at(&v->factors[i], dim_count, dims, &factor) || factor < 0 ||
+            tl_mul_overflows(size, factor, &size))
+            return false;
+    *out = size;
+    return size >= 0;
 }
 
 void tl_executable_mark(const tl_executable_spec *spec, const tl_executable_step *steps, int count,

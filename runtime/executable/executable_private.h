@@ -58,6 +58,10 @@ bool tl_constant_is_aligned(const void *data, int64_t size);
 void tl_executable_mark(const tl_executable_spec *spec, const tl_executable_step *steps, int count,
                         bool *used);
 
+/* The bytes of a value where the dims have these values; false: they overflow or are negative. */
+bool tl_executable_size_at(const tl_executable_value *v, int dim_count, const int64_t *dims,
+                           int64_t *out);
+
 /* The value that has the storage of a value: itself, or what a window lies in. */
 int tl_executable_storage(const tl_executable_spec *spec, int value);
 

@@ -4,14 +4,25 @@
 #include <string.h>
 #include "runtime/executable/executable_private.h"
 
-static tl_status check_tensor(const tl_port *port, const tl_tensor *t, tl_diag *diag)
+/* The port's shape for the dims that the runner has; they were checked when they were set. */
+static void port_shape(const tl_runner *r, const tl_port *port, int64_t *shape)
 {
+    size_t size;
+    tl_port_at(port, tl_executable_info(tl_runner_executable(r))->dim_count, tl_runner_dims(r),
+               shape, &size);
+}
+
+static tl_status check_tensor(const tl_runner *r, const tl_port *port, const tl_tensor *t,
+                              tl_diag *diag)
+{
+    int64_t shape[TL_TENSOR_MAX_RANK];
+    port_shape(r, port, shape);
     if (t->dtype == port->dtype && t->rank == port->rank &&
-        memcmp(t->shape, port->shape, sizeof port->shape[0] * (size_t)port->rank) == 0)
+        memcmp(t->shape, shape, sizeof *shape * (size_t)port->rank) == 0)
         return TL_OK;
     tl_text got = { 0 }, want = { 0 };
     tl_tensor_describe(t, &got);
-    tl_shape_describe(port->dtype, port->rank, port->shape, &want);
+    tl_shape_describe(port->dtype, port->rank, shape, &want);
     tl_status status = tl_fail(diag, TL_BAD_ARGUMENT, "%s is %s; the model wants %s", port->name,
                                tl_text_get(&got), tl_text_get(&want));
     tl_text_free(&got);
@@ -21,6 +32,7 @@ static tl_status check_tensor(const tl_port *port, const tl_tensor *t, tl_diag *
 
 /* What a run uses instead of tensors that are not aligned. */
 typedef struct {
+    const tl_runner *runner;
     const tl_executable_spec *spec;
     tl_tensor *tensors; /* inputs, then outputs; empty where the caller's own serves */
     const void **inputs;
@@ -36,7 +48,7 @@ static tl_status prepare_inputs(stand_ins *s, const tl_tensor *inputs, tl_diag *
 {
     for (int i = 0; i < s->spec->input_count; i++) {
         const tl_tensor *t = &inputs[i];
-        TL_TRY(check_tensor(&s->spec->inputs[i], t, diag));
+        TL_TRY(check_tensor(s->runner, &s->spec->inputs[i], t, diag));
         s->inputs[i] = t->data;
         if (is_aligned(t->data))
             continue;
@@ -53,9 +65,11 @@ static tl_status prepare_outputs(stand_ins *s, tl_tensor *outputs, tl_diag *diag
     for (int i = 0; i < s->spec->output_count; i++) {
         const tl_port *port = &s->spec->outputs[i];
         tl_tensor *t = &outputs[i], *own = &s->tensors[s->spec->input_count + i];
+        int64_t shape[TL_TENSOR_MAX_RANK];
+        port_shape(s->runner, port, shape);
         if (t->data == NULL && t->size == 0)
-            TL_TRY(tl_tensor_create(port->dtype, port->rank, port->shape, t, diag));
-        TL_TRY(check_tensor(port, t, diag));
+            TL_TRY(tl_tensor_create(port->dtype, port->rank, shape, t, diag));
+        TL_TRY(check_tensor(s->runner, port, t, diag));
         s->outputs[i] = t->data;
         if (is_aligned(t->data))
             continue;
@@ -79,7 +93,7 @@ tl_status tl_runner_run_tensors(tl_runner *r, const tl_tensor *inputs, tl_tensor
 {
     const tl_executable_spec *spec = tl_executable_info(tl_runner_executable(r));
     size_t input_count = (size_t)spec->input_count, output_count = (size_t)spec->output_count;
-    stand_ins s = { .spec = spec };
+    stand_ins s = { .runner = r, .spec = spec };
     tl_status status = TL_OK;
 
     s.tensors = calloc(input_count + output_count + 1, sizeof *s.tensors);

@@ -1,8 +1,8 @@
 /* runtime/executable/runner.c: running the steps of an executable.
  *
- * What can be decided once is decided when the runner is made: extents and scratch of every
- * kernel, the memory plan, every pointer that does not belong to the caller, and each thread's
- * share of each phase. A run fills in the caller's pointers; then the threads walk the list of
+ * What can be decided once is decided when the runner is made, and again where the executable's dims
+ * change: extents and scratch of every kernel, the memory plan, every pointer that does not belong to
+ * the caller, and each thread's share of each phase. A run fills in the caller's pointers; then the threads walk the list of
  * phases together. Two neighbouring phases of one iteration each run on the same thread and need
  * no meeting between them. */
 #include <assert.h>
@@ -31,6 +31,13 @@ typedef struct {
     int64_t offset; /* of a window */
 } patch;
 
+/* What the kernels say of themselves, for the dims of each step. */
+typedef struct {
+    int64_t *extents;                  /* of all phases, in the order of the calls */
+    int64_t *scratch, *thread_scratch; /* one a step */
+    int64_t *copied;                   /* one a step: the bytes of a copy */
+} step_sizes;
+
 struct tl_runner {
     const tl_executable *executable;
     const tl_executable_step *steps;
@@ -52,7 +59,11 @@ struct tl_runner {
     int storage_count;
     /* one a storage: an aligned copy of a constant for the prepare steps, or NULL */
     void **copies;
-    unsigned char *memory; /* what the plan places */
+    int64_t dims[TL_MOST_DIMS];
+    step_sizes sizes;
+    tl_plan_buffer *buffers; /* of the plan: one a storage, then two a step */
+    unsigned char *memory;   /* what the plan places */
+    int64_t memory_size;
     tl_plan_sizes plan;
     atomic_flag busy;
 };
@@ -67,12 +78,6 @@ static void copy_phase(const tl_kernel_args *args, int64_t begin, int64_t end, i
            (size_t)(to - from));
 }
 
-/* What the kernels say of themselves, for the dims of each step. */
-typedef struct {
-    int64_t *extents;                  /* of all phases, in the order of the calls */
-    int64_t *scratch, *thread_scratch; /* one a step */
-} step_sizes;
-
 static int phase_count(const tl_runner *r, int step)
 {
     int kernel = r->steps[step].kernel;
@@ -80,20 +85,34 @@ static int phase_count(const tl_runner *r, int step)
     return kernel == TL_STEP_COPY ? 1 : r->executable->kernels[kernel].descriptor.phase_count;
 }
 
-static void measure_step(const tl_runner *r, int step, const step_sizes *sizes)
+/* Of a value for the dims that the runner has; -1: it overflows. */
+static int64_t value_size(const tl_runner *r, const tl_executable_value *v)
+{
+    int64_t size;
+    return tl_executable_size_at(v, r->executable->spec.dim_count, r->dims, &size) ? size : -1;
+}
+
+static const int64_t *step_dims(const tl_runner *r, int step)
+{
+    return r->steps[step].dims != NULL ? r->steps[step].dims : r->dims;
+}
+
+static void measure_step(tl_runner *r, int step)
 {
     assert(step >= 0 && step < r->step_count);
     const tl_executable_step *s = &r->steps[step];
+    step_sizes *sizes = &r->sizes;
     int64_t *extents = &sizes->extents[r->first_call[step]];
 
     if (s->kernel == TL_STEP_COPY) {
-        extents[0] = tl_ceildiv(r->executable->spec.values[s->values[0]].size, COPY_BLOCK);
+        sizes->copied[step] = value_size(r, &r->executable->spec.values[s->values[0]]);
+        extents[0] = tl_ceildiv(sizes->copied[step], COPY_BLOCK);
         return;
     }
     const tl_executable_kernel *k = &r->executable->kernels[s->kernel];
     const tl_descriptor *d = &k->descriptor;
     if (d->has_sizes) {
-        k->sizes(s->dims, extents, &sizes->scratch[step], &sizes->thread_scratch[step]);
+        k->sizes(step_dims(r, step), extents, &sizes->scratch[step], &sizes->thread_scratch[step]);
         return;
     }
     for (int i = 0; i < d->phase_count; i++)
@@ -126,9 +145,10 @@ static int position_of(const tl_runner *r, int value)
 
 /* The buffers of the plan: arena values (alive from the first to the last step that uses them or a window of theirs), then
  * each step's scratch and thread scratch. */
-static tl_status fill_plan(const tl_runner *r, const step_sizes *sizes, tl_plan_buffer *buffers,
-                           tl_diag *diag)
+static tl_status fill_plan(const tl_runner *r, tl_diag *diag)
 {
+    const step_sizes *sizes = &r->sizes;
+    tl_plan_buffer *buffers = r->buffers;
     int values = r->storage_count;
 
     for (int i = 0; i < values; i++)
@@ -143,7 +163,7 @@ static tl_status fill_plan(const tl_runner *r, const step_sizes *sizes, tl_plan_
             tl_plan_buffer *b = &buffers[position_of(r, value)];
             if (v->place != TL_PLACE_ARENA)
                 continue;
-            b->size = v->size;
+            b->size = value_size(r, v);
             b->first = b->first < 0 ? s : b->first;
             b->last = s;
         }
@@ -158,14 +178,23 @@ static tl_status fill_plan(const tl_runner *r, const step_sizes *sizes, tl_plan_
     return TL_OK;
 }
 
-static tl_status take_memory(tl_runner *r, tl_diag *diag)
+/* Memory for a plan of that many bytes. What a runner has is kept where it is large enough; where sizes vary and it has to
+ * grow, it grows by a quarter at least, for the next call may be a little larger again. */
+static tl_status take_memory(tl_runner *r, int64_t planned, tl_diag *diag)
 {
-    if (r->plan.planned == 0)
+    int64_t size = planned;
+
+    if (planned <= r->memory_size)
         return TL_OK;
-    r->memory = tl_pages_take((size_t)r->plan.planned);
-    if (r->memory == NULL)
+    if (r->memory_size > 0)
+        size = tl_max64(planned, r->memory_size + r->memory_size / 4);
+    unsigned char *memory = tl_pages_take((size_t)size);
+    if (memory == NULL)
         return tl_fail(diag, TL_NO_MEMORY, "no memory for %lld bytes of temporaries of %s",
-                       (long long)r->plan.planned, r->executable->spec.model);
+                       (long long)planned, r->executable->spec.model);
+    tl_pages_give(r->memory, (size_t)r->memory_size);
+    r->memory = memory;
+    r->memory_size = size;
     return TL_OK;
 }
 
@@ -191,8 +220,7 @@ static tl_status constant_pointer(tl_runner *r, int value, void **out, tl_diag *
     return TL_OK;
 }
 
-static tl_status bind_value(tl_runner *r, int value, const tl_plan_buffer *buffers, void **slot,
-                            tl_diag *diag)
+static tl_status bind_value(tl_runner *r, int value, void **slot, tl_diag *diag)
 {
     assert(value == TL_NO_VALUE || (value >= 0 && value < r->executable->spec.value_count));
     if (value == TL_NO_VALUE)
@@ -211,7 +239,7 @@ static tl_status bind_value(tl_runner *r, int value, const tl_plan_buffer *buffe
         return TL_OK;
     case TL_PLACE_ARENA:
         /* not NULL, even when the value and the whole plan are empty */
-        *slot = r->memory != NULL ? r->memory + buffers[position_of(r, value)].offset + offset
+        *slot = r->memory != NULL ? r->memory + r->buffers[position_of(r, value)].offset + offset
                                   : (unsigned char *)slot;
         return TL_OK;
     case TL_PLACE_CONSTANT:
@@ -226,21 +254,22 @@ static tl_status bind_value(tl_runner *r, int value, const tl_plan_buffer *buffe
     return TL_OK;
 }
 
-static tl_status bind_steps(tl_runner *r, const step_sizes *sizes, const tl_plan_buffer *buffers,
-                            tl_diag *diag)
+static tl_status bind_steps(tl_runner *r, tl_diag *diag)
 {
     const tl_executable *x = r->executable;
+    const step_sizes *sizes = &r->sizes;
 
+    r->input_patches = r->output_patches = 0;
     for (int s = 0; s < r->step_count; s++) {
         const tl_executable_step *step = &r->steps[s];
-        const tl_plan_buffer *scratch = &buffers[r->storage_count + 2 * s];
+        const tl_plan_buffer *scratch = &r->buffers[r->storage_count + 2 * s];
         void **slots = &r->slots[r->first_slot[s]];
         bool is_copy = step->kernel == TL_STEP_COPY;
         for (int i = 0; i < step->value_count; i++)
-            TL_TRY(bind_value(r, step->values[i], buffers, &slots[i], diag));
+            TL_TRY(bind_value(r, step->values[i], &slots[i], diag));
         r->args[s] = (tl_kernel_args){
             .buffers = slots,
-            .dims = is_copy ? &x->spec.values[step->values[0]].size : step->dims,
+            .dims = is_copy ? &sizes->copied[s] : step_dims(r, s),
             .scratch = scratch[0].size > 0 ? r->memory + scratch[0].offset : NULL,
             .thread_scratch = scratch[1].size > 0 ? r->memory + scratch[1].offset : NULL,
             .thread_scratch_stride = thread_stride(sizes->thread_scratch[s]),
@@ -285,7 +314,7 @@ static void list_storages(tl_runner *r, size_t slots)
 }
 
 /* The lists, in the runner's arena: all of its allocation. */
-static void make_lists(tl_runner *r, step_sizes *sizes, tl_plan_buffer **buffers)
+static void make_lists(tl_runner *r)
 {
     size_t slots = 0, calls = 0, steps = (size_t)r->step_count;
 
@@ -307,36 +336,98 @@ static void make_lists(tl_runner *r, step_sizes *sizes, tl_plan_buffer **buffers
     list_storages(r, slots);
     size_t values = (size_t)r->storage_count;
     r->copies = TL_NEW_ARRAY(r->arena, void *, values);
-    sizes->extents = TL_NEW_ARRAY(r->arena, int64_t, calls);
-    sizes->scratch = TL_NEW_ARRAY(r->arena, int64_t, steps);
-    sizes->thread_scratch = TL_NEW_ARRAY(r->arena, int64_t, steps);
-    *buffers = TL_NEW_ARRAY(r->arena, tl_plan_buffer, values + 2 * steps);
+    r->sizes.extents = TL_NEW_ARRAY(r->arena, int64_t, calls);
+    r->sizes.scratch = TL_NEW_ARRAY(r->arena, int64_t, steps);
+    r->sizes.thread_scratch = TL_NEW_ARRAY(r->arena, int64_t, steps);
+    r->sizes.copied = TL_NEW_ARRAY(r->arena, int64_t, steps);
+    r->buffers = TL_NEW_ARRAY(r->arena, tl_plan_buffer, values + 2 * steps);
 }
 
-static tl_status make_lists_guarded(tl_runner *r, step_sizes *sizes, tl_plan_buffer **buffers,
-                                    tl_diag *diag)
+static tl_status make_lists_guarded(tl_runner *r, tl_diag *diag)
 {
     r->arena = tl_arena_create(0);
     if (r->arena == NULL || TL_ARENA_GUARD(r->arena))
         return tl_fail(diag, TL_NO_MEMORY, "runner: out of memory");
-    make_lists(r, sizes, buffers);
+    make_lists(r);
+    return TL_OK;
+}
+
+/* No value is larger than the port that it is. */
+static tl_status check_port_values(const tl_runner *r, tl_diag *diag)
+{
+    const tl_executable_spec *spec = &r->executable->spec;
+    int64_t shape[TL_TENSOR_MAX_RANK];
+
+    for (int i = 0; i < r->storage_count && spec->dim_count > 0; i++) {
+        const tl_executable_value *v = &spec->values[r->storages[i]];
+        size_t size;
+        if (v->place != TL_PLACE_INPUT && v->place != TL_PLACE_OUTPUT)
+            continue;
+        const tl_port *port =
+            v->place == TL_PLACE_INPUT ? &spec->inputs[v->port] : &spec->outputs[v->port];
+        if (!tl_port_at(port, spec->dim_count, r->dims, shape, &size) || value_size(r, v) < 0 ||
+            (size_t)value_size(r, v) > size)
+            return tl_fail(diag, TL_BAD_ARGUMENT, "%s has no shape, or none that holds it",
+                           port->name);
+    }
+    return TL_OK;
+}
+
+/* All that depends on the dims. */
+static tl_status bind(tl_runner *r, tl_diag *diag)
+{
+    TL_TRY(check_port_values(r, diag));
+    for (int s = 0; s < r->step_count; s++)
+        measure_step(r, s);
+    TL_TRY(fill_plan(r, diag));
+    TL_TRY(tl_memory_plan(r->buffers, r->storage_count + 2 * r->step_count, &r->plan, diag));
+    TL_TRY(take_memory(r, r->plan.planned, diag));
+    TL_TRY(bind_steps(r, diag));
+    divide_calls(r);
     return TL_OK;
 }
 
 static tl_status build(tl_runner *r, tl_diag *diag)
 {
-    step_sizes sizes;
-    tl_plan_buffer *buffers;
+    const tl_executable_spec *spec = &r->executable->spec;
 
-    TL_TRY(make_lists_guarded(r, &sizes, &buffers, diag));
-    for (int s = 0; s < r->step_count; s++)
-        measure_step(r, s, &sizes);
-    TL_TRY(fill_plan(r, &sizes, buffers, diag));
-    TL_TRY(tl_memory_plan(buffers, r->storage_count + 2 * r->step_count, &r->plan, diag));
-    TL_TRY(take_memory(r, diag));
-    TL_TRY(bind_steps(r, &sizes, buffers, diag));
-    divide_calls(r);
-    return TL_OK;
+    for (int i = 0; i < spec->dim_count; i++)
+        r->dims[i] = spec->dims[i].start;
+    TL_TRY(make_lists_guarded(r, diag));
+    return bind(r, diag);
+}
+
+tl_status tl_runner_set_dims(tl_runner *r, const int64_t *dims, tl_diag *diag)
+{
+    const tl_executable_spec *spec = &r->executable->spec;
+    int64_t before[TL_MOST_DIMS];
+    size_t size = sizeof *dims * (size_t)spec->dim_count;
+
+    if (spec->dim_count == 0 || memcmp(dims, r->dims, size) == 0)
+        return TL_OK;
+    for (int i = 0; i < spec->dim_count; i++) {
+        const tl_executable_dim *d = &spec->dims[i];
+        if (dims[i] < d->min || dims[i] > d->max)
+            return tl_fail(diag, TL_BAD_ARGUMENT, "%s: %lld is not in %lld..%lld", d->name,
+                           (long long)dims[i], (long long)d->min, (long long)d->max);
+    }
+    if (atomic_flag_test_and_set(&r->busy))
+        return tl_fail(diag, TL_BAD_ARGUMENT, "this runner of %s is running already", spec->model);
+    memcpy(before, r->dims, size);
+    memcpy(r->dims, dims, size);
+    tl_status status = bind(r, diag);
+    if (status != TL_OK) { /* what was fits into the memory that is there */
+        memcpy(r->dims, before, size);
+        tl_status again = bind(r, NULL);
+        status = again == TL_OK ? status : again;
+    }
+    atomic_flag_clear(&r->busy);
+    return status;
+}
+
+const int64_t *tl_runner_dims(const tl_runner *r)
+{
+    return r->dims;
 }
 
 tl_status tl_runner_build(const tl_executable *executable, const tl_executable_step *steps,
@@ -381,7 +472,7 @@ void tl_runner_destroy(tl_runner *r)
         return;
     for (int i = 0; r->copies != NULL && i < r->storage_count; i++)
         free(r->copies[i]);
-    tl_pages_give(r->memory, (size_t)r->plan.planned);
+    tl_pages_give(r->memory, (size_t)r->memory_size);
     tl_arena_destroy(r->arena);
     free(r);
 }

@@ -171,23 +171,47 @@ static void structure_ignores_names(void **state)
 static void targets_print_and_parse(void **state)
 {
     (void)state;
-    static const char *const names[] = { "x86-64", "x86-64-v3", "x86-64-v4", "aarch64", "nvptx64" };
-    static const int lanes[] = { 4, 8, 16, 4, 1 };
+    static const char *const names[] = { "x86-64",  "x86-64-v3", "x86-64-v4",  "aarch64",
+                                         "nvptx64", "cuda",      "cuda,sm_80", "nvptx64,sm_90a" };
+    static const int lanes[] = { 4, 8, 16, 4, 1, 1, 1, 1 };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         tl_target target, again;
         tl_diag diag = { 0 };
         tl_text text = { 0 }, second = { 0 };
         assert_int_equal(tl_target_named(names[i], &target, &diag), TL_OK);
         assert_int_equal(tl_target_lanes(&target, TL_F32), lanes[i]);
-        assert_true(tl_target_is_gpu(&target) == (i == 4));
+        assert_true(tl_target_is_gpu(&target) == (i >= 4));
         tl_target_print(&target, &text);
         if (tl_target_parse(tl_text_get(&text), &again, &diag) != TL_OK)
             fail_msg("%s", diag.text);
+        assert_int_equal(again.gpu.sm, target.gpu.sm);
         tl_target_print(&again, &second);
         assert_string_equal(tl_text_get(&text), tl_text_get(&second));
         tl_text_free(&text);
         tl_text_free(&second);
     }
+}
+
+static void generations_of_gpus(void **state)
+{
+    static const struct {
+        int major, minor;
+        const char *arch;
+    } cases[] = { { 6, 1, NULL },    { 7, 0, "sm_70" },  { 7, 2, "sm_70" }, { 8, 0, "sm_80" },
+                  { 8, 7, "sm_86" }, { 9, 0, "sm_90a" }, { 10, 0, "sm_90" } };
+    tl_target target;
+    tl_diag diag = { 0 };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *arch = tl_target_gpu_arch(cases[i].major, cases[i].minor);
+        assert_true((arch == NULL) == (cases[i].arch == NULL));
+        if (arch != NULL)
+            assert_string_equal(arch, cases[i].arch);
+    }
+    assert_int_equal(tl_target_named("cuda,sm_90a", &target, &diag), TL_OK);
+    assert_true(target.gpu.sm == 90 && target.gpu.is_exact && target.gpu.shared_block == 227 << 10);
+    assert_int_equal(tl_target_named("cuda,sm_20", &target, &diag), TL_BAD_ARGUMENT);
+    assert_non_null(strstr(diag.text, "there is no GPU target sm_20; known are sm_70, "));
 }
 
 static void targets_refuse(void **state)
@@ -221,13 +245,10 @@ static void targets_refuse(void **state)
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(regions_of_a_convolution),
-        cmocka_unit_test(regions_join_and_give_up),
-        cmocka_unit_test(substitution_keeps_what_stays),
-        cmocka_unit_test(empty_loops_go),
-        cmocka_unit_test(structure_ignores_names),
-        cmocka_unit_test(targets_print_and_parse),
-        cmocka_unit_test(targets_refuse),
+        cmocka_unit_test(regions_of_a_convolution),      cmocka_unit_test(regions_join_and_give_up),
+        cmocka_unit_test(substitution_keeps_what_stays), cmocka_unit_test(empty_loops_go),
+        cmocka_unit_test(structure_ignores_names),       cmocka_unit_test(targets_print_and_parse),
+        cmocka_unit_test(generations_of_gpus),           cmocka_unit_test(targets_refuse),
     };
     return cmocka_run_group_tests_name("programs", tests, NULL, NULL);
 }

@@ -43,8 +43,89 @@ static void round_trips(void **state)
         "\"sizes\":true,\"dims\":2,\"buffers\":4}");
 }
 
+static void a_gpu_s_says_how_it_is_launched(void **state)
+{
+    const tl_launch launches[] = {
+        { .grid = { 32, 4, 1 },
+          .block = { 16, 16, 1 },
+          .cluster = { 2, 1, 1 },
+          .shared_bytes = 16384,
+          .dynamic_shared_bytes = 131072,
+          .registers = 168,
+          .spill_bytes = 0 },
+        { .grid_formula = { "d0 127 + 128 /", NULL, "d1" },
+          .grid = { 0, 1, 0 },
+          .block = { 128, 1, 1 },
+          .cluster = { 1, 1, 1 },
+          .registers = -1,
+          .spill_bytes = -1 },
+    };
+    const tl_tensor_map map = { .buffer = 1,
+                                .dtype = TL_F16,
+                                .rank = 2,
+                                .extents = { 4096, 64 },
+                                .strides = { 2, 8192 },
+                                .box = { 64, 64 },
+                                .swizzle = 128 };
+    const tl_descriptor d = { .name = "gemm",
+                              .phase_count = 2,
+                              .has_sizes = true,
+                              .dim_count = 2,
+                              .buffer_count = 3,
+                              .form = TL_FORM_PTX,
+                              .arch = "sm_90a",
+                              .launches = launches,
+                              .scratch_formula = "d0 4 *",
+                              .map_count = 1,
+                              .maps = &map };
+    int64_t grid[TL_LAUNCH_AXES], scratch;
+
+    (void)state;
+    round_trip(&d, "{\"name\":\"gemm\",\"phases\":2,\"extents\":[],\"scratch\":0,"
+                   "\"thread_scratch\":0,\"sizes\":true,\"dims\":2,\"buffers\":3,"
+                   "\"code\":\"ptx\",\"arch\":\"sm_90a\",\"launches\":[{\"grid\":[32,4,1],"
+                   "\"block\":[16,16,1],\"cluster\":[2,1,1],\"shared\":16384,"
+                   "\"dynamic\":131072,\"registers\":168,\"spills\":0},"
+                   "{\"grid\":[\"d0 127 + 128 /\",1,\"d1\"],\"block\":[128,1,1],"
+                   "\"cluster\":[1,1,1],\"shared\":0,\"dynamic\":0,\"registers\":-1,"
+                   "\"spills\":-1}],\"scratch_formula\":\"d0 4 *\",\"maps\":[{\"buffer\":1,"
+                   "\"dtype\":\"f16\",\"extents\":[4096,64],\"strides\":[2,8192],"
+                   "\"box\":[64,64],\"swizzle\":128}]}");
+    assert_int_equal(tl_descriptor_function_count(&d), 2);
+    assert_int_equal(tl_descriptor_grid(&d, 1, (int64_t[]){ 130, 5 }, grid, NULL), TL_OK);
+    assert_true(grid[0] == 2 && grid[1] == 1 && grid[2] == 5);
+    assert_int_equal(tl_descriptor_grid(&d, 1, (int64_t[]){ 1, 65536 }, grid, NULL),
+                     TL_BAD_ARGUMENT);
+    assert_int_equal(tl_descriptor_scratch(&d, (int64_t[]){ 130, 5 }, &scratch, NULL), TL_OK);
+    assert_int_equal(scratch, 520);
+    assert_int_equal(tl_descriptor_scratch(&d, (int64_t[]){ -1, 5 }, &scratch, NULL),
+                     TL_BAD_ARGUMENT);
+}
+
+/* What was written before there were forms is a CPU's. */
+static void older_ones_are_a_cpu_s(void **state)
+{
+    tl_arena *arena = tl_arena_create(0);
+    tl_descriptor d;
+
+    (void)state;
+    assert_int_equal(tl_descriptor_parse(arena,
+                                         "{\"name\":\"k\",\"phases\":1,\"extents\":[3],"
+                                         "\"scratch\":0,\"thread_scratch\":0,\"sizes\":false,"
+                                         "\"dims\":0,\"buffers\":1}",
+                                         &d, NULL),
+                     TL_OK);
+    assert_true(d.form == TL_FORM_OBJECT && !tl_descriptor_is_gpu(&d) && d.extents[0] == 3);
+    tl_arena_destroy(arena);
+}
+
 static void malformed_ones_are_refused(void **state)
 {
+#define GPU(arch, launch)                                                             \
+    "{\"name\":\"k\",\"phases\":1,\"extents\":[],\"scratch\":0,\"thread_scratch\":0," \
+    "\"sizes\":false,\"dims\":0,\"buffers\":1,\"code\":\"ptx\",\"arch\":\"" arch      \
+    "\",\"launches\":[{" launch ",\"cluster\":[1,1,1],\"shared\":0,\"dynamic\":0,"    \
+    "\"registers\":-1,\"spills\":-1}]"
 #define REST ",\"scratch\":0,\"thread_scratch\":0,\"sizes\":false,\"dims\":0,\"buffers\":1}"
     static const struct {
         const char *json, *says;
@@ -67,6 +148,15 @@ static void malformed_ones_are_refused(void **state)
         { "{\"name\":\"k\",\"phases\":1,\"extents\":[1],\"scratch\":9223372036854775807,"
           "\"thread_scratch\":0,\"sizes\":false,\"dims\":0,\"buffers\":1}",
           "\"scratch\"" },
+        { "{\"name\":\"k\",\"phases\":1,\"extents\":[1],\"code\":\"wasm\"" REST, "\"code\"" },
+        { GPU("x86", "\"grid\":[1,1,1],\"block\":[1,1,1]") "}", "\"arch\"" },
+        { GPU("sm_80", "\"grid\":[1,1],\"block\":[1,1,1]") "}", "\"grid\"" },
+        { GPU("sm_80", "\"grid\":[1,-1,1],\"block\":[1,1,1]") "}", "a grid of -1 blocks" },
+        { GPU("sm_80", "\"grid\":[1,\"d0\",1],\"block\":[1,1,1]") "}", "should be a number" },
+        { GPU("sm_80", "\"grid\":[1,1,1],\"block\":[1,0,1]") "}", "\"block\"" },
+        { GPU("sm_80", "\"grid\":[1,1,1],\"block\":[64,64,1]") "}", "a block of 64x64x1 threads" },
+        { GPU("sm_80", "\"grid\":[1,1,1],\"block\":[1,1,1]") ",\"maps\":[{\"buffer\":1}]}",
+          "\"buffer\"" },
     };
     tl_arena *arena = tl_arena_create(0);
 
@@ -85,6 +175,8 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(round_trips),
+        cmocka_unit_test(a_gpu_s_says_how_it_is_launched),
+        cmocka_unit_test(older_ones_are_a_cpu_s),
         cmocka_unit_test(malformed_ones_are_refused),
     };
     return cmocka_run_group_tests_name("descriptor", tests, NULL, NULL);

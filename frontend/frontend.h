@@ -120,9 +120,22 @@ typedef struct {
     const tl_node *const *windows; /* of each input: the Slice that alone reads it there, or NULL */
     tl_value *const *outputs;
 } tl_kernel;
+/* What runs in the place of a node: a kernel, or the bodies of a node that has some. */
+typedef struct tl_item tl_item;
+typedef struct {
+    const tl_graph *graph;
+    int count;
+    tl_item *items; /* in execution order */
+} tl_item_list;
+struct tl_item {
+    int kernel;           /* index; -1: the node's bodies */
+    const tl_node *node;  /* with bodies */
+    tl_item_list *bodies; /* tl_op_bodies of them */
+};
 typedef struct {
     int count;
-    tl_kernel *kernels; /* in execution order */
+    tl_kernel *kernels; /* in the order of the list, those of bodies in the place of their node */
+    tl_item_list list;
 } tl_partition;
 tl_status tl_partition_graph(tl_arena *arena, tl_graph *g, tl_partition *out, tl_diag *diag);
 

@@ -14,6 +14,7 @@ typedef enum {
     TL_KIND_POOL,
     TL_KIND_CONTRACTION,
     TL_KIND_VANISHING,
+    TL_KIND_CONTROL,
 } tl_operator_kind;
 
 typedef enum {
@@ -38,7 +39,8 @@ typedef enum {
     TL_FOLDS_PROGRAM,
     TL_FOLDS_BYTES,
     TL_FOLDS_CAST,
-    TL_FOLDS_EXTENTS
+    TL_FOLDS_EXTENTS,
+    TL_FOLDS_NEVER
 } tl_operator_folds;
 
 /* The block of channels of the node's result, on vectors of `lanes` f32; 1: it is laid out plainly. */

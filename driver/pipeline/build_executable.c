@@ -1,4 +1,8 @@
-/* driver/pipeline/build_executable.c: graph, kernels and objects put together as data that the runtime runs. */
+/* driver/pipeline/build_executable.c: graph, kernels and objects put together as data that the runtime runs.
+ *
+ * A node with bodies becomes a step that owns those of its bodies. A body's inputs are the values that its node hands it; a
+ * branch writes the node's results where they lie, a turn of a loop its next state beside the state, which is copied when
+ * all of the turn is done. */
 #include <string.h>
 #include "driver/pipeline/model_private.h"
 #include "runtime/base/array.h"
@@ -7,11 +11,12 @@
 typedef struct {
     tl_model *model;
     tl_arena *arena;
-    int *place_of;                 /* graph value index -> executable value, or -1 */
-    int *input_port, *output_port; /* graph value index -> the first port that it is, or -1 */
+    int *place_of; /* of the graph at hand: value index -> executable value, or -1 */
+    int *input_port,
+        *output_port; /* of the model's: value index -> the first port that it is, or -1 */
     int value_count, value_capacity;
     tl_executable_value *values;
-    int prepare_count, step_count;
+    int prepare_count, step_count, step_capacity;
     tl_executable_step *prepare, *steps;
     int *kernel_of, *prepare_kernel_of; /* work -> executable kernel */
     int kernel_count;
@@ -46,6 +51,41 @@ static int *first_ports(const builder *b, tl_value *const *ports, int count)
     return first;
 }
 
+static tl_executable_step *add_step(builder *b, tl_executable_step step)
+{
+    TL_ROOM(b->arena, b->steps, b->step_count, b->step_capacity);
+    b->steps[b->step_count] = step;
+    return &b->steps[b->step_count++];
+}
+
+static void add_copy(builder *b, const char *name, int from, int to)
+{
+    int *values = TL_NEW_ARRAY(b->arena, int, 2);
+    values[0] = from;
+    values[1] = to;
+    add_step(b, (tl_executable_step){
+                    .name = name, .kernel = TL_STEP_COPY, .value_count = 2, .values = values });
+}
+
+static int place_value(builder *b, const tl_value *v);
+
+/* The whole may be what a node hands its body: a window itself, or a constant. */
+static void place_window(builder *b, const tl_value *v, tl_executable_value *out)
+{
+    int index = place_value(b, v->whole);
+    const tl_executable_value *whole = &b->values[index];
+    int64_t offset = tl_storage_bytes(v->dtype, v->whole_start);
+    out->place = TL_PLACE_WINDOW;
+    out->whole = whole->place == TL_PLACE_WINDOW ? whole->whole : index;
+    out->offset = whole->place == TL_PLACE_WINDOW ? whole->offset + offset : offset;
+    if (whole->place != TL_PLACE_CONSTANT)
+        return;
+    out->place = TL_PLACE_CONSTANT;
+    out->data = (const char *)whole->data + offset;
+    out->file = whole->file;
+    out->file_offset = whole->file_offset + offset;
+}
+
 static int place_value(builder *b, const tl_value *v)
 {
     if (b->place_of[v->index] >= 0)
@@ -54,9 +94,7 @@ static int place_value(builder *b, const tl_value *v)
         .name = v->name, .place = TL_PLACE_ARENA, .size = value_bytes(v), .port = -1
     };
     if (v->whole != NULL) {
-        value.place = TL_PLACE_WINDOW;
-        value.whole = place_value(b, v->whole);
-        value.offset = tl_storage_bytes(v->dtype, v->whole_start);
+        place_window(b, v, &value);
     } else if (v->data != NULL) {
         value.place = TL_PLACE_CONSTANT;
         value.data = v->data;
@@ -67,7 +105,7 @@ static int place_value(builder *b, const tl_value *v)
     } else if (v->is_input) {
         value.place = TL_PLACE_INPUT;
         value.port = b->input_port[v->index];
-    } else if (v->is_output) {
+    } else if (v->is_output && b->output_port[v->index] >= 0) {
         value.place = TL_PLACE_OUTPUT;
         value.port = b->output_port[v->index];
     }
@@ -156,16 +194,16 @@ static void add_steps(builder *b, int index)
 
     if (b->kernel_of[w] < 0)
         b->kernel_of[w] = add_kernel(b, work, false);
-    b->steps[b->step_count++] = (tl_executable_step){
-        .name = kernel->name,
-        .kernel = b->kernel_of[w],
-        .value_count = params + prepared,
-        .values = values,
-        .class_key = facts->class_key,
-        .workload = facts->workload,
-        .flops = facts->flops,
-        .bytes = facts->bytes,
-    };
+    add_step(b, (tl_executable_step){
+                    .name = kernel->name,
+                    .kernel = b->kernel_of[w],
+                    .value_count = params + prepared,
+                    .values = values,
+                    .class_key = facts->class_key,
+                    .workload = facts->workload,
+                    .flops = facts->flops,
+                    .bytes = facts->bytes,
+                });
     if (!work->has_prepare)
         return;
     /* a constant that the body no longer reads need not be there when the model runs */
@@ -183,22 +221,181 @@ static void add_steps(builder *b, int index)
     };
 }
 
-/* An output that no kernel writes: a constant, an input, or another output under a second name. */
+/* An output that no step writes: a constant, an input, or another output under a second name. */
 static void add_copies(builder *b, const tl_graph *g)
 {
-    for (int i = 0; i < g->output_count; i++) {
+    for (int i = 0; i < g->shown_count; i++) {
         const tl_value *v = g->outputs[i];
         if (v->data == NULL && !v->is_input && b->output_port[v->index] == i)
             continue;
-        int *values = TL_NEW_ARRAY(b->arena, int, 2);
-        values[0] = place_value(b, v);
-        values[1] = add_value(b, (tl_executable_value){ .name = v->name,
-                                                        .place = TL_PLACE_OUTPUT,
-                                                        .size = value_bytes(v),
-                                                        .port = i });
-        b->steps[b->step_count++] = (tl_executable_step){
-            .name = v->name, .kernel = TL_STEP_COPY, .value_count = 2, .values = values
-        };
+        int from = place_value(b, v);
+        add_copy(b, v->name, from,
+                 add_value(b, (tl_executable_value){ .name = v->name,
+                                                     .place = TL_PLACE_OUTPUT,
+                                                     .size = value_bytes(v),
+                                                     .port = i }));
+    }
+}
+
+/* ---- nodes with bodies ---- */
+
+static int temporary(builder *b, const tl_value *like)
+{
+    return add_value(b, (tl_executable_value){ .name = like->name,
+                                               .place = TL_PLACE_ARENA,
+                                               .size = value_bytes(like),
+                                               .port = -1 });
+}
+
+/* The builder's view of a body: its values, of which none is placed yet. */
+static builder *enter_body(builder *b, const tl_graph *body, int **outer)
+{
+    *outer = b->place_of;
+    b->place_of = TL_NEW_ARRAY(b->arena, int, body->value_count);
+    for (int i = 0; i < body->value_count; i++)
+        b->place_of[i] = -1;
+    return b;
+}
+
+static int place_or_none(builder *b, const tl_value *v)
+{
+    return v != NULL ? place_value(b, v) : TL_NO_VALUE;
+}
+
+/* Whether a step of the body itself writes its output `i`, and none before it is the same value. */
+static bool is_made(const tl_graph *body, int i)
+{
+    const tl_value *v = body->outputs[i];
+    for (int k = 0; k < i; k++)
+        if (body->outputs[k] == v)
+            return false;
+    return v->data == NULL && !v->is_input && v->whole == NULL;
+}
+
+static void add_list(builder *b, const tl_item_list *list);
+
+static void add_choice(builder *b, const tl_item *item)
+{
+    const tl_node *n = item->node;
+    int *condition = TL_NEW_ARRAY(b->arena, int, 1), step = b->step_count, owned[2], *outer;
+    int *inputs = TL_NEW_ARRAY(b->arena, int, n->input_count);
+    int *results = TL_NEW_ARRAY(b->arena, int, n->output_count);
+    for (int i = 0; i < n->input_count; i++)
+        inputs[i] = place_value(b, n->inputs[i]);
+    for (int i = 0; i < n->output_count; i++)
+        results[i] = n->outputs[i] != NULL ? place_value(b, n->outputs[i])
+                                           : temporary(b, n->bodies[0]->outputs[i]);
+    condition[0] = inputs[0];
+    add_step(b, (tl_executable_step){ .name = n->name,
+                                      .kernel = TL_STEP_CHOICE,
+                                      .value_count = 1,
+                                      .values = condition });
+    for (int k = 0; k < 2; k++) {
+        const tl_graph *body = n->bodies[k];
+        int first = b->step_count;
+        enter_body(b, body, &outer);
+        for (int i = 0; i < body->input_count; i++)
+            b->place_of[body->inputs[i]->index] = inputs[1 + i];
+        for (int i = 0; i < body->output_count; i++)
+            if (is_made(body, i))
+                b->place_of[body->outputs[i]->index] = results[i];
+        add_list(b, &item->bodies[k]);
+        for (int i = 0; i < body->output_count; i++)
+            if (!is_made(body, i))
+                add_copy(b, n->name, place_value(b, body->outputs[i]), results[i]);
+        owned[k] = b->step_count - first;
+        b->place_of = outer;
+    }
+    b->steps[step].body = owned[0];
+    b->steps[step].other = owned[1];
+}
+
+/* What a turn has made becomes the state of the next. A state that goes into another's place is read before any is written. */
+static void add_next_states(builder *b, const tl_node *n, int first, int count, const int *states)
+{
+    const tl_graph *body = n->bodies[0];
+    int *from = TL_NEW_ARRAY(b->arena, int, count);
+    for (int i = 0; i < count; i++) {
+        const tl_value *v = body->outputs[first + i];
+        from[i] = place_value(b, v);
+        bool is_state = false;
+        for (int k = 0; k < count; k++)
+            is_state |= from[i] == states[k];
+        if (!is_state || from[i] == states[i])
+            continue;
+        int kept = temporary(b, v);
+        add_copy(b, n->name, from[i], kept);
+        from[i] = kept;
+    }
+    for (int i = 0; i < count; i++)
+        if (from[i] != states[i])
+            add_copy(b, n->name, from[i], states[i]);
+}
+
+static void add_loop(builder *b, const tl_item *item)
+{
+    const tl_node *n = item->node;
+    const tl_graph *body = n->bodies[0];
+    int count = (int)tl_attr_int(n, "states", 0), again = tl_attr_int(n, "again", 0) != 0, *outer;
+    int *values = TL_NEW_ARRAY(b->arena, int, TL_LOOP_VALUE_COUNT);
+    int *states = TL_NEW_ARRAY(b->arena, int, count);
+    int *captured = TL_NEW_ARRAY(b->arena, int, n->input_count);
+    int *stacks = TL_NEW_ARRAY(b->arena, int, body->output_count);
+    for (int i = 0; i < count; i++) {
+        states[i] =
+            n->outputs[i] != NULL ? place_value(b, n->outputs[i]) : temporary(b, n->inputs[2 + i]);
+        add_copy(b, n->name, place_value(b, n->inputs[2 + i]), states[i]);
+    }
+    for (int i = 2 + count; i < n->input_count; i++)
+        captured[i] = place_value(b, n->inputs[i]);
+    for (int i = again + count; i < body->output_count; i++)
+        stacks[i] = place_or_none(b, n->outputs[i - again]);
+    values[TL_LOOP_WANTED] = place_or_none(b, n->inputs[0]);
+    values[TL_LOOP_ENTERS] = place_or_none(b, n->inputs[1]);
+    values[TL_LOOP_TURN] = temporary(b, body->inputs[0]);
+    values[TL_LOOP_TAKEN] = place_or_none(b, n->outputs[n->output_count - 1]);
+
+    int step = b->step_count;
+    add_step(b, (tl_executable_step){ .name = n->name,
+                                      .kernel = TL_STEP_LOOP,
+                                      .value_count = TL_LOOP_VALUE_COUNT,
+                                      .values = values,
+                                      .most = tl_attr_int(n, "most", 0) });
+    enter_body(b, body, &outer);
+    b->place_of[body->inputs[0]->index] = values[TL_LOOP_TURN];
+    for (int i = 1; i < body->input_count; i++)
+        b->place_of[body->inputs[i]->index] = i <= count ? states[i - 1] : captured[i + 1];
+    for (int i = 0; i < body->output_count; i++)
+        if (is_made(body, i))
+            b->place_of[body->outputs[i]->index] = temporary(b, body->outputs[i]);
+    values[TL_LOOP_AGAIN] = again ? place_value(b, body->outputs[0]) : TL_NO_VALUE;
+    add_list(b, &item->bodies[0]);
+    for (int i = again + count; i < body->output_count; i++) {
+        if (stacks[i] == TL_NO_VALUE)
+            continue;
+        int *put = TL_NEW_ARRAY(b->arena, int, 3);
+        put[0] = place_value(b, body->outputs[i]);
+        put[1] = stacks[i];
+        put[2] = values[TL_LOOP_TURN];
+        add_step(b, (tl_executable_step){
+                        .name = n->name, .kernel = TL_STEP_PUT, .value_count = 3, .values = put });
+    }
+    add_next_states(b, n, again, count, states);
+    b->place_of = outer;
+    b->steps[step].body = b->step_count - step - 1;
+}
+
+/* As deep as graphs are nested. */
+static void add_list(builder *b, const tl_item_list *list)
+{
+    for (int i = 0; i < list->count; i++) {
+        const tl_item *item = &list->items[i];
+        if (item->kernel >= 0)
+            add_steps(b, item->kernel);
+        else if (item->node->op == TL_OP_LOOP)
+            add_loop(b, item);
+        else
+            add_choice(b, item);
     }
 }
 
@@ -216,6 +413,23 @@ static tl_port *make_ports(tl_arena *arena, tl_value *const *values, int count)
 }
 
 /* Inputs that the graph is bound to a value of are fixed. */
+/* Outputs whose extents are computed know the values that hold them. */
+static const tl_port *count_ports(builder *b, const tl_graph *g, tl_port *ports)
+{
+    for (int i = 0; i < g->extent_count; i++) {
+        const tl_output_extent *e = &g->extents[i];
+        int *counts = (int *)ports[e->output].counts;
+        if (counts == NULL) {
+            counts = TL_NEW_ARRAY(b->arena, int, ports[e->output].rank);
+            for (int a = 0; a < ports[e->output].rank; a++)
+                counts[a] = TL_NO_VALUE;
+            ports[e->output].counts = counts;
+        }
+        counts[e->axis] = place_value(b, g->outputs[e->count]);
+    }
+    return ports;
+}
+
 static const tl_port *bind_ports(tl_arena *arena, const tl_onnx *onnx, tl_port *ports, int count)
 {
     for (int k = 0; onnx != NULL && k < tl_onnx_bound_count(onnx); k++) {
@@ -234,32 +448,31 @@ tl_status tl_build_executable(tl_model *model, tl_diag *diag)
     builder b = { .model = model, .arena = model->arena };
     b.place_of = TL_NEW_ARRAY(b.arena, int, g->value_count);
     b.input_port = first_ports(&b, g->inputs, g->input_count);
-    b.output_port = first_ports(&b, g->outputs, g->output_count);
+    b.output_port = first_ports(&b, g->outputs, g->shown_count);
     b.kernel_of = TL_NEW_ARRAY(b.arena, int, model->work_count);
     b.prepare_kernel_of = TL_NEW_ARRAY(b.arena, int, model->work_count);
     memset(b.place_of, -1, sizeof(int) * (size_t)g->value_count);
     memset(b.kernel_of, -1, sizeof(int) * (size_t)model->work_count);
     memset(b.prepare_kernel_of, -1, sizeof(int) * (size_t)model->work_count);
     b.kernels = TL_NEW_ARRAY(b.arena, tl_executable_kernel, 2 * model->work_count);
-    b.steps = TL_NEW_ARRAY(b.arena, tl_executable_step, model->partition.count + g->output_count);
     b.prepare = TL_NEW_ARRAY(b.arena, tl_executable_step, model->partition.count);
 
-    for (int i = 0; i < model->partition.count; i++)
-        add_steps(&b, i);
+    add_list(&b, &model->partition.list);
     add_copies(&b, g);
+    const tl_port *outputs = count_ports(&b, g, make_ports(b.arena, g->outputs, g->shown_count));
 
     tl_executable_spec spec = {
         .model = g->name,
         .note = tl_arena_format(b.arena, "tuned %d", model->facts.tuned_count),
         .input_count = g->input_count,
-        .output_count = g->output_count,
+        .output_count = g->shown_count,
         .value_count = b.value_count,
         .kernel_count = b.kernel_count,
         .prepare_count = b.prepare_count,
         .step_count = b.step_count,
         .inputs = bind_ports(b.arena, model->onnx, make_ports(b.arena, g->inputs, g->input_count),
                              g->input_count),
-        .outputs = make_ports(b.arena, g->outputs, g->output_count),
+        .outputs = outputs,
         .values = b.values,
         .kernels = b.kernels,
         .prepare = b.prepare,

@@ -238,6 +238,7 @@ static tl_status lower_kernel(tl_model *model, const tl_kernel *kernel, tl_model
         TL_TRY(tl_kernel_program(model->arena, kernel, "direct", &direct, diag));
     tl_workload_key(model->arena, direct, facts->workload);
     (*out)->strict = model->numerics == TL_NUMERICS_STRICT;
+    (*out)->tf32 = model->numerics == TL_NUMERICS_TF32;
     return TL_OK;
 }
 
@@ -486,7 +487,9 @@ static tl_status load(tl_model *model, const model_source *source, const tl_mode
         const tl_executable_spec *spec = tl_executable_info(model->executable);
         model->facts.from_cache = true;
         read_note(spec->note, &model->facts);
-        model->facts.kernel_count = spec->step_count;
+        model->facts.kernel_count = 0;
+        for (int i = 0; i < spec->step_count; i++)
+            model->facts.kernel_count += spec->steps[i].kernel >= 0;
         for (int i = 0; i < spec->step_count; i++)
             model->facts.flops += spec->steps[i].flops;
         return TL_OK;
@@ -583,4 +586,14 @@ tl_executable *tl_model_executable(const tl_model *model)
 const tl_model_facts *tl_model_get_facts(const tl_model *model)
 {
     return &model->facts;
+}
+
+/* Steps that run kernels are in the order of the kernels, whatever stands between them. */
+const int *tl_model_kernel_of_steps(tl_arena *arena, const tl_model *model)
+{
+    const tl_executable_spec *spec = tl_executable_info(model->executable);
+    int *kernels = TL_NEW_ARRAY(arena, int, spec->step_count), count = 0;
+    for (int i = 0; i < spec->step_count; i++)
+        kernels[i] = spec->steps[i].kernel >= 0 ? count++ : -1;
+    return kernels;
 }

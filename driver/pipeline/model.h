@@ -93,5 +93,7 @@ typedef struct {
     const tl_picks *picks; /* what was asked for: of the records' or the caller's */
 } tl_model_facts;
 const tl_model_facts *tl_model_get_facts(const tl_model *model);
+/* By step of the executable the kernel that it runs, -1 where it runs none. For a model that was compiled here. */
+const int *tl_model_kernel_of_steps(tl_arena *arena, const tl_model *model);
 
 #endif

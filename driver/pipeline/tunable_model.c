@@ -26,15 +26,17 @@ static const tl_tunable_step *list_steps(tl_arena *arena, const tl_model *model,
     const tl_model_facts *facts = tl_model_get_facts(model);
     const tl_executable_spec *spec = tl_executable_info(tl_model_executable(model));
     tl_tunable_step *steps = TL_NEW_ARRAY(arena, tl_tunable_step, spec->step_count);
+    const int *kernel_of = tl_model_kernel_of_steps(arena, model);
     for (int i = 0; i < spec->step_count; i++) {
         const tl_executable_step *step = &spec->steps[i];
         const char *code = step->kernel >= 0 ? spec->kernels[step->kernel].key : NULL;
         steps[i] = (tl_tunable_step){ .workload = step->workload, .code = code ? code : "" };
-        if (i >= facts->kernel_count) /* a copy: kernels come first */
+        if (kernel_of[i] < 0 || facts->kernels == NULL)
             continue;
-        steps[i].kernel = facts->kernels[i].kernel->name;
-        steps[i].lowering = facts->kernels[i].lowering;
-        steps[i].is_picked = facts->kernels[i].pick != NULL;
+        const tl_model_kernel *kernel = &facts->kernels[kernel_of[i]];
+        steps[i].kernel = kernel->kernel->name;
+        steps[i].lowering = kernel->lowering;
+        steps[i].is_picked = kernel->pick != NULL;
     }
     *count = spec->step_count;
     return steps;

@@ -19,7 +19,11 @@ typedef struct {
     tl_status status;
     tl_diag *diag;
     tl_arena *arena;
+    const int *kernel_of; /* one a step: of the model's kernels, or -1 */
+    int *runs_of;         /* one a kernel */
 } checker;
+
+enum { MOST_TURNS = 2 }; /* of a loop in which a kernel is checked */
 
 static void *aligned(int64_t bytes)
 {
@@ -144,10 +148,11 @@ static tl_status check(checker *c, const tl_model_kernel *kernel, void *const *b
 static void after_step(void *user, int step, bool after, void *const *buffers)
 {
     checker *c = user;
-    if (!after || c->status != TL_OK || step >= c->facts->kernel_count)
+    int kernel = c->kernel_of[step];
+    if (!after || c->status != TL_OK || kernel < 0 || c->runs_of[kernel]++ >= MOST_TURNS)
         return;
-    tl_progress("checking kernel %d of %d", step + 1, c->facts->kernel_count);
-    c->status = check(c, &c->facts->kernels[step], buffers);
+    tl_progress("checking kernel %d of %d", kernel + 1, c->facts->kernel_count);
+    c->status = check(c, &c->facts->kernels[kernel], buffers);
 }
 
 tl_status tl_check_kernels(tl_session *session, tl_runner *runner, const tl_bindings *bindings,
@@ -159,6 +164,8 @@ tl_status tl_check_kernels(tl_session *session, tl_runner *runner, const tl_bind
                   .json = json,
                   .diag = diag,
                   .arena = session->arena };
+    c.kernel_of = tl_model_kernel_of_steps(session->arena, session->model);
+    c.runs_of = TL_NEW_ARRAY(session->arena, int, c.facts->kernel_count);
     c.target = c.facts->target;
     TL_TRY(tl_jit_create(c.target, &c.jit, diag));
     tl_status status =

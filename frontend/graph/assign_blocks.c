@@ -4,9 +4,9 @@
  * reductions over space, elementwise operators and concatenations over channels hand the block on. B is L; where only
  * L/2 divides C it is C, when that is more than a vector, or L/2; where neither does the value stays plain: a block is
  * always full. A value that a convolution with padding reads gets that padding as a halo of zeros around H and W, the
- * largest of its readers', which its producer writes on every run. Graph inputs, outputs and constants stay plain: the
- * first convolution copies its input into a padded local. So do values that the form wants
- * plain (tl_graph_set_form). Kernels read any layout, so nothing is converted. */
+ * largest of its readers', which its producer writes on every run. Graph inputs, outputs, constants and what goes into
+ * or comes out of a loop or a choice stay plain: the first convolution copies its input into a padded local. So do values
+ * that the form wants plain (tl_graph_set_form). Kernels read any layout, so nothing is converted. */
 #include "frontend/value_notes.h"
 #include "frontend/frontend.h"
 #include "frontend/graph/graph_passes.h"
@@ -19,7 +19,8 @@ enum {
 
 static bool is_fixed(const tl_value *v)
 {
-    return v->is_input || v->is_output || v->data != NULL || v->shape.rank != 4;
+    return v->is_input || v->is_output || v->data != NULL || v->shape.rank != 4 ||
+           tl_value_crosses_regions(v);
 }
 
 static int64_t block_of(const tl_value *v)

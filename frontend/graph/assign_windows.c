@@ -71,7 +71,7 @@ static void collect_facts(state *s)
 
 static bool is_fixed(const tl_value *v)
 {
-    return v->is_input || v->is_output || v->data != NULL;
+    return v->is_input || v->is_output || v->data != NULL || tl_value_crosses_regions(v);
 }
 
 static bool has_halo(const tl_value *v)

@@ -25,4 +25,7 @@ void tl_graph_set_form(tl_graph *g, const char *form)
         tl_notes_make(g, v)->is_cut = is_cut;
         tl_notes_make(g, v)->is_plain = is_plain;
     }
+    for (int i = 0; i < g->node_count; i++)
+        for (int k = 0; k < tl_op_bodies(g->nodes[i]->op); k++)
+            tl_graph_set_form(g->nodes[i]->bodies[k], form);
 }

@@ -7,7 +7,8 @@
  * where it lies: it joins what reads it.
  * Each kernel has one output, so a join never closes a cycle: whatever depends on the kernel depends on the one
  * node that joins. A value that the form cuts (tl_graph_set_form) joins nothing; neither does one that is a view
- * (assign_windows.c), and no kernel makes it. */
+ * (assign_windows.c), and no kernel makes it. A node with bodies is no kernel: what it reads and makes is in memory, and
+ * its bodies are cut like the graph around them. */
 #include "frontend/value_notes.h"
 #include "frontend/frontend.h"
 #include "frontend/graph/graph_passes.h"
@@ -15,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "frontend/lower/lower.h"
+#include "runtime/base/array.h"
 #include "frontend/node/graph_questions.h"
 
 enum { LARGEST_KERNEL = 64 }; /* nodes */
@@ -97,7 +99,8 @@ static bool may_join(const state *s, const tl_node *n, const tl_value *v, const 
 /* Whether a node makes it whose kernel may take in more. */
 static bool is_made(const tl_value *v)
 {
-    return v != NULL && v->producer != NULL && !tl_notes_of(v)->is_cut && !tl_notes_of(v)->is_view;
+    return v != NULL && v->producer != NULL && !tl_notes_of(v)->is_cut &&
+           !tl_notes_of(v)->is_view && tl_op_bodies(v->producer->op) == 0;
 }
 
 /* Puts node `i` with the groups of its inputs where it may. At most one of them may have stages: the latest, so
@@ -266,44 +269,73 @@ static bool is_kernel(const state *s, int i)
     return s->groups[i].count > 0 && s->groups[i].root == i;
 }
 
-tl_status tl_partition_graph(tl_arena *arena, tl_graph *g, tl_partition *out, tl_diag *diag)
+/* The groups of a graph's nodes, each at its last one. */
+static tl_status make_groups(state *s, tl_diag *diag)
 {
-    TL_TRY(tl_graph_tidy(g, diag));
-    state s = { .arena = arena, .graph = g };
-    s.groups = TL_NEW_ARRAY(arena, group, g->node_count);
-    s.next = TL_NEW_ARRAY(arena, int, g->node_count);
-    int *producer_of = TL_NEW_ARRAY(arena, int, g->value_count);
+    const tl_graph *g = s->graph;
+    int *producer_of = TL_NEW_ARRAY(s->arena, int, g->value_count);
+    s->groups = TL_NEW_ARRAY(s->arena, group, g->node_count);
+    s->next = TL_NEW_ARRAY(s->arena, int, g->node_count);
     for (int i = 0; i < g->node_count; i++) {
         const tl_node *n = g->nodes[i];
+        s->groups[i].root = i;
+        s->next[i] = -1;
+        if (tl_op_bodies(n->op) > 0)
+            continue; /* count 0: in no kernel */
         if (n->output_count != 1 || n->outputs[0] == NULL ||
             tl_operators[n->op].kind == TL_KIND_VANISHING)
             return tl_fail(diag, TL_UNSUPPORTED, "node '%.200s' (%s) cannot be a kernel", n->name,
                            tl_op_infos[n->op].text);
         producer_of[n->outputs[0]->index] = i;
-        s.groups[i].root = i;
-        s.next[i] = -1;
         if (tl_notes_of(n->outputs[0])->is_view)
-            continue; /* count 0: in no kernel */
-        s.groups[i] = (group){ .root = i,
-                               .last = i,
-                               .count = 1,
-                               .first = i,
-                               .last_member = i,
-                               .injective = tl_is_injective(n),
-                               .shape = n->outputs[0]->shape };
-        place(&s, i, producer_of);
-        while (s.groups[i].injective && take_shared(&s, i, producer_of))
+            continue;
+        s->groups[i] = (group){ .root = i,
+                                .last = i,
+                                .count = 1,
+                                .first = i,
+                                .last_member = i,
+                                .injective = tl_is_injective(n),
+                                .shape = n->outputs[0]->shape };
+        place(s, i, producer_of);
+        while (s->groups[i].injective && take_shared(s, i, producer_of))
             continue;
     }
-    int count = 0;
-    for (int i = 0; i < g->node_count; i++)
-        count += is_kernel(&s, i);
-    out->count = 0;
-    out->kernels = TL_NEW_ARRAY(arena, tl_kernel, count);
-    for (int i = 0; i < g->node_count; i++)
-        if (is_kernel(&s, i)) {
-            make_kernel(&s, &out->kernels[out->count], i, out->count);
-            out->count++;
-        }
     return TL_OK;
+}
+
+/* The kernels of a graph join `out`, those of a node's bodies in its place; `list` says in which order all of it runs. As deep
+ * as graphs are nested. */
+static tl_status partition(tl_arena *arena, tl_graph *g, tl_partition *out, int *capacity,
+                           tl_item_list *list, tl_diag *diag)
+{
+    TL_TRY(tl_graph_tidy(g, diag));
+    state s = { .arena = arena, .graph = g };
+    TL_TRY(make_groups(&s, diag));
+    list->graph = g;
+    list->items = TL_NEW_ARRAY(arena, tl_item, g->node_count);
+    for (int i = 0; i < g->node_count; i++) {
+        const tl_node *n = g->nodes[i];
+        if (!is_kernel(&s, i) && tl_op_bodies(n->op) == 0)
+            continue;
+        tl_item *item = &list->items[list->count++];
+        if (tl_op_bodies(n->op) == 0) {
+            TL_ROOM(arena, out->kernels, out->count, *capacity);
+            make_kernel(&s, &out->kernels[out->count], i, out->count);
+            item->kernel = out->count++;
+            continue;
+        }
+        item->kernel = -1;
+        item->node = n;
+        item->bodies = TL_NEW_ARRAY(arena, tl_item_list, tl_op_bodies(n->op));
+        for (int k = 0; k < tl_op_bodies(n->op); k++)
+            TL_TRY(partition(arena, n->bodies[k], out, capacity, &item->bodies[k], diag));
+    }
+    return TL_OK;
+}
+
+tl_status tl_partition_graph(tl_arena *arena, tl_graph *g, tl_partition *out, tl_diag *diag)
+{
+    int capacity = 0;
+    *out = (tl_partition){ 0 };
+    return partition(arena, g, out, &capacity, &out->list, diag);
 }

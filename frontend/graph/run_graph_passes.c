@@ -50,6 +50,7 @@ bool tl_graph_leaves_out(const char *without, const char *name)
     return false;
 }
 
+/* On a graph, then on the bodies of those of its nodes that are left. As deep as graphs are nested. */
 static tl_status run_stage(tl_graph *g, pass_stage stage, const tl_target *target,
                            tl_numerics numerics, tl_diag *diag)
 {
@@ -59,6 +60,11 @@ static tl_status run_stage(tl_graph *g, pass_stage stage, const tl_target *targe
             (numerics == TL_NUMERICS_RELAXED || passes[i].rounding == ROUNDING_same) &&
             !tl_graph_leaves_out(g->without, passes[i].name))
             TL_TRY(run(g, i, target, diag));
+    for (int i = 0; i < g->node_count; i++)
+        for (int k = 0; k < tl_op_bodies(g->nodes[i]->op); k++) {
+            g->nodes[i]->bodies[k]->without = g->without;
+            TL_TRY(run_stage(g->nodes[i]->bodies[k], stage, target, numerics, diag));
+        }
     return TL_OK;
 }
 

@@ -18,6 +18,7 @@ static int64_t work_of(const tl_node *n, int64_t outputs)
     case TL_KIND_ELEMENTWISE:
     case TL_KIND_LAYOUT:
     case TL_KIND_VANISHING:
+    case TL_KIND_CONTROL:
         return 0;
     case TL_KIND_REDUCTION:
     case TL_KIND_NORM:
@@ -41,7 +42,8 @@ bool tl_node_may_decide_shapes(const tl_node *n)
 
 bool tl_node_is_foldable(const tl_node *n)
 {
-    if (n->dead || n->output_count != 1 || n->outputs[0] == NULL || n->outputs[0]->data != NULL)
+    if (n->dead || tl_operators[n->op].fold == TL_FOLDS_NEVER || n->output_count != 1 ||
+        n->outputs[0] == NULL || n->outputs[0]->data != NULL)
         return false;
     const tl_value *y = n->outputs[0];
     int64_t elements = tl_shape_elements(&y->shape);

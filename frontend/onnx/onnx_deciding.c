@@ -96,8 +96,9 @@ static bool find_origins(walk *w, tl_value *v)
             continue;
         }
         int64_t elements = tl_shape_elements(&top->value->shape);
+        bool is_leaf = top->value->producer == NULL;
         if (!top->value->dtype_known || elements < 0 || elements > TL_DECIDING_ELEMENTS ||
-            (top->value->producer == NULL && !top->value->is_input))
+            (is_leaf && (!top->value->is_input || w->call->import->region != NULL)))
             return false;
         w->found[w->found_count++] = top->value;
         depth--;
@@ -161,12 +162,35 @@ static bool bind_origins(walk *w, tl_value **wanted)
     return all;
 }
 
+static bool has_leaf(const walk *w)
+{
+    for (int i = 0; i < w->found_count; i++)
+        if (w->found[i]->producer == NULL)
+            return true;
+    return false;
+}
+
+bool tl_call_is_configured(tl_onnx_call *c, tl_value *value)
+{
+    walk *w = start_walk(c);
+    if (value->data != NULL || !find_origins(w, value))
+        return value->data != NULL;
+    for (int i = 0; i < w->found_count; i++) {
+        const tl_value *v = w->found[i];
+        if (v->producer == NULL &&
+            (tl_dtype_is_float(v->dtype) || tl_shape_elements(&v->shape) != 1 ||
+             offer_for(c->import, v) == NULL))
+            return false;
+    }
+    return true;
+}
+
 tl_status tl_call_decide(tl_onnx_call *c, tl_value **value)
 {
     if (*value == NULL || (*value)->data != NULL)
         return TL_OK;
     walk *w = start_walk(c);
-    if (!find_origins(w, *value) || !bind_origins(w, value))
+    if (!find_origins(w, *value) || (c->import->is_trial && has_leaf(w)) || !bind_origins(w, value))
         return TL_OK;
     for (int i = 0; i < w->found_count; i++)
         if (w->found[i]->producer != NULL)

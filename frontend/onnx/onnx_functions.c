@@ -55,7 +55,7 @@ tl_status tl_inline_function(tl_import *im, tl_onnx_scope *caller, const Onnx__F
                        tl_text_or(f->name, ""));
     TL_TRY(open_function(im, caller, f, node, name, &s));
     for (size_t i = 0; i < f->n_input; i++) {
-        static const tl_onnx_binding absent;
+        tl_onnx_binding absent = { .region = im->region };
         const tl_onnx_binding *b = &absent;
         if (i < node->n_input && node->input[i][0] != '\0')
             b = tl_scope_find(caller, node->input[i]);
@@ -63,7 +63,7 @@ tl_status tl_inline_function(tl_import *im, tl_onnx_scope *caller, const Onnx__F
             return tl_fail(im->diag, TL_BAD_MODEL,
                            "node '%.120s' reads '%.120s', which is defined nowhere", name,
                            node->input[i]);
-        TL_TRY(tl_scope_bind(im, &s, f->input[i], b->value, b->unsupported));
+        TL_TRY(tl_scope_bind(im, &s, f->input[i], tl_scope_read(im, b), b->unsupported));
     }
     im->calls++;
     tl_status status = tl_import_nodes(im, &s, f->n_node, f->node);

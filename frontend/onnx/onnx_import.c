@@ -177,7 +177,7 @@ tl_status tl_import_body(tl_onnx_call *c, Onnx__GraphProto *body, const char *pr
         const tl_onnx_binding *b = tl_scope_find(&s, tl_text_or(body->output[i]->name, ""));
         if (b == NULL || (b->value == NULL && !b->unsupported))
             return tl_call_bad(c, "its body never computes output %d", i);
-        outputs[i] = b->value;
+        outputs[i] = tl_scope_read(im, b);
         if (b->unsupported)
             return TL_UNSUPPORTED; /* what it comes from is listed */
     }

@@ -69,7 +69,8 @@ static tl_status collect_inputs(tl_import *im, const tl_onnx_scope *s, const Onn
             return tl_fail(im->diag, TL_BAD_MODEL,
                            "node '%.120s' reads '%.120s', which is defined nowhere", name,
                            node->input[i]);
-        (*out)[i] = b->value; /* NULL too: an input that the call of a function does not give */
+        (*out)[i] =
+            tl_scope_read(im, b); /* NULL too: an input that the call of a function does not give */
         *unsupported |= b->unsupported;
     }
     return TL_OK;

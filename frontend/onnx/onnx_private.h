@@ -10,8 +10,9 @@
 enum {
     TL_ONNX_NEWEST_OPSET = 27, /* of the default domain */
     TL_ONNX_NEWEST_IR = 13,
-    TL_ONNX_MAX_NODES = 1 << 18, /* after inlining functions */
-    TL_ONNX_MAX_CALLS = 32,      /* functions inside functions */
+    TL_ONNX_MAX_NODES = 1 << 18,  /* after inlining functions */
+    TL_ONNX_MOST_TURNS = 1 << 20, /* of a loop that only data end, if nobody says another number */
+    TL_ONNX_MAX_CALLS = 32,       /* functions inside functions */
 };
 
 /* AttributeProto.type */
@@ -151,6 +152,9 @@ void tl_result(tl_onnx_call *c, int i, tl_value *v);
 /* Makes a constant of a value that must be known here, if it is computed from constants, shapes and inputs whose values
  * are offered; else leaves it, and inputs that would have to be offered are reported when the model is read. */
 tl_status tl_call_decide(tl_onnx_call *c, tl_value **value);
+/* Whether it is known, or computed from nothing but single integers and truth values that the caller offers: what a model is
+ * configured by. */
+bool tl_call_is_configured(tl_onnx_call *c, tl_value *value);
 /* The node's output becomes a constant where it can: shape arithmetic, whose operands are constants. */
 tl_status tl_onnx_fold(tl_onnx_call *c, tl_node *n);
 /* As tl_call_unsupported, of what is not known because an input's shape is not known yet: nothing to be reported as long as
@@ -168,6 +172,11 @@ bool tl_constant_number(const tl_value *v, double *out);
 tl_status tl_import_body(tl_onnx_call *c, Onnx__GraphProto *body, const char *prefix,
                          int input_count, tl_value *const *inputs, int output_count,
                          tl_value **outputs);
+/* The same as a graph of its own, for a node with bodies (onnx_region.c): a trial, which binds no input to a value. False,
+ * with nothing changed, where that does not do. */
+typedef struct tl_onnx_region tl_onnx_region;
+typedef tl_status tl_region_reader(tl_onnx_call *inner, void *context);
+bool tl_try_region(tl_onnx_call *c, tl_region_reader *read, void *context, tl_onnx_region **out);
 /* The tensor as a constant of the call's graph. */
 tl_status tl_import_constant(tl_onnx_call *c, Onnx__TensorProto *t, tl_value **out);
 

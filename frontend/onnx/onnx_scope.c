@@ -128,7 +128,7 @@ tl_status tl_scope_bind(tl_import *im, tl_onnx_scope *s, const char *name, tl_va
     if (tl_scope_find(s, name) != NULL)
         return tl_fail(im->diag, TL_BAD_MODEL, "the name '%.200s' is defined twice", name);
     tl_onnx_binding *b = TL_NEW(im->arena, tl_onnx_binding);
-    *b = (tl_onnx_binding){ value, unsupported };
+    *b = (tl_onnx_binding){ value, unsupported, im->region };
     tl_map_put(s->bindings, name, b);
     return TL_OK;
 }

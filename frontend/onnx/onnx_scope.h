@@ -8,9 +8,21 @@
 #define TL_FRONTEND_ONNX_ONNX_SCOPE_H
 #include "frontend/onnx/onnx_private.h"
 
+/* A graph that becomes the body of a node, while it is read: what it reads of the graph around it becomes an input. */
+typedef struct tl_onnx_region tl_onnx_region;
+struct tl_onnx_region {
+    tl_onnx_region *outer; /* NULL: it is in the model's own graph */
+    tl_graph *graph;
+    tl_map *inner; /* by the place of a value of the outer graph: what stands for it here */
+    int count, capacity;
+    tl_value **captured; /* of the outer graph */
+    tl_value **inputs;   /* that stand for them */
+};
+
 typedef struct {
     tl_value *value;
-    bool unsupported; /* computed by something that tilth does not have */
+    bool unsupported;       /* computed by something that tilth does not have */
+    tl_onnx_region *region; /* to whose graph the value belongs; NULL: the model's */
 } tl_onnx_binding;
 
 typedef struct tl_onnx_scope tl_onnx_scope;
@@ -38,7 +50,10 @@ struct tl_import {
     tl_map *tensors; /* of bodies, by the place in the unpacked model: tl_onnx_tensor */
     int bodies;      /* around what is imported now */
     struct tl_onnx_walk *walk;
-    bool is_open;    /* some input has no static shape: what is not known may yet be */
+    tl_onnx_region *region; /* whose nodes are imported now; NULL: the model's graph */
+    int64_t most_turns;     /* of a loop that data end; 0: as many as is usual */
+    bool is_trial; /* inputs are bound to no values: if something needs it, the trial has failed */
+    bool is_open;  /* some input has no static shape: what is not known may yet be */
     bool is_unknown; /* and something was not */
     int nodes, calls;
     const tl_shape_override *shapes;
@@ -60,6 +75,12 @@ tl_status tl_report_needed(const tl_import *im);
 
 tl_onnx_binding *tl_scope_find(const tl_onnx_scope *s,
                                const char *name); /* NULL; looks in the parents too */
+/* The binding's value as the graph that is imported now can read it. */
+tl_value *tl_scope_read(tl_import *im, const tl_onnx_binding *b);
+/* What stands in the region for a value of the graph around it. */
+tl_value *tl_region_capture(tl_import *im, tl_onnx_region *r, tl_value *outer);
+/* Another result of the body. */
+void tl_region_output(tl_onnx_region *r, tl_value *v);
 /* Refuses a name that the scope can see already. */
 tl_status tl_scope_bind(tl_import *im, tl_onnx_scope *s, const char *name, tl_value *value,
                         bool unsupported);

@@ -189,6 +189,7 @@ tl_node *tl_graph_node(tl_graph *g, tl_op op, const char *name, int input_count,
     n->output_count = output_count;
     tl_node_set_inputs(g, n, input_count, inputs);
     n->outputs = TL_NEW_ARRAY(g->arena, tl_value *, output_count);
+    n->bodies = tl_op_bodies(op) > 0 ? TL_NEW_ARRAY(g->arena, tl_graph *, tl_op_bodies(op)) : NULL;
     for (int i = 0; i < output_count; i++) {
         n->outputs[i] = outputs[i];
         if (outputs[i] != NULL)
@@ -212,6 +213,32 @@ void tl_graph_add_output(tl_graph *g, tl_value *v)
     v->is_output = true;
     TL_ROOM(g->arena, g->outputs, g->output_count, g->output_capacity);
     g->outputs[g->output_count++] = v;
+    if (g->extent_count == 0)
+        g->shown_count = g->output_count;
+}
+
+void tl_graph_set_extent(tl_graph *g, int output, int axis, tl_value *count)
+{
+    assert(count->dtype == TL_I64 && tl_shape_elements(&count->shape) == 1);
+    int shown = g->shown_count, at = shown;
+    assert(output < shown);
+    while (at < g->output_count && g->outputs[at] != count)
+        at++;
+    if (at == g->output_count)
+        tl_graph_add_output(g, count);
+    g->shown_count = shown;
+    TL_ROOM(g->arena, g->extents, g->extent_count, g->extent_capacity);
+    g->extents[g->extent_count++] = (tl_output_extent){ output, axis, at };
+}
+
+bool tl_value_crosses_regions(const tl_value *v)
+{
+    if (v->producer != NULL && tl_op_bodies(v->producer->op) > 0)
+        return true;
+    for (const tl_use *use = v->first_use; use != NULL; use = use->next)
+        if (tl_op_bodies(use->node->op) > 0)
+            return true;
+    return false;
 }
 
 tl_value *tl_graph_find(const tl_graph *g, const char *name)

@@ -28,6 +28,12 @@ typedef struct {
 } tl_op_info;
 extern const tl_op_info tl_op_infos[TL_OP_COUNT];
 bool tl_op_from_text(const char *text, tl_op *out);
+/* How many graphs a node of the operator has of its own. */
+static inline int tl_op_bodies(tl_op op)
+{
+    return op == TL_OP_LOOP ? 1 : op == TL_OP_IF ? 2 : 0;
+}
+enum { TL_MOST_NESTED = 32 }; /* graphs inside one another */
 
 /* A dimension: a constant, or a name when it varies from call to call. */
 typedef struct {
@@ -108,8 +114,16 @@ struct tl_node {
     tl_value **outputs; /* NULL: an optional output that nobody wants */
     int attr_count;
     tl_attr *attrs;
+    tl_graph **
+        bodies; /* tl_op_bodies(op) of them: what a LOOP does in a turn, what an IF has to choose from */
     bool dead; /* removed by tl_graph_tidy; tl_node_kill sets it */
 };
+
+/* That an extent of an output is computed: the shape says how large it is at most. */
+typedef struct {
+    int output, axis; /* of a shown output */
+    int count;        /* the output that holds it: one i64 */
+} tl_output_extent;
 
 struct tl_graph {
     tl_arena *arena;
@@ -120,6 +134,10 @@ struct tl_graph {
     tl_node **nodes; /* topological order */
     tl_value **inputs, **outputs;
     const char *without; /* passes that are left out, a comma between; NULL: none */
+    /* Outputs from here on only hold extents of those before them; output_count where there are none. */
+    int shown_count;
+    int extent_count, extent_capacity;
+    tl_output_extent *extents;
 };
 
 tl_graph *tl_graph_create(tl_arena *arena, const char *name);
@@ -137,8 +155,12 @@ void tl_node_keep_inputs(tl_node *n, int count); /* the first ones */
 void tl_node_kill(tl_node *n);                   /* twice is fine */
 void tl_graph_add_input(tl_graph *g, tl_value *v);
 void tl_graph_add_output(tl_graph *g, tl_value *v);
+/* The extent of the output's axis is the number that `count` holds when the graph has run. After all shown outputs are added. */
+void tl_graph_set_extent(tl_graph *g, int output, int axis, tl_value *count);
 tl_value *tl_graph_find(const tl_graph *g, const char *name);
 int tl_graph_users(const tl_value *v); /* how many node inputs read it, +1 for a graph output */
+/* Whether a node with bodies makes it or reads it: it lies in memory as it is. */
+bool tl_value_crosses_regions(const tl_value *v);
 /* In all inputs (but those of the node that makes `to`) and graph outputs. A graph output keeps its name: `to` takes
  * it over, or, where it cannot (it is an input, a constant or an output itself), an Identity makes the copy. */
 void tl_graph_replace_value(tl_graph *g, tl_value *from, tl_value *to);

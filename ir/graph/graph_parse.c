@@ -15,7 +15,7 @@
 typedef struct {
     tl_arena *arena;
     const char *at, *file;
-    int line;
+    int line, depth;            /* depth: bodies around what is read */
     tl_map *values, *constants; /* by name; the latter of another graph */
     tl_graph *graph;
     tl_diag *diag;
@@ -432,6 +432,52 @@ static tl_status parse_node(parser *p)
     return TL_OK;
 }
 
+/* `extent y 0 = n`, behind the outputs. */
+static tl_status parse_extent(parser *p)
+{
+    const char *name, *count_name;
+    literal axis;
+    TL_TRY(parse_name(p, &name));
+    TL_TRY(parse_literal(p, &axis));
+    TL_TRY(expect(p, "="));
+    TL_TRY(parse_name(p, &count_name));
+    const tl_value *v = tl_map_find(p->values, name);
+    tl_value *count = tl_map_find(p->values, count_name);
+    int output = 0;
+    while (output < p->graph->shown_count && p->graph->outputs[output] != v)
+        output++;
+    if (v == NULL || output == p->graph->shown_count)
+        return FAIL(p, "%s is no output", name);
+    if (axis.is_float || axis.i < 0 || axis.i >= v->shape.rank)
+        return FAIL(p, "output %s has no such axis", name);
+    if (count == NULL || count->dtype != TL_I64 || tl_shape_elements(&count->shape) != 1)
+        return FAIL(p, "%s is not one i64", count_name);
+    tl_graph_set_extent(p->graph, output, (int)axis.i, count);
+    return TL_OK;
+}
+
+static tl_status parse_graph(parser *p);
+
+/* The graphs of the node that was read last, each between `body` and `end`. */
+static tl_status parse_bodies(parser *p)
+{
+    tl_node *n = p->graph->nodes[p->graph->node_count - 1];
+    for (int i = 0; i < tl_op_bodies(n->op); i++) {
+        parser inner = *p;
+        skip(&inner, true);
+        if (++inner.depth > TL_MOST_NESTED)
+            return FAIL(p, "more than %d graphs inside one another", TL_MOST_NESTED);
+        TL_TRY(expect(&inner, "body"));
+        inner.values = tl_map_create(p->arena);
+        TL_TRY(parse_graph(&inner));
+        TL_TRY(expect(&inner, "end"));
+        n->bodies[i] = inner.graph;
+        p->at = inner.at;
+        p->line = inner.line;
+    }
+    return TL_OK;
+}
+
 static tl_status parse_line(parser *p)
 {
     tl_value *v;
@@ -446,13 +492,39 @@ static tl_status parse_line(parser *p)
         v = tl_map_find(p->values, name);
         if (v == NULL)
             return FAIL(p, "output %s is not defined", name);
+        if (p->graph->extent_count > 0)
+            return FAIL(p, "output %s stands behind an extent", name);
         tl_graph_add_output(p->graph, v);
+    } else if (accept(p, "extent")) {
+        TL_TRY(parse_extent(p));
     } else {
         TL_TRY(parse_node(p));
+        TL_TRY(parse_bodies(p));
     }
     skip(p, false);
     if (*p->at != '\n' && *p->at != '\0')
         return FAIL(p, "`%.*s` is too much", (int)strcspn(p->at, "\n"), p->at);
+    return TL_OK;
+}
+
+static bool is_at_end(parser *p)
+{
+    const char *at = p->at;
+    bool is_end = *at == '\0' || (p->depth > 0 && accept(p, "end"));
+    p->at = at;
+    return is_end;
+}
+
+/* A graph, up to the end of the text or, of a body, up to `end`. */
+static tl_status parse_graph(parser *p)
+{
+    const char *name;
+    skip(p, true);
+    TL_TRY(expect(p, "graph"));
+    TL_TRY(parse_name(p, &name));
+    p->graph = tl_graph_create(p->arena, name);
+    for (skip(p, true); !is_at_end(p); skip(p, true))
+        TL_TRY(parse_line(p));
     return TL_OK;
 }
 
@@ -466,16 +538,10 @@ tl_status tl_graph_parse_beside(tl_arena *arena, const char *text, const char *f
                  .values = tl_map_create(arena),
                  .constants = tl_map_create(arena),
                  .diag = diag };
-    const char *name;
     for (int i = 0; constants != NULL && i < constants->value_count; i++)
         if (constants->values[i]->data != NULL)
             tl_map_put(p.constants, constants->values[i]->name, constants->values[i]);
-    skip(&p, true);
-    TL_TRY(expect(&p, "graph"));
-    TL_TRY(parse_name(&p, &name));
-    p.graph = tl_graph_create(arena, name);
-    for (skip(&p, true); *p.at != '\0'; skip(&p, true))
-        TL_TRY(parse_line(&p));
+    TL_TRY(parse_graph(&p));
     tl_status status = tl_graph_verify(p.graph, diag);
     if (status != TL_OK) {
         tl_context(diag, "%s", file);

@@ -5,6 +5,15 @@
  *     const w: f32[3, 2] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]     # `...` in place of more than 64 values
  *     y: f32[batch, 2] = MatMul(x, w) {axis = 1, to = f32} "name of the node, where it differs"
  *     output y
+ *     extent y 0 = n              # n, an i64, holds how large axis 0 of y is; its shape says how large at most
+ *
+ * A node with graphs of its own is followed by them, each between `body` and `end`:
+ *
+ *     z: f32[3] = If(c, x)
+ *     body
+ *     graph yes
+ *     ...
+ *     end
  *
  * Names that are not words are quoted, in them bytes of what no terminal shows are `\x1b`. `_` stands for an optional
  * input or output that is not there; `?` for an unknown dtype or dimension, `[...]` for an unknown shape. What is not
@@ -25,7 +34,8 @@ static bool is_word(const char *s)
     if (!isalpha((unsigned char)s[0]) && s[0] != '_')
         return false;
     if (strcmp(s, "_") == 0 || strcmp(s, "input") == 0 || strcmp(s, "const") == 0 ||
-        strcmp(s, "output") == 0)
+        strcmp(s, "output") == 0 || strcmp(s, "extent") == 0 || strcmp(s, "body") == 0 ||
+        strcmp(s, "end") == 0)
         return false;
     for (; *s != '\0'; s++)
         if (!isalnum((unsigned char)*s) && *s != '_' && *s != '.')
@@ -225,6 +235,11 @@ static void print_node(tl_text *out, const tl_node *n)
         print_quoted(out, n->name);
     }
     tl_text_add(out, "\n");
+    for (int i = 0; i < tl_op_bodies(n->op); i++) {
+        tl_text_add(out, "body\n");
+        tl_graph_print(n->bodies[i], out); /* at most TL_MOST_NESTED deep */
+        tl_text_add(out, "end\n");
+    }
 }
 
 void tl_graph_print(const tl_graph *g, tl_text *out)
@@ -243,9 +258,16 @@ void tl_graph_print(const tl_graph *g, tl_text *out)
     for (int i = 0; i < g->node_count; i++)
         if (!g->nodes[i]->dead)
             print_node(out, g->nodes[i]);
-    for (int i = 0; i < g->output_count; i++) {
+    for (int i = 0; i < g->shown_count; i++) {
         tl_text_add(out, "output ");
         print_name(out, g->outputs[i]->name);
+        tl_text_add(out, "\n");
+    }
+    for (int i = 0; i < g->extent_count; i++) {
+        tl_text_add(out, "extent ");
+        print_name(out, g->outputs[g->extents[i].output]->name);
+        tl_text_format(out, " %d = ", g->extents[i].axis);
+        print_name(out, g->outputs[g->extents[i].count]->name);
         tl_text_add(out, "\n");
     }
 }

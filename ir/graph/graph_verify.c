@@ -73,6 +73,47 @@ static tl_status check_attributes(const tl_node *n, tl_diag *diag)
     return TL_OK;
 }
 
+static tl_status check_value_alike(const tl_node *n, const tl_value *outer, const tl_value *inner,
+                                   tl_diag *diag)
+{
+    if (outer == NULL ||
+        (outer->dtype == inner->dtype && tl_shape_equal(&outer->shape, &inner->shape)))
+        return TL_OK;
+    return tl_fail(diag, TL_BAD_IR, "node %s: %s is not of the type of %s in its body", n->name,
+                   outer->name, inner->name);
+}
+
+/* What goes into the bodies, and comes out of them, is of one type on both sides (frontend/CANONICAL.md). */
+static tl_status check_body(const tl_node *n, const tl_graph *body, tl_diag *diag)
+{
+    bool is_loop = n->op == TL_OP_LOOP;
+    int64_t states = tl_attr_int(n, "states", 0);
+    int before = is_loop ? 2 : 1,
+        own = is_loop ? 1 : 0; /* inputs of the node, of the body, that are no values handed on */
+    int conditions = is_loop && tl_attr_int(n, "again", 0) != 0;
+    if (body == NULL || body->extent_count > 0 || n->input_count < before || n->output_count < 1)
+        return tl_fail(diag, TL_BAD_IR, "node %s: a body is missing, or has extents", n->name);
+    if (body->input_count - own != n->input_count - before ||
+        body->output_count - conditions != n->output_count - own || states < 0 ||
+        states > n->input_count - before || states > body->output_count - conditions ||
+        tl_attr_int(n, "most", 0) < 0)
+        return tl_fail(diag, TL_BAD_IR,
+                       "node %s: %d inputs and %d outputs do not fit a body of %d and %d", n->name,
+                       n->input_count, n->output_count, body->input_count, body->output_count);
+    for (int i = own; i < body->input_count; i++) {
+        if (n->inputs[i - own + before] == NULL)
+            return tl_fail(diag, TL_BAD_IR, "node %s: input %d is missing", n->name,
+                           i - own + before);
+        TL_TRY(check_value_alike(n, n->inputs[i - own + before], body->inputs[i], diag));
+    }
+    int alike = is_loop ? (int)states : n->output_count;
+    for (int i = 0; i < alike; i++)
+        TL_TRY(check_value_alike(n, n->outputs[i], body->outputs[i + conditions], diag));
+    for (int i = 0; is_loop && i < alike; i++)
+        TL_TRY(check_value_alike(n, n->inputs[2 + i], body->outputs[i + conditions], diag));
+    return tl_graph_verify(body, diag);
+}
+
 static tl_status check_arity(const tl_node *n, tl_diag *diag)
 {
     const tl_op_info *info = &tl_op_infos[n->op];
@@ -87,6 +128,8 @@ static tl_status check_arity(const tl_node *n, tl_diag *diag)
         if (n->inputs[i] == NULL)
             return tl_fail(diag, TL_BAD_IR, "node %s: input %d of %s is required", n->name, i,
                            info->text);
+    for (int i = 0; i < tl_op_bodies(n->op); i++)
+        TL_TRY(check_body(n, n->bodies[i], diag));
     return TL_OK;
 }
 

@@ -1,9 +1,12 @@
 /* runtime/executable/executable.h: a compiled model, and running it.
  *
  * An executable is data: ports (inputs and outputs), values, kernels, and steps that call
- * kernels on values in order. `tl_executable_spec` is that data in the making: the compiler
- * fills one and calls tl_executable_create. Shapes are constants, or functions of the executable's
- * dims (runtime/base/varying.h): numbers that a runner is told before it runs.
+ * kernels on values. The steps are a tree of regions, written down in order: a list runs one step
+ * after another; a loop and a choice are steps which own some of those behind them (regions.h).
+ * `tl_executable_spec` is that data in the making: the compiler fills one and calls
+ * tl_executable_create. Shapes are constants, or functions of the executable's dims
+ * (runtime/base/varying.h): numbers that a runner is told before it runs; extents of outputs may also
+ * be numbers that steps compute.
  *
  *     spec --create--> tl_executable --prepare--> (packed weights, once) --> tl_runner --run-->
  *                           | save                                           one a caller
@@ -25,6 +28,7 @@
 #include "runtime/abi/descriptor.h"
 #include "runtime/abi/kernel_abi.h"
 #include "runtime/executable/memory_plan.h"
+#include "runtime/device/device.h"
 #include "runtime/device/pool.h"
 #include "runtime/tensor/tensor.h"
 
@@ -54,6 +58,9 @@ typedef struct {
     /* Of an input on whose value a shape or a branch depends: the one that the code is for, packed; a run with another is
      * refused. NULL: any. */
     const void *fixed;
+    /* Of an output whose extents steps compute: for each axis the value that holds it (one i64), TL_NO_VALUE where it is that
+     * of `shape`, which is the most that there can be. NULL: all are. */
+    const int *counts;
 } tl_port;
 /* Bytes of its tensor; 0 when there is none of its shape. */
 size_t tl_port_size(const tl_port *port);
@@ -95,29 +102,59 @@ typedef struct {
      * `object`. */
     tl_phase_fn *const *phases; /* descriptor.phase_count of them */
     tl_sizes_fn *sizes;         /* when descriptor.has_sizes */
+    /* What a device's own compiler made of `object` (PTX) for one generation ("sm_90"): loaded in its place there. NULL:
+     * it has not been asked. */
+    const void *native;
+    size_t native_size;
+    const char *native_arch;
 } tl_executable_kernel;
 
-#define TL_STEP_COPY (-1) /* as `kernel`: copies values[0] to values[1] (same size) */
+/* As `kernel`, what the runtime does by itself. */
+enum {
+    TL_STEP_COPY = -1, /* copies values[0] to values[1] (same size) */
+    TL_STEP_PUT =
+        -2, /* copies values[0] to that part of its size of values[1] whose number values[2] holds (one i64) */
+    TL_STEP_LOOP =
+        -3, /* the `body` steps that follow are taken again and again; values: tl_loop_value */
+    TL_STEP_CHOICE =
+        -4, /* of the `body` steps that follow, or the `other` ones behind them: the former if values[0] (one bool) */
+};
+#define TL_STEP_FIRST TL_STEP_CHOICE
+/* The values of a loop, any but the turn's number TL_NO_VALUE. It ends before the turn that one of them forbids. */
+typedef enum {
+    TL_LOOP_WANTED, /* one i64: turns at most */
+    TL_LOOP_ENTERS, /* one bool: false, there is no first turn */
+    TL_LOOP_AGAIN,  /* one bool, which the body writes: false, there is no other turn */
+    TL_LOOP_TURN,   /* one i64, which is written before each turn: its number, from 0 */
+    TL_LOOP_TAKEN,  /* one i64, which is written at the end: how many there were */
+    TL_LOOP_VALUE_COUNT
+} tl_loop_value;
 /* as a bound value: a NULL pointer, for what the kernel does not touch (all but constants in a
  * prepare part; in a body, the constants that it only reads packed) */
-#define TL_NO_VALUE  (-1)
+#define TL_NO_VALUE (-1)
 
 typedef struct {
     const char *name;    /* of the kernel in the model ("conv_relu_3"), for reports */
-    int kernel;          /* index, or TL_STEP_COPY */
-    int value_count;     /* descriptor.buffer_count; 2 for a copy */
+    int kernel;          /* index, or one of TL_STEP_COPY ... */
+    int value_count;     /* descriptor.buffer_count; of other steps as many as they have */
     const int *values;   /* index of a value, or TL_NO_VALUE */
     const int64_t *dims; /* descriptor.dim_count of them; NULL: the executable's */
     /* For reports only; NULL and 0 when unknown. */
     const char *class_key, *workload;
     int64_t flops, bytes;
+    /* LOOP, CHOICE: how many of the steps behind it are its own; steps of loops and choices among them count too */
+    int body, other;
+    int64_t most; /* LOOP: turns at most; a run that would take more fails */
 } tl_executable_step;
 
 typedef struct {
     const char *model;   /* its name, for reports */
     const char *note;    /* whatever the compiler wants to find again after load; may be NULL */
     tl_cpu_features cpu; /* what the code needs; machine "" means: this host's features */
-    int dim_count;       /* 0: every shape is a constant */
+    /* Where the steps run: "cuda", whose kernels then have code for it; NULL: on this CPU. Prepare steps run where their
+     * kernel's code is for. */
+    const char *device;
+    int dim_count; /* 0: every shape is a constant */
     const tl_executable_dim *dims;
     int input_count, output_count, value_count, kernel_count, prepare_count, step_count;
     const tl_port *inputs, *outputs;
@@ -135,6 +172,14 @@ typedef struct tl_executable tl_executable;
  * to their elements. */
 tl_status tl_executable_create(const tl_executable_spec *spec, tl_executable **out, tl_diag *diag);
 void tl_executable_destroy(tl_executable *executable); /* after its runners; NULL is fine */
+
+/* Puts an executable for a device on one: loads its kernels, copies the constants that its steps read. Before it is prepared
+ * and has runners; the device lives longer. TL_NO_MEMORY: the device has not enough; TL_UNSUPPORTED: the code is for
+ * another generation. */
+tl_status tl_executable_attach(tl_executable *executable, tl_device *device, tl_diag *diag);
+tl_device *tl_executable_device(const tl_executable *executable); /* NULL: none */
+/* What is known of a kernel: by its device when it is loaded there. */
+const tl_descriptor *tl_executable_loaded(const tl_executable *executable, int kernel);
 
 /* Computes the PREPARED values, once: later calls, and executables loaded with a good
  * prepared.bin, return at once. A loaded executable stores them beside itself (a folder that
@@ -196,6 +241,10 @@ typedef struct tl_runner tl_runner;
 /* The executable must be prepared (TL_BAD_ARGUMENT). `threads` 0: all of the pool. */
 tl_status tl_runner_create(const tl_executable *executable, tl_pool *pool, int threads,
                            tl_runner **out, tl_diag *diag);
+/* Of an executable on a device: with the caller's stream of its driver. A run whose buffers all lie on the device then returns
+ * when all is in the stream. */
+tl_status tl_runner_create_in_stream(const tl_executable *executable, tl_pool *pool, void *stream,
+                                     tl_runner **out, tl_diag *diag);
 void tl_runner_destroy(tl_runner *runner); /* NULL is fine */
 /* What the executable's dims are from the next run on: the memory plan is made anew, in the memory that is there if it is large
  * enough. Nothing is done when they are that already. TL_BAD_ARGUMENT: a dim is outside of its range, or memory would be too
@@ -205,16 +254,23 @@ const int64_t *tl_runner_dims(const tl_runner *runner);
 /* The arena with scratch, against the sum of all tensors. */
 tl_plan_sizes tl_runner_memory(const tl_runner *runner);
 int tl_runner_threads(const tl_runner *runner);
+/* The shape of an output after the latest run: the port's, but for extents that steps have computed (tl_port.counts). What a
+ * run writes is packed in this shape. */
+const int64_t *tl_runner_output_shape(const tl_runner *runner, int output);
 
 /* Runs the steps. Buffers are the caller's, in the order of the ports, at least as large as the
  * port says for the runner's dims and aligned to 64 bytes (TL_BAD_ARGUMENT otherwise). Outputs and inputs must not
  * overlap. TL_BAD_ARGUMENT, too, in a child of the process that made the pool (tl_pool_check).
- * `step_ns`, when not NULL, gets the duration of each step. One run at a time per
- * runner. */
+ * `step_ns`, when not NULL, gets the duration of each step, of all turns together. TL_UNSUPPORTED:
+ * a loop would take more turns than it may. One run at a time per runner. */
 tl_status tl_runner_run(tl_runner *runner, const void *const *inputs, void *const *outputs,
                         int64_t *step_ns, tl_diag *diag);
+/* The same where buffers may lie on the executable's device: `on_device`, when not NULL, says which do, of the inputs, then of
+ * the outputs; they are used where they are. */
+tl_status tl_runner_run_device(tl_runner *runner, const void *const *inputs, void *const *outputs,
+                               const bool *on_device, tl_diag *diag);
 /* The same with tensors: checks dtypes and shapes against the ports (and the runner's dims), and copies what is not
- * aligned. Zero-initialised outputs are created; they are the caller's. */
+ * aligned. Zero-initialised outputs are created; they are the caller's. Outputs get the shape that the run gave them. */
 tl_status tl_runner_run_tensors(tl_runner *runner, const tl_tensor *inputs, tl_tensor *outputs,
                                 int64_t *step_ns, tl_diag *diag);
 
@@ -228,7 +284,8 @@ typedef struct {
     int step, phase, thread;
     int64_t begin_ns, end_ns;
 } tl_run_event;
-/* A run as always (threads meet where they must and nowhere else) that writes down who did what and when. `events` has
+/* A run as always (threads meet where they must and nowhere else) that writes down who did what and
+ * when, of a loop's steps in the last turn. `events` has
  * room for tl_runner_event_limit of them; *count are written, in the order of steps. */
 int tl_runner_event_limit(const tl_runner *runner);
 tl_status tl_runner_run_traced(tl_runner *runner, const void *const *inputs, void *const *outputs,

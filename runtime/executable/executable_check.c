@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/executable/executable_private.h"
+#include "runtime/executable/regions.h"
 
 enum { MAX_THINGS = 1 << 24 };
 
@@ -162,16 +163,18 @@ static tl_status check_kernel(const tl_executable_kernel *k, int index, tl_diag 
     if (d->name == NULL)
         return tl_fail(diag, TL_BAD_ARGUMENT, "executable: kernel %d has no name", index);
     if (d->phase_count < 0 || d->dim_count < 0 || d->buffer_count < 0 || d->scratch_bytes < 0 ||
-        d->thread_scratch_bytes < 0 || (!d->has_sizes && d->extents == NULL && d->phase_count > 0))
+        d->thread_scratch_bytes < 0 || (unsigned)d->form >= TL_FORM_COUNT ||
+        (tl_descriptor_is_gpu(d) ? d->arch == NULL || (d->launches == NULL && d->phase_count > 0)
+                                 : !d->has_sizes && d->extents == NULL && d->phase_count > 0))
         return tl_fail(diag, TL_BAD_ARGUMENT, "executable: kernel %s: its descriptor is malformed",
                        d->name);
-    for (int i = 0; !d->has_sizes && i < d->phase_count; i++)
+    for (int i = 0; !d->has_sizes && !tl_descriptor_is_gpu(d) && i < d->phase_count; i++)
         if (d->extents[i] < 0)
             return tl_fail(diag, TL_BAD_ARGUMENT, "executable: kernel %s: extent %lld", d->name,
                            (long long)d->extents[i]);
-    if (k->phases == NULL && k->object == NULL)
+    if ((k->phases == NULL || tl_descriptor_is_gpu(d)) && k->object == NULL)
         return tl_fail(diag, TL_BAD_ARGUMENT, "executable: kernel %s has no code", d->name);
-    if (k->phases != NULL && d->has_sizes && k->sizes == NULL)
+    if (k->phases != NULL && !tl_descriptor_is_gpu(d) && d->has_sizes && k->sizes == NULL)
         return tl_fail(diag, TL_BAD_ARGUMENT, "executable: kernel %s has no sizes function",
                        d->name);
     return TL_OK;
@@ -188,10 +191,70 @@ static tl_status check_copy(const tl_executable_spec *spec, const tl_executable_
     return TL_OK;
 }
 
+/* One number or truth value that the runtime itself reads, or writes. TL_NO_VALUE is fine where it is `optional`. */
+static tl_status check_scalar(const tl_executable_spec *spec, const char *name, int value,
+                              int64_t size, bool is_written, bool optional, tl_diag *diag)
+{
+    if (value == TL_NO_VALUE && optional)
+        return TL_OK;
+    if (value < 0 || value >= spec->value_count || spec->values[value].size != size)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "executable: %s: value %d is not one of %d bytes",
+                       name, value, (int)size);
+    tl_place place = spec->values[tl_executable_storage(spec, value)].place;
+    if (is_written && place != TL_PLACE_ARENA && place != TL_PLACE_OUTPUT)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "executable: %s: it writes %s, which is an %s", name,
+                       spec->values[value].name, tl_place_texts[place]);
+    return TL_OK;
+}
+
+static tl_status check_put(const tl_executable_spec *spec, const tl_executable_step *s,
+                           tl_diag *diag)
+{
+    if (s->value_count != 3 || s->values[0] < 0 || s->values[1] < 0)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "executable: put %s has no three values", s->name);
+    const tl_executable_value *part = &spec->values[s->values[0]];
+    const tl_executable_value *whole = &spec->values[s->values[1]];
+    tl_place place = spec->values[tl_executable_storage(spec, s->values[1])].place;
+    if (place != TL_PLACE_ARENA && place != TL_PLACE_OUTPUT)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "executable: put %s writes %s, which is an %s",
+                       s->name, whole->name, tl_place_texts[place]);
+    if (part->size == 0 ? whole->size != 0 : whole->size % part->size != 0)
+        return tl_fail(diag, TL_BAD_ARGUMENT,
+                       "executable: put %s: %lld bytes are no whole number of parts of %lld",
+                       s->name, (long long)whole->size, (long long)part->size);
+    return check_scalar(spec, s->name, s->values[2], sizeof(int64_t), false, false, diag);
+}
+
+static tl_status check_loop(const tl_executable_spec *spec, const tl_executable_step *s,
+                            tl_diag *diag)
+{
+    if (s->value_count != TL_LOOP_VALUE_COUNT || s->most < 0)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "executable: loop %s has %d values, %lld turns",
+                       s->name, s->value_count, (long long)s->most);
+    for (int i = 0; i < TL_LOOP_VALUE_COUNT; i++) {
+        bool is_truth = i == TL_LOOP_ENTERS || i == TL_LOOP_AGAIN;
+        bool is_written = i == TL_LOOP_TURN || i == TL_LOOP_TAKEN;
+        TL_TRY(check_scalar(spec, s->name, s->values[i],
+                            is_truth ? (int64_t)tl_dtype_size(TL_BOOL) : (int64_t)sizeof(int64_t),
+                            is_written, i != TL_LOOP_TURN, diag));
+    }
+    return TL_OK;
+}
+
+static tl_status check_choice(const tl_executable_spec *spec, const tl_executable_step *s,
+                              tl_diag *diag)
+{
+    if (s->value_count != 1)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "executable: choice %s has %d values, not one",
+                       s->name, s->value_count);
+    return check_scalar(spec, s->name, s->values[0], (int64_t)tl_dtype_size(TL_BOOL), false, false,
+                        diag);
+}
+
 static tl_status check_step(const tl_executable_spec *spec, const tl_executable_step *s,
                             bool is_prepare, tl_diag *diag)
 {
-    if (s->name == NULL || s->kernel < TL_STEP_COPY || s->kernel >= spec->kernel_count)
+    if (s->name == NULL || s->kernel < TL_STEP_FIRST || s->kernel >= spec->kernel_count)
         return tl_fail(diag, TL_BAD_ARGUMENT, "executable: step %s: kernel %d of %d",
                        s->name != NULL ? s->name : "without a name", s->kernel, spec->kernel_count);
     TL_TRY(check_count("values of a step", s->value_count, diag));
@@ -210,6 +273,15 @@ static tl_status check_step(const tl_executable_spec *spec, const tl_executable_
     }
     if (s->kernel == TL_STEP_COPY)
         return check_copy(spec, s, diag);
+    if (s->kernel < 0 && is_prepare)
+        return tl_fail(diag, TL_BAD_ARGUMENT,
+                       "executable: prepare step %s is neither a kernel nor a copy", s->name);
+    if (s->kernel == TL_STEP_PUT)
+        return check_put(spec, s, diag);
+    if (s->kernel == TL_STEP_LOOP)
+        return check_loop(spec, s, diag);
+    if (s->kernel == TL_STEP_CHOICE)
+        return check_choice(spec, s, diag);
 
     const tl_descriptor *d = &spec->kernels[s->kernel].descriptor;
     if (s->value_count != d->buffer_count)
@@ -219,6 +291,53 @@ static tl_status check_step(const tl_executable_spec *spec, const tl_executable_
     if (d->dim_count > 0 && s->dims == NULL && (is_prepare || d->dim_count != spec->dim_count))
         return tl_fail(diag, TL_BAD_ARGUMENT, "executable: step %s: no values for the %d dims",
                        s->name, d->dim_count);
+    return TL_OK;
+}
+
+/* Steps of an executable for a device run there, all of them. */
+static tl_status check_device(const tl_executable_spec *spec, tl_diag *diag)
+{
+    const tl_device_type *type = spec->device != NULL ? tl_device_type_named(spec->device) : NULL;
+
+    if (spec->device != NULL && type == NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "executable: there are no devices of type %.40s",
+                       spec->device);
+    if (spec->device != NULL && spec->dim_count > 0)
+        return tl_fail(diag, TL_UNSUPPORTED,
+                       "executable: shapes that vary, which kernels for %s do not take yet",
+                       spec->device);
+    for (int i = 0; spec->device != NULL && i < spec->output_count; i++)
+        if (spec->outputs[i].counts != NULL)
+            return tl_fail(diag, TL_UNSUPPORTED,
+                           "executable: steps compute the shape of output %s, which those on %s do "
+                           "not take yet",
+                           spec->outputs[i].name, spec->device);
+    for (int i = 0; i < spec->step_count; i++) {
+        const tl_executable_step *s = &spec->steps[i];
+        if (spec->device != NULL && s->kernel < TL_STEP_COPY)
+            return tl_fail(diag, TL_UNSUPPORTED,
+                           "executable: step %s is a loop or a choice, which run on the CPU only",
+                           s->name);
+        if (s->kernel >= 0 && tl_step_is_on_device(spec, s) != (spec->device != NULL))
+            return tl_fail(diag, TL_BAD_ARGUMENT,
+                           "executable: step %s has code of the form %s and is to run on %s",
+                           s->name, tl_form_infos[spec->kernels[s->kernel].descriptor.form].text,
+                           spec->device != NULL ? spec->device : "the CPU");
+    }
+    for (int i = 0; i < spec->prepare_count; i++)
+        if (tl_step_is_on_device(spec, &spec->prepare[i]) && spec->device == NULL)
+            return tl_fail(diag, TL_BAD_ARGUMENT,
+                           "executable: prepare step %s is for a device, and there is none",
+                           spec->prepare[i].name);
+    return TL_OK;
+}
+
+static tl_status check_counts(const tl_executable_spec *spec, tl_diag *diag)
+{
+    for (int i = 0; i < spec->output_count; i++)
+        for (int a = 0; spec->outputs[i].counts != NULL && a < spec->outputs[i].rank; a++)
+            TL_TRY(check_scalar(spec, spec->outputs[i].name, spec->outputs[i].counts[a],
+                                sizeof(int64_t), false, true, diag));
     return TL_OK;
 }
 
@@ -270,5 +389,9 @@ tl_status tl_executable_check(const tl_executable_spec *spec, tl_diag *diag)
         TL_TRY(check_step(spec, &spec->prepare[i], true, diag));
     for (int i = 0; i < spec->step_count; i++)
         TL_TRY(check_step(spec, &spec->steps[i], false, diag));
+    TL_TRY(tl_regions_check(spec->prepare, spec->prepare_count, diag));
+    TL_TRY(tl_regions_check(spec->steps, spec->step_count, diag));
+    TL_TRY(check_device(spec, diag));
+    TL_TRY(check_counts(spec, diag));
     return check_outputs(spec, diag);
 }

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include "runtime/base/checksum.h"
 #include "runtime/executable/executable_private.h"
+#include "runtime/executable/regions.h"
 #include "runtime/executable/linked.h"
 
 enum { MAX_COUNT = 1 << 24 };
@@ -151,6 +152,26 @@ static tl_status read_fixed(const loader *l, const json_t *entry, tl_port *port)
     return TL_OK;
 }
 
+/* Numbers of values; executable_check.c says whether these are what they should be. */
+static tl_status read_counts(const loader *l, const json_t *entry, tl_port *port)
+{
+    const json_t *list;
+    int count;
+
+    TL_TRY(get_list(l, entry, "counts", &list, &count));
+    if (count != port->rank)
+        return damaged(l, "a port has not as many counts as axes");
+    int *counts = TL_NEW_ARRAY(l->arena, int, count);
+    for (int i = 0; i < count; i++) {
+        json_int_t value = json_integer_value(json_array_get(list, (size_t)i));
+        if (value < TL_NO_VALUE || value > MAX_COUNT)
+            return damaged(l, "a port is counted by a value that does not exist");
+        counts[i] = (int)value;
+    }
+    port->counts = counts;
+    return TL_OK;
+}
+
 static tl_status read_ports(const loader *l, const char *key, const tl_port **out, int *count)
 {
     const json_t *list, *shape;
@@ -171,6 +192,8 @@ static tl_status read_ports(const loader *l, const char *key, const tl_port **ou
             ports[i].shape[k] = json_integer_value(json_array_get(shape, (size_t)k));
         if (json_object_get(entry, "fixed") != NULL)
             TL_TRY(read_fixed(l, entry, &ports[i]));
+        if (json_object_get(entry, "counts") != NULL)
+            TL_TRY(read_counts(l, entry, &ports[i]));
     }
     *out = ports;
     return TL_OK;
@@ -278,6 +301,25 @@ static tl_status read_object(const loader *l, const json_t *entry, tl_executable
     return TL_OK;
 }
 
+/* What a device's compiler made of the object: absent it is made again. */
+static tl_status read_native(const loader *l, const json_t *entry, tl_executable_kernel *k)
+{
+    const json_t *native = json_object_get(entry, "native");
+    int64_t offset, size;
+
+    if (native == NULL)
+        return TL_OK;
+    TL_TRY(get_text(l, native, "arch", &k->native_arch));
+    TL_TRY(get_integer(l, native, "offset", 0, INT64_MAX, &offset));
+    TL_TRY(get_integer(l, native, "size", 0, INT64_MAX, &size));
+    k->native = bytes_at(&l->constants, offset, size);
+    k->native_size = (size_t)size;
+    if (k->native == NULL ||
+        (l->linked == NULL && !checksum_matches(native, k->native, k->native_size)))
+        return damaged(l, "the code of a device is damaged or absent");
+    return TL_OK;
+}
+
 /* The next functions of the table are the kernel's. */
 static tl_status take_functions(loader *l, tl_executable_kernel *k)
 {
@@ -314,6 +356,7 @@ static tl_status read_kernels(loader *l)
         k->key = json_string_value(json_object_get(entry, "key"));
         k->object_size = (size_t)size;
         TL_TRY(l->linked != NULL ? take_functions(l, k) : read_object(l, entry, k));
+        TL_TRY(read_native(l, entry, k));
     }
     l->spec.kernels = kernels;
     return TL_OK;
@@ -325,16 +368,20 @@ static tl_status read_step(const loader *l, const json_t *entry, tl_executable_s
     int dim_count;
 
     TL_TRY(get_text(l, entry, "name", &step->name));
-    TL_TRY(get_int(l, entry, "kernel", TL_STEP_COPY, l->spec.kernel_count - 1, &step->kernel));
+    TL_TRY(get_int(l, entry, "kernel", TL_STEP_FIRST, l->spec.kernel_count - 1, &step->kernel));
     TL_TRY(get_list(l, entry, "values", &values, &step->value_count));
     TL_TRY(get_list(l, entry, "dims", &dims, &dim_count));
-    if (step->kernel != TL_STEP_COPY &&
-        dim_count != l->spec.kernels[step->kernel].descriptor.dim_count)
+    if (step->kernel >= 0 && dim_count != l->spec.kernels[step->kernel].descriptor.dim_count)
         return damaged(l, "a step has not as many dims as its kernel");
     step->class_key = json_string_value(json_object_get(entry, "class"));
     step->workload = json_string_value(json_object_get(entry, "workload"));
     TL_TRY(get_integer(l, entry, "flops", INT64_MIN, INT64_MAX, &step->flops));
     TL_TRY(get_integer(l, entry, "bytes", INT64_MIN, INT64_MAX, &step->bytes));
+    if (tl_step_has_region(step)) {
+        TL_TRY(get_int(l, entry, "body", 0, MAX_COUNT, &step->body));
+        TL_TRY(get_int(l, entry, "other", 0, MAX_COUNT, &step->other));
+        TL_TRY(get_integer(l, entry, "most", 0, INT64_MAX, &step->most));
+    }
 
     int *numbers = TL_NEW_ARRAY(l->arena, int, step->value_count);
     for (int i = 0; i < step->value_count; i++) {
@@ -385,6 +432,7 @@ static tl_status read_spec(loader *l)
     TL_TRY(read_cpu(l));
     TL_TRY(get_text(l, l->root, "model", &l->spec.model));
     l->spec.note = json_string_value(json_object_get(l->root, "note"));
+    l->spec.device = json_string_value(json_object_get(l->root, "device"));
     TL_TRY(read_ports(l, "inputs", &l->spec.inputs, &l->spec.input_count));
     TL_TRY(read_ports(l, "outputs", &l->spec.outputs, &l->spec.output_count));
     TL_TRY(read_model_files(l));

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include "runtime/base/checksum.h"
 #include "runtime/executable/executable_private.h"
+#include "runtime/executable/regions.h"
 
 typedef struct {
     const tl_executable *x;
@@ -66,7 +67,7 @@ static int number(bool *used, int count, int *numbers)
 static void mark_kernels(const tl_executable_step *steps, int count, bool *used)
 {
     for (int i = 0; i < count; i++)
-        if (steps[i].kernel != TL_STEP_COPY)
+        if (steps[i].kernel >= 0)
             used[steps[i].kernel] = true;
 }
 
@@ -76,6 +77,7 @@ static void choose(packer *p)
     const tl_executable_spec *spec = &p->x->spec;
 
     tl_executable_mark(spec, spec->steps, spec->step_count, p->value_used);
+    tl_executable_mark_counts(spec, p->value_used);
     mark_kernels(spec->steps, spec->step_count, p->kernel_used);
     if (p->with_prepare) {
         tl_executable_mark(spec, spec->prepare, spec->prepare_count, p->value_used);
@@ -99,6 +101,11 @@ static void set_hex(packer *p, json_t *object, const char *key, const void *byte
     tl_text_free(&text);
 }
 
+static int value_number(const packer *p, int value)
+{
+    return value == TL_NO_VALUE ? TL_NO_VALUE : p->value_number[value];
+}
+
 static json_t *ports_json(packer *p, const tl_port *ports, int count)
 {
     json_t *list = json_array();
@@ -112,6 +119,13 @@ static json_t *ports_json(packer *p, const tl_port *ports, int count)
         set(p, port, "shape", shape);
         if (ports[i].fixed != NULL)
             set_hex(p, port, "fixed", ports[i].fixed, tl_port_size(&ports[i]));
+        json_t *counts = json_array();
+        for (int k = 0; ports[i].counts != NULL && k < ports[i].rank; k++)
+            push(p, counts, json_integer(value_number(p, ports[i].counts[k])));
+        if (ports[i].counts != NULL)
+            set(p, port, "counts", counts);
+        else
+            json_decref(counts);
         push(p, list, port);
     }
     return list;
@@ -186,6 +200,19 @@ static tl_status values_json(packer *p, json_t *list)
     return TL_OK;
 }
 
+/* Its bytes lie among the constants: among the objects is one piece a kernel. */
+static void set_native(packer *p, json_t *kernel, const tl_executable_kernel *k)
+{
+    json_t *native = json_object();
+    set_text(p, native, "arch", k->native_arch);
+    set(p, native, "offset",
+        json_integer(tl_pieces_add(&p->out->constants, k->native, (int64_t)k->native_size,
+                                   TL_DATA_ALIGNMENT)));
+    set(p, native, "size", json_integer((json_int_t)k->native_size));
+    set_checksum(p, native, k->native, k->native_size);
+    set(p, kernel, "native", native);
+}
+
 static tl_status kernels_json(packer *p, json_t *list)
 {
     for (int i = 0; i < p->x->spec.kernel_count; i++) {
@@ -209,6 +236,8 @@ static tl_status kernels_json(packer *p, json_t *list)
         set(p, kernel, "offset", json_integer(offset));
         set(p, kernel, "size", json_integer((json_int_t)k->object_size));
         set_checksum(p, kernel, k->object, k->object_size);
+        if (k->native != NULL)
+            set_native(p, kernel, k);
         push(p, list, kernel);
     }
     return TL_OK;
@@ -220,16 +249,14 @@ static json_t *steps_json(packer *p, const tl_executable_step *steps, int count)
 
     for (int i = 0; i < count; i++) {
         const tl_executable_step *step = &steps[i];
-        bool is_copy = step->kernel == TL_STEP_COPY;
-        int dims = is_copy ? 0 : p->x->spec.kernels[step->kernel].descriptor.dim_count;
+        bool is_kernel = step->kernel >= 0;
+        int dims = !is_kernel ? 0 : p->x->spec.kernels[step->kernel].descriptor.dim_count;
         json_t *entry = json_object(), *values = json_array(), *dim_list = json_array();
         set_text(p, entry, "name", step->name);
         set(p, entry, "kernel",
-            json_integer(is_copy ? TL_STEP_COPY : p->kernel_number[step->kernel]));
+            json_integer(is_kernel ? p->kernel_number[step->kernel] : step->kernel));
         for (int k = 0; k < step->value_count; k++)
-            push(p, values,
-                 json_integer(step->values[k] == TL_NO_VALUE ? TL_NO_VALUE
-                                                             : p->value_number[step->values[k]]));
+            push(p, values, json_integer(value_number(p, step->values[k])));
         for (int k = 0; k < dims; k++)
             push(p, dim_list, json_integer(step->dims[k]));
         set(p, entry, "values", values);
@@ -238,6 +265,11 @@ static json_t *steps_json(packer *p, const tl_executable_step *steps, int count)
         set_text(p, entry, "workload", step->workload);
         set(p, entry, "flops", json_integer(step->flops));
         set(p, entry, "bytes", json_integer(step->bytes));
+        if (tl_step_has_region(step)) {
+            set(p, entry, "body", json_integer(step->body));
+            set(p, entry, "other", json_integer(step->other));
+            set(p, entry, "most", json_integer(step->most));
+        }
         push(p, list, entry);
     }
     return list;
@@ -253,6 +285,7 @@ static tl_status body_json(packer *p)
     p->failed = p->failed || features.failed;
     set_text(p, p->root, "model", spec->model);
     set_text(p, p->root, "note", spec->note);
+    set_text(p, p->root, "device", spec->device);
     set_text(p, p->root, "machine", spec->cpu.machine);
     set_text(p, p->root, "features", tl_text_get(&features));
     tl_text_free(&features);
@@ -324,7 +357,7 @@ static tl_status take_memory(packer *p)
     p->kernel_number = TL_NEW_ARRAY(arena, int, spec->kernel_count);
     p->out->descriptors = TL_NEW_ARRAY(arena, const tl_descriptor *, spec->kernel_count);
     p->out->objects = tl_pieces_make(arena, spec->kernel_count);
-    p->out->constants = tl_pieces_make(arena, spec->value_count);
+    p->out->constants = tl_pieces_make(arena, spec->value_count + spec->kernel_count);
     return TL_OK;
 }
 

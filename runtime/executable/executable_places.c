@@ -38,3 +38,15 @@ void tl_executable_mark(const tl_executable_spec *spec, const tl_executable_step
             used[tl_executable_storage(spec, value)] = true;
         }
 }
+
+void tl_executable_mark_counts(const tl_executable_spec *spec, bool *used)
+{
+    for (int i = 0; i < spec->output_count; i++)
+        for (int a = 0; spec->outputs[i].counts != NULL && a < spec->outputs[i].rank; a++) {
+            int value = spec->outputs[i].counts[a];
+            if (value == TL_NO_VALUE)
+                continue;
+            used[value] = true;
+            used[tl_executable_storage(spec, value)] = true;
+        }
+}

@@ -88,6 +88,19 @@ static void copy_back(const stand_ins *s, tl_tensor *outputs)
     }
 }
 
+/* An output may be smaller than its port. */
+static void shape_outputs(const tl_runner *r, const tl_executable_spec *spec, tl_tensor *outputs)
+{
+    for (int i = 0; i < spec->output_count; i++) {
+        const tl_port *port = &spec->outputs[i];
+        if (port->counts == NULL)
+            continue;
+        memcpy(outputs[i].shape, tl_runner_output_shape(r, i),
+               sizeof outputs[i].shape[0] * (size_t)port->rank);
+        (void)tl_tensor_bytes(port->dtype, port->rank, outputs[i].shape, &outputs[i].size, NULL);
+    }
+}
+
 tl_status tl_runner_run_tensors(tl_runner *r, const tl_tensor *inputs, tl_tensor *outputs,
                                 int64_t *step_ns, tl_diag *diag)
 {
@@ -109,6 +122,8 @@ tl_status tl_runner_run_tensors(tl_runner *r, const tl_tensor *inputs, tl_tensor
         status = tl_runner_run(r, s.inputs, s.outputs, step_ns, diag);
     if (status == TL_OK)
         copy_back(&s, outputs);
+    if (status == TL_OK)
+        shape_outputs(r, spec, outputs);
     for (size_t i = 0; s.tensors != NULL && i < input_count + output_count; i++)
         tl_tensor_free(&s.tensors[i]);
     free(s.tensors);

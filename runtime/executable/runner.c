@@ -1,72 +1,16 @@
-/* runtime/executable/runner.c: running the steps of an executable.
+/* runtime/executable/runner.c: making what one caller needs to run the steps of an executable.
  *
- * What can be decided once is decided when the runner is made, and again where the executable's dims
- * change: extents and scratch of every kernel, the memory plan, every pointer that does not belong to
- * the caller, and each thread's share of each phase. A run fills in the caller's pointers; then the threads walk the list of
- * phases together. Two neighbouring phases of one iteration each run on the same thread and need
- * no meeting between them. */
+ * What can be decided once is decided when the runner is made, and again where the executable's dims change: extents and
+ * scratch of every kernel, the memory plan, every pointer that does not belong to the caller, and each thread's share of
+ * each phase. A run (runner_walk.c) fills in the caller's pointers. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/base/checked.h"
 #include "runtime/base/pages.h"
-#include "runtime/base/clock.h"
-#include "runtime/executable/executable_private.h"
-#include "runtime/base/float_mode.h"
+#include "runtime/executable/runner_private.h"
 
 enum { COPY_BLOCK = 4096 };
-
-/* One phase of one step. */
-typedef struct {
-    tl_phase_fn *fn;
-    const tl_kernel_args *args;
-    int64_t extent;
-    bool meet; /* all threads wait for each other afterwards */
-} phase_call;
-
-/* A place in `slots` that gets the caller's pointer for a port. */
-typedef struct {
-    void **slot;
-    int port;
-    int64_t offset; /* of a window */
-} patch;
-
-/* What the kernels say of themselves, for the dims of each step. */
-typedef struct {
-    int64_t *extents;                  /* of all phases, in the order of the calls */
-    int64_t *scratch, *thread_scratch; /* one a step */
-    int64_t *copied;                   /* one a step: the bytes of a copy */
-} step_sizes;
-
-struct tl_runner {
-    const tl_executable *executable;
-    const tl_executable_step *steps;
-    int step_count;
-    tl_pool *pool;
-    int threads;
-    tl_arena *arena;      /* of this structure's lists */
-    tl_kernel_args *args; /* one a step */
-    void **slots;         /* the buffers of all steps, one after another */
-    int *first_slot;      /* one a step */
-    int *first_call;      /* one a step, and the end */
-    phase_call *calls;
-    tl_part *ranges; /* call c, thread t: [c*threads + t] */
-    patch *inputs, *outputs;
-    int input_patches, output_patches;
-    /* the values that have the storage of what the steps use, in order: a runner of one step costs nothing for the
-     * executable's others */
-    int *storages;
-    int storage_count;
-    /* one a storage: an aligned copy of a constant for the prepare steps, or NULL */
-    void **copies;
-    int64_t dims[TL_MOST_DIMS];
-    step_sizes sizes;
-    tl_plan_buffer *buffers; /* of the plan: one a storage, then two a step */
-    unsigned char *memory;   /* what the plan places */
-    int64_t memory_size;
-    tl_plan_sizes plan;
-    atomic_flag busy;
-};
 
 /* The built-in kernel of TL_STEP_COPY; its dim is the size. */
 static void copy_phase(const tl_kernel_args *args, int64_t begin, int64_t end, int thread)
@@ -78,11 +22,26 @@ static void copy_phase(const tl_kernel_args *args, int64_t begin, int64_t end, i
            (size_t)(to - from));
 }
 
+/* That of TL_STEP_PUT; its dims are the size of a part, and how many there are. A part beyond them is left out. */
+static void put_phase(const tl_kernel_args *args, int64_t begin, int64_t end, int thread)
+{
+    int64_t size = args->dims[0], from = begin * COPY_BLOCK;
+    int64_t to = tl_min64(end * COPY_BLOCK, size), part;
+
+    (void)thread;
+    memcpy(&part, args->buffers[2], sizeof part);
+    if (part >= 0 && part < args->dims[1])
+        memcpy((char *)args->buffers[1] + part * size + from, (const char *)args->buffers[0] + from,
+               (size_t)(to - from));
+}
+
 static int phase_count(const tl_runner *r, int step)
 {
     int kernel = r->steps[step].kernel;
 
-    return kernel == TL_STEP_COPY ? 1 : r->executable->kernels[kernel].descriptor.phase_count;
+    if (kernel >= 0)
+        return r->executable->kernels[kernel].descriptor.phase_count;
+    return kernel == TL_STEP_COPY || kernel == TL_STEP_PUT ? 1 : 0;
 }
 
 /* Of a value for the dims that the runner has; -1: it overflows. */
@@ -101,12 +60,16 @@ static void measure_step(tl_runner *r, int step)
 {
     assert(step >= 0 && step < r->step_count);
     const tl_executable_step *s = &r->steps[step];
-    step_sizes *sizes = &r->sizes;
+    tl_step_sizes *sizes = &r->sizes;
     int64_t *extents = &sizes->extents[r->first_call[step]];
 
-    if (s->kernel == TL_STEP_COPY) {
-        sizes->copied[step] = value_size(r, &r->executable->spec.values[s->values[0]]);
-        extents[0] = tl_ceildiv(sizes->copied[step], COPY_BLOCK);
+    if (tl_step_has_region(s))
+        return;
+    if (s->kernel < 0) {
+        int64_t *own = &sizes->own[2 * (size_t)step];
+        own[0] = value_size(r, &r->executable->spec.values[s->values[0]]);
+        own[1] = own[0] > 0 ? value_size(r, &r->executable->spec.values[s->values[1]]) / own[0] : 0;
+        extents[0] = tl_ceildiv(own[0], COPY_BLOCK);
         return;
     }
     const tl_executable_kernel *k = &r->executable->kernels[s->kernel];
@@ -143,37 +106,79 @@ static int position_of(const tl_runner *r, int value)
     return (int)(at - r->storages);
 }
 
-/* The buffers of the plan: arena values (alive from the first to the last step that uses them or a window of theirs), then
- * each step's scratch and thread scratch. */
-static tl_status fill_plan(const tl_runner *r, tl_diag *diag)
+/* Each arena value lives from the first to the last step that uses it or a window of it. What steps of a loop use is alive in
+ * all of its turns, unless none but steps of the loop use it: then a turn writes it before it reads it. */
+static void find_lives(tl_runner *r)
 {
-    const step_sizes *sizes = &r->sizes;
     tl_plan_buffer *buffers = r->buffers;
-    int values = r->storage_count;
+    const tl_executable_spec *spec = &r->executable->spec;
 
-    for (int i = 0; i < values; i++)
+    for (int i = 0; i < r->storage_count; i++)
         buffers[i] = (tl_plan_buffer){ .first = -1, .last = -1 };
-    for (int s = 0; s < r->step_count; s++) {
-        const tl_executable_step *step = &r->steps[s];
-        for (int i = 0; i < step->value_count; i++) {
-            if (step->values[i] == TL_NO_VALUE)
+    for (int pass = 0; pass < (r->owner != NULL ? 2 : 1); pass++)
+        for (int s = 0; s < r->step_count; s++)
+            for (int i = 0; i < r->steps[s].value_count; i++) {
+                if (r->steps[s].values[i] == TL_NO_VALUE)
+                    continue;
+                int value = tl_executable_storage(spec, r->steps[s].values[i]);
+                tl_plan_buffer *b = &buffers[position_of(r, value)];
+                if (spec->values[value].place != TL_PLACE_ARENA)
+                    continue;
+                b->size = value_size(r, &spec->values[value]);
+                if (pass == 0) {
+                    b->first = b->first < 0 ? s : b->first;
+                    b->last = s;
+                    continue;
+                }
+                for (int loop = r->owner[s]; loop >= 0; loop = r->owner[loop]) {
+                    int end = tl_step_end(r->steps, loop) - 1;
+                    if (r->steps[loop].kernel != TL_STEP_LOOP ||
+                        (b->first > loop && b->last <= end))
+                        continue;
+                    b->first = b->first < loop ? b->first : loop;
+                    b->last = b->last > end ? b->last : end;
+                }
+            }
+}
+
+/* What holds the extent of an output is read behind the last step. */
+static void keep_counts(tl_runner *r)
+{
+    tl_plan_buffer *buffers = r->buffers;
+    const tl_executable_spec *spec = &r->executable->spec;
+
+    for (int i = 0; r->counts != NULL && i < spec->output_count; i++)
+        for (int a = 0; spec->outputs[i].counts != NULL && a < spec->outputs[i].rank; a++) {
+            int value = spec->outputs[i].counts[a];
+            if (value == TL_NO_VALUE)
                 continue;
-            int value = tl_executable_storage(&r->executable->spec, step->values[i]);
-            const tl_executable_value *v = &r->executable->spec.values[value];
+            value = tl_executable_storage(spec, value);
             tl_plan_buffer *b = &buffers[position_of(r, value)];
-            if (v->place != TL_PLACE_ARENA)
+            if (spec->values[value].place != TL_PLACE_ARENA)
                 continue;
-            b->size = value_size(r, v);
-            b->first = b->first < 0 ? s : b->first;
-            b->last = s;
+            b->size = value_size(r, &spec->values[value]);
+            b->first = b->first < 0 ? 0 : b->first;
+            b->last = r->step_count;
         }
+}
+
+/* The buffers of the plan: arena values, then each step's scratch and thread scratch. */
+static tl_status fill_plan(tl_runner *r, tl_diag *diag)
+{
+    const tl_step_sizes *sizes = &r->sizes;
+
+    find_lives(r);
+    keep_counts(r);
+    for (int s = 0; s < r->step_count; s++) {
         int64_t all_threads;
         if (sizes->scratch[s] < 0 || sizes->thread_scratch[s] < 0 ||
             sizes->thread_scratch[s] > INT64_MAX - TL_DATA_ALIGNMENT ||
             tl_mul_overflows(thread_stride(sizes->thread_scratch[s]), r->threads, &all_threads))
-            return tl_fail(diag, TL_BAD_ARGUMENT, "step %s: its scratch is too large", step->name);
-        buffers[values + 2 * s] = (tl_plan_buffer){ sizes->scratch[s], s, s, 0 };
-        buffers[values + 2 * s + 1] = (tl_plan_buffer){ all_threads, s, s, 0 };
+            return tl_fail(diag, TL_BAD_ARGUMENT, "step %s: its scratch is too large",
+                           r->steps[s].name);
+        tl_plan_buffer *scratch = &r->buffers[r->storage_count + 2 * s];
+        scratch[0] = (tl_plan_buffer){ sizes->scratch[s], s, s, 0 };
+        scratch[1] = (tl_plan_buffer){ all_threads, s, s, 0 };
     }
     return TL_OK;
 }
@@ -232,10 +237,10 @@ static tl_status bind_value(tl_runner *r, int value, void **slot, tl_diag *diag)
     const tl_executable_value *v = &x->spec.values[value];
     switch (v->place) {
     case TL_PLACE_INPUT:
-        r->inputs[r->input_patches++] = (patch){ slot, v->port, offset };
+        r->inputs[r->input_patches++] = (tl_port_patch){ slot, v->port, offset };
         return TL_OK;
     case TL_PLACE_OUTPUT:
-        r->outputs[r->output_patches++] = (patch){ slot, v->port, offset };
+        r->outputs[r->output_patches++] = (tl_port_patch){ slot, v->port, offset };
         return TL_OK;
     case TL_PLACE_ARENA:
         /* not NULL, even when the value and the whole plan are empty */
@@ -257,30 +262,45 @@ static tl_status bind_value(tl_runner *r, int value, void **slot, tl_diag *diag)
 static tl_status bind_steps(tl_runner *r, tl_diag *diag)
 {
     const tl_executable *x = r->executable;
-    const step_sizes *sizes = &r->sizes;
+    const tl_step_sizes *sizes = &r->sizes;
 
     r->input_patches = r->output_patches = 0;
     for (int s = 0; s < r->step_count; s++) {
         const tl_executable_step *step = &r->steps[s];
         const tl_plan_buffer *scratch = &r->buffers[r->storage_count + 2 * s];
         void **slots = &r->slots[r->first_slot[s]];
-        bool is_copy = step->kernel == TL_STEP_COPY;
         for (int i = 0; i < step->value_count; i++)
             TL_TRY(bind_value(r, step->values[i], &slots[i], diag));
         r->args[s] = (tl_kernel_args){
             .buffers = slots,
-            .dims = is_copy ? &sizes->copied[s] : step_dims(r, s),
+            .dims = step->kernel < 0 ? &sizes->own[2 * (size_t)s] : step_dims(r, s),
             .scratch = scratch[0].size > 0 ? r->memory + scratch[0].offset : NULL,
             .thread_scratch = scratch[1].size > 0 ? r->memory + scratch[1].offset : NULL,
             .thread_scratch_stride = thread_stride(sizes->thread_scratch[s]),
         };
         for (int c = r->first_call[s]; c < r->first_call[s + 1]; c++)
-            r->calls[c] = (phase_call){
-                .fn = is_copy ? copy_phase : x->kernels[step->kernel].phases[c - r->first_call[s]],
+            r->calls[c] = (tl_phase_call){
+                .fn = step->kernel == TL_STEP_COPY ? copy_phase
+                      : step->kernel == TL_STEP_PUT
+                          ? put_phase
+                          : x->kernels[step->kernel].phases[c - r->first_call[s]],
                 .args = &r->args[s],
                 .extent = sizes->extents[c],
             };
     }
+    return TL_OK;
+}
+
+static tl_status bind_counts(tl_runner *r, tl_diag *diag)
+{
+    const tl_executable_spec *spec = &r->executable->spec;
+
+    for (int i = 0; r->counts != NULL && i < spec->output_count; i++)
+        for (int a = 0; a < spec->outputs[i].rank; a++) {
+            int value = spec->outputs[i].counts != NULL ? spec->outputs[i].counts[a] : TL_NO_VALUE;
+            r->shapes[i * TL_TENSOR_MAX_RANK + a] = spec->outputs[i].shape[a];
+            TL_TRY(bind_value(r, value, (void **)&r->counts[i * TL_TENSOR_MAX_RANK + a], diag));
+        }
     return TL_OK;
 }
 
@@ -301,7 +321,12 @@ static void list_storages(tl_runner *r, size_t slots)
 {
     int count = 0;
 
+    const tl_executable_spec *spec = &r->executable->spec;
     r->storages = TL_NEW_ARRAY(r->arena, int, slots);
+    for (int i = 0; r->counts != NULL && i < spec->output_count; i++)
+        for (int a = 0; spec->outputs[i].counts != NULL && a < spec->outputs[i].rank; a++)
+            if (spec->outputs[i].counts[a] != TL_NO_VALUE)
+                r->storages[count++] = tl_executable_storage(spec, spec->outputs[i].counts[a]);
     for (int s = 0; s < r->step_count; s++)
         for (int i = 0; i < r->steps[s].value_count; i++)
             if (r->steps[s].values[i] != TL_NO_VALUE)
@@ -311,6 +336,32 @@ static void list_storages(tl_runner *r, size_t slots)
     for (int i = 0; i < count; i++)
         if (i == 0 || r->storages[i] != r->storages[r->storage_count - 1])
             r->storages[r->storage_count++] = r->storages[i];
+}
+
+/* What only a tree of regions needs, and outputs whose extents are computed: `counted` axes. */
+static size_t make_region_lists(tl_runner *r)
+{
+    const tl_executable_spec *spec = &r->executable->spec;
+    size_t counted = 0;
+    bool has_regions = false;
+
+    r->stopped = -1;
+    for (int s = 0; s < r->step_count; s++)
+        has_regions |= tl_step_has_region(&r->steps[s]);
+    if (has_regions) {
+        r->owner = TL_NEW_ARRAY(r->arena, int, r->step_count);
+        r->turns = TL_NEW_ARRAY(r->arena, tl_turns, r->step_count);
+        tl_regions_owners(r->steps, r->step_count, r->owner);
+    }
+    for (int i = 0; r->is_whole && i < spec->output_count; i++)
+        if (spec->outputs[i].counts != NULL)
+            counted += (size_t)spec->outputs[i].rank;
+    if (counted > 0) {
+        size_t room = (size_t)spec->output_count * TL_TENSOR_MAX_RANK;
+        r->counts = TL_NEW_ARRAY(r->arena, int64_t *, room);
+        r->shapes = TL_NEW_ARRAY(r->arena, int64_t, room);
+    }
+    return counted;
 }
 
 /* The lists, in the runner's arena: all of its allocation. */
@@ -327,11 +378,12 @@ static void make_lists(tl_runner *r)
         calls += (size_t)phase_count(r, s);
     }
     r->first_call[steps] = (int)calls;
+    slots += make_region_lists(r);
     r->args = TL_NEW_ARRAY(r->arena, tl_kernel_args, steps);
     r->slots = TL_NEW_ARRAY(r->arena, void *, slots);
-    r->inputs = TL_NEW_ARRAY(r->arena, patch, slots);
-    r->outputs = TL_NEW_ARRAY(r->arena, patch, slots);
-    r->calls = TL_NEW_ARRAY(r->arena, phase_call, calls);
+    r->inputs = TL_NEW_ARRAY(r->arena, tl_port_patch, slots);
+    r->outputs = TL_NEW_ARRAY(r->arena, tl_port_patch, slots);
+    r->calls = TL_NEW_ARRAY(r->arena, tl_phase_call, calls);
     r->ranges = TL_NEW_ARRAY(r->arena, tl_part, calls * (size_t)r->threads);
     list_storages(r, slots);
     size_t values = (size_t)r->storage_count;
@@ -339,7 +391,7 @@ static void make_lists(tl_runner *r)
     r->sizes.extents = TL_NEW_ARRAY(r->arena, int64_t, calls);
     r->sizes.scratch = TL_NEW_ARRAY(r->arena, int64_t, steps);
     r->sizes.thread_scratch = TL_NEW_ARRAY(r->arena, int64_t, steps);
-    r->sizes.copied = TL_NEW_ARRAY(r->arena, int64_t, steps);
+    r->sizes.own = TL_NEW_ARRAY(r->arena, int64_t, 2 * steps);
     r->buffers = TL_NEW_ARRAY(r->arena, tl_plan_buffer, values + 2 * steps);
 }
 
@@ -383,6 +435,7 @@ static tl_status bind(tl_runner *r, tl_diag *diag)
     TL_TRY(tl_memory_plan(r->buffers, r->storage_count + 2 * r->step_count, &r->plan, diag));
     TL_TRY(take_memory(r, r->plan.planned, diag));
     TL_TRY(bind_steps(r, diag));
+    TL_TRY(bind_counts(r, diag));
     divide_calls(r);
     return TL_OK;
 }
@@ -430,8 +483,8 @@ const int64_t *tl_runner_dims(const tl_runner *r)
     return r->dims;
 }
 
-tl_status tl_runner_build(const tl_executable *executable, const tl_executable_step *steps,
-                          int step_count, tl_pool *pool, int threads, tl_runner **out,
+static tl_status build_in(const tl_executable *executable, const tl_executable_step *steps,
+                          int step_count, tl_pool *pool, int threads, void *stream, tl_runner **out,
                           tl_diag *diag)
 {
     TL_TRY(tl_pool_check(pool, threads, diag));
@@ -442,12 +495,16 @@ tl_status tl_runner_build(const tl_executable *executable, const tl_executable_s
     r->executable = executable;
     r->steps = steps;
     r->step_count = step_count;
+    r->is_whole = steps == executable->spec.steps;
     r->pool = pool;
     r->threads = tl_pool_threads(pool);
     if (threads > 0 && threads < r->threads)
         r->threads = threads;
     atomic_flag_clear(&r->busy);
-    tl_status status = build(r, diag);
+    tl_status status =
+        executable->spec.device != NULL && r->is_whole
+            ? tl_device_run_make(executable, steps, step_count, stream, &r->device, diag)
+            : build(r, diag);
     if (status != TL_OK) {
         tl_runner_destroy(r);
         return status;
@@ -456,12 +513,36 @@ tl_status tl_runner_build(const tl_executable *executable, const tl_executable_s
     return TL_OK;
 }
 
+tl_status tl_runner_build(const tl_executable *executable, const tl_executable_step *steps,
+                          int step_count, tl_pool *pool, int threads, tl_runner **out,
+                          tl_diag *diag)
+{
+    return build_in(executable, steps, step_count, pool, threads, NULL, out, diag);
+}
+
+static tl_status check_prepared(const tl_executable *executable, tl_diag *diag)
+{
+    if (tl_executable_is_prepared(executable))
+        return TL_OK;
+    return tl_fail(diag, TL_BAD_ARGUMENT, "the executable of %s is not prepared",
+                   executable->spec.model);
+}
+
+tl_status tl_runner_create_in_stream(const tl_executable *executable, tl_pool *pool, void *stream,
+                                     tl_runner **out, tl_diag *diag)
+{
+    TL_TRY(check_prepared(executable, diag));
+    if (executable->spec.device == NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s runs on the CPU, which has no streams",
+                       executable->spec.model);
+    return build_in(executable, executable->spec.steps, executable->spec.step_count, pool, 0,
+                    stream, out, diag);
+}
+
 tl_status tl_runner_create(const tl_executable *executable, tl_pool *pool, int threads,
                            tl_runner **out, tl_diag *diag)
 {
-    if (!tl_executable_is_prepared(executable))
-        return tl_fail(diag, TL_BAD_ARGUMENT, "the executable of %s is not prepared",
-                       executable->spec.model);
+    TL_TRY(check_prepared(executable, diag));
     return tl_runner_build(executable, executable->spec.steps, executable->spec.step_count, pool,
                            threads, out, diag);
 }
@@ -470,6 +551,7 @@ void tl_runner_destroy(tl_runner *r)
 {
     if (r == NULL)
         return;
+    tl_device_run_drop(r->device);
     for (int i = 0; r->copies != NULL && i < r->storage_count; i++)
         free(r->copies[i]);
     tl_pages_give(r->memory, (size_t)r->memory_size);
@@ -479,7 +561,7 @@ void tl_runner_destroy(tl_runner *r)
 
 tl_plan_sizes tl_runner_memory(const tl_runner *r)
 {
-    return r->plan;
+    return r->device != NULL ? tl_device_run_memory(r->device) : r->plan;
 }
 
 const tl_executable *tl_runner_executable(const tl_runner *r)
@@ -492,191 +574,9 @@ int tl_runner_threads(const tl_runner *r)
     return r->threads;
 }
 
-static void run_call(const tl_runner *r, int c, const tl_team *team)
+const int64_t *tl_runner_output_shape(const tl_runner *r, int output)
 {
-    assert(c >= 0 && team->thread < team->threads);
-    const phase_call *call = &r->calls[c];
-    tl_part range = team->threads == r->threads
-                        ? r->ranges[(size_t)c * (size_t)r->threads + (size_t)team->thread]
-                        : tl_team_range(call->extent, team->thread, team->threads);
-
-    if (range.begin < range.end)
-        call->fn(call->args, range.begin, range.end, team->thread);
-}
-
-static void walk(tl_team *team, void *context)
-{
-    const tl_runner *r = context;
-    int count = r->first_call[r->step_count];
-    uint64_t mode = tl_float_mode_enter();
-
-    for (int c = 0; c < count; c++) {
-        run_call(r, c, team);
-        if (r->calls[c].meet)
-            tl_team_barrier(team);
-    }
-    tl_float_mode_leave(mode);
-}
-
-/* Some steps, a meeting after every phase, and the time of each step as thread 0 sees it. */
-typedef struct {
-    const tl_runner *runner;
-    int first, end;
-    int64_t *step_ns; /* [step], or NULL */
-} timed_walk;
-
-static void walk_timed(tl_team *team, void *context)
-{
-    const timed_walk *w = context;
-    const tl_runner *r = w->runner;
-    assert(w->first >= 0 && w->first <= w->end && w->end <= r->step_count);
-    uint64_t mode = tl_float_mode_enter();
-
-    tl_team_barrier(team); /* waking the others up is not part of the first step */
-    int64_t before = tl_clock_ns();
-    for (int s = w->first; s < w->end; s++) {
-        for (int c = r->first_call[s]; c < r->first_call[s + 1]; c++) {
-            run_call(r, c, team);
-            tl_team_barrier(team);
-        }
-        if (team->thread == 0 && w->step_ns != NULL) {
-            int64_t now = tl_clock_ns();
-            w->step_ns[s] = now - before;
-            before = now;
-        }
-    }
-    tl_float_mode_leave(mode);
-}
-
-static double element(tl_dtype dtype, const void *data, size_t at)
-{
-    tl_number n = tl_number_load(dtype, data, at);
-    return tl_dtype_is_float(dtype) ? n.f : (double)n.i;
-}
-
-/* Whether an input on whose value the code depends has that value. */
-static tl_status check_fixed(const tl_port *port, const void *data, tl_diag *diag)
-{
-    size_t size = port->fixed != NULL ? tl_port_size(port) : 0;
-    if (size == 0 || memcmp(port->fixed, data, size) == 0)
-        return TL_OK;
-    size_t at = 0, step = tl_dtype_size(port->dtype);
-    while (memcmp((const char *)port->fixed + at * step, (const char *)data + at * step, step) == 0)
-        at++;
-    return tl_fail(diag, TL_BAD_ARGUMENT,
-                   "shapes of the model depend on the value of input %s, and it was compiled for "
-                   "another: element %zu was %.6g, but is %.6g",
-                   port->name, at, element(port->dtype, port->fixed, at),
-                   element(port->dtype, data, at));
-}
-
-static tl_status check_pointer(const tl_port *port, const void *pointer, tl_diag *diag)
-{
-    if (pointer == NULL || (uintptr_t)pointer % TL_DATA_ALIGNMENT != 0)
-        return tl_fail(diag, TL_BAD_ARGUMENT, "the buffer of %s at %p is not aligned to %d bytes",
-                       port->name, pointer, TL_DATA_ALIGNMENT);
-    return TL_OK;
-}
-
-/* Takes the runner for this run and fills in the caller's pointers. */
-static tl_status begin_run(tl_runner *r, const void *const *inputs, void *const *outputs,
-                           tl_diag *diag)
-{
-    const tl_executable_spec *spec = &r->executable->spec;
-
-    TL_TRY(tl_pool_check(r->pool, r->threads, diag));
-    for (int i = 0; i < spec->input_count; i++) {
-        TL_TRY(check_pointer(&spec->inputs[i], inputs[i], diag));
-        TL_TRY(check_fixed(&spec->inputs[i], inputs[i], diag));
-    }
-    for (int i = 0; i < spec->output_count; i++)
-        TL_TRY(check_pointer(&spec->outputs[i], outputs[i], diag));
-    if (atomic_flag_test_and_set(&r->busy))
-        return tl_fail(diag, TL_BAD_ARGUMENT, "this runner of %s is running already", spec->model);
-    for (int i = 0; i < r->input_patches; i++)
-        *r->inputs[i].slot = (char *)inputs[r->inputs[i].port] + r->inputs[i].offset;
-    for (int i = 0; i < r->output_patches; i++)
-        *r->outputs[i].slot = (char *)outputs[r->outputs[i].port] + r->outputs[i].offset;
-    return TL_OK;
-}
-
-tl_status tl_runner_run(tl_runner *r, const void *const *inputs, void *const *outputs,
-                        int64_t *step_ns, tl_diag *diag)
-{
-    TL_TRY(begin_run(r, inputs, outputs, diag));
-    if (step_ns == NULL) {
-        tl_pool_run(r->pool, r->threads, walk, r);
-    } else {
-        timed_walk w = { r, 0, r->step_count, step_ns };
-        tl_pool_run(r->pool, r->threads, walk_timed, &w);
-    }
-    atomic_flag_clear(&r->busy);
-    return TL_OK;
-}
-
-/* A walk that keeps the time of every call: [call*threads + thread]; end_ns 0: that thread had no part in it. */
-typedef struct {
-    const tl_runner *runner;
-    tl_run_event *events;
-} traced_walk;
-
-static void walk_traced(tl_team *team, void *context)
-{
-    const traced_walk *w = context;
-    const tl_runner *r = w->runner;
-    uint64_t mode = tl_float_mode_enter();
-
-    for (int s = 0; s < r->step_count; s++)
-        for (int c = r->first_call[s]; c < r->first_call[s + 1]; c++) {
-            tl_part part = tl_team_range(r->calls[c].extent, team->thread, team->threads);
-            int64_t begun = tl_clock_ns();
-            run_call(r, c, team);
-            if (part.begin < part.end)
-                w->events[(size_t)c * (size_t)r->threads + (size_t)team->thread] =
-                    (tl_run_event){ s, c - r->first_call[s], team->thread, begun, tl_clock_ns() };
-            if (r->calls[c].meet)
-                tl_team_barrier(team);
-        }
-    tl_float_mode_leave(mode);
-}
-
-int tl_runner_event_limit(const tl_runner *r)
-{
-    return r->first_call[r->step_count] * r->threads;
-}
-
-tl_status tl_runner_run_traced(tl_runner *r, const void *const *inputs, void *const *outputs,
-                               tl_run_event *events, int *count, tl_diag *diag)
-{
-    int limit = tl_runner_event_limit(r);
-    traced_walk w = { r, events };
-
-    *count = 0;
-    memset(events, 0, sizeof *events * (size_t)limit);
-    TL_TRY(begin_run(r, inputs, outputs, diag));
-    tl_pool_run(r->pool, r->threads, walk_traced, &w);
-    atomic_flag_clear(&r->busy);
-    for (int i = 0; i < limit; i++)
-        if (events[i].end_ns != 0)
-            events[(*count)++] = events[i];
-    return TL_OK;
-}
-
-void tl_runner_run_all(tl_runner *r)
-{
-    tl_pool_run(r->pool, r->threads, walk, r);
-}
-
-tl_status tl_runner_run_hooked(tl_runner *r, const void *const *inputs, void *const *outputs,
-                               tl_step_hook *hook, void *user, tl_diag *diag)
-{
-    TL_TRY(begin_run(r, inputs, outputs, diag));
-    for (int s = 0; s < r->step_count; s++) {
-        timed_walk w = { r, s, s + 1, NULL };
-        hook(user, s, false, &r->slots[r->first_slot[s]]);
-        tl_pool_run(r->pool, r->threads, walk_timed, &w);
-        hook(user, s, true, &r->slots[r->first_slot[s]]);
-    }
-    atomic_flag_clear(&r->busy);
-    return TL_OK;
+    assert(output >= 0 && output < r->executable->spec.output_count);
+    return r->shapes != NULL ? &r->shapes[output * TL_TENSOR_MAX_RANK]
+                             : r->executable->spec.outputs[output].shape;
 }

@@ -71,6 +71,12 @@ static inline bool take(const char **at, const char *word)
     return true;
 }
 
+/* Of a statement. */
+static inline bool is_end(char c)
+{
+    return c == ';' || c == '}' || c == '\0';
+}
+
 static inline void take_word(const char **at, char out[128])
 {
     *at += strspn(*at, " ");
@@ -86,7 +92,7 @@ static inline void take_names(const char **at, tl_text *out, unsigned field)
 {
     char word[128];
     *at += strspn(*at, " ");
-    while (**at != '\0' && strchr(";}", **at) == NULL && strncmp(*at, "->", 2) != 0) {
+    while (!is_end(**at) && strncmp(*at, "->", 2) != 0) {
         take_word(at, word);
         wire_string(out, field, strcmp(word, "-") == 0 ? "" : word);
         if (!take(at, ","))
@@ -204,7 +210,7 @@ static inline tl_text text_attribute(const char **at)
         (*at)++;
         text_graph(at, &g, NULL);
         *at += **at == '}';
-        wire_string(&g, 2, "body");
+        wire_string(&g, 2, name);
         wire_message(&a, 6, &g);
         wire_int(&a, 20, 5);
     } else {
@@ -235,8 +241,7 @@ static inline tl_text text_node(const char **at)
     take_names(at, &n, 1);
     take(at, "->");
     take_names(at, &n, 2);
-    for (*at += strspn(*at, " "); **at != '\0' && strchr(";}", **at) == NULL;
-         *at += strspn(*at, " ")) {
+    for (*at += strspn(*at, " "); !is_end(**at); *at += strspn(*at, " ")) {
         tl_text a = text_attribute(at);
         wire_message(&n, 5, &a);
     }
@@ -258,7 +263,7 @@ static inline tl_text text_value_info(const char **at)
     else
         wire_int(&tensor, 1, atoi(word)); /* a number of the format */
     *at += strspn(*at, " ");
-    while (**at != '\0' && strchr(";}", **at) == NULL) {
+    while (!is_end(**at)) {
         tl_text d = { 0 };
         take_word(at, word);
         if (!isdigit((unsigned char)word[0]) && word[0] != '-')

@@ -48,7 +48,7 @@ static void rows_agree_with_themselves(void **state)
     for (int i = 0; i < TL_OP_COUNT; i++) {
         tl_op op = (tl_op)i;
         const tl_operator *row = &tl_operators[op];
-        bool vanishes = row->kind == TL_KIND_VANISHING;
+        bool vanishes = row->kind == TL_KIND_VANISHING || row->kind == TL_KIND_CONTROL;
         bool injective = row->kind == TL_KIND_ELEMENTWISE || row->kind == TL_KIND_LAYOUT;
         const struct {
             bool holds;
@@ -74,8 +74,9 @@ static void rows_agree_with_themselves(void **state)
             { row->dtype != TL_GIVES_TO || has_dtype(op, "to"), "a dtype in `to`" },
             { row->dtype != TL_GIVES_DTYPE || has_dtype(op, "dtype"), "a dtype in `dtype`" },
             { row->dtype != TL_GIVES_SECOND || tl_op_infos[op].min_inputs >= 2, "a second input" },
-            { row->fold == TL_FOLDS_PROGRAM || tl_op_infos[op].outputs == 1 || op == TL_OP_SPLIT,
-              "one output to fold" }, /* a Split into one part */
+            { row->fold == TL_FOLDS_PROGRAM || row->fold == TL_FOLDS_NEVER ||
+                  tl_op_infos[op].outputs == 1 || op == TL_OP_SPLIT, /* into one part */
+              "one output to fold" },
         };
         for (size_t r = 0; r < sizeof rules / sizeof rules[0]; r++)
             if (!rules[r].holds)

@@ -118,11 +118,16 @@ static inline void fill_model(void)
     m->values[V_W].data = m->w_bytes;
     m->values[V_C].data = m->c;
     fill_kernels();
-    m->prepare[0] = (tl_executable_step){ "pack_w", K_PACK, 3, pack, NULL, NULL, NULL, 0, 0 };
-    m->steps[0] = (tl_executable_step){ "scale_1", K_SCALE, 3, scale, dims, "c1", "w1", N, 12 * N };
-    m->steps[1] = (tl_executable_step){ "rev_2", K_REV, 2, rev, NULL, NULL, NULL, 0, 8 * N };
-    m->steps[2] = (tl_executable_step){ "add_3", K_ADD, 4, add, NULL, NULL, NULL, 2 * N, 16 * N };
-    m->steps[3] = (tl_executable_step){ "copy_4", TL_STEP_COPY, 2, copy, NULL, NULL, NULL, 0, 0 };
+    m->prepare[0] =
+        (tl_executable_step){ "pack_w", K_PACK, 3, pack, NULL, NULL, NULL, 0, 0, 0, 0, 0 };
+    m->steps[0] =
+        (tl_executable_step){ "scale_1", K_SCALE, 3, scale, dims, "c1", "w1", N, 12 * N, 0, 0, 0 };
+    m->steps[1] =
+        (tl_executable_step){ "rev_2", K_REV, 2, rev, NULL, NULL, NULL, 0, 8 * N, 0, 0, 0 };
+    m->steps[2] =
+        (tl_executable_step){ "add_3", K_ADD, 4, add, NULL, NULL, NULL, 2 * N, 16 * N, 0, 0, 0 };
+    m->steps[3] =
+        (tl_executable_step){ "copy_4", TL_STEP_COPY, 2, copy, NULL, NULL, NULL, 0, 0, 0, 0, 0 };
     m->spec = (tl_executable_spec){ .model = "small",
                                     .note = "a note",
                                     .input_count = 1,

@@ -1,0 +1,309 @@
+/* tests/driver/test_control.c: If, Loop and Scan through the whole pipeline, as regions of steps that a run decides on: one
+ * executable for all numbers of turns and all conditions. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "driver/pipeline/model.h"
+#include "runtime/executable/bindings.h"
+#include "runtime/executable/regions.h"
+#include "tests/runtime/kernels.h"
+#include "tests/frontend/onnx_text.h"
+
+static tl_pool *pool;
+static char *folder;
+
+static int set_up(void **state)
+{
+    (void)state;
+    folder = temp_folder_make();
+    return tl_pool_create(&(tl_pool_options){ .threads = 2 }, &pool, NULL) == TL_OK ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    tl_pool_destroy(pool);
+    temp_folder_remove(folder);
+    return 0;
+}
+
+static tl_status try_load(const char *text, tl_model **out, tl_diag *diag)
+{
+    const tl_model_options options = {
+        .no_database = true, .cache_folder = folder, .threads = 2, .pool = pool
+    };
+    tl_text file = text_model(text);
+    *diag = (tl_diag){ 0 };
+    tl_status status = tl_model_load_memory(file.data, file.size, NULL, &options, out, diag);
+    tl_text_free(&file);
+    return status;
+}
+
+/* A model and a runner of it. */
+typedef struct {
+    tl_model *model;
+    tl_runner *runner;
+    const tl_executable_spec *spec;
+} running;
+
+static running load(const char *text)
+{
+    running r;
+    tl_diag diag;
+    if (try_load(text, &r.model, &diag) != TL_OK ||
+        tl_runner_create(tl_model_executable(r.model), pool, 2, &r.runner, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    r.spec = tl_executable_info(tl_model_executable(r.model));
+    return r;
+}
+
+static void unload(running *r)
+{
+    tl_runner_destroy(r->runner);
+    tl_model_destroy(r->model);
+}
+
+static int count_steps(const running *r, int kernel)
+{
+    int count = 0;
+    for (int i = 0; i < r->spec->step_count; i++)
+        count += r->spec->steps[i].kernel == kernel;
+    return count;
+}
+
+/* Runs; numbers are given as doubles, `counts` of each input. Outputs are the caller's to free. */
+static tl_status run(running *r, const double *const *inputs, tl_tensor *outputs, tl_diag *diag)
+{
+    tl_tensor in[4];
+    *diag = (tl_diag){ 0 };
+    for (int i = 0; i < r->spec->input_count; i++) {
+        const tl_port *port = &r->spec->inputs[i];
+        assert_int_equal(tl_tensor_create(port->dtype, port->rank, port->shape, &in[i], NULL),
+                         TL_OK);
+        for (int64_t k = 0; k < tl_tensor_elements(&in[i]); k++)
+            tl_number_store(port->dtype, in[i].data, (size_t)k,
+                            tl_number_cast(port->dtype, TL_F64, (tl_number){ .f = inputs[i][k] }));
+    }
+    memset(outputs, 0, sizeof *outputs * (size_t)r->spec->output_count);
+    tl_status status = tl_runner_run_tensors(r->runner, in, outputs, NULL, diag);
+    for (int i = 0; i < r->spec->input_count; i++)
+        tl_tensor_free(&in[i]);
+    return status;
+}
+
+static void expect(running *r, const double *const *inputs, int output, int64_t count,
+                   const double *numbers)
+{
+    tl_tensor outputs[4];
+    tl_diag diag;
+    if (run(r, inputs, outputs, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    assert_int_equal(tl_tensor_elements(&outputs[output]), count);
+    for (int64_t i = 0; i < count; i++)
+        if (fabs(tl_tensor_get(&outputs[output], i) - numbers[i]) > 1e-5 * fabs(numbers[i]))
+            fail_msg("element %d is %g, not %g", (int)i, tl_tensor_get(&outputs[output], i),
+                     numbers[i]);
+    for (int i = 0; i < r->spec->output_count; i++)
+        tl_tensor_free(&outputs[i]);
+}
+
+#define LIST(...)  ((const double[]){ __VA_ARGS__ })
+#define GIVEN(...) ((const double *const[]){ __VA_ARGS__ })
+
+/* ---- If ---- */
+
+static void a_branch_is_taken(void **state)
+{
+    (void)state;
+    running r = load("opset 13; input x f32 3; input c bool; init two f32 = 2;"
+                     "node If c -> y then_branch={node Mul x,two -> p; output p}"
+                     " else_branch={node Neg x -> n; node Add n,two -> q; output q};"
+                     "node Abs y -> z; output z; output y");
+    assert_int_equal(count_steps(&r, TL_STEP_CHOICE), 1);
+    expect(&r, GIVEN(LIST(1, 2, 3), LIST(1)), 1, 3, LIST(2, 4, 6));
+    expect(&r, GIVEN(LIST(1, 2, 5), LIST(0)), 1, 3, LIST(1, 0, -3));
+    expect(&r, GIVEN(LIST(1, 2, 5), LIST(0)), 0, 3, LIST(1, 0, 3));
+    unload(&r);
+}
+
+/* Branches that give what they were given, a constant, or one value twice. */
+static void branches_may_compute_nothing(void **state)
+{
+    (void)state;
+    running r = load(
+        "opset 13; input x f32 2; input c bool; init k f32 2 = 7,8;"
+        "node If c -> y,z then_branch={node Identity x -> p; node Neg p -> n; output n; output n}"
+        " else_branch={node Identity x -> q; node Identity k -> r; output q; output r};"
+        "output y; output z");
+    expect(&r, GIVEN(LIST(1, 2), LIST(1)), 0, 2, LIST(-1, -2));
+    expect(&r, GIVEN(LIST(1, 2), LIST(1)), 1, 2, LIST(-1, -2));
+    expect(&r, GIVEN(LIST(1, 2), LIST(0)), 0, 2, LIST(1, 2));
+    expect(&r, GIVEN(LIST(1, 2), LIST(0)), 1, 2, LIST(7, 8));
+    unload(&r);
+}
+
+/* ---- Loop ---- */
+
+static const char counting[] =
+    "opset 13; input n i64; input x f32 2; init one f32 = 1;"
+    "node Loop n,-,x -> y body={input i i64; input c bool; input s f32 2;"
+    " node Add s,one -> t; node Identity c -> d; output d; output t}; output y";
+
+static void data_say_how_often(void **state)
+{
+    (void)state;
+    running r = load(counting);
+    assert_int_equal(count_steps(&r, TL_STEP_LOOP), 1);
+    for (int n = 0; n < 5; n++)
+        expect(&r, GIVEN(LIST(n), LIST(1, 5)), 0, 2, LIST(1 + n, 5 + n));
+    expect(&r, GIVEN(LIST(-3), LIST(1, 5)), 0, 2, LIST(1, 5));
+    expect(&r, GIVEN(LIST(-9e18), LIST(1, 5)), 0, 2, LIST(1, 5));
+    expect(&r, GIVEN(LIST(10000), LIST(1, 5)), 0, 2, LIST(10001, 10005));
+    unload(&r);
+}
+
+static void an_endless_one_is_stopped(void **state)
+{
+    (void)state;
+    tl_tensor outputs[1];
+    tl_diag diag;
+    running r = load(counting);
+    assert_int_equal(run(&r, GIVEN(LIST(9e18), LIST(1, 5)), outputs, &diag), TL_UNSUPPORTED);
+    assert_non_null(strstr(diag.text, "goes on after 1048576 turns"));
+    tl_tensor_free(&outputs[0]);
+    unload(&r);
+}
+
+/* While the sum is small: the condition comes from the state, before the first turn from an input. */
+static void data_end_it(void **state)
+{
+    (void)state;
+    running r = load("opset 13; input x f32; input c bool; input w f32; init limit f32 = 100;"
+                     "node Loop -,c,x -> y body={input i i64; input d bool; input s f32;"
+                     " node Mul s,w -> t; node Less t,limit -> e; output e; output t}; output y");
+    expect(&r, GIVEN(LIST(1), LIST(1), LIST(3)), 0, 1, LIST(243));
+    expect(&r, GIVEN(LIST(60), LIST(1), LIST(2)), 0, 1, LIST(120));
+    expect(&r, GIVEN(LIST(1), LIST(0), LIST(3)), 0, 1, LIST(1));
+    unload(&r);
+}
+
+/* States that change places, and one that is handed on as it is; the turn's number counts. */
+static void states_change_places(void **state)
+{
+    (void)state;
+    running r = load("opset 13; input n i64; input a f32; input b f32;"
+                     "node Loop n,-,a,b,a -> x,y,z body={input i i64; input c bool; input p f32;"
+                     " input q f32; input r f32; node Identity c -> d; node Identity p -> p2;"
+                     " node Cast i -> j to=1; node Add r,j -> r2; node Identity q -> q2;"
+                     " output d; output q2; output p2; output r2}; output x; output y; output z");
+    expect(&r, GIVEN(LIST(0), LIST(1), LIST(2)), 0, 1, LIST(1));
+    expect(&r, GIVEN(LIST(1), LIST(1), LIST(2)), 0, 1, LIST(2));
+    expect(&r, GIVEN(LIST(3), LIST(1), LIST(2)), 0, 1, LIST(2));
+    expect(&r, GIVEN(LIST(4), LIST(1), LIST(2)), 1, 1, LIST(2));
+    expect(&r, GIVEN(LIST(4), LIST(1), LIST(2)), 2, 1, LIST(1 + 0 + 1 + 2 + 3));
+    unload(&r);
+}
+
+static void loops_nest(void **state)
+{
+    (void)state;
+    running r = load(
+        "opset 13; input n i64; input m i64; input x f32; init one f32 = 1; init yes bool = 1;"
+        "node Loop n,-,x -> y body={input i i64; input c bool; input s f32;"
+        " node Loop m,yes,s -> t body={input j i64; input e bool; input u f32;"
+        "  node Less u,big -> small; init big f32 = 20;"
+        "  node If small -> v then_branch={node Add u,one -> v1; output v1}"
+        "   else_branch={node Add u,u -> v2; output v2}; node Identity e -> f; output f; output v};"
+        " node Identity c -> d; output d; output t}; output y");
+    expect(&r, GIVEN(LIST(3), LIST(4), LIST(0)), 0, 1, LIST(12));
+    expect(&r, GIVEN(LIST(0), LIST(4), LIST(0)), 0, 1, LIST(0));
+    expect(&r, GIVEN(LIST(2), LIST(6), LIST(10)), 0, 1, LIST(80));
+    unload(&r);
+}
+
+/* ---- Scan ---- */
+
+static void a_long_scan_is_a_loop(void **state)
+{
+    (void)state;
+    running r =
+        load("opset 13; input x f32 2,600; input s f32 2;"
+             "node Scan s,x -> y,z num_scan_inputs=1 scan_input_axes=[1] scan_output_axes=[1]"
+             " body={input a f32 2; input b f32 2; node Add a,b -> t; node Identity t -> u;"
+             " output t; output u}; output y; output z");
+    double x[1200], y[1200], last[2];
+    for (int i = 0; i < 1200; i++)
+        x[i] = i % 7;
+    for (int row = 0; row < 2; row++)
+        for (int i = 0; i < 600; i++)
+            y[row * 600 + i] = x[row * 600 + i] + (i > 0 ? y[row * 600 + i - 1] : 1);
+    last[0] = y[599];
+    last[1] = y[1199];
+    assert_int_equal(count_steps(&r, TL_STEP_LOOP), 1);
+    expect(&r, GIVEN(x, LIST(1, 1)), 0, 2, last);
+    expect(&r, GIVEN(x, LIST(1, 1)), 1, 1200, y);
+    unload(&r);
+}
+
+/* ---- forms ---- */
+
+static void cached_ones_are_the_same(void **state)
+{
+    (void)state;
+    running r = load(counting), again = load(counting);
+    assert_true(tl_model_get_facts(again.model)->from_cache);
+    expect(&again, GIVEN(LIST(7), LIST(1, 5)), 0, 2, LIST(8, 12));
+    unload(&r);
+    unload(&again);
+}
+
+/* ---- what is refused ---- */
+
+static void refused(const char *text, tl_status status, const char *says)
+{
+    tl_model *model;
+    tl_diag diag;
+    assert_int_equal(try_load(text, &model, &diag), status);
+    if (strstr(diag.text, says) == NULL)
+        fail_msg("\"%s\" does not say \"%s\"", diag.text, says);
+}
+
+static void bad_bodies_are_refused(void **state)
+{
+    (void)state;
+    refused("opset 13; input n i64; input x f32 2;"
+            "node Loop n,-,x -> y body={input i i64; input c bool; input s f32 2;"
+            " node Concat s,s -> t axis=0; node Identity c -> d; output d; output t}; output y",
+            TL_UNBOUND, "'n'");
+    refused("opset 13; input n i64; input x f32 2;"
+            "node Loop n,-,x -> y body={input i i64; input c bool;"
+            " node Identity c -> d; output d; output c}; output y",
+            TL_UNBOUND, "'n'");
+    refused("opset 13; input c bool; input x f32 2;"
+            "node If c -> y then_branch={node Missing x -> p; output p}"
+            " else_branch={node Neg x -> q; output q}; output y",
+            TL_UNBOUND, "'c'"); /* the other branch would do */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_branch_is_taken),
+        cmocka_unit_test(branches_may_compute_nothing),
+        cmocka_unit_test(data_say_how_often),
+        cmocka_unit_test(an_endless_one_is_stopped),
+        cmocka_unit_test(data_end_it),
+        cmocka_unit_test(states_change_places),
+        cmocka_unit_test(loops_nest),
+        cmocka_unit_test(a_long_scan_is_a_loop),
+        cmocka_unit_test(cached_ones_are_the_same),
+        cmocka_unit_test(bad_bodies_are_refused),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

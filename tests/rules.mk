@@ -130,11 +130,14 @@ bench-luck: $(BUILD)/bench/same_again $(BUILD)/tilth
 	@$< $(LUCK) $(foreach m,$(MODELS),$(call model_file,$m))
 .PHONY: bench-luck
 
-# make bench-peers: MODELS beside ONNX Runtime and OpenVINO on THREADS (tests/peers/README.md). Only this needs Python and
-# PyPI. JSON=FILE and SVG=FILE keep the result; COMPARE="--rounds 3 ..." adds options of compare.py.
+# make bench-peers: MODELS beside ONNX Runtime and OpenVINO on THREADS (tests/peers/README.md); `trained`: the seventeen calls
+# of ../shared/models/trained.py. Only this needs Python and PyPI. JSON=FILE and SVG=FILE keep the result; COMPARE="--rounds 3 ..."
+# adds options of compare.py.
 bench-peers: $(BUILD)/tilth
 	@tests/models.sh --make build/models $(or $(MODELS),bert_tiny_128)
-	@venv=$$(tests/peers/setup.sh) && "$$venv/bin/python" tests/peers/compare.py $< $(or $(MODELS),bert_tiny_128) \
+	@venv=$$(tests/peers/setup.sh) && \
+		names=$$("$$venv/bin/python" tests/peers/networks.py build/models $(or $(MODELS),bert_tiny_128)) && \
+		"$$venv/bin/python" tests/peers/compare.py $< $$names \
 		--threads $(or $(THREADS),1) $(if $(JSON),--json "$(JSON)") $(if $(SVG),--svg "$(SVG)") $(COMPARE)
 .PHONY: bench-peers
 

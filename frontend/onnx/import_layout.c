@@ -116,17 +116,9 @@ static tl_value *tile_in_steps(tl_onnx_call *c, tl_value *x, int rank, const int
 }
 
 /* [a, b] tiled (m, n): each axis gets an axis of repeats before it, expands, and the two become one. */
-tl_status tl_import_tile(tl_onnx_call *c)
+static tl_status tile(tl_onnx_call *c, tl_value *x, const int64_t *repeats)
 {
-    tl_value *x = c->inputs[0];
-    const int64_t *repeats;
-    TL_TRY(tl_need_shape(c, x));
-    TL_TRY(tl_call_decide(c, &c->inputs[1]));
-    int rank = x->shape.rank, count = tl_constant_i64(c->arena, c->inputs[1], &repeats);
-    if (count < 0)
-        return tl_call_unknown(c, "repeats that are computed");
-    if (count != rank)
-        return tl_call_bad(c, "%d repeats for %d axes", count, rank);
+    int rank = x->shape.rank;
     int64_t split[2 * TL_MAX_RANK], wide[2 * TL_MAX_RANK], merged[TL_MAX_RANK];
     int axes = 0;
     for (int i = 0; i < rank; i++) {
@@ -152,6 +144,38 @@ tl_status tl_import_tile(tl_onnx_call *c)
                           axes);
     tl_result(c, 0, tl_onnx_emit_reshape(c, x, merged, rank));
     return TL_OK;
+}
+
+tl_status tl_import_tile(tl_onnx_call *c)
+{
+    tl_value *x = c->inputs[0];
+    const int64_t *repeats;
+    TL_TRY(tl_need_shape(c, x));
+    TL_TRY(tl_call_decide(c, &c->inputs[1]));
+    int rank = x->shape.rank, count = tl_constant_i64(c->arena, c->inputs[1], &repeats);
+    if (count < 0)
+        return tl_call_unknown(c, "repeats that are computed");
+    if (count != rank)
+        return tl_call_bad(c, "%d repeats for %d axes", count, rank);
+    return tile(c, x, repeats);
+}
+
+/* Of opset 1: so many copies along one axis, both of them inputs. */
+tl_status tl_import_tile_old(tl_onnx_call *c)
+{
+    tl_value *x = c->inputs[0];
+    int64_t repeats[TL_MAX_RANK];
+    double tiles, axis;
+    int at;
+    TL_TRY(tl_need_shape(c, x));
+    TL_TRY(tl_need_scalar(c, 1, 1, &tiles));
+    TL_TRY(tl_need_scalar(c, 2, 0, &axis));
+    TL_TRY(tl_onnx_axis(c, (int64_t)axis, x->shape.rank, &at));
+    if (!(tiles >= 0 && tiles < 0x1p53))
+        return tl_call_bad(c, "%.0f copies", tiles);
+    for (int i = 0; i < x->shape.rank; i++)
+        repeats[i] = i == at ? (int64_t)tiles : 1;
+    return tile(c, x, repeats);
 }
 
 static tl_status block_of(tl_onnx_call *c, int64_t *block)
@@ -197,11 +221,16 @@ tl_status tl_import_space_to_depth(tl_onnx_call *c)
     if (d[2].extent % b != 0 || d[3].extent % b != 0)
         return tl_call_bad(c, "%lld x %lld is no multiple of blocksize %lld",
                            (long long)d[2].extent, (long long)d[3].extent, (long long)b);
+    const char *mode = tl_call_string(c, "mode", "DCR");
+    bool dcr = strcmp(mode, "DCR") == 0;
+    if (!dcr && strcmp(mode, "CRD") != 0)
+        return tl_call_bad(c, "mode '%.40s'", mode);
     int64_t n = d[0].extent, depth = d[1].extent, h = d[2].extent / b, w = d[3].extent / b;
-    const int64_t split[] = { n, depth, h, b, w, b }, perm[] = { 0, 3, 5, 1, 2, 4 };
+    const int64_t split[] = { n, depth, h, b, w, b },
+                  perms[][6] = { { 0, 1, 3, 5, 2, 4 }, { 0, 3, 5, 1, 2, 4 } };
     const int64_t merged[] = { n, depth * b * b, h, w };
-    x = tl_onnx_emit_ints(c, TL_OP_TRANSPOSE, tl_onnx_emit_reshape(c, x, split, 6), "perm", perm,
-                          6);
+    x = tl_onnx_emit_ints(c, TL_OP_TRANSPOSE, tl_onnx_emit_reshape(c, x, split, 6), "perm",
+                          perms[dcr], 6);
     tl_result(c, 0, tl_onnx_emit_reshape(c, x, merged, 4));
     return TL_OK;
 }

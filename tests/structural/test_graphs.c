@@ -21,6 +21,7 @@ static const struct {
 } found[] = {
 #define FOUND(what, text, numbers) { what, text, numbers },
 #include "tests/structural/found.def"
+#include "tests/structural/values.def"
 #undef FOUND
 };
 

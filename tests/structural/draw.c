@@ -486,13 +486,13 @@ static int64_t draw_length(drawing *c)
 void draw_graph(tl_arena *arena, uint64_t seed, const char *family, draw_result_graph *out)
 {
     static const int opsets[] = { 7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17,
-                                  18, 19, 20, 21, 22, 23, 24, 25, 26, 27 };
+                                  18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28 };
     static const tl_dtype mains[] = { TL_F32, TL_F32, TL_F32, TL_F32, TL_F32,
                                       TL_F32, TL_F64, TL_F16, TL_F16, TL_BF16 };
     drawing *c = TL_NEW(arena, drawing);
     *c = (drawing){ .arena = arena };
     c->random = tl_random_make(seed);
-    c->opset = draw_chance(c, 50) ? (int)draw_between(c, 17, 27) : opsets[draw_below(c, 21)];
+    c->opset = draw_chance(c, 50) ? (int)draw_between(c, 17, 28) : opsets[draw_below(c, 22)];
     c->main = mains[draw_below(c, 10)];
     if (c->main == TL_BF16 && c->opset < 13)
         c->main = TL_F32;

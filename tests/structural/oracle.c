@@ -11,10 +11,17 @@
 
 enum { NUDGES = 2, MARGIN = 4, MOST_FOLDED = 64, FOLDED_ULP = 128 };
 
+/* The bounds of a graph's results, one a node; 0: exact. Of a body, in any of its turns. */
+typedef struct graph_bounds {
+    const tl_graph *graph;
+    double *largest, *direct;
+    struct graph_bounds *next;
+} graph_bounds;
+
 typedef struct {
     tl_arena *arena;
     tl_graph *graph;
-    double *bounds, *direct_bounds; /* of each node's result; 0: exact */
+    graph_bounds *bounds;
     tl_value *folded[MOST_FOLDED];
     const void *folded_data[MOST_FOLDED]; /* before it is moved */
     int folded_count;
@@ -168,12 +175,138 @@ static void nudge(evaluation *e, tl_value *v, double bound)
     v->data = moved;
 }
 
-static tl_status find_bounds(evaluation *e)
+static graph_bounds *bounds_of(evaluation *e, const tl_graph *g)
 {
-    e->bounds = TL_NEW_ARRAY(e->arena, double, e->graph->node_count + 1);
-    e->direct_bounds = TL_NEW_ARRAY(e->arena, double, e->graph->node_count + 1);
-    for (int i = 0; i < e->graph->node_count; i++)
-        TL_TRY(find_bound(e, e->graph->nodes[i], &e->direct_bounds[i], &e->bounds[i]));
+    graph_bounds *b = e->bounds;
+    while (b->graph != g)
+        b = b->next;
+    return b;
+}
+
+static tl_status find_bounds(evaluation *e, tl_graph *g)
+{
+    graph_bounds *b = TL_NEW(e->arena, graph_bounds);
+    *b = (graph_bounds){ .graph = g, .next = e->bounds };
+    b->largest = TL_NEW_ARRAY(e->arena, double, g->node_count + 1);
+    b->direct = TL_NEW_ARRAY(e->arena, double, g->node_count + 1);
+    e->bounds = b;
+    for (int i = 0; i < g->node_count; i++) {
+        tl_node *n = g->nodes[i];
+        if (tl_op_bodies(n->op) == 0)
+            TL_TRY(find_bound(e, n, &b->direct[i], &b->largest[i]));
+        for (int k = 0; k < tl_op_bodies(n->op); k++)
+            TL_TRY(find_bounds(e, n->bodies[k]));
+    }
+    return TL_OK;
+}
+
+static bool any_rounds(const evaluation *e)
+{
+    for (const graph_bounds *b = e->bounds; b != NULL; b = b->next)
+        for (int i = 0; i < b->graph->node_count; i++)
+            if (b->largest[i] > 0)
+                return true;
+    return false;
+}
+
+static tl_status evaluate_graph(evaluation *e, tl_graph *g, bool move);
+
+static size_t bytes_of(const tl_value *v)
+{
+    return (size_t)tl_storage_bytes(v->dtype, tl_shape_elements(&v->shape));
+}
+
+/* What a body gave, into a value outside of it. */
+static void hand_out(evaluation *e, tl_value *to, const tl_value *from)
+{
+    if (to != NULL)
+        to->data = tl_arena_copy(e->arena, from->data, bytes_of(from), 64);
+}
+
+static int64_t whole_of(const tl_value *v, int64_t otherwise)
+{
+    return v != NULL ? tl_number_load(v->dtype, v->data, 0).i : otherwise;
+}
+
+/* A body of a node: its inputs from `own` on are the node's from `before` on. */
+static void hand_in(tl_node *n, tl_graph *body, int before, int own)
+{
+    for (int i = own; i < body->input_count; i++)
+        body->inputs[i]->data = n->inputs[before + i - own]->data;
+}
+
+static tl_status evaluate_loop(evaluation *e, tl_node *n, bool move)
+{
+    tl_graph *body = n->bodies[0];
+    int states = (int)tl_attr_int(n, "states", 0), again = tl_attr_int(n, "again", 0) != 0;
+    int64_t most = tl_attr_int(n, "most", 0), wanted = whole_of(n->inputs[0], most), turn = 0;
+    bool goes_on = whole_of(n->inputs[1], 1) != 0;
+    hand_in(n, body, 2, 1);
+    for (int i = states; i < n->output_count - 1; i++) {
+        size_t size = n->outputs[i] != NULL ? bytes_of(n->outputs[i]) : 0;
+        if (n->outputs[i] != NULL) {
+            void *stack = tl_arena_alloc(e->arena, size + 1, 64);
+            memset(stack, 0, size);
+            n->outputs[i]->data = stack;
+        }
+    }
+    for (; turn < wanted && goes_on; turn++) {
+        int64_t *number = TL_NEW(e->arena, int64_t);
+        *number = turn;
+        body->inputs[0]->data = number;
+        TL_TRY(evaluate_graph(e, body, move));
+        for (int i = states; i < n->output_count - 1; i++)
+            if (n->outputs[i] != NULL && turn < most) {
+                size_t size = bytes_of(body->outputs[again + i]);
+                memcpy((char *)(uintptr_t)n->outputs[i]->data + (size_t)turn * size,
+                       body->outputs[again + i]->data, size);
+            }
+        goes_on = !again || whole_of(body->outputs[0], 1) != 0;
+        const void *next[256];
+        for (int i = 0; i < states; i++)
+            next[i] = tl_arena_copy(e->arena, body->outputs[again + i]->data,
+                                    bytes_of(body->outputs[again + i]), 64);
+        for (int i = 0; i < states; i++)
+            body->inputs[1 + i]->data = next[i];
+    }
+    for (int i = 0; i < states; i++)
+        hand_out(e, n->outputs[i], body->inputs[1 + i]);
+    if (n->outputs[n->output_count - 1] != NULL)
+        n->outputs[n->output_count - 1]->data = tl_arena_copy(e->arena, &turn, sizeof turn, 64);
+    return TL_OK;
+}
+
+static tl_status evaluate_if(evaluation *e, tl_node *n, bool move)
+{
+    tl_graph *body = n->bodies[whole_of(n->inputs[0], 1) != 0 ? 0 : 1];
+    hand_in(n, body, 1, 0);
+    TL_TRY(evaluate_graph(e, body, move));
+    for (int i = 0; i < n->output_count; i++)
+        hand_out(e, n->outputs[i], body->outputs[i]);
+    return TL_OK;
+}
+
+static tl_status evaluate_graph(evaluation *e, tl_graph *g, bool move)
+{
+    graph_bounds *b = bounds_of(e, g);
+    for (int i = 0; i < g->node_count; i++) {
+        tl_node *n = g->nodes[i];
+        tl_value *y = n->outputs[0];
+        const void *data;
+        if (tl_op_bodies(n->op) > 0) {
+            TL_TRY(n->op == TL_OP_LOOP ? evaluate_loop(e, n, move) : evaluate_if(e, n, move));
+            continue;
+        }
+        y->data = NULL; /* of the evaluation before */
+        TL_TRY(tl_node_value(g, n, &data, e->diag));
+        y->data = data;
+        /* Winograd's transforms round whole numbers, too; a body's other turns have other numbers */
+        if (!move && g == e->graph && b->largest[i] > 0 && b->largest[i] == b->direct[i] &&
+            is_exact(n))
+            b->largest[i] = 0;
+        if (move && b->largest[i] > 0)
+            nudge(e, y, b->largest[i]);
+    }
     return TL_OK;
 }
 
@@ -186,20 +319,7 @@ static tl_status evaluate(evaluation *e, bool move)
         v->data = e->folded_data[i];
         nudge(e, v, ldexp(FOLDED_ULP, -tl_dtype_infos[v->dtype].digits));
     }
-    for (int i = 0; i < e->graph->node_count; i++) {
-        tl_node *n = e->graph->nodes[i];
-        tl_value *y = n->outputs[0];
-        const void *data;
-        y->data = NULL; /* of the evaluation before */
-        TL_TRY(tl_node_value(e->graph, n, &data, e->diag));
-        y->data = data;
-        /* Winograd's transforms round whole numbers, too */
-        if (!move && e->bounds[i] > 0 && e->bounds[i] == e->direct_bounds[i] && is_exact(n))
-            e->bounds[i] = 0;
-        if (move && e->bounds[i] > 0)
-            nudge(e, y, e->bounds[i]);
-    }
-    return TL_OK;
+    return evaluate_graph(e, e->graph, move);
 }
 
 static tl_status read_graph(evaluation *e, const tl_text *file, const oracle *o, tl_onnx **onnx)
@@ -217,7 +337,7 @@ static tl_status read_graph(evaluation *e, const tl_text *file, const oracle *o,
     tl_text_free(&without);
     TL_TRY(tl_graph_prepare(e->graph, TL_NUMERICS_STRICT, e->diag));
     find_folded(e, given);
-    TL_TRY(find_bounds(e));
+    TL_TRY(find_bounds(e, e->graph));
     for (int i = 0; i < e->graph->input_count; i++)
         for (int k = 0; k < o->input_count; k++)
             if (strcmp(e->graph->inputs[i]->name, o->shapes[k].name) == 0)
@@ -235,21 +355,42 @@ static bool same(double a, double b)
     return a == b || (isnan(a) && isnan(b));
 }
 
+/* The output as it is shown: where an extent is computed, so many of its elements. Copied. */
+static tl_status shown(evaluation *e, int output, tl_tensor *out)
+{
+    const tl_graph *g = e->graph;
+    const tl_value *v = g->outputs[output];
+    int64_t dims[TL_MAX_RANK], inner = 1, outer = 1, extent = 0;
+    int cut = -1;
+    for (int a = 0; a < v->shape.rank; a++)
+        dims[a] = v->shape.dims[a].extent;
+    for (int i = 0; i < g->extent_count; i++)
+        if (g->extents[i].output == output) {
+            cut = g->extents[i].axis;
+            extent = dims[cut];
+            dims[cut] = tl_number_load(TL_I64, g->outputs[g->extents[i].count]->data, 0).i;
+        }
+    size_t size = bytes_of(v), cell = tl_dtype_size(v->dtype);
+    char *data = tl_arena_copy(e->arena, v->data, size, 64);
+    for (int a = 0; a < v->shape.rank; a++)
+        if (a < cut)
+            outer *= dims[a];
+        else if (a > cut)
+            inner *= dims[a];
+    for (int64_t i = 1; cut >= 0 && i < outer; i++)
+        memmove(data + (size_t)(i * dims[cut] * inner) * cell,
+                data + (size_t)(i * extent * inner) * cell, (size_t)(dims[cut] * inner) * cell);
+    return tl_tensor_borrow(v->dtype, v->shape.rank, dims, data, out, e->diag);
+}
+
 static tl_status collect(evaluation *e, oracle *o)
 {
     tl_graph *g = e->graph;
-    o->output_count = g->output_count;
+    o->output_count = g->extent_count > 0 ? g->shown_count : g->output_count;
     o->outputs = TL_NEW_ARRAY(e->arena, oracle_output, g->output_count + 1);
-    for (int i = 0; i < g->output_count; i++) {
-        tl_value *v = g->outputs[i];
-        int64_t dims[TL_MAX_RANK];
-        for (int a = 0; a < v->shape.rank; a++)
-            dims[a] = v->shape.dims[a].extent;
-        size_t size = (size_t)tl_storage_bytes(v->dtype, tl_shape_elements(&v->shape));
-        o->outputs[i] = (oracle_output){ .name = v->name };
-        TL_TRY(tl_tensor_borrow(v->dtype, v->shape.rank, dims,
-                                tl_arena_copy(e->arena, v->data, size, 64), &o->outputs[i].value,
-                                e->diag));
+    for (int i = 0; i < o->output_count; i++) {
+        o->outputs[i] = (oracle_output){ .name = g->outputs[i]->name };
+        TL_TRY(shown(e, i, &o->outputs[i].value));
     }
     return TL_OK;
 }
@@ -261,14 +402,16 @@ static tl_status find_spread(evaluation *e, oracle *o)
         TL_TRY(evaluate(e, true));
         for (int i = 0; i < o->output_count; i++) {
             oracle_output *y = &o->outputs[i];
-            const tl_value *v = e->graph->outputs[i];
+            tl_tensor moved;
+            TL_TRY(shown(e, i, &moved));
             int64_t count = tl_tensor_elements(&y->value);
-            bool is_float = tl_dtype_is_float(v->dtype);
+            bool is_float = tl_dtype_is_float(moved.dtype);
+            bool same_size = tl_tensor_elements(&moved) == count;
             bool *loose = (bool *)(uintptr_t)y->loose;
             if (loose == NULL)
                 y->loose = loose = TL_NEW_ARRAY(e->arena, bool, count + 1);
             for (int64_t j = 0; j < count; j++) {
-                double a = element(&y->value, j), b = get(v, j);
+                double a = element(&y->value, j), b = same_size ? element(&moved, j) : NAN;
                 if (is_float && isfinite(a) && isfinite(b))
                     y->allowed = fmax(y->allowed, MARGIN * fabs(a - b));
                 else if (!same(a, b))
@@ -323,10 +466,7 @@ tl_status oracle_make(tl_arena *arena, const tl_text *file, int64_t extent, orac
         status = evaluate(&e, false);
     if (status == TL_OK)
         status = collect(&e, out);
-    bool rounds = e.folded_count > 0;
-    for (int i = 0; status == TL_OK && i < e.graph->node_count; i++)
-        rounds |= e.bounds[i] > 0;
-    if (status == TL_OK && rounds)
+    if (status == TL_OK && (e.folded_count > 0 || any_rounds(&e)))
         status = find_spread(&e, out);
     tl_onnx_close(onnx);
     return status;

@@ -86,7 +86,8 @@ static const backend backends[] = {
       "function(sroa,early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),early-cse)", NULL,
       LLVMObjectFile, tl_object_check, describe_cpu },
     { tl_gpu_plan_make, tl_emit_gpu_module,
-      "function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,loop-mssa(licm),"
+      "function(scalarize-masked-mem-intrin,sroa,early-cse,simplifycfg,"
+      "instcombine<no-verify-fixpoint>,loop-mssa(licm),"
       "early-cse,simplifycfg)",
       tl_llvm_fill_device, LLVMAssemblyFile, NULL, describe_gpu },
 };

@@ -452,7 +452,8 @@ static const draw_family *choose_family(drawing *c, const char *only)
     int i = 0;
     while (at >= draw_families[i].weight)
         at -= draw_families[i++].weight;
-    for (int k = 0; only != NULL && draw_chance(c, 60) && k < draw_family_count; k++)
+    bool wants_only = only != NULL && draw_chance(c, 60);
+    for (int k = 0; wants_only && k < draw_family_count; k++)
         if (strcmp(draw_families[k].name, only) == 0)
             return &draw_families[k];
     return &draw_families[i];

@@ -47,9 +47,13 @@ bool draw_quantize(drawing *c)
 
 bool draw_dynamic_quantize(drawing *c)
 {
-    const draw_value *x = draw_pick(
-        c, &(draw_want){
-               .dtypes = DRAW_BIT(TL_F32), .exact = true, .full = true, .low = -100, .high = 100 });
+    bool below = draw_chance(c, 30); /* never zeros alone, whose scale ONNX does not say */
+    const draw_want want = { .dtypes = DRAW_BIT(TL_F32),
+                             .exact = true,
+                             .full = true,
+                             .low = below ? -100 : 0.25,
+                             .high = below ? -0.25 : 100 };
+    const draw_value *x = draw_pick(c, &want);
     /* The scale is a quotient by 255, so that ties do not meet: two that differ in no bit of the input differ in none of this. */
     draw_node(c, "DynamicQuantizeLinear", DRAW_IN(x), 3, "%s", "");
     draw_result_like(c, x, TL_U8, DRAW_WHOLE(0, 255));

@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "runtime/base/clock.h"
@@ -98,6 +99,7 @@ static _Noreturn void work(const graph_run *run, slot *s, uint64_t seed)
 {
     graph_check check = { .ways = run->ways };
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGALRM, SIG_DFL);
     setrlimit(RLIMIT_CORE, &(struct rlimit){ 0 });
     for (; seed < run->first + (uint64_t)run->count; seed += (uint64_t)run->jobs) {
         s->seed = seed;
@@ -193,24 +195,44 @@ static void take_end(const graph_run *run, slot *s, int status, graph_totals *to
     write_failure(run, s);
 }
 
+static void wake(int number)
+{
+    (void)number;
+}
+
+static void tell(const graph_run *run, int64_t failures)
+{
+    int64_t graphs = 0;
+    for (int j = 0; j < run->jobs; j++)
+        graphs += shared->slots[j].graphs;
+    fprintf(stderr, "%lld of %lld graphs, %lld failures\n", (long long)graphs,
+            (long long)run->count, (long long)failures);
+}
+
 int64_t graph_run_all(const graph_run *given, graph_totals *out)
 {
     graph_run r = *given;
     pid_t pids[MOST_JOBS] = { 0 };
-    int64_t start_ns = tl_clock_ns(), failures = 0, told = start_ns;
+    int64_t start_ns = tl_clock_ns(), failures = 0;
     r.jobs = r.jobs < 1 ? 1 : r.jobs > MOST_JOBS ? MOST_JOBS : r.jobs;
     *out = (graph_totals){ 0 };
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         return -1;
+    if (r.tells) { /* every half a minute the wait below is interrupted */
+        sigaction(SIGALRM, &(struct sigaction){ .sa_handler = wake }, NULL);
+        setitimer(ITIMER_REAL, &(struct itimerval){ { 30, 0 }, { 30, 0 } }, NULL);
+    }
     int running = 0;
     for (int j = 0; j < r.jobs; j++, running++)
         pids[j] = start(&r, j, r.first + (uint64_t)j);
     while (running > 0) {
         int status, j = 0;
         pid_t pid = waitpid(-1, &status, 0);
-        if (pid < 0 && errno == EINTR)
+        if (pid < 0 && errno == EINTR) {
+            tell(&r, failures);
             continue;
+        }
         if (pid < 0)
             break;
         while (j < r.jobs && pids[j] != pid)
@@ -229,17 +251,13 @@ int64_t graph_run_all(const graph_run *given, graph_totals *out)
             pids[j] = start(&r, j, next);
         else
             running--;
-        if (r.tells && tl_clock_ns() - told > INT64_C(10000000000)) {
-            told = tl_clock_ns();
-            fprintf(stderr, "%lld failures, at seed %llu\n", (long long)failures,
-                    (unsigned long long)s->seed);
-        }
     }
     for (int j = 0; j < r.jobs; j++) {
         out->graphs += shared->slots[j].graphs;
         out->nodes += shared->slots[j].nodes;
         out->open += shared->slots[j].open;
     }
+    setitimer(ITIMER_REAL, &(struct itimerval){ { 0, 0 }, { 0, 0 } }, NULL);
     out->verdicts[GRAPH_GOOD] = out->graphs - failures;
     out->seconds = (double)(tl_clock_ns() - start_ns) * 1e-9;
     return failures;

@@ -160,7 +160,7 @@ int main(int argc, char **argv)
     graph_run run = { .first = 1,
                       .count = 1000,
                       .jobs = 1,
-                      .limit_s = 120,
+                      .limit_s = 600,
                       .folder = "build/failures",
                       .ways = 2,
                       .program = argv[0],

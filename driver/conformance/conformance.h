@@ -81,7 +81,8 @@ typedef struct {
 } tl_case_report;
 /* The group of an operator (driver/conformance/case_groups.def). */
 const char *tl_case_group(const char *op);
-/* Tables by operator, by its group, by opset and by dtype (a case counts for each of its own), what failed, how the list compares, and the sums; or JSON. Gives whether all is as it should be: nothing
+/* Tables by operator, by its group, by opset and by dtype (a case counts for each of its own), what
+ * failed, how the list compares, and the sums; or JSON. Gives whether all is as it should be: nothing
  * failed, or with a list, all that is on it passed. */
 bool tl_report_cases(tl_arena *arena, const tl_case_list *list, const tl_case_result *results,
                      const tl_case_report *report);

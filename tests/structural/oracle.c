@@ -62,26 +62,24 @@ static double measure(const tl_value *v, double *grid)
 /* Of an operator that adds and multiplies and does nothing else: how many terms a result has, at most; 0 for the others. */
 static int64_t terms_of(const tl_node *n)
 {
-    switch ((int)n->op) {
-    case TL_OP_ADD:
-    case TL_OP_SUB:
-    case TL_OP_NEG:
-        return 2;
-    case TL_OP_MUL:
-        return 1;
-    case TL_OP_MATMUL:
-    case TL_OP_GEMM:
-    case TL_OP_CONV:
-        return 1 + tl_shape_elements(&n->inputs[1]->shape);
-    case TL_OP_REDUCE_SUM:
-    case TL_OP_SCATTER_ELEMENTS:
-    case TL_OP_SCATTER_ND:
-        return 1 + tl_shape_elements(&n->inputs[0]->shape);
-    case TL_OP_CUMULATE:
-        return strcmp(tl_attr_string(n, "by", "sum"), "sum") == 0
-                   ? 1 + tl_shape_elements(&n->inputs[0]->shape)
-                   : 0;
-    }
+    static const struct {
+        tl_op op;
+        int of; /* as many terms as this input has elements, and one; -1: so many: */
+        int64_t terms;
+    } rings[] = {
+        { TL_OP_ADD, -1, 2 },       { TL_OP_SUB, -1, 2 },
+        { TL_OP_NEG, -1, 2 },       { TL_OP_MUL, -1, 1 },
+        { TL_OP_MATMUL, 1, 0 },     { TL_OP_GEMM, 1, 0 },
+        { TL_OP_CONV, 1, 0 },       { TL_OP_REDUCE_SUM, 0, 0 },
+        { TL_OP_CUMULATE, 0, 0 },   { TL_OP_SCATTER_ELEMENTS, 0, 0 },
+        { TL_OP_SCATTER_ND, 0, 0 },
+    };
+    if (n->op == TL_OP_CUMULATE && strcmp(tl_attr_string(n, "by", "sum"), "sum") != 0)
+        return 0;
+    for (size_t i = 0; i < sizeof rings / sizeof *rings; i++)
+        if (rings[i].op == n->op)
+            return rings[i].of < 0 ? rings[i].terms
+                                   : 1 + tl_shape_elements(&n->inputs[rings[i].of]->shape);
     return 0;
 }
 

@@ -25,6 +25,8 @@ bool draw_choice(drawing *c)
     return true;
 }
 
+/* Of a known number of turns: of one that is an input tilth takes results of all turns for as long as they may be, and refuses
+ * what would broadcast with the length that they have. */
 bool draw_loop(drawing *c)
 {
     const draw_value *x = draw_pick(c, &(draw_want){ .dtypes = DRAW_BIT(TL_F32) | DRAW_BIT(TL_F64),
@@ -34,7 +36,8 @@ bool draw_loop(drawing *c)
                                                      .most_rank = 3,
                                                      .most_elements = 300 });
     int64_t turns[1] = { draw_between(c, 1, 4) }, dims[TL_MAX_RANK] = { turns[0] };
-    const draw_value *n = draw_numbers(c, TL_I64, 1, turns, true),
+    const draw_value *n = draw_weight(c, TL_I64, 0, NULL,
+                                      DRAW_WHOLE((double)turns[0], (double)turns[0])),
                      *y = draw_within(c, x, x->dtype, draw_usual(x->dtype));
     const char *t = tl_dtype_infos[x->dtype].text, *of = draw_list(c, x->rank, x->dims);
     for (int i = 0; i < x->rank; i++)

@@ -122,6 +122,8 @@ static void what_goes_wrong_is_said(void **state)
     expect_shell(5, "there is no device cuda:1: this machine has 1",
                  GPU "$TILTH run $D/m.onnx --target cuda:1");
     expect_shell(2, "there is no device cuda:one", GPU "$TILTH run $D/m.onnx --target cuda:one");
+    expect_shell(3, "nothing runs there; --target cuda is a GPU of this machine",
+                 GPU "$TILTH run $D/m.onnx --target nvptx64");
     expect_shell(3, "code for sm_90a does not run on Fake GPU 0, which is sm_80",
                  FAKE("sm=80") "$TILTH run $D/m.onnx --target cuda:0,sm_90a");
     expect_shell(5, "Fake GPU 0 has 1000000 bytes of memory, not",

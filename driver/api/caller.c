@@ -325,6 +325,13 @@ static tl_status get_output(const tilth_caller *c, int index, tilth_tensor_info 
                                 .rank = port->rank };
     if (!tl_port_at(port, spec->dim_count, c->latest->dims, out->shape, &out->size))
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: output %s has no shape", call, port->name);
+    if (port->counts != NULL) { /* extents that the run has computed */
+        int64_t size;
+        memcpy(out->shape, tl_api_output_shape(c->latest->runner, index),
+               sizeof *out->shape * (size_t)port->rank);
+        TL_TRY(tl_tensor_bytes(port->dtype, port->rank, out->shape, &size, diag));
+        out->size = (size_t)size;
+    }
     *data = c->latest->outputs[index];
     return TL_OK;
 }

@@ -10,14 +10,17 @@
  * Error: every turn rounds as its nodes do. */
 #include <string.h>
 #include "frontend/onnx/import_rules.h"
+#include "frontend/onnx/onnx_counts.h"
 #include "frontend/onnx/onnx_scope.h"
+#include "runtime/base/checked.h"
 
 enum {
-    MOST_TURNS = 1024,    /* that are written out */
-    MOST_VALUES = 256,    /* in a loop */
-    FEW_TURNS = 4,        /* are written out whatever they do, */
-    FEW_NODES = 512,      /* others where that makes no more nodes */
-    STACKED_TURNS = 1024, /* of which results are kept, where data decide how many there are */
+    MOST_TURNS = 1024,      /* that are written out */
+    MOST_VALUES = 256,      /* in a loop */
+    FEW_TURNS = 4,          /* are written out whatever they do, */
+    FEW_NODES = 512,        /* others where that makes no more nodes */
+    MOST_STACKED = 1 << 30, /* elements of a result of all turns */
+    STACKED_TURNS = 1024,   /* of which results are kept, where data decide how many there are */
 };
 
 typedef struct {
@@ -190,7 +193,8 @@ static tl_status read_turn(tl_onnx_call *c, void *context)
             !tl_shape_equal(&l->outputs[conditions + i]->shape, &l->state[i]->shape))
             return tl_call_unsupported(c, "a state whose type changes from turn to turn");
     for (int i = 0; i < conditions + l->state_count + l->scan_count; i++)
-        if (!l->outputs[i]->dtype_known || !tl_shape_is_static(&l->outputs[i]->shape) ||
+        if (tl_counts_of(im, l->outputs[i]) != NULL || !l->outputs[i]->dtype_known ||
+            !tl_shape_is_static(&l->outputs[i]->shape) ||
             tl_dtype_infos[l->outputs[i]->dtype].bits % 8 != 0)
             return tl_call_unsupported(c, "a result whose type is not known");
     if (!is_scan)
@@ -217,16 +221,61 @@ static int64_t most_turns(const tl_onnx_call *c, const loop *l)
     return most;
 }
 
-static bool states_are_known(const loop *l)
+/* Slices of so many turns. */
+static bool fits_in_memory(const tl_value *slice, int64_t turns)
+{
+    int64_t elements = tl_shape_elements(&slice->shape), all;
+    return elements >= 0 && !tl_mul_overflows(elements, turns, &all) && all <= MOST_STACKED;
+}
+
+static bool states_are_known(const tl_onnx_call *c, const loop *l)
 {
     for (int i = 0; i < l->state_count; i++)
         if (l->state[i] == NULL || !l->state[i]->dtype_known ||
-            !tl_shape_is_static(&l->state[i]->shape))
+            !tl_shape_is_static(&l->state[i]->shape) ||
+            tl_counts_of(c->import, l->state[i]) != NULL)
             return false;
     for (int i = 0; i < l->scanned_count; i++)
-        if (!tl_shape_is_static(&l->scanned[i]->shape))
+        if (!tl_shape_is_static(&l->scanned[i]->shape) ||
+            tl_counts_of(c->import, l->scanned[i]) != NULL)
             return false;
     return true;
+}
+
+tl_value **tl_onnx_emit_loop(tl_onnx_call *c, tl_onnx_region *r, const tl_onnx_loop *l)
+{
+    int results = l->output_count - l->has_again, input_count = 2 + l->state_count + r->count;
+    tl_value **inputs = TL_NEW_ARRAY(c->arena, tl_value *, input_count);
+    tl_value **out = TL_NEW_ARRAY(c->arena, tl_value *, results + 1);
+    for (int i = 0; i < l->output_count; i++)
+        tl_region_output(r, l->outputs[i]);
+    inputs[0] = l->wanted;
+    inputs[1] = l->enters;
+    for (int i = 0; i < l->state_count; i++)
+        inputs[2 + i] = l->states[i];
+    for (int i = 0; i < r->count; i++)
+        inputs[2 + l->state_count + i] = r->captured[i];
+    const tl_shape scalar = { .rank = 0 };
+    for (int i = 0; i < results; i++) {
+        const tl_value *v = l->outputs[l->has_again + i];
+        tl_shape shape = v->shape;
+        if (i >= l->state_count) {
+            memmove(shape.dims + 1, shape.dims, sizeof *shape.dims * (size_t)shape.rank);
+            shape.dims[0] = (tl_dim){ .extent = l->most };
+            shape.rank++;
+        }
+        out[i] = tl_graph_value(c->graph, tl_arena_format(c->arena, "%s.%d", c->name, i), v->dtype,
+                                &shape);
+    }
+    out[results] =
+        tl_graph_value(c->graph, tl_arena_format(c->arena, "%s.turns", c->name), TL_I64, &scalar);
+    tl_node *n =
+        tl_graph_node(c->graph, TL_OP_LOOP, c->name, input_count, inputs, results + 1, out);
+    tl_attr_set_int(c->graph, n, "states", l->state_count);
+    tl_attr_set_int(c->graph, n, "again", l->has_again);
+    tl_attr_set_int(c->graph, n, "most", l->most);
+    n->bodies[0] = r->graph;
+    return out;
 }
 
 /* False: its body cannot be one. */
@@ -234,44 +283,38 @@ static bool make_loop(tl_onnx_call *c, loop *l)
 {
     tl_onnx_region *r;
     bool is_scan = l->scanned_count > 0;
-    int conditions = is_scan ? 0 : 1, results = l->state_count + l->scan_count;
-    if (!states_are_known(l) || !tl_try_region(c, read_turn, l, &r))
+    int conditions = is_scan ? 0 : 1;
+    if (!states_are_known(c, l) || !tl_try_region(c, read_turn, l, &r))
         return false;
     double again = 0;
     bool goes_on = is_scan || (tl_constant_number(l->outputs[0], &again) && again != 0);
     int64_t most = most_turns(c, l);
-    for (int i = goes_on ? conditions : 0; i < conditions + results; i++)
-        tl_region_output(r, l->outputs[i]);
-    int input_count = 2 + l->state_count + r->count;
-    tl_value **inputs = TL_NEW_ARRAY(c->arena, tl_value *, input_count);
+    tl_onnx_loop made = {
+        .state_count = l->state_count,
+        .states = l->state,
+        .has_again = !goes_on,
+        .output_count = !goes_on + l->state_count + l->scan_count,
+        .outputs = l->outputs + (goes_on ? conditions : 0),
+        .most = most,
+    };
     if (is_scan)
-        inputs[0] = tl_onnx_emit_scalar(c, TL_I64, (double)l->turns);
+        made.wanted = tl_onnx_emit_scalar(c, TL_I64, (double)l->turns);
     else if (l->wanted != NULL)
-        inputs[0] = tl_onnx_emit_reshape(c, tl_onnx_emit_cast(c, l->wanted, TL_I64), NULL, 0);
+        made.wanted = tl_onnx_emit_reshape(c, tl_onnx_emit_cast(c, l->wanted, TL_I64), NULL, 0);
     if (l->enters != NULL)
-        inputs[1] = tl_onnx_emit_reshape(c, l->enters, NULL, 0);
-    memcpy(inputs + 2, l->state, sizeof *inputs * (size_t)l->state_count);
-    memcpy(inputs + 2 + l->state_count, r->captured, sizeof *inputs * (size_t)r->count);
-    const tl_shape scalar = { .rank = 0 };
-    for (int i = 0; i < results; i++) {
-        const tl_value *v = l->outputs[conditions + i];
-        tl_shape shape = v->shape;
-        if (i >= l->state_count) {
-            memmove(shape.dims + 1, shape.dims, sizeof *shape.dims * (size_t)shape.rank);
-            shape.dims[0] = (tl_dim){ .extent = most };
-            shape.rank++;
-        }
-        l->results[i] = tl_graph_value(c->graph, tl_arena_format(c->arena, "%s.%d", c->name, i),
-                                       v->dtype, &shape);
-    }
-    l->results[results] =
-        tl_graph_value(c->graph, tl_arena_format(c->arena, "%s.turns", c->name), TL_I64, &scalar);
-    tl_node *n =
-        tl_graph_node(c->graph, TL_OP_LOOP, c->name, input_count, inputs, results + 1, l->results);
-    tl_attr_set_int(c->graph, n, "states", l->state_count);
-    tl_attr_set_int(c->graph, n, "again", !goes_on);
-    tl_attr_set_int(c->graph, n, "most", most);
-    n->bodies[0] = r->graph;
+        made.enters = tl_onnx_emit_reshape(c, l->enters, NULL, 0);
+    for (int i = 0; i < l->scan_count; i++)
+        if (l->outputs[conditions + l->state_count + i]->shape.rank == TL_MAX_RANK ||
+            !fits_in_memory(l->outputs[conditions + l->state_count + i], most))
+            return false;
+    tl_value **results = tl_onnx_emit_loop(c, r, &made);
+    memcpy(l->results, results, sizeof *results * (size_t)(l->state_count + l->scan_count));
+    double enters;
+    bool is_exact = goes_on && l->turns == most &&
+                    (l->enters == NULL || tl_constant_number(l->enters, &enters));
+    for (int i = 0; i < l->scan_count && !is_exact; i++)
+        tl_set_count(c->import, l->results[l->state_count + i], 0,
+                     results[l->state_count + l->scan_count]);
     return true;
 }
 

@@ -37,6 +37,20 @@ tl_value *tl_onnx_emit_log_softmax(tl_onnx_call *c, tl_value *x, int64_t axis);
 tl_status tl_onnx_emit_activation(tl_onnx_call *c, const char *name, int count,
                                   const double *numbers, tl_value **x);
 
+/* import_loop.c: a loop whose body has been read into a region; its inputs are a turn's number and the state, its outputs are
+ * added here: whether there is another turn, the next state, what each turn gives. The results: the last state, what the
+ * turns gave along a new first axis of `most`, how many turns there were (one i64). */
+typedef struct {
+    tl_value *wanted, *enters; /* one i64, one bool, or NULL */
+    int state_count;
+    tl_value *const *states;
+    bool has_again;
+    int output_count;
+    tl_value *const *outputs;
+    int64_t most;
+} tl_onnx_loop;
+tl_value **tl_onnx_emit_loop(tl_onnx_call *c, tl_onnx_region *r, const tl_onnx_loop *l);
+
 /* Numbers that an importer writes down at most: matrices of transforms, positions of windows. */
 enum { TL_ONNX_MOST_NUMBERS = 1 << 26 };
 

@@ -1,19 +1,16 @@
-/* frontend/onnx/import_values.c: operators whose results have as many elements as data say: they are evaluated when the model is
- * read, which takes that the data are constants, or computed from inputs whose values are offered (onnx_deciding.c).
+/* frontend/onnx/import_values.c: operators whose results have as many elements as data say. Of constants they are evaluated when
+ * the model is read; else import_counted.c makes nodes of them whose results are counted.
  *
  * Definitions: ONNX, NonZero-13, Compress-11, Unique-11, NonMaxSuppression-11. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "frontend/onnx/import_rules.h"
+#include "frontend/onnx/onnx_counts.h"
 
-static tl_status need_value(tl_onnx_call *c, int input, const tl_value **out)
+static bool is_known(const tl_value *v)
 {
-    TL_TRY(tl_call_decide(c, &c->inputs[input]));
-    *out = c->inputs[input];
-    if ((*out)->data == NULL && tl_shape_elements(&(*out)->shape) != 0)
-        return tl_call_unknown(c, "the shape of its result depends on data");
-    return TL_OK;
+    return v->data != NULL || tl_shape_elements(&v->shape) == 0;
 }
 
 static double number_at(const tl_value *v, int64_t i)
@@ -42,8 +39,10 @@ static tl_value *matrix_of(tl_onnx_call *c, const int64_t *values, int64_t rows,
 /* A column for each element that is not zero: its position. */
 tl_status tl_import_non_zero(tl_onnx_call *c)
 {
-    const tl_value *x;
-    TL_TRY(need_value(c, 0, &x));
+    const tl_value *x = c->inputs[0];
+    TL_TRY(tl_need_shape(c, c->inputs[0]));
+    if (!is_known(x))
+        return tl_count_non_zero(c);
     int rank = x->shape.rank;
     int64_t elements = tl_shape_elements(&x->shape), count = 0;
     for (int64_t i = 0; i < elements; i++)
@@ -67,10 +66,12 @@ tl_status tl_import_non_zero(tl_onnx_call *c)
 tl_status tl_import_compress(tl_onnx_call *c)
 {
     tl_value *x = c->inputs[0];
-    const tl_value *condition;
+    const tl_value *condition = c->inputs[1];
     int axis = 0;
     TL_TRY(tl_need_shape(c, x));
-    TL_TRY(need_value(c, 1, &condition));
+    TL_TRY(tl_need_shape(c, c->inputs[1]));
+    if (!is_known(condition) || tl_counts_of(c->import, x) != NULL)
+        return tl_count_compress(c);
     if (tl_call_has(c, "axis"))
         TL_TRY(tl_onnx_axis(c, tl_call_int(c, "axis", 0), x->shape.rank, &axis));
     else
@@ -144,12 +145,14 @@ static void find_distinct(tl_onnx_call *c, const rows_of *r, distinct *d)
 
 tl_status tl_import_unique(tl_onnx_call *c)
 {
-    const tl_value *x;
+    const tl_value *x = c->inputs[0];
     rows_of r = { .outer = 1, .inner = 1 };
     distinct d;
     int axis = 0;
     bool sorts = tl_call_int(c, "sorted", 1) != 0, has_axis = tl_call_has(c, "axis");
-    TL_TRY(need_value(c, 0, &x));
+    TL_TRY(tl_need_shape(c, c->inputs[0]));
+    if (!is_known(x))
+        return tl_count_unique(c);
     r.x = x;
     r.count = tl_shape_elements(&x->shape);
     if (has_axis) {
@@ -265,15 +268,22 @@ tl_status tl_import_non_max_suppression(tl_onnx_call *c)
     suppression s = { .centered = tl_call_int(c, "center_point_box", 0) != 0,
                       .has_least = tl_call_input(c, 4) != NULL };
     double most;
-    TL_TRY(need_value(c, 0, &s.boxes));
-    TL_TRY(need_value(c, 1, &s.scores));
-    TL_TRY(tl_need_scalar(c, 2, 0, &most));
-    TL_TRY(tl_need_scalar(c, 3, 0, &s.overlap));
-    TL_TRY(tl_need_scalar(c, 4, 0, &s.least));
+    TL_TRY(tl_need_shape(c, c->inputs[0]));
+    TL_TRY(tl_need_shape(c, c->inputs[1]));
+    s.boxes = c->inputs[0];
+    s.scores = c->inputs[1];
     const tl_dim *b = s.boxes->shape.dims, *p = s.scores->shape.dims;
     if (s.boxes->shape.rank != 3 || s.scores->shape.rank != 3 || b[2].extent != 4 ||
         b[0].extent != p[0].extent || b[1].extent != p[2].extent)
         return tl_call_bad(c, "its boxes and scores do not fit together");
+    bool is_static = is_known(s.boxes) && is_known(s.scores);
+    for (int i = 2; i < c->input_count; i++)
+        is_static &= c->inputs[i] == NULL || is_known(c->inputs[i]);
+    if (!is_static)
+        return tl_count_suppressed(c);
+    TL_TRY(tl_need_scalar(c, 2, 0, &most));
+    TL_TRY(tl_need_scalar(c, 3, 0, &s.overlap));
+    TL_TRY(tl_need_scalar(c, 4, 0, &s.least));
     s.count = b[1].extent;
     s.most = most > (double)s.count ? s.count : most > 0 ? (int64_t)most : 0;
     int64_t images = b[0].extent, classes = p[1].extent, rows = 0;

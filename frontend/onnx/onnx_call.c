@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "frontend/onnx/onnx_private.h"
+#include "frontend/onnx/onnx_counts.h"
 #include "frontend/node/fold_node.h"
 #include "frontend/node/shape_rules.h"
 
@@ -352,9 +352,13 @@ tl_node *tl_onnx_emit_node(tl_onnx_call *c, tl_op op, int input_count, tl_value 
 
 tl_value *tl_emitted(tl_onnx_call *c, tl_node *n)
 {
-    if (c->status == TL_OK)
+    tl_value *y = n->outputs[0];
+    bool is_shape = n->op == TL_OP_SHAPE && tl_counts_of(c->import, n->inputs[0]) != NULL;
+    if (c->status == TL_OK && !is_shape)
         c->status = infer(c, n);
-    return n->outputs[0];
+    if (c->status == TL_OK)
+        c->status = tl_count_result(c, n, &y);
+    return y;
 }
 
 tl_value *tl_emit1(tl_onnx_call *c, tl_op op, tl_value *x)

@@ -1,6 +1,7 @@
 /* frontend/onnx/onnx_import.c: the walk over a model's graphs: initializers, inputs, nodes, outputs. */
 #include <string.h>
 #include "frontend/node/shape_rules.h"
+#include "frontend/onnx/onnx_counts.h"
 #include "frontend/onnx/onnx_scope.h"
 
 /* The tensor, whose bytes are taken out of the model: a body that is imported several times has them once. */
@@ -187,6 +188,8 @@ tl_status tl_import_body(tl_onnx_call *c, Onnx__GraphProto *body, const char *pr
 /* Graph outputs have names of their own, even where one value is an input, a constant, or two of them. */
 static tl_status import_outputs(tl_import *im, const tl_onnx_scope *s, const Onnx__GraphProto *g)
 {
+    tl_value **values =
+        TL_NEW_ARRAY(im->arena, tl_value *, g->n_output); /* as they were before they got names */
     for (size_t i = 0; i < g->n_output; i++) {
         const char *name = tl_text_or(g->output[i]->name, "");
         const tl_onnx_binding *b = tl_scope_find(s, name);
@@ -194,7 +197,7 @@ static tl_status import_outputs(tl_import *im, const tl_onnx_scope *s, const Onn
             return tl_fail(im->diag, TL_BAD_MODEL, "graph output '%.120s' is never computed", name);
         if (b->unsupported)
             continue;
-        tl_value *v = b->value;
+        tl_value *v = values[im->graph->output_count] = b->value;
         if (v->producer == NULL || v->is_output) {
             tl_value *copy = tl_graph_value(im->graph, name, v->dtype, &v->shape);
             copy->dtype_known = v->dtype_known;
@@ -203,6 +206,12 @@ static tl_status import_outputs(tl_import *im, const tl_onnx_scope *s, const Onn
         }
         v->name = tl_arena_strdup(im->arena, name);
         tl_graph_add_output(im->graph, v);
+    }
+    for (int i = 0, count = im->graph->output_count; i < count; i++) {
+        tl_value *const *counts = tl_counts_of(im, values[i]);
+        for (int a = 0; counts != NULL && a < values[i]->shape.rank; a++)
+            if (counts[a] != NULL)
+                tl_graph_set_extent(im->graph, i, a, counts[a]);
     }
     return TL_OK;
 }

@@ -1,6 +1,7 @@
 /* frontend/onnx/onnx_nodes.c: one node after the other: its inputs by name, its attributes, the rule for its
  * operator and opset, and the importer that the rule names. */
 #include <string.h>
+#include "frontend/onnx/onnx_counts.h"
 #include "frontend/onnx/onnx_scope.h"
 
 static tl_status version_of(const tl_import *im, const tl_onnx_scope *s, const char *domain,
@@ -108,6 +109,15 @@ static tl_status check_results(tl_onnx_call *c, tl_onnx_scope *s)
     return c->status;
 }
 
+/* An operator whose importer would take the largest extent for the one that there is. */
+static tl_status check_counted(tl_onnx_call *c)
+{
+    for (int i = 0; i < c->input_count; i++)
+        if (tl_counts_of(c->import, c->inputs[i]) != NULL && !tl_takes_counted(c->op_type))
+            return tl_call_unsupported(c, "its input %d has an extent that data decide", i);
+    return TL_OK;
+}
+
 static tl_status run_importer(tl_import *im, tl_onnx_scope *s, const Onnx__NodeProto *node,
                               tl_onnx_call *c)
 {
@@ -116,6 +126,8 @@ static tl_status run_importer(tl_import *im, tl_onnx_scope *s, const Onnx__NodeP
     tl_status status = check_arity(c);
     if (status == TL_OK)
         status = tl_check_attributes(c);
+    if (status == TL_OK)
+        status = check_counted(c);
     if (status == TL_OK)
         status = c->rule->import(c);
     if (status == TL_OK)

@@ -8,6 +8,7 @@
  * reads it again to have it refused. Every node that is read counts, also in trials, so that graphs inside one another
  * cannot be read exponentially often. */
 #include <string.h>
+#include "frontend/onnx/onnx_counts.h"
 #include "frontend/onnx/onnx_scope.h"
 #include "runtime/base/array.h"
 
@@ -35,6 +36,10 @@ tl_value *tl_region_capture(tl_import *im, tl_onnx_region *r, tl_value *outer)
         r->inputs[r->count++] = inner;
     }
     tl_map_put(r->inner, key, inner);
+    tl_value *const *counts = tl_counts_of(im, outer);
+    for (int i = 0; counts != NULL && i < outer->shape.rank; i++)
+        if (counts[i] != NULL)
+            tl_set_count(im, inner, i, tl_region_capture(im, r, counts[i]));
     return inner;
 }
 
@@ -80,8 +85,10 @@ bool tl_try_region(tl_onnx_call *c, tl_region_reader *read, void *context, tl_on
                    tl_map_count(im->needed) == 0;
     int nodes = im->nodes;
     struct tl_onnx_walk *walk = im->walk;
+    tl_map *counts = im->counts;
     *im = before;
     im->nodes = nodes;
+    im->counts = counts;
     im->walk = walk;
     *out = r;
     return is_good;

@@ -51,6 +51,8 @@ struct tl_import {
     int bodies;      /* around what is imported now */
     struct tl_onnx_walk *walk;
     tl_onnx_region *region; /* whose nodes are imported now; NULL: the model's graph */
+    tl_map *counts;         /* onnx_counts.c; NULL: nothing is counted */
+    int plain_nodes;        /* > 0: nodes are made that look at all elements */
     int64_t most_turns;     /* of a loop that data end; 0: as many as is usual */
     bool is_trial; /* inputs are bound to no values: if something needs it, the trial has failed */
     bool is_open;  /* some input has no static shape: what is not known may yet be */

@@ -127,7 +127,8 @@ static void find_lives(tl_runner *r)
                 b->size = value_size(r, &spec->values[value]);
                 if (pass == 0) {
                     b->first = b->first < 0 ? s : b->first;
-                    b->last = s;
+                    b->last = tl_step_end(r->steps, s) -
+                              1; /* a loop reads its numbers before each turn */
                     continue;
                 }
                 for (int loop = r->owner[s]; loop >= 0; loop = r->owner[loop]) {

@@ -468,7 +468,9 @@ tl_status tl_build_executable(tl_model *model, tl_diag *diag)
 
     tl_executable_spec spec = {
         .model = g->name,
-        .device = tl_target_is_gpu(&model->target) ? "cuda" : NULL,
+        .device = model->device != NULL              ? model->device->type->name
+                  : tl_target_is_gpu(&model->target) ? "cuda"
+                                                     : NULL,
         .note = tl_arena_format(b.arena, "tuned %d", model->facts.tuned_count),
         .input_count = g->input_count,
         .output_count = g->shown_count,

@@ -180,6 +180,8 @@ static tl_status model_keys(tl_model *model, const model_source *source,
                    tl_codegen_llvm_version(), options->naive, (int)options->numerics);
     if (tl_target_is_gpu(&model->target) && tl_ptx_has_module())
         tl_text_add(&text, " with module");
+    if (model->device != NULL && model->device->type->form == TL_FORM_LLVM)
+        tl_text_format(&text, " for %s", model->device->type->name);
     tl_digest_start(&digest);
     tl_digest_add(&digest, text.data, text.size);
     tl_text_free(&text);

@@ -31,6 +31,13 @@ tl_status tl_onnx_read(tl_arena *arena, const char *path, const tl_shape_overrid
 tl_status tl_onnx_read_memory(tl_arena *arena, const void *bytes, size_t size, const char *folder,
                               const tl_shape_override *shapes, int shape_count, tl_onnx **out,
                               tl_graph **graph, tl_diag *diag);
+/* The same for a model that is wanted for several shapes: it is unpacked once, and all of its graphs have the same constants. A
+ * node whose name is in `kept` (NULL: none) stays one where its value is known, too (tl_graph.kept). */
+tl_status tl_onnx_open(const char *path, tl_onnx **out, tl_diag *diag);
+tl_status tl_onnx_open_memory(const void *bytes, size_t size, const char *folder, tl_onnx **out,
+                              tl_diag *diag);
+tl_status tl_onnx_graph(tl_arena *arena, tl_onnx *model, const tl_shape_override *shapes,
+                        int shape_count, const tl_map *kept, tl_graph **graph, tl_diag *diag);
 void tl_onnx_close(tl_onnx *model);
 /* The inputs that were bound to the value offered, for a shape or a branch depends on it: the graph is right for this value
  * only. Names and packed values live as long as the graph. */
@@ -59,9 +66,9 @@ tl_status tl_onnx_read_signature_memory(tl_arena *arena, const void *bytes, size
                                         tl_onnx_signature *out, tl_diag *diag);
 bool tl_onnx_signature_is_open(const tl_onnx_signature *signature); /* some axis has no extent */
 /* The operators of the model's graph and of the graphs in its nodes, each once, in the order of the file; those of other domains
- * as "domain.Operator". Nothing else of it is looked at. */
+ * as "domain.Operator". Nothing else of it is looked at but the opset of ONNX's own domain (0: none is said). */
 tl_status tl_onnx_read_operators(tl_arena *arena, const char *path, const char *const **out,
-                                 int *count, tl_diag *diag);
+                                 int *count, int *opset, tl_diag *diag);
 /* The operators that are read, then those that are refused with a reason of their own, each in the order of its table. */
 typedef struct {
     const char *name;   /* "Conv", "com.microsoft.Gelu" */
@@ -71,6 +78,13 @@ typedef struct {
     int min_inputs, max_inputs, max_outputs; /* of the newest form; -1: any number */
 } tl_onnx_operator;
 bool tl_onnx_find_operator(int index, tl_onnx_operator *out); /* false behind the last */
+/* An operator of ONNX's own domain in the form that opset `since` gave it (frontend/onnx/onnx_versions.def). */
+typedef struct {
+    char name[32];
+    int since;
+    const char *reason; /* why it is refused; NULL: it is read */
+} tl_onnx_version;
+bool tl_onnx_find_version(int index, tl_onnx_version *out); /* false behind the last */
 /* The static shapes of all inputs that have open axes, from those that are `given` (of any inputs): axes of one name have one
  * extent. Values that are offered are passed on. TL_BAD_ARGUMENT names the axes that contradict each other, or what the file
  * says; TL_UNBOUND names one that is still open, and the way out. */
@@ -119,6 +133,7 @@ typedef struct {
     tl_value *const *inputs;
     const tl_node *const *windows; /* of each input: the Slice that alone reads it there, or NULL */
     tl_value *const *outputs;
+    bool varies; /* the same code sums up other extents: no sum is cut by how long it is */
 } tl_kernel;
 /* What runs in the place of a node: a kernel, or the bodies of a node that has some. */
 typedef struct tl_item tl_item;

@@ -58,6 +58,9 @@ void tl_api_model_release(tilth_model *model);
 tl_status tl_api_model_make(tl_executable *executable, void *owner,
                             void (*destroy_owner)(void *owner), tilth_pool *pool, bool from_disk,
                             tilth_model **out, tl_diag *diag);
+/* What the dims of the runner's executable are from the next run on. Where they are others now, places have other sizes, and
+ * have to be bound or written again. For who holds the runner alone. */
+tl_status tl_api_runner_set_dims(tilth_runner *runner, const int64_t *dims, tl_diag *diag);
 /* A pool of `threads`, for a model whose caller gave none. */
 tl_status tl_api_pool_make(const tl_pool_options *options, tilth_pool **out, tl_diag *diag);
 
@@ -67,5 +70,8 @@ tl_status tl_api_pool_make(const tl_pool_options *options, tilth_pool **out, tl_
     diag.text[0] = '\0'
 /* Hands status and sentence to the caller. */
 tilth_status tl_api_return(tl_status status, const tl_diag *diag, tilth_error *error);
+
+/* The shape that the latest run gave an output: the port's, but for extents that it has computed. */
+const int64_t *tl_api_output_shape(const tilth_runner *runner, int output);
 
 #endif

@@ -1,4 +1,4 @@
-/* schedule/sketch/sketch_turn_stream.c: a window whose lanes would gather what it reads gets a copy in which they lie side by side.
+/* schedule/sketch/sketch_turn_stream.c: a window whose lanes would gather what it reads gets a copy in their order.
  *
  *     y[co, ow, ci] += x[16*co + ci, ow + k]*w[...]      x plain, the result in blocks of channels
  *
@@ -7,7 +7,8 @@
  *     y[co, ow, ci] += t[co, ow + k, ci]*w[...]          a window like any other (sketch_window.c)
  *
  * So it is where a plain input meets a result in blocks, or the other way round: in front of a depthwise convolution behind a
- * Transpose, say. What is copied must be read several times, else nothing is won: the copy gathers, too, though by whole lines. */
+ * Transpose, say. What is copied must be read several times, else nothing is won: the copy gathers, too, though by whole
+ * lines. */
 #include "runtime/base/checked.h"
 #include "schedule/sketch/sketch_private.h"
 

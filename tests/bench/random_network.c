@@ -18,7 +18,8 @@ typedef struct {
     tl_text consts, nodes;
     int number; /* of values so far */
     int n, c, h, w, t;
-    int last, kept; /* the value at the end of the chain; one of the same shape before it, -1: none */
+    int last,
+        kept; /* the value at the end of the chain; one of the same shape before it, -1: none */
 } network;
 
 static int below(network *g, int bound)
@@ -118,10 +119,11 @@ static void convolution(network *g)
     int bias = constant(g, shape);
     int x;
     x = g->last;
-    node(g,
-         "Conv(v%d, k%d, k%d) {group = %d, strides = [%d, %d], pads = [%d, %d, %d, %d], dilations = "
-         "[%d, %d]}",
-         x, weight, bias, group, stride, stride, before, before, after, after, dilation, dilation);
+    node(
+        g,
+        "Conv(v%d, k%d, k%d) {group = %d, strides = [%d, %d], pads = [%d, %d, %d, %d], dilations = "
+        "[%d, %d]}",
+        x, weight, bias, group, stride, stride, before, before, after, after, dilation, dilation);
     bool same = out == g->c && stride == 1;
     g->c = out;
     g->h = (g->h - 1) / stride + 1;

@@ -3,10 +3,10 @@
  *
  *     cliffs [--threads N] [--seconds S] [--target ISA] [--numerics strict] [--json] [--show program|graph] [SEED ...]
  *
- * What bounds a kernel: its arithmetic at the measured peak and its functions (exp and its kin) at the measured rate of each
- * alone, or its operands at the bandwidth of plain loops that move as many bytes, whichever takes longer. Kernels below 1 MFLOP and
- * 256 KB are left out: a call costs as much. Winograd counts the operations of the direct sum. Times are the least of all rounds,
- * peak and bandwidth the largest. */
+ * What bounds a kernel: its arithmetic at the measured peak and its functions (exp and its kin) at the measured rate of
+ * each alone, or its operands at the bandwidth of plain loops that move as many bytes, whichever takes longer. Kernels
+ * below 1 MFLOP and 256 KB are left out: a call costs as much. Winograd counts the operations of the direct sum. Times are
+ * the least of all rounds, peak and bandwidth the largest. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -28,6 +28,20 @@ typedef struct {
 } tl_shape_override;
 tl_status tl_onnx_read(tl_arena *arena, const char *path, const tl_shape_override *shapes,
                        int shape_count, tl_onnx **out, tl_graph **graph, tl_diag *diag);
+/* The same of a file or of bytes, with all that can be said of how. */
+typedef struct {
+    const char
+        *path; /* NULL: `bytes`, whose external data is in `folder` (NULL: there may be none) */
+    const void *bytes;
+    size_t size;
+    const char *folder;
+    const tl_shape_override *shapes;
+    int shape_count;
+    /* Turns that a loop may take whose number data decide; 0: 2^20, or 1,024 where what each turn gives is kept. */
+    int64_t most_turns;
+} tl_onnx_source;
+tl_status tl_onnx_read_source(tl_arena *arena, const tl_onnx_source *source, tl_onnx **out,
+                              tl_graph **graph, tl_diag *diag);
 tl_status tl_onnx_read_memory(tl_arena *arena, const void *bytes, size_t size, const char *folder,
                               const tl_shape_override *shapes, int shape_count, tl_onnx **out,
                               tl_graph **graph, tl_diag *diag);

@@ -260,12 +260,9 @@ static tl_status get_output(const tilth_caller *c, int index, tilth_tensor_info 
     if (index < 0 || index >= spec->output_count)
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: there is no output %d; the model has %d", call,
                        index, spec->output_count);
-    const tl_port *port = &spec->outputs[index];
-    *out = (tilth_tensor_info){ .name = port->name,
-                                .dtype = (tilth_dtype)tl_dtype_infos[port->dtype].onnx,
-                                .rank = port->rank,
-                                .size = tl_port_size(port) };
-    memcpy(out->shape, port->shape, sizeof *port->shape * (size_t)port->rank);
+    tilth_error error;
+    if (tilth_runner_output(c->latest->runner, index, out, &error) != TILTH_OK)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s", error.text);
     *data = c->latest->outputs[index];
     return TL_OK;
 }

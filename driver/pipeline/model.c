@@ -151,6 +151,8 @@ static tl_status model_keys(tl_model *model, const model_source *source,
             tl_text_format(&text, ",%lld", (long long)options->shapes[i].shape.dims[a].extent);
         tl_text_add(&text, "\n");
     }
+    if (options->most_turns > 0)
+        tl_text_format(&text, "turns %lld\n", (long long)options->most_turns);
     tl_digest_add(&digest, text.data, text.size);
     tl_digest_text(&digest, model->base_identity);
 
@@ -384,12 +386,14 @@ static void give_picks(tl_model *model)
 static tl_status read_graph(tl_model *model, const model_source *source,
                             const tl_model_options *options, tl_diag *diag)
 {
-    if (source->path != NULL)
-        return tl_onnx_read(model->arena, source->path, options->shapes, options->shape_count,
-                            &model->onnx, &model->graph, diag);
-    return tl_onnx_read_memory(model->arena, source->bytes, source->size, source->folder,
-                               options->shapes, options->shape_count, &model->onnx, &model->graph,
-                               diag);
+    const tl_onnx_source from = { .path = source->path,
+                                  .bytes = source->bytes,
+                                  .size = source->size,
+                                  .folder = source->folder,
+                                  .shapes = options->shapes,
+                                  .shape_count = options->shape_count,
+                                  .most_turns = options->most_turns };
+    return tl_onnx_read_source(model->arena, &from, &model->onnx, &model->graph, diag);
 }
 
 static void set_form(tl_model *model)

@@ -230,8 +230,7 @@ static tl_status check_overrides(const tl_import *im)
 }
 
 tl_status tl_onnx_import(tl_arena *arena, tl_onnx *model, Onnx__ModelProto *proto,
-                         const tl_shape_override *shapes, int shape_count, tl_graph **out,
-                         tl_diag *diag)
+                         const tl_onnx_source *source, tl_graph **out, tl_diag *diag)
 {
     tl_diag unread = { 0 };
     tl_import im = { .arena = arena,
@@ -241,8 +240,9 @@ tl_status tl_onnx_import(tl_arena *arena, tl_onnx *model, Onnx__ModelProto *prot
                      .refusals = tl_map_create(arena),
                      .needed = tl_map_create(arena),
                      .tensors = tl_map_create(arena),
-                     .shapes = shapes,
-                     .shape_count = shape_count,
+                     .shapes = source->shapes,
+                     .shape_count = source->shape_count,
+                     .most_turns = source->most_turns,
                      .diag = diag != NULL ? diag : &unread };
     model->bound = tl_map_create(arena);
     tl_onnx_scope top = { .bindings = tl_map_create(arena),

@@ -191,8 +191,7 @@ tl_status tl_onnx_unpack(const void *bytes, size_t size, ProtobufCAllocator *all
 tl_status tl_onnx_read_shape(tl_arena *arena, const char *name, const Onnx__TensorShapeProto *dims,
                              tl_shape *out, tl_diag *diag);
 tl_status tl_onnx_import(tl_arena *arena, tl_onnx *model, Onnx__ModelProto *proto,
-                         const tl_shape_override *shapes, int shape_count, tl_graph **out,
-                         tl_diag *diag);
+                         const tl_onnx_source *source, tl_graph **out, tl_diag *diag);
 /* NULL with the reason when there is none for this version. */
 const tl_import_rule *tl_import_rule_find(const char *op_type, int version, const char **reason);
 /* Each is known to the rule, given once, and holds what its type says. */

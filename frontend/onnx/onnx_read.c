@@ -9,14 +9,6 @@
 #include "frontend/onnx/onnx_scan.h"
 #include "runtime/base/file.h"
 
-typedef struct {
-    const void *bytes;
-    size_t size;
-    const char *folder;
-    const tl_shape_override *shapes;
-    int shape_count;
-} request;
-
 static tl_status check_model(const Onnx__ModelProto *proto, tl_diag *diag)
 {
     if (proto->graph == NULL)
@@ -43,7 +35,7 @@ tl_status tl_onnx_unpack(const void *bytes, size_t size, ProtobufCAllocator *all
     return check_model(*out, diag);
 }
 
-static tl_status open_model(const request *r, tl_onnx **out, tl_diag *diag)
+static tl_status open_model(const tl_onnx_source *r, tl_onnx **out, tl_diag *diag)
 {
     *out = calloc(1, sizeof **out);
     if (*out == NULL)
@@ -58,8 +50,8 @@ static tl_status open_model(const request *r, tl_onnx **out, tl_diag *diag)
 }
 
 /* The arena may run out at any allocation of the import; what is held besides it is released here. */
-static tl_status read_model(tl_arena *arena, const request *r, tl_onnx **model, tl_graph **graph,
-                            tl_diag *diag)
+static tl_status read_model(tl_arena *arena, const tl_onnx_source *r, tl_onnx **model,
+                            tl_graph **graph, tl_diag *diag)
 {
     tl_onnx_memory memory = { .limit = tl_onnx_memory_limit(r->size) };
     ProtobufCAllocator allocator = tl_onnx_allocator(&memory);
@@ -77,7 +69,7 @@ static tl_status read_model(tl_arena *arena, const request *r, tl_onnx **model, 
         if (TL_ARENA_GUARD(arena))
             status = tl_fail(diag, TL_NO_MEMORY, "out of memory while importing the model");
         else
-            status = tl_onnx_import(arena, *model, proto, r->shapes, r->shape_count, graph, diag);
+            status = tl_onnx_import(arena, *model, proto, r, graph, diag);
     }
     if (status == TL_OK) {
         if (TL_ARENA_GUARD(arena))
@@ -95,16 +87,6 @@ static tl_status read_model(tl_arena *arena, const request *r, tl_onnx **model, 
     return status;
 }
 
-tl_status tl_onnx_read_memory(tl_arena *arena, const void *bytes, size_t size, const char *folder,
-                              const tl_shape_override *shapes, int shape_count, tl_onnx **out,
-                              tl_graph **graph, tl_diag *diag)
-{
-    request r = { bytes, size, folder, shapes, shape_count };
-    *out = NULL;
-    *graph = NULL;
-    return read_model(arena, &r, out, graph, diag);
-}
-
 /* The folder of a path: what stands before its last slash. NULL: no memory. */
 static char *folder_of(const char *path)
 {
@@ -114,23 +96,50 @@ static char *folder_of(const char *path)
     return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
 }
 
-tl_status tl_onnx_read(tl_arena *arena, const char *path, const tl_shape_override *shapes,
-                       int shape_count, tl_onnx **out, tl_graph **graph, tl_diag *diag)
+static tl_status read_file(tl_arena *arena, const tl_onnx_source *source, tl_onnx **out,
+                           tl_graph **graph, tl_diag *diag)
 {
     tl_mapping file;
-    *out = NULL;
-    *graph = NULL;
-    TL_TRY(tl_file_map(path, &file, diag));
-    char *folder = folder_of(path);
+    TL_TRY(tl_file_map(source->path, &file, diag));
+    char *folder = folder_of(source->path);
+    tl_onnx_source bytes = *source;
+    bytes.bytes = file.data;
+    bytes.size = file.size;
+    bytes.folder = folder;
     tl_status status = folder == NULL ? tl_fail(diag, TL_NO_MEMORY, "out of memory") : TL_OK;
     if (status == TL_OK && file.size == 0)
         status = tl_fail(diag, TL_BAD_MODEL, "the file is empty");
     if (status == TL_OK)
-        status = tl_onnx_read_memory(arena, file.data, file.size, folder, shapes, shape_count, out,
-                                     graph, diag);
+        status = read_model(arena, &bytes, out, graph, diag);
     if (status != TL_OK)
-        tl_context(diag, "%s", path);
+        tl_context(diag, "%s", source->path);
     free(folder);
     tl_file_unmap(&file);
     return status;
+}
+
+tl_status tl_onnx_read_source(tl_arena *arena, const tl_onnx_source *source, tl_onnx **out,
+                              tl_graph **graph, tl_diag *diag)
+{
+    *out = NULL;
+    *graph = NULL;
+    return source->path != NULL ? read_file(arena, source, out, graph, diag)
+                                : read_model(arena, source, out, graph, diag);
+}
+
+tl_status tl_onnx_read(tl_arena *arena, const char *path, const tl_shape_override *shapes,
+                       int shape_count, tl_onnx **out, tl_graph **graph, tl_diag *diag)
+{
+    const tl_onnx_source source = { .path = path, .shapes = shapes, .shape_count = shape_count };
+    return tl_onnx_read_source(arena, &source, out, graph, diag);
+}
+
+tl_status tl_onnx_read_memory(tl_arena *arena, const void *bytes, size_t size, const char *folder,
+                              const tl_shape_override *shapes, int shape_count, tl_onnx **out,
+                              tl_graph **graph, tl_diag *diag)
+{
+    const tl_onnx_source source = {
+        .bytes = bytes, .size = size, .folder = folder, .shapes = shapes, .shape_count = shape_count
+    };
+    return tl_onnx_read_source(arena, &source, out, graph, diag);
 }

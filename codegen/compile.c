@@ -9,6 +9,62 @@
 
 #define ARENA_LIMIT ((size_t)1 << 30)
 
+static tl_descriptor describe_common(tl_arena *arena, const tl_lowered_kernel *kernel,
+                                     const tl_kernel_plan *plan)
+{
+    const tl_program *program = kernel->program;
+    return (tl_descriptor){ .name = tl_arena_strdup(arena, kernel->name),
+                            .phase_count = plan->phase_count,
+                            .extents = TL_NEW_ARRAY(arena, int64_t, plan->phase_count),
+                            .has_sizes = plan->has_sizes,
+                            .dim_count = program->dim_count,
+                            .buffer_count = program->param_count + program->prepared_count };
+}
+
+static tl_status describe_cpu(tl_arena *arena, const tl_lowered_kernel *kernel,
+                              const tl_kernel_plan *plan, tl_descriptor *out, tl_diag *diag)
+{
+    (void)diag;
+    *out = describe_common(arena, kernel, plan);
+    int64_t *extents = TL_NEW_ARRAY(arena, int64_t, plan->phase_count);
+    out->extents = extents;
+    for (int i = 0; i < plan->phase_count && !plan->has_sizes; i++)
+        tl_const_int(plan->phases[i].extent, &extents[i]);
+    if (!plan->has_sizes) {
+        tl_const_int(plan->scratch, &out->scratch_bytes);
+        tl_const_int(plan->thread_scratch, &out->thread_scratch_bytes);
+    }
+    return TL_OK;
+}
+
+static tl_status describe_gpu(tl_arena *arena, const tl_lowered_kernel *kernel,
+                              const tl_kernel_plan *plan, tl_descriptor *out, tl_diag *diag)
+{
+    *out = describe_common(arena, kernel, plan);
+    tl_launch *launches = TL_NEW_ARRAY(arena, tl_launch, plan->phase_count);
+    out->form = TL_FORM_PTX;
+    out->arch = tl_arena_strdup(arena, kernel->target->cpu);
+    out->launches = launches;
+    TL_TRY(tl_gpu_formula(arena, kernel->program, plan->scratch, &out->scratch_bytes,
+                          &out->scratch_formula, diag));
+    for (int i = 0; i < plan->phase_count; i++) {
+        const tl_launch_plan *from = &plan->phases[i].launch;
+        bool is_dynamic = from->shared_bytes > TL_GPU_STATIC_SHARED;
+        tl_launch *l = &launches[i];
+        *l = (tl_launch){ .cluster = { 1, 1, 1 },
+                          .shared_bytes = is_dynamic ? 0 : from->shared_bytes,
+                          .dynamic_shared_bytes = is_dynamic ? from->shared_bytes : 0,
+                          .registers = -1,
+                          .spill_bytes = -1 };
+        for (int axis = 0; axis < TL_GPU_AXES; axis++) {
+            l->block[axis] = (int)from->block[axis];
+            TL_TRY(tl_gpu_formula(arena, kernel->program, from->grid[axis], &l->grid[axis],
+                                  &l->grid_formula[axis], diag));
+        }
+    }
+    return TL_OK;
+}
+
 /* What makes code for a kind of target: plan, module, passes over it, what follows them before code is generated, and what
  * is asked of the code. */
 typedef struct {
@@ -18,6 +74,8 @@ typedef struct {
     tl_status (*finish)(LLVMModuleRef module, LLVMTargetMachineRef machine, tl_diag *diag);
     LLVMCodeGenFileType object;
     tl_status (*check)(const void *object, size_t size, tl_diag *diag);
+    tl_status (*describe)(tl_arena *arena, const tl_lowered_kernel *kernel,
+                          const tl_kernel_plan *plan, tl_descriptor *out, tl_diag *diag);
 } backend;
 
 /* The CPU's passes are for code that is already explicit vectors: registers out of stack slots, common subexpressions,
@@ -26,11 +84,11 @@ typedef struct {
 static const backend backends[] = {
     { tl_plan_make, tl_emit_module,
       "function(sroa,early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),early-cse)", NULL,
-      LLVMObjectFile, tl_object_check },
+      LLVMObjectFile, tl_object_check, describe_cpu },
     { tl_gpu_plan_make, tl_emit_gpu_module,
       "function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,loop-mssa(licm),"
       "early-cse,simplifycfg)",
-      tl_llvm_fill_device, LLVMAssemblyFile, NULL },
+      tl_llvm_fill_device, LLVMAssemblyFile, NULL, describe_gpu },
 };
 
 static const backend *backend_of(const tl_target *target)
@@ -60,26 +118,6 @@ static void release(held *h)
         LLVMContextDispose(h->context);
     tl_arena_destroy(h->arena);
     free(h);
-}
-
-static tl_descriptor describe(tl_arena *arena, const tl_lowered_kernel *kernel,
-                              const tl_kernel_plan *plan)
-{
-    const tl_program *program = kernel->program;
-    int64_t *extents = TL_NEW_ARRAY(arena, int64_t, plan->phase_count);
-    tl_descriptor d = { .name = tl_arena_strdup(arena, kernel->name),
-                        .phase_count = plan->phase_count,
-                        .extents = extents,
-                        .has_sizes = plan->has_sizes,
-                        .dim_count = program->dim_count,
-                        .buffer_count = program->param_count + program->prepared_count };
-    for (int i = 0; i < plan->phase_count && !plan->has_sizes; i++)
-        tl_const_int(plan->phases[i].extent, &extents[i]);
-    if (!plan->has_sizes) {
-        tl_const_int(plan->scratch, &d.scratch_bytes);
-        tl_const_int(plan->thread_scratch, &d.thread_scratch_bytes);
-    }
-    return d;
 }
 
 static tl_status verify_module(LLVMModuleRef module, const char *name, tl_diag *diag)
@@ -226,7 +264,7 @@ static tl_status compile_guarded(tl_arena *arena, const job *j, tl_text *out,
     tl_status status = compile(h, j, out, diag);
     tl_llvm_leave(&guard);
     if (status == TL_OK && descriptor != NULL)
-        *descriptor = describe(arena, &h->kernel, &h->plan);
+        status = backend_of(j->target)->describe(arena, &h->kernel, &h->plan, descriptor, diag);
     release(h);
     return status;
 }

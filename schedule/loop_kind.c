@@ -226,7 +226,8 @@ tl_status tl_check_private(const char *prim, const tl_path *path, const tl_stmt 
             in_thread |= tl_is_thread_kind(alloc->u.loop.kind);
         if (alloc->kind != TL_STMT_ALLOC || !tl_stmt_uses_buffer(loop, alloc->u.alloc.buffer))
             continue;
-        if (is_thread && in_thread && alloc->u.alloc.buffer->scope != TL_SCOPE_SHARED)
+        bool is_warps = kind == TL_LOOP_THREAD_X && alloc->u.alloc.buffer->scope == TL_SCOPE_WARP;
+        if (is_thread && in_thread && alloc->u.alloc.buffer->scope != TL_SCOPE_SHARED && !is_warps)
             return tl_refuse(diag, prim, loop->u.loop.var->name,
                              "buffer %s is allocated outside of it by threads of another axis, "
                              "each for itself; set_scope(%s, shared) is one for all",
@@ -263,7 +264,7 @@ static bool recheck_loop(const tl_stmt *stmt, void *context)
         return true;
     if (tl_program_find_loop(r->before, stmt->u.loop.var) == stmt)
         return false; /* nothing under it has changed */
-    bool may_reduce = stmt->u.loop.kind == TL_LOOP_VECTORIZED;
+    bool may_reduce = tl_loop_kind_joins(stmt->u.loop.kind);
     tl_access a, b;
     tl_path path = tl_schedule_path_to_loop(r->s, stmt->u.loop.var);
     r->status = tl_check_private(r->prim, &path, stmt, stmt->u.loop.kind, r->diag);

@@ -33,6 +33,7 @@ codegen/math:codegen/math/|ir/|runtime/base/
 codegen/emit:codegen/(emit|math|lower)/|ir/|runtime/base/
 codegen/llvm:codegen/(llvm/|codegen\.h)|ir/|runtime/(base|abi)/
 codegen/object:codegen/(object/|llvm/|codegen\.h)|ir/|runtime/(base|abi)/
+codegen/emulate:codegen/(emulate/|llvm/|codegen\.h)|ir/|runtime/(base|abi)/
 codegen:codegen/|ir/|runtime/(base|abi)/
 tuner/records:tuner/records/|codegen/|schedule/|ir/|runtime/
 tuner/measure:tuner/(measure|records)/|codegen/|schedule/|ir/|runtime/

@@ -385,7 +385,7 @@ static void store_vector(tl_emitter *em, const tl_address *a, LLVMTypeRef elemen
 }
 
 /* C[...] = C[...] op rest, op one of the combiners. */
-static bool is_update(const tl_store *store)
+bool tl_emit_is_update(const tl_store *store)
 {
     const tl_expr *value = store->value;
     switch (value->kind) {
@@ -424,7 +424,7 @@ static void store_reduction(tl_emitter *em, const tl_store *store, const tl_addr
 {
     const tl_expr *value = store->value;
     tl_dtype dtype = store->buffer->dtype;
-    if (!is_update(store)) {
+    if (!tl_emit_is_update(store)) {
         tl_emit_fail(em, em->i64, TL_UNSUPPORTED,
                      "buffer %s: the lanes of a vectorized loop store different values to one "
                      "element, or not the "
@@ -452,9 +452,20 @@ static void store_reduction(tl_emitter *em, const tl_store *store, const tl_addr
     store_scalar(em, a, tl_emit_to_memory(em, dtype, after));
 }
 
+void tl_emit_store_scalar(tl_emitter *em, const tl_store *store, LLVMValueRef value)
+{
+    tl_address a;
+    if (tl_emit_address(em, store->buffer, store->indices, store->indices, false, &a))
+        store_scalar(em, &a, tl_emit_to_memory(em, store->buffer->dtype, value));
+}
+
 void tl_emit_store(tl_emitter *em, const tl_store *store)
 {
     assert(store->value->dtype == store->buffer->dtype);
+    if (tl_emit_joins_threads(em, store)) {
+        tl_emit_join(em, store);
+        return;
+    }
     const tl_buffer *buffer = store->buffer;
     LLVMTypeRef element = tl_emit_memory_type(em, buffer->dtype);
     tl_address a;

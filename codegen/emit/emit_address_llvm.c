@@ -10,7 +10,7 @@
 #include "runtime/base/array.h"
 
 /* NULL after a failure. */
-static const tl_buffer_storage *find_storage(tl_emitter *em, const tl_buffer *buffer)
+const tl_buffer_storage *tl_emit_find_storage(tl_emitter *em, const tl_buffer *buffer)
 {
     for (int tries = 0; tries < 2; tries++) {
         for (int i = em->storage_count - 1; i >= 0; i--)
@@ -93,7 +93,7 @@ static const tl_flat *find_flat(tl_emitter *em, const tl_buffer_storage *storage
 
 bool tl_emit_in_bounds(tl_emitter *em, const tl_expr *load)
 {
-    const tl_buffer_storage *storage = find_storage(em, load->u.buffer);
+    const tl_buffer_storage *storage = tl_emit_find_storage(em, load->u.buffer);
     return storage == NULL || find_flat(em, storage, load->args, load, false)->in_bounds;
 }
 
@@ -237,13 +237,36 @@ static unsigned alignment(const tl_emitter *em, const tl_buffer_storage *storage
     return (unsigned)((bits & -bits) * (uint64_t)size);
 }
 
+/* A thread's own element of what a warp holds. */
+static bool warp_address(tl_emitter *em, const tl_buffer_storage *storage,
+                         const tl_expr *const *indices, tl_address *out)
+{
+    int64_t at;
+    bool varies = false;
+    for (int a = 0; a < storage->buffer->rank; a++)
+        varies = varies || tl_emit_varies(em, indices[a]);
+    if (!tl_emit_warp_register(em, storage->buffer, indices, &at))
+        return false;
+    LLVMTypeRef element = tl_emit_memory_type(em, storage->buffer->dtype);
+    *out = (tl_address){ .storage = storage,
+                         .pointer = tl_emit_offset(em, element, storage->base, at),
+                         .kind = varies ? TL_STRIDE_CONSTANT : TL_STRIDE_NONE,
+                         .stride = varies ? 1 : 0,
+                         .constant = at,
+                         .in_bounds = true,
+                         .align = (unsigned)tl_dtype_size(storage->buffer->dtype) };
+    return true;
+}
+
 bool tl_emit_address(tl_emitter *em, const tl_buffer *buffer, const tl_expr *const *indices,
                      const void *node, bool wild, tl_address *out)
 {
     assert(buffer->rank >= 0 && (buffer->rank == 0 || indices != NULL));
-    const tl_buffer_storage *storage = find_storage(em, buffer);
+    const tl_buffer_storage *storage = tl_emit_find_storage(em, buffer);
     if (storage == NULL)
         return false;
+    if (buffer->scope == TL_SCOPE_WARP)
+        return warp_address(em, storage, indices, out);
     const tl_flat *flat = find_flat(em, storage, indices, node, wild);
     tl_linear linear = flat->flat;
     bool in_bounds = flat->in_bounds;

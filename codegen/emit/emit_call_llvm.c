@@ -2,7 +2,7 @@
  *
  * dot_u8i8_i32x16 is one VNNI instruction where the target has it, else four multiply-adds of 16 lanes; dot_bf16_f32x16
  * one of AVX512_BF16, else two multiplications and additions of 16 lanes, whose products are exact. sort_f32 is in
- * emit_sort_llvm.c. The warp products are refused: a CPU has no warps. */
+ * emit_sort_llvm.c. The products of a warp are in emit_mma_llvm.c. */
 #include <assert.h>
 #include <string.h>
 #include "codegen/emit/emit_private.h"
@@ -197,6 +197,10 @@ static void emit_sort(tl_emitter *em, const tl_intrinsic_call *call)
 void tl_emit_call(tl_emitter *em, const tl_intrinsic_call *call)
 {
     tl_intrinsic which;
+    if (tl_emit_is_warp_product(call) && em->lanes == 1) {
+        tl_emit_mma(em, call);
+        return;
+    }
     if (!tl_intrinsic_from_name(call->name, &which)) {
         tl_emit_fail(em, em->i64, TL_BAD_IR, "there is no intrinsic %s", call->name);
         return;
@@ -209,18 +213,17 @@ void tl_emit_call(tl_emitter *em, const tl_intrinsic_call *call)
     switch (which) {
     case TL_INTRINSIC_sort_f32:
         emit_sort(em, call);
-        break;
+        return;
     case TL_INTRINSIC_dot_u8i8_i32x16:
         emit_dot(em, call);
-        break;
+        return;
     case TL_INTRINSIC_dot_bf16_f32x16:
         emit_dot_bf16(em, call);
-        break;
-    case TL_INTRINSIC_mma_m16n8k8_f32:
-    case TL_INTRINSIC_mma_m16n8k16_bf16:
+        return;
+#define PRODUCT(name, ...) case TL_INTRINSIC_##name:
+#include "ir/program/warp_products.def"
+#undef PRODUCT
     case TL_INTRINSIC_COUNT:
-        tl_emit_fail(em, em->i64, TL_UNSUPPORTED,
-                     "intrinsic %s is done by a warp, which a CPU has not", call->name);
         return;
     }
 }

@@ -14,7 +14,7 @@ enum { GLOBAL_SPACE = 1, SHARED_SPACE = 3, SHARED_ALIGN = 128 };
 
 /* ---- what not all threads do ---- */
 
-static LLVMBasicBlockRef begin_where(tl_emitter *em, LLVMValueRef condition)
+LLVMBasicBlockRef tl_emit_begin_where(tl_emitter *em, LLVMValueRef condition)
 {
     LLVMBasicBlockRef yes = LLVMAppendBasicBlockInContext(em->context, em->function, "");
     LLVMBasicBlockRef after = LLVMAppendBasicBlockInContext(em->context, em->function, "");
@@ -23,7 +23,7 @@ static LLVMBasicBlockRef begin_where(tl_emitter *em, LLVMValueRef condition)
     return after;
 }
 
-static void end_where(tl_emitter *em, LLVMBasicBlockRef after)
+void tl_emit_end_where(tl_emitter *em, LLVMBasicBlockRef after)
 {
     LLVMBuildBr(em->builder, after);
     LLVMPositionBuilderAtEnd(em->builder, after);
@@ -57,6 +57,11 @@ typedef struct {
     bool meets;
 } inside_walk;
 
+static bool is_warp_call(const tl_stmt *stmt)
+{
+    return stmt->kind == TL_STMT_CALL && tl_emit_is_warp_product(stmt->u.call);
+}
+
 static bool visit_inside(const tl_stmt *stmt, void *context)
 {
     inside_walk *walk = context;
@@ -65,7 +70,7 @@ static bool visit_inside(const tl_stmt *stmt, void *context)
                    : -1;
     if (axis >= 0)
         walk->axes |= 1u << axis;
-    walk->meets = walk->meets || stmt->kind == TL_STMT_BARRIER;
+    walk->meets = walk->meets || stmt->kind == TL_STMT_BARRIER || is_warp_call(stmt);
     return !walk->meets;
 }
 
@@ -81,9 +86,15 @@ bool tl_emit_once(tl_emitter *em, const tl_stmt *stmt)
     if (missing == 0 || !acts)
         return false;
     inside_walk inside = { 0, false };
-    tl_stmt_visit(stmt, visit_inside, &inside);
-    if ((inside.axes & missing) != 0 || inside.meets)
-        return false;
+    if (is_warp_call(stmt)) { /* a row of threads does it together */
+        missing &= ~1u;
+        if (missing == 0)
+            return false;
+    } else {
+        tl_stmt_visit(stmt, visit_inside, &inside);
+        if ((inside.axes & missing) != 0 || inside.meets)
+            return false;
+    }
     LLVMValueRef first = NULL, zero = LLVMConstInt(em->i64, 0, false);
     for (int axis = 0; axis < TL_GPU_AXES; axis++) {
         if (!(missing >> axis & 1))
@@ -95,9 +106,9 @@ bool tl_emit_once(tl_emitter *em, const tl_stmt *stmt)
     tl_emit_gpu around = em->gpu;
     em->gpu.open |= missing;
     em->gpu.partly = around.partly != NULL ? around.partly : stmt;
-    LLVMBasicBlockRef after = begin_where(em, first);
+    LLVMBasicBlockRef after = tl_emit_begin_where(em, first);
     tl_emit_stmt(em, stmt);
-    end_where(em, after);
+    tl_emit_end_where(em, after);
     em->gpu = around;
     return true;
 }
@@ -111,6 +122,15 @@ const tl_stmt *tl_emit_note_partly(tl_emitter *em, const tl_stmt *stmt)
     if (em->gpu.phase != NULL && around == NULL && e != NULL && differs(em, e))
         em->gpu.partly = stmt;
     return around;
+}
+
+LLVMValueRef tl_emit_convergent(tl_emitter *em, LLVMValueRef call)
+{
+    static const char name[] = "convergent";
+    unsigned kind = LLVMGetEnumAttributeKindForName(name, sizeof name - 1);
+    LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex,
+                             LLVMCreateEnumAttribute(em->context, kind, 0));
+    return call;
 }
 
 void tl_emit_barrier(tl_emitter *em)
@@ -149,15 +169,17 @@ void tl_emit_bound_loop(tl_emitter *em, const tl_stmt *loop)
     tl_const_int(loop->u.loop.extent, &extent);
     tl_emit_gpu around = em->gpu;
     em->gpu.open |= 1u << axis;
+    em->gpu.loops |= 1u << axis;
     if (extent == em->gpu.phase->launch.block[axis]) {
         emit_body(em, loop, em->gpu.thread[axis]);
     } else {
         em->gpu.partly = around.partly != NULL ? around.partly : loop;
         LLVMValueRef end = LLVMConstInt(em->i64, (unsigned long long)extent, false);
         LLVMBasicBlockRef after =
-            begin_where(em, LLVMBuildICmp(em->builder, LLVMIntULT, em->gpu.thread[axis], end, ""));
+            tl_emit_begin_where(em, LLVMBuildICmp(em->builder, LLVMIntULT, em->gpu.thread[axis],
+                                                  end, ""));
         emit_body(em, loop, em->gpu.thread[axis]);
-        end_where(em, after);
+        tl_emit_end_where(em, after);
     }
     em->gpu = around;
 }

@@ -67,14 +67,13 @@ typedef struct {
 
 #define TL_SAFE_BYTES 512
 
-/* Of shared memory that a kernel declares; more is given with its launch. */
-enum { TL_GPU_STATIC_SHARED = 48 << 10 };
 /* What only code for a GPU knows of: the launch that is being emitted. */
 typedef struct {
     const tl_phase *phase;                                /* NULL: this is no GPU */
     LLVMValueRef shared;                                  /* the block's shared memory */
     LLVMValueRef thread[TL_GPU_AXES], block[TL_GPU_AXES]; /* i64 */
-    unsigned open; /* thread axes whose loops are around, or whose first thread alone is here */
+    unsigned loops;                                       /* thread axes whose loops are around */
+    unsigned open;         /* those, and axes of which the first thread alone is here */
     const tl_stmt *partly; /* what not all threads of the block run: the outermost such statement */
 } tl_emit_gpu;
 
@@ -141,6 +140,23 @@ LLVMValueRef tl_emit_fail(tl_emitter *em, LLVMTypeRef type, tl_status status, co
 void tl_emit_bound_loop(tl_emitter *em, const tl_stmt *loop);
 void tl_emit_barrier(tl_emitter *em);
 bool tl_emit_once(tl_emitter *em, const tl_stmt *stmt);
+/* Code between the two runs where the condition holds; `end` gets what `begin` gave. */
+LLVMBasicBlockRef tl_emit_begin_where(tl_emitter *em, LLVMValueRef condition);
+void tl_emit_end_where(tl_emitter *em, LLVMBasicBlockRef after);
+/* emit_join_llvm.c: whether the threads along x all update one element, and the code that does it once. */
+bool tl_emit_joins_threads(const tl_emitter *em, const tl_store *store);
+void tl_emit_join(tl_emitter *em, const tl_store *store);
+/* emit_mma_llvm.c: products of a warp; in a buffer that a warp holds, the register of a thread's own element, or the first
+ * one of a tile: false, and a failure, where there is none. */
+bool tl_emit_is_warp_product(const tl_intrinsic_call *call);
+void tl_emit_mma(tl_emitter *em, const tl_intrinsic_call *call);
+int64_t tl_warp_registers(const tl_buffer *buffer); /* of a thread */
+bool tl_emit_warp_register(tl_emitter *em, const tl_buffer *buffer, const tl_expr *const *indices,
+                           int64_t *out);
+bool tl_emit_warp_tile(tl_emitter *em, const tl_buffer *buffer, const tl_expr *const *begin,
+                       LLVMValueRef *base, int64_t *first);
+LLVMValueRef tl_emit_convergent(tl_emitter *em,
+                                LLVMValueRef call); /* a call that stays where it is */
 /* Before a loop or an if: notes that not all threads of a block may run what is inside; what was noted around it. */
 const tl_stmt *tl_emit_note_partly(tl_emitter *em, const tl_stmt *stmt);
 
@@ -198,6 +214,8 @@ typedef struct {
     bool in_bounds;
     unsigned align; /* bytes that divide the pointer, of those that an access can use */
 } tl_address;
+const tl_buffer_storage *tl_emit_find_storage(tl_emitter *em,
+                                              const tl_buffer *buffer); /* NULL: failed */
 void tl_add_storage(tl_emitter *em, const tl_buffer *buffer, LLVMValueRef base, bool is_register);
 /* `node` identifies the access; an out-of-bounds index is allowed only when `wild` (a prefetch). */
 bool tl_emit_address(tl_emitter *em, const tl_buffer *buffer, const tl_expr *const *indices,
@@ -212,6 +230,9 @@ tl_emit_value tl_emit_load_word(tl_emitter *em, const tl_expr *load); /* as it i
 void tl_emit_store(tl_emitter *em, const tl_store *store);
 /* The same with the value, a vector of the current lanes as it is in memory, given. */
 void tl_emit_store_vector(tl_emitter *em, const tl_store *store, LLVMValueRef v);
+/* The same of a scalar. */
+void tl_emit_store_scalar(tl_emitter *em, const tl_store *store, LLVMValueRef value);
+bool tl_emit_is_update(const tl_store *store); /* C[..] = C[..] op rest, op that of a combiner */
 LLVMTypeRef tl_emit_memory_type(tl_emitter *em, tl_dtype dtype); /* of one element */
 LLVMTypeRef tl_emit_value_type(tl_emitter *em, tl_dtype dtype); /* bool i1, f16 and bf16 as float */
 LLVMTypeRef tl_emit_vector(LLVMTypeRef element, int lanes);     /* itself for one lane */

@@ -102,7 +102,7 @@ void tl_emit_storage(tl_emitter *em, const tl_buffer *buffer)
         tl_emit_fail(em, em->i64, TL_INTERNAL, "buffer %s has no place", buffer->name);
         return;
     }
-    bool is_register = placement->place == TL_PLACE_REGISTER;
+    bool is_register = placement->place == TL_PLACE_REGISTER || placement->place == TL_PLACE_WARP;
     if (!is_register && placement->place != TL_PLACE_STACK) {
         tl_add_storage(em, buffer, tl_emit_scratch(em, placement), false);
         return;

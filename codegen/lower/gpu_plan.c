@@ -165,6 +165,39 @@ static tl_status take_grid(tl_planner *p, const tl_stmt *stmt, tl_launch_plan *l
     return TL_OK;
 }
 
+static bool find_join(const tl_stmt *stmt, void *context)
+{
+    bool *found = context;
+    if (stmt->kind == TL_STMT_STORE && tl_reads_own_element(&stmt->u.store) &&
+        stmt->u.store.buffer->scope != TL_SCOPE_REGISTER &&
+        stmt->u.store.buffer->scope != TL_SCOPE_STACK)
+        *found = true;
+    return !*found;
+}
+
+/* Where more than a warp may combine what its threads have. */
+static void add_join(tl_launch_plan *launch, const tl_stmt *body)
+{
+    bool found = false;
+    if (launch->block[0] > TL_WARP_LANES)
+        tl_stmt_visit(body, find_join, &found);
+    if (!found)
+        return;
+    int64_t warps = launch->block[0] * launch->block[1] * launch->block[2] / TL_WARP_LANES;
+    launch->join_offset = tl_ceildiv(launch->shared_bytes, TL_GPU_JOIN_BYTES) * TL_GPU_JOIN_BYTES;
+    launch->shared_bytes = launch->join_offset + warps * TL_GPU_JOIN_BYTES;
+}
+
+static tl_status check_shared(const tl_planner *p, const tl_launch_plan *launch)
+{
+    int64_t most = p->kernel->target->gpu.shared_block;
+    if (launch->shared_bytes <= most || most == 0)
+        return TL_OK;
+    return tl_fail(p->diag, TL_UNSUPPORTED,
+                   "a block would take %lld bytes of shared memory; on %s it has at most %lld",
+                   (long long)launch->shared_bytes, p->kernel->target->cpu, (long long)most);
+}
+
 static tl_status make_launch(tl_planner *p, tl_phase *phase)
 {
     for (int axis = 0; axis < TL_GPU_AXES; axis++) {
@@ -258,6 +291,34 @@ static tl_status add_shared(tl_planner *p, tl_launch_plan *launch, const tl_buff
     return TL_OK;
 }
 
+/* What a warp holds is tiles of 16 by 8 words, of which each of its threads has four. */
+static tl_status add_warp(tl_planner *p, const tl_launch_plan *launch, const tl_buffer *buffer,
+                          unsigned axes)
+{
+    int64_t rows = 0, columns = 0;
+    if (buffer->rank >= 2) {
+        tl_const_int(buffer->shape[buffer->rank - 2], &rows);
+        tl_const_int(buffer->shape[buffer->rank - 1], &columns);
+    }
+    if (rows == 0 || rows % 16 != 0 || columns % 8 != 0 ||
+        tl_dtype_infos[buffer->dtype].bits != 32 || tl_dtype_size(buffer->dtype) != 4)
+        return tl_fail(p->diag, TL_UNSUPPORTED,
+                       "buffer %s has scope warp: its last two axes are tiles of 16 by 8 elements "
+                       "of 32 bits",
+                       buffer->name);
+    if (launch->block[0] != TL_WARP_LANES || (axes & 1u))
+        return tl_fail(
+            p->diag, TL_UNSUPPORTED,
+            "buffer %s has scope warp: it is allocated outside of the threadIdx.x loops, "
+            "and these have %d threads",
+            buffer->name, TL_WARP_LANES);
+    tl_plan_local *l = add_local(p, buffer, TL_PLACE_WARP, 0, INT32_MAX);
+    l->size /= TL_WARP_LANES;
+    l->placement.bytes = tl_int(p->arena, l->size);
+    p->stack_bytes += l->size;
+    return TL_OK;
+}
+
 /* A thread loop over another axis than those around, that touches the buffer: threads would share it. */
 typedef struct {
     const tl_buffer *buffer;
@@ -298,10 +359,10 @@ static tl_status add_inner(tl_planner *p, const tl_stmt *stmt, tl_phase *phase, 
     TL_TRY(check_extents(p, buffer));
     sharing s = { buffer, axes, NULL };
     tl_stmt_visit(stmt->u.alloc.body, find_sharing, &s);
-    if (buffer->scope == TL_SCOPE_WARP)
-        return tl_fail(p->diag, TL_UNSUPPORTED, "buffer %s has scope warp, which is not there yet",
-                       buffer->name);
-    if (buffer->scope == TL_SCOPE_SHARED || (axes == 0 && buffer->scope == TL_SCOPE_GLOBAL)) {
+    if (buffer->scope == TL_SCOPE_WARP) {
+        TL_TRY(add_warp(p, &phase->launch, buffer, axes));
+    } else if (buffer->scope == TL_SCOPE_SHARED ||
+               (axes == 0 && buffer->scope == TL_SCOPE_GLOBAL)) {
         TL_TRY(add_shared(p, &phase->launch, buffer));
     } else if (s.found != NULL) {
         return tl_fail(p->diag, TL_UNSUPPORTED,
@@ -336,6 +397,8 @@ tl_status tl_gpu_plan_make(const tl_lowered_kernel *kernel, tl_kernel_plan *out,
         p.stack_bytes = 0;
         TL_TRY(make_launch(&p, &p.phases[i]));
         TL_TRY(add_inner(&p, p.phases[i].body, &p.phases[i], 0));
+        add_join(&p.phases[i].launch, p.phases[i].body);
+        TL_TRY(check_shared(&p, &p.phases[i].launch));
     }
     tl_plan_finish(&p, out);
     int64_t constant;

@@ -9,6 +9,7 @@ typedef enum {
     TL_PLACE_THREAD,   /* thread scratch: allocated inside a parallel loop            */
     TL_PLACE_SHARED,   /* shared scratch: allocated outside, seen by all threads      */
     TL_PLACE_BLOCK,    /* a GPU block's shared memory                                 */
+    TL_PLACE_WARP,     /* a GPU: registers of a thread, its part of what a warp holds */
 } tl_alloc_place;
 
 typedef struct {
@@ -20,11 +21,12 @@ typedef struct {
 } tl_placement;
 
 /* How a phase is launched on a GPU. */
-enum { TL_GPU_AXES = 3 };
+enum { TL_GPU_AXES = 3, TL_GPU_JOIN_BYTES = 8 };
 typedef struct {
     const tl_expr *grid[TL_GPU_AXES]; /* blocks, over dims */
     int64_t block[TL_GPU_AXES];       /* threads */
     int64_t shared_bytes;             /* of a block */
+    int64_t join_offset; /* in it: TL_GPU_JOIN_BYTES a warp, where warps combine values */
 } tl_launch_plan;
 
 typedef struct {
@@ -48,6 +50,11 @@ tl_status tl_plan_make(const tl_lowered_kernel *kernel, tl_kernel_plan *out, tl_
 tl_status tl_gpu_plan_make(const tl_lowered_kernel *kernel, tl_kernel_plan *out, tl_diag *diag);
 /* NULL: a parameter. */
 const tl_placement *tl_plan_find(const tl_kernel_plan *plan, const tl_buffer *buffer);
+/* gpu_formula.c: an expression over the program's dims as a number (then *out is NULL) or as a text of runtime/abi/formula.h. */
+tl_status tl_gpu_formula(tl_arena *arena, const tl_program *program, const tl_expr *e,
+                         int64_t *number, const char **out, tl_diag *diag);
+/* Of shared memory that a kernel declares; more is given with its launch. */
+enum { TL_GPU_STATIC_SHARED = 48 << 10 };
 /* Which axis of a GPU block's threads, or of the grid, a loop is bound to; -1: none. */
 int tl_gpu_thread_axis(tl_loop_kind kind);
 int tl_gpu_block_axis(tl_loop_kind kind);

@@ -28,6 +28,10 @@ typedef const tl_expr *const *tl_index_mapper(tl_arena *arena, const tl_expr *co
                                               void *context);
 const tl_stmt *tl_remap_accesses(tl_arena *arena, const tl_stmt *stmt, const tl_buffer *from,
                                  const tl_buffer *to, tl_index_mapper *map, void *context);
+/* Every region of it that an intrinsic takes. */
+typedef bool tl_region_visitor(const tl_region *region, void *context);
+void tl_visit_regions(const tl_stmt *stmt, const tl_buffer *buffer, tl_region_visitor *visit,
+                      void *context);
 bool tl_stmt_calls_with(const tl_stmt *stmt,
                         const tl_buffer *buffer); /* an intrinsic has a region of it */
 /* The lanes of a chunk of that vectorized loop on the target. */

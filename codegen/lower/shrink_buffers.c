@@ -48,10 +48,13 @@ static void take_apart(tl_arena *arena, const tl_expr *e, const tl_var_set *inne
     *out_inner = rest;
 }
 
-static bool see(const tl_expr *const *indices, void *context)
+/* `more`: how far each index goes on behind what it says; NULL: not at all. */
+static bool see_box(const tl_expr *const *indices, const tl_expr *const *more, axes *x)
 {
-    axes *x = context;
     for (int a = 0; a < x->rank; a++) {
+        int64_t extent = 1;
+        if (more != NULL && !tl_const_int(more[a], &extent))
+            x->ok[a] = false;
         if (!x->ok[a])
             continue;
         const tl_expr *outer, *inner;
@@ -64,12 +67,22 @@ static bool see(const tl_expr *const *indices, void *context)
         }
         if (!x->any || range.min < x->min[a])
             x->min[a] = range.min;
-        if (!x->any || range.max > x->max[a])
-            x->max[a] = range.max;
+        if (!x->any || range.max + extent - 1 > x->max[a])
+            x->max[a] = range.max + extent - 1;
         x->outer[a] = outer;
     }
     x->any = true;
     return true;
+}
+
+static bool see(const tl_expr *const *indices, void *context)
+{
+    return see_box(indices, NULL, context);
+}
+
+static bool see_region(const tl_region *region, void *context)
+{
+    return see_box(region->begin, region->extent, context);
 }
 
 static const tl_expr *const *rebase(tl_arena *arena, const tl_expr *const *indices, void *context)
@@ -96,22 +109,35 @@ typedef struct {
     int64_t step, min, max;
 } turns;
 
-static bool see_turn(const tl_expr *const *indices, void *context)
+static bool see_index(const tl_expr *index, int64_t extent, turns *t)
 {
-    turns *t = context;
     int64_t step = 0;
     const tl_expr *rest = NULL;
-    t->apart = t->apart && !tl_expr_has_load(indices[t->axis]) &&
-               tl_affine_in(t->arena, indices[t->axis], t->var, &step, &rest) && step > 0 &&
+    t->apart = t->apart && !tl_expr_has_load(index) &&
+               tl_affine_in(t->arena, index, t->var, &step, &rest) && step > 0 &&
                (t->step == 0 || t->step == step);
     if (!t->apart)
         return false;
     tl_range range = tl_expr_range(rest);
     t->min = t->step == 0 || range.min < t->min ? range.min : t->min;
-    t->max = t->step == 0 || range.max > t->max ? range.max : t->max;
+    t->max = t->step == 0 || range.max + extent - 1 > t->max ? range.max + extent - 1 : t->max;
     t->step = step;
     t->apart = range.min != INT64_MIN && range.max != INT64_MAX;
     return t->apart;
+}
+
+static bool see_turn(const tl_expr *const *indices, void *context)
+{
+    turns *t = context;
+    return see_index(indices[t->axis], 1, t);
+}
+
+static bool see_turn_of_region(const tl_region *region, void *context)
+{
+    turns *t = context;
+    int64_t extent;
+    t->apart = t->apart && tl_const_int(region->extent[t->axis], &extent);
+    return t->apart && see_index(region->begin[t->axis], extent, t);
 }
 
 static bool takes_turns(tl_arena *arena, const tl_stmt *loop, const tl_buffer *buffer)
@@ -120,6 +146,7 @@ static bool takes_turns(tl_arena *arena, const tl_stmt *loop, const tl_buffer *b
     for (int a = 0; a < buffer->rank; a++) {
         turns t = { .arena = arena, .var = loop->u.loop.var, .axis = a, .apart = true };
         tl_visit_accesses(loop->u.loop.body, buffer, see_turn, &t);
+        tl_visit_regions(loop->u.loop.body, buffer, see_turn_of_region, &t);
         if (t.apart && t.step > 0 && t.max - t.min < t.step)
             return true;
     }
@@ -165,18 +192,19 @@ static tl_var_set inner_vars(tl_arena *arena, const tl_stmt *alloc)
 
 static const tl_stmt *shrink(tl_arena *arena, const tl_stmt *stmt, void *context)
 {
-    (void)context;
+    const tl_lowered_kernel *kernel = context;
     if (stmt->kind != TL_STMT_ALLOC)
         return stmt;
     const tl_buffer *buffer = stmt->u.alloc.buffer;
     if (buffer->rank > 16 || buffer->strides != NULL ||
-        tl_stmt_calls_with(stmt->u.alloc.body, buffer))
+        (tl_stmt_calls_with(stmt->u.alloc.body, buffer) && !tl_target_is_gpu(kernel->target)))
         return stmt;
     tl_var_set inner = inner_vars(arena, stmt);
     axes x = { .arena = arena, .inner = &inner, .rank = buffer->rank };
     for (int a = 0; a < x.rank; a++)
         x.ok[a] = true;
     tl_visit_accesses(stmt->u.alloc.body, buffer, see, &x);
+    tl_visit_regions(stmt->u.alloc.body, buffer, see_region, &x);
     if (!x.any)
         return stmt;
     const tl_expr **shape = TL_NEW_ARRAY(arena, const tl_expr *, x.rank);
@@ -204,6 +232,6 @@ static const tl_stmt *shrink(tl_arena *arena, const tl_stmt *stmt, void *context
 tl_status tl_shrink_buffers(tl_lowered_kernel *kernel, tl_diag *diag)
 {
     (void)diag;
-    kernel->body = tl_stmt_rewrite(kernel->arena, kernel->body, shrink, NULL);
+    kernel->body = tl_stmt_rewrite(kernel->arena, kernel->body, shrink, kernel);
     return TL_OK;
 }

@@ -248,6 +248,21 @@ static const tl_expr *remap_expr(tl_arena *arena, const tl_expr *e, void *contex
     return tl_expr_rewrite(arena, e, remap_leaf, context);
 }
 
+/* Only where a region's first element moves: its extents stay. */
+static const tl_region *remap_regions(tl_arena *arena, const tl_region *regions, int count,
+                                      const remap *r)
+{
+    tl_region *out = TL_NEW_ARRAY(arena, tl_region, count);
+    for (int i = 0; i < count; i++) {
+        out[i] = regions[i];
+        if (regions[i].buffer != r->from)
+            continue;
+        out[i].buffer = r->to;
+        out[i].begin = r->map(arena, regions[i].begin, r->context);
+    }
+    return out;
+}
+
 static const tl_stmt *remap_stmt(tl_arena *arena, const tl_stmt *stmt, void *context)
 {
     remap *r = context;
@@ -255,6 +270,13 @@ static const tl_stmt *remap_stmt(tl_arena *arena, const tl_stmt *stmt, void *con
     if (stmt->kind == TL_STMT_STORE && stmt->u.store.buffer == r->from)
         return tl_stmt_store(arena, r->to, r->map(arena, stmt->u.store.indices, r->context),
                              stmt->u.store.value);
+    if (stmt->kind == TL_STMT_CALL && tl_stmt_calls_with(stmt, r->from)) {
+        tl_intrinsic_call *call = TL_NEW(arena, tl_intrinsic_call);
+        *call = *stmt->u.call;
+        call->reads = remap_regions(arena, call->reads, call->read_count, r);
+        call->writes = remap_regions(arena, call->writes, call->write_count, r);
+        return tl_stmt_call(arena, call);
+    }
     if (stmt->kind == TL_STMT_PREFETCH && stmt->u.prefetch.buffer == r->from)
         return tl_stmt_prefetch(arena, r->to, r->map(arena, stmt->u.prefetch.indices, r->context),
                                 stmt->u.prefetch.level);
@@ -266,6 +288,35 @@ const tl_stmt *tl_remap_accesses(tl_arena *arena, const tl_stmt *stmt, const tl_
 {
     remap r = { from, to, map, context };
     return tl_stmt_rewrite(arena, stmt, remap_stmt, &r);
+}
+
+/* Regions of calls. */
+typedef struct {
+    const tl_buffer *buffer;
+    tl_region_visitor *visit;
+    void *context;
+} region_walk;
+
+static bool see_regions(const tl_stmt *stmt, void *context)
+{
+    const region_walk *walk = context;
+    if (stmt->kind != TL_STMT_CALL)
+        return true;
+    const tl_intrinsic_call *call = stmt->u.call;
+    for (int i = 0; i < call->read_count + call->write_count; i++) {
+        const tl_region *region =
+            i < call->read_count ? &call->reads[i] : &call->writes[i - call->read_count];
+        if (region->buffer == walk->buffer)
+            walk->visit(region, walk->context);
+    }
+    return true;
+}
+
+void tl_visit_regions(const tl_stmt *stmt, const tl_buffer *buffer, tl_region_visitor *visit,
+                      void *context)
+{
+    region_walk walk = { buffer, visit, context };
+    tl_stmt_visit(stmt, see_regions, &walk);
 }
 
 /* Lanes. */

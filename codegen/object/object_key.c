@@ -19,7 +19,9 @@ void tl_codegen_key(const tl_program *program, bool prepare, const tl_target *ta
     add(&digest, tl_text_get(&text));
     add(&digest, tl_codegen_fingerprint());
     add(&digest, prepare ? "part=prepare" : "part=body");
-    add(&digest, program->strict ? "numerics=strict" : "numerics=contract");
+    add(&digest, program->strict ? "numerics=strict"
+                 : program->tf32 ? "numerics=tf32"
+                                 : "numerics=contract");
     add(&digest, tl_codegen_llvm_version());
     add(&digest, tl_codegen_owns_process() ? "options=own" : "options=shared");
     if (text.failed) /* out of memory: a key that nothing else has */

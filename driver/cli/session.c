@@ -115,11 +115,7 @@ tl_status tl_session_model_options(const tl_session *session, const tl_session_o
                                    tl_model_options *model, tl_diag *diag)
 {
     TL_TRY(tl_shape_options_parse(session->arena, &options->shapes, &model->shapes, diag));
-    if (options->numerics != NULL && strcmp(options->numerics, "strict") == 0)
-        model->numerics = TL_NUMERICS_STRICT;
-    else if (options->numerics != NULL && strcmp(options->numerics, "relaxed") != 0)
-        return tl_fail(diag, TL_BAD_ARGUMENT, "--numerics: '%s' is neither relaxed nor strict",
-                       options->numerics);
+    TL_TRY(tl_numerics_parse(options->numerics, &model->numerics, diag));
     model->target = options->target;
     model->shape_count = options->shapes.count;
     if (options->most_turns < 0)

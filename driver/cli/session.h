@@ -30,7 +30,7 @@ typedef struct {
         { "--numerics",                                                                                 \
           NULL,                                                                                         \
           TL_OPTION_TEXT,                                                                               \
-          "relaxed|strict",                                                                             \
+          "relaxed|strict|tf32",                                                                        \
           "strict: sums in their order (relaxed)",                                                      \
           &(o).numerics },                                                                              \
         { "--shape",  NULL, TL_OPTION_LIST, "IN=D,D,..", "gives an input a shape; may be repeated",     \

@@ -94,7 +94,8 @@ static tl_status describe(const tl_session *session, const tl_target *target, tl
     tl_measure_task task = { .name = e->kernel->kernel->name,
                              .lowering_count = count,
                              .lowerings = lowerings };
-    TL_TRY(tl_space_create(session->arena, &task, target, session->threads, &space, diag));
+    TL_TRY(tl_space_create(session->arena, &task, target, session->threads, TL_SPACE_FULL, &space,
+                           diag));
     for (int i = 0; i < count; i++) {
         tl_variant v;
         e->lowering = &found[i];

@@ -240,6 +240,7 @@ static tl_status lower_kernel(tl_model *model, const tl_kernel *kernel, tl_model
         TL_TRY(tl_kernel_program(model->arena, kernel, "direct", &direct, diag));
     tl_workload_key(model->arena, direct, facts->workload);
     (*out)->strict = model->numerics == TL_NUMERICS_STRICT;
+    (*out)->tf32 = model->numerics == TL_NUMERICS_TF32;
     return TL_OK;
 }
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "codegen/codegen.h"
+#include "codegen/object/ptxas.h"
 #include "driver/study/footprint.h"
 #include "driver/study/inner_loop.h"
 #include "driver/study/schedule_verb.h"
@@ -94,13 +95,34 @@ static tl_status show_asm(const tl_study *study, const tl_walk *walk, tl_text *o
     return emit(study, walk, TL_EMIT_ASSEMBLY, out, diag);
 }
 
+/* Behind the PTX, as comments of it: what ptxas says that its kernels take. */
+static void add_uses(const tl_study *study, tl_text *out)
+{
+    tl_diag diag = { "" };
+    const tl_ptx_use *uses;
+    int count;
+    tl_status status =
+        tl_ptxas_run(study->arena, tl_text_get(out), study->target.cpu, NULL, &uses, &count, &diag);
+    if (status != TL_OK)
+        tl_text_format(out, "// %.*s\n", (int)strcspn(diag.text, "\n"), diag.text);
+    for (int i = 0; i < count && status == TL_OK; i++)
+        tl_text_format(out,
+                       "// %s: %d registers, %lld bytes of shared memory, %lld of stack, %lld of "
+                       "spills (%s)\n",
+                       uses[i].kernel, uses[i].registers, (long long)uses[i].shared_bytes,
+                       (long long)uses[i].stack_bytes, (long long)uses[i].spill_bytes,
+                       study->target.cpu);
+}
+
 static tl_status show_ptx(const tl_study *study, const tl_walk *walk, tl_text *out, tl_diag *diag)
 {
     if (!tl_target_is_gpu(&study->target))
         return tl_fail(diag, TL_BAD_ARGUMENT,
                        "--show ptx: the target %s is a CPU, whose code is shown by asm",
                        tl_isa_infos[study->target.isa].text);
-    return emit(study, walk, TL_EMIT_ASSEMBLY, out, diag);
+    TL_TRY(emit(study, walk, TL_EMIT_ASSEMBLY, out, diag));
+    add_uses(study, out);
+    return TL_OK;
 }
 
 static tl_status show_loop(const tl_study *study, const tl_walk *walk, tl_text *out, tl_diag *diag)

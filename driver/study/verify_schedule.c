@@ -11,10 +11,12 @@
 enum { MOST_INSTANCES = 20000000, MOST_POINT_LOADS = 20000000, MOST_POINTS = 1000 };
 
 /* What an element may be off by, over the largest magnitude: sums change their order. */
-static double tolerance_of(tl_dtype dtype)
+static double tolerance_of(const tl_program *naive, tl_dtype dtype)
 {
     if (!tl_dtype_is_float(dtype))
         return 0;
+    if (naive->tf32 && dtype == TL_F32)
+        return tl_program_error_bound(naive);
     return dtype == TL_F64 ? 1e-10 : dtype == TL_F32 ? 1e-4 : dtype == TL_F16 ? 1e-2 : 5e-2;
 }
 
@@ -41,7 +43,7 @@ static bool same(judge *j, tl_dtype dtype, tl_number got, tl_number want, double
         j->verdict->max_error = error;
     if (!(relative <= j->verdict->max_relative))
         j->verdict->max_relative = relative;
-    return error <= tolerance_of(dtype) * (largest + fabs(want.f));
+    return error <= tolerance_of(j->study->naive, dtype) * (largest + fabs(want.f));
 }
 
 static double largest_of(tl_dtype dtype, const void *data, int64_t count)

@@ -57,12 +57,7 @@ bool tl_tune_is_kernel(const char *path)
 static tl_status open_kernel(tune_run *run, const char *path, tl_diag *diag)
 {
     const tl_session_options *o = &run->o->common;
-    if (o->numerics != NULL && strcmp(o->numerics, "relaxed") != 0) {
-        if (strcmp(o->numerics, "strict") != 0)
-            return tl_fail(diag, TL_BAD_ARGUMENT, "--numerics: '%s' is neither relaxed nor strict",
-                           o->numerics);
-        run->numerics = TL_NUMERICS_STRICT;
-    }
+    TL_TRY(tl_numerics_parse(o->numerics, &run->numerics, diag));
     tl_study_options study = {
         .kernel = path, .target = o->target, .threads = o->threads, .sets = run->o->sets
     };
@@ -77,7 +72,7 @@ static tl_status open_kernel(tune_run *run, const char *path, tl_diag *diag)
 static bool wants_forms(const tl_tune_settings *o)
 {
     return !o->no_check && !o->common.no_database && o->filter.pattern == NULL &&
-           o->filter.top == 0;
+           o->filter.top == 0 && o->space == TL_SPACE_FULL;
 }
 
 static tl_status open_model(tune_run *run, subject *m, tl_tune_forms *forms, tl_diag *diag)
@@ -208,6 +203,7 @@ static tl_status tune(tune_run *run, tl_diag *diag)
         .store = run->store,
         .target = &run->target,
         .threads = run->threads,
+        .space = o->space,
         .cold = o->cold,
         .numerics = tl_numerics_text(run->numerics),
         .seed = (uint64_t)o->seed,
@@ -246,6 +242,12 @@ static void show_check(void *user, const char *stage, double seconds_left)
     tl_progress("%s: %.0f s left", stage, seconds_left);
 }
 
+/* Plain schedules have no default to be compared with. */
+static bool wants_check(const tune_run *run)
+{
+    return run->store != NULL && !run->o->no_check && run->o->space == TL_SPACE_FULL;
+}
+
 /* Whether what was found makes the whole model faster is found out in the model, with the machine to itself. */
 static tl_status check_model(tune_run *run, subject *m, tl_diag *diag)
 {
@@ -271,13 +273,17 @@ static tl_status run_all(tune_run *run, const char *kernel, tl_diag *diag)
     if (run->study.arena == NULL || TL_ARENA_GUARD(run->study.arena))
         return tl_fail(diag, TL_NO_MEMORY, "out of memory");
     TL_TRY(kernel != NULL ? open_kernel(run, kernel, diag) : open_models(run, diag));
+    if (run->o->space == TL_SPACE_PLAIN) {
+        tl_tune_list whole = run->list;
+        tl_tune_tasks_split(run->study.arena, &whole, &run->list);
+    }
     TL_TRY(open_store(run, diag));
     tl_interrupt_catch(&stop);
     tl_status status = tune(run, diag);
     tl_measurer_destroy(run->measurer); /* its workers would disturb what comes */
     run->measurer = NULL;
     sched_setaffinity(0, sizeof run->cores, &run->cores);
-    for (int i = 0; i < run->model_count && run->store != NULL && !run->o->no_check; i++)
+    for (int i = 0; i < run->model_count && wants_check(run); i++)
         if (status == TL_OK && !stop)
             status = check_model(run, &run->models[i], diag);
     return status;

@@ -9,7 +9,8 @@ typedef struct {
     tl_tune_filter filter;
     tl_text_list sets; /* of a kernel: "M=512" */
     const tl_policy_type *policy;
-    tl_cold cold;                /* what is in no cache when a kernel is timed */
+    tl_space_kind space; /* plain: each lowering by itself, nothing is compared in the model */
+    tl_cold cold;        /* what is in no cache when a kernel is timed */
     const char *record, *replay; /* files of measurements; NULL: none */
     /* limits of the search; with none: two minutes, or until nothing gains any more */
     double budget_s;

@@ -104,7 +104,7 @@ int tl_verb_conformance(int argc, char **argv)
           &o.session.threads },
         { "--target", NULL, TL_OPTION_TEXT, tl_target_words,
           "what to compile for (cpu: this machine)", &o.session.target },
-        { "--numerics", NULL, TL_OPTION_TEXT, "relaxed|strict",
+        { "--numerics", NULL, TL_OPTION_TEXT, "relaxed|strict|tf32",
           "strict: sums in their order (relaxed)", &o.session.numerics },
         { "--cache", NULL, TL_OPTION_TEXT, "DIR", "compiled objects (default: none are kept)",
           &o.session.cache },

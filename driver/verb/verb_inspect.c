@@ -65,9 +65,10 @@ static tl_status inspect(tl_session *session, const char *path, const inspect_op
         if (status == TL_OK)
             status = deliver(o->trace ? "trace" : "program", &text, o, diag);
     } else if (o->space) {
-        bool strict = o->common.numerics != NULL && strcmp(o->common.numerics, "strict") == 0;
-        status = tl_inspect_space(session, strict ? TL_NUMERICS_STRICT : TL_NUMERICS_RELAXED,
-                                  o->common.json, &text, diag);
+        tl_numerics numerics;
+        status = tl_numerics_parse(o->common.numerics, &numerics, diag);
+        if (status == TL_OK)
+            status = tl_inspect_space(session, numerics, o->common.json, &text, diag);
         if (status == TL_OK && o->output != NULL)
             status = tl_file_write(o->output, text.data, text.size, diag);
         else if (status == TL_OK)

@@ -9,7 +9,7 @@
 
 /* What still has to be read. */
 typedef struct {
-    const char *budget, *policy, *cold;
+    const char *budget, *policy, *cold, *space;
 } words;
 
 /* "90", "90s", "5m", "1h" */
@@ -84,6 +84,12 @@ static tl_status read_words(const words *w, bool is_kernel, tl_tune_settings *o,
         tl_text_free(&names);
         return TL_BAD_ARGUMENT;
     }
+    if (w->space != NULL && !tl_space_kind_from_text(w->space, &o->space))
+        return tl_fail(diag, TL_BAD_ARGUMENT, "--space: '%s' is neither full nor plain", w->space);
+    if (o->space == TL_SPACE_PLAIN && o->common.database == NULL && !o->common.no_database)
+        return tl_fail(diag, TL_BAD_ARGUMENT,
+                       "--space plain: its schedules are for studies; name a database for them "
+                       "(--db FILE), or --no-db");
     o->cold = is_kernel ? TL_COLD_NOTHING : TL_COLD_CONSTANTS;
     if (w->cold != NULL && !tl_cold_from_text(w->cold, &o->cold))
         return tl_fail(diag, TL_BAD_ARGUMENT, "--cold: '%s' is neither nothing, all nor constants",
@@ -103,6 +109,8 @@ int tl_verb_tune(int argc, char **argv)
         { "--trials-per-task", NULL, TL_OPTION_INT, "N", "and of each kernel at most",
           &o.trials_per_task },
         { "--policy", NULL, TL_OPTION_TEXT, "NAME", "how to search, as above (auto)", &w.policy },
+        { "--space", NULL, TL_OPTION_TEXT, "NAME", "which schedules there are, as above (full)",
+          &w.space },
         { "--batch", NULL, TL_OPTION_INT, "N",
           "candidates proposed at once (what the policy likes)", &o.batch },
         { "--tasks", NULL, TL_OPTION_TEXT, "PATTERN",
@@ -153,6 +161,10 @@ int tl_verb_tune(int argc, char **argv)
 #define POLICY(name, words) "\n  " #name ": " words
 #include "tuner/search/policies.def"
 #undef POLICY
+        "\nSpaces:"
+#define SPACE(name, text, schedule, mark, revision, words) "\n  " text ": " words
+#include "tuner/search/spaces.def"
+#undef SPACE
         ,
         "  tilth tune resnet18.onnx --budget 60s --threads 1\n"
         "  tilth tune resnet18.onnx resnet50.onnx --budget 10m\n"

@@ -56,6 +56,7 @@ tl_status tl_kernel_lowerings(tl_arena *arena, const tl_kernel *kernel, tl_numer
         }
         program->name = name;
         program->strict = numerics == TL_NUMERICS_STRICT;
+        program->tf32 = numerics == TL_NUMERICS_TF32;
         found[(*count)++] = (tl_kernel_lowering){ .name = names[i],
                                                   .program = program,
                                                   .text = tl_program_text(arena, program),

@@ -18,7 +18,7 @@ void tl_workload_key(tl_arena *arena, const tl_program *naive, char out[33])
 {
     tl_program nameless = *naive;
     nameless.name = "workload";
-    nameless.strict = false;
+    nameless.strict = nameless.tf32 = false;
     digest_of(tl_program_text(arena, &nameless), out);
 }
 

@@ -92,7 +92,7 @@ static void compile_iters(tl_compiler *c, const tl_block *block, tl_block_code *
     code->iter_count = block->iter_count;
 }
 
-/* The vectorized loops that drive a reduce iter. */
+/* The vectorized loops that drive a reduce iter, and whether threads do. */
 static void find_lanes(tl_compiler *c, const tl_block *block, tl_block_code *code)
 {
     const tl_open_loop *loops;
@@ -105,6 +105,7 @@ static void find_lanes(tl_compiler *c, const tl_block *block, tl_block_code *cod
                                 tl_expr_uses_var(block->iters[i].binding, loops[k].var));
         if (drives && loops[k].kind == TL_LOOP_VECTORIZED)
             lanes[code->lane_count++] = loops[k].slot;
+        code->joins_threads |= drives && loops[k].kind == TL_LOOP_THREAD_X;
     }
     code->lanes = lanes;
 }
@@ -184,18 +185,19 @@ static tl_combiner find_update(const tl_store *store, const tl_expr **operand)
     return TL_COMBINER_NONE;
 }
 
-/* An update whose target does not move with a vectorized loop combines the lanes of it. */
+/* An update whose target does not move with a vectorized loop combines the lanes of it; so with threads. */
 static void find_update_lanes(tl_compiler *c, const tl_store *store, tl_block_code *code)
 {
     const tl_open_loop *loops;
     int count = tl_compiler_loops(c, &loops);
     int *lanes = TL_NEW_ARRAY(tl_compiler_machine(c)->arena, int, count);
     for (int k = 0; k < count; k++) {
-        bool moves = loops[k].kind != TL_LOOP_VECTORIZED;
+        bool moves = false;
         for (int i = 0; i < store->buffer->rank; i++)
             moves = moves || tl_expr_uses_var(store->indices[i], loops[k].var);
-        if (!moves)
+        if (!moves && loops[k].kind == TL_LOOP_VECTORIZED)
             lanes[code->lane_count++] = loops[k].slot;
+        code->joins_threads |= !moves && loops[k].kind == TL_LOOP_THREAD_X;
     }
     code->lanes = lanes;
 }

@@ -146,6 +146,7 @@ struct tl_block_code {
     const tl_call_code *call;
     int lane_count; /* slots of vectorized loops that drive a reduce iter: their lanes combine */
     const int *lanes;
+    bool joins_threads; /* a threadIdx.x loop does, too */
 };
 
 typedef enum {
@@ -280,7 +281,7 @@ void tl_storage_release(tl_frame *f, int memory);
 /* Offset of the element, bounds-checked. */
 int64_t tl_access_locate(const tl_interp_access *access, tl_frame *f);
 /* Checked mode: the access is allowed and remembered. `reduction` is the block when this is the
- * update of its target, whose vector lanes may meet in one element. */
+ * update of its target, whose vector lanes and threads may meet in one element. */
 void tl_check_read(tl_frame *f, int memory, int64_t offset);
 void tl_check_write(tl_frame *f, int memory, int64_t offset, const tl_block_code *reduction);
 double tl_memory_number(tl_dtype dtype, const char *data, int64_t offset);

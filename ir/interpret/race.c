@@ -27,11 +27,15 @@ static const tl_interp_level *other_iteration(const tl_frame *f, tl_stamp earlie
     return NULL;
 }
 
-static bool other_thread(const tl_frame *f, tl_stamp earlier, uint32_t thread)
+/* Threads that combine are those beside each other, at the same statement. */
+static bool other_thread(const tl_frame *f, tl_stamp earlier, uint32_t thread,
+                         const tl_block_code *reduction)
 {
     if (earlier < f->machine->segment)
         return false;
-    for (int axis = 0; axis < TL_THREAD_AXES; axis++) {
+    bool joins = reduction != NULL && reduction->joins_threads &&
+                 (earlier & TL_SITE_MASK) == (tl_stamp)f->site;
+    for (int axis = joins ? 1 : 0; axis < TL_THREAD_AXES; axis++) {
         uint32_t mine = tl_thread_at(f->thread, axis), theirs = tl_thread_at(thread, axis);
         if (mine != 0 && theirs != 0 && mine != theirs)
             return true;
@@ -42,7 +46,8 @@ static bool other_thread(const tl_frame *f, tl_stamp earlier, uint32_t thread)
 bool tl_race_conflicts(const tl_frame *f, tl_stamp earlier, uint32_t thread,
                        const tl_block_code *reduction)
 {
-    return other_iteration(f, earlier, reduction) != NULL || other_thread(f, earlier, thread);
+    return other_iteration(f, earlier, reduction) != NULL ||
+           other_thread(f, earlier, thread, reduction);
 }
 
 /* Which iteration of the open loop the stamp belongs to, -1 when not known. */

@@ -11,15 +11,19 @@
  *
  * where the 64 are for what a function makes of its rounded argument: exp(x) is off by x times what x is, and x is
  * below 89. What is kept in f16 or bf16 is rounded there only now and then, while sums are kept in f32: each of those
- * roundings counts in full, and once more for the value it is compared with. */
+ * roundings counts in full, and once more for the value it is compared with. So do the two operands of a product where
+ * they may be rounded to tf32, once for each sum of them. */
 #include <math.h>
 #include "ir/program/program.h"
 #include "ir/expr/index.h"
 
+enum { TF32_DIGITS = 11 };
+
 /* Roundings by the dtype they round to. */
 typedef struct {
     double count[TL_DTYPE_COUNT];
-    double steps; /* of loops around that hand values on */
+    double steps;    /* of loops around that hand values on */
+    double products; /* sums of products of f32, one after the other */
 } roundings;
 
 static bool is_number(const tl_expr *e, double number)
@@ -86,6 +90,9 @@ static void count_block(const tl_block *block, roundings *total)
             tl_dtype_is_float(value->dtype))
             own.count[value->dtype]++;
     }
+    const tl_expr *value = block->store_count > 0 ? block->stores[0].value : NULL;
+    if (block->combiner == TL_COMBINER_SUM && value->kind == TL_EXPR_MUL && value->dtype == TL_F32)
+        total->products += total->steps;
     for (int i = 0; i < block->iter_count; i++)
         if (block->iters[i].kind != TL_ITER_SPATIAL)
             steps *= (double)tl_expr_range(block->iters[i].extent).max;
@@ -158,5 +165,7 @@ double tl_program_error_bound(const tl_program *naive)
         else if (t > 0)
             bound += (64 + 8 * sqrt(t)) * u;
     }
+    if (naive->tf32)
+        bound += 2 * 2 * r.products * exp2(-TF32_DIGITS);
     return bound;
 }

@@ -157,54 +157,96 @@ static tl_status dot_bf16_f32x16(const tl_operand *reads, const tl_operand *writ
     return TL_OK;
 }
 
-static tl_status mma_m16n8k16_bf16(const tl_operand *reads, const tl_operand *writes,
-                                   const int64_t *scalars, tl_diag *diag)
-{
-    (void)scalars;
-    const char *name = "mma_m16n8k16_bf16";
-    const shape_rule c_rule = { "C", TL_F32, 2, { 16, 8 } };
-    TL_TRY(check_operand(name, &c_rule, &reads[0], diag));
-    TL_TRY(check_operand(name, &(shape_rule){ "A", TL_BF16, 2, { 16, 16 } }, &reads[1], diag));
-    TL_TRY(check_operand(name, &(shape_rule){ "B", TL_BF16, 2, { 16, 8 } }, &reads[2], diag));
-    TL_TRY(check_operand(name, &c_rule, &writes[0], diag));
+/* ---- products of a warp ---- */
 
-    const float *c = reads[0].data;
-    const uint16_t *a = reads[1].data, *b = reads[2].data;
-    float *out = writes[0].data;
-    for (int i = 0; i < 16; i++) {
-        for (int j = 0; j < 8; j++) {
-            float sum = c[8 * i + j];
-            for (int k = 0; k < 16; k++)
-                sum += tl_bf16_to_f32(a[16 * i + k]) * tl_bf16_to_f32(b[8 * k + j]);
-            out[8 * i + j] = sum;
-        }
+typedef enum { OPERANDS_EXACT, OPERANDS_ROUNDED } operands;
+typedef struct {
+    const char *name;
+    tl_dtype c, a, b;
+    int m, n, k;
+    bool is_nk; /* how B lies */
+    operands operands;
+} product;
+
+static float float_of(tl_dtype dtype, const void *data, int at)
+{
+    if (dtype == TL_F32)
+        return ((const float *)data)[at];
+    uint16_t word = ((const uint16_t *)data)[at];
+    return dtype == TL_BF16 ? tl_bf16_to_f32(word) : tl_f16_to_f32(word);
+}
+
+static int32_t integer_of(tl_dtype dtype, const void *data, int at)
+{
+    return dtype == TL_I8 ? ((const int8_t *)data)[at] : ((const uint8_t *)data)[at];
+}
+
+/* To 10 bits behind the point, as cvt.rna.tf32 does it. */
+static float round_tf32(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if ((bits & 0x7F800000u) != 0x7F800000u)
+        bits = (bits + 0x1000u) & ~0x1FFFu;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static float float_element(const product *p, const void *c, const void *a, const void *b, int i,
+                           int j)
+{
+    float sum = ((const float *)c)[p->n * i + j];
+    for (int k = 0; k < p->k; k++) {
+        float x = float_of(p->a, a, p->k * i + k);
+        float y = float_of(p->b, b, p->is_nk ? p->k * j + k : p->n * k + j);
+        sum += p->operands == OPERANDS_ROUNDED ? round_tf32(x) * round_tf32(y) : x * y;
     }
+    return sum;
+}
+
+static int32_t integer_element(const product *p, const void *c, const void *a, const void *b, int i,
+                               int j)
+{
+    uint32_t sum = (uint32_t)((const int32_t *)c)[p->n * i + j];
+    for (int k = 0; k < p->k; k++)
+        sum += (uint32_t)(integer_of(p->a, a, p->k * i + k) *
+                          integer_of(p->b, b, p->is_nk ? p->k * j + k : p->n * k + j));
+    return (int32_t)sum;
+}
+
+static tl_status run_product(const product *p, const tl_operand *reads, const tl_operand *writes,
+                             tl_diag *diag)
+{
+    const shape_rule c_rule = { "C", p->c, 2, { p->m, p->n } };
+    const shape_rule a_rule = { "A", p->a, 2, { p->m, p->k } };
+    const shape_rule b_rule = { "B", p->b, 2, { p->is_nk ? p->n : p->k, p->is_nk ? p->k : p->n } };
+    TL_TRY(check_operand(p->name, &c_rule, &reads[0], diag));
+    TL_TRY(check_operand(p->name, &a_rule, &reads[1], diag));
+    TL_TRY(check_operand(p->name, &b_rule, &reads[2], diag));
+    TL_TRY(check_operand(p->name, &c_rule, &writes[0], diag));
+    for (int i = 0; i < p->m; i++)
+        for (int j = 0; j < p->n; j++) {
+            const void *c = reads[0].data, *a = reads[1].data, *b = reads[2].data;
+            if (p->c == TL_F32)
+                ((float *)writes[0].data)[p->n * i + j] = float_element(p, c, a, b, i, j);
+            else
+                ((int32_t *)writes[0].data)[p->n * i + j] = integer_element(p, c, a, b, i, j);
+        }
     return TL_OK;
 }
 
-static tl_status mma_m16n8k8_f32(const tl_operand *reads, const tl_operand *writes,
-                                 const int64_t *scalars, tl_diag *diag)
-{
-    (void)scalars;
-    const char *name = "mma_m16n8k8_f32";
-    const shape_rule c_rule = { "C", TL_F32, 2, { 16, 8 } };
-    TL_TRY(check_operand(name, &c_rule, &reads[0], diag));
-    TL_TRY(check_operand(name, &(shape_rule){ "A", TL_F32, 2, { 16, 8 } }, &reads[1], diag));
-    TL_TRY(check_operand(name, &(shape_rule){ "B", TL_F32, 2, { 8, 8 } }, &reads[2], diag));
-    TL_TRY(check_operand(name, &c_rule, &writes[0], diag));
-
-    const float *c = reads[0].data, *a = reads[1].data, *b = reads[2].data;
-    float *out = writes[0].data;
-    for (int i = 0; i < 16; i++) {
-        for (int j = 0; j < 8; j++) {
-            float sum = c[8 * i + j];
-            for (int k = 0; k < 8; k++)
-                sum += a[8 * i + k] * b[8 * k + j];
-            out[8 * i + j] = sum;
-        }
+#define PRODUCT(name, c, a, b, m, n, k, lies, operands)                                  \
+    static tl_status name(const tl_operand *reads, const tl_operand *writes,             \
+                          const int64_t *scalars, tl_diag *diag)                         \
+    {                                                                                    \
+        (void)scalars;                                                                   \
+        static const product p = {                                                       \
+            #name, TL_##c, TL_##a, TL_##b, m, n, k, #lies[0] == 'n', OPERANDS_##operands \
+        };                                                                               \
+        return run_product(&p, reads, writes, diag);                                     \
     }
-    return TL_OK;
-}
+#include "ir/program/warp_products.def"
+#undef PRODUCT
 
 const tl_intrinsic_info tl_intrinsic_infos[TL_INTRINSIC_COUNT] = {
 #define INTRINSIC(name, reads, writes, scalars) \
@@ -221,5 +263,15 @@ bool tl_intrinsic_from_name(const char *name, tl_intrinsic *out)
             return true;
         }
     }
+    return false;
+}
+
+bool tl_intrinsic_rounds(const char *name)
+{
+#define PRODUCT(product, c, a, b, m, n, k, lies, operands)                      \
+    if (OPERANDS_##operands == OPERANDS_ROUNDED && strcmp(name, #product) == 0) \
+        return true;
+#include "ir/program/warp_products.def"
+#undef PRODUCT
     return false;
 }

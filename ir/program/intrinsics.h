@@ -34,6 +34,8 @@ typedef struct {
 } tl_intrinsic_info;
 extern const tl_intrinsic_info tl_intrinsic_infos[TL_INTRINSIC_COUNT];
 
+/* Whether it rounds its operands to tf32 (ir/program/warp_products.def). */
+bool tl_intrinsic_rounds(const char *name);
 bool tl_intrinsic_from_name(const char *name, tl_intrinsic *out);
 
 #endif

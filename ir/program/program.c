@@ -9,6 +9,11 @@ const tl_loop_kind_info tl_loop_kind_infos[TL_LOOP_KIND_COUNT] = {
 #undef LOOP
 };
 
+bool tl_loop_kind_joins(tl_loop_kind kind)
+{
+    return kind == TL_LOOP_VECTORIZED || kind == TL_LOOP_THREAD_X;
+}
+
 bool tl_loop_kind_shares(tl_loop_kind kind, tl_scope scope)
 {
     switch (kind) {

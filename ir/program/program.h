@@ -36,6 +36,9 @@ extern const tl_loop_kind_info tl_loop_kind_infos[TL_LOOP_KIND_COUNT];
 /* Whether iterations of a loop of that kind share a buffer of that scope that is allocated outside of it: every thread
  * has a stack and registers of its own, every GPU block its shared memory. */
 bool tl_loop_kind_shares(tl_loop_kind kind, tl_scope scope);
+/* Whether iterations of such a loop may drive a reduce iter, whose combiner then joins them: lanes of a vector, and the
+ * threads of a GPU block that lie beside each other. */
+bool tl_loop_kind_joins(tl_loop_kind kind);
 
 typedef enum { TL_ITER_SPATIAL, TL_ITER_REDUCE, TL_ITER_ORDERED } tl_iter_kind;
 
@@ -154,6 +157,8 @@ typedef struct {
     const char *name;
     /* Every float operation rounds once, in the order written: no schedule and no code reorders a sum. */
     bool strict;
+    /* Products of f32 that are summed up may round their operands to tf32 (numerics.h). Not where it is strict. */
+    bool tf32;
     int dim_count;
     const tl_var *const *dims;
     int param_count;

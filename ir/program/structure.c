@@ -243,6 +243,8 @@ static void add_program(hasher *h, const tl_program *program)
 {
     if (program->strict)
         add(h, 1);
+    if (program->tf32)
+        add(h, 2);
     for (int i = 0; i < program->dim_count; i++) {
         number_of(&h->numbers, program->dims[i]);
         add(h, (uint64_t)program->dims[i]->min);

@@ -175,19 +175,20 @@ static bool combines_lanes(const tl_block *block, const tl_iter *iter, const tl_
         if (block->iters[i].kind == TL_ITER_SPATIAL && loop->u.loop.var->max > 0 &&
             tl_expr_uses_var(block->iters[i].binding, loop->u.loop.var))
             return false;
-    return loop->u.loop.kind == TL_LOOP_VECTORIZED && iter->kind == TL_ITER_REDUCE &&
-           block->combiner != TL_COMBINER_NONE;
+    bool is_thread = loop->u.loop.kind != TL_LOOP_VECTORIZED;
+    return tl_loop_kind_joins(loop->u.loop.kind) && iter->kind == TL_ITER_REDUCE &&
+           block->combiner != TL_COMBINER_NONE && (!is_thread || block->store_count == 1);
 }
 
-/* Lanes of a sum are added in a tree. */
+/* Lanes and threads of a sum are added in a tree. */
 static tl_status check_order(tl_verifier *v, const tl_block *block, const tl_iter *iter)
 {
     bool ordered = v->program->strict && iter->kind == TL_ITER_REDUCE && tl_block_rounds(block);
     for (int i = 0; ordered && i < v->loop_count; i++)
-        if (v->loops[i]->u.loop.kind == TL_LOOP_VECTORIZED &&
+        if (tl_loop_kind_joins(v->loops[i]->u.loop.kind) &&
             tl_expr_uses_var(iter->binding, v->loops[i]->u.loop.var))
             return tl_fail(v->diag, TL_BAD_IR,
-                           "block %s: the kernel is strict, and the lanes of loop %s would add up "
+                           "block %s: the kernel is strict, and loop %s would add up "
                            "in another order than that of iter %s",
                            block->name, v->loops[i]->u.loop.var->name, iter->var->name);
     return TL_OK;

@@ -503,6 +503,7 @@ static tl_status parse_header(tl_parser *p, tl_program *program)
 {
     pointers dims = { 0 }, params = { 0 };
     program->strict = tl_parse_accept(p, "strict");
+    program->tf32 = !program->strict && tl_parse_accept(p, "tf32");
     TL_TRY(tl_parse_expect(p, "kernel"));
     if (p->token->kind != TL_TOKEN_NAME)
         return tl_parse_fail(p, "expected the kernel's name, found %s", tl_token_text(p->token));

@@ -374,7 +374,10 @@ static const char *role_word(tl_role role)
 static void print_header(printer *p, const tl_program *program)
 {
     bool first = true;
-    tl_text_format(p->out, "%skernel %s(", program->strict ? "strict " : "",
+    tl_text_format(p->out, "%skernel %s(",
+                   program->strict ? "strict "
+                   : program->tf32 ? "tf32 "
+                                   : "",
                    clean(p, program->name));
     for (int i = 0; i < program->dim_count; i++, first = false) {
         const tl_var *dim = program->dims[i];

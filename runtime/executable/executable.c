@@ -92,8 +92,11 @@ static tl_executable_kernel *copy_kernels(tl_arena *arena, const tl_executable_k
         kernels[i] = from[i];
         kernels[i].key = copy_text(arena, from[i].key);
         tl_descriptor_copy(arena, &from[i].descriptor, d);
+        kernels[i].native_arch = copy_text(arena, from[i].native_arch);
         if (from[i].object != NULL && !borrow)
             kernels[i].object = tl_arena_copy(arena, from[i].object, from[i].object_size, 16);
+        if (from[i].native != NULL && !borrow)
+            kernels[i].native = tl_arena_copy(arena, from[i].native, from[i].native_size, 16);
         if (from[i].phases != NULL)
             kernels[i].phases = tl_arena_copy(arena, from[i].phases,
                                               sizeof(tl_phase_fn *) * (size_t)d->phase_count, 16);
@@ -138,6 +141,7 @@ static void copy_spec(tl_executable *x, const tl_executable_spec *from, bool bor
     x->spec = *from;
     x->spec.model = tl_arena_strdup(arena, from->model != NULL ? from->model : "");
     x->spec.note = copy_text(arena, from->note);
+    x->spec.device = copy_text(arena, from->device);
     if (from->cpu.machine[0] == '\0')
         x->spec.cpu = *tl_cpu_host();
     x->spec.dims = copy_dims(arena, from->dims, from->dim_count);
@@ -175,7 +179,7 @@ static tl_status load_code(tl_executable *x, const tl_executable_spec *from, tl_
 {
     for (int i = 0; i < x->spec.kernel_count; i++) {
         tl_executable_kernel *k = &x->kernels[i];
-        if (from->kernels[i].phases != NULL)
+        if (from->kernels[i].phases != NULL || tl_descriptor_is_gpu(&k->descriptor))
             continue;
         tl_status status = tl_code_load(k->object, k->object_size, &x->codes[i], diag);
         if (status == TL_OK)
@@ -204,7 +208,7 @@ static tl_status align_constant(tl_executable *x, int index, tl_diag *diag)
     size_t rounded = ((size_t)v->size + TL_DATA_ALIGNMENT) / TL_DATA_ALIGNMENT * TL_DATA_ALIGNMENT;
 
     x->data[index] = v->data;
-    if (!x->in_steps[index] || tl_constant_is_aligned(v->data, v->size))
+    if (!x->in_steps[index] || x->spec.device != NULL || tl_constant_is_aligned(v->data, v->size))
         return TL_OK;
     x->copies[index] = aligned_alloc(TL_DATA_ALIGNMENT, rounded);
     if (x->copies[index] == NULL)
@@ -286,6 +290,7 @@ void tl_executable_destroy(tl_executable *x)
 {
     if (x == NULL)
         return;
+    tl_executable_detach(x);
     for (int i = 0; x->codes != NULL && i < x->spec.kernel_count; i++)
         tl_code_unload(x->codes[i]);
     for (int i = 0; x->copies != NULL && i < x->spec.value_count; i++)

@@ -28,6 +28,7 @@
 #include "runtime/abi/descriptor.h"
 #include "runtime/abi/kernel_abi.h"
 #include "runtime/executable/memory_plan.h"
+#include "runtime/device/device.h"
 #include "runtime/device/pool.h"
 #include "runtime/tensor/tensor.h"
 
@@ -101,6 +102,11 @@ typedef struct {
      * `object`. */
     tl_phase_fn *const *phases; /* descriptor.phase_count of them */
     tl_sizes_fn *sizes;         /* when descriptor.has_sizes */
+    /* What a device's own compiler made of `object` (PTX) for one generation ("sm_90"): loaded in its place there. NULL:
+     * it has not been asked. */
+    const void *native;
+    size_t native_size;
+    const char *native_arch;
 } tl_executable_kernel;
 
 /* As `kernel`, what the runtime does by itself. */
@@ -145,7 +151,10 @@ typedef struct {
     const char *model;   /* its name, for reports */
     const char *note;    /* whatever the compiler wants to find again after load; may be NULL */
     tl_cpu_features cpu; /* what the code needs; machine "" means: this host's features */
-    int dim_count;       /* 0: every shape is a constant */
+    /* Where the steps run: "cuda", whose kernels then have code for it; NULL: on this CPU. Prepare steps run where their
+     * kernel's code is for. */
+    const char *device;
+    int dim_count; /* 0: every shape is a constant */
     const tl_executable_dim *dims;
     int input_count, output_count, value_count, kernel_count, prepare_count, step_count;
     const tl_port *inputs, *outputs;
@@ -163,6 +172,14 @@ typedef struct tl_executable tl_executable;
  * to their elements. */
 tl_status tl_executable_create(const tl_executable_spec *spec, tl_executable **out, tl_diag *diag);
 void tl_executable_destroy(tl_executable *executable); /* after its runners; NULL is fine */
+
+/* Puts an executable for a device on one: loads its kernels, copies the constants that its steps read. Before it is prepared
+ * and has runners; the device lives longer. TL_NO_MEMORY: the device has not enough; TL_UNSUPPORTED: the code is for
+ * another generation. */
+tl_status tl_executable_attach(tl_executable *executable, tl_device *device, tl_diag *diag);
+tl_device *tl_executable_device(const tl_executable *executable); /* NULL: none */
+/* What is known of a kernel: by its device when it is loaded there. */
+const tl_descriptor *tl_executable_loaded(const tl_executable *executable, int kernel);
 
 /* Computes the PREPARED values, once: later calls, and executables loaded with a good
  * prepared.bin, return at once. A loaded executable stores them beside itself (a folder that
@@ -224,6 +241,10 @@ typedef struct tl_runner tl_runner;
 /* The executable must be prepared (TL_BAD_ARGUMENT). `threads` 0: all of the pool. */
 tl_status tl_runner_create(const tl_executable *executable, tl_pool *pool, int threads,
                            tl_runner **out, tl_diag *diag);
+/* Of an executable on a device: with the caller's stream of its driver. A run whose buffers all lie on the device then returns
+ * when all is in the stream. */
+tl_status tl_runner_create_in_stream(const tl_executable *executable, tl_pool *pool, void *stream,
+                                     tl_runner **out, tl_diag *diag);
 void tl_runner_destroy(tl_runner *runner); /* NULL is fine */
 /* What the executable's dims are from the next run on: the memory plan is made anew, in the memory that is there if it is large
  * enough. Nothing is done when they are that already. TL_BAD_ARGUMENT: a dim is outside of its range, or memory would be too
@@ -244,6 +265,10 @@ const int64_t *tl_runner_output_shape(const tl_runner *runner, int output);
  * a loop would take more turns than it may. One run at a time per runner. */
 tl_status tl_runner_run(tl_runner *runner, const void *const *inputs, void *const *outputs,
                         int64_t *step_ns, tl_diag *diag);
+/* The same where buffers may lie on the executable's device: `on_device`, when not NULL, says which do, of the inputs, then of
+ * the outputs; they are used where they are. */
+tl_status tl_runner_run_device(tl_runner *runner, const void *const *inputs, void *const *outputs,
+                               const bool *on_device, tl_diag *diag);
 /* The same with tensors: checks dtypes and shapes against the ports (and the runner's dims), and copies what is not
  * aligned. Zero-initialised outputs are created; they are the caller's. Outputs get the shape that the run gave them. */
 tl_status tl_runner_run_tensors(tl_runner *runner, const tl_tensor *inputs, tl_tensor *outputs,

@@ -163,16 +163,18 @@ static tl_status check_kernel(const tl_executable_kernel *k, int index, tl_diag 
     if (d->name == NULL)
         return tl_fail(diag, TL_BAD_ARGUMENT, "executable: kernel %d has no name", index);
     if (d->phase_count < 0 || d->dim_count < 0 || d->buffer_count < 0 || d->scratch_bytes < 0 ||
-        d->thread_scratch_bytes < 0 || (!d->has_sizes && d->extents == NULL && d->phase_count > 0))
+        d->thread_scratch_bytes < 0 || (unsigned)d->form >= TL_FORM_COUNT ||
+        (tl_descriptor_is_gpu(d) ? d->arch == NULL || (d->launches == NULL && d->phase_count > 0)
+                                 : !d->has_sizes && d->extents == NULL && d->phase_count > 0))
         return tl_fail(diag, TL_BAD_ARGUMENT, "executable: kernel %s: its descriptor is malformed",
                        d->name);
-    for (int i = 0; !d->has_sizes && i < d->phase_count; i++)
+    for (int i = 0; !d->has_sizes && !tl_descriptor_is_gpu(d) && i < d->phase_count; i++)
         if (d->extents[i] < 0)
             return tl_fail(diag, TL_BAD_ARGUMENT, "executable: kernel %s: extent %lld", d->name,
                            (long long)d->extents[i]);
-    if (k->phases == NULL && k->object == NULL)
+    if ((k->phases == NULL || tl_descriptor_is_gpu(d)) && k->object == NULL)
         return tl_fail(diag, TL_BAD_ARGUMENT, "executable: kernel %s has no code", d->name);
-    if (k->phases != NULL && d->has_sizes && k->sizes == NULL)
+    if (k->phases != NULL && !tl_descriptor_is_gpu(d) && d->has_sizes && k->sizes == NULL)
         return tl_fail(diag, TL_BAD_ARGUMENT, "executable: kernel %s has no sizes function",
                        d->name);
     return TL_OK;
@@ -292,6 +294,44 @@ static tl_status check_step(const tl_executable_spec *spec, const tl_executable_
     return TL_OK;
 }
 
+/* Steps of an executable for a device run there, all of them. */
+static tl_status check_device(const tl_executable_spec *spec, tl_diag *diag)
+{
+    const tl_device_type *type = spec->device != NULL ? tl_device_type_named(spec->device) : NULL;
+
+    if (spec->device != NULL && type == NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "executable: there are no devices of type %.40s",
+                       spec->device);
+    if (spec->device != NULL && spec->dim_count > 0)
+        return tl_fail(diag, TL_UNSUPPORTED,
+                       "executable: shapes that vary, which kernels for %s do not take yet",
+                       spec->device);
+    for (int i = 0; spec->device != NULL && i < spec->output_count; i++)
+        if (spec->outputs[i].counts != NULL)
+            return tl_fail(diag, TL_UNSUPPORTED,
+                           "executable: steps compute the shape of output %s, which those on %s do "
+                           "not take yet",
+                           spec->outputs[i].name, spec->device);
+    for (int i = 0; i < spec->step_count; i++) {
+        const tl_executable_step *s = &spec->steps[i];
+        if (spec->device != NULL && s->kernel < TL_STEP_COPY)
+            return tl_fail(diag, TL_UNSUPPORTED,
+                           "executable: step %s is a loop or a choice, which run on the CPU only",
+                           s->name);
+        if (s->kernel >= 0 && tl_step_is_on_device(spec, s) != (spec->device != NULL))
+            return tl_fail(diag, TL_BAD_ARGUMENT,
+                           "executable: step %s has code of the form %s and is to run on %s",
+                           s->name, tl_form_infos[spec->kernels[s->kernel].descriptor.form].text,
+                           spec->device != NULL ? spec->device : "the CPU");
+    }
+    for (int i = 0; i < spec->prepare_count; i++)
+        if (tl_step_is_on_device(spec, &spec->prepare[i]) && spec->device == NULL)
+            return tl_fail(diag, TL_BAD_ARGUMENT,
+                           "executable: prepare step %s is for a device, and there is none",
+                           spec->prepare[i].name);
+    return TL_OK;
+}
+
 static tl_status check_counts(const tl_executable_spec *spec, tl_diag *diag)
 {
     for (int i = 0; i < spec->output_count; i++)
@@ -351,6 +391,7 @@ tl_status tl_executable_check(const tl_executable_spec *spec, tl_diag *diag)
         TL_TRY(check_step(spec, &spec->steps[i], false, diag));
     TL_TRY(tl_regions_check(spec->prepare, spec->prepare_count, diag));
     TL_TRY(tl_regions_check(spec->steps, spec->step_count, diag));
+    TL_TRY(check_device(spec, diag));
     TL_TRY(check_counts(spec, diag));
     return check_outputs(spec, diag);
 }

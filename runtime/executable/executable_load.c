@@ -301,6 +301,25 @@ static tl_status read_object(const loader *l, const json_t *entry, tl_executable
     return TL_OK;
 }
 
+/* What a device's compiler made of the object: absent it is made again. */
+static tl_status read_native(const loader *l, const json_t *entry, tl_executable_kernel *k)
+{
+    const json_t *native = json_object_get(entry, "native");
+    int64_t offset, size;
+
+    if (native == NULL)
+        return TL_OK;
+    TL_TRY(get_text(l, native, "arch", &k->native_arch));
+    TL_TRY(get_integer(l, native, "offset", 0, INT64_MAX, &offset));
+    TL_TRY(get_integer(l, native, "size", 0, INT64_MAX, &size));
+    k->native = bytes_at(&l->constants, offset, size);
+    k->native_size = (size_t)size;
+    if (k->native == NULL ||
+        (l->linked == NULL && !checksum_matches(native, k->native, k->native_size)))
+        return damaged(l, "the code of a device is damaged or absent");
+    return TL_OK;
+}
+
 /* The next functions of the table are the kernel's. */
 static tl_status take_functions(loader *l, tl_executable_kernel *k)
 {
@@ -337,6 +356,7 @@ static tl_status read_kernels(loader *l)
         k->key = json_string_value(json_object_get(entry, "key"));
         k->object_size = (size_t)size;
         TL_TRY(l->linked != NULL ? take_functions(l, k) : read_object(l, entry, k));
+        TL_TRY(read_native(l, entry, k));
     }
     l->spec.kernels = kernels;
     return TL_OK;
@@ -412,6 +432,7 @@ static tl_status read_spec(loader *l)
     TL_TRY(read_cpu(l));
     TL_TRY(get_text(l, l->root, "model", &l->spec.model));
     l->spec.note = json_string_value(json_object_get(l->root, "note"));
+    l->spec.device = json_string_value(json_object_get(l->root, "device"));
     TL_TRY(read_ports(l, "inputs", &l->spec.inputs, &l->spec.input_count));
     TL_TRY(read_ports(l, "outputs", &l->spec.outputs, &l->spec.output_count));
     TL_TRY(read_model_files(l));

@@ -200,6 +200,19 @@ static tl_status values_json(packer *p, json_t *list)
     return TL_OK;
 }
 
+/* Its bytes lie among the constants: among the objects is one piece a kernel. */
+static void set_native(packer *p, json_t *kernel, const tl_executable_kernel *k)
+{
+    json_t *native = json_object();
+    set_text(p, native, "arch", k->native_arch);
+    set(p, native, "offset",
+        json_integer(tl_pieces_add(&p->out->constants, k->native, (int64_t)k->native_size,
+                                   TL_DATA_ALIGNMENT)));
+    set(p, native, "size", json_integer((json_int_t)k->native_size));
+    set_checksum(p, native, k->native, k->native_size);
+    set(p, kernel, "native", native);
+}
+
 static tl_status kernels_json(packer *p, json_t *list)
 {
     for (int i = 0; i < p->x->spec.kernel_count; i++) {
@@ -223,6 +236,8 @@ static tl_status kernels_json(packer *p, json_t *list)
         set(p, kernel, "offset", json_integer(offset));
         set(p, kernel, "size", json_integer((json_int_t)k->object_size));
         set_checksum(p, kernel, k->object, k->object_size);
+        if (k->native != NULL)
+            set_native(p, kernel, k);
         push(p, list, kernel);
     }
     return TL_OK;
@@ -270,6 +285,7 @@ static tl_status body_json(packer *p)
     p->failed = p->failed || features.failed;
     set_text(p, p->root, "model", spec->model);
     set_text(p, p->root, "note", spec->note);
+    set_text(p, p->root, "device", spec->device);
     set_text(p, p->root, "machine", spec->cpu.machine);
     set_text(p, p->root, "features", tl_text_get(&features));
     tl_text_free(&features);
@@ -341,7 +357,7 @@ static tl_status take_memory(packer *p)
     p->kernel_number = TL_NEW_ARRAY(arena, int, spec->kernel_count);
     p->out->descriptors = TL_NEW_ARRAY(arena, const tl_descriptor *, spec->kernel_count);
     p->out->objects = tl_pieces_make(arena, spec->kernel_count);
-    p->out->constants = tl_pieces_make(arena, spec->value_count);
+    p->out->constants = tl_pieces_make(arena, spec->value_count + spec->kernel_count);
     return TL_OK;
 }
 

@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include "runtime/base/pages.h"
+#include "runtime/executable/device_run.h"
 #include "runtime/executable/executable_private.h"
 
 static tl_status take_memory(tl_executable *x, tl_diag *diag)
@@ -19,7 +20,19 @@ static tl_status run_steps(tl_executable *x, const tl_executable_step *steps, in
                            tl_pool *pool, int threads, tl_diag *diag)
 {
     tl_runner *runner;
+    tl_device_run *run;
 
+    for (int i = 1; i < count; i++)
+        if (tl_step_is_on_device(&x->spec, &steps[i]) != tl_step_is_on_device(&x->spec, &steps[0]))
+            return tl_fail(diag, TL_UNSUPPORTED,
+                           "prepare steps %s and %s share memory, one on the CPU and one on %s",
+                           steps[0].name, steps[i].name, x->spec.device);
+    if (tl_step_is_on_device(&x->spec, &steps[0])) {
+        TL_TRY(tl_device_run_make(x, steps, count, NULL, &run, diag));
+        tl_status status = tl_device_run_prepare(run, x->prepared, diag);
+        tl_device_run_drop(run);
+        return status;
+    }
     TL_TRY(tl_runner_build(x, steps, count, pool, threads, &runner, diag));
     tl_runner_run_all(runner);
     tl_runner_destroy(runner);
@@ -86,6 +99,8 @@ static tl_status prepare(tl_executable *x, tl_pool *pool, int threads, tl_diag *
         x->prepared = NULL;
         return status;
     }
+    if (x->device != NULL && (status = tl_executable_upload_prepared(x, diag)) != TL_OK)
+        return status;
     if (x->prepared != NULL)
         mprotect(x->prepared, (size_t)x->prepared_size, PROT_READ);
     atomic_store(&x->is_prepared, true);

@@ -41,7 +41,19 @@ struct tl_executable {
     tl_mapping objects_file, constants_file, prepared_file;
     tl_mapping *model_files;
     int model_file_count;
+    /* device_part.c: where it is attached, or NULL */
+    tl_device *device;
+    tl_device_kernel **device_kernels; /* one a kernel; NULL: a CPU's */
+    void **
+        device_data; /* one a value: CONSTANT ones that steps use, and PREPARED ones, on the device */
+    void *device_constants, *device_prepared;
 };
+
+/* runtime/executable/device_part.c */
+void tl_executable_detach(tl_executable *x); /* nothing when it is on no device */
+bool tl_step_is_on_device(const tl_executable_spec *spec, const tl_executable_step *step);
+/* The prepared values, from the host's memory. */
+tl_status tl_executable_upload_prepared(tl_executable *x, tl_diag *diag);
 
 /* runtime/executable/executable_check.c: TL_BAD_ARGUMENT names what in the spec does not hold. */
 tl_status tl_executable_check(const tl_executable_spec *spec, tl_diag *diag);
@@ -72,7 +84,7 @@ int tl_executable_storage(const tl_executable_spec *spec, int value);
 tl_status tl_runner_build(const tl_executable *executable, const tl_executable_step *steps,
                           int step_count, tl_pool *pool, int threads, tl_runner **out,
                           tl_diag *diag);
-void tl_runner_run_all(tl_runner *runner); /* steps that use no port */
+void tl_runner_run_all(tl_runner *runner); /* steps that use no port; not on a device */
 const tl_executable *tl_runner_executable(const tl_runner *runner);
 
 /* runtime/executable/prepared_file.c: prepared.bin in the executable's folder, bound to it by `identity`. `is_private`: as

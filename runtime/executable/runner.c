@@ -484,8 +484,8 @@ const int64_t *tl_runner_dims(const tl_runner *r)
     return r->dims;
 }
 
-tl_status tl_runner_build(const tl_executable *executable, const tl_executable_step *steps,
-                          int step_count, tl_pool *pool, int threads, tl_runner **out,
+static tl_status build_in(const tl_executable *executable, const tl_executable_step *steps,
+                          int step_count, tl_pool *pool, int threads, void *stream, tl_runner **out,
                           tl_diag *diag)
 {
     TL_TRY(tl_pool_check(pool, threads, diag));
@@ -502,7 +502,10 @@ tl_status tl_runner_build(const tl_executable *executable, const tl_executable_s
     if (threads > 0 && threads < r->threads)
         r->threads = threads;
     atomic_flag_clear(&r->busy);
-    tl_status status = build(r, diag);
+    tl_status status =
+        executable->spec.device != NULL && r->is_whole
+            ? tl_device_run_make(executable, steps, step_count, stream, &r->device, diag)
+            : build(r, diag);
     if (status != TL_OK) {
         tl_runner_destroy(r);
         return status;
@@ -511,12 +514,36 @@ tl_status tl_runner_build(const tl_executable *executable, const tl_executable_s
     return TL_OK;
 }
 
+tl_status tl_runner_build(const tl_executable *executable, const tl_executable_step *steps,
+                          int step_count, tl_pool *pool, int threads, tl_runner **out,
+                          tl_diag *diag)
+{
+    return build_in(executable, steps, step_count, pool, threads, NULL, out, diag);
+}
+
+static tl_status check_prepared(const tl_executable *executable, tl_diag *diag)
+{
+    if (tl_executable_is_prepared(executable))
+        return TL_OK;
+    return tl_fail(diag, TL_BAD_ARGUMENT, "the executable of %s is not prepared",
+                   executable->spec.model);
+}
+
+tl_status tl_runner_create_in_stream(const tl_executable *executable, tl_pool *pool, void *stream,
+                                     tl_runner **out, tl_diag *diag)
+{
+    TL_TRY(check_prepared(executable, diag));
+    if (executable->spec.device == NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s runs on the CPU, which has no streams",
+                       executable->spec.model);
+    return build_in(executable, executable->spec.steps, executable->spec.step_count, pool, 0,
+                    stream, out, diag);
+}
+
 tl_status tl_runner_create(const tl_executable *executable, tl_pool *pool, int threads,
                            tl_runner **out, tl_diag *diag)
 {
-    if (!tl_executable_is_prepared(executable))
-        return tl_fail(diag, TL_BAD_ARGUMENT, "the executable of %s is not prepared",
-                       executable->spec.model);
+    TL_TRY(check_prepared(executable, diag));
     return tl_runner_build(executable, executable->spec.steps, executable->spec.step_count, pool,
                            threads, out, diag);
 }
@@ -525,6 +552,7 @@ void tl_runner_destroy(tl_runner *r)
 {
     if (r == NULL)
         return;
+    tl_device_run_drop(r->device);
     for (int i = 0; r->copies != NULL && i < r->storage_count; i++)
         free(r->copies[i]);
     tl_pages_give(r->memory, (size_t)r->memory_size);
@@ -534,7 +562,7 @@ void tl_runner_destroy(tl_runner *r)
 
 tl_plan_sizes tl_runner_memory(const tl_runner *r)
 {
-    return r->plan;
+    return r->device != NULL ? tl_device_run_memory(r->device) : r->plan;
 }
 
 const tl_executable *tl_runner_executable(const tl_runner *r)

@@ -1,6 +1,7 @@
 /* runtime/executable/runner_private.h: a runner, for the files that make it (runner.c) and walk its steps (runner_walk.c). */
 #ifndef TL_RUNTIME_EXECUTABLE_RUNNER_PRIVATE_H
 #define TL_RUNTIME_EXECUTABLE_RUNNER_PRIVATE_H
+#include "runtime/executable/device_run.h"
 #include "runtime/executable/executable_private.h"
 #include "runtime/executable/regions.h"
 
@@ -34,6 +35,8 @@ typedef struct {
 } tl_turns;
 
 struct tl_runner {
+    tl_device_run *
+        device; /* of an executable for a device: has all that follows `threads` in its own way; else NULL */
     const tl_executable *executable;
     const tl_executable_step *steps;
     int step_count;

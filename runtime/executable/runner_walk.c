@@ -278,21 +278,29 @@ static tl_status check_pointer(const tl_port *port, const void *pointer, tl_diag
     return TL_OK;
 }
 
-/* Takes the runner for this run and fills in the caller's pointers. */
+/* Takes the runner for this run and fills in the caller's pointers. `on_device` (or NULL): which of them, inputs first, are
+ * the device's. */
 static tl_status begin_run(tl_runner *r, const void *const *inputs, void *const *outputs,
-                           tl_diag *diag)
+                           const bool *on_device, tl_diag *diag)
 {
     const tl_executable_spec *spec = &r->executable->spec;
 
     TL_TRY(tl_pool_check(r->pool, r->threads, diag));
     for (int i = 0; i < spec->input_count; i++) {
         TL_TRY(check_pointer(&spec->inputs[i], inputs[i], diag));
-        TL_TRY(check_fixed(&spec->inputs[i], inputs[i], diag));
+        if (on_device == NULL || !on_device[i])
+            TL_TRY(check_fixed(&spec->inputs[i], inputs[i], diag));
+        else if (spec->inputs[i].fixed != NULL)
+            return tl_fail(diag, TL_BAD_ARGUMENT,
+                           "shapes of the model depend on the value of input %s, which therefore "
+                           "has to be in the host's memory",
+                           spec->inputs[i].name);
     }
     for (int i = 0; i < spec->output_count; i++)
         TL_TRY(check_pointer(&spec->outputs[i], outputs[i], diag));
     if (atomic_flag_test_and_set(&r->busy))
         return tl_fail(diag, TL_BAD_ARGUMENT, "this runner of %s is running already", spec->model);
+    r->stopped = -1;
     for (int i = 0; i < r->input_patches; i++)
         *r->inputs[i].slot = (char *)inputs[r->inputs[i].port] + r->inputs[i].offset;
     for (int i = 0; i < r->output_patches; i++)
@@ -373,6 +381,39 @@ static void run_walk(walk *w)
     tl_pool_run(r->pool, r->threads, r->owner == NULL && is_plain ? walk_flat : walk_tree, w);
 }
 
+/* What became of a run on a device, once the runner is given back. */
+static tl_status end_device_run(tl_runner *r, tl_status status)
+{
+    atomic_flag_clear(&r->busy);
+    return status;
+}
+
+tl_status tl_runner_run_device(tl_runner *r, const void *const *inputs, void *const *outputs,
+                               const bool *on_device, tl_diag *diag)
+{
+    if (r->device == NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s runs on the CPU: its buffers lie on no device",
+                       r->executable->spec.model);
+    TL_TRY(begin_run(r, inputs, outputs, on_device, diag));
+    return end_device_run(r, tl_device_run_go(r->device, inputs, outputs, on_device, NULL, diag));
+}
+
+/* Steps of a device one after another, from the time when they were begun. */
+static tl_status trace_device(tl_runner *r, const void *const *inputs, void *const *outputs,
+                              tl_run_event *events, int *count, tl_diag *diag)
+{
+    int64_t *step_ns = calloc((size_t)r->step_count + 1, sizeof *step_ns), now = tl_clock_ns();
+    if (step_ns == NULL)
+        return tl_fail(diag, TL_NO_MEMORY, "runner: out of memory");
+    tl_status status = tl_device_run_go(r->device, inputs, outputs, NULL, step_ns, diag);
+    for (int s = 0; status == TL_OK && s < r->step_count; s++) {
+        events[(*count)++] = (tl_run_event){ s, 0, 0, now, now + step_ns[s] };
+        now += step_ns[s];
+    }
+    free(step_ns);
+    return status;
+}
+
 tl_status tl_runner_run(tl_runner *r, const void *const *inputs, void *const *outputs,
                         int64_t *step_ns, tl_diag *diag)
 {
@@ -380,7 +421,9 @@ tl_status tl_runner_run(tl_runner *r, const void *const *inputs, void *const *ou
                .run_step = step_ns != NULL ? run_timed : run_plain,
                .step_ns = step_ns };
 
-    TL_TRY(begin_run(r, inputs, outputs, diag));
+    TL_TRY(begin_run(r, inputs, outputs, NULL, diag));
+    if (r->device != NULL)
+        return end_device_run(r, tl_device_run_go(r->device, inputs, outputs, NULL, step_ns, diag));
     if (step_ns != NULL)
         memset(step_ns, 0, sizeof *step_ns * (size_t)r->step_count);
     run_walk(&w);
@@ -389,7 +432,7 @@ tl_status tl_runner_run(tl_runner *r, const void *const *inputs, void *const *ou
 
 int tl_runner_event_limit(const tl_runner *r)
 {
-    return r->first_call[r->step_count] * r->threads;
+    return r->device != NULL ? r->step_count : r->first_call[r->step_count] * r->threads;
 }
 
 tl_status tl_runner_run_traced(tl_runner *r, const void *const *inputs, void *const *outputs,
@@ -400,7 +443,9 @@ tl_status tl_runner_run_traced(tl_runner *r, const void *const *inputs, void *co
 
     *count = 0;
     memset(events, 0, sizeof *events * (size_t)limit);
-    TL_TRY(begin_run(r, inputs, outputs, diag));
+    TL_TRY(begin_run(r, inputs, outputs, NULL, diag));
+    if (r->device != NULL)
+        return end_device_run(r, trace_device(r, inputs, outputs, events, count, diag));
     run_walk(&w);
     for (int i = 0; i < limit; i++)
         if (events[i].end_ns != 0)
@@ -419,8 +464,10 @@ tl_status tl_runner_run_hooked(tl_runner *r, const void *const *inputs, void *co
 {
     walk w = { .runner = r, .run_step = run_hooked, .hook = hook, .user = user };
 
-    TL_TRY(begin_run(r, inputs, outputs, diag));
-    r->stopped = -1;
+    TL_TRY(begin_run(r, inputs, outputs, NULL, diag));
+    if (r->device != NULL)
+        return end_device_run(r,
+                              tl_device_run_hooked(r->device, inputs, outputs, hook, user, diag));
     walk_list(&w, NULL, 0, r->step_count);
     return end_run(r, outputs, diag);
 }

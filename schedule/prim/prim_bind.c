@@ -13,9 +13,10 @@
  *           the grid not inside of threads, nor an axis of it inside itself; threads: a constant extent of at most 1024
  *           (z: 64), inside its own axis the same extent; independent iterations that move spatial iters only, which
  *           share no stack or register buffer, and fill shared buffers that other blocks read alike: parts of them come
- *           from a thread loop of their own. Under a thread loop inside its own axis blocks must not depend on the
- *           outer one, nor touch what was allocated between the two: all threads would have done the same, and share
- *           it now.
+ *           from a thread loop of their own. threadIdx.x may move reduce iters, too, whose values its threads combine: a
+ *           power of two of them up to 32, or a multiple of 32, none kept away by a guard. Under a thread loop inside its
+ *           own axis blocks must not depend on the outer one, nor touch what was allocated between the two: all threads
+ *           would have done the same, and share it now.
  * Keeps     what is computed.
  */
 #include <assert.h>
@@ -23,7 +24,7 @@
 #include "schedule/dependence.h"
 #include "schedule/schedule_private.h"
 
-enum { MOST_THREADS = 1024, MOST_THREADS_Z = 64, MOST_VTHREADS = 64 };
+enum { MOST_THREADS = 1024, MOST_THREADS_Z = 64, MOST_VTHREADS = 64, WARP = 32 };
 
 bool tl_is_thread_kind(tl_loop_kind kind)
 {
@@ -173,6 +174,51 @@ static tl_status check_outer_thread(tl_schedule *s, const tl_stmt *loop, const t
     return TL_OK;
 }
 
+typedef struct {
+    const tl_var *var;
+    const tl_block *found;
+} join_search;
+
+static bool find_joined(const tl_stmt *stmt, void *context)
+{
+    join_search *search = context;
+    const tl_iter *iter;
+    if (stmt->kind == TL_STMT_BLOCK && search->found == NULL &&
+        (tl_loop_drives(stmt->u.block, search->var, &iter) & TL_DRIVES_REDUCE))
+        search->found = stmt->u.block;
+    return search->found == NULL;
+}
+
+/* Threads hand their values to each other in the tree of a warp, and warps in shared memory. */
+static tl_status check_joined(tl_schedule *s, const tl_stmt *loop, tl_loop_kind kind, tl_diag *diag)
+{
+    join_search search = { loop->u.loop.var, NULL };
+    if (kind == TL_LOOP_THREAD_X)
+        tl_stmt_visit(loop, find_joined, &search);
+    if (search.found == NULL)
+        return TL_OK;
+    int64_t extent = 0;
+    (void)tl_const_int(loop->u.loop.extent, &extent);
+    if (extent % WARP != 0 && (extent > WARP || (extent & (extent - 1)) != 0))
+        return tl_refuse(diag, "bind", loop->u.loop.var->name,
+                         "its %lld threads would combine what block %s reduces; that takes a power "
+                         "of two of them up to %d, or a multiple of %d",
+                         (long long)extent, search.found->name, WARP, WARP);
+    if (search.found->store_count != 1)
+        return tl_refuse(diag, "bind", loop->u.loop.var->name,
+                         "its threads would combine what block %s reduces, pairs of a value and "
+                         "an index, and combine single values only",
+                         search.found->name);
+    if (search.found->predicate != NULL &&
+        tl_expr_uses_var(tl_block_bind(s->arena, search.found, search.found->predicate),
+                         loop->u.loop.var))
+        return tl_refuse(diag, "bind", loop->u.loop.var->name,
+                         "its threads would combine what block %s reduces, and its guard %s keeps "
+                         "some from it; rfactor first: every thread has a partial result",
+                         search.found->name, tl_expr_text(s->arena, search.found->predicate));
+    return TL_OK;
+}
+
 static tl_status check(tl_schedule *s, const tl_stmt *loop, const tl_path *path, tl_loop_kind kind,
                        tl_diag *diag)
 {
@@ -199,7 +245,9 @@ static tl_status check(tl_schedule *s, const tl_stmt *loop, const tl_path *path,
     tl_stmt_visit(loop, check_under, &under);
     TL_TRY(under.status);
     TL_TRY(check_outer_thread(s, loop, path, kind, diag));
-    return tl_check_iterations(s, "bind", tl_loop_with_kind(s->arena, loop, kind), false, diag);
+    TL_TRY(check_joined(s, loop, kind, diag));
+    return tl_check_iterations(s, "bind", tl_loop_with_kind(s->arena, loop, kind),
+                               tl_loop_kind_joins(kind), diag);
 }
 
 tl_status tl_apply_bind(tl_schedule *s, const tl_arg *args, int arg_count, tl_arg *out,

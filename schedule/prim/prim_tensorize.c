@@ -17,6 +17,7 @@
  */
 #include <assert.h>
 #include <string.h>
+#include "ir/program/intrinsics.h"
 #include "schedule/schedule_private.h"
 
 #define PRIM "tensorize"
@@ -122,6 +123,12 @@ static tl_status take_block(tl_schedule *s, plan *p, tl_diag *diag)
         return tl_refuse(diag, PRIM, block->name, "it is no sum");
     if (tl_keeps_order(s, block))
         return tl_refuse(diag, PRIM, block->name, "%s", TL_STRICT_RULE);
+    if (tl_intrinsic_rounds(p->shape->name) && !s->program->tf32)
+        return tl_refuse(
+            diag, PRIM, block->name,
+            "%s rounds its operands to tf32, which the kernel's numerics do not allow; "
+            "a tf32 kernel, or --numerics tf32, does",
+            p->shape->name);
     if (block->has_init)
         return tl_refuse(diag, PRIM, block->name,
                          "it also initialises its result, which %s does not: decompose_reduction "

@@ -15,6 +15,8 @@
 #include "runtime/base/array.h"
 #include "schedule/sketch/sketch_private.h"
 
+enum { CHUNKS_PER_CORE = 8 }; /* enough iterations to share out evenly */
+
 typedef struct {
     const tl_block **blocks;
     int count, capacity;
@@ -65,21 +67,6 @@ static tl_status inline_stages(tl_schedule *s)
             return status;
     }
     return TL_OK;
-}
-
-/* The stage that reads what `anchor` computes, when it is one and no reduction; else a copy made for the purpose. */
-static tl_status find_epilogue(tl_schedule *s, const tl_block *anchor, tl_block_ref *out,
-                               tl_diag *diag)
-{
-    const tl_buffer *result = anchor->stores[0].buffer;
-    const tl_block **readers;
-    int count = tl_readers_of(s->arena, s->program->body, result, &readers);
-    if (result->role == TL_ROLE_LOCAL && count == 1 && !tl_block_is_reduction(readers[0]) &&
-        readers[0]->store_count == 1) {
-        *out = tl_schedule_name_block(s, readers[0]->name);
-        return TL_OK;
-    }
-    return tl_cache_write(s, tl_schedule_name_block(s, anchor->name), "register", out, diag);
 }
 
 /* A reduction with a contiguous spatial iter, all of whose loads either move with it by one or not at all, or can be
@@ -160,7 +147,7 @@ static tl_status apply_anchored(tl_schedule *s, block_test *fits, block_rule *ru
         tl_block_ref out, anchor = tl_schedule_name_block(s, block->name);
         tl_schedule_state before = tl_schedule_save(s);
         tl_diag why = { 0 };
-        tl_status status = find_epilogue(s, block, &out, &why);
+        tl_status status = tl_sketch_find_epilogue(s, block, &out, &why);
         if (status == TL_OK && !tl_map_has(done, tl_schedule_get_block(s, out)->name))
             status = rule(s, anchor, out, done, &why);
         TL_TRY(tl_sketch_tried(s, &before, status, &why, diag));
@@ -227,83 +214,6 @@ static tl_status schedule_rest(tl_schedule *s, tl_map *done, tl_map *known, tl_d
     return TL_OK;
 }
 
-/* Which of its sketches a block gets. */
-typedef enum {
-    SKETCH_EXPERT, /* the rules below */
-    SKETCH_TILING,
-    SKETCH_TILING_FUSED_1,
-    SKETCH_TILING_FUSED_2,
-    SKETCH_RFACTOR_OUTER,
-    SKETCH_RFACTOR_INNER,
-} sketch;
-
-const char *tl_sketch_name(int64_t option)
-{
-    static const char *const names[] = {
-        [SKETCH_EXPERT] = "expert",
-        [SKETCH_TILING] = "tiling",
-        [SKETCH_TILING_FUSED_1] = "tiling_fused_1",
-        [SKETCH_TILING_FUSED_2] = "tiling_fused_2",
-        [SKETCH_RFACTOR_OUTER] = "rfactor_outer",
-        [SKETCH_RFACTOR_INNER] = "rfactor_inner",
-    };
-    return option >= 0 && option < (int64_t)(sizeof names / sizeof *names) ? names[option] : NULL;
-}
-
-static tl_status apply_sketch(tl_schedule *s, const tl_block *block, sketch chosen, tl_map *done,
-                              tl_map *known, tl_diag *diag)
-{
-    tl_block_ref out = { 0 }, ref = tl_schedule_name_block(s, block->name);
-    if (chosen >= SKETCH_RFACTOR_OUTER) {
-        TL_TRY(
-            tl_sketch_rfactor(s, ref,
-                              chosen == SKETCH_RFACTOR_OUTER ? TL_RFACTOR_OUTER : TL_RFACTOR_INNER,
-                              &out, diag));
-        tl_map_put(known, tl_schedule_get_block(s, out)->name, s);
-        return TL_OK;
-    }
-    if (chosen != SKETCH_TILING)
-        TL_TRY(find_epilogue(s, block, &out, diag));
-    if (out.id != 0 && tl_map_has(done, tl_schedule_get_block(s, out)->name))
-        return tl_refuse(diag, "tiling", block->name, "has an epilogue that is scheduled");
-    TL_TRY(tl_sketch_tiling(s, ref, out, (int)chosen - SKETCH_TILING, diag));
-    tl_map_put(done, block->name, s);
-    if (out.id != 0)
-        tl_map_put(done, tl_schedule_get_block(s, out)->name, s);
-    /* what it made on the way stays where it is */
-    const tl_block **blocks;
-    int count = tl_sketch_blocks(s, &blocks);
-    for (int i = 0; i < count; i++)
-        if (!tl_map_has(known, blocks[i]->name))
-            tl_map_put(done, blocks[i]->name, s);
-    return TL_OK;
-}
-
-/* Generic sketches in the place of the expert rules: of the search space, never of the default schedule. */
-static tl_status apply_generic(tl_schedule *s, tl_map *done, tl_map *known, tl_diag *diag)
-{
-    const tl_block **blocks;
-    int count = s->decide != NULL ? tl_sketch_blocks(s, &blocks) : 0;
-    for (int i = 0; i < count; i++) {
-        int64_t options[8] = { SKETCH_EXPERT };
-        int offered = 1;
-        for (int k = SKETCH_TILING; k <= SKETCH_TILING_FUSED_2; k++)
-            if (tl_sketch_needs_tiling(blocks[i]))
-                options[offered++] = k;
-        for (int k = SKETCH_RFACTOR_OUTER; k <= SKETCH_RFACTOR_INNER; k++)
-            if (tl_sketch_needs_rfactor(s, blocks[i]))
-                options[offered++] = k;
-        int64_t chosen = tl_decide(s, blocks[i]->name, "sketch", options, offered, SKETCH_EXPERT);
-        if (chosen == SKETCH_EXPERT)
-            continue;
-        tl_schedule_state before = tl_schedule_save(s);
-        tl_diag why = { 0 };
-        tl_status status = apply_sketch(s, blocks[i], (sketch)chosen, done, known, &why);
-        TL_TRY(tl_sketch_tried(s, &before, status, &why, diag)); /* or the expert rules take it */
-    }
-    return TL_OK;
-}
-
 tl_status tl_schedule_default(tl_schedule *s, tl_diag *diag)
 {
     tl_map *done = tl_map_create(s->arena), *known = tl_map_create(s->arena);
@@ -312,7 +222,8 @@ tl_status tl_schedule_default(tl_schedule *s, tl_diag *diag)
     int count = tl_sketch_blocks(s, &blocks);
     for (int i = 0; i < count; i++)
         tl_map_put(known, blocks[i]->name, s);
-    TL_TRY(apply_generic(s, done, known, diag));
+    if (s->decide != NULL) /* of the search space, never of the default schedule */
+        TL_TRY(tl_sketch_generic(s, false, done, known, diag));
     TL_TRY(apply_grouped(s, tl_sketch_staged, done, diag));
     TL_TRY(apply_grouped(s, tl_sketch_chained, done, diag));
     TL_TRY(apply_grouped(s, tl_sketch_band_sum, done, diag));
@@ -321,5 +232,5 @@ tl_status tl_schedule_default(tl_schedule *s, tl_diag *diag)
     TL_TRY(apply_anchored(s, is_contraction, contraction, done, known, diag));
     TL_TRY(apply_anchored(s, is_window, window, done, known, diag));
     TL_TRY(schedule_rest(s, done, known, diag));
-    return tl_sketch_parallel(s, diag);
+    return tl_sketch_parallel(s, (int64_t)s->target->cores * CHUNKS_PER_CORE, diag);
 }

@@ -9,6 +9,10 @@
  * contiguous), never by an operator's name. */
 tl_status tl_schedule_default(tl_schedule *s, tl_diag *diag);
 
+/* The same without expert rules: the naive nest, its outer loop parallel, its contiguous loop in vectors; or, with a decider, a
+ * point of the plain space (schedule/sketch/sketch_plain.c). */
+tl_status tl_schedule_plain(tl_schedule *s, tl_diag *diag);
+
 /* Applies to `s`, made on a naive program, what makes sums of so many terms quicker and leaves each its terms and their order
  * (schedule/sketch/sketch_reference.c). */
 tl_status tl_schedule_reference(tl_schedule *s, int64_t least_terms, tl_diag *diag);

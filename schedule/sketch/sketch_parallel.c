@@ -3,7 +3,6 @@
 
 enum {
     LEAST_INSTANCES = 4096, /* a phase with fewer runs on one thread: a fork costs about as much */
-    CHUNKS_PER_CORE = 8,    /* enough iterations to share out evenly */
 };
 
 typedef struct {
@@ -49,7 +48,7 @@ static void collect(const tl_stmt *stmt, const tl_stmt **out, int *count, int ca
     }
 }
 
-/* How many of the phase's outer loops are fused and run in parallel: enough for all cores to share evenly. */
+/* How many of the phase's outer loops are fused and run in parallel: as many as come to `goal` iterations. */
 static int decide_depth(tl_schedule *s, const tl_stmt *phase, int64_t goal)
 {
     int64_t iterations = 1;
@@ -75,7 +74,7 @@ static int decide_depth(tl_schedule *s, const tl_stmt *phase, int64_t goal)
     return (int)tl_decide_range(s, facts.last->name, "parallel", 0, depth, initial);
 }
 
-tl_status tl_sketch_parallel(tl_schedule *s, tl_diag *diag)
+tl_status tl_sketch_parallel(tl_schedule *s, int64_t goal, tl_diag *diag)
 {
     const tl_stmt *phases[128];
     int count = 0;
@@ -84,7 +83,7 @@ tl_status tl_sketch_parallel(tl_schedule *s, tl_diag *diag)
         tl_loop_ref chain[TL_MAX_LOOPS], fused;
         int64_t iterations = 1;
         const tl_stmt *stmt = phases[p];
-        int depth = decide_depth(s, stmt, (int64_t)s->target->cores * CHUNKS_PER_CORE);
+        int depth = decide_depth(s, stmt, goal);
         for (int i = 0; i < depth; i++, stmt = stmt->u.loop.body) {
             iterations *= tl_max_extent(stmt->u.loop.extent);
             chain[i] = tl_schedule_name_loop(s, stmt->u.loop.var);

@@ -159,14 +159,21 @@ tl_status tl_sketch_nests(tl_schedule *s, const char *const *blocks, int count, 
                           tl_map *summed, tl_diag *diag);
 /* A nest on its own, from loop `first` on: the contiguous loop innermost and vectorized. */
 tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref block, int first, tl_diag *diag);
-/* Every phase that is worth it: its outer loops fused as far as they stay data-parallel, and made parallel. */
-tl_status tl_sketch_parallel(tl_schedule *s, tl_diag *diag);
+/* Every phase that is worth it: its outer loops fused as far as they stay data-parallel, and made parallel: as many as come
+ * to `goal` iterations, if no decider says otherwise. */
+tl_status tl_sketch_parallel(tl_schedule *s, int64_t goal, tl_diag *diag);
+/* The stage that reads what `anchor` computes, when it is one and no reduction; else a copy made for the purpose. */
+tl_status tl_sketch_find_epilogue(tl_schedule *s, const tl_block *anchor, tl_block_ref *out,
+                                  tl_diag *diag);
+/* Tiling or rfactor, by the decision BLOCK.sketch, of every block that can have it (sketch_generic.c). What is scheduled goes to
+ * `done`, blocks that others shall schedule to `known`. `exact`: as in the plain space. */
+tl_status tl_sketch_generic(tl_schedule *s, bool exact, tl_map *done, tl_map *known, tl_diag *diag);
 
 /* Multi-level tiling (sketch_tiling.c) of any block that needs it: a reduction or map that loads some element again and
- * again. `level`: of `out`'s tiling under which it moves (1, 2); 0: `out` is not touched. */
+ * again. `level`: of `out`'s tiling under which it moves (1, 2); 0: `out` is not touched. `exact`: as in the plain space. */
 bool tl_sketch_needs_tiling(const tl_block *block);
 tl_status tl_sketch_tiling(tl_schedule *s, tl_block_ref block, tl_block_ref out, int level,
-                           tl_diag *diag);
+                           bool exact, tl_diag *diag);
 /* A reduction in two, by rfactor over a part of its longest reduce loop; the blocks are left to other rules. */
 typedef enum { TL_RFACTOR_OUTER, TL_RFACTOR_INNER } tl_rfactor_part;
 bool tl_sketch_needs_rfactor(const tl_schedule *s, const tl_block *block);

@@ -9,7 +9,9 @@
  *
  * A part of a tile is of any size; what the whole tile leaves over of an axis becomes nests of its own, of at most two axes.
  * The register rule: S3 is no larger than the register file; when S2 fits as well, a fused block's results stay in
- * registers from R0's first step to its last, otherwise on the stack. */
+ * registers from R0's first step to its last, otherwise on the stack.
+ *
+ * Exact (of the plain space, sketch_plain.c): all parts divide their axis, lanes too, and there is no register rule. */
 #include "runtime/base/checked.h"
 #include "schedule/sketch/sketch_private.h"
 
@@ -35,6 +37,7 @@ typedef struct {
     int count, vector; /* vector: which axis the lanes are along; -1: none */
     axis axes[MOST_AXES];
     int64_t unroll; /* operations to write out beyond S3 */
+    bool exact;
 } tiling;
 
 /* Loads that some spatial iter does not move. */
@@ -114,10 +117,10 @@ static int64_t registers_for_results(const tl_schedule *s)
     return tl_isa_infos[s->target->isa].vector_registers - 2;
 }
 
-static bool find_axes(tl_schedule *s, const tl_block *block, tiling *t)
+static bool find_axes(tl_schedule *s, const tl_block *block, bool exact, tiling *t)
 {
     const tl_var *vector = tl_contiguous_iter(s->arena, block);
-    *t = (tiling){ .vector = -1 };
+    *t = (tiling){ .vector = -1, .exact = exact };
     int64_t largest = 0;
     int free_axis = -1;
     for (int i = 0; i < block->iter_count; i++) {
@@ -134,28 +137,41 @@ static bool find_axes(tl_schedule *s, const tl_block *block, tiling *t)
         }
         t->axes[t->count++] = (axis){ &block->iters[i], extent, { 1, 1, 1 }, true, { 0 }, { 0 } };
     }
-    if (free_axis >= 0)
+    if (free_axis >= 0 && !exact)
         t->axes[free_axis].divided = false;
     return t->count > 0;
+}
+
+/* S3 of the contiguous axis: whole vectors, at most four, or exactly a divisor. */
+static void decide_lanes(tl_schedule *s, const tl_block *block, tiling *t, int lanes)
+{
+    axis *v = &t->axes[t->vector];
+    int64_t sizes[LARGEST_PART], initial = lanes;
+    int count = 0;
+    if (t->exact) {
+        count = part_sizes(v->extent, LARGEST_PART, true, sizes, LARGEST_PART);
+        initial = sizes[0];
+        for (int i = 0; i < count; i++)
+            initial = sizes[i] <= lanes ? sizes[i] : initial;
+    }
+    for (int64_t vectors = 1; !t->exact && vectors <= 4 && vectors * lanes <= v->extent;
+         vectors *= 2)
+        if (v->extent % lanes != 0 || v->extent % (vectors * lanes) == 0)
+            sizes[count++] = vectors * lanes;
+    const char *role = tl_arena_format(s->arena, "%s.3", v->iter->var->name);
+    v->parts[2] = count > 0 ? tl_decide(s, block->name, role, sizes, count, initial) : v->extent;
+    v->divided = t->exact || v->extent % v->parts[2] == 0;
 }
 
 /* From the innermost part outwards, so that each knows what room is left. */
 static void decide_parts(tl_schedule *s, const tl_block *block, tiling *t, int lanes)
 {
-    int64_t registers = registers_for_results(s), sizes[3];
+    int64_t registers = registers_for_results(s);
     int loops = block->iter_count + 2; /* of the nest, and two more for the lanes */
     /* parts of two reduce loops would take turns: only the innermost is divided where terms keep their order */
     bool keeps_order = tl_keeps_order(s, block), reduces = false;
-    if (t->vector >= 0) {
-        axis *v = &t->axes[t->vector];
-        int count = 0;
-        for (int64_t vectors = 1; vectors <= 4 && vectors * lanes <= v->extent; vectors *= 2)
-            if (v->extent % lanes != 0 || v->extent % (vectors * lanes) == 0)
-                sizes[count++] = vectors * lanes;
-        const char *role = tl_arena_format(s->arena, "%s.3", v->iter->var->name);
-        v->parts[2] = count > 0 ? tl_decide(s, block->name, role, sizes, count, lanes) : v->extent;
-        v->divided = v->extent % v->parts[2] == 0;
-    }
+    if (t->vector >= 0)
+        decide_lanes(s, block, t, lanes);
     for (int level = 2; level >= 0; level--)
         for (int i = t->count - 1; i >= 0; i--) {
             axis *a = &t->axes[i];
@@ -163,7 +179,7 @@ static void decide_parts(tl_schedule *s, const tl_block *block, tiling *t, int l
             if ((level == 2 && i == t->vector) || (!spatial && level != 2))
                 continue;
             int64_t most = LARGEST_PART;
-            if (spatial && level == 2)
+            if (spatial && level == 2 && !t->exact)
                 most = registers / tile_vectors(t, 2, lanes);
             if (!spatial) /* something is left outside, so that the init comes before it */
                 most = keeps_order && reduces ? 1 : a->extent - 1;
@@ -173,8 +189,8 @@ static void decide_parts(tl_schedule *s, const tl_block *block, tiling *t, int l
             a->parts[level] = decide_part(s, block->name, a, level, most);
             loops += a->parts[level] > 1;
         }
-    static const int64_t steps[] = { 0, 16, MOST_UNROLLED };
-    t->unroll = tl_decide(s, block->name, "unroll", steps, 3, 16);
+    static const int64_t steps[] = { 0, 16, MOST_UNROLLED, 512 }; /* Ansor's, for CPUs */
+    t->unroll = tl_decide(s, block->name, "unroll", steps, t->exact ? 4 : 3, 16);
 }
 
 /* --- the nest ---------------------------------------------------------------------------------------------------- */
@@ -420,12 +436,12 @@ static tl_status pack(tl_schedule *s, tl_block_ref ref, const tiling *t, int lan
 }
 
 tl_status tl_sketch_tiling(tl_schedule *s, tl_block_ref ref, tl_block_ref out, int level,
-                           tl_diag *diag)
+                           bool exact, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, ref);
     int lanes = tl_target_lanes(s->target, block->stores[0].buffer->dtype);
     tiling t;
-    if (!find_axes(s, block, &t))
+    if (!find_axes(s, block, exact, &t))
         return tl_refuse(diag, "tiling", block->name, "has no axes of constant extent");
     decide_parts(s, block, &t, lanes);
     TL_TRY(pack(s, ref, &t, lanes, diag));

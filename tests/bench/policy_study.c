@@ -105,7 +105,8 @@ void study_run_policy(study *s, study_run *run)
     if (r == NULL)
         exit(1);
     const tl_measure_task *task = run->subject->task.measure;
-    bench_must(tl_space_create(s->arena, task, &s->target, (int)s->options.threads, &space, &diag),
+    bench_must(tl_space_create(s->arena, task, &s->target, (int)s->options.threads, TL_SPACE_FULL,
+                               &space, &diag),
                &diag);
     tl_search spec = {
         .task = task, .space = space, .target = &s->target, .seed = (uint64_t)run->seed

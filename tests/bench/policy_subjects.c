@@ -33,8 +33,8 @@ static double estimate(study *s, const tl_tune_task *task)
     tl_cost_model *model;
     const float *rows;
     float score = 0;
-    bench_must(tl_space_create(s->arena, task->measure, &s->target, (int)s->options.threads, &space,
-                               &diag),
+    bench_must(tl_space_create(s->arena, task->measure, &s->target, (int)s->options.threads,
+                               TL_SPACE_FULL, &space, &diag),
                &diag);
     bench_must(tl_space_build(space, s->arena, task->untuned, NULL, 0, &variant, &diag), &diag);
     tl_target target = s->target;

@@ -311,7 +311,7 @@ static void learn_to_estimate(answers *a)
                   .task = TL_NEW_ARRAY(a->study->arena, int, most),
                   .labels = TL_NEW_ARRAY(a->study->arena, float, most) };
     bench_must(tl_space_create(a->study->arena, a->run->subject->task.measure, &a->study->target,
-                               (int)a->study->options.threads, &a->space, &diag),
+                               (int)a->study->options.threads, TL_SPACE_FULL, &a->space, &diag),
                &diag);
     a->least = 1;
     for (size_t i = 0; i < most; i++) {

@@ -81,7 +81,8 @@ static void study(const harness *h, tl_arena *arena, const tl_tune_task *task,
     int64_t ticket;
     int number, trials = (int)h->options->trials;
     luck l = { .scores = TL_NEW_ARRAY(arena, double, trials) };
-    bench_must(tl_space_create(arena, task->measure, target, 1, &space, &diag), &diag);
+    bench_must(tl_space_create(arena, task->measure, target, 1, TL_SPACE_FULL, &space, &diag),
+               &diag);
     bench_must(tl_space_build(space, arena, task->untuned, NULL, 0, &variant, &diag), &diag);
     const tl_candidate same = { .lowering = task->untuned,
                                 .trace = variant.trace,

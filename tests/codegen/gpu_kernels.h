@@ -2,6 +2,11 @@
  * and assembled where there is a ptxas; what is in the machine code. */
 #ifndef TL_TESTS_GPU_KERNELS_H
 #define TL_TESTS_GPU_KERNELS_H
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +17,9 @@
 
 static inline tl_status gpu_target(const char *cpu, tl_target *out, tl_diag *diag)
 {
-    TL_TRY(tl_target_named("nvptx64", out, diag));
-    snprintf(out->cpu, sizeof out->cpu, "%s", cpu);
-    return TL_OK;
+    char name[40];
+    snprintf(name, sizeof name, "cuda,%s", cpu);
+    return tl_target_named(name, out, diag);
 }
 
 /* The scheduled program; `trace` may be NULL. */
@@ -46,6 +51,38 @@ static inline tl_status gpu_emit(tl_arena *arena, const tl_program *program,
     *out = tl_arena_strdup(arena, status == TL_OK ? tl_text_get(&text) : "");
     tl_text_free(&text);
     return status;
+}
+
+/* A kernel under a trace, as a text that ptxas takes where there is one. Fails the test otherwise. */
+static inline const char *gpu_text(tl_arena *arena, const char *kernel, const char *trace,
+                                   const char *cpu, tl_emit what)
+{
+    tl_diag diag = { "" };
+    tl_target target;
+    const tl_program *program = NULL;
+    const char *text = "";
+    if (gpu_target(cpu, &target, &diag) != TL_OK ||
+        gpu_schedule(arena, kernel, trace, &target, &program, &diag) != TL_OK ||
+        gpu_emit(arena, program, &target, what, &text, &diag) != TL_OK)
+        fail_msg("%s\n%s%s", diag.text, kernel, trace);
+    return text;
+}
+
+static inline const char *gpu_ptx(tl_arena *arena, const char *kernel, const char *trace,
+                                  const char *cpu)
+{
+    const char *ptx = gpu_text(arena, kernel, trace, cpu, TL_EMIT_OBJECT);
+    const tl_ptx_use *uses;
+    int count;
+    tl_diag diag = { "" };
+    bool found = tl_ptxas_find(arena) != NULL;
+    if (found && tl_ptxas_run(arena, ptx, cpu, NULL, &uses, &count, &diag) != TL_OK)
+        fail_msg("%s\n%s", diag.text, ptx);
+    for (int i = 0; found && i < count; i++)
+        if (uses[i].spill_bytes != 0)
+            fail_msg("%s spills %lld bytes\n%s", uses[i].kernel, (long long)uses[i].spill_bytes,
+                     ptx);
+    return ptx;
 }
 
 #endif

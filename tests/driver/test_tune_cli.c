@@ -48,11 +48,13 @@ static void mistakes_are_told(void **state)
     expect(2, "--trials: -1", "tune $D/g.tk --trials -1");
     expect(2, "'magic' is none: auto", "tune $D/g.tk --policy magic");
     expect(2, "--record and --replay", "tune $D/g.tk --policy random --record a --replay b");
+    expect(2, "'deep' is neither full nor plain", "tune $D/g.tk --space deep --no-db");
+    expect(2, "name a database for them", "tune $D/g.tk --space plain");
     expect(2, "--tasks and --top are for models", "tune $D/g.tk --policy random --top 2");
     expect(2, "--shape is for models", "tune $D/g.tk --policy random --shape A=1");
     expect(2, "--set is for kernels", "tune $D/m.onnx --policy random --set M=1");
     expect(2, "has no such dim", "tune $D/g.tk --policy random --set M=1");
-    expect(2, "neither relaxed nor strict", "tune $D/g.tk --policy random --numerics loose");
+    expect(2, "none of relaxed, strict and tf32", "tune $D/g.tk --policy random --numerics loose");
     expect(2, "absent.tk", "tune $D/absent.tk --policy random");
     expect(2, "absent.jsonl", "tune $D/g.tk --policy random --replay $D/absent.jsonl");
     write_file("bad.tk", "kernel ???");
@@ -98,6 +100,7 @@ static void every_trial_is_kept(void **state)
     expect(0, "\"known\":25,", "tune $D/g.tk --policy random --trials 25 --threads 1 --json");
     expect(0, "\"trials\":50,\"workloads\":1,", "db stats --json");
     expect(0, "trials    9 in", "tune $D/g.tk --policy random --trials 9 --no-db");
+    expect(0, "trials    9 in", "tune $D/g.tk --policy evolution --space plain --trials 9 --no-db");
     expect(0, "\"trials\":50,", "db stats --json");
     /* a budget in seconds ends in time */
     ends_in_time(2 * PATIENCE);

@@ -30,7 +30,7 @@ static hearing begin(const char *name)
     tl_space *space;
     tl_diag diag = { 0 };
     need(tl_target_named("x86-64-v4", target, &diag), &diag);
-    need(tl_space_create(h.arena, &gemm, target, 1, &space, &diag), &diag);
+    need(tl_space_create(h.arena, &gemm, target, 1, TL_SPACE_FULL, &space, &diag), &diag);
     tl_search search = { .task = &gemm, .space = space, .target = target, .seed = 3 };
     need(tl_policy_find(name)->create(&search, &h.policy, &diag), &diag);
     return h;

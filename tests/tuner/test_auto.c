@@ -71,7 +71,7 @@ static void begin(history *h, const char *name, const tl_measure_lowering *lower
                                .lowering_count = count,
                                .lowerings = lowerings };
     need(tl_target_named("x86-64-v4", target, &diag), &diag);
-    need(tl_space_create(h->arena, task, target, 1, &space, &diag), &diag);
+    need(tl_space_create(h->arena, task, target, 1, TL_SPACE_FULL, &space, &diag), &diag);
     tl_search search = { .task = task, .space = space, .target = target, .seed = 3 };
     need(tl_policy_find(name)->create(&search, &h->policy, &diag), &diag);
 }

@@ -15,7 +15,8 @@ static void points_are_met_once(void **state)
     tl_space *space;
     tl_diag diag = { 0 };
     assert_int_equal(tl_target_named("x86-64-v4", &target, &diag), TL_OK);
-    assert_int_equal(tl_space_create(arena, &gemm, &target, 1, &space, &diag), TL_OK);
+    assert_int_equal(tl_space_create(arena, &gemm, &target, 1, TL_SPACE_FULL, &space, &diag),
+                     TL_OK);
     tl_catalog *catalog = tl_catalog_create(space, false);
     static const int64_t values[] = { 2, 3, 7 };
     const tl_decision rows_2 = { "gemm.rows", 3, values, 0, 0 },

@@ -241,7 +241,8 @@ static void features_are_reproducible_and_quick(void **state)
     tl_space *space;
     tl_diag diag = { 0 };
     tl_random random = tl_random_make(2);
-    assert_int_equal(tl_space_create(f->arena, &task, &f->target, 2, &space, &diag), TL_OK);
+    assert_int_equal(tl_space_create(f->arena, &task, &f->target, 2, TL_SPACE_FULL, &space, &diag),
+                     TL_OK);
     enum { SAMPLES = 200 };
     clock_t spent = 0;
     for (int i = 0; i < SAMPLES; i++) {

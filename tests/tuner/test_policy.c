@@ -31,7 +31,7 @@ static int set_up(void **state)
     tl_diag diag = { 0 };
     f.arena = tl_arena_create(0);
     if (tl_target_named("x86-64-v4", &f.target, &diag) != TL_OK ||
-        tl_space_create(f.arena, &gemm, &f.target, 1, &f.space, &diag) != TL_OK) {
+        tl_space_create(f.arena, &gemm, &f.target, 1, TL_SPACE_FULL, &f.space, &diag) != TL_OK) {
         fprintf(stderr, "%s\n", diag.text);
         return -1;
     }
@@ -342,7 +342,7 @@ static void evolution_beats_chance(void **state)
     tl_measure_task task = gemm;
     tl_space *space;
     task.lowerings = &large_direct;
-    need(tl_space_create(f->arena, &task, &f->target, 1, &space, &diag), &diag);
+    need(tl_space_create(f->arena, &task, &f->target, 1, TL_SPACE_FULL, &space, &diag), &diag);
     tl_search search = search_of(f, 100);
     search.task = &task;
     search.space = space;

@@ -37,7 +37,7 @@ static int set_up(void **state)
     tl_diag diag = { 0 };
     f.arena = tl_arena_create(0);
     if (tl_target_named("x86-64-v4", &f.target, &diag) != TL_OK ||
-        tl_space_create(f.arena, &task, &f.target, 2, &f.space, &diag) != TL_OK) {
+        tl_space_create(f.arena, &task, &f.target, 2, TL_SPACE_FULL, &f.space, &diag) != TL_OK) {
         fprintf(stderr, "%s\n", diag.text);
         return -1;
     }
@@ -189,7 +189,7 @@ static void points_are_counted(void **state)
     tl_space_size size;
     tl_random random = tl_random_make(6);
     tl_map *seen = tl_map_create(f->arena);
-    need(tl_space_create(f->arena, &turn_task, &f->target, 2, &space, &diag), &diag);
+    need(tl_space_create(f->arena, &turn_task, &f->target, 2, TL_SPACE_FULL, &space, &diag), &diag);
     need(tl_space_count(space, 0, 1, &size, &diag), &diag);
     int points = 0;
     for (int i = 0; i < 1500; i++) {
@@ -225,8 +225,8 @@ static void one_thread_decides_nothing_parallel(void **state)
     tl_variant of_one, of_two;
     const tl_wish serial = { "gemm_copy.parallel", 0 };
     cores.cores = 4;
-    need(tl_space_create(f->arena, &task, &cores, 1, &one, &diag), &diag);
-    need(tl_space_create(f->arena, &task, &cores, 2, &two, &diag), &diag);
+    need(tl_space_create(f->arena, &task, &cores, 1, TL_SPACE_FULL, &one, &diag), &diag);
+    need(tl_space_create(f->arena, &task, &cores, 2, TL_SPACE_FULL, &two, &diag), &diag);
     need(tl_space_build(one, f->arena, 0, NULL, 0, &of_one, &diag), &diag);
     need(tl_space_build(two, f->arena, 0, NULL, 0, &of_two, &diag), &diag);
     assert_string_equal(of_one.hash, of_two.hash);

@@ -86,7 +86,8 @@ static tl_target target_of(const char *name)
     return target;
 }
 
-static void check_task(const tl_measure_task *task, const tl_target *target, int64_t count)
+static void check_space(const tl_measure_task *task, const tl_target *target, tl_space_kind kind,
+                        int64_t count)
 {
     tl_arena *arena = tl_arena_create(0);
     tl_diag diag = { 0 };
@@ -94,7 +95,7 @@ static void check_task(const tl_measure_task *task, const tl_target *target, int
     call want;
     tl_random random = tl_random_make((uint64_t)number_from("TL_SEED", 1));
     tl_interpret_options checked = { .check = true };
-    if (tl_space_create(arena, task, target, 2, &space, &diag) != TL_OK)
+    if (tl_space_create(arena, task, target, 2, kind, &space, &diag) != TL_OK)
         fail_msg("%s", diag.text);
     const tl_program *reference = tl_space_program(space, 0);
     make_call(arena, reference, &want);
@@ -116,6 +117,12 @@ static void check_task(const tl_measure_task *task, const tl_target *target, int
         tl_arena_destroy(own);
     }
     tl_arena_destroy(arena);
+}
+
+static void check_task(const tl_measure_task *task, const tl_target *target, int64_t count)
+{
+    for (int k = 0; k < TL_SPACE_KIND_COUNT; k++)
+        check_space(task, target, (tl_space_kind)k, count);
 }
 
 static void check_program(const char *name, const char *text)

@@ -127,7 +127,8 @@ static void stale_records_are_seeds(void **state)
     tl_record stale[7];
     tl_space *space;
     tl_random random = tl_random_make(3);
-    assert_int_equal(tl_space_create(arena, &tuning_measure[2], tuning_target(), 1, &space, NULL),
+    assert_int_equal(tl_space_create(arena, &tuning_measure[2], tuning_target(), 1, TL_SPACE_FULL,
+                                     &space, NULL),
                      TL_OK);
     for (int i = 0; i < 7; i++) {
         tl_variant v;

@@ -164,7 +164,7 @@ static double estimate(tl_arena *arena, const tl_tune_task *task, const tl_targe
     tl_space *space;
     tl_variant variant;
     float score;
-    if (tl_space_create(arena, task->measure, target, 1, &space, NULL) != TL_OK ||
+    if (tl_space_create(arena, task->measure, target, 1, TL_SPACE_FULL, &space, NULL) != TL_OK ||
         tl_space_build(space, arena, task->untuned, NULL, 0, &variant, NULL) != TL_OK ||
         type->create(0, &model, NULL) != TL_OK)
         return 0;

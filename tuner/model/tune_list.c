@@ -69,3 +69,24 @@ tl_status tl_tune_tasks_join(tl_arena *arena, const tl_tune_list *const *lists, 
     }
     return TL_OK;
 }
+
+void tl_tune_tasks_split(tl_arena *arena, const tl_tune_list *list, tl_tune_list *out)
+{
+    int count = 0;
+    for (int i = 0; i < list->count; i++)
+        count += list->tasks[i].measure->lowering_count;
+    tl_tune_task *tasks = TL_NEW_ARRAY(arena, tl_tune_task, count);
+    *out = *list;
+    out->tasks = tasks;
+    out->count = 0;
+    for (int i = 0; i < list->count; i++)
+        for (int k = 0; k < list->tasks[i].measure->lowering_count; k++) {
+            tl_measure_task *measure = TL_NEW(arena, tl_measure_task);
+            *measure = *list->tasks[i].measure;
+            measure->lowerings += k;
+            measure->lowering_count = 1;
+            tasks[out->count] = list->tasks[i];
+            tasks[out->count].measure = measure;
+            tasks[out->count++].untuned = 0;
+        }
+}

@@ -25,4 +25,8 @@ void tl_tune_tasks_sort(tl_tune_task *tasks, int count); /* the heaviest first *
 tl_status tl_tune_tasks_join(tl_arena *arena, const tl_tune_list *const *lists, int list_count,
                              const tl_tune_filter *filter, tl_tune_list *out, tl_diag *diag);
 
+/* The same with a task for each lowering, whose reference is that lowering's own naive program: as in Ansor, where they are
+ * different kernels. */
+void tl_tune_tasks_split(tl_arena *arena, const tl_tune_list *list, tl_tune_list *out);
+
 #endif

@@ -55,7 +55,8 @@ typedef struct {
     const tl_record *known; /* already (tl_tune_known); copied as far as it is needed */
     int known_count;
     const tl_target *target;
-    int threads; /* that kernels run on; 0: 1 */
+    int threads;         /* that kernels run on; 0: 1 */
+    tl_space_kind space; /* whose points are candidates */
     tl_cold cold;
     const char *numerics; /* of the records: "strict" or "relaxed" */
     uint64_t seed;

@@ -31,7 +31,7 @@ tl_status tl_tuning_make_start(tl_tuning *t, tl_tuning_slot *slot, tl_batch *bat
     batch->is_start = true;
     batch->proposals = TL_NEW_ARRAY(batch->arena, tl_proposal, 2 + stale_most);
     TL_TRY(tl_space_create(slot->arena, slot->spec->measure, t->options.target, t->options.threads,
-                           &slot->space, diag));
+                           t->options.space, &slot->space, diag));
     TL_TRY(tl_space_build(slot->space, batch->arena, slot->spec->untuned, NULL, 0, &variant, diag));
     tl_proposal *p = &batch->proposals[batch->count++];
     *p = (tl_proposal){ .origin = "default" };

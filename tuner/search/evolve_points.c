@@ -46,13 +46,69 @@ static int draw_decision(tl_explorer *x, const tl_point *point)
     return -1;
 }
 
-/* Another option of one decision. A lowering is, to Ansor, a task of its own: it is kept. */
+static int64_t value_of(const tl_decision *d)
+{
+    return d->options[d->taken];
+}
+
+/* Whether two decisions are parts of one axis: "gemm.i.1" and "gemm.i.3". */
+static bool share_axis(const tl_decision *a, const tl_decision *b)
+{
+    size_t size = (size_t)(tl_decision_role(a) - a->name);
+    return size == (size_t)(tl_decision_role(b) - b->name) && memcmp(a->name, b->name, size) == 0;
+}
+
+/* A divisor of the number above 1, with equal chances; 1: it has none. */
+static int64_t draw_factor(tl_explorer *x, int64_t number)
+{
+    int64_t drawn = 1, seen = 0;
+    for (int64_t f = 2; f <= number; f++)
+        if (number % f == 0 && tl_random_below(&x->random, ++seen) == 0)
+            drawn = f;
+    return drawn;
+}
+
+/* Ansor's mutation of a tile: a factor of one part of an axis goes to another. The outermost part is what the others leave:
+ * with it a part takes another size alone. */
+static int move_factor(tl_explorer *x, int parent, const tl_point *point, int decision)
+{
+    enum { MOST_DECISIONS = 256, MOST_PARTS = 8 };
+    const tl_decision *d = &point->decisions[decision];
+    tl_wish wishes[MOST_DECISIONS];
+    int others[MOST_PARTS], count = 0;
+    for (int i = 0; i < point->count && i < MOST_DECISIONS; i++) {
+        wishes[i] = (tl_wish){ point->decisions[i].name, value_of(&point->decisions[i]) };
+        if (i != decision && share_axis(d, &point->decisions[i]) && count < MOST_PARTS)
+            others[count++] = i;
+    }
+    int64_t partner = tl_random_below(&x->random, count + 1);
+    if (partner < count) {
+        bool gives = tl_random_below(&x->random, 2) == 0;
+        int from = gives ? decision : others[partner], to = gives ? others[partner] : decision;
+        int64_t factor = draw_factor(x, wishes[from].value);
+        if (factor > 1) {
+            wishes[from].value /= factor;
+            wishes[to].value *= factor;
+            return tl_catalog_build(x->catalog, point->lowering, wishes,
+                                    point->count < MOST_DECISIONS ? point->count : MOST_DECISIONS);
+        }
+    }
+    int64_t to = tl_random_below(&x->random, d->count - 1);
+    to += to >= d->taken;
+    return tl_catalog_step(x->catalog, parent, decision, d->options[to]);
+}
+
+/* Another option of one decision; in the plain space a tile's parts change together. A lowering is, to Ansor, a task of its own:
+ * it is kept. */
 static int mutate(tl_explorer *x, int parent)
 {
     tl_point point = tl_catalog_at(x->catalog, parent)->point;
     int decision = draw_decision(x, &point);
     if (decision < 0)
         return TL_NO_ENTRY;
+    if (tl_space_kind_of(x->search.space) == TL_SPACE_PLAIN &&
+        tl_decision_kind_of(&point.decisions[decision]) == TL_DECISION_TILE)
+        return move_factor(x, parent, &point, decision);
     const tl_decision *d = &point.decisions[decision];
     int64_t to = tl_random_below(&x->random, d->count - 1);
     to += to >= d->taken;

@@ -14,18 +14,45 @@ struct tl_space {
     const tl_measure_task *task;
     const tl_target *target;
     int threads;
+    tl_space_kind kind;
     const tl_program **programs; /* one a lowering */
 };
 
-static const char point_mark[] = "# point:";
+const tl_space_info tl_space_infos[TL_SPACE_KIND_COUNT] = {
+#define SPACE(name, text, schedule, mark, revision, words) \
+    [TL_SPACE_##name] = { text, words, revision },
+#include "tuner/search/spaces.def"
+#undef SPACE
+};
+
+/* How a point becomes a schedule, and how its name begins. */
+static const struct {
+    tl_status (*schedule)(tl_schedule *s, tl_diag *diag);
+    const char *mark;
+} kinds[TL_SPACE_KIND_COUNT] = {
+#define SPACE(name, text, schedule, mark, revision, words) [TL_SPACE_##name] = { schedule, mark },
+#include "tuner/search/spaces.def"
+#undef SPACE
+};
+
+bool tl_space_kind_from_text(const char *text, tl_space_kind *out)
+{
+    for (int i = 0; i < TL_SPACE_KIND_COUNT; i++)
+        if (strcmp(tl_space_infos[i].name, text) == 0) {
+            *out = (tl_space_kind)i;
+            return true;
+        }
+    return false;
+}
 
 tl_status tl_space_create(tl_arena *arena, const tl_measure_task *task, const tl_target *target,
-                          int threads, tl_space **out, tl_diag *diag)
+                          int threads, tl_space_kind kind, tl_space **out, tl_diag *diag)
 {
     tl_space *space = TL_NEW(arena, tl_space);
     space->task = task;
     space->target = target;
     space->threads = threads;
+    space->kind = kind;
     space->programs = TL_NEW_ARRAY(arena, const tl_program *, task->lowering_count);
     for (int i = 0; i < task->lowering_count; i++) {
         tl_program *program;
@@ -45,6 +72,11 @@ const tl_measure_task *tl_space_task(const tl_space *space)
 const tl_target *tl_space_target(const tl_space *space)
 {
     return space->target;
+}
+
+tl_space_kind tl_space_kind_of(const tl_space *space)
+{
+    return space->kind;
 }
 
 int tl_space_threads(const tl_space *space)
@@ -105,7 +137,7 @@ static tl_status build(const tl_space *space, tl_arena *arena, int lowering, ans
     tl_schedule *s = tl_schedule_create(arena, space->programs[lowering], space->target, false);
     from->space = space;
     tl_schedule_set_decider(s, answer, from);
-    TL_TRY(tl_schedule_default(s, diag));
+    TL_TRY(kinds[space->kind].schedule(s, diag));
     memset(out, 0, sizeof *out);
     out->program = tl_schedule_program(s);
     out->point.lowering = lowering;
@@ -113,7 +145,7 @@ static tl_status build(const tl_space *space, tl_arena *arena, int lowering, ans
     snprintf(out->hash, sizeof out->hash, "%016" PRIx64, tl_program_hash(out->program));
 
     tl_text trace = { 0 };
-    tl_text_format(&trace, "%s ", point_mark);
+    tl_text_format(&trace, "%s ", kinds[space->kind].mark);
     tl_point_print(space, &out->point, &trace);
     tl_text_add(&trace, "\n");
     tl_trace_print(tl_schedule_trace(s), &trace);
@@ -239,8 +271,8 @@ static int find_lowering(const tl_space *space, const char *name, size_t size)
 bool tl_point_read(const tl_space *space, tl_arena *arena, const char *trace, int *lowering,
                    tl_wish **wishes, int *wish_count)
 {
-    size_t mark = sizeof point_mark - 1;
-    if (strncmp(trace, point_mark, mark) != 0)
+    size_t mark = strlen(kinds[space->kind].mark);
+    if (strncmp(trace, kinds[space->kind].mark, mark) != 0)
         return false;
     const char *end = trace + strcspn(trace, "\n"), *p = trace + mark;
     int capacity = 0, count = 0;

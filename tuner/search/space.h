@@ -18,6 +18,20 @@
 
 typedef struct tl_space tl_space;
 
+typedef enum {
+#define SPACE(name, text, schedule, mark, revision, words) TL_SPACE_##name,
+#include "tuner/search/spaces.def"
+#undef SPACE
+    TL_SPACE_KIND_COUNT
+} tl_space_kind;
+
+typedef struct {
+    const char *name, *words;
+    int revision;
+} tl_space_info;
+extern const tl_space_info tl_space_infos[TL_SPACE_KIND_COUNT];
+bool tl_space_kind_from_text(const char *text, tl_space_kind *out);
+
 typedef struct {
     int lowering; /* index in the task's */
     int count;
@@ -44,7 +58,8 @@ typedef struct {
  * as the analytic model has it, and is no decision. (Of 100 trials of a convolution with four halos 37 were different but
  * for that.) */
 tl_status tl_space_create(tl_arena *arena, const tl_measure_task *task, const tl_target *target,
-                          int threads, tl_space **out, tl_diag *diag);
+                          int threads, tl_space_kind kind, tl_space **out, tl_diag *diag);
+tl_space_kind tl_space_kind_of(const tl_space *space);
 const tl_measure_task *tl_space_task(const tl_space *space);
 const tl_target *tl_space_target(const tl_space *space);
 int tl_space_threads(const tl_space *space);
@@ -68,7 +83,8 @@ tl_status tl_space_count(const tl_space *space, int lowering, uint64_t seed, tl_
 
 tl_point tl_point_copy(tl_arena *arena, const tl_point *point);
 void tl_point_print(const tl_space *space, const tl_point *point, tl_text *out);
-/* Reads the first line of a trace that tl_space_build made. False: it names no point of this space's lowerings. */
+/* Reads the first line of a trace that tl_space_build made of a space of this kind. False: it names no point of this space's
+ * lowerings. */
 bool tl_point_read(const tl_space *space, tl_arena *arena, const char *trace, int *lowering,
                    tl_wish **wishes, int *wish_count);
 

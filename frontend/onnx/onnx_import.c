@@ -3,6 +3,7 @@
 #include "frontend/node/shape_rules.h"
 #include "frontend/onnx/onnx_counts.h"
 #include "frontend/onnx/onnx_scope.h"
+#include "frontend/onnx/onnx_sequences.h"
 
 /* The tensor, whose bytes are taken out of the model: a body that is imported several times has them once. */
 static tl_status read_tensor(tl_import *im, Onnx__TensorProto *t, tl_onnx_tensor *out,
@@ -198,6 +199,10 @@ static tl_status import_outputs(tl_import *im, const tl_onnx_scope *s, const Onn
         if (b->unsupported)
             continue;
         tl_value *v = values[im->graph->output_count] = b->value;
+        if (tl_sequence_of(im, v) != NULL) {
+            tl_onnx_refuse(im, "graph output", name, "it is a sequence");
+            continue;
+        }
         if (v->producer == NULL || v->is_output) {
             tl_value *copy = tl_graph_value(im->graph, name, v->dtype, &v->shape);
             copy->dtype_known = v->dtype_known;

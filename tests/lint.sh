@@ -39,7 +39,8 @@ tuner/records:tuner/records/|codegen/|schedule/|ir/|runtime/
 tuner/measure:tuner/(measure|records)/|codegen/|schedule/|ir/|runtime/
 tuner/cost:tuner/cost/|codegen/|schedule/|ir/|runtime/
 tuner/search:tuner/(search|cost|measure|records)/|codegen/|schedule/|ir/|runtime/
-tuner/run:tuner/(run|search|cost|measure|records)/|codegen/|schedule/|ir/|runtime/
+tuner/transfer:tuner/(transfer|search|cost|measure|records)/|codegen/|schedule/|ir/|runtime/
+tuner/run:tuner/(run|transfer|search|cost|measure|records)/|codegen/|schedule/|ir/|runtime/
 tuner/model:tuner/|codegen/|schedule/|ir/|runtime/
 models:models/|frontend/|ir/|runtime/base/
 driver/pipeline:driver/pipeline/|tuner/(records|model)/|codegen/|schedule/|frontend/|ir/|runtime/

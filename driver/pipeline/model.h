@@ -89,6 +89,8 @@ typedef struct {
     const tl_model_kernel *kernels; /* NULL when from_cache */
     const tl_graph *graph;          /* after layout assignment; NULL when from_cache */
     const tl_target *target;
+    const tl_target *
+        host; /* the target where it is a CPU, else this machine: what is not for the device is compiled for it */
     int64_t flops;         /* of a run */
     const char *identity;  /* key of the model's bytes and shapes: tl_choice.model */
     const tl_picks *picks; /* what was asked for: of the records' or the caller's */

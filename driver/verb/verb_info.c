@@ -5,6 +5,7 @@
 #include "driver/cli/session.h"
 #include "driver/pipeline/host_target.h"
 #include "runtime/device/cpu.h"
+#include "runtime/device/device.h"
 #include "runtime/device/peak.h"
 #include "runtime/device/topology.h"
 
@@ -25,6 +26,64 @@ static tl_status measure(tl_pool *pool, measured *m, tl_diag *diag)
     return TL_OK;
 }
 
+/* Shows one GPU, or why there is none. */
+static void print_gpu(const tl_device_type *type, const tl_device *device, const char *why,
+                      bool json)
+{
+    int64_t available = 0, total = 0;
+    if (device != NULL)
+        device->type->memory((tl_device *)device, &available, &total, NULL);
+    const tl_device_facts *f = device != NULL ? &device->facts : NULL;
+    if (!json && f == NULL) {
+        printf("gpu         none for %s: %s\n", type->name, why);
+    } else if (!json) {
+        printf("gpu         %s:%d %s (%s), %d multiprocessors, %.1f GB (%.1f free), %s\n",
+               type->name, f->number, f->name, f->arch, f->multiprocessors, (double)total * 1e-9,
+               (double)available * 1e-9, f->driver);
+        printf("            %.0f GFLOP/s f32 and %.0f GB/s by its clocks; %lld KB shared memory a "
+               "block, L2 %lld KB\n",
+               f->f32_gflops, f->memory_gbs, (long long)f->shared_block >> 10,
+               (long long)f->l2_bytes >> 10);
+    } else if (f == NULL) {
+        printf("{\"record\":\"gpu\",\"type\":\"%s\",\"present\":false,\"why\":", type->name);
+        tl_print_json_text(why);
+        printf("}\n");
+    } else {
+        printf("{\"record\":\"gpu\",\"type\":\"%s\",\"present\":true,\"number\":%d,\"name\":",
+               type->name, f->number);
+        tl_print_json_text(f->name);
+        printf(",\"arch\":\"%s\",\"driver\":\"%s\",\"multiprocessors\":%d,\"memory_bytes\":%lld,"
+               "\"free_bytes\":%lld,\"l2_bytes\":%lld,\"shared_block_bytes\":%lld,\"clock_mhz\":%d,"
+               "\"f32_gflops\":%.0f,\"memory_gbs\":%.0f}\n",
+               f->arch, f->driver, f->multiprocessors, (long long)total, (long long)available,
+               (long long)f->l2_bytes, (long long)f->shared_block, f->clock_mhz, f->f32_gflops,
+               f->memory_gbs);
+    }
+}
+
+static void print_gpus_of(const tl_device_type *type, bool json)
+{
+    tl_diag diag = { 0 };
+    int count;
+    if (type->count(&count, &diag) != TL_OK) {
+        print_gpu(type, NULL, diag.text, json);
+        return;
+    }
+    for (int i = 0; i < count; i++) {
+        tl_device *device = NULL;
+        tl_status status = type->open(i, &device, &diag);
+        print_gpu(type, status == TL_OK ? device : NULL, diag.text, json);
+        tl_device_close(device);
+    }
+}
+
+static void print_gpus(bool json)
+{
+    for (int i = 0; tl_device_type_at(i) != NULL; i++)
+        if (tl_device_type_at(i) != &tl_device_type_cpu)
+            print_gpus_of(tl_device_type_at(i), json);
+}
+
 static void print_json(const tl_target *target, const measured *m, bool quick)
 {
     const tl_topology *t = tl_topology_get();
@@ -41,6 +100,7 @@ static void print_json(const tl_target *target, const measured *m, bool quick)
                m->gflops_one, m->gflops_all, m->bandwidth_one.read_gbs, m->bandwidth_all.read_gbs,
                m->bandwidth_one.copy_gbs, m->bandwidth_all.copy_gbs);
     printf("}\n");
+    print_gpus(true);
 }
 
 static void print_text(const tl_target *target, const measured *m, bool quick, int threads)
@@ -66,6 +126,7 @@ static void print_text(const tl_target *target, const measured *m, bool quick, i
                m->bandwidth_one.read_gbs, m->bandwidth_one.copy_gbs, m->bandwidth_all.read_gbs,
                m->bandwidth_all.copy_gbs, threads);
     }
+    print_gpus(false);
     printf("versions    tilth %s, LLVM %s\n", TILTH_VERSION, tl_codegen_llvm_version());
 }
 
@@ -81,7 +142,7 @@ int tl_verb_info(int argc, char **argv)
         "info",
         "",
         "Shows this machine as tilth sees it: cores, caches, vector ISA, measured peak and "
-        "bandwidth.",
+        "bandwidth, GPUs.",
         "The peak is that of a loop of fused multiply-adds on registers; other tenants and the "
         "clock move it, so it is\n"
         "what this machine gave during the last half second, not what it can do at best.",

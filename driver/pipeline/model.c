@@ -403,6 +403,12 @@ static tl_status read_graph(tl_model *model, const model_source *source,
     return tl_onnx_read_source(model->arena, &from, &model->onnx, &model->graph, diag);
 }
 
+static void cut_all(const tl_graph *g, void *cuts)
+{
+    for (int i = 0; i < g->value_count; i++)
+        tl_text_format(cuts, "cut %s\n", g->values[i]->name);
+}
+
 static void set_form(tl_model *model)
 {
     tl_text cuts = { 0 };
@@ -410,8 +416,7 @@ static void set_form(tl_model *model)
         tl_graph_set_form(model->graph, model->picks.form);
         return;
     }
-    for (int i = 0; i < model->graph->value_count; i++)
-        tl_text_format(&cuts, "cut %s\n", model->graph->values[i]->name);
+    tl_graph_visit(model->graph, cut_all, &cuts);
     tl_graph_set_form(model->graph, tl_text_get(&cuts));
     tl_text_free(&cuts);
 }

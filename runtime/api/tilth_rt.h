@@ -240,7 +240,8 @@ tilth_status tilth_runner_bind_device_output(tilth_runner *runner, int index, vo
                                              size_t size, tilth_error *error);
 /* Copy: for buffers of any alignment. `size` must be the tensor's. Writing an input undoes its
  * binding; the value stays for later runs. Reading copies what the latest run wrote to the
- * output's place, all of it or the size that tilth_runner_output says; TILTH_BAD_ARGUMENT when there was no run since the place was given. */
+ * output's place, all of it or the size that tilth_runner_output says; TILTH_BAD_ARGUMENT when there
+ * was no run since the place was given. */
 tilth_status tilth_runner_write_input(tilth_runner *runner, int index, const void *data,
                                       size_t size, tilth_error *error);
 tilth_status tilth_runner_read_output(tilth_runner *runner, int index, void *data, size_t size,

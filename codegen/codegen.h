@@ -35,6 +35,10 @@ tl_status tl_codegen_compile(tl_arena *arena, const tl_program *program, bool pr
                              const tl_target *target, tl_emit what, tl_text *out,
                              tl_descriptor *descriptor, tl_diag *diag);
 
+/* TILTH_PTX_WITH_IR=1: the PTX of a GPU's kernel ends with the LLVM module that it is made from, a comment `//ir ` a line, for
+ * people who look at it, and for the driver without a GPU that runs it (tests/gpu/emulated_driver.c). */
+bool tl_ptx_has_module(void);
+
 /* Several programs as one text (TL_EMIT_LLVM, TL_EMIT_ASSEMBLY): one module, that a compiler or an assembler takes
  * as it is. Their names are distinct; `name` is what the text says it was made from. */
 typedef struct {

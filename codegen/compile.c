@@ -86,7 +86,8 @@ static const backend backends[] = {
       "function(sroa,early-cse,instcombine<no-verify-fixpoint>,loop-mssa(licm),early-cse)", NULL,
       LLVMObjectFile, tl_object_check, describe_cpu },
     { tl_gpu_plan_make, tl_emit_gpu_module,
-      "function(sroa,early-cse,simplifycfg,instcombine<no-verify-fixpoint>,loop-mssa(licm),"
+      "function(scalarize-masked-mem-intrin,sroa,early-cse,simplifycfg,"
+      "instcombine<no-verify-fixpoint>,loop-mssa(licm),"
       "early-cse,simplifycfg)",
       tl_llvm_fill_device, LLVMAssemblyFile, NULL, describe_gpu },
 };
@@ -269,13 +270,38 @@ static tl_status compile_guarded(tl_arena *arena, const job *j, tl_text *out,
     return status;
 }
 
+bool tl_ptx_has_module(void)
+{
+    const char *wanted = getenv("TILTH_PTX_WITH_IR");
+    return wanted != NULL && strcmp(wanted, "1") == 0;
+}
+
+/* The module that PTX is made from, behind it: a comment a line. */
+static tl_status add_module_text(const tl_codegen_part *part, const tl_target *target, tl_text *out,
+                                 tl_diag *diag)
+{
+    const job j = { NULL, part, 1, target, TL_EMIT_LLVM };
+    tl_text ir = { 0 };
+    tl_status status = compile_guarded(NULL, &j, &ir, NULL, diag);
+    for (const char *line = tl_text_get(&ir); status == TL_OK && *line != '\0';) {
+        size_t size = strcspn(line, "\n");
+        tl_text_format(out, "//ir %.*s\n", (int)size, line);
+        line += size + (line[size] == '\n');
+    }
+    tl_text_free(&ir);
+    return status;
+}
+
 tl_status tl_codegen_compile(tl_arena *arena, const tl_program *program, bool prepare,
                              const tl_target *target, tl_emit what, tl_text *out,
                              tl_descriptor *descriptor, tl_diag *diag)
 {
     const tl_codegen_part part = { program, prepare };
     const job j = { NULL, &part, 1, target, what };
-    return compile_guarded(arena, &j, out, descriptor, diag);
+    TL_TRY(compile_guarded(arena, &j, out, descriptor, diag));
+    return what == TL_EMIT_OBJECT && tl_target_is_gpu(target) && tl_ptx_has_module()
+               ? add_module_text(&part, target, out, diag)
+               : TL_OK;
 }
 
 tl_status tl_codegen_emit(const char *name, const tl_codegen_part *parts, int count,

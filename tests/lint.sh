@@ -39,10 +39,12 @@ tuner/records:tuner/records/|codegen/|schedule/|ir/|runtime/
 tuner/measure:tuner/(measure|records)/|codegen/|schedule/|ir/|runtime/
 tuner/cost:tuner/cost/|codegen/|schedule/|ir/|runtime/
 tuner/search:tuner/(search|cost|measure|records)/|codegen/|schedule/|ir/|runtime/
-tuner/run:tuner/(run|search|cost|measure|records)/|codegen/|schedule/|ir/|runtime/
+tuner/transfer:tuner/(transfer|search|cost|measure|records)/|codegen/|schedule/|ir/|runtime/
+tuner/run:tuner/(run|transfer|search|cost|measure|records)/|codegen/|schedule/|ir/|runtime/
 tuner/model:tuner/|codegen/|schedule/|ir/|runtime/
 models:models/|frontend/|ir/|runtime/base/
 driver/pipeline:driver/pipeline/|tuner/(records|model)/|codegen/|schedule/|frontend/|ir/|runtime/
+driver/probe:driver/probe/|codegen/|schedule/|ir/|runtime/
 driver/api:driver/(api|pipeline)/|runtime/
 driver/cli:driver/(cli|pipeline)/|codegen/|frontend/|ir/|runtime/
 driver/output:driver/(output|cli|pipeline)/|codegen/|ir/|runtime/

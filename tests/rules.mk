@@ -47,7 +47,11 @@ FAKE_CUDA := $(BUILD)/tests/gpu/libcuda_fake.so
 $(FAKE_CUDA): tests/gpu/fake_cuda.c tests/gpu/fake_cuda.h runtime/cuda/cuda_abi.h
 	@mkdir -p $(@D)
 	$(CC) $(CFLAGS) -fPIC -fvisibility=hidden -shared -o $@ $< -lpthread
+EMULATED_CUDA := $(BUILD)/tests/gpu/libcuda_emulated.so
+$(EMULATED_CUDA): $(BUILD)/tests/gpu/emulated_driver.o $(BUILD)/tests/gpu/fake_cuda.o $(foreach f,$(FLOORS_codegen),$(call archive,$(f)))
+	$(CC) $(LDFLAGS) -shared -Wl,--exclude-libs,ALL -o $@ $^ $(LIBS_all)
 $(foreach f,runtime tuner driver,$(call TESTS_of,$(f))): | $(FAKE_CUDA)
+$(call TESTS_of,driver): | $(EMULATED_CUDA)
 
 # A tilth whose code generator has other sources: the test of two builds that share a cache runs it.
 $(BUILD)/tests/driver/other_tilth: $(BUILD)/driver/main.o $(BUILD)/tests/driver/other_fingerprint.o $(SANITIZERS) $(call archive,driver) $(call archive,models) $(BUILD)/libtilth.a

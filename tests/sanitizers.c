@@ -12,9 +12,10 @@ const char *__asan_default_options(void)
     return "allocator_may_return_null=1:print_suppressions=0";
 }
 
+/* A child of a process with threads may make a pool of its own, which tests are about: it is no end of the program. */
 const char *__tsan_default_options(void)
 {
-    return "allocator_may_return_null=1:print_suppressions=0";
+    return "allocator_may_return_null=1:print_suppressions=0:die_after_fork=0";
 }
 
 /* libedit keeps the name and the help of a function that it is given (EL_ADDFN) for good. Of its frames none is seen, only

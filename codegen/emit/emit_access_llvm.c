@@ -462,6 +462,8 @@ void tl_emit_store_scalar(tl_emitter *em, const tl_store *store, LLVMValueRef va
 void tl_emit_store(tl_emitter *em, const tl_store *store)
 {
     assert(store->value->dtype == store->buffer->dtype);
+    if (tl_emit_async_copy(em, store))
+        return;
     if (tl_emit_joins_threads(em, store)) {
         tl_emit_join(em, store);
         return;

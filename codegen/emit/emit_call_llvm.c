@@ -201,6 +201,10 @@ void tl_emit_call(tl_emitter *em, const tl_intrinsic_call *call)
         tl_emit_mma(em, call);
         return;
     }
+    if (em->gpu.phase != NULL && tl_emit_is_async_call(call)) {
+        tl_emit_async_call(em, call);
+        return;
+    }
     if (!tl_intrinsic_from_name(call->name, &which)) {
         tl_emit_fail(em, em->i64, TL_BAD_IR, "there is no intrinsic %s", call->name);
         return;
@@ -223,6 +227,8 @@ void tl_emit_call(tl_emitter *em, const tl_intrinsic_call *call)
 #define PRODUCT(name, ...) case TL_INTRINSIC_##name:
 #include "ir/program/warp_products.def"
 #undef PRODUCT
+    case TL_INTRINSIC_async_commit: /* a CPU's copies are done when they are made */
+    case TL_INTRINSIC_async_wait:
     case TL_INTRINSIC_COUNT:
         return;
     }

@@ -70,7 +70,8 @@ static bool visit_inside(const tl_stmt *stmt, void *context)
                    : -1;
     if (axis >= 0)
         walk->axes |= 1u << axis;
-    walk->meets = walk->meets || stmt->kind == TL_STMT_BARRIER || is_warp_call(stmt);
+    walk->meets = walk->meets || stmt->kind == TL_STMT_BARRIER || is_warp_call(stmt) ||
+                  (stmt->kind == TL_STMT_CALL && tl_emit_is_async_call(stmt->u.call));
     return !walk->meets;
 }
 
@@ -81,9 +82,10 @@ bool tl_emit_once(tl_emitter *em, const tl_stmt *stmt)
     for (int axis = 0; axis < TL_GPU_AXES; axis++)
         if (launch->block[axis] > 1 && !(em->gpu.open >> axis & 1))
             missing |= 1u << axis;
+    bool each = stmt->kind == TL_STMT_CALL && tl_emit_is_async_call(stmt->u.call);
     bool acts = stmt->kind == TL_STMT_LOOP || stmt->kind == TL_STMT_IF ||
                 stmt->kind == TL_STMT_STORE || stmt->kind == TL_STMT_CALL;
-    if (missing == 0 || !acts)
+    if (missing == 0 || !acts || each)
         return false;
     inside_walk inside = { 0, false };
     if (is_warp_call(stmt)) { /* a row of threads does it together */

@@ -72,6 +72,7 @@ typedef struct {
     const tl_phase *phase;                                /* NULL: this is no GPU */
     LLVMValueRef shared;                                  /* the block's shared memory */
     LLVMValueRef thread[TL_GPU_AXES], block[TL_GPU_AXES]; /* i64 */
+    bool copies_ahead;                                    /* cp.async where it can be */
     unsigned loops;                                       /* thread axes whose loops are around */
     unsigned open;         /* those, and axes of which the first thread alone is here */
     const tl_stmt *partly; /* what not all threads of the block run: the outermost such statement */
@@ -157,6 +158,12 @@ bool tl_emit_warp_tile(tl_emitter *em, const tl_buffer *buffer, const tl_expr *c
                        LLVMValueRef *base, int64_t *first);
 LLVMValueRef tl_emit_convergent(tl_emitter *em,
                                 LLVMValueRef call); /* a call that stays where it is */
+/* emit_async_llvm.c: whether what the loop copies into shared memory goes on by itself; such a copy, and whether it is one;
+ * waiting for them. */
+bool tl_emit_copies_ahead(const tl_emitter *em, const tl_stmt *loop);
+bool tl_emit_async_copy(tl_emitter *em, const tl_store *store);
+bool tl_emit_is_async_call(const tl_intrinsic_call *call);
+void tl_emit_async_call(tl_emitter *em, const tl_intrinsic_call *call);
 /* Before a loop or an if: notes that not all threads of a block may run what is inside; what was noted around it. */
 const tl_stmt *tl_emit_note_partly(tl_emitter *em, const tl_stmt *stmt);
 

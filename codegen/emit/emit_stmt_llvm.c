@@ -134,9 +134,12 @@ void tl_emit_stmt(tl_emitter *em, const tl_stmt *stmt)
     if (em->gpu.phase != NULL && tl_emit_once(em, stmt))
         return;
     const tl_stmt *partly = tl_emit_note_partly(em, stmt);
+    bool copies_ahead = em->gpu.copies_ahead;
     switch (stmt->kind) {
     case TL_STMT_LOOP:
+        em->gpu.copies_ahead = tl_emit_copies_ahead(em, stmt);
         tl_emit_loop(em, stmt);
+        em->gpu.copies_ahead = copies_ahead;
         em->gpu.partly = partly;
         return;
     case TL_STMT_SEQ:

@@ -24,6 +24,8 @@ void tl_codegen_key(const tl_program *program, bool prepare, const tl_target *ta
                                  : "numerics=contract");
     add(&digest, tl_codegen_llvm_version());
     add(&digest, tl_codegen_owns_process() ? "options=own" : "options=shared");
+    if (tl_target_is_gpu(target) && tl_ptx_has_module())
+        add(&digest, "with module");
     if (text.failed) /* out of memory: a key that nothing else has */
         tl_digest_add(&digest, &text, sizeof text);
     tl_digest_text(&digest, out);

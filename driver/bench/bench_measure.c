@@ -97,12 +97,15 @@ tl_status tl_bench_measure(const tl_session *session, const tl_subject *subject,
         .t = t,
     };
 
+    const tl_device *device = tl_executable_device(subject->executable);
     /* warm: pages, caches, clocks */
     TL_TRY(tl_runner_run(runner, bindings->in, bindings->out, NULL, diag));
     TL_TRY(tl_runner_run(runner, bindings->in, bindings->out, NULL, diag));
     int64_t start = tl_clock_ns();
     do {
-        double peak = tl_peak_gflops(session->pool, tl_runner_threads(runner), 0, 0.01);
+        double peak = device != NULL
+                          ? device->facts.f32_gflops
+                          : tl_peak_gflops(session->pool, tl_runner_threads(runner), 0, 0.01);
         t->rounds[t->round_count].peak_gflops = peak;
         if (peak > t->peak_gflops)
             t->peak_gflops = peak;

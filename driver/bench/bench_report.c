@@ -110,12 +110,23 @@ static void print_memory(const tl_subject *subject, const tl_runner *runner)
         (double)sizes.code_bytes * 1e-6, (double)tl_peak_memory() * 1e-6);
 }
 
-void tl_bench_print(const tl_session *session, const tl_subject *subject, const tl_runner *runner,
-                    const tl_timing *t, int top)
+static void print_work(const tl_subject *subject, const tl_timing *t)
 {
+    const tl_device *device = tl_executable_device(subject->executable);
     double least = t->peak_gflops;
     for (int i = 0; i < t->round_count; i++)
         least = t->rounds[i].peak_gflops < least ? t->rounds[i].peak_gflops : least;
+    printf("work      %.3f GFLOP: %.1f %% of the %.0f GFLOP/s ", (double)subject->flops * 1e-9,
+           tl_percent_of_peak(subject->flops, t->runs[0], t->peak_gflops), t->peak_gflops);
+    if (device != NULL)
+        printf("of f32 that %s has at %d MHz\n", device->facts.name, device->facts.clock_mhz);
+    else
+        printf("that a register loop reached in the same rounds (%.0f at worst)\n", least);
+}
+
+void tl_bench_print(const tl_session *session, const tl_subject *subject, const tl_runner *runner,
+                    const tl_timing *t, int top)
+{
     print_kernels(session, subject, t, top);
     int64_t median = tl_quantile(t->runs, t->run_count, 0.5);
     const char *unit = median < 100000 ? "us" : "ms";
@@ -128,10 +139,7 @@ void tl_bench_print(const tl_session *session, const tl_subject *subject, const 
            t->run_count, tl_runner_threads(runner), tl_runner_threads(runner) == 1 ? "" : "s",
            t->round_count, t->round_count == 1 ? "" : "s", t->outlier_count,
            t->outlier_count == 1 ? "" : "s", (double)t->runs[t->run_count - 1] * scale, unit);
-    printf("work      %.3f GFLOP: %.1f %% of the %.0f GFLOP/s that a register loop reached in the "
-           "same rounds (%.0f at worst)\n",
-           (double)subject->flops * 1e-9,
-           tl_percent_of_peak(subject->flops, t->runs[0], t->peak_gflops), t->peak_gflops, least);
+    print_work(subject, t);
     print_ready(subject);
     print_tuned(subject);
     print_memory(subject, runner);

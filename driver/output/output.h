@@ -4,7 +4,7 @@
 #include "driver/pipeline/model.h"
 
 /* What a form is made of. */
-typedef enum { TL_OUTPUT_EXECUTABLE, TL_OUTPUT_PROGRAMS, TL_OUTPUT_PTX } tl_output_source;
+typedef enum { TL_OUTPUT_EXECUTABLE, TL_OUTPUT_PROGRAMS } tl_output_source;
 
 typedef struct {
     const tl_model *model;
@@ -16,7 +16,7 @@ typedef struct {
 
 typedef tl_status tl_output_writer(tl_output *output, tl_diag *diag);
 tl_output_writer tl_output_folder, tl_output_library, tl_output_object, tl_output_llvm,
-    tl_output_assembly;
+    tl_output_assembly, tl_output_ptx;
 
 typedef struct {
     const char *name;

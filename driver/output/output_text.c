@@ -14,7 +14,7 @@ static tl_status emit(const tl_model *model, tl_emit what, tl_arena *arena, tl_t
         if (k->same_as != i)
             continue;
         parts[count++] = (tl_codegen_part){ k->scheduled, false };
-        if (k->scheduled->prepare != NULL)
+        if (k->scheduled->prepare != NULL && !tl_target_is_gpu(facts->target))
             parts[count++] = (tl_codegen_part){ k->scheduled, true };
     }
     if (count == 0)
@@ -39,6 +39,15 @@ static tl_status write_text(const tl_output *o, tl_emit what, tl_diag *diag)
 tl_status tl_output_llvm(tl_output *o, tl_diag *diag)
 {
     return write_text(o, TL_EMIT_LLVM, diag);
+}
+
+tl_status tl_output_ptx(tl_output *o, tl_diag *diag)
+{
+    const tl_target *target = tl_model_get_facts(o->model)->target;
+    if (!tl_target_is_gpu(target))
+        return tl_fail(diag, TL_UNSUPPORTED,
+                       "PTX is for GPUs, and this is for %s: --target cuda,sm_90", target->cpu);
+    return write_text(o, TL_EMIT_ASSEMBLY, diag);
 }
 
 tl_status tl_output_assembly(tl_output *o, tl_diag *diag)

@@ -117,8 +117,10 @@ static int add_kernel(builder *b, tl_work *work, bool prepare)
     const tl_descriptor *d = prepare ? &work->prepare_descriptor : &work->descriptor;
     const tl_text *object = prepare ? &work->prepare_object : &work->object;
     const tl_jit_kernel *jit = prepare ? work->prepare_jit : work->jit;
-    tl_phase_fn **phases = TL_NEW_ARRAY(b->arena, tl_phase_fn *, d->phase_count);
-    for (int p = 0; p < d->phase_count; p++)
+    tl_phase_fn **phases =
+        jit != NULL ? TL_NEW_ARRAY(b->arena, tl_phase_fn *, d->phase_count) : NULL;
+    bool has_native = !prepare && work->native.size > 0;
+    for (int p = 0; jit != NULL && p < d->phase_count; p++)
         phases[p] = tl_jit_phase(jit, p);
     b->kernels[b->kernel_count] = (tl_executable_kernel){
         .key = prepare ? work->prepare_key : work->key,
@@ -126,7 +128,10 @@ static int add_kernel(builder *b, tl_work *work, bool prepare)
         .object = object->data,
         .object_size = object->size,
         .phases = phases,
-        .sizes = tl_jit_sizes(jit),
+        .sizes = jit != NULL ? tl_jit_sizes(jit) : NULL,
+        .native = has_native ? work->native.data : NULL,
+        .native_size = work->native.size,
+        .native_arch = has_native ? b->model->device->facts.arch : NULL,
     };
     return b->kernel_count++;
 }
@@ -463,6 +468,7 @@ tl_status tl_build_executable(tl_model *model, tl_diag *diag)
 
     tl_executable_spec spec = {
         .model = g->name,
+        .device = tl_target_is_gpu(&model->target) ? "cuda" : NULL,
         .note = tl_arena_format(b.arena, "tuned %d", model->facts.tuned_count),
         .input_count = g->input_count,
         .output_count = g->shown_count,
@@ -479,7 +485,7 @@ tl_status tl_build_executable(tl_model *model, tl_diag *diag)
         .steps = b.steps,
     };
     tl_cpu_features needed; /* of a target by name; else those of this machine */
-    if (tl_cpu_level(model->target.cpu, &needed))
+    if (tl_cpu_level(model->prepare_target.cpu, &needed))
         spec.cpu = needed;
     return tl_executable_create(&spec, &model->executable, diag);
 }

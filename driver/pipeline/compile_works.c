@@ -18,7 +18,8 @@ typedef struct {
 static tl_status get_object(tl_model *model, tl_work *work, bool prepare, bool use_cache,
                             tl_text *object, tl_descriptor *descriptor, char key[33])
 {
-    tl_codegen_key(work->scheduled, prepare, &model->target, key);
+    const tl_target *target = prepare ? &model->prepare_target : &model->target;
+    tl_codegen_key(work->scheduled, prepare, target, key);
     tl_cached cached;
     if (use_cache && tl_cache_find(model->cache, key, &cached)) {
         tl_text_add_bytes(object, cached.object, cached.object_size);
@@ -30,8 +31,8 @@ static tl_status get_object(tl_model *model, tl_work *work, bool prepare, bool u
         }
         tl_text_free(object); /* an entry that does not read is a miss */
     }
-    TL_TRY(tl_codegen_compile(work->arena, work->scheduled, prepare, &model->target, TL_EMIT_OBJECT,
-                              object, descriptor, &work->diag));
+    TL_TRY(tl_codegen_compile(work->arena, work->scheduled, prepare, target, TL_EMIT_OBJECT, object,
+                              descriptor, &work->diag));
     if (use_cache) {
         tl_text json = { 0 };
         tl_descriptor_print(descriptor, &json);
@@ -148,6 +149,23 @@ static void worker(tl_team *team, void *context)
     }
 }
 
+/* What runs on this machine becomes callable: all of a CPU's, what packs constants of a device's. */
+static tl_status link_works(tl_model *model, tl_diag *diag)
+{
+    bool is_device = tl_target_is_gpu(&model->target);
+    TL_TRY(tl_jit_create(&model->prepare_target, &model->jit, diag));
+    for (int i = 0; i < model->work_count; i++) {
+        tl_work *work = &model->works[i];
+        if (!is_device)
+            TL_TRY(tl_jit_add(model->jit, work->object.data, work->object.size, &work->descriptor,
+                              &work->jit, diag));
+        if (work->has_prepare)
+            TL_TRY(tl_jit_add(model->jit, work->prepare_object.data, work->prepare_object.size,
+                              &work->prepare_descriptor, &work->prepare_jit, diag));
+    }
+    return TL_OK;
+}
+
 tl_status tl_compile_works(tl_model *model, const tl_model_options *options, tl_diag *diag)
 {
     compile_job job = { .model = model, .options = options };
@@ -173,14 +191,5 @@ tl_status tl_compile_works(tl_model *model, const tl_model_options *options, tl_
     if (options->inspect_only)
         return TL_OK;
 
-    TL_TRY(tl_jit_create(&model->target, &model->jit, diag));
-    for (int i = 0; i < model->work_count; i++) {
-        tl_work *work = &model->works[i];
-        TL_TRY(tl_jit_add(model->jit, work->object.data, work->object.size, &work->descriptor,
-                          &work->jit, diag));
-        if (work->has_prepare)
-            TL_TRY(tl_jit_add(model->jit, work->prepare_object.data, work->prepare_object.size,
-                              &work->prepare_descriptor, &work->prepare_jit, diag));
-    }
-    return TL_OK;
+    return link_works(model, diag);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "codegen/codegen.h"
+#include "driver/pipeline/device_target.h"
 #include "runtime/base/map.h"
 #include "runtime/device/cpu.h"
 #include "runtime/device/topology.h"
@@ -84,12 +85,14 @@ const char tl_target_words[] = "cpu"
 #define ISA(name, text, ...) "|" text
 #include "ir/program/target.def"
 #undef ISA
-    ;
+                               "|cuda[:N][,sm_NN]";
 
 tl_status tl_target_any(const char *name, tl_cache *cache, tl_target *out, tl_diag *diag)
 {
     if (name == NULL || strcmp(name, "cpu") == 0)
         return host(cache, out, diag);
+    if (tl_target_is_device(name))
+        return tl_target_of_name(name, out, diag);
     TL_TRY(tl_target_named(name, out, diag));
     if (!tl_target_is_gpu(out))
         add_machine(out);

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include "driver/pipeline/build_id.h"
+#include "driver/pipeline/device_target.h"
 #include "driver/pipeline/model_private.h"
 #include "driver/pipeline/host_target.h"
+#include "ir/program/machine.h"
 #include "runtime/base/file.h"
 #include "runtime/base/map.h"
 #include "runtime/base/clock.h"
@@ -135,7 +137,7 @@ static tl_status model_keys(tl_model *model, const model_source *source,
 {
     tl_digest digest;
     tl_text text = { 0 };
-    char resolved[PATH_MAX];
+    char resolved[PATH_MAX], stamp[33], usual[33];
     tl_digest_start(&digest);
     if (source->path != NULL) {
         tl_mapping file;
@@ -172,8 +174,14 @@ static tl_status model_keys(tl_model *model, const model_source *source,
     tl_target_print(&model->target, &text);
     if (options->without != NULL)
         tl_text_format(&text, "\nwithout %s", options->without);
+    tl_machine_stamp(tl_machine_of(&model->target), stamp);
+    tl_machine_stamp(&tl_machine_built_in, usual);
+    if (strcmp(stamp, usual) != 0) /* its default schedules are others */
+        tl_text_format(&text, "\nmachine %s", stamp);
     tl_text_format(&text, "\nbuild %s llvm %s naive %d numerics %d", tl_build_id(),
                    tl_codegen_llvm_version(), options->naive, (int)options->numerics);
+    if (tl_target_is_gpu(&model->target) && tl_ptx_has_module())
+        tl_text_add(&text, " with module");
     tl_digest_start(&digest);
     tl_digest_add(&digest, text.data, text.size);
     tl_text_free(&text);
@@ -194,7 +202,8 @@ static void executable_key(const tl_model *model, char out[33])
         derive_key(model->key, stamp, out);
 }
 
-static bool load_cached(tl_model *model)
+/* `*status`: of putting it on its device. */
+static bool load_cached(tl_model *model, tl_status *status, tl_diag *diag)
 {
     char key[33];
     tl_text folder = { 0 };
@@ -206,6 +215,8 @@ static bool load_cached(tl_model *model)
         model->executable = NULL;
         found = false;
     }
+    if (found && model->device != NULL && !model->is_foreign)
+        *status = tl_executable_attach(model->executable, model->device, diag);
     if (found)
         tl_cache_touch(model->cache, key);
     tl_text_free(&folder);
@@ -461,11 +472,15 @@ static tl_status compile_model(tl_model *model, const model_source *source,
     if (options->inspect_only)
         return TL_OK;
 
+    if (model->device != NULL)
+        TL_TRY(tl_compile_native(model, !options->no_cache, diag));
     TL_TRY(tl_build_executable(model, diag));
     if (options->compile_only)
         return TL_OK;
     start = tl_clock_ns();
     progress(options, "packing constants");
+    if (model->device != NULL && !options->foreign)
+        TL_TRY(tl_executable_attach(model->executable, model->device, diag));
     TL_TRY(tl_executable_prepare(model->executable, options->pool, 0, diag));
     facts->prepare_s = seconds_since(start);
     return TL_OK;
@@ -478,21 +493,39 @@ static void read_note(const char *text, tl_model_facts *facts)
         facts->tuned_count = 0;
 }
 
+/* The target, and the device that the model will be on. What only is compiled needs none where the target says all. */
+static tl_status choose_target(tl_model *model, const tl_model_options *options, tl_diag *diag)
+{
+    const char *name = options->target;
+    model->is_foreign = options->foreign;
+    if (tl_target_is_device(name) && !options->inspect_only &&
+        (!options->foreign || !tl_target_is_foreign_device(name)))
+        TL_TRY(tl_target_open_device(name, &model->device, diag));
+    TL_TRY(tl_target_any(name, model->cache, &model->target, diag));
+    if (!options->foreign)
+        TL_TRY(tl_target_check(name, diag));
+    model->prepare_target = model->target;
+    if (tl_target_is_gpu(&model->target))
+        TL_TRY(tl_target_any(NULL, model->cache, &model->prepare_target, diag));
+    return TL_OK;
+}
+
 static tl_status load(tl_model *model, const model_source *source, const tl_model_options *options,
                       tl_diag *diag)
 {
     if (!options->no_cache)
         TL_TRY(tl_cache_open(options->cache_folder, 0, &model->cache, diag));
-    TL_TRY(tl_target_any(options->target, model->cache, &model->target, diag));
-    if (!options->foreign)
-        TL_TRY(tl_target_check(options->target, diag));
+    TL_TRY(choose_target(model, options, diag));
+    model->target.machine = options->machine;
     TL_TRY(model_keys(model, source, options, diag));
     model->threads = options->threads > 0 ? options->threads : tl_pool_threads(options->pool);
     TL_TRY(open_records(model, options, diag));
     bool whole = !options->no_cache && !options->keep_programs && !options->inspect_only;
     recall_deciding(model, options);
     bool picks_known = model->deciding != NULL && find_picks(model, options);
-    if (whole && picks_known && load_cached(model)) {
+    tl_status status = TL_OK;
+    if (whole && picks_known && load_cached(model, &status, diag)) {
+        TL_TRY(status);
         const tl_executable_spec *spec = tl_executable_info(model->executable);
         model->facts.from_cache = true;
         read_note(spec->note, &model->facts);
@@ -503,7 +536,7 @@ static tl_status load(tl_model *model, const model_source *source, const tl_mode
             model->facts.flops += spec->steps[i].flops;
         return TL_OK;
     }
-    tl_status status = compile_model(model, source, options, picks_known, diag);
+    status = compile_model(model, source, options, picks_known, diag);
     if (status != TL_OK) {
         if (diag != NULL &&
             strstr(diag->text, source->name) == NULL) /* the reader may have named it */
@@ -528,6 +561,7 @@ static tl_status load_from(const model_source *source, const tl_model_options *o
     }
     model->arena = arena;
     model->facts.target = &model->target;
+    model->facts.host = &model->prepare_target;
     model->facts.identity = model->identity;
     model->facts.picks = &model->picks;
     model->picks = (tl_picks){ .form = "", .uid = "" };
@@ -576,9 +610,11 @@ void tl_model_destroy(tl_model *model)
             tl_jit_remove(work->prepare_jit);
         tl_text_free(&work->object);
         tl_text_free(&work->prepare_object);
+        tl_text_free(&work->native);
         tl_arena_destroy(work->arena);
     }
     tl_jit_destroy(model->jit);
+    tl_device_close(model->device);
     if (model->onnx != NULL)
         tl_onnx_close(model->onnx);
     tl_records_close(model->records, NULL);

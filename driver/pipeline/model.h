@@ -23,6 +23,8 @@ typedef void tl_model_note(void *user, const char *sentence);
 
 typedef struct {
     const char *target; /* "cpu", "x86-64-v3", ...; NULL: this machine */
+    /* What the analytic model goes by; NULL: the built-in profile. Lives as long as the model. */
+    const tl_machine *machine;
     const tl_shape_override *shapes;
     int shape_count;
     int64_t most_turns; /* of a loop whose number of turns data decide; 0: tl_onnx_source says */
@@ -89,6 +91,8 @@ typedef struct {
     const tl_model_kernel *kernels; /* NULL when from_cache */
     const tl_graph *graph;          /* after layout assignment; NULL when from_cache */
     const tl_target *target;
+    const tl_target *
+        host; /* the target where it is a CPU, else this machine: what is not for the device is compiled for it */
     int64_t flops;         /* of a run */
     const char *identity;  /* key of the model's bytes and shapes: tl_choice.model */
     const tl_picks *picks; /* what was asked for: of the records' or the caller's */

@@ -14,6 +14,7 @@ typedef struct {
     tl_diag miss;        /* why a pick was not used; "" when there was none, or it was */
     tl_arena *arena;     /* of this compile: owns scheduled, trace, descriptors */
     tl_text object, prepare_object;
+    tl_text native; /* what the device's own compiler made of the object; empty: nothing */
     tl_descriptor descriptor, prepare_descriptor;
     bool has_prepare, cached;
     char key[33], prepare_key[33];
@@ -25,6 +26,9 @@ typedef struct {
 struct tl_model {
     tl_arena *arena;
     tl_target target;
+    tl_target prepare_target; /* what packs constants runs on this machine, whatever the target */
+    bool is_foreign;          /* tl_model_options */
+    tl_device *device;        /* that the model is on; NULL: the CPU, or nowhere */
     tl_cache *cache;
     tl_numerics numerics;
     const char *without; /* tl_model_options */
@@ -49,6 +53,8 @@ struct tl_model {
     tl_model_facts facts;
 };
 
+/* What a device's own compiler makes of the objects, from the cache or by asking it (driver/pipeline/compile_native.c). */
+tl_status tl_compile_native(tl_model *model, bool use_cache, tl_diag *diag);
 /* Schedules and compiles every work on the pool's threads (driver/pipeline/compile_works.c). */
 tl_status tl_compile_works(tl_model *model, const tl_model_options *options, tl_diag *diag);
 /* Graph, kernels and objects into an executable (driver/pipeline/build_executable.c). */

@@ -7,6 +7,7 @@
 #include "driver/pipeline/model_tasks.h"
 #include "driver/pipeline/tunable_model.h"
 #include "driver/tune/kernel_task.h"
+#include "driver/tune/transfer_report.h"
 #include "driver/tune/tune_report.h"
 #include "tuner/model/tune_models.h"
 #include "tuner/run/environment.h"
@@ -38,6 +39,7 @@ typedef struct {
     tl_tune_list list; /* of all of them */
     tl_records *store;
     tl_measurer *measurer;
+    tl_donor_report donors;
     tl_tuning *tuning;
     tl_text defects;
     char session_name[TL_SESSION_NAME];
@@ -61,6 +63,7 @@ static tl_status open_kernel(tune_run *run, const char *path, tl_diag *diag)
     tl_study_options study = {
         .kernel = path, .target = o->target, .threads = o->threads, .sets = run->o->sets
     };
+    TL_TRY(tl_session_machine(run->study.arena, o->machine, &study.machine, diag));
     TL_TRY(tl_study_open(&run->study, &study, diag));
     tl_tune_tasks_of_kernel(&run->study, &run->list);
     run->target = run->study.target;
@@ -71,7 +74,7 @@ static tl_status open_kernel(tune_run *run, const char *path, tl_diag *diag)
 /* Other forms are compared in the model, at the end, with the kernels of the whole. */
 static bool wants_forms(const tl_tune_settings *o)
 {
-    return !o->no_check && !o->common.no_database && o->filter.pattern == NULL &&
+    return !o->is_transfer && !o->no_check && !o->common.no_database && o->filter.pattern == NULL &&
            o->filter.top == 0 && o->space == TL_SPACE_FULL;
 }
 
@@ -133,6 +136,17 @@ static tl_status note_known(tune_run *run, const tl_tune_options *options, tl_di
     return TL_OK;
 }
 
+static tl_status note_lines(tune_run *run, const char *lines, tl_diag *diag)
+{
+    while (*lines) {
+        size_t size = strcspn(lines, "\n");
+        TL_TRY(
+            tl_recorder_note(run->measurer, tl_arena_strndup(run->study.arena, lines, size), diag));
+        lines += size + (lines[size] == '\n');
+    }
+    return TL_OK;
+}
+
 static tl_status make_measurer(tune_run *run, tl_diag *diag)
 {
     const tl_tune_settings *o = run->o;
@@ -166,9 +180,37 @@ static tl_status ask_known(tune_run *run, const tl_tune_models *models, tl_tune_
     if (o->replay != NULL)
         return tl_tune_known_of_recording(o->replay, arena, &options->known, &options->known_count,
                                           diag);
+    if (o->is_transfer && o->donors.others_only)
+        return TL_OK;
     int count = tl_tune_models_tasks(arena, models, &tasks);
     tl_tune_known(run->store, tasks, count, arena, &options->known, &options->known_count);
     return o->record != NULL ? note_known(run, options, diag) : TL_OK;
+}
+
+/* Schedules of other kernels of the tasks' classes. A recording has those that it was made with. */
+static tl_status ask_donors(tune_run *run, tl_tune_options *options, tl_diag *diag)
+{
+    const tl_tune_settings *o = run->o;
+    tl_donor_settings settings = o->donors;
+    settings.donors = o->replay != NULL ? o->replay : settings.donors;
+    if (o->donors.per_kernel == 0 && !o->is_transfer)
+        return TL_OK;
+    settings.per_kernel = o->donors.per_kernel > 0 ? o->donors.per_kernel : 1;
+    TL_TRY(tl_donors_for(run->study.arena, &settings, &o->common, &run->list, run->store,
+                         &run->target, run->threads, run->numerics, o->space, &run->donors, diag));
+    if (run->donors.donors.count > 0 || o->is_transfer)
+        options->transfer = &run->donors.transfer;
+    tl_text lines = { 0 };
+    if (o->record != NULL)
+        tl_donors_print(&run->donors.donors, &lines);
+    tl_status status = lines.size > 0 ? note_lines(run, tl_text_get(&lines), diag) : TL_OK;
+    tl_text_free(&lines);
+    return status;
+}
+
+static bool is_untimed(const tl_tune_settings *o)
+{
+    return o->is_transfer && o->donors.per_kernel == 0;
 }
 
 static void begin_forms(void *user)
@@ -189,14 +231,14 @@ static tl_status tune(tune_run *run, tl_diag *diag)
 {
     const tl_tune_settings *o = run->o;
     tl_tune_report report = { .list = &run->list,
-                              .policy = o->policy->name,
+                              .policy = o->is_transfer ? "transfer" : o->policy->name,
                               .json = o->common.json,
                               .stage = "",
                               .next_line_s = FIRST_LINE_S };
-    tl_session_name(o->policy->name, run->session_name);
+    tl_session_name(o->is_transfer ? "transfer" : o->policy->name, run->session_name);
     TL_TRY(make_measurer(run, diag));
     report.measurer = run->measurer;
-    bool is_limited = o->budget_s > 0 || o->trials > 0 || o->trials_per_task > 0;
+    bool is_limited = o->is_transfer || o->budget_s > 0 || o->trials > 0 || o->trials_per_task > 0;
     tl_tune_options options = {
         .policy = o->policy,
         .measurer = run->measurer,
@@ -211,6 +253,8 @@ static tl_status tune(tune_run *run, tl_diag *diag)
         .ends_at_rest = !is_limited,
         .trials = o->trials,
         .trials_per_task = o->trials_per_task,
+        .starts_only = o->is_transfer,
+        .checks_only = is_untimed(o),
         .batch = (int)o->batch,
         .session = run->session_name,
         .stop = &stop,
@@ -223,10 +267,16 @@ static tl_status tune(tune_run *run, tl_diag *diag)
                                     .model_count = run->model_count,
                                     .begin_forms = begin_forms };
     TL_TRY(ask_known(run, &models, &options, diag));
+    TL_TRY(ask_donors(run, &options, diag));
+    if (o->is_transfer)
+        tl_transfer_report_donors(&run->donors, &run->list, o->common.json);
     tl_status status = tl_tune_models_run(run->study.arena, &models, &run->tuning, diag);
     if (run->tuning == NULL)
         return status;
-    tl_tune_report_print(&report, run->tuning);
+    if (o->is_transfer)
+        tl_transfer_report_print(&report, run->tuning, is_untimed(o));
+    else
+        tl_tune_report_print(&report, run->tuning);
     for (int i = 0; i < run->model_count && status == TL_OK; i++)
         if (run->tuned[i].forms.count > 0) {
             print_heading(run, &run->models[i]);
@@ -248,12 +298,31 @@ static bool wants_check(const tune_run *run)
     return run->store != NULL && !run->o->no_check && run->o->space == TL_SPACE_FULL;
 }
 
+/* What was transferred and checked, of all kernels. */
+static int take_picks(const tune_run *run, tl_pick *picks)
+{
+    int count = 0;
+    for (int i = 0; i < tl_tuning_count(run->tuning); i++) {
+        const tl_record *best = tl_tuning_task(run->tuning, i)->best;
+        if (best != NULL)
+            picks[count++] = (tl_pick){ .workload = best->workload,
+                                        .uid = best->uid,
+                                        .lowering = best->lowering,
+                                        .trace = best->trace };
+    }
+    return count;
+}
+
 /* Whether what was found makes the whole model faster is found out in the model, with the machine to itself. */
 static tl_status check_model(tune_run *run, subject *m, tl_diag *diag)
 {
     tl_model_verdict verdict;
     double seconds = fmax(TL_VERDICT_SECONDS, SHARE_CHECK * run->o->budget_s / run->model_count);
-    tl_verdict_options options = { .seconds = run->o->check_s > 0 ? run->o->check_s : seconds,
+    tl_pick *picks = TL_NEW_ARRAY(m->session.arena, tl_pick, tl_tuning_count(run->tuning));
+    tl_verdict_options options = { .picks = is_untimed(run->o) ? picks : NULL,
+                                   .pick_count = is_untimed(run->o) ? take_picks(run, picks) : 0,
+                                   .untimed = is_untimed(run->o),
+                                   .seconds = run->o->check_s > 0 ? run->o->check_s : seconds,
                                    .seed = (uint64_t)run->o->seed,
                                    .session = run->session_name,
                                    .stop = &stop,
@@ -307,7 +376,7 @@ static int64_t close_store(tune_run *run)
                 tl_text_get(&path));
     if (stop && !tl_quiet) {
         tl_progress_done();
-        fprintf(stderr, "tilth tune: interrupted; ");
+        fprintf(stderr, "tilth %s: interrupted; ", run->o->is_transfer ? "transfer" : "tune");
         if (run->store != NULL)
             fprintf(stderr, "%" PRId64 " trials are kept in %s: the same command goes on there\n",
                     totals.trials - lost, tl_text_get(&path));

@@ -2,6 +2,7 @@
 #ifndef TL_DRIVER_TUNE_TUNE_RUN_H
 #define TL_DRIVER_TUNE_TUNE_RUN_H
 #include "driver/cli/session.h"
+#include "driver/tune/find_donors.h"
 #include "tuner/model/tune_list.h"
 
 typedef struct {
@@ -17,6 +18,10 @@ typedef struct {
     int64_t trials, trials_per_task;
     int64_t batch; /* 0: what the policy likes */
     int64_t seed;
+    /* tilth transfer: no search, only schedules of other kernels, and of each kernel so many; with none they are checked and
+     * not timed. Else: what the search begins with, beside the default schedules. */
+    bool is_transfer;
+    tl_donor_settings donors;
     double check_s; /* of comparing each model with the untuned one; 0: by the budget */
     bool no_check;
 } tl_tune_settings;

@@ -84,7 +84,8 @@ static tl_status check_target(const compile_options *o, const compile_plan *plan
     tl_target target;
 
     TL_TRY(tl_target_any(o->common.target, NULL, &target, diag));
-    if (plan->format->source == TL_OUTPUT_EXECUTABLE && strncmp(target.triple, "x86_64-", 7) != 0)
+    if (plan->format->source == TL_OUTPUT_EXECUTABLE && !tl_target_is_gpu(&target) &&
+        strncmp(target.triple, "x86_64-", 7) != 0)
         return tl_fail(diag, TL_UNSUPPORTED,
                        "target %s: libtilth_rt runs code of x86-64 only; -o NAME.s and -o NAME.ll "
                        "can be had",
@@ -232,7 +233,7 @@ int tl_verb_compile(int argc, char **argv)
     const tl_option options[] = {
         { "--output", "-o", TL_OPTION_TEXT, "FILE", "the result; its suffix says the form",
           &o.output },
-        { "--format", NULL, TL_OPTION_TEXT, "tilth|so|o|ll|s", "the form, whatever the suffix",
+        { "--format", NULL, TL_OPTION_TEXT, "tilth|so|o|ll|s|ptx", "the form, whatever the suffix",
           &o.format },
         { "--symbol", NULL, TL_OPTION_TEXT, "NAME",
           "what an object calls the model: a name that is free in C (model_ and the file's name)",
@@ -255,6 +256,7 @@ int tl_verb_compile(int argc, char **argv)
         "it\n"
         "          for tilth_model_open_linked, and says what goes in and out\n"
         "  .ll .s  the LLVM IR or assembly of all kernels, to read or to build upon\n"
+        "  .ptx    the PTX of all kernels of a GPU (--target cuda,sm_90)\n"
         "All weights are in it. It runs on processors that have what the target has: --target "
         "x86-64-v3 is\nfor nearly all of today's, cpu for this one and its like.",
         "  tilth compile resnet18.onnx -o resnet18.so\n"

@@ -40,6 +40,7 @@ static tl_status check_counts(const tl_tune_settings *o, tl_diag *diag)
     } counts[] = { { "--trials", offsetof(tl_tune_settings, trials) },
                    { "--trials-per-task", offsetof(tl_tune_settings, trials_per_task) },
                    { "--batch", offsetof(tl_tune_settings, batch) },
+                   { "--transfer", offsetof(tl_tune_settings, donors.per_kernel) },
                    { "--top", offsetof(tl_tune_settings, filter.top) } };
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
         int64_t value = *(const int64_t *)(const void *)((const char *)o + counts[i].at);
@@ -100,7 +101,7 @@ static tl_status read_words(const words *w, bool is_kernel, tl_tune_settings *o,
 int tl_verb_tune(int argc, char **argv)
 {
     words w = { .policy = "auto" };
-    tl_tune_settings o = { 0 };
+    tl_tune_settings o = { .donors = { .from = "pool", .rank = "analytic", .per_kernel = 2 } };
     const tl_option options[] = {
         { "--budget", "-b", TL_OPTION_TEXT, "TIME", "how long to search: 60s, 5m, 1h (2m)",
           &w.budget },
@@ -118,6 +119,9 @@ int tl_verb_tune(int argc, char **argv)
         { "--top", NULL, TL_OPTION_INT, "N", "only the N heaviest kernels", &o.filter.top },
         { "--set", NULL, TL_OPTION_LIST, "NAME=N", "a dim of a kernel (default: its largest)",
           &o.sets },
+        { "--transfer", NULL, TL_OPTION_INT, "K",
+          "begin with so many schedules of other kernels of the same class, of each kernel (2)",
+          &o.donors.per_kernel },
         { "--seed", NULL, TL_OPTION_INT, "S", "of the search and of inputs (0)", &o.seed },
         { "--cold", NULL, TL_OPTION_TEXT, "WHAT",
           "what is in no cache when a kernel is timed: nothing, all, or constants, as far as a run "

@@ -166,7 +166,7 @@ tl_status tl_check_kernels(tl_session *session, tl_runner *runner, const tl_bind
                   .arena = session->arena };
     c.kernel_of = tl_model_kernel_of_steps(session->arena, session->model);
     c.runs_of = TL_NEW_ARRAY(session->arena, int, c.facts->kernel_count);
-    c.target = c.facts->target;
+    c.target = c.facts->host;
     TL_TRY(tl_jit_create(c.target, &c.jit, diag));
     tl_status status =
         tl_runner_run_hooked(runner, bindings->in, bindings->out, after_step, &c, diag);

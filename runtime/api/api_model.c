@@ -1,4 +1,5 @@
 /* runtime/api/api_model.c: compiled models of the C API: saving, what is known of them, their end. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/api/api_private.h"
@@ -19,6 +20,12 @@ tl_status tl_api_model_make(tl_executable *executable, void *owner,
     model->destroy_owner = destroy_owner;
     model->pool = pool;
     model->from_disk = from_disk;
+    const tl_device *device = tl_executable_device(executable);
+    if (device != NULL)
+        snprintf(model->device_name, sizeof model->device_name, "%s:%d", device->type->name,
+                 device->facts.number);
+    else
+        strcpy(model->device_name, "cpu");
     tl_handle_retain(&pool->handle);
     tl_handle_start(&model->handle, TL_HANDLE_MODEL);
     *out = model;
@@ -54,6 +61,7 @@ void tl_api_model_release(tilth_model *model)
         model->destroy_owner(model->owner);
     else
         tl_executable_destroy(model->executable);
+    tl_device_close(model->device);
     tl_api_pool_release(model->pool);
     tl_handle_free(model);
 }
@@ -74,6 +82,11 @@ static const tl_executable_spec *spec_of(const tilth_model *model)
     if (tl_handle_check(model, TL_HANDLE_MODEL, "", NULL) != TL_OK)
         return NULL;
     return tl_executable_info(model->executable);
+}
+
+const char *tilth_model_device(const tilth_model *model)
+{
+    return spec_of(model) != NULL ? model->device_name : NULL;
 }
 
 int tilth_model_input_count(const tilth_model *model)

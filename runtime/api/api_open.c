@@ -13,6 +13,7 @@ typedef struct {
     const char *call;
     const char *path;           /* NULL: linked */
     const tilth_linked *linked; /* NULL: of the path */
+    const char *device;         /* by name; NULL: the first of the kind that the model is for */
 } source;
 
 /* What a library's model is: gone before its code is. */
@@ -75,19 +76,49 @@ static tl_status open_executable(const source *from, tl_executable **out, librar
     return TL_OK;
 }
 
+/* Puts a model for a device on one; `*device` stays NULL for one of the CPU. */
+static tl_status put_on_device(const source *from, tl_executable *executable, tl_device **device,
+                               tl_diag *diag)
+{
+    const char *kind = tl_executable_info(executable)->device;
+    const char *name = from->device != NULL ? from->device : kind;
+
+    *device = NULL;
+    if (kind == NULL && (name == NULL || strcmp(name, "cpu") == 0))
+        return TL_OK;
+    if (kind == NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: the model is compiled for the CPU, not for %s",
+                       from->call, name);
+    TL_TRY(tl_device_open(name, device, diag));
+    tl_status status = tl_executable_attach(executable, *device, diag);
+    if (status != TL_OK) {
+        tl_device_close(*device);
+        *device = NULL;
+    }
+    return status;
+}
+
 static tl_status open_with(const source *from, tilth_pool *pool, tilth_model **out, tl_diag *diag)
 {
     tl_executable *executable;
     library_model *library;
+    tl_device *device;
 
     TL_TRY(open_executable(from, &executable, &library, diag));
-    tl_status status = tl_executable_prepare(executable, pool->pool, 0, diag);
+    tl_status status = put_on_device(from, executable, &device, diag);
+    if (status == TL_OK)
+        status = tl_executable_prepare(executable, pool->pool, 0, diag);
     if (status == TL_OK)
         status = tl_api_model_make(executable, library, close_library, pool, true, out, diag);
-    if (status != TL_OK && library != NULL)
+    if (status == TL_OK) {
+        (*out)->device = device;
+        return TL_OK;
+    }
+    if (library != NULL)
         close_library(library);
-    else if (status != TL_OK)
+    else
         tl_executable_destroy(executable);
+    tl_device_close(device);
     return status;
 }
 
@@ -121,6 +152,22 @@ tilth_status tilth_model_open_linked(const tilth_linked *linked, tilth_pool *poo
                                      tilth_model **out, tilth_error *error)
 {
     source from = { .call = __func__, .linked = linked };
+    TL_API_DIAG(diag);
+    return tl_api_return(open_model(&from, pool, out, &diag), &diag, error);
+}
+
+tilth_status tilth_model_open_on(const char *path, const char *device, tilth_pool *pool,
+                                 tilth_model **out, tilth_error *error)
+{
+    source from = { .call = __func__, .path = path, .device = device };
+    TL_API_DIAG(diag);
+    return tl_api_return(open_model(&from, pool, out, &diag), &diag, error);
+}
+
+tilth_status tilth_model_open_linked_on(const tilth_linked *linked, const char *device,
+                                        tilth_pool *pool, tilth_model **out, tilth_error *error)
+{
+    source from = { .call = __func__, .linked = linked, .device = device };
     TL_API_DIAG(diag);
     return tl_api_return(open_model(&from, pool, out, &diag), &diag, error);
 }

@@ -34,6 +34,8 @@ struct tilth_model {
     void *owner; /* of the executable; NULL: the model itself */
     void (*destroy_owner)(void *owner);
     tilth_pool *pool;
+    tl_device *device;    /* that was opened for it, closed after it; NULL: none, or the owner's */
+    char device_name[32]; /* "cpu", "cuda:0" */
     bool from_disk;
 };
 

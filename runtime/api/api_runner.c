@@ -15,6 +15,7 @@ typedef struct {
     void *own;        /* the runner's buffer, or NULL */
     size_t size;
     bool is_current; /* an output that the latest run wrote */
+    bool on_device;  /* `data` is an address of the model's GPU */
 } place;
 
 struct tilth_runner {
@@ -26,6 +27,7 @@ struct tilth_runner {
     place *inputs, *outputs;
     const void **input_data; /* as tl_runner_run takes them */
     void **output_data;
+    bool *on_device; /* one a port, inputs first; NULL: none is */
     bool is_checked; /* places are complete and do not overlap, and are in *_data */
 };
 
@@ -55,11 +57,20 @@ static void free_runner(tilth_runner *r)
     free(r->outputs);
     free(r->input_data);
     free(r->output_data);
+    free(r->on_device);
     tl_api_model_release(r->model);
     tl_handle_free(r);
 }
 
-static tl_status fill(tilth_runner *r, int threads, tl_diag *diag)
+/* How a runner is made: on threads, or in a stream of a GPU. */
+typedef struct {
+    const char *call;
+    int threads;
+    bool in_stream;
+    void *stream;
+} making;
+
+static tl_status fill(tilth_runner *r, const making *how, tl_diag *diag)
 {
     TL_TRY(make_places(r->spec->inputs, r->spec->input_count, &r->inputs, diag));
     TL_TRY(make_places(r->spec->outputs, r->spec->output_count, &r->outputs, diag));
@@ -67,19 +78,23 @@ static tl_status fill(tilth_runner *r, int threads, tl_diag *diag)
     r->output_data = calloc((size_t)r->spec->output_count + 1, sizeof *r->output_data);
     if (r->input_data == NULL || r->output_data == NULL)
         return tl_fail(diag, TL_NO_MEMORY, "runner: out of memory");
-    return tl_runner_create(r->model->executable, r->model->pool->pool, threads, &r->runner, diag);
+    tl_pool *pool = r->model->pool->pool;
+    if (how->in_stream)
+        return tl_runner_create_in_stream(r->model->executable, pool, how->stream, &r->runner,
+                                          diag);
+    return tl_runner_create(r->model->executable, pool, how->threads, &r->runner, diag);
 }
 
-static tl_status create(tilth_model *model, int threads, tilth_runner **out, tl_diag *diag)
+static tl_status create(tilth_model *model, const making *how, tilth_runner **out, tl_diag *diag)
 {
-    static const char call[] = "tilth_runner_create";
+    const char *call = how->call;
 
     if (out == NULL)
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: there is nowhere to put the runner", call);
     *out = NULL;
     TL_TRY(tl_handle_check(model, TL_HANDLE_MODEL, call, diag));
-    if (threads < 0)
-        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: %d threads are below 0", call, threads);
+    if (how->threads < 0)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: %d threads are below 0", call, how->threads);
     tilth_runner *r = calloc(1, sizeof *r);
     if (r == NULL)
         return tl_fail(diag, TL_NO_MEMORY, "runner: out of memory");
@@ -88,7 +103,7 @@ static tl_status create(tilth_model *model, int threads, tilth_runner **out, tl_
     r->spec = tl_executable_info(model->executable);
     tl_handle_retain(&model->handle);
     tl_handle_start(&r->handle, TL_HANDLE_RUNNER);
-    tl_status status = fill(r, threads, diag);
+    tl_status status = fill(r, how, diag);
     if (status != TL_OK) {
         (void)tl_handle_kill(&r->handle, TL_HANDLE_RUNNER);
         free_runner(r);
@@ -101,8 +116,17 @@ static tl_status create(tilth_model *model, int threads, tilth_runner **out, tl_
 tilth_status tilth_runner_create(tilth_model *model, int threads, tilth_runner **out,
                                  tilth_error *error)
 {
+    const making how = { .call = __func__, .threads = threads };
     TL_API_DIAG(diag);
-    return tl_api_return(create(model, threads, out, &diag), &diag, error);
+    return tl_api_return(create(model, &how, out, &diag), &diag, error);
+}
+
+tilth_status tilth_runner_create_in_stream(tilth_model *model, void *stream, tilth_runner **out,
+                                           tilth_error *error)
+{
+    const making how = { .call = __func__, .in_stream = true, .stream = stream };
+    TL_API_DIAG(diag);
+    return tl_api_return(create(model, &how, out, &diag), &diag, error);
 }
 
 /* Takes the runner for one call. */
@@ -172,9 +196,12 @@ static tl_status find_place(tilth_runner *r, bool input, int index, size_t size,
 }
 
 static tl_status bind_place(tilth_runner *r, bool input, int index, const void *data, size_t size,
-                            const char *call, tl_diag *diag)
+                            bool on_device, const char *call, tl_diag *diag)
 {
     place *p;
+
+    if (on_device && tl_executable_device(r->model->executable) == NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: the model runs on the CPU", call);
 
     if (data == NULL && size == 0) { /* undone, when there is such a port */
         size_t whole = 0;
@@ -184,6 +211,7 @@ static tl_status bind_place(tilth_runner *r, bool input, int index, const void *
         TL_TRY(find_place(r, input, index, whole, call, &p, diag));
         r->is_checked = p->is_current = false;
         p->data = p->size == 0 ? empty : NULL;
+        p->on_device = false;
         return TL_OK;
     }
     TL_TRY(find_place(r, input, index, size, call, &p, diag));
@@ -196,6 +224,7 @@ static tl_status bind_place(tilth_runner *r, bool input, int index, const void *
                        data, TILTH_ALIGNMENT);
     r->is_checked = p->is_current = false;
     p->data = data;
+    p->on_device = on_device && p->size > 0;
     return TL_OK;
 }
 
@@ -207,7 +236,7 @@ tilth_status tilth_runner_bind_input(tilth_runner *r, int index, const void *dat
 
     if (status != TILTH_OK)
         return status;
-    return leave(r, bind_place(r, true, index, data, size, __func__, &diag), &diag, error);
+    return leave(r, bind_place(r, true, index, data, size, false, __func__, &diag), &diag, error);
 }
 
 tilth_status tilth_runner_bind_output(tilth_runner *r, int index, void *data, size_t size,
@@ -218,7 +247,30 @@ tilth_status tilth_runner_bind_output(tilth_runner *r, int index, void *data, si
 
     if (status != TILTH_OK)
         return status;
-    return leave(r, bind_place(r, false, index, data, size, __func__, &diag), &diag, error);
+    return leave(r, bind_place(r, false, index, data, size, false, __func__, &diag), &diag, error);
+}
+
+tilth_status tilth_runner_bind_device_input(tilth_runner *r, int index, const void *address,
+                                            size_t size, tilth_error *error)
+{
+    TL_API_DIAG(diag);
+    tilth_status status = enter(r, __func__, error);
+
+    if (status != TILTH_OK)
+        return status;
+    return leave(r, bind_place(r, true, index, address, size, true, __func__, &diag), &diag, error);
+}
+
+tilth_status tilth_runner_bind_device_output(tilth_runner *r, int index, void *address, size_t size,
+                                             tilth_error *error)
+{
+    TL_API_DIAG(diag);
+    tilth_status status = enter(r, __func__, error);
+
+    if (status != TILTH_OK)
+        return status;
+    return leave(r, bind_place(r, false, index, address, size, true, __func__, &diag), &diag,
+                 error);
 }
 
 /* Makes the runner's own buffer the place. */
@@ -231,6 +283,7 @@ static tl_status use_own(tilth_runner *r, place *p, const tl_port *port, tl_diag
     if (p->data != p->own)
         r->is_checked = false;
     p->data = p->own;
+    p->on_device = false;
     return TL_OK;
 }
 
@@ -283,6 +336,9 @@ static tl_status read_output(tilth_runner *r, int index, void *data, size_t size
     const tl_port *port = &r->spec->outputs[index];
     if (!p->is_current)
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: no run has written %s yet", call, port->name);
+    if (p->on_device)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: %s is bound to memory of a GPU", call,
+                       port->name);
     if (size == 0)
         return TL_OK;
     if (data == NULL)
@@ -358,6 +414,26 @@ static tl_status check_overlap(const tilth_runner *r, int output, tl_diag *diag)
                    r->spec->outputs[output].name, other);
 }
 
+/* Which places are on the device. */
+static tl_status note_devices(tilth_runner *r, tl_diag *diag)
+{
+    const int inputs = r->spec->input_count, count = inputs + r->spec->output_count;
+    bool any = false;
+
+    for (int i = 0; i < count; i++)
+        any |= i < inputs ? r->inputs[i].on_device : r->outputs[i - inputs].on_device;
+    free(r->on_device);
+    r->on_device = NULL;
+    if (!any)
+        return TL_OK;
+    r->on_device = calloc((size_t)count, sizeof *r->on_device);
+    if (r->on_device == NULL)
+        return tl_fail(diag, TL_NO_MEMORY, "runner: out of memory");
+    for (int i = 0; i < count; i++)
+        r->on_device[i] = i < inputs ? r->inputs[i].on_device : r->outputs[i - inputs].on_device;
+    return TL_OK;
+}
+
 static tl_status check_places(tilth_runner *r, tl_diag *diag)
 {
     for (int i = 0; i < r->spec->input_count; i++)
@@ -374,6 +450,7 @@ static tl_status check_places(tilth_runner *r, tl_diag *diag)
         r->input_data[i] = r->inputs[i].data;
     for (int i = 0; i < r->spec->output_count; i++)
         r->output_data[i] = (void *)r->outputs[i].data; /* given as a plain void * */
+    TL_TRY(note_devices(r, diag));
     r->is_checked = true;
     return TL_OK;
 }
@@ -382,7 +459,10 @@ static tl_status run(tilth_runner *r, tl_diag *diag)
 {
     if (!r->is_checked)
         TL_TRY(check_places(r, diag));
-    TL_TRY(tl_runner_run(r->runner, r->input_data, r->output_data, NULL, diag));
+    if (r->on_device != NULL)
+        TL_TRY(tl_runner_run_device(r->runner, r->input_data, r->output_data, r->on_device, diag));
+    else
+        TL_TRY(tl_runner_run(r->runner, r->input_data, r->output_data, NULL, diag));
     for (int i = 0; i < r->spec->output_count; i++)
         r->outputs[i].is_current = true;
     return TL_OK;

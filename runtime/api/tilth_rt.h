@@ -166,6 +166,14 @@ typedef struct tilth_linked tilth_linked;
  * tilth_model_open. */
 tilth_status tilth_model_open_linked(const tilth_linked *linked, tilth_pool *pool,
                                      tilth_model **out, tilth_error *error);
+/* The same on a device by name: "cuda:1", for a model that was compiled for GPUs (--target cuda); NULL: the first of the kind
+ * that it is for, as tilth_model_open takes it. TILTH_DEVICE when there is none, and why. */
+tilth_status tilth_model_open_on(const char *path, const char *device, tilth_pool *pool,
+                                 tilth_model **out, tilth_error *error);
+tilth_status tilth_model_open_linked_on(const tilth_linked *linked, const char *device,
+                                        tilth_pool *pool, tilth_model **out, tilth_error *error);
+/* Where it runs: "cpu", "cuda:0"; lives as long as the model. NULL for what is no model. */
+const char *tilth_model_device(const tilth_model *model);
 /* Writes the compiled model: a folder (made when absent) of a few files. Weights in an ONNX
  * model's external files are not copied; the folder refers to them. A saved model that is there is
  * replaced; a folder with anything else in it, or "", is TILTH_BAD_ARGUMENT and stays as it is. */
@@ -203,6 +211,11 @@ typedef struct tilth_runner tilth_runner;
  * model's pool it uses, the caller among them; 0, or more than there are: all. */
 tilth_status tilth_runner_create(tilth_model *model, int threads, tilth_runner **out,
                                  tilth_error *error);
+/* Of a model on a GPU: runs are put into the caller's stream of the driver (a CUstream, a cudaStream_t), which has to outlive the
+ * runner. A run all of whose inputs and outputs are bound to memory of the GPU returns when it is in the stream; what comes
+ * behind it there sees the outputs. TILTH_BAD_ARGUMENT on a CPU. */
+tilth_status tilth_runner_create_in_stream(tilth_model *model, void *stream, tilth_runner **out,
+                                           tilth_error *error);
 /* TILTH_BUSY when it is running in another thread, else TILTH_OK, also for NULL. */
 tilth_status tilth_runner_destroy(tilth_runner *runner);
 size_t tilth_runner_memory(const tilth_runner *runner); /* bytes of temporaries */
@@ -219,6 +232,12 @@ tilth_status tilth_runner_bind_input(tilth_runner *runner, int index, const void
                                      tilth_error *error);
 tilth_status tilth_runner_bind_output(tilth_runner *runner, int index, void *data, size_t size,
                                       tilth_error *error);
+/* The same with memory of the GPU that the model is on (a CUdeviceptr of its primary context, what cudaMalloc gives): nothing
+ * is copied to it or from it. TILTH_BAD_ARGUMENT on a CPU. */
+tilth_status tilth_runner_bind_device_input(tilth_runner *runner, int index, const void *address,
+                                            size_t size, tilth_error *error);
+tilth_status tilth_runner_bind_device_output(tilth_runner *runner, int index, void *address,
+                                             size_t size, tilth_error *error);
 /* Copy: for buffers of any alignment. `size` must be the tensor's. Writing an input undoes its
  * binding; the value stays for later runs. Reading copies what the latest run wrote to the
  * output's place, all of it or the size that tilth_runner_output says; TILTH_BAD_ARGUMENT when there

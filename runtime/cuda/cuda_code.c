@@ -49,7 +49,7 @@ static tl_status refused(const cuda_device *d, const char *name, cu_result resul
         return tl_fail(diag, TL_DEVICE, "kernel %s: the driver (%s) is too old for its PTX: %.300s",
                        name, d->base.facts.driver, o->error);
     if (result == CU_INVALID_PTX || result == CU_INVALID_IMAGE || result == CU_NO_BINARY_FOR_GPU)
-        return tl_fail(diag, TL_BAD_ARGUMENT,
+        return tl_fail(diag, TL_UNSUPPORTED,
                        "kernel %s: the driver (%s) does not take its code (%d): %.500s", name,
                        d->base.facts.driver, result,
                        o->error[0] != '\0' ? o->error : "it does not say why");

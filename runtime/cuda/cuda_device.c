@@ -81,6 +81,12 @@ static void fill_id(const cuda_device *d, char out[40])
         at += sprintf(at, "%02x%s", id.bytes[i], i == 3 || i == 5 || i == 7 || i == 9 ? "-" : "");
 }
 
+/* Multiply-adds of f32 that a multiprocessor begins in a cycle. */
+static int lanes_of(const cuda_device *d)
+{
+    return d->major < 8 || (d->major == 8 && d->minor == 0) ? 64 : 128;
+}
+
 static tl_status fill_facts(cuda_device *d, int number, tl_diag *diag)
 {
     tl_device_facts *f = &d->base.facts;
@@ -117,6 +123,8 @@ static tl_status fill_facts(cuda_device *d, int number, tl_diag *diag)
     snprintf(f->fingerprint, sizeof f->fingerprint, "%.40s %s %d SM %d MHz", f->name, f->arch,
              f->multiprocessors, f->clock_mhz);
     fill_id(d, f->id);
+    f->f32_gflops = 2e-3 * (double)f->multiprocessors * lanes_of(d) * f->clock_mhz;
+    f->memory_gbs = 2e-3 * (double)f->memory_mhz * f->memory_bits / 8;
     if (d->major < 7)
         return tl_fail(diag, TL_UNSUPPORTED, "%s is of compute capability %d.%d; 7.0 is needed",
                        f->name, d->major, d->minor);

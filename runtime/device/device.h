@@ -34,6 +34,7 @@ typedef struct {
     int multiprocessors, threads_sm, blocks_sm, registers_sm;
     int64_t memory_bytes, l2_bytes, shared_block, shared_sm;
     int clock_mhz, memory_mhz, memory_bits; /* 0: not known */
+    double f32_gflops, memory_gbs;          /* that its clocks allow; 0: not known */
     bool has_graphs, has_clusters, has_tensor_maps;
 } tl_device_facts;
 
@@ -78,8 +79,8 @@ struct tl_device_type {
      * TL_FORM_CUBIN, on this generation of devices. NULL: code is what it will be. */
     tl_status (*compile)(tl_device *device, const tl_descriptor *descriptor, const void *code,
                          size_t size, tl_text *out, tl_diag *diag);
-    /* The code of a kernel in one of the forms that the device runs. TL_UNSUPPORTED: it is for another device;
-     * TL_BAD_ARGUMENT with what the driver says: it does not compile. */
+    /* The code of a kernel in one of the forms that the device runs. TL_UNSUPPORTED: it is for another device, or
+     * the driver does not take it, with what it says; TL_BAD_ARGUMENT: it lacks what the descriptor names. */
     tl_status (*load)(tl_device *device, const tl_descriptor *descriptor, const void *code,
                       size_t size, tl_device_kernel **out, tl_diag *diag);
     void (*unload)(tl_device_kernel *kernel); /* NULL is fine */

@@ -193,7 +193,7 @@ typedef struct {
     tl_arena *arena;
     tl_text text;                      /* two lines, the second JSON */
     uint64_t identity;                 /* its checksum: what prepared constants are bound to */
-    tl_pieces objects;                 /* one a kernel, in the order of the text */
+    tl_pieces objects;                 /* one a CPU's kernel, in the order of the text */
     const tl_descriptor **descriptors; /* of the kernels in `objects` */
     tl_pieces constants;
     const void *prepared; /* when it is prepared; else its prepare steps are in the text */

@@ -294,10 +294,12 @@ static tl_status read_object(const loader *l, const json_t *entry, tl_executable
 {
     int64_t offset;
 
+    bool is_data = tl_descriptor_is_gpu(&k->descriptor);
     TL_TRY(get_integer(l, entry, "offset", 0, INT64_MAX, &offset));
-    k->object = bytes_at(&l->objects, offset, (int64_t)k->object_size);
-    if (k->object == NULL || !checksum_matches(entry, k->object, k->object_size))
-        return damaged(l, "objects.bin is damaged or absent");
+    k->object = bytes_at(is_data ? &l->constants : &l->objects, offset, (int64_t)k->object_size);
+    if (k->object == NULL ||
+        (l->linked == NULL && !checksum_matches(entry, k->object, k->object_size)))
+        return damaged(l, "the code of a kernel is damaged or absent");
     return TL_OK;
 }
 
@@ -355,7 +357,9 @@ static tl_status read_kernels(loader *l)
         TL_TRY(get_integer(l, entry, "size", 0, INT64_MAX, &size));
         k->key = json_string_value(json_object_get(entry, "key"));
         k->object_size = (size_t)size;
-        TL_TRY(l->linked != NULL ? take_functions(l, k) : read_object(l, entry, k));
+        TL_TRY(l->linked != NULL && !tl_descriptor_is_gpu(&k->descriptor)
+                   ? take_functions(l, k)
+                   : read_object(l, entry, k));
         TL_TRY(read_native(l, entry, k));
     }
     l->spec.kernels = kernels;

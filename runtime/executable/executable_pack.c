@@ -200,7 +200,6 @@ static tl_status values_json(packer *p, json_t *list)
     return TL_OK;
 }
 
-/* Its bytes lie among the constants: among the objects is one piece a kernel. */
 static void set_native(packer *p, json_t *kernel, const tl_executable_kernel *k)
 {
     json_t *native = json_object();
@@ -211,6 +210,17 @@ static void set_native(packer *p, json_t *kernel, const tl_executable_kernel *k)
     set(p, native, "size", json_integer((json_int_t)k->native_size));
     set_checksum(p, native, k->native, k->native_size);
     set(p, kernel, "native", native);
+}
+
+/* Code of a CPU is what a linker takes; code of a device is data, which lies among the constants. */
+static int64_t add_code(packer *p, const tl_executable_kernel *k)
+{
+    bool is_data = tl_descriptor_is_gpu(&k->descriptor);
+    int64_t offset = tl_pieces_add(is_data ? &p->out->constants : &p->out->objects, k->object,
+                                   (int64_t)k->object_size, TL_DATA_ALIGNMENT);
+    if (!is_data)
+        p->out->descriptors[p->out->objects.count - 1] = &k->descriptor;
+    return offset;
 }
 
 static tl_status kernels_json(packer *p, json_t *list)
@@ -224,9 +234,7 @@ static tl_status kernels_json(packer *p, json_t *list)
             return tl_fail(p->diag, TL_BAD_ARGUMENT,
                            "kernel %s has no object: this executable cannot be saved",
                            k->descriptor.name);
-        int64_t offset =
-            tl_pieces_add(&p->out->objects, k->object, (int64_t)k->object_size, TL_DATA_ALIGNMENT);
-        p->out->descriptors[p->out->objects.count - 1] = &k->descriptor;
+        int64_t offset = add_code(p, k);
         json_t *kernel = json_object();
         tl_descriptor_print(&k->descriptor, &descriptor);
         p->failed = p->failed || descriptor.failed;
@@ -357,7 +365,7 @@ static tl_status take_memory(packer *p)
     p->kernel_number = TL_NEW_ARRAY(arena, int, spec->kernel_count);
     p->out->descriptors = TL_NEW_ARRAY(arena, const tl_descriptor *, spec->kernel_count);
     p->out->objects = tl_pieces_make(arena, spec->kernel_count);
-    p->out->constants = tl_pieces_make(arena, spec->value_count + spec->kernel_count);
+    p->out->constants = tl_pieces_make(arena, spec->value_count + 2 * spec->kernel_count);
     return TL_OK;
 }
 

@@ -11,32 +11,43 @@
  *
  * What the loop's body writes into buffers of its own, up to the first block that reads one, runs `stages` - 1
  * iterations ahead, into one of `stages` versions of each buffer, so that it can go on while the rest computes. Blocks
- * that touch them get an ordered iter that says which iteration they are of.
+ * that touch them get an ordered iter that says which iteration they are of. A version of a buffer in shared memory is as
+ * long as what one iteration touches of it, on each axis along which iterations move: its index counts from there. The
+ * three loops are then marked, so that code for a GPU that can copies while it computes (codegen/GPU.md).
  *
  * Requires  a serial loop of a constant extent of at least `stages`, 2 to 8; allocs first in its body, then blocks or
  *           loops that write those buffers, then the rest, which reads and does not write them; no buffer that one of
- *           the two parts writes and the other touches but those; no intrinsic that takes a region of them; no barrier.
+ *           the two parts writes and the other touches but those; no barrier.
  * Keeps     every value; the loop's iterations run in order from then on.
  */
 #include <assert.h>
 #include <string.h>
+#include "runtime/base/array.h"
 #include "schedule/nest.h"
 
 #define PRIM "software_pipeline"
 
 enum { MOST_STAGES = 8, MOST_BUFFERS = 16 };
 
+/* How the iterations move along an axis of a buffer: iteration k touches step*k + min .. step*k + max. Step 0: as they
+ * like. */
+typedef struct {
+    bool seen;
+    int64_t step, min, max;
+} moving;
+
 typedef struct {
     const tl_stmt *loop;
     int64_t stages, extent;
     int buffer_count;
     const tl_buffer *buffers[MOST_BUFFERS], *versions[MOST_BUFFERS];
+    moving *axes[MOST_BUFFERS]; /* one an axis */
     const tl_stmt *copy, *compute;
 } plan;
 
 typedef struct {
     const plan *p;
-    bool reads, writes, takes_region, has_barrier;
+    bool reads, writes, has_barrier;
 } usage;
 
 static bool visit_usage(const tl_stmt *stmt, void *context)
@@ -51,7 +62,6 @@ static bool visit_usage(const tl_stmt *stmt, void *context)
         bool writes = tl_block_writes_buffer(stmt->u.block, b);
         u->reads |= reads;
         u->writes |= writes;
-        u->takes_region |= (reads || writes) && stmt->u.block->call != NULL;
     }
     return true;
 }
@@ -61,6 +71,40 @@ static usage usage_of(const plan *p, const tl_stmt *stmt)
     usage u = { .p = p };
     tl_stmt_visit(stmt, visit_usage, &u);
     return u;
+}
+
+/* The alloc behind copies, of what begins with a copy of its own: it might as well stand before them. */
+static bool takes_alloc(plan *p, const tl_stmt *alloc)
+{
+    const tl_buffer *buffer = alloc->u.alloc.buffer;
+    const tl_stmt *first = alloc->u.alloc.body;
+    if (first->kind != TL_STMT_SEQ || p->buffer_count == MOST_BUFFERS ||
+        buffer->scope == TL_SCOPE_REGISTER || buffer->scope == TL_SCOPE_WARP)
+        return false;
+    p->buffers[p->buffer_count++] = buffer;
+    usage u = usage_of(p, first->u.seq.items[0]);
+    if (u.writes && !u.reads)
+        return true;
+    p->buffer_count--;
+    return false;
+}
+
+typedef struct {
+    int count, capacity;
+    const tl_stmt **items;
+} item_list;
+
+static void gather(tl_schedule *s, plan *p, const tl_stmt *seq, item_list *list)
+{
+    for (int i = 0; i < seq->u.seq.count; i++) {
+        const tl_stmt *item = seq->u.seq.items[i];
+        if (item->kind == TL_STMT_ALLOC && i == seq->u.seq.count - 1 && takes_alloc(p, item)) {
+            gather(s, p, item->u.alloc.body, list);
+            return;
+        }
+        TL_ROOM(s->arena, list->items, list->count, list->capacity);
+        list->items[list->count++] = item;
+    }
 }
 
 /* The buffers of the loop's own, and its body in two. */
@@ -79,8 +123,10 @@ static tl_status take_apart(tl_schedule *s, plan *p, tl_diag *diag)
                          "cache_read and compute_at make one");
     if (body->kind != TL_STMT_SEQ)
         return tl_refuse(diag, PRIM, name, "its body is one part, and a pipeline has two");
-    int count = body->u.seq.count, split = 0;
-    const tl_stmt *const *items = body->u.seq.items;
+    item_list list = { 0 };
+    gather(s, p, body, &list);
+    int count = list.count, split = 0;
+    const tl_stmt *const *items = list.items;
     while (split < count && items[split]->kind != TL_STMT_ALLOC) {
         usage u = usage_of(p, items[split]);
         if (u.reads || !u.writes)
@@ -98,9 +144,6 @@ static tl_status take_apart(tl_schedule *s, plan *p, tl_diag *diag)
     usage ahead = usage_of(p, p->copy), rest = usage_of(p, p->compute);
     if (rest.writes)
         return tl_refuse(diag, PRIM, name, "what reads the buffers also writes one of them");
-    if (ahead.takes_region || rest.takes_region)
-        return tl_refuse(diag, PRIM, name,
-                         "an intrinsic takes a region of its buffers: pipeline before tensorize");
     if (ahead.has_barrier || rest.has_barrier)
         return tl_refuse(diag, PRIM, name, "there is a barrier in it: place_barriers comes last");
     for (int i = 0; i < p->buffer_count; i++) {
@@ -177,6 +220,101 @@ static tl_status check_parts(tl_schedule *s, const plan *p, tl_diag *diag)
     return TL_OK;
 }
 
+/* ---- what an iteration touches of a buffer ---- */
+
+typedef struct {
+    tl_arena *arena;
+    const plan *p;
+    const tl_block *block;
+} move_walk;
+
+static void see_axis(const move_walk *w, moving *m, const tl_expr *index, const tl_expr *extent)
+{
+    int64_t step = 0, length = 1;
+    const tl_expr *rest = NULL, *bound = tl_block_bind(w->arena, w->block, index);
+    bool moves = !tl_expr_has_load(bound) && (extent == NULL || tl_const_int(extent, &length)) &&
+                 tl_affine_in(w->arena, bound, w->p->loop->u.loop.var, &step, &rest) && step > 0;
+    tl_range range = moves ? tl_expr_range(rest) : (tl_range){ 0, 0 };
+    moves =
+        moves && range.min != INT64_MIN && range.max != INT64_MAX && (!m->seen || m->step == step);
+    range.max += length - 1;
+    m->min = !m->seen || range.min < m->min ? range.min : m->min;
+    m->max = !m->seen || range.max > m->max ? range.max : m->max;
+    m->step = moves ? step : 0;
+    m->seen = true;
+}
+
+static void see_indices(const move_walk *w, const tl_buffer *buffer, const tl_expr *const *indices,
+                        const tl_expr *const *extents)
+{
+    for (int i = 0; i < w->p->buffer_count; i++)
+        for (int a = 0; w->p->buffers[i] == buffer && a < buffer->rank; a++)
+            see_axis(w, &w->p->axes[i][a], indices[a], extents != NULL ? extents[a] : NULL);
+}
+
+static bool see_load(const tl_expr *e, void *context)
+{
+    if (e->kind == TL_EXPR_LOAD)
+        see_indices(context, e->u.buffer, e->args, NULL);
+    return true;
+}
+
+static bool see_block(const tl_stmt *stmt, void *context)
+{
+    move_walk *w = context;
+    if (stmt->kind != TL_STMT_BLOCK)
+        return true;
+    const tl_block *block = w->block = stmt->u.block;
+    for (int i = 0; i < block->store_count; i++) {
+        see_indices(w, block->stores[i].buffer, block->stores[i].indices, NULL);
+        tl_expr_visit(block->stores[i].value, see_load, w);
+    }
+    if (block->predicate != NULL)
+        tl_expr_visit(block->predicate, see_load, w);
+    for (int i = 0; block->call != NULL && i < block->call->read_count; i++)
+        see_indices(w, block->call->reads[i].buffer, block->call->reads[i].begin,
+                    block->call->reads[i].extent);
+    for (int i = 0; block->call != NULL && i < block->call->write_count; i++)
+        see_indices(w, block->call->writes[i].buffer, block->call->writes[i].begin,
+                    block->call->writes[i].extent);
+    return true;
+}
+
+static bool is_shared(const tl_buffer *buffer)
+{
+    return buffer->scope == TL_SCOPE_SHARED;
+}
+
+/* A step that is left over says that the axis is cut to what an iteration touches. */
+static void find_moving(tl_schedule *s, plan *p)
+{
+    for (int i = 0; i < p->buffer_count; i++)
+        p->axes[i] = TL_NEW_ARRAY(s->arena, moving, p->buffers[i]->rank + 1);
+    move_walk w = { s->arena, p, NULL };
+    tl_stmt_visit(p->copy, see_block, &w);
+    tl_stmt_visit(p->compute, see_block, &w);
+    for (int i = 0; i < p->buffer_count; i++)
+        for (int a = 0; a < p->buffers[i]->rank; a++) {
+            moving *m = &p->axes[i][a];
+            int64_t extent = 0;
+            if (!is_shared(p->buffers[i]) || !tl_const_int(p->buffers[i]->shape[a], &extent) ||
+                m->max - m->min + 1 >= extent)
+                m->step = 0;
+        }
+}
+
+static const tl_expr *const *version_shape(tl_arena *arena, const plan *p, int i)
+{
+    const tl_buffer *from = p->buffers[i];
+    const tl_expr **shape = TL_NEW_ARRAY(arena, const tl_expr *, from->rank + 1);
+    shape[0] = tl_int(arena, p->stages);
+    for (int a = 0; a < from->rank; a++) {
+        const moving *m = &p->axes[i][a];
+        shape[a + 1] = m->step == 0 ? from->shape[a] : tl_int(arena, m->max - m->min + 1);
+    }
+    return shape;
+}
+
 /* A part of the body, in another iteration and under other names of blocks and loops. */
 typedef struct {
     tl_schedule *s;
@@ -184,36 +322,62 @@ typedef struct {
     const char *suffix; /* of names; NULL: the blocks and loops themselves */
 } pipe_part;
 
-static const tl_buffer *version_of(const plan *p, const tl_buffer *buffer)
+static int number_of(const plan *p, const tl_buffer *buffer)
 {
     for (int i = 0; i < p->buffer_count; i++)
         if (p->buffers[i] == buffer)
-            return p->versions[i];
-    return NULL;
+            return i;
+    return -1;
 }
 
 typedef struct {
     const plan *p;
-    const tl_expr *version;
+    const tl_var *iteration;
 } versioning;
 
-static const tl_expr *const *with_version(tl_arena *arena, const tl_expr *version,
-                                          const tl_expr *const *indices, int rank)
+/* In the version of the iteration, on cut axes counted from what it touches. */
+static const tl_expr *const *with_version(tl_arena *arena, const versioning *v, int i,
+                                          const tl_expr *const *indices)
 {
-    const tl_expr **all = TL_NEW_ARRAY(arena, const tl_expr *, rank + 1);
-    all[0] = version;
-    for (int i = 0; i < rank; i++)
-        all[i + 1] = indices[i];
+    const tl_buffer *from = v->p->buffers[i];
+    const tl_expr **all = TL_NEW_ARRAY(arena, const tl_expr *, from->rank + 1);
+    const tl_expr *iteration = tl_ref(arena, v->iteration);
+    all[0] = tl_floormod_expr(arena, iteration, tl_int(arena, v->p->stages));
+    for (int a = 0; a < from->rank; a++) {
+        const moving *m = &v->p->axes[i][a];
+        all[a + 1] = indices[a];
+        if (m->step != 0)
+            all[a + 1] =
+                tl_addi(arena, tl_sub(arena, indices[a], tl_muli(arena, iteration, m->step)),
+                        -m->min);
+    }
     return all;
+}
+
+static const tl_region *version_regions(tl_arena *arena, const versioning *v,
+                                        const tl_region *regions, int count)
+{
+    tl_region *out = TL_NEW_ARRAY(arena, tl_region, count);
+    for (int r = 0; r < count; r++) {
+        out[r] = regions[r];
+        int i = number_of(v->p, regions[r].buffer);
+        if (i < 0)
+            continue;
+        int rank = regions[r].buffer->rank;
+        const tl_expr **extent = TL_NEW_ARRAY(arena, const tl_expr *, rank + 1);
+        extent[0] = tl_int(arena, 1);
+        memcpy(extent + 1, regions[r].extent, sizeof *extent * (size_t)rank);
+        out[r] =
+            (tl_region){ v->p->versions[i], with_version(arena, v, i, regions[r].begin), extent };
+    }
+    return out;
 }
 
 static const tl_expr *version_load(tl_arena *arena, const tl_expr *e, void *context)
 {
     const versioning *v = context;
-    const tl_buffer *to = e->kind == TL_EXPR_LOAD ? version_of(v->p, e->u.buffer) : NULL;
-    if (to == NULL)
-        return NULL;
-    return tl_load(arena, to, with_version(arena, v->version, e->args, e->u.buffer->rank));
+    int i = e->kind == TL_EXPR_LOAD ? number_of(v->p, e->u.buffer) : -1;
+    return i < 0 ? NULL : tl_load(arena, v->p->versions[i], with_version(arena, v, i, e->args));
 }
 
 static const tl_expr *version_loads(tl_arena *arena, const tl_expr *e, void *context)
@@ -226,9 +390,7 @@ static const tl_stmt *version_block(tl_arena *arena, const pipe_part *part, cons
     const plan *p = part->p;
     if (usage_of(p, stmt).reads || usage_of(p, stmt).writes) {
         tl_var *var = tl_var_make(arena, p->loop->u.loop.var->name, 0, p->extent - 1);
-        const tl_expr *version =
-            tl_floormod_expr(arena, tl_ref(arena, var), tl_int(arena, p->stages));
-        versioning v = { p, version };
+        versioning v = { p, var };
         stmt = tl_stmt_map_exprs(arena, stmt, version_loads, &v);
         tl_block *block = tl_block_copy(arena, stmt->u.block);
         tl_iter *iters = TL_NEW_ARRAY(arena, tl_iter, block->iter_count + 1);
@@ -238,12 +400,18 @@ static const tl_stmt *version_block(tl_arena *arena, const pipe_part *part, cons
         tl_store *stores = TL_NEW_ARRAY(arena, tl_store, block->store_count);
         for (int i = 0; i < block->store_count; i++) {
             stores[i] = block->stores[i];
-            const tl_buffer *to = version_of(p, stores[i].buffer);
-            if (to == NULL)
+            int number = number_of(p, stores[i].buffer);
+            if (number < 0)
                 continue;
-            stores[i].indices =
-                with_version(arena, version, stores[i].indices, stores[i].buffer->rank);
-            stores[i].buffer = to;
+            stores[i].indices = with_version(arena, &v, number, stores[i].indices);
+            stores[i].buffer = p->versions[number];
+        }
+        if (block->call != NULL) {
+            tl_intrinsic_call *call = TL_NEW(arena, tl_intrinsic_call);
+            *call = *block->call;
+            call->reads = version_regions(arena, &v, call->reads, call->read_count);
+            call->writes = version_regions(arena, &v, call->writes, call->write_count);
+            block->call = call;
         }
         block->iters = iters;
         block->iter_count++;
@@ -306,6 +474,21 @@ static const tl_stmt *part_at(tl_schedule *s, const plan *p, const tl_stmt *stmt
     return tl_stmt_substitute(s->arena, stmt, &at, 1);
 }
 
+static const tl_stmt *mark(tl_arena *arena, const plan *p, const tl_stmt *loop, const char *key)
+{
+    bool any = false;
+    for (int i = 0; i < p->buffer_count; i++)
+        any = any || is_shared(p->buffers[i]);
+    if (!any)
+        return loop;
+    int count = loop->u.loop.annotation_count;
+    tl_annotation *annotations = TL_NEW_ARRAY(arena, tl_annotation, count + 1);
+    for (int i = 0; i < count; i++)
+        annotations[i] = loop->u.loop.annotations[i];
+    annotations[count] = (tl_annotation){ key, p->stages };
+    return tl_loop_with_annotations(arena, loop, count + 1, annotations);
+}
+
 static const tl_stmt *rewrite(tl_schedule *s, const plan *p, const tl_var **steady_var)
 {
     tl_arena *arena = s->arena;
@@ -332,6 +515,9 @@ static const tl_stmt *rewrite(tl_schedule *s, const plan *p, const tl_var **stea
     loop->u.loop.body = tl_stmt_seq2(arena, next, now);
     parts[1] = loop;
     *steady_var = steady;
+    static const char *const marks[] = { "pipeline_prologue", "pipeline", "pipeline_epilogue" };
+    for (int i = 0; i < 3; i++)
+        parts[i] = mark(arena, p, parts[i], marks[i]);
     const tl_stmt *with = tl_stmt_seq(arena, parts, 3);
     for (int i = p->buffer_count - 1; i >= 0; i--)
         with = tl_stmt_alloc(arena, p->versions[i], with);
@@ -362,13 +548,14 @@ tl_status tl_apply_software_pipeline(tl_schedule *s, const tl_arg *args, int arg
         return tl_refuse(diag, PRIM, name, "it is in the prepare part, which runs once");
     TL_TRY(take_apart(s, &p, diag));
     TL_TRY(check_parts(s, &p, diag));
+    find_moving(s, &p);
 
     for (int i = 0; i < p.buffer_count; i++) {
         const tl_buffer *from = p.buffers[i];
         tl_buffer *to = TL_NEW(s->arena, tl_buffer);
         *to = *from;
         to->rank = from->rank + 1;
-        to->shape = with_version(s->arena, tl_int(s->arena, p.stages), from->shape, from->rank);
+        to->shape = version_shape(s->arena, &p, i);
         p.versions[i] = to;
     }
     const tl_var *steady;

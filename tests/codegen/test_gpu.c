@@ -146,6 +146,31 @@ static void inner_loops_are_as_written(void **state)
     tl_arena_destroy(arena);
 }
 
+/* A pipeline of three stages: copies go on by themselves, what they copy is waited for two steps later, and a step meets
+ * once. Where there are no such copies, it meets all the same. */
+static void copies_go_on(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kernel, *cpu;
+        int copies, waits, barriers;
+    } cases[] = { { "gemm_bf16", "sm_80", 16, 2, 3 },
+                  { "gemm_tf32", "sm_90", 16, 2, 3 },
+                  { "gemm_edges", "sm_80", 4, 2, 3 },
+                  { "gemm_edges", "sm_75", 0, 0, 3 } };
+    tl_arena *arena = tl_arena_create(0);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const char *ptx = gpu_ptx(arena, read_kernel(arena, cases[i].kernel, "tk"),
+                                  read_kernel(arena, cases[i].kernel, "tr"), cases[i].cpu);
+        assert_int_equal(count_of(ptx, "cp.async.cg") + count_of(ptx, "cp.async.ca"),
+                         cases[i].copies);
+        assert_int_equal(count_of(ptx, "cp.async.wait_group"), cases[i].waits);
+        assert_int_equal(count_of(ptx, "cp.async.commit_group"), cases[i].waits);
+        assert_int_equal(count_of(ptx, "bar.sync"), cases[i].barriers);
+    }
+    tl_arena_destroy(arena);
+}
+
 /* What no GPU, or not this one, has is said. */
 static void refused(void **state)
 {
@@ -172,6 +197,7 @@ int main(void)
         cmocka_unit_test(tiles_are_shared),
         cmocka_unit_test(threads_combine),
         cmocka_unit_test(inner_loops_are_as_written),
+        cmocka_unit_test(copies_go_on),
         cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests_name("gpu", tests, NULL, NULL);

@@ -739,6 +739,10 @@ static int use_inherited(tilth_runner *several, tilth_runner *one)
 static void a_child_of_fork_is_told(void **state)
 {
     (void)state;
+#if defined(__SANITIZE_THREAD__)
+    print_message("skip: ThreadSanitizer takes a thread of a child for one of its parent's\n");
+    skip();
+#endif
     tilth_error error;
     tilth_runner *several = NULL, *one = NULL;
     assert_ok(tilth_runner_create(shared, 2, &several, &error));

@@ -67,7 +67,7 @@ static void what_is_refused(void **state)
            "compile $D/m.onnx -o $D/new.bin");
     expect(2, "'' names no form", "compile $D/m.onnx -o $D/new");
     expect(2, "--format: 'exe' names no form", "compile $D/m.onnx -o $D/new.so --format exe");
-    expect(3, "there is no CUDA target yet", "compile $D/m.onnx -o $D/new.ptx");
+    expect(3, "PTX is for GPUs, and this is for", "compile $D/m.onnx -o $D/new.ptx");
     expect(2, "there is no target pdp11", "compile $D/m.onnx -o $D/new.so --target pdp11");
     expect(3, "libtilth_rt runs code of x86-64 only",
            "compile $D/m.onnx -o $D/new.so --target aarch64");

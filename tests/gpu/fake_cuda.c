@@ -251,7 +251,7 @@ static cu_result compile(const char *ptx, char *log, size_t log_size, struct cu_
     const char *version = strstr(ptx, ".version"), *target = strstr(ptx, ".target sm_");
 
     count.loads++;
-    if (count.loads == say.fail_load) {
+    if (say.fail_load != 0 && count.loads >= say.fail_load) {
         snprintf(log, log_size,
                  "ptxas application ptx input, line 12; error   : Arguments mismatch for "
                  "instruction 'mov'\nptxas fatal   : Ptx assembly aborted due to errors\n");
@@ -383,6 +383,19 @@ static cu_result lose(int why)
     return lost = why;
 }
 
+static fake_buffer *list_buffers(int *many)
+{
+    *many = 0;
+    for (const allocation *a = allocations; a != NULL; a = a->next)
+        *many += !a->is_pinned;
+    fake_buffer *buffers = calloc((size_t)*many + 1, sizeof *buffers);
+    *many = 0;
+    for (const allocation *a = allocations; a != NULL; a = a->next)
+        if (!a->is_pinned)
+            buffers[(*many)++] = (fake_buffer){ a->host, a->size };
+    return buffers;
+}
+
 /* What a kernel is told: addresses of the device become those of the host. */
 static cu_result execute_launch(cu_stream s, const operation *o)
 {
@@ -390,6 +403,7 @@ static cu_result execute_launch(cu_stream s, const operation *o)
     void *parameters[MAX_PARAMETERS];
     fake_kernel *kernel = find_kernel(f->name);
     uint64_t last = 0;
+    int buffer_count;
 
     count.launches++;
     s->ns += 2000 +
@@ -400,15 +414,20 @@ static cu_result execute_launch(cu_stream s, const operation *o)
         return lose(CU_ILLEGAL_ADDRESS);
     while (count.launches == say.hang_launch)
         pause();
+    _Static_assert(sizeof(fake_map) <= sizeof(cu_tensor_map), "a map is a parameter of that size");
+    fake_buffer *buffers = list_buffers(&buffer_count);
     for (int i = 0; i < f->parameter_count; i++) {
         uint64_t value;
         parameters[i] = o->values + (size_t)i * 128;
         memcpy(&value, parameters[i], sizeof value);
-        if (f->sizes[i] != 8 || !is_device(value))
+        bool is_map = f->sizes[i] == sizeof(cu_tensor_map);
+        if ((f->sizes[i] != 8 && !is_map) || !is_device(value))
             continue;
-        if (reach(value, 0) == NULL)
+        if (reach(value, 0) == NULL) {
+            free(buffers);
             return lose(CU_ILLEGAL_ADDRESS);
-        last = value;
+        }
+        last = is_map ? last : value;
         value ^= TAG;
         memcpy(parameters[i], &value, sizeof value);
     }
@@ -420,12 +439,15 @@ static cu_result execute_launch(cu_stream s, const operation *o)
                                  .dynamic_shared = o->dynamic_shared,
                                  .parameter_count = f->parameter_count,
                                  .parameters = parameters,
-                                 .sizes = f->sizes };
+                                 .sizes = f->sizes,
+                                 .buffer_count = buffer_count,
+                                 .buffers = buffers };
     if (kernel == NULL)
         kernel = find_kernel("");
+    int failed = kernel != NULL ? kernel(&launch) : say.nothing ? CU_SUCCESS : NOT_SUPPORTED;
+    free(buffers);
     if (kernel == NULL)
-        return say.nothing ? CU_SUCCESS : NOT_SUPPORTED;
-    int failed = kernel(&launch);
+        return failed;
     if (failed != 0)
         return lose(failed);
     if (say.wrong_launch != 0 && count.launches >= say.wrong_launch && last != 0)
@@ -1003,16 +1025,16 @@ EXPORT(cuTensorMapEncodeTiled,
     (void)steps, (void)interleave, (void)promotion, (void)fill;
     if (rank < 1 || rank > 5 || ((uintptr_t)address & 15) != 0)
         return INVALID_VALUE;
-    memset(out, 0, sizeof *out);
-    out->opaque[0] = (uintptr_t)address;
-    out->opaque[1] = (uint64_t)type | (uint64_t)rank << 8 | (uint64_t)swizzle << 16;
+    fake_map map = { .base = address, .type = type, .rank = (int)rank, .swizzle = swizzle };
     for (unsigned i = 0; i < rank; i++) {
         if (i > 0 && strides[i - 1] % 16 != 0)
             return INVALID_VALUE;
-        out->opaque[2 + i] = extents[i] << 16 | box[i];
-        if (i > 0)
-            out->opaque[8 + i] = strides[i - 1];
+        map.extents[i] = extents[i];
+        map.strides[i] = i > 0 ? strides[i - 1] : 0;
+        map.box[i] = (unsigned short)box[i];
     }
+    memset(out, 0, sizeof *out);
+    memcpy(out, &map, sizeof map);
     return CU_SUCCESS;
 }
 

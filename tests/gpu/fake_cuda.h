@@ -9,7 +9,7 @@
  *     no-device  devices=2  version=10020  sm=80  memory=BYTES   what there is
  *     fail-init=803                                              cuInit fails with a number
  *     fail-alloc=N                                               the N-th allocation finds no memory (and all after it)
- *     fail-load=N                                                the N-th module does not compile, with a log
+ *     fail-load=N                                                the N-th module (and all after it) does not compile, with a log
  *     lose-launch=N                                              the N-th launch that is executed is an illegal address
  *     wrong-launch=N                                             the N-th computes something else (and all after it)
  *     hang-launch=N                                              the N-th never ends
@@ -20,6 +20,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+typedef struct {
+    void *base;
+    size_t size;
+} fake_buffer;
+
+/* What a tensor map is here; it lies in the 128 bytes of a parameter. Axis 0 is the innermost. */
+typedef struct {
+    void *base;                                /* of host memory, when an executor sees it */
+    int type, rank, swizzle;                   /* the driver's numbers */
+    unsigned long long extents[5], strides[5]; /* strides of axes 1.. in bytes */
+    unsigned short box[5];
+} fake_map;
+
 /* One launch as its executor sees it. Addresses among the parameters are those of host memory. */
 typedef struct {
     const char *ptx;  /* of the module */
@@ -28,6 +41,9 @@ typedef struct {
     int parameter_count;
     void **parameters; /* each a pointer to its value */
     const size_t *sizes;
+    /* All memory of the device that is allocated. */
+    int buffer_count;
+    const fake_buffer *buffers;
 } fake_launch;
 /* A cu_result: 0, or how it failed. */
 typedef int fake_kernel(const fake_launch *launch);

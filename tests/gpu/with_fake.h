@@ -16,6 +16,11 @@ static struct {
     fake_cuda_counts_fn *counts;
 } fake;
 
+/* Which of the two a test takes; the other one executes kernels (emulated_driver.c). */
+#ifndef FAKE_LIBRARY
+#define FAKE_LIBRARY "libcuda_fake.so"
+#endif
+
 /* "DIR/tests/gpu/libcuda_fake.so" of the test's own "DIR/tests/FOLDER/test_X". */
 static inline void fake_path(char out[PATH_MAX])
 {
@@ -23,7 +28,7 @@ static inline void fake_path(char out[PATH_MAX])
     out[size > 0 ? size : 0] = '\0';
     for (int i = 0; i < 2; i++)
         *(strrchr(out, '/') != NULL ? strrchr(out, '/') : out) = '\0';
-    strcat(out, "/gpu/libcuda_fake.so");
+    strcat(out, "/gpu/" FAKE_LIBRARY);
 }
 
 /* The runtime will load it when it is asked for a GPU. */

@@ -232,14 +232,15 @@ static bool check_compiled(check *c, const tl_program *program, const meaning_ru
     tl_diag diag = { 0 };
     meaning_run got[MEANING_MAX_RUNS];
     traits t = traits_of(program);
-    if (t.is_gpu)
+    meaning_compiled_fn *compiled = t.is_gpu ? c->m->emulated : c->m->compiled;
+    if (compiled == NULL)
         return true;
     if (t.written_out > MAX_WRITTEN_OUT) {
         c->m->left_out++;
         return true;
     }
     make_runs(c, got);
-    tl_status status = c->m->compiled(c->arena, program, c->m->seed, got, count, &diag);
+    tl_status status = compiled(c->arena, program, c->m->seed, got, count, &diag);
     if (status == TL_UNSUPPORTED) {
         c->m->refused++;
         return true;
@@ -279,7 +280,7 @@ static bool check_values(check *c)
         if (!compare(c, &want[i], &got[i], "the program computes something else"))
             return false;
     }
-    return c->m->compiled == NULL || check_compiled(c, program, want, count);
+    return check_compiled(c, program, want, count);
 }
 
 static bool holds(check *c, const char *kernel, const char *trace, uint64_t hash)

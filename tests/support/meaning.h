@@ -23,6 +23,7 @@ typedef struct {
     /* Kernels are strict and floats no integers: every sum rounds, and in one order alone to the same. */
     bool strict;
     meaning_compiled_fn *compiled; /* NULL: interpreted only */
+    meaning_compiled_fn *emulated; /* the same of programs for a GPU */
     /* Faults for the tests of this: what it gives is checked in the place of the scheduled program. NULL: none. */
     const tl_program *(*break_program)(tl_arena *arena, const tl_program *program);
     int64_t left_out; /* counts: what takes too long, and what code generation refused */

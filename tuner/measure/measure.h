@@ -69,7 +69,8 @@ typedef struct {
     int lowering;      /* index in the task's */
     const char *trace; /* applied to the lowering's program; NULL: `program` is scheduled already */
     const char *program;
-    bool careful; /* three times the repeats, never stopped early: for final comparisons */
+    bool careful;     /* three times the repeats, never stopped early: for final comparisons */
+    bool checks_only; /* its outputs are compared and nothing is timed: the result has no times */
     /* Of one task's all the same: what is timed otherwise than the first is not crowned. */
     tl_cold cold;
 } tl_candidate;

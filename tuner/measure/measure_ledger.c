@@ -31,7 +31,9 @@ static void make_key(const tl_ledger *l, int task, const tl_candidate *c, char k
                             t->lowerings[c->lowering],
                             c->trace != NULL ? "trace" : "program",
                             c->trace != NULL ? c->trace : c->program,
-                            c->careful ? "careful" : "",
+                            c->checks_only ? "checked"
+                            : c->careful   ? "careful"
+                                           : "",
                             tl_cold_infos[c->cold].text };
     tl_digest_start(&digest);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)

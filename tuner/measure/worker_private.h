@@ -142,7 +142,7 @@ bool tl_run_state_create(const tl_worker_config *config, const tl_run_task *task
                          tl_run_state *out);
 /* The runner's job: RUN (flags, cold, lowering, incumbent's score, solitude, patience, trace, built) -> RAN (the fields of
  * tl_result). */
-enum { TL_RUN_CAREFUL = 1, TL_RUN_INCUMBENT = 2 };
+enum { TL_RUN_CAREFUL = 1, TL_RUN_INCUMBENT = 2, TL_RUN_CHECK = 4 };
 void tl_worker_run(tl_run_state *state, const tl_worker_options *options, const tl_text *body,
                    tl_text *reply);
 

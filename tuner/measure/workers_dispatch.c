@@ -261,6 +261,7 @@ static void order_run(tl_pump *m, tl_job *job)
     int flags = job == NULL ? TL_RUN_INCUMBENT : 0;
     if (job != NULL) {
         flags |= job->candidate.careful ? TL_RUN_CAREFUL : 0;
+        flags |= job->candidate.checks_only ? TL_RUN_CHECK : 0;
         job->state = TL_JOB_RUNNING;
     }
     m->message.size = 0;

@@ -102,7 +102,10 @@ static void collect(tl_verdict_state *s)
     tl_picks best;
     int count;
     const char **keys = list_workloads(s, s->base, &count);
-    tl_picks_best(s->store, s->arena, &s->model->query, keys, count, &best);
+    if (s->o->picks != NULL)
+        best = (tl_picks){ .count = s->o->pick_count, .picks = s->o->picks };
+    else
+        tl_picks_best(s->store, s->arena, &s->model->query, keys, count, &best);
     s->picks = tl_arena_copy(s->arena, best.picks, sizeof *s->picks * (size_t)best.count,
                              _Alignof(tl_pick));
     s->pick_count = s->out->workload_count = best.count;
@@ -187,6 +190,10 @@ static tl_status decide(tl_verdict_state *s, tl_diag *diag)
     if (drop_idle_picks(s))
         TL_TRY(tl_verdict_build_tuned(s, diag));
     TL_TRY(tl_verdict_make_right(s, diag));
+    if (s->o->untimed) {
+        v->kept = s->pick_count > 0;
+        return TL_OK;
+    }
     if (s->pick_count > 0) {
         TL_TRY(compare_kernels(s, TL_VERDICT_SHARE_KERNELS * s->seconds, diag));
         if (drop_slower(s)) {
@@ -214,7 +221,8 @@ static tl_status settle(tl_verdict_state *s, tl_diag *diag)
     TL_TRY(type->draw_inputs(s->base, s->o->seed, TL_VERDICT_INPUT_SETS, diag));
     collect(s);
     TL_TRY(decide(s, diag));
-    TL_TRY(tl_verdict_try_form(s, diag));
+    if (!s->o->untimed)
+        TL_TRY(tl_verdict_try_form(s, diag));
     for (int i = 0; i < v->workload_count; i++) {
         v->kept_count += s->workloads[i].fate == TL_VERDICT_KEPT;
         v->wrong_count += s->workloads[i].fate == TL_VERDICT_WRONG;

@@ -25,6 +25,10 @@ typedef struct {
     uint64_t seed;       /* of the inputs */
     const char *session; /* of the tuner; may be NULL */
     bool dry;            /* nothing is written */
+    /* Instead of the best records: exactly these. */
+    const tl_pick *picks;
+    int pick_count;
+    bool untimed; /* outputs are compared, nothing is timed: what is right is kept */
     /* Not 0: end now, with TL_INTERRUPTED and nothing written. May be NULL. */
     const volatile sig_atomic_t *stop;
     void (*progress)(void *user, const char *stage, double seconds_left); /* may be NULL */
@@ -67,7 +71,8 @@ typedef struct {
     const tl_verdict_workload *workloads; /* those that have a record, the heaviest first */
 } tl_model_verdict;
 
-/* Builds the model in both ways and decides. Everything in `out` lives in `arena`. TL_OK also when the default is kept. */
+/* Builds the model in both ways and decides. Everything in `out` lives in `arena`. TL_OK also when the default is kept.
+ * Untimed, ratios are 1 and times 0. */
 tl_status tl_verdict_reach(tl_arena *arena, tl_tunable *model, tl_records *store,
                            const tl_verdict_options *options, tl_model_verdict *out, tl_diag *diag);
 

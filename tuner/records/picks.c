@@ -33,9 +33,9 @@ static bool find_pick(tl_records *store, tl_arena *arena, const tl_picks_query *
     tl_query q = query_for(query, target);
     q.workload = workload;
     q.uid = uid;
-    q.only_ok = true;
-    q.order = TL_ORDER_TIME; /* those with a score */
-    if (strlen(uid) != 32 || !tl_records_first(store, arena, &q, &record))
+    /* it has no time when a transfer checked it only */
+    if (strlen(uid) != 32 || !tl_records_first(store, arena, &q, &record) ||
+        record.status != TL_RECORD_OK || record.hopeless)
         return false;
     take(arena, &record, record.score_ns, out);
     return true;

@@ -264,6 +264,12 @@ static tl_status submit(tl_tuning *t, tl_batch *batch, tl_diag *diag)
     return TL_OK;
 }
 
+static void end_task(tl_tuning *t, int number, tl_task_life life)
+{
+    t->slots[number].shown.life = life;
+    tl_tuning_tell(t, &(tl_tune_event){ TL_TUNE_RETIRED, number, NULL, NULL, false });
+}
+
 /* The start of the next task. A task whose default schedule cannot even be made has failed; the others go on. */
 static tl_status submit_start(tl_tuning *t, tl_diag *diag)
 {
@@ -278,10 +284,13 @@ static tl_status submit_start(tl_tuning *t, tl_diag *diag)
     tl_status status = ask_start(t, batch, &why);
     if (t->options.trials > 0 && t->options.trials - t->submitted < batch->count)
         batch->count = (int)(t->options.trials - t->submitted);
-    if (status == TL_OK)
+    if (status == TL_OK && batch->count > 0)
         return submit(t, batch, diag);
     undo_batch(t, batch);
-    tl_tuning_fail_task(t, slot, why.text);
+    if (status != TL_OK)
+        tl_tuning_fail_task(t, slot, why.text);
+    else /* nothing was transferred, or no trial is left */
+        end_task(t, number, TL_TASK_EXHAUSTED);
     return TL_OK;
 }
 
@@ -293,12 +302,6 @@ static int trials_left(const tl_tuning *t, const tl_tuning_slot *slot)
     if (slot != NULL && most_of_task > 0 && most_of_task - slot->submitted < left)
         left = most_of_task - slot->submitted;
     return left > 0 ? (int)left : 0;
-}
-
-static void end_task(tl_tuning *t, int number, tl_task_life life)
-{
-    t->slots[number].shown.life = life;
-    tl_tuning_tell(t, &(tl_tune_event){ TL_TUNE_RETIRED, number, NULL, NULL, false });
 }
 
 /* A batch of the task that the scheduler chooses; *idle: there is none for now. */
@@ -377,6 +380,10 @@ static void end_start(tl_tuning *t, tl_batch *batch)
     tl_diag why = { 0 };
     if (slot->shown.best == NULL && batch->results[0].status == TL_RECORD_WORKER) {
         tl_tuning_fail_task(t, slot, batch->results[0].reason);
+        return;
+    }
+    if (t->options.starts_only) {
+        end_task(t, batch->task, TL_TASK_EXHAUSTED);
         return;
     }
     tl_status status = tl_tuning_end_start(t, slot, batch, &why);
@@ -494,7 +501,8 @@ tl_status tl_tuning_run(tl_tuning *t, tl_diag *diag)
         t->totals.unwritten = tl_records_flush(t->options.store);
     if (status != TL_OK)
         return status;
-    bool any = t->totals.stopped;
+    bool any =
+        t->totals.stopped || t->options.checks_only; /* then the default schedules are right */
     for (int i = 0; i < t->count; i++)
         any |= t->slots[i].shown.best != NULL;
     return any ? TL_OK

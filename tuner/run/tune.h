@@ -20,6 +20,7 @@
 #define TL_TUNER_RUN_TUNE_H
 #include <signal.h>
 #include "tuner/search/search.h"
+#include "tuner/transfer/transfer.h"
 #include "tuner/records/store.h"
 
 typedef struct tl_tuning tl_tuning;
@@ -60,6 +61,12 @@ typedef struct {
     tl_cold cold;
     const char *numerics; /* of the records: "strict" or "relaxed" */
     uint64_t seed;
+    /* Schedules of other kernels of each task's class, measured right after its default schedule; NULL: none. */
+    const tl_transfer *transfer;
+    /* Nothing beyond what a task starts with: its default schedule, the best that is known of it, what is transferred. */
+    bool starts_only;
+    /* Checked, and not timed: of each task the first transferred schedule that is right, with a best_ns of 0. */
+    bool checks_only;
     double budget_s;         /* 0: no limit */
     int64_t trials;          /* of all tasks; 0: no limit */
     int64_t trials_per_task; /* 0: no limit */
@@ -89,8 +96,10 @@ typedef struct {
     double best_ns;        /* 0: none */
     int64_t trials, ok;    /* of this run; what is neither right nor in flight failed */
     int64_t known;         /* records of earlier runs */
-    int rounds;            /* batches learned */
-    char reason[256];      /* why it failed, or what the last failed trial said; "" */
+    const tl_transferred *transfers; /* that it was given, the best guess first */
+    int transfer_count;
+    int rounds;       /* batches learned */
+    char reason[256]; /* why it failed, or what the last failed trial said; "" */
 } tl_tuned;
 
 typedef struct {

@@ -79,7 +79,9 @@ void tl_tuning_take(tl_tuning *t, tl_batch *batch, const tl_result *result)
         shown->untuned_ns = result->score_ns;
     if (result->status != TL_RECORD_OK)
         snprintf(shown->reason, sizeof shown->reason, "%.255s", result->reason);
-    if (is_best(shown, result)) {
+    bool is_checked =
+        t->options.checks_only && result->status == TL_RECORD_OK && shown->best == NULL;
+    if (is_checked || is_best(shown, result)) {
         tl_record_copy(slot->arena, &record, &slot->best);
         shown->best = &slot->best;
         shown->best_ns = result->score_ns;

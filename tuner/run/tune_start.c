@@ -24,14 +24,61 @@ static void add_record(const tl_tuning_slot *slot, tl_batch *batch, const tl_rec
     snprintf(p->program, sizeof p->program, "%s", record->program);
 }
 
+static bool is_in_batch(const tl_batch *batch, const char *program)
+{
+    for (int i = 0; i < batch->count; i++)
+        if (strcmp(batch->proposals[i].program, program) == 0)
+            return true;
+    return false;
+}
+
+/* What was transferred and is not measured yet. */
+static void add_transfers(const tl_tuning_slot *slot, tl_batch *batch)
+{
+    for (int i = 0; i < slot->shown.transfer_count; i++) {
+        const tl_transferred *from = &slot->shown.transfers[i];
+        if (is_in_batch(batch, from->program) || tl_tuning_is_known(slot, from->program))
+            continue;
+        tl_proposal *p = &batch->proposals[batch->count++];
+        *p = (tl_proposal){ .origin = "transfer" };
+        p->candidate.lowering = from->lowering;
+        p->candidate.trace = from->trace;
+        memcpy(p->program, from->program, sizeof p->program);
+    }
+}
+
+/* Of what was transferred the best guess, which is checked and not timed. */
+static void add_check(const tl_tuning_slot *slot, tl_batch *batch)
+{
+    add_transfers(slot, batch);
+    batch->count = batch->count > 0;
+    batch->proposals[0].candidate.checks_only = true;
+}
+
+static tl_status find_transfers(const tl_tuning *t, tl_tuning_slot *slot, tl_diag *diag)
+{
+    const tl_workload_info *w = slot->spec->workload;
+    if (t->options.transfer == NULL)
+        return TL_OK;
+    return tl_transfer_to(t->options.transfer, slot->space, w->class_key, w->workload,
+                          slot->spec->untuned, slot->arena, &slot->shown.transfers,
+                          &slot->shown.transfer_count, diag);
+}
+
 tl_status tl_tuning_make_start(tl_tuning *t, tl_tuning_slot *slot, tl_batch *batch, tl_diag *diag)
 {
     const int stale_most = (int)(sizeof slot->stale / sizeof *slot->stale);
     tl_variant variant;
     batch->is_start = true;
-    batch->proposals = TL_NEW_ARRAY(batch->arena, tl_proposal, 2 + stale_most);
     TL_TRY(tl_space_create(slot->arena, slot->spec->measure, t->options.target, t->options.threads,
                            t->options.space, &slot->space, diag));
+    TL_TRY(find_transfers(t, slot, diag));
+    batch->proposals =
+        TL_NEW_ARRAY(batch->arena, tl_proposal, 2 + stale_most + slot->shown.transfer_count);
+    if (t->options.checks_only) {
+        add_check(slot, batch);
+        return TL_OK;
+    }
     TL_TRY(tl_space_build(slot->space, batch->arena, slot->spec->untuned, NULL, 0, &variant, diag));
     tl_proposal *p = &batch->proposals[batch->count++];
     *p = (tl_proposal){ .origin = "default" };
@@ -43,7 +90,8 @@ tl_status tl_tuning_make_start(tl_tuning *t, tl_tuning_slot *slot, tl_batch *bat
     const tl_record *best = tl_tuning_best_known(slot);
     if (best != NULL)
         add_record(slot, batch, best);
-    for (int i = 0; i < slot->stale_count; i++)
+    add_transfers(slot, batch);
+    for (int i = 0; i < slot->stale_count && !t->options.starts_only; i++)
         if (!tl_tuning_is_known(slot, slot->stale[i].program))
             add_record(slot, batch, &slot->stale[i]);
     return TL_OK;

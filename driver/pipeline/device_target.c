@@ -1,0 +1,77 @@
+/* driver/pipeline/device_target.c: targets that are devices. */
+#include "driver/pipeline/device_target.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool tl_target_is_device(const char *name)
+{
+    return name != NULL && strncmp(name, "cuda", 4) == 0 &&
+           (name[4] == '\0' || name[4] == ':' || name[4] == ',');
+}
+
+bool tl_target_is_foreign_device(const char *name)
+{
+    return tl_target_is_device(name) && name[4] == ',';
+}
+
+static const char *arch_of(const char *name)
+{
+    const char *comma = strchr(name, ',');
+    return comma != NULL ? comma + 1 : NULL;
+}
+
+tl_status tl_target_open_device(const char *name, tl_device **out, tl_diag *diag)
+{
+    char device[32];
+    size_t size = strcspn(name, ",");
+
+    if (size >= sizeof device)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "target %.40s: there is no such device", name);
+    memcpy(device, name, size);
+    device[size] = '\0';
+    return tl_device_open(device, out, diag);
+}
+
+tl_status tl_target_of_device(const tl_device *device, const char *arch, tl_target *out,
+                              tl_diag *diag)
+{
+    const tl_device_facts *f = &device->facts;
+    int sm = (int)strtol(f->arch + 3, NULL, 10);
+    const char *own = tl_target_gpu_arch(sm / 10, sm % 10);
+    char name[64];
+
+    if (own == NULL)
+        return tl_fail(diag, TL_UNSUPPORTED, "there is no code for %s, which is %s", f->name,
+                       f->arch);
+    snprintf(name, sizeof name, "%s,%.16s", device->type->name, arch != NULL ? arch : own);
+    TL_TRY(tl_target_named(name, out, diag));
+    if (out->gpu.is_exact ? out->gpu.sm != sm : out->gpu.sm > sm)
+        return tl_fail(diag, TL_UNSUPPORTED, "code for %s does not run on %s, which is %s", arch,
+                       f->name, f->arch);
+    out->cores = f->multiprocessors;
+    out->l1_bytes = f->shared_sm;
+    out->l2_bytes = f->l2_bytes;
+    out->gpu.threads_sm = f->threads_sm;
+    out->gpu.blocks_sm = f->blocks_sm;
+    out->gpu.registers_sm = f->registers_sm;
+    out->gpu.shared_block = f->shared_block;
+    out->gpu.shared_sm = f->shared_sm;
+    return TL_OK;
+}
+
+tl_status tl_target_of_name(const char *name, tl_target *out, tl_diag *diag)
+{
+    tl_device *device;
+
+    if (tl_target_is_foreign_device(name))
+        return tl_target_named(name, out, diag);
+    tl_status status = tl_target_open_device(name, &device, diag);
+    if (status != TL_OK) {
+        tl_context(diag, "target %s (cuda,sm_90 compiles for a GPU that is elsewhere)", name);
+        return status;
+    }
+    status = tl_target_of_device(device, arch_of(name), out, diag);
+    tl_device_close(device);
+    return status;
+}

@@ -1,0 +1,172 @@
+/* driver/tune/find_donors.c: where the kernels of a run of the tuner get schedules of others from. */
+#include "driver/tune/find_donors.h"
+#include <string.h>
+#include "driver/pipeline/model_tasks.h"
+#include "runtime/base/file.h"
+#include "runtime/base/map.h"
+
+static tl_status find_ranking(const char *name, const tl_cost_model_type **out, tl_diag *diag)
+{
+    tl_text names = { 0 };
+    *out = tl_cost_model_find(name);
+    if (*out != NULL || strcmp(name, "shape") == 0)
+        return TL_OK;
+    for (int i = 0; i < tl_cost_model_count; i++)
+        tl_text_format(&names, ", %s", tl_cost_models[i]->name);
+    tl_status status =
+        tl_fail(diag, TL_BAD_ARGUMENT, "--rank: '%s' is none: shape%s", name, tl_text_get(&names));
+    tl_text_free(&names);
+    return status;
+}
+
+/* The workloads of the model at that path. */
+static tl_status list_workloads_of(tl_arena *arena, const char *path,
+                                   const tl_session_options *common, tl_numerics numerics,
+                                   const char *const **out, int *count, tl_diag *diag)
+{
+    tl_session session = { 0 };
+    tl_session_options untuned = *common;
+    const tl_model_options extra = { .inspect_only = true, .no_cache = true, .no_database = true };
+    const tl_tune_filter all = { 0 };
+    tl_tune_list list = { 0 };
+    untuned.database = NULL;
+    untuned.shapes = (tl_text_list){ 0 };
+    tl_status status = tl_session_open(&session, path, &untuned, &extra, diag);
+    if (status == TL_OK)
+        status = tl_model_tasks(session.arena, session.model, numerics, &all, &list, diag);
+    const char **keys = TL_NEW_ARRAY(arena, const char *, list.count);
+    for (int i = 0; i < list.count; i++)
+        keys[i] = tl_arena_strdup(arena, list.tasks[i].measure->workload);
+    *out = keys;
+    *count = list.count;
+    tl_session_close(&session);
+    return status;
+}
+
+/* Keys of the tasks' classes and workloads. */
+static void list_keys(tl_arena *arena, const tl_tune_list *list, bool others_only,
+                      tl_donor_filter *filter)
+{
+    const char **classes = TL_NEW_ARRAY(arena, const char *, list->count);
+    const char **workloads = TL_NEW_ARRAY(arena, const char *, list->count);
+    for (int i = 0; i < list->count; i++) {
+        classes[i] = list->tasks[i].workload->class_key;
+        workloads[i] = list->tasks[i].workload->workload;
+    }
+    filter->classes = classes;
+    filter->class_count = list->count;
+    filter->excluded = others_only ? workloads : NULL;
+    filter->excluded_count = list->count;
+}
+
+static tl_status read_donors(tl_arena *arena, const tl_donor_settings *o, tl_records *store,
+                             const tl_donor_filter *filter, tl_donors *out, tl_diag *diag)
+{
+    tl_text text = { 0 };
+    if (o->donors == NULL)
+        return store != NULL ? tl_donors_find(store, arena, filter, out, diag) : TL_OK;
+    TL_TRY(tl_file_read(o->donors, &text, diag));
+    tl_donors_of_lines(arena, tl_text_get(&text), filter, out);
+    tl_text_free(&text);
+    if (out->count == 0 && filter->only == NULL && filter->session == NULL) {
+        tl_donor_filter any = { .numerics = filter->numerics };
+        tl_donors all;
+        TL_TRY(tl_file_read(o->donors, &text, diag));
+        tl_donors_of_lines(arena, tl_text_get(&text), &any, &all);
+        tl_text_free(&text);
+        if (all.count == 0)
+            return tl_fail(diag, TL_BAD_ARGUMENT,
+                           "--donors: %s holds no sound record (tilth db export writes them)",
+                           o->donors);
+    }
+    return TL_OK;
+}
+
+static tl_status find_shares(tl_arena *arena, const tl_tune_list *list, const tl_target *target,
+                             int threads, tl_space_kind space, tl_class_share **out, int *count,
+                             tl_diag *diag)
+{
+    tl_weighted_task *tasks = TL_NEW_ARRAY(arena, tl_weighted_task, list->count);
+    for (int i = 0; i < list->count; i++)
+        tasks[i] = (tl_weighted_task){ list->tasks[i].measure, list->tasks[i].workload->class_key,
+                                       list->tasks[i].untuned, list->tasks[i].weight };
+    return tl_transfer_shares(arena, tasks, list->count, target, threads, space, out, count, diag);
+}
+
+/* The run of the tuner that promises most. What is known of the kernels themselves is no promise. */
+static tl_status choose_source(tl_arena *arena, const tl_donor_settings *o, tl_records *store,
+                               const tl_tune_list *list, const tl_target *target, int threads,
+                               const tl_class_share *shares, int share_count,
+                               tl_donor_filter *filter, tl_transfer_source *out, tl_diag *diag)
+{
+    char own_target[160];
+    int count;
+    tl_donors donors = { 0 };
+    tl_transfer_source *sources;
+    tl_donor_filter others = *filter, own;
+    tl_target_fingerprint(target, threads, own_target);
+    list_keys(arena, list, true, &own);
+    others.excluded = own.excluded;
+    others.excluded_count = own.excluded_count;
+    others.excluded_target = o->others_only ? NULL : own_target;
+    TL_TRY(read_donors(arena, o, store, &others, &donors, diag));
+    TL_TRY(tl_transfer_sources(o->donors == NULL ? store : NULL, arena, &donors, shares,
+                               share_count, &sources, &count, diag));
+    if (count > 0) {
+        *out = sources[0];
+        filter->session = sources[0].session;
+    }
+    return TL_OK;
+}
+
+static void cover(tl_arena *arena, const tl_tune_list *list, const tl_class_share *shares,
+                  int share_count, tl_donor_report *out)
+{
+    tl_map *classes = tl_map_create(arena), *workloads = tl_map_create(arena);
+    for (int i = 0; i < out->donors.count; i++) {
+        const tl_workload_info *w = out->donors.donors[i].workload;
+        tl_map_put(classes, w->class_key, out);
+        out->workloads += !tl_map_has(workloads, w->workload);
+        tl_map_put(workloads, w->workload, out);
+    }
+    for (int i = 0; i < list->count; i++)
+        out->covered += tl_map_has(classes, list->tasks[i].workload->class_key);
+    for (int i = 0; i < share_count; i++)
+        out->covered_share += tl_map_has(classes, shares[i].class_key) ? shares[i].share : 0;
+}
+
+tl_status tl_donors_for(tl_arena *arena, const tl_donor_settings *o,
+                        const tl_session_options *common, const tl_tune_list *list,
+                        tl_records *store, const tl_target *target, int threads,
+                        tl_numerics numerics, tl_space_kind space, tl_donor_report *out,
+                        tl_diag *diag)
+{
+    tl_donor_filter filter = { .numerics = tl_numerics_text(numerics) };
+    tl_class_share *shares;
+    int share_count;
+    *out = (tl_donor_report){ 0 };
+    out->transfer = (tl_transfer){ .only_trace = o->only_trace,
+                                   .per_task = (int)o->per_kernel,
+                                   .seed = o->seed };
+    TL_TRY(find_ranking(o->rank, &out->transfer.model, diag));
+    list_keys(arena, list, o->others_only, &filter);
+    bool is_auto = strcmp(o->from, "auto") == 0;
+    if (!is_auto && strcmp(o->from, "pool") != 0) {
+        tl_status status = list_workloads_of(arena, o->from, common, numerics, &filter.only,
+                                             &filter.only_count, diag);
+        if (status != TL_OK) {
+            tl_context(diag, "--from %s: neither pool nor auto nor a model that can be read",
+                       o->from);
+            return status;
+        }
+    }
+    TL_TRY(find_shares(arena, list, target, threads, space, &shares, &share_count, diag));
+    if (is_auto)
+        TL_TRY(choose_source(arena, o, store, list, target, threads, shares, share_count, &filter,
+                             &out->source, diag));
+    if (!is_auto || out->source.session != NULL)
+        TL_TRY(read_donors(arena, o, store, &filter, &out->donors, diag));
+    cover(arena, list, shares, share_count, out);
+    out->transfer.donors = &out->donors;
+    return TL_OK;
+}

@@ -1,0 +1,37 @@
+/* driver/tune/find_donors.h: where the kernels of a run of the tuner get schedules of others from. */
+#ifndef TL_DRIVER_TUNE_FIND_DONORS_H
+#define TL_DRIVER_TUNE_FIND_DONORS_H
+#include "driver/cli/session.h"
+#include "tuner/model/tune_list.h"
+
+typedef struct {
+    const char *
+        from; /* "pool": all donors; "auto": those of one run, chosen by Eq. 1; else the path of a model */
+    const char *
+        donors; /* a file of records as `db export` writes them, instead of the database; NULL: none */
+    const char *rank; /* name of a cost model, or "shape" */
+    int64_t per_kernel;
+    bool
+        others_only; /* what is recorded of the kernels themselves, or of the model's other kernels, does not count */
+    bool only_trace;
+    uint64_t seed;
+} tl_donor_settings;
+
+/* What was found for a run. */
+typedef struct {
+    tl_transfer transfer;
+    tl_donors donors;
+    tl_transfer_source source; /* "auto": the one that was chosen; name NULL: none was */
+    int workloads;             /* of donors */
+    int covered;               /* tasks whose class has a donor */
+    double covered_share;      /* of the time that the analytic model expects; 0 to 1 */
+} tl_donor_report;
+
+/* TL_BAD_ARGUMENT: a ranking or a model that there is not. Everything lives in `arena`; `store` may be NULL. */
+tl_status tl_donors_for(tl_arena *arena, const tl_donor_settings *settings,
+                        const tl_session_options *common, const tl_tune_list *list,
+                        tl_records *store, const tl_target *target, int threads,
+                        tl_numerics numerics, tl_space_kind space, tl_donor_report *out,
+                        tl_diag *diag);
+
+#endif

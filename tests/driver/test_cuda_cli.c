@@ -1,0 +1,120 @@
+/* tests/driver/test_cuda_cli.c: models on a GPU as a user meets them, by the driver without a GPU that executes kernels in
+ * the emulator (tests/gpu/emulated_driver.c): what runs, what is verified, what is written, and how each thing that goes
+ * wrong ends. */
+#include "tests/driver/cli_run.h"
+
+/* Before a line: the driver, and what FAKE_CUDA says. */
+#define GPU \
+    "export TILTH_CUDA_LIBRARY=${TILTH%/*}/tests/gpu/libcuda_emulated.so TILTH_PTX_WITH_IR=1; "
+#define FAKE(what) GPU "FAKE_CUDA=" what " "
+
+static int set_up(void **state)
+{
+    if (cli_set_up(state) != 0)
+        return -1;
+    tl_text out = { 0 };
+    int code = cli_shell(&out, "$TILTH model bert_tiny -o $D/m.onnx --shape input_ids=1,4 -q");
+    tl_text_free(&out);
+    return code;
+}
+
+static void info_shows_them_or_why_there_is_none(void **state)
+{
+    (void)state;
+    expect_shell(
+        0,
+        "gpu         cuda:0 Fake GPU 0 (sm_90), 132 multiprocessors, 1.1 GB (1.1 free), CUDA 12.8",
+        GPU "$TILTH info --quick");
+    expect_shell(0, "cuda:1 Fake GPU 1 (sm_80)", FAKE("devices=2,sm=80") "$TILTH info --quick");
+    expect_shell(0,
+                 "\"record\":\"gpu\",\"type\":\"cuda\",\"present\":true,\"number\":0,\"name\":"
+                 "\"Fake GPU 0\"",
+                 GPU "$TILTH info --quick --json");
+    expect_shell(0, "gpu         none for cuda: the CUDA driver finds no GPU",
+                 FAKE("no-device") "$TILTH info --quick");
+    expect_shell(0, "\"present\":false,\"why\":\"there is no CUDA driver: TILTH_CUDA_LIBRARY",
+                 "TILTH_CUDA_LIBRARY=/nowhere/libcuda.so.1 $TILTH info --quick --json");
+}
+
+static void a_model_runs_and_is_right(void **state)
+{
+    (void)state;
+    expect_shell(0, "pooler_output: f32[1, 128]", GPU "$TILTH run $D/m.onnx --target cuda");
+    /* from the cache, with what the driver made of the PTX */
+    expect_shell(0, "\"from_cache\":true", GPU "$TILTH run $D/m.onnx --target cuda:0 --json");
+    expect_shell(0, "18 kernels checked against their naive programs, 0 differ: ok",
+                 GPU "$TILTH verify $D/m.onnx --target cuda");
+    expect_shell(0, "of f32 that Fake GPU 0 has at 1980 MHz",
+                 GPU "$TILTH bench $D/m.onnx --target cuda --seconds 0.2");
+}
+
+/* The same five best classes, with the same three digits. */
+static void outputs_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    expect_shell(
+        0, "the same five",
+        GPU
+        "for t in cpu cuda; do $TILTH run $D/m.onnx --seed 3 --target $t 2>/dev/null | tail -5 | "
+        "cut -c 1-17 >$D/$t; done; test $(wc -l <$D/cpu) = 5 && cmp $D/cpu $D/cuda && "
+        "echo the same five");
+}
+
+static void what_is_compiled_has_ptx(void **state)
+{
+    (void)state;
+    expect_shell(0, "18 kernels for sm_80",
+                 "$TILTH compile $D/m.onnx -o $D/m.tilth --target cuda,sm_80");
+    expect_shell(0, "\"device\":\"cuda\"", "cat $D/m.tilth/executable.json");
+    expect_shell(0, "wrote", "$TILTH compile $D/m.onnx -o $D/m.so --target cuda,sm_80");
+    expect_shell(0, "it declares model_m",
+                 "$TILTH compile $D/m.onnx -o $D/m.o --target cuda,sm_80");
+    expect_shell(0, ".target sm_80",
+                 "$TILTH compile $D/m.onnx -o $D/m.ptx --target cuda,sm_80 && cat $D/m.ptx");
+    expect_shell(0, "\"native\":{\"arch\":\"sm_90\"",
+                 GPU "$TILTH compile $D/m.onnx -o $D/n.tilth --target cuda && cat "
+                     "$D/n.tilth/executable.json");
+    expect_shell(2, "there is no GPU target sm_20; known are sm_70",
+                 "$TILTH compile $D/m.onnx -o $D/x.tilth --target cuda,sm_20");
+}
+
+/* Each thing that goes wrong: its status, its sentence, and no result. */
+static void what_goes_wrong_is_said(void **state)
+{
+    (void)state;
+    expect_shell(
+        5, "there is no CUDA driver: libcuda.so.1 is neither",
+        "test ! -e /usr/local/nvidia/lib64/libcuda.so.1 || { echo there is no CUDA driver: "
+        "libcuda.so.1 is neither; exit 5; }; $TILTH run $D/m.onnx --target cuda");
+    expect_shell(5, "the CUDA driver finds no GPU",
+                 FAKE("no-device") "$TILTH run $D/m.onnx --target cuda");
+    expect_shell(5, "is of CUDA 10.2, 11.0 is needed",
+                 FAKE("version=10020") "$TILTH run $D/m.onnx --target cuda");
+    expect_shell(5, "there is no device cuda:1: this machine has 1",
+                 GPU "$TILTH run $D/m.onnx --target cuda:1");
+    expect_shell(2, "there is no device cuda:one", GPU "$TILTH run $D/m.onnx --target cuda:one");
+    expect_shell(3, "code for sm_90a does not run on Fake GPU 0, which is sm_80",
+                 FAKE("sm=80") "$TILTH run $D/m.onnx --target cuda:0,sm_90a");
+    expect_shell(5, "Fake GPU 0 has 1000000 bytes of memory, not",
+                 FAKE("memory=1000000") "$TILTH run $D/m.onnx --target cuda");
+    expect_shell(5, "Fake GPU 0 is lost until another process opens it",
+                 FAKE("lose-launch=5") "$TILTH run $D/m.onnx --target cuda");
+    expect_shell(0, "no result",
+                 FAKE("lose-launch=5") "$TILTH run $D/m.onnx --target cuda 2>/dev/null | grep -q "
+                                       "pooler || echo no result");
+    expect_shell(3, "the driver (CUDA 12.8) does not take its code (218)",
+                 FAKE("fail-load=1") "$TILTH run $D/m.onnx --target cuda --no-cache");
+    expect_shell(1, "differ", FAKE("wrong-launch=3") "$TILTH verify $D/m.onnx --target cuda");
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(info_shows_them_or_why_there_is_none),
+        cmocka_unit_test(a_model_runs_and_is_right),
+        cmocka_unit_test(outputs_are_those_of_the_cpu),
+        cmocka_unit_test(what_is_compiled_has_ptx),
+        cmocka_unit_test(what_goes_wrong_is_said),
+    };
+    return cmocka_run_group_tests_name("models on a GPU", tests, set_up, cli_tear_down);
+}

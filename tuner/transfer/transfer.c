@@ -1,0 +1,182 @@
+/* tuner/transfer/transfer.c: what the donors of a class have to offer a task, in the order of what is expected of it. */
+#include "tuner/transfer/transfer.h"
+#include <stdlib.h>
+#include <string.h>
+#include "runtime/base/array.h"
+#include "runtime/base/map.h"
+#include "tuner/cost/features.h"
+#include "tuner/transfer/transfer_private.h"
+
+enum {
+    MOST_ADAPTED = 64
+}; /* donors of a task, the nearest in shape: building one takes half a millisecond and more */
+
+typedef struct {
+    const tl_donor *donor;
+    double distance;
+} near_donor;
+
+/* What was made of them, and the features of the programs. */
+typedef struct {
+    tl_arena *arena;
+    tl_transferred *all;
+    int count, capacity;
+    tl_map *programs; /* their hashes, and that of the default schedule */
+    int *first_row;   /* MOST_ADAPTED + 1 */
+    float *rows;
+    int row_count, row_capacity;
+} offers;
+
+static int nearest_first(const void *a, const void *b)
+{
+    const near_donor *x = a, *y = b;
+    if (x->distance != y->distance)
+        return x->distance < y->distance ? -1 : 1;
+    if (x->donor->record->score_ns != y->donor->record->score_ns)
+        return x->donor->record->score_ns < y->donor->record->score_ns ? -1 : 1;
+    return strcmp(x->donor->record->uid, y->donor->record->uid);
+}
+
+/* Records of the task's own workload on this target are no donors: they are known. */
+static bool is_own(const tl_space *space, const tl_donor *donor, const char *workload)
+{
+    char fingerprint[160];
+    tl_target_fingerprint(tl_space_target(space), tl_space_threads(space), fingerprint);
+    return strcmp(donor->workload->workload, workload) == 0 &&
+           strcmp(donor->record->target, fingerprint) == 0;
+}
+
+static double distance_of(tl_arena *arena, const tl_program *own, const tl_donor *donor)
+{
+    tl_program *program;
+    if (tl_program_parse(arena, donor->workload->program, "donor", &program, NULL) != TL_OK)
+        return -1;
+    return tl_shape_distance(own, program);
+}
+
+/* The donors of the class in the order of their distance; those whose program is another after all are left out. */
+static near_donor *order_donors(const tl_transfer *how, const tl_space *space,
+                                const char *class_key, const char *workload, tl_arena *arena,
+                                int *count)
+{
+    near_donor *out = TL_NEW_ARRAY(arena, near_donor, how->donors->count);
+    const tl_program *own = tl_space_program(space, 0);
+    *count = 0;
+    for (int i = 0; i < how->donors->count; i++) {
+        const tl_donor *d = &how->donors->donors[i];
+        if (strcmp(d->workload->class_key, class_key) != 0 || is_own(space, d, workload))
+            continue;
+        double distance = distance_of(arena, own, d);
+        if (distance >= 0)
+            out[(*count)++] = (near_donor){ d, distance };
+    }
+    if (*count > 0)
+        qsort(out, (size_t)*count, sizeof *out, nearest_first);
+    return out;
+}
+
+static void add_rows(offers *o, const float *rows, int count)
+{
+    for (int i = 0; i < count * TL_FEATURE_WIDTH; i++) {
+        TL_ROOM(o->arena, o->rows, o->row_count, o->row_capacity);
+        o->rows[o->row_count++] = rows[i];
+    }
+}
+
+/* Keeps what a donor came to, unless it is a program that is there. */
+static void keep(offers *o, const near_donor *from, const tl_adapted *a, const tl_target *target,
+                 tl_arena *scratch)
+{
+    const float *rows;
+    if (tl_map_has(o->programs, a->program))
+        return;
+    tl_map_put(o->programs, tl_arena_strdup(o->arena, a->program), o);
+    o->first_row[o->count] = o->row_count / TL_FEATURE_WIDTH;
+    int row_count = tl_features_of(scratch, a->scheduled, target, &rows);
+    add_rows(o, rows, row_count);
+    TL_ROOM(o->arena, o->all, o->count, o->capacity);
+    tl_transferred *t = &o->all[o->count++];
+    *t = (tl_transferred){ .donor = from->donor,
+                           .route = a->route,
+                           .adapted = tl_arena_strdup(o->arena, a->adapted),
+                           .distance = from->distance,
+                           .score = (float)-from->distance,
+                           .lowering = a->lowering,
+                           .trace = tl_arena_strdup(o->arena, a->trace) };
+    memcpy(t->program, a->program, sizeof t->program);
+    o->first_row[o->count] = o->row_count / TL_FEATURE_WIDTH;
+}
+
+/* One donor, in an arena of its own; a guard that the caller has set is his again afterwards. */
+static tl_status take(const tl_transfer *how, const tl_space *space, const near_donor *from,
+                      offers *o, tl_diag *diag)
+{
+    tl_adapted adapted;
+    tl_arena *scratch = tl_arena_create(0);
+    if (scratch == NULL)
+        return tl_fail(diag, TL_NO_MEMORY, "out of memory");
+    volatile tl_status status = TL_NO_MEMORY; /* features may run out of memory, too */
+    if (!TL_ARENA_GUARD(scratch)) {
+        status = tl_transfer_adapt(space, from->donor, how->only_trace, scratch, &adapted, diag);
+        if (status == TL_OK) {
+            status = TL_NO_MEMORY;
+            keep(o, from, &adapted, tl_space_target(space), scratch);
+            status = TL_OK;
+        }
+    }
+    tl_arena_destroy(scratch);
+    return status == TL_ILLEGAL_SCHEDULE ? TL_OK : status;
+}
+
+static tl_status rank(const tl_transfer *how, offers *o, tl_diag *diag)
+{
+    tl_cost_model *model;
+    if (how->model == NULL || o->count == 0)
+        return TL_OK;
+    float *score = TL_NEW_ARRAY(o->arena, float, o->count);
+    int *task = TL_NEW_ARRAY(o->arena, int, o->count);
+    const tl_feature_set set = { .count = o->count,
+                                 .width = TL_FEATURE_WIDTH,
+                                 .first_row = o->first_row,
+                                 .rows = o->rows,
+                                 .task = task };
+    TL_TRY(how->model->create(how->seed, &model, diag));
+    if (model->type->predict(model, &set, score))
+        for (int i = 0; i < o->count; i++)
+            o->all[i].score = score[i];
+    model->type->destroy(model);
+    return TL_OK;
+}
+
+static int best_first(const void *a, const void *b)
+{
+    const tl_transferred *x = a, *y = b;
+    if (x->score != y->score)
+        return x->score > y->score ? -1 : 1;
+    return nearest_first(&(near_donor){ x->donor, x->distance },
+                         &(near_donor){ y->donor, y->distance });
+}
+
+tl_status tl_transfer_to(const tl_transfer *how, const tl_space *space, const char *class_key,
+                         const char *workload, int untuned, tl_arena *arena,
+                         const tl_transferred **out, int *count, tl_diag *diag)
+{
+    int donor_count;
+    tl_variant standard;
+    offers o = { .arena = arena,
+                 .programs = tl_map_create(arena),
+                 .first_row = TL_NEW_ARRAY(arena, int, MOST_ADAPTED + 1) };
+    *out = NULL;
+    *count = 0;
+    near_donor *donors = order_donors(how, space, class_key, workload, arena, &donor_count);
+    TL_TRY(tl_space_build(space, arena, untuned, NULL, 0, &standard, diag));
+    tl_map_put(o.programs, tl_arena_strdup(arena, standard.hash), &o);
+    for (int i = 0; i < donor_count && o.count < MOST_ADAPTED; i++)
+        TL_TRY(take(how, space, &donors[i], &o, diag));
+    TL_TRY(rank(how, &o, diag));
+    if (o.count > 0)
+        qsort(o.all, (size_t)o.count, sizeof *o.all, best_first);
+    *out = o.all;
+    *count = o.count < how->per_task ? o.count : how->per_task;
+    return TL_OK;
+}

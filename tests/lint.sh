@@ -44,6 +44,7 @@ tuner/run:tuner/(run|transfer|search|cost|measure|records)/|codegen/|schedule/|i
 tuner/model:tuner/|codegen/|schedule/|ir/|runtime/
 models:models/|frontend/|ir/|runtime/base/
 driver/pipeline:driver/pipeline/|tuner/(records|model)/|codegen/|schedule/|frontend/|ir/|runtime/
+driver/probe:driver/probe/|codegen/|schedule/|ir/|runtime/
 driver/api:driver/(api|pipeline)/|runtime/
 driver/cli:driver/(cli|pipeline)/|codegen/|frontend/|ir/|runtime/
 driver/output:driver/(output|cli|pipeline)/|codegen/|ir/|runtime/

@@ -211,6 +211,7 @@ static tl_status load(const tl_session *session, tl_kernel_file *k, const char *
     if (TL_ARENA_GUARD(k->arena))
         return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", path);
     TL_TRY(tl_target_resolve(target, &k->target, diag));
+    k->target.machine = session->machine;
     TL_TRY(read_program(k, path, diag));
     TL_TRY(read_dims(k, dims, diag));
     tl_status status = schedule(k, trace, diag);

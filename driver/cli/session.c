@@ -51,6 +51,21 @@ tl_status tl_session_start(tl_session *session, const tl_session_options *option
     TL_TRY(tl_pool_create(&pool, &session->pool, diag));
     session->threads =
         options->threads > 0 ? (int)options->threads : tl_pool_threads(session->pool);
+    return tl_session_machine(session->arena, options->machine, &session->machine, diag);
+}
+
+tl_status tl_session_machine(tl_arena *arena, const char *word, const tl_machine **out,
+                             tl_diag *diag)
+{
+    tl_target host;
+    *out = NULL;
+    if (word == NULL)
+        return TL_OK;
+    TL_TRY(tl_target_resolve(NULL, &host, diag));
+    TL_TRY(tl_machine_choose(arena, word, &host, out, diag));
+    if (*out != NULL && !tl_machine_is_of(*out, &host) && !tl_quiet)
+        fprintf(stderr, "tilth: note: --machine %s is a profile of another machine: %s\n", word,
+                (*out)->cpu);
     return TL_OK;
 }
 
@@ -117,6 +132,7 @@ tl_status tl_session_model_options(const tl_session *session, const tl_session_o
     TL_TRY(tl_shape_options_parse(session->arena, &options->shapes, &model->shapes, diag));
     TL_TRY(tl_numerics_parse(options->numerics, &model->numerics, diag));
     model->target = options->target;
+    model->machine = session->machine;
     model->shape_count = options->shapes.count;
     if (options->most_turns < 0)
         return tl_fail(diag, TL_BAD_ARGUMENT, "--max-turns: %lld is negative",

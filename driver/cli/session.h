@@ -4,12 +4,13 @@
 #include "driver/cli/cli.h"
 #include "driver/pipeline/jit_symbols.h"
 #include "driver/pipeline/model.h"
+#include "driver/pipeline/host_machine.h"
 #include "driver/pipeline/host_target.h"
 #include "runtime/executable/bindings.h"
 
 typedef struct {
     int64_t threads, most_turns;
-    const char *target, *cache, *numerics, *database;
+    const char *target, *cache, *numerics, *database, *machine;
     bool no_cache, no_database, json;
     tl_text_list shapes;
     /* Inputs that the verb will run with (--input, --data), whose shapes open axes take; NULL: none. */
@@ -27,6 +28,12 @@ typedef struct {
           tl_target_words,                                                                              \
           "what to compile for (cpu: this machine)",                                                    \
           &(o).target },                                                                                \
+        { "--machine",                                                                                  \
+          NULL,                                                                                         \
+          TL_OPTION_TEXT,                                                                               \
+          "FILE|probed|built-in",                                                                       \
+          "what default schedules assume of the machine: a profile (tilth info --probe)",               \
+          &(o).machine },                                                                               \
         { "--numerics",                                                                                 \
           NULL,                                                                                         \
           TL_OPTION_TEXT,                                                                               \
@@ -65,13 +72,17 @@ typedef struct {
     tl_pool *pool;
     tl_model *model;
     int threads;
-    tl_jit_symbols *symbols; /* of the model's kernels, for gdb and perf */
+    const tl_machine *machine; /* that --machine named; NULL: the built-in profile */
+    tl_jit_symbols *symbols;   /* of the model's kernels, for gdb and perf */
 } tl_session;
 
 /* Whether the options go together. */
 tl_status tl_session_check(const tl_session_options *options, tl_diag *diag);
 /* The same, and makes the pool; what opening begins with, and all that a verb without a model needs. Close it also on failure. */
 tl_status tl_session_start(tl_session *session, const tl_session_options *options, tl_diag *diag);
+/* The profile that --machine names (NULL: it was not given), in `arena`; mentions one of another machine. */
+tl_status tl_session_machine(tl_arena *arena, const char *word, const tl_machine **out,
+                             tl_diag *diag);
 /* What the options say of how a model is loaded, into `model`, whose other fields stay; shapes live in the session's
  * arena. The session is started. */
 tl_status tl_session_model_options(const tl_session *session, const tl_session_options *options,

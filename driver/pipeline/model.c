@@ -8,6 +8,7 @@
 #include "driver/pipeline/device_target.h"
 #include "driver/pipeline/model_private.h"
 #include "driver/pipeline/host_target.h"
+#include "ir/program/machine.h"
 #include "runtime/base/file.h"
 #include "runtime/base/map.h"
 #include "runtime/base/clock.h"
@@ -136,7 +137,7 @@ static tl_status model_keys(tl_model *model, const model_source *source,
 {
     tl_digest digest;
     tl_text text = { 0 };
-    char resolved[PATH_MAX];
+    char resolved[PATH_MAX], stamp[33], usual[33];
     tl_digest_start(&digest);
     if (source->path != NULL) {
         tl_mapping file;
@@ -173,6 +174,10 @@ static tl_status model_keys(tl_model *model, const model_source *source,
     tl_target_print(&model->target, &text);
     if (options->without != NULL)
         tl_text_format(&text, "\nwithout %s", options->without);
+    tl_machine_stamp(tl_machine_of(&model->target), stamp);
+    tl_machine_stamp(&tl_machine_built_in, usual);
+    if (strcmp(stamp, usual) != 0) /* its default schedules are others */
+        tl_text_format(&text, "\nmachine %s", stamp);
     tl_text_format(&text, "\nbuild %s llvm %s naive %d numerics %d", tl_build_id(),
                    tl_codegen_llvm_version(), options->naive, (int)options->numerics);
     if (tl_target_is_gpu(&model->target) && tl_ptx_has_module())
@@ -511,6 +516,7 @@ static tl_status load(tl_model *model, const model_source *source, const tl_mode
     if (!options->no_cache)
         TL_TRY(tl_cache_open(options->cache_folder, 0, &model->cache, diag));
     TL_TRY(choose_target(model, options, diag));
+    model->target.machine = options->machine;
     TL_TRY(model_keys(model, source, options, diag));
     model->threads = options->threads > 0 ? options->threads : tl_pool_threads(options->pool);
     TL_TRY(open_records(model, options, diag));

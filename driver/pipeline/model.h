@@ -23,6 +23,8 @@ typedef void tl_model_note(void *user, const char *sentence);
 
 typedef struct {
     const char *target; /* "cpu", "x86-64-v3", ...; NULL: this machine */
+    /* What the analytic model goes by; NULL: the built-in profile. Lives as long as the model. */
+    const tl_machine *machine;
     const tl_shape_override *shapes;
     int shape_count;
     int64_t most_turns; /* of a loop whose number of turns data decide; 0: tl_onnx_source says */

@@ -149,6 +149,7 @@ tl_status tl_study_open(tl_study *study, const tl_study_options *options, tl_dia
         return tl_fail(diag, TL_BAD_ARGUMENT, "--threads: %lld is not in 1..%d",
                        (long long)options->threads, TL_MAX_THREADS);
     TL_TRY(tl_target_resolve(options->target, &study->target, diag));
+    study->target.machine = options->machine;
     TL_TRY(tl_study_read(study->arena, options->kernel, &study->kernel_text, diag));
 
     tl_program *program;

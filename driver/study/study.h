@@ -21,8 +21,9 @@ typedef struct {
 typedef struct {
     const char *kernel; /* a path, or "-" */
     const char *target;
-    int64_t threads;   /* 0: one a usable core */
-    tl_text_list sets; /* "M=512" */
+    const tl_machine *machine; /* of the analytic model; NULL: built in */
+    int64_t threads;           /* 0: one a usable core */
+    tl_text_list sets;         /* "M=512" */
 } tl_study_options;
 
 /* Reads, parses and verifies the kernel, makes the pool. `study` is zero but for the arena, which is the caller's and

@@ -63,6 +63,7 @@ static tl_status open_kernel(tune_run *run, const char *path, tl_diag *diag)
     tl_study_options study = {
         .kernel = path, .target = o->target, .threads = o->threads, .sets = run->o->sets
     };
+    TL_TRY(tl_session_machine(run->study.arena, o->machine, &study.machine, diag));
     TL_TRY(tl_study_open(&run->study, &study, diag));
     tl_tune_tasks_of_kernel(&run->study, &run->list);
     run->target = run->study.target;

@@ -1,9 +1,12 @@
 /* driver/verb/verb_info.c: tilth info: this machine. */
 #include <stdio.h>
+#include <string.h>
 #include "driver/verb/verbs.h"
 #include "codegen/codegen.h"
 #include "driver/cli/session.h"
+#include "driver/pipeline/host_machine.h"
 #include "driver/pipeline/host_target.h"
+#include "driver/probe/probe.h"
 #include "runtime/device/cpu.h"
 #include "runtime/device/device.h"
 #include "runtime/device/peak.h"
@@ -130,12 +133,128 @@ static void print_text(const tl_target *target, const measured *m, bool quick, i
     printf("versions    tilth %s, LLVM %s\n", TILTH_VERSION, tl_codegen_llvm_version());
 }
 
+/* ---- the machine profile ---- */
+
+typedef struct {
+    bool json, is_first;
+    tl_isa section;
+} value_printer;
+
+static void print_value(void *user, tl_isa isa, const char *name, double value, const char *unit,
+                        const char *words)
+{
+    value_printer *p = user;
+    if (p->json) {
+        if (isa != p->section)
+            printf("%s\"%s\":{", p->section == TL_ISA_COUNT ? "," : "},", tl_isa_infos[isa].text);
+        printf("%s\"%s\":%.6g", isa != p->section || p->is_first ? "" : ",", name, value);
+        p->is_first = false;
+        p->section = isa;
+        return;
+    }
+    if (isa != p->section)
+        printf("  %s\n", tl_isa_infos[isa].text);
+    p->section = isa;
+    if (value > 0)
+        printf("    %-22s %8.4g %-8s %s\n", name, value, unit, words);
+}
+
+static void print_profile(const tl_machine *m, const char *path, bool is_of_here, bool json)
+{
+    value_printer p = { json, true, TL_ISA_COUNT };
+    char stamp[33];
+    tl_machine_stamp(m, stamp);
+    if (json) {
+        printf("{\"record\":\"machine_profile\",\"file\":");
+        tl_print_json_text(path);
+        printf(",\"cpu\":");
+        tl_print_json_text(m->cpu);
+        printf(",\"caches\":");
+        tl_print_json_text(m->caches);
+        printf(",\"cores\":%d,\"date\":", m->cores);
+        tl_print_json_text(m->date);
+        printf(",\"digest\":\"%s\",\"stamp\":\"%s\",\"of_this_machine\":%s,\"values\":{", m->digest,
+               stamp, is_of_here ? "true" : "false");
+        tl_machine_visit(m, print_value, &p);
+        printf("%s}}\n", p.section == TL_ISA_COUNT ? "" : "}");
+        return;
+    }
+    printf("profile     %.8s, for default schedules %.8s; %s%s%s\n", m->digest, stamp, m->date,
+           m->date[0] ? ", " : "", path);
+    if (!is_of_here)
+        printf("            of another machine: %s, caches %s, %d cores\n", m->cpu, m->caches,
+               m->cores);
+    tl_machine_visit(m, print_value, &p);
+}
+
+static void show_pass(void *user, int pass, const char *what)
+{
+    (void)user;
+    tl_progress("probing, look %d: %s", pass + 1, what);
+}
+
+/* Measures, and keeps the profile at `path`. Where that cannot be written, what was measured is shown all the same. */
+static tl_status probe(const tl_target *host, tl_pool *pool, const char *path, tl_machine *out,
+                       tl_diag *diag)
+{
+    tl_machine before;
+    bool has_before =
+        tl_machine_load(path, &before, NULL) == TL_OK && tl_machine_is_of(&before, host);
+    const tl_probe_options options = {
+        .host = host, .pool = pool, .before = has_before ? &before : NULL, .progress = show_pass
+    };
+    tl_status status = tl_probe(&options, out, diag);
+    tl_progress_done();
+    return status != TL_OK ? status : tl_machine_store(path, out, diag);
+}
+
+typedef struct {
+    bool json, quick, probe;
+    const char *machine;
+} info_options;
+
+/* The profile that is asked for, or this machine's if there is one. */
+static tl_status show_profile(const info_options *o, const tl_target *host, tl_pool *pool,
+                              tl_diag *diag)
+{
+    tl_text path = { 0 };
+    tl_machine m = tl_machine_built_in;
+    bool is_named = o->machine != NULL && strcmp(o->machine, "probed") != 0, any = true;
+    tl_status status = TL_OK;
+    if (is_named && strcmp(o->machine, "built-in") != 0)
+        tl_text_add(&path, o->machine);
+    else if (!is_named && !tl_machine_default_path(host, &path))
+        status = tl_fail(diag, TL_BAD_ARGUMENT,
+                         "no place for the profile: neither XDG_DATA_HOME nor HOME is set "
+                         "(--machine FILE names one)");
+    if (status == TL_OK && o->probe && path.size == 0)
+        status = tl_fail(diag, TL_BAD_ARGUMENT, "--probe cannot replace the built-in profile");
+    else if (status == TL_OK && o->probe)
+        status = probe(host, pool, path.data, &m, diag);
+    else if (status == TL_OK && path.size > 0)
+        status = tl_machine_load(path.data, &m, diag);
+    bool is_measured = m.cpu[0] != '\0';
+    if (status != TL_OK && o->machine == NULL && !o->probe) { /* nobody asked: no profile is fine */
+        any = false;
+        status = TL_OK;
+    }
+    if (any && (status == TL_OK || (o->probe && is_measured)))
+        print_profile(&m, path.size > 0 ? path.data : "built in",
+                      !is_measured || tl_machine_is_of(&m, host), o->json);
+    tl_text_free(&path);
+    return status;
+}
+
 int tl_verb_info(int argc, char **argv)
 {
-    bool json = false, quick = false;
+    info_options o = { 0 };
     const tl_option options[] = {
-        { "--json", NULL, TL_OPTION_FLAG, NULL, "one JSON object a line", &json },
-        { "--quick", NULL, TL_OPTION_FLAG, NULL, "do not measure", &quick },
+        { "--json", NULL, TL_OPTION_FLAG, NULL, "one JSON object a line", &o.json },
+        { "--quick", NULL, TL_OPTION_FLAG, NULL, "do not measure", &o.quick },
+        { "--probe", NULL, TL_OPTION_FLAG, NULL,
+          "measure this machine's profile (at most 10 s) and keep it", &o.probe },
+        { "--machine", NULL, TL_OPTION_TEXT, "FILE|probed|built-in",
+          "the profile to show or, with --probe, to write", &o.machine },
         { 0 },
     };
     const tl_verb_help help = {
@@ -145,8 +264,16 @@ int tl_verb_info(int argc, char **argv)
         "bandwidth, GPUs.",
         "The peak is that of a loop of fused multiply-adds on registers; other tenants and the "
         "clock move it, so it is\n"
-        "what this machine gave during the last half second, not what it can do at best.",
-        "  tilth info\n  tilth info --json | jq .",
+        "what this machine gave during the last half second, not what it can do at best.\n\n"
+        "A machine profile is what the analytic model may go by (--machine of run, tune, ...): "
+        "ports, latencies, what a\n"
+        "line takes from each cache, what it costs that threads meet. --probe measures it, looks "
+        "several times and keeps\n"
+        "the best, in $XDG_DATA_HOME/tilth; values are rounded, so that a second probe says the "
+        "same. The digest names\n"
+        "its values.",
+        "  tilth info\n  tilth info --json | jq .\n  tilth info --quick --probe\n  tilth run "
+        "M.onnx --machine probed",
         options,
         0,
         0,
@@ -164,14 +291,16 @@ int tl_verb_info(int argc, char **argv)
     tl_status status = tl_target_resolve(NULL, &target, &diag);
     if (status == TL_OK)
         status = tl_pool_create(NULL, &pool, &diag);
-    if (status == TL_OK && !quick)
+    if (status == TL_OK && !o.quick)
         status = measure(pool, &m, &diag);
+    if (status == TL_OK && o.json)
+        print_json(&target, &m, o.quick);
+    else if (status == TL_OK)
+        print_text(&target, &m, o.quick, tl_pool_threads(pool));
+    if (status == TL_OK)
+        status = show_profile(&o, &target, pool, &diag);
     if (status != TL_OK)
         code = tl_report_failure("info", status, &diag);
-    else if (json)
-        print_json(&target, &m, quick);
-    else
-        print_text(&target, &m, quick, tl_pool_threads(pool));
     tl_pool_destroy(pool);
     return code;
 }

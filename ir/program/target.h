@@ -23,6 +23,8 @@ typedef struct {
 } tl_isa_info;
 extern const tl_isa_info tl_isa_infos[TL_ISA_COUNT];
 
+typedef struct tl_machine tl_machine; /* ir/program/machine.h */
+
 /* What a block of a GPU's threads may use, and how many fit on a multiprocessor (SM). */
 typedef struct {
     int sm;                          /* 80 of "sm_80", 90 of "sm_90a" */
@@ -43,6 +45,9 @@ typedef struct {
     int64_t l1_bytes, l2_bytes, l3_bytes; /* data caches: L1 and L2 of one core, L3 as shared */
     int cores;         /* that the process may use; of a GPU: its multiprocessors */
     tl_gpu_limits gpu; /* of a GPU */
+    /* What the analytic model goes by; NULL: the built-in profile. In no text, fingerprint or object's key: what was
+     * measured of a machine says which schedule is chosen, and not what it is compiled for. */
+    const tl_machine *machine;
 } tl_target;
 
 bool tl_target_is_gpu(const tl_target *t);

@@ -338,3 +338,15 @@ tl_status tl_folder_make(const char *path, tl_diag *diag)
     free(copy);
     return status;
 }
+
+bool tl_data_folder(tl_text *out)
+{
+    const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+    if (data != NULL && data[0] == '/')
+        tl_text_format(out, "%s/tilth", data);
+    else if (home != NULL && home[0] == '/')
+        tl_text_format(out, "%s/.local/share/tilth", home);
+    else
+        return false;
+    return !out->failed;
+}

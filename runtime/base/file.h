@@ -40,6 +40,8 @@ void tl_file_abandon(tl_file *file);
 /* All at once. */
 tl_status tl_file_write(const char *path, const void *bytes, size_t size, tl_diag *diag);
 
+/* $XDG_DATA_HOME/tilth, or ~/.local/share/tilth: where a user's records and profiles are. False: neither is set. */
+bool tl_data_folder(tl_text *out);
 /* Makes a folder and those above it, mode 0700 for the ones it makes, whatever the umask. TL_BAD_ARGUMENT: an empty name. */
 tl_status tl_folder_make(const char *path, tl_diag *diag);
 

@@ -1,9 +1,9 @@
 /* schedule/sketch/sketch_parallel.c: which loops of each phase run on the threads of the pool. */
+#include "ir/program/machine.h"
 #include "schedule/sketch/sketch_private.h"
 
-enum {
-    LEAST_INSTANCES = 4096, /* a phase with fewer runs on one thread: a fork costs about as much */
-};
+/* A phase with fewer runs on one thread: until the threads have met it takes about as long. */
+#define INSTANCES_PER_NS 40.96
 
 typedef struct {
     const tl_var *var;
@@ -54,6 +54,7 @@ static int decide_depth(tl_schedule *s, const tl_stmt *phase, int64_t goal)
     int64_t iterations = 1;
     int depth = 0, initial = -1;
     const tl_stmt *stmt = phase;
+    int64_t least = (int64_t)(INSTANCES_PER_NS * tl_machine_of(s->target)->barrier_ns);
     for (;
          depth < TL_MAX_LOOPS && stmt->kind == TL_STMT_LOOP && stmt->u.loop.kind == TL_LOOP_SERIAL;
          stmt = stmt->u.loop.body, depth++) {
@@ -62,7 +63,7 @@ static int decide_depth(tl_schedule *s, const tl_stmt *phase, int64_t goal)
         bool once = tl_max_extent(stmt->u.loop.extent) == 1;
         if (iterations >= goal && initial < 0)
             initial = depth;
-        if ((!facts.data_parallel && !once) || facts.instances < LEAST_INSTANCES)
+        if ((!facts.data_parallel && !once) || facts.instances < least)
             break;
         iterations *= tl_max_extent(stmt->u.loop.extent);
     }

@@ -1,16 +1,16 @@
 /* schedule/sketch/sketch_tile.c: the analytic model that chooses a register tile.
  *
  * One step of the reduction loads `columns` panel vectors, broadcasts `rows` stream elements and issues
- * rows*columns fused multiply-adds. With two FMA pipes and a latency of four cycles (Skylake to Ice Lake, Zen 3 to 5)
- * a step takes
+ * rows*columns fused multiply-adds. The numbers are those of the built-in profile (ir/program/machine.def), of Skylake to
+ * Ice Lake and Zen 3 to 5: two multiply-adds and two loads a cycle, and a latency of four cycles. With them a step takes
  *
  *     max((a^4 + l^4)^(1/4), 4, columns * p)   cycles,     a = rows*columns / 2,  l = 0.75 * rows + columns,
  *
  * where a is the arithmetic and l the loads: three quarters of a cycle a broadcast (a loop of multiply-adds that each
  * broadcast from memory reaches 66 % of peak), half a cycle a panel vector and as much for its prefetch. Close to each
  * other the two disturb each other: on an Ice Lake tiles of 8 x 2 to 14 x 2 lose 13 to 20 % to that, 8 x 3 and 6 x 4
- * three, 4 x 4 twelve. p is what a panel vector costs that does not come from L1: about 3 cycles from L2,
- * prefetched, and 6 when the panel takes so much of L2 that the stream drives parts of it out (measured on
+ * three, 4 x 4 twelve. p is what a panel vector costs that does not come from L1: one and a half times the 2
+ * cycles of a line from L2, and twice that when the panel takes so much of L2 that the stream drives parts of it out (measured on
  * an Ice Lake: 512 channels at 7x7 with tiles of 7 x 2 run at half of peak, waiting for weights). A panel that is read once
  * comes from memory, some 14 cycles a line, and each doubling of the places that are read by turns takes 6 % off: the
  * hardware fetches ahead inside of a page, for each place (Ice Lake: 12.5 GB/s from one, 13.3 from two, 14.6 from four, 16
@@ -21,10 +21,9 @@
  * vectors + T broadcasts (T = 1 without taps), one register kept free. Measured on a Zen 5 and a Cascade Lake: tiles that
  * break this rule spill and fall to 30 % of peak. */
 #include <math.h>
+#include "ir/program/machine.h"
 #include "runtime/base/checked.h"
 #include "schedule/sketch/sketch_private.h"
-
-#define START_CYCLES 20 /* of a tile: the branch out of the last one's loop was not foreseen */
 
 static int64_t tap_count(const tl_taps *taps)
 {
@@ -54,15 +53,17 @@ int64_t tl_tile_elements(int64_t rows, const tl_taps *taps)
 }
 
 /* Cycles of one step of a tile of so many rows in each of so many lines. */
-static double step_cycles(int64_t rows, int64_t lines, int64_t columns, double panel_cycles,
-                          const tl_taps *taps)
+static double step_cycles(const tl_machine_unit *unit, int64_t rows, int64_t lines, int64_t columns,
+                          double panel_cycles, const tl_taps *taps)
 {
     double count = (double)tap_count(taps);
-    double arithmetic = count * (double)(rows * lines * columns) / 2;
+    double arithmetic = count * (double)(rows * lines * columns) / unit->fma_per_cycle;
     double vectors = count * (double)columns;
-    double loads = 0.75 * (double)(lines * tl_tile_elements(rows, taps)) + vectors;
+    /* a vector of the panel is loaded and prefetched */
+    double loads = unit->broadcast_cycles * (double)(lines * tl_tile_elements(rows, taps)) +
+                   vectors * 2 / unit->loads_per_cycle;
     double panel = vectors * panel_cycles;
-    double chain = 4 * count, disturbs = count > 1 ? chain : 0;
+    double chain = unit->fma_latency * count, disturbs = count > 1 ? chain : 0;
     double cycles = sqrt(sqrt(pow(arithmetic, 4) + pow(loads, 4) + pow(disturbs, 4)));
     cycles = cycles > panel ? cycles : panel;
     return (cycles > chain ? cycles : chain) / count;
@@ -76,12 +77,14 @@ static int64_t vector_bytes(const tl_target *target)
 /* Cycles until the next vector of a panel is there, prefetched. */
 static double panel_cycles(const tl_target *target, const tl_tile_problem *p, int64_t columns)
 {
+    const tl_machine *machine = tl_machine_of(target);
     int64_t bytes = p->steps * columns * vector_bytes(target);
     if (p->streams)
-        return (14 - 0.9 * log2((double)columns)) * (double)vector_bytes(target) / TL_LINE_BYTES;
+        return machine->memory_stream_cycles / 14 * (14 - 0.9 * log2((double)columns)) *
+               (double)vector_bytes(target) / TL_LINE_BYTES;
     if (2 * bytes <= target->l1_bytes)
         return 0;
-    return 4 * bytes <= target->l2_bytes ? 3 : 6;
+    return (4 * bytes <= target->l2_bytes ? 1.5 : 3) * machine->l2_line_cycles;
 }
 
 /* An extent cut into pieces of `size`: how many whole ones, and what is left. */
@@ -114,14 +117,17 @@ double tl_tile_cycles(const tl_target *target, const tl_tile_problem *p, tl_regi
 {
     pieces r = cut(p->rows, t.rows), l = cut(p->lines, t.lines), c = cut(p->vectors, t.columns);
     double cycles = 0, wait = panel_cycles(target, p, t.columns);
+    const tl_machine_unit *unit = tl_machine_unit_of(target);
+    /* the branch out of the last tile's loop was not foreseen */
+    double start = tl_machine_of(target)->mispredict_cycles / (double)p->steps;
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < 2; j++)
             for (int k = 0; k < 2; k++) {
                 double count = r.count[i] * l.count[j] * c.count[k];
                 if (count > 0)
-                    cycles +=
-                        count * (step_cycles(r.size[i], l.size[j], c.size[k], wait, &p->taps) +
-                                 START_CYCLES / (double)p->steps);
+                    cycles += count *
+                              (step_cycles(unit, r.size[i], l.size[j], c.size[k], wait, &p->taps) +
+                               start);
             }
     /* each tail is a second copy of the code, and its start-up */
     double tails = r.count[1] + l.count[1] + c.count[1];

@@ -40,7 +40,7 @@ static double estimate(study *s, const tl_tune_task *task)
     tl_target target = s->target;
     target.cores = (int)s->options.threads;
     int first_row[2] = { 0, tl_features_of(s->arena, variant.program, &target, &rows) }, one = 0;
-    tl_feature_set set = { 1, TL_FEATURE_WIDTH, first_row, rows, &one };
+    tl_feature_set set = { 1, TL_FEATURE_WIDTH, first_row, rows, &one, NULL };
     bench_must(tl_cost_model_find("analytic")->create(1, &model, &diag), &diag);
     model->type->predict(model, &set, &score);
     model->type->destroy(model);

@@ -323,7 +323,7 @@ static void learn_to_estimate(answers *a)
         add_lesson(a, &l, arena, tl_map_at(a->known, i).value);
         tl_arena_destroy(arena);
     }
-    tl_feature_set set = { l.count, TL_FEATURE_WIDTH, l.first_row, l.rows, l.task };
+    tl_feature_set set = { l.count, TL_FEATURE_WIDTH, l.first_row, l.rows, l.task, NULL };
     bench_must(tl_cost_model_find("trees")->create(1, &a->model, &diag), &diag);
     bench_must(a->model->type->update(a->model, &set, l.labels, &diag), &diag);
     free(l.rows);
@@ -336,7 +336,7 @@ static double estimate(answers *a, const tl_candidate *candidate)
     const float *rows;
     float label = 0;
     int first_row[2] = { 0, rows_of(a, arena, candidate, &rows) }, task = 0;
-    tl_feature_set set = { 1, TL_FEATURE_WIDTH, first_row, rows, &task };
+    tl_feature_set set = { 1, TL_FEATURE_WIDTH, first_row, rows, &task, NULL };
     if (first_row[1] > 0)
         a->model->type->predict(a->model, &set, &label);
     tl_arena_destroy(arena);

@@ -40,7 +40,7 @@ static lesson *make_long_lesson(uint64_t seed, int hidden, int most)
         l->first_row[p + 1] = l->first_row[p] + count;
         l->label[p] = (float)fmin(worth, 1);
     }
-    l->set = (tl_feature_set){ PROGRAMS, TL_FEATURE_WIDTH, l->first_row, l->rows, l->task };
+    l->set = (tl_feature_set){ PROGRAMS, TL_FEATURE_WIDTH, l->first_row, l->rows, l->task, NULL };
     return l;
 }
 
@@ -224,7 +224,7 @@ static void the_analytic_model_prefers_less(void **state)
             rows[i][TL_FEATURE_cycles] = tl_feature_log(10000);
         }
         rows[1][costs[c]] = tl_feature_log(20000);
-        tl_feature_set set = { 2, TL_FEATURE_WIDTH, first_row, &rows[0][0], task };
+        tl_feature_set set = { 2, TL_FEATURE_WIDTH, first_row, &rows[0][0], task, NULL };
         assert_true(model->type->predict(model, &set, score));
         assert_true(score[0] > score[1]);
         rows[0][TL_FEATURE_parallel_balance] = 0.25F; /* three of four cores wait */

@@ -5,31 +5,40 @@
  * mispredicted branch, and a refill of the pipeline. The parallel loop divides by the cores that find work. */
 #include <math.h>
 #include <stdlib.h>
+#include "ir/program/machine.h"
 #include "tuner/cost/cost_private.h"
 #include "tuner/cost/features.h"
 
-/* Cycles: a line from L2, from L3, from memory (each on top of the nearer), of a line that is prefetched; the start of a
- * loop, an iteration, the part of the shorter of arithmetic and delivery that does not hide behind the longer. */
-static const double line_l2 = 2, line_l3 = 3, line_memory = 8, fetched = 0.5, loop_start = 12,
-                    iteration = 0.5, unhidden = 0.3;
+/* An iteration in cycles; the part of the shorter of arithmetic and delivery that does not hide behind the longer; how often the
+ * start of a loop was not foreseen. */
+static const double iteration = 0.5, unhidden = 0.3, unforeseen = 0.6;
 
 static double magnitude(const float *row, int column)
 {
     return tl_feature_unlog(row[column]);
 }
 
-static double cycles_of(const float *row)
+/* A line that comes from farther away takes what it takes on top of the nearer. */
+static double delivery_of(const tl_machine *m, const float *row)
+{
+    double l3 = fmax(m->l3_line_cycles - m->l2_line_cycles, 0);
+    double memory = fmax(m->memory_line_cycles - m->l3_line_cycles, 0);
+    return magnitude(row, TL_FEATURE_lines_from_l2) * m->l2_line_cycles +
+           magnitude(row, TL_FEATURE_lines_from_l3) * l3 +
+           magnitude(row, TL_FEATURE_lines_from_memory) * memory;
+}
+
+static double cycles_of(const tl_machine *m, const float *row)
 {
     double l2 = magnitude(row, TL_FEATURE_lines_from_l2);
     double ahead = l2 > 0 ? fmin(magnitude(row, TL_FEATURE_lines_fetched) / l2, 1) : 0;
-    double delivery = l2 * line_l2 + magnitude(row, TL_FEATURE_lines_from_l3) * line_l3 +
-                      magnitude(row, TL_FEATURE_lines_from_memory) * line_memory;
+    double delivery = delivery_of(m, row);
     double ports =
         magnitude(row, TL_FEATURE_cycles) +
         (magnitude(row, TL_FEATURE_fetches_l1) + magnitude(row, TL_FEATURE_fetches_l2)) / 2;
-    delivery *= 1 - ahead * (1 - fetched);
+    delivery *= 1 - ahead * (1 - m->fetched_part);
     double cycles = fmax(ports, delivery) + unhidden * fmin(ports, delivery);
-    cycles += loop_start * magnitude(row, TL_FEATURE_serial_starts) +
+    cycles += unforeseen * m->mispredict_cycles * magnitude(row, TL_FEATURE_serial_starts) +
               iteration * magnitude(row, TL_FEATURE_serial_iterations);
     /* the cores' time while the statement runs, those that wait included: ranks programs like the time itself */
     return cycles / fmax((double)row[TL_FEATURE_parallel_balance], 1e-3);
@@ -48,11 +57,12 @@ static tl_status create(uint64_t seed, tl_cost_model **out, tl_diag *diag)
 
 static bool predict(tl_cost_model *model, const tl_feature_set *programs, float *score)
 {
+    const tl_machine *m = programs->machine != NULL ? programs->machine : &tl_machine_built_in;
     (void)model;
     for (int p = 0; p < programs->count; p++) {
         double cycles = 1;
         for (int r = programs->first_row[p]; r < programs->first_row[p + 1]; r++)
-            cycles += cycles_of(programs->rows + (size_t)r * (size_t)programs->width);
+            cycles += cycles_of(m, programs->rows + (size_t)r * (size_t)programs->width);
         score[p] = (float)-log2(cycles);
     }
     return programs->width == TL_FEATURE_WIDTH;

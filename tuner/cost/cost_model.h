@@ -8,6 +8,7 @@
 #define TL_TUNER_COST_COST_MODEL_H
 #include <stdbool.h>
 #include <stdint.h>
+#include "ir/program/target.h"
 #include "runtime/base/status.h"
 
 typedef struct tl_cost_model tl_cost_model;
@@ -17,7 +18,8 @@ typedef struct {
     int count, width;
     const int *first_row; /* count + 1 of them */
     const float *rows;
-    const int *task; /* one a program: which are comparable */
+    const int *task;           /* one a program: which are comparable */
+    const tl_machine *machine; /* on which they run; NULL: the built-in profile */
 } tl_feature_set;
 
 typedef struct {

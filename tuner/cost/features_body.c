@@ -1,9 +1,10 @@
 /* tuner/cost/features_body.c: the straight code a statement becomes, and what the caches must deliver to it.
  *
- * Ports as in schedule/sketch/sketch_tile.c: two multiply-adds, two loads, one store a cycle; a chain of dependent results takes
- * four cycles a link. */
+ * Ports as in schedule/sketch/sketch_tile.c, of the target's machine profile: without one two multiply-adds, two loads, one
+ * store a cycle; a chain of dependent results takes four cycles a link. */
 #include <assert.h>
 #include <math.h>
+#include "ir/program/machine.h"
 #include "tuner/cost/features_private.h"
 
 /* The vectorized loop nearest to the statement. */
@@ -52,14 +53,14 @@ static void add_access(const tl_outline_access *a, int body, int vector, double 
 }
 
 /* Vector instructions for one run of all lanes: heavy functions take tens of simple ones. */
-static double instructions(const tl_outline_ops *ops)
+static double instructions(const tl_machine_unit *unit, const tl_outline_ops *ops)
 {
-    enum { MATH = 20, DIVIDE = 8 };
-    double sum = 0;
+    double math = unit->exp_cycles * unit->fma_per_cycle;
+    double divide = unit->divide_cycles * unit->fma_per_cycle, sum = 0;
     for (int i = TL_FEATURE_float_mad; i <= TL_FEATURE_cast_op; i++)
         sum += ops->op[i];
-    sum += (MATH - 1) * (ops->op[TL_FEATURE_float_math] + ops->op[TL_FEATURE_int_math]);
-    sum += (DIVIDE - 1) * (ops->op[TL_FEATURE_float_divmod] + ops->op[TL_FEATURE_int_divmod]);
+    sum += (math - 1) * (ops->op[TL_FEATURE_float_math] + ops->op[TL_FEATURE_int_math]);
+    sum += (divide - 1) * (ops->op[TL_FEATURE_float_divmod] + ops->op[TL_FEATURE_int_divmod]);
     return sum;
 }
 
@@ -75,12 +76,14 @@ static double links(const tl_outline *outline, const tl_outline_statement *s)
 static double cycles_of(const tl_outline *outline, const tl_outline_statement *s,
                         const tl_outline_body *b)
 {
-    enum { LATENCY = 4, SPILL = 2, GATHER = 2 };
-    double loads = (b->vector_loads + b->broadcasts + GATHER * b->strided_loads) / 2;
-    double cycles = fmax(fmax(b->vectors / 2, loads), b->stores);
+    enum { SPILL = 2, GATHER = 2 };
+    const tl_machine_unit *unit = tl_machine_unit_of(outline->target);
+    double loads = b->vector_loads + b->broadcasts + GATHER * b->strided_loads;
+    double cycles = fmax(b->vectors / unit->fma_per_cycle, loads / unit->loads_per_cycle);
+    cycles = fmax(cycles, b->stores / unit->stores_per_cycle);
     /* a chain that each run of the body continues */
     if (s->body > 0 && s->reduces[s->body - 1])
-        cycles = fmax(cycles, LATENCY * links(outline, s));
+        cycles = fmax(cycles, unit->fma_latency * links(outline, s));
     cycles += SPILL * b->register_excess;
     return fmax(cycles, 1);
 }
@@ -102,7 +105,8 @@ void tl_outline_body_of(const tl_outline *outline, const tl_outline_statement *s
     double copies = 1;
     for (int d = s->body; d < s->depth; d++)
         copies *= outline->loops[s->loops[d]].extent;
-    out->vectors = fmax(instructions(&s->ops), 1) * copies / extent * pieces;
+    out->vectors = fmax(instructions(tl_machine_unit_of(outline->target), &s->ops), 1) * copies /
+                   extent * pieces;
     for (int i = 0; i < s->access_count; i++)
         add_access(&s->accesses[i], s->body, vector, out->lanes, out);
     out->results = s->access_count > 0 ? ceil(s->accesses[0].elements[s->body] / out->lanes) : 1;

@@ -170,7 +170,8 @@ static double estimate(tl_arena *arena, const tl_tune_task *task, const tl_targe
         return 0;
     const float *rows;
     const int first_row[2] = { 0, tl_features_of(arena, variant.program, target, &rows) };
-    type->predict(model, &(tl_feature_set){ 1, TL_FEATURE_WIDTH, first_row, rows, (int[]){ 0 } },
+    type->predict(model,
+                  &(tl_feature_set){ 1, TL_FEATURE_WIDTH, first_row, rows, (int[]){ 0 }, NULL },
                   &score);
     type->destroy(model);
     return exp2(-(double)score);

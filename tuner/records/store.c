@@ -14,13 +14,9 @@ enum { LAST_PATIENCE_MS = 10000, USUAL_PATIENCE_MS = 2000 };
 
 bool tl_records_default_path(tl_text *out)
 {
-    const char *data = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
-    if (data != NULL && data[0] == '/')
-        tl_text_format(out, "%s/tilth/records.db", data);
-    else if (home != NULL && home[0] == '/')
-        tl_text_format(out, "%s/.local/share/tilth/records.db", home);
-    else
+    if (!tl_data_folder(out))
         return false;
+    tl_text_add(out, "/records.db");
     return !out->failed;
 }
 

@@ -38,7 +38,8 @@ static bool make_table(tl_explorer *x, const int *entries, int count, table *t)
         memcpy(t->rows + (size_t)t->first_row[i] * TL_FEATURE_WIDTH, e->rows,
                sizeof(float) * TL_FEATURE_WIDTH * (size_t)e->row_count);
     }
-    t->set = (tl_feature_set){ count, TL_FEATURE_WIDTH, t->first_row, t->rows, t->task };
+    t->set = (tl_feature_set){ count,   TL_FEATURE_WIDTH, t->first_row,
+                               t->rows, t->task,          x->search.target->machine };
     return true;
 }
 

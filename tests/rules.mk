@@ -51,7 +51,15 @@ EMULATED_CUDA := $(BUILD)/tests/gpu/libcuda_emulated.so
 $(EMULATED_CUDA): $(BUILD)/tests/gpu/emulated_driver.o $(BUILD)/tests/gpu/fake_cuda.o $(foreach f,$(FLOORS_codegen),$(call archive,$(f)))
 	$(CC) $(LDFLAGS) -shared -Wl,--exclude-libs,ALL -o $@ $^ $(LIBS_all)
 $(foreach f,runtime tuner driver,$(call TESTS_of,$(f))): | $(FAKE_CUDA)
-$(call TESTS_of,driver): | $(EMULATED_CUDA)
+$(call TESTS_of,tuner) $(call TESTS_of,driver): | $(EMULATED_CUDA)
+
+# make gpu-check: everything on the GPU of this machine, in at most 8 minutes, as lines of JSON (tests/gpu/check.sh); MODELS,
+# MINUTES and JSON=FILE say what, how long and where to. make gpu-bundle: tilth and all that it needs as one archive.
+gpu-check: $(BUILD)/tilth
+	@tests/gpu/check.sh $< -o "$(or $(JSON),build/gpu-check.jsonl)" -m $(or $(MINUTES),8) -k models/kernels/gpu $(MODELS)
+gpu-bundle: $(BUILD)/tilth
+	@tests/gpu/bundle.sh $(BUILD) build/tilth-gpu.tar.xz
+.PHONY: gpu-check gpu-bundle
 
 # A tilth whose code generator has other sources: the test of two builds that share a cache runs it.
 $(BUILD)/tests/driver/other_tilth: $(BUILD)/driver/main.o $(BUILD)/tests/driver/other_fingerprint.o $(SANITIZERS) $(call archive,driver) $(call archive,models) $(BUILD)/libtilth.a

@@ -21,15 +21,25 @@ static const char *arch_of(const char *name)
     return comma != NULL ? comma + 1 : NULL;
 }
 
+tl_status tl_target_device_name(const char *name, char out[32], tl_diag *diag)
+{
+    if (!tl_target_is_device(name))
+        return tl_fail(diag, TL_UNSUPPORTED,
+                       "target %.40s: nothing runs there; --target cuda is a GPU of this machine",
+                       name);
+    size_t size = strcspn(name, ",");
+    if (size >= 32)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "target %.40s: there is no such device", name);
+    memcpy(out, name, size);
+    out[size] = '\0';
+    return TL_OK;
+}
+
 tl_status tl_target_open_device(const char *name, tl_device **out, tl_diag *diag)
 {
     char device[32];
-    size_t size = strcspn(name, ",");
 
-    if (size >= sizeof device)
-        return tl_fail(diag, TL_BAD_ARGUMENT, "target %.40s: there is no such device", name);
-    memcpy(device, name, size);
-    device[size] = '\0';
+    TL_TRY(tl_target_device_name(name, device, diag));
     return tl_device_open(device, out, diag);
 }
 

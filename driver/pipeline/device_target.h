@@ -11,6 +11,8 @@
 bool tl_target_is_device(const char *name);
 /* Whether it says for which generation, and not on which device: what is compiled for it needs none. */
 bool tl_target_is_foreign_device(const char *name);
+/* "cuda:1" of "cuda:1,sm_80". TL_UNSUPPORTED: the target is not one that can be measured on (nvptx64). */
+tl_status tl_target_device_name(const char *name, char out[32], tl_diag *diag);
 /* Opens the device of the name. TL_DEVICE says why there is none. */
 tl_status tl_target_open_device(const char *name, tl_device **out, tl_diag *diag);
 /* The target of the name; a device that has to be asked is opened for it. */

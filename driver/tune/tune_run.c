@@ -4,6 +4,8 @@
 #include <math.h>
 #include <sched.h>
 #include <string.h>
+#include "driver/pipeline/device_target.h"
+#include "driver/pipeline/host_target.h"
 #include "driver/pipeline/model_tasks.h"
 #include "driver/pipeline/tunable_model.h"
 #include "driver/tune/kernel_task.h"
@@ -34,7 +36,8 @@ typedef struct {
     int model_count;
     tl_study study; /* of a kernel; its arena is the run's in any case */
     tl_numerics numerics;
-    tl_target target;
+    tl_target target, host; /* host: of what runs on this machine whatever the target */
+    char device[32];        /* that candidates run on, where the target is one */
     int threads;
     tl_tune_list list; /* of all of them */
     tl_records *store;
@@ -152,8 +155,15 @@ static tl_status make_measurer(tune_run *run, tl_diag *diag)
     const tl_tune_settings *o = run->o;
     if (o->replay != NULL)
         return tl_replayer_create(o->replay, &run->measurer, diag);
+    run->host = run->target;
+    if (tl_target_is_gpu(&run->target)) {
+        TL_TRY(tl_target_any(NULL, NULL, &run->host, diag));
+        TL_TRY(tl_target_device_name(o->common.target, run->device, diag));
+    }
     tl_measure_options options = { .worker = "/proc/self/exe",
                                    .target = &run->target,
+                                   .device = run->device[0] != '\0' ? run->device : NULL,
+                                   .host = &run->host,
                                    .threads = run->threads,
                                    .constant_bytes = run->list.constant_bytes,
                                    .seed = (uint64_t)o->seed,

@@ -446,8 +446,8 @@ static cu_result execute_launch(cu_stream s, const operation *o)
         kernel = find_kernel("");
     int failed = kernel != NULL ? kernel(&launch) : say.nothing ? CU_SUCCESS : NOT_SUPPORTED;
     free(buffers);
-    if (kernel == NULL)
-        return failed;
+    if (failed == NOT_SUPPORTED || kernel == NULL)
+        return failed; /* the kernel is not known: nothing happened to the device */
     if (failed != 0)
         return lose(failed);
     if (say.wrong_launch != 0 && count.launches >= say.wrong_launch && last != 0)

@@ -34,6 +34,10 @@ typedef struct {
     /* Instead of "worker": further words, NULL at the end; NULL: as above. */
     const char *const *worker_args;
     const tl_target *target;
+    /* Where candidates run: "cuda:1"; NULL: on this CPU. Then `host` is the target of what runs on this machine all the same,
+     * the reference and what packs constants. */
+    const char *device;
+    const tl_target *host;
     int threads;          /* that a kernel runs on; 0: 1 */
     int repeats;          /* of a promising candidate; 0: 11 */
     double build_limit_s; /* 0: 10 */

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "runtime/base/clock.h"
 #include "runtime/tensor/tensor.h"
-#include "tuner/measure/worker_private.h"
+#include "tuner/measure/run_device.h"
 
 /* What nobody wrote must show: a NaN pattern in the outputs, noise in the scratch. */
 static void poison(tl_run_state *state, tl_runnable *r)
@@ -71,6 +71,23 @@ static tl_status compare(const tl_run_state *state, int set, int i, int lowering
                    c.max_error, c.max_expected);
 }
 
+/* One call on an input set, on the CPU. */
+static double call_once(tl_run_state *state, tl_runnable *r, int s)
+{
+    const tl_run_task *t = state->task;
+    void *buffers[2 * TL_MAX_PARAMS];
+    memcpy(buffers, state->buffers[s], sizeof buffers);
+    for (int i = 0; i < r->prepared_count; i++)
+        buffers[t->program->param_count + i] = r->prepared[i].data;
+    poison(state, r);
+    for (int i = 0; i < t->program->param_count; i++)
+        if (t->program->params[i]->role == TL_ROLE_INOUT)
+            memcpy(state->outputs[i].data, t->inputs[s][i].data, (size_t)t->sizes[i]);
+    int64_t start = tl_clock_ns();
+    tl_runnable_call(r, state->pool, state->config->threads, buffers, t->dims);
+    return (double)(tl_clock_ns() - start);
+}
+
 tl_status tl_run_check(tl_run_state *state, tl_runnable *r, int lowering, double *max_error,
                        double *least_ns, tl_diag *diag)
 {
@@ -78,17 +95,12 @@ tl_status tl_run_check(tl_run_state *state, tl_runnable *r, int lowering, double
     *max_error = 0;
     *least_ns = INFINITY;
     for (int s = 0; s < TL_INPUT_SETS; s++) {
-        void *buffers[2 * TL_MAX_PARAMS];
-        memcpy(buffers, state->buffers[s], sizeof buffers);
-        for (int i = 0; i < r->prepared_count; i++)
-            buffers[t->program->param_count + i] = r->prepared[i].data;
-        poison(state, r);
-        for (int i = 0; i < t->program->param_count; i++)
-            if (t->program->params[i]->role == TL_ROLE_INOUT)
-                memcpy(state->outputs[i].data, t->inputs[s][i].data, (size_t)t->sizes[i]);
-        int64_t start = tl_clock_ns();
-        tl_runnable_call(r, state->pool, state->config->threads, buffers, t->dims);
-        *least_ns = fmin(*least_ns, (double)(tl_clock_ns() - start));
+        double ns;
+        if (r->bench != NULL)
+            TL_TRY(tl_bench_kernel_check(r->bench, t, s, state->outputs, &ns, diag));
+        else
+            ns = call_once(state, r, s);
+        *least_ns = fmin(*least_ns, ns);
         for (int i = 0; i < t->program->param_count; i++)
             if (tl_param_is_written(t->program->params[i]))
                 TL_TRY(compare(state, s, i, lowering, max_error, diag));

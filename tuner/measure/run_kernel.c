@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/base/checked.h"
-#include "tuner/measure/worker_private.h"
+#include "tuner/measure/run_device.h"
 
 static tl_status too_much(tl_diag *diag, const char *what, int64_t bytes)
 {
@@ -25,7 +25,9 @@ static tl_status get_scratch(tl_runnable *r, const int64_t *dims, int threads, i
                              tl_diag *diag)
 {
     int64_t scratch = r->descriptor.scratch_bytes, own = r->descriptor.thread_scratch_bytes, all;
-    if (r->descriptor.has_sizes)
+    if (tl_descriptor_is_gpu(&r->descriptor)) /* its own is on the device */
+        scratch = own = 0;
+    else if (r->descriptor.has_sizes)
         tl_jit_sizes(r->code)(dims, r->extents, &scratch, &own);
     else
         memcpy(r->extents, r->descriptor.extents,
@@ -78,22 +80,28 @@ static tl_status prepare(tl_runnable *r, const tl_built *built, void *const *par
     return TL_OK;
 }
 
-static tl_status set_up(tl_runnable *r, tl_jit *jit, const tl_built *built, const int64_t *dims,
-                        void *const *params, int param_count, int threads, int64_t budget,
-                        tl_diag *diag)
+static tl_status set_up(tl_runnable *r, tl_jit *jit, tl_bench_device *bench, const tl_built *built,
+                        const int64_t *dims, void *const *params, int param_count, int threads,
+                        int64_t budget, tl_diag *diag)
 {
-    TL_TRY(load(jit, built->object, built->object_size, built->descriptor, r->arena, &r->code,
-                &r->descriptor, diag));
+    if (bench != NULL)
+        TL_TRY(tl_descriptor_parse(r->arena, built->descriptor, &r->descriptor, diag));
+    else
+        TL_TRY(load(jit, built->object, built->object_size, built->descriptor, r->arena, &r->code,
+                    &r->descriptor, diag));
     if (built->prepare_size > 0)
         TL_TRY(load(jit, built->prepare_object, built->prepare_size, built->prepare_descriptor,
                     r->arena, &r->prepare_code, &r->prepare_descriptor, diag));
     r->extents = TL_NEW_ARRAY(r->arena, int64_t, r->descriptor.phase_count);
     TL_TRY(get_scratch(r, dims, threads, &budget, diag));
-    return prepare(r, built, params, param_count, &budget, diag);
+    TL_TRY(prepare(r, built, params, param_count, &budget, diag));
+    return bench == NULL ? TL_OK
+                         : tl_bench_kernel_create(bench, built, &r->descriptor, dims, r->prepared,
+                                                  r->prepared_count, &r->bench, diag);
 }
 
-tl_status tl_runnable_create(tl_jit *jit, const tl_built *built, const int64_t *dims,
-                             void *const *params, int param_count, int threads,
+tl_status tl_runnable_create(tl_jit *jit, tl_bench_device *bench, const tl_built *built,
+                             const int64_t *dims, void *const *params, int param_count, int threads,
                              int64_t memory_bytes, tl_runnable **out, tl_diag *diag)
 {
     tl_arena *arena = tl_arena_create(0);
@@ -106,7 +114,7 @@ tl_status tl_runnable_create(tl_jit *jit, const tl_built *built, const int64_t *
     }
     r->arena = arena;
     tl_status status =
-        set_up(r, jit, built, dims, params, param_count, threads, memory_bytes, diag);
+        set_up(r, jit, bench, built, dims, params, param_count, threads, memory_bytes, diag);
     if (status != TL_OK) {
         tl_runnable_destroy(r);
         return status;
@@ -124,6 +132,7 @@ void tl_runnable_destroy(tl_runnable *r)
     tl_guarded_free(&r->copies.memory);
     tl_guarded_free(&r->scratch);
     tl_guarded_free(&r->thread_scratch);
+    tl_bench_kernel_destroy(r->bench);
     tl_jit_remove(r->code);
     tl_jit_remove(r->prepare_code);
     tl_arena_destroy(r->arena);

@@ -225,8 +225,8 @@ static tl_status run_references(tl_run_task *t, const tl_worker_config *config,
     for (int s = 0; s < TL_INPUT_SETS && status == TL_OK; s++) {
         runs[s].task = t;
         runs[s].set = s;
-        status = tl_runnable_create(t->jit, built, t->dims, params, t->program->param_count, 1,
-                                    config->memory_bytes, &runs[s].reference, diag);
+        status = tl_runnable_create(t->jit, NULL, built, t->dims, params, t->program->param_count,
+                                    1, config->memory_bytes, &runs[s].reference, diag);
     }
     for (int s = 1; s < TL_INPUT_SETS && status == TL_OK; s++)
         runs[s].has_thread = pthread_create(&runs[s].thread, NULL, run_reference, &runs[s]) == 0;
@@ -245,7 +245,7 @@ static tl_status find_expected(tl_run_task *t, const tl_worker_config *config,
                                const tl_built *built, tl_diag *diag)
 {
     int64_t start = tl_clock_ns();
-    TL_TRY(tl_jit_create(&config->target, &t->jit, diag));
+    TL_TRY(tl_jit_create(&config->host, &t->jit, diag));
     for (int attempt = 0; attempt < 2; attempt++) {
         bool is_good = true;
         fill_inputs(t, config->seed, attempt > 0);

@@ -3,7 +3,7 @@
  * A sample is as many calls as fill 30 microseconds. What happened while a witness was disturbed does not count. */
 #include "runtime/base/clock.h"
 #include "tuner/measure/contest.h"
-#include "tuner/measure/worker_private.h"
+#include "tuner/measure/run_device.h"
 
 enum { SAMPLE_NS = 30000, COLD_START_NS = 100000, MAX_WAITS = 4, MAX_CALLS = 1000 };
 #define LOST              10.0 /* seen when it was checked */
@@ -26,6 +26,10 @@ static double sample(void *user, void *kernel, bool *is_alone)
     tl_run_state *state = t->state;
     tl_runnable *r = kernel;
     void *buffers[2 * TL_MAX_PARAMS];
+    if (r->bench != NULL) {
+        *is_alone = true;
+        return tl_bench_kernel_time(r->bench, state->task, r->calls, t->cold);
+    }
     tl_caches_set_up(state, r, t->cold, buffers);
     int64_t start = tl_clock_ns();
     for (int i = 0; i < r->calls; i++)
@@ -73,13 +77,21 @@ static void calibrate(timing *t, tl_runnable *r)
         r->calls = ns > 0 && SAMPLE_NS / ns < MAX_CALLS ? (int)(SAMPLE_NS / ns) + 1 : MAX_CALLS;
 }
 
+static bool is_calm(tl_run_state *state, int64_t age_ns)
+{
+    return state->bench != NULL ? tl_bench_device_is_calm(state->bench, age_ns)
+                                : tl_witness_is_calm(state->witness, state->pool, age_ns);
+}
+
 /* False: nothing helped, and the machine is taken as it is. */
 static bool wait_for_calm(tl_run_state *state)
 {
-    for (int i = 0; !tl_witness_is_calm(state->witness, state->pool, i == 0 ? WITNESS_AGE : 0);
-         i++) {
+    for (int i = 0; !is_calm(state, i == 0 ? WITNESS_AGE : 0); i++) {
         if (i == MAX_WAITS) {
-            tl_witness_accept(state->witness);
+            if (state->bench != NULL)
+                state->bench->best_peak_ns = 0;
+            else
+                tl_witness_accept(state->witness);
             return false;
         }
         tl_clock_sleep_ns(PAUSE_NS);
@@ -110,6 +122,8 @@ static bool is_lost(const tl_run_state *state, double checked_ns, tl_contest_res
 
 static bool prepare(tl_run_state *state, tl_runnable *r, tl_cold cold)
 {
+    if (r->bench != NULL)
+        return cold == TL_COLD_NOTHING || state->bench->flush != NULL;
     return tl_caches_prepare(state, r, cold) &&
            (state->incumbent == NULL || tl_caches_prepare(state, state->incumbent, cold));
 }
@@ -147,9 +161,9 @@ void tl_run_time(tl_run_state *state, tl_runnable *r, bool careful, tl_cold cold
                                                              SERIES_OF_LIMIT) };
     tl_contest_result result = { 0 };
     if (careful || !rules.may_win || !is_lost(state, checked_ns, &result)) {
-        bool is_calm = wait_for_calm(state);
+        bool was_calm = wait_for_calm(state);
         hold_contest(&t, r, &rules, &result);
-        result.disturbed |= !is_calm;
+        result.disturbed |= !was_calm;
     }
     *out = (tl_run_times){ .contest = result,
                            .median_ns = tl_contest_median(result.times_ns, result.count),

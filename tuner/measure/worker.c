@@ -66,7 +66,9 @@ static void serve(worker *w)
     bool has_state = false;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     choose_core(&w->config);
-    tl_limit_memory(w->config.memory_bytes);
+    if (!w->is_runner ||
+        w->config.device[0] == '\0') /* a GPU's driver takes as much address space as it likes */
+        tl_limit_memory(w->config.memory_bytes);
     for (;;) {
         tl_frame_kind kind;
         if (!tl_frame_receive(w->fd, &kind, &body))
@@ -82,6 +84,8 @@ static void serve(worker *w)
                 _exit(CHILD_ORPHAN);
             has_state = true;
             tl_worker_run(&state, w->options, &body, &reply);
+            if (tl_run_is_lost(&state))
+                _exit(TL_CHILD_LOST_DEVICE);
         } else {
             _exit(CHILD_ORPHAN);
         }

@@ -78,9 +78,10 @@ static tl_status compile_prepare(tl_arena *arena, const tl_program *program,
     return TL_OK;
 }
 
-static tl_status build(tl_arena *arena, const tl_worker_config *config, const char *text,
-                       const char *trace_text, outcome *o, tl_diag *diag)
+static tl_status build(tl_arena *arena, const tl_worker_config *config, bool is_reference,
+                       const char *text, const char *trace_text, outcome *o, tl_diag *diag)
 {
+    const tl_target *target = is_reference ? &config->host : &config->target;
     tl_program *naive;
     o->status = TL_RECORD_WORKER;
     TL_TRY(tl_program_parse(arena, text, "program", &naive, diag));
@@ -88,8 +89,8 @@ static tl_status build(tl_arena *arena, const tl_worker_config *config, const ch
     if (*trace_text) {
         tl_trace *trace;
         o->status = TL_RECORD_ILLEGAL;
-        TL_TRY(tl_trace_parse(arena, trace_text, "trace", &config->target, &trace, diag));
-        tl_schedule *s = tl_schedule_create(arena, naive, &config->target, config->verify);
+        TL_TRY(tl_trace_parse(arena, trace_text, "trace", target, &trace, diag));
+        tl_schedule *s = tl_schedule_create(arena, naive, target, config->verify);
         TL_TRY(tl_trace_apply(trace, s, diag));
         program = tl_schedule_program(s);
         TL_TRY(tl_program_verify(program, diag));
@@ -98,9 +99,9 @@ static tl_status build(tl_arena *arena, const tl_worker_config *config, const ch
     o->status = TL_RECORD_BUILD;
     if (program->param_count > TL_MAX_PARAMS || program->prepared_count > TL_MAX_PARAMS)
         return tl_fail(diag, TL_UNSUPPORTED, "more than %d parameters", TL_MAX_PARAMS);
-    TL_TRY(compile(arena, program, false, &config->target, &o->object, &o->descriptor, diag));
+    TL_TRY(compile(arena, program, false, target, &o->object, &o->descriptor, diag));
     if (program->prepare != NULL)
-        TL_TRY(compile_prepare(arena, program, &config->target, o, diag));
+        TL_TRY(compile_prepare(arena, program, &config->host, o, diag));
     o->built.prepared_count = program->prepared_count;
     for (int i = 0; i < program->prepared_count; i++) {
         int64_t elements = tl_buffer_max_elements(program->prepared[i]);
@@ -119,6 +120,7 @@ void tl_worker_build(const tl_worker_config *config, const tl_worker_options *op
     tl_unpacker u = tl_unpack(body);
     outcome o = { .status = TL_RECORD_WORKER };
     tl_diag diag = { 0 };
+    bool is_reference = tl_unpack_int(&u) != 0;
     const char *program = tl_unpack_text(&u), *trace = tl_unpack_text(&u);
     if (options->hook != NULL)
         options->hook("build", trace);
@@ -129,7 +131,7 @@ void tl_worker_build(const tl_worker_config *config, const tl_worker_options *op
         o.status = TL_RECORD_MEMORY;
         tl_fail(&diag, TL_NO_MEMORY, "building it takes more memory than the limit");
     } else {
-        tl_status status = build(arena, config, program, trace, &o, &diag);
+        tl_status status = build(arena, config, is_reference, program, trace, &o, &diag);
         if (status != TL_OK)
             o.status = kind_of(status, o.status);
     }

@@ -1,12 +1,20 @@
 /* tuner/measure/worker_content.c: what messages to a worker and from it hold: how it is to work, and what was built. */
+#include <stdio.h>
 #include "tuner/measure/worker_private.h"
+
+static void pack_target(const tl_target *target, tl_text *out)
+{
+    tl_text text = { 0 };
+    tl_target_print(target, &text);
+    tl_pack_text(out, tl_text_get(&text));
+    tl_text_free(&text);
+}
 
 void tl_worker_config_pack(const tl_worker_config *c, tl_text *out)
 {
-    tl_text target = { 0 };
-    tl_target_print(&c->target, &target);
-    tl_pack_text(out, tl_text_get(&target));
-    tl_text_free(&target);
+    pack_target(&c->target, out);
+    pack_target(&c->host, out);
+    tl_pack_text(out, c->device);
     tl_pack_int(out, c->threads);
     tl_pack_int(out, c->repeats);
     tl_pack_int(out, c->in_gaps);
@@ -21,8 +29,10 @@ void tl_worker_config_pack(const tl_worker_config *c, tl_text *out)
 
 bool tl_worker_config_unpack(tl_unpacker *u, tl_worker_config *out)
 {
-    if (tl_target_parse(tl_unpack_text(u), &out->target, NULL) != TL_OK)
+    if (tl_target_parse(tl_unpack_text(u), &out->target, NULL) != TL_OK ||
+        tl_target_parse(tl_unpack_text(u), &out->host, NULL) != TL_OK)
         return false;
+    snprintf(out->device, sizeof out->device, "%s", tl_unpack_text(u));
     out->threads = (int)tl_unpack_int(u);
     out->repeats = (int)tl_unpack_int(u);
     out->in_gaps = tl_unpack_int(u) != 0;

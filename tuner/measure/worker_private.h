@@ -17,11 +17,17 @@
 #include "tuner/measure/measure.h"
 #include "tuner/measure/witness.h"
 
+/* Exit status of a child whose device is lost. */
+enum { TL_CHILD_LOST_DEVICE = 70 };
+
 enum { TL_INPUT_SETS = 2, TL_MAX_PARAMS = 64, TL_MAX_LOWERINGS = 16 };
 
 /* What the tuner tells a worker once. */
 typedef struct {
     tl_target target;
+    tl_target
+        host; /* of the reference and of what packs constants: the target, but where that is a device's */
+    char device[32]; /* where candidates run; "": on this CPU */
     int threads, repeats;
     bool in_gaps;           /* runs only while nobody else wants its core */
     int core;               /* processor to stay on; -1: any but `not_core` */
@@ -46,7 +52,8 @@ typedef struct {
 void tl_built_pack(const tl_built *built, tl_text *out);
 bool tl_built_unpack(tl_unpacker *u, tl_built *out); /* points into the body */
 
-/* The builder's job: BUILD (program, trace or "") -> BUILT (status, reason, hash, nanoseconds, built). */
+/* The builder's job: BUILD (whether it is a reference, program, trace or "") -> BUILT (status, reason, hash, nanoseconds,
+ * built). */
 void tl_worker_build(const tl_worker_config *config, const tl_worker_options *options,
                      const tl_text *body, tl_text *reply);
 
@@ -73,8 +80,13 @@ typedef struct {
     int64_t offset[TL_MAX_PARAMS]; /* in a copy; -1: this buffer is not copied */
 } tl_copies;
 
+typedef struct tl_bench_device tl_bench_device; /* tuner/measure/run_device.h */
+typedef struct tl_bench_kernel tl_bench_kernel;
+
 /* A kernel that can be called, with its prepared buffers filled. */
 typedef struct {
+    tl_bench_kernel
+        *bench; /* of one that runs on a device; then `code` and what belongs to it is not there */
     tl_arena *arena;                    /* of the descriptors */
     tl_jit_kernel *code, *prepare_code; /* linked as a model's kernels are */
     tl_descriptor descriptor, prepare_descriptor;
@@ -87,10 +99,11 @@ typedef struct {
     double best_ns;   /* least time seen lately; 0: none */
     tl_copies copies; /* of the prepared buffers, for cold runs */
 } tl_runnable;
-/* `consts[i]` is the place of param i (NULL where the kernel does not need it to prepare). TL_NO_MEMORY: scratch or
+/* `bench`: the device that it runs on; NULL: the CPU. `consts[i]` is the place of param i (NULL where the kernel does not need
+ * it to prepare). TL_NO_MEMORY: scratch or
  * prepared buffers beyond the limit. It is destroyed before the session is. */
-tl_status tl_runnable_create(tl_jit *jit, const tl_built *built, const int64_t *dims,
-                             void *const *params, int param_count, int threads,
+tl_status tl_runnable_create(tl_jit *jit, tl_bench_device *bench, const tl_built *built,
+                             const int64_t *dims, void *const *params, int param_count, int threads,
                              int64_t memory_bytes, tl_runnable **out, tl_diag *diag);
 void tl_runnable_destroy(tl_runnable *r);
 /* Its scratch is there from now on: so many bytes of the caller's. */
@@ -133,6 +146,7 @@ typedef struct {
     tl_cold cold;           /* as the first one was timed */
     tl_runnable *incumbent; /* NULL: none was right yet */
     double incumbent_score;
+    tl_bench_device *bench; /* NULL: candidates run on the CPU */
     tl_witness *witness;
     bool is_alone;       /* on the core, at the witness's last look */
     int64_t patience_ns; /* for solitude, of all that is left of this run of the tuner */
@@ -140,6 +154,8 @@ typedef struct {
 } tl_run_state;
 bool tl_run_state_create(const tl_worker_config *config, const tl_run_task *task,
                          tl_run_state *out);
+/* Whether its device is lost, so that nothing more can run in this process. */
+bool tl_run_is_lost(const tl_run_state *state);
 /* The runner's job: RUN (flags, cold, lowering, incumbent's score, solitude, patience, trace, built) -> RAN (the fields of
  * tl_result). */
 enum { TL_RUN_CAREFUL = 1, TL_RUN_INCUMBENT = 2, TL_RUN_CHECK = 4 };

@@ -2,7 +2,7 @@
 #include <string.h>
 #include "runtime/base/checked.h"
 #include "runtime/base/clock.h"
-#include "tuner/measure/worker_private.h"
+#include "tuner/measure/run_device.h"
 
 /* The scratch of all kernels that are timed is the same memory: else which pages it got would be a part of what is compared.
  * Without memory for that they keep their own. */
@@ -33,7 +33,11 @@ bool tl_run_state_create(const tl_worker_config *config, const tl_run_task *task
         if (tl_pool_create(&options, &out->pool, NULL) != TL_OK)
             return false;
     }
-    out->witness = tl_witness_create();
+    if (config->device[0] == '\0')
+        out->witness = tl_witness_create();
+    else if ((out->bench = tl_bench_device_open(config, task)) == NULL)
+        return false;
+    out->is_alone = out->bench != NULL;
     for (int i = 0; i < task->program->param_count; i++) {
         bool is_written = tl_param_is_written(task->program->params[i]);
         if (is_written && !tl_guarded_create((size_t)task->sizes[i], &out->outputs[i]))
@@ -86,23 +90,32 @@ static void run(tl_run_state *state, int flags, tl_cold cold, int lowering, doub
     int64_t start = tl_clock_ns();
     double checked_ns = 0;
     o->times.cold = cold;
-    tl_status status =
-        tl_runnable_create(t->jit, built, t->dims, state->buffers[0], t->program->param_count,
-                           state->config->threads, state->config->memory_bytes, &r, &o->diag);
+    tl_status status = tl_runnable_create(t->jit, state->bench, built, t->dims, state->buffers[0],
+                                          t->program->param_count, state->config->threads,
+                                          state->config->memory_bytes, &r, &o->diag);
     /* an incumbent that comes back after a child's death was checked before */
     if (status == TL_OK && !(flags & TL_RUN_INCUMBENT))
         status = tl_run_check(state, r, lowering, &o->max_error, &checked_ns, &o->diag);
     int64_t checked = tl_clock_ns();
     o->check_ns = (double)(checked - start);
     o->status = kind_of(status);
+    if (state->bench != NULL && status == TL_UNSUPPORTED) /* the device's own compiler refused it */
+        o->status = TL_RECORD_BUILD;
     if (status != TL_OK || (flags & TL_RUN_CHECK)) {
         tl_runnable_destroy(r);
         return;
     }
-    share_scratch(state, r);
+    if (r->bench == NULL)
+        share_scratch(state, r);
     if (!(flags & TL_RUN_INCUMBENT))
         tl_run_time(state, r, flags & TL_RUN_CAREFUL, cold, checked_ns, &o->times);
     o->run_ns = (double)(tl_clock_ns() - checked);
+    if (state->bench != NULL && state->bench->has_failed) {
+        tl_fail(&o->diag, TL_DEVICE, "%s", state->bench->failure.text);
+        o->status = TL_RECORD_WORKER;
+        tl_runnable_destroy(r);
+        return;
+    }
     if ((flags & TL_RUN_INCUMBENT) || o->times.contest.crowned) {
         if (state->incumbent == NULL)
             state->cold = o->times.cold;
@@ -113,6 +126,11 @@ static void run(tl_run_state *state, int flags, tl_cold cold, int lowering, doub
     } else {
         tl_runnable_destroy(r);
     }
+}
+
+bool tl_run_is_lost(const tl_run_state *state)
+{
+    return tl_bench_device_is_lost(state->bench);
 }
 
 void tl_worker_run(tl_run_state *state, const tl_worker_options *options, const tl_text *body,
@@ -127,7 +145,8 @@ void tl_worker_run(tl_run_state *state, const tl_worker_options *options, const 
     int64_t patience = tl_unpack_int(&u);
     const char *trace = tl_unpack_text(&u);
     tl_built built;
-    tl_witness_learn_solitude(state->witness, solitude);
+    if (state->witness != NULL)
+        tl_witness_learn_solitude(state->witness, solitude);
     state->patience_ns = patience;
     if (options->hook != NULL && !(flags & TL_RUN_INCUMBENT))
         options->hook("run", trace);
@@ -136,7 +155,9 @@ void tl_worker_run(tl_run_state *state, const tl_worker_options *options, const 
         tl_fail(&o.diag, TL_INTERNAL, "a message was damaged");
     else
         run(state, flags, (tl_cold)cold, (int)lowering, score, &built, &o);
-    tl_witness_best(state->witness, &peak, &l2, &copy);
+    peak = l2 = copy = 0;
+    if (state->witness != NULL)
+        tl_witness_best(state->witness, &peak, &l2, &copy);
     tl_pack_int(reply, o.status);
     tl_pack_text(reply, o.diag.text);
     tl_pack_real(reply, o.max_error);
@@ -156,7 +177,7 @@ void tl_worker_run(tl_run_state *state, const tl_worker_options *options, const 
     tl_pack_real(reply, peak);
     tl_pack_real(reply, l2);
     tl_pack_real(reply, copy);
-    tl_pack_real(reply, tl_witness_solitude(state->witness));
+    tl_pack_real(reply, state->witness != NULL ? tl_witness_solitude(state->witness) : solitude);
     tl_pack_int(reply, patience - state->patience_ns);
     tl_pack_bytes(reply, o.times.contest.times_ns,
                   (size_t)o.times.contest.count * sizeof *o.times.contest.times_ns);

@@ -29,6 +29,7 @@ static bool send_config(tl_pump *m, tl_process *process, const tl_builder *build
     bool is_runner = builder == NULL, in_gaps = !is_runner && builder->in_gaps;
     tl_worker_config config = {
         .target = m->target,
+        .host = m->host,
         .threads = m->options.threads,
         .repeats = m->options.repeats,
         .in_gaps = in_gaps,
@@ -40,6 +41,8 @@ static bool send_config(tl_pump *m, tl_process *process, const tl_builder *build
         .seed = m->options.seed,
         .verify = m->options.verify,
     };
+    snprintf(config.device, sizeof config.device, "%s",
+             m->options.device != NULL ? m->options.device : "");
     m->message.size = 0;
     tl_worker_config_pack(&config, &m->message);
     return tl_frame_send(process->fd, TL_FRAME_CONFIG, &m->message);
@@ -154,6 +157,7 @@ static void order_build(tl_pump *m, tl_builder *b, tl_job *job, int task)
         t->state = TL_REFERENCE_ASKED;
     }
     m->message.size = 0;
+    tl_pack_int(&m->message, job == NULL);
     tl_pack_text(&m->message, program);
     tl_pack_text(&m->message, trace);
     if (b->count == 0)

@@ -87,7 +87,7 @@ typedef struct {
     tl_measurer base;
     tl_measure_options options;
     const char *const *args;
-    tl_target target;
+    tl_target target, host;
     char *worker, *defects;
     int timer_core; /* -1: no core of its own */
     bool overlaps;  /* build while timing */

@@ -57,7 +57,15 @@ tl_record_status tl_pump_cause(const tl_pump *m, int signal_number, int code, in
         snprintf(reason, size, "it took longer than the limit");
         return TL_RECORD_TIMEOUT;
     }
-    if (bytes > limit - limit / 4 || signal_number == SIGKILL) {
+    if (code == TL_CHILD_LOST_DEVICE) {
+        snprintf(reason, size,
+                 "the device was lost while it ran: an access to memory that is not there, or a "
+                 "fault of hardware");
+        return TL_RECORD_CRASH;
+    }
+    /* a driver takes address space and memory of its own */
+    bool took_much = m->options.device == NULL && bytes > limit - limit / 4;
+    if (took_much || signal_number == SIGKILL) {
         snprintf(reason, size, "it took %lld MB of memory (limit %lld) and died of signal %d",
                  (long long)(bytes >> 20), (long long)(limit >> 20), signal_number);
         return TL_RECORD_MEMORY;
@@ -136,7 +144,7 @@ static tl_status add_task(tl_measurer *self, const tl_measure_task *spec, int *o
         return tl_fail(diag, TL_NO_MEMORY, "out of memory");
     }
     t->arena = arena;
-    tl_status status = copy_task(t, spec, &m->target, diag);
+    tl_status status = copy_task(t, spec, &m->host, diag);
     if (status != TL_OK) {
         free_task(t);
         return status;
@@ -344,6 +352,7 @@ tl_status tl_measurer_create(const tl_measure_options *options, tl_measurer **ou
     m->base.type = &pump_type;
     m->options = *options;
     m->target = *options->target;
+    m->host = options->host != NULL ? *options->host : *options->target;
     m->args = options->worker_args != NULL ? options->worker_args : default_args;
     m->last = &m->first;
     m->start_ns = tl_clock_ns();

@@ -1,0 +1,61 @@
+#!/bin/sh
+# tests/gpu/bundle.sh: tilth and all that it needs as one archive, for a machine with a GPU that has a driver and nothing else.
+#
+# usage: bundle.sh BUILD FILE.tar.xz
+#
+#     tilth-gpu/run            runs tilth with the libraries beside it
+#     tilth-gpu/check.sh       tests/gpu/check.sh
+#     tilth-gpu/bin, lib       the program; its libraries, and LLVM with the parts for x86 and NVPTX alone
+#     tilth-gpu/kernels        models/kernels/gpu
+#
+# LLVM is linked anew from its archives, with what code generation calls (llvm_link.h) and what that needs: a fifth of the whole.
+set -e
+build=$1 archive=$2
+config=${LLVM_CONFIG:-llvm-config-19}
+work=$(mktemp -d "${TMPDIR:-/tmp}/gpu-bundle-XXXXXX")
+trap 'rm -rf "$work"' EXIT INT TERM
+to=$work/tilth-gpu
+mkdir -p "$to/bin" "$to/lib"
+
+strip -o "$to/bin/tilth" "$build/tilth"
+ldd "$build/tilth" | awk '$2 == "=>" { print $3 } $1 ~ /^\// { print $1 }' | while read -r library; do
+    cp -L "$library" "$to/lib/"
+done
+
+header=$build/codegen/llvm/llvm_link.h
+soname=$(sed -n 's/^#define LLVM_SONAME *"\(.*\)"/\1/p' "$header")
+functions=$(grep -oE 'LLVM[A-Z][A-Za-z0-9_]*' "$header" | grep -vE '^LLVM_' | sort -u)
+printf '{ global: %s local: *; };\n' "$(for f in $functions; do printf '%s; ' "$f"; done)" >"$work/map"
+# -lzstd as a file: its development package need not be there.
+system_libraries() {
+    for word in $($config --link-static --system-libs); do
+        case $word in
+        -l*) file=$(ldconfig -p | awk -v name="lib${word#-l}.so" '$1 ~ "^" name { print $NF; exit }')
+            echo "${file:-$word}" ;;
+        *) echo "$word" ;;
+        esac
+    done
+}
+# shellcheck disable=SC2046
+c++ -shared -o "$work/llvm.so" -Wl,-soname,"$soname" -Wl,--version-script,"$work/map" -Wl,--gc-sections -Wl,--as-needed \
+    $(for f in $functions; do printf -- '-Wl,-u,%s ' "$f"; done) \
+    -L"$($config --libdir)" -Wl,--start-group $($config --link-static --libs x86 nvptx orcjit passes irreader linker) \
+    -Wl,--end-group $(system_libraries)
+strip -o "$to/lib/$soname" "$work/llvm.so"
+ldd "$work/llvm.so" | awk '$2 == "=>" { print $3 }' | while read -r library; do
+    [ -e "$to/lib/$(basename "$library")" ] || cp -L "$library" "$to/lib/"
+done
+
+cp tests/gpu/check.sh "$to/"
+cp -r models/kernels/gpu "$to/kernels"
+cat >"$to/run" <<'RUN'
+#!/bin/sh
+here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
+exec "$here/lib/ld-linux-x86-64.so.2" --library-path "$here/lib:/usr/local/nvidia/lib64:/usr/lib/x86_64-linux-gnu:/usr/lib64" \
+    "$here/bin/tilth" "$@"
+RUN
+chmod +x "$to/run" "$to/check.sh"
+tar -C "$work" -cJf "$archive" tilth-gpu
+size=$(wc -c <"$archive")
+echo "$archive: $((size / 1024 / 1024)) MiB"
+[ "$size" -le $((45 * 1024 * 1024)) ] || { echo "$archive: larger than 45 MiB"; exit 1; }

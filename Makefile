@@ -22,7 +22,7 @@ LIBS_rt   := -lhwloc -ljansson -lm -lpthread
 LLVM_LIBDIR   := $(shell $(LLVM_CONFIG) --libdir 2>/dev/null)
 # LLVM is loaded when it is first needed (codegen/llvm/load_llvm.c) where its calls can be made jumps.
 LIBS_llvm := $(if $(filter x86_64 aarch64,$(shell uname -m)),-ldl,-L$(LLVM_LIBDIR) -lLLVM-19)
-LIBS_all  := $(LIBS_llvm) -lprotobuf-c -lsqlite3 -lxgboost $(LIBS_rt)
+LIBS_all  := $(LIBS_llvm) -lprotobuf-c -lsqlite3 -lxgboost -lz $(LIBS_rt)
 
 # Folders from the bottom floor up; each is an archive of its own and links with those before it.
 FOLDERS := runtime/base runtime ir frontend schedule codegen tuner driver/pipeline driver/api models driver

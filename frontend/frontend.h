@@ -45,7 +45,16 @@ tl_status tl_onnx_read_source(tl_arena *arena, const tl_onnx_source *source, tl_
 tl_status tl_onnx_read_memory(tl_arena *arena, const void *bytes, size_t size, const char *folder,
                               const tl_shape_override *shapes, int shape_count, tl_onnx **out,
                               tl_graph **graph, tl_diag *diag);
+/* The same for a model that is wanted for several shapes: it is unpacked once, and all of its graphs have the same constants. A
+ * node whose name is in `kept` (NULL: none) stays one where its value is known, too (tl_graph.kept). */
+tl_status tl_onnx_open(const char *path, tl_onnx **out, tl_diag *diag);
+tl_status tl_onnx_open_memory(const void *bytes, size_t size, const char *folder, tl_onnx **out,
+                              tl_diag *diag);
+tl_status tl_onnx_graph(tl_arena *arena, tl_onnx *model, const tl_shape_override *shapes,
+                        int shape_count, const tl_map *kept, tl_graph **graph, tl_diag *diag);
 void tl_onnx_close(tl_onnx *model);
+void tl_onnx_limit_turns(tl_onnx *model,
+                         int64_t most); /* tl_onnx_source.most_turns, of graphs to come */
 /* The inputs that were bound to the value offered, for a shape or a branch depends on it: the graph is right for this value
  * only. Names and packed values live as long as the graph. */
 int tl_onnx_bound_count(const tl_onnx *model);
@@ -133,6 +142,7 @@ typedef struct {
     tl_value *const *inputs;
     const tl_node *const *windows; /* of each input: the Slice that alone reads it there, or NULL */
     tl_value *const *outputs;
+    bool varies; /* the same code sums up other extents: no sum is cut by how long it is */
 } tl_kernel;
 /* What runs in the place of a node: a kernel, or the bodies of a node that has some. */
 typedef struct tl_item tl_item;

@@ -11,6 +11,8 @@ typedef struct {
     bool is_inside;
     /* Its node only says where its elements lie: no kernel makes it (graph/assign_windows.c). */
     bool is_view;
+    /* Of a constant: the node that it was folded from; NULL: it is the model's own, or made by a pass. */
+    const char *folded;
 } tl_value_notes;
 
 /* Those of a value, for reading: nothing was decided until somebody does. */

@@ -3,6 +3,7 @@
 #include "runtime/base/array.h"
 #include "runtime/base/checked.h"
 #include "schedule/dependence.h"
+#include "schedule/analysis.h"
 #include "schedule/schedule_private.h"
 
 /* Collecting accesses. */
@@ -203,6 +204,18 @@ static int64_t largest_common(const sum *a, const sum *b, int *at_a, int *at_b)
     return largest;
 }
 
+static void keep_sum(const tl_dependences *d, tl_pins *pins, const tl_expr *e)
+{
+    enum { MOST = 64 };
+    for (int i = 0; i < pins->sum_count; i++)
+        if (tl_expr_equal(pins->sums[i], e))
+            return;
+    if (pins->sum_count == MOST)
+        return;
+    TL_ROOM(d->arena, pins->sums, pins->sum_count, pins->sum_capacity);
+    pins->sums[pins->sum_count++] = e;
+}
+
 /* Pins what follows from  ea = eb,  ea in one instance, eb in another; extents widen them to intervals. */
 static void equate(const tl_dependences *d, tl_pins *pins, const tl_expr *ea, int64_t extent_a,
                    const tl_expr *eb, int64_t extent_b)
@@ -220,8 +233,11 @@ static void equate(const tl_dependences *d, tl_pins *pins, const tl_expr *ea, in
         tl_range ra, rb;
         if (!rest_range(&a, i, &ra) || !rest_range(&b, k, &rb))
             return;
-        if (ra.max + extent_a - 1 - rb.min >= c || rb.max + extent_b - 1 - ra.min >= c)
+        if (ra.max + extent_a - 1 - rb.min >= c || rb.max + extent_b - 1 - ra.min >= c) {
+            if (extent_a == 1 && extent_b == 1 && tl_expr_equal(ea, eb))
+                keep_sum(d, pins, ea);
             return;
+        }
         pin(d, pins, a.linear.terms[i]);
         a.struck[i] = true;
         b.struck[k] = true;
@@ -235,21 +251,73 @@ static int64_t extent_of(const tl_access *a, int axis)
     return tl_min64(tl_expr_range(a->extent[axis]).max, INT64_MAX / 1024);
 }
 
+/* Whether x % d is the same in both: as it stands, or by its digits, x % m and x // m % (d/m), the lowest or the highest
+ * first: an expression may be simplified in one of the two orders only. */
+static bool is_remainder_pinned(const tl_dependences *d, const tl_pins *pins, const tl_expr *x,
+                                int64_t divisor)
+{
+    int64_t known;
+    const tl_expr *whole = tl_floormod_expr(d->arena, x, tl_int(d->arena, divisor));
+    if (tl_const_int(whole, &known) || is_pinned(pins, whole))
+        return true;
+    int64_t low = 0;
+    for (int i = 0; i < pins->count; i++) {
+        int64_t m;
+        if (pins->equal[i]->kind != TL_EXPR_FLOORMOD ||
+            !tl_const_int(pins->equal[i]->args[1], &m) || m < 2 || m >= divisor || divisor % m != 0)
+            continue;
+        const tl_expr *modulus = tl_int(d->arena, m), *rest = tl_int(d->arena, divisor / m);
+        if (is_pinned(pins, tl_floormod_expr(d->arena, x, modulus)))
+            low = m;
+        const tl_expr *highest =
+            tl_floormod_expr(d->arena, tl_floordiv_expr(d->arena, x, rest), modulus);
+        if (is_pinned(pins, highest))
+            return is_remainder_pinned(d, pins, x, divisor / m);
+    }
+    return low > 0 &&
+           is_remainder_pinned(d, pins, tl_floordiv_expr(d->arena, x, tl_int(d->arena, low)),
+                               divisor / low);
+}
+
+/* rest + x // d the same in both, and x % d pinned: d*rest + x is the same. So is a split of fused loops whose parts are no
+ * digits of the loops that were fused: (256*a + b)//70 is 3*a + (46*a + b)//70. */
+static void close_over_sums(const tl_dependences *d, tl_pins *pins)
+{
+    for (int i = 0; i < pins->sum_count; i++) { /* grows while it runs */
+        tl_linear kept = tl_linear_of(d->arena, pins->sums[i]);
+        for (int k = 0; k < kept.count; k++) {
+            const tl_expr *e = kept.terms[k];
+            int64_t divisor;
+            if (kept.coefficients[k] != 1 || e->kind != TL_EXPR_FLOORDIV ||
+                !tl_const_int(e->args[1], &divisor) ||
+                !is_remainder_pinned(d, pins, e->args[0], divisor))
+                continue;
+            const tl_expr *rest = tl_muli(d->arena, tl_sub(d->arena, pins->sums[i], e), divisor);
+            const tl_expr *whole = tl_add(d->arena, rest, e->args[0]);
+            equate(d, pins, whole, 1, whole, 1);
+        }
+    }
+}
+
 /* x // d and x % d pinned: x is. */
 static void close_over_digits(const tl_dependences *d, tl_pins *pins)
 {
+    close_over_sums(d, pins);
     for (int i = 0; i < pins->count; i++) { /* grows while it runs */
-        const tl_expr *e = pins->equal[i], *partner;
-        if (e->kind == TL_EXPR_FLOORDIV)
-            partner = tl_floormod_expr(d->arena, e->args[0], e->args[1]);
-        else if (e->kind == TL_EXPR_FLOORMOD)
-            partner = tl_floordiv_expr(d->arena, e->args[0], e->args[1]);
-        else
+        const tl_expr *e = pins->equal[i];
+        int64_t divisor, constant;
+        if ((e->kind != TL_EXPR_FLOORDIV && e->kind != TL_EXPR_FLOORMOD) ||
+            is_pinned(pins, e->args[0]))
             continue;
-        int64_t constant;
-        if (is_pinned(pins, e->args[0]) ||
-            !(tl_const_int(partner, &constant) || is_pinned(pins, partner)))
-            continue;
+        if (e->kind == TL_EXPR_FLOORDIV) {
+            if (!tl_const_int(e->args[1], &divisor) ||
+                !is_remainder_pinned(d, pins, e->args[0], divisor))
+                continue;
+        } else {
+            const tl_expr *partner = tl_floordiv_expr(d->arena, e->args[0], e->args[1]);
+            if (!tl_const_int(partner, &constant) && !is_pinned(pins, partner))
+                continue;
+        }
         pin(d, pins, e->args[0]);
         equate(d, pins, e->args[0], 1, e->args[0], 1);
         i = -1; /* what came first may have its partner now */
@@ -344,6 +412,14 @@ static bool shared_by_threads(const tl_stmt *loop, const tl_access *a)
     return is_thread_loop(loop) && a->buffer->scope == TL_SCOPE_SHARED;
 }
 
+/* A copy into shared memory that every thread makes, until one of its loops is bound to threads as well. */
+static bool copies_alike(tl_arena *arena, const tl_stmt *loop, const tl_access *a,
+                         const tl_access *b)
+{
+    return shared_by_threads(loop, a) && a->block == b->block && tl_block_is_spatial(a->block) &&
+           writes_alike(arena, loop, a) && writes_alike(arena, loop, b);
+}
+
 bool tl_loop_is_independent(tl_arena *arena, const tl_stmt *loop, bool updates_commute,
                             tl_access *first, tl_access *second)
 {
@@ -367,6 +443,8 @@ bool tl_loop_is_independent(tl_arena *arena, const tl_stmt *loop, bool updates_c
             if (shared_by_threads(loop, a) && a->block != b->block &&
                 writes_alike(arena, given, a) && writes_alike(arena, given, b))
                 continue; /* ordered by barriers */
+            if (copies_alike(arena, given, a, b))
+                continue;
             tl_pins pins =
                 shared_by_threads(loop, a) ? tl_pins_of_elements(&d, a, b) : tl_pins_of(&d, a, b);
             if (tl_pins_var(&pins, loop->u.loop.var))

@@ -38,6 +38,8 @@ bool tl_may_conflict(const tl_access *a, const tl_access *b);
 typedef struct {
     int count, capacity;
     const tl_expr **equal;
+    int sum_count, sum_capacity;
+    const tl_expr **sums; /* that are the same in both, and of whose terms that is not known */
 } tl_pins;
 tl_pins tl_pins_of(const tl_dependences *d, const tl_access *a, const tl_access *b);
 /* The same where two instances of a block that differ in their spatial iters may meet as well. */

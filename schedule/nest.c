@@ -378,6 +378,31 @@ static const tl_expr *old_range_guard(tl_arena *arena, const tl_nest *nest, cons
     return guard;
 }
 
+/* Whether a condition says no more than that a loop on the path, over a dim, ends where it does. */
+static bool follows_from_loops(tl_arena *arena, const tl_expr *condition, const tl_path *place)
+{
+    for (int i = 0; i < place->count; i++) {
+        const tl_stmt *loop = place->stmts[i];
+        int64_t constant;
+        if (loop->kind != TL_STMT_LOOP || tl_const_int(loop->u.loop.extent, &constant))
+            continue;
+        const tl_expr *inside = tl_lt(arena, tl_ref(arena, loop->u.loop.var), loop->u.loop.extent);
+        if (tl_follows_from(arena, condition, inside))
+            return true;
+    }
+    return false;
+}
+
+static const tl_expr *without_implied(tl_arena *arena, const tl_expr *guard, const tl_path *place)
+{
+    const tl_expr **conjuncts, *left = NULL;
+    int count = tl_conjuncts(arena, guard, &conjuncts);
+    for (int i = 0; i < count; i++)
+        if (!follows_from_loops(arena, conjuncts[i], place))
+            left = tl_and(arena, left, conjuncts[i]);
+    return left;
+}
+
 const tl_stmt *tl_nest_build(tl_arena *arena, const tl_nest *nest, const tl_span *spans,
                              const tl_path *place)
 {
@@ -393,11 +418,11 @@ const tl_stmt *tl_nest_build(tl_arena *arena, const tl_nest *nest, const tl_span
         iters[k] = old->iters[k];
         const tl_expr *begin;
         rebind(arena, nest, k, spans, place, &vars[k], &extents[k], &iters[k].binding, &begin);
-        predicate =
-            tl_and(arena, predicate,
-                   tl_loop_guard(arena, begin, extents[k], iters[k].binding, iters[k].extent));
-        predicate = tl_and(arena, predicate,
-                           old_range_guard(arena, nest, &old->iters[k], iters[k].binding));
+        const tl_expr *guard =
+            tl_loop_guard(arena, begin, extents[k], iters[k].binding, iters[k].extent);
+        guard =
+            tl_and(arena, guard, old_range_guard(arena, nest, &old->iters[k], iters[k].binding));
+        predicate = tl_and(arena, predicate, without_implied(arena, guard, place));
     }
     *block = *old;
     block->iters = iters;

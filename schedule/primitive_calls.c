@@ -174,3 +174,14 @@ tl_status tl_prefetch(tl_schedule *s, tl_block_ref block, const char *buffer, tl
                       int_arg(level) };
     return apply(s, TL_PRIM_prefetch, args, 5, diag);
 }
+
+tl_status tl_bind_loop(tl_schedule *s, tl_loop_ref loop, const char *axis, tl_diag *diag)
+{
+    tl_arg args[] = { loop_arg(loop), word_arg(axis) };
+    return apply(s, TL_PRIM_bind, args, 2, diag);
+}
+
+tl_status tl_put_barriers(tl_schedule *s, tl_diag *diag)
+{
+    return apply(s, TL_PRIM_place_barriers, NULL, 0, diag);
+}

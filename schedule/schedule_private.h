@@ -99,6 +99,9 @@ tl_status tl_check_inlined(const char *prim, const tl_block *block, const tl_blo
                            tl_diag *diag);
 tl_status tl_check_copies(const char *prim, const tl_block *block, const tl_block *reader,
                           tl_diag *diag);
+/* Another buffer in the place of a local one: its alloc and every access. */
+void tl_schedule_swap_local(tl_schedule *s, const tl_buffer *from, const tl_buffer *to);
+
 /* The same loop with another kind, or other annotations. */
 const tl_stmt *tl_loop_with_kind(tl_arena *arena, const tl_stmt *loop, tl_loop_kind kind);
 const tl_stmt *tl_loop_with_annotations(tl_arena *arena, const tl_stmt *loop, int count,

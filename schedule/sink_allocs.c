@@ -198,9 +198,26 @@ typedef struct {
     const tl_var *var;
 } unknown;
 
-/* One axis:  write = known + sum of coefficient*unknown,  dense. Adds the solutions; false: there is none. */
+static bool is_implied(tl_arena *arena, const tl_expr *condition, const tl_expr *by)
+{
+    if (condition->kind == TL_EXPR_AND)
+        return is_implied(arena, condition->args[0], by) &&
+               is_implied(arena, condition->args[1], by);
+    if (tl_prove(arena, condition))
+        return true;
+    if (by == NULL)
+        return false;
+    if (by->kind == TL_EXPR_AND)
+        return is_implied(arena, condition, by->args[0]) ||
+               is_implied(arena, condition, by->args[1]);
+    return tl_expr_equal(condition, by) || tl_follows_from(arena, condition, by);
+}
+
+/* One axis:  write = known + sum of coefficient*unknown,  dense. Adds the solutions; false: there is none. `held`: what is
+ * so where the read is made, for buffers that must go in, or no block of a GPU could have one of its own: shared ones; NULL
+ * for others. */
 static bool solve_axis(tl_arena *arena, const access *write, const access *read, int axis,
-                       tl_binding *solution, int *count)
+                       const tl_expr *held, tl_binding *solution, int *count)
 {
     assert(axis >= 0 && write->index != NULL && read->index != NULL);
     tl_linear l = tl_linear_of(arena, write->index[axis]);
@@ -238,7 +255,11 @@ static bool solve_axis(tl_arena *arena, const access *write, const access *read,
         if (i + 1 < unknown_count)
             value = tl_floormod_expr(arena, value, tl_int(arena, extent));
         tl_range range = tl_expr_range(value);
-        if (range.min < 0 || range.max >= extent)
+        if (range.min < 0 &&
+            (held == NULL || !is_implied(arena, tl_le(arena, tl_int(arena, 0), value), held)))
+            return false;
+        if (range.max >= extent &&
+            (held == NULL || !is_implied(arena, tl_lt(arena, value, tl_int(arena, extent)), held)))
             return false;
         solution[(*count)++] = (tl_binding){ var, value };
         if (tl_mul_overflows(step, extent, &step))
@@ -264,21 +285,6 @@ static bool extents_hold(tl_arena *arena, const access *write, const tl_binding 
     return true;
 }
 
-static bool is_implied(tl_arena *arena, const tl_expr *condition, const tl_expr *by)
-{
-    if (condition->kind == TL_EXPR_AND)
-        return is_implied(arena, condition->args[0], by) &&
-               is_implied(arena, condition->args[1], by);
-    if (tl_prove(arena, condition))
-        return true;
-    if (by == NULL)
-        return false;
-    if (by->kind == TL_EXPR_AND)
-        return is_implied(arena, condition, by->args[0]) ||
-               is_implied(arena, condition, by->args[1]);
-    return tl_expr_equal(condition, by) || tl_follows_from(arena, condition, by);
-}
-
 static bool covers(tl_arena *arena, const tl_buffer *buffer, const access *write,
                    const access *read)
 {
@@ -287,8 +293,14 @@ static bool covers(tl_arena *arena, const tl_buffer *buffer, const access *write
         return false;
     tl_binding solution[MAX_UNKNOWNS];
     int count = 0;
+    const tl_expr *held = read->predicate; /* and what is read lies in the buffer */
+    for (int axis = 0; axis < buffer->rank; axis++) {
+        held = tl_and(arena, held, tl_le(arena, tl_int(arena, 0), read->index[axis]));
+        held = tl_and(arena, held, tl_lt(arena, read->index[axis], buffer->shape[axis]));
+    }
+    const tl_expr *decides = buffer->scope == TL_SCOPE_SHARED ? held : NULL;
     for (int axis = 0; axis < buffer->rank; axis++)
-        if (!solve_axis(arena, write, read, axis, solution, &count))
+        if (!solve_axis(arena, write, read, axis, decides, solution, &count))
             return false;
     if (!extents_hold(arena, write, solution, count))
         return false;
@@ -305,11 +317,6 @@ static bool covers(tl_arena *arena, const tl_buffer *buffer, const access *write
             solution[count++] = (tl_binding){ stmt->u.loop.var, tl_int(arena, 0) };
     }
     const tl_expr *wanted = tl_substitute(arena, write->predicate, solution, count);
-    const tl_expr *held = read->predicate; /* and what is read lies in the buffer */
-    for (int axis = 0; axis < buffer->rank; axis++) {
-        held = tl_and(arena, held, tl_le(arena, tl_int(arena, 0), read->index[axis]));
-        held = tl_and(arena, held, tl_lt(arena, read->index[axis], buffer->shape[axis]));
-    }
     return is_implied(arena, wanted, held);
 }
 

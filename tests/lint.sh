@@ -33,7 +33,7 @@ codegen/math:codegen/math/|ir/|runtime/base/
 codegen/emit:codegen/(emit|math|lower)/|ir/|runtime/base/
 codegen/llvm:codegen/(llvm/|codegen\.h)|ir/|runtime/(base|abi)/
 codegen/object:codegen/(object/|llvm/|codegen\.h)|ir/|runtime/(base|abi)/
-codegen/emulate:codegen/(emulate/|llvm/|codegen\.h)|ir/|runtime/(base|abi)/
+codegen/emulate:codegen/(emulate/|llvm/|codegen\.h)|ir/|runtime/(base|abi|device)/
 codegen:codegen/|ir/|runtime/(base|abi)/
 tuner/records:tuner/records/|codegen/|schedule/|ir/|runtime/
 tuner/measure:tuner/(measure|records)/|codegen/|schedule/|ir/|runtime/
@@ -41,6 +41,7 @@ tuner/cost:tuner/cost/|codegen/|schedule/|ir/|runtime/
 tuner/search:tuner/(search|cost|measure|records)/|codegen/|schedule/|ir/|runtime/
 tuner/transfer:tuner/(transfer|search|cost|measure|records)/|codegen/|schedule/|ir/|runtime/
 tuner/run:tuner/(run|transfer|search|cost|measure|records)/|codegen/|schedule/|ir/|runtime/
+tuner/dataset:tuner/(dataset|run|transfer|search|cost|measure|records)/|codegen/|schedule/|ir/|runtime/
 tuner/model:tuner/|codegen/|schedule/|ir/|runtime/
 models:models/|frontend/|ir/|runtime/base/
 driver/pipeline:driver/pipeline/|tuner/(records|model)/|codegen/|schedule/|frontend/|ir/|runtime/
@@ -56,6 +57,7 @@ driver/bench:driver/(bench|cli|pipeline)/|codegen/|schedule/|frontend/|ir/|runti
 driver/study:driver/(study|cli|pipeline)/|codegen/|schedule/|frontend/|ir/|runtime/
 driver/report:driver/(report|cli)/|tuner/|runtime/
 driver/tune:driver/(tune|bench|study|cli|pipeline)/|tuner/|codegen/|schedule/|frontend/|ir/|runtime/
+driver/dataset:driver/(dataset|tune|bench|study|cli|pipeline)/|models/|tuner/|codegen/|schedule/|frontend/|ir/|runtime/
 driver/verb:[a-z]+/
 driver:driver/verb/verbs\.h|codegen/codegen\.h|runtime/"
 for rule in $floors; do

@@ -258,6 +258,51 @@ static bool warp_address(tl_emitter *em, const tl_buffer_storage *storage,
     return true;
 }
 
+/* Elements behind the storage's base: those parts of the sum that move by whole patterns, or the others. */
+static LLVMValueRef add_up(tl_emitter *em, const sum *s, int64_t period, bool whole)
+{
+    int64_t rest = ((s->constant % period) + period) % period;
+    int64_t constant = whole ? s->constant - rest : rest;
+    LLVMValueRef total = LLVMConstInt(em->i64, (unsigned long long)constant, true);
+    for (int i = 0; i < s->count; i++) {
+        if ((s->parts[i].coefficient % period == 0) != whole)
+            continue;
+        LLVMValueRef c = LLVMConstInt(em->i64, (unsigned long long)s->parts[i].coefficient, true);
+        total = LLVMBuildAdd(em->builder, total,
+                             LLVMBuildMul(em->builder, s->parts[i].value, c, ""), "");
+    }
+    return total;
+}
+
+/* Lanes that do not lie in one piece of 16 bytes go where each of them has to. */
+static void swizzle_address(tl_emitter *em, const sum *s, tl_address *out)
+{
+    const tl_buffer *buffer = out->storage->buffer;
+    LLVMTypeRef element = tl_emit_memory_type(em, buffer->dtype);
+    int64_t period = tl_emit_swizzle_period(buffer);
+    LLVMValueRef whole = add_up(em, s, period, true);
+    out->inner = add_up(em, s, period, false);
+    out->outer = LLVMBuildGEP2(em->builder, element, out->storage->base, &whole, 1, "");
+    bool in_piece = out->kind == TL_STRIDE_CONSTANT && out->stride == 1 &&
+                    (int64_t)em->lanes * (int64_t)tl_dtype_size(buffer->dtype) <= out->align;
+    if (out->kind == TL_STRIDE_NONE || in_piece) {
+        LLVMValueRef offset = tl_emit_swizzled(em, buffer, out->inner);
+        out->pointer = LLVMBuildGEP2(em->builder, element, out->outer, &offset, 1, "");
+        return;
+    }
+    LLVMValueRef lanes = out->offsets;
+    if (out->kind == TL_STRIDE_CONSTANT) {
+        LLVMValueRef ramp[512];
+        for (int i = 0; i < em->lanes; i++)
+            ramp[i] = LLVMConstInt(em->i64, (unsigned long long)(out->stride * i), true);
+        lanes = LLVMConstVector(ramp, (unsigned)em->lanes);
+    }
+    lanes = LLVMBuildAdd(em->builder, tl_emit_splat(em, out->inner, em->lanes), lanes, "");
+    out->kind = TL_STRIDE_GENERAL;
+    out->offsets = tl_emit_swizzled(em, buffer, lanes);
+    out->pointer = out->outer;
+}
+
 bool tl_emit_address(tl_emitter *em, const tl_buffer *buffer, const tl_expr *const *indices,
                      const void *node, bool wild, tl_address *out)
 {
@@ -296,7 +341,10 @@ bool tl_emit_address(tl_emitter *em, const tl_buffer *buffer, const tl_expr *con
                      buffer->name, tl_expr_text(em->arena, s.offending));
         return false;
     }
-    out->pointer = build_pointer(em, storage, &s);
     out->align = alignment(em, storage, &s);
+    if (tl_emit_is_swizzled(em, buffer))
+        swizzle_address(em, &s, out);
+    else
+        out->pointer = build_pointer(em, storage, &s);
     return em->status == TL_OK;
 }

@@ -183,7 +183,9 @@ static void emit_sort(tl_emitter *em, const tl_intrinsic_call *call)
                          regions[i]->buffer->name, o[i].rank);
             return;
         }
-        args[2 * i] = o[i].pointer;
+        args[2 * i] = LLVMTypeOf(o[i].pointer) == em->pointer
+                          ? o[i].pointer
+                          : LLVMBuildAddrSpaceCast(em->builder, o[i].pointer, em->pointer, "");
         args[2 * i + 1] =
             o[i].rank == 0 ? LLVMConstInt(em->i64, 1, false) : scalar(em, o[i].strides[0]);
     }

@@ -10,7 +10,7 @@
 #include "codegen/emit/emit_private.h"
 #include "codegen/lower/passes.h"
 
-enum { GLOBAL_SPACE = 1, SHARED_SPACE = 3, SHARED_ALIGN = 128 };
+enum { GLOBAL_SPACE = 1, SHARED_SPACE = 3, SHARED_ALIGN = 1024 };
 
 /* ---- what not all threads do ---- */
 
@@ -215,7 +215,7 @@ static LLVMValueRef add_shared(tl_emitter *em, const char *name, int64_t bytes)
     bool is_dynamic = bytes > TL_GPU_STATIC_SHARED;
     LLVMTypeRef type = LLVMArrayType2(em->i8, is_dynamic ? 0 : (uint64_t)bytes);
     LLVMValueRef shared = LLVMAddGlobalInAddressSpace(em->module, type, name, SHARED_SPACE);
-    LLVMSetAlignment(shared, is_dynamic ? 1024 : SHARED_ALIGN);
+    LLVMSetAlignment(shared, SHARED_ALIGN);
     if (is_dynamic)
         return shared;
     LLVMSetLinkage(shared, LLVMInternalLinkage);

@@ -184,7 +184,10 @@ static LLVMValueRef element_at(tl_emitter *em, const tile *t, LLVMValueRef row, 
     LLVMBuilderRef b = em->builder;
     LLVMValueRef at = LLVMBuildAdd(b, LLVMBuildMul(b, row, number(em, t->row), ""),
                                    LLVMBuildMul(b, column, number(em, t->column), ""), "");
-    return LLVMBuildGEP2(b, t->element, t->at.pointer, &at, 1, "");
+    if (t->at.inner == NULL)
+        return LLVMBuildGEP2(b, t->element, t->at.pointer, &at, 1, "");
+    at = tl_emit_swizzled(em, t->at.storage->buffer, LLVMBuildAdd(b, at, t->at.inner, ""));
+    return LLVMBuildGEP2(b, t->element, t->at.outer, &at, 1, "");
 }
 
 static bool has_rows(const tl_emitter *em, const tile *t)
@@ -219,6 +222,11 @@ static void load_matrices(tl_emitter *em, const tile *t, int rows, int count, bo
         words[i] = LLVMBuildExtractValue(b, v, (unsigned)i, "");
 }
 
+static LLVMValueRef plus(tl_emitter *em, LLVMValueRef v, int64_t value)
+{
+    return value == 0 ? v : LLVMBuildAdd(em->builder, v, number(em, value), "");
+}
+
 /* A word of elements that follow each other along one axis of the tile. */
 static LLVMValueRef load_word(tl_emitter *em, const tile *t, LLVMValueRef row, LLVMValueRef column,
                               bool along_columns)
@@ -228,7 +236,10 @@ static LLVMValueRef load_word(tl_emitter *em, const tile *t, LLVMValueRef row, L
     int64_t step = along_columns ? t->column : t->row;
     LLVMValueRef first = element_at(em, t, row, column), word = NULL;
     for (int i = 0; i < count; i++) {
-        LLVMValueRef at = tl_emit_offset(em, t->element, first, step * i);
+        LLVMValueRef at = t->at.inner == NULL
+                              ? tl_emit_offset(em, t->element, first, step * i)
+                              : element_at(em, t, plus(em, row, along_columns ? 0 : i),
+                                           plus(em, column, along_columns ? i : 0));
         LLVMValueRef v = LLVMBuildLoad2(b, t->element, at, "");
         LLVMSetAlignment(v, (unsigned)t->size);
         if (t->size == 4)
@@ -238,11 +249,6 @@ static LLVMValueRef load_word(tl_emitter *em, const tile *t, LLVMValueRef row, L
         word = word == NULL ? v : LLVMBuildOr(b, word, v, "");
     }
     return word;
-}
-
-static LLVMValueRef plus(tl_emitter *em, LLVMValueRef v, int64_t value)
-{
-    return value == 0 ? v : LLVMBuildAdd(em->builder, v, number(em, value), "");
 }
 
 static void load_a(tl_emitter *em, const product *p, const tile *t, LLVMValueRef *words)

@@ -164,6 +164,10 @@ bool tl_emit_copies_ahead(const tl_emitter *em, const tl_stmt *loop);
 bool tl_emit_async_copy(tl_emitter *em, const tl_store *store);
 bool tl_emit_is_async_call(const tl_intrinsic_call *call);
 void tl_emit_async_call(tl_emitter *em, const tl_intrinsic_call *call);
+/* emit_swizzle_llvm.c: whether it is; elements until its pattern begins anew; where an offset below that lies. */
+bool tl_emit_is_swizzled(const tl_emitter *em, const tl_buffer *buffer);
+int64_t tl_emit_swizzle_period(const tl_buffer *buffer);
+LLVMValueRef tl_emit_swizzled(tl_emitter *em, const tl_buffer *buffer, LLVMValueRef inner);
 /* Before a loop or an if: notes that not all threads of a block may run what is inside; what was noted around it. */
 const tl_stmt *tl_emit_note_partly(tl_emitter *em, const tl_stmt *stmt);
 
@@ -220,6 +224,8 @@ typedef struct {
     int64_t constant;     /* register buffers: the element */
     bool in_bounds;
     unsigned align; /* bytes that divide the pointer, of those that an access can use */
+    /* Of a swizzled buffer: what `pointer` is made from, an address and elements behind it that are not swizzled yet. */
+    LLVMValueRef outer, inner;
 } tl_address;
 const tl_buffer_storage *tl_emit_find_storage(tl_emitter *em,
                                               const tl_buffer *buffer); /* NULL: failed */

@@ -220,6 +220,7 @@ void tl_gpu_team_destroy(tl_gpu_team *team);
 
 /* What a kernel calls in front of each access: the address on this machine. `what` as tl_access makes it. */
 void *tl_gpu_access(void *address, uint64_t what);
+void *tl_gpu_access_masked(void *address, uint64_t what, uint64_t mask);
 enum { TL_ACCESS_WRITE = 1, TL_ACCESS_ATOMIC = 2, TL_ACCESS_SHARED = 4, TL_ACCESS_GLOBAL = 8 };
 static inline uint64_t tl_access(uint32_t bytes, uint32_t align_log2, uint32_t flags)
 {

@@ -123,6 +123,84 @@ static tl_status check_bulk(pass *p, LLVMValueRef call, const char *name)
     return TL_OK;
 }
 
+/* ---- vectors of which a mask says what is touched ---- */
+
+static LLVMValueRef build_masked_check(pass *p, LLVMValueRef pointer, uint64_t bytes,
+                                       uint64_t align, uint32_t flags, LLVMValueRef mask)
+{
+    LLVMTypeRef i64 = LLVMInt64TypeInContext(p->context),
+                generic = LLVMPointerTypeInContext(p->context, 0);
+    LLVMTypeRef types[3] = { generic, i64, i64 };
+    uint32_t align_log2 = align > 1 ? (uint32_t)__builtin_ctzll(align) : 0;
+    uint64_t what = tl_access((uint32_t)bytes, align_log2, flags | space_flags(pointer));
+    LLVMValueRef arguments[3] = { LLVMBuildPointerCast(p->builder, pointer, generic, ""),
+                                  LLVMConstInt(i64, what, false),
+                                  LLVMBuildZExt(p->builder, mask, i64, "") };
+    return LLVMBuildCall2(p->builder, LLVMFunctionType(generic, types, 3, false),
+                          tl_emulate_address(p->context, (uintptr_t)tl_gpu_access_masked),
+                          arguments, 3, "");
+}
+
+/* Each lane's address is asked about by itself. */
+static LLVMValueRef check_lanes(pass *p, LLVMValueRef pointers, uint64_t bytes, uint64_t align,
+                                uint32_t flags, LLVMValueRef mask, unsigned lanes)
+{
+    LLVMTypeRef i32 = LLVMInt32TypeInContext(p->context);
+    LLVMValueRef all =
+        LLVMGetPoison(LLVMVectorType(LLVMPointerTypeInContext(p->context, 0), lanes));
+    for (unsigned i = 0; i < lanes; i++) {
+        LLVMValueRef at = LLVMConstInt(i32, i, false);
+        LLVMValueRef checked =
+            build_masked_check(p, LLVMBuildExtractElement(p->builder, pointers, at, ""), bytes,
+                               align, flags, LLVMBuildExtractElement(p->builder, mask, at, ""));
+        all = LLVMBuildInsertElement(p->builder, all, checked, at, "");
+    }
+    return all;
+}
+
+/* llvm.masked.load(p, align, mask, else), .store(v, p, align, mask), and the same with a vector of addresses: gather, scatter. */
+static tl_status check_masked(pass *p, LLVMValueRef call, const char *name)
+{
+    bool writes = begins(name, "llvm.masked.store.") || begins(name, "llvm.masked.scatter.");
+    bool by_lane = begins(name, "llvm.masked.gather.") || begins(name, "llvm.masked.scatter.");
+    const char *plain = writes ? (by_lane ? "llvm.masked.scatter" : "llvm.masked.store")
+                               : (by_lane ? "llvm.masked.gather" : "llvm.masked.load");
+    if (!begins(name, plain))
+        return tl_fail(p->diag, TL_UNSUPPORTED, "%s is not emulated", name);
+    unsigned at = writes ? 1 : 0;
+    LLVMValueRef values[4];
+    for (unsigned i = 0; i < 4; i++)
+        values[i] = LLVMGetOperand(call, i);
+    LLVMTypeRef vector = writes ? LLVMTypeOf(values[0]) : LLVMTypeOf(call);
+    unsigned lanes = LLVMGetVectorSize(vector);
+    uint64_t bytes = LLVMStoreSizeOfType(p->layout, LLVMGetElementType(vector));
+    uint64_t align = LLVMConstIntGetZExtValue(values[at + 1]);
+    LLVMValueRef mask = values[at + 2];
+    uint32_t flags = writes ? TL_ACCESS_WRITE : 0;
+    if (lanes > 64)
+        return tl_fail(p->diag, TL_UNSUPPORTED, "%s has more than 64 lanes", name);
+    LLVMPositionBuilderBefore(p->builder, call);
+    if (by_lane) {
+        values[at] = check_lanes(p, values[at], bytes, align, flags, mask, lanes);
+    } else {
+        if (is_private(values[at]))
+            return TL_OK;
+        LLVMValueRef bits =
+            LLVMBuildBitCast(p->builder, mask, LLVMIntTypeInContext(p->context, lanes), "");
+        values[at] =
+            build_masked_check(p, values[at], bytes, align < bytes ? align : bytes, flags, bits);
+    }
+    LLVMTypeRef overloads[2] = { vector, LLVMTypeOf(values[at]) };
+    LLVMValueRef f =
+        LLVMGetIntrinsicDeclaration(p->module, LLVMLookupIntrinsicID(plain, strlen(plain)),
+                                    overloads, 2);
+    LLVMValueRef made = LLVMBuildCall2(p->builder, LLVMGlobalGetValueType(f), f, values, 4, "");
+    if (!writes)
+        LLVMReplaceAllUsesWith(call, made);
+    LLVMInstructionEraseFromParent(call);
+    return TL_OK;
+}
+
 static tl_status check_call(pass *p, LLVMValueRef call)
 {
     LLVMValueRef callee = LLVMGetCalledValue(call);
@@ -136,9 +214,7 @@ static tl_status check_call(pass *p, LLVMValueRef call)
     if (begins(name, "llvm.memset.") || begins(name, "llvm.memcpy.") ||
         begins(name, "llvm.memmove."))
         return check_bulk(p, call, name);
-    if (begins(name, "llvm.masked."))
-        return tl_fail(p->diag, TL_UNSUPPORTED, "%s is not emulated", name);
-    return TL_OK;
+    return begins(name, "llvm.masked.") ? check_masked(p, call, name) : TL_OK;
 }
 
 static tl_status check_instruction(pass *p, LLVMValueRef i)

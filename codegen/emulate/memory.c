@@ -231,3 +231,22 @@ void *tl_gpu_access(void *address, uint64_t what)
                     bytes, align);
     return tl_gpu_global(t, address, bytes, (flags & TL_ACCESS_WRITE) != 0);
 }
+
+/* The elements side by side from `address` on whose bit is set. What is not touched is not asked about. */
+void *tl_gpu_access_masked(void *address, uint64_t what, uint64_t mask)
+{
+    uint32_t bytes = (uint32_t)what;
+    char *base = address;
+    bool is_first = true;
+    for (unsigned i = 0; mask >> i != 0; i++) {
+        if ((mask >> i & 1) == 0)
+            continue;
+        char *at = tl_gpu_access((char *)address + (size_t)i * bytes, what);
+        if (is_first)
+            base = at - (size_t)i * bytes;
+        is_first = false;
+        if (i == 63)
+            break;
+    }
+    return base;
+}

@@ -18,7 +18,7 @@
 #include "runtime/base/array.h"
 #include "runtime/base/checked.h"
 
-enum { SHARED_ALIGN = 128, MOST_THREADS = 1024, MOST_BLOCKS_YZ = 65535 };
+enum { SHARED_ALIGN = 128, SWIZZLE_ALIGN = 1024, MOST_THREADS = 1024, MOST_BLOCKS_YZ = 65535 };
 
 int tl_gpu_thread_axis(tl_loop_kind kind)
 {
@@ -283,7 +283,8 @@ static tl_status add_own(tl_planner *p, const tl_buffer *buffer)
 static tl_status add_shared(tl_planner *p, tl_launch_plan *launch, const tl_buffer *buffer)
 {
     tl_plan_local *l = add_local(p, buffer, TL_PLACE_BLOCK, 0, INT32_MAX);
-    l->at = tl_ceildiv(launch->shared_bytes, SHARED_ALIGN) * SHARED_ALIGN;
+    int64_t align = buffer->swizzle != 0 ? SWIZZLE_ALIGN : SHARED_ALIGN;
+    l->at = tl_ceildiv(launch->shared_bytes, align) * align;
     l->placement.offset = tl_int(p->arena, l->at);
     if (tl_add_overflows(l->at, l->size, &launch->shared_bytes))
         return tl_fail(p->diag, TL_UNSUPPORTED, "buffer %s is too large for shared memory",

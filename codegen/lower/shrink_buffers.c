@@ -223,8 +223,9 @@ static const tl_stmt *shrink(tl_arena *arena, const tl_stmt *stmt, void *context
     }
     if (!changed)
         return stmt;
-    const tl_buffer *small = tl_buffer_make(arena, buffer->name, buffer->dtype, buffer->role,
-                                            buffer->scope, buffer->rank, shape);
+    tl_buffer *small = tl_buffer_make(arena, buffer->name, buffer->dtype, buffer->role,
+                                      buffer->scope, buffer->rank, shape);
+    small->swizzle = buffer->swizzle;
     return tl_stmt_alloc(arena, small,
                          tl_remap_accesses(arena, stmt->u.alloc.body, buffer, small, rebase, &x));
 }

@@ -1,4 +1,4 @@
-/* driver/api/caller.c: calling a model whose shapes vary: a runner for each of the latest combinations. */
+/* driver/api/caller.c: calling a model whose shapes vary: a runner for each code that was called lately. */
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,8 @@ typedef struct {
     tilth_runner *runner;
     const tl_executable_spec *spec;
     void **outputs;
+    size_t *sizes;              /* of these buffers */
+    int64_t dims[TL_MOST_DIMS]; /* of the executable, for which the outputs are bound */
     uint64_t used;
 } entry;
 
@@ -30,6 +32,7 @@ static void free_entry(entry *e)
     for (int i = 0; e->outputs != NULL && e->outputs[i] != NULL; i++)
         tilth_buffer_destroy(e->outputs[i]);
     free(e->outputs);
+    free(e->sizes);
     *e = (entry){ 0 };
 }
 
@@ -147,23 +150,63 @@ tilth_status tilth_caller_set_input(tilth_caller *c, int index, int rank, const 
 
 /* ---- running ---- */
 
-static tl_status make_outputs(entry *e, tl_diag *diag)
+/* Binds output `i` to a buffer of at least so many bytes: the one that is there, or one that is a quarter larger. */
+static tl_status bind_output(entry *e, int i, size_t size, tl_diag *diag)
 {
-    e->outputs = calloc((size_t)e->spec->output_count + 1, sizeof *e->outputs);
-    if (e->outputs == NULL)
-        return tl_fail(diag, TL_NO_MEMORY, "caller: out of memory");
-    for (int i = 0; i < e->spec->output_count; i++) {
-        size_t size = tl_port_size(&e->spec->outputs[i]);
-        tilth_error error;
-        e->outputs[i] = tilth_buffer_create(size > 0 ? size : 1);
-        if (e->outputs[i] == NULL)
+    tilth_error error;
+    if (e->outputs[i] == NULL || e->sizes[i] < size) {
+        size_t wanted = e->outputs[i] == NULL ? size : size + size / 4;
+        void *buffer = tilth_buffer_create(wanted > 0 ? wanted : 1);
+        if (buffer == NULL)
             return tl_fail(diag, TL_NO_MEMORY, "no memory for %zu bytes of %s", size,
                            e->spec->outputs[i].name);
-        if (size > 0 &&
-            tilth_runner_bind_output(e->runner, i, e->outputs[i], size, &error) != TILTH_OK)
-            return tl_fail(diag, TL_INTERNAL, "%s", error.text);
+        tilth_buffer_destroy(e->outputs[i]);
+        e->outputs[i] = buffer;
+        e->sizes[i] = wanted;
+    }
+    if (size > 0 && tilth_runner_bind_output(e->runner, i, e->outputs[i], size, &error) != TILTH_OK)
+        return tl_fail(diag, TL_INTERNAL, "%s", error.text);
+    return TL_OK;
+}
+
+static tl_status bind_outputs(entry *e, tl_diag *diag)
+{
+    for (int i = 0; i < e->spec->output_count; i++) {
+        int64_t shape[TILTH_MAX_RANK];
+        size_t size;
+        if (!tl_port_at(&e->spec->outputs[i], e->spec->dim_count, e->dims, shape, &size))
+            return tl_fail(diag, TL_BAD_ARGUMENT, "output %s has no shape",
+                           e->spec->outputs[i].name);
+        TL_TRY(bind_output(e, i, size, diag));
     }
     return TL_OK;
+}
+
+static tl_status fill_entry(entry *e, const tl_family_code *code, int threads, tl_diag *diag)
+{
+    tilth_error error;
+    size_t count = (size_t)code->spec->output_count + 1;
+    e->spec = code->spec;
+    memcpy(e->dims, code->dims, sizeof e->dims);
+    if (tilth_runner_create(code->model, threads, &e->runner, &error) != TILTH_OK)
+        return tl_fail(diag, TL_NO_MEMORY, "%s", error.text);
+    TL_TRY(tl_api_runner_set_dims(e->runner, e->dims, diag));
+    e->outputs = calloc(count, sizeof *e->outputs);
+    e->sizes = calloc(count, sizeof *e->sizes);
+    if (e->outputs == NULL || e->sizes == NULL)
+        return tl_fail(diag, TL_NO_MEMORY, "caller: out of memory");
+    return bind_outputs(e, diag);
+}
+
+/* Makes the entry's dims those of the call. */
+static tl_status set_dims(entry *e, const int64_t *dims, tl_diag *diag)
+{
+    size_t size = sizeof *dims * (size_t)e->spec->dim_count;
+    if (memcmp(e->dims, dims, size) == 0)
+        return TL_OK;
+    TL_TRY(tl_api_runner_set_dims(e->runner, dims, diag));
+    memcpy(e->dims, dims, size);
+    return bind_outputs(e, diag);
 }
 
 /* A place for one more: the oldest one's where all are taken. */
@@ -179,16 +222,10 @@ static entry *make_room(tilth_caller *c)
     return oldest;
 }
 
-static tl_status find_entry(tilth_caller *c, entry **out, tl_diag *diag)
+static tl_status make_entry(tilth_caller *c, const tl_family_code *code, entry **out, tl_diag *diag)
 {
-    for (int i = 0; i < c->count; i++)
-        if (tl_family_fits(c->entries[i].spec, c->given)) {
-            *out = &c->entries[i];
-            return TL_OK;
-        }
     entry new = { 0 };
-    TL_TRY(tl_family_runner(c->family, c->given, c->threads, &new.runner, &new.spec, diag));
-    tl_status status = make_outputs(&new, diag);
+    tl_status status = fill_entry(&new, code, c->threads, diag);
     if (status != TL_OK) {
         free_entry(&new);
         return status;
@@ -196,6 +233,28 @@ static tl_status find_entry(tilth_caller *c, entry **out, tl_diag *diag)
     *out = make_room(c);
     **out = new;
     return TL_OK;
+}
+
+/* The entry for the call. Code for one combination is known here; about code for several the family is asked, which knows
+ * whether it may be used. */
+static tl_status find_entry(tilth_caller *c, entry **out, tl_diag *diag)
+{
+    tl_family_code code = { 0 };
+    for (int i = 0; i < c->count; i++)
+        if (c->entries[i].spec->dim_count == 0 &&
+            tl_family_fits(c->entries[i].spec, c->given, code.dims)) {
+            *out = &c->entries[i];
+            return TL_OK;
+        }
+    TL_TRY(tl_family_find(c->family, c->given, &code, diag));
+    *out = NULL;
+    for (int i = 0; i < c->count && *out == NULL; i++)
+        if (c->entries[i].spec == code.spec)
+            *out = &c->entries[i];
+    tl_status status =
+        *out != NULL ? set_dims(*out, code.dims, diag) : make_entry(c, &code, out, diag);
+    tl_api_model_release(code.model);
+    return status;
 }
 
 static tilth_status run_entry(tilth_caller *c, entry *e, tilth_error *error)

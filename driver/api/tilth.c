@@ -79,6 +79,15 @@ static void destroy_model(void *owner)
     tl_model_destroy(owner);
 }
 
+tl_status tl_load_wrap(tl_model *model, tilth_pool *pool, tilth_model **out, tl_diag *diag)
+{
+    tl_status status = tl_api_model_make(tl_model_executable(model), model, destroy_model, pool,
+                                         tl_model_get_facts(model)->from_cache, out, diag);
+    if (status != TL_OK)
+        tl_model_destroy(model);
+    return status;
+}
+
 static tl_status load_with(const tl_load_request *r, const tl_model_options *options,
                            tilth_pool *pool, tilth_model **out, tl_diag *diag)
 {
@@ -87,23 +96,14 @@ static tl_status load_with(const tl_load_request *r, const tl_model_options *opt
     TL_TRY(r->path != NULL
                ? tl_model_load(r->path, options, &model, diag)
                : tl_model_load_memory(r->bytes, r->size, r->folder, options, &model, diag));
-    tl_status status = tl_api_model_make(tl_model_executable(model), model, destroy_model, pool,
-                                         tl_model_get_facts(model)->from_cache, out, diag);
-    if (status != TL_OK)
-        tl_model_destroy(model);
-    return status;
+    return tl_load_wrap(model, pool, out, diag);
 }
 
-/* With the pool that the model will run on; a pool only for compiling, when asked for, is gone
- * afterwards. */
-tl_status tl_load_on(const tl_load_request *r, const tilth_load_options *given,
-                     const tl_shape_override *shapes, int shape_count, tilth_pool *pool,
-                     tilth_model **out, tl_diag *diag)
+tl_status tl_load_options(const tilth_load_options *given, tilth_pool *pool, tl_model_options *out,
+                          tl_pool **compile_pool, tl_diag *diag)
 {
-    tl_model_options options = {
+    *out = (tl_model_options){
         .target = given->target,
-        .shapes = shapes,
-        .shape_count = shape_count,
         .most_turns = given->max_turns,
         .cache_folder = given->cache_folder,
         .no_cache = given->no_cache != 0,
@@ -114,12 +114,26 @@ tl_status tl_load_on(const tl_load_request *r, const tilth_load_options *given,
         .progress = given->progress,
         .user = given->user,
     };
-    tl_pool *compile_pool = NULL;
+    *compile_pool = NULL;
     if (given->compile_threads > 0) {
         tl_pool_options size = { .threads = given->compile_threads, .pin = TL_PIN_NEVER };
-        TL_TRY(tl_pool_create(&size, &compile_pool, diag));
-        options.pool = compile_pool;
+        TL_TRY(tl_pool_create(&size, compile_pool, diag));
+        out->pool = *compile_pool;
     }
+    return TL_OK;
+}
+
+/* With the pool that the model will run on; a pool only for compiling, when asked for, is gone
+ * afterwards. */
+tl_status tl_load_on(const tl_load_request *r, const tilth_load_options *given,
+                     const tl_shape_override *shapes, int shape_count, tilth_pool *pool,
+                     tilth_model **out, tl_diag *diag)
+{
+    tl_model_options options;
+    tl_pool *compile_pool;
+    TL_TRY(tl_load_options(given, pool, &options, &compile_pool, diag));
+    options.shapes = shapes;
+    options.shape_count = shape_count;
     tl_status status = load_with(r, &options, pool, out, diag);
     tl_pool_destroy(compile_pool);
     return status;

@@ -91,9 +91,11 @@ tilth_status tilth_model_load_memory(const void *bytes, size_t size, const char 
 
 /* ---- Models whose shapes vary ----
  *
- * A family is one model for all shapes that its open axes may take, and for all values of inputs on which shapes depend. It
- * is compiled for each combination when it is first called with it, and keeps the latest of these: a call with one that is
- * kept compiles nothing. A caller calls it, one thread at a time; several callers share what was compiled.
+ * A family is one model for all shapes that its open axes may take, and for all values of inputs on which shapes depend. Its
+ * first combination is compiled as it is. With the second, axes that differ become arguments of one code for all their extents,
+ * as far as the model allows: a new extent of them compiles nothing. What is no such argument is compiled for each
+ * combination, as are those that come again and again, and the latest of these are kept. A caller calls it, one
+ * thread at a time; several callers share what was compiled.
  *
  *     tilth_family *family;
  *     tilth_caller *caller;
@@ -124,8 +126,21 @@ int tilth_family_find_input(const tilth_family *family, const char *name); /* -1
 /* `shape` has -1 where an axis is open, `rank` is -1 where any is allowed; `size` is 0 then. */
 tilth_status tilth_family_input(const tilth_family *family, int index, tilth_tensor_info *out,
                                 tilth_error *error);
-/* How many combinations were compiled (or found on disk) so far. */
+/* How often it was compiled (or found on disk) so far: for a combination, or for all extents of some axes. */
 int64_t tilth_family_compiled(const tilth_family *family);
+
+/* An open axis of the model: axes of one name are one. */
+typedef struct tilth_axis_info {
+    const char *name; /* "INPUT.AXIS" where the file has none */
+    int input, axis;  /* the first place that it has */
+    int is_dim;       /* some code serves all of its extents */
+    /* Why code is for one of its extents: which node or kernel needs the number; NULL: nothing was seen to, as far as the
+     * model was called. Until the next call. */
+    const char *specialised;
+} tilth_axis_info;
+int tilth_family_axis_count(const tilth_family *family); /* 0 for what is no family */
+tilth_status tilth_family_axis(const tilth_family *family, int index, tilth_axis_info *out,
+                               tilth_error *error);
 
 /* `threads` as of tilth_runner_create. */
 tilth_status tilth_caller_create(tilth_family *family, int threads, tilth_caller **out,

@@ -219,3 +219,22 @@ int tl_finish_output(const char *verb, int exit_code)
     }
     return exit_code;
 }
+
+tl_status tl_duration_parse(const char *option, const char *text, double *seconds, tl_diag *diag)
+{
+    static const struct {
+        const char *unit;
+        double seconds;
+    } units[] = { { "", 1 }, { "s", 1 }, { "m", 60 }, { "h", 3600 } };
+    char *end;
+    double number = strtod(text, &end);
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (end != text && strcmp(end, units[i].unit) == 0 && number > 0 &&
+            number * units[i].seconds <= 1e7) {
+            *seconds = number * units[i].seconds;
+            return TL_OK;
+        }
+    return tl_fail(diag, TL_BAD_ARGUMENT,
+                   "%s: '%s' is no time: a positive number and s, m or h, as in 60s or 5m", option,
+                   text);
+}

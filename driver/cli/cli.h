@@ -49,6 +49,9 @@ extern const tl_option tl_common_options[]; /* those that every verb takes */
 bool tl_verb_begin(const tl_verb_help *verb, int argc, char **argv, const char **positional,
                    int *positional_count, int *exit_code);
 
+/* "90", "90s", "5m", "1h" as seconds, more than none; `option` is what says so, for the sentence. */
+tl_status tl_duration_parse(const char *option, const char *text, double *seconds, tl_diag *diag);
+
 /* Prints "tilth VERB: sentence" to stderr and returns the exit status. */
 int tl_report_failure(const char *verb, tl_status status, const tl_diag *diag);
 

@@ -41,6 +41,11 @@ void tl_inspect_describe(const tl_value *value, tl_text *out);
 tl_status tl_inspect_space(const tl_session *session, tl_numerics numerics, bool json, tl_text *out,
                            tl_diag *diag);
 
+/* The open axes of the model, a line each or a JSON object: whether one code serves all of their extents, or which node or kernel
+ * needs the number; then outputs as functions of them. `options` may give extents. The session is started, not opened. */
+tl_status tl_inspect_axes(const tl_session *session, const char *path,
+                          const tl_model_options *options, bool json, tl_text *out, tl_diag *diag);
+
 /* The operators of ONNX that are read, with their opsets, and those that are refused: from the tables of the reader. */
 typedef enum { TL_OPERATORS_TEXT, TL_OPERATORS_JSON, TL_OPERATORS_MARKDOWN } tl_operators_form;
 void tl_inspect_operators(tl_operators_form form, tl_text *out);

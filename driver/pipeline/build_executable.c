@@ -51,6 +51,17 @@ static int *first_ports(const builder *b, tl_value *const *ports, int count)
     return first;
 }
 
+/* Of a value that varies: its size as a product. */
+static void set_factors(const builder *b, const tl_value *v, tl_executable_value *out)
+{
+    if (b->model->join == NULL || !b->model->join->values[v->index].varies)
+        return;
+    const tl_joined_value *joined = &b->model->join->values[v->index];
+    out->unit = tl_storage_bytes(v->dtype, 1);
+    out->factor_count = joined->rank;
+    out->factors = joined->extents;
+}
+
 static tl_executable_step *add_step(builder *b, tl_executable_step step)
 {
     TL_ROOM(b->arena, b->steps, b->step_count, b->step_capacity);
@@ -109,6 +120,7 @@ static int place_value(builder *b, const tl_value *v)
         value.place = TL_PLACE_OUTPUT;
         value.port = b->output_port[v->index];
     }
+    set_factors(b, v, &value);
     return b->place_of[v->index] = add_value(b, value);
 }
 
@@ -234,11 +246,11 @@ static void add_copies(builder *b, const tl_graph *g)
         if (v->data == NULL && !v->is_input && b->output_port[v->index] == i)
             continue;
         int from = place_value(b, v);
-        add_copy(b, v->name, from,
-                 add_value(b, (tl_executable_value){ .name = v->name,
-                                                     .place = TL_PLACE_OUTPUT,
-                                                     .size = value_bytes(v),
-                                                     .port = i }));
+        tl_executable_value copy = {
+            .name = v->name, .place = TL_PLACE_OUTPUT, .size = value_bytes(v), .port = i
+        };
+        set_factors(b, v, &copy);
+        add_copy(b, v->name, from, add_value(b, copy));
     }
 }
 
@@ -404,20 +416,21 @@ static void add_list(builder *b, const tl_item_list *list)
     }
 }
 
-static tl_port *make_ports(tl_arena *arena, tl_value *const *values, int count)
+static tl_port *make_ports(const tl_model *model, tl_value *const *values, int count)
 {
-    tl_port *ports = TL_NEW_ARRAY(arena, tl_port, count);
+    tl_port *ports = TL_NEW_ARRAY(model->arena, tl_port, count);
     for (int i = 0; i < count; i++) {
         ports[i].name = values[i]->name;
         ports[i].dtype = values[i]->dtype;
         ports[i].rank = values[i]->shape.rank;
         for (int a = 0; a < values[i]->shape.rank; a++)
             ports[i].shape[a] = values[i]->shape.dims[a].extent;
+        if (model->join != NULL && model->join->values[values[i]->index].varies)
+            ports[i].varying = model->join->values[values[i]->index].shape;
     }
     return ports;
 }
 
-/* Inputs that the graph is bound to a value of are fixed. */
 /* Outputs whose extents are computed know the values that hold them. */
 static const tl_port *count_ports(builder *b, const tl_graph *g, tl_port *ports)
 {
@@ -435,14 +448,30 @@ static const tl_port *count_ports(builder *b, const tl_graph *g, tl_port *ports)
     return ports;
 }
 
-static const tl_port *bind_ports(tl_arena *arena, const tl_onnx *onnx, tl_port *ports, int count)
+static int bound_count(const tl_model *model)
 {
-    for (int k = 0; onnx != NULL && k < tl_onnx_bound_count(onnx); k++) {
+    if (model->join != NULL)
+        return model->join->bound_count;
+    return model->onnx != NULL ? tl_onnx_bound_count(model->onnx) : 0;
+}
+
+static const char *bound(const tl_model *model, int index, const void **data)
+{
+    if (model->join == NULL)
+        return tl_onnx_bound(model->onnx, index, data);
+    *data = model->join->bound[index];
+    return model->join->bound_names[index];
+}
+
+/* Inputs that the graph is bound to a value of are fixed. */
+static const tl_port *bind_ports(const tl_model *model, tl_port *ports, int count)
+{
+    for (int k = 0; k < bound_count(model); k++) {
         const void *data;
-        const char *name = tl_onnx_bound(onnx, k, &data);
+        const char *name = bound(model, k, &data);
         for (int i = 0; i < count; i++)
             if (strcmp(ports[i].name, name) == 0)
-                ports[i].fixed = tl_arena_copy(arena, data, tl_port_size(&ports[i]), 8);
+                ports[i].fixed = tl_arena_copy(model->arena, data, tl_port_size(&ports[i]), 8);
     }
     return ports;
 }
@@ -464,11 +493,13 @@ tl_status tl_build_executable(tl_model *model, tl_diag *diag)
 
     add_list(&b, &model->partition.list);
     add_copies(&b, g);
-    const tl_port *outputs = count_ports(&b, g, make_ports(b.arena, g->outputs, g->shown_count));
+    const tl_port *outputs = count_ports(&b, g, make_ports(model, g->outputs, g->shown_count));
 
     tl_executable_spec spec = {
         .model = g->name,
-        .device = tl_target_is_gpu(&model->target) ? "cuda" : NULL,
+        .device = model->device != NULL              ? model->device->type->name
+                  : tl_target_is_gpu(&model->target) ? "cuda"
+                                                     : NULL,
         .note = tl_arena_format(b.arena, "tuned %d", model->facts.tuned_count),
         .input_count = g->input_count,
         .output_count = g->shown_count,
@@ -476,14 +507,17 @@ tl_status tl_build_executable(tl_model *model, tl_diag *diag)
         .kernel_count = b.kernel_count,
         .prepare_count = b.prepare_count,
         .step_count = b.step_count,
-        .inputs = bind_ports(b.arena, model->onnx, make_ports(b.arena, g->inputs, g->input_count),
-                             g->input_count),
+        .inputs = bind_ports(model, make_ports(model, g->inputs, g->input_count), g->input_count),
         .outputs = outputs,
         .values = b.values,
         .kernels = b.kernels,
         .prepare = b.prepare,
         .steps = b.steps,
     };
+    if (model->join != NULL) {
+        spec.dim_count = model->join->request.samples.dim_count;
+        spec.dims = model->join->request.dims;
+    }
     tl_cpu_features needed; /* of a target by name; else those of this machine */
     if (tl_cpu_level(model->prepare_target.cpu, &needed))
         spec.cpu = needed;

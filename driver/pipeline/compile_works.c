@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "driver/pipeline/model_private.h"
+#include "runtime/base/map.h"
 #include "schedule/sketch/sketch.h"
 #include "schedule/trace.h"
 
@@ -14,12 +15,30 @@ typedef struct {
     pthread_mutex_t progress;
 } compile_job;
 
+/* A device that runs modules of LLVM gets the code before its last step. */
+static bool wants_module(const tl_model *model)
+{
+    return model->device != NULL && model->device->type->form == TL_FORM_LLVM;
+}
+
+static void module_key(char key[33])
+{
+    tl_digest digest;
+    tl_digest_start(&digest);
+    tl_digest_add(&digest, key, 32);
+    tl_digest_add(&digest, "module", 6);
+    tl_digest_text(&digest, key);
+}
+
 /* The object of a program (its body or its prepare part): from the cache, or compiled and put there. */
 static tl_status get_object(tl_model *model, tl_work *work, bool prepare, bool use_cache,
                             tl_text *object, tl_descriptor *descriptor, char key[33])
 {
     const tl_target *target = prepare ? &model->prepare_target : &model->target;
+    bool as_module = !prepare && wants_module(model);
     tl_codegen_key(work->scheduled, prepare, target, key);
+    if (as_module)
+        module_key(key);
     tl_cached cached;
     if (use_cache && tl_cache_find(model->cache, key, &cached)) {
         tl_text_add_bytes(object, cached.object, cached.object_size);
@@ -31,8 +50,11 @@ static tl_status get_object(tl_model *model, tl_work *work, bool prepare, bool u
         }
         tl_text_free(object); /* an entry that does not read is a miss */
     }
-    TL_TRY(tl_codegen_compile(work->arena, work->scheduled, prepare, target, TL_EMIT_OBJECT, object,
-                              descriptor, &work->diag));
+    TL_TRY(tl_codegen_compile(work->arena, work->scheduled, prepare, target,
+                              as_module ? TL_EMIT_LLVM : TL_EMIT_OBJECT, object, descriptor,
+                              &work->diag));
+    if (as_module)
+        descriptor->form = TL_FORM_LLVM;
     if (use_cache) {
         tl_text json = { 0 };
         tl_descriptor_print(descriptor, &json);

@@ -3,16 +3,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "codegen/emulate/emulated_device.h"
+
+static const char real[] = "cuda", emulated[] = "cuda-emulated";
+
+static bool begins_with_device(const char *name, const char *device)
+{
+    size_t size = strlen(device);
+    return strncmp(name, device, size) == 0 &&
+           (name[size] == '\0' || name[size] == ':' || name[size] == ',');
+}
 
 bool tl_target_is_device(const char *name)
 {
-    return name != NULL && strncmp(name, "cuda", 4) == 0 &&
-           (name[4] == '\0' || name[4] == ':' || name[4] == ',');
+    return name != NULL && (begins_with_device(name, real) || begins_with_device(name, emulated));
 }
 
 bool tl_target_is_foreign_device(const char *name)
 {
-    return tl_target_is_device(name) && name[4] == ',';
+    return name != NULL && begins_with_device(name, real) && name[sizeof real - 1] == ',';
 }
 
 static const char *arch_of(const char *name)
@@ -40,6 +49,7 @@ tl_status tl_target_open_device(const char *name, tl_device **out, tl_diag *diag
     char device[32];
 
     TL_TRY(tl_target_device_name(name, device, diag));
+    tl_emulated_device_add();
     return tl_device_open(device, out, diag);
 }
 
@@ -54,7 +64,7 @@ tl_status tl_target_of_device(const tl_device *device, const char *arch, tl_targ
     if (own == NULL)
         return tl_fail(diag, TL_UNSUPPORTED, "there is no code for %s, which is %s", f->name,
                        f->arch);
-    snprintf(name, sizeof name, "%s,%.16s", device->type->name, arch != NULL ? arch : own);
+    snprintf(name, sizeof name, "%s,%.16s", real, arch != NULL ? arch : own);
     TL_TRY(tl_target_named(name, out, diag));
     if (out->gpu.is_exact ? out->gpu.sm != sm : out->gpu.sm > sm)
         return tl_fail(diag, TL_UNSUPPORTED, "code for %s does not run on %s, which is %s", arch,

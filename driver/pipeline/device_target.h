@@ -1,4 +1,5 @@
-/* driver/pipeline/device_target.h: targets that are devices: "cuda", "cuda:1", "cuda:0,sm_80".
+/* driver/pipeline/device_target.h: targets that are devices: "cuda", "cuda:1", "cuda:0,sm_80"; "cuda-emulated", which runs
+ * what is generated for a GPU on this CPU, slowly and under checks, for tests.
  *
  * The name says which device, and behind a comma for which generation code is; without the latter it is the device's own.
  * With a generation and no number no device is asked: code for one that is elsewhere. */

@@ -182,6 +182,8 @@ static tl_status model_keys(tl_model *model, const model_source *source,
                    tl_codegen_llvm_version(), options->naive, (int)options->numerics);
     if (tl_target_is_gpu(&model->target) && tl_ptx_has_module())
         tl_text_add(&text, " with module");
+    if (model->device != NULL && model->device->type->form == TL_FORM_LLVM)
+        tl_text_format(&text, " for %s", model->device->type->name);
     tl_digest_start(&digest);
     tl_digest_add(&digest, text.data, text.size);
     tl_text_free(&text);
@@ -242,6 +244,13 @@ static tl_status lower_kernel(tl_model *model, const tl_kernel *kernel, tl_model
 {
     tl_program *direct;
     facts->kernel = kernel;
+    if (model->join != NULL) {
+        int index = (int)(kernel - model->partition.kernels);
+        *out = tl_program_copy(model->arena, model->join->programs[index]);
+        facts->lowering = model->join->lowerings[index];
+        tl_workload_key(model->arena, *out, facts->workload);
+        return TL_OK;
+    }
     facts->lowering = tl_graph_leaves_out(model->without, "lowering")
                           ? "direct"
                           : tl_choose_lowering(kernel, &model->target, model->numerics);
@@ -426,33 +435,11 @@ static void set_form(tl_model *model)
     tl_text_free(&cuts);
 }
 
-/* `picks_known`: model->picks is what to take. */
-static tl_status compile_model(tl_model *model, const model_source *source,
-                               const tl_model_options *options, bool picks_known, tl_diag *diag)
+/* Schedules, code and executable of the works. */
+static tl_status finish_model(tl_model *model, const tl_model_options *options, tl_diag *diag)
 {
     tl_model_facts *facts = &model->facts;
     int64_t start = tl_clock_ns();
-    progress(options, "reading");
-    TL_TRY(read_graph(model, source, options, diag));
-    if (learn_deciding(model, options))
-        picks_known = find_picks(model, options);
-    facts->read_s = seconds_since(start);
-
-    start = tl_clock_ns();
-    progress(options, "rewriting the graph");
-    model->graph->without = model->without;
-    TL_TRY(tl_graph_prepare(model->graph, model->numerics, diag));
-    TL_TRY(tl_graph_fit(model->graph, &model->target, model->numerics, diag));
-    set_form(model);
-    TL_TRY(tl_assign_layouts(model->graph, &model->target, diag));
-    TL_TRY(tl_partition_graph(model->arena, model->graph, &model->partition, diag));
-    TL_TRY(collect_works(model, diag));
-    if (!picks_known)
-        find_best_picks(model);
-    give_picks(model);
-    facts->graph_s = seconds_since(start);
-
-    start = tl_clock_ns();
     TL_TRY(tl_compile_works(model, options, diag));
     facts->compile_s = seconds_since(start);
     for (int i = 0; i < model->partition.count; i++) {
@@ -484,6 +471,34 @@ static tl_status compile_model(tl_model *model, const model_source *source,
     TL_TRY(tl_executable_prepare(model->executable, options->pool, 0, diag));
     facts->prepare_s = seconds_since(start);
     return TL_OK;
+}
+
+/* `picks_known`: model->picks is what to take. */
+static tl_status compile_model(tl_model *model, const model_source *source,
+                               const tl_model_options *options, bool picks_known, tl_diag *diag)
+{
+    tl_model_facts *facts = &model->facts;
+    int64_t start = tl_clock_ns();
+    progress(options, "reading");
+    TL_TRY(read_graph(model, source, options, diag));
+    if (learn_deciding(model, options))
+        picks_known = find_picks(model, options);
+    facts->read_s = seconds_since(start);
+
+    start = tl_clock_ns();
+    progress(options, "rewriting the graph");
+    model->graph->without = model->without;
+    TL_TRY(tl_graph_prepare(model->graph, model->numerics, diag));
+    TL_TRY(tl_graph_fit(model->graph, &model->target, model->numerics, diag));
+    set_form(model);
+    TL_TRY(tl_assign_layouts(model->graph, &model->target, diag));
+    TL_TRY(tl_partition_graph(model->arena, model->graph, &model->partition, diag));
+    TL_TRY(collect_works(model, diag));
+    if (!picks_known)
+        find_best_picks(model);
+    give_picks(model);
+    facts->graph_s = seconds_since(start);
+    return finish_model(model, options, diag);
 }
 
 /* What tl_build_executable wrote into an executable for people to find again. */
@@ -548,16 +563,14 @@ static tl_status load(tl_model *model, const model_source *source, const tl_mode
     return TL_OK;
 }
 
-static tl_status load_from(const model_source *source, const tl_model_options *options,
-                           tl_model **out, tl_diag *diag)
+/* A model with nothing in it but its arena; NULL: no memory. */
+static tl_model *new_model(const tl_model_options *options)
 {
-    *out = NULL;
-    int64_t start = tl_clock_ns();
-    tl_model *volatile model = calloc(1, sizeof *model);
+    tl_model *model = calloc(1, sizeof *model);
     tl_arena *arena = model == NULL ? NULL : tl_arena_create(0);
     if (arena == NULL) {
         free(model);
-        return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", source->name);
+        return NULL;
     }
     model->arena = arena;
     model->facts.target = &model->target;
@@ -567,17 +580,68 @@ static tl_status load_from(const model_source *source, const tl_model_options *o
     model->picks = (tl_picks){ .form = "", .uid = "" };
     model->numerics = options->numerics;
     model->without = options->without;
-    if (TL_ARENA_GUARD(arena)) {
-        tl_model_destroy(model);
+    return model;
+}
+
+static tl_status load_guarded(tl_model *model, const model_source *source,
+                              const tl_model_options *options, tl_diag *diag)
+{
+    return TL_ARENA_GUARD(model->arena)
+               ? tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", source->name)
+               : load(model, source, options, diag);
+}
+
+static tl_status load_from(const model_source *source, const tl_model_options *options,
+                           tl_model **out, tl_diag *diag)
+{
+    *out = NULL;
+    int64_t start = tl_clock_ns();
+    tl_model *model = new_model(options);
+    if (model == NULL)
         return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", source->name);
-    }
-    tl_status status = load(model, source, options, diag);
+    tl_status status = load_guarded(model, source, options, diag);
     if (status != TL_OK) {
         tl_model_destroy(model);
         return status;
     }
     tl_records_close(model->records, NULL);
     model->records = NULL;
+    model->facts.total_s = seconds_since(start);
+    *out = model;
+    return TL_OK;
+}
+
+static tl_status compile_join(tl_model *model, const tl_model_options *options, tl_diag *diag)
+{
+    if (TL_ARENA_GUARD(model->arena))
+        return tl_fail(diag, TL_NO_MEMORY, "out of memory");
+    const tl_join *join = model->join;
+    model->target = model->prepare_target = join->target;
+    model->onnx = join->onnx;
+    model->onnx_is_shared = true;
+    model->graph = join->graph;
+    model->partition = join->partition;
+    model->folder = ".";
+    if (!options->no_cache)
+        TL_TRY(tl_cache_open(options->cache_folder, 0, &model->cache, diag));
+    TL_TRY(collect_works(model, diag));
+    return finish_model(model, options, diag);
+}
+
+tl_status tl_join_compile(tl_join *join, const tl_model_options *options, tl_model **out,
+                          tl_diag *diag)
+{
+    *out = NULL;
+    int64_t start = tl_clock_ns();
+    tl_model *model = new_model(options);
+    if (model == NULL)
+        return tl_fail(diag, TL_NO_MEMORY, "out of memory");
+    model->join = join;
+    tl_status status = compile_join(model, options, diag);
+    if (status != TL_OK) {
+        tl_model_destroy(model);
+        return status;
+    }
     model->facts.total_s = seconds_since(start);
     *out = model;
     return TL_OK;
@@ -615,7 +679,7 @@ void tl_model_destroy(tl_model *model)
     }
     tl_jit_destroy(model->jit);
     tl_device_close(model->device);
-    if (model->onnx != NULL)
+    if (model->onnx != NULL && !model->onnx_is_shared)
         tl_onnx_close(model->onnx);
     tl_records_close(model->records, NULL);
     tl_cache_close(model->cache);

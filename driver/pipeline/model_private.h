@@ -2,7 +2,9 @@
 #ifndef TL_DRIVER_PIPELINE_MODEL_PRIVATE_H
 #define TL_DRIVER_PIPELINE_MODEL_PRIVATE_H
 #include "codegen/codegen.h"
+#include "driver/pipeline/joined_model.h"
 #include "driver/pipeline/model.h"
+#include "runtime/base/map.h"
 
 /* One distinct workload: its naive program, and what the compile made of it. */
 typedef struct {
@@ -34,8 +36,10 @@ struct tl_model {
     const char *without; /* tl_model_options */
     const char *folder;  /* of the model file */
     tl_onnx *onnx;
+    bool onnx_is_shared; /* it is somebody else's, who keeps it open */
     tl_graph *graph;
     tl_partition partition;
+    const tl_join *join; /* of several graphs, of which `graph` is the first; NULL: it is alone */
     tl_model_kernel *kernels; /* one a kernel of the partition */
     int *work_of;             /* kernel -> index into works */
     int work_count;
@@ -51,6 +55,34 @@ struct tl_model {
     tl_records *records; /* while loading; NULL: none */
     tl_picks picks;
     tl_model_facts facts;
+};
+
+/* A value as a function of the dims. */
+typedef struct {
+    int rank;                    /* in memory */
+    tl_varying *extents, *shape; /* in memory; of its axes */
+    bool varies;
+} tl_joined_value;
+
+/* Graphs that are the same but for extents (driver/pipeline/join_graphs.c). */
+struct tl_join {
+    tl_arena *arena;
+    tl_onnx *onnx;
+    tl_join_request request; /* its shapes are gone */
+    tl_target target;
+    tl_numerics numerics;
+    const char *without;       /* tl_model_options */
+    const tl_var *const *vars; /* the dims in programs */
+    tl_map *kept;              /* names of nodes that are not folded */
+    tl_graph *graph;           /* that of the first sample, and its kernels */
+    int bound_count; /* inputs that it is bound to a value of, as tl_onnx_bound has them */
+    const char **bound_names;
+    const void **bound;
+    tl_partition partition;
+    tl_joined_value *values;     /* one a value of the graph */
+    const tl_program **programs; /* one a kernel */
+    const char **lowerings;      /* that they are */
+    tl_varying_text text;        /* of the graph after shape inference */
 };
 
 /* What a device's own compiler makes of the objects, from the cache or by asking it (driver/pipeline/compile_native.c). */

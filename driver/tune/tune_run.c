@@ -267,6 +267,7 @@ static tl_status tune(tune_run *run, tl_diag *diag)
         .checks_only = is_untimed(o),
         .batch = (int)o->batch,
         .session = run->session_name,
+        .profile = o->replay == NULL ? tl_machine_probed(run->study.arena, &run->target) : NULL,
         .stop = &stop,
         .listen = tl_tune_report_event,
         .user = &report,

@@ -7,7 +7,7 @@
 
 typedef struct {
     tl_session_options common;
-    bool kernels, graph, dot, scheduled, trace, quick, space, operators, markdown;
+    bool kernels, graph, dot, scheduled, trace, quick, space, operators, markdown, axes;
     const char *extract, *output;
 } inspect_options;
 
@@ -111,6 +111,23 @@ static tl_status list_operators(const inspect_options *o, tl_diag *diag)
     return status;
 }
 
+/* The model is read for several shapes, and not opened as one. */
+static tl_status show_axes(tl_session *session, const char *path, const inspect_options *o,
+                           tl_diag *diag)
+{
+    tl_model_options options = { .no_cache = true };
+    tl_text text = { 0 };
+    TL_TRY(tl_session_start(session, &o->common, diag));
+    TL_TRY(tl_session_model_options(session, &o->common, &options, diag));
+    tl_status status = tl_inspect_axes(session, path, &options, o->common.json, &text, diag);
+    if (status == TL_OK && o->output != NULL)
+        status = tl_file_write(o->output, text.data, text.size, diag);
+    else if (status == TL_OK)
+        fputs(tl_text_get(&text), stdout);
+    tl_text_free(&text);
+    return status;
+}
+
 static tl_status check(const inspect_options *o, const char *model, tl_diag *diag)
 {
     if (o->operators && model != NULL)
@@ -120,18 +137,19 @@ static tl_status check(const inspect_options *o, const char *model, tl_diag *dia
                        "an argument is missing (usage: tilth inspect MODEL.onnx)");
     if (o->markdown && (!o->operators || o->common.json))
         return tl_fail(diag, TL_BAD_ARGUMENT, "--markdown goes with --operators, without --json");
-    int wanted = (o->extract != NULL) + o->graph + o->dot + o->space + o->operators;
+    int wanted = (o->extract != NULL) + o->graph + o->dot + o->space + o->operators + o->axes;
     if (wanted > 1)
         return tl_fail(diag, TL_BAD_ARGUMENT,
-                       "--extract, --graph, --dot, --space and --operators: one at a time");
+                       "--extract, --graph, --dot, --space, --axes and --operators: one at a time");
     if ((o->scheduled || o->trace) && o->extract == NULL)
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s goes with --extract KERNEL",
                        o->trace ? "--trace" : "--scheduled");
     if (o->scheduled && o->trace)
         return tl_fail(diag, TL_BAD_ARGUMENT, "--scheduled and --trace: one at a time");
     if (o->output != NULL && wanted == 0)
-        return tl_fail(diag, TL_BAD_ARGUMENT,
-                       "--output goes with --extract, --graph, --dot, --space or --operators");
+        return tl_fail(
+            diag, TL_BAD_ARGUMENT,
+            "--output goes with --extract, --graph, --dot, --space, --axes or --operators");
     return TL_OK;
 }
 
@@ -151,11 +169,14 @@ int tl_verb_inspect(int argc, char **argv)
         { "--dot", NULL, TL_OPTION_FLAG, NULL, "the graph cut into kernels, for Graphviz", &o.dot },
         { "--space", NULL, TL_OPTION_FLAG, NULL,
           "what a tuner may decide: lowerings, sketches, decisions, points", &o.space },
+        { "--axes", NULL, TL_OPTION_FLAG, NULL,
+          "open axes: of which one code serves all extents, and why not of others", &o.axes },
         { "--operators", NULL, TL_OPTION_FLAG, NULL,
           "the operators that tilth reads, with their opsets; no model", &o.operators },
         { "--markdown", NULL, TL_OPTION_FLAG, NULL, "with --operators: as a page", &o.markdown },
         { "--output", "-o", TL_OPTION_TEXT, "FILE",
-          "where --extract, --graph, --dot, --space and --operators write (default: stdout)",
+          "where --extract, --graph, --dot, --space, --axes and --operators write (default: "
+          "stdout)",
           &o.output },
         { "--quick", NULL, TL_OPTION_FLAG, NULL, "estimate the machine instead of measuring it",
           &o.quick },
@@ -196,11 +217,13 @@ int tl_verb_inspect(int argc, char **argv)
         tl_print_env_json();
     if (status == TL_OK && o.operators)
         status = list_operators(&o, &diag);
+    else if (status == TL_OK && o.axes)
+        status = show_axes(&session, positional[0], &o, &diag);
     else if (status == TL_OK)
         status = tl_session_open(&session, positional[0], &o.common, &extra, &diag);
     if (status == TL_UNSUPPORTED && o.common.json)
         tl_inspect_print_unsupported(&diag);
-    if (status == TL_OK && !o.operators)
+    if (status == TL_OK && !o.operators && !o.axes)
         status = inspect(&session, positional[0], &o, &diag);
     if (status != TL_OK)
         code = tl_report_failure("inspect", status, &diag);

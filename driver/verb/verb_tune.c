@@ -12,26 +12,6 @@ typedef struct {
     const char *budget, *policy, *cold, *space;
 } words;
 
-/* "90", "90s", "5m", "1h" */
-static tl_status parse_budget(const char *text, double *seconds, tl_diag *diag)
-{
-    static const struct {
-        const char *unit;
-        double seconds;
-    } units[] = { { "", 1 }, { "s", 1 }, { "m", 60 }, { "h", 3600 } };
-    char *end;
-    double number = strtod(text, &end);
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (end != text && strcmp(end, units[i].unit) == 0 && number > 0 &&
-            number * units[i].seconds <= 1e7) {
-            *seconds = number * units[i].seconds;
-            return TL_OK;
-        }
-    return tl_fail(diag, TL_BAD_ARGUMENT,
-                   "--budget: '%s' is no time: a positive number and s, m or h, as in 60s or 5m",
-                   text);
-}
-
 static tl_status check_counts(const tl_tune_settings *o, tl_diag *diag)
 {
     static const struct {
@@ -95,7 +75,7 @@ static tl_status read_words(const words *w, bool is_kernel, tl_tune_settings *o,
     if (w->cold != NULL && !tl_cold_from_text(w->cold, &o->cold))
         return tl_fail(diag, TL_BAD_ARGUMENT, "--cold: '%s' is neither nothing, all nor constants",
                        w->cold);
-    return w->budget != NULL ? parse_budget(w->budget, &o->budget_s, diag) : TL_OK;
+    return w->budget != NULL ? tl_duration_parse("--budget", w->budget, &o->budget_s, diag) : TL_OK;
 }
 
 int tl_verb_tune(int argc, char **argv)

@@ -241,7 +241,8 @@ static void place_slice(tl_graph *g, const tl_node *n)
 tl_status tl_assign_windows(tl_graph *g, const tl_target *target, tl_diag *diag)
 {
     (void)diag;
-    if (tl_target_is_gpu(target))
+    if (tl_target_is_gpu(target) ||
+        g->varies) /* where a window begins would differ from call to call */
         return TL_OK;
     state s = { .graph = g };
     s.facts = TL_NEW_ARRAY(g->arena, fact, g->value_count);

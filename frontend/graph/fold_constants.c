@@ -8,7 +8,7 @@ tl_status tl_fold_constants(tl_graph *g, tl_diag *diag)
 {
     for (int i = 0; i < g->node_count; i++) { /* topological: one walk is enough */
         TL_TRY(tl_check_constants(g, g->nodes[i], diag));
-        if (tl_node_is_foldable(g->nodes[i]))
+        if (tl_node_is_foldable(g, g->nodes[i]))
             TL_TRY(tl_fold_node(g, g->nodes[i], diag));
     }
     return TL_OK;

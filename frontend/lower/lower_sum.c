@@ -259,7 +259,7 @@ static void sum(tl_block_nest *nest, tl_store at)
     tl_arena *arena = tl_lower_arena(l);
     cut cuts[TL_MAX_ITERS];
     int contiguous = contiguous_iter(nest, at.value);
-    if (!tl_dtype_is_float(at.value->dtype) || nest->empty_reduce ||
+    if (!tl_dtype_is_float(at.value->dtype) || nest->empty_reduce || l->kernel->varies ||
         !choose_cuts(nest, contiguous, cuts)) {
         tl_nest_reduce_at(nest, TL_COMBINER_SUM, at);
         return;

@@ -3,6 +3,7 @@
 #include "frontend/node/fold_node.h"
 #include "frontend/lower/lower.h"
 #include "frontend/operators.h"
+#include "frontend/value_notes.h"
 #include "ir/interpret/interpret.h"
 #include "runtime/base/float_mode.h"
 
@@ -40,8 +41,10 @@ bool tl_node_may_decide_shapes(const tl_node *n)
     return true;
 }
 
-bool tl_node_is_foldable(const tl_node *n)
+bool tl_node_is_foldable(const tl_graph *g, const tl_node *n)
 {
+    if (g->kept != NULL && tl_map_has(g->kept, n->name))
+        return false;
     if (n->dead || tl_operators[n->op].fold == TL_FOLDS_NEVER || n->output_count != 1 ||
         n->outputs[0] == NULL || n->outputs[0]->data != NULL)
         return false;
@@ -136,6 +139,7 @@ tl_status tl_fold_node(tl_graph *g, tl_node *n, tl_diag *diag)
     const void *data;
     TL_TRY(tl_node_value(g, n, &data, diag));
     if (!y->is_output) {
+        tl_notes_make(g, y)->folded = n->name;
         y->data = data;
         y->producer = NULL;
         tl_node_kill(n);
@@ -143,6 +147,7 @@ tl_status tl_fold_node(tl_graph *g, tl_node *n, tl_diag *diag)
     }
     tl_value *constant = tl_graph_constant(g, tl_arena_format(g->arena, "%s.folded", y->name),
                                            y->dtype, &y->shape, data);
+    tl_notes_make(g, constant)->folded = n->name;
     n->op = TL_OP_IDENTITY;
     n->attr_count = 0;
     tl_node_keep_inputs(n, 1);

@@ -6,8 +6,9 @@
 #define TL_FOLD_ELEMENTS \
     65536 /* outputs with more elements are computed when the model is loaded */
 
-/* Dtypes and shapes are known, the inputs are constants (a Shape's need not be), and the result is small. */
-bool tl_node_is_foldable(const tl_node *n);
+/* Dtypes and shapes are known, the inputs are constants (a Shape's need not be), the result is small, and the graph does
+ * not keep it. */
+bool tl_node_is_foldable(const tl_graph *g, const tl_node *n);
 /* Whether later nodes may need its result as a constant: shape arithmetic, also where it passes through floats (Ceil of
  * a Div). */
 bool tl_node_may_decide_shapes(const tl_node *n);

@@ -69,7 +69,7 @@ static tl_status infer_node(tl_graph *g, tl_node *n, tl_diag *diag)
     TL_TRY(tl_operators[n->op].shape(g, n, diag));
     TL_TRY(check_narrow(n, diag));
     TL_TRY(tl_check_constants(g, n, diag));
-    if (tl_node_may_decide_shapes(n) && tl_node_is_foldable(n))
+    if (tl_node_may_decide_shapes(n) && tl_node_is_foldable(g, n))
         return tl_fold_node(g, n, diag);
     return TL_OK;
 }

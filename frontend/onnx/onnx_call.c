@@ -10,6 +10,7 @@
 #include "frontend/onnx/onnx_counts.h"
 #include "frontend/node/fold_node.h"
 #include "frontend/node/shape_rules.h"
+#include "frontend/value_notes.h"
 
 /* ---- attributes ---- */
 
@@ -250,8 +251,9 @@ static tl_node copy_of(tl_arena *arena, const tl_node *n)
     return copy;
 }
 
-static void make_constant(tl_value *v, const void *data)
+static void make_constant(tl_onnx_call *c, const tl_node *n, tl_value *v, const void *data)
 {
+    tl_notes_make(c->graph, v)->folded = n->name;
     v->data = data;
     v->producer = NULL;
 }
@@ -273,7 +275,7 @@ static void fold_split(tl_onnx_call *c, tl_node *n, const tl_node *bound)
         for (size_t r = 0; r < rows; r++)
             memcpy(data + r * part, (const char *)x->data + r * row + from, part);
         if (n->outputs[i] != NULL)
-            make_constant(n->outputs[i], data);
+            make_constant(c, n, n->outputs[i], data);
         from += part;
     }
     tl_node_kill(n);
@@ -283,16 +285,17 @@ static void fold_split(tl_onnx_call *c, tl_node *n, const tl_node *bound)
 static tl_status fold_bound(tl_onnx_call *c, tl_node *n, tl_node *bound)
 {
     const void *data;
-    if (n->op == TL_OP_SPLIT && bound->inputs[0]->data != NULL &&
+    bool is_kept = c->graph->kept != NULL && tl_map_has(c->graph->kept, n->name);
+    if (n->op == TL_OP_SPLIT && !is_kept && bound->inputs[0]->data != NULL &&
         tl_node_may_decide_shapes(bound) &&
         tl_shape_elements(&bound->inputs[0]->shape) <= TL_DECIDING_ELEMENTS) {
         fold_split(c, n, bound);
         return TL_OK;
     }
-    if (!tl_node_may_decide_shapes(bound) || !tl_node_is_foldable(bound))
+    if (!tl_node_may_decide_shapes(bound) || !tl_node_is_foldable(c->graph, bound))
         return TL_OK;
     TL_TRY(tl_node_value(c->graph, bound, &data, c->diag));
-    make_constant(n->outputs[0], data);
+    make_constant(c, n, n->outputs[0], data);
     tl_node_kill(n);
     return TL_OK;
 }

@@ -154,6 +154,7 @@ void tl_onnx_close(tl_onnx *model)
     for (int i = 0; i < model->block_count; i++)
         tl_onnx_block_free(model->blocks[i]);
     free(model->blocks);
+    tl_onnx_drop_proto(model);
     if (model->folder >= 0)
         close(model->folder);
     free(model);

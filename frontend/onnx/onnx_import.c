@@ -1,23 +1,28 @@
 /* frontend/onnx/onnx_import.c: the walk over a model's graphs: initializers, inputs, nodes, outputs. */
+#include <stdio.h>
 #include <string.h>
 #include "frontend/node/shape_rules.h"
 #include "frontend/onnx/onnx_counts.h"
 #include "frontend/onnx/onnx_scope.h"
 #include "frontend/onnx/onnx_sequences.h"
 
-/* The tensor, whose bytes are taken out of the model: a body that is imported several times has them once. */
+/* The tensor, whose bytes are taken out of the model: a body or a model that is imported several times has them once. */
 static tl_status read_tensor(tl_import *im, Onnx__TensorProto *t, tl_onnx_tensor *out,
                              tl_diag *diag)
 {
-    if (im->bodies == 0)
-        return tl_onnx_read_tensor(im->arena, im->model, t, out, diag);
-    const char *key = tl_arena_format(im->arena, "%p", (void *)t);
-    const tl_onnx_tensor *known = tl_map_find(im->tensors, key);
+    bool stays = im->model->tensors != NULL; /* for the graphs that are read later */
+    tl_arena *arena = stays ? im->model->arena : im->arena;
+    tl_map *tensors = stays ? im->model->tensors : im->tensors;
+    if (im->bodies == 0 && !stays)
+        return tl_onnx_read_tensor(arena, im->model, t, out, diag);
+    char key[32];
+    snprintf(key, sizeof key, "%p", (void *)t);
+    const tl_onnx_tensor *known = tl_map_find(tensors, key);
     if (known == NULL) {
-        TL_TRY(tl_onnx_read_tensor(im->arena, im->model, t, out, diag));
-        tl_onnx_tensor *kept = TL_NEW(im->arena, tl_onnx_tensor);
+        TL_TRY(tl_onnx_read_tensor(arena, im->model, t, out, diag));
+        tl_onnx_tensor *kept = TL_NEW(arena, tl_onnx_tensor);
         *kept = *out;
-        tl_map_put(im->tensors, key, kept);
+        tl_map_put(tensors, key, kept);
         return TL_OK;
     }
     *out = *known;
@@ -235,7 +240,8 @@ static tl_status check_overrides(const tl_import *im)
 }
 
 tl_status tl_onnx_import(tl_arena *arena, tl_onnx *model, Onnx__ModelProto *proto,
-                         const tl_onnx_source *source, tl_graph **out, tl_diag *diag)
+                         const tl_onnx_source *source, const tl_map *kept, tl_graph **out,
+                         tl_diag *diag)
 {
     tl_diag unread = { 0 };
     tl_import im = { .arena = arena,
@@ -249,6 +255,7 @@ tl_status tl_onnx_import(tl_arena *arena, tl_onnx *model, Onnx__ModelProto *prot
                      .shape_count = source->shape_count,
                      .most_turns = source->most_turns,
                      .diag = diag != NULL ? diag : &unread };
+    im.graph->kept = kept;
     model->bound = tl_map_create(arena);
     tl_onnx_scope top = { .bindings = tl_map_create(arena),
                           .prefix = "",

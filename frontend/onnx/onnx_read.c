@@ -1,5 +1,6 @@
-/* frontend/onnx/onnx_read.c: from the bytes of a model to a Graph: scan, unpack, import. The unpacked model is
- * gone when these functions return; what stays are the graph, and the files and blocks its constants lie in. */
+/* frontend/onnx/onnx_read.c: from the bytes of a model to a Graph: scan, unpack, import. Of a model that is read once the
+ * unpacked form is gone when these functions return; what stays are the graph, and the files and blocks its constants
+ * lie in. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -49,35 +50,43 @@ static tl_status open_model(const tl_onnx_source *r, tl_onnx **out, tl_diag *dia
     return TL_OK;
 }
 
-/* The arena may run out at any allocation of the import; what is held besides it is released here. */
+/* The graph for these shapes. The arena may run out at any allocation of the import. */
+static tl_status import_graph(tl_arena *arena, tl_onnx *model, Onnx__ModelProto *proto,
+                              const tl_onnx_source *source, const tl_map *kept, tl_graph **graph,
+                              tl_diag *diag)
+{
+    if (TL_ARENA_GUARD(arena))
+        return tl_fail(diag, TL_NO_MEMORY, "out of memory while importing the model");
+    TL_TRY(tl_onnx_import(arena, model, proto, source, kept, graph, diag));
+    return tl_graph_tidy(*graph, diag);
+}
+
+static tl_status import_guarded(tl_arena *arena, tl_onnx *model, Onnx__ModelProto *proto,
+                                const tl_onnx_source *source, const tl_map *kept, tl_graph **graph,
+                                tl_diag *diag)
+{
+    tl_arena_guard outer;
+    tl_arena_guard_save(arena, &outer);
+    tl_status status = import_graph(arena, model, proto, source, kept, graph, diag);
+    tl_arena_guard_restore(arena, &outer);
+    if (status != TL_OK)
+        *graph = NULL;
+    return status;
+}
+
+/* What is held besides the arena is released here. */
 static tl_status read_model(tl_arena *arena, const tl_onnx_source *r, tl_onnx **model,
                             tl_graph **graph, tl_diag *diag)
 {
     tl_onnx_memory memory = { .limit = tl_onnx_memory_limit(r->size) };
     ProtobufCAllocator allocator = tl_onnx_allocator(&memory);
-    Onnx__ModelProto *volatile proto = NULL;
-    Onnx__ModelProto *unpacked = NULL;
-    tl_arena_guard outer;
+    Onnx__ModelProto *proto = NULL;
 
     tl_status status = open_model(r, model, diag);
-    if (status == TL_OK) {
-        status = tl_onnx_unpack(r->bytes, r->size, &allocator, &memory, &unpacked, diag);
-        proto = unpacked;
-    }
-    tl_arena_guard_save(arena, &outer);
-    if (status == TL_OK) {
-        if (TL_ARENA_GUARD(arena))
-            status = tl_fail(diag, TL_NO_MEMORY, "out of memory while importing the model");
-        else
-            status = tl_onnx_import(arena, *model, proto, r, graph, diag);
-    }
-    if (status == TL_OK) {
-        if (TL_ARENA_GUARD(arena))
-            status = tl_fail(diag, TL_NO_MEMORY, "out of memory while sorting the graph");
-        else
-            status = tl_graph_tidy(*graph, diag);
-    }
-    tl_arena_guard_restore(arena, &outer);
+    if (status == TL_OK)
+        status = tl_onnx_unpack(r->bytes, r->size, &allocator, &memory, &proto, diag);
+    if (status == TL_OK)
+        status = import_guarded(arena, *model, proto, r, NULL, graph, diag);
     onnx__model_proto__free_unpacked(proto, &allocator);
     if (status != TL_OK) {
         tl_onnx_close(*model);
@@ -96,35 +105,43 @@ static char *folder_of(const char *path)
     return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
 }
 
-static tl_status read_file(tl_arena *arena, const tl_onnx_source *source, tl_onnx **out,
-                           tl_graph **graph, tl_diag *diag)
+/* The bytes of a file and its folder, as a request's; to be released with release_file. */
+static tl_status map_file(const char *path, tl_mapping *file, char **folder, tl_diag *diag)
 {
-    tl_mapping file;
-    TL_TRY(tl_file_map(source->path, &file, diag));
-    char *folder = folder_of(source->path);
-    tl_onnx_source bytes = *source;
-    bytes.bytes = file.data;
-    bytes.size = file.size;
-    bytes.folder = folder;
-    tl_status status = folder == NULL ? tl_fail(diag, TL_NO_MEMORY, "out of memory") : TL_OK;
-    if (status == TL_OK && file.size == 0)
-        status = tl_fail(diag, TL_BAD_MODEL, "the file is empty");
-    if (status == TL_OK)
-        status = read_model(arena, &bytes, out, graph, diag);
+    TL_TRY(tl_file_map(path, file, diag));
+    *folder = folder_of(path);
+    if (*folder == NULL)
+        return tl_fail(diag, TL_NO_MEMORY, "out of memory");
+    return file->size > 0 ? TL_OK : tl_fail(diag, TL_BAD_MODEL, "the file is empty");
+}
+
+static tl_status release_file(const char *path, tl_mapping *file, char *folder, tl_status status,
+                              tl_diag *diag)
+{
     if (status != TL_OK)
-        tl_context(diag, "%s", source->path);
+        tl_context(diag, "%s", path);
     free(folder);
-    tl_file_unmap(&file);
+    tl_file_unmap(file);
     return status;
 }
 
 tl_status tl_onnx_read_source(tl_arena *arena, const tl_onnx_source *source, tl_onnx **out,
                               tl_graph **graph, tl_diag *diag)
 {
+    tl_mapping file = { 0 };
+    char *folder = NULL;
+    tl_onnx_source bytes = *source;
     *out = NULL;
     *graph = NULL;
-    return source->path != NULL ? read_file(arena, source, out, graph, diag)
-                                : read_model(arena, source, out, graph, diag);
+    if (source->path == NULL)
+        return read_model(arena, source, out, graph, diag);
+    tl_status status = map_file(source->path, &file, &folder, diag);
+    bytes.bytes = file.data;
+    bytes.size = file.size;
+    bytes.folder = folder;
+    if (status == TL_OK)
+        status = read_model(arena, &bytes, out, graph, diag);
+    return release_file(source->path, &file, folder, status, diag);
 }
 
 tl_status tl_onnx_read(tl_arena *arena, const char *path, const tl_shape_override *shapes,
@@ -142,4 +159,68 @@ tl_status tl_onnx_read_memory(tl_arena *arena, const void *bytes, size_t size, c
         .bytes = bytes, .size = size, .folder = folder, .shapes = shapes, .shape_count = shape_count
     };
     return tl_onnx_read_source(arena, &source, out, graph, diag);
+}
+
+/* ---- a model for several graphs ---- */
+
+void tl_onnx_drop_proto(tl_onnx *model)
+{
+    ProtobufCAllocator allocator = tl_onnx_allocator(&model->memory);
+    if (model->proto != NULL)
+        onnx__model_proto__free_unpacked(model->proto, &allocator);
+    tl_arena_destroy(model->arena);
+}
+
+static tl_status keep_model(const tl_onnx_source *r, tl_onnx *model, tl_diag *diag)
+{
+    model->memory.limit = tl_onnx_memory_limit(r->size);
+    ProtobufCAllocator allocator = tl_onnx_allocator(&model->memory);
+    model->arena = tl_arena_create(0);
+    if (model->arena == NULL || TL_ARENA_GUARD(model->arena))
+        return tl_fail(diag, TL_NO_MEMORY, "out of memory");
+    model->tensors = tl_map_create(model->arena);
+    return tl_onnx_unpack(r->bytes, r->size, &allocator, &model->memory, &model->proto, diag);
+}
+
+tl_status tl_onnx_open_memory(const void *bytes, size_t size, const char *folder, tl_onnx **out,
+                              tl_diag *diag)
+{
+    const tl_onnx_source r = { .bytes = bytes, .size = size, .folder = folder };
+    tl_status status = open_model(&r, out, diag);
+    if (status == TL_OK)
+        status = keep_model(&r, *out, diag);
+    if (status != TL_OK) {
+        tl_onnx_close(*out);
+        *out = NULL;
+    }
+    return status;
+}
+
+tl_status tl_onnx_open(const char *path, tl_onnx **out, tl_diag *diag)
+{
+    tl_mapping file = { 0 };
+    char *folder = NULL;
+    *out = NULL;
+    tl_status status = map_file(path, &file, &folder, diag);
+    if (status == TL_OK)
+        status = tl_onnx_open_memory(file.data, file.size, folder, out, diag);
+    return release_file(path, &file, folder, status, diag);
+}
+
+void tl_onnx_limit_turns(tl_onnx *model, int64_t most)
+{
+    model->most_turns = most;
+}
+
+tl_status tl_onnx_graph(tl_arena *arena, tl_onnx *model, const tl_shape_override *shapes,
+                        int shape_count, const tl_map *kept, tl_graph **graph, tl_diag *diag)
+{
+    *graph = NULL;
+    /* a tensor that is read for the first time is made in the model's arena */
+    if (TL_ARENA_GUARD(model->arena))
+        return tl_fail(diag, TL_NO_MEMORY, "out of memory while importing the model");
+    const tl_onnx_source source = { .shapes = shapes,
+                                    .shape_count = shape_count,
+                                    .most_turns = model->most_turns };
+    return import_guarded(arena, model, model->proto, &source, kept, graph, diag);
 }

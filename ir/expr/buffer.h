@@ -29,6 +29,7 @@ struct tl_buffer {
     int rank;                    /* 0: a scalar, accessed as B[] */
     const tl_expr *const *shape; /* i64 over constants and dims; row-major */
     const int64_t *strides;      /* elements, or NULL: packed row-major (set by storage_align) */
+    int swizzle;                 /* of shared memory: 0, or 32, 64, 128 bytes (set by swizzle) */
 };
 
 tl_buffer *tl_buffer_make(tl_arena *arena, const char *name, tl_dtype dtype, tl_role role,

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include "runtime/base/arena.h"
 #include "runtime/base/dtype.h"
+#include "runtime/base/map.h"
 #include "runtime/base/status.h"
 #include "runtime/base/text.h"
 
@@ -134,6 +135,10 @@ struct tl_graph {
     tl_node **nodes; /* topological order */
     tl_value **inputs, **outputs;
     const char *without; /* passes that are left out, a comma between; NULL: none */
+    /* Names of nodes that are not folded, for what they make of constants and extents differs from call to call; NULL: none. */
+    const tl_map *kept;
+    bool
+        varies; /* other graphs are like it but for extents: one code will be made for all of them */
     /* Outputs from here on only hold extents of those before them; output_count where there are none. */
     int shown_count;
     int extent_count, extent_capacity;

@@ -129,6 +129,8 @@ static void add_buffer(hasher *h, const tl_buffer *b)
     add(h, (uint64_t)number_of(&h->numbers, b));
     add(h, (uint64_t)b->dtype << 32 | (uint64_t)b->scope << 16 | (uint64_t)b->role << 8 |
                (uint64_t)b->rank);
+    if (b->swizzle != 0)
+        add(h, (uint64_t)b->swizzle);
     for (int i = 0; i < b->rank; i++) {
         add(h, hash_expr(h, b->shape[i]));
         if (b->strides != NULL)

@@ -149,7 +149,17 @@ static tl_status parse_strides(tl_parser *p, tl_buffer *buffer)
     return tl_parse_expect(p, "]");
 }
 
-/* NAME: DTYPE[shape] [strides [...]]; the name becomes visible. */
+static tl_status parse_swizzle(tl_parser *p, tl_buffer *buffer)
+{
+    int64_t bytes;
+    TL_TRY(tl_parse_integer(p, &bytes));
+    if (bytes != 32 && bytes != 64 && bytes != 128)
+        return tl_parse_fail(p, "a swizzle of %s has 32, 64 or 128 bytes", buffer->name);
+    buffer->swizzle = (int)bytes;
+    return TL_OK;
+}
+
+/* NAME: DTYPE[shape] [swizzle BYTES] [strides [...]]; the name becomes visible. */
 static tl_status parse_buffer(tl_parser *p, tl_role role, tl_buffer **out)
 {
     const tl_token *at = p->token;
@@ -179,6 +189,8 @@ static tl_status parse_buffer(tl_parser *p, tl_role role, tl_buffer **out)
     }
     TL_TRY(tl_parse_expect(p, "]"));
     tl_buffer *buffer = tl_buffer_make(p->arena, name, dtype, role, TL_SCOPE_GLOBAL, rank, shape);
+    if (tl_parse_accept(p, "swizzle"))
+        TL_TRY(parse_swizzle(p, buffer));
     if (tl_parse_accept(p, "strides"))
         TL_TRY(parse_strides(p, buffer));
     if (tl_buffer_max_elements(buffer) < 0)

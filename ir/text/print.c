@@ -106,12 +106,14 @@ static void print_access(printer *p, const tl_buffer *buffer, const tl_expr *con
     tl_text_add(p->out, "]");
 }
 
-/* NAME: DTYPE[shape] strides [...] */
+/* NAME: DTYPE[shape] swizzle BYTES strides [...] */
 static void print_buffer(printer *p, const tl_buffer *b)
 {
     tl_text_format(p->out, "%s: %s[", name_buffer(&p->namer, b), tl_dtype_infos[b->dtype].text);
     print_list(p, b->shape, b->rank);
     tl_text_add(p->out, "]");
+    if (b->swizzle != 0)
+        tl_text_format(p->out, " swizzle %d", b->swizzle);
     if (b->strides == NULL)
         return;
     tl_text_add(p->out, " strides [");

@@ -58,6 +58,9 @@ void tl_api_model_release(tilth_model *model);
 tl_status tl_api_model_make(tl_executable *executable, void *owner,
                             void (*destroy_owner)(void *owner), tilth_pool *pool, bool from_disk,
                             tilth_model **out, tl_diag *diag);
+/* What the dims of the runner's executable are from the next run on. Where they are others now, places have other sizes, and
+ * have to be bound or written again. For who holds the runner alone. */
+tl_status tl_api_runner_set_dims(tilth_runner *runner, const int64_t *dims, tl_diag *diag);
 /* A pool of `threads`, for a model whose caller gave none. */
 tl_status tl_api_pool_make(const tl_pool_options *options, tilth_pool **out, tl_diag *diag);
 

@@ -13,6 +13,7 @@ static const _Alignas(TILTH_ALIGNMENT) unsigned char empty[TILTH_ALIGNMENT];
 typedef struct {
     const void *data; /* read, and for outputs written; NULL: no place yet */
     void *own;        /* the runner's buffer, or NULL */
+    size_t own_size;
     size_t size;
     bool is_current; /* an output that the latest run wrote */
     bool on_device;  /* `data` is an address of the model's GPU */
@@ -31,19 +32,35 @@ struct tilth_runner {
     bool is_checked; /* places are complete and do not overlap, and are in *_data */
 };
 
-static tl_status make_places(const tl_port *ports, int count, place **out, tl_diag *diag)
+/* The sizes of places for the dims that the runner has; what they were bound to is forgotten. */
+static tl_status size_places(const tilth_runner *r, const tl_port *ports, int count, place *places,
+                             tl_diag *diag)
 {
-    *out = calloc((size_t)count + 1, sizeof **out);
-    if (*out == NULL)
-        return tl_fail(diag, TL_NO_MEMORY, "runner: out of memory");
     for (int i = 0; i < count; i++) {
-        int64_t size;
-        TL_TRY(tl_tensor_bytes(ports[i].dtype, ports[i].rank, ports[i].shape, &size, diag));
-        (*out)[i].size = (size_t)size;
-        if (size == 0)
-            (*out)[i].data = empty;
+        int64_t shape[TILTH_MAX_RANK];
+        size_t size;
+        if (!tl_port_at(&ports[i], r->spec->dim_count, tl_runner_dims(r->runner), shape, &size))
+            return tl_fail(diag, TL_BAD_ARGUMENT, "%s has no shape", ports[i].name);
+        places[i].size = size;
+        places[i].data = size == 0 ? empty : NULL;
+        places[i].is_current = false;
     }
     return TL_OK;
+}
+
+static tl_status size_all_places(tilth_runner *r, tl_diag *diag)
+{
+    r->is_checked = false;
+    TL_TRY(size_places(r, r->spec->inputs, r->spec->input_count, r->inputs, diag));
+    return size_places(r, r->spec->outputs, r->spec->output_count, r->outputs, diag);
+}
+
+tl_status tl_api_runner_set_dims(tilth_runner *r, const int64_t *dims, tl_diag *diag)
+{
+    if (memcmp(dims, tl_runner_dims(r->runner), sizeof *dims * (size_t)r->spec->dim_count) == 0)
+        return TL_OK;
+    TL_TRY(tl_runner_set_dims(r->runner, dims, diag));
+    return size_all_places(r, diag);
 }
 
 static void free_runner(tilth_runner *r)
@@ -72,17 +89,18 @@ typedef struct {
 
 static tl_status fill(tilth_runner *r, const making *how, tl_diag *diag)
 {
-    TL_TRY(make_places(r->spec->inputs, r->spec->input_count, &r->inputs, diag));
-    TL_TRY(make_places(r->spec->outputs, r->spec->output_count, &r->outputs, diag));
+    r->inputs = calloc((size_t)r->spec->input_count + 1, sizeof *r->inputs);
+    r->outputs = calloc((size_t)r->spec->output_count + 1, sizeof *r->outputs);
     r->input_data = calloc((size_t)r->spec->input_count + 1, sizeof *r->input_data);
     r->output_data = calloc((size_t)r->spec->output_count + 1, sizeof *r->output_data);
-    if (r->input_data == NULL || r->output_data == NULL)
+    if (r->inputs == NULL || r->outputs == NULL || r->input_data == NULL || r->output_data == NULL)
         return tl_fail(diag, TL_NO_MEMORY, "runner: out of memory");
     tl_pool *pool = r->model->pool->pool;
-    if (how->in_stream)
-        return tl_runner_create_in_stream(r->model->executable, pool, how->stream, &r->runner,
-                                          diag);
-    return tl_runner_create(r->model->executable, pool, how->threads, &r->runner, diag);
+    TL_TRY(
+        how->in_stream
+            ? tl_runner_create_in_stream(r->model->executable, pool, how->stream, &r->runner, diag)
+            : tl_runner_create(r->model->executable, pool, how->threads, &r->runner, diag));
+    return size_all_places(r, diag);
 }
 
 static tl_status create(tilth_model *model, const making *how, tilth_runner **out, tl_diag *diag)
@@ -276,10 +294,16 @@ tilth_status tilth_runner_bind_device_output(tilth_runner *r, int index, void *a
 /* Makes the runner's own buffer the place. */
 static tl_status use_own(tilth_runner *r, place *p, const tl_port *port, tl_diag *diag)
 {
+    if (p->own_size < p->size) {
+        free(p->own);
+        p->own = NULL;
+        p->own_size = 0;
+    }
     if (p->own == NULL)
         p->own = tilth_buffer_create(p->size);
     if (p->own == NULL)
         return tl_fail(diag, TL_NO_MEMORY, "no memory for %zu bytes of %s", p->size, port->name);
+    p->own_size = p->own_size > p->size ? p->own_size : p->size;
     if (p->data != p->own)
         r->is_checked = false;
     p->data = p->own;

@@ -193,6 +193,7 @@ static tl_status memory(tl_device *device, int64_t *free_bytes, int64_t *total_b
 
 const tl_device_type tl_device_type_cuda = {
     .name = "cuda",
+    .form = TL_FORM_PTX,
     .count = count,
     .open = open_device,
     .close = close_device,

@@ -250,6 +250,7 @@ static tl_status elapsed(const tl_device_event *first, const tl_device_event *la
 
 const tl_device_type tl_device_type_cpu = {
     .name = "cpu",
+    .form = TL_FORM_OBJECT,
     .count = count,
     .open = open_device,
     .close = close_device,

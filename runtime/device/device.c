@@ -1,5 +1,6 @@
 /* runtime/device/device.c: devices by name. */
 #include "runtime/device/device.h"
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/base/text.h"
@@ -9,19 +10,34 @@ static const tl_device_type *const types[] = {
 #include "runtime/device/devices.def"
 #undef DEVICE
 };
-enum { TYPE_COUNT = sizeof types / sizeof *types };
+enum { TYPE_COUNT = sizeof types / sizeof *types, MOST_ADDED = 4 };
+
+/* Rows of programs that have more than a runtime. Once added, a row stays. */
+static const tl_device_type *_Atomic added[MOST_ADDED];
 
 const tl_device_type *tl_device_type_at(int index)
 {
-    return index >= 0 && index < TYPE_COUNT ? types[index] : NULL;
+    if (index < 0 || index >= TYPE_COUNT + MOST_ADDED)
+        return NULL;
+    return index < TYPE_COUNT ? types[index] : added[index - TYPE_COUNT];
+}
+
+void tl_device_type_add(const tl_device_type *type)
+{
+    for (int i = 0; i < MOST_ADDED; i++) {
+        const tl_device_type *none = NULL;
+        if (atomic_compare_exchange_strong(&added[i], &none, type) || none == type)
+            return;
+    }
 }
 
 const tl_device_type *tl_device_type_named(const char *name)
 {
     size_t size = strcspn(name, ":");
-    for (int i = 0; i < TYPE_COUNT; i++)
-        if (strlen(types[i]->name) == size && memcmp(types[i]->name, name, size) == 0)
-            return types[i];
+    const tl_device_type *type;
+    for (int i = 0; (type = tl_device_type_at(i)) != NULL; i++)
+        if (strlen(type->name) == size && memcmp(type->name, name, size) == 0)
+            return type;
     return NULL;
 }
 
@@ -47,8 +63,8 @@ tl_status tl_device_open(const char *name, tl_device **out, tl_diag *diag)
 
     if (type == NULL || !read_number(name, &number)) {
         tl_text known = { 0 };
-        for (int i = 0; i < TYPE_COUNT; i++)
-            tl_text_format(&known, "%s%s", i > 0 ? ", " : "", types[i]->name);
+        for (int i = 0; tl_device_type_at(i) != NULL; i++)
+            tl_text_format(&known, "%s%s", i > 0 ? ", " : "", tl_device_type_at(i)->name);
         tl_status status = tl_fail(diag, TL_BAD_ARGUMENT,
                                    "there is no device %.40s; known are %s, with a number behind "
                                    "a colon",

@@ -58,7 +58,8 @@ typedef struct tl_device_graph {
 } tl_device_graph;
 
 struct tl_device_type {
-    const char *name; /* "cuda" */
+    const char *name;  /* "cuda" */
+    tl_code_form form; /* of the code that compilers make for it */
     /* How many there are. TL_DEVICE says why there is none: no driver, none that it knows, too old a driver. */
     tl_status (*count)(int *out, tl_diag *diag);
     tl_status (*open)(int number, tl_device **out, tl_diag *diag);
@@ -124,5 +125,7 @@ void tl_device_close(tl_device *device); /* NULL is fine */
 /* The rows, and the one of that name ("cuda" of "cuda:1"); NULL behind the last, and for none. */
 const tl_device_type *tl_device_type_at(int index);
 const tl_device_type *tl_device_type_named(const char *name);
+/* One more row, for a kind of device that needs more than a runtime (codegen/emulate). It lives as long as the process. */
+void tl_device_type_add(const tl_device_type *type);
 
 #endif

@@ -288,7 +288,7 @@ static tl_status check_step(const tl_executable_spec *spec, const tl_executable_
         return tl_fail(diag, TL_BAD_ARGUMENT,
                        "executable: step %s: %d values for the %d buffers of kernel %s", s->name,
                        s->value_count, d->buffer_count, d->name);
-    if (d->dim_count > 0 && s->dims == NULL && (is_prepare || d->dim_count != spec->dim_count))
+    if (d->dim_count > 0 && s->dims == NULL && d->dim_count != spec->dim_count)
         return tl_fail(diag, TL_BAD_ARGUMENT, "executable: step %s: no values for the %d dims",
                        s->name, d->dim_count);
     return TL_OK;

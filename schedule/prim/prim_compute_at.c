@@ -8,7 +8,9 @@
  *                 T[i0*4 + i1 + 2]               C[..] = ...
  *
  * The block's own loops are replaced by one an iter over exactly what one iteration of `loop` reads of the result (the
- * smallest box around it); reduce iters go along whole. The allocs of what moved sink with it.
+ * smallest box around it); reduce iters go along whole. The allocs of what moved sink with it. Under loops over threads of a
+ * GPU block, what goes into shared memory is what all of them read in one iteration of the others: each does all of it,
+ * until loops of the block are bound to threads, too, and they share it.
  *
  * Requires  a block whose results are local buffers that no other block writes, with loops of its own that were not
  *           split, fused or given a kind; a loop around every reader, not vectorized; what the block reads is not written
@@ -106,16 +108,31 @@ static tl_status check_loop(tl_schedule *s, const tl_block *block, const tl_stmt
     return TL_OK;
 }
 
-/* What the iters must run over so that all that is read under `loop` is there. */
-static tl_span *needed(tl_arena *arena, const tl_block *block, const tl_stmt *loop)
+/* What runs under a loop, for shared memory with the loops over threads that stand around it: their threads all read it. */
+static const tl_stmt *readers_under(tl_arena *arena, const tl_block *block, const tl_path *place)
 {
-    assert(loop->kind == TL_STMT_LOOP);
+    const tl_stmt *under = place->stmts[place->count - 1]->u.loop.body;
+    bool is_shared = false;
+    for (int i = 0; i < block->store_count; i++)
+        is_shared = is_shared || block->stores[i].buffer->scope == TL_SCOPE_SHARED;
+    for (int i = place->count - 1; i >= 0 && is_shared; i--)
+        if (place->stmts[i]->kind == TL_STMT_LOOP &&
+            tl_is_thread_kind(place->stmts[i]->u.loop.kind))
+            under = tl_stmt_with_body(arena, place->stmts[i], under);
+    return under;
+}
+
+/* What the iters must run over so that all that is read at the place is there. */
+static tl_span *needed(tl_arena *arena, const tl_block *block, const tl_path *place)
+{
+    assert(place->count > 0 && place->stmts[place->count - 1]->kind == TL_STMT_LOOP);
+    const tl_stmt *under = readers_under(arena, block, place);
     int n = block->iter_count;
     tl_span *spans = TL_NEW_ARRAY(arena, tl_span, n), *one = TL_NEW_ARRAY(arena, tl_span, n);
     bool first = true;
     for (int i = 0; i < block->store_count; i++) {
         tl_box box;
-        if (!tl_box_at(arena, loop->u.loop.body, block->stores[i].buffer, TL_BOX_READS, NULL, &box))
+        if (!tl_box_at(arena, under, block->stores[i].buffer, TL_BOX_READS, NULL, &box))
             continue;
         tl_iters_in_box(arena, block, block->stores[i].indices, &box, one);
         for (int k = 0; k < n; k++)
@@ -164,7 +181,7 @@ tl_status tl_apply_compute_at(tl_schedule *s, const tl_arg *args, int arg_count,
     const tl_stmt *root = tl_path_replace(s->arena, &old, NULL);
     tl_path place = tl_path_to_loop(s->arena, root, loop->u.loop.var);
     TL_TRY(check_whole_sum(block, &place, diag));
-    const tl_span *spans = needed(s->arena, block, place.stmts[place.count - 1]);
+    const tl_span *spans = needed(s->arena, block, &place);
     const tl_stmt *added = tl_nest_build(s->arena, &nest, spans, &place);
     root = tl_insert_before(s->arena, &place, added, readers, count);
     const tl_stmt *alike = tl_runs_no_more(s, root, block->name) ? loop : NULL;

@@ -83,8 +83,7 @@ static const tl_stmt *swap_alloc(tl_arena *arena, const tl_stmt *stmt, void *con
                          tl_stmt_replace_buffer(arena, stmt->u.alloc.body, w->from, w->to));
 }
 
-/* Another buffer in the place of a local one: its alloc and every access. */
-static void swap_local(tl_schedule *s, const tl_buffer *from, const tl_buffer *to)
+void tl_schedule_swap_local(tl_schedule *s, const tl_buffer *from, const tl_buffer *to)
 {
     swap w = { from, to };
     tl_program *program = tl_program_copy(s->arena, s->program);
@@ -111,6 +110,6 @@ tl_status tl_apply_storage_align(tl_schedule *s, const tl_arg *args, int arg_cou
     tl_buffer *to = TL_NEW(s->arena, tl_buffer);
     *to = *from;
     to->strides = strides;
-    swap_local(s, from, to);
+    tl_schedule_swap_local(s, from, to);
     return TL_OK;
 }

@@ -47,7 +47,7 @@ static bool is_contraction(tl_schedule *s, const tl_block *block)
     return tl_find_contraction(s->arena, block, &c);
 }
 
-static tl_status inline_stages(tl_schedule *s)
+tl_status tl_sketch_inline_stages(tl_schedule *s)
 {
     const tl_block **blocks, **readers;
     int count = tl_sketch_blocks(s, &blocks);
@@ -216,9 +216,11 @@ static tl_status schedule_rest(tl_schedule *s, tl_map *done, tl_map *known, tl_d
 
 tl_status tl_schedule_default(tl_schedule *s, tl_diag *diag)
 {
+    if (s->target != NULL && tl_target_is_gpu(s->target))
+        return tl_gpu_default(s, diag);
     tl_map *done = tl_map_create(s->arena), *known = tl_map_create(s->arena);
     const tl_block **blocks;
-    TL_TRY(inline_stages(s));
+    TL_TRY(tl_sketch_inline_stages(s));
     int count = tl_sketch_blocks(s, &blocks);
     for (int i = 0; i < count; i++)
         tl_map_put(known, blocks[i]->name, s);

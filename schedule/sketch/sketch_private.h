@@ -214,6 +214,25 @@ int64_t tl_decide(tl_schedule *s, const char *block, const char *role, const int
 int64_t tl_decide_range(tl_schedule *s, const char *block, const char *role, int64_t least,
                         int64_t most, int64_t initial);
 
+/* Spatial stages that one other stage reads are computed there, but not in a contraction, which reads an element many times. */
+tl_status tl_sketch_inline_stages(tl_schedule *s);
+
+/* The rules for GPUs (gpu_default.c calls them). */
+tl_status tl_gpu_default(tl_schedule *s, tl_diag *diag);
+/* A contraction in tiles that a block of threads computes from shared memory (gpu_tile.c). */
+tl_status tl_gpu_tile(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
+/* A nest of its own, or a reduction with the stage that reads it: a thread an element, or four neighbours (gpu_nest.c). */
+tl_status tl_gpu_nest(tl_schedule *s, tl_block_ref block, tl_diag *diag);
+tl_status tl_gpu_reduction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
+/* A reduction of long rows: a warp a row, whose threads combine what they have (gpu_combine.c). */
+tl_status tl_gpu_combine(tl_schedule *s, tl_block_ref block, tl_diag *diag);
+/* How many threads a block of a nest with so many iterations has. */
+int64_t tl_gpu_threads(int64_t iterations);
+/* The loops become one, which is cut in parts for blocks, threads and `inner` (1: none) neighbouring iterations; bound, but
+ * for the loop over blocks where `blocks` is false. `parts`: blocks or steps, threads, inner (id 0: none). */
+tl_status tl_gpu_spread(tl_schedule *s, const tl_loop_ref *loops, int count, int64_t threads,
+                        int64_t inner, bool blocks, tl_loop_ref parts[3], tl_diag *diag);
+
 /* Blocks of the body in execution order. */
 int tl_sketch_blocks(tl_schedule *s, const tl_block ***out);
 

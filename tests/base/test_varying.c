@@ -4,8 +4,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include <string.h>
 #include "runtime/base/random.h"
 #include "runtime/base/varying.h"
+#include "runtime/base/varying_text.h"
 
 /* The corners of a box, and two points more. */
 static tl_samples sample(int dims, const int64_t *low, const int64_t *high, int64_t *points)
@@ -90,12 +92,49 @@ static void texts(void **state)
     }
 }
 
+static void texts_are_joined(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    const int64_t points[] = { 5, 12, 7 };
+    tl_samples samples = { 1, 3, points };
+    const char *const good[] = { "a_5: f32[5, 64]\nb 0.5 %5 10.0",
+                                 "a_5: f32[12, 64]\nb 0.5 %5 24.0",
+                                 "a_5: f32[7, 64]\nb 0.5 %5 14.0" };
+    const char *const bad[][3] = {
+        { "x 5\ny 3", "x 12\ny 6", "x 7\ny 3" },
+        { "x 1.5", "x 1.12", "x 1.7" },
+        { "x5", "x12", "x7" },
+        { "x 5", "x 12", "x 7 y" },
+        { "x 5 y", "x 12 y", "x 7 z" },
+        { "x 5", "x -12", "x 7" },
+        { "x 25", "x 144", "x 49" },
+    };
+    tl_varying_text t;
+    tl_diag diag = { "" };
+    assert_int_equal(tl_varying_text_join(arena, good, &samples, &t, &diag), TL_OK);
+    assert_int_equal(t.hole_count, 2);
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < 3; k++)
+            assert_int_equal(tl_varying_text_is(&t, &points[i], good[k]), i == k);
+    assert_true(tl_varying_text_is(&t, &(int64_t){ 100 }, "a_5: f32[100, 64]\nb 0.5 %5 2e+02"));
+    assert_false(tl_varying_text_is(&t, &(int64_t){ 100 }, "a_5: f32[100, 64]\nb 0.5 %5 2000.0"));
+    assert_false(tl_varying_text_is(&t, &(int64_t){ 100 }, "a_5: f32[100, 64]\nb 0.5 %5 200.0 "));
+    assert_false(tl_varying_text_is(&t, &(int64_t){ 100 }, "a_5: f32["));
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_int_equal(tl_varying_text_join(arena, bad[i], &samples, &t, &diag), TL_UNSUPPORTED);
+    assert_int_equal(tl_varying_text_join(arena, bad[0], &samples, &t, &diag), TL_UNSUPPORTED);
+    assert_non_null(strstr(diag.text, "'y 3' or 'y 3'"));
+    tl_arena_destroy(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_evaluated_is_found),
         cmocka_unit_test(what_is_no_such_number_is_refused),
         cmocka_unit_test(texts),
+        cmocka_unit_test(texts_are_joined),
     };
     return cmocka_run_group_tests_name("varying", tests, NULL, NULL);
 }

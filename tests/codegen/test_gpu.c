@@ -171,6 +171,29 @@ static void copies_go_on(void **state)
     tl_arena_destroy(arena);
 }
 
+/* Nobody has placed barriers: what stands outside of the thread loops is ordered with them all the same. */
+static void one_and_all_wait(void **state)
+{
+    (void)state;
+    static const char kernel[] = "kernel once(X: f32[4, 32], out Y: f32[4, 32])\n"
+                                 "  for b in 0..4 blockIdx.x\n"
+                                 "    alloc S: f32[1] shared\n"
+                                 "    for r in 0..2\n"
+                                 "      for z in 0..1\n"
+                                 "        block S\n"
+                                 "          spatial b, z\n"
+                                 "          S[z] = X[b, z] + 1.0\n"
+                                 "      for t in 0..32 threadIdx.x\n"
+                                 "        block Y\n"
+                                 "          spatial b, t\n"
+                                 "          Y[b, t] = X[b, t]*S[0]\n";
+    tl_arena *arena = tl_arena_create(0);
+    const char *ptx = gpu_ptx(arena, kernel, NULL, "sm_80");
+    assert_int_equal(count_of(ptx, "bar.sync"),
+                     2); /* before the threads, and before the next turn */
+    tl_arena_destroy(arena);
+}
+
 /* What no GPU, or not this one, has is said. */
 static void refused(void **state)
 {
@@ -194,11 +217,9 @@ int main(void)
 {
     tl_codegen_own_process();
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tiles_are_shared),
-        cmocka_unit_test(threads_combine),
-        cmocka_unit_test(inner_loops_are_as_written),
-        cmocka_unit_test(copies_go_on),
-        cmocka_unit_test(refused),
+        cmocka_unit_test(tiles_are_shared),           cmocka_unit_test(threads_combine),
+        cmocka_unit_test(inner_loops_are_as_written), cmocka_unit_test(copies_go_on),
+        cmocka_unit_test(one_and_all_wait),           cmocka_unit_test(refused),
     };
     return cmocka_run_group_tests_name("gpu", tests, NULL, NULL);
 }

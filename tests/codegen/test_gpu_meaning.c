@@ -13,6 +13,7 @@
 #include "tests/codegen/compiled.h"
 #include "tests/codegen/emulated_kernel.h"
 #include "tests/support/meaning.h"
+#include "tests/support/proof.h"
 
 static tl_status run_emulated(tl_arena *arena, const tl_program *program, uint64_t seed,
                               const meaning_run *runs, int run_count, tl_diag *diag)
@@ -47,7 +48,7 @@ static void emulated_schedules_keep_the_meaning(void **state)
     (void)state;
     meaning m = { .compiled = run_emulated, .emulated = run_emulated };
     uint64_t first = meaning_environment("TL_SEED", 1);
-    uint64_t count = meaning_environment("TL_COUNT", 300);
+    uint64_t count = meaning_environment("TL_COUNT", 200);
     assert_int_equal(meaning_run_cases(&m, first, count, true), 0);
     print_message("%lld of them refused by code generation\n", (long long)m.refused);
 }
@@ -129,6 +130,61 @@ static void kernel_is_right(const char *name, const char *target_name)
     tl_arena_destroy(arena);
 }
 
+/* The programs of the proof of the IR, whose loops run in one thread or are bound: what plain C computes. */
+static void prove(const proof_case *c, const tl_target *host, const tl_target *target)
+{
+    tl_arena *arena = tl_arena_create(0);
+    tl_diag diag = { "" };
+    tl_text text = { 0 };
+    tl_program *program;
+    emulated body = { 0 }, prepare = { 0 };
+    proof_run run;
+    void *data[PROOF_MAX_ARRAYS + 8];
+    char why[256];
+    const char *path = tl_arena_format(arena, "tests/golden/proof/%s.tk", c->name);
+    tl_status status = tl_file_read(path, &text, &diag);
+    if (status == TL_OK)
+        status = tl_program_parse(arena, tl_text_get(&text), path, &program, &diag);
+    tl_text_free(&text);
+    if (status == TL_OK)
+        status = emulated_make(arena, program, false, host, target, &body, &diag);
+    if (status == TL_OK && program->prepare != NULL)
+        status = emulated_make(arena, program, true, host, target, &prepare, &diag);
+    if (status != TL_OK)
+        fail_msg("%s: %s", c->name, diag.text);
+    proof_run_make(&run, c, 17);
+    for (int i = 0; i < run.count; i++)
+        data[i] = run.arrays[i].data;
+    for (int i = 0; i < program->prepared_count; i++) {
+        int64_t bytes = emulated_bytes(arena, program, program->prepared[i], c->dims);
+        data[run.count + i] = tl_arena_alloc(arena, (size_t)bytes + 64, 64);
+    }
+    if (program->prepare != NULL)
+        status = emulated_run(arena, &prepare, program, data, c->dims, &diag);
+    if (status == TL_OK)
+        status = emulated_run(arena, &body, program, data, c->dims, &diag);
+    if (status != TL_OK)
+        fail_msg("%s: %s", c->name, diag.text);
+    if (!proof_run_check(&run, c, why, sizeof why))
+        fail_msg("%s: %s", c->name, why);
+    proof_run_free(&run);
+    tl_emulated_unload(body.module);
+    tl_emulated_unload(prepare.module);
+    tl_arena_destroy(arena);
+}
+
+static void emulated_proof(void **state)
+{
+    (void)state;
+    tl_target host, target;
+    assert_int_equal(compiled_target(NULL, &host, NULL), TL_OK);
+    assert_int_equal(tl_target_named("cuda,sm_80", &target, NULL), TL_OK);
+    for (int i = 0; i < proof_case_count; i++)
+        if (strcmp(proof_cases[i].name, "gpu_gemm_mma") !=
+            0) /* of f32, which no tensor core takes */
+            prove(&proof_cases[i], &host, &target);
+}
+
 static void emulated_kernels_are_right(void **state)
 {
     (void)state;
@@ -142,6 +198,7 @@ int main(void)
     tl_codegen_own_process();
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(emulated_kernels_are_right),
+        cmocka_unit_test(emulated_proof),
         cmocka_unit_test(emulated_schedules_keep_the_meaning),
     };
     return cmocka_run_group_tests_name("gpu meaning", tests, NULL, NULL);

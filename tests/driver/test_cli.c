@@ -20,8 +20,9 @@ static void help_and_usage(void **state)
     expect(2, "did you mean bench?", "benhc");
     expect(2, "usage: tilth VERB", "");
     expect(2, "unknown verb 'frobnicate'", "frobnicate");
-    static const char *const verbs[] = { "info",    "inspect", "run",   "verify", "bench",
-                                         "compile", "model",   "cache", "reduce", "transfer" };
+    static const char *const verbs[] = { "info",   "inspect",  "run",    "verify",
+                                         "bench",  "compile",  "model",  "cache",
+                                         "reduce", "transfer", "dataset" };
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
         char arguments[64];
         snprintf(arguments, sizeof arguments, "%s --help", verbs[i]);

@@ -1,7 +1,8 @@
 /* tests/driver/test_kernel_shapes.c: the real lowerings at random shapes: each kernel gets its default schedule for this
  * machine or a smaller ISA, is compiled, run on one thread or several, and compared with what the interpreter computes
  * for the naive program: all of it, or at sampled points when it is large. Strict kernels compute it bit for bit, but for
- * what functions (exp, erf, ...) are off by; the others do not, or the test could not tell. TL_SEED starts elsewhere,
+ * what functions (exp, erf, ...) are off by; the others do not, or the test could not tell. For a GPU they are generated as
+ * well, and run emulated. TL_SEED starts elsewhere,
  * TL_SHAPES runs more; a failure prints the seed, the graph and the target. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,6 +17,7 @@
 #include "runtime/base/random.h"
 #include "schedule/sketch/sketch.h"
 #include "tests/codegen/compiled.h"
+#include "tests/codegen/emulated.h"
 #include "tests/support/meaning.h"
 
 enum { MAX_BUFFERS = 32, POINTS = 200, MAX_RANK = 16 };
@@ -28,7 +30,8 @@ typedef struct {
     tl_arena *arena;
     const char *graph, *lowering, *isa;
     int threads;
-    bool strict;        /* sums keep their order: */
+    const emulated *gpu; /* NULL: the kernels run on this machine's CPU */
+    bool strict;         /* sums keep their order: */
     bool has_functions; /* the kernel calls some, which round as code generation's polynomials do */
     int64_t *unequal;   /* counts elements that are not the interpreter's to the last bit */
 } shape_case;
@@ -432,6 +435,11 @@ static void run_compiled(shape_case *c, const tl_program *program, const tl_targ
 {
     tl_diag diag = { 0 };
     compiled body, prepare = { 0 };
+    if (c->gpu != NULL) {
+        if (emulated_run(c->gpu, c->arena, program, target, buffers, NULL, &diag) != TL_OK)
+            fail_case(c, diag.text, program);
+        return;
+    }
     if (compiled_make(c->arena, program, false, target, &body, &diag) != TL_OK ||
         (program->prepare &&
          compiled_make(c->arena, program, true, target, &prepare, &diag) != TL_OK))
@@ -504,7 +512,7 @@ static bool has_lowering(const tl_kernel *kernel)
     return strstr(kernel->family, "conv") != NULL || strstr(kernel->family, "attention") != NULL;
 }
 
-static void run_case(uint64_t seed, bool strict, int64_t *unequal)
+static void run_case(uint64_t seed, bool strict, const emulated *gpu, int64_t *unequal)
 {
     static const char *const isas[] = {
         NULL, NULL, "x86-64-v4", "x86-64-v3", "x86-64-v2", "x86-64"
@@ -513,6 +521,7 @@ static void run_case(uint64_t seed, bool strict, int64_t *unequal)
                      .random = tl_random_make(seed),
                      .arena = tl_arena_create(0),
                      .strict = strict,
+                     .gpu = gpu,
                      .unequal = unequal };
     tl_diag diag = { 0 };
     tl_graph *g;
@@ -523,12 +532,16 @@ static void run_case(uint64_t seed, bool strict, int64_t *unequal)
         c.isa = NULL;
     c.threads = 1 + (int)below(&c, COMPILED_THREADS);
     c.graph = graphs[below(&c, sizeof graphs / sizeof *graphs)](&c);
-    if (compiled_target(c.isa, &target, &diag) != TL_OK ||
+    if (gpu != NULL)
+        c.isa = "cuda,sm_80";
+    if ((gpu != NULL ? tl_target_named(c.isa, &target, &diag)
+                     : compiled_target(c.isa, &target, &diag)) != TL_OK ||
         tl_graph_parse(c.arena, c.graph, "graph", &g, &diag) != TL_OK ||
         tl_infer_shapes(g, &diag) != TL_OK || tl_assign_layouts(g, &target, &diag) != TL_OK ||
         tl_partition_graph(c.arena, g, &partition, &diag) != TL_OK)
         fail_case(&c, diag.text, NULL);
-    target.cores = c.threads;
+    if (gpu == NULL)
+        target.cores = c.threads;
     const char *lowering = c.lowering;
     for (int i = 0; i < partition.count; i++) {
         c.lowering = has_lowering(&partition.kernels[i]) && !strict ? lowering : NULL;
@@ -538,26 +551,37 @@ static void run_case(uint64_t seed, bool strict, int64_t *unequal)
 }
 
 /* Gives how many elements are not the interpreter's to the last bit. */
-static int64_t run_cases(bool strict)
+static int64_t run_cases(bool strict, const emulated *gpu)
 {
     uint64_t first = meaning_environment("TL_SEED", 1);
     uint64_t count = meaning_environment("TL_SHAPES", 60);
     int64_t unequal = 0;
     for (uint64_t seed = first; seed < first + count; seed++)
-        run_case(seed, strict, &unequal);
+        run_case(seed, strict, gpu, &unequal);
     return unequal;
 }
 
 static void random_shapes_compile_to_the_same(void **state)
 {
     (void)state;
-    assert_true(run_cases(false) > 0 || getenv("TL_SHAPES") != NULL);
+    assert_true(run_cases(false, NULL) > 0 || getenv("TL_SHAPES") != NULL);
 }
 
 static void strict_shapes_compile_to_the_same_bits(void **state)
 {
     (void)state;
-    run_cases(true);
+    run_cases(true, NULL);
+}
+
+static void random_shapes_run_emulated(void **state)
+{
+    (void)state;
+    emulated gpu;
+    tl_diag diag = { 0 };
+    if (emulated_open(&gpu, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    run_cases(false, &gpu);
+    emulated_close(&gpu);
 }
 
 int main(void)
@@ -566,6 +590,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(random_shapes_compile_to_the_same),
         cmocka_unit_test(strict_shapes_compile_to_the_same_bits),
+        cmocka_unit_test(random_shapes_run_emulated),
     };
     return cmocka_run_group_tests_name("kernel shapes", tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@ test_of() { # file: the property test of what is broken there
     case $1 in
     schedule/*) echo schedule/test_meaning ;;
     codegen/lower/kernel_plan.c) echo codegen/test_meaning ;;
+    codegen/lower/gpu_plan.c | codegen/lower/overlap_copies.c) echo codegen/test_gpu_meaning ;;
     codegen/lower/*) echo codegen/test_lower_passes ;;
     esac
 }
@@ -60,7 +61,7 @@ check() { # folder, name, file, text, replacement: one mutant
 mkdir -p "$source"
 rm -rf "$source/schedule" "$source/codegen" "$source/ir" "$source/runtime" "$source/tests"
 git ls-files Makefile driver/install.mk tests/rules.mk runtime ir schedule codegen \
-    tests/support tests/schedule tests/codegen ':!tests/support/long_models.*' |
+    tests/support tests/schedule tests/codegen models/kernels/gpu tests/golden/proof ':!tests/support/long_models.*' |
     xargs cp --parents -p -t "$source"
 for folder in schedule codegen; do
     while IFS='|' read -r name file text; do

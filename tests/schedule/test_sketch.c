@@ -1,4 +1,4 @@
-/* tests/schedule/test_sketch.c: the default schedule of every program in tests/golden/sketch, for every CPU target, leaves the
+/* tests/schedule/test_sketch.c: the default schedule of every program in tests/golden/sketch, for every target, leaves the
  * interpreted result as it was (under strict numerics bit for bit, the reference schedule always), verifies, prints and
  * parses, and its trace replays to the same program. */
 #include <setjmp.h>
@@ -18,7 +18,9 @@
 #include "schedule/trace.h"
 #include "tests/support/sketch_programs.h"
 
-static const char *const targets[] = { "x86-64", "x86-64-v3", "x86-64-v4", "aarch64" };
+static const char *const targets[] = { "x86-64", "x86-64-v3", "x86-64-v4", "aarch64",
+                                       "cuda,sm_80" };
+enum { CPU_TARGETS = 4 }; /* they come first */
 
 typedef struct {
     tl_argument arguments[16];
@@ -232,7 +234,7 @@ static bool find_chain(const tl_stmt *stmt, void *context)
 
 static void find_chain_of(const char *name, const char *text)
 {
-    for (size_t t = 0; t < sizeof targets / sizeof *targets; t++) {
+    for (size_t t = 0; t < CPU_TARGETS; t++) {
         tl_arena *arena = tl_arena_create(0);
         tl_diag diag = { 0 };
         tl_program *naive;

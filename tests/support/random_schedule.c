@@ -83,6 +83,7 @@ static const unsigned wants[TL_PRIM_COUNT] = {
     [TL_PRIM_tensorize] = UPDATES,
     [TL_PRIM_set_scope] = GIVES,
     [TL_PRIM_storage_align] = GIVES,
+    [TL_PRIM_swizzle] = GIVES,
     [TL_PRIM_rolling_buffer] = GIVES,
 };
 
@@ -357,6 +358,8 @@ static void fit_args(random_steps *r, const choices *from, tl_prim prim, tl_arg 
         args[2] = random_int(r, 1, 8);
         args[3] = random_int(r, 0, 2);
     }
+    if (prim == TL_PRIM_swizzle)
+        args[1].value = INT64_C(32) << below(r, 3);
     if (prim == TL_PRIM_sample_perfect_tile) {
         args[1] = random_int(r, 1, 3);
         args[2] = random_int(r, 4, 16);
@@ -691,6 +694,7 @@ static const tl_prim preparations[TL_PRIM_COUNT][MOST_PREPARATIONS] = {
                            BY(cache_write) },
     PREPARE(prefetch) = { BY(compute_at), BY(split), BY(vectorize), BY(set_scope) },
     PREPARE(rfactor) = { BY(split), BY(fuse), BY(reorder), BY(loop_partition), BY(compute_at) },
+    PREPARE(swizzle) = { BY(cache_read), BY(cache_write), BY(set_scope), BY(bind), BY(compute_at) },
     PREPARE(storage_align) = { BY(cache_read), BY(cache_write), BY(set_scope), BY(compute_at) },
     PREPARE(rolling_buffer) = { BY(compute_at), BY(split), BY(cache_read), BY(reorder),
                                 BY(storage_align), BY(parallel), BY(vectorize) },

@@ -337,6 +337,74 @@ static void who_was_alone_promises_nothing(void **state)
     assert_true(refused > 0);
 }
 
+/* What a label says of a ratio is right, and it knows how well: nine of ten lie within a percent and two of their
+ * standard errors, and it takes turns until that error is as small as it was wanted. */
+static void labels_know_their_error(void **state)
+{
+    static const tl_label_rules rules = {
+        .error = 0.02, .slow_error = 0.05, .slow = 3, .longest_ns = 1000000000
+    };
+    static const double ratios[] = { 0.8, 1, 1.5, 2.8, 7 };
+    (void)state;
+    for (size_t c = 0; c < sizeof ratios / sizeof *ratios; c++) {
+        int within = 0, uncertain = 0;
+        for (uint64_t seed = 1; seed <= TRIALS; seed++) {
+            race r = start(seed, 0.1);
+            double standard = CALL_NS, own = CALL_NS * ratios[c];
+            const tl_stopwatch watch = { &r.machine, sample, wait_for_solitude, rest, now };
+            tl_contender contenders[] = { { .kernel = &own }, { &standard, CALL_NS, CALL_NS } };
+            tl_contest_result out;
+            r.machine.incumbent = &standard;
+            tl_label(&watch, &rules, &contenders[0], &contenders[1], &out);
+            double wanted = out.ratio > rules.slow ? rules.slow_error : rules.error;
+            assert_false(out.crowned);
+            assert_true(out.ratio > 0 && out.turns >= 2);
+            within += fabs(log(out.ratio / ratios[c])) < 0.01 + 2 * out.ratio_error;
+            uncertain += out.ratio_error > wanted;
+            assert_int_equal(out.ratio_error > wanted, out.censored == TL_CENSORED_SHORT);
+        }
+        assert_in_range(within, TRIALS * 9 / 10, TRIALS);
+        /* those that met company from beginning to end, a tenth of the time, say that they do not know */
+        assert_in_range(uncertain, 0, TRIALS * 15 / 100);
+    }
+}
+
+/* Where every turn takes long it ends by the clock, and says so. */
+static void a_label_of_a_slow_kernel_ends(void **state)
+{
+    static const tl_label_rules rules = {
+        .error = 1e-9, .slow_error = 1e-9, .slow = 3, .longest_ns = 30000000
+    };
+    (void)state;
+    race r = start(1, 1);
+    double standard = 50 * CALL_NS, own = 100 * CALL_NS;
+    const tl_stopwatch watch = { &r.machine, sample, wait_for_solitude, rest, now };
+    tl_contender contenders[] = { { .kernel = &own }, { &standard, standard, standard } };
+    tl_contest_result out;
+    tl_label(&watch, &rules, &contenders[0], &contenders[1], &out);
+    assert_int_equal(out.turns, 2);
+    assert_int_equal(out.censored, TL_CENSORED_SHORT);
+}
+
+/* A contest tells what it saw, beside what it decided. */
+static void contests_tell_the_ratio_that_they_saw(void **state)
+{
+    (void)state;
+    race r = start(3, 0);
+    r.kernel = CALL_NS;
+    r.incumbent = (tl_contender){ &r.kernel, CALL_NS, CALL_NS };
+    tl_contest_result slow = run(&r, 2 * CALL_NS, false);
+    assert_true(slow.hopeless && fabs(slow.ratio - 2) < 0.05);
+    assert_int_equal(slow.censored, TL_CENSORED_HOPELESS);
+    tl_contest_result behind = run(&r, 1.1 * CALL_NS, false);
+    assert_int_equal(behind.censored, TL_CENSORED_BEHIND);
+    tl_contest_result near =
+        run(&r, 0.998 * CALL_NS, false); /* not crowned: its score is the incumbent's */
+    assert_int_equal(near.censored, TL_CENSORED_NOTHING);
+    assert_true(near.score_ns >= CALL_NS && near.ratio < 1.0 && near.turns >= 5);
+    assert_true(near.ratio_error > 0 && near.ratio_error < 0.01);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -353,6 +421,9 @@ int main(void)
         cmocka_unit_test(patience_has_an_end),
         cmocka_unit_test(who_is_ahead_only_in_company_promises),
         cmocka_unit_test(who_was_alone_promises_nothing),
+        cmocka_unit_test(labels_know_their_error),
+        cmocka_unit_test(a_label_of_a_slow_kernel_ends),
+        cmocka_unit_test(contests_tell_the_ratio_that_they_saw),
     };
     return cmocka_run_group_tests_name("contest", tests, NULL, NULL);
 }

@@ -656,6 +656,84 @@ static void other_formats(void **state)
         }
 }
 
+/* A database as the tilth of before there were labels made it: without their columns, without annexes. */
+static void make_database_without_labels(int records)
+{
+    tl_records *store = open_store(TL_RECORDS_CREATE);
+    add_some(store, "old", 1, records);
+    tl_records_close(store, NULL);
+    sqlite3 *db;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    for (int i = 0; i < tl_trial_row.count; i++) {
+        char sql[100];
+        if (!tl_trial_row.fields[i].is_label)
+            continue;
+        snprintf(sql, sizeof sql, "ALTER TABLE trials DROP COLUMN %s", tl_trial_row.fields[i].name);
+        assert_int_equal(sqlite3_exec(db, sql, NULL, NULL, NULL), SQLITE_OK);
+    }
+    assert_int_equal(sqlite3_exec(db, "DROP TABLE annexes; PRAGMA user_version = 3; VACUUM", NULL,
+                                  NULL, NULL),
+                     SQLITE_OK);
+    sqlite3_close(db);
+}
+
+static bool has_label_of_old(void *user, const tl_record *record)
+{
+    int *count = user;
+    *count += record->ratio == 0 && record->origin[0] == '\0' && record->machine[0] == '\0';
+    return true;
+}
+
+/* Its records keep their names and are read as they are; opened for writing it gets the columns, once, whoever is first. */
+static void databases_of_before_labels(void **state)
+{
+    (void)state;
+    int old = 0;
+    tl_annex annex;
+    tl_arena *arena = tl_arena_create(0);
+    make_database_without_labels(8);
+    tl_records *store = open_store(TL_RECORDS_READ_ONLY);
+    assert_int_equal(tl_records_visit(store, NULL, has_label_of_old, &old, NULL), TL_OK);
+    assert_int_equal(old, 8);
+    assert_false(tl_records_find_annex(store, arena, "program", "x", &annex));
+    tl_records_close(store, NULL);
+    assert_int_equal(get_format(), 3);
+    tl_records *first = open_store(0), *second = open_store(0);
+    add_some(first, "old", 9, 2);
+    tl_record record;
+    make_record(&record, "new", 1);
+    record.origin = "walk";
+    record.ratio = 1.25;
+    record.ratio_error = 0.01;
+    record.turns = 7;
+    tl_record_seal(&record);
+    assert_int_equal(tl_records_add(second, &record, NULL), TL_OK);
+    const tl_annex text = { .kind = "program", .name = "w direct", .text = "kernel k()\n" };
+    assert_int_equal(tl_records_add_annex(second, &text, NULL), TL_OK);
+    assert_int_equal(tl_records_add_annex(first, &text, NULL), TL_OK);
+    tl_records_close(first, NULL);
+    tl_records_close(second, NULL);
+    assert_int_equal(get_format(), TL_RECORDS_VERSION);
+    store = open_store(TL_RECORDS_READ_ONLY);
+    assert_int_equal(take_census(store, "old")->count, 10);
+    tl_record back;
+    assert_true(tl_records_first(store, arena, &(tl_query){ .session = "new" }, &back));
+    assert_string_equal(back.uid, record.uid);
+    assert_string_equal(back.origin, "walk");
+    assert_true(back.ratio == 1.25 && back.turns == 7);
+    assert_true(tl_records_find_annex(store, arena, "program", "w direct", &annex));
+    assert_string_equal(annex.text, text.text);
+    tl_records_close(store, NULL);
+    tl_arena_destroy(arena);
+    /* what is salvaged of it has all of that, whenever a row was written */
+    tl_repair repair;
+    assert_int_equal(tl_records_repair(path, true, &repair, NULL), TL_OK);
+    store = open_store(TL_RECORDS_READ_ONLY);
+    assert_int_equal(take_census(store, "old")->count, 10);
+    assert_int_equal(take_census(store, "new")->count, 1);
+    tl_records_close(store, NULL);
+}
+
 static void a_full_disk_keeps_records_waiting(void **state)
 {
     (void)state;
@@ -830,6 +908,7 @@ int main(void)
         STORE_TEST(salvage_takes_any_bytes),
         STORE_TEST(other_files_are_left_alone),
         STORE_TEST(other_formats),
+        STORE_TEST(databases_of_before_labels),
         STORE_TEST(a_full_disk_keeps_records_waiting),
         STORE_TEST(a_locked_database_keeps_records_waiting),
         STORE_TEST(two_write_at_once),

@@ -25,6 +25,12 @@ enum {
     MAX_SERIES = 3,
     WAITING_PART = 4 /* of all the time: one in so many */
 };
+const char *const tl_censored_texts[TL_CENSORED_COUNT] = {
+#define CENSORED(name, text, words) [TL_CENSORED_##name] = text,
+#include "tuner/measure/censored.def"
+#undef CENSORED
+};
+
 /* Of the length that was asked for: the first series of what may be ahead; one that decides, at least, when more of it is too
  * much, and at most. */
 enum { PATIENCE = 2, DECIDING = 2, LONG = 8, UNDECIDED = 24 };
@@ -110,6 +116,24 @@ double tl_contest_median(const double *values, int count)
     memcpy(sorted, values, (size_t)count * sizeof *sorted);
     tl_sort_doubles(sorted, count);
     return sorted[count / 2];
+}
+
+double tl_contest_error(const double *values, int count)
+{
+    enum { FEW = 8 };
+    double logs[TL_CONTEST_SAMPLES], away[TL_CONTEST_SAMPLES], middle, sum = 0;
+    if (count < 2)
+        return 0;
+    middle = log(tl_contest_median(values, count));
+    for (int i = 0; i < count; i++) {
+        logs[i] = log(values[i]);
+        away[i] = fabs(logs[i] - middle);
+        sum += away[i] * away[i];
+    }
+    /* of few the deviation, of many the half that lies nearer: what disturbs a turn makes it lie anywhere */
+    double deviation =
+        count < FEW ? sqrt(sum / (count - 1)) : 1.4826 * tl_contest_median(away, count);
+    return 1.2533 * deviation / sqrt(count);
 }
 
 static double typical(const ratios *of)
@@ -299,6 +323,10 @@ static void compare(series *s, int samples, length *is_over, int64_t patience,
 
 static void summarize(const series *s, tl_contest_result *out)
 {
+    const ratios *seen = evidence(s);
+    out->ratio = has_standard(s) ? typical(seen) : 1;
+    out->ratio_error = has_standard(s) ? tl_contest_error(seen->values, seen->count) : 0;
+    out->turns = has_standard(s) ? seen->count : 0;
     double score = s->standard.contender->score;
     out->time_ns = out->score_ns = s->candidate.least;
     out->incumbent_ns = has_standard(s) ? s->standard.least : 0;
@@ -341,6 +369,10 @@ void tl_contest(const tl_stopwatch *watch, const tl_contest_rules *rules, tl_con
         return;
     }
     out->hopeless = is_first_look && is_hopeless(&s);
+    if (out->hopeless)
+        out->censored = TL_CENSORED_HOPELESS;
+    else if (is_first_look && !is_as_long_as(&s, rules->repeats))
+        out->censored = TL_CENSORED_BEHIND;
     if (rules->may_win && !out->hopeless && typical(evidence(&s)) < WIN)
         out->crowned = wins(&s, rules, is_decided, out) && wins(&s, rules, is_precise, out);
     if (out->crowned)
@@ -349,4 +381,55 @@ void tl_contest(const tl_stopwatch *watch, const tl_contest_rules *rules, tl_con
         out->promise = 1 - typical(&s.all);
     if (!out->crowned && !rules->is_careful && out->score_ns < incumbent->score)
         out->score_ns = incumbent->score;
+}
+
+/* --- labels ----------------------------------------------------------------------------------------------------------- */
+
+enum { LEAST_TURNS = 6, LEAST_LONG_TURNS = 3, LEAST_SLOW_TURNS = 2, MOST_LABEL_TURNS = 96 };
+#define LONG_TURN_NS 2000000.0
+
+/* Enough turns to believe what they say of themselves: a spread seen in few may be small by luck. */
+static int least_turns(const series *s, const tl_label_rules *rules, double ratio)
+{
+    if (s->spent_ns / s->all.count < LONG_TURN_NS)
+        return LEAST_TURNS;
+    return ratio > rules->slow ? LEAST_SLOW_TURNS : LEAST_LONG_TURNS;
+}
+
+static bool is_known(const series *s, const tl_label_rules *rules)
+{
+    const ratios *seen = evidence(s);
+    double ratio = typical(seen);
+    double wanted = ratio > rules->slow ? rules->slow_error : rules->error;
+    return s->all.count >= least_turns(s, rules, ratio) &&
+           tl_contest_error(seen->values, seen->count) <= wanted;
+}
+
+void tl_label(const tl_stopwatch *watch, const tl_label_rules *rules, tl_contender *candidate,
+              tl_contender *standard, tl_contest_result *out)
+{
+    series s = { .watch = watch,
+                 .candidate = { candidate, 1e300 },
+                 .standard = { standard, 1e300 },
+                 .least_ratio = 1e300 };
+    int64_t none = 0;
+    assert(standard->kernel != NULL);
+    *out = (tl_contest_result){ 0 };
+    s.begun_ns = watch->now(watch->user);
+    do {
+        bool was_alone = true;
+        double own = take_turn(&s, &s.candidate, &none, &was_alone, out->times_ns + out->count);
+        double ratio = own / take_turn(&s, &s.standard, &none, &was_alone, NULL);
+        out->count += TURN;
+        s.all.values[s.all.count++] = ratio;
+        if (was_alone)
+            s.calm.values[s.calm.count++] = ratio;
+        if (s.all.count >= LEAST_SLOW_TURNS &&
+            watch->now(watch->user) - s.begun_ns > rules->longest_ns)
+            break;
+    } while (!is_known(&s, rules) && s.all.count < MOST_LABEL_TURNS);
+    summarize(&s, out);
+    out->score_ns = standard->score * out->ratio;
+    if (!is_known(&s, rules))
+        out->censored = TL_CENSORED_SHORT;
 }

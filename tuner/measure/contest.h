@@ -32,6 +32,15 @@ typedef struct {
     int64_t longest_ns;  /* a series that decides, with its waiting and all that was run again */
 } tl_contest_rules;
 
+/* Why less is known of a ratio than of others. */
+typedef enum {
+#define CENSORED(name, text, words) TL_CENSORED_##name,
+#include "tuner/measure/censored.def"
+#undef CENSORED
+    TL_CENSORED_COUNT
+} tl_censored;
+extern const char *const tl_censored_texts[TL_CENSORED_COUNT];
+
 typedef struct {
     double times_ns[TL_CONTEST_SAMPLES]; /* of the candidate's last series */
     int count;
@@ -46,6 +55,11 @@ typedef struct {
     /* The share of the last series' turns that had the core to themselves; 0 without an incumbent. */
     double alone;
     int discarded;
+    /* What was seen, whoever won: the median ratio of the last series' turns, the standard error of its logarithm (0: of one turn
+     * nobody can say), how many they were. 1, 0 and 0 without an incumbent. */
+    double ratio, ratio_error;
+    int turns;
+    tl_censored censored;
 } tl_contest_result;
 
 /* The upper of the middle two when the count is even; count: 1 to TL_CONTEST_SAMPLES. */
@@ -54,6 +68,18 @@ double tl_contest_median(const double *values, int count);
 /* What all contests of a run may still wait for solitude, of which they had so much in so much time: a quarter of it, and four
  * seconds. Where company stays, candidates are timed in it. */
 int64_t tl_contest_patience(int64_t elapsed_ns, int64_t waited_ns);
+
+/* Of the logarithms of positive ratios: the standard error of their median, by how far they lie from it; 0: fewer than two. */
+double tl_contest_error(const double *ratios, int count);
+
+/* Turns with a standard that never changes, until the ratio is known: for labels, of which nothing is selected. */
+typedef struct {
+    double error, slow_error; /* wanted: of a ratio up to, and above `slow` */
+    double slow;
+    int64_t longest_ns; /* of all turns but the first two */
+} tl_label_rules;
+void tl_label(const tl_stopwatch *watch, const tl_label_rules *rules, tl_contender *candidate,
+              tl_contender *standard, tl_contest_result *out);
 
 /* Without an incumbent the candidate is crowned. */
 void tl_contest(const tl_stopwatch *watch, const tl_contest_rules *rules, tl_contender *candidate,

@@ -100,5 +100,13 @@ void tl_result_to_record(const tl_measure_task *task, const tl_candidate *candid
         .revision = TL_CODEGEN_REVISION,
         .environment = "",
         .session = "",
+        .origin = "",
+        .standard = result->standard,
+        .ratio = result->ratio,
+        .ratio_error = result->ratio_error,
+        .turns = result->turns,
+        .alone = result->turns > 0 ? result->alone : 0,
+        .censored = tl_censored_texts[result->censored],
+        .machine = "",
     };
 }

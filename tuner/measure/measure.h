@@ -75,6 +75,10 @@ typedef struct {
     const char *program;
     bool careful;     /* three times the repeats, never stopped early: for final comparisons */
     bool checks_only; /* its outputs are compared and nothing is timed: the result has no times */
+    /* Of what is no contest but a fact to learn from: its outputs are checked on one set of inputs, and it takes turns with
+     * the incumbent, which stays what it is, until the ratio is known (tl_label). The first right one of a task is its
+     * incumbent in any case. */
+    bool label;
     /* Of one task's all the same: what is timed otherwise than the first is not crowned. */
     tl_cold cold;
 } tl_candidate;
@@ -92,8 +96,13 @@ typedef struct {
     bool hopeless, disturbed;
     tl_cold cold;          /* NOTHING, whatever was asked for, when memory was short */
     bool crowned;          /* it is the task's incumbent now */
-    double promise, alone; /* as in a tl_contest_result; in no record */
-    double max_error;      /* over the largest magnitude expected */
+    double promise, alone; /* as in a tl_contest_result; promise in no record */
+    /* As in a tl_contest_result, but over the first program of the task that was right; against what it took turns. */
+    double ratio, ratio_error;
+    int turns;
+    tl_censored censored;
+    char standard[17];
+    double max_error; /* over the largest magnitude expected */
     double build_ns, check_ns, run_ns;
     int64_t finished_ns;  /* on the measurer's clock */
     char reproducer[256]; /* path of the .tk of a defect; "" when none was written */

@@ -29,15 +29,24 @@ static void print_result(const char *key, const char *workload, const tl_result 
     const struct {
         const char *name;
         double value;
-    } numbers[] = { { "time_ns", r->time_ns },           { "median_ns", r->median_ns },
-                    { "incumbent_ns", r->incumbent_ns }, { "score_ns", r->score_ns },
-                    { "max_error", r->max_error },       { "build_ns", r->build_ns },
-                    { "check_ns", r->check_ns },         { "run_ns", r->run_ns },
-                    { "promise", r->promise },           { "alone", r->alone } };
+    } numbers[] = { { "time_ns", r->time_ns },
+                    { "median_ns", r->median_ns },
+                    { "incumbent_ns", r->incumbent_ns },
+                    { "score_ns", r->score_ns },
+                    { "max_error", r->max_error },
+                    { "build_ns", r->build_ns },
+                    { "check_ns", r->check_ns },
+                    { "run_ns", r->run_ns },
+                    { "promise", r->promise },
+                    { "alone", r->alone },
+                    { "ratio", r->ratio },
+                    { "ratio_error", r->ratio_error } };
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         tl_text_format(out, ",\"%s\":", numbers[i].name);
         tl_real_print(numbers[i].value < 1e300 ? numbers[i].value : 1e300, out);
     }
+    tl_text_format(out, ",\"turns\":%d,\"standard\":\"%s\",\"censored\":\"%s\"", r->turns,
+                   r->standard, tl_censored_texts[r->censored]);
     tl_text_add(out, ",\"times_ns\":[");
     for (int i = 0; i < r->time_count; i++) {
         if (i > 0)

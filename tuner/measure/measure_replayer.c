@@ -49,6 +49,21 @@ static part *new_part(tl_arena *arena, int64_t clock_ns)
     return p;
 }
 
+/* Nothing where they are missing: recordings were made before there were labels. */
+static void read_label(const json_t *line, tl_result *r)
+{
+    const char *standard = json_string_value(json_object_get(line, "standard"));
+    const char *censored = json_string_value(json_object_get(line, "censored"));
+    json_int_t turns = json_integer_value(json_object_get(line, "turns"));
+    r->ratio = json_number_value(json_object_get(line, "ratio"));
+    r->ratio_error = json_number_value(json_object_get(line, "ratio_error"));
+    r->turns = turns > 0 && turns <= TL_CONTEST_SAMPLES ? (int)turns : 0;
+    snprintf(r->standard, sizeof r->standard, "%s", standard != NULL ? standard : "");
+    for (int i = 0; i < TL_CENSORED_COUNT; i++)
+        if (censored != NULL && strcmp(censored, tl_censored_texts[i]) == 0)
+            r->censored = (tl_censored)i;
+}
+
 static bool read_numbers(const json_t *line, tl_result *r)
 {
     const struct {
@@ -75,6 +90,7 @@ static bool read_numbers(const json_t *line, tl_result *r)
     /* 0 where they are missing: recordings were made before there were appeals */
     r->promise = json_number_value(json_object_get(line, "promise"));
     r->alone = json_number_value(json_object_get(line, "alone"));
+    read_label(line, r);
     const char *cold = json_string_value(json_object_get(line, "cold"));
     const json_t *finished = json_object_get(line, "finished_ns");
     r->finished_ns = json_integer_value(finished);

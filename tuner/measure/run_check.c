@@ -88,13 +88,14 @@ static double call_once(tl_run_state *state, tl_runnable *r, int s)
     return (double)(tl_clock_ns() - start);
 }
 
-tl_status tl_run_check(tl_run_state *state, tl_runnable *r, int lowering, double *max_error,
-                       double *least_ns, tl_diag *diag)
+tl_status tl_run_check(tl_run_state *state, tl_runnable *r, int lowering, int sets,
+                       double *max_error, double *least_ns, tl_diag *diag)
 {
+    assert(sets > 0 && sets <= TL_INPUT_SETS);
     const tl_run_task *t = state->task;
     *max_error = 0;
     *least_ns = INFINITY;
-    for (int s = 0; s < TL_INPUT_SETS; s++) {
+    for (int s = 0; s < sets; s++) {
         double ns;
         if (r->bench != NULL)
             TL_TRY(tl_bench_kernel_check(r->bench, t, s, state->outputs, &ns, diag));

@@ -14,6 +14,8 @@ enum { SAMPLE_NS = 30000, COLD_START_NS = 100000, MAX_WAITS = 4, MAX_CALLS = 100
 #define CROWN_PATIENCE_NS 1000000000
 #define MOST_OF_LIMIT     0.1
 #define SERIES_OF_LIMIT   0.35 /* there are two that decide */
+#define LABEL_NS          150000000
+#define LONG_NS           20000000.0 /* of a run: once is enough where it is lost */
 
 typedef struct {
     tl_run_state *state;
@@ -116,6 +118,8 @@ static bool is_lost(const tl_run_state *state, double checked_ns, tl_contest_res
     out->times_ns[out->count++] = out->time_ns = checked_ns;
     out->incumbent_ns = best;
     out->score_ns = checked_ns * state->incumbent_score / best;
+    out->ratio = checked_ns / best;
+    out->censored = TL_CENSORED_LOST;
     out->hopeless = true;
     return true;
 }
@@ -128,15 +132,18 @@ static bool prepare(tl_run_state *state, tl_runnable *r, tl_cold cold)
            (state->incumbent == NULL || tl_caches_prepare(state, state->incumbent, cold));
 }
 
+static tl_stopwatch stopwatch(timing *t)
+{
+    return (tl_stopwatch){
+        .user = t, .sample = sample, .wait = wait_for_solitude, .rest = rest, .now = now
+    };
+}
+
 static void hold_contest(timing *t, tl_runnable *r, const tl_contest_rules *rules,
                          tl_contest_result *out)
 {
-    static const tl_stopwatch watch = {
-        .sample = sample, .wait = wait_for_solitude, .rest = rest, .now = now
-    };
     tl_run_state *state = t->state;
-    tl_stopwatch own = watch;
-    own.user = t;
+    const tl_stopwatch own = stopwatch(t);
     tl_runnable *incumbent = state->incumbent;
     tl_contender contenders[] = { { .kernel = r, .best_ns = r->best_ns }, { 0 } };
     if (incumbent != NULL)
@@ -164,6 +171,33 @@ void tl_run_time(tl_run_state *state, tl_runnable *r, bool careful, tl_cold cold
         bool was_calm = wait_for_calm(state);
         hold_contest(&t, r, &rules, &result);
         result.disturbed |= !was_calm;
+    }
+    *out = (tl_run_times){ .contest = result,
+                           .median_ns = tl_contest_median(result.times_ns, result.count),
+                           .cold = t.cold };
+}
+
+void tl_run_label(tl_run_state *state, tl_runnable *r, tl_cold cold, double checked_ns,
+                  tl_run_times *out)
+{
+    static const tl_label_rules rules = {
+        .error = 0.02, .slow_error = 0.05, .slow = 3, .longest_ns = LABEL_NS
+    };
+    timing t = { state, prepare(state, r, cold) ? cold : TL_COLD_NOTHING };
+    tl_runnable *standard = state->incumbent;
+    tl_contest_result result = { 0 };
+    if (checked_ns < LONG_NS || !is_lost(state, checked_ns, &result)) {
+        const tl_stopwatch own = stopwatch(&t);
+        tl_contender contenders[] = { { .kernel = r, .best_ns = r->best_ns },
+                                      { standard, standard->best_ns, state->incumbent_score } };
+        bool is_calm = wait_for_calm(state);
+        calibrate(&t, r);
+        if (standard->calls == 0)
+            calibrate(&t, standard);
+        tl_label(&own, &rules, &contenders[0], &contenders[1], &result);
+        result.disturbed |= !is_calm;
+        if (standard->best_ns == 0 || result.incumbent_ns < standard->best_ns)
+            standard->best_ns = result.incumbent_ns;
     }
     *out = (tl_run_times){ .contest = result,
                            .median_ns = tl_contest_median(result.times_ns, result.count),

@@ -146,6 +146,7 @@ typedef struct {
     tl_cold cold;           /* as the first one was timed */
     tl_runnable *incumbent; /* NULL: none was right yet */
     double incumbent_score;
+    double incumbent_ratio; /* its time over that of the first that was right */
     tl_bench_device *bench; /* NULL: candidates run on the CPU */
     tl_witness *witness;
     bool is_alone;       /* on the core, at the witness's last look */
@@ -156,16 +157,16 @@ bool tl_run_state_create(const tl_worker_config *config, const tl_run_task *task
                          tl_run_state *out);
 /* Whether its device is lost, so that nothing more can run in this process. */
 bool tl_run_is_lost(const tl_run_state *state);
-/* The runner's job: RUN (flags, cold, lowering, incumbent's score, solitude, patience, trace, built) -> RAN (the fields of
- * tl_result). */
-enum { TL_RUN_CAREFUL = 1, TL_RUN_INCUMBENT = 2, TL_RUN_CHECK = 4 };
+/* The runner's job: RUN (flags, cold, lowering, incumbent's score and ratio, solitude, patience, trace, built) -> RAN (the
+ * fields of tl_result). */
+enum { TL_RUN_CAREFUL = 1, TL_RUN_INCUMBENT = 2, TL_RUN_CHECK = 4, TL_RUN_LABEL = 8 };
 void tl_worker_run(tl_run_state *state, const tl_worker_options *options, const tl_text *body,
                    tl_text *reply);
 
-/* tuner/measure/run_check.c: runs the kernel on every input set and compares. TL_WRONG_RESULT says where. *least_ns:
+/* tuner/measure/run_check.c: runs the kernel on so many input sets and compares. TL_WRONG_RESULT says where. *least_ns:
  * the quickest of these runs. */
-tl_status tl_run_check(tl_run_state *state, tl_runnable *r, int lowering, double *max_error,
-                       double *least_ns, tl_diag *diag);
+tl_status tl_run_check(tl_run_state *state, tl_runnable *r, int lowering, int sets,
+                       double *max_error, double *least_ns, tl_diag *diag);
 /* tuner/measure/run_caches.c: makes what timing `r` takes when that much is cold; false: no memory. */
 bool tl_caches_prepare(tl_run_state *state, tl_runnable *r, tl_cold cold);
 /* The buffers of the next call of `r`, which was prepared: params, then prepared ones. */
@@ -178,5 +179,8 @@ typedef struct {
 } tl_run_times;
 void tl_run_time(tl_run_state *state, tl_runnable *r, bool careful, tl_cold cold, double checked_ns,
                  tl_run_times *out);
+/* The same for a label: against the incumbent, which stays. */
+void tl_run_label(tl_run_state *state, tl_runnable *r, tl_cold cold, double checked_ns,
+                  tl_run_times *out);
 
 #endif

@@ -82,9 +82,15 @@ static tl_record_status kind_of(tl_status status)
     return TL_RECORD_WORKER;
 }
 
-static void run(tl_run_state *state, int flags, tl_cold cold, int lowering, double score,
+/* What a candidate is measured against, as the tuner knows it. */
+typedef struct {
+    double score, ratio;
+} standing;
+
+static void run(tl_run_state *state, int flags, tl_cold cold, int lowering, standing known,
                 const tl_built *built, outcome *o)
 {
+    bool is_label = (flags & TL_RUN_LABEL) && state->incumbent != NULL;
     const tl_run_task *t = state->task;
     tl_runnable *r;
     int64_t start = tl_clock_ns();
@@ -95,7 +101,8 @@ static void run(tl_run_state *state, int flags, tl_cold cold, int lowering, doub
                                           state->config->memory_bytes, &r, &o->diag);
     /* an incumbent that comes back after a child's death was checked before */
     if (status == TL_OK && !(flags & TL_RUN_INCUMBENT))
-        status = tl_run_check(state, r, lowering, &o->max_error, &checked_ns, &o->diag);
+        status = tl_run_check(state, r, lowering, is_label ? 1 : TL_INPUT_SETS, &o->max_error,
+                              &checked_ns, &o->diag);
     int64_t checked = tl_clock_ns();
     o->check_ns = (double)(checked - start);
     o->status = kind_of(status);
@@ -107,8 +114,13 @@ static void run(tl_run_state *state, int flags, tl_cold cold, int lowering, doub
     }
     if (r->bench == NULL)
         share_scratch(state, r);
-    if (!(flags & TL_RUN_INCUMBENT))
+    tl_contest_result *contest = &o->times.contest;
+    if (is_label)
+        tl_run_label(state, r, cold, checked_ns, &o->times);
+    else if (!(flags & TL_RUN_INCUMBENT))
         tl_run_time(state, r, flags & TL_RUN_CAREFUL, cold, checked_ns, &o->times);
+    if (state->incumbent != NULL)
+        contest->ratio *= state->incumbent_ratio;
     o->run_ns = (double)(tl_clock_ns() - checked);
     if (state->bench != NULL && state->bench->has_failed) {
         tl_fail(&o->diag, TL_DEVICE, "%s", state->bench->failure.text);
@@ -116,13 +128,14 @@ static void run(tl_run_state *state, int flags, tl_cold cold, int lowering, doub
         tl_runnable_destroy(r);
         return;
     }
-    if ((flags & TL_RUN_INCUMBENT) || o->times.contest.crowned) {
+    if ((flags & TL_RUN_INCUMBENT) || contest->crowned) {
         if (state->incumbent == NULL)
             state->cold = o->times.cold;
         tl_runnable_destroy(state->incumbent);
         state->incumbent = r;
-        state->incumbent_score = flags & TL_RUN_INCUMBENT ? score : o->times.contest.score_ns;
-        r->best_ns = flags & TL_RUN_INCUMBENT ? 0 : o->times.contest.time_ns;
+        state->incumbent_score = flags & TL_RUN_INCUMBENT ? known.score : contest->score_ns;
+        state->incumbent_ratio = flags & TL_RUN_INCUMBENT ? known.ratio : contest->ratio;
+        r->best_ns = flags & TL_RUN_INCUMBENT ? 0 : contest->time_ns;
     } else {
         tl_runnable_destroy(r);
     }
@@ -140,7 +153,9 @@ void tl_worker_run(tl_run_state *state, const tl_worker_options *options, const 
     outcome o = { .status = TL_RECORD_WORKER };
     int flags = (int)tl_unpack_int(&u);
     int64_t cold = tl_unpack_int(&u), lowering = tl_unpack_int(&u);
-    double score = tl_unpack_real(&u), peak, l2, copy;
+    double peak, l2, copy;
+    standing known = { .score = tl_unpack_real(&u) };
+    known.ratio = tl_unpack_real(&u);
     double solitude = tl_unpack_real(&u);
     int64_t patience = tl_unpack_int(&u);
     const char *trace = tl_unpack_text(&u);
@@ -154,7 +169,7 @@ void tl_worker_run(tl_run_state *state, const tl_worker_options *options, const 
         cold < 0 || cold >= TL_COLD_COUNT)
         tl_fail(&o.diag, TL_INTERNAL, "a message was damaged");
     else
-        run(state, flags, (tl_cold)cold, (int)lowering, score, &built, &o);
+        run(state, flags, (tl_cold)cold, (int)lowering, known, &built, &o);
     peak = l2 = copy = 0;
     if (state->witness != NULL)
         tl_witness_best(state->witness, &peak, &l2, &copy);
@@ -174,6 +189,10 @@ void tl_worker_run(tl_run_state *state, const tl_worker_options *options, const 
     tl_pack_int(reply, o.times.contest.crowned);
     tl_pack_int(reply, o.times.cold);
     tl_pack_int(reply, o.times.contest.discarded);
+    tl_pack_real(reply, o.times.contest.ratio);
+    tl_pack_real(reply, o.times.contest.ratio_error);
+    tl_pack_int(reply, o.times.contest.turns);
+    tl_pack_int(reply, o.times.contest.censored);
     tl_pack_real(reply, peak);
     tl_pack_real(reply, l2);
     tl_pack_real(reply, copy);

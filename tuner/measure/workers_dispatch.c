@@ -265,6 +265,9 @@ static void order_run(tl_pump *m, tl_job *job)
     int flags = job == NULL ? TL_RUN_INCUMBENT : 0;
     if (job != NULL) {
         flags |= job->candidate.careful ? TL_RUN_CAREFUL : 0;
+        flags |= job->candidate.label ? TL_RUN_LABEL : 0;
+        snprintf(job->result.standard, sizeof job->result.standard, "%s",
+                 number >= 0 ? standard->program : "");
         flags |= job->candidate.checks_only ? TL_RUN_CHECK : 0;
         job->state = TL_JOB_RUNNING;
     }
@@ -273,6 +276,7 @@ static void order_run(tl_pump *m, tl_job *job)
     tl_pack_int(&m->message, job != NULL ? job->candidate.cold : standard->cold);
     tl_pack_int(&m->message, job != NULL ? job->candidate.lowering : 0);
     tl_pack_real(&m->message, standard->score);
+    tl_pack_real(&m->message, standard->ratio);
     tl_pack_real(&m->message, m->solitude * FORGETTING);
     tl_pack_int(&m->message, tl_contest_patience(tl_clock_ns() - m->start_ns, m->waited_ns));
     tl_pack_text(&m->message, job != NULL ? job->candidate.trace : "");
@@ -418,6 +422,10 @@ static bool read_result(tl_pump *m, tl_result *result, tl_record_status *status,
     result->crowned = tl_unpack_int(&u) != 0;
     int64_t cold = tl_unpack_int(&u);
     m->stats.discarded += tl_unpack_int(&u);
+    result->ratio = tl_unpack_real(&u);
+    result->ratio_error = tl_unpack_real(&u);
+    result->turns = (int)tl_unpack_int(&u);
+    int64_t censored = tl_unpack_int(&u);
     raise_to(&m->stats.peak_gflops, tl_unpack_real(&u));
     raise_to(&m->stats.l2_gflops, tl_unpack_real(&u));
     raise_to(&m->stats.copy_gbs, tl_unpack_real(&u));
@@ -425,8 +433,9 @@ static bool read_result(tl_pump *m, tl_result *result, tl_record_status *status,
     m->waited_ns += tl_unpack_int(&u);
     *status = (tl_record_status)word;
     result->cold = (tl_cold)cold;
+    result->censored = censored >= 0 && censored < TL_CENSORED_COUNT ? (tl_censored)censored : 0;
     return read_times(&u, result) && word >= 0 && word < TL_RECORD_STATUS_COUNT && cold >= 0 &&
-           cold < TL_COLD_COUNT;
+           cold < TL_COLD_COUNT && censored >= 0 && censored < TL_CENSORED_COUNT;
 }
 
 static void finish_run(tl_pump *m, tl_job *job, tl_record_status status, const char *reason)
@@ -438,6 +447,8 @@ static void finish_run(tl_pump *m, tl_job *job, tl_record_status status, const c
         s->built.size = 0;
         tl_text_add_bytes(&s->built, job->built.data, job->built.size);
         s->score = job->result.score_ns;
+        s->ratio = job->result.ratio;
+        memcpy(s->program, job->result.program, sizeof s->program);
         s->cold = job->result.cold;
     }
     tl_pump_finish(m, job, status, reason);

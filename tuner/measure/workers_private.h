@@ -43,7 +43,8 @@ typedef enum {
 enum { TL_FIRST, TL_INCUMBENT, TL_STANDARDS };
 typedef struct {
     tl_text built; /* a packed tl_built; empty: none */
-    double score;
+    double score, ratio;
+    char program[17];
     tl_cold cold;
 } tl_standard;
 

@@ -24,21 +24,29 @@ const tl_cold_info tl_cold_infos[TL_COLD_COUNT] = {
 };
 
 static const tl_field trial_fields[] = {
-#define TRIAL(type, name) { #name, TL_FIELD_##type, offsetof(tl_record, name) },
+#define TRIAL(type, name) { #name, TL_FIELD_##type, offsetof(tl_record, name), false },
+#define LABEL(type, name) { #name, TL_FIELD_##type, offsetof(tl_record, name), true },
 #include "tuner/records/record_fields.def"
 #undef TRIAL
+#undef LABEL
 };
 
 static const tl_field workload_fields[] = {
-#define WORKLOAD(type, name) { #name, TL_FIELD_##type, offsetof(tl_workload_info, name) },
+#define WORKLOAD(type, name) { #name, TL_FIELD_##type, offsetof(tl_workload_info, name), false },
 #include "tuner/records/record_fields.def"
 #undef WORKLOAD
 };
 
 static const tl_field choice_fields[] = {
-#define CHOICE(type, name) { #name, TL_FIELD_##type, offsetof(tl_choice, name) },
+#define CHOICE(type, name) { #name, TL_FIELD_##type, offsetof(tl_choice, name), false },
 #include "tuner/records/record_fields.def"
 #undef CHOICE
+};
+
+static const tl_field annex_fields[] = {
+#define ANNEX(type, name) { #name, TL_FIELD_##type, offsetof(tl_annex, name), false },
+#include "tuner/records/record_fields.def"
+#undef ANNEX
 };
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
@@ -48,6 +56,8 @@ const tl_row_type tl_workload_row = { "workload", "workloads", COUNT(workload_fi
                                       workload_fields, sizeof(tl_workload_info) };
 const tl_row_type tl_choice_row = { "choice", "choices", COUNT(choice_fields), choice_fields,
                                     sizeof(tl_choice) };
+const tl_row_type tl_annex_row = { "annex", "annexes", COUNT(annex_fields), annex_fields,
+                                   sizeof(tl_annex) };
 _Static_assert(COUNT(trial_fields) <= TL_MAX_FIELDS, "raise TL_MAX_FIELDS");
 
 bool tl_record_status_from_text(const char *text, tl_record_status *out)
@@ -177,6 +187,33 @@ bool tl_field_set(const tl_field *field, void *row, const tl_field_value *value,
     return false;
 }
 
+void tl_field_set_default(const tl_field *field, void *row)
+{
+    void *p = at(field, row);
+    switch (field->type) {
+    case TL_FIELD_TEXT:
+        *(const char **)p = "";
+        return;
+    case TL_FIELD_REAL:
+        *(double *)p = 0;
+        return;
+    case TL_FIELD_INT:
+        *(int *)p = 0;
+        return;
+    case TL_FIELD_STATUS:
+    case TL_FIELD_TIMES:
+    case TL_FIELD_BOOL:
+    case TL_FIELD_COLD:
+    case TL_FIELD_LONG:
+        assert(false); /* no label is of these */
+    }
+}
+
+static bool is_default(const tl_field_value *value)
+{
+    return value->text[0] == '\0' && value->real == 0 && value->integer == 0;
+}
+
 void tl_row_digest(const tl_row_type *type, const void *row, char out[33])
 {
     tl_digest digest;
@@ -185,6 +222,11 @@ void tl_row_digest(const tl_row_type *type, const void *row, char out[33])
     for (int i = 0; i < type->count; i++) {
         tl_field_value value;
         tl_field_get(&type->fields[i], row, &scratch, &value);
+        if (type->fields[i].is_label) {
+            if (is_default(&value))
+                continue;
+            tl_digest_add(&digest, type->fields[i].name, strlen(type->fields[i].name) + 1);
+        }
         uint64_t real;
         memcpy(&real, &value.real, sizeof real);
         tl_digest_add(&digest, value.text, strlen(value.text) + 1);
@@ -248,6 +290,11 @@ void tl_workload_seal(tl_workload_info *info)
     tl_row_digest(&tl_workload_row, info, info->uid);
 }
 
+void tl_annex_seal(tl_annex *annex)
+{
+    tl_row_digest(&tl_annex_row, annex, annex->uid);
+}
+
 void tl_choice_seal(tl_choice *choice)
 {
     make_finite(&tl_choice_row, choice);
@@ -275,4 +322,31 @@ void tl_target_fingerprint(const tl_target *target, int cores, char out[160])
     for (char *c = out; *c; c++)
         if (*c <= ' ' || *c > '~')
             *c = '-';
+}
+
+static bool read_size(const char *text, int64_t *out)
+{
+    char *end;
+    long long size = strtoll(text, &end, 10);
+    int shift = *end == 'M' ? 20 : 10;
+    bool ok = end != text && (*end == 'M' || *end == 'K') && (end[1] == '/' || end[1] == '\0') &&
+              size >= 0 && size < 1 << 30;
+    *out = ok ? (int64_t)size << shift : 0;
+    return ok;
+}
+
+/* "x86-64-v4/znver5/l1=48K/l2=1M/l3=32M/cores=1" */
+tl_status tl_target_of_fingerprint(const char *fingerprint, tl_target *out, tl_diag *diag)
+{
+    char isa[32];
+    size_t size = strcspn(fingerprint, "/");
+    const char *l1 = strstr(fingerprint, "/l1="), *l2 = strstr(fingerprint, "/l2=");
+    const char *l3 = strstr(fingerprint, "/l3="), *cores = strstr(fingerprint, "/cores=");
+    snprintf(isa, sizeof isa, "%.*s", (int)(size < sizeof isa ? size : 0), fingerprint);
+    if (l1 == NULL || l2 == NULL || l3 == NULL || cores == NULL ||
+        tl_target_named(isa, out, NULL) != TL_OK || !read_size(l1 + 4, &out->l1_bytes) ||
+        !read_size(l2 + 4, &out->l2_bytes) || !read_size(l3 + 4, &out->l3_bytes) ||
+        (out->cores = atoi(cores + 7)) < 1)
+        return tl_fail(diag, TL_BAD_TEXT, "%.80s is no target's fingerprint", fingerprint);
+    return TL_OK;
 }

@@ -85,6 +85,21 @@ typedef struct {
     const char *session; /* names the run of the tuner */
     int64_t sequence;    /* number of the trial in its session, from 1 */
     int64_t created_us;  /* microseconds since 1970 */
+
+    /* what can be learned from it (tuner/LABELS.md); 0 and "" where nobody says */
+    const char *origin;   /* how its point was found: "default", "mutation", "walk", ... */
+    double probability;   /* that the sampler drew it and no other point of the task */
+    const char *standard; /* structural hash of what it took turns with; "": nothing */
+    /* Its time over that of the first program of its session, the default schedule: as it was seen, and not, like a score, on
+     * the safe side of a verdict. */
+    double ratio;
+    double ratio_error; /* standard error of the ratio's logarithm, of those turns */
+    int turns;          /* that the ratio is the median of */
+    double alone;       /* share of them that had the core to themselves */
+    const char *
+        censored; /* why less is known than of others: "hopeless", "behind", "lost" (tuner/measure/contest.h) */
+    const char *machine; /* digest of the machine's profile, an annex; "": there was none */
+    int space; /* revision of the space whose point its trace's first line names (tl_space_infos); 0: nobody says */
 } tl_record;
 
 /* Fills `uid`. Do it last. */
@@ -108,6 +123,16 @@ void tl_workload_seal(tl_workload_info *info);
 void tl_workload_print(const tl_workload_info *info, tl_text *out);
 tl_status tl_workload_parse(tl_arena *arena, const char *json, tl_workload_info *out,
                             tl_diag *diag);
+
+/* A text that records refer to by its name, stored once: kind "program": the naive program of a lowering, named "WORKLOAD
+ * LOWERING", to which its traces apply; kind "machine": a profile (ir/program/machine.h), named by its digest. */
+typedef struct {
+    char uid[33]; /* digest of all that follows; filled by tl_annex_seal */
+    const char *kind, *name, *text;
+} tl_annex;
+void tl_annex_seal(tl_annex *annex);
+void tl_annex_print(const tl_annex *annex, tl_text *out);
+tl_status tl_annex_parse(tl_arena *arena, const char *json, tl_annex *out, tl_diag *diag);
 
 /* What was chosen for a whole model: which record each workload's schedule is taken from, as it was checked and timed
  * inside the model. The newest row of a model, target, numerics, threads and revision counts; rows are never changed. */
@@ -138,5 +163,8 @@ tl_status tl_choice_parse(tl_arena *arena, const char *json, tl_choice *out, tl_
 /* What times depend on, as one word without blanks: ISA, LLVM's name of the CPU, caches, cores used:
  * "x86-64-v4/znver5/l1=48K/l2=1M/l3=32M/cores=1". Records of another fingerprint are seeds, not times. */
 void tl_target_fingerprint(const tl_target *target, int cores, char out[160]);
+/* As much of a target as a fingerprint says, of an instruction set that is known: enough to build schedules for it again.
+ * TL_BAD_TEXT: it is none. */
+tl_status tl_target_of_fingerprint(const char *fingerprint, tl_target *out, tl_diag *diag);
 
 #endif

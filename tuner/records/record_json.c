@@ -138,6 +138,10 @@ static tl_status read_row(const tl_row_type *type, tl_arena *arena, const json_t
         return tl_fail(diag, TL_BAD_TEXT, "not a line of kind \"%s\"", type->kind);
     for (int i = 0; i < type->count; i++) {
         const json_t *value = json_object_get(root, type->fields[i].name);
+        if (value == NULL && type->fields[i].is_label) {
+            tl_field_set_default(&type->fields[i], out);
+            continue;
+        }
         if (value == NULL)
             return tl_fail(diag, TL_BAD_TEXT, "%s: no field \"%s\"", kind, type->fields[i].name);
         if (!read_field(&type->fields[i], value, arena, out))
@@ -200,4 +204,14 @@ void tl_choice_print(const tl_choice *choice, tl_text *out)
 tl_status tl_choice_parse(tl_arena *arena, const char *json, tl_choice *out, tl_diag *diag)
 {
     return parse_row(&tl_choice_row, arena, json, out, diag);
+}
+
+void tl_annex_print(const tl_annex *annex, tl_text *out)
+{
+    print_row(&tl_annex_row, annex, out);
+}
+
+tl_status tl_annex_parse(tl_arena *arena, const char *json, tl_annex *out, tl_diag *diag)
+{
+    return parse_row(&tl_annex_row, arena, json, out, diag);
 }

@@ -20,8 +20,9 @@ typedef struct {
     const char *name;
     tl_field_type type;
     size_t offset;
+    bool is_label; /* where it is 0 or "" it is in no digest, and may be missing */
 } tl_field;
-enum { TL_MAX_FIELDS = 32 };
+enum { TL_MAX_FIELDS = 48 };
 
 /* A struct that begins with char uid[33]. */
 typedef struct {
@@ -31,12 +32,13 @@ typedef struct {
     const tl_field *fields;
     size_t size;
 } tl_row_type;
-extern const tl_row_type tl_trial_row, tl_workload_row, tl_choice_row;
+extern const tl_row_type tl_trial_row, tl_workload_row, tl_choice_row, tl_annex_row;
 /* Room for a row of any type. */
 typedef union {
     tl_record record;
     tl_workload_info workload;
     tl_choice choice;
+    tl_annex annex;
 } tl_any_row;
 
 /* A field's value on its way in or out: text, number or integer as its type says. */
@@ -49,6 +51,9 @@ typedef struct {
 void tl_field_get(const tl_field *field, const void *row, tl_text *scratch, tl_field_value *out);
 /* False: the value is out of range or no such word. Lists go into the arena; texts are kept as they are. */
 bool tl_field_set(const tl_field *field, void *row, const tl_field_value *value, tl_arena *arena);
+
+/* What a label is where nobody says. */
+void tl_field_set_default(const tl_field *field, void *row);
 
 void tl_row_digest(const tl_row_type *type, const void *row, char out[33]);
 void tl_row_copy(const tl_row_type *type, tl_arena *arena, const void *row, void *out);

@@ -471,3 +471,70 @@ tl_status tl_records_prune(tl_records *store, const tl_prune *what, int64_t *rem
     void *self = get_backend(store, diag);
     return self == NULL ? TL_IO : store->backend->prune(self, what, removed, diag);
 }
+
+tl_status tl_records_add_annex(tl_records *store, const tl_annex *annex, tl_diag *diag)
+{
+    tl_annex sealed = *annex;
+    if (store->flags & TL_RECORDS_READ_ONLY)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "database %s was opened for reading only",
+                       store->path);
+    tl_annex_seal(&sealed);
+    void *self = get_backend(store, diag);
+    tl_status status = self == NULL ? TL_IO : store->backend->add_annex(self, &sealed, diag);
+    return status == TL_BAD_TEXT ? TL_IO : status;
+}
+
+typedef struct {
+    tl_arena *arena;
+    tl_annex *out;
+    bool found;
+} annex_search;
+
+static bool take_annex(void *user, const tl_annex *annex)
+{
+    annex_search *a = user;
+    tl_row_copy(&tl_annex_row, a->arena, annex, a->out);
+    a->found = true;
+    return false;
+}
+
+bool tl_records_find_annex(tl_records *store, tl_arena *arena, const char *kind, const char *name,
+                           tl_annex *out)
+{
+    annex_search a = { arena, out, false };
+    for (; store != NULL && !a.found; store = store->lower) {
+        void *self = get_backend(store, NULL);
+        if (self != NULL)
+            store->backend->visit_annexes(self, kind, name, take_annex, &a, NULL);
+    }
+    return a.found;
+}
+
+tl_status tl_records_visit_annexes(tl_records *store, tl_annex_visitor *visit, void *user,
+                                   tl_diag *diag)
+{
+    for (; store != NULL; store = store->lower) {
+        void *self = get_backend(store, diag);
+        if (self == NULL)
+            return TL_IO;
+        TL_TRY(store->backend->visit_annexes(self, NULL, NULL, visit, user, diag));
+    }
+    return TL_OK;
+}
+
+bool tl_records_program_of(tl_records *store, tl_arena *arena, const tl_record *record,
+                           const char **program)
+{
+    tl_annex annex;
+    tl_workload_info info;
+    const char *name = tl_arena_format(arena, "%s %s", record->workload, record->lowering);
+    if (tl_records_find_annex(store, arena, "program", name, &annex)) {
+        *program = annex.text;
+        return true;
+    }
+    if (strcmp(record->lowering, "direct") != 0 ||
+        !tl_records_find_workload(store, arena, record->workload, &info))
+        return false;
+    *program = info.program;
+    return true;
+}

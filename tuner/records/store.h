@@ -69,6 +69,19 @@ typedef bool tl_choice_visitor(void *user, const tl_choice *choice);
 tl_status tl_records_visit_choices(tl_records *store, const tl_choice_query *query,
                                    tl_choice_visitor *visit, void *user, tl_diag *diag);
 
+/* Adds a text that records refer to (sealed here), or does nothing when it is there. */
+tl_status tl_records_add_annex(tl_records *store, const tl_annex *annex, tl_diag *diag);
+/* Copied into `arena`; false: there is none, or the store cannot be read. */
+bool tl_records_find_annex(tl_records *store, tl_arena *arena, const char *kind, const char *name,
+                           tl_annex *out);
+typedef bool tl_annex_visitor(void *user, const tl_annex *annex);
+tl_status tl_records_visit_annexes(tl_records *store, tl_annex_visitor *visit, void *user,
+                                   tl_diag *diag);
+/* The naive program that a record's trace applies to: of its lowering, or of its workload's first one in databases of before
+ * there were annexes. False: it is not there, and the record cannot be rebuilt from this database. */
+bool tl_records_program_of(tl_records *store, tl_arena *arena, const tl_record *record,
+                           const char **program);
+
 /* Which records. NULL (or 0, or false) does not restrict; zero-initialise. */
 typedef enum {
     TL_ORDER_STORED, /* as they were stored */

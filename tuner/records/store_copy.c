@@ -65,6 +65,15 @@ static bool move_choice(void *user, const tl_choice *choice)
     return m->status == TL_OK;
 }
 
+static bool move_annex(void *user, const tl_annex *annex)
+{
+    mover *m = user;
+    m->status = begin_addition(m);
+    if (m->status == TL_OK)
+        m->status = m->into->backend->add_annex(m->into->self, annex, m->diag);
+    return m->status == TL_OK;
+}
+
 static tl_status start(tl_records *into, mover *m, tl_copy_counts *counts, int64_t *before,
                        tl_diag *diag)
 {
@@ -108,6 +117,8 @@ tl_status tl_records_merge(tl_records *into, tl_records *from, tl_copy_counts *o
             from->backend->visit(from->self, &everything, move_record, &m, &out->refused, diag);
     if (status == TL_OK && m.status == TL_OK)
         status = tl_records_visit_choices(from, NULL, move_choice, &m, diag);
+    if (status == TL_OK && m.status == TL_OK)
+        status = tl_records_visit_annexes(from, move_annex, &m, diag);
     return finish(&m, status, before);
 }
 
@@ -143,6 +154,26 @@ static void export_workload(exporter *e, const char *workload)
     tl_arena_destroy(arena);
 }
 
+/* A text that a record refers to, before the first that does. */
+static void export_annex(exporter *e, const char *kind, const char *name)
+{
+    tl_annex annex;
+    tl_text key = { 0 };
+    tl_text_format(&key, "%s %s", kind, name);
+    bool is_new = !tl_map_has(e->known, tl_text_get(&key));
+    if (is_new)
+        tl_map_put(e->known, tl_text_get(&key), e);
+    tl_text_free(&key);
+    tl_arena *arena = is_new ? tl_arena_create(0) : NULL;
+    if (arena != NULL && !TL_ARENA_GUARD(arena) &&
+        tl_records_find_annex(e->store, arena, kind, name, &annex)) {
+        tl_text line = { 0 };
+        tl_annex_print(&annex, &line);
+        put_line(e, &line);
+    }
+    tl_arena_destroy(arena);
+}
+
 static bool export_choice(void *user, const tl_choice *choice)
 {
     exporter *e = user;
@@ -168,6 +199,12 @@ static bool export_record(void *user, const tl_record *record)
     tl_text line = { 0 };
     if (!tl_map_has(e->known, record->workload))
         export_workload(e, record->workload);
+    tl_text name = { 0 };
+    tl_text_format(&name, "%s %s", record->workload, record->lowering);
+    export_annex(e, "program", tl_text_get(&name));
+    tl_text_free(&name);
+    if (record->machine[0] != '\0')
+        export_annex(e, "machine", record->machine);
     tl_record_print(record, &line);
     put_line(e, &line);
     e->counts->read++;
@@ -201,6 +238,7 @@ static bool import_line(mover *m, const char *line, tl_diag *first_refusal)
     tl_record record;
     tl_workload_info info;
     tl_choice choice;
+    tl_annex annex;
     tl_diag why = { 0 };
     tl_arena *arena = tl_arena_create(0);
     if (arena == NULL || TL_ARENA_GUARD(arena)) {
@@ -214,6 +252,8 @@ static bool import_line(mover *m, const char *line, tl_diag *first_refusal)
         move_workload(m, &info);
     } else if (tl_choice_parse(arena, line, &choice, NULL) == TL_OK) {
         move_choice(m, &choice);
+    } else if (tl_annex_parse(arena, line, &annex, NULL) == TL_OK) {
+        move_annex(m, &annex);
     } else if (strncmp(line, "{\"record\":\"env\"", 15) != 0) {
         if (m->counts->refused++ == 0)
             *first_refusal = why;

@@ -5,9 +5,9 @@
 #include "tuner/records/record_private.h"
 #include "tuner/records/store.h"
 
-/* Of the schema, in PRAGMA user_version (1: without choices, 2: caches all cold or all warm; read as they are, raised
- * when opened for writing); and the mark in the file's header ("tilt"). */
-enum { TL_RECORDS_VERSION = 3, TL_RECORDS_MARK = 0x74696c74, TL_RECORDS_PAGE = 4096 };
+/* Of the schema, in PRAGMA user_version (1: without choices, 2: caches all cold or all warm, 3: without labels and annexes; read
+ * as they are, raised when opened for writing); and the mark in the file's header ("tilt"). */
+enum { TL_RECORDS_VERSION = 4, TL_RECORDS_MARK = 0x74696c74, TL_RECORDS_PAGE = 4096 };
 
 /* The backend: what tl_records_* of store.h call. */
 typedef struct {
@@ -22,6 +22,10 @@ typedef struct {
     tl_status (*add_choice)(void *self, const tl_choice *choice, tl_diag *diag);
     tl_status (*visit_choices)(void *self, const tl_choice_query *query, tl_choice_visitor *visit,
                                void *user, tl_diag *diag);
+    tl_status (*add_annex)(void *self, const tl_annex *annex, tl_diag *diag);
+    /* NULL: any kind, any name */
+    tl_status (*visit_annexes)(void *self, const char *kind, const char *name,
+                               tl_annex_visitor *visit, void *user, tl_diag *diag);
     tl_status (*measure)(void *self, tl_records_stats *out, tl_diag *diag);
     tl_status (*prune)(void *self, const tl_prune *what, int64_t *removed, tl_diag *diag);
     tl_status (*begin)(void *self, tl_diag *diag); /* a transaction around many additions */

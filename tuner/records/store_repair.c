@@ -29,8 +29,10 @@ static void collect(void *user, const tl_row_type *type, const void *row)
         c->status = tl_sqlite_backend.add(c->into, row, c->diag);
     else if (type == &tl_workload_row)
         c->status = tl_sqlite_backend.add_workload(c->into, row, c->diag);
-    else
+    else if (type == &tl_choice_row)
         c->status = tl_sqlite_backend.add_choice(c->into, row, c->diag);
+    else
+        c->status = tl_sqlite_backend.add_annex(c->into, row, c->diag);
 }
 
 /* The names a repair deals with. */

@@ -158,6 +158,11 @@ static bool decode(const tl_row_type *type, const unsigned char *payload, size_t
     memset(out, 0, type->size);
     for (int i = -2; i < type->count; i++) { /* id (which is NULL here), uid, the fields */
         tl_field_value value;
+        if (i >= 0 && types == types_end && type->fields[i].is_label) {
+            tl_field_set_default(&type->fields[i],
+                                 out); /* written before there was such a column */
+            continue;
+        }
         used = varint(types, types_end, &serial);
         if (used == 0)
             return false;
@@ -193,8 +198,8 @@ static void read_cell(salvage *s, const unsigned char *page, const unsigned char
         return;
     tl_arena *arena = tl_arena_create(0);
     if (arena != NULL && !TL_ARENA_GUARD(arena)) {
-        static const tl_row_type *const types[] = { &tl_trial_row, &tl_workload_row,
-                                                    &tl_choice_row };
+        static const tl_row_type *const types[] = { &tl_trial_row, &tl_workload_row, &tl_choice_row,
+                                                    &tl_annex_row };
         const unsigned char *bytes = (const unsigned char *)tl_text_get(payload);
         tl_any_row row;
         for (size_t i = 0; i < sizeof types / sizeof *types; i++)

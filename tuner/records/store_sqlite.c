@@ -21,9 +21,9 @@ enum { PATIENCE_MS = 2000, MAX_BINDINGS = 24 };
 
 typedef struct {
     sqlite3 *db;
-    sqlite3_stmt *add_trial, *add_workload, *add_choice;
+    sqlite3_stmt *add_trial, *add_workload, *add_choice, *add_annex;
     char *path;
-    bool read_only, has_choices;
+    bool read_only, has_choices, has_labels, has_annexes;
     dev_t device;
     ino_t inode;
 } sqlite_store;
@@ -90,6 +90,12 @@ static const char *column_type(tl_field_type type)
     return "";
 }
 
+/* What a label is in rows of before there was one, as SQL has it. */
+static const char *label_default(const tl_field *field)
+{
+    return field->type == TL_FIELD_TEXT ? "''" : "0";
+}
+
 static void add_table(const tl_row_type *type, tl_text *sql)
 {
     tl_text_format(sql,
@@ -102,19 +108,54 @@ static void add_table(const tl_row_type *type, tl_text *sql)
     tl_text_add(sql, ");");
 }
 
+static tl_status count_columns(sqlite_store *s, const char *table, const char *column,
+                               int64_t *count, tl_diag *diag)
+{
+    char sql[160];
+    snprintf(sql, sizeof sql, "SELECT count(*) FROM pragma_table_info('%s') WHERE name = '%s'",
+             table, column);
+    return get_number(s, sql, count, diag);
+}
+
+/* Columns of labels that the table lacks, inside of the transaction. */
+static tl_status add_labels(sqlite_store *s, tl_text *sql, tl_diag *diag)
+{
+    int64_t columns, has;
+    TL_TRY(count_columns(s, tl_trial_row.table, "uid", &columns, diag));
+    for (int i = 0; i < tl_trial_row.count && columns > 0; i++) {
+        const tl_field *field = &tl_trial_row.fields[i];
+        if (!field->is_label)
+            continue;
+        TL_TRY(count_columns(s, tl_trial_row.table, field->name, &has, diag));
+        if (has == 0)
+            tl_text_format(sql, "ALTER TABLE %s ADD COLUMN %s %s NOT NULL DEFAULT %s;",
+                           tl_trial_row.table, field->name, column_type(field->type),
+                           label_default(field));
+    }
+    return TL_OK;
+}
+
 static tl_status make_schema(sqlite_store *s, tl_diag *diag)
 {
     tl_text sql = { 0 };
-    tl_text_add(&sql, "BEGIN IMMEDIATE;");
+    TL_TRY(run(s, "BEGIN IMMEDIATE", diag));
+    tl_status added = add_labels(s, &sql, diag);
+    if (added != TL_OK) {
+        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
+        tl_text_free(&sql);
+        return added;
+    }
     add_table(&tl_trial_row, &sql);
     add_table(&tl_workload_row, &sql);
     add_table(&tl_choice_row, &sql);
+    add_table(&tl_annex_row, &sql);
     tl_text_format(
         &sql,
         "CREATE INDEX IF NOT EXISTS trials_best ON trials (workload, target, status, score_ns);"
         "CREATE INDEX IF NOT EXISTS trials_class ON trials (class_key, target);"
         "CREATE UNIQUE INDEX IF NOT EXISTS workloads_key ON workloads (workload);"
         "CREATE INDEX IF NOT EXISTS choices_model ON choices (model, target);"
+        "CREATE INDEX IF NOT EXISTS annexes_name ON annexes (kind, name);"
         "CREATE TRIGGER IF NOT EXISTS choices_stay BEFORE UPDATE ON choices BEGIN "
         "SELECT RAISE(ABORT, 'choices are never changed'); END;"
         "CREATE TRIGGER IF NOT EXISTS trials_stay BEFORE UPDATE ON trials BEGIN "
@@ -172,7 +213,7 @@ static tl_status check_file(sqlite_store *s, int flags, tl_diag *diag)
     if (tables == 0 && mark == 0 && !s->read_only) {
         if (!(flags & TL_RECORDS_CREATE))
             return tl_fail(diag, TL_BAD_TEXT, "database %s: it is empty", s->path);
-        s->has_choices = true;
+        s->has_choices = s->has_labels = s->has_annexes = true;
         return make_schema(s, diag);
     }
     if (mark != TL_RECORDS_MARK)
@@ -184,9 +225,10 @@ static tl_status check_file(sqlite_store *s, int flags, tl_diag *diag)
     if (!(flags & TL_RECORDS_TRUST))
         TL_TRY(look_through(s, diag));
     s->has_choices = version > 1;
+    s->has_labels = s->has_annexes = version > 3;
     if (version == TL_RECORDS_VERSION || s->read_only)
         return TL_OK;
-    s->has_choices = true;
+    s->has_choices = s->has_labels = s->has_annexes = true;
     return make_schema(s, diag);
 }
 
@@ -196,6 +238,7 @@ static void close_store(void *self)
     sqlite3_finalize(s->add_trial);
     sqlite3_finalize(s->add_workload);
     sqlite3_finalize(s->add_choice);
+    sqlite3_finalize(s->add_annex);
     sqlite3_close(s->db);
     free(s->path);
     free(s);
@@ -222,6 +265,7 @@ static tl_status set_up(sqlite_store *s, int flags, bool is_draft, tl_diag *diag
         return TL_OK;
     TL_TRY(prepare_addition(s, &tl_trial_row, &s->add_trial, diag));
     TL_TRY(prepare_addition(s, &tl_choice_row, &s->add_choice, diag));
+    TL_TRY(prepare_addition(s, &tl_annex_row, &s->add_annex, diag));
     return prepare_addition(s, &tl_workload_row, &s->add_workload, diag);
 }
 
@@ -384,6 +428,12 @@ static tl_status add_choice(void *self, const tl_choice *choice, tl_diag *diag)
     return add_row(s, s->add_choice, &tl_choice_row, choice, diag);
 }
 
+static tl_status add_annex(void *self, const tl_annex *annex, tl_diag *diag)
+{
+    sqlite_store *s = self;
+    return add_row(s, s->add_annex, &tl_annex_row, annex, diag);
+}
+
 /* A row as the struct; false when it is not what its uid says. */
 static bool read_row(sqlite3_stmt *query, const tl_row_type *type, tl_arena *arena, void *out)
 {
@@ -465,29 +515,34 @@ static void add_order(conditions *c, const tl_query *query)
         tl_text_format(&c->sql, " LIMIT %lld", (long long)query->limit);
 }
 
-static void add_columns(const tl_row_type *type, tl_text *sql)
+static void add_columns(const sqlite_store *s, const tl_row_type *type, tl_text *sql)
 {
     tl_text_add(sql, "SELECT uid");
-    for (int i = 0; i < type->count; i++)
-        tl_text_format(sql, ", %s", type->fields[i].name);
+    for (int i = 0; i < type->count; i++) {
+        const tl_field *field = &type->fields[i];
+        if (field->is_label && !s->has_labels)
+            tl_text_format(sql, ", %s AS %s", label_default(field), field->name);
+        else
+            tl_text_format(sql, ", %s", field->name);
+    }
 }
 
-static void add_select(const tl_row_type *type, tl_text *sql)
+static void add_select(const sqlite_store *s, const tl_row_type *type, tl_text *sql)
 {
-    add_columns(type, sql);
+    add_columns(s, type, sql);
     tl_text_format(sql, " FROM %s WHERE 1", type->table);
 }
 
-static void add_query(conditions *c, const tl_query *query)
+static void add_query(const sqlite_store *s, conditions *c, const tl_query *query)
 {
     static const char *const orders[] = {
         [TL_EACH_FIRST] = "sequence", [TL_EACH_BEST] = "score_ns"
     };
     if (query->each == TL_EACH_TRIAL) {
-        add_select(&tl_trial_row, &c->sql);
+        add_select(s, &tl_trial_row, &c->sql);
         add_conditions(c, query);
     } else {
-        add_columns(&tl_trial_row, &c->sql);
+        add_columns(s, &tl_trial_row, &c->sql);
         tl_text_format(&c->sql,
                        " FROM (SELECT *, row_number() OVER (PARTITION BY " COMPARABLE
                        " ORDER BY %s, id) AS place FROM trials "
@@ -539,6 +594,7 @@ typedef struct {
     tl_record_visitor *record;
     tl_workload_visitor *workload;
     tl_choice_visitor *choice;
+    tl_annex_visitor *annex;
     void *user;
 } typed_visitor;
 
@@ -560,12 +616,18 @@ static bool visit_choice(void *user, const void *row)
     return v->choice(v->user, row);
 }
 
+static bool visit_annex(void *user, const void *row)
+{
+    const typed_visitor *v = user;
+    return v->annex(v->user, row);
+}
+
 static tl_status visit(void *self, const tl_query *query, tl_record_visitor *visitor, void *user,
                        int64_t *broken, tl_diag *diag)
 {
     conditions c = { 0 };
     typed_visitor v = { .record = visitor, .user = user };
-    add_query(&c, query);
+    add_query(self, &c, query);
     tl_status status = c.sql.failed
                            ? tl_fail(diag, TL_NO_MEMORY, "out of memory")
                            : visit_rows(self, &tl_trial_row, &c, visit_record, &v, broken, diag);
@@ -578,7 +640,7 @@ static tl_status visit_workloads(void *self, const char *workload, tl_workload_v
 {
     conditions c = { 0 };
     typed_visitor v = { .workload = visitor, .user = user };
-    add_select(&tl_workload_row, &c.sql);
+    add_select(self, &tl_workload_row, &c.sql);
     add_equal(&c, "workload", workload);
     tl_text_add(&c.sql, " ORDER BY id");
     tl_status status = c.sql.failed
@@ -596,7 +658,7 @@ static tl_status visit_choices(void *self, const tl_choice_query *query, tl_choi
     typed_visitor v = { .choice = visitor, .user = user };
     if (!s->has_choices)
         return TL_OK;
-    add_select(&tl_choice_row, &c.sql);
+    add_select(s, &tl_choice_row, &c.sql);
     add_equal(&c, "model", query->model);
     add_equal(&c, "target", query->target);
     add_equal(&c, "numerics", query->numerics);
@@ -608,6 +670,25 @@ static tl_status visit_choices(void *self, const tl_choice_query *query, tl_choi
     tl_status status = c.sql.failed
                            ? tl_fail(diag, TL_NO_MEMORY, "out of memory")
                            : visit_rows(self, &tl_choice_row, &c, visit_choice, &v, NULL, diag);
+    tl_text_free(&c.sql);
+    return status;
+}
+
+static tl_status visit_annexes(void *self, const char *kind, const char *name,
+                               tl_annex_visitor *visitor, void *user, tl_diag *diag)
+{
+    sqlite_store *s = self;
+    conditions c = { 0 };
+    typed_visitor v = { .annex = visitor, .user = user };
+    if (!s->has_annexes)
+        return TL_OK;
+    add_select(s, &tl_annex_row, &c.sql);
+    add_equal(&c, "kind", kind);
+    add_equal(&c, "name", name);
+    tl_text_add(&c.sql, " ORDER BY id");
+    tl_status status = c.sql.failed
+                           ? tl_fail(diag, TL_NO_MEMORY, "out of memory")
+                           : visit_rows(self, &tl_annex_row, &c, visit_annex, &v, NULL, diag);
     tl_text_free(&c.sql);
     return status;
 }
@@ -732,6 +813,8 @@ const tl_records_backend tl_sqlite_backend = {
     .visit_workloads = visit_workloads,
     .add_choice = add_choice,
     .visit_choices = visit_choices,
+    .add_annex = add_annex,
+    .visit_annexes = visit_annexes,
     .measure = measure,
     .prune = prune,
     .begin = begin,

@@ -4,6 +4,7 @@
 #include <string.h>
 #include "runtime/base/text.h"
 #include "tuner/run/environment.h"
+#include "tuner/run/remember_task.h"
 #include "tuner/run/tune_private.h"
 
 enum {
@@ -280,7 +281,7 @@ static tl_status submit_start(tl_tuning *t, tl_diag *diag)
     if (batch == NULL)
         return tl_fail(diag, TL_NO_MEMORY, "out of memory");
     if (t->options.store != NULL)
-        tl_records_add_workload(t->options.store, slot->spec->workload, NULL);
+        tl_remember_task(t->options.store, slot->spec, t->options.profile);
     tl_status status = ask_start(t, batch, &why);
     if (t->options.trials > 0 && t->options.trials - t->submitted < batch->count)
         batch->count = (int)(t->options.trials - t->submitted);

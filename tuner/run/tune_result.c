@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include "ir/program/machine.h"
 #include "tuner/run/tune_private.h"
 
 static int64_t wall_clock_us(void)
@@ -25,6 +26,9 @@ void tl_tuning_record(const tl_tuning *t, const tl_tuning_slot *slot, const tl_p
     out->session = o->session;
     out->sequence = t->sequence;
     out->created_us = wall_clock_us();
+    out->origin = proposal->origin != NULL ? proposal->origin : "";
+    out->machine = o->profile != NULL ? o->profile->digest : "";
+    out->space = tl_space_infos[o->space].revision;
     if (!*out->program) /* it was never built: the policy knows what it would have been */
         out->program = proposal->program;
 }

@@ -259,6 +259,17 @@ void tl_point_print(const tl_space *space, const tl_point *point, tl_text *out)
     }
 }
 
+bool tl_point_kind(const char *trace, tl_space_kind *kind, size_t *mark)
+{
+    for (int k = 0; k < TL_SPACE_KIND_COUNT; k++) {
+        *mark = strlen(kinds[k].mark);
+        *kind = (tl_space_kind)k;
+        if (strncmp(trace, kinds[k].mark, *mark) == 0)
+            return true;
+    }
+    return false;
+}
+
 static int find_lowering(const tl_space *space, const char *name, size_t size)
 {
     for (int i = 0; i < space->task->lowering_count; i++)

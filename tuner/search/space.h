@@ -83,6 +83,8 @@ tl_status tl_space_count(const tl_space *space, int lowering, uint64_t seed, tl_
 
 tl_point tl_point_copy(tl_arena *arena, const tl_point *point);
 void tl_point_print(const tl_space *space, const tl_point *point, tl_text *out);
+/* Of which space a trace's first line names a point, and how many characters its mark has; false: it names none. */
+bool tl_point_kind(const char *trace, tl_space_kind *kind, size_t *mark);
 /* Reads the first line of a trace that tl_space_build made of a space of this kind. False: it names no point of this space's
  * lowerings. */
 bool tl_point_read(const tl_space *space, tl_arena *arena, const char *trace, int *lowering,

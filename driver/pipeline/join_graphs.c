@@ -1,0 +1,437 @@
+/* driver/pipeline/join_graphs.c: graphs of one model, read for several values of its dims, as one.
+ *
+ * Constants that the frontend folds from extents (positions, masks) differ from sample to sample. The nodes that they were folded
+ * from are kept as nodes, and the graphs are read again, until what is left is the same in all samples. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "driver/pipeline/host_target.h"
+#include "driver/pipeline/model_private.h"
+#include "frontend/value_notes.h"
+#include "ir/program/join_programs.h"
+#include "runtime/base/checksum.h"
+#include "runtime/base/map.h"
+
+enum {
+    MOST_ROUNDS = 16, /* of reading until no constant differs */
+    MOST_KEPT = 1024, /* nodes */
+    SHOWN = 64,       /* elements of a constant that its text has */
+};
+
+/* A constant that was folded from a node. */
+typedef struct {
+    const char *node;
+    int64_t elements;
+    uint64_t checksum; /* of dtype, shape and elements */
+} folded;
+
+/* What is left of a graph when the next one is read. */
+typedef struct {
+    const char *inferred, *cut; /* its text after shape inference, and with its layouts */
+    tl_map *constants;          /* by name: folded */
+    int value_count, kernel_count;
+    int *ranks;            /* in memory, one a value */
+    int64_t *extents;      /* [value * 2*TL_MAX_RANK + axis] */
+    tl_shape *shapes;      /* one a value */
+    tl_program **programs; /* one a kernel: of the lowering that suits it */
+    const char **lowerings;
+    tl_program **plain; /* the direct one, with no sum cut */
+} sample;
+
+static folded *describe(tl_arena *arena, const tl_value *v)
+{
+    folded *f = TL_NEW(arena, folded);
+    int64_t elements = tl_shape_elements(&v->shape);
+    uint64_t checksum = tl_checksum(v->data, (size_t)tl_storage_bytes(v->dtype, elements));
+    for (int i = 0; i < v->shape.rank; i++)
+        checksum = checksum * 31 + (uint64_t)v->shape.dims[i].extent;
+    *f = (folded){ tl_arena_strdup(arena, tl_notes_of(v)->folded), elements,
+                   checksum * 31 + (uint64_t)v->dtype };
+    return f;
+}
+
+static void collect_folded(tl_arena *arena, const tl_graph *g, tl_map *out)
+{
+    for (int i = 0; i < g->value_count; i++) {
+        const tl_value *v = g->values[i];
+        if (v->data != NULL && tl_notes_of(v)->folded != NULL && tl_shape_elements(&v->shape) > 1 &&
+            !tl_map_has(out, v->name))
+            tl_map_put(out, tl_arena_strdup(arena, v->name), describe(arena, v));
+    }
+}
+
+/* The graph's text; of folded constants that it does not show in full, a checksum. */
+static const char *text_of(tl_arena *arena, const tl_graph *g)
+{
+    tl_text text = { 0 };
+    tl_graph_print(g, &text);
+    for (int i = 0; i < g->value_count; i++) {
+        const tl_value *v = g->values[i];
+        if (v->data == NULL || tl_notes_of(v)->folded == NULL ||
+            tl_shape_elements(&v->shape) <= SHOWN)
+            continue;
+        tl_text_format(&text, "# %s x%016llx\n", v->name,
+                       (unsigned long long)describe(arena, v)->checksum);
+    }
+    const char *copy = text.failed ? "?" : tl_arena_strdup(arena, tl_text_get(&text));
+    tl_text_free(&text);
+    return copy;
+}
+
+/* The graph for some shapes as its shapes are inferred, before any pass. */
+static tl_status read_graph(tl_join *join, tl_arena *arena, const tl_shape_override *shapes,
+                            int shape_count, tl_graph **out, tl_diag *diag)
+{
+    TL_TRY(tl_onnx_graph(arena, join->onnx, shapes, shape_count, join->kept, out, diag));
+    (*out)->without = join->without;
+    (*out)->varies = true;
+    if ((*out)->extent_count > 0)
+        return tl_fail(diag, TL_UNSUPPORTED, "extents of its outputs are computed");
+    for (int i = 0; i < (*out)->node_count; i++)
+        if (tl_op_bodies((*out)->nodes[i]->op) > 0)
+            return tl_fail(diag, TL_UNSUPPORTED, "node '%.120s' (%s) has a body",
+                           (*out)->nodes[i]->name, tl_op_infos[(*out)->nodes[i]->op].text);
+    return tl_infer_shapes(*out, diag);
+}
+
+static void keep_values(tl_arena *arena, const tl_graph *g, sample *s)
+{
+    s->value_count = g->value_count;
+    s->ranks = TL_NEW_ARRAY(arena, int, g->value_count);
+    s->extents = TL_NEW_ARRAY(arena, int64_t, g->value_count * 2 * TL_MAX_RANK);
+    s->shapes = TL_NEW_ARRAY(arena, tl_shape, g->value_count);
+    for (int i = 0; i < g->value_count; i++) {
+        const tl_value *v = g->values[i];
+        s->shapes[i] = v->shape;
+        s->ranks[i] = tl_layout_physical(&v->layout, &v->shape, &s->extents[i * 2 * TL_MAX_RANK]);
+    }
+}
+
+static tl_status lower_all(const tl_join *join, tl_arena *arena, tl_partition *partition, sample *s,
+                           tl_diag *diag)
+{
+    s->kernel_count = partition->count;
+    s->programs = TL_NEW_ARRAY(arena, tl_program *, partition->count);
+    s->plain = TL_NEW_ARRAY(arena, tl_program *, partition->count);
+    s->lowerings = TL_NEW_ARRAY(arena, const char *, partition->count);
+    for (int i = 0; i < partition->count; i++) {
+        tl_kernel *kernel = &partition->kernels[i];
+        s->lowerings[i] = tl_graph_leaves_out(join->without, "lowering")
+                              ? "direct"
+                              : tl_choose_lowering(kernel, &join->target, join->numerics);
+        TL_TRY(tl_kernel_program(arena, kernel, s->lowerings[i], &s->programs[i], diag));
+        kernel->varies = true;
+        TL_TRY(tl_kernel_program(arena, kernel, "direct", &s->plain[i], diag));
+        s->programs[i]->strict = s->plain[i]->strict = join->numerics == TL_NUMERICS_STRICT;
+    }
+    return TL_OK;
+}
+
+/* `work` gets the graph, `join->arena` what is kept of it. */
+static tl_status read_sample(tl_join *join, tl_arena *work, int index, sample *s, tl_graph **graph,
+                             tl_partition *partition, tl_diag *diag)
+{
+    const tl_join_request *r = &join->request;
+    TL_TRY(read_graph(join, work, &r->shapes[index * r->input_count], r->input_count, graph, diag));
+    s->constants = tl_map_create(join->arena);
+    s->inferred = text_of(join->arena, *graph);
+    collect_folded(join->arena, *graph, s->constants);
+    TL_TRY(tl_graph_prepare(*graph, join->numerics, diag));
+    TL_TRY(tl_graph_fit(*graph, &join->target, join->numerics, diag));
+    TL_TRY(tl_assign_layouts(*graph, &join->target, diag));
+    TL_TRY(tl_partition_graph(work, *graph, partition, diag));
+    s->cut = text_of(join->arena, *graph);
+    collect_folded(join->arena, *graph, s->constants);
+    keep_values(join->arena, *graph, s);
+    return lower_all(join, join->arena, partition, s, diag);
+}
+
+static tl_status read_apart(tl_join *join, int index, sample *s, tl_diag *diag)
+{
+    tl_graph *graph;
+    tl_partition partition;
+    tl_arena *work = tl_arena_create(0);
+    if (work == NULL || TL_ARENA_GUARD(work)) {
+        tl_arena_destroy(work);
+        return tl_fail(diag, TL_NO_MEMORY, "out of memory");
+    }
+    tl_status status = read_sample(join, work, index, s, &graph, &partition, diag);
+    tl_arena_destroy(work);
+    if (status != TL_OK)
+        for (int d = 0; d < join->request.samples.dim_count; d++)
+            tl_context(diag, "where %s is %lld", join->request.dims[d].name,
+                       (long long)tl_sample(&join->request.samples, index)[d]);
+    return status;
+}
+
+/* Keeps the nodes whose constants are others in `b` than in `a`, or not there. Returns how many. */
+static int keep_different(tl_join *join, const sample *a, const sample *b)
+{
+    int count = 0;
+    for (size_t i = 0; i < tl_map_count(a->constants); i++) {
+        tl_map_entry entry = tl_map_at(a->constants, i);
+        const folded *f = entry.value, *other = tl_map_find(b->constants, entry.key);
+        if ((other != NULL && other->checksum == f->checksum) || tl_map_has(join->kept, f->node))
+            continue;
+        tl_map_put(join->kept, f->node, join);
+        count++;
+    }
+    return count;
+}
+
+/* Reads two opposite corners again and again, until no constant tells them apart. */
+static tl_status find_kept(tl_join *join, tl_diag *diag)
+{
+    int last = (1 << join->request.samples.dim_count) - 1;
+    for (int round = 0; round < MOST_ROUNDS; round++) {
+        sample low, high;
+        TL_TRY(read_apart(join, last, &high, diag)); /* which the model may not allow */
+        TL_TRY(read_apart(join, 0, &low, diag));
+        if (keep_different(join, &low, &high) + keep_different(join, &high, &low) == 0)
+            return TL_OK;
+        if (tl_map_count(join->kept) > MOST_KEPT)
+            break;
+    }
+    return tl_fail(diag, TL_UNSUPPORTED, "constants are made of it again and again");
+}
+
+/* ---- joining ---- */
+
+static const char **pick_texts(const tl_join *join, const sample *samples, bool inferred)
+{
+    int count = join->request.samples.count;
+    const char **texts = TL_NEW_ARRAY(join->arena, const char *, count);
+    for (int k = 0; k < count; k++)
+        texts[k] = inferred ? samples[k].inferred : samples[k].cut;
+    return texts;
+}
+
+static tl_status fit(const tl_join *join, const int64_t *numbers, const tl_value *v,
+                     tl_varying *out, tl_diag *diag)
+{
+    return tl_varying_fit(&join->request.samples, numbers, out)
+               ? TL_OK
+               : tl_fail(diag, TL_UNSUPPORTED, "the size of '%.120s' depends on it in another way",
+                         v->name);
+}
+
+/* Sizes and shapes of values; the graphs' texts are joined, so that they are in the same order. */
+static tl_status join_values(tl_join *join, const sample *samples, tl_diag *diag)
+{
+    int count = join->request.samples.count;
+    int64_t *numbers = TL_NEW_ARRAY(join->arena, int64_t, count);
+    join->values = TL_NEW_ARRAY(join->arena, tl_joined_value, samples[0].value_count);
+    for (int i = 0; i < samples[0].value_count; i++) {
+        const tl_value *v = join->graph->values[i];
+        tl_joined_value *joined = &join->values[i];
+        joined->rank = samples[0].ranks[i];
+        joined->extents = TL_NEW_ARRAY(join->arena, tl_varying, joined->rank);
+        joined->shape = TL_NEW_ARRAY(join->arena, tl_varying, v->shape.rank);
+        for (int a = 0; a < joined->rank; a++) {
+            for (int k = 0; k < count; k++)
+                numbers[k] = samples[k].extents[i * 2 * TL_MAX_RANK + a];
+            TL_TRY(fit(join, numbers, v, &joined->extents[a], diag));
+            joined->varies |= !tl_varying_is_constant(&joined->extents[a]);
+        }
+        for (int a = 0; a < v->shape.rank; a++) {
+            for (int k = 0; k < count; k++)
+                numbers[k] = samples[k].shapes[i].dims[a].extent;
+            TL_TRY(fit(join, numbers, v, &joined->shape[a], diag));
+        }
+        if (joined->varies && (v->data != NULL || v->whole != NULL))
+            return tl_fail(diag, TL_UNSUPPORTED, "constant '%.120s' depends on it", v->name);
+    }
+    return TL_OK;
+}
+
+/* The program of a kernel: of the lowering that suits it at all samples, else the direct one whose sums are not cut. */
+static tl_status join_kernel(tl_join *join, const sample *samples, int index, tl_diag *diag)
+{
+    int count = join->request.samples.count;
+    const tl_program **programs = TL_NEW_ARRAY(join->arena, const tl_program *, count);
+    bool same = true;
+    for (int k = 0; k < count; k++) {
+        same &= strcmp(samples[k].lowerings[index], samples[0].lowerings[index]) == 0;
+        programs[k] = samples[k].programs[index];
+    }
+    join->lowerings[index] = samples[0].lowerings[index];
+    if (same && tl_join_programs(join->arena, programs, &join->request.samples, join->vars,
+                                 &join->programs[index], NULL) == TL_OK)
+        return TL_OK;
+    for (int k = 0; k < count; k++)
+        programs[k] = samples[k].plain[index];
+    join->lowerings[index] = "direct";
+    return tl_join_programs(join->arena, programs, &join->request.samples, join->vars,
+                            &join->programs[index], diag);
+}
+
+static tl_status join_kernels(tl_join *join, const sample *samples, tl_diag *diag)
+{
+    int count = samples[0].kernel_count;
+    join->programs = TL_NEW_ARRAY(join->arena, const tl_program *, count);
+    join->lowerings = TL_NEW_ARRAY(join->arena, const char *, count);
+    for (int i = 0; i < count; i++) {
+        tl_status status = join_kernel(join, samples, i, diag);
+        if (status == TL_OK)
+            continue;
+        const tl_kernel *kernel = &join->partition.kernels[i];
+        tl_context(diag, "kernel %s, which ends with node '%.120s'", kernel->name,
+                   kernel->nodes[kernel->node_count - 1]->name);
+        return status;
+    }
+    return TL_OK;
+}
+
+/* The reader tells of the latest graph alone. */
+static void keep_bound(tl_join *join)
+{
+    join->bound_count = tl_onnx_bound_count(join->onnx);
+    join->bound_names = TL_NEW_ARRAY(join->arena, const char *, join->bound_count);
+    join->bound = TL_NEW_ARRAY(join->arena, const void *, join->bound_count);
+    for (int i = 0; i < join->bound_count; i++)
+        join->bound_names[i] = tl_onnx_bound(join->onnx, i, &join->bound[i]);
+}
+
+static tl_status join_all(tl_join *join, tl_diag *diag)
+{
+    int count = join->request.samples.count;
+    sample *samples = TL_NEW_ARRAY(join->arena, sample, count);
+    tl_varying_text cut;
+    TL_TRY(find_kept(join, diag));
+    TL_TRY(read_sample(join, join->arena, 0, &samples[0], &join->graph, &join->partition, diag));
+    keep_bound(join);
+    for (int k = 1; k < count; k++)
+        TL_TRY(read_apart(join, k, &samples[k], diag));
+    TL_TRY(tl_varying_text_join(join->arena, pick_texts(join, samples, true),
+                                &join->request.samples, &join->text, diag));
+    TL_TRY(tl_varying_text_join(join->arena, pick_texts(join, samples, false),
+                                &join->request.samples, &cut, diag));
+    for (int k = 1; k < count; k++)
+        if (samples[k].value_count != samples[0].value_count ||
+            samples[k].kernel_count != samples[0].kernel_count)
+            return tl_fail(diag, TL_UNSUPPORTED, "for other extents it is cut into other kernels");
+    TL_TRY(join_values(join, samples, diag));
+    return join_kernels(join, samples, diag);
+}
+
+/* ---- the join ---- */
+
+static void copy_request(tl_join *join, const tl_join_request *r)
+{
+    tl_arena *arena = join->arena;
+    int dims = r->samples.dim_count, count = r->samples.count;
+    tl_executable_dim *copies = TL_NEW_ARRAY(arena, tl_executable_dim, dims);
+    const tl_var **vars = TL_NEW_ARRAY(arena, const tl_var *, dims);
+    join->request = *r;
+    join->request.samples.points =
+        tl_arena_copy(arena, r->samples.points, sizeof(int64_t) * (size_t)(dims * count), 8);
+    for (int d = 0; d < dims; d++) {
+        copies[d] = r->dims[d];
+        copies[d].name = tl_arena_strdup(arena, r->dims[d].name);
+        copies[d].start = tl_sample(&r->samples, 0)[d];
+        tl_var *var = tl_var_make(arena, r->dims[d].name, r->dims[d].min, r->dims[d].max);
+        var->is_dim = true;
+        vars[d] = var;
+    }
+    join->request.dims = copies;
+    join->vars = vars;
+    join->kept = tl_map_create(arena);
+}
+
+static tl_status create(tl_join *join, const tl_join_request *r, const tl_model_options *options,
+                        tl_diag *diag)
+{
+    if (TL_ARENA_GUARD(join->arena))
+        return tl_fail(diag, TL_NO_MEMORY, "out of memory");
+    copy_request(join, r);
+    join->numerics = options->numerics;
+    join->without =
+        options->without != NULL ? tl_arena_strdup(join->arena, options->without) : NULL;
+    TL_TRY(tl_target_resolve(options->target, &join->target, diag));
+    if (tl_target_is_gpu(&join->target))
+        return tl_fail(diag, TL_UNSUPPORTED, "kernels of GPUs take no dims");
+    tl_status status = join_all(join, diag);
+    join->request.shapes = NULL; /* the caller's */
+    return status;
+}
+
+tl_status tl_join_create(tl_onnx *onnx, const tl_join_request *request,
+                         const tl_model_options *options, tl_join **out, tl_diag *diag)
+{
+    tl_join *join = calloc(1, sizeof *join);
+    *out = NULL;
+    if (join != NULL)
+        join->arena = tl_arena_create(0);
+    if (join == NULL || join->arena == NULL) {
+        free(join);
+        return tl_fail(diag, TL_NO_MEMORY, "out of memory");
+    }
+    join->onnx = onnx;
+    tl_status status = create(join, request, options, diag);
+    if (status != TL_OK) {
+        tl_join_destroy(join);
+        return status;
+    }
+    *out = join;
+    return TL_OK;
+}
+
+void tl_join_destroy(tl_join *join)
+{
+    if (join == NULL)
+        return;
+    tl_arena_destroy(join->arena);
+    free(join);
+}
+
+static tl_status check(tl_join *join, tl_arena *work, const tl_shape_override *shapes,
+                       int shape_count, const int64_t *dims, tl_diag *diag)
+{
+    tl_graph *graph;
+    if (TL_ARENA_GUARD(work))
+        return tl_fail(diag, TL_NO_MEMORY, "out of memory");
+    TL_TRY(read_graph(join, work, shapes, shape_count, &graph, diag));
+    return tl_varying_text_is(&join->text, dims, text_of(work, graph))
+               ? TL_OK
+               : tl_fail(diag, TL_UNSUPPORTED, "for these shapes the model is another one");
+}
+
+tl_status tl_join_check(tl_join *join, const tl_shape_override *shapes, int shape_count,
+                        const int64_t *dims, tl_diag *diag)
+{
+    tl_arena *work = tl_arena_create(0);
+    if (work == NULL)
+        return tl_fail(diag, TL_NO_MEMORY, "out of memory");
+    tl_status status = check(join, work, shapes, shape_count, dims, diag);
+    tl_arena_destroy(work);
+    return status;
+}
+
+static void describe_output(const tl_join *join, const tl_value *v, const char *const *names,
+                            tl_text *out)
+{
+    tl_text_format(out, "output %s %s[", v->name, tl_dtype_infos[v->dtype].text);
+    for (int a = 0; a < v->shape.rank; a++) {
+        tl_text_add(out, a > 0 ? ", " : "");
+        tl_varying_print(&join->values[v->index].shape[a], join->request.samples.dim_count, names,
+                         out);
+    }
+    tl_text_add(out, "]\n");
+}
+
+void tl_join_describe(const tl_join *join, tl_text *out)
+{
+    const char *names[TL_MOST_DIMS] = { NULL };
+    int with_dims = 0;
+    for (int d = 0; d < join->request.samples.dim_count; d++) {
+        const tl_executable_dim *dim = &join->request.dims[d];
+        names[d] = dim->name;
+        tl_text_format(out, "dim %s in %lld..%lld\n", dim->name, (long long)dim->min,
+                       (long long)dim->max);
+    }
+    for (int i = 0; i < join->graph->output_count; i++)
+        describe_output(join, join->graph->outputs[i], names, out);
+    for (int i = 0; i < join->partition.count; i++)
+        with_dims += join->programs[i]->dim_count > 0;
+    tl_text_format(out, "%d of %d kernels take dims\n", with_dims, join->partition.count);
+}

@@ -1,0 +1,156 @@
+/* tests/codegen/test_gpu_default.c: the default schedules of the programs of tests/golden/sketch for a GPU, as the modules
+ * that are generated for it, run emulated, and compared with the interpreter's results of the naive programs. Where there is
+ * a ptxas, what is generated for two generations assembles, and no kernel spills. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "codegen/object/ptxas.h"
+#include "ir/interpret/interpret.h"
+#include "runtime/base/random.h"
+#include "schedule/sketch/sketch.h"
+#include "tests/codegen/emulated.h"
+#include "tests/support/sketch_programs.h"
+
+enum { MOST_BUFFERS = 16, FEW_REGISTERS = 64 };
+
+static emulated gpu;
+
+static void make_data(tl_arena *arena, const tl_program *program, void **buffers)
+{
+    tl_random random = tl_random_make(11);
+    for (int i = 0; i < program->param_count; i++) {
+        const tl_buffer *b = program->params[i];
+        int64_t n = tl_buffer_max_elements(b);
+        buffers[i] = tl_arena_alloc(arena, (size_t)emulated_bytes(b) + 8, 64);
+        memset(buffers[i], 0, (size_t)emulated_bytes(b));
+        for (int64_t k = 0; k < n && b->role != TL_ROLE_OUTPUT; k++) {
+            tl_number value;
+            if (tl_dtype_is_float(b->dtype))
+                value.f = tl_random_unit(&random) - 0.5;
+            else
+                value.i = tl_random_below(&random, 5);
+            tl_number_store(b->dtype, buffers[i], (size_t)k, value);
+        }
+    }
+}
+
+static void interpret(const tl_program *naive, void **buffers, const char *name)
+{
+    tl_argument arguments[MOST_BUFFERS];
+    tl_diag diag = { 0 };
+    for (int i = 0; i < naive->param_count; i++)
+        arguments[i] = (tl_argument){ naive->params[i], buffers[i] };
+    if (tl_interpret(naive, arguments, naive->param_count, NULL, NULL, &diag) != TL_OK)
+        fail_msg("%s: %s", name, diag.text);
+}
+
+static const tl_program *schedule(tl_arena *arena, const char *name, const char *text,
+                                  const char *arch, tl_program **naive, tl_target *target)
+{
+    tl_diag diag = { 0 };
+    if (tl_program_parse(arena, text, name, naive, &diag) != TL_OK ||
+        tl_target_named(arch, target, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    tl_schedule *s = tl_schedule_create(arena, *naive, target, false);
+    if (tl_schedule_default(s, &diag) != TL_OK)
+        fail_msg("%s: %s", name, diag.text);
+    return tl_schedule_program(s);
+}
+
+static void run_program(const char *name, const char *text)
+{
+    tl_arena *arena = tl_arena_create(0);
+    tl_diag diag = { 0 };
+    tl_target target;
+    tl_program *naive;
+    void *want[MOST_BUFFERS], *got[MOST_BUFFERS];
+    const tl_program *program = schedule(arena, name, text, "cuda,sm_80", &naive, &target);
+    assert_in_range(program->param_count, 1, MOST_BUFFERS);
+    make_data(arena, naive, want);
+    make_data(arena, naive, got);
+    interpret(naive, want, name);
+    if (emulated_run(&gpu, arena, program, &target, got, NULL, &diag) != TL_OK)
+        fail_msg("%s: %s\n%s", name, diag.text, tl_program_text(arena, program));
+    for (int i = 0; i < naive->param_count; i++) {
+        const tl_buffer *b = naive->params[i];
+        for (int64_t k = 0; b->role == TL_ROLE_OUTPUT && k < tl_buffer_max_elements(b); k++) {
+            bool is_float = tl_dtype_is_float(b->dtype);
+            tl_number w = tl_number_load(b->dtype, want[i], (size_t)k),
+                      g = tl_number_load(b->dtype, got[i], (size_t)k);
+            if (is_float ? !(fabs(w.f - g.f) <= 2e-5 * (1 + fabs(w.f))) : w.i != g.i)
+                fail_msg("%s: %s[%lld] is %.9g, not %.9g", name, b->name, (long long)k,
+                         is_float ? g.f : (double)g.i, is_float ? w.f : (double)w.i);
+        }
+    }
+    tl_arena_destroy(arena);
+}
+
+static void default_schedules_run_emulated(void **state)
+{
+    (void)state;
+    tl_diag diag = { 0 };
+    if (emulated_open(&gpu, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    sketch_programs_visit(getenv("TL_ONLY"), run_program);
+    emulated_close(&gpu);
+}
+
+/* ---- what ptxas says ---- */
+
+static const char *arch;
+
+static void assemble_program(const char *name, const char *text)
+{
+    tl_arena *arena = tl_arena_create(0);
+    tl_diag diag = { 0 };
+    tl_target target;
+    tl_program *naive;
+    tl_text ptx = { 0 };
+    tl_descriptor descriptor;
+    const tl_ptx_use *uses;
+    int count;
+    const tl_program *program =
+        schedule(arena, name, text, tl_arena_format(arena, "cuda,%s", arch), &naive, &target);
+    if (tl_codegen_compile(arena, program, false, &target, TL_EMIT_OBJECT, &ptx, &descriptor,
+                           &diag) != TL_OK ||
+        tl_ptxas_run(arena, tl_text_get(&ptx), arch, NULL, &uses, &count, &diag) != TL_OK)
+        fail_msg("%s for %s: %s", name, arch, diag.text);
+    /* what a call of a division's slow path saves counts as spilled, too: with few registers that is all it can be */
+    for (int i = 0; i < count; i++)
+        if (uses[i].spill_bytes > 0 && uses[i].registers > FEW_REGISTERS)
+            fail_msg("%s for %s: %s spills %lld bytes, with %d registers", name, arch,
+                     uses[i].kernel, (long long)uses[i].spill_bytes, uses[i].registers);
+    tl_text_free(&ptx);
+    tl_arena_destroy(arena);
+}
+
+static void default_schedules_assemble(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    bool found = tl_ptxas_find(arena) != NULL;
+    tl_arena_destroy(arena);
+    if (!found) {
+        print_message("no ptxas: nothing is assembled\n");
+        skip();
+    }
+    arch = "sm_80";
+    sketch_programs_visit(getenv("TL_ONLY"), assemble_program);
+    arch = "sm_90a";
+    sketch_programs_visit("gemm", assemble_program);
+}
+
+int main(void)
+{
+    tl_codegen_own_process();
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(default_schedules_run_emulated),
+        cmocka_unit_test(default_schedules_assemble),
+    };
+    return cmocka_run_group_tests_name("gpu default", tests, NULL, NULL);
+}

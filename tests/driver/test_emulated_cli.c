@@ -1,0 +1,33 @@
+/* tests/driver/test_emulated_cli.c: whole models on --target cuda-emulated: what is generated for a GPU runs on this CPU,
+ * through the executable, its memory plan and the table of devices, and gives what the naive programs give. */
+#include "tests/driver/cli_run.h"
+
+static void models_run_emulated(void **state)
+{
+    (void)state;
+    expect_shell(0, "0 differ: ok",
+                 "$TILTH model squeezenet1_1 --shape input=1,3,32,32 -o $D/squeezenet.onnx && "
+                 "$TILTH verify $D/squeezenet.onnx --target cuda-emulated");
+    expect_shell(0, "0 differ: ok",
+                 "$TILTH model bert_tiny --shape input_ids=1,5 -o $D/bert.onnx && "
+                 "$TILTH verify $D/bert.onnx --target cuda-emulated");
+    expect_shell(0, "wrote", "$TILTH run $D/bert.onnx --target cuda-emulated --output $D/emulated");
+    expect_shell(0, "wrote",
+                 "$TILTH run $D/bert.onnx --target cuda-emulated,sm_80 --output $D/emulated");
+}
+
+static void what_is_not_there_is_said(void **state)
+{
+    (void)state;
+    expect_shell(5, "this machine has 1", "$TILTH run $D/bert.onnx --target cuda-emulated:1");
+    expect_shell(2, "no GPU target sm_12", "$TILTH run $D/bert.onnx --target cuda-emulated,sm_12");
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(models_run_emulated),
+        cmocka_unit_test(what_is_not_there_is_said),
+    };
+    return cmocka_run_group_tests_name("emulated models", tests, cli_set_up, cli_tear_down);
+}

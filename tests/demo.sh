@@ -20,3 +20,9 @@ show bench "$folder/resnet18.onnx" --seconds 2 --threads 1 --no-db --top 8
 show tune "$folder/resnet18.onnx" --budget 30s --threads 1 --db "$folder/records.db"
 show bench "$folder/resnet18.onnx" --seconds 2 --threads 1 --db "$folder/records.db" --top 8
 show verify "$folder/resnet18.onnx" --threads 1 --db "$folder/records.db" --per-node
+if "$tilth" info --quick --json | grep -q '"present":true'; then
+    show verify "$folder/resnet18.onnx" --target cuda
+    show bench "$folder/resnet18.onnx" --target cuda --seconds 2 --top 8
+else
+    printf '\nNo GPU: %s\n' "$("$tilth" info --quick | sed -n 's/^gpu *none for //p')"
+fi

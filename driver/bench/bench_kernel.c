@@ -3,6 +3,7 @@
 #include <string.h>
 #include "codegen/codegen.h"
 #include "driver/bench/bench.h"
+#include "driver/pipeline/device_target.h"
 #include "driver/pipeline/host_target.h"
 #include "frontend/frontend.h"
 #include "runtime/base/file.h"
@@ -12,7 +13,8 @@
 
 struct tl_kernel_file {
     tl_arena *arena;
-    tl_target target;
+    tl_target target, host; /* host: of what packs constants; the target where that is a CPU */
+    tl_device *device;      /* that it runs on; NULL: the CPU */
     tl_program *naive;
     const tl_program *scheduled;
     tl_text objects[2]; /* body, prepare */
@@ -70,10 +72,13 @@ static tl_status schedule(tl_kernel_file *k, const char *trace_path, tl_diag *di
 
 static tl_status compile(tl_kernel_file *k, tl_diag *diag)
 {
-    TL_TRY(tl_jit_create(&k->target, &k->jit, diag));
+    TL_TRY(tl_jit_create(&k->host, &k->jit, diag));
     for (int part = 0; part < (k->scheduled->prepare != NULL ? 2 : 1); part++) {
-        TL_TRY(tl_codegen_compile(k->arena, k->scheduled, part == 1, &k->target, TL_EMIT_OBJECT,
+        const tl_target *target = part == 1 ? &k->host : &k->target;
+        TL_TRY(tl_codegen_compile(k->arena, k->scheduled, part == 1, target, TL_EMIT_OBJECT,
                                   &k->objects[part], &k->descriptors[part], diag));
+        if (tl_target_is_gpu(target)) /* its device loads it */
+            continue;
         TL_TRY(tl_jit_add(k->jit, k->objects[part].data, k->objects[part].size,
                           &k->descriptors[part], &k->code[part], diag));
     }
@@ -128,14 +133,17 @@ static void *random_values(tl_arena *arena, const tl_buffer *b, int64_t elements
 
 static tl_executable_kernel kernel_of(const tl_kernel_file *k, int part)
 {
+    tl_executable_kernel kernel = { .descriptor = k->descriptors[part],
+                                    .object = k->objects[part].data,
+                                    .object_size = k->objects[part].size };
+    if (k->code[part] == NULL)
+        return kernel;
     tl_phase_fn **phases = TL_NEW_ARRAY(k->arena, tl_phase_fn *, k->descriptors[part].phase_count);
     for (int p = 0; p < k->descriptors[part].phase_count; p++)
         phases[p] = tl_jit_phase(k->code[part], p);
-    return (tl_executable_kernel){ .descriptor = k->descriptors[part],
-                                   .object = k->objects[part].data,
-                                   .object_size = k->objects[part].size,
-                                   .phases = phases,
-                                   .sizes = tl_jit_sizes(k->code[part]) };
+    kernel.phases = phases;
+    kernel.sizes = tl_jit_sizes(k->code[part]);
+    return kernel;
 }
 
 /* Parameters become ports (as arrays of one axis, of the largest size) and constants. */
@@ -189,6 +197,7 @@ static tl_status build(tl_kernel_file *k, tl_diag *diag)
         { .name = p->name, .kernel = 1, .value_count = count, .values = prepare, .dims = k->dims }
     };
     tl_executable_spec spec = { .model = p->name,
+                                .device = k->device != NULL ? k->device->type->name : NULL,
                                 .input_count = port_counts[0],
                                 .output_count = port_counts[1],
                                 .value_count = count,
@@ -201,7 +210,18 @@ static tl_status build(tl_kernel_file *k, tl_diag *diag)
                                 .kernels = kernels,
                                 .prepare = &steps[1],
                                 .steps = steps };
-    return tl_executable_create(&spec, &k->executable, diag);
+    TL_TRY(tl_executable_create(&spec, &k->executable, diag));
+    return k->device != NULL ? tl_executable_attach(k->executable, k->device, diag) : TL_OK;
+}
+
+/* Where it runs, and what for. */
+static tl_status choose_target(tl_kernel_file *k, const char *name, tl_diag *diag)
+{
+    if (tl_target_is_device(name))
+        TL_TRY(tl_target_open_device(name, &k->device, diag));
+    TL_TRY(tl_target_resolve(name, &k->target, diag));
+    k->host = k->target;
+    return k->device != NULL ? tl_target_resolve(NULL, &k->host, diag) : TL_OK;
 }
 
 static tl_status load(const tl_session *session, tl_kernel_file *k, const char *path,
@@ -210,8 +230,8 @@ static tl_status load(const tl_session *session, tl_kernel_file *k, const char *
 {
     if (TL_ARENA_GUARD(k->arena))
         return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", path);
-    TL_TRY(tl_target_resolve(target, &k->target, diag));
-    k->target.machine = session->machine;
+    TL_TRY(choose_target(k, target, diag));
+    k->target.machine = k->host.machine = session->machine;
     TL_TRY(read_program(k, path, diag));
     TL_TRY(read_dims(k, dims, diag));
     tl_status status = schedule(k, trace, diag);
@@ -256,6 +276,7 @@ void tl_kernel_file_close(tl_kernel_file *k)
         tl_text_free(&k->objects[part]);
     }
     tl_jit_destroy(k->jit);
+    tl_device_close(k->device);
     tl_arena_destroy(k->arena);
     free(k);
 }

@@ -520,6 +520,11 @@ static tl_status choose_target(tl_model *model, const tl_model_options *options,
     if (!options->foreign)
         TL_TRY(tl_target_check(name, diag));
     model->prepare_target = model->target;
+    bool is_run = !options->foreign && !options->inspect_only && !options->compile_only;
+    if (tl_target_is_gpu(&model->target) && is_run && model->device == NULL)
+        return tl_fail(diag, TL_UNSUPPORTED,
+                       "target %s: nothing runs there; --target cuda is a GPU of this machine",
+                       name);
     if (tl_target_is_gpu(&model->target))
         TL_TRY(tl_target_any(NULL, model->cache, &model->prepare_target, diag));
     return TL_OK;

@@ -253,18 +253,21 @@ static tl_status run_product(const product *p, const tl_operand *reads, const tl
     return TL_OK;
 }
 
-#define PRODUCT(name, c, a, b, m, n, k, lies, operands)                                  \
-    static tl_status name(const tl_operand *reads, const tl_operand *writes,             \
-                          const int64_t *scalars, tl_diag *diag)                         \
-    {                                                                                    \
-        (void)scalars;                                                                   \
-        static const product p = {                                                       \
-            #name, TL_##c, TL_##a, TL_##b, m, n, k, #lies[0] == 'n', OPERANDS_##operands \
-        };                                                                               \
-        return run_product(&p, reads, writes, diag);                                     \
+/* (A # at the head of a line would be a directive to whoever reads the lines of this file one by one: fingerprint.sh.) */
+#define WORD(x) #x
+#define PRODUCT(name, c, a, b, m, n, k, lies, operands)                                            \
+    static tl_status name(const tl_operand *reads, const tl_operand *writes,                       \
+                          const int64_t *scalars, tl_diag *diag)                                   \
+    {                                                                                              \
+        (void)scalars;                                                                             \
+        static const product p = {                                                                 \
+            WORD(name), TL_##c, TL_##a, TL_##b, m, n, k, WORD(lies)[0] == 'n', OPERANDS_##operands \
+        };                                                                                         \
+        return run_product(&p, reads, writes, diag);                                               \
     }
 #include "ir/program/warp_products.def"
 #undef PRODUCT
+#undef WORD
 
 const tl_intrinsic_info tl_intrinsic_infos[TL_INTRINSIC_COUNT] = {
 #define INTRINSIC(name, reads, writes, scalars) \

@@ -21,7 +21,7 @@ typedef struct {
 } cu_uuid;
 
 typedef struct {
-    _Alignas(64) uint64_t opaque[16];
+    _Alignas(128) uint64_t opaque[16];
 } cu_tensor_map;
 
 typedef struct {

@@ -8,9 +8,26 @@
     "export TILTH_CUDA_LIBRARY=${TILTH%/*}/tests/gpu/libcuda_emulated.so TILTH_PTX_WITH_IR=1; "
 #define FAKE(what) GPU "FAKE_CUDA=" what " "
 
+static const char product[] =
+    "kernel product(A: f32[8, 16], const B: f32[16, 8], out C: f32[8, 8])\n"
+    "  for i in 0..8\n    for j in 0..8\n      for k in 0..16\n"
+    "        block product\n          spatial i, j\n          reduce k\n"
+    "          C[i, j] = sum(A[i, k]*B[k, j])\n";
+
+static int write_kernel(void)
+{
+    char path[128];
+    snprintf(path, sizeof path, "%s/product.tk", cli_folder);
+    FILE *file = fopen(path, "w");
+    if (file == NULL)
+        return -1;
+    fputs(product, file);
+    return fclose(file);
+}
+
 static int set_up(void **state)
 {
-    if (cli_set_up(state) != 0)
+    if (cli_set_up(state) != 0 || write_kernel() != 0)
         return -1;
     tl_text out = { 0 };
     int code = cli_shell(&out, "$TILTH model bert_tiny -o $D/m.onnx --shape input_ids=1,4 -q");
@@ -60,6 +77,18 @@ static void outputs_are_those_of_the_cpu(void **state)
         "echo the same five");
 }
 
+static void kernels_are_timed_and_tuned(void **state)
+{
+    (void)state;
+    expect_shell(0, "of f32 that Fake GPU 0 has at 1980 MHz",
+                 GPU "$TILTH bench $D/product.tk --target cuda --seconds 0.2");
+    expect_shell(0, "trials    3 in",
+                 FAKE(
+                     "slow-launch=1") "$TILTH tune $D/product.tk --target cuda --trials 3 --no-db");
+    expect_shell(3, "nothing runs there; --target cuda is a GPU of this machine",
+                 GPU "$TILTH tune $D/product.tk --target nvptx64 --trials 3 --no-db");
+}
+
 static void what_is_compiled_has_ptx(void **state)
 {
     (void)state;
@@ -93,6 +122,8 @@ static void what_goes_wrong_is_said(void **state)
     expect_shell(5, "there is no device cuda:1: this machine has 1",
                  GPU "$TILTH run $D/m.onnx --target cuda:1");
     expect_shell(2, "there is no device cuda:one", GPU "$TILTH run $D/m.onnx --target cuda:one");
+    expect_shell(3, "nothing runs there; --target cuda is a GPU of this machine",
+                 GPU "$TILTH run $D/m.onnx --target nvptx64");
     expect_shell(3, "code for sm_90a does not run on Fake GPU 0, which is sm_80",
                  FAKE("sm=80") "$TILTH run $D/m.onnx --target cuda:0,sm_90a");
     expect_shell(5, "Fake GPU 0 has 1000000 bytes of memory, not",
@@ -113,6 +144,7 @@ int main(void)
         cmocka_unit_test(info_shows_them_or_why_there_is_none),
         cmocka_unit_test(a_model_runs_and_is_right),
         cmocka_unit_test(outputs_are_those_of_the_cpu),
+        cmocka_unit_test(kernels_are_timed_and_tuned),
         cmocka_unit_test(what_is_compiled_has_ptx),
         cmocka_unit_test(what_goes_wrong_is_said),
     };

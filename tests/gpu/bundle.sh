@@ -5,7 +5,7 @@
 #
 #     tilth-gpu/run            runs tilth with the libraries beside it
 #     tilth-gpu/check.sh       tests/gpu/check.sh
-#     tilth-gpu/bin, lib       the program; its libraries, and LLVM with the parts for x86 and NVPTX alone
+#     tilth-gpu/bin, lib       the program; its libraries, and LLVM with the parts for x86, NVPTX and AArch64 alone
 #     tilth-gpu/kernels        models/kernels/gpu
 #
 # LLVM is linked anew from its archives, with what code generation calls (llvm_link.h) and what that needs: a fifth of the whole.
@@ -37,9 +37,9 @@ system_libraries() {
     done
 }
 # shellcheck disable=SC2046
-c++ -shared -o "$work/llvm.so" -Wl,-soname,"$soname" -Wl,--version-script,"$work/map" -Wl,--gc-sections -Wl,--as-needed \
+c++ -shared -o "$work/llvm.so" -Wl,-soname,"$soname" -Wl,--version-script,"$work/map" -Wl,--gc-sections -Wl,--as-needed -Wl,-z,defs \
     $(for f in $functions; do printf -- '-Wl,-u,%s ' "$f"; done) \
-    -L"$($config --libdir)" -Wl,--start-group $($config --link-static --libs x86 nvptx orcjit passes irreader linker) \
+    -L"$($config --libdir)" -Wl,--start-group $($config --link-static --libs x86 nvptx aarch64 orcjit passes irreader linker) \
     -Wl,--end-group $(system_libraries)
 strip -o "$to/lib/$soname" "$work/llvm.so"
 ldd "$work/llvm.so" | awk '$2 == "=>" { print $3 }' | while read -r library; do

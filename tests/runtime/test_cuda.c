@@ -453,10 +453,43 @@ static void maps_and_clusters_are_handed_over(void **state)
     tl_device_close(device);
 }
 
+/* NVIDIA's header and the stub of its library say the same as ours, where they are installed. */
+static void the_abi_is_nvidia_s(void **state)
+{
+    static const char *const symbols[] = {
+#define ENTRY(field, symbol, needed, arguments) symbol,
+#include "runtime/cuda/cuda_driver.def"
+#undef ENTRY
+    };
+    const char *home = getenv("CUDA_HOME") != NULL ? getenv("CUDA_HOME") : "/usr/local/cuda";
+    const char *cc = getenv("CC") != NULL ? getenv("CC") : "cc";
+    tl_text line = { 0 }, stub = { 0 };
+
+    (void)state;
+    tl_text_format(&line, "%s/include/cuda.h", home);
+    if (access(tl_text_get(&line), R_OK) != 0 || access("tests/gpu/abi_check.c", R_OK) != 0) {
+        tl_text_free(&line);
+        print_message("skip: there is no cuda.h to compare with\n");
+        skip();
+    }
+    line.size = 0;
+    tl_text_format(&line, "%s -std=c11 -fsyntax-only -I. -isystem %s/include tests/gpu/abi_check.c",
+                   cc, home);
+    assert_int_equal(system(tl_text_get(&line)), 0);
+    tl_text_format(&stub, "%s/lib64/stubs/libcuda.so", home);
+    void *library = dlopen(tl_text_get(&stub), RTLD_LAZY | RTLD_LOCAL);
+    for (size_t i = 0; library != NULL && i < sizeof symbols / sizeof *symbols; i++)
+        if (dlsym(library, symbols[i]) == NULL)
+            fail_msg("the driver of %s exports no %s", home, symbols[i]);
+    tl_text_free(&line);
+    tl_text_free(&stub);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(why_there_is_none_is_said), /* before a driver is loaded */
+        cmocka_unit_test(the_abi_is_nvidia_s),
         cmocka_unit_test(a_device_says_what_it_is),
         cmocka_unit_test(a_queue_copies_launches_and_times),
         cmocka_unit_test(a_graph_is_run_again_and_again),

@@ -82,9 +82,9 @@ tl_status tl_onnx_read_signature_memory(tl_arena *arena, const void *bytes, size
                                         tl_onnx_signature *out, tl_diag *diag);
 bool tl_onnx_signature_is_open(const tl_onnx_signature *signature); /* some axis has no extent */
 /* The operators of the model's graph and of the graphs in its nodes, each once, in the order of the file; those of other domains
- * as "domain.Operator". Nothing else of it is looked at. */
+ * as "domain.Operator". Nothing else of it is looked at but the opset of ONNX's own domain (0: none is said). */
 tl_status tl_onnx_read_operators(tl_arena *arena, const char *path, const char *const **out,
-                                 int *count, tl_diag *diag);
+                                 int *count, int *opset, tl_diag *diag);
 /* The operators that are read, then those that are refused with a reason of their own, each in the order of its table. */
 typedef struct {
     const char *name;   /* "Conv", "com.microsoft.Gelu" */
@@ -94,6 +94,13 @@ typedef struct {
     int min_inputs, max_inputs, max_outputs; /* of the newest form; -1: any number */
 } tl_onnx_operator;
 bool tl_onnx_find_operator(int index, tl_onnx_operator *out); /* false behind the last */
+/* An operator of ONNX's own domain in the form that opset `since` gave it (frontend/onnx/onnx_versions.def). */
+typedef struct {
+    char name[32];
+    int since;
+    const char *reason; /* why it is refused; NULL: it is read */
+} tl_onnx_version;
+bool tl_onnx_find_version(int index, tl_onnx_version *out); /* false behind the last */
 /* The static shapes of all inputs that have open axes, from those that are `given` (of any inputs): axes of one name have one
  * extent. Values that are offered are passed on. TL_BAD_ARGUMENT names the axes that contradict each other, or what the file
  * says; TL_UNBOUND names one that is still open, and the way out. */

@@ -1,6 +1,6 @@
 # Tests: tests/FOLDER/test_*.c each become a program linked with FOLDER's archive and those of the floors below.
 # A test program is a cmocka group; it prints what ran, failed and was skipped.
-TEST_FOLDERS := base runtime ir frontend schedule codegen tuner models driver
+TEST_FOLDERS := base runtime ir frontend schedule codegen tuner models driver structural
 FLOORS_base     := runtime/base
 FLOORS_runtime  := runtime $(FLOORS_base)
 FLOORS_ir       := ir $(FLOORS_base)
@@ -10,6 +10,7 @@ FLOORS_codegen  := codegen schedule ir $(FLOORS_runtime)
 FLOORS_tuner    := tuner codegen schedule frontend ir $(FLOORS_runtime)
 FLOORS_models   := models frontend $(FLOORS_ir)
 FLOORS_driver   := driver models driver/api driver/pipeline $(FLOORS_tuner)
+FLOORS_structural := tests/structural $(FLOORS_driver)
 TEST_LIBS_base     := -lm -lpthread
 TEST_LIBS_runtime  := $(LIBS_rt)
 TEST_LIBS_ir       := -lm -lpthread
@@ -19,6 +20,7 @@ TEST_LIBS_codegen  := $(LIBS_all)
 TEST_LIBS_tuner    := $(LIBS_all)
 TEST_LIBS_models   := -lprotobuf-c -lm -lpthread
 TEST_LIBS_driver   := $(LIBS_all) -ledit
+TEST_LIBS_structural := $(TEST_LIBS_driver)
 
 TESTS_of = $(patsubst tests/%.c,$(BUILD)/tests/%,$(wildcard tests/$(1)/test_*.c))
 SUPPORT := $(BUILD)/tests_support.a
@@ -41,6 +43,21 @@ test-$(1): run-$(1)
 endef
 $(foreach f,$(TEST_FOLDERS),$(eval $(call TEST_RULE,$(f))))
 test-driver: $(BUILD)/tilth
+
+# Random graphs (tests/structural/README.md): make fuzz-graphs COUNT=10000 SEED=1 JOBS=1 [FAMILY=conv].
+STRUCTURAL := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/graphs.c $(wildcard tests/structural/test_*.c),$(wildcard tests/structural/*.c)))
+$(call archive,tests/structural): $(STRUCTURAL)
+	@rm -f $@ && $(AR) rcs $@ $^
+$(BUILD)/tests/structural/graphs: $(BUILD)/tests/structural/graphs.o $(SANITIZERS) $(foreach f,$(FLOORS_structural),$(call archive,$(f)))
+	$(CC) $(LDFLAGS) -o $@ $^ $(TEST_LIBS_driver)
+fuzz-graphs: $(BUILD)/tests/structural/graphs $(BUILD)/tilth
+	@TILTH=$(BUILD)/tilth $< --seed $(or $(SEED),1) --count $(or $(COUNT),10000) --jobs $(or $(JOBS),$(shell nproc)) \
+		$(if $(FAMILY),--family $(FAMILY))
+# make check-graphs COUNT=300 SEED=1: the same graphs in ONNX's checker, its reference and ONNX Runtime (tests/peers/README.md).
+check-graphs: $(BUILD)/tests/structural/graphs
+	@venv=$$(tests/peers/setup.sh) && "$$venv/bin/python" tests/peers/graphs.py $< --seed $(or $(SEED),1) \
+		--count $(or $(COUNT),300) $(if $(FAMILY),--family $(FAMILY)) $(CHECK)
+.PHONY: fuzz-graphs check-graphs
 
 # A CUDA driver without a GPU, for all tests that need a driver (tests/gpu/fake_cuda.h).
 FAKE_CUDA := $(BUILD)/tests/gpu/libcuda_fake.so
@@ -125,11 +142,14 @@ bench-luck: $(BUILD)/bench/same_again $(BUILD)/tilth
 	@$< $(LUCK) $(foreach m,$(MODELS),$(call model_file,$m))
 .PHONY: bench-luck
 
-# make bench-peers: MODELS beside ONNX Runtime and OpenVINO on THREADS (tests/peers/README.md). Only this needs Python and
-# PyPI. JSON=FILE and SVG=FILE keep the result; COMPARE="--rounds 3 ..." adds options of compare.py.
+# make bench-peers: MODELS beside ONNX Runtime and OpenVINO on THREADS (tests/peers/README.md); `trained`: the seventeen calls
+# of ../shared/models/trained.py. Only this needs Python and PyPI. JSON=FILE and SVG=FILE keep the result; COMPARE="--rounds 3 ..."
+# adds options of compare.py.
 bench-peers: $(BUILD)/tilth
 	@tests/models.sh --make build/models $(or $(MODELS),bert_tiny_128)
-	@venv=$$(tests/peers/setup.sh) && "$$venv/bin/python" tests/peers/compare.py $< $(or $(MODELS),bert_tiny_128) \
+	@venv=$$(tests/peers/setup.sh) && \
+		names=$$("$$venv/bin/python" tests/peers/networks.py build/models $(or $(MODELS),bert_tiny_128)) && \
+		"$$venv/bin/python" tests/peers/compare.py $< $$names \
 		--threads $(or $(THREADS),1) $(if $(JSON),--json "$(JSON)") $(if $(SVG),--svg "$(SVG)") $(COMPARE)
 .PHONY: bench-peers
 
@@ -214,12 +234,13 @@ same-objects: $(BUILD)/tilth
 .PHONY: same-objects
 # make test-long: what random tests find in hours, from another seed each day: TL_COUNT random schedules (20,000), each
 # interpreted and (from other seeds) compiled, TL_SHAPES (1,000) lowerings at random shapes, and TL_POINTS (500) points of
-# each small kernel's space. What fails is reduced to a .tk and a .tr below build/failures.
+# each small kernel's space; TL_GRAPHS (100,000) random graphs. What fails is reduced below build/failures.
 LONG_TESTS = $(BUILD)/tests/schedule/test_meaning $(BUILD)/tests/codegen/test_meaning \
-	$(BUILD)/tests/driver/test_kernel_shapes $(BUILD)/tests/tuner/test_space_points
+	$(BUILD)/tests/driver/test_kernel_shapes $(BUILD)/tests/tuner/test_space_points $(BUILD)/tests/structural/test_graphs
 test-long: $(LONG_TESTS)
 	@export TL_SEED=$(or $(TL_SEED),$(shell date +%Y%m%d)00000) TL_COUNT=$(or $(TL_COUNT),20000) \
-		TL_SHAPES=$(or $(TL_SHAPES),1000) TL_POINTS=$(or $(TL_POINTS),500) TEST_SECONDS=36000; \
+		TL_SHAPES=$(or $(TL_SHAPES),1000) TL_POINTS=$(or $(TL_POINTS),500) TEST_SECONDS=36000 \
+		TL_GRAPHS=$(or $(TL_GRAPHS),100000) TL_JOBS=$(shell nproc); \
 	tests/run.sh $^
 .PHONY: test-long
 # make mutants: the checks of schedule/ and codegen/ broken one at a time (tests/mutants/*.txt), each against TL_COUNT

@@ -319,9 +319,19 @@ static tl_status get_output(const tilth_caller *c, int index, tilth_tensor_info 
     if (index < 0 || index >= spec->output_count)
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: there is no output %d; the model has %d", call,
                        index, spec->output_count);
-    tilth_error error;
-    if (tilth_runner_output(c->latest->runner, index, out, &error) != TILTH_OK)
-        return tl_fail(diag, TL_BAD_ARGUMENT, "%s", error.text);
+    const tl_port *port = &spec->outputs[index];
+    *out = (tilth_tensor_info){ .name = port->name,
+                                .dtype = (tilth_dtype)tl_dtype_infos[port->dtype].onnx,
+                                .rank = port->rank };
+    if (!tl_port_at(port, spec->dim_count, c->latest->dims, out->shape, &out->size))
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: output %s has no shape", call, port->name);
+    if (port->counts != NULL) { /* extents that the run has computed */
+        int64_t size;
+        memcpy(out->shape, tl_api_output_shape(c->latest->runner, index),
+               sizeof *out->shape * (size_t)port->rank);
+        TL_TRY(tl_tensor_bytes(port->dtype, port->rank, out->shape, &size, diag));
+        out->size = (size_t)size;
+    }
     *data = c->latest->outputs[index];
     return TL_OK;
 }

@@ -30,6 +30,8 @@ typedef struct {
     tl_case_verdict verdict;
     bool is_final;       /* false: the case was still running */
     char operators[768]; /* of its graph, a space between */
+    int opset;           /* of ONNX's own domain; 0: not known */
+    uint32_t dtypes;     /* of its inputs and outputs, a bit each */
     char reason[2048];   /* why it failed or was refused */
     /* The first element that is wrong, when one is: `output` -1: none is. */
     int data_set, output;
@@ -77,7 +79,10 @@ typedef struct {
     const tl_map *expected; /* NULL: no list */
     bool json;
 } tl_case_report;
-/* A table by operator, what failed, how the list compares, and the sums; or JSON. Gives whether all is as it should be: nothing
+/* The group of an operator (driver/conformance/case_groups.def). */
+const char *tl_case_group(const char *op);
+/* Tables by operator, by its group, by opset and by dtype (a case counts for each of its own), what
+ * failed, how the list compares, and the sums; or JSON. Gives whether all is as it should be: nothing
  * failed, or with a list, all that is on it passed. */
 bool tl_report_cases(tl_arena *arena, const tl_case_list *list, const tl_case_result *results,
                      const tl_case_report *report);

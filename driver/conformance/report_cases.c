@@ -25,46 +25,131 @@ static bool is_listed(const tl_case_report *report, const tl_case *c)
     return report->expected != NULL && tl_map_has(report->expected, c->name);
 }
 
-/* ---- by operator ---- */
+/* ---- tables ---- */
 
-static counts *counts_of(tl_arena *arena, tl_map *map, const char *op)
+static const struct {
+    const char *name, *operators;
+} groups[] = {
+#define GROUP(name, operators) { name, operators },
+#include "driver/conformance/case_groups.def"
+#undef GROUP
+};
+
+const char *tl_case_group(const char *op)
 {
-    counts *c = tl_map_find(map, op);
-    if (c == NULL) {
-        c = TL_NEW(arena, counts);
-        tl_map_put(map, op, c);
-    }
-    return c;
+    size_t size = strlen(op);
+    if (strchr(op, '.') != NULL)
+        return "other domains";
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++)
+        for (const char *at = groups[i].operators; *at != '\0'; at += strspn(at, " ")) {
+            size_t length = strcspn(at, " ");
+            if (length == size && memcmp(at, op, size) == 0)
+                return groups[i].name;
+            at += length;
+        }
+    return "others";
 }
+
+/* The words that a case counts for in a table, a blank between; false: there are none. */
+typedef void words_of(const tl_case_result *r, tl_text *out);
+
+static void operators_of(const tl_case_result *r, tl_text *out)
+{
+    tl_text_add(out, r->operators[0] != '\0' ? r->operators : "(unknown)");
+}
+
+static void groups_of(const tl_case_result *r, tl_text *out)
+{
+    char words[sizeof r->operators], *state;
+    memcpy(words, r->operators, sizeof words);
+    for (char *op = strtok_r(words, " ", &state); op != NULL; op = strtok_r(NULL, " ", &state)) {
+        char name[32];
+        snprintf(name, sizeof name, "%s", tl_case_group(op));
+        for (char *blank = name; (blank = strchr(blank, ' ')) != NULL;)
+            *blank = '_';
+        tl_text_format(out, "%s ", name);
+    }
+}
+
+static void opset_of(const tl_case_result *r, tl_text *out)
+{
+    tl_text_format(out, r->opset > 0 ? "opset_%02d" : "(unknown)", r->opset);
+}
+
+static void dtypes_of(const tl_case_result *r, tl_text *out)
+{
+    for (int d = 0; d < TL_DTYPE_COUNT; d++)
+        if ((r->dtypes >> d & 1) != 0)
+            tl_text_format(out, "%s ", tl_dtype_infos[d].text);
+    if (r->dtypes == 0)
+        tl_text_add(out, "(unknown)");
+}
+
+static const struct {
+    const char *record, *heading;
+    words_of *words;
+} tables[] = {
+    { "operator", "operator", operators_of },
+    { "group", "operators of", groups_of },
+    { "opset", "opset", opset_of },
+    { "dtype", "dtype", dtypes_of },
+};
+enum { TABLE_COUNT = sizeof tables / sizeof *tables };
 
 static int by_key(const void *a, const void *b)
 {
     return strcmp(((const tl_map_entry *)a)->key, ((const tl_map_entry *)b)->key);
 }
 
-/* A case counts for each operator of its graph. */
-static void print_table(tl_arena *arena, const tl_case_list *list, const tl_case_result *results)
+/* A case counts once for each of its words. */
+static void count_words(tl_arena *arena, tl_map *map, const tl_case_result *r, words_of *words)
+{
+    tl_text list = { 0 };
+    char *state;
+    tl_map *seen = tl_map_create(arena);
+    words(r, &list);
+    for (char *word = list.data != NULL ? strtok_r(list.data, " ", &state) : NULL; word != NULL;
+         word = strtok_r(NULL, " ", &state)) {
+        const char *key = tl_arena_strdup(arena, word);
+        if (tl_map_has(seen, key))
+            continue;
+        tl_map_put(seen, key, seen);
+        counts *c = tl_map_find(map, key);
+        if (c == NULL) {
+            c = TL_NEW(arena, counts);
+            tl_map_put(map, key, c);
+        }
+        count_case(c, r);
+    }
+    tl_text_free(&list);
+}
+
+static void print_table(tl_arena *arena, int table, const tl_case_list *list,
+                        const tl_case_result *results, bool json)
 {
     tl_map *map = tl_map_create(arena);
-    char words[sizeof results->operators], *state;
-    for (int i = 0; i < list->count; i++) {
-        memcpy(words, results[i].operators, sizeof words);
-        char *op = strtok_r(words, " ", &state);
-        if (op == NULL)
-            count_case(counts_of(arena, map, "(unknown)"), &results[i]);
-        for (; op != NULL; op = strtok_r(NULL, " ", &state))
-            count_case(counts_of(arena, map, op), &results[i]);
-    }
+    for (int i = 0; i < list->count; i++)
+        count_words(arena, map, &results[i], tables[table].words);
     size_t count = tl_map_count(map);
     tl_map_entry *entries = TL_NEW_ARRAY(arena, tl_map_entry, count);
     for (size_t i = 0; i < count; i++)
         entries[i] = tl_map_at(map, i);
     qsort(entries, count, sizeof *entries, by_key);
-    printf("%-32s %7s %7s %7s %12s\n", "operator", "passed", "failed", "skipped", "in 100 ULP");
+    if (!json)
+        printf("%s%-32s %7s %7s %7s %12s\n", table > 0 ? "\n" : "", tables[table].heading, "passed",
+               "failed", "skipped", "in 100 ULP");
     for (size_t i = 0; i < count; i++) {
         const counts *c = entries[i].value;
-        printf("%-32s %7d %7d %7d %12d\n", entries[i].key, c->of[TL_CASE_PASSED],
-               c->of[TL_CASE_FAILED], c->of[TL_CASE_SKIPPED], c->close);
+        const int *of = c->of;
+        if (json) {
+            printf("{\"record\":\"%s\",\"name\":", tables[table].record);
+            tl_print_json_text(entries[i].key);
+            printf(",\"passed\":%d,\"failed\":%d,\"skipped\":%d,\"close\":%d}\n",
+                   of[TL_CASE_PASSED], of[TL_CASE_FAILED], of[TL_CASE_SKIPPED], c->close);
+        } else {
+            printf("%-32s %7d %7d %7d %12d\n", entries[i].key, of[TL_CASE_PASSED],
+                   of[TL_CASE_FAILED], of[TL_CASE_SKIPPED], c->close);
+        }
     }
 }
 
@@ -170,8 +255,10 @@ bool tl_report_cases(tl_arena *arena, const tl_case_list *list, const tl_case_re
     counts sum = { 0 };
     for (int i = 0; i < list->count; i++)
         count_case(&sum, &results[i]);
+    for (int t = 0; t < TABLE_COUNT; t++)
+        print_table(arena, t, list, results, report->json);
     if (!report->json)
-        print_table(arena, list, results);
+        printf("\n");
     for (int i = 0; i < list->count; i++) {
         const tl_case *c = &list->cases[i];
         const tl_case_result *r = &results[i];

@@ -176,6 +176,13 @@ static tl_status run_model(case_run *r, const tl_onnx_signature *signature,
     return status;
 }
 
+static void note_dtypes(case_run *r, const tensor_files *files)
+{
+    for (int i = 0; i < files->count; i++)
+        if (files->tensors[i].data != NULL || files->tensors[i].size > 0)
+            r->result->dtypes |= UINT32_C(1) << files->tensors[i].dtype;
+}
+
 /* That the model is refused counts before anything that is wrong with its data: data of kinds that tilth does not have cannot
  * be read either. */
 static tl_status run_set(case_run *r, const char *folder, tl_diag *diag)
@@ -188,6 +195,8 @@ static tl_status run_set(case_run *r, const char *folder, tl_diag *diag)
     tl_status data = read_files(arena, folder, "input_", &inputs, &broken);
     if (data == TL_OK)
         data = read_files(arena, folder, "output_", &expected, &broken);
+    note_dtypes(r, &inputs);
+    note_dtypes(r, &expected);
     tl_status status = load_model(r, is_read ? &signature : NULL, &inputs, diag);
     if (data != TL_OK && (status == TL_OK || status == TL_UNBOUND)) {
         *diag = broken;
@@ -227,7 +236,8 @@ static void list_operators(case_run *r)
     int count = 0;
     char *out = r->result->operators;
     size_t left = sizeof r->result->operators;
-    if (tl_onnx_read_operators(r->session.arena, r->model_path, &names, &count, NULL) != TL_OK)
+    if (tl_onnx_read_operators(r->session.arena, r->model_path, &names, &count, &r->result->opset,
+                               NULL) != TL_OK)
         return;
     for (int i = 0; i < count; i++) {
         size_t size = strlen(names[i]) + (i > 0);

@@ -25,6 +25,16 @@ static tl_onnx_operator *sorted_operators(int *count)
     return all;
 }
 
+/* By name, whatever its opset. */
+static bool is_refused(const char *name)
+{
+    tl_onnx_operator one;
+    for (int i = 0; tl_onnx_find_operator(i, &one); i++)
+        if (one.reason != NULL && strcmp(one.name, name) == 0)
+            return true;
+    return false;
+}
+
 static const char *opsets_text(const tl_onnx_operator *op, char *out, size_t size)
 {
     if (op->until == 0)
@@ -104,6 +114,40 @@ static void add_refused(tl_operators_form form, const tl_onnx_operator *op, tl_t
                        op->name, op->reason);
 }
 
+/* The forms that opsets gave ONNX's own operators, and which of them are not read. */
+static void add_versions(tl_operators_form form, tl_text *out)
+{
+    tl_onnx_version v;
+    int count = 0, read = 0, named = 0;
+    for (; tl_onnx_find_version(count, &v); count++) {
+        read += v.reason == NULL;
+        if (form != TL_OPERATORS_JSON)
+            continue;
+        tl_text_format(out, "{\"record\":\"version\",\"name\":\"%s\",\"since\":%d,\"read\":%s",
+                       v.name, v.since, v.reason == NULL ? "true" : "false");
+        tl_text_format(out, v.reason != NULL ? ",\"reason\":\"%s\"}\n" : "}\n", v.reason);
+    }
+    if (form == TL_OPERATORS_JSON)
+        return;
+    for (int i = 0; tl_onnx_find_version(i, &v); i++)
+        named += v.reason != NULL && is_refused(v.name);
+    if (form == TL_OPERATORS_MARKDOWN)
+        tl_text_add(out, "\n## By the opsets that changed them\n\n");
+    tl_text_format(out,
+                   "ONNX's own opsets up to 28 give its operators %d forms (`onnx_versions.def`). "
+                   "%d of them are read, %d\n"
+                   "belong to operators that are refused by name; the others are%s\n",
+                   count, read, named, count == read + named ? " none." : ":");
+    if (form == TL_OPERATORS_MARKDOWN)
+        tl_text_add(out, "\n| operator | since | reason |\n|---|---|---|\n");
+    for (int i = 0; tl_onnx_find_version(i, &v); i++)
+        if (v.reason != NULL && !is_refused(v.name))
+            tl_text_format(out,
+                           form == TL_OPERATORS_MARKDOWN ? "| %s | %d | %s |\n"
+                                                         : "%-28s since %d: %s\n",
+                           v.name, v.since, v.reason);
+}
+
 void tl_inspect_operators(tl_operators_form form, tl_text *out)
 {
     int count, read = 0;
@@ -121,6 +165,7 @@ void tl_inspect_operators(tl_operators_form form, tl_text *out)
     for (int i = 0; all != NULL && i < count; i++)
         if (all[i].reason != NULL)
             add_refused(form, &all[i], out);
+    add_versions(form, out);
     if (form == TL_OPERATORS_TEXT) {
         tl_text_format(out, "%d are read, in ", read);
         add_dtypes(out);

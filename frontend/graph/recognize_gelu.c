@@ -18,24 +18,24 @@ static bool all_are(const tl_product *p, const tl_value *x, int count)
 static bool is_erf_argument(tl_value *v, const tl_value *x)
 {
     tl_product p;
-    return tl_product_of(v, &p) && tl_close(p.scale, sqrt(0.5)) && all_are(&p, x, 1);
+    return tl_product_of(v, &p) && tl_close(p.scale, sqrt(0.5), x->dtype) && all_are(&p, x, 1);
 }
 
 /* v = sqrt(2/pi) * (x + 0.044715*x^3), or with x taken out of the bracket */
 static bool is_tanh_argument(tl_value *v, const tl_value *x)
 {
     tl_product p, cubic;
-    if (!tl_product_of(v, &p) || !tl_close(p.scale, sqrt(2 / acos(-1))))
+    if (!tl_product_of(v, &p) || !tl_close(p.scale, sqrt(2 / acos(-1)), x->dtype))
         return false;
     if (p.count == 1) {
         tl_value *other = tl_other_input(tl_producer(p.factors[0], TL_OP_ADD), x);
-        return other != NULL && tl_product_of(other, &cubic) && tl_close(cubic.scale, 0.044715) &&
-               all_are(&cubic, x, 3);
+        return other != NULL && tl_product_of(other, &cubic) &&
+               tl_close(cubic.scale, 0.044715, x->dtype) && all_are(&cubic, x, 3);
     }
     for (int i = 0; p.count == 2 && i < 2; i++) {
         tl_value *other = tl_beside_uniform(tl_producer(p.factors[i], TL_OP_ADD), 1);
         if (p.factors[1 - i] == x && other != NULL && tl_product_of(other, &cubic) &&
-            tl_close(cubic.scale, 0.044715) && all_are(&cubic, x, 2))
+            tl_close(cubic.scale, 0.044715, x->dtype) && all_are(&cubic, x, 2))
             return true;
     }
     return false;
@@ -56,7 +56,8 @@ static const char *form_of(const tl_value *t, const tl_value *x)
 static void recognize(tl_graph *g, tl_node *n)
 {
     tl_product p;
-    if (!tl_product_of(n->outputs[0], &p) || p.count != 2 || !tl_close(p.scale, 0.5))
+    if (!tl_product_of(n->outputs[0], &p) || p.count != 2 ||
+        !tl_close(p.scale, 0.5, n->outputs[0]->dtype))
         return;
     for (int i = 0; i < 2; i++) {
         tl_value *x = p.factors[1 - i];

@@ -29,15 +29,15 @@ bool tl_uniform(const tl_value *v, double *out)
     return true;
 }
 
-bool tl_close(double a, double b)
+bool tl_close(double a, double b, tl_dtype dtype)
 {
-    return fabs(a - b) <= 1e-5 * fabs(b);
+    return fabs(a - b) <= (dtype == TL_F64 ? 1e-14 : 1e-6) * fabs(b);
 }
 
 bool tl_is_uniform(const tl_value *v, double number)
 {
     double value;
-    return tl_uniform(v, &value) && tl_close(value, number);
+    return tl_uniform(v, &value) && tl_close(value, number, v->dtype);
 }
 
 tl_value *tl_beside_uniform(const tl_node *n, double number)

@@ -23,7 +23,8 @@ typedef struct {
     tl_value *factors[TL_MAX_FACTORS];
 } tl_product;
 bool tl_product_of(tl_value *v, tl_product *out);
-bool tl_close(double a, double b); /* up to the rounding of constants in models */
+/* Up to the rounding of constants in models: to six digits in f32, whose results are no better; to all of them in f64. */
+bool tl_close(double a, double b, tl_dtype dtype);
 /* For a commutative node with two inputs: the one that is not v; NULL when v is neither. */
 tl_value *tl_other_input(const tl_node *n, const tl_value *v);
 /* The one node that reads v, when it is of operator `op` and v is no graph output; else NULL. */

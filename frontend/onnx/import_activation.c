@@ -174,6 +174,20 @@ tl_status tl_import_swish(tl_onnx_call *c)
     return TL_OK;
 }
 
+/* The gate, a Swish, times the other half; they are of one shape. */
+tl_status tl_import_swiglu(tl_onnx_call *c)
+{
+    tl_value *x = c->inputs[0], *y = c->inputs[1];
+    TL_TRY(tl_need_dtype(c, x));
+    TL_TRY(tl_need_shape(c, x));
+    TL_TRY(tl_need_shape(c, y));
+    if (!tl_shape_equal(&x->shape, &y->shape))
+        return tl_call_bad(c, "its inputs are of two shapes");
+    tl_value *gate = tl_emit1(c, TL_OP_SIGMOID, scale(c, x, tl_call_float(c, "alpha", 1)));
+    tl_result(c, 0, mul(c, mul(c, x, gate), y));
+    return TL_OK;
+}
+
 /* ---- of com.microsoft ---- */
 
 static tl_value *gelu(tl_onnx_call *c, tl_value *x, const char *approximate)

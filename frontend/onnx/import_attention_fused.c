@@ -113,6 +113,34 @@ static tl_status take_heads(tl_onnx_call *c, tl_value *x, tl_value *bias, int64_
     return tl_onnx_split_heads(c, x, heads, out);
 }
 
+/* Part `i` of what lies as [B, S, heads, parts, size]: [B, S, heads * size]. */
+static tl_value *packed_part(tl_onnx_call *c, tl_value *packed, int64_t i)
+{
+    const tl_dim *d = packed->shape.dims;
+    const int64_t shape[] = { d[0].extent, d[1].extent, d[2].extent * d[4].extent };
+    return tl_onnx_emit_reshape(c, tl_onnx_emit_slice(c, packed, 3, i, 1), shape, 3);
+}
+
+/* Queries, keys and values apart: all three may lie in the first tensor, keys and values in the second. */
+static tl_status unpack(tl_onnx_call *c, int64_t heads, tl_value **q, tl_value **k, tl_value **v)
+{
+    tl_value **packed = *k == NULL ? q : k;
+    int64_t parts = *k == NULL ? 3 : 2;
+    if (*k != NULL)
+        TL_TRY(tl_need_shape(c, *k));
+    if (*v != NULL && (*q)->shape.rank == 3)
+        return TL_OK;
+    const tl_shape *s = &(*packed)->shape;
+    if (*v != NULL || s->rank != 5 || s->dims[3].extent != parts || s->dims[2].extent != heads)
+        return tl_call_bad(c, "its queries, keys and values are neither apart nor packed");
+    tl_value *whole = *packed;
+    if (parts == 3)
+        *q = packed_part(c, whole, 0);
+    *k = packed_part(c, whole, parts - 2);
+    *v = packed_part(c, whole, parts - 1);
+    return TL_OK;
+}
+
 tl_status tl_import_multi_head_attention(tl_onnx_call *c)
 {
     tl_attention a = { 0 };
@@ -123,8 +151,7 @@ tl_status tl_import_multi_head_attention(tl_onnx_call *c)
     TL_TRY(need_heads(c, "num_heads", &heads));
     TL_TRY(tl_need_shape(c, q));
     TL_TRY(tl_need_dtype(c, q));
-    if (k == NULL || v == NULL || q->shape.rank != 3)
-        return tl_call_unsupported(c, "queries, keys and values in one tensor");
+    TL_TRY(unpack(c, heads, &q, &k, &v));
     if (tl_call_input(c, 8) != NULL || tl_call_input(c, 9) != NULL)
         return tl_call_unsupported(c, "a past in a buffer that is written in place");
     if (tl_call_wants(c, 3))

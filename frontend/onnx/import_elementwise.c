@@ -270,12 +270,44 @@ tl_status tl_import_sign(tl_onnx_call *c)
     return TL_OK;
 }
 
+static tl_dtype unsigned_of(tl_dtype dtype)
+{
+    int d = 0;
+    while (tl_dtype_infos[d].class != TL_CLASS_UINT ||
+           tl_dtype_infos[d].digits != tl_dtype_infos[dtype].digits)
+        d++;
+    return (tl_dtype)d;
+}
+
+/* As unsigned ones: of a negative number to the right, the complement's complement, so that the sign comes in. A shift by less
+ * than nothing is one by very much. */
+static tl_status shift_signed(tl_onnx_call *c, bool left)
+{
+    tl_value *x = c->inputs[0], *by = c->inputs[1];
+    tl_dtype dtype = x->dtype, wide = unsigned_of(dtype);
+    tl_value *is_negative = NULL;
+    if (!left) {
+        is_negative = tl_emit2(c, TL_OP_LESS, x, tl_onnx_emit_scalar(c, dtype, 0));
+        x = tl_onnx_emit_where(c, is_negative, tl_emit1(c, TL_OP_BITWISE_NOT, x), x);
+    }
+    tl_value *y = tl_emit2(c, left ? TL_OP_SHIFT_LEFT : TL_OP_SHIFT_RIGHT,
+                           tl_onnx_emit_cast(c, x, wide), tl_onnx_emit_cast(c, by, wide));
+    y = tl_onnx_emit_cast(c, y, dtype);
+    if (!left)
+        y = tl_onnx_emit_where(c, is_negative, tl_emit1(c, TL_OP_BITWISE_NOT, y), y);
+    tl_result(c, 0, y);
+    return TL_OK;
+}
+
 tl_status tl_import_bit_shift(tl_onnx_call *c)
 {
     const char *direction = tl_call_string(c, "direction", "");
     bool left = strcmp(direction, "LEFT") == 0;
     if (!left && strcmp(direction, "RIGHT") != 0)
         return tl_call_bad(c, "attribute 'direction' is LEFT or RIGHT, not '%.40s'", direction);
+    TL_TRY(tl_need_dtype(c, c->inputs[0]));
+    if (c->version >= 28 && tl_dtype_infos[c->inputs[0]->dtype].class == TL_CLASS_INT)
+        return shift_signed(c, left);
     return tl_import_as(c, left ? TL_OP_SHIFT_LEFT : TL_OP_SHIFT_RIGHT, 2);
 }
 

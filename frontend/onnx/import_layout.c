@@ -77,18 +77,48 @@ tl_status tl_import_concat(tl_onnx_call *c)
     return TL_OK;
 }
 
-/* [a, b] tiled (m, n): each axis gets an axis of repeats before it, expands, and the two become one. */
-tl_status tl_import_tile(tl_onnx_call *c)
+enum {
+    TILED_AT_ONCE = 2
+}; /* of more axes than a shape has room for: [front, m, a, between, n, b, behind] */
+
+/* The same where that are more axes than there may be: two axes after the other, those beside them as one. */
+static tl_value *tile_in_steps(tl_onnx_call *c, tl_value *x, int rank, const int64_t *repeats)
 {
-    tl_value *x = c->inputs[0];
-    const int64_t *repeats;
-    TL_TRY(tl_need_shape(c, x));
-    TL_TRY(tl_call_decide(c, &c->inputs[1]));
-    int rank = x->shape.rank, count = tl_constant_i64(c->arena, c->inputs[1], &repeats);
-    if (count < 0)
-        return tl_call_unknown(c, "repeats that are computed");
-    if (count != rank)
-        return tl_call_bad(c, "%d repeats for %d axes", count, rank);
+    int64_t shape[TL_MAX_RANK];
+    for (int i = 0; i < rank; i++)
+        shape[i] = x->shape.dims[i].extent;
+    for (int done = 0; done < rank;) {
+        int64_t split[3 * TILED_AT_ONCE + 1] = { 1 }, wide[3 * TILED_AT_ONCE + 1];
+        int axes = 1, tiled = 0;
+        for (int i = 0; i < rank; i++) {
+            if (i < done || repeats[i] == 1 || tiled == TILED_AT_ONCE) {
+                split[axes - 1] *= shape[i];
+                continue;
+            }
+            split[axes] = -repeats[i]; /* for now: the axis of repeats */
+            split[axes + 1] = shape[i];
+            split[axes + 2] = 1;
+            axes += 3;
+            shape[i] *= repeats[i];
+            done = ++tiled == TILED_AT_ONCE ? i + 1 : done;
+        }
+        done = tiled < TILED_AT_ONCE ? rank : done;
+        for (int i = 0; i < axes; i++) {
+            bool repeated = i % 3 == 1;
+            wide[i] = repeated ? -split[i] : split[i];
+            split[i] = repeated ? 1 : split[i];
+        }
+        x = tl_onnx_emit_ints(c, TL_OP_EXPAND, tl_onnx_emit_reshape(c, x, split, axes), "shape",
+                              wide, axes);
+        x = tl_onnx_emit_reshape(c, x, shape, rank);
+    }
+    return x;
+}
+
+/* [a, b] tiled (m, n): each axis gets an axis of repeats before it, expands, and the two become one. */
+static tl_status tile(tl_onnx_call *c, tl_value *x, const int64_t *repeats)
+{
+    int rank = x->shape.rank;
     int64_t split[2 * TL_MAX_RANK], wide[2 * TL_MAX_RANK], merged[TL_MAX_RANK];
     int axes = 0;
     for (int i = 0; i < rank; i++) {
@@ -102,8 +132,10 @@ tl_status tl_import_tile(tl_onnx_call *c)
         split[axes] = wide[axes] = extent;
         axes++;
     }
-    if (axes > TL_MAX_RANK)
-        return tl_call_unsupported(c, "of more than %d axes in all", TL_MAX_RANK);
+    if (axes > TL_MAX_RANK) {
+        tl_result(c, 0, tile_in_steps(c, x, rank, repeats));
+        return TL_OK;
+    }
     if (axes == rank) {
         tl_result(c, 0, x);
         return TL_OK;
@@ -112,6 +144,38 @@ tl_status tl_import_tile(tl_onnx_call *c)
                           axes);
     tl_result(c, 0, tl_onnx_emit_reshape(c, x, merged, rank));
     return TL_OK;
+}
+
+tl_status tl_import_tile(tl_onnx_call *c)
+{
+    tl_value *x = c->inputs[0];
+    const int64_t *repeats;
+    TL_TRY(tl_need_shape(c, x));
+    TL_TRY(tl_call_decide(c, &c->inputs[1]));
+    int rank = x->shape.rank, count = tl_constant_i64(c->arena, c->inputs[1], &repeats);
+    if (count < 0)
+        return tl_call_unknown(c, "repeats that are computed");
+    if (count != rank)
+        return tl_call_bad(c, "%d repeats for %d axes", count, rank);
+    return tile(c, x, repeats);
+}
+
+/* Of opset 1: so many copies along one axis, both of them inputs. */
+tl_status tl_import_tile_old(tl_onnx_call *c)
+{
+    tl_value *x = c->inputs[0];
+    int64_t repeats[TL_MAX_RANK];
+    double tiles, axis;
+    int at;
+    TL_TRY(tl_need_shape(c, x));
+    TL_TRY(tl_need_scalar(c, 1, 1, &tiles));
+    TL_TRY(tl_need_scalar(c, 2, 0, &axis));
+    TL_TRY(tl_onnx_axis(c, (int64_t)axis, x->shape.rank, &at));
+    if (!(tiles >= 0 && tiles < 0x1p53))
+        return tl_call_bad(c, "%.0f copies", tiles);
+    for (int i = 0; i < x->shape.rank; i++)
+        repeats[i] = i == at ? (int64_t)tiles : 1;
+    return tile(c, x, repeats);
 }
 
 static tl_status block_of(tl_onnx_call *c, int64_t *block)
@@ -157,11 +221,16 @@ tl_status tl_import_space_to_depth(tl_onnx_call *c)
     if (d[2].extent % b != 0 || d[3].extent % b != 0)
         return tl_call_bad(c, "%lld x %lld is no multiple of blocksize %lld",
                            (long long)d[2].extent, (long long)d[3].extent, (long long)b);
+    const char *mode = tl_call_string(c, "mode", "DCR");
+    bool dcr = strcmp(mode, "DCR") == 0;
+    if (!dcr && strcmp(mode, "CRD") != 0)
+        return tl_call_bad(c, "mode '%.40s'", mode);
     int64_t n = d[0].extent, depth = d[1].extent, h = d[2].extent / b, w = d[3].extent / b;
-    const int64_t split[] = { n, depth, h, b, w, b }, perm[] = { 0, 3, 5, 1, 2, 4 };
+    const int64_t split[] = { n, depth, h, b, w, b },
+                  perms[][6] = { { 0, 1, 3, 5, 2, 4 }, { 0, 3, 5, 1, 2, 4 } };
     const int64_t merged[] = { n, depth * b * b, h, w };
-    x = tl_onnx_emit_ints(c, TL_OP_TRANSPOSE, tl_onnx_emit_reshape(c, x, split, 6), "perm", perm,
-                          6);
+    x = tl_onnx_emit_ints(c, TL_OP_TRANSPOSE, tl_onnx_emit_reshape(c, x, split, 6), "perm",
+                          perms[dcr], 6);
     tl_result(c, 0, tl_onnx_emit_reshape(c, x, merged, 4));
     return TL_OK;
 }

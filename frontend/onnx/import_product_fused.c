@@ -26,6 +26,42 @@ tl_status tl_import_fused_conv(tl_onnx_call *c)
     return TL_OK;
 }
 
+/* Channels last, also in the weights: [M, kernel, C]. (Where a kernel_shape says that they lie as a Conv's, they do.) */
+tl_status tl_import_nhwc_conv(tl_onnx_call *c)
+{
+    tl_value *inputs[3] = { c->inputs[0], c->inputs[1], tl_call_input(c, 2) };
+    int64_t group = tl_call_int(c, "group", 1), turn[TL_MAX_RANK], back[TL_MAX_RANK];
+    const int64_t *kernel;
+    int given = tl_call_ints(c, "kernel_shape", &kernel);
+    TL_TRY(tl_need_shape(c, inputs[0]));
+    TL_TRY(tl_need_shape(c, inputs[1]));
+    const tl_shape *x = &inputs[0]->shape, *w = &inputs[1]->shape;
+    int rank = x->rank;
+    if (rank < 3 || w->rank != rank || group < 1)
+        return tl_call_bad(c, "an image of %d axes and weights of %d", rank, w->rank);
+    int64_t channels = x->dims[rank - 1].extent / group;
+    bool last = w->dims[rank - 1].extent == channels, first = w->dims[1].extent == channels;
+    for (int i = 0; i < rank - 2; i++) {
+        last = last && (given != rank - 2 || w->dims[1 + i].extent == kernel[i]);
+        first = first && given == rank - 2 && w->dims[2 + i].extent == kernel[i];
+        turn[2 + i] = 1 + i;
+        back[1 + i] = 2 + i;
+    }
+    if (!last && !first)
+        return tl_call_bad(c, "its weights are not those of %lld channels", (long long)channels);
+    turn[0] = back[0] = 0;
+    turn[1] = rank - 1;
+    back[rank - 1] = 1;
+    inputs[0] = tl_onnx_emit_transpose(c, inputs[0], turn);
+    if (last)
+        inputs[1] = tl_onnx_emit_transpose(c, inputs[1], turn);
+    tl_node *n = tl_onnx_emit_node(c, TL_OP_CONV, inputs[2] != NULL ? 3 : 2, inputs);
+    tl_copy_attributes(c, n);
+    TL_TRY(tl_check_auto_pad(c, n));
+    tl_result(c, 0, tl_onnx_emit_transpose(c, tl_emitted(c, n), back));
+    return TL_OK;
+}
+
 tl_status tl_import_fused_gemm(tl_onnx_call *c)
 {
     const char *name = tl_call_string(c, "activation", "");

@@ -3,7 +3,11 @@
  *
  *     y = saturate(round(f((a - za) * sa, ..) / sy) + zy)
  *
- * Sums and products take the factors sa / sy together, as ONNX Runtime does, so that they round in the same places. */
+ * Sums and products take the factors sa / sy together, and are rounded behind the zero point, as ONNX Runtime has them, so that
+ * they round in the same places:
+ *
+ *     QLinearAdd  saturate(round(a * sa/sy + (b * sb/sy + (zy - (za * sa/sy + zb * sb/sy)))))
+ *     QLinearMul  saturate(round((a - za) * (b - zb) * (sa*sb/sy) + zy)) */
 #include "frontend/onnx/import_quantize.h"
 
 /* An operand: numbers, scale, zero point (it may be left out), from input `first` on. */
@@ -32,20 +36,38 @@ static tl_status read_operand(tl_onnx_call *c, tl_value *x, int scale, operand *
     return TL_OK;
 }
 
-/* `scaled` in steps of the result, whose zero point is an input; without one, the dtype is that of input 0. */
+/* The zero point of the result, an input, and its dtype; without one, NULL and that of input 0. */
+static tl_status read_zero(tl_onnx_call *c, int input, tl_value **zero, tl_dtype *dtype)
+{
+    *zero = tl_call_input(c, input);
+    *dtype = c->inputs[0]->dtype;
+    if (*zero != NULL) {
+        TL_TRY(tl_need_shape(c, *zero));
+        TL_TRY(tl_need_dtype(c, *zero));
+        *dtype = (*zero)->dtype;
+        *zero = tl_onnx_as_scalar(c, *zero);
+    }
+    return tl_onnx_check_quantized(c, *dtype);
+}
+
+/* `scaled` in steps of the result. */
 static tl_status give(tl_onnx_call *c, tl_value *scaled, int zero_input)
 {
-    tl_value *zero = tl_call_input(c, zero_input);
-    tl_dtype dtype = c->inputs[0]->dtype;
-    if (zero != NULL) {
-        TL_TRY(tl_need_shape(c, zero));
-        TL_TRY(tl_need_dtype(c, zero));
-        dtype = zero->dtype;
-        zero = tl_onnx_as_scalar(c, zero);
-    }
-    TL_TRY(tl_onnx_check_quantized(c, dtype));
+    tl_value *zero;
+    tl_dtype dtype;
+    TL_TRY(read_zero(c, zero_input, &zero, &dtype));
     tl_result(c, 0, tl_onnx_saturate(c, scaled, zero, dtype));
     return TL_OK;
+}
+
+/* A zero point as a number; NULL: 0. */
+static tl_value *zero_number(tl_onnx_call *c, tl_value *zero)
+{
+    if (zero == NULL)
+        return tl_onnx_emit_scalar(c, TL_F32, 0);
+    if (zero->shape.rank > 0)
+        zero = tl_onnx_as_scalar(c, zero);
+    return tl_onnx_emit_cast(c, zero, TL_F32);
 }
 
 static tl_value *real(tl_onnx_call *c, const operand *x)
@@ -65,20 +87,37 @@ static tl_status read_pair(tl_onnx_call *c, operand *a, operand *b, tl_value **s
 tl_status tl_import_qlinear_add(tl_onnx_call *c)
 {
     operand a, b;
-    tl_value *scale;
+    tl_value *scale, *zero;
+    tl_dtype dtype;
     TL_TRY(read_pair(c, &a, &b, &scale));
-    a.scale = tl_emit2(c, TL_OP_DIV, a.scale, scale);
-    b.scale = tl_emit2(c, TL_OP_DIV, b.scale, scale);
-    return give(c, tl_emit2(c, TL_OP_ADD, real(c, &a), real(c, &b)), 7);
+    TL_TRY(read_zero(c, 7, &zero, &dtype));
+    tl_value *by[] = { tl_emit2(c, TL_OP_DIV, a.scale, scale),
+                       tl_emit2(c, TL_OP_DIV, b.scale, scale) };
+    tl_value *part[2], *zeros[2];
+    for (int i = 0; i < 2; i++) {
+        part[i] = tl_onnx_emit_cast(c, c->inputs[3 * i], TL_F32);
+        part[i] = tl_emit2(c, TL_OP_MUL, part[i], by[i]);
+        zeros[i] = tl_emit2(c, TL_OP_MUL, zero_number(c, tl_call_input(c, 3 * i + 2)), by[i]);
+    }
+    tl_value *offset = tl_emit2(c, TL_OP_ADD, zeros[0], zeros[1]);
+    offset = tl_emit2(c, TL_OP_SUB, zero_number(c, zero), offset);
+    tl_value *y = tl_emit2(c, TL_OP_ADD, part[0], tl_emit2(c, TL_OP_ADD, part[1], offset));
+    tl_result(c, 0, tl_onnx_saturate(c, y, NULL, dtype));
+    return TL_OK;
 }
 
 tl_status tl_import_qlinear_mul(tl_onnx_call *c)
 {
     operand a, b;
-    tl_value *scale;
+    tl_value *scale, *zero;
+    tl_dtype dtype;
     TL_TRY(read_pair(c, &a, &b, &scale));
+    TL_TRY(read_zero(c, 7, &zero, &dtype));
     scale = tl_emit2(c, TL_OP_DIV, tl_emit2(c, TL_OP_MUL, a.scale, b.scale), scale);
-    return give(c, tl_emit2(c, TL_OP_MUL, tl_emit2(c, TL_OP_MUL, a.steps, b.steps), scale), 7);
+    tl_value *y = tl_emit2(c, TL_OP_MUL, tl_emit2(c, TL_OP_MUL, a.steps, b.steps), scale);
+    y = tl_emit2(c, TL_OP_ADD, y, zero_number(c, zero));
+    tl_result(c, 0, tl_onnx_saturate(c, y, NULL, dtype));
+    return TL_OK;
 }
 
 tl_status tl_import_qlinear_sigmoid(tl_onnx_call *c)

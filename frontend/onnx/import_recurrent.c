@@ -300,7 +300,8 @@ tl_status tl_import_recurrent(tl_onnx_call *c)
 {
     layer y = { .call = c, .x = c->inputs[X], .batchwise = tl_call_int(c, "layout", 0) != 0 };
     bool is_gru = strcmp(c->op_type, "GRU") == 0;
-    y.cell = strcmp(c->op_type, "LSTM") == 0                           ? TL_CELL_LSTM
+    bool is_lstm = strcmp(c->op_type, "GRU") != 0 && strcmp(c->op_type, "RNN") != 0;
+    y.cell = is_lstm                                                   ? TL_CELL_LSTM
              : is_gru && tl_call_int(c, "linear_before_reset", 0) != 0 ? TL_CELL_GRU_LINEAR
              : is_gru                                                  ? TL_CELL_GRU
                                                                        : TL_CELL_RNN;
@@ -324,4 +325,49 @@ tl_status tl_import_recurrent(tl_onnx_call *c)
     if (y.cell == TL_CELL_LSTM && tl_call_wants(c, 2))
         tl_result(c, 2, last_of(&y, y.last_memory));
     return TL_OK;
+}
+
+/* ---- com.microsoft's LSTM of weights of 8 bits ---- */
+
+/* [D, rows, 4 H] of 8 bits, a scale and a zero point for each direction or each column: as an LSTM's weights, [D, 4 H, rows]. */
+static tl_status dequantized(tl_onnx_call *c, tl_value *w, int scale_input, tl_value **out)
+{
+    tl_value *scale = c->inputs[scale_input], *zero = c->inputs[scale_input + 1], *sides[2];
+    const int64_t perm[] = { 0, 2, 1 };
+    TL_TRY(tl_need_shape(c, w));
+    TL_TRY(tl_need_dtype(c, w));
+    TL_TRY(tl_need_dtype(c, scale));
+    if (w->shape.rank != 3)
+        return tl_call_bad(c, "weights of %d axes", w->shape.rank);
+    for (int i = 0; i < 2; i++) {
+        sides[i] = i == 0 ? scale : zero;
+        TL_TRY(tl_need_shape(c, sides[i]));
+        const tl_shape *s = &sides[i]->shape;
+        int64_t columns = s->rank == 2 ? s->dims[1].extent : 1,
+                shape[] = { w->shape.dims[0].extent, 1, columns };
+        if (tl_shape_elements(s) != shape[0] * columns ||
+            (columns != 1 && columns != w->shape.dims[2].extent))
+            return tl_call_bad(
+                c, "input %d is neither a number for each direction nor for each column",
+                scale_input + i);
+        sides[i] = tl_onnx_emit_reshape(c, sides[i], shape, 3);
+    }
+    tl_value *steps = tl_emit2(c, TL_OP_SUB, tl_onnx_emit_cast(c, w, scale->dtype),
+                               tl_onnx_emit_cast(c, sides[1], scale->dtype));
+    *out = tl_onnx_emit_transpose(c, tl_emit2(c, TL_OP_MUL, steps, sides[0]), perm);
+    return TL_OK;
+}
+
+/* Computed with the weights' values: ONNX Runtime rounds what they are multiplied with to 8 bits as well, step by step. */
+tl_status tl_import_dynamic_quantize_lstm(tl_onnx_call *c)
+{
+    enum { W_SCALE = 8, R_SCALE = 10, LSTM_INPUTS = 8 };
+    TL_TRY(tl_need_inputs(c, 15u << W_SCALE));
+    tl_value **inputs = TL_NEW_ARRAY(c->arena, tl_value *, LSTM_INPUTS);
+    memcpy(inputs, c->inputs, sizeof *inputs * LSTM_INPUTS);
+    TL_TRY(dequantized(c, c->inputs[W], W_SCALE, &inputs[W]));
+    TL_TRY(dequantized(c, c->inputs[R], R_SCALE, &inputs[R]));
+    c->inputs = inputs;
+    c->input_count = LSTM_INPUTS;
+    return tl_import_recurrent(c);
 }

@@ -247,6 +247,8 @@ static tl_status read_form(tl_onnx_call *c, resize_form *f)
         "asymmetric", "tf_crop_and_resize",   "tf_half_pixel_for_nn",
     };
     const char *mode = tl_call_string(c, "mode", "nearest");
+    if (c->version < 7 && strcmp(mode, "bilinear") == 0) /* Upsample's first word for it */
+        mode = "linear";
     *f = (resize_form){
         .coordinates = tl_call_string(c, "coordinate_transformation_mode", "half_pixel"),
         .nearest = tl_call_string(c, "nearest_mode", "round_prefer_floor"),
@@ -315,6 +317,16 @@ static tl_status from_listed_scales(tl_onnx_call *c, int count, resize_axis *axe
     for (int i = 0; i < scale_count; i++)
         scales[i] = (double)listed[i];
     return set_scales(c, scale_count, scales, count, axes);
+}
+
+/* Of those that it had before: of the last two axes of an image. */
+static tl_status from_image_scales(tl_onnx_call *c, int count, resize_axis *axes)
+{
+    double scales[] = { 1, 1, tl_call_float(c, "height_scale", 0),
+                        tl_call_float(c, "width_scale", 0) };
+    if (count != 4)
+        return tl_call_bad(c, "its image has %d axes, not 4", count);
+    return set_scales(c, 4, scales, count, axes);
 }
 
 static tl_status from_sizes(tl_onnx_call *c, int input, int count, resize_axis *axes)
@@ -393,7 +405,9 @@ tl_status tl_import_upsample(tl_onnx_call *c)
     TL_TRY(read_axes(c, axes, &count));
     f.coordinates = "asymmetric";
     f.nearest = "floor";
-    if (tl_call_has(c, "scales"))
+    if (c->version < 7)
+        TL_TRY(from_image_scales(c, count, axes));
+    else if (tl_call_has(c, "scales"))
         TL_TRY(from_listed_scales(c, count, axes));
     else if (tl_call_input(c, 1) != NULL)
         TL_TRY(from_scales(c, 1, count, axes));

@@ -1,4 +1,6 @@
 /* frontend/onnx/import_rules.c: which importer makes canonical nodes of an operator of some opset. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "frontend/onnx/import_rules.h"
 
@@ -73,4 +75,30 @@ bool tl_onnx_find_operator(int index, tl_onnx_operator *out)
         .max_outputs = newest->max_outputs,
     };
     return true;
+}
+
+static const struct {
+    const char *name, *since;
+} versions[] = {
+#define VERSIONS(name, since) { name, since },
+#include "frontend/onnx/onnx_versions.def"
+#undef VERSIONS
+};
+
+bool tl_onnx_find_version(int index, tl_onnx_version *out)
+{
+    for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++)
+        for (const char *at = versions[i].since; *at != '\0'; at += strspn(at, " ")) {
+            char *end;
+            int since = (int)strtol(at, &end, 10);
+            at = end;
+            if (index-- > 0)
+                continue;
+            *out = (tl_onnx_version){ .since = since };
+            snprintf(out->name, sizeof out->name, "%s", versions[i].name);
+            if (tl_import_rule_find(out->name, since, &out->reason) != NULL)
+                out->reason = NULL;
+            return true;
+        }
+    return false;
 }

@@ -49,6 +49,15 @@ static tl_value *bring_inside(tl_onnx_call *c, outside rule, tl_value *x, int64_
     return rule == OUTSIDE_REFLECTED ? reflect(c, x, -margin, last + margin) : x;
 }
 
+/* Between the last pixel's centre and its edge a position stays where it is: not so the four pixels that a cubic reads. */
+static tl_value *bring_to_border(tl_onnx_call *c, tl_value *x, int64_t extent, bool aligned)
+{
+    double last = (double)(extent - 1), margin = aligned ? 0 : 0.5;
+    tl_value *is_inside = tl_emit2(c, TL_OP_AND, with(c, TL_OP_GREATER_OR_EQUAL, x, -margin),
+                                   with(c, TL_OP_LESS_OR_EQUAL, x, last + margin));
+    return tl_onnx_emit_where(c, is_inside, x, clamp(c, x, 0, last));
+}
+
 /* Tap `whole` (a float that is a whole number), weighed. */
 static void add_tap(tl_onnx_call *c, axis_taps *taps, outside rule, tl_value *whole,
                     tl_value *weight, int64_t extent, bool aligned)
@@ -204,7 +213,10 @@ tl_status tl_import_grid_sample(tl_onnx_call *c)
                             with(c, TL_OP_SUB, with(c, TL_OP_MUL, at, (double)extent), 1), 2);
         if (!is_linear && !is_cubic)
             at = tl_emit1(c, TL_OP_ROUND, at);
-        at = bring_inside(c, rule, at, extent, aligned);
+        if (is_cubic && rule == OUTSIDE_BORDER)
+            at = bring_to_border(c, at, extent, aligned);
+        else
+            at = bring_inside(c, rule, at, extent, aligned);
         if (is_linear)
             linear_taps(c, &taps[i], rule, at, extent, aligned);
         else if (is_cubic)

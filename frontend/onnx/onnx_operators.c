@@ -29,8 +29,9 @@ static void list_names(tl_arena *arena, const tl_map *found, const char *const *
 }
 
 tl_status tl_onnx_read_operators(tl_arena *arena, const char *path, const char *const **out,
-                                 int *count, tl_diag *diag)
+                                 int *count, int *opset, tl_diag *diag)
 {
+    *opset = 0;
     tl_mapping file;
     TL_TRY(tl_file_map(path, &file, diag));
     tl_onnx_memory memory = { .limit = tl_onnx_memory_limit(file.size) };
@@ -49,6 +50,12 @@ tl_status tl_onnx_read_operators(tl_arena *arena, const char *path, const char *
             tl_map *found = tl_map_create(arena);
             add_operators(arena, proto->graph, found);
             list_names(arena, found, out, count);
+            for (size_t i = 0; i < proto->n_opset_import; i++) {
+                int64_t version = proto->opset_import[i]->version;
+                if (*tl_domain(proto->opset_import[i]->domain) == '\0' && version > 0 &&
+                    version < 1 << 20)
+                    *opset = (int)version;
+            }
         }
     }
     tl_arena_guard_restore(arena, &outer);

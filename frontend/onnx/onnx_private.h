@@ -8,8 +8,8 @@
 #include "runtime/base/map.h"
 
 enum {
-    TL_ONNX_NEWEST_OPSET = 27, /* of the default domain */
-    TL_ONNX_NEWEST_IR = 13,
+    TL_ONNX_NEWEST_OPSET = 28, /* of the default domain */
+    TL_ONNX_NEWEST_IR = 14,
     TL_ONNX_MAX_NODES = 1 << 18,  /* after inlining functions */
     TL_ONNX_MOST_TURNS = 1 << 20, /* of a loop that only data end, if nobody says another number */
     TL_ONNX_MAX_CALLS = 32,       /* functions inside functions */

@@ -176,5 +176,8 @@ tl_status tl_graph_tidy(tl_graph *g, tl_diag *diag)
     drop_values(g);
     tl_graph_sort_uses(g);
     make_names_unique(g);
+    for (int n = 0; n < g->node_count; n++)
+        for (int k = 0; k < tl_op_bodies(g->nodes[n]->op); k++)
+            TL_TRY(tl_graph_tidy(g->nodes[n]->bodies[k], diag));
     return TL_OK;
 }

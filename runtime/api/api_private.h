@@ -71,4 +71,7 @@ tl_status tl_api_pool_make(const tl_pool_options *options, tilth_pool **out, tl_
 /* Hands status and sentence to the caller. */
 tilth_status tl_api_return(tl_status status, const tl_diag *diag, tilth_error *error);
 
+/* The shape that the latest run gave an output: the port's, but for extents that it has computed. */
+const int64_t *tl_api_output_shape(const tilth_runner *runner, int output);
+
 #endif

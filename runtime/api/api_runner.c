@@ -371,6 +371,11 @@ static tl_status read_output(tilth_runner *r, int index, void *data, size_t size
     return TL_OK;
 }
 
+const int64_t *tl_api_output_shape(const tilth_runner *r, int output)
+{
+    return tl_runner_output_shape(r->runner, output);
+}
+
 tilth_status tilth_runner_read_output(tilth_runner *r, int index, void *data, size_t size,
                                       tilth_error *error)
 {

@@ -145,6 +145,27 @@ static int64_t decide_unroll(tl_schedule *s, const tl_block *block, int64_t sums
                      likely <= LARGEST_WINDOW ? likely : 0);
 }
 
+/* Whether the epilogue reads the sums by its own axes: by a quotient of one (acc[x//3], of a reshaped result) no row of it
+ * finds its sums in registers of its own. */
+static bool reads_by_axes(tl_schedule *s, const tl_block *out, const tl_buffer *result)
+{
+    const tl_expr *loads[64];
+    for (int k = 0; k < out->store_count; k++) {
+        int count = tl_collect_loads(out->stores[k].value, loads, 64);
+        if (count > 64)
+            return false;
+        for (int l = 0; l < count; l++) {
+            for (int axis = 0; loads[l]->u.buffer == result && axis < result->rank; axis++) {
+                tl_linear sum = tl_linear_of(s->arena, loads[l]->args[axis]);
+                for (int t = 0; t < sum.count; t++)
+                    if (sum.terms[t]->kind != TL_EXPR_VAR)
+                        return false;
+            }
+        }
+    }
+    return true;
+}
+
 tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag)
 {
     return tl_sketch_window_from(s, anchor, out, 0, diag);
@@ -158,6 +179,8 @@ tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_re
     const bool is_shuffled = shuffles(s, block, lane_of(s, block));
     int lanes = tl_target_lanes(s->target, result->dtype);
     tl_loop_list loops, outer = { 0 };
+    if (!reads_by_axes(s, tl_schedule_get_block(s, out), result))
+        return tl_refuse(diag, "default schedule", block->name, "has an epilogue across its axes");
     TL_TRY(tl_sketch_loops(s, out, first, &loops, diag));
     /* the innermost loop is the contiguous one, the one before it is tiled; several vectors make up for a short row */
     tl_loop_ref vector = loops.loops[loops.count - 1], reduce, row[2] = { { 0 } }, split[3] = { 0 };

@@ -216,6 +216,27 @@ static void tolerances(void **state)
            "conformance $D/e");
 }
 
+/* The tree of the first test: what a case counts for. */
+static void tables_of_cases(void **state)
+{
+    (void)state;
+    tl_onnx_operator op;
+    for (int i = 0; tl_onnx_find_operator(i, &op); i++)
+        if (op.reason == NULL && strcmp(tl_case_group(op.name), "others") == 0)
+            fail_msg("%s is in no group of driver/conformance/case_groups.def", op.name);
+    assert_string_equal(tl_case_group("Conv"), "convolutions");
+    assert_string_equal(tl_case_group("com.microsoft.Gelu"), "other domains");
+    assert_string_equal(tl_case_group("Frob"), "others");
+    expect(0, "\nelementwise                            1       0       0            1\n",
+           "conformance $D/t --filter test_add");
+    expect(0, "\nf32                                    1       0       0            1\n",
+           "conformance $D/t --filter test_add");
+    expect(0, "{\"record\":\"group\",\"name\":\"elementwise\",\"passed\":1,",
+           "conformance $D/t --filter test_add --json");
+    expect(0, "{\"record\":\"opset\",\"name\":\"opset_17\",\"passed\":1,",
+           "conformance $D/t --filter test_add --json");
+}
+
 /* Open axes, and operands that decide a shape, are taken from the data: of each set anew. */
 static void shapes_from_the_data(void **state)
 {
@@ -366,10 +387,15 @@ static void elements(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(right_wrong_and_refused), cmocka_unit_test(lists_of_cases_that_pass),
-        cmocka_unit_test(files_that_are_broken),   cmocka_unit_test(tolerances),
-        cmocka_unit_test(shapes_from_the_data),    cmocka_unit_test(children_that_misbehave),
-        cmocka_unit_test(a_limit_of_time),         cmocka_unit_test(elements),
+        cmocka_unit_test(right_wrong_and_refused),
+        cmocka_unit_test(lists_of_cases_that_pass),
+        cmocka_unit_test(files_that_are_broken),
+        cmocka_unit_test(tables_of_cases),
+        cmocka_unit_test(tolerances),
+        cmocka_unit_test(shapes_from_the_data),
+        cmocka_unit_test(children_that_misbehave),
+        cmocka_unit_test(a_limit_of_time),
+        cmocka_unit_test(elements),
     };
     return cmocka_run_group_tests_name("driver conformance", tests, cli_set_up, cli_tear_down);
 }

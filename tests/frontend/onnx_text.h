@@ -3,8 +3,9 @@
  *
  *     "opset 6; input a f32 2,3; init b f32 3 = 1,2,3; node Add a,b -> y axis=1 broadcast=1; output y"
  *
- * Attributes: k=1 int, k=1.5 float, k=[1,2] ints, k='word' string, k=<1,2> an i64 tensor. An input's dimension that is a
- * word is symbolic; k={input ...; node ...; output ...} is a graph. `-` stands for an input that is not given;
+ * Attributes: k=1 int, k=1.5 float, k=[1,2] ints, k=[1.5,2] floats, k=['a','b'] strings, k='word' string, k=<1,2> an i64
+ * tensor, k=<f32 2,1 = 1,2> any tensor, k={node Neg x -> y; output y} a graph. An input's dimension that is a word is
+ * symbolic; an output may be followed by its dtype and extents, as an input is. `-` stands for an input that is not given;
  * `function D.F x -> y` ... `end` is a local function, `node D.F` calls it. */
 #ifndef TL_TESTS_FRONTEND_ONNX_TEXT_H
 #define TL_TESTS_FRONTEND_ONNX_TEXT_H
@@ -79,7 +80,7 @@ static inline bool is_end(char c)
 static inline void take_word(const char **at, char out[128])
 {
     *at += strspn(*at, " ");
-    size_t size = strcspn(*at, " ;,=}");
+    size_t size = strcspn(*at, " ;,=>}");
     size = size > 127 ? 127 : size;
     memcpy(out, *at, size);
     out[size] = '\0';
@@ -101,7 +102,87 @@ static inline void take_names(const char **at, tl_text *out, unsigned field)
 
 /* ---- parts of a model ---- */
 
-static inline void take_statement(const char **at, tl_text *graph);
+/* What stands in [ ]: ints, floats when one has a point, strings in quotes. */
+static inline void take_list(const char **at, tl_text *a)
+{
+    size_t size = strcspn(*at, "]");
+    bool are_words = (*at)[1] == '\'', are_floats = memchr(*at, '.', size) != NULL;
+    (*at)++;
+    while (**at != ']' && **at != '\0') {
+        char *end = (char *)(uintptr_t)*at;
+        if (are_words) {
+            size_t length = strcspn(++end, "'");
+            wire_bytes(a, 9, end, length);
+            end += length + 1;
+        } else if (are_floats) {
+            wire_float(a, 7, strtof(*at, &end));
+        } else {
+            wire_int(a, 8, strtoll(*at, &end, 10));
+        }
+        *at = end + (*end == ',');
+    }
+    (*at)++;
+    wire_int(a, 20, are_words ? 8 : are_floats ? 6 : 7);
+}
+
+/* Up to the end of a tensor in < >: i64. */
+static inline tl_text text_ints(const char **at)
+{
+    tl_text t = { 0 }, raw = { 0 };
+    int64_t count = 0;
+    while (**at != '>' && **at != '\0') {
+        char *end;
+        int64_t value = strtoll(*at, &end, 10);
+        tl_text_add_bytes(&raw, &value, 8);
+        count++;
+        *at = end + (*end == ',');
+    }
+    wire_int(&t, 1, count);
+    wire_int(&t, 2, 7);
+    wire_message(&t, 9, &raw);
+    return t;
+}
+
+/* A tensor's dtype, extents, and numbers behind `=`. */
+static inline tl_text text_tensor_data(const char **at, tl_text t)
+{
+    tl_text raw = { 0 };
+    char word[128];
+    tl_dtype dtype = TL_F32;
+    int64_t count = 0;
+    take_word(at, word);
+    tl_dtype_from_text(word, &dtype);
+    bool packed = tl_dtype_is_int(dtype) && tl_dtype_infos[dtype].digits == 4;
+    wire_int(&t, 2, tl_dtype_infos[dtype].onnx);
+    for (*at += strspn(*at, " "); isdigit((unsigned char)**at) || **at == '-';) {
+        take_word(at, word);
+        wire_int(&t, 1, strtoll(word, NULL, 10));
+        if (!take(at, ","))
+            break;
+    }
+    take(at, "=");
+    for (*at += strspn(*at, " "); **at != '\0' && strchr(";>}", **at) == NULL; count++) {
+        unsigned char cell[8];
+        take_word(at, word);
+        tl_number n = { .i = (int64_t)strtoull(word, NULL, 10) };
+        if (tl_dtype_is_float(dtype))
+            n.f = strtod(word, NULL);
+        tl_number_store(dtype, cell, 0, n);
+        if (packed && count % 2 == 1)
+            raw.data[raw.size - 1] |= (char)((cell[0] & 15) << 4);
+        else if (packed)
+            tl_text_add_bytes(&raw, (unsigned char[]){ cell[0] & 15 }, 1);
+        else
+            tl_text_add_bytes(&raw, cell, tl_dtype_size(dtype));
+        if (!take(at, ","))
+            break;
+    }
+    wire_message(&t, 9, &raw);
+    return t;
+}
+
+/* Lines up to the end or to a brace; what belongs to the model, and not to its graph, goes to `tail`. */
+static inline void text_graph(const char **at, tl_text *graph, tl_text *tail);
 
 static inline tl_text text_attribute(const char **at)
 {
@@ -116,38 +197,19 @@ static inline tl_text text_attribute(const char **at)
         wire_int(&a, 20, 3);
         *at += size + 2;
     } else if (**at == '[') {
-        (*at)++;
-        while (**at != ']') {
-            char *end;
-            wire_int(&a, 8, strtoll(*at, &end, 10));
-            *at = end + (*end == ',');
-        }
-        (*at)++;
-        wire_int(&a, 20, 7);
+        take_list(at, &a);
     } else if (**at == '<') {
-        tl_text t = { 0 }, raw = { 0 };
-        int64_t count = 0;
+        tl_text t;
         (*at)++;
-        while (**at != '>') {
-            char *end;
-            int64_t value = strtoll(*at, &end, 10);
-            tl_text_add_bytes(&raw, &value, 8);
-            count++;
-            *at = end + (*end == ',');
-        }
-        (*at)++;
-        wire_int(&t, 1, count);
-        wire_int(&t, 2, 7);
-        wire_message(&t, 9, &raw);
+        t = islower((unsigned char)**at) ? text_tensor_data(at, (tl_text){ 0 }) : text_ints(at);
+        *at += **at == '>';
         wire_message(&a, 5, &t);
         wire_int(&a, 20, 4);
     } else if (**at == '{') {
         tl_text g = { 0 };
         (*at)++;
-        while (!take(at, "}")) {
-            take_statement(at, &g);
-            take(at, ";");
-        }
+        text_graph(at, &g, NULL);
+        *at += **at == '}';
         wire_string(&g, 2, name);
         wire_message(&a, 6, &g);
         wire_int(&a, 20, 5);
@@ -194,6 +256,8 @@ static inline tl_text text_value_info(const char **at)
     take_word(at, name);
     wire_string(&v, 1, name);
     take_word(at, word);
+    if (word[0] == '\0') /* an output of which no more is said */
+        return v;
     if (tl_dtype_from_text(word, &dtype))
         wire_int(&tensor, 1, tl_dtype_infos[dtype].onnx);
     else
@@ -218,34 +282,11 @@ static inline tl_text text_value_info(const char **at)
 
 static inline tl_text text_tensor(const char **at)
 {
-    tl_text t = { 0 }, raw = { 0 };
+    tl_text t = { 0 };
     char word[128];
-    tl_dtype dtype = TL_F32;
     take_word(at, word);
     wire_string(&t, 8, word);
-    take_word(at, word);
-    tl_dtype_from_text(word, &dtype);
-    wire_int(&t, 2, tl_dtype_infos[dtype].onnx);
-    for (*at += strspn(*at, " "); isdigit((unsigned char)**at) || **at == '-';) {
-        take_word(at, word);
-        wire_int(&t, 1, strtoll(word, NULL, 10));
-        if (!take(at, ","))
-            break;
-    }
-    take(at, "=");
-    for (*at += strspn(*at, " "); !is_end(**at);) {
-        unsigned char cell[8];
-        take_word(at, word);
-        tl_number n = { .i = strtoll(word, NULL, 10) };
-        if (tl_dtype_is_float(dtype))
-            n.f = strtod(word, NULL);
-        tl_number_store(dtype, cell, 0, n);
-        tl_text_add_bytes(&raw, cell, tl_dtype_size(dtype));
-        if (!take(at, ","))
-            break;
-    }
-    wire_message(&t, 9, &raw);
-    return t;
+    return text_tensor_data(at, t);
 }
 
 static inline tl_text text_function(const char **at)
@@ -277,54 +318,51 @@ static inline tl_text text_function(const char **at)
     return f;
 }
 
-/* A statement that graphs of any kind have; others are passed over. */
-static inline void take_statement(const char **at, tl_text *graph)
+static inline tl_text text_opset(const char **at)
 {
-    tl_text part;
-    if (take(at, "input")) {
-        part = text_value_info(at);
-        wire_message(graph, 11, &part);
-    } else if (take(at, "output")) {
-        part = (tl_text){ 0 };
-        char word[128];
-        take_word(at, word);
-        wire_string(&part, 1, word);
-        wire_message(graph, 12, &part);
-    } else if (take(at, "init")) {
-        part = text_tensor(at);
-        wire_message(graph, 5, &part);
-    } else if (take(at, "node")) {
-        part = text_node(at);
-        wire_message(graph, 1, &part);
-    } else {
-        *at += strcspn(*at, ";}");
+    tl_text part = { 0 };
+    char word[128];
+    take_word(at, word);
+    char *dot = strrchr(word, '.');
+    if (dot != NULL)
+        *dot = '\0';
+    wire_string(&part, 1, dot != NULL ? word : "");
+    wire_int(&part, 2, atoi(dot != NULL ? dot + 1 : word));
+    return part;
+}
+
+static inline void text_graph(const char **at, tl_text *graph, tl_text *tail)
+{
+    static const struct {
+        const char *word;
+        tl_text (*part)(const char **at);
+        unsigned field;
+        bool of_model;
+    } parts[] = {
+        { "opset", text_opset, 8, true },         { "input", text_value_info, 11, false },
+        { "output", text_value_info, 12, false }, { "init", text_tensor, 5, false },
+        { "node", text_node, 1, false },          { "function", text_function, 25, true },
+    };
+    while (*at += strspn(*at, " \n"), **at != '\0' && **at != '}') {
+        size_t i = 0, count = sizeof parts / sizeof *parts;
+        while (i < count && !take(at, parts[i].word))
+            i++;
+        tl_text part = i < count ? parts[i].part(at) : (tl_text){ 0 };
+        if (i == count)
+            *at += strcspn(*at, ";");
+        else if (!parts[i].of_model || tail != NULL)
+            wire_message(parts[i].of_model ? tail : graph, parts[i].field, &part);
+        tl_text_free(&part);
+        *at += **at == ';';
     }
 }
 
 /* The whole model, as bytes; `extra` is appended to the graph. Free it with tl_text_free. */
 static inline tl_text text_model_with(const char *at, const tl_text *extra)
 {
-    tl_text model = { 0 }, graph = { 0 }, tail = { 0 }, part;
+    tl_text model = { 0 }, graph = { 0 }, tail = { 0 };
     wire_int(&model, 1, 8);
-    while (*at != '\0') {
-        if (take(&at, "opset")) {
-            char word[128];
-            part = (tl_text){ 0 };
-            take_word(&at, word);
-            char *dot = strrchr(word, '.');
-            if (dot != NULL)
-                *dot = '\0';
-            wire_string(&part, 1, dot != NULL ? word : "");
-            wire_int(&part, 2, atoi(dot != NULL ? dot + 1 : word));
-            wire_message(&tail, 8, &part);
-        } else if (take(&at, "function")) {
-            part = text_function(&at);
-            wire_message(&tail, 25, &part);
-        } else {
-            take_statement(&at, &graph);
-        }
-        at += *at == ';';
-    }
+    text_graph(&at, &graph, &tail);
     if (extra != NULL)
         tl_text_add_bytes(&graph, tl_text_get(extra), extra->size);
     wire_string(&graph, 2, "test");

@@ -23,7 +23,7 @@ enum {
     ROW_COUNT = sizeof rows / sizeof rows[0],
     MOST_INPUTS = 9,
     MOST_CONSTANT = 4096,
-    NEWEST = 27
+    NEWEST = 28
 };
 
 typedef struct {

@@ -4,8 +4,8 @@
     VENV=$(tests/peers/setup.sh)
     $VENV/bin/python tests/peers/compare.py build/release/tilth resnet18 bert_base_128 [--threads N] [--json FILE] [--svg FILE]
 
-A model is a file (its inputs are the input_NAME.npy beside it, else random), a folder of --models, or a name of `tilth model
---list`. tests/peers/README.md tells how to read the result. Exit status: 1 when a model could not be compared, an output is
+A model is a file (its inputs are the input_NAME.npy beside it, else random), a folder of --models (NAME@1: another call of
+NAME.onnx), or a name of `tilth model --list`. tests/peers/README.md tells how to read the result. Exit status: 1 when a model could not be compared, an output is
 wrong, or no round was undisturbed.
 """
 import argparse, json, math, os, platform, select, shlex, subprocess, sys, tempfile, time
@@ -101,7 +101,7 @@ def cores(threads, given):
 
 def find_model(tilth, name, models, work):
     """The file, and the folder of its inputs or "-"."""
-    path = name if os.path.isfile(name) else os.path.join(models, name, f"{name}.onnx")
+    path = name if os.path.isfile(name) else os.path.join(models, name, f"{name.split('@')[0]}.onnx")
     if os.path.isfile(path):
         folder = os.path.dirname(os.path.abspath(path))
         given = any(f == "names.txt" or f.startswith("input_") and f.endswith(".npy") for f in os.listdir(folder))
@@ -133,7 +133,11 @@ class Model:
 
     def bench(self, seconds):
         said = call([self.options.tilth, "bench", self.path, *self.shared, "--json", "--seconds", str(seconds)])
-        return next(r for r in map(json.loads, said.splitlines()) if r.get("record") == "model")
+        records = [json.loads(line) for line in said.splitlines()]
+        found = next(r for r in records if r.get("record") == "model")
+        heaviest = sorted((r for r in records if r.get("record") == "kernel"), key=lambda r: -r["share"])
+        found["heaviest"] = [{key: r.get(key) for key in ("name", "share", "min_ns", "percent_of_peak")} for r in heaviest[:3]]
+        return found
 
     def start(self):
         """Each side some times from nothing: the shortest time to ready. The last process of each peer stays."""
@@ -249,6 +253,9 @@ def summarise(model, best, threshold):
         if every:
             facts["max_rss_bytes"] = max(r["max_rss_bytes"] for r in every)
     tilth = model.sides["tilth"]
+    if model.rounds:
+        last = (good or model.rounds)[-1]["tilth"]
+        tilth["kernels"], tilth["heaviest"] = last["kernels"], last["heaviest"]
     if good:
         tilth["percent_of_peak"] = max(r["tilth"]["percent_of_peak"] for r in good)
         for kind in ("min", "median"):
@@ -324,9 +331,26 @@ def print_report(report):
     if measured:
         print(f"\n{table(latency_rows(measured, report))}\n\n{table(start_rows(measured))}\n\n"
               "ratio: the better peer's time over tilth's (above 1: tilth is faster)")
+        for line in slowest_lines(measured):
+            print(line)
     for r in results:
         for problem in problems_of(r):
             print(f"{r['model']}: {problem}")
+
+
+def slowest_lines(results):
+    """The model that is furthest behind, and where its time goes."""
+    compared = [r for r in results if "ratio_min" in r]
+    if not compared:
+        return []
+    r = min(compared, key=lambda result: result["ratio_min"])
+    tilth = r["sides"]["tilth"]
+    lines = [f"slowest: {r['model']}, {r['ratio_min']:.2f} of {r['better_by_min']}: {tilth['kernels']} kernels in "
+             f"{tilth['min_ms']:.3f} ms, {1e3 * tilth['min_ms'] / max(tilth['kernels'], 1):.2f} us each on average"]
+    for kernel in tilth["heaviest"]:
+        lines.append(f"  {100 * kernel['share']:.0f} % in {kernel['name']}, {kernel['min_ns'] * 1e-3:.1f} us, "
+                     f"{show(kernel['percent_of_peak'], '.1f')} % of peak")
+    return lines
 
 
 def problems_of(result):

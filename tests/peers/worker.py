@@ -60,7 +60,7 @@ def write_inputs(model, data, to):
         if port.name in constants:
             continue
         tensor = port.type.tensor_type
-        extents = [d.dim_value for d in tensor.shape.dim]
+        extents = [max(d.dim_value, 0) for d in tensor.shape.dim]  # 0: open; some exporters write -1
         dtype = onnx.helper.tensor_dtype_to_np_dtype(tensor.elem_type)
         if data != "-":
             value = read_input(listed.get(("input", port.name)) or os.path.join(data, f"input_{port.name}.npy"))
@@ -85,7 +85,7 @@ def difference(folder, other):
         if ours.shape != right.shape:
             raise ValueError(f"output {file[:-4]} is {list(ours.shape)}, not {list(right.shape)}")
         if right.size > 0:
-            right = right.astype(np.float64)
+            ours, right = ours.astype(np.float64), right.astype(np.float64)  # bool and unsigned numbers, too
             error = np.abs(ours - right).max() / max(np.abs(right).max(), 1e-30)
             worst = max(worst, float(error) if np.isfinite(error) else 1e9)
     return {"difference": worst}

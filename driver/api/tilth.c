@@ -36,6 +36,9 @@ static tl_status check_options(const tilth_load_options *o, const char *call, tl
     if (o->struct_size > OPTIONS_0_1 && o->no_database && o->database != NULL)
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: options give both no_database and a database",
                        call);
+    if (o->struct_size > OPTIONS_0_1 && o->max_turns < 0)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: max_turns is %lld", call,
+                       (long long)o->max_turns);
     if (o->shape_count < 0 || (o->shape_count > 0 && o->shapes == NULL))
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: options give %d shapes at %p", call,
                        o->shape_count, (const void *)o->shapes);
@@ -101,6 +104,7 @@ tl_status tl_load_options(const tilth_load_options *given, tilth_pool *pool, tl_
 {
     *out = (tl_model_options){
         .target = given->target,
+        .most_turns = given->max_turns,
         .cache_folder = given->cache_folder,
         .no_cache = given->no_cache != 0,
         .database = given->database,

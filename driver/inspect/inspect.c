@@ -60,13 +60,30 @@ static void touch(const tl_session *session, tl_map *known, tl_plan_buffer *buff
 {
     if (v->data != NULL || v->is_input || v->is_output)
         return;
-    tl_plan_buffer *b = tl_map_find(known, v->name);
+    const char *key = tl_arena_format(session->arena, "%p",
+                                      (const void *)v); /* names may occur in several bodies */
+    tl_plan_buffer *b = tl_map_find(known, key);
     if (b == NULL) {
         b = &buffers[(*count)++];
         *b = (tl_plan_buffer){ .size = value_bytes(v), .first = step };
-        tl_map_put(known, tl_arena_strdup(session->arena, v->name), b);
+        tl_map_put(known, key, b);
     }
     b->last = step;
+}
+
+typedef struct {
+    int values;
+    int64_t constant_bytes;
+} totals;
+
+static void count_values(const tl_graph *g, void *context)
+{
+    totals *t = context;
+    t->values += g->value_count;
+    for (int v = 0; v < g->value_count; v++)
+        if (g->values[v]->data != NULL)
+            t->constant_bytes +=
+                tl_storage_bytes(g->values[v]->dtype, tl_shape_elements(&g->values[v]->shape));
 }
 
 static tl_status plan_memory(const tl_session *session, tl_inspection *i, tl_diag *diag)
@@ -74,8 +91,9 @@ static tl_status plan_memory(const tl_session *session, tl_inspection *i, tl_dia
     const tl_model_facts *f = i->facts;
     int count = 0;
     tl_map *known = tl_map_create(session->arena);
-    tl_plan_buffer *buffers =
-        TL_NEW_ARRAY(session->arena, tl_plan_buffer, f->graph->value_count + 1);
+    totals all = { 0 };
+    tl_graph_visit(f->graph, count_values, &all);
+    tl_plan_buffer *buffers = TL_NEW_ARRAY(session->arena, tl_plan_buffer, all.values + 1);
     for (int k = 0; k < f->kernel_count; k++) {
         const tl_kernel *kernel = f->kernels[k].kernel;
         for (int v = 0; v < kernel->input_count; v++)
@@ -92,11 +110,9 @@ tl_status tl_inspect(const tl_session *session, const char *path, bool quick, tl
     *out = (tl_inspection){ .path = path,
                             .facts = tl_model_get_facts(session->model),
                             .threads = session->threads };
-    const tl_graph *g = out->facts->graph;
-    for (int v = 0; v < g->value_count; v++)
-        if (g->values[v]->data != NULL)
-            out->constant_bytes +=
-                tl_storage_bytes(g->values[v]->dtype, tl_shape_elements(&g->values[v]->shape));
+    totals all = { 0 };
+    tl_graph_visit(out->facts->graph, count_values, &all);
+    out->constant_bytes = all.constant_bytes;
     tl_map *classes = tl_map_create(session->arena);
     for (int k = 0; k < out->facts->kernel_count; k++)
         if (tl_map_find(classes, out->facts->kernels[k].class_key) == NULL) {

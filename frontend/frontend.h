@@ -28,6 +28,20 @@ typedef struct {
 } tl_shape_override;
 tl_status tl_onnx_read(tl_arena *arena, const char *path, const tl_shape_override *shapes,
                        int shape_count, tl_onnx **out, tl_graph **graph, tl_diag *diag);
+/* The same of a file or of bytes, with all that can be said of how. */
+typedef struct {
+    const char
+        *path; /* NULL: `bytes`, whose external data is in `folder` (NULL: there may be none) */
+    const void *bytes;
+    size_t size;
+    const char *folder;
+    const tl_shape_override *shapes;
+    int shape_count;
+    /* Turns that a loop may take whose number data decide; 0: 2^20, or 1,024 where what each turn gives is kept. */
+    int64_t most_turns;
+} tl_onnx_source;
+tl_status tl_onnx_read_source(tl_arena *arena, const tl_onnx_source *source, tl_onnx **out,
+                              tl_graph **graph, tl_diag *diag);
 tl_status tl_onnx_read_memory(tl_arena *arena, const void *bytes, size_t size, const char *folder,
                               const tl_shape_override *shapes, int shape_count, tl_onnx **out,
                               tl_graph **graph, tl_diag *diag);
@@ -39,6 +53,8 @@ tl_status tl_onnx_open_memory(const void *bytes, size_t size, const char *folder
 tl_status tl_onnx_graph(tl_arena *arena, tl_onnx *model, const tl_shape_override *shapes,
                         int shape_count, const tl_map *kept, tl_graph **graph, tl_diag *diag);
 void tl_onnx_close(tl_onnx *model);
+void tl_onnx_limit_turns(tl_onnx *model,
+                         int64_t most); /* tl_onnx_source.most_turns, of graphs to come */
 /* The inputs that were bound to the value offered, for a shape or a branch depends on it: the graph is right for this value
  * only. Names and packed values live as long as the graph. */
 int tl_onnx_bound_count(const tl_onnx *model);

@@ -110,6 +110,13 @@ bench-memory: $(BUILD)/bench/memory $(BUILD)/tilth
 	@$< $(foreach m,$(MODELS),$(call model_file,$m))
 .PHONY: bench-memory
 
+# make bench-cliffs: the kernels of random networks in percent of what bounds them, the worst first (tests/bench/cliffs.c); on
+# THREADS, for TARGET; SEEDS are numbers of networks.
+$(BUILD)/bench/cliffs: $(BUILD)/tests/bench/options.o $(BUILD)/tests/bench/random_network.o
+bench-cliffs: $(BUILD)/bench/cliffs
+	@$< --threads $(or $(THREADS),1) $(if $(TARGET),--target $(TARGET)) $(if $(JSON),--json) $(SEEDS) $(if $(JSON),> "$(JSON)")
+.PHONY: bench-cliffs
+
 # make bench-kernels: our kernels beside oneDNN's and OpenBLAS's (tests/bench/peer_kernels.c), which are installed first;
 # on THREADS, for TARGET; KERNELS are names or their beginnings.
 PEER_OBJECTS := $(patsubst %,$(BUILD)/tests/bench/%.o,peer_dnnl peer_openblas peer_case our_kernel)

@@ -379,8 +379,10 @@ static tl_status open_onnx(tilth_family *f, tl_diag *diag)
     const tl_load_request *r = &f->request;
     if (f->onnx != NULL)
         return TL_OK;
-    return r->path != NULL ? tl_onnx_open(r->path, &f->onnx, diag)
-                           : tl_onnx_open_memory(r->bytes, r->size, r->folder, &f->onnx, diag);
+    TL_TRY(r->path != NULL ? tl_onnx_open(r->path, &f->onnx, diag)
+                           : tl_onnx_open_memory(r->bytes, r->size, r->folder, &f->onnx, diag));
+    tl_onnx_limit_turns(f->onnx, f->options.max_turns);
+    return TL_OK;
 }
 
 static tl_status compile_join(const tilth_family *f, tl_family_join *j,

@@ -9,7 +9,7 @@ _Static_assert(TILTH_MAX_RANK == TL_MAX_RANK, "a shape fits");
 
 /* Up to where the options of earlier versions went. */
 #define OPTIONS_0_1 offsetof(tilth_load_options, database)
-#define OPTIONS_0_2 offsetof(tilth_load_options, max_memory)
+#define OPTIONS_0_2 offsetof(tilth_load_options, max_turns)
 
 static tl_status check_options(const tilth_load_options *o, const char *call, tl_diag *diag)
 {
@@ -41,6 +41,9 @@ static tl_status check_options(const tilth_load_options *o, const char *call, tl
     if (o->struct_size > OPTIONS_0_2 && o->max_memory < 0)
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: max_memory is %lld bytes", call,
                        (long long)o->max_memory);
+    if (o->struct_size > OPTIONS_0_2 && o->max_turns < 0)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: max_turns is %lld", call,
+                       (long long)o->max_turns);
     if (o->shape_count < 0 || (o->shape_count > 0 && o->shapes == NULL))
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: options give %d shapes at %p", call,
                        o->shape_count, (const void *)o->shapes);
@@ -106,6 +109,7 @@ tl_status tl_load_options(const tilth_load_options *given, tilth_pool *pool, tl_
 {
     *out = (tl_model_options){
         .target = given->target,
+        .most_turns = given->max_turns,
         .cache_folder = given->cache_folder,
         .no_cache = given->no_cache != 0,
         .database = given->database,

@@ -72,6 +72,9 @@ typedef struct tilth_load_options {
      * of tilth's, is TILTH_BAD_ARGUMENT, a damaged one TILTH_IO. */
     const char *database;
     int no_database; /* not 0: default schedules only; not with database */
+    /* Turns that a loop may take whose number data decide, before the run is given up; 0: 2^20, or
+     * 1,024 where what each turn gives is kept. */
+    int64_t max_turns;
     /* Bytes that the model may take at most: weights, temporaries (of each runner beside the weights), inputs and outputs, and
      * what compiling keeps. More is TILTH_NO_MEMORY, before it is taken. 0: four fifths of what the machine, or the control
      * group that the process is in, has left when the model is loaded. */

@@ -138,6 +138,10 @@ tl_status tl_session_model_options(const tl_session *session, const tl_session_o
     model->target = options->target;
     model->machine = session->machine;
     model->shape_count = options->shapes.count;
+    if (options->most_turns < 0)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "--max-turns: %lld is negative",
+                       (long long)options->most_turns);
+    model->most_turns = options->most_turns;
     model->cache_folder = options->cache;
     model->no_cache |= options->no_cache;
     model->database = options->database;

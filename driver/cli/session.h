@@ -9,7 +9,7 @@
 #include "runtime/executable/bindings.h"
 
 typedef struct {
-    int64_t threads;
+    int64_t threads, most_turns;
     const char *target, *cache, *numerics, *database, *machine, *max_memory;
     bool no_cache, no_database, json;
     tl_text_list shapes;
@@ -42,6 +42,12 @@ typedef struct {
           &(o).numerics },                                                                              \
         { "--shape",  NULL, TL_OPTION_LIST, "IN=D,D,..", "gives an input a shape; may be repeated",     \
           &(o).shapes },                                                                                \
+        { "--max-turns",                                                                                \
+          NULL,                                                                                         \
+          TL_OPTION_INT,                                                                                \
+          "N",                                                                                          \
+          "of a loop that data end (default: 2^20; 1024 where each turn's results are kept)",           \
+          &(o).most_turns },                                                                            \
         { "--cache",                                                                                    \
           NULL,                                                                                         \
           TL_OPTION_TEXT,                                                                               \

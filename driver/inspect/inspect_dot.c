@@ -44,6 +44,16 @@ static void add_kernel(const tl_inspection *in, int index, tl_text *out)
     tl_text_add(out, "  }\n");
 }
 
+/* A node with bodies, which are not drawn. */
+static void add_region(const tl_graph *g, int index, tl_text *out)
+{
+    tl_text_format(out, "  n%d [shape=box3d, label=\"", index);
+    add_label(out, tl_op_infos[g->nodes[index]->op].text);
+    tl_text_add(out, "\", tooltip=\"");
+    add_label(out, g->nodes[index]->name);
+    tl_text_add(out, "\"];\n");
+}
+
 static void add_port(tl_text *out, const char *kind, int index, const tl_value *v)
 {
     tl_text_format(out, "  %s%d [shape=ellipse, style=filled, fillcolor=white, label=\"", kind,
@@ -80,7 +90,7 @@ static void add_edges(const tl_graph *g, tl_text *out)
                     add_edge_label(out, v);
                 }
         }
-    for (int p = 0; p < g->output_count; p++)
+    for (int p = 0; p < g->shown_count; p++)
         if (g->outputs[p]->producer != NULL) {
             tl_text_format(out, "  n%d -> out%d", node_index(g, g->outputs[p]->producer), p);
             add_edge_label(out, g->outputs[p]);
@@ -97,10 +107,14 @@ void tl_inspect_dot(const tl_inspection *in, tl_text *out)
                 "  edge [fontname=Helvetica, fontsize=9];\n  fontname=Helvetica;\n");
     for (int i = 0; i < g->input_count; i++)
         add_port(out, "in", i, g->inputs[i]);
-    for (int i = 0; i < g->output_count; i++)
+    for (int i = 0; i < g->shown_count; i++)
         add_port(out, "out", i, g->outputs[i]);
     for (int k = 0; k < in->facts->kernel_count; k++)
-        add_kernel(in, k, out);
+        if (node_index(g, in->facts->kernels[k].kernel->nodes[0]) >= 0)
+            add_kernel(in, k, out);
+    for (int i = 0; i < g->node_count; i++)
+        if (tl_op_bodies(g->nodes[i]->op) > 0)
+            add_region(g, i, out);
     add_edges(g, out);
     tl_text_add(out, "}\n");
 }

@@ -16,12 +16,33 @@ static int by_count(const void *a, const void *b)
     return x->count != y->count ? y->count - x->count : (int)x->op - (int)y->op;
 }
 
+static void count_nodes(const tl_graph *g, void *counts)
+{
+    for (int i = 0; i < g->node_count; i++)
+        ((op_count *)counts)[g->nodes[i]->op].count++;
+}
+
+static int count_all(const op_count *counts)
+{
+    int count = 0;
+    for (int op = 0; op < TL_OP_COUNT; op++)
+        count += counts[op].count;
+    return count;
+}
+
+/* How an output's shape is to be read of which an extent is computed. */
+static void print_extents(const tl_graph *g)
+{
+    for (int i = 0; i < g->extent_count; i++)
+        printf("extent      axis %d of %s is what a run computes, at most that\n",
+               g->extents[i].axis, g->outputs[g->extents[i].output]->name);
+}
+
 static void count_operators(const tl_graph *g, op_count counts[TL_OP_COUNT])
 {
     for (int op = 0; op < TL_OP_COUNT; op++)
         counts[op] = (op_count){ (tl_op)op, 0 };
-    for (int i = 0; i < g->node_count; i++)
-        counts[g->nodes[i]->op].count++;
+    tl_graph_visit(g, count_nodes, counts);
     qsort(counts, TL_OP_COUNT, sizeof *counts, by_count);
 }
 
@@ -102,9 +123,10 @@ void tl_inspect_print(const tl_inspection *in, bool kernels)
     int64_t flops_bound = 0;
     int bound = 0;
     print_ports("input", f->graph->inputs, f->graph->input_count);
-    print_ports("output", f->graph->outputs, f->graph->output_count);
+    print_ports("output", f->graph->outputs, f->graph->shown_count);
+    print_extents(f->graph);
     count_operators(f->graph, counts);
-    printf("operators   %d after rewriting: ", f->graph->node_count);
+    printf("operators   %d after rewriting: ", count_all(counts));
     for (int i = 0; i < TL_OP_COUNT && counts[i].count > 0; i++)
         printf("%s%s %d", i ? ", " : "", tl_op_infos[counts[i].op].text, counts[i].count);
     printf("\nunsupported none\n");
@@ -172,7 +194,7 @@ void tl_inspect_print_json(const tl_inspection *in)
     op_count counts[TL_OP_COUNT];
     for (int i = 0; i < f->graph->input_count; i++)
         print_value_json("input", f->graph->inputs[i]);
-    for (int i = 0; i < f->graph->output_count; i++)
+    for (int i = 0; i < f->graph->shown_count; i++)
         print_value_json("output", f->graph->outputs[i]);
     count_operators(f->graph, counts);
     for (int i = 0; i < TL_OP_COUNT && counts[i].count > 0; i++)

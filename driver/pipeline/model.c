@@ -167,6 +167,8 @@ static tl_status model_keys(tl_model *model, const model_source *source,
             tl_text_format(&text, ",%lld", (long long)options->shapes[i].shape.dims[a].extent);
         tl_text_add(&text, "\n");
     }
+    if (options->most_turns > 0)
+        tl_text_format(&text, "turns %lld\n", (long long)options->most_turns);
     tl_digest_add(&digest, text.data, text.size);
     tl_digest_text(&digest, model->base_identity);
 
@@ -419,12 +421,20 @@ static void give_picks(tl_model *model)
 static tl_status read_graph(tl_model *model, const model_source *source,
                             const tl_model_options *options, tl_diag *diag)
 {
-    if (source->path != NULL)
-        return tl_onnx_read(model->arena, source->path, options->shapes, options->shape_count,
-                            &model->onnx, &model->graph, diag);
-    return tl_onnx_read_memory(model->arena, source->bytes, source->size, source->folder,
-                               options->shapes, options->shape_count, &model->onnx, &model->graph,
-                               diag);
+    const tl_onnx_source from = { .path = source->path,
+                                  .bytes = source->bytes,
+                                  .size = source->size,
+                                  .folder = source->folder,
+                                  .shapes = options->shapes,
+                                  .shape_count = options->shape_count,
+                                  .most_turns = options->most_turns };
+    return tl_onnx_read_source(model->arena, &from, &model->onnx, &model->graph, diag);
+}
+
+static void cut_all(const tl_graph *g, void *cuts)
+{
+    for (int i = 0; i < g->value_count; i++)
+        tl_text_format(cuts, "cut %s\n", g->values[i]->name);
 }
 
 static void set_form(tl_model *model)
@@ -434,8 +444,7 @@ static void set_form(tl_model *model)
         tl_graph_set_form(model->graph, model->picks.form);
         return;
     }
-    for (int i = 0; i < model->graph->value_count; i++)
-        tl_text_format(&cuts, "cut %s\n", model->graph->values[i]->name);
+    tl_graph_visit(model->graph, cut_all, &cuts);
     tl_graph_set_form(model->graph, tl_text_get(&cuts));
     tl_text_free(&cuts);
 }

@@ -27,6 +27,7 @@ typedef struct {
     const tl_machine *machine;
     const tl_shape_override *shapes;
     int shape_count;
+    int64_t most_turns; /* of a loop whose number of turns data decide; 0: tl_onnx_source says */
     const char *cache_folder; /* NULL: the user's */
     tl_numerics numerics; /* strict: no lowering or schedule that re-associates more than it must */
     bool no_cache;        /* neither read nor written */

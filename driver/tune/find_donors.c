@@ -68,7 +68,7 @@ static tl_status read_donors(tl_arena *arena, const tl_donor_settings *o, tl_rec
     TL_TRY(tl_file_read(o->donors, &text, diag));
     tl_donors_of_lines(arena, tl_text_get(&text), filter, out);
     tl_text_free(&text);
-    if (out->count == 0 && filter->only == NULL && filter->session == NULL) {
+    if (out->count == 0 && !o->may_be_empty && filter->only == NULL && filter->session == NULL) {
         tl_donor_filter any = { .numerics = filter->numerics };
         tl_donors all;
         TL_TRY(tl_file_read(o->donors, &text, diag));

@@ -9,7 +9,8 @@ typedef struct {
         from; /* "pool": all donors; "auto": those of one run, chosen by Eq. 1; else the path of a model */
     const char *
         donors; /* a file of records as `db export` writes them, instead of the database; NULL: none */
-    const char *rank; /* name of a cost model, or "shape" */
+    bool may_be_empty; /* that file, a recording: it was made without donors */
+    const char *rank;  /* name of a cost model, or "shape" */
     int64_t per_kernel;
     bool
         others_only; /* what is recorded of the kernels themselves, or of the model's other kernels, does not count */

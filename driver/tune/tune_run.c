@@ -203,6 +203,7 @@ static tl_status ask_donors(tune_run *run, tl_tune_options *options, tl_diag *di
     const tl_tune_settings *o = run->o;
     tl_donor_settings settings = o->donors;
     settings.donors = o->replay != NULL ? o->replay : settings.donors;
+    settings.may_be_empty = o->replay != NULL;
     if (o->donors.per_kernel == 0 && !o->is_transfer)
         return TL_OK;
     settings.per_kernel = o->donors.per_kernel > 0 ? o->donors.per_kernel : 1;

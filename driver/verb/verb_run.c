@@ -50,7 +50,7 @@ static tl_status write_outputs(const char *folder, const tl_executable_spec *spe
 /* A classifier gives one row of scores for many classes. */
 static void show_top_five(const tl_tensor *t)
 {
-    int64_t classes = t->rank == 2 ? t->shape[1] : 0, best[5];
+    int64_t classes = t->rank == 2 && t->shape[0] == 1 ? t->shape[1] : 0, best[5];
     int count = 0;
     for (int64_t i = 0; i < classes; i++) {
         int at = count < 5 ? count++ : 5;
@@ -85,7 +85,7 @@ static void print_number(const char *key, double x)
 static void show_output(const tl_port *port, const tl_tensor *t, bool json)
 {
     tl_text shape = { 0 };
-    tl_shape_describe(port->dtype, port->rank, port->shape, &shape);
+    tl_shape_describe(t->dtype, t->rank, t->shape, &shape);
     int64_t n = tl_tensor_elements(t);
     double least = INFINITY, largest = -INFINITY, sum = 0;
     for (int64_t i = 0; i < n; i++) {
@@ -141,6 +141,8 @@ static tl_status run(tl_session *session, const tl_text_list *given, const char 
     int64_t start = tl_clock_ns();
     if (status == TL_OK)
         status = tl_runner_run(runner, bound.in, bound.out, NULL, diag);
+    if (status == TL_OK)
+        tl_bindings_shape_outputs(&bound, runner);
     double ms = (double)(tl_clock_ns() - start) * 1e-6;
     if (status == TL_OK) {
         const tl_model_facts *facts = tl_model_get_facts(session->model);

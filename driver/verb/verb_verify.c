@@ -69,6 +69,8 @@ static tl_status verify(tl_session *session, const char *data, const tl_text_lis
         status = tl_runner_create(executable, session->pool, session->threads, &runner, diag);
     if (status == TL_OK)
         status = tl_runner_run(runner, bound.in, bound.out, NULL, diag);
+    if (status == TL_OK)
+        tl_bindings_shape_outputs(&bound, runner);
     for (int i = 0; status == TL_OK && data != NULL && i < spec->output_count; i++)
         status = check_output(data, &spec->outputs[i], &bound.outputs[i], v, diag);
     if (status == TL_OK && per_node)

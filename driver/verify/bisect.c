@@ -50,6 +50,8 @@ static tl_status run_form(const tl_bisect_options *o, const char *without, form 
         status = tl_runner_create(executable, f->session.pool, f->session.threads, &runner, diag);
     if (status == TL_OK)
         status = tl_runner_run(runner, f->bound.in, f->bound.out, NULL, diag);
+    if (status == TL_OK)
+        tl_bindings_shape_outputs(&f->bound, runner);
     tl_runner_destroy(runner);
     return status;
 }

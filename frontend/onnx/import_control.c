@@ -6,6 +6,7 @@
  * is computed from are offered. */
 #include <string.h>
 #include "frontend/onnx/import_rules.h"
+#include "frontend/onnx/onnx_counts.h"
 #include "frontend/onnx/onnx_scope.h"
 
 /* ---- a branch that is known, or both ---- */
@@ -76,10 +77,11 @@ static tl_value **join_inputs(tl_onnx_call *c, tl_onnx_region *const branches[2]
     return all;
 }
 
-static bool are_alike(const tl_value *a, const tl_value *b)
+static bool are_alike(const tl_import *im, const tl_value *a, const tl_value *b)
 {
-    return a->dtype_known && b->dtype_known && a->dtype == b->dtype &&
-           tl_shape_is_static(&a->shape) && tl_shape_equal(&a->shape, &b->shape);
+    return tl_counts_of(im, a) == NULL && tl_counts_of(im, b) == NULL && a->dtype_known &&
+           b->dtype_known && a->dtype == b->dtype && tl_shape_is_static(&a->shape) &&
+           tl_shape_equal(&a->shape, &b->shape);
 }
 
 /* False: the branches are not of the kind that can be bodies, or do not give the same types. */
@@ -95,7 +97,7 @@ static bool make_choice(tl_onnx_call *c)
             return false;
     }
     for (int i = 0; i < c->output_count; i++)
-        if (!are_alike(branches[0].outputs[i], branches[1].outputs[i]))
+        if (!are_alike(c->import, branches[0].outputs[i], branches[1].outputs[i]))
             return false;
     tl_value **results = TL_NEW_ARRAY(c->arena, tl_value *, c->output_count);
     tl_value **inputs = join_inputs(c, regions, &count);

@@ -12,6 +12,7 @@
 #include "frontend/onnx/import_rules.h"
 #include "frontend/onnx/onnx_counts.h"
 #include "frontend/onnx/onnx_scope.h"
+#include "frontend/onnx/onnx_sequences.h"
 #include "runtime/base/checked.h"
 
 enum {
@@ -153,6 +154,16 @@ static tl_status write_out_scan(tl_onnx_call *c, loop *l)
 
 /* ---- a node with a body ---- */
 
+/* What a turn appends to a sequence takes its place among the results: one tensor. */
+static tl_status find_appended(tl_onnx_call *c, const loop *l, int state, tl_value **output)
+{
+    const tl_onnx_sequence *s = tl_sequence_of(c->import, *output);
+    if (s == NULL || s->before != l->state[state] || s->count != 1)
+        return tl_call_unsupported(c, "a sequence to which a turn does not append one tensor");
+    *output = s->items[0];
+    return TL_OK;
+}
+
 /* A turn of the loop as a graph: its number and the state go in. */
 static tl_status read_turn(tl_onnx_call *c, void *context)
 {
@@ -167,6 +178,10 @@ static tl_status read_turn(tl_onnx_call *c, void *context)
     tl_graph_add_input(r->graph, turn);
     for (int i = 0; i < l->state_count; i++) {
         const tl_value *v = l->state[i];
+        if (tl_sequence_of(im, v) != NULL) { /* empty: what a turn appends is seen */
+            states[i] = tl_sequence_value(c, &(tl_onnx_sequence){ .before = v });
+            continue;
+        }
         states[i] =
             tl_graph_value(r->graph, tl_arena_format(c->arena, "state.%d", i), v->dtype, &v->shape);
         tl_graph_add_input(r->graph, states[i]);
@@ -189,8 +204,10 @@ static tl_status read_turn(tl_onnx_call *c, void *context)
     TL_TRY(tl_import_body(c, l->body, tl_arena_format(c->arena, "%s/", c->name), count, inputs,
                           conditions + l->state_count + l->scan_count, l->outputs));
     for (int i = 0; i < l->state_count; i++)
-        if (l->outputs[conditions + i]->dtype != l->state[i]->dtype ||
-            !tl_shape_equal(&l->outputs[conditions + i]->shape, &l->state[i]->shape))
+        if (tl_sequence_of(im, l->state[i]) != NULL)
+            TL_TRY(find_appended(c, l, i, &l->outputs[conditions + i]));
+        else if (l->outputs[conditions + i]->dtype != l->state[i]->dtype ||
+                 !tl_shape_equal(&l->outputs[conditions + i]->shape, &l->state[i]->shape))
             return tl_call_unsupported(c, "a state whose type changes from turn to turn");
     for (int i = 0; i < conditions + l->state_count + l->scan_count; i++)
         if (tl_counts_of(im, l->outputs[i]) != NULL || !l->outputs[i]->dtype_known ||
@@ -206,6 +223,8 @@ static tl_status read_turn(tl_onnx_call *c, void *context)
 static bool wants_slices(const tl_onnx_call *c, const loop *l)
 {
     bool wants = false;
+    for (int i = 0; i < l->state_count; i++)
+        wants |= tl_sequence_of(c->import, l->state[i]) != NULL;
     for (int i = 0; i < l->scan_count; i++)
         wants |= tl_call_wants(c, l->state_count + i);
     return wants;
@@ -230,11 +249,15 @@ static bool fits_in_memory(const tl_value *slice, int64_t turns)
 
 static bool states_are_known(const tl_onnx_call *c, const loop *l)
 {
-    for (int i = 0; i < l->state_count; i++)
+    for (int i = 0; i < l->state_count; i++) {
+        const tl_onnx_sequence *sequence = tl_sequence_of(c->import, l->state[i]);
+        if (sequence != NULL && sequence->stack == NULL && sequence->before == NULL)
+            continue;
         if (l->state[i] == NULL || !l->state[i]->dtype_known ||
             !tl_shape_is_static(&l->state[i]->shape) ||
             tl_counts_of(c->import, l->state[i]) != NULL)
             return false;
+    }
     for (int i = 0; i < l->scanned_count; i++)
         if (!tl_shape_is_static(&l->scanned[i]->shape) ||
             tl_counts_of(c->import, l->scanned[i]) != NULL)
@@ -289,32 +312,51 @@ static bool make_loop(tl_onnx_call *c, loop *l)
     double again = 0;
     bool goes_on = is_scan || (tl_constant_number(l->outputs[0], &again) && again != 0);
     int64_t most = most_turns(c, l);
-    tl_onnx_loop made = {
-        .state_count = l->state_count,
-        .states = l->state,
-        .has_again = !goes_on,
-        .output_count = !goes_on + l->state_count + l->scan_count,
-        .outputs = l->outputs + (goes_on ? conditions : 0),
-        .most = most,
-    };
+    tl_onnx_loop made = { .has_again = !goes_on, .most = most };
+    tl_value **states = TL_NEW_ARRAY(c->arena, tl_value *, l->state_count);
+    tl_value **outputs = TL_NEW_ARRAY(c->arena, tl_value *, 1 + l->state_count + l->scan_count);
+    int *of = TL_NEW_ARRAY(c->arena, int,
+                           l->state_count + l->scan_count); /* its place among the results */
+    if (!goes_on)
+        outputs[made.output_count++] = l->outputs[0];
+    for (int stacked = 0; stacked < 2; stacked++)
+        for (int i = 0; i < l->state_count + l->scan_count; i++) {
+            bool is_state = i < l->state_count && tl_sequence_of(c->import, l->state[i]) == NULL;
+            if (is_state != (stacked == 0))
+                continue;
+            of[i] = made.output_count - made.has_again;
+            outputs[made.output_count++] = l->outputs[conditions + i];
+            if (is_state)
+                states[made.state_count++] = l->state[i];
+            else if (l->outputs[conditions + i]->shape.rank == TL_MAX_RANK ||
+                     !fits_in_memory(l->outputs[conditions + i], most))
+                return false;
+        }
+    made.states = states;
+    made.outputs = outputs;
     if (is_scan)
         made.wanted = tl_onnx_emit_scalar(c, TL_I64, (double)l->turns);
     else if (l->wanted != NULL)
         made.wanted = tl_onnx_emit_reshape(c, tl_onnx_emit_cast(c, l->wanted, TL_I64), NULL, 0);
     if (l->enters != NULL)
         made.enters = tl_onnx_emit_reshape(c, l->enters, NULL, 0);
-    for (int i = 0; i < l->scan_count; i++)
-        if (l->outputs[conditions + l->state_count + i]->shape.rank == TL_MAX_RANK ||
-            !fits_in_memory(l->outputs[conditions + l->state_count + i], most))
-            return false;
     tl_value **results = tl_onnx_emit_loop(c, r, &made);
-    memcpy(l->results, results, sizeof *results * (size_t)(l->state_count + l->scan_count));
+    tl_value *taken = results[made.output_count - made.has_again];
     double enters;
     bool is_exact = goes_on && l->turns == most &&
                     (l->enters == NULL || tl_constant_number(l->enters, &enters));
-    for (int i = 0; i < l->scan_count && !is_exact; i++)
-        tl_set_count(c->import, l->results[l->state_count + i], 0,
-                     results[l->state_count + l->scan_count]);
+    for (int i = 0; i < l->state_count + l->scan_count; i++) {
+        l->results[i] = results[of[i]];
+        if (of[i] < made.state_count)
+            continue;
+        if (!is_exact)
+            tl_set_count(c->import, l->results[i], 0, taken);
+        if (i >= l->state_count)
+            continue;
+        tl_onnx_sequence all = *tl_sequence_of(c->import, l->state[i]);
+        all.stack = l->results[i];
+        l->results[i] = tl_sequence_value(c, &all);
+    }
     return true;
 }
 

@@ -95,6 +95,13 @@ tl_value *tl_onnx_emit_masked(tl_onnx_call *c, tl_value *x, double number)
 tl_value *tl_onnx_emit_positions(tl_onnx_call *c, tl_value *mask, tl_value **count)
 {
     int64_t extent = mask->shape.dims[0].extent, first = 0;
+    if (extent > TL_ONNX_MOST_NUMBERS) {
+        tl_status status =
+            tl_call_unsupported(c, "positions among %lld elements", (long long)extent);
+        c->status = c->status == TL_OK ? status : c->status;
+        *count = tl_onnx_emit_scalar(c, TL_I64, 0);
+        return tl_onnx_emit_i64(c, NULL, 0);
+    }
     tl_value *ones = tl_onnx_emit_cast(c, mask, TL_I64), *range = tl_onnx_emit_range(c, extent);
     tl_node *n = tl_onnx_emit_node(c, TL_OP_CUMULATE, 1, &ones);
     tl_attr_set_int(c->graph, n, "axis", 0);

@@ -97,6 +97,8 @@ static bool find_origins(walk *w, tl_value *v)
         }
         int64_t elements = tl_shape_elements(&top->value->shape);
         bool is_leaf = top->value->producer == NULL;
+        if (!is_leaf && tl_op_bodies(top->value->producer->op) > 0)
+            return false;
         if (!top->value->dtype_known || elements < 0 || elements > TL_DECIDING_ELEMENTS ||
             (is_leaf && (!top->value->is_input || w->call->import->region != NULL)))
             return false;

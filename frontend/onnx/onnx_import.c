@@ -4,6 +4,7 @@
 #include "frontend/node/shape_rules.h"
 #include "frontend/onnx/onnx_counts.h"
 #include "frontend/onnx/onnx_scope.h"
+#include "frontend/onnx/onnx_sequences.h"
 
 /* The tensor, whose bytes are taken out of the model: a body or a model that is imported several times has them once. */
 static tl_status read_tensor(tl_import *im, Onnx__TensorProto *t, tl_onnx_tensor *out,
@@ -203,6 +204,10 @@ static tl_status import_outputs(tl_import *im, const tl_onnx_scope *s, const Onn
         if (b->unsupported)
             continue;
         tl_value *v = values[im->graph->output_count] = b->value;
+        if (tl_sequence_of(im, v) != NULL) {
+            tl_onnx_refuse(im, "graph output", name, "it is a sequence");
+            continue;
+        }
         if (v->producer == NULL || v->is_output) {
             tl_value *copy = tl_graph_value(im->graph, name, v->dtype, &v->shape);
             copy->dtype_known = v->dtype_known;
@@ -235,8 +240,8 @@ static tl_status check_overrides(const tl_import *im)
 }
 
 tl_status tl_onnx_import(tl_arena *arena, tl_onnx *model, Onnx__ModelProto *proto,
-                         const tl_shape_override *shapes, int shape_count, const tl_map *kept,
-                         tl_graph **out, tl_diag *diag)
+                         const tl_onnx_source *source, const tl_map *kept, tl_graph **out,
+                         tl_diag *diag)
 {
     tl_diag unread = { 0 };
     tl_import im = { .arena = arena,
@@ -246,8 +251,9 @@ tl_status tl_onnx_import(tl_arena *arena, tl_onnx *model, Onnx__ModelProto *prot
                      .refusals = tl_map_create(arena),
                      .needed = tl_map_create(arena),
                      .tensors = tl_map_create(arena),
-                     .shapes = shapes,
-                     .shape_count = shape_count,
+                     .shapes = source->shapes,
+                     .shape_count = source->shape_count,
+                     .most_turns = source->most_turns,
                      .diag = diag != NULL ? diag : &unread };
     im.graph->is_mapped = tl_onnx_is_mapped;
     im.graph->mapped_by = model;

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "frontend/onnx/onnx_counts.h"
 #include "frontend/onnx/onnx_scope.h"
+#include "frontend/onnx/onnx_sequences.h"
 
 static tl_status version_of(const tl_import *im, const tl_onnx_scope *s, const char *domain,
                             int *out)
@@ -109,9 +110,12 @@ static tl_status check_results(tl_onnx_call *c, tl_onnx_scope *s)
     return c->status;
 }
 
-/* An operator whose importer would take the largest extent for the one that there is. */
-static tl_status check_counted(tl_onnx_call *c)
+/* An operator whose importer would take the largest extent for the one that there is, or a sequence for a tensor. */
+static tl_status check_inputs(tl_onnx_call *c)
 {
+    for (int i = 0; i < c->input_count; i++)
+        if (tl_sequence_of(c->import, c->inputs[i]) != NULL && !tl_takes_sequences(c->op_type))
+            return tl_call_unsupported(c, "its input %d is a sequence", i);
     for (int i = 0; i < c->input_count; i++)
         if (tl_counts_of(c->import, c->inputs[i]) != NULL && !tl_takes_counted(c->op_type))
             return tl_call_unsupported(c, "its input %d has an extent that data decide", i);
@@ -127,7 +131,7 @@ static tl_status run_importer(tl_import *im, tl_onnx_scope *s, const Onnx__NodeP
     if (status == TL_OK)
         status = tl_check_attributes(c);
     if (status == TL_OK)
-        status = check_counted(c);
+        status = check_inputs(c);
     if (status == TL_OK)
         status = c->rule->import(c);
     if (status == TL_OK)

@@ -50,6 +50,7 @@ struct tl_onnx {
     tl_mapping file; /* the model's own; empty when it was read from memory */
     int file_count;
     tl_onnx_file files[64]; /* external data, mapped */
+    int64_t most_turns;     /* tl_onnx_source */
     tl_map *bound;          /* inputs bound to a value: the constant (tl_value) */
     /* Of a model that stays unpacked (tl_onnx_open), for several graphs: else NULL. */
     Onnx__ModelProto *proto;
@@ -202,8 +203,8 @@ tl_status tl_onnx_unpack(const void *bytes, size_t size, ProtobufCAllocator *all
 tl_status tl_onnx_read_shape(tl_arena *arena, const char *name, const Onnx__TensorShapeProto *dims,
                              tl_shape *out, tl_diag *diag);
 tl_status tl_onnx_import(tl_arena *arena, tl_onnx *model, Onnx__ModelProto *proto,
-                         const tl_shape_override *shapes, int shape_count, const tl_map *kept,
-                         tl_graph **out, tl_diag *diag);
+                         const tl_onnx_source *source, const tl_map *kept, tl_graph **out,
+                         tl_diag *diag);
 /* NULL with the reason when there is none for this version. */
 const tl_import_rule *tl_import_rule_find(const char *op_type, int version, const char **reason);
 /* Each is known to the rule, given once, and holds what its type says. */

@@ -10,15 +10,6 @@
 #include "frontend/onnx/onnx_scan.h"
 #include "runtime/base/file.h"
 
-typedef struct {
-    const void *bytes;
-    size_t size;
-    const char *folder;
-    const tl_shape_override *shapes;
-    int shape_count;
-    tl_mapping *file; /* that the bytes are of: the model takes it, and they stay; NULL: from memory */
-} request;
-
 static tl_status check_model(const Onnx__ModelProto *proto, tl_diag *diag)
 {
     if (proto->graph == NULL)
@@ -70,7 +61,8 @@ tl_status tl_onnx_unpack(const void *bytes, size_t size, ProtobufCAllocator *all
     return check_model(*out, diag);
 }
 
-static tl_status open_model(const request *r, tl_onnx **out, tl_diag *diag)
+/* `file`: that the bytes are of: the model takes it, and they stay; NULL: from memory. */
+static tl_status open_model(const tl_onnx_source *r, tl_mapping *file, tl_onnx **out, tl_diag *diag)
 {
     *out = calloc(1, sizeof **out);
     if (*out == NULL)
@@ -78,10 +70,10 @@ static tl_status open_model(const request *r, tl_onnx **out, tl_diag *diag)
     (*out)->folder = -1;
     (*out)->bytes = r->bytes;
     (*out)->size = r->size;
-    if (r->file != NULL) {
+    if (file != NULL) {
         (*out)->stays = true;
-        (*out)->file = *r->file;
-        *r->file = (tl_mapping){ 0 };
+        (*out)->file = *file;
+        *file = (tl_mapping){ 0 };
     }
     if (r->folder == NULL)
         return TL_OK;
@@ -93,22 +85,22 @@ static tl_status open_model(const request *r, tl_onnx **out, tl_diag *diag)
 
 /* The graph for these shapes. The arena may run out at any allocation of the import. */
 static tl_status import_graph(tl_arena *arena, tl_onnx *model, Onnx__ModelProto *proto,
-                              const tl_shape_override *shapes, int shape_count, const tl_map *kept,
-                              tl_graph **graph, tl_diag *diag)
+                              const tl_onnx_source *source, const tl_map *kept, tl_graph **graph,
+                              tl_diag *diag)
 {
     if (TL_ARENA_GUARD(arena))
         return tl_fail(diag, TL_NO_MEMORY, "out of memory while importing the model");
-    TL_TRY(tl_onnx_import(arena, model, proto, shapes, shape_count, kept, graph, diag));
+    TL_TRY(tl_onnx_import(arena, model, proto, source, kept, graph, diag));
     return tl_graph_tidy(*graph, diag);
 }
 
 static tl_status import_guarded(tl_arena *arena, tl_onnx *model, Onnx__ModelProto *proto,
-                                const tl_shape_override *shapes, int shape_count,
-                                const tl_map *kept, tl_graph **graph, tl_diag *diag)
+                                const tl_onnx_source *source, const tl_map *kept, tl_graph **graph,
+                                tl_diag *diag)
 {
     tl_arena_guard outer;
     tl_arena_guard_save(arena, &outer);
-    tl_status status = import_graph(arena, model, proto, shapes, shape_count, kept, graph, diag);
+    tl_status status = import_graph(arena, model, proto, source, kept, graph, diag);
     tl_arena_guard_restore(arena, &outer);
     if (status != TL_OK)
         *graph = NULL;
@@ -116,19 +108,19 @@ static tl_status import_guarded(tl_arena *arena, tl_onnx *model, Onnx__ModelProt
 }
 
 /* What is held besides the arena is released here. */
-static tl_status read_model(tl_arena *arena, const request *r, tl_onnx **model, tl_graph **graph,
-                            tl_diag *diag)
+static tl_status read_model(tl_arena *arena, const tl_onnx_source *r, tl_mapping *file,
+                            tl_onnx **model, tl_graph **graph, tl_diag *diag)
 {
     size_t room = tl_arena_room(arena), deserved = tl_onnx_memory_limit(r->size);
     tl_onnx_memory memory = { .limit = room < deserved ? room : deserved };
     ProtobufCAllocator allocator = tl_onnx_allocator(&memory);
     Onnx__ModelProto *proto = NULL;
 
-    tl_status status = open_model(r, model, diag);
+    tl_status status = open_model(r, file, model, diag);
     if (status == TL_OK)
         status = tl_onnx_unpack(r->bytes, r->size, &allocator, &memory, &proto, diag);
     if (status == TL_OK)
-        status = import_guarded(arena, *model, proto, r->shapes, r->shape_count, NULL, graph, diag);
+        status = import_guarded(arena, *model, proto, r, NULL, graph, diag);
     onnx__model_proto__free_unpacked(proto, &allocator);
     if (status != TL_OK) {
         tl_onnx_close(*model);
@@ -136,18 +128,6 @@ static tl_status read_model(tl_arena *arena, const request *r, tl_onnx **model, 
         *graph = NULL;
     }
     return status;
-}
-
-tl_status tl_onnx_read_memory(tl_arena *arena, const void *bytes, size_t size, const char *folder,
-                              const tl_shape_override *shapes, int shape_count, tl_onnx **out,
-                              tl_graph **graph, tl_diag *diag)
-{
-    request r = {
-        .bytes = bytes, .size = size, .folder = folder, .shapes = shapes, .shape_count = shape_count
-    };
-    *out = NULL;
-    *graph = NULL;
-    return read_model(arena, &r, out, graph, diag);
 }
 
 /* The folder of a path: what stands before its last slash. NULL: no memory. */
@@ -159,7 +139,7 @@ static char *folder_of(const char *path)
     return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
 }
 
-/* The bytes of a file and its folder, as a request's; to be released with release_file. */
+/* The bytes of a file and its folder, as a source's; to be released with release_file. */
 static tl_status map_file(const char *path, tl_mapping *file, char **folder, tl_diag *diag)
 {
     TL_TRY(tl_file_map(path, file, diag));
@@ -179,23 +159,40 @@ static tl_status release_file(const char *path, tl_mapping *file, char *folder, 
     return status;
 }
 
-tl_status tl_onnx_read(tl_arena *arena, const char *path, const tl_shape_override *shapes,
-                       int shape_count, tl_onnx **out, tl_graph **graph, tl_diag *diag)
+tl_status tl_onnx_read_source(tl_arena *arena, const tl_onnx_source *source, tl_onnx **out,
+                              tl_graph **graph, tl_diag *diag)
 {
     tl_mapping file = { 0 };
     char *folder = NULL;
+    tl_onnx_source bytes = *source;
     *out = NULL;
     *graph = NULL;
-    tl_status status = map_file(path, &file, &folder, diag);
-    request r = { .bytes = file.data,
-                  .size = file.size,
-                  .folder = folder,
-                  .shapes = shapes,
-                  .shape_count = shape_count,
-                  .file = &file };
+    if (source->path == NULL)
+        return read_model(arena, source, NULL, out, graph, diag);
+    tl_status status = map_file(source->path, &file, &folder, diag);
+    bytes.bytes = file.data;
+    bytes.size = file.size;
+    bytes.folder = folder;
     if (status == TL_OK)
-        status = read_model(arena, &r, out, graph, diag);
-    return release_file(path, &file, folder, status, diag);
+        status = read_model(arena, &bytes, &file, out, graph, diag);
+    return release_file(source->path, &file, folder, status, diag);
+}
+
+tl_status tl_onnx_read(tl_arena *arena, const char *path, const tl_shape_override *shapes,
+                       int shape_count, tl_onnx **out, tl_graph **graph, tl_diag *diag)
+{
+    const tl_onnx_source source = { .path = path, .shapes = shapes, .shape_count = shape_count };
+    return tl_onnx_read_source(arena, &source, out, graph, diag);
+}
+
+tl_status tl_onnx_read_memory(tl_arena *arena, const void *bytes, size_t size, const char *folder,
+                              const tl_shape_override *shapes, int shape_count, tl_onnx **out,
+                              tl_graph **graph, tl_diag *diag)
+{
+    const tl_onnx_source source = {
+        .bytes = bytes, .size = size, .folder = folder, .shapes = shapes, .shape_count = shape_count
+    };
+    return tl_onnx_read_source(arena, &source, out, graph, diag);
 }
 
 /* ---- a model for several graphs ---- */
@@ -208,7 +205,7 @@ void tl_onnx_drop_proto(tl_onnx *model)
     tl_arena_destroy(model->arena);
 }
 
-static tl_status keep_model(const request *r, tl_onnx *model, tl_diag *diag)
+static tl_status keep_model(const tl_onnx_source *r, tl_onnx *model, tl_diag *diag)
 {
     model->memory.limit = tl_onnx_memory_limit(r->size);
     ProtobufCAllocator allocator = tl_onnx_allocator(&model->memory);
@@ -221,9 +218,10 @@ static tl_status keep_model(const request *r, tl_onnx *model, tl_diag *diag)
     return tl_onnx_unpack(r->bytes, r->size, &allocator, &model->memory, &model->proto, diag);
 }
 
-static tl_status open_request(const request *r, tl_onnx **out, tl_diag *diag)
+static tl_status open_source(const tl_onnx_source *r, tl_mapping *file, tl_onnx **out,
+                             tl_diag *diag)
 {
-    tl_status status = open_model(r, out, diag);
+    tl_status status = open_model(r, file, out, diag);
     if (status == TL_OK)
         status = keep_model(r, *out, diag);
     if (status != TL_OK) {
@@ -236,8 +234,8 @@ static tl_status open_request(const request *r, tl_onnx **out, tl_diag *diag)
 tl_status tl_onnx_open_memory(const void *bytes, size_t size, const char *folder, tl_onnx **out,
                               tl_diag *diag)
 {
-    request r = { .bytes = bytes, .size = size, .folder = folder };
-    return open_request(&r, out, diag);
+    const tl_onnx_source r = { .bytes = bytes, .size = size, .folder = folder };
+    return open_source(&r, NULL, out, diag);
 }
 
 tl_status tl_onnx_open(const char *path, tl_onnx **out, tl_diag *diag)
@@ -246,10 +244,15 @@ tl_status tl_onnx_open(const char *path, tl_onnx **out, tl_diag *diag)
     char *folder = NULL;
     *out = NULL;
     tl_status status = map_file(path, &file, &folder, diag);
-    request r = { .bytes = file.data, .size = file.size, .folder = folder, .file = &file };
+    const tl_onnx_source r = { .bytes = file.data, .size = file.size, .folder = folder };
     if (status == TL_OK)
-        status = open_request(&r, out, diag);
+        status = open_source(&r, &file, out, diag);
     return release_file(path, &file, folder, status, diag);
+}
+
+void tl_onnx_limit_turns(tl_onnx *model, int64_t most)
+{
+    model->most_turns = most;
 }
 
 tl_status tl_onnx_graph(tl_arena *arena, tl_onnx *model, const tl_shape_override *shapes,
@@ -259,5 +262,8 @@ tl_status tl_onnx_graph(tl_arena *arena, tl_onnx *model, const tl_shape_override
     /* a tensor that is read for the first time is made in the model's arena */
     if (TL_ARENA_GUARD(model->arena))
         return tl_fail(diag, TL_NO_MEMORY, "out of memory while importing the model");
-    return import_guarded(arena, model, model->proto, shapes, shape_count, kept, graph, diag);
+    const tl_onnx_source source = { .shapes = shapes,
+                                    .shape_count = shape_count,
+                                    .most_turns = model->most_turns };
+    return import_guarded(arena, model, model->proto, &source, kept, graph, diag);
 }

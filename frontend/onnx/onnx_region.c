@@ -10,11 +10,27 @@
 #include <string.h>
 #include "frontend/onnx/onnx_counts.h"
 #include "frontend/onnx/onnx_scope.h"
+#include "frontend/onnx/onnx_sequences.h"
 #include "runtime/base/array.h"
 
 static const char *key_of(tl_import *im, const tl_value *v)
 {
     return tl_arena_format(im->arena, "%p", (const void *)v);
+}
+
+/* What the sequence holds, each for itself. */
+static tl_value *capture_sequence(tl_import *im, tl_onnx_region *r, const tl_onnx_sequence *outer)
+{
+    tl_onnx_call c = {
+        .import = im, .graph = r->graph, .arena = im->arena, .name = r->graph->name
+    };
+    tl_onnx_sequence inner = *outer;
+    inner.items = TL_NEW_ARRAY(im->arena, tl_value *, outer->count);
+    for (int i = 0; i < outer->count; i++)
+        inner.items[i] = tl_region_capture(im, r, outer->items[i]);
+    if (outer->stack != NULL)
+        inner.stack = tl_region_capture(im, r, outer->stack);
+    return tl_sequence_value(&c, &inner);
 }
 
 tl_value *tl_region_capture(tl_import *im, tl_onnx_region *r, tl_value *outer)
@@ -23,7 +39,10 @@ tl_value *tl_region_capture(tl_import *im, tl_onnx_region *r, tl_value *outer)
     tl_value *inner = tl_map_find(r->inner, key);
     if (inner != NULL)
         return inner;
-    if (outer->data != NULL) {
+    const tl_onnx_sequence *sequence = tl_sequence_of(im, outer);
+    if (sequence != NULL) {
+        inner = capture_sequence(im, r, sequence);
+    } else if (outer->data != NULL) {
         inner = tl_graph_constant(r->graph, outer->name, outer->dtype, &outer->shape, outer->data);
     } else {
         inner = tl_graph_value(r->graph, outer->name,
@@ -85,8 +104,9 @@ bool tl_try_region(tl_onnx_call *c, tl_region_reader *read, void *context, tl_on
                    tl_map_count(im->needed) == 0;
     int nodes = im->nodes;
     struct tl_onnx_walk *walk = im->walk;
-    tl_map *counts = im->counts;
+    tl_map *counts = im->counts, *sequences = im->sequences;
     *im = before;
+    im->sequences = sequences;
     im->nodes = nodes;
     im->counts = counts;
     im->walk = walk;

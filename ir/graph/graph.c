@@ -243,6 +243,14 @@ void tl_graph_set_extent(tl_graph *g, int output, int axis, tl_value *count)
     g->extents[g->extent_count++] = (tl_output_extent){ output, axis, at };
 }
 
+void tl_graph_visit(const tl_graph *g, tl_graph_visitor *visit, void *context)
+{
+    visit(g, context);
+    for (int i = 0; i < g->node_count; i++)
+        for (int k = 0; k < tl_op_bodies(g->nodes[i]->op); k++)
+            tl_graph_visit(g->nodes[i]->bodies[k], visit, context);
+}
+
 bool tl_value_crosses_regions(const tl_value *v)
 {
     if (v->producer != NULL && tl_op_bodies(v->producer->op) > 0)

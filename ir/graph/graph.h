@@ -169,6 +169,9 @@ void tl_graph_add_output(tl_graph *g, tl_value *v);
 void tl_graph_set_extent(tl_graph *g, int output, int axis, tl_value *count);
 tl_value *tl_graph_find(const tl_graph *g, const char *name);
 int tl_graph_users(const tl_value *v); /* how many node inputs read it, +1 for a graph output */
+/* The graph, then the bodies of its nodes, theirs, and so on. */
+typedef void tl_graph_visitor(const tl_graph *g, void *context);
+void tl_graph_visit(const tl_graph *g, tl_graph_visitor *visit, void *context);
 /* Whether a node with bodies makes it or reads it: it lies in memory as it is. */
 bool tl_value_crosses_regions(const tl_value *v);
 /* In all inputs (but those of the node that makes `to`) and graph outputs. A graph output keeps its name: `to` takes

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "runtime/api/api_private.h"
+#include "runtime/executable/regions.h"
 
 _Static_assert(TILTH_MAX_RANK == TL_TENSOR_MAX_RANK, "a shape fits");
 
@@ -167,12 +168,13 @@ static tl_status get_facts(const tilth_model *model, tilth_model_facts *out, tl_
     *out = (tilth_model_facts){
         .name = spec->model != NULL ? spec->model : "",
         .from_disk = model->from_disk,
-        .kernel_count = spec->step_count,
         .constant_bytes = sizes.prepared_bytes,
         .code_bytes = sizes.code_bytes,
     };
-    for (int i = 0; i < spec->step_count; i++)
+    for (int i = 0; i < spec->step_count; i++) {
         out->flops += spec->steps[i].flops;
+        out->kernel_count += !tl_step_has_region(&spec->steps[i]);
+    }
     bool *used = calloc((size_t)spec->value_count + 1, sizeof *used);
     if (used == NULL)
         return tl_fail(diag, TL_NO_MEMORY, "%s: out of memory", call);

@@ -338,12 +338,25 @@ tilth_status tilth_runner_write_input(tilth_runner *r, int index, const void *da
     return leave(r, write_input(r, index, data, size, __func__, &diag), &diag, error);
 }
 
+/* Bytes of an output in the shape that the latest run gave it. */
+static size_t current_size(const tilth_runner *r, int index)
+{
+    const tl_port *port = &r->spec->outputs[index];
+    int64_t size = 0;
+
+    (void)tl_tensor_bytes(port->dtype, port->rank, tl_runner_output_shape(r->runner, index), &size,
+                          NULL);
+    return (size_t)size;
+}
+
 static tl_status read_output(tilth_runner *r, int index, void *data, size_t size, const char *call,
                              tl_diag *diag)
 {
     place *p;
+    bool is_known = index >= 0 && index < r->spec->output_count;
+    bool is_part = is_known && r->outputs[index].is_current && size == current_size(r, index);
 
-    TL_TRY(find_place(r, false, index, size, call, &p, diag));
+    TL_TRY(find_place(r, false, index, is_part ? r->outputs[index].size : size, call, &p, diag));
     const tl_port *port = &r->spec->outputs[index];
     if (!p->is_current)
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: no run has written %s yet", call, port->name);
@@ -372,6 +385,37 @@ tilth_status tilth_runner_read_output(tilth_runner *r, int index, void *data, si
     if (status != TILTH_OK)
         return status;
     return leave(r, read_output(r, index, data, size, __func__, &diag), &diag, error);
+}
+
+static tl_status get_output(tilth_runner *r, int index, tilth_tensor_info *out, const char *call,
+                            tl_diag *diag)
+{
+    if (out == NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: there is nowhere to put the answer", call);
+    if (index < 0 || index >= r->spec->output_count)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: there is no output %d; the model has %d", call,
+                       index, r->spec->output_count);
+    const tl_port *port = &r->spec->outputs[index];
+    if (!r->outputs[index].is_current)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: no run has written %s yet", call, port->name);
+    *out = (tilth_tensor_info){ .name = port->name,
+                                .dtype = (tilth_dtype)tl_dtype_infos[port->dtype].onnx,
+                                .rank = port->rank,
+                                .size = current_size(r, index) };
+    memcpy(out->shape, tl_runner_output_shape(r->runner, index),
+           sizeof *port->shape * (size_t)port->rank);
+    return TL_OK;
+}
+
+tilth_status tilth_runner_output(tilth_runner *r, int index, tilth_tensor_info *out,
+                                 tilth_error *error)
+{
+    TL_API_DIAG(diag);
+    tilth_status status = enter(r, __func__, error);
+
+    if (status != TILTH_OK)
+        return status;
+    return leave(r, get_output(r, index, out, __func__, &diag), &diag, error);
 }
 
 static bool overlap(const place *a, const place *b)

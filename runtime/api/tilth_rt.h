@@ -240,14 +240,23 @@ tilth_status tilth_runner_bind_device_output(tilth_runner *runner, int index, vo
                                              size_t size, tilth_error *error);
 /* Copy: for buffers of any alignment. `size` must be the tensor's. Writing an input undoes its
  * binding; the value stays for later runs. Reading copies what the latest run wrote to the
- * output's place; TILTH_BAD_ARGUMENT when there was no run since the place was given. */
+ * output's place, all of it or the size that tilth_runner_output says; TILTH_BAD_ARGUMENT when there
+ * was no run since the place was given. */
 tilth_status tilth_runner_write_input(tilth_runner *runner, int index, const void *data,
                                       size_t size, tilth_error *error);
 tilth_status tilth_runner_read_output(tilth_runner *runner, int index, void *data, size_t size,
                                       tilth_error *error);
 
+/* The output as the latest run left it: its size and shape, which are less than tilth_model_output's
+ * where the model computes an extent on the way (the rows that a filter has kept). What a run writes
+ * is packed in this shape at the beginning of the output's place. TILTH_BAD_ARGUMENT when there was
+ * no run since the place was given. */
+tilth_status tilth_runner_output(tilth_runner *runner, int index, tilth_tensor_info *out,
+                                 tilth_error *error);
+
 /* Runs the model once and returns when the outputs are there. TILTH_BAD_ARGUMENT names an input
- * that was neither bound nor written, or buffers that overlap. */
+ * that was neither bound nor written, or buffers that overlap; TILTH_UNSUPPORTED a loop that would
+ * take more turns than it may. */
 tilth_status tilth_runner_run(tilth_runner *runner, tilth_error *error);
 
 #ifdef __cplusplus

@@ -59,3 +59,14 @@ tl_status tl_bindings_make(tl_arena *arena, const tl_executable *executable, tl_
     }
     return TL_OK;
 }
+
+void tl_bindings_shape_outputs(tl_bindings *b, const tl_runner *runner)
+{
+    for (int i = 0; i < b->output_count; i++) {
+        tl_tensor *t = &b->outputs[i];
+        if (t->rank > 0)
+            memcpy(t->shape, tl_runner_output_shape(runner, i),
+                   sizeof t->shape[0] * (size_t)t->rank);
+        (void)tl_tensor_bytes(t->dtype, t->rank, t->shape, &t->size, NULL);
+    }
+}

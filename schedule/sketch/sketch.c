@@ -194,6 +194,24 @@ static bool ends_rows(tl_schedule *s, const tl_block *block)
     return false;
 }
 
+/* Windows that would gather get copies of what they read; contractions see to that themselves. */
+static tl_status turn_streams(tl_schedule *s, tl_map *done, const tl_map *known, tl_diag *diag)
+{
+    const tl_block **blocks;
+    int count = tl_sketch_blocks(s, &blocks);
+    for (int i = 0; i < count; i++) {
+        if (tl_map_has(done, blocks[i]->name) || !tl_map_has(known, blocks[i]->name) ||
+            is_contraction(s, blocks[i]) || is_window(s, blocks[i]))
+            continue;
+        tl_schedule_state before = tl_schedule_save(s);
+        tl_diag why = { 0 };
+        tl_status status =
+            tl_sketch_turn_stream(s, tl_schedule_name_block(s, blocks[i]->name), done, &why);
+        TL_TRY(tl_sketch_tried(s, &before, status, &why, diag));
+    }
+    return TL_OK;
+}
+
 /* Blocks that a rule made on the way (inits, copies, tails) are scheduled by it: only those of `names` are left. */
 static tl_status schedule_rest(tl_schedule *s, tl_map *done, tl_map *known, tl_diag *diag)
 {
@@ -232,6 +250,7 @@ tl_status tl_schedule_default(tl_schedule *s, tl_diag *diag)
     /* windows over contractions bring these along, before they are scheduled by themselves */
     TL_TRY(apply_anchored(s, is_window_alone, band, done, known, diag));
     TL_TRY(apply_anchored(s, is_contraction, contraction, done, known, diag));
+    TL_TRY(turn_streams(s, done, known, diag));
     TL_TRY(apply_anchored(s, is_window, window, done, known, diag));
     TL_TRY(schedule_rest(s, done, known, diag));
     return tl_sketch_parallel(s, (int64_t)s->target->cores * CHUNKS_PER_CORE, diag);

@@ -121,6 +121,9 @@ tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref 
 tl_status tl_sketch_cut_sum(tl_schedule *s, tl_block_ref anchor, tl_contraction *c, int *depth,
                             tl_block_ref *sums, tl_diag *diag);
 tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
+/* Before it: a copy of what its lanes would have to gather, in the order of the lanes (sketch_turn_stream.c); blocks that it
+ * makes are added to `done`. */
+tl_status tl_sketch_turn_stream(tl_schedule *s, tl_block_ref block, tl_map *done, tl_diag *diag);
 tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
                                 tl_diag *diag);
 /* A window over what a contraction makes, band by band (sketch_band.c); what feeds it is added to `done`. Inside of `first`

@@ -154,7 +154,86 @@ static void cached_ones_are_the_same(void **state)
     unload(&again);
 }
 
+static void graphs_with_bodies_read_back(void **state)
+{
+    (void)state;
+    tl_text text = { 0 }, again = { 0 };
+    tl_arena *arena = tl_arena_create(0);
+    tl_graph *read;
+    tl_diag diag = { 0 };
+    running r = load("opset 13; input n i64; input c bool; input x f32 2; init one f32 = 1;"
+                     "node Loop n,-,x -> y,z body={input i i64; input d bool; input s f32 2;"
+                     " node If c -> t then_branch={node Add s,one -> p; output p}"
+                     "  else_branch={node Sub s,one -> q; output q}; node Identity d -> e;"
+                     " node Neg t -> u; output e; output t; output u}; output z");
+    expect(&r, GIVEN(LIST(2), LIST(1), LIST(1, 5)), 0, 4, LIST(-2, -6, -3, -7));
+    expect(&r, GIVEN(LIST(2), LIST(0), LIST(1, 5)), 0, 4, LIST(0, -4, 1, -3));
+    const tl_graph *g = tl_model_get_facts(r.model)->graph;
+    tl_graph_print(g, &text);
+    if (tl_graph_parse_beside(arena, tl_text_get(&text), "text", g, &read, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    tl_graph_print(read, &again);
+    assert_string_equal(tl_text_get(&text), tl_text_get(&again));
+    tl_text_free(&text);
+    tl_text_free(&again);
+    tl_arena_destroy(arena);
+    unload(&r);
+}
+
 /* ---- what is refused ---- */
+
+/* Loops inside one another, each of one turn or of as many as n says. */
+static char *nested(int depth, bool known)
+{
+    tl_text text = { 0 };
+    tl_text_format(&text,
+                   "opset 13; input n i64; input x f32 2; init one i64 = 1; init k f32 = 1;");
+    for (int i = 0; i < depth; i++)
+        tl_text_format(
+            &text,
+            "node Loop %s,-,%s%d -> y%d body={input i%d i64; input c%d bool; input x%d f32 2;",
+            known ? "one" : "n", "x", i, i, i, i, i + 1);
+    tl_text_format(&text, "node Add x%d,k -> y%d", depth, depth);
+    for (int i = depth - 1; i >= 0; i--)
+        tl_text_format(&text, "; node Identity c%d -> d%d; output d%d; output y%d}", i, i, i,
+                       i + 1);
+    tl_text_format(&text, "; node Identity x -> x0; output y0");
+    return text.data;
+}
+
+static void nesting_is_bounded(void **state)
+{
+    (void)state;
+    tl_model *model;
+    tl_diag diag;
+    char *text = nested(20, false);
+    running r = load(text);
+    free(text);
+    expect(&r, GIVEN(LIST(1), LIST(1, 5)), 0, 2, LIST(2, 6));
+    expect(&r, GIVEN(LIST(0), LIST(1, 5)), 0, 2, LIST(1, 5));
+    unload(&r);
+    text = nested(20, true);
+    r = load(text);
+    free(text);
+    expect(&r, GIVEN(LIST(9), LIST(1, 5)), 0, 2, LIST(2, 6));
+    unload(&r);
+    text = nested(100, false);
+    assert_int_equal(try_load(text, &model, &diag), TL_BAD_MODEL);
+    free(text);
+}
+
+static void states_keep_their_type(void **state)
+{
+    (void)state;
+    refused("opset 13; input x f32 2; init n i64 = 100000;"
+            "node Loop n,-,x -> y body={input i i64; input c bool; input s f32 2;"
+            " node Concat s,s -> t axis=0; node Identity c -> d; output d; output t}; output y",
+            TL_UNSUPPORTED, "a loop of 100000 turns");
+    refused("opset 13; input x f32 2; input c bool;"
+            "node Loop -,c,x -> y body={input i i64; input c1 bool; input s f32 2;"
+            " node Concat s,s -> t axis=0; node Identity c1 -> d; output d; output t}; output y",
+            TL_UNSUPPORTED, "a loop of any number of turns");
+}
 
 static void bad_bodies_are_refused(void **state)
 {
@@ -185,6 +264,9 @@ int main(void)
         cmocka_unit_test(loops_nest),
         cmocka_unit_test(a_long_scan_is_a_loop),
         cmocka_unit_test(cached_ones_are_the_same),
+        cmocka_unit_test(graphs_with_bodies_read_back),
+        cmocka_unit_test(nesting_is_bounded),
+        cmocka_unit_test(states_keep_their_type),
         cmocka_unit_test(bad_bodies_are_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -126,6 +126,12 @@ static void what_would_look_behind_is_refused(void **state)
     refused(X "node NonZero r -> p; init six i64 1 = 6; node Cast p -> q to=1; node Resize q,-,-,p "
               "-> y; output y",
             TL_UNSUPPORTED, "Resize");
+    refused("opset 13; input x f32 4; input b bool; input c bool 4; node Not c -> d;"
+            "node If b -> y then_branch={node Compress x,d -> p; output p}"
+            " else_branch={node Compress x,c -> q; output q}; output y",
+            TL_UNBOUND, "'b'");
+    refused("opset 13; input x f32 70000,1000; node NonZero x -> y; output y", TL_UNSUPPORTED,
+            "positions among 70000000 elements");
     refused("opset 13; input x f32 4; node Abs x -> a; node Compress x,c -> y; input c bool 4;"
             "node Add y,x -> z; output z",
             TL_UNSUPPORTED, "along an axis whose extent data decide");

@@ -1,0 +1,148 @@
+/* schedule/sketch/sketch_turn_stream.c: a window whose lanes would gather what it reads gets a copy in their order.
+ *
+ *     y[co, ow, ci] += x[16*co + ci, ow + k]*w[...]      x plain, the result in blocks of channels
+ *
+ *     for squares of 16 channels x 16 columns
+ *       t[co, ow, ci] = x[16*co + ci, ow]                turned around once, line by line
+ *     y[co, ow, ci] += t[co, ow + k, ci]*w[...]          a window like any other (sketch_window.c)
+ *
+ * So it is where a plain input meets a result in blocks, or the other way round: in front of a depthwise convolution behind a
+ * Transpose, say. What is copied must be read several times, else nothing is won: the copy gathers, too, though by whole
+ * lines. */
+#include "runtime/base/checked.h"
+#include "schedule/sketch/sketch_private.h"
+
+enum { LEAST_READS = 3, MOST_LANES = 64, NEAR = 4 };
+
+/* The one axis that the lane moves, by a constant; -1: there is no such. */
+static int moved_axis(tl_schedule *s, const tl_expr *load, const tl_var *lane, int64_t *step,
+                      const tl_expr **rest)
+{
+    int found = -1;
+    for (int axis = 0; axis < load->u.buffer->rank; axis++) {
+        if (!tl_expr_uses_var(load->args[axis], lane))
+            continue;
+        if (found >= 0 || !tl_affine_in(s->arena, load->args[axis], lane, step, rest))
+            return -1;
+        found = axis;
+    }
+    return found;
+}
+
+/* Where lanes are a block of the axis: how many; 0: they go along the whole axis. */
+static int64_t block_of_axis(tl_schedule *s, const tl_block *block, const tl_var *lane,
+                             int64_t step, const tl_expr *rest)
+{
+    int64_t lanes = 0;
+    for (int i = 0; i < block->iter_count; i++)
+        if (block->iters[i].var == lane)
+            lanes = tl_max_extent(block->iters[i].extent);
+    if (step != 1 || lanes < 2 || lanes > MOST_LANES)
+        return 0;
+    const tl_expr *left = tl_floormod_expr(s->arena, rest, tl_int(s->arena, lanes));
+    return tl_is_int(left, 0) ? lanes : 0;
+}
+
+/* The order of the copy: the axis last, or its place in a block. */
+static const char *map_of(tl_arena *arena, int rank, int axis, int64_t lanes)
+{
+    const char *from = "", *to = "";
+    for (int a = 0; a < rank; a++) {
+        from = tl_arena_format(arena, "%s%sx%d", from, a > 0 ? ", " : "", a);
+        if (a == axis && lanes > 0)
+            to = tl_arena_format(arena, "%sx%d//%lld, ", to, a, (long long)lanes);
+        else if (a != axis)
+            to = tl_arena_format(arena, "%sx%d, ", to, a);
+    }
+    return lanes > 0
+               ? tl_arena_format(arena, "(%s) -> (%sx%d%%%lld)", from, to, axis, (long long)lanes)
+               : tl_arena_format(arena, "(%s) -> (%sx%d)", from, to, axis);
+}
+
+/* Squares: lanes along `axis`, as many elements of what was contiguous written out; what does not divide is of its own. */
+static tl_status schedule_copy(tl_schedule *s, tl_block_ref copy, int axis, int64_t across_lanes,
+                               int lanes, tl_diag *diag)
+{
+    tl_loop_list loops, order = { 0 };
+    tl_loop_ref across[2], along[2];
+    TL_TRY(tl_sketch_loops(s, copy, 0, &loops, diag));
+    int last = loops.count - 1;
+    if (axis >= last || loops.count != tl_schedule_get_block(s, copy)->iter_count)
+        return tl_refuse(diag, "default schedule", tl_schedule_get_block(s, copy)->name,
+                         "copies along one axis");
+    int64_t width = tl_min64(across_lanes, tl_sketch_extent(s, loops.loops[axis])),
+            length = tl_min64(lanes, tl_sketch_extent(s, loops.loops[last]));
+    bool odd_width = tl_sketch_extent(s, loops.loops[axis]) % width != 0,
+         odd_length = tl_sketch_extent(s, loops.loops[last]) % length != 0;
+    TL_TRY(tl_split(s, loops.loops[axis], (int64_t[]){ 0, width }, 2, across, diag));
+    TL_TRY(tl_split(s, loops.loops[last], (int64_t[]){ 0, length }, 2, along, diag));
+    for (int i = 0; i < last; i++)
+        if (i != axis)
+            tl_loop_push(&order, loops.loops[i]);
+    tl_loop_push(&order, across[0]);
+    tl_loop_push(&order, along[0]);
+    tl_loop_push(&order, along[1]);
+    tl_loop_push(&order, across[1]);
+    TL_TRY(tl_reorder(s, order.loops, order.count, diag));
+    TL_TRY(tl_unroll(s, along[1], diag));
+    TL_TRY(tl_vectorize(s, across[1], diag));
+    if (odd_length)
+        TL_TRY(tl_loop_partition(s, along[0], diag));
+    return odd_width ? tl_loop_partition(s, across[0], diag) : TL_OK;
+}
+
+static tl_status turn(tl_schedule *s, tl_block_ref ref, const tl_expr *load, const tl_var *lane,
+                      tl_map *done, tl_diag *diag)
+{
+    int64_t step;
+    const tl_expr *rest;
+    tl_block_ref copy;
+    const tl_block *block = tl_schedule_get_block(s, ref);
+    int axis = moved_axis(s, load, lane, &step, &rest), rank = load->u.buffer->rank;
+    if (axis < 0 || axis == rank - 1)
+        return tl_refuse(diag, "default schedule", block->name,
+                         "has lanes that no copy brings together");
+    int lanes = tl_target_lanes(s->target, load->dtype);
+    int64_t blocks = block_of_axis(s, block, lane, step, rest);
+    TL_TRY(tl_cache_read(s, ref, load->u.buffer->name, "global", &copy, diag));
+    const tl_block *copying = tl_schedule_get_block(s, copy);
+    tl_map_put(done, copying->name, s);
+    TL_TRY(tl_transform_layout(s, copying->stores[0].buffer->name,
+                               map_of(s->arena, rank, axis, blocks), diag));
+    return schedule_copy(s, copy, axis, blocks > 0 ? blocks : lanes, lanes, diag);
+}
+
+/* Lanes so close are shuffled out of few vectors. */
+static bool reads_near(tl_schedule *s, const tl_expr *load, const tl_var *lane)
+{
+    int64_t stride = tl_access_stride(s->arena, load->u.buffer, load->args, lane);
+    return stride != TL_NOT_AFFINE && stride >= 0 && stride <= NEAR;
+}
+
+/* Whether an element is read often enough for a copy to be worth its while. */
+static bool is_read_again(const tl_block *block, const tl_expr *load)
+{
+    return tl_block_instances(block) / LEAST_READS >= tl_buffer_max_elements(load->u.buffer);
+}
+
+tl_status tl_sketch_turn_stream(tl_schedule *s, tl_block_ref ref, tl_map *done, tl_diag *diag)
+{
+    const tl_block *block = tl_schedule_get_block(s, ref);
+    if (!tl_block_is_reduction(block) || block->store_count != 1 ||
+        tl_sketch_points(block, TL_ITER_REDUCE) < LEAST_READS)
+        return TL_OK;
+    const tl_var *lane = tl_contiguous_iter(s->arena, block);
+    const tl_expr *loads[8];
+    int count = lane != NULL ? tl_collect_loads(block->stores[0].value, loads, 8) : 0;
+    for (int l = 0; l < count; l++) {
+        if (reads_near(s, loads[l], lane) || tl_sketch_is_constant(loads[l]->u.buffer) ||
+            tl_sketch_can_pack_lanes(s, loads[l], lane) || tl_sketch_lanes_share(s, loads[l], lane))
+            continue;
+        if (loads[l]->u.buffer->role == TL_ROLE_LOCAL || !is_read_again(block, loads[l]))
+            return TL_OK; /* the writer of a local one decides how it lies */
+        return tl_decide_range(s, block->name, "turn", 0, 1, 1)
+                   ? turn(s, ref, loads[l], lane, done, diag)
+                   : TL_OK;
+    }
+    return TL_OK;
+}

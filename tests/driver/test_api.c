@@ -269,10 +269,11 @@ static void wrong_options(void **state)
                                .no_database = 1 };
     assert_ok(tilth_model_load(path, &old, &m, &error));
     assert_int_equal(tilth_model_destroy(m), TILTH_OK);
-    old = (tilth_load_options){ .struct_size = offsetof(tilth_load_options, max_memory),
+    old = (tilth_load_options){ .struct_size = offsetof(tilth_load_options, max_turns),
                                 .cache_folder = cache,
                                 .threads = 1,
                                 .no_database = 1,
+                                .max_turns = -1,
                                 .max_memory = -1 };
     assert_ok(tilth_model_load(path, &old, &m, &error));
     assert_int_equal(tilth_model_destroy(m), TILTH_OK);

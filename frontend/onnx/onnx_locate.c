@@ -7,7 +7,8 @@ bool tl_onnx_is_mapped(const void *model, const void *data, size_t size)
     const char *location, *start = data, *base = m->file.data;
     int64_t offset;
     return tl_onnx_locate(m, data, size, &location, &offset) ||
-           (base != NULL && start >= base && size <= m->file.size && start <= base + (m->file.size - size));
+           (base != NULL && start >= base && size <= m->file.size &&
+            start <= base + (m->file.size - size));
 }
 
 bool tl_onnx_locate(const tl_onnx *model, const void *data, size_t size, const char **location,

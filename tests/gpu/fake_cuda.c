@@ -221,6 +221,14 @@ static size_t parameter_size(const char *text, size_t length)
     return 0;
 }
 
+/* The product of a ".maxntid 32, 4, 1". */
+static unsigned read_threads(const char *directive)
+{
+    unsigned axes[3] = { 1, 1, 1 };
+    sscanf(directive, ".maxntid %u, %u, %u", &axes[0], &axes[1], &axes[2]);
+    return axes[0] * axes[1] * axes[2];
+}
+
 static bool read_entry(struct cu_module_body *m, const char *text)
 {
     struct cu_function_body *f = &m->functions[m->function_count++];
@@ -241,7 +249,7 @@ static bool read_entry(struct cu_module_body *m, const char *text)
     }
     const char *body = strchr(close, '{'), *most = strstr(close, ".maxntid");
     if (most != NULL && body != NULL && most < body)
-        f->threads = (unsigned)atoi(most + strlen(".maxntid"));
+        f->threads = read_threads(most);
     return body != NULL;
 }
 

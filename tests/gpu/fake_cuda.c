@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/lsan_interface.h>
+#endif
 #include <unistd.h>
 #include "runtime/cuda/cuda_abi.h"
 
@@ -115,9 +118,20 @@ static bool is_pinned(const void *address)
     return false;
 }
 
+/* What the driver has of an object. A lost device gives nothing back until its process ends, so that only `alive` counts who
+ * forgets to. */
+static void *own(size_t size)
+{
+    void *object = calloc(1, size);
+#if defined(__SANITIZE_ADDRESS__)
+    __lsan_ignore_object(object);
+#endif
+    return object;
+}
+
 static cu_result add_allocation(size_t size, bool pinned, unsigned char **out)
 {
-    allocation *a = calloc(1, sizeof *a);
+    allocation *a = own(sizeof *a);
     a->host = aligned_alloc(512, (size + 511) / 512 * 512);
     a->size = size;
     a->is_pinned = pinned;
@@ -275,7 +289,7 @@ static cu_result compile(const char *ptx, char *log, size_t log_size, struct cu_
         target[strlen(".target sm_") + strspn(target + strlen(".target sm_"), "0123456789")] == 'a';
     if (sm > say.sm || (is_exact && sm != say.sm))
         return CU_NO_BINARY_FOR_GPU;
-    struct cu_module_body *m = calloc(1, sizeof *m);
+    struct cu_module_body *m = own(sizeof *m);
     m->ptx = strdup(ptx);
     for (const char *e = ptx; (e = strstr(e, ".entry ")) != NULL; e++)
         if (m->function_count == PHASES || !read_entry(m, e)) {
@@ -695,7 +709,7 @@ EXPORT(cuLinkCreate_v2, (unsigned n, int *names, void **values, cu_link *out))
         /* the log is the caller's until the link is complete, as the real one's */
         (void) n,
         (void)names, (void)values;
-    *out = calloc(1, sizeof **out);
+    *out = own(sizeof **out);
     alive++;
     END;
 }
@@ -795,7 +809,7 @@ EXPORT(cuStreamCreate, (cu_stream * out, unsigned flags))
 {
     (void)flags;
     BEGIN
-    *out = calloc(1, sizeof **out);
+    *out = own(sizeof **out);
     alive++;
     END;
 }
@@ -932,7 +946,7 @@ EXPORT(cuEventCreate, (cu_event * out, unsigned flags))
 {
     (void)flags;
     BEGIN
-    *out = calloc(1, sizeof **out);
+    *out = own(sizeof **out);
     alive++;
     END;
 }
@@ -981,7 +995,7 @@ EXPORT(cuStreamEndCapture, (cu_stream s, cu_graph *out))
         goto end;
     }
     s->is_capturing = false;
-    *out = calloc(1, sizeof **out);
+    *out = own(sizeof **out);
     alive++;
     append_copy(&(*out)->work, &s->work);
     forget(&s->work);
@@ -992,7 +1006,7 @@ EXPORT(cuGraphInstantiateWithFlags, (cu_graph_exec * out, cu_graph graph, unsign
 {
     (void)flags;
     BEGIN
-    *out = calloc(1, sizeof **out);
+    *out = own(sizeof **out);
     alive++;
     append_copy(&(*out)->work, &graph->work);
     END;

@@ -21,7 +21,7 @@
 
 typedef struct {
     const tl_buffer *buffer;
-    void *data; /* packed row-major (buffer strides do not apply), caller-owned */
+    void *data; /* packed row-major (buffer strides do not apply), at any address; caller-owned */
 } tl_argument;
 
 typedef struct {

@@ -135,34 +135,42 @@ void tl_check_write(tl_frame *f, int memory, int64_t offset, const tl_block_code
     cell->write_thread = f->thread;
 }
 
-/* ---- elements ---- */
+/* ---- elements ----
+ * memcpy, as the numbers' own loads do it: the buffer may be a weight in its mapped file, at any address. */
 
 double tl_memory_number(tl_dtype dtype, const char *data, int64_t offset)
 {
-    if (dtype == TL_F32)
-        return ((const float *)(const void *)data)[offset];
+    if (dtype == TL_F32) {
+        float value;
+        memcpy(&value, data + (size_t)offset * sizeof value, sizeof value);
+        return value;
+    }
     return tl_number_load(dtype, data, (size_t)offset).f;
 }
 
 int64_t tl_memory_integer(tl_dtype dtype, const char *data, int64_t offset)
 {
-    if (dtype == TL_I64)
-        return ((const int64_t *)(const void *)data)[offset];
+    if (dtype == TL_I64) {
+        int64_t value;
+        memcpy(&value, data + (size_t)offset * sizeof value, sizeof value);
+        return value;
+    }
     return tl_number_load(dtype, data, (size_t)offset).i;
 }
 
 void tl_memory_put_number(tl_dtype dtype, char *data, int64_t offset, double value)
 {
-    if (dtype == TL_F32)
-        ((float *)(void *)data)[offset] = (float)value;
-    else
+    if (dtype == TL_F32) {
+        float narrow = (float)value;
+        memcpy(data + (size_t)offset * sizeof narrow, &narrow, sizeof narrow);
+    } else
         tl_number_store(dtype, data, (size_t)offset, (tl_number){ .f = value });
 }
 
 void tl_memory_put_integer(tl_dtype dtype, char *data, int64_t offset, int64_t value)
 {
     if (dtype == TL_I64)
-        ((int64_t *)(void *)data)[offset] = value;
+        memcpy(data + (size_t)offset * sizeof value, &value, sizeof value);
     else
         tl_number_store(dtype, data, (size_t)offset, (tl_number){ .i = value });
 }

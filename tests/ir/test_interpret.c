@@ -595,6 +595,29 @@ static void plain_stays_inside(void **state)
     tl_arena_destroy(f.arena);
 }
 
+/* A weight may lie in its mapped file, at any address. */
+static void given_at_any_address(void **state)
+{
+    (void)state;
+    fixture f;
+    tl_diag diag = { "" };
+    start(&f, "kernel k(I: i64[2], X: f32[2], out J: i64[2], out Y: f32[2])\n"
+              "  for i in 0..2\n"
+              "    block copy\n"
+              "      spatial i\n"
+              "      J[i] = I[i]\n"
+              "      Y[i] = X[i]\n");
+    char bytes[4][2 * sizeof(int64_t) + 1] = { { 0 } };
+    memcpy(bytes[0] + 1, (int64_t[]){ 3, -4 }, 2 * sizeof(int64_t));
+    memcpy(bytes[1] + 1, (float[]){ 0.5F, 7 }, 2 * sizeof(float));
+    for (int i = 0; i < 4; i++)
+        f.arguments[i].data = bytes[i] + 1;
+    assert_int_equal(run(&f, NULL, NULL, &diag), TL_OK);
+    assert_memory_equal(bytes[2] + 1, bytes[0] + 1, 2 * sizeof(int64_t));
+    assert_memory_equal(bytes[3] + 1, bytes[1] + 1, 2 * sizeof(float));
+    tl_arena_destroy(f.arena);
+}
+
 static void given_prepared(void **state)
 {
     (void)state;
@@ -628,7 +651,7 @@ static void given_prepared(void **state)
 
 int main(void)
 {
-    enum { OTHERS = 3 };
+    enum { OTHERS = 4 };
     const size_t count = COUNT(refusals) + COUNT(results) + OTHERS;
     struct CMUnitTest *tests = calloc(count, sizeof *tests);
     if (tests == NULL)
@@ -642,6 +665,7 @@ int main(void)
             (struct CMUnitTest){ results[i].name, computed, NULL, NULL, (void *)&results[i] };
     tests[at++] = (struct CMUnitTest)cmocka_unit_test(bad_arguments);
     tests[at++] = (struct CMUnitTest)cmocka_unit_test(plain_stays_inside);
+    tests[at++] = (struct CMUnitTest)cmocka_unit_test(given_at_any_address);
     tests[at++] = (struct CMUnitTest)cmocka_unit_test(given_prepared);
     int failed = _cmocka_run_group_tests("interpreter", tests, count, NULL, NULL);
     free(tests);

@@ -9,6 +9,10 @@
 #include <string.h>
 #include <sys/mman.h>
 #include "codegen/emulate/emulate_private.h"
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
 
 _Thread_local tl_gpu_team *tl_gpu_current;
 
@@ -30,17 +34,75 @@ static tl_gpu_thread *pop(tl_gpu_team *team)
     return t;
 }
 
+/* ---- switches ----
+ * The address sanitizer is told whose stack is current, and that a stack used anew has no frames: those of a launch that
+ * failed were never left. */
+
+#if defined(__SANITIZE_ADDRESS__)
+static _Thread_local const void *scheduler_stack;
+static _Thread_local size_t scheduler_bytes;
+
+static void clear_stack(const tl_gpu_thread *t, size_t bytes)
+{
+    __asan_unpoison_memory_region(t->stack, bytes);
+}
+
+static void arrive_in_thread(void *frames)
+{
+    __sanitizer_finish_switch_fiber(frames, &scheduler_stack, &scheduler_bytes);
+}
+
+/* From the scheduler to the thread. */
+static void enter_thread(tl_gpu_team *team, tl_gpu_thread *t)
+{
+    void *frames;
+    __sanitizer_start_switch_fiber(&frames, t->stack, team->stack_bytes);
+    tl_context_switch(&team->context, t->context);
+    __sanitizer_finish_switch_fiber(frames, NULL, NULL);
+}
+
+/* From the thread to the scheduler, until it comes back. */
+static void leave_thread(tl_gpu_thread *t)
+{
+    void *frames;
+    __sanitizer_start_switch_fiber(&frames, scheduler_stack, scheduler_bytes);
+    tl_context_switch(&t->context, t->block->team->context);
+    arrive_in_thread(frames);
+}
+#else
+static void clear_stack(const tl_gpu_thread *t, size_t bytes)
+{
+    (void)t;
+    (void)bytes;
+}
+
+static void arrive_in_thread(void *frames)
+{
+    (void)frames;
+}
+
+static void enter_thread(tl_gpu_team *team, tl_gpu_thread *t)
+{
+    tl_context_switch(&team->context, t->context);
+}
+
+static void leave_thread(tl_gpu_thread *t)
+{
+    tl_context_switch(&t->context, t->block->team->context);
+}
+#endif
+
 void tl_gpu_wait(tl_gpu_thread *t)
 {
     t->state = TL_THREAD_WAITING;
-    tl_context_switch(&t->context, t->block->team->context);
+    leave_thread(t);
 }
 
 void tl_gpu_poll(tl_gpu_thread *t)
 {
     t->state = TL_THREAD_POLLING;
     t->block->team->polling++;
-    tl_context_switch(&t->context, t->block->team->context);
+    leave_thread(t);
 }
 
 void tl_gpu_wake(tl_gpu_thread *t)
@@ -70,7 +132,7 @@ _Noreturn void tl_gpu_fail(tl_gpu_thread *t, tl_status status, const char *forma
         tl_fail(&team->diag, status, "kernel %s, %s%s%s: %s", team->kernel, place,
                 t->call != NULL ? ", in " : "", t->call != NULL ? t->call->name : "", what);
     for (;;) /* nobody comes back to a team that has failed */
-        tl_context_switch(&t->context, team->context);
+        leave_thread(t);
 }
 
 _Noreturn void tl_gpu_out_of_memory(tl_gpu_thread *t)
@@ -83,6 +145,7 @@ _Noreturn void tl_gpu_out_of_memory(tl_gpu_thread *t)
 /* The first body of every fiber. */
 static void thread_main(void)
 {
+    arrive_in_thread(NULL);
     tl_gpu_team *team = tl_gpu_current;
     team->entry(team->launch->arguments);
     tl_gpu_thread *t = team->running;
@@ -91,7 +154,7 @@ static void thread_main(void)
     t->block->live--;
     team->events++;
     for (;;)
-        tl_context_switch(&t->context, team->context);
+        leave_thread(t);
 }
 
 /* Nobody can go on: says who waits for what, and names one that will never come. */
@@ -174,6 +237,7 @@ static tl_status begin(tl_gpu_team *team)
         for (int i = 0; i < team->thread_count; i++) {
             tl_gpu_thread *t = &b->threads[i];
             begin_thread(t);
+            clear_stack(t, team->stack_bytes);
             if (!tl_context_create(t->stack, team->stack_bytes, thread_main, &t->context))
                 return tl_fail(&team->diag, TL_NO_MEMORY, "no memory for a thread");
             push(team, t);
@@ -211,7 +275,7 @@ tl_status tl_gpu_team_run(tl_gpu_team *team)
     while (team->status == TL_OK) {
         if (team->ready_count > 0) {
             team->running = pop(team);
-            tl_context_switch(&team->context, team->running->context);
+            enter_thread(team, team->running);
         } else if (count_live(team) == 0) {
             break;
         } else if (tl_gpu_finish_tensor_copy(team)) {
@@ -278,6 +342,9 @@ tl_status tl_gpu_team_create(tl_gpu_team *team, size_t stack_bytes, tl_diag *dia
 
 static void destroy_block(tl_gpu_block *b, const tl_gpu_team *team)
 {
+    for (int i = 0; i < team->thread_count && b->threads != NULL && b->threads[i].stack != NULL;
+         i++)
+        clear_stack(&b->threads[i], team->stack_bytes);
     if (b->threads != NULL && b->threads[0].stack != NULL)
         munmap(b->threads[0].stack - 4096, (team->stack_bytes + 4096) * (size_t)team->thread_count);
     for (int i = 0; i < team->thread_count && b->threads != NULL; i++) {

@@ -26,9 +26,11 @@ typedef struct {
 static bool find_window(const tl_node *n, window *out)
 {
     const int64_t *starts, *steps;
-    const tl_shape *x = &n->inputs[0]->shape, *y = &n->outputs[0]->shape;
     out->axis = -1;
-    if (n->op != TL_OP_SLICE || tl_attr_ints(n, "starts", &starts) != x->rank ||
+    if (n->op != TL_OP_SLICE)
+        return false; /* of another operator the first input may be left out */
+    const tl_shape *x = &n->inputs[0]->shape, *y = &n->outputs[0]->shape;
+    if (tl_attr_ints(n, "starts", &starts) != x->rank ||
         tl_attr_ints(n, "steps", &steps) != x->rank)
         return false;
     for (int i = 0; i < x->rank; i++) {

@@ -4,44 +4,11 @@
 #include "codegen/lower/kernel_plan.h"
 #include "runtime/base/text.h"
 
-static const char *operator_of(tl_expr_kind kind)
-{
-    switch (kind) {
-    case TL_EXPR_ADD:
-        return "+";
-    case TL_EXPR_SUB:
-        return "-";
-    case TL_EXPR_MUL:
-        return "*";
-    case TL_EXPR_FLOORDIV:
-        return "/";
-    case TL_EXPR_FLOORMOD:
-        return "%";
-    case TL_EXPR_MIN:
-        return "min";
-    case TL_EXPR_MAX:
-        return "max";
-    case TL_EXPR_INT:
-    case TL_EXPR_FLOAT:
-    case TL_EXPR_VAR:
-    case TL_EXPR_LOAD:
-    case TL_EXPR_DIV:
-    case TL_EXPR_LT:
-    case TL_EXPR_LE:
-    case TL_EXPR_EQ:
-    case TL_EXPR_NE:
-    case TL_EXPR_AND:
-    case TL_EXPR_OR:
-    case TL_EXPR_NOT:
-    case TL_EXPR_SELECT:
-    case TL_EXPR_CAST:
-    case TL_EXPR_BITS:
-    case TL_EXPR_CALL:
-    case TL_EXPR_KIND_COUNT:
-        break;
-    }
-    return NULL;
-}
+static const char *const operators[TL_EXPR_KIND_COUNT] = {
+    [TL_EXPR_ADD] = "+",      [TL_EXPR_SUB] = "-",      [TL_EXPR_MUL] = "*",
+    [TL_EXPR_FLOORDIV] = "/", [TL_EXPR_FLOORMOD] = "%", [TL_EXPR_MIN] = "min",
+    [TL_EXPR_MAX] = "max",
+};
 
 static const char *formula(tl_arena *arena, const tl_program *program, const tl_expr *e)
 {
@@ -50,7 +17,7 @@ static const char *formula(tl_arena *arena, const tl_program *program, const tl_
     for (int d = 0; e->kind == TL_EXPR_VAR && d < program->dim_count; d++)
         if (program->dims[d] == e->u.var)
             return tl_arena_format(arena, "d%d", d);
-    const char *operation = operator_of(e->kind);
+    const char *operation = operators[e->kind];
     if (operation == NULL)
         return NULL;
     const char *a = formula(arena, program, e->args[0]);

@@ -209,45 +209,19 @@ static tl_status join_expr(join *j, expr_tuple e, const tl_expr **out)
                (e[0]->kind != TL_EXPR_CALL || e[k]->u.function == e[0]->u.function);
     if (!same)
         return differ(j, "an expression has another form");
-    switch (e[0]->kind) {
-    case TL_EXPR_INT:
+    if (e[0]->kind == TL_EXPR_INT)
         return join_ints(j, e, out);
-    case TL_EXPR_FLOAT:
+    if (e[0]->kind == TL_EXPR_FLOAT)
         return join_floats(j, e, out);
-    case TL_EXPR_VAR: {
-        const tl_var **vars = TUPLE(j, tl_var);
-        for (int k = 0; k < j->samples->count; k++)
-            vars[k] = e[k]->u.var;
-        const tl_var *var = find_name(j, (const void *const *)vars);
-        if (var == NULL)
-            return differ(j, "an index runs along something else");
-        *out = tl_ref(j->arena, var);
-        return TL_OK;
-    }
-    case TL_EXPR_LOAD:
-    case TL_EXPR_ADD:
-    case TL_EXPR_SUB:
-    case TL_EXPR_MUL:
-    case TL_EXPR_DIV:
-    case TL_EXPR_FLOORDIV:
-    case TL_EXPR_FLOORMOD:
-    case TL_EXPR_MIN:
-    case TL_EXPR_MAX:
-    case TL_EXPR_LT:
-    case TL_EXPR_LE:
-    case TL_EXPR_EQ:
-    case TL_EXPR_NE:
-    case TL_EXPR_AND:
-    case TL_EXPR_OR:
-    case TL_EXPR_NOT:
-    case TL_EXPR_SELECT:
-    case TL_EXPR_CAST:
-    case TL_EXPR_BITS:
-    case TL_EXPR_CALL:
+    if (e[0]->kind != TL_EXPR_VAR)
         return join_children(j, e, out);
-    case TL_EXPR_KIND_COUNT:
-        break;
-    }
+    const tl_var **vars = TUPLE(j, tl_var);
+    for (int k = 0; k < j->samples->count; k++)
+        vars[k] = e[k]->u.var;
+    const tl_var *var = find_name(j, (const void *const *)vars);
+    if (var == NULL)
+        return differ(j, "an index runs along something else");
+    *out = tl_ref(j->arena, var);
     return TL_OK;
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 #include "codegen/emulate/emulate.h"
 #include "runtime/base/array.h"
-#include "runtime/base/clock.h"
+#include "runtime/device/host_event.h"
 
 typedef struct {
     tl_device base;
@@ -24,11 +24,6 @@ typedef struct {
     tl_emulated *module;
     int *phases; /* numbers of the module's kernels */
 } emulated_kernel;
-
-typedef struct {
-    tl_device_event base;
-    int64_t ns;
-} emulated_event;
 
 static tl_status count(int *out, tl_diag *diag)
 {
@@ -326,37 +321,6 @@ static tl_status wait(tl_queue *queue, tl_diag *diag)
     return check(queue->device, diag);
 }
 
-static tl_status make_event(tl_device *device, tl_device_event **out, tl_diag *diag)
-{
-    emulated_event *e = calloc(1, sizeof *e);
-    if (e == NULL)
-        return tl_fail(diag, TL_NO_MEMORY, "cuda-emulated: out of memory");
-    e->base.device = device;
-    *out = &e->base;
-    return TL_OK;
-}
-
-static void drop_event(tl_device_event *event)
-{
-    free(event);
-}
-
-static tl_status record(tl_queue *queue, tl_device_event *event, tl_diag *diag)
-{
-    (void)queue;
-    (void)diag;
-    ((emulated_event *)event)->ns = tl_clock_ns();
-    return TL_OK;
-}
-
-static tl_status elapsed(const tl_device_event *first, const tl_device_event *last, double *ns,
-                         tl_diag *diag)
-{
-    (void)diag;
-    *ns = (double)(((const emulated_event *)last)->ns - ((const emulated_event *)first)->ns);
-    return TL_OK;
-}
-
 const tl_device_type tl_device_type_emulated = {
     .name = "cuda-emulated",
     .form = TL_FORM_LLVM,
@@ -379,10 +343,10 @@ const tl_device_type tl_device_type_emulated = {
     .fill = fill,
     .launch = launch,
     .wait = wait,
-    .make_event = make_event,
-    .drop_event = drop_event,
-    .record = record,
-    .elapsed = elapsed,
+    .make_event = tl_host_event_make,
+    .drop_event = tl_host_event_drop,
+    .record = tl_host_event_record,
+    .elapsed = tl_host_event_elapsed,
 };
 
 void tl_emulated_device_add(void)

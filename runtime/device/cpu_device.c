@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "runtime/base/clock.h"
 #include "runtime/base/float_mode.h"
 #include "runtime/base/pages.h"
 #include "runtime/device/code_loader.h"
 #include "runtime/device/cpu.h"
 #include "runtime/device/device.h"
+#include "runtime/device/host_event.h"
 #include "runtime/device/pool.h"
 #include "runtime/device/topology.h"
 
@@ -25,11 +25,6 @@ typedef struct {
     tl_phase_fn **phases;
     tl_sizes_fn *sizes;
 } cpu_kernel;
-
-typedef struct {
-    tl_device_event base;
-    int64_t ns;
-} cpu_event;
 
 static tl_status count(int *out, tl_diag *diag)
 {
@@ -218,36 +213,6 @@ static tl_status wait(tl_queue *queue, tl_diag *diag)
     return TL_OK;
 }
 
-static tl_status make_event(tl_device *device, tl_device_event **out, tl_diag *diag)
-{
-    cpu_event *e = calloc(1, sizeof *e);
-    if (e == NULL)
-        return tl_fail(diag, TL_NO_MEMORY, "cpu: out of memory");
-    e->base.device = device;
-    *out = &e->base;
-    return TL_OK;
-}
-
-static void drop_event(tl_device_event *event)
-{
-    free(event);
-}
-
-static tl_status record(tl_queue *queue, tl_device_event *event, tl_diag *diag)
-{
-    (void)queue, (void)diag;
-    ((cpu_event *)event)->ns = tl_clock_ns();
-    return TL_OK;
-}
-
-static tl_status elapsed(const tl_device_event *first, const tl_device_event *last, double *ns,
-                         tl_diag *diag)
-{
-    (void)diag;
-    *ns = (double)(((const cpu_event *)last)->ns - ((const cpu_event *)first)->ns);
-    return TL_OK;
-}
-
 const tl_device_type tl_device_type_cpu = {
     .name = "cpu",
     .form = TL_FORM_OBJECT,
@@ -270,8 +235,8 @@ const tl_device_type tl_device_type_cpu = {
     .fill = fill,
     .launch = launch,
     .wait = wait,
-    .make_event = make_event,
-    .drop_event = drop_event,
-    .record = record,
-    .elapsed = elapsed,
+    .make_event = tl_host_event_make,
+    .drop_event = tl_host_event_drop,
+    .record = tl_host_event_record,
+    .elapsed = tl_host_event_elapsed,
 };

@@ -6,8 +6,11 @@
 
 typedef struct {
     const char *show, *html;
-    bool step, verify, bench, json;
+    bool step, verify, bench, json, moves;
     double seconds; /* of measuring a program */
+    /* of --moves: how many are tried, how many shown (0: all), the cost model's name */
+    int64_t tries, limit;
+    const char *model;
 } tl_schedule_options;
 
 /* What became of one program: measured and verified, as far as asked for and possible. */
@@ -35,6 +38,11 @@ tl_status tl_show(const tl_study *study, const tl_walk *walk, const char *list, 
                   tl_diag *diag);
 tl_status tl_show_check(const char *list, tl_diag *diag); /* before there is anything to show */
 const char *tl_show_item(int index);                      /* NULL after the last */
+
+/* Prints what can be done next, what is expected of it, and of the first few what was measured. */
+tl_status tl_schedule_moves(const tl_study *study, const tl_walk *walk,
+                            const tl_schedule_options *options, tl_diag *diag);
+tl_status tl_schedule_moves_check(const tl_schedule_options *options, tl_diag *diag);
 
 /* Reads commands until the end of the input or `quit`; begins with the lines of a trace. */
 tl_status tl_schedule_prompt(tl_study *study, const char *file, const char *text, double seconds,

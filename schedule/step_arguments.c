@@ -199,11 +199,6 @@ static void try_factors(tl_step_trials *q, const char *letter, tl_step_choice *c
 /* What there may be: any word at all, or the kinds of loops of a GPU, the scopes, and the calls of tensorize. */
 static void try_words(tl_step_trials *q, const char *letter, tl_step_choice *choices, int count)
 {
-    static const char *const calls[] = {
-#define TENSOR(name, c, a, b, ca, aa, ba, m, n, k) #name,
-#include "schedule/prim/tensor_shapes.def"
-#undef TENSOR
-    };
     int legal = q->legal;
     q->word_is_free = true;
     try_with(q, letter, choices, count,
@@ -219,9 +214,10 @@ static void try_words(tl_step_trials *q, const char *letter, tl_step_choice *cho
     for (int i = 0; i < TL_SCOPE_COUNT; i++)
         try_with(q, letter, choices, count,
                  (tl_step_choice){ .arg = { .kind = TL_ARG_WORD, .word = tl_scope_texts[i] } });
-    for (size_t i = 0; i < sizeof calls / sizeof *calls && q->prim == TL_PRIM_tensorize; i++)
+    for (int i = 0; q->prim == TL_PRIM_tensorize && tl_tensor_call_name(i) != NULL; i++)
         try_with(q, letter, choices, count,
-                 (tl_step_choice){ .arg = { .kind = TL_ARG_WORD, .word = calls[i] } });
+                 (tl_step_choice){
+                     .arg = { .kind = TL_ARG_WORD, .word = tl_tensor_call_name(i) } });
 }
 
 /* Fills in one letter after the other, every value in turn, and tries what is complete. */

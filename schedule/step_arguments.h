@@ -1,5 +1,5 @@
-/* schedule/step_arguments.h: every set of arguments that a primitive may be tried with, made from the letters of primitives.def, so
- * that a new primitive takes part without being named here. */
+/* schedule/step_arguments.h: every set of arguments that a primitive may be tried with, made from the letters of
+ * primitives.def, so that a new primitive takes part without being named here. */
 #ifndef TL_SCHEDULE_STEP_ARGUMENTS_H
 #define TL_SCHEDULE_STEP_ARGUMENTS_H
 #include "schedule/schedule_private.h"

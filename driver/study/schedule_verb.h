@@ -39,11 +39,6 @@ tl_status tl_show(const tl_study *study, const tl_walk *walk, const char *list, 
 tl_status tl_show_check(const char *list, tl_diag *diag); /* before there is anything to show */
 const char *tl_show_item(int index);                      /* NULL after the last */
 
-/* Prints what can be done next, what is expected of it, and of the first few what was measured. */
-tl_status tl_schedule_moves(const tl_study *study, const tl_walk *walk,
-                            const tl_schedule_options *options, tl_diag *diag);
-tl_status tl_schedule_moves_check(const tl_schedule_options *options, tl_diag *diag);
-
 /* Reads commands until the end of the input or `quit`; begins with the lines of a trace. */
 tl_status tl_schedule_prompt(tl_study *study, const char *file, const char *text, double seconds,
                              tl_diag *diag);

@@ -5,8 +5,9 @@
 #include "tuner/model/tune_list.h"
 
 typedef struct {
-    const char *
-        from; /* "pool": all donors; "auto": those of one run, chosen by Eq. 1; "starter": those that come with tilth; else the path of a model */
+    /* "pool": all donors; "auto": those of one run, chosen by Eq. 1; "starter": those that come with tilth; else the path of
+     * a model. */
+    const char *from;
     const char *
         donors; /* a file of records as `db export` writes them, instead of the database; NULL: none */
     bool may_be_empty; /* that file, a recording: it was made without donors */

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include "driver/verb/verbs.h"
 #include "driver/study/schedule_verb.h"
+#include "driver/tune/schedule_moves.h"
 #include "driver/cli/session.h"
 #include "schedule/sketch/sketch.h"
 

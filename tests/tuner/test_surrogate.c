@@ -106,8 +106,8 @@ static void guesses_are_believed(void **state)
     tl_surrogate_destroy(s);
 }
 
-/* Of several guesses each is believed as far as it is right: one that says the opposite, or anything, not at all, and what two say
- * alike is not counted twice. */
+/* Of several guesses each is believed as far as it is right: one that says the opposite, or anything, not at all, and what
+ * two say alike is not counted twice. */
 static void wrong_guesses_are_not_believed(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* driver/study/schedule_moves.c: --moves: what can be done next, for programs that look for schedules as people do: every legal
+/* driver/tune/schedule_moves.c: --moves: what can be done next, for programs that look for schedules as people do: every legal
  * step, every other answer to a decision of the sketch rules; with what a cost model expects of each, and, for the first few,
  * with what was measured. */
 #include <inttypes.h>
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "driver/cli/session.h"
-#include "driver/study/schedule_verb.h"
+#include "driver/tune/schedule_moves.h"
 #include "driver/tune/kernel_task.h"
 #include "runtime/base/array.h"
 #include "schedule/next_steps.h"

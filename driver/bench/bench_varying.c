@@ -1,5 +1,5 @@
-/* driver/bench/bench_varying.c: tilth bench MODEL --shape x=1,16..512: what one code for all shapes costs beside code for each. Both
- * run in turns, so that what disturbs the machine disturbs both; ratios count, not times. */
+/* driver/bench/bench_varying.c: tilth bench MODEL --shape x=1,16..512: what one code for all shapes costs beside code for each.
+ * Both run in turns, so that what disturbs the machine disturbs both; ratios count, not times. */
 #include <stdlib.h>
 #include <string.h>
 #include "driver/bench/bench.h"

@@ -155,8 +155,8 @@ void tl_session_describe_call(const tl_session_call *call, bool json, tl_text *o
 
 /* From FILE.npy, or FILE.pb (one TensorProto); the caller's. */
 tl_status tl_read_tensor(const char *path, tl_tensor *out, tl_diag *diag);
-/* The file that FOLDER/names.txt gives for "PREFIX NAME", else FOLDER/PREFIX_NAME.npy, else FOLDER/PREFIX_INDEX.pb, as beside ONNX
- * models; false: there is none. */
+/* The file that FOLDER/names.txt gives for "PREFIX NAME", else FOLDER/PREFIX_NAME.npy, else FOLDER/PREFIX_INDEX.pb, as beside
+ * ONNX models; false: there is none. */
 bool tl_data_file(const char *folder, const char *prefix, const char *name, int index,
                   tl_text *path);
 /* Static shapes for the inputs of a model whose axes are open: of `options->shapes`, of the given inputs' files, and of what

@@ -234,8 +234,8 @@ tl_status tl_executable_load(const char *folder, tl_executable **out, tl_diag *d
 /* The data as the spec had it (pointers live as long as the executable; `data`, `object` of a
  * loaded one too). */
 const tl_executable_spec *tl_executable_info(const tl_executable *executable);
-/* The dims for which the inputs have these shapes, one an input (NULL: it has the one that the others make). TL_BAD_ARGUMENT names
- * the axis that does not fit. */
+/* The dims for which the inputs have these shapes, one an input (NULL: it has the one that the others make). TL_BAD_ARGUMENT
+ * names the axis that does not fit. */
 tl_status tl_executable_dims_of(const tl_executable_spec *spec, const int64_t *const *shapes,
                                 int64_t *dims, tl_diag *diag);
 int tl_executable_find_input(const tl_executable *executable, const char *name);  /* -1: none */

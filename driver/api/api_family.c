@@ -1,4 +1,4 @@
-/* driver/api/family.c: families of the C API: driver/pipeline/family.h behind a handle. */
+/* driver/api/api_family.c: families of the C API: driver/pipeline/family.h behind a handle. */
 #include <stdlib.h>
 #include <string.h>
 #include "driver/api/family_private.h"

@@ -1,4 +1,5 @@
-/* tests/tuner/test_tenset.c: TenSet's 164 features of small programs, computed by hand from the definition of its extractor. */
+/* tests/tuner/test_tenset.c: TenSet's 164 features of small programs, computed by hand from the definition of its
+ * extractor. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -130,8 +131,8 @@ static void a_product(void **state)
         { "parallel_len", 16 }, { "parallel_type.kPosMixed", 1 }, { "blockIdx_x_len", 1 },
         { "blockIdx_y_len", 1 }, { "blockIdx_z_len", 1 }, { "threadIdx_x_len", 1 },
         { "threadIdx_y_len", 1 }, { "threadIdx_z_len", 1 }, { "vthread_len", 1 },
-        /* A, which the two innermost loops come back to; their extractor takes 16*16 off its lines, not 16*2, and takes B's
-         * region for A's, of which no axis is whole */
+        /* A, which the two innermost loops come back to; their extractor takes 16*16 off its lines, not 16*2, and
+         * takes B's region for A's, of which no axis is whole */
         { "B0.acc_type.kRead", 1 }, { "B0.bytes", 131072 }, { "B0.unique_bytes", 4096 },
         { "B0.lines", 8 }, { "B0.unique_lines", 1024 }, { "B0.reuse_type.kLoopMultipleRead", 1 },
         { "B0.reuse_dis_iter", 1 }, { "B0.reuse_dis_bytes", 12 }, { "B0.reuse_ct", 32 },
@@ -304,8 +305,8 @@ static void coefficients_are_guessed_as_theirs(void **state)
     assert_true(fabs(fmax(stride[0], stride[1]) - 16 * 8) < 1e-2);
 }
 
-/* All schedules of both spaces: numbers, the same twice; and at least 20,000 rows a second on an idle core of this decade, of which
- * a test that shares it asks a tenth. */
+/* All schedules of both spaces: numbers, the same twice; and at least 20,000 rows a second on an idle core of this
+ * decade, of which a test that shares it asks a tenth. */
 static void rows_are_numbers_and_come_quickly(void **state)
 {
     static const char text[] =

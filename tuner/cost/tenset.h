@@ -1,8 +1,10 @@
-/* tuner/cost/tenset.h: the field's features: 164 numbers of each buffer that a program writes, as TenSet (Zheng et al., NeurIPS 2021
- * Datasets) and all that build on it take them, for comparisons with what was published. Ours are in features.h.
+/* tuner/cost/tenset.h: the field's features: 164 numbers of each buffer that a program writes, as TenSet (Zheng et
+ * al., NeurIPS 2021 Datasets) and all that build on it take them, for comparisons with what was published. Ours are
+ * in features.h.
  *
- * Exact means: the same numbers as its extractor gives for the same loops, its errors included, so that a model of theirs can be
- * trained as they did. tuner/COSTMODEL.md lists those errors, and the few places where the two kinds of programs differ. */
+ * Exact means: the same numbers as its extractor gives for the same loops, its errors included, so that a model of
+ * theirs can be trained as they did. tuner/COSTMODEL.md lists those errors, and the few places where the two kinds of
+ * programs differ. */
 #ifndef TL_TUNER_COST_TENSET_H
 #define TL_TUNER_COST_TENSET_H
 #include "ir/program/program.h"
@@ -40,7 +42,8 @@ enum {
     TL_TENSET_TAGS = 10,
 };
 
-/* Rows of TL_TENSET_WIDTH numbers, in `arena`; how many: one a buffer that is written, in the order of the first stores. */
+/* Rows of TL_TENSET_WIDTH numbers, in `arena`; how many: one a buffer that is written, in the order of the first
+ * stores. */
 int tl_tenset_features_of(tl_arena *arena, const tl_program *program, const float **rows);
 void tl_tenset_name(int column,
                     char out[48]); /* "float_mad", "B0.bytes", "arith_intensity_curve_3" */

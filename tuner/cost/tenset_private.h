@@ -45,7 +45,8 @@ void tl_tenset_store(tl_tenset_walk *walk, const tl_block *block, int store, boo
 void tl_tenset_alloc(tl_tenset_walk *walk, const tl_buffer *buffer);
 double tl_tenset_runs(const tl_tenset_walk *walk);
 
-/* tenset_span.c: bounds of an index over the loops of the walk, [i]: the loops from number i on run, the others stand at 0. */
+/* tenset_span.c: bounds of an index over the loops of the walk, [i]: the loops from number i on run, the others stand
+ * at 0. */
 typedef struct {
     double min[TL_TENSET_DEPTH], max[TL_TENSET_DEPTH];
 } tl_tenset_span;

@@ -1,4 +1,5 @@
-/* tuner/cost/tenset_row.c: what TenSet's extractor says of one store under its loops. Its errors are kept; each has its comment. */
+/* tuner/cost/tenset_row.c: what TenSet's extractor says of one store under its loops. Its errors are kept; each has
+ * its comment. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -44,7 +45,8 @@ static tl_tenset_row *row_of(tl_tenset_walk *walk, const tl_buffer *buffer)
     return NULL;
 }
 
-/* --- what is computed ------------------------------------------------------------------------------------------------- */
+/* --- what is computed
+ * ------------------------------------------------------------------------------------------------- */
 
 /* The column of an operation of floats, and of everything else. */
 enum { NONE = -1 };
@@ -109,7 +111,8 @@ static void count_join(statement *s, const tl_block *block)
     s->ops[TL_TENSET_select_op] += tl_combiner_infos[block->combiner].values == 2;
 }
 
-/* --- what is touched -------------------------------------------------------------------------------------------------- */
+/* --- what is touched
+ * -------------------------------------------------------------------------------------------------- */
 
 static access *access_of(statement *s, const tl_buffer *buffer, tl_tenset_type type)
 {
@@ -150,7 +153,8 @@ static double axis_extent(const tl_buffer *b, int axis)
     return fmax((double)tl_expr_range(b->shape[axis]).max, 1);
 }
 
-/* Elements of the box around all accesses, with the loops from each number on running; it may stick out of the buffer. */
+/* Elements of the box around all accesses, with the loops from each number on running; it may stick out of the
+ * buffer. */
 static void measure(const statement *s, access *a)
 {
     int depth = s->walk->depth, rank = a->buffer->rank;
@@ -208,7 +212,8 @@ static void touch_loops(statement *s)
     }
 }
 
-/* --- an access ------------------------------------------------------------------------------------------------------- */
+/* --- an access
+ * ------------------------------------------------------------------------------------------------------- */
 
 /* The first thing that was touched of the buffer under the loop, by whatever statement, and how often something was. */
 static double first_touch(const tl_tenset_loop *loop, const tl_buffer *buffer)
@@ -371,10 +376,11 @@ static void add_accesses(const statement *s)
             out[i * WIDTH + k] = i < s->access_count ? sorted[i][k] : 0;
 }
 
-/* --- a statement ----------------------------------------------------------------------------------------------------- */
+/* --- a statement
+ * ----------------------------------------------------------------------------------------------------- */
 
-/* Number, product and the innermost of the loops of a kind. Theirs: without any the product stays what an earlier store of the
- * buffer made it. */
+/* Number, product and the innermost of the loops of a kind. Theirs: without any the product stays what an earlier
+ * store of the buffer made it. */
 static void add_annotated(const statement *s, tl_loop_kind kind, int first)
 {
     enum { NUMBER, PRODUCT, LENGTH, NO_PLACE, MIXED = NO_PLACE + 7 };
@@ -415,8 +421,8 @@ static void add_gpu(const statement *s)
     }
 }
 
-/* Their intensity is log(FLOP) over log(bytes), which is not the logarithm of FLOP per byte, at ten places between no loop and all,
- * evenly spaced by log(FLOP). */
+/* Their intensity is log(FLOP) over log(bytes), which is not the logarithm of FLOP per byte, at ten places between no
+ * loop and all, evenly spaced by log(FLOP). */
 static void add_curve(const statement *s)
 {
     double *out = &s->row->values[TL_TENSET_FIRST_CURVE];

@@ -1,6 +1,6 @@
-/* tuner/cost/tenset_span.c: bounds and coefficients of indices as TVM's analyzer and TenSet's extractor find them: bounds are those
- * of intervals (a product, a quotient and a remainder of intervals, each on its own), and a coefficient is guessed from the order in
- * which a sum is written. */
+/* tuner/cost/tenset_span.c: bounds and coefficients of indices as TVM's analyzer and TenSet's extractor find them:
+ * bounds are those of intervals (a product, a quotient and a remainder of intervals, each on its own), and a
+ * coefficient is guessed from the order in which a sum is written. */
 #include <assert.h>
 #include <math.h>
 #include "ir/expr/index.h"
@@ -26,7 +26,8 @@ uint64_t tl_tenset_loops_of(const tl_tenset_walk *walk, const tl_expr *e)
     return bits;
 }
 
-/* --- bounds --------------------------------------------------------------------------------------------------------- */
+/* --- bounds
+ * --------------------------------------------------------------------------------------------------------- */
 
 static void set_all(const tl_tenset_walk *walk, double min, double max, tl_tenset_span *out)
 {
@@ -139,10 +140,12 @@ void tl_tenset_span_of(const tl_tenset_walk *walk, const tl_expr *e, tl_tenset_s
     }
 }
 
-/* --- coefficients --------------------------------------------------------------------------------------------------- */
+/* --- coefficients
+ * --------------------------------------------------------------------------------------------------- */
 
-/* Their extractor passes through an index from left to right. Once it has met the variable, the constant of a product that ends is
- * the coefficient, be it that of another variable, until a sum ends in which there was none: then it is 1. */
+/* Their extractor passes through an index from left to right. Once it has met the variable, the constant of a product
+ * that ends is the coefficient, be it that of another variable, until a sum ends in which there was none: then it is
+ * 1. */
 typedef struct {
     const tl_tenset_walk *walk;
     const tl_var *var;

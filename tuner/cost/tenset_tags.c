@@ -1,5 +1,5 @@
-/* tuner/cost/tenset_tags.c: the operator tags that TenSet's networks have behind each row: which words the text of the computation
- * has. The text is TVM's and not ours; so each word has its meaning here. */
+/* tuner/cost/tenset_tags.c: the operator tags that TenSet's networks have behind each row: which words the text of
+ * the computation has. The text is TVM's and not ours; so each word has its meaning here. */
 #include <string.h>
 #include "tuner/cost/tenset_private.h"
 

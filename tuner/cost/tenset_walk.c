@@ -1,5 +1,6 @@
-/* tuner/cost/tenset_walk.c: walks over a program as over what TVM lowers a schedule to: where a reduction begins, its first value
- * is a statement of its own, before the outermost loop that reduces, in copies of the loops inside it that do not:
+/* tuner/cost/tenset_walk.c: walks over a program as over what TVM lowers a schedule to: where a reduction begins, its
+ * first value is a statement of its own, before the outermost loop that reduces, in copies of the loops inside it
+ * that do not:
  *
  *     for i                          for i
  *       for k                          for j_init   C[i, j] = 0
@@ -138,7 +139,8 @@ static void walk_stmt(tl_tenset_walk *walk, const tl_stmt *stmt)
     }
 }
 
-/* --- rows ------------------------------------------------------------------------------------------------------------- */
+/* --- rows
+ * ------------------------------------------------------------------------------------------------------------- */
 
 typedef enum { RAW, LOG } kind;
 typedef struct {

@@ -1,6 +1,7 @@
 /* codegen/emit/emit_mma_llvm.c: products of a warp by mma.sync, and the fragments that its threads hold.
  *
- * What a thread holds of C is told in emit_fragment_llvm.c; its lane is l = 4g + t. A and B are tiles of 32 bytes in the direction of k; w elements make a word of 32 bits:
+ * What a thread holds of C is told in emit_fragment_llvm.c; its lane is l = 4g + t. A and B are tiles of 32 bytes in the
+ * direction of k; w elements make a word of 32 bits:
  *     A, word 0, 1, 2, 3: rows g, g + 8, g, g + 8, elements from w*t on, and (2, 3) from w*t + k/2 on
  *     B, word 0, 1: column g, the same elements
  * ldmatrix loads them where they lie in shared memory in rows at multiples of 16 bytes; else every thread loads its own. */

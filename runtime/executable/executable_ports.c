@@ -25,3 +25,16 @@ bool tl_port_at(const tl_port *port, int dim_count, const int64_t *dims, int64_t
     *size = (size_t)bytes;
     return true;
 }
+
+bool tl_ports_at(const tl_port *ports, int count, int dim_count, const int64_t *dims, tl_port *out)
+{
+    size_t size;
+
+    for (int i = 0; i < count; i++) {
+        out[i] = ports[i];
+        out[i].varying = NULL;
+        if (!tl_port_at(&ports[i], dim_count, dims, out[i].shape, &size))
+            return false;
+    }
+    return true;
+}

@@ -11,18 +11,6 @@
 static const char *const kind_names[TL_NETWORK_KINDS] = { "row", "decision", "workload",
                                                           "machine" };
 
-static const tl_columns *columns_of(const tl_sample_shape *shape, int kind)
-{
-    const tl_columns *const all[TL_NETWORK_KINDS] = { &shape->row, &shape->decision,
-                                                      &shape->workload, &shape->machine };
-    return all[kind];
-}
-
-int tl_network_width(const tl_network *n, int kind)
-{
-    return columns_of(&n->model.shape, kind)->width;
-}
-
 static void list_settings(const tl_network *network, tl_cost_setting out[TL_NETWORK_SETTINGS])
 {
     tl_network *n = (tl_network *)network;

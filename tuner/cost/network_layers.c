@@ -2,6 +2,14 @@
 #include "tuner/cost/network.h"
 #include "tuner/learn/layers.h"
 
+int tl_network_width(const tl_network *n, int kind)
+{
+    const tl_sample_shape *shape = &n->model.shape;
+    const tl_columns *const all[TL_NETWORK_KINDS] = { &shape->row, &shape->decision,
+                                                      &shape->workload, &shape->machine };
+    return all[kind]->width;
+}
+
 void tl_network_declare_linear(tl_network *n, int in, int out, const char *name)
 {
     tl_weights_add(&n->weights, TL_WEIGHTS_MATRIX, in, out, "%s.weight", name);

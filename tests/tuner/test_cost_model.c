@@ -1,4 +1,5 @@
-/* tests/tuner/test_cost_model.c: cost models learn, keep what they learned in files, refuse files that are no models. */
+/* tests/tuner/test_cost_model.c: cost models learn, keep what they learned in files, refuse files that are no
+ * models. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,8 +18,8 @@
 
 enum { PROGRAMS = 300, FEW_ROWS = 4, MOST_ROWS = 40, DECISIONS = 3, DECISION = 5, TOKEN = 4 };
 
-/* Programs of one statement to `most`; what they are worth is hidden in two columns, summed over the statements. Decisions know it,
- * too, all in all. */
+/* Programs of one statement to `most`; what they are worth is hidden in two columns, summed over the statements.
+ * Decisions know it, too, all in all. */
 typedef struct {
     tl_cost_samples set;
     int first_row[PROGRAMS + 1], row_count[PROGRAMS], task[PROGRAMS];
@@ -206,8 +207,8 @@ static tl_cost_model *load(const char *path)
     return model;
 }
 
-/* Every model, trained or not, says after it was kept in a file what it said before; a file that is damaged, cut or another's
- * is refused. */
+/* Every model, trained or not, says after it was kept in a file what it said before; a file that is damaged, cut or
+ * another's is refused. */
 static void a_file_keeps_it(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* tests/tuner/test_learn.c: products of matrices beside the plain sum, and the way back of every layer and loss beside differences
- * of what goes forwards. */
+/* tests/tuner/test_learn.c: products of matrices beside the plain sum, and the way back of every layer and loss
+ * beside differences of what goes forwards. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ static float *draw(int count)
 /* --- products --------------------------------------------------------------------------------------------------------- */
 
 /* Every element is the sum over k in its order, each addition fused where tiles do that. */
-static float plain_sum(int k, tl_view a, tl_view b, int i, int j, float sum)
+static float plain_sum(int k, tl_matrix_view a, tl_matrix_view b, int i, int j, float sum)
 {
     for (int p = 0; p < k; p++) {
         const float x = a.data[(size_t)i * a.row + (size_t)p * a.column];
@@ -43,8 +43,8 @@ static float plain_sum(int k, tl_view a, tl_view b, int i, int j, float sum)
 static void check_product(int m, int n, int k, bool a_turned, bool b_turned, bool add)
 {
     float *a = draw(m * k), *b = draw(k * n), *c = draw(m * (n + 3)), *kept = draw(m * (n + 3));
-    const tl_view va = a_turned ? tl_transposed(tl_rows_of(a, m)) : tl_rows_of(a, k);
-    const tl_view vb = b_turned ? tl_transposed(tl_rows_of(b, k)) : tl_rows_of(b, n);
+    const tl_matrix_view va = a_turned ? tl_transposed(tl_rows_of(a, m)) : tl_rows_of(a, k);
+    const tl_matrix_view vb = b_turned ? tl_transposed(tl_rows_of(b, k)) : tl_rows_of(b, n);
     memcpy(kept, c, sizeof *c * (size_t)(m * (n + 3)));
     tl_multiply(m, n, k, va, vb, c, (size_t)n + 3, add);
     for (int i = 0; i < m; i++)

@@ -1,5 +1,5 @@
-/* tests/tuner/test_networks.c: cost models that are networks: their gradients, what they learn, that training can be killed and
- * goes on with the same bits, what masks reach, what is refused. */
+/* tests/tuner/test_networks.c: cost models that are networks: their gradients, what they learn, that training can
+ * be killed and goes on with the same bits, what masks reach, what is refused. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

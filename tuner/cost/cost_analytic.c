@@ -1,8 +1,10 @@
-/* tuner/cost/cost_analytic.c: time estimated from what features.c worked out: no measurement is needed to draft with it.
+/* tuner/cost/cost_analytic.c: time estimated from what features.c worked out: no measurement is needed to draft
+ * with it.
  *
- * A statement takes the larger of its cycles in the ports (register tile, latency, tails count as statements of their
- * own) and the cycles in which the caches deliver its lines, and a part of the smaller; each start of an inner loop costs a
- * mispredicted branch, and a refill of the pipeline. The parallel loop divides by the cores that find work. */
+ * A statement takes the larger of its cycles in the ports (register tile, latency, tails count as statements of
+ * their own) and the cycles in which the caches deliver its lines, and a part of the smaller; each start of an
+ * inner loop costs a mispredicted branch, and a refill of the pipeline. The parallel loop divides by the cores that
+ * find work. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +12,8 @@
 #include "tuner/cost/cost_private.h"
 #include "tuner/cost/features.h"
 
-/* An iteration in cycles; the part of the shorter of arithmetic and delivery that does not hide behind the longer; how often the
- * start of a loop was not foreseen. */
+/* An iteration in cycles; the part of the shorter of arithmetic and delivery that does not hide behind the longer;
+ * how often the start of a loop was not foreseen. */
 static const double iteration = 0.5, unhidden = 0.3, unforeseen = 0.6;
 
 static double magnitude(const float *row, int column)
@@ -54,8 +56,8 @@ double tl_analytic_cycles(const tl_machine *machine, const float *rows, int coun
     return cycles;
 }
 
-/* What training finds out: how far the estimate is to be trusted. Inside a task the logarithm of the time goes `slope` times as
- * far as that of the estimate, give or take a deviation. */
+/* What training finds out: how far the estimate is to be trusted. Inside a task the logarithm of the time goes
+ * `slope` times as far as that of the estimate, give or take a deviation. */
 typedef struct {
     tl_cost_model model; /* first */
     double slope, variance;

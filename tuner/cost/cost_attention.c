@@ -1,6 +1,6 @@
-/* tuner/cost/cost_attention.c: attention over a program's tokens: one for each statement, each decision, the workload, the
- * machine. What it learns is how far the analytic model is off, so that what that knows of caches and ports carries over to kernels
- * and machines that it never saw:
+/* tuner/cost/cost_attention.c: attention over a program's tokens: one for each statement, each decision, the
+ * workload, the machine. What it learns is how far the analytic model is off, so that what that knows of caches and
+ * ports carries over to kernels and machines that it never saw:
  *
  *     rows -> linear, GELU, linear, + place in the program --+
  *     decisions -> linear ----------------------------------+-- layers x ( + attention(norm) , + GELU(norm) ) -- norm -- z
@@ -9,8 +9,8 @@
  *     correction of statement i:   c_i = w z_i                of the program:  g, spread = v mean(z)
  *     mean = g + log sum over the statements of analytic time_i exp(c_i)
  *
- * so that time stays a sum over the statements, each with its own correction. All corrections begin at 0. Programs have as many
- * tokens as they have: nothing is padded. */
+ * so that time stays a sum over the statements, each with its own correction. All corrections begin at 0. Programs
+ * have as many tokens as they have: nothing is padded. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,13 +38,13 @@ enum {
 enum { NORM1 = 0, QUERIES = 2, MIX = 4, NORM2 = 6, INNER1 = 8, INNER2 = 10, OF_LAYER = 12 };
 
 /* A linear layer whose output is 0 at first. */
-static void declare_silent(tl_network *n, int in, int out, const char *name)
+static void declare_silent(tl_cost_network *n, int in, int out, const char *name)
 {
     tl_weights_add(&n->weights, TL_WEIGHTS_ZERO, in, out, "%s.weight", name);
     tl_weights_add(&n->weights, TL_WEIGHTS_ZERO, 1, out, "%s.bias", name);
 }
 
-static void declare_layer(tl_network *n, int layer)
+static void declare_layer(tl_cost_network *n, int layer)
 {
     static const char *const parts[] = { "norm1", "queries", "mix", "norm2", "inner1", "inner2" };
     const int width = n->settings[WIDTH], inner = n->settings[INNER];
@@ -59,7 +59,7 @@ static void declare_layer(tl_network *n, int layer)
     tl_network_declare_linear(n, inner, width, name[5]);
 }
 
-static void declare(tl_network *n)
+static void declare(tl_cost_network *n)
 {
     const int width = n->settings[WIDTH];
     tl_network_declare_linear(n, tl_network_width(n, TL_NETWORK_ROW), width, "rows1");
@@ -94,14 +94,14 @@ typedef struct {
     float *share;             /* of each row in the program's time */
 } kept;
 
-static float *room(const tl_network_batch *b, int rows, int width)
+static float *room(const tl_cost_batch *b, int rows, int width)
 {
     return tl_scratch_floats(b->scratch, (size_t)rows * (size_t)width);
 }
 
 /* --- tokens ----------------------------------------------------------------------------------------------------------- */
 
-static void place_tokens(const tl_network *n, const tl_network_batch *b, kept *k)
+static void place_tokens(const tl_cost_network *n, const tl_cost_batch *b, kept *k)
 {
     const bool workload = tl_network_width(n, TL_NETWORK_WORKLOAD) > 0;
     const bool machine = tl_network_width(n, TL_NETWORK_MACHINE) > 0;
@@ -131,7 +131,7 @@ static void place_tokens(const tl_network *n, const tl_network_batch *b, kept *k
     k->first[b->count] = k->token_count = at;
 }
 
-static void embed_kind(const tl_network *n, const tl_network_batch *b, int kind, int layer,
+static void embed_kind(const tl_cost_network *n, const tl_cost_batch *b, int kind, int layer,
                        const float *from, int count, const int *where, float *x)
 {
     const int width = n->settings[WIDTH], in = tl_network_width(n, kind);
@@ -142,7 +142,7 @@ static void embed_kind(const tl_network *n, const tl_network_batch *b, int kind,
     tl_scatter_rows(count, width, y, where, x);
 }
 
-static float *embed(const tl_network *n, const tl_network_batch *b, kept *k)
+static float *embed(const tl_cost_network *n, const tl_cost_batch *b, kept *k)
 {
     const int width = n->settings[WIDTH], rows = b->row_count;
     const float *places = tl_weights_of(&n->weights, PLACE);
@@ -163,7 +163,7 @@ static float *embed(const tl_network *n, const tl_network_batch *b, kept *k)
     return x;
 }
 
-static void embed_kind_back(tl_network *n, const tl_network_batch *b, int kind, int layer,
+static void embed_kind_back(tl_cost_network *n, const tl_cost_batch *b, int kind, int layer,
                             const float *from, int count, const int *where, const float *d_x)
 {
     const int width = n->settings[WIDTH], in = tl_network_width(n, kind);
@@ -174,7 +174,7 @@ static void embed_kind_back(tl_network *n, const tl_network_batch *b, int kind, 
     tl_network_linear_back(n, layer, count, in, width, from, d_y, NULL, false);
 }
 
-static void embed_back(tl_network *n, const tl_network_batch *b, const kept *k, const float *d_x)
+static void embed_back(tl_cost_network *n, const tl_cost_batch *b, const kept *k, const float *d_x)
 {
     const int width = n->settings[WIDTH], rows = b->row_count;
     float *d_places = tl_weights_gradient_of(&n->weights, PLACE);
@@ -195,13 +195,14 @@ static void embed_back(tl_network *n, const tl_network_batch *b, const kept *k, 
 
 /* --- layers ----------------------------------------------------------------------------------------------------------- */
 
-static tl_attention_shape attention_of(const tl_network *n, const tl_network_batch *b,
+static tl_attention_shape attention_of(const tl_cost_network *n, const tl_cost_batch *b,
                                        const kept *k)
 {
     return (tl_attention_shape){ b->count, n->settings[WIDTH], n->settings[HEADS], k->first };
 }
 
-static void run_layer(const tl_network *n, const tl_network_batch *b, kept *k, int index, float *x)
+static void run_layer(const tl_cost_network *n, const tl_cost_batch *b, kept *k, int index,
+                      float *x)
 {
     const int width = n->settings[WIDTH], inner = n->settings[INNER], tokens = k->token_count;
     const int at = LAYER + OF_LAYER * index;
@@ -225,7 +226,7 @@ static void run_layer(const tl_network *n, const tl_network_batch *b, kept *k, i
     tl_add_floats(tokens * width, out, x);
 }
 
-static int longest(const tl_network_batch *b, const kept *k)
+static int longest(const tl_cost_batch *b, const kept *k)
 {
     int most = 0;
     for (int p = 0; p < b->count; p++)
@@ -234,7 +235,8 @@ static int longest(const tl_network_batch *b, const kept *k)
 }
 
 /* d_x: by what comes out, becomes by what came in. */
-static void run_layer_back(tl_network *n, const tl_network_batch *b, kept *k, int index, float *d_x)
+static void run_layer_back(tl_cost_network *n, const tl_cost_batch *b, kept *k, int index,
+                           float *d_x)
 {
     const int width = n->settings[WIDTH], inner = n->settings[INNER], tokens = k->token_count;
     const int at = LAYER + OF_LAYER * index, most = longest(b, k);
@@ -273,7 +275,7 @@ static float log_sum(float *x, int count)
     return count > 0 ? most + (float)log(sum) : 0;
 }
 
-static void forward(const tl_network *n, tl_network_batch *b)
+static void forward(const tl_cost_network *n, tl_cost_batch *b)
 {
     const int width = n->settings[WIDTH];
     kept *k = tl_scratch_bytes(b->scratch, sizeof *k);
@@ -300,7 +302,7 @@ static void forward(const tl_network *n, tl_network_batch *b)
     }
 }
 
-static void backward(tl_network *n, tl_network_batch *b)
+static void backward(tl_cost_network *n, tl_cost_batch *b)
 {
     kept *k = b->kept;
     const int width = n->settings[WIDTH], tokens = k->token_count;
@@ -346,7 +348,7 @@ static const tl_network_type attention = {
 static tl_status create(const char *settings, uint64_t seed, tl_cost_model **out, tl_diag *diag)
 {
     TL_TRY(tl_network_create(&attention, settings, seed, out, diag));
-    const tl_network *n = (const tl_network *)*out;
+    const tl_cost_network *n = (const tl_cost_network *)*out;
     if (n->settings[WIDTH] % n->settings[HEADS] == 0)
         return TL_OK;
     tl_fail(diag, TL_BAD_ARGUMENT, "the width of attention, %d, is no multiple of its heads, %d",

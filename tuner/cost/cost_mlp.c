@@ -1,6 +1,6 @@
-/* tuner/cost/cost_mlp.c: the network of TenSet (Zheng et al. 2021): two layers over each row, the sum over a program's rows, two
- * residual blocks, a line. What is known of workload and machine stands behind each row, as there. It knows nothing of the
- * analytic time, of decisions, or of the order of the rows. */
+/* tuner/cost/cost_mlp.c: the network of TenSet (Zheng et al. 2021): two layers over each row, the sum over a
+ * program's rows, two residual blocks, a line. What is known of workload and machine stands behind each row, as
+ * there. It knows nothing of the analytic time, of decisions, or of the order of the rows. */
 #include <string.h>
 #include "tuner/cost/network.h"
 #include "tuner/learn/layers.h"
@@ -15,13 +15,13 @@ enum {
 };
 static const float first_spread = -2; /* log of the variance before anything is learned */
 
-static int input_width(const tl_network *n)
+static int input_width(const tl_cost_network *n)
 {
     return tl_network_width(n, TL_NETWORK_ROW) + tl_network_width(n, TL_NETWORK_WORKLOAD) +
            tl_network_width(n, TL_NETWORK_MACHINE);
 }
 
-static void declare(tl_network *n)
+static void declare(tl_cost_network *n)
 {
     const int hidden = n->settings[HIDDEN];
     tl_network_declare_linear(n, input_width(n), hidden, "rows1");
@@ -37,7 +37,7 @@ typedef struct {
 } kept;
 
 /* Rows with their program's workload and machine behind them. */
-static float *join_inputs(const tl_network *n, const tl_network_batch *b)
+static float *join_inputs(const tl_cost_network *n, const tl_cost_batch *b)
 {
     const size_t row = (size_t)tl_network_width(n, TL_NETWORK_ROW);
     const size_t workload = (size_t)tl_network_width(n, TL_NETWORK_WORKLOAD);
@@ -54,7 +54,7 @@ static float *join_inputs(const tl_network *n, const tl_network_batch *b)
     return out;
 }
 
-static void forward(const tl_network *n, tl_network_batch *b)
+static void forward(const tl_cost_network *n, tl_cost_batch *b)
 {
     const int hidden = n->settings[HIDDEN], rows = b->row_count;
     const size_t of_rows = (size_t)rows * (size_t)hidden,
@@ -86,7 +86,7 @@ static void forward(const tl_network *n, tl_network_batch *b)
     }
 }
 
-static void backward(tl_network *n, tl_network_batch *b)
+static void backward(tl_cost_network *n, tl_cost_batch *b)
 {
     const int hidden = n->settings[HIDDEN], rows = b->row_count;
     const size_t of_rows = (size_t)rows * (size_t)hidden,

@@ -1,38 +1,7 @@
-/* tuner/cost/cost_model.c: the table of cost models, and what holds for all of them. */
+/* tuner/cost/cost_model.c: what holds for all cost models. */
 #include "tuner/cost/cost_model.h"
 #include <math.h>
-#include <string.h>
-#include "ir/program/machine.h"
 #include "tuner/cost/cost_private.h"
-
-const tl_cost_model_type *const tl_cost_models[] = {
-#define COST_MODEL(name, words) &tl_cost_##name,
-#include "tuner/cost/cost_models.def"
-#undef COST_MODEL
-};
-const char *const tl_cost_model_words[] = {
-#define COST_MODEL(name, words) words,
-#include "tuner/cost/cost_models.def"
-#undef COST_MODEL
-};
-const int tl_cost_model_count = sizeof tl_cost_models / sizeof *tl_cost_models;
-
-const tl_cost_model_type *tl_cost_model_find(const char *name)
-{
-    for (int i = 0; i < tl_cost_model_count; i++)
-        if (strcmp(tl_cost_models[i]->name, name) == 0)
-            return tl_cost_models[i];
-    return NULL;
-}
-
-tl_status tl_cost_model_create(const char *name, const char *settings, uint64_t seed,
-                               tl_cost_model **out, tl_diag *diag)
-{
-    const tl_cost_model_type *type = tl_cost_model_find(name);
-    if (type == NULL)
-        return tl_fail(diag, TL_BAD_ARGUMENT, "there is no cost model \"%.60s\"", name);
-    return type->create(settings, seed, out, diag);
-}
 
 void tl_cost_model_destroy(tl_cost_model *model)
 {
@@ -41,13 +10,6 @@ void tl_cost_model_destroy(tl_cost_model *model)
 }
 
 /* --- samples that models may rely on ---------------------------------------------------------------------------------- */
-
-const tl_machine *tl_cost_samples_machine(const tl_cost_samples *s, int program)
-{
-    int domain = s->domain != NULL ? s->domain[s->task[program]] : 0;
-    const tl_machine *machine = s->profiles != NULL ? s->profiles[domain] : NULL;
-    return machine != NULL ? machine : &tl_machine_built_in;
-}
 
 static tl_status check_numbers(const char *what, int of, const float *numbers, size_t count,
                                tl_diag *diag)

@@ -1,9 +1,9 @@
 /* tuner/cost/cost_model.h: guesses how long programs take, from those that were measured.
  *
- * What a model says of a program is the natural logarithm of its time, up to a constant of its task: it orders the candidates
- * of one task, the smaller the faster, and means nothing across tasks; and a variance, which says how sure it is. Everything
- * is deterministic: a model gets its seed when it is made, and the same seed, samples and options give the same bits on one
- * CPU, also when training was interrupted and goes on from its checkpoint.
+ * What a model says of a program is the natural logarithm of its time, up to a constant of its task: it orders the
+ * candidates of one task, the smaller the faster, and means nothing across tasks; and a variance, which says how
+ * sure it is. Everything is deterministic: a model gets its seed when it is made, and the same seed, samples and
+ * options give the same bits on one CPU, also when training was interrupted and goes on from its checkpoint.
  *
  *     tl_cost_model_create("attention", NULL, seed, &model, diag)
  *     tl_cost_model_train(model, &samples, &held_out, &options, diag)       anew, from what was measured
@@ -21,8 +21,8 @@
 
 typedef struct tl_cost_model tl_cost_model;
 
-/* A named array of a model's numbers, with their gradients: what masks over parameters, heads of domains and studies reach.
- * Both belong to the model, and stay where they are until it is trained anew or destroyed. */
+/* A named array of a model's numbers, with their gradients: what masks over parameters, heads of domains and
+ * studies reach. Both belong to the model, and stay where they are until it is trained anew or destroyed. */
 typedef struct {
     const char *name; /* "layer1.attention.query" */
     int rows, columns;
@@ -50,8 +50,8 @@ typedef struct {
     double
         absolute; /* weight of a task's mean, which the analytic model leaves open; below 0: none */
 
-    /* A file to go on from, and to come back to: written after each epoch, and read first where there is one of the same model,
-     * samples and options. NULL: none. Removed when training ends by itself. */
+    /* A file to go on from, and to come back to: written after each epoch, and read first where there is one of the
+     * same model, samples and options. NULL: none. Removed when training ends by itself. */
     const char *checkpoint;
     /* For a model that is taught what another says: programs without a label take what the teacher expects. */
     tl_cost_model *teacher;
@@ -59,7 +59,8 @@ typedef struct {
     const volatile sig_atomic_t *
         stop; /* NULL; not 0: TL_INTERRUPTED after the step, with the model as it was before training */
     void (*listen)(void *user, const tl_train_progress *progress); /* after each step; NULL */
-    /* Before each step of the optimiser, with gradients in place and clipped: may change both gradients and values; NULL. */
+    /* Before each step of the optimiser, with gradients in place and clipped: may change both gradients and values;
+     * NULL. */
     void (*before_step)(void *user, const tl_parameter *parameters, int count);
     void *user;
 } tl_train_options;
@@ -105,16 +106,17 @@ tl_status tl_cost_model_create(const char *name, const char *settings, uint64_t 
                                tl_cost_model **out, tl_diag *diag);
 void tl_cost_model_destroy(tl_cost_model *model); /* NULL is fine */
 
-/* Learns anew from `samples`; `held_out` (NULL: none) says when to end, and which of the states on the way is kept. The model
- * stays what it was when that fails: TL_BAD_ARGUMENT: samples that it cannot use; TL_INTERRUPTED; TL_NO_MEMORY. */
+/* Learns anew from `samples`; `held_out` (NULL: none) says when to end, and which of the states on the way is kept.
+ * The model stays what it was when that fails: TL_BAD_ARGUMENT: samples that it cannot use; TL_INTERRUPTED;
+ * TL_NO_MEMORY. */
 tl_status tl_cost_model_train(tl_cost_model *model, const tl_cost_samples *samples,
                               const tl_cost_samples *held_out, const tl_train_options *options,
                               tl_diag *diag);
 /* Learns more, from what is new: a few epochs at a tenth of the rate. A model that has learned nothing is trained. */
 tl_status tl_cost_model_adapt(tl_cost_model *model, const tl_cost_samples *samples,
                               const tl_train_options *options, tl_diag *diag);
-/* Fills mean[programs->count] and, unless NULL, variance. False, and zeros and ones: it has learned nothing, of another shape,
- * or says what is no number. */
+/* Fills mean[programs->count] and, unless NULL, variance. False, and zeros and ones: it has learned nothing, of
+ * another shape, or says what is no number. */
 bool tl_cost_model_predict(tl_cost_model *model, const tl_cost_samples *programs, float *mean,
                            float *variance);
 /* Whether it reads what such samples have. TL_BAD_ARGUMENT: of which kind it was trained with other columns. */
@@ -124,13 +126,15 @@ tl_status tl_cost_model_fits(const tl_cost_model *model, const tl_sample_shape *
 int tl_cost_model_parameters(tl_cost_model *model, const tl_parameter **out);
 tl_status tl_cost_model_gradients(tl_cost_model *model, const tl_cost_samples *samples,
                                   const tl_train_options *options, double *loss, tl_diag *diag);
-/* What the analytic model makes of a program's rows, on that machine (NULL: the built-in one): cycles of all cores in use. */
+/* What the analytic model makes of a program's rows, on that machine (NULL: the built-in one): cycles of all cores
+ * in use. */
 double tl_analytic_cycles(const tl_machine *machine, const float *rows, int count);
 /* Lines for people: what it is, its settings, its size, what it was trained with. */
 void tl_cost_model_describe(const tl_cost_model *model, tl_text *out);
 
-/* Files: a line that names type, shape and content, then what the model keeps. TL_IO, or TL_BAD_TEXT: it is no sound model,
- * damaged, of another version, has values that are no numbers. Whether it fits the samples that one has is told by its shape. */
+/* Files: a line that names type, shape and content, then what the model keeps. TL_IO, or TL_BAD_TEXT: it is no
+ * sound model, damaged, of another version, has values that are no numbers. Whether it fits the samples that one
+ * has is told by its shape. */
 tl_status tl_cost_model_save(const tl_cost_model *model, const char *path, tl_diag *diag);
 tl_status tl_cost_model_load(const char *path, tl_cost_model **out, tl_diag *diag);
 /* The same of bytes: of what ships inside the program, or was made up by a test. `name`: for sentences. */

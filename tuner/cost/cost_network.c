@@ -11,21 +11,9 @@
 static const char *const kind_names[TL_NETWORK_KINDS] = { "row", "decision", "workload",
                                                           "machine" };
 
-static const tl_columns *columns_of(const tl_sample_shape *shape, int kind)
+static void list_settings(const tl_cost_network *network, tl_cost_setting out[TL_NETWORK_SETTINGS])
 {
-    const tl_columns *const all[TL_NETWORK_KINDS] = { &shape->row, &shape->decision,
-                                                      &shape->workload, &shape->machine };
-    return all[kind];
-}
-
-int tl_network_width(const tl_network *n, int kind)
-{
-    return columns_of(&n->model.shape, kind)->width;
-}
-
-static void list_settings(const tl_network *network, tl_cost_setting out[TL_NETWORK_SETTINGS])
-{
-    tl_network *n = (tl_network *)network;
+    tl_cost_network *n = (tl_cost_network *)network;
     for (int i = 0; i < n->net->setting_count; i++) {
         const tl_network_setting *s = &n->net->settings[i];
         out[i] = (tl_cost_setting){ s->name, &n->settings[i], s->least, s->most };
@@ -34,13 +22,13 @@ static void list_settings(const tl_network *network, tl_cost_setting out[TL_NETW
 
 void tl_network_print_settings(const tl_cost_model *model, tl_text *out)
 {
-    const tl_network *n = (const tl_network *)model;
+    const tl_cost_network *n = (const tl_cost_network *)model;
     tl_cost_setting table[TL_NETWORK_SETTINGS];
     list_settings(n, table);
     tl_cost_settings_print(table, n->net->setting_count, out);
 }
 
-static void clear(tl_network *n)
+static void clear(tl_cost_network *n)
 {
     tl_weights_free(&n->weights);
     free(n->parameters);
@@ -51,7 +39,7 @@ static void clear(tl_network *n)
 tl_status tl_network_create(const tl_network_type *net, const char *settings, uint64_t seed,
                             tl_cost_model **out, tl_diag *diag)
 {
-    tl_network *n = calloc(1, sizeof *n);
+    tl_cost_network *n = calloc(1, sizeof *n);
     if (n == NULL)
         return tl_fail(diag, TL_NO_MEMORY, "out of memory");
     n->model.type = net->type;
@@ -73,13 +61,13 @@ tl_status tl_network_create(const tl_network_type *net, const char *settings, ui
 
 void tl_network_destroy(tl_cost_model *model)
 {
-    tl_network *n = (tl_network *)model;
+    tl_cost_network *n = (tl_cost_network *)model;
     clear(n);
     free(n);
 }
 
 /* The arrays of a network of that shape. */
-static void declare(tl_network *n)
+static void declare(tl_cost_network *n)
 {
     for (int kind = 0; kind < TL_NETWORK_KINDS; kind++) {
         tl_weights_add(&n->weights, TL_WEIGHTS_FIXED, 1, tl_network_width(n, kind), "%s.centre",
@@ -90,7 +78,7 @@ static void declare(tl_network *n)
     n->net->declare(n);
 }
 
-static bool allocate(tl_network *n)
+static bool allocate(tl_cost_network *n)
 {
     n->parameters = calloc((size_t)n->weights.count + 1, sizeof *n->parameters);
     if (!tl_weights_allocate(&n->weights) || n->parameters == NULL)
@@ -106,12 +94,12 @@ static bool allocate(tl_network *n)
 }
 
 /* An untrained network like this one. */
-static tl_status make_like(const tl_network *n, const tl_sample_shape *shape, tl_network **out,
-                           tl_diag *diag)
+static tl_status make_like(const tl_cost_network *n, const tl_sample_shape *shape,
+                           tl_cost_network **out, tl_diag *diag)
 {
     tl_cost_model *model;
     TL_TRY(tl_network_create(n->net, NULL, n->model.seed, &model, diag));
-    tl_network *new = (tl_network *)model;
+    tl_cost_network *new = (tl_cost_network *)model;
     memcpy(new->settings, n->settings, sizeof new->settings);
     new->model.shape = *shape;
     if (!n->net->reads_rows)
@@ -128,7 +116,7 @@ static tl_status make_like(const tl_network *n, const tl_sample_shape *shape, tl
 }
 
 /* `to` becomes what `from` is, which is no more. */
-static void become(tl_network *to, tl_network *from)
+static void become(tl_cost_network *to, tl_cost_network *from)
 {
     clear(to);
     *to = *from;
@@ -184,7 +172,7 @@ static tl_status be_taught(tl_cost_samples *s, const tl_train_options *o, tl_are
     return TL_OK;
 }
 
-static tl_status learn_in(tl_network *n, tl_network *new, const tl_cost_samples *samples,
+static tl_status learn_in(tl_cost_network *n, tl_cost_network *new, const tl_cost_samples *samples,
                           const tl_cost_samples *held_out, const tl_train_options *o, bool adapting,
                           tl_arena *arena, tl_diag *diag)
 {
@@ -195,11 +183,11 @@ static tl_status learn_in(tl_network *n, tl_network *new, const tl_cost_samples 
     return tl_network_train(new, &s, held_out, o, adapting, diag);
 }
 
-static tl_status learn(tl_network *n, const tl_cost_samples *samples,
+static tl_status learn(tl_cost_network *n, const tl_cost_samples *samples,
                        const tl_cost_samples *held_out, const tl_train_options *o, bool adapting,
                        tl_diag *diag)
 {
-    tl_network *new;
+    tl_cost_network *new;
     TL_TRY(check_kinds(n->net, samples, diag));
     TL_TRY(make_like(n, adapting ? &n->model.shape : &samples->shape, &new, diag));
     tl_status status = tl_cost_model_fits(&new->model, &samples->shape, diag);
@@ -231,20 +219,20 @@ tl_status tl_network_learn(tl_cost_model *model, const tl_cost_samples *samples,
                            const tl_cost_samples *held_out, const tl_train_options *options,
                            tl_diag *diag)
 {
-    return learn((tl_network *)model, samples, held_out, options, false, diag);
+    return learn((tl_cost_network *)model, samples, held_out, options, false, diag);
 }
 
 tl_status tl_network_adapt(tl_cost_model *model, const tl_cost_samples *samples,
                            const tl_train_options *options, tl_diag *diag)
 {
-    tl_network *n = (tl_network *)model;
+    tl_cost_network *n = (tl_cost_network *)model;
     return learn(n, samples, NULL, options, n->weights.value != NULL, diag);
 }
 
 tl_status tl_network_gradients(tl_cost_model *model, const tl_cost_samples *samples,
                                const tl_train_options *options, double *loss, tl_diag *diag)
 {
-    tl_network *n = (tl_network *)model;
+    tl_cost_network *n = (tl_cost_network *)model;
     if (n->weights.value == NULL)
         return tl_fail(diag, TL_BAD_ARGUMENT, "the cost model \"%s\" has learned nothing yet",
                        n->net->type->name);
@@ -261,7 +249,7 @@ tl_status tl_network_gradients(tl_cost_model *model, const tl_cost_samples *samp
 
 int tl_network_parameters(tl_cost_model *model, const tl_parameter **out)
 {
-    tl_network *n = (tl_network *)model;
+    tl_cost_network *n = (tl_cost_network *)model;
     *out = n->parameters;
     return n->parameter_count;
 }
@@ -276,7 +264,7 @@ enum {
 bool tl_network_predict(tl_cost_model *model, const tl_cost_samples *programs, float *mean,
                         float *variance)
 {
-    tl_network *n = (tl_network *)model;
+    tl_cost_network *n = (tl_cost_network *)model;
     if (n->weights.value == NULL)
         return false;
     tl_scratch scratch = { .arena = tl_arena_create(0) };
@@ -288,7 +276,7 @@ bool tl_network_predict(tl_cost_model *model, const tl_cost_samples *programs, f
     const int most = n->net->reads_rows ? PIECE : UNBUILT_PIECE;
     for (int from = 0; from < programs->count; from += most) {
         const int count = programs->count - from < most ? programs->count - from : most;
-        tl_network_batch b = { programs, .scratch = &scratch, .count = count, .programs = wanted };
+        tl_cost_batch b = { programs, .scratch = &scratch, .count = count, .programs = wanted };
         for (int i = 0; i < count; i++)
             wanted[i] = from + i;
         tl_scratch_reset(&scratch);
@@ -305,10 +293,11 @@ bool tl_network_predict(tl_cost_model *model, const tl_cost_samples *programs, f
 
 /* --- what a file keeps ------------------------------------------------------------------------------------------------ */
 
-/* "networks trained-on 36046 held-out 0.5 weights 312345\n" and the weights, floats as this machine has them: little-endian. */
+/* "networks trained-on 36046 held-out 0.5 weights 312345\n" and the weights, floats as this machine has them:
+ * little-endian. */
 tl_status tl_network_write(const tl_cost_model *model, tl_text *out, tl_diag *diag)
 {
-    const tl_network *n = (const tl_network *)model;
+    const tl_cost_network *n = (const tl_cost_network *)model;
     (void)diag;
     tl_text_format(out, "trained-on %.0f held-out %.9g weights %zu\n", n->trained_on, n->held_out,
                    n->weights.value != NULL ? n->weights.size : 0);
@@ -319,7 +308,7 @@ tl_status tl_network_write(const tl_cost_model *model, tl_text *out, tl_diag *di
 
 static const float most_weight = 1e6F;
 
-static tl_status read_weights(tl_network *n, const void *bytes, size_t count, tl_diag *diag)
+static tl_status read_weights(tl_cost_network *n, const void *bytes, size_t count, tl_diag *diag)
 {
     declare(n);
     if (n->weights.failed || n->weights.size != count)
@@ -337,7 +326,7 @@ static tl_status read_weights(tl_network *n, const void *bytes, size_t count, tl
 
 tl_status tl_network_read(tl_cost_model *model, const void *bytes, size_t size, tl_diag *diag)
 {
-    tl_network *n = (tl_network *)model;
+    tl_cost_network *n = (tl_cost_network *)model;
     char line[128] = "";
     const char *end =
         size > 0 ? memchr(bytes, '\n', size < sizeof line ? size : sizeof line) : NULL;
@@ -358,7 +347,7 @@ tl_status tl_network_read(tl_cost_model *model, const void *bytes, size_t size, 
 
 void tl_network_describe(const tl_cost_model *model, tl_text *out)
 {
-    const tl_network *n = (const tl_network *)model;
+    const tl_cost_network *n = (const tl_cost_network *)model;
     tl_text_format(out, "%s; ", n->net->words);
     tl_network_print_settings(model, out);
     if (n->weights.value == NULL) {

@@ -1,7 +1,9 @@
 /* tuner/cost/cost_samples.c: parts of samples, which share rows and tokens with the whole. */
 #include "tuner/cost/cost_samples.h"
 #include <string.h>
+#include "ir/program/machine.h"
 #include "runtime/base/map.h"
+#include "tuner/cost/cost_private.h"
 #include "tuner/cost/features.h"
 
 tl_sample_shape tl_sample_shape_of_rows(void)
@@ -21,6 +23,13 @@ tl_sample_shape tl_sample_shape_of_rows(void)
 bool tl_columns_equal(const tl_columns *a, const tl_columns *b)
 {
     return a->width == b->width && (a->width == 0 || strcmp(a->digest, b->digest) == 0);
+}
+
+const tl_machine *tl_cost_samples_machine(const tl_cost_samples *s, int program)
+{
+    int domain = s->domain != NULL ? s->domain[s->task[program]] : 0;
+    const tl_machine *machine = s->profiles != NULL ? s->profiles[domain] : NULL;
+    return machine != NULL ? machine : &tl_machine_built_in;
 }
 
 static const int *pick_ints(tl_arena *arena, const int *from, const int *programs, int count)

@@ -1,5 +1,5 @@
-/* tuner/cost/cost_screener.c: judges points before they are built: by decisions, workload and machine alone. What it says is to be
- * what a judge of built programs would (tl_train_options.teacher), at a hundredth of the time.
+/* tuner/cost/cost_screener.c: judges points before they are built: by decisions, workload and machine alone. What
+ * it says is to be what a judge of built programs would (tl_train_options.teacher), at a hundredth of the time.
  *
  *     h_i = relu(decision_i A + workload B + machine C)       each decision, in the light of the kernel and the machine
  *     s = mean over relu(h_i D)                               mean, spread = relu(s E) F */
@@ -19,7 +19,7 @@ enum {
 };
 static const float first_spread = -2;
 
-static void declare(tl_network *n)
+static void declare(tl_cost_network *n)
 {
     const int hidden = n->settings[HIDDEN];
     tl_network_declare_linear(n, tl_network_width(n, TL_NETWORK_DECISION), hidden, "decision");
@@ -35,13 +35,13 @@ typedef struct {
     float *scale, *sum, *third; /* of the programs */
 } kept;
 
-static float *room(const tl_network_batch *b, int rows, int width)
+static float *room(const tl_cost_batch *b, int rows, int width)
 {
     return tl_scratch_floats(b->scratch, (size_t)rows * (size_t)width);
 }
 
 /* What is known of a program beside its decisions, in every one of these. */
-static void add_context(const tl_network *n, const tl_network_batch *b, float *first)
+static void add_context(const tl_cost_network *n, const tl_cost_batch *b, float *first)
 {
     const int hidden = n->settings[HIDDEN];
     float *context = room(b, b->count, hidden), *machine = room(b, b->count, hidden);
@@ -56,7 +56,7 @@ static void add_context(const tl_network *n, const tl_network_batch *b, float *f
                           first + (size_t)d * (size_t)hidden);
 }
 
-static void forward(const tl_network *n, tl_network_batch *b)
+static void forward(const tl_cost_network *n, tl_cost_batch *b)
 {
     const int hidden = n->settings[HIDDEN], decisions = b->decision_count, count = b->count;
     kept *k = tl_scratch_bytes(b->scratch, sizeof *k);
@@ -87,7 +87,7 @@ static void forward(const tl_network *n, tl_network_batch *b)
     }
 }
 
-static void backward(tl_network *n, tl_network_batch *b)
+static void backward(tl_cost_network *n, tl_cost_batch *b)
 {
     const int hidden = n->settings[HIDDEN], decisions = b->decision_count, count = b->count;
     const kept *k = b->kept;

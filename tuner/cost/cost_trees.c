@@ -1,11 +1,12 @@
-/* tuner/cost/cost_trees.c: gradient-boosted trees by XGBoost, as Ansor uses them: a tree sees one statement, with the tokens of
- * its workload and machine where there are such, a program's score is the sum over its statements, and the error of the sum is
- * everyone's ("pack-sum"): the gradient of each row is sum - label, weighted by the label, so that fast programs are learned
- * best. Its labels are the task's least time over the program's: 1 is the best, 0 what failed. Learning starts anew each time.
- * All rows of a program move at once, so each may take its share of the step only: the second derivative of a row is the
- * weight times their number, which bounds that of the sum. (Ansor has the weight alone: from some ten statements on, as
- * an unrolled or fused program has them, steps of 0.2 go too far, and the sums grow without end.)
- * Trees start from 0 and not from XGBoost's 0.5 a row: programs differ in their number of rows. */
+/* tuner/cost/cost_trees.c: gradient-boosted trees by XGBoost, as Ansor uses them: a tree sees one statement, with
+ * the tokens of its workload and machine where there are such, a program's score is the sum over its statements,
+ * and the error of the sum is everyone's ("pack-sum"): the gradient of each row is sum - label, weighted by the
+ * label, so that fast programs are learned best. Its labels are the task's least time over the program's: 1 is the
+ * best, 0 what failed. Learning starts anew each time. All rows of a program move at once, so each may take its
+ * share of the step only: the second derivative of a row is the weight times their number, which bounds that of the
+ * sum. (Ansor has the weight alone: from some ten statements on, as an unrolled or fused program has them, steps of
+ * 0.2 go too far, and the sums grow without end.) Trees start from 0 and not from XGBoost's 0.5 a row: programs
+ * differ in their number of rows. */
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
@@ -77,8 +78,8 @@ static void destroy(tl_cost_model *model)
     free(m);
 }
 
-/* A score as a logarithm of the time: of what is near 0 or below it the line goes on that the logarithm has at `least_score`,
- * so that scores keep their order. */
+/* A score as a logarithm of the time: of what is near 0 or below it the line goes on that the logarithm has at
+ * `least_score`, so that scores keep their order. */
 static double time_of_score(double score)
 {
     static const double least_score = 0.01;

@@ -1,7 +1,9 @@
-/* tuner/cost/network.h: what the cost models that are networks share: weights, batches of programs, and the loop that trains.
+/* tuner/cost/network.h: what the cost models that are networks share: weights, batches of programs, and the loop
+ * that trains.
  *
- * A network predicts for each program a mean, of log(time), and a spread, the logarithm of the variance. Its file says which
- * weights it has and how they lead from a batch to those (declare, forward) and back (backward); everything else is alike:
+ * A network predicts for each program a mean, of log(time), and a spread, the logarithm of the variance. Its file
+ * says which weights it has and how they lead from a batch to those (declare, forward) and back (backward);
+ * everything else is alike:
  *
  *     network_layers.c   a layer with its arrays
  *     network_batch.c    programs gathered and their columns brought to one scale
@@ -14,8 +16,8 @@
 #include "tuner/learn/scratch.h"
 #include "tuner/learn/weights.h"
 
-typedef struct tl_network tl_network;
-typedef struct tl_network_batch tl_network_batch;
+typedef struct tl_cost_network tl_cost_network;
+typedef struct tl_cost_batch tl_cost_batch;
 
 typedef struct {
     const char *name;
@@ -31,14 +33,14 @@ typedef struct {
     tl_network_setting settings[8];
     double rate; /* of training, unless options say otherwise */
     /* Adds its arrays behind those of TL_NETWORK_INPUTS. */
-    void (*declare)(tl_network *n);
+    void (*declare)(tl_cost_network *n);
     /* Fills the batch's mean and spread; what the way back needs is left in batch->kept. */
-    void (*forward)(const tl_network *n, tl_network_batch *batch);
-    void (*backward)(tl_network *n, tl_network_batch *batch);
+    void (*forward)(const tl_cost_network *n, tl_cost_batch *batch);
+    void (*backward)(tl_cost_network *n, tl_cost_batch *batch);
 } tl_network_type;
 
 enum { TL_NETWORK_SETTINGS = 8 };
-struct tl_network {
+struct tl_cost_network {
     tl_cost_model model; /* first */
     const tl_network_type *net;
     int settings[TL_NETWORK_SETTINGS];
@@ -58,10 +60,10 @@ enum {
     TL_NETWORK_KINDS,
     TL_NETWORK_INPUTS = 2 * TL_NETWORK_KINDS,
 };
-int tl_network_width(const tl_network *n, int kind); /* 0: it does not read the kind */
+int tl_network_width(const tl_cost_network *n, int kind); /* 0: it does not read the kind */
 
 /* Some programs of some samples, gathered. */
-struct tl_network_batch {
+struct tl_cost_batch {
     const tl_cost_samples *samples;
     tl_scratch *scratch;
     int count;
@@ -78,32 +80,33 @@ struct tl_network_batch {
     void *kept;
 };
 
-/* network_layers.c: layers of layers.h with the arrays of the network from number `layer` on: weight and bias; gain and bias. */
-void tl_network_declare_linear(tl_network *n, int in, int out, const char *name);
-void tl_network_linear(const tl_network *n, int layer, int rows, int in, int out, const float *x,
-                       float *y);
+/* network_layers.c: layers of layers.h with the arrays of the network from number `layer` on: weight and bias; gain
+ * and bias. */
+void tl_network_declare_linear(tl_cost_network *n, int in, int out, const char *name);
+void tl_network_linear(const tl_cost_network *n, int layer, int rows, int in, int out,
+                       const float *x, float *y);
 /* d_x NULL: nobody asks for it; `add`: to what is in it. */
-void tl_network_linear_back(tl_network *n, int layer, int rows, int in, int out, const float *x,
-                            const float *d_y, float *d_x, bool add);
+void tl_network_linear_back(tl_cost_network *n, int layer, int rows, int in, int out,
+                            const float *x, const float *d_y, float *d_x, bool add);
 typedef struct {
     float *normal, *inverse, *out;
 } tl_network_norm;
-void tl_network_declare_norm(tl_network *n, int width, const char *name);
-tl_network_norm tl_network_normalize(const tl_network *n, int layer, int rows, int width,
+void tl_network_declare_norm(tl_cost_network *n, int width, const char *name);
+tl_network_norm tl_network_normalize(const tl_cost_network *n, int layer, int rows, int width,
                                      const float *x, tl_scratch *scratch);
-void tl_network_normalize_back(tl_network *n, int layer, int rows, int width,
+void tl_network_normalize_back(tl_cost_network *n, int layer, int rows, int width,
                                const tl_network_norm *norm, const float *d_y, float *d_x, bool add);
 
 /* network_batch.c */
-void tl_network_fit_inputs(tl_network *n, const tl_cost_samples *samples);
-void tl_network_gather(const tl_network *n, tl_network_batch *batch);
+void tl_network_fit_inputs(tl_cost_network *n, const tl_cost_samples *samples);
+void tl_network_gather(const tl_cost_network *n, tl_cost_batch *batch);
 
 /* network_train.c. Fills weights, which are declared and allocated; `adapting`: from what they are, else drawn anew. */
-tl_status tl_network_train(tl_network *n, const tl_cost_samples *samples,
+tl_status tl_network_train(tl_cost_network *n, const tl_cost_samples *samples,
                            const tl_cost_samples *held_out, const tl_train_options *options,
                            bool adapting, tl_diag *diag);
 /* Loss of the samples, a program, as one batch; its gradients are added to those of the weights. */
-double tl_network_loss(tl_network *n, const tl_cost_samples *samples,
+double tl_network_loss(tl_cost_network *n, const tl_cost_samples *samples,
                        const tl_train_options *options, tl_scratch *scratch);
 
 /* network_state.c: where training stands between two steps. */
@@ -116,12 +119,12 @@ typedef struct {
     float *best;                  /* weights of the least */
 } tl_network_state;
 /* What a checkpoint is for: model, samples, options. */
-uint64_t tl_network_lesson(const tl_network *n, const tl_cost_samples *samples,
+uint64_t tl_network_lesson(const tl_cost_network *n, const tl_cost_samples *samples,
                            const tl_train_options *options);
 /* TL_IO: the file cannot be read or written. *found false: there is none, or it is of another lesson, or damaged. */
-tl_status tl_network_save_state(const tl_network *n, const tl_network_state *state, uint64_t lesson,
-                                const char *path, tl_diag *diag);
-tl_status tl_network_load_state(tl_network *n, tl_network_state *state, uint64_t lesson,
+tl_status tl_network_save_state(const tl_cost_network *n, const tl_network_state *state,
+                                uint64_t lesson, const char *path, tl_diag *diag);
+tl_status tl_network_load_state(tl_cost_network *n, tl_network_state *state, uint64_t lesson,
                                 const char *path, bool *found, tl_diag *diag);
 
 /* cost_network.c: what tl_cost_model_type points to. */

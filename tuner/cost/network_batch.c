@@ -1,6 +1,6 @@
-/* tuner/cost/network_batch.c: programs gathered for a network, their columns brought to one scale: the centre and deviation that
- * each had in what the network was trained with. What lies far outside of that is cut: a column that never was so large says
- * "very large", and no more. */
+/* tuner/cost/network_batch.c: programs gathered for a network, their columns brought to one scale: the centre and
+ * deviation that each had in what the network was trained with. What lies far outside of that is cut: a column that
+ * never was so large says "very large", and no more. */
 #include <math.h>
 #include <string.h>
 #include "ir/program/machine.h"
@@ -55,7 +55,7 @@ static void fit_column(const tl_cost_samples *s, int kind, int items, int column
     *scale = deviation > least_deviation ? (float)(1 / deviation) : 0;
 }
 
-void tl_network_fit_inputs(tl_network *n, const tl_cost_samples *s)
+void tl_network_fit_inputs(tl_cost_network *n, const tl_cost_samples *s)
 {
     const int items[] = { s->count, s->count, s->task_count, s->domain_count };
     for (int kind = 0; kind < TL_NETWORK_KINDS; kind++) {
@@ -69,7 +69,7 @@ void tl_network_fit_inputs(tl_network *n, const tl_cost_samples *s)
 
 /* --- gathering -------------------------------------------------------------------------------------------------------- */
 
-static void bring(const tl_network *n, int kind, stretch from, float *to)
+static void bring(const tl_cost_network *n, int kind, stretch from, float *to)
 {
     const int width = tl_network_width(n, kind);
     const float *restrict centre = tl_weights_of(&n->weights, 2 * kind);
@@ -87,7 +87,7 @@ static void bring(const tl_network *n, int kind, stretch from, float *to)
 }
 
 /* All rows, or decisions, of the batch's programs, and where each begins. */
-static float *gather(const tl_network *n, tl_network_batch *b, int kind, int *first, int *count)
+static float *gather(const tl_cost_network *n, tl_cost_batch *b, int kind, int *first, int *count)
 {
     const size_t width = (size_t)tl_network_width(n, kind);
     *count = 0;
@@ -104,7 +104,7 @@ static float *gather(const tl_network *n, tl_network_batch *b, int kind, int *fi
     return out;
 }
 
-static float *gather_tokens(const tl_network *n, tl_network_batch *b, int kind)
+static float *gather_tokens(const tl_cost_network *n, tl_cost_batch *b, int kind)
 {
     const size_t width = (size_t)tl_network_width(n, kind);
     float *out = tl_scratch_floats(b->scratch, (size_t)b->count * width);
@@ -118,7 +118,7 @@ static float *gather_tokens(const tl_network *n, tl_network_batch *b, int kind)
 }
 
 /* What the analytic model makes of each statement, at the machine's clock (3 GHz where that is not known). */
-static void estimate(tl_network_batch *b)
+static void estimate(tl_cost_batch *b)
 {
     b->base = tl_scratch_floats(b->scratch, (size_t)b->row_count);
     for (int i = 0; i < b->count; i++) {
@@ -131,7 +131,7 @@ static void estimate(tl_network_batch *b)
     }
 }
 
-void tl_network_gather(const tl_network *n, tl_network_batch *b)
+void tl_network_gather(const tl_cost_network *n, tl_cost_batch *b)
 {
     const size_t count = (size_t)b->count;
     b->first_row = tl_scratch_ints(b->scratch, count + 1);

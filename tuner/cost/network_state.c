@@ -1,6 +1,7 @@
-/* tuner/cost/network_state.c: where training stands between two steps, in a file: a line that says of which lesson it is, with
- * the digest of the rest; the state's numbers; then weights, moments and the best weights so far. It is written by the
- * program that reads it, on the same machine, and is not carried elsewhere: what does not fit exactly is no checkpoint. */
+/* tuner/cost/network_state.c: where training stands between two steps, in a file: a line that says of which lesson
+ * it is, with the digest of the rest; the state's numbers; then weights, moments and the best weights so far. It is
+ * written by the program that reads it, on the same machine, and is not carried elsewhere: what does not fit
+ * exactly is no checkpoint. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,7 +40,7 @@ static void add_samples(tl_digest *d, const tl_cost_samples *s)
     add(d, s->machines, sizeof(float) * (size_t)s->domain_count * (size_t)s->shape.machine.width);
 }
 
-uint64_t tl_network_lesson(const tl_network *n, const tl_cost_samples *samples,
+uint64_t tl_network_lesson(const tl_cost_network *n, const tl_cost_samples *samples,
                            const tl_train_options *o)
 {
     tl_digest d;
@@ -77,8 +78,8 @@ static void first_line(uint64_t lesson, const void *bytes, size_t size, tl_text 
                    (unsigned long long)lesson, digits);
 }
 
-tl_status tl_network_save_state(const tl_network *n, const tl_network_state *s, uint64_t lesson,
-                                const char *path, tl_diag *diag)
+tl_status tl_network_save_state(const tl_cost_network *n, const tl_network_state *s,
+                                uint64_t lesson, const char *path, tl_diag *diag)
 {
     const size_t size = sizeof(float) * n->weights.size;
     const fixed_state fixed = { s->step, s->epoch,    s->batch, s->stale, 0,
@@ -100,7 +101,8 @@ tl_status tl_network_save_state(const tl_network *n, const tl_network_state *s, 
     return status;
 }
 
-static bool read_state(tl_network *n, tl_network_state *s, uint64_t lesson, const tl_text *file)
+static bool read_state(tl_cost_network *n, tl_network_state *s, uint64_t lesson,
+                       const tl_text *file)
 {
     const size_t size = sizeof(float) * n->weights.size;
     const char *end = file->size > 0 ? memchr(file->data, '\n', file->size) : NULL;
@@ -128,7 +130,7 @@ static bool read_state(tl_network *n, tl_network_state *s, uint64_t lesson, cons
     return true;
 }
 
-tl_status tl_network_load_state(tl_network *n, tl_network_state *s, uint64_t lesson,
+tl_status tl_network_load_state(tl_cost_network *n, tl_network_state *s, uint64_t lesson,
                                 const char *path, bool *found, tl_diag *diag)
 {
     tl_text file = { 0 };

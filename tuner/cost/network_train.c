@@ -1,9 +1,10 @@
 /* tuner/cost/network_train.c: trains a network.
  *
- * A batch is some whole tasks, or pieces of such as have more programs than a batch may: programs are compared inside their task
- * only. Each epoch takes the tasks in another order, which the seed and the epoch's number say, so that nothing but the state
- * between two steps has to be kept. The rate rises for the first twentieth of all steps, and falls as a cosine to a fiftieth.
- * What is kept is the state after the epoch with the least held-out loss; without held-out samples the last. */
+ * A batch is some whole tasks, or pieces of such as have more programs than a batch may: programs are compared
+ * inside their task only. Each epoch takes the tasks in another order, which the seed and the epoch's number say,
+ * so that nothing but the state between two steps has to be kept. The rate rises for the first twentieth of all
+ * steps, and falls as a cosine to a fiftieth. What is kept is the state after the epoch with the least held-out
+ * loss; without held-out samples the last. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +47,8 @@ static by_task sort_by_task(const tl_cost_samples *s, tl_arena *arena)
     return t;
 }
 
-/* What is to be learned, or judged: and an epoch of it: programs in the order in which they are taken, and where batches begin. */
+/* What is to be learned, or judged: and an epoch of it: programs in the order in which they are taken, and where
+ * batches begin. */
 typedef struct {
     const tl_cost_samples *samples;
     by_task tasks;
@@ -130,7 +132,7 @@ static double absolute_loss(const tl_loss_group *g, double constant, double stan
     return weight * measured * (fabs(off) > 1 ? fabs(off) - 0.5 : 0.5 * off * off);
 }
 
-static double group_loss(const tl_network *n, const tl_cost_samples *s, const tl_loss_group *g,
+static double group_loss(const tl_cost_network *n, const tl_cost_samples *s, const tl_loss_group *g,
                          int task, const loss_weights *w)
 {
     double constant, loss = tl_loss_likelihood(g, &constant);
@@ -142,7 +144,7 @@ static double group_loss(const tl_network *n, const tl_cost_samples *s, const tl
 }
 
 /* A sum over the programs; fills d_mean and d_spread. */
-static double batch_loss(const tl_network *n, tl_network_batch *b, const loss_weights *w)
+static double batch_loss(const tl_cost_network *n, tl_cost_batch *b, const loss_weights *w)
 {
     const tl_cost_samples *s = b->samples;
     float *label = tl_scratch_floats(b->scratch, (size_t)b->count);
@@ -169,10 +171,10 @@ static double batch_loss(const tl_network *n, tl_network_batch *b, const loss_we
 }
 
 /* Loss of those programs, a sum; with gradients, divided by their number, when `learn`. */
-static double run_batch(tl_network *n, const tl_cost_samples *s, const int *programs, int count,
-                        const loss_weights *w, tl_scratch *scratch, bool learn)
+static double run_batch(tl_cost_network *n, const tl_cost_samples *s, const int *programs,
+                        int count, const loss_weights *w, tl_scratch *scratch, bool learn)
 {
-    tl_network_batch b = { .samples = s, .scratch = scratch, .count = count, .programs = programs };
+    tl_cost_batch b = { .samples = s, .scratch = scratch, .count = count, .programs = programs };
     tl_scratch_reset(scratch);
     tl_network_gather(n, &b);
     n->net->forward(n, &b);
@@ -193,7 +195,7 @@ static loss_weights weights_of(const tl_train_options *o)
 }
 
 /* Of all programs, in their order, a program. */
-static double course_loss(tl_network *n, course *c, int batch, const tl_train_options *o,
+static double course_loss(tl_cost_network *n, course *c, int batch, const tl_train_options *o,
                           tl_scratch *scratch, bool learn)
 {
     const loss_weights w = weights_of(o);
@@ -205,7 +207,7 @@ static double course_loss(tl_network *n, course *c, int batch, const tl_train_op
     return c->count > 0 ? loss / c->count : 0;
 }
 
-double tl_network_loss(tl_network *n, const tl_cost_samples *s, const tl_train_options *o,
+double tl_network_loss(tl_cost_network *n, const tl_cost_samples *s, const tl_train_options *o,
                        tl_scratch *scratch)
 {
     course c = make_course(s, scratch->arena);
@@ -215,7 +217,7 @@ double tl_network_loss(tl_network *n, const tl_cost_samples *s, const tl_train_o
 /* --- training --------------------------------------------------------------------------------------------------------- */
 
 typedef struct {
-    tl_network *n;
+    tl_cost_network *n;
     course learned, held_out;
     bool holds_out;
     const tl_train_options *o;
@@ -254,7 +256,7 @@ static void tell(const training *t, int batches, double rate)
 
 static void step(training *t)
 {
-    tl_network *n = t->n;
+    tl_cost_network *n = t->n;
     tl_network_state *s = &t->state;
     const course *plan = &t->learned;
     const loss_weights w = weights_of(t->o);
@@ -335,7 +337,7 @@ static tl_status run_epochs(training *t, tl_diag *diag)
 
 static tl_status start(training *t, tl_diag *diag)
 {
-    tl_network *n = t->n;
+    tl_cost_network *n = t->n;
     tl_random random = tl_random_make(n->model.seed);
     bool found = false;
     if (t->learned.count == 0)
@@ -357,7 +359,7 @@ static tl_status start(training *t, tl_diag *diag)
     return TL_OK;
 }
 
-tl_status tl_network_train(tl_network *n, const tl_cost_samples *samples,
+tl_status tl_network_train(tl_cost_network *n, const tl_cost_samples *samples,
                            const tl_cost_samples *held_out, const tl_train_options *o,
                            bool adapting, tl_diag *diag)
 {

@@ -1,5 +1,5 @@
-/* tuner/learn/functions.c: exponentials, four at once in the vectors that every processor has. No multiply-adds are fused, so
- * that all round alike. */
+/* tuner/learn/functions.c: exponentials, four at once in the vectors that every processor has. No multiply-adds are
+ * fused, so that all round alike. */
 #include "tuner/learn/functions.h"
 #include <stdint.h>
 #include <string.h>
@@ -17,8 +17,8 @@ static v4f choose(v4i where, v4f yes, v4f no)
     return (v4f)((where & (v4i)yes) | (~where & (v4i)no));
 }
 
-/* exp(x) = 2^n exp(r): n the nearest whole number to x / log(2), and r, at most log(2) / 2, exact in two parts. The polynomial
- * is Cephes' of expf. */
+/* exp(x) = 2^n exp(r): n the nearest whole number to x / log(2), and r, at most log(2) / 2, exact in two parts. The
+ * polynomial is Cephes' of expf. */
 static v4f exp4(v4f x)
 {
     x = choose(x > splat(88.0F), splat(88.0F), x);

@@ -160,7 +160,7 @@ void tl_gelu_back(int count, const float *x, const float *d_y, float *d_x)
 /* One head of one segment. */
 typedef struct {
     int length, size; /* rows; numbers of a query */
-    tl_view query, key, value;
+    tl_matrix_view query, key, value;
     size_t offset; /* of its query in a row of x, and of its values in one of y */
     size_t row;    /* of its first */
 } head;
@@ -232,10 +232,10 @@ static void head_back(const tl_attention_shape *shape, const head *a, const floa
 {
     const float scale = 1 / sqrtf((float)a->size);
     const size_t stride = 3 * (size_t)shape->width;
-    const tl_view out = { d_y + a->row * (size_t)shape->width + a->offset, (size_t)shape->width,
-                          1 };
+    const tl_matrix_view out = { d_y + a->row * (size_t)shape->width + a->offset,
+                                 (size_t)shape->width, 1 };
     float *to = d_x + a->row * stride + a->offset;
-    const tl_view kept = tl_rows_of(shares, a->length), d = tl_rows_of(d_shares, a->length);
+    const tl_matrix_view kept = tl_rows_of(shares, a->length), d = tl_rows_of(d_shares, a->length);
     tl_multiply(a->length, a->size, a->length, tl_transposed(kept), out, to + 2 * shape->width,
                 stride, false);
     tl_multiply(a->length, a->length, a->size, out, tl_transposed(a->value), d_shares,

@@ -1,6 +1,6 @@
-/* tuner/learn/multiply.c: products of matrices in blocks that the caches hold: a panel of b is packed, `columns` floats for each
- * of k, and the tiles of c that need it go over it. The rows of a are read where they are; the last ones, too few for a
- * tile, from a copy that is filled up with zeros. */
+/* tuner/learn/multiply.c: products of matrices in blocks that the caches hold: a panel of b is packed, `columns`
+ * floats for each of k, and the tiles of c that need it go over it. The rows of a are read where they are; the last
+ * ones, too few for a tile, from a copy that is filled up with zeros. */
 #include "tuner/learn/multiply.h"
 #include <math.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static inline float multiply_add(float a, float b, float c)
 }
 
 /* For processors of which nothing better is known. */
-static void tile_plain(int k, tl_view a, const float *b, float *c, size_t c_row, bool add)
+static void tile_plain(int k, tl_matrix_view a, const float *b, float *c, size_t c_row, bool add)
 {
     enum { ROWS = 4, COLUMNS = 8 };
     float sum[ROWS][COLUMNS];
@@ -44,7 +44,7 @@ static const tl_multiply_kernel *choose(void)
 }
 
 /* Panels of `width` columns, one behind the other; the last one is filled up with zeros. */
-static void pack(int n, int k, tl_view b, int width, float *to)
+static void pack(int n, int k, tl_matrix_view b, int width, float *to)
 {
     for (int j = 0; j < n; j += width) {
         const int count = n - j < width ? n - j : width;
@@ -62,8 +62,8 @@ static void pack(int n, int k, tl_view b, int width, float *to)
 }
 
 /* A tile that reaches beyond c is computed beside it. */
-static void edge_tile(const tl_multiply_kernel *kernel, int rows, int columns, int k, tl_view a,
-                      const float *b, float *c, size_t c_row, bool add)
+static void edge_tile(const tl_multiply_kernel *kernel, int rows, int columns, int k,
+                      tl_matrix_view a, const float *b, float *c, size_t c_row, bool add)
 {
     float tile[TL_TILE_ROWS * TL_TILE_COLUMNS];
     memset(tile, 0, sizeof tile);
@@ -75,19 +75,19 @@ static void edge_tile(const tl_multiply_kernel *kernel, int rows, int columns, i
 }
 
 /* All rows of c, the columns of one packed block. */
-static void multiply_block(const tl_multiply_kernel *kernel, int m, int n, int k, tl_view a,
+static void multiply_block(const tl_multiply_kernel *kernel, int m, int n, int k, tl_matrix_view a,
                            const float *packed, float *c, size_t c_row, bool add)
 {
     float last[TL_TILE_ROWS * BLOCK_K];
     for (int i = 0; i < m; i += kernel->rows) {
         const int rows = m - i < kernel->rows ? m - i : kernel->rows;
-        tl_view from = { a.data + (size_t)i * a.row, a.row, a.column };
+        tl_matrix_view from = { a.data + (size_t)i * a.row, a.row, a.column };
         if (rows < kernel->rows) {
             memset(last, 0, sizeof *last * (size_t)kernel->rows * (size_t)k);
             for (int r = 0; r < rows; r++)
                 for (int p = 0; p < k; p++)
                     last[r * k + p] = from.data[(size_t)r * from.row + (size_t)p * from.column];
-            from = (tl_view){ last, (size_t)k, 1 };
+            from = (tl_matrix_view){ last, (size_t)k, 1 };
         }
         for (int j = 0; j < n; j += kernel->columns) {
             const int columns = n - j < kernel->columns ? n - j : kernel->columns;
@@ -101,7 +101,8 @@ static void multiply_block(const tl_multiply_kernel *kernel, int m, int n, int k
     }
 }
 
-void tl_multiply(int m, int n, int k, tl_view a, tl_view b, float *c, size_t c_row, bool add)
+void tl_multiply(int m, int n, int k, tl_matrix_view a, tl_matrix_view b, float *c, size_t c_row,
+                 bool add)
 {
     const tl_multiply_kernel *kernel = choose();
     float packed[BLOCK_K * BLOCK_N];
@@ -112,10 +113,11 @@ void tl_multiply(int m, int n, int k, tl_view a, tl_view b, float *c, size_t c_r
             const int columns = n - j < BLOCK_N ? n - j : BLOCK_N;
             const int depth = k - p < BLOCK_K ? k - p : BLOCK_K;
             pack(columns, depth,
-                 (tl_view){ b.data + (size_t)p * b.row + (size_t)j * b.column, b.row, b.column },
+                 (tl_matrix_view){ b.data + (size_t)p * b.row + (size_t)j * b.column, b.row,
+                                   b.column },
                  kernel->columns, packed);
             multiply_block(kernel, m, columns, depth,
-                           (tl_view){ a.data + (size_t)p * a.column, a.row, a.column }, packed,
-                           c + j, c_row, add || p > 0);
+                           (tl_matrix_view){ a.data + (size_t)p * a.column, a.row, a.column },
+                           packed, c + j, c_row, add || p > 0);
         }
 }

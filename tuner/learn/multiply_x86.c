@@ -4,9 +4,10 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-/* Two vectors of b and 24 of c are in registers; rows of a are reached from three pointers, as addresses of three parts. */
-__attribute__((target("avx512f"))) static void tile_512(int k, tl_view a, const float *b, float *c,
-                                                        size_t c_row, bool add)
+/* Two vectors of b and 24 of c are in registers; rows of a are reached from three pointers, as addresses of three
+ * parts. */
+__attribute__((target("avx512f"))) static void tile_512(int k, tl_matrix_view a, const float *b,
+                                                        float *c, size_t c_row, bool add)
 {
     enum { ROWS = 12 };
     __m512 sum[ROWS][2];
@@ -42,8 +43,8 @@ __attribute__((target("avx512f"))) static void tile_512(int k, tl_view a, const 
             _mm512_storeu_ps(c + (size_t)i * c_row + 16 * j, sum[i][j]);
 }
 
-__attribute__((target("avx2,fma"))) static void tile_256(int k, tl_view a, const float *b, float *c,
-                                                         size_t c_row, bool add)
+__attribute__((target("avx2,fma"))) static void tile_256(int k, tl_matrix_view a, const float *b,
+                                                         float *c, size_t c_row, bool add)
 {
     enum { ROWS = 6 };
     __m256 sum[ROWS][2];

@@ -1,5 +1,5 @@
-/* tuner/learn/scratch.h: room for what a batch of a network leaves on its way, taken again by the next: the memory stays and is not
- * zeroed. It comes from an arena, whose guard hears when there is none. */
+/* tuner/learn/scratch.h: room for what a batch of a network leaves on its way, taken again by the next: the memory
+ * stays and is not zeroed. It comes from an arena, whose guard hears when there is none. */
 #ifndef TL_TUNER_LEARN_SCRATCH_H
 #define TL_TUNER_LEARN_SCRATCH_H
 #include "runtime/base/arena.h"

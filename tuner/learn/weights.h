@@ -1,4 +1,5 @@
-/* tuner/learn/weights.h: the numbers of a network: named arrays in one block, with their gradients, and Adam's steps over them.
+/* tuner/learn/weights.h: the numbers of a network: named arrays in one block, with their gradients, and Adam's
+ * steps over them.
  *
  *     tl_weights w = { 0 };
  *     int encoder = tl_weights_add(&w, TL_WEIGHTS_MATRIX, 128, 64, "encoder");    declared first
@@ -48,7 +49,8 @@ void tl_weights_forget_gradients(tl_weights *w);
 
 /* Scales the gradients of all arrays so that their norm is at most `most`; the norm before. */
 double tl_weights_clip(tl_weights *w, double most);
-/* One step of Adam (Kingma and Ba 2015) with weights that decay beside it (Loshchilov and Hutter 2019); step counts from 1. */
+/* One step of Adam (Kingma and Ba 2015) with weights that decay beside it (Loshchilov and Hutter 2019); step counts
+ * from 1. */
 void tl_weights_step(tl_weights *w, int64_t step, double rate, double decay);
 bool tl_weights_are_numbers(const tl_weights *w);
 

@@ -25,17 +25,17 @@ typedef struct {
 
 static void name_decision(int column, char out[48])
 {
-    tl_token_name(TL_TOKEN_DECISION, column, out);
+    tl_cost_token_name(TL_COST_TOKEN_DECISION, column, out);
 }
 
 static void name_workload(int column, char out[48])
 {
-    tl_token_name(TL_TOKEN_WORKLOAD, column, out);
+    tl_cost_token_name(TL_COST_TOKEN_WORKLOAD, column, out);
 }
 
 static void name_machine(int column, char out[48])
 {
-    tl_token_name(TL_TOKEN_MACHINE, column, out);
+    tl_cost_token_name(TL_COST_TOKEN_MACHINE, column, out);
 }
 
 typedef enum { OURS, TENSET, TOKENS, KIND_COUNT } feature_kind;
@@ -124,18 +124,23 @@ static void show_tokens(const showing *s, const tl_tune_task *task, const tl_spa
 {
     const tl_workload_info *info = task->workload;
     const tl_tokens *tokens = tl_tokens_create(s->arena, space);
-    float *workload = TL_NEW_ARRAY(s->arena, float, tl_token_width(TL_TOKEN_WORKLOAD));
-    float *machine = TL_NEW_ARRAY(s->arena, float, tl_token_width(TL_TOKEN_MACHINE));
+    float *workload = TL_NEW_ARRAY(s->arena, float, tl_cost_token_width(TL_COST_TOKEN_WORKLOAD));
+    float *machine = TL_NEW_ARRAY(s->arena, float, tl_cost_token_width(TL_COST_TOKEN_MACHINE));
     table t = { .kind = "decisions",
-                .width = tl_token_width(TL_TOKEN_DECISION),
+                .width = tl_cost_token_width(TL_COST_TOKEN_DECISION),
                 .name = name_decision };
     t.count = tl_tokens_of_point(tokens, s->arena, &v->point, &t.values);
     show(s, &t, info->name, lowering);
-    tl_token_of_workload(tokens, info->family, (double)info->flops, (double)info->bytes, workload);
-    show(s, &(table){ "workload", 1, tl_token_width(TL_TOKEN_WORKLOAD), workload, name_workload },
+    tl_cost_token_of_workload(tokens, info->family, (double)info->flops, (double)info->bytes,
+                              workload);
+    show(s,
+         &(table){ "workload", 1, tl_cost_token_width(TL_COST_TOKEN_WORKLOAD), workload,
+                   name_workload },
          info->name, lowering);
-    tl_token_of_machine(&s->target, machine);
-    show(s, &(table){ "machine", 1, tl_token_width(TL_TOKEN_MACHINE), machine, name_machine },
+    tl_cost_token_of_machine(&s->target, machine);
+    show(s,
+         &(table){ "machine", 1, tl_cost_token_width(TL_COST_TOKEN_MACHINE), machine,
+                   name_machine },
          info->name, lowering);
 }
 

@@ -345,11 +345,11 @@ static void splits_that_say_nothing_are_refused(void **state)
 /* --- tokens
  * ----------------------------------------------------------------------------------------------------------- */
 
-static float token_value(tl_token_kind kind, const float *token, const char *column)
+static float token_value(tl_cost_token kind, const float *token, const char *column)
 {
     char name[48];
-    for (int i = 0; i < tl_token_width(kind); i++) {
-        tl_token_name(kind, i, name);
+    for (int i = 0; i < tl_cost_token_width(kind); i++) {
+        tl_cost_token_name(kind, i, name);
         if (strcmp(name, column) == 0)
             return token[i];
     }
@@ -366,7 +366,7 @@ static void tokens_say_what_was_decided(void **state)
     tl_diag diag = { 0 };
     const float *decisions;
     const tl_data_series *s = tl_map_at(f->set->series, 2).value;
-    const int width = tl_token_width(TL_TOKEN_DECISION);
+    const int width = tl_cost_token_width(TL_COST_TOKEN_DECISION);
     const tl_wish wishes[] = { { "gemm.sketch", 3 }, { "gemm.k.3", 6 } };
     need(tl_target_named("x86-64-v4", &target, &diag), &diag);
     target.cores = 2;
@@ -381,39 +381,39 @@ static void tokens_say_what_was_decided(void **state)
     for (int i = 0; i < v.point.count; i++) {
         const float *token = decisions + (i + 1) * width;
         const tl_decision *d = &v.point.decisions[i];
-        assert_true(token_value(TL_TOKEN_DECISION, token, "is_plain") == 1);
-        assert_true(token_value(TL_TOKEN_DECISION, token, "value") ==
+        assert_true(token_value(TL_COST_TOKEN_DECISION, token, "is_plain") == 1);
+        assert_true(token_value(TL_COST_TOKEN_DECISION, token, "value") ==
                     tl_feature_log((double)d->options[d->taken]));
-        assert_true((token_value(TL_TOKEN_DECISION, token, "is_default") == 1) ==
+        assert_true((token_value(TL_COST_TOKEN_DECISION, token, "is_default") == 1) ==
                     (d->taken == d->initial));
         if (strcmp(d->name, "gemm.k.3") == 0) {
             found = true;
-            assert_true(token_value(TL_TOKEN_DECISION, token, "axis") == tl_feature_log(48));
-            assert_true(token_value(TL_TOKEN_DECISION, token, "part") == 3);
-            assert_true(token_value(TL_TOKEN_DECISION, token, "divides") == 1);
-            assert_true(token_value(TL_TOKEN_DECISION, token, "block_reduce") ==
+            assert_true(token_value(TL_COST_TOKEN_DECISION, token, "axis") == tl_feature_log(48));
+            assert_true(token_value(TL_COST_TOKEN_DECISION, token, "part") == 3);
+            assert_true(token_value(TL_COST_TOKEN_DECISION, token, "divides") == 1);
+            assert_true(token_value(TL_COST_TOKEN_DECISION, token, "block_reduce") ==
                         tl_feature_log(48));
         }
     }
     assert_true(found);
     float workload[256], machine[256];
-    assert_true(tl_token_width(TL_TOKEN_WORKLOAD) <= 256 &&
-                tl_token_width(TL_TOKEN_MACHINE) <= 256);
-    tl_token_of_workload(tokens, "gemm_relu", 1000, 100, workload);
-    assert_true(token_value(TL_TOKEN_WORKLOAD, workload, "intensity") == tl_feature_log(10));
-    assert_true(token_value(TL_TOKEN_WORKLOAD, workload, "reduce1") == tl_feature_log(48));
-    assert_true(token_value(TL_TOKEN_WORKLOAD, workload, "threads") == tl_feature_log(1));
-    tl_token_of_machine(&target, machine);
-    assert_true(token_value(TL_TOKEN_MACHINE, machine, "vector_bits") == tl_feature_log(512));
-    assert_true(token_value(TL_TOKEN_MACHINE, machine, "profile.fma_per_cycle") ==
+    assert_true(tl_cost_token_width(TL_COST_TOKEN_WORKLOAD) <= 256 &&
+                tl_cost_token_width(TL_COST_TOKEN_MACHINE) <= 256);
+    tl_cost_token_of_workload(tokens, "gemm_relu", 1000, 100, workload);
+    assert_true(token_value(TL_COST_TOKEN_WORKLOAD, workload, "intensity") == tl_feature_log(10));
+    assert_true(token_value(TL_COST_TOKEN_WORKLOAD, workload, "reduce1") == tl_feature_log(48));
+    assert_true(token_value(TL_COST_TOKEN_WORKLOAD, workload, "threads") == tl_feature_log(1));
+    tl_cost_token_of_machine(&target, machine);
+    assert_true(token_value(TL_COST_TOKEN_MACHINE, machine, "vector_bits") == tl_feature_log(512));
+    assert_true(token_value(TL_COST_TOKEN_MACHINE, machine, "profile.fma_per_cycle") ==
                 tl_feature_log(2));
     /* every column has a name of its own */
-    for (int k = 0; k < TL_TOKEN_KIND_COUNT; k++)
-        for (int i = 0; i < tl_token_width((tl_token_kind)k); i++)
+    for (int k = 0; k < TL_COST_TOKEN_COUNT; k++)
+        for (int i = 0; i < tl_cost_token_width((tl_cost_token)k); i++)
             for (int j = 0; j < i; j++) {
                 char a[48], b[48];
-                tl_token_name((tl_token_kind)k, i, a);
-                tl_token_name((tl_token_kind)k, j, b);
+                tl_cost_token_name((tl_cost_token)k, i, a);
+                tl_cost_token_name((tl_cost_token)k, j, b);
                 assert_string_not_equal(a, b);
             }
 }

@@ -6,50 +6,16 @@
 #include <string.h>
 #include "ir/program/machine.h"
 #include "runtime/base/clock.h"
-#include "tuner/cost/tenset.h"
 #include "tuner/judge/corpus_private.h"
 #include "tuner/search/tokens.h"
 
 #define KEEP_AFTER_S 60
-
-const tl_rows_info tl_rows_infos[TL_ROWS_COUNT] = {
-#define ROWS(name, text, words) [TL_ROWS_##name] = { text, words },
-#include "tuner/judge/rows.def"
-#undef ROWS
-};
 
 typedef struct {
     tl_corpus corpus; /* first member */
     tl_sections sections;
     tl_arena *arena;
 } own_corpus;
-
-static tl_sample_shape shape_of_tenset(void)
-{
-    tl_sample_shape shape = { .row.width = TL_TENSET_WIDTH + TL_TENSET_TAGS };
-    tl_digest digest;
-    char name[48];
-    tl_digest_start(&digest);
-    for (int i = 0; i < TL_TENSET_WIDTH; i++) {
-        tl_tenset_name(i, name);
-        tl_digest_add(&digest, name, strlen(name) + 1);
-    }
-    tl_digest_text(&digest, shape.row.digest);
-    return shape;
-}
-
-tl_sample_shape tl_rows_shape(tl_rows rows)
-{
-    switch (rows) {
-    case TL_ROWS_OURS:
-        return tl_sample_shape_of_points();
-    case TL_ROWS_TENSET:
-        return shape_of_tenset();
-    case TL_ROWS_COUNT:
-        break;
-    }
-    return (tl_sample_shape){ 0 };
-}
 
 /* --- tasks and domains
  * ------------------------------------------------------------------------------------------------ */
@@ -109,7 +75,8 @@ static int add_domain(arranging *a, const tl_data_series *s)
     if (tl_target_of_fingerprint(s->target, &target, NULL) == TL_OK) {
         target.cores = s->cores;
         target.machine = machine;
-        tl_token_of_machine(&target, a->machines + *number * tl_token_width(TL_TOKEN_MACHINE));
+        tl_cost_token_of_machine(&target, a->machines +
+                                              *number * tl_cost_token_width(TL_COST_TOKEN_MACHINE));
     }
     return *number;
 }
@@ -122,7 +89,7 @@ static void arrange_tasks(arranging *a)
     a->tasks = TL_NEW_ARRAY(arena, tl_corpus_task, count);
     a->known = TL_NEW_ARRAY(arena, tl_corpus_domain, count);
     a->profiles = TL_NEW_ARRAY(arena, const tl_machine *, count);
-    a->machines = TL_NEW_ARRAY(arena, float, count *tl_token_width(TL_TOKEN_MACHINE));
+    a->machines = TL_NEW_ARRAY(arena, float, count *tl_cost_token_width(TL_COST_TOKEN_MACHINE));
     a->domain = TL_NEW_ARRAY(arena, int, count);
     a->standard_ns = TL_NEW_ARRAY(arena, double, count);
     a->workloads = tl_map_create(arena);

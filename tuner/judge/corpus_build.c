@@ -71,8 +71,8 @@ static void add_program(making *m, tl_arena *scratch, const tl_data_record *r, c
                       (size_t)kept.row_count * TL_FEATURE_WIDTH * sizeof *rows);
     kept.decision_count = tl_tokens_of_point(m->tokens[r->kind], scratch, &v->point, &decisions);
     tl_text_add_bytes(&m->sections[TL_SECTION_DECISIONS], (const char *)decisions,
-                      (size_t)kept.decision_count * (size_t)tl_token_width(TL_TOKEN_DECISION) *
-                          sizeof *decisions);
+                      (size_t)kept.decision_count *
+                          (size_t)tl_cost_token_width(TL_COST_TOKEN_DECISION) * sizeof *decisions);
     add_tenset(m, scratch, v, &kept);
     tl_text_add_bytes(&m->sections[TL_SECTION_PROGRAMS], (const char *)&kept, sizeof kept);
 }
@@ -128,13 +128,13 @@ static void make_series(making *m)
     const tl_data_series *s = m->series;
     tl_diag why = { 0 };
     tl_text *out = &m->sections[TL_SECTION_WORKLOADS];
-    float *token = calloc((size_t)tl_token_width(TL_TOKEN_WORKLOAD), sizeof *token);
+    float *token = calloc((size_t)tl_cost_token_width(TL_COST_TOKEN_WORKLOAD), sizeof *token);
     tl_arena *arena = tl_arena_create(0);
     if (token == NULL) {
         out->failed = true;
     } else if (arena != NULL && !TL_ARENA_GUARD(arena) && open_series(m, arena, &why) == TL_OK) {
-        tl_token_of_workload(m->tokens[TL_SPACE_FULL], s->task->family, (double)s->task->flops,
-                             (double)s->task->bytes, token);
+        tl_cost_token_of_workload(m->tokens[TL_SPACE_FULL], s->task->family, (double)s->task->flops,
+                                  (double)s->task->bytes, token);
         for (int i = 0; i < s->count && !stops(m->b); i++)
             make_program(m, &s->records[i]);
     } else {
@@ -143,7 +143,7 @@ static void make_series(making *m)
     }
     if (token != NULL)
         tl_text_add_bytes(out, (const char *)token,
-                          (size_t)tl_token_width(TL_TOKEN_WORKLOAD) * sizeof *token);
+                          (size_t)tl_cost_token_width(TL_COST_TOKEN_WORKLOAD) * sizeof *token);
     free(token);
     tl_arena_destroy(arena);
 }

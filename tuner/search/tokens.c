@@ -70,11 +70,11 @@ enum {
 /* --- names
  * ------------------------------------------------------------------------------------------------------------ */
 
-int tl_token_width(tl_token_kind token)
+int tl_cost_token_width(tl_cost_token token)
 {
-    static const int widths[TL_TOKEN_KIND_COUNT] = { [TL_TOKEN_DECISION] = DECISION_WIDTH,
-                                                     [TL_TOKEN_WORKLOAD] = WORKLOAD_WIDTH,
-                                                     [TL_TOKEN_MACHINE] = MACHINE_WIDTH };
+    static const int widths[TL_COST_TOKEN_COUNT] = { [TL_COST_TOKEN_DECISION] = DECISION_WIDTH,
+                                                     [TL_COST_TOKEN_WORKLOAD] = WORKLOAD_WIDTH,
+                                                     [TL_COST_TOKEN_MACHINE] = MACHINE_WIDTH };
     return widths[token];
 }
 
@@ -84,43 +84,43 @@ typedef struct {
     const column *columns; /* NULL: numbered */
     const char *name;
 } part;
-static const part parts[TL_TOKEN_KIND_COUNT][4] = {
-    [TL_TOKEN_DECISION] = { { DECISION_COLUMNS, decision_columns, "" },
-                            { ROLE_CODE, NULL, "role" },
-                            { BLOCK_CODE, NULL, "block" } },
-    [TL_TOKEN_WORKLOAD] = { { WORKLOAD_COLUMNS, workload_columns, "" },
-                            { SPATIAL_AXES, NULL, "spatial" },
-                            { REDUCE_AXES, NULL, "reduce" },
-                            { FAMILY_CODE, NULL, "family" } },
-    [TL_TOKEN_MACHINE] = { { MACHINE_COLUMNS, machine_columns, "" },
-                           { PROFILE_COLUMNS, NULL, "profile" } },
+static const part parts[TL_COST_TOKEN_COUNT][4] = {
+    [TL_COST_TOKEN_DECISION] = { { DECISION_COLUMNS, decision_columns, "" },
+                                 { ROLE_CODE, NULL, "role" },
+                                 { BLOCK_CODE, NULL, "block" } },
+    [TL_COST_TOKEN_WORKLOAD] = { { WORKLOAD_COLUMNS, workload_columns, "" },
+                                 { SPATIAL_AXES, NULL, "spatial" },
+                                 { REDUCE_AXES, NULL, "reduce" },
+                                 { FAMILY_CODE, NULL, "family" } },
+    [TL_COST_TOKEN_MACHINE] = { { MACHINE_COLUMNS, machine_columns, "" },
+                                { PROFILE_COLUMNS, NULL, "profile" } },
 };
 
-void tl_token_name(tl_token_kind token, int at, char out[48])
+void tl_cost_token_name(tl_cost_token token, int at, char out[48])
 {
-    assert(at >= 0 && at < tl_token_width(token));
+    assert(at >= 0 && at < tl_cost_token_width(token));
     const part *p = parts[token];
     for (; at >= p->count; p++)
         at -= p->count;
     if (p->columns != NULL)
         snprintf(out, 48, "%s", p->columns[at].name);
-    else if (token == TL_TOKEN_MACHINE)
+    else if (token == TL_COST_TOKEN_MACHINE)
         snprintf(out, 48, "%s.%s", p->name, profile_columns[at]);
     else
         snprintf(out, 48, "%s%d", p->name, at + 1);
 }
 
-static tl_columns columns_of(tl_token_kind token)
+static tl_columns columns_of(tl_cost_token token)
 {
-    tl_columns columns = { .width = tl_token_width(token) };
+    tl_columns columns = { .width = tl_cost_token_width(token) };
     tl_digest digest;
     char name[48];
     tl_digest_start(&digest);
     for (int i = 0; i < columns.width; i++) {
-        tl_token_name(token, i, name);
+        tl_cost_token_name(token, i, name);
         tl_digest_add(&digest, name, strlen(name) + 1);
     }
-    for (int k = 0; token == TL_TOKEN_DECISION && k < TL_SPACE_KIND_COUNT; k++) {
+    for (int k = 0; token == TL_COST_TOKEN_DECISION && k < TL_SPACE_KIND_COUNT; k++) {
         snprintf(name, sizeof name, "%s %d", tl_space_infos[k].name, tl_space_infos[k].revision);
         tl_digest_add(&digest, name, strlen(name) + 1);
     }
@@ -131,9 +131,9 @@ static tl_columns columns_of(tl_token_kind token)
 tl_sample_shape tl_sample_shape_of_points(void)
 {
     tl_sample_shape shape = tl_sample_shape_of_rows();
-    shape.decision = columns_of(TL_TOKEN_DECISION);
-    shape.workload = columns_of(TL_TOKEN_WORKLOAD);
-    shape.machine = columns_of(TL_TOKEN_MACHINE);
+    shape.decision = columns_of(TL_COST_TOKEN_DECISION);
+    shape.workload = columns_of(TL_COST_TOKEN_WORKLOAD);
+    shape.machine = columns_of(TL_COST_TOKEN_MACHINE);
     return shape;
 }
 
@@ -362,13 +362,13 @@ static void add_family(const char *family, float *out)
     }
 }
 
-void tl_token_of_workload(const tl_tokens *tokens, const char *family, double flops, double bytes,
-                          float *out)
+void tl_cost_token_of_workload(const tl_tokens *tokens, const char *family, double flops,
+                               double bytes, float *out)
 {
     double values[WORKLOAD_COLUMNS] = { 0 };
     const outline *direct = &tokens->lowerings[0];
     const stage *largest = NULL;
-    for (int i = 0; i < tl_token_width(TL_TOKEN_WORKLOAD); i++)
+    for (int i = 0; i < tl_cost_token_width(TL_COST_TOKEN_WORKLOAD); i++)
         out[i] = 0;
     for (int i = 0; i < direct->stage_count; i++) {
         const stage *s = &direct->stages[i];
@@ -394,7 +394,7 @@ void tl_token_of_workload(const tl_tokens *tokens, const char *family, double fl
 /* --- the machine
  * ------------------------------------------------------------------------------------------------------ */
 
-void tl_token_of_machine(const tl_target *target, float *out)
+void tl_cost_token_of_machine(const tl_target *target, float *out)
 {
     const tl_isa_info *isa = &tl_isa_infos[target->isa];
     const tl_machine *machine = tl_machine_of(target);

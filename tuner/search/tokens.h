@@ -12,13 +12,13 @@
 #include "tuner/search/space.h"
 
 typedef enum {
-    TL_TOKEN_DECISION,
-    TL_TOKEN_WORKLOAD,
-    TL_TOKEN_MACHINE,
-    TL_TOKEN_KIND_COUNT
-} tl_token_kind;
-int tl_token_width(tl_token_kind kind);
-void tl_token_name(tl_token_kind kind, int column, char out[48]);
+    TL_COST_TOKEN_DECISION,
+    TL_COST_TOKEN_WORKLOAD,
+    TL_COST_TOKEN_MACHINE,
+    TL_COST_TOKEN_COUNT
+} tl_cost_token;
+int tl_cost_token_width(tl_cost_token kind);
+void tl_cost_token_name(tl_cost_token kind, int column, char out[48]);
 
 /* What of the task the tokens of its points ask for; in `arena`. */
 typedef struct tl_tokens tl_tokens;
@@ -28,10 +28,10 @@ tl_tokens *tl_tokens_create(tl_arena *arena, const tl_space *space);
 int tl_tokens_of_point(const tl_tokens *tokens, tl_arena *arena, const tl_point *point,
                        const float **out);
 /* Fills the workload's token; family: words with "_" between them. */
-void tl_token_of_workload(const tl_tokens *tokens, const char *family, double flops, double bytes,
-                          float *out);
+void tl_cost_token_of_workload(const tl_tokens *tokens, const char *family, double flops,
+                               double bytes, float *out);
 /* Fills the machine's token: of the target with its profile. */
-void tl_token_of_machine(const tl_target *target, float *out);
+void tl_cost_token_of_machine(const tl_target *target, float *out);
 
 /* Our rows with these tokens, as models of points take them. */
 tl_sample_shape tl_sample_shape_of_points(void);

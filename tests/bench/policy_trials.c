@@ -39,9 +39,12 @@ struct answers {
     double least; /* ratio */
 };
 
-/* "auto-1" */
+/* "auto-1"; of the plain space, where a kernel is a task a lowering, "plain-auto-1-winograd_f4" */
 static const char *session_of(study *s, const study_run *run)
 {
+    if (s->options.space == TL_SPACE_PLAIN)
+        return tl_arena_format(s->arena, "plain-%s-%d-%s", run->policy->name, run->seed,
+                               run->subject->task.measure->lowerings[0].name);
     return tl_arena_format(s->arena, "%s-%d", run->policy->name, run->seed);
 }
 
@@ -311,7 +314,8 @@ static void learn_to_estimate(answers *a)
                   .task = TL_NEW_ARRAY(a->study->arena, int, most),
                   .labels = TL_NEW_ARRAY(a->study->arena, float, most) };
     bench_must(tl_space_create(a->study->arena, a->run->subject->task.measure, &a->study->target,
-                               (int)a->study->options.threads, TL_SPACE_FULL, &a->space, &diag),
+                               (int)a->study->options.threads, a->study->options.space, &a->space,
+                               &diag),
                &diag);
     a->least = 1;
     for (size_t i = 0; i < most; i++) {

@@ -1,5 +1,5 @@
-/* tests/tuner/test_experts.c: a search that asks cost models which were trained before: one that is right saves trials, one that is
- * wrong costs hardly any. The machine is a formula over the features of programs, which the right model knows. */
+/* tests/tuner/test_experts.c: a search that asks cost models which were trained before: one that is right saves trials, one
+ * that is wrong costs hardly any. The machine is a formula over the features of programs, which the right model knows. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

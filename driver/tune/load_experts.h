@@ -10,8 +10,8 @@ typedef struct {
 } tl_expert_list;
 
 /* Of --cost-model: paths of files; "default", which comes with tilth; or "none". No names: default. TL_BAD_ARGUMENT: too
- * many, none beside others, or a model that was trained with other features than this tilth's; what comes with tilth and does not fit is
- * left out. Unload it also on failure. */
+ * many, none beside others, or a model that was trained with other features than this tilth's; what comes with tilth and
+ * does not fit is left out. Unload it also on failure. */
 tl_status tl_experts_load(const tl_text_list *names, tl_expert_list *out, tl_diag *diag);
 void tl_experts_unload(tl_expert_list *experts);
 

@@ -1,6 +1,6 @@
-/* tests/fuzz/fuzz_costmodel.c: the file of a cost model. The digest in its line "content" is made to fit, so that what lies behind
- * it is read, too; a model that is taken has to come back from its own file, and to predict. Boosted trees are not tried: what
- * is behind their digest is XGBoost's to read. */
+/* tests/fuzz/fuzz_costmodel.c: the file of a cost model. The digest in its line "content" is made to fit, so that
+ * what lies behind it is read, too; a model that is taken has to come back from its own file, and to predict.
+ * Boosted trees are not tried: what is behind their digest is XGBoost's to read. */
 #include <stdio.h>
 #include <string.h>
 #include "runtime/base/map.h"

@@ -150,12 +150,13 @@ bench-luck: $(BUILD)/bench/same_again $(BUILD)/tilth
 .PHONY: bench-luck
 
 # make bench-peers: MODELS beside ONNX Runtime and OpenVINO on THREADS (tests/peers/README.md); `trained`: the seventeen calls
-# of ../shared/models/trained.py. Only this needs Python and PyPI. JSON=FILE and SVG=FILE keep the result; COMPARE="--rounds 3 ..."
-# adds options of compare.py.
+# of ../shared/models/trained.py; `second`: the second list, which PyTorch writes. Only this needs Python and PyPI. JSON=FILE and
+# SVG=FILE keep the result; COMPARE="--rounds 3 ..." adds options of compare.py.
+EXPORT_PACKAGES := torch torchvision transformers timm onnxscript
 bench-peers: $(BUILD)/tilth
 	@tests/models.sh --make build/models $(or $(MODELS),bert_tiny_128)
-	@venv=$$(tests/peers/setup.sh) && \
-		names=$$("$$venv/bin/python" tests/peers/networks.py build/models $(or $(MODELS),bert_tiny_128)) && \
+	@venv=$$(PACKAGES="$(if $(filter second,$(MODELS)),$(EXPORT_PACKAGES))" tests/peers/setup.sh) && \
+		names=$$("$$venv/bin/python" tests/peers/networks.py build/models $< $(or $(MODELS),bert_tiny_128)) && \
 		"$$venv/bin/python" tests/peers/compare.py $< $$names \
 		--threads $(or $(THREADS),1) $(if $(JSON),--json "$(JSON)") $(if $(SVG),--svg "$(SVG)") $(COMPARE)
 .PHONY: bench-peers
@@ -169,7 +170,7 @@ $(BUILD)/bench/without_winograd: $(BUILD)/driver/main.o $(BUILD)/tests/bench/wit
 SHARED_MODELS = $(patsubst ../shared/models/%/,%,$(dir $(wildcard ../shared/models/*/*.weights.txt)))
 accuracy: $(BUILD)/tilth $(BUILD)/bench/without_winograd
 	@tests/models.sh --make build/models $(or $(MODELS),$(SHARED_MODELS))
-	@venv=$$(PACKAGES="torch torchvision transformers onnxscript" tests/peers/setup.sh) && \
+	@venv=$$(PACKAGES="$(EXPORT_PACKAGES)" tests/peers/setup.sh) && \
 		"$$venv/bin/python" tests/peers/export.py build/models --if-known $(MODELS) && \
 		"$$venv/bin/python" tests/peers/accuracy.py $< --without-winograd $(BUILD)/bench/without_winograd \
 		$(if $(JSON),--json "$(JSON)") $(ACCURACY) $(or $(MODELS),$(SHARED_MODELS) $$("$$venv/bin/python" tests/peers/export.py --list))

@@ -161,6 +161,17 @@ bench-peers: $(BUILD)/tilth
 		--threads $(or $(THREADS),1) $(if $(JSON),--json "$(JSON)") $(if $(SVG),--svg "$(SVG)") $(COMPARE)
 .PHONY: bench-peers
 
+# make bench-company: how much slower MODELS are on THREADS (2) beside a process that takes half of one core in slices of 4 ms; with
+# the peers where their environment is. JSON=FILE keeps the result; COMPANY="--rounds 5 --against OTHER_TILTH" adds options of
+# tests/peers/company.py.
+bench-company: MODELS ?= resnet18 mobilenet_v2 bert_tiny_128
+bench-company: $(BUILD)/bench/company $(BUILD)/tilth
+	@tests/models.sh --make build/models $(MODELS)
+	@python=$${XDG_CACHE_HOME:-$$HOME/.cache}/tilth-peers/bin/python; [ -x "$$python" ] || python=python3; \
+		"$$python" tests/peers/company.py $(BUILD)/tilth $< $(MODELS) --threads $(or $(THREADS),2) \
+		$(if $(JSON),--json "$(JSON)") $(COMPANY)
+.PHONY: bench-company
+
 # make accuracy: errors against f64 of tilth and its peers on the networks of ../shared/models and on eight that are exported
 # (tests/peers/README.md), or on MODELS. Only this and bench-peers need Python and PyPI. JSON=FILE keeps the result;
 # ACCURACY="--sides relaxed,strict ..." adds options of accuracy.py. One of its sides is a tilth that takes no Winograd.

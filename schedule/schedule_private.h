@@ -40,6 +40,8 @@ typedef struct {
     tl_prim_function *apply;
 } tl_prim_info;
 extern const tl_prim_info tl_prim_infos[TL_PRIM_COUNT];
+/* What tensorize can call (schedule/prim/tensor_shapes.def); NULL after the last. */
+const char *tl_tensor_call_name(int index);
 
 #define PRIMITIVE(name, in, out) tl_prim_function tl_apply_##name;
 #include "schedule/primitives.def"
@@ -208,5 +210,7 @@ bool tl_follows_from(tl_arena *arena, const tl_expr *condition, const tl_expr *g
 /* Moves the alloc of each local buffer down to the innermost statement that contains all its accesses, where
  * every read of an iteration is covered by that iteration's writes. Called by primitives that move blocks. */
 const tl_stmt *tl_sink_allocs(tl_arena *arena, const tl_stmt *root);
+/* Whether every element that an iteration of the loop reads of the buffer was written before in that iteration. */
+bool tl_writes_before_reads(tl_arena *arena, const tl_stmt *loop, const tl_buffer *buffer);
 
 #endif

@@ -18,7 +18,13 @@
 #include "runtime/base/array.h"
 #include "runtime/base/checked.h"
 
-enum { SHARED_ALIGN = 128, SWIZZLE_ALIGN = 1024, MOST_THREADS = 1024, MOST_BLOCKS_YZ = 65535 };
+enum {
+    SHARED_ALIGN = 128,
+    SWIZZLE_ALIGN = 1024,
+    SWIZZLED_LINE = 128,
+    MOST_THREADS = 1024,
+    MOST_BLOCKS_YZ = 65535
+};
 
 int tl_gpu_thread_axis(tl_loop_kind kind)
 {
@@ -286,6 +292,8 @@ static tl_status add_shared(tl_planner *p, tl_launch_plan *launch, const tl_buff
     int64_t align = buffer->swizzle != 0 ? SWIZZLE_ALIGN : SHARED_ALIGN;
     l->at = tl_ceildiv(launch->shared_bytes, align) * align;
     l->placement.offset = tl_int(p->arena, l->at);
+    if (buffer->swizzle != 0) /* pieces change places within lines of 128 bytes, the last as well */
+        l->size = tl_ceildiv(l->size, SWIZZLED_LINE) * SWIZZLED_LINE;
     if (tl_add_overflows(l->at, l->size, &launch->shared_bytes))
         return tl_fail(p->diag, TL_UNSUPPORTED, "buffer %s is too large for shared memory",
                        buffer->name);

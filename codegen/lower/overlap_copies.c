@@ -65,24 +65,27 @@ static const tl_stmt *wait_for(tl_arena *arena, bool waits, int64_t under_way)
     return waits ? call(arena, "async_wait", under_way) : NULL;
 }
 
-/* The steady part's body; NULL: it is not built so. */
-static const tl_stmt *overlap(tl_arena *arena, const tl_stmt *body, bool waits, int64_t stages)
+/* The steady part's body; NULL: it is not built so. Where it runs once, nobody waits at its end. */
+static const tl_stmt *overlap(tl_arena *arena, const tl_stmt *loop, bool waits, int64_t stages)
 {
+    const tl_stmt *body = loop->u.loop.body;
+    bool runs_once = tl_is_int(loop->u.loop.extent, 1);
     if (body->kind != TL_STMT_SEQ)
         return NULL;
     const tl_stmt *const *items = body->u.seq.items;
     int count = body->u.seq.count, copies = 0;
     while (copies < count && fills_shared(items[copies]))
         copies++;
-    if (copies == 0 || copies + 2 >= count || items[copies]->kind != TL_STMT_BARRIER ||
-        items[count - 1]->kind != TL_STMT_BARRIER)
+    int last = count > 0 && items[count - 1]->kind == TL_STMT_BARRIER ? count - 1 : count;
+    if (copies == 0 || copies + 1 >= last || items[copies]->kind != TL_STMT_BARRIER ||
+        (last == count && !runs_once))
         return NULL;
     const tl_stmt *parts[] = {
         wait_for(arena, waits, stages - 2),
         tl_stmt_barrier(arena),
         tl_stmt_seq(arena, items, copies),
         commit(arena, waits),
-        tl_stmt_seq(arena, items + copies + 1, count - copies - 2),
+        tl_stmt_seq(arena, items + copies + 1, last - copies - 1),
     };
     return tl_stmt_seq(arena, parts, 5);
 }
@@ -112,8 +115,8 @@ static const tl_stmt *rewrite(tl_arena *arena, const tl_stmt *stmt, void *contex
             mark_of(items[steady], "pipeline") == 0 ||
             mark_of(items[last], "pipeline_epilogue") == 0)
             continue;
-        const tl_stmt *body = overlap(arena, items[steady]->u.loop.body, o->waits,
-                                      mark_of(items[steady], "pipeline"));
+        const tl_stmt *body =
+            overlap(arena, items[steady], o->waits, mark_of(items[steady], "pipeline"));
         if (body == NULL)
             continue;
         items[i] =

@@ -268,12 +268,3 @@ void tl_pool_run(tl_pool *pool, int threads, tl_team_fn *fn, void *context)
         unpin_caller(&kept);
     pthread_mutex_unlock(&pool->turn);
 }
-
-tl_part tl_team_range(int64_t extent, int thread, int threads)
-{
-    assert(extent >= 0 && threads > 0 && thread >= 0 && thread < threads);
-    int64_t whole = extent / threads, rest = extent % threads; /* extent*thread may not fit */
-
-    return (tl_part){ whole * thread + rest * thread / threads,
-                      whole * (thread + 1) + rest * (thread + 1) / threads };
-}

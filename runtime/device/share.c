@@ -1,4 +1,4 @@
-/* runtime/device/share.c: a range shared out among a team while it works on it.
+/* runtime/device/share.c: a range divided among a team: beforehand, or while it works on it.
  *
  *     thread 0: [taken | front ->          <- back | taken]  thread 1: [taken | front ->   <- back | taken]
  *
@@ -26,6 +26,15 @@ static hand unpack(uint64_t word)
 {
     return (hand){ (unsigned)(word >> 2 * COUNT_BITS), (unsigned)(word & MOST_PIECES),
                    (unsigned)(word >> COUNT_BITS & MOST_PIECES) };
+}
+
+tl_part tl_team_range(int64_t extent, int thread, int threads)
+{
+    assert(extent >= 0 && threads > 0 && thread >= 0 && thread < threads);
+    int64_t whole = extent / threads, rest = extent % threads; /* extent*thread may not fit */
+
+    return (tl_part){ whole * thread + rest * thread / threads,
+                      whole * (thread + 1) + rest * (thread + 1) / threads };
 }
 
 void tl_share_reset(tl_member *member)

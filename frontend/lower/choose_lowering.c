@@ -29,7 +29,6 @@ enum { LEAST_ROWS = 64, LINE_BYTES = 64 };
 /* Winograd's results are less exact: it has to be worth it. */
 static const double least_gain = 0.85;
 
-
 bool tl_lowers_any(const tl_node *n)
 {
     (void)n;

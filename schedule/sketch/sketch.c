@@ -141,8 +141,8 @@ static tl_status find_epilogue(tl_schedule *s, const tl_block *anchor, tl_block_
     const tl_buffer *result = anchor->stores[0].buffer;
     TL_TRY(tl_sketch_find_epilogue(s, anchor, out, diag));
     const tl_block *reader = tl_schedule_get_block(s, *out);
-    if (result->role != TL_ROLE_LOCAL || (tl_sketch_reads_by_axes(s, reader, result) &&
-                                          !tl_sketch_turns(s, reader, result)))
+    if (result->role != TL_ROLE_LOCAL ||
+        (tl_sketch_reads_by_axes(s, reader, result) && !tl_sketch_turns(s, reader, result)))
         return TL_OK;
     return tl_cache_write(s, tl_schedule_name_block(s, anchor->name), "register", out, diag);
 }

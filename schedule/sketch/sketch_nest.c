@@ -182,8 +182,9 @@ tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *d
                   *reduce = contiguous_reduce(s, block, &loops);
     /* a reduction shorter than a vector has no lanes */
     bool is_short = reduce != NULL && tl_max_extent(reduce->extent) < lanes;
-    bool lanes_reduce = reduce != NULL && (iter == NULL || !(is_short ? loads_near(s, block, iter)
-                                                                      : loads_follow(s, block, iter)));
+    bool lanes_reduce =
+        reduce != NULL &&
+        (iter == NULL || !(is_short ? loads_near(s, block, iter) : loads_follow(s, block, iter)));
     if (reduce != NULL && iter != NULL)
         lanes_reduce = tl_decide_range(s, block->name, "lanes_reduce", 0, 1, lanes_reduce) != 0;
     if (lanes_reduce)

@@ -55,7 +55,8 @@ static int64_t choose_rows(tl_schedule *s, const tl_loop_list *loops, int depth,
     }
     int64_t bytes = row * (int64_t)sizeof(float) * (stages + 2);
     for (int64_t r = 2; r <= MOST_ROWS && r <= rows; r++)
-        if (r <= target->l1_bytes / 2 / bytes && (rows % r == 0 || best == 1 || best < LEAST_ROWS) &&
+        if (r <= target->l1_bytes / 2 / bytes &&
+            (rows % r == 0 || best == 1 || best < LEAST_ROWS) &&
             (target->cores == 1 || all / r >= BLOCKS_PER_CORE * target->cores))
             best = r;
     return best;

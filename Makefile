@@ -49,6 +49,9 @@ $(BUILD)/%.o: %.c
 	@echo "CC $<"
 	@$(CC) $(CFLAGS) $(if $(filter codegen/%,$<),-isystem $(LLVM_INCLUDE)) -MMD -MP -c $< -o $@
 
+# The arithmetic of networks: loops in vectors, which -O2 makes of few. Sums keep their order: no other bits.
+$(BUILD)/tuner/learn/%.o: CFLAGS += $(if $(filter release,$(VARIANT)),-O3)
+
 # The ONNX schema: generated, not committed.
 $(BUILD)/frontend/onnx.pb-c.c: frontend/onnx.proto
 	@mkdir -p $(@D)
@@ -69,6 +72,16 @@ $(BUILD)/codegen/fingerprint.o: $(BUILD)/codegen/fingerprint.c
 	@$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
 $(call archive,codegen): $(BUILD)/codegen/fingerprint.o
 
+# The starter database, compressed, as an array.
+$(BUILD)/tuner/starter_bytes.c: tuner/data/starter.jsonl
+	@mkdir -p $(@D)
+	@{ echo '#include <stddef.h>'; echo 'extern const unsigned char tl_starter_bytes[]; extern const size_t tl_starter_size;'; \
+	    echo 'const unsigned char tl_starter_bytes[] = {'; gzip -9nc $< | od -An -v -tu1 | sed 's/[0-9][0-9]*/&,/g'; echo '};'; \
+	    echo 'const size_t tl_starter_size = sizeof tl_starter_bytes;'; } >$@
+$(BUILD)/tuner/starter_bytes.o: $(BUILD)/tuner/starter_bytes.c
+	@$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
+$(call archive,tuner): $(BUILD)/tuner/starter_bytes.o
+
 # The functions of LLVM that code generation calls, and the library that has them.
 LLVM_CALLERS = $(filter-out %/load_llvm.o,$(call OBJECTS,codegen))
 $(BUILD)/codegen/llvm/llvm_link.h: codegen/llvm/link.sh $(LLVM_CALLERS)
@@ -79,7 +92,8 @@ $(BUILD)/codegen/llvm/load_llvm.o: $(BUILD)/codegen/llvm/llvm_link.h
 
 $(BUILD)/libtilth_rt.a: $(call OBJECTS,runtime/base) $(call OBJECTS,runtime)
 	@rm -f $@ && $(AR) rcs $@ $^
-$(BUILD)/libtilth.a: $(foreach f,$(LIBRARY),$(call OBJECTS,$(f))) $(BUILD)/frontend/onnx.pb-c.o $(BUILD)/codegen/fingerprint.o
+$(BUILD)/libtilth.a: $(foreach f,$(LIBRARY),$(call OBJECTS,$(f))) $(BUILD)/frontend/onnx.pb-c.o $(BUILD)/codegen/fingerprint.o \
+    $(BUILD)/tuner/starter_bytes.o
 	@rm -f $@ && $(AR) rcs $@ $^
 $(BUILD)/tilth: $(BUILD)/driver/main.o $(SANITIZERS) $(call archive,driver) $(call archive,models) $(BUILD)/libtilth.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_all) -ledit

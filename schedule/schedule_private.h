@@ -40,6 +40,8 @@ typedef struct {
     tl_prim_function *apply;
 } tl_prim_info;
 extern const tl_prim_info tl_prim_infos[TL_PRIM_COUNT];
+/* What tensorize can call (schedule/prim/tensor_shapes.def); NULL after the last. */
+const char *tl_tensor_call_name(int index);
 
 #define PRIMITIVE(name, in, out) tl_prim_function tl_apply_##name;
 #include "schedule/primitives.def"

@@ -12,11 +12,12 @@ ir/graph/graph(_print)?\.c:a graph's dump prints it
 ir/program/program(_rewrite)?\.c:statements are visited where they are made
 ir/text/parse.*:blocks hold expressions that hold blocks
 ir/interpret/:statements, expressions and calls recurse
-frontend/operators\.c|frontend/(node/(axis_rules|check_constants)|graph/(assign_blocks|remove_identities)|lower/lower_(elementwise|kernel))\.c:rows name functions that ask other rows
+frontend/operators\.c|frontend/(node/(axis_rules|check_constants|shape_rules_control|infer_shapes|fold_node|bind_operands)|graph/(assign_blocks|remove_identities)|lower/lower_(elementwise|kernel))\.c:rows name functions that ask other rows, for bodies too
 frontend/onnx/:importers import the graphs inside of nodes
 schedule/[a-z_]*\.c|schedule/prim/:a trace applies primitives, which append to a trace
 schedule/sketch/:rules call each other through their table
 codegen/math/:functions call each other through their table
+codegen/emulate/:threads of a team make calls, and calls make the team wait, or end it
 codegen/emit/:statements, expressions and accesses recurse
 tuner/measure/workers_(dispatch|queue)\.c:what is finished makes room for what is next
 tuner/search/(explorer|measure_again)\.c:an explorer hears appeals

@@ -37,7 +37,8 @@ codegen/emulate:codegen/(emulate/|llvm/|codegen\.h)|ir/|runtime/(base|abi|device
 codegen:codegen/|ir/|runtime/(base|abi)/
 tuner/records:tuner/records/|codegen/|schedule/|ir/|runtime/
 tuner/measure:tuner/(measure|records)/|codegen/|schedule/|ir/|runtime/
-tuner/cost:tuner/cost/|codegen/|schedule/|ir/|runtime/
+tuner/learn:tuner/learn/|runtime/base/
+tuner/cost:tuner/(cost|learn)/|codegen/|schedule/|ir/|runtime/
 tuner/search:tuner/(search|cost|measure|records)/|codegen/|schedule/|ir/|runtime/
 tuner/transfer:tuner/(transfer|search|cost|measure|records)/|codegen/|schedule/|ir/|runtime/
 tuner/run:tuner/(run|transfer|search|cost|measure|records)/|codegen/|schedule/|ir/|runtime/

@@ -142,6 +142,16 @@ bench-policies: $(BUILD)/bench/policy_study $(BUILD)/tilth
 	@$< $(STUDY) $(foreach m,$(MODELS),$(call model_file,$m))
 .PHONY: bench-policies
 
+# make bench-transfer: which part of what a search finds transfer finds, from FROM's kernels to TO's, in the plain space; STUDY holds
+# options of tests/bench/transfer_study.py ("--top 10 --trials 1000 --seeds 3").
+bench-transfer: FROM ?= resnet50 vgg16
+bench-transfer: TO ?= resnet18
+bench-transfer: $(BUILD)/tilth
+	@tests/models.sh --make build/models $(FROM) $(TO)
+	@tests/bench/transfer_study.py $< --from $(foreach m,$(FROM),$(call model_file,$m)) \
+	    --to $(foreach m,$(TO),$(call model_file,$m)) $(STUDY)
+.PHONY: bench-transfer
+
 # make bench-luck: the same schedule again and again beside itself, for the heaviest kernels of MODELS: what luck gains.
 bench-luck: MODELS ?= mobilenet_v2
 bench-luck: $(BUILD)/bench/same_again $(BUILD)/tilth

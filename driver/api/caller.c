@@ -46,7 +46,8 @@ static tl_status create(tilth_family *family, int threads, tilth_caller **out, t
     if (threads < 0)
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: %d threads are below 0", call, threads);
     tilth_caller *c = calloc(1, sizeof *c);
-    tl_family_given *given = calloc((size_t)family->signature.input_count + 1, sizeof *given);
+    int inputs = tl_family_signature(family->family)->input_count;
+    tl_family_given *given = calloc((size_t)inputs + 1, sizeof *given);
     if (c == NULL || given == NULL) {
         free(c);
         free(given);
@@ -100,7 +101,7 @@ tilth_status tilth_caller_destroy(tilth_caller *c)
         return TILTH_BAD_ARGUMENT;
     for (int i = 0; i < c->count; i++)
         free_entry(&c->entries[i]);
-    tl_family_release(c->family);
+    tl_api_family_release(c->family);
     free(c->given);
     tl_handle_free(c);
     return TILTH_OK;
@@ -110,7 +111,7 @@ static tl_status set_input(tilth_caller *c, int index, int rank, const int64_t *
                            const void *data, size_t size, tl_diag *diag)
 {
     static const char call[] = "tilth_caller_set_input";
-    const tl_onnx_signature *signature = &c->family->signature;
+    const tl_onnx_signature *signature = tl_family_signature(c->family->family);
     int64_t bytes;
     if (index < 0 || index >= signature->input_count)
         return tl_fail(diag, TL_BAD_ARGUMENT, "%s: there is no input %d; the model has %d", call,
@@ -182,14 +183,38 @@ static tl_status bind_outputs(entry *e, tl_diag *diag)
     return TL_OK;
 }
 
-static tl_status fill_entry(entry *e, const tl_family_code *code, int threads, tl_diag *diag)
+static void release_member(void *member)
 {
+    tl_family_release(member);
+}
+
+/* A runner of the code; takes over its part of it, whether there is one then or not. */
+static tl_status make_runner(const tilth_family *family, const tl_family_code *code, int threads,
+                             tilth_runner **out, tl_diag *diag)
+{
+    tilth_model *model;
     tilth_error error;
+    const tl_model *code_model = tl_family_model(code->member);
+    tl_status status =
+        tl_api_model_make(tl_model_executable(code_model), code->member, release_member,
+                          family->pool, tl_model_get_facts(code_model)->from_cache, &model, diag);
+    if (status != TL_OK) {
+        tl_family_release(code->member);
+        return status;
+    }
+    if (tilth_runner_create(model, threads, out, &error) != TILTH_OK)
+        status = tl_fail(diag, TL_NO_MEMORY, "%s", error.text);
+    (void)tilth_model_destroy(model); /* the runner has it from here on */
+    return status;
+}
+
+static tl_status fill_entry(entry *e, const tilth_caller *c, const tl_family_code *code,
+                            tl_diag *diag)
+{
     size_t count = (size_t)code->spec->output_count + 1;
     e->spec = code->spec;
     memcpy(e->dims, code->dims, sizeof e->dims);
-    if (tilth_runner_create(code->model, threads, &e->runner, &error) != TILTH_OK)
-        return tl_fail(diag, TL_NO_MEMORY, "%s", error.text);
+    TL_TRY(make_runner(c->family, code, c->threads, &e->runner, diag));
     TL_TRY(tl_api_runner_set_dims(e->runner, e->dims, diag));
     e->outputs = calloc(count, sizeof *e->outputs);
     e->sizes = calloc(count, sizeof *e->sizes);
@@ -225,7 +250,7 @@ static entry *make_room(tilth_caller *c)
 static tl_status make_entry(tilth_caller *c, const tl_family_code *code, entry **out, tl_diag *diag)
 {
     entry new = { 0 };
-    tl_status status = fill_entry(&new, code, c->threads, diag);
+    tl_status status = fill_entry(&new, c, code, diag);
     if (status != TL_OK) {
         free_entry(&new);
         return status;
@@ -246,14 +271,15 @@ static tl_status find_entry(tilth_caller *c, entry **out, tl_diag *diag)
             *out = &c->entries[i];
             return TL_OK;
         }
-    TL_TRY(tl_family_find(c->family, c->given, &code, diag));
+    TL_TRY(tl_family_find(c->family->family, c->given, &code, diag));
     *out = NULL;
     for (int i = 0; i < c->count && *out == NULL; i++)
         if (c->entries[i].spec == code.spec)
             *out = &c->entries[i];
-    tl_status status =
-        *out != NULL ? set_dims(*out, code.dims, diag) : make_entry(c, &code, out, diag);
-    tl_api_model_release(code.model);
+    if (*out == NULL)
+        return make_entry(c, &code, out, diag);
+    tl_status status = set_dims(*out, code.dims, diag);
+    tl_family_release(code.member);
     return status;
 }
 
@@ -274,7 +300,7 @@ static tilth_status run_entry(tilth_caller *c, entry *e, tilth_error *error)
 static tilth_status run(tilth_caller *c, tilth_error *error)
 {
     TL_API_DIAG(diag);
-    const tl_onnx_signature *signature = &c->family->signature;
+    const tl_onnx_signature *signature = tl_family_signature(c->family->family);
     entry *e;
     c->latest = NULL;
     for (int i = 0; i < signature->input_count; i++)

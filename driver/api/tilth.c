@@ -84,7 +84,7 @@ static void destroy_model(void *owner)
     tl_model_destroy(owner);
 }
 
-tl_status tl_load_wrap(tl_model *model, tilth_pool *pool, tilth_model **out, tl_diag *diag)
+static tl_status wrap(tl_model *model, tilth_pool *pool, tilth_model **out, tl_diag *diag)
 {
     tl_status status = tl_api_model_make(tl_model_executable(model), model, destroy_model, pool,
                                          tl_model_get_facts(model)->from_cache, out, diag);
@@ -101,7 +101,7 @@ static tl_status load_with(const tl_load_request *r, const tl_model_options *opt
     TL_TRY(r->path != NULL
                ? tl_model_load(r->path, options, &model, diag)
                : tl_model_load_memory(r->bytes, r->size, r->folder, options, &model, diag));
-    return tl_load_wrap(model, pool, out, diag);
+    return wrap(model, pool, out, diag);
 }
 
 tl_status tl_load_options(const tilth_load_options *given, tilth_pool *pool, tl_model_options *out,
@@ -131,9 +131,9 @@ tl_status tl_load_options(const tilth_load_options *given, tilth_pool *pool, tl_
 
 /* With the pool that the model will run on; a pool only for compiling, when asked for, is gone
  * afterwards. */
-tl_status tl_load_on(const tl_load_request *r, const tilth_load_options *given,
-                     const tl_shape_override *shapes, int shape_count, tilth_pool *pool,
-                     tilth_model **out, tl_diag *diag)
+static tl_status load_on(const tl_load_request *r, const tilth_load_options *given,
+                         const tl_shape_override *shapes, int shape_count, tilth_pool *pool,
+                         tilth_model **out, tl_diag *diag)
 {
     tl_model_options options;
     tl_pool *compile_pool;
@@ -175,7 +175,7 @@ static tl_status load(const tl_load_request *r, const tilth_load_options *option
         TL_TRY(tl_api_pool_make(&(tl_pool_options){ .threads = options->threads }, &pool, diag));
     tl_status status = make_shapes(options, &shapes, diag);
     if (status == TL_OK)
-        status = tl_load_on(r, options, shapes, options->shape_count, pool, out, diag);
+        status = load_on(r, options, shapes, options->shape_count, pool, out, diag);
     free(shapes);
     if (options->pool == NULL)
         tl_api_pool_release(pool); /* from now on it is the model's alone */

@@ -70,6 +70,19 @@ tl_status tl_bench_history(const char *path, const char *commit, const tl_subjec
 tl_status tl_bench_trace(const char *path, const tl_subject *subject, tl_runner *runner,
                          const tl_bindings *bindings, tl_diag *diag);
 
+/* Code for all shapes beside code for each, at five points of the dims from their least to their largest
+ * (driver/bench/bench_varying.c); the session has the former (tl_session_open_ranges). */
+typedef struct {
+    const tl_text_list *given; /* inputs: random ones alone */
+    int64_t seed;
+    double seconds; /* for all of them */
+    int top;        /* kernels to show */
+    bool json;
+} tl_bench_varying;
+tl_status tl_bench_varying_shapes(const tl_session *session, const char *path,
+                                  const tl_model_options *options, const tl_bench_varying *request,
+                                  tl_diag *diag);
+
 /* A kernel's text (.tk), scheduled by default or by a trace (NULL: by default), as an executable of one step. */
 typedef struct tl_kernel_file tl_kernel_file;
 tl_status tl_kernel_file_load(const tl_session *session, const char *path, const char *trace,

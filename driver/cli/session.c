@@ -180,6 +180,9 @@ void tl_session_close(tl_session *session)
 {
     tl_jit_symbols_withdraw(session->symbols);
     tl_model_destroy(session->model);
+    tl_family_destroy(session->family);
+    tl_join_destroy(session->join);
+    tl_onnx_close(session->onnx);
     tl_pool_destroy(session->pool);
     tl_arena_destroy(session->arena);
     *session = (tl_session){ 0 };

@@ -3,6 +3,7 @@
 #define TL_DRIVER_CLI_SESSION_H
 #include "driver/cli/cli.h"
 #include "driver/pipeline/jit_symbols.h"
+#include "driver/pipeline/family.h"
 #include "driver/pipeline/model.h"
 #include "driver/pipeline/host_machine.h"
 #include "driver/pipeline/host_target.h"
@@ -77,6 +78,9 @@ typedef struct {
     tl_arena *arena;
     tl_pool *pool;
     tl_model *model;
+    tl_family *family; /* of calls that follow one another (tl_session_open_calls); NULL: one */
+    tl_join *join;     /* that the model is made of (tl_session_open_ranges); NULL: one graph */
+    tl_onnx *onnx;     /* of the join */
     int threads;
     const tl_machine *machine; /* that --machine named; NULL: the built-in profile */
     tl_jit_symbols *symbols;   /* of the model's kernels, for gdb and perf */
@@ -96,26 +100,75 @@ tl_status tl_session_model_options(const tl_session *session, const tl_session_o
 /* Makes the pool, loads the model. `extra` may preset fields of the model's options; NULL: none. */
 tl_status tl_session_open(tl_session *session, const char *path, const tl_session_options *options,
                           const tl_model_options *extra, tl_diag *diag);
+/* The same where --shape gives ranges: one code for all extents in them (driver/cli/session_ranges.c). */
+bool tl_session_has_ranges(const tl_session_options *options);
+tl_status tl_session_open_ranges(tl_session *session, const char *path,
+                                 const tl_session_options *options, const tl_model_options *extra,
+                                 tl_diag *diag);
 void tl_session_close(tl_session *session);
 
 /* Inputs for a model: from FILE.npy, FILE.pb or random:SEED by name (--input NAME=...), from a folder (--data), the rest
  * at random. `inputs` has a tensor an input of the executable; free each with tl_tensor_free. */
 tl_status tl_session_inputs(const tl_executable_spec *spec, const tl_text_list *given,
                             const char *folder, int64_t seed, tl_tensor *inputs, tl_diag *diag);
-/* Those, and outputs. Free it also after a failure. */
+/* Those, and outputs; `dims` are the executable's (NULL: it has none). Free it also after a failure. */
 tl_status tl_session_bindings(const tl_session *session, const tl_executable *executable,
-                              const tl_text_list *given, const char *folder, int64_t seed,
-                              tl_bindings *out, tl_diag *diag);
+                              const int64_t *dims, const tl_text_list *given, const char *folder,
+                              int64_t seed, tl_bindings *out, tl_diag *diag);
+
+/* ---- a model that is called several times, with the data of a folder each (driver/cli/session_calls.c) ---- */
+
+enum { TL_MOST_CALLS = 1024 };
+typedef struct {
+    int count;
+    const char *folders[TL_MOST_CALLS];
+} tl_data_folders;
+/* The folders of --data; one that holds folders test_data_set_0, test_data_set_1, ... stands for these. */
+tl_status tl_data_folders_find(tl_arena *arena, const tl_text_list *given, tl_data_folders *out,
+                               tl_diag *diag);
+
+/* One call: the code for its shapes, which is the session's or, where there are several calls, a part of its family's. */
+typedef struct {
+    const tl_model *model;
+    tl_executable *executable;
+    const int64_t *dims; /* of the executable, for this call; NULL: it has none */
+    tl_family_code code;
+} tl_session_call;
+/* As tl_session_open, for several calls; nothing is compiled yet. */
+tl_status tl_session_open_calls(tl_session *session, const char *path,
+                                const tl_session_options *options, const tl_model_options *extra,
+                                tl_diag *diag);
+/* The code for the call that `given` and `data` of the options are, and their shapes; compiles it where there is none. */
+tl_status tl_session_begin_call(const tl_session *session, const tl_session_options *options,
+                                tl_session_call *out, tl_diag *diag);
+void tl_session_end_call(tl_session_call *call); /* zero-initialised is fine */
+/* tl_session_bindings, and a runner, of the call. */
+tl_status tl_session_call_bindings(const tl_session *session, const tl_session_call *call,
+                                   const tl_session_options *options, int64_t seed,
+                                   tl_bindings *out, tl_diag *diag);
+tl_status tl_session_call_runner(const tl_session *session, const tl_session_call *call,
+                                 tl_runner **out, tl_diag *diag);
+/* "batch = 2, tokens = 17" of code with dims, as JSON the members of an object; else nothing. */
+void tl_session_describe_call(const tl_session_call *call, bool json, tl_text *out);
+
+/* ---- files ---- */
+
 /* From FILE.npy, or FILE.pb (one TensorProto); the caller's. */
 tl_status tl_read_tensor(const char *path, tl_tensor *out, tl_diag *diag);
-/* FOLDER/PREFIX_NAME.npy, or the file that FOLDER/names.txt gives for "PREFIX NAME"; false: there is none. */
-bool tl_data_file(const char *folder, const char *prefix, const char *name, tl_text *path);
+/* The file that FOLDER/names.txt gives for "PREFIX NAME", else FOLDER/PREFIX_NAME.npy, else FOLDER/PREFIX_INDEX.pb, as beside
+ * ONNX models; false: there is none. */
+bool tl_data_file(const char *folder, const char *prefix, const char *name, int index,
+                  tl_text *path);
 /* Static shapes for the inputs of a model whose axes are open: of `options->shapes`, of the given inputs' files, and of what
  * those say of axes with the same name; and the values in these files, for a shape may depend on them.
  * In the session's arena, into `model`. */
 tl_status tl_session_bind_shapes(const tl_session *session, const char *path,
                                  const tl_session_options *options, tl_model_options *model,
                                  tl_diag *diag);
+/* The same once the model's inputs are known. */
+tl_status tl_session_bind_signature(const tl_session *session, const tl_onnx_signature *signature,
+                                    const tl_session_options *options, tl_model_options *model,
+                                    tl_diag *diag);
 
 /* driver/cli/json.c. {"record":"env",...}: the first line of every --json output. */
 void tl_print_env_json(void);

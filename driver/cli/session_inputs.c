@@ -7,7 +7,8 @@
 #include "runtime/base/file.h"
 #include "runtime/tensor/npy.h"
 
-bool tl_data_file(const char *folder, const char *prefix, const char *name, tl_text *path)
+bool tl_data_file(const char *folder, const char *prefix, const char *name, int index,
+                  tl_text *path)
 {
     tl_text names = { 0 }, listed = { 0 };
     bool found = false;
@@ -30,6 +31,11 @@ bool tl_data_file(const char *folder, const char *prefix, const char *name, tl_t
     tl_text_free(&listed);
     if (!found) {
         tl_text_format(path, "%s/%s_%s.npy", folder, prefix, name);
+        found = access(tl_text_get(path), F_OK) == 0;
+    }
+    if (!found) {
+        path->size = 0;
+        tl_text_format(path, "%s/%s_%d.pb", folder, prefix, index);
         found = access(tl_text_get(path), F_OK) == 0;
     }
     return found;
@@ -134,12 +140,15 @@ static tl_status one_input(const tl_executable_spec *spec, const tl_port *port,
         return tl_fail(diag, TL_BAD_ARGUMENT, "--input %s=: a file is missing", port->name);
     } else if (source != NULL) {
         tl_text_add(&path, source);
-    } else if (folder != NULL && tl_data_file(folder, "input", port->name, &path)) {
+    } else if (folder != NULL &&
+               tl_data_file(folder, "input", port->name, (int)(port - spec->inputs), &path)) {
         source = tl_text_get(&path);
     } else if (folder != NULL) {
-        status = tl_fail(diag, TL_BAD_ARGUMENT,
-                         "%s: no file for input %s (neither input_%s.npy nor a line in names.txt)",
-                         folder, port->name, port->name);
+        status =
+            tl_fail(diag, TL_BAD_ARGUMENT,
+                    "%s: no file for input %s (neither input_%s.npy nor input_%d.pb nor a line in "
+                    "names.txt)",
+                    folder, port->name, port->name, (int)(port - spec->inputs));
     }
     if (status == TL_OK && source != NULL) {
         status = tl_read_tensor(tl_text_get(&path), out, diag);
@@ -184,19 +193,24 @@ tl_status tl_session_inputs(const tl_executable_spec *spec, const tl_text_list *
 }
 
 tl_status tl_session_bindings(const tl_session *session, const tl_executable *executable,
-                              const tl_text_list *given, const char *folder, int64_t seed,
-                              tl_bindings *out, tl_diag *diag)
+                              const int64_t *dims, const tl_text_list *given, const char *folder,
+                              int64_t seed, tl_bindings *out, tl_diag *diag)
 {
-    const tl_executable_spec *spec = tl_executable_info(executable);
-    tl_tensor *inputs = TL_NEW_ARRAY(session->arena, tl_tensor, spec->input_count);
-    *out = (tl_bindings){ .input_count = spec->input_count, .inputs = inputs };
-    TL_TRY(tl_session_inputs(spec, given, folder, seed, inputs, diag));
-    return tl_bindings_make(session->arena, executable, inputs, 0, out, diag);
+    tl_executable_spec spec = *tl_executable_info(executable);
+    tl_tensor *inputs = TL_NEW_ARRAY(session->arena, tl_tensor, spec.input_count);
+    tl_port *ports = TL_NEW_ARRAY(session->arena, tl_port, spec.input_count);
+    *out = (tl_bindings){ .input_count = spec.input_count, .inputs = inputs };
+    if (dims != NULL && !tl_ports_at(spec.inputs, spec.input_count, spec.dim_count, dims, ports))
+        return tl_fail(diag, TL_BAD_ARGUMENT, "an input has no shape for these extents");
+    if (dims != NULL)
+        spec.inputs = ports;
+    TL_TRY(tl_session_inputs(&spec, given, folder, seed, inputs, diag));
+    return tl_bindings_make(session->arena, executable, dims, inputs, 0, out, diag);
 }
 
 /* Shape and, where a shape may depend on it, value of the file that an input will be read from; `found` false: there is
  * none. */
-static tl_status read_given(tl_arena *arena, const tl_onnx_input *input,
+static tl_status read_given(tl_arena *arena, const tl_onnx_input *input, int index,
                             const tl_session_options *options, tl_shape_override *out, bool *found,
                             tl_diag *diag)
 {
@@ -208,7 +222,7 @@ static tl_status read_given(tl_arena *arena, const tl_onnx_input *input,
     if (*found)
         tl_text_add(&path, source);
     else if (source == NULL && options->data != NULL)
-        *found = tl_data_file(options->data, "input", input->name, &path);
+        *found = tl_data_file(options->data, "input", input->name, index, &path);
     tl_status status = *found ? tl_read_tensor(tl_text_get(&path), &tensor, diag) : TL_OK;
     if (status == TL_OK && *found)
         *out = (tl_shape_override){ .name = input->name,
@@ -221,32 +235,39 @@ static tl_status read_given(tl_arena *arena, const tl_onnx_input *input,
     return status;
 }
 
+tl_status tl_session_bind_signature(const tl_session *session, const tl_onnx_signature *signature,
+                                    const tl_session_options *options, tl_model_options *model,
+                                    tl_diag *diag)
+{
+    int count = model->shape_count;
+    tl_shape_override *known =
+        TL_NEW_ARRAY(session->arena, tl_shape_override, count + signature->input_count);
+    for (int i = 0; i < count; i++)
+        known[i] = model->shapes[i];
+    for (int i = 0; i < signature->input_count; i++) {
+        const tl_onnx_input *input = &signature->inputs[i];
+        tl_shape_override read, *said = NULL;
+        bool found;
+        for (int k = 0; k < model->shape_count; k++)
+            if (strcmp(known[k].name, input->name) == 0)
+                said = &known[k];
+        TL_TRY(read_given(session->arena, input, i, options, &read, &found, diag));
+        if (found && said == NULL)
+            known[count++] = read;
+        else if (found && tl_shape_equal(&said->shape, &read.shape))
+            *said = read;
+    }
+    return tl_onnx_bind_shapes(session->arena, signature, known, count, &model->shapes,
+                               &model->shape_count, diag);
+}
+
 tl_status tl_session_bind_shapes(const tl_session *session, const char *path,
                                  const tl_session_options *options, tl_model_options *model,
                                  tl_diag *diag)
 {
     tl_onnx_signature signature;
     TL_TRY(tl_onnx_read_signature(session->arena, path, &signature, diag));
-    int count = model->shape_count;
-    tl_shape_override *known =
-        TL_NEW_ARRAY(session->arena, tl_shape_override, count + signature.input_count);
-    for (int i = 0; i < count; i++)
-        known[i] = model->shapes[i];
-    for (int i = 0; i < signature.input_count; i++) {
-        const tl_onnx_input *input = &signature.inputs[i];
-        tl_shape_override read, *said = NULL;
-        bool found;
-        for (int k = 0; k < model->shape_count; k++)
-            if (strcmp(known[k].name, input->name) == 0)
-                said = &known[k];
-        TL_TRY(read_given(session->arena, input, options, &read, &found, diag));
-        if (found && said == NULL)
-            known[count++] = read;
-        else if (found && tl_shape_equal(&said->shape, &read.shape))
-            *said = read;
-    }
-    tl_status status = tl_onnx_bind_shapes(session->arena, &signature, known, count, &model->shapes,
-                                           &model->shape_count, diag);
+    tl_status status = tl_session_bind_signature(session, &signature, options, model, diag);
     if (status != TL_OK)
         tl_context(diag, "%s", path);
     return status;

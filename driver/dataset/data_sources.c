@@ -25,50 +25,67 @@ typedef struct {
     int64_t constant_bytes;
 } gathering;
 
-/* Texts that are the model's are copied: it goes. */
 static void add_task(gathering *g, const tl_tune_task *from)
 {
-    tl_arena *arena = g->session->arena;
     if (tl_map_has(g->known, from->measure->workload))
         return;
-    tl_tune_task task = *from;
+    tl_map_put(g->known, from->measure->workload, g);
+    TL_ROOM(g->session->arena, g->tasks, g->count, g->capacity);
+    g->tasks[g->count++] = *from;
+}
+
+/* Texts that are the model's are copied: it goes. */
+static void copy_texts(tl_arena *arena, tl_tune_task *task)
+{
     tl_measure_task *measure =
-        tl_arena_copy(arena, from->measure, sizeof *measure, _Alignof(tl_measure_task));
+        tl_arena_copy(arena, task->measure, sizeof *measure, _Alignof(tl_measure_task));
     tl_workload_info *info =
-        tl_arena_copy(arena, from->workload, sizeof *info, _Alignof(tl_workload_info));
+        tl_arena_copy(arena, task->workload, sizeof *info, _Alignof(tl_workload_info));
     measure->name = tl_arena_strdup(arena, measure->name);
     info->name = tl_arena_strdup(arena, info->name);
     info->family = tl_arena_strdup(arena, info->family);
-    task.measure = measure;
-    task.workload = info;
-    tl_map_put(g->known, measure->workload, g);
-    TL_ROOM(arena, g->tasks, g->count, g->capacity);
-    g->tasks[g->count++] = task;
+    task->measure = measure;
+    task->workload = info;
+}
+
+tl_status tl_data_model_tasks(tl_session *session, const tl_session_options *common,
+                              const char *path, tl_numerics numerics, tl_tune_list *out,
+                              tl_diag *diag)
+{
+    tl_session_options untuned = *common;
+    tl_model_options options = { .inspect_only = true, .no_cache = true, .no_database = true };
+    tl_model *model = NULL;
+    const tl_tune_filter all = { 0 };
+    untuned.database = NULL;
+    *out = (tl_tune_list){ 0 };
+    TL_TRY(tl_session_model_options(session, &untuned, &options, diag));
+    options.progress = NULL;
+    tl_status status = tl_model_load(path, &options, &model, diag);
+    if (status == TL_UNBOUND) {
+        TL_TRY(tl_session_bind_shapes(session, path, &untuned, &options, diag));
+        status = tl_model_load(path, &options, &model, diag);
+    }
+    if (status == TL_OK)
+        status = tl_model_tasks(session->arena, model, numerics, &all, out, diag);
+    tl_tune_task *tasks = TL_NEW_ARRAY(session->arena, tl_tune_task, out->count);
+    for (int i = 0; status == TL_OK && i < out->count; i++) {
+        tasks[i] = out->tasks[i];
+        copy_texts(session->arena, &tasks[i]);
+    }
+    out->tasks = tasks;
+    tl_model_destroy(model);
+    return status;
 }
 
 static tl_status add_model(gathering *g, const char *path, tl_diag *diag)
 {
-    tl_session_options untuned = *g->options;
-    tl_model_options options = { .inspect_only = true, .no_cache = true, .no_database = true };
     tl_tune_list list;
-    tl_model *model = NULL;
-    const tl_tune_filter all = { 0 };
-    untuned.database = NULL;
-    TL_TRY(tl_session_model_options(g->session, &untuned, &options, diag));
-    options.progress = NULL;
-    tl_status status = tl_model_load(path, &options, &model, diag);
-    if (status == TL_UNBOUND) {
-        TL_TRY(tl_session_bind_shapes(g->session, path, &untuned, &options, diag));
-        status = tl_model_load(path, &options, &model, diag);
-    }
-    if (status == TL_OK)
-        status = tl_model_tasks(g->session->arena, model, g->numerics, &all, &list, diag);
-    for (int i = 0; status == TL_OK && i < list.count; i++)
+    TL_TRY(tl_data_model_tasks(g->session, g->options, path, g->numerics, &list, diag));
+    for (int i = 0; i < list.count; i++)
         add_task(g, &list.tasks[i]);
-    if (status == TL_OK && list.constant_bytes > g->constant_bytes)
+    if (list.constant_bytes > g->constant_bytes)
         g->constant_bytes = list.constant_bytes;
-    tl_model_destroy(model);
-    return status;
+    return TL_OK;
 }
 
 static tl_status add_kernel(gathering *g, const char *path, tl_diag *diag)

@@ -23,7 +23,35 @@ static void add_in_comment(tl_text *out, const char *text)
     tl_text_free(&shown);
 }
 
-static void add_ports(tl_text *out, const char *kind, const tl_port *ports, int count)
+/* Of a port that varies: its extents as functions of the dims. What is in front of it is that of the smallest ones. */
+static void add_functions(tl_text *out, const tl_executable_spec *spec, const tl_port *port)
+{
+    const char *names[TL_MOST_DIMS] = { NULL };
+    tl_text text = { 0 };
+    for (int d = 0; d < spec->dim_count; d++)
+        names[d] = spec->dims[d].name;
+    for (int a = 0; port->varying != NULL && a < port->rank; a++) {
+        tl_text_add(&text, a > 0 ? ", " : " [");
+        tl_varying_print(&port->varying[a], spec->dim_count, names, &text);
+    }
+    if (text.size > 0)
+        tl_text_add(&text, "]");
+    add_in_comment(out, tl_text_get(&text));
+    tl_text_free(&text);
+}
+
+static void add_dims(tl_text *out, const tl_executable_spec *spec)
+{
+    for (int d = 0; d < spec->dim_count; d++) {
+        tl_text_format(out, " *     dim    %2d  %lld..%lld  ", d, (long long)spec->dims[d].min,
+                       (long long)spec->dims[d].max);
+        add_in_comment(out, spec->dims[d].name);
+        tl_text_add(out, "\n");
+    }
+}
+
+static void add_ports(tl_text *out, const tl_executable_spec *spec, const char *kind,
+                      const tl_port *ports, int count)
 {
     for (int i = 0; i < count; i++) {
         tl_text type = { 0 };
@@ -33,6 +61,7 @@ static void add_ports(tl_text *out, const char *kind, const tl_port *ports, int 
         tl_text_format(out, " *     %-6s %2d  %-26s %12lld bytes  ", kind, i, tl_text_get(&type),
                        (long long)size);
         add_in_comment(out, ports[i].name);
+        add_functions(out, spec, &ports[i]);
         tl_text_add(out, "\n");
         tl_text_free(&type);
     }
@@ -54,8 +83,9 @@ void tl_output_print_header(const tl_model *model, const char *symbol, const cha
                    " * Inputs and outputs, by index (tilth_rt.h tells how to run it; tensors are "
                    "dense, row-major):\n *\n",
                    symbol);
-    add_ports(out, "input", spec->inputs, spec->input_count);
-    add_ports(out, "output", spec->outputs, spec->output_count);
+    add_dims(out, spec);
+    add_ports(out, spec, "input", spec->inputs, spec->input_count);
+    add_ports(out, spec, "output", spec->outputs, spec->output_count);
     tl_text_format(
         out,
         " */\n#ifndef TILTH_LINKED_%s\n#define TILTH_LINKED_%s\n#include <tilth_rt.h>\n\n"

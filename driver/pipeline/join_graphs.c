@@ -9,13 +9,13 @@
 #include "driver/pipeline/model_private.h"
 #include "frontend/value_notes.h"
 #include "ir/program/join_programs.h"
+#include "runtime/base/array.h"
 #include "runtime/base/checksum.h"
 #include "runtime/base/map.h"
 
 enum {
     MOST_ROUNDS = 16, /* of reading until no constant differs */
     MOST_KEPT = 1024, /* nodes */
-    SHOWN = 64,       /* elements of a constant that its text has */
 };
 
 /* A constant that was folded from a node. */
@@ -28,7 +28,8 @@ typedef struct {
 /* What is left of a graph when the next one is read. */
 typedef struct {
     const char *inferred, *cut; /* its text after shape inference, and with its layouts */
-    tl_map *constants;          /* by name: folded */
+    tl_large_constants large_inferred, large_cut; /* what those texts do not show */
+    tl_map *constants;                            /* by name: folded */
     int value_count, kernel_count;
     int *ranks;            /* in memory, one a value */
     int64_t *extents;      /* [value * 2*TL_MAX_RANK + axis] */
@@ -60,22 +61,53 @@ static void collect_folded(tl_arena *arena, const tl_graph *g, tl_map *out)
     }
 }
 
-/* The graph's text; of folded constants that it does not show in full, a checksum. */
-static const char *text_of(tl_arena *arena, const tl_graph *g)
+static tl_status text_of(tl_arena *arena, const tl_graph *g, const char **out, tl_diag *diag)
 {
     tl_text text = { 0 };
     tl_graph_print(g, &text);
-    for (int i = 0; i < g->value_count; i++) {
-        const tl_value *v = g->values[i];
-        if (v->data == NULL || tl_notes_of(v)->folded == NULL ||
-            tl_shape_elements(&v->shape) <= SHOWN)
-            continue;
-        tl_text_format(&text, "# %s x%016llx\n", v->name,
-                       (unsigned long long)describe(arena, v)->checksum);
-    }
-    const char *copy = text.failed ? "?" : tl_arena_strdup(arena, tl_text_get(&text));
+    *out = text.failed ? NULL : tl_arena_strdup(arena, tl_text_get(&text));
     tl_text_free(&text);
-    return copy;
+    return *out != NULL ? TL_OK : tl_fail(diag, TL_NO_MEMORY, "out of memory");
+}
+
+static bool is_large(const tl_value *v)
+{
+    return v->data != NULL && tl_shape_elements(&v->shape) > TL_GRAPH_PRINTED_ELEMENTS;
+}
+
+static size_t bytes_of(const tl_value *v)
+{
+    return (size_t)tl_storage_bytes(v->dtype, tl_shape_elements(&v->shape));
+}
+
+static void add_large(const tl_graph *g, void *context)
+{
+    tl_large_constants *out = context;
+    for (int i = 0; i < g->value_count; i++)
+        if (is_large(g->values[i])) {
+            TL_ROOM(out->arena, out->items, out->count, out->capacity);
+            out->items[out->count++] =
+                (tl_large_constant){ g->values[i]->data, bytes_of(g->values[i]) };
+        }
+}
+
+/* The constants of which the graph's text has no elements, in its order. Their bytes live as long as the graph. */
+static tl_large_constants large_constants(tl_arena *arena, const tl_graph *g)
+{
+    tl_large_constants out = { .arena = arena };
+    tl_graph_visit(g, add_large, &out);
+    return out;
+}
+
+/* Whether graphs of one text have the same ones; those of the file are the very same bytes in all graphs. */
+static bool are_same(const tl_large_constants *a, const tl_large_constants *b)
+{
+    bool same = a->count == b->count;
+    for (int i = 0; same && i < a->count; i++)
+        same = a->items[i].size == b->items[i].size &&
+               (a->items[i].data == b->items[i].data ||
+                memcmp(a->items[i].data, b->items[i].data, a->items[i].size) == 0);
+    return same;
 }
 
 /* The graph for some shapes as its shapes are inferred, before any pass. */
@@ -127,26 +159,55 @@ static tl_status lower_all(const tl_join *join, tl_arena *arena, tl_partition *p
     return TL_OK;
 }
 
-/* `work` gets the graph, `join->arena` what is kept of it. */
-static tl_status read_sample(tl_join *join, tl_arena *work, int index, sample *s, tl_graph **graph,
-                             tl_partition *partition, tl_diag *diag)
+/* Constants that are made of extents may be the same in all samples, and others for an extent that is none of them. As long as
+ * the model is read for each call, that shows; what passes would make of them does not, and is left to the run. */
+static bool keep_unfolded(tl_join *join, const tl_graph *g)
+{
+    bool found = false;
+    for (int i = 0; i < g->node_count; i++) {
+        const tl_node *n = g->nodes[i];
+        bool is_constant = n->input_count > 0, is_made = false;
+        for (int k = 0; k < n->input_count; k++) {
+            const tl_value *v = n->inputs[k];
+            is_constant &= v == NULL || v->data != NULL;
+            is_made |= v != NULL && v->data != NULL && tl_notes_of(v)->folded != NULL;
+        }
+        if (!is_constant || !is_made || tl_map_has(join->kept, n->name))
+            continue;
+        tl_map_put(join->kept, tl_arena_strdup(join->arena, n->name), join);
+        found = true;
+    }
+    return found;
+}
+
+/* `work` gets the graph, `join->arena` what is kept of it. `first`: whose large constants it must have; NULL: any. */
+static tl_status read_sample(tl_join *join, tl_arena *work, int index, const sample *first,
+                             sample *s, tl_graph **graph, tl_partition *partition, tl_diag *diag)
 {
     const tl_join_request *r = &join->request;
-    TL_TRY(read_graph(join, work, &r->shapes[index * r->input_count], r->input_count, graph, diag));
+    do
+        TL_TRY(read_graph(join, work, &r->shapes[index * r->input_count], r->input_count, graph,
+                          diag));
+    while (keep_unfolded(join, *graph) && tl_map_count(join->kept) <= MOST_KEPT);
     s->constants = tl_map_create(join->arena);
-    s->inferred = text_of(join->arena, *graph);
+    TL_TRY(text_of(join->arena, *graph, &s->inferred, diag));
+    s->large_inferred = large_constants(join->arena, *graph);
     collect_folded(join->arena, *graph, s->constants);
     TL_TRY(tl_graph_prepare(*graph, join->numerics, diag));
     TL_TRY(tl_graph_fit(*graph, &join->target, join->numerics, diag));
     TL_TRY(tl_assign_layouts(*graph, &join->target, diag));
     TL_TRY(tl_partition_graph(work, *graph, partition, diag));
-    s->cut = text_of(join->arena, *graph);
+    TL_TRY(text_of(join->arena, *graph, &s->cut, diag));
+    s->large_cut = large_constants(join->arena, *graph);
     collect_folded(join->arena, *graph, s->constants);
+    if (first != NULL && !(are_same(&first->large_inferred, &s->large_inferred) &&
+                           are_same(&first->large_cut, &s->large_cut)))
+        return tl_fail(diag, TL_UNSUPPORTED, "a constant is made of it");
     keep_values(join->arena, *graph, s);
     return lower_all(join, join->arena, partition, s, diag);
 }
 
-static tl_status read_apart(tl_join *join, int index, sample *s, tl_diag *diag)
+static tl_status read_apart(tl_join *join, int index, const sample *first, sample *s, tl_diag *diag)
 {
     tl_graph *graph;
     tl_partition partition;
@@ -155,7 +216,7 @@ static tl_status read_apart(tl_join *join, int index, sample *s, tl_diag *diag)
         tl_arena_destroy(work);
         return tl_fail(diag, TL_NO_MEMORY, "out of memory");
     }
-    tl_status status = read_sample(join, work, index, s, &graph, &partition, diag);
+    tl_status status = read_sample(join, work, index, first, s, &graph, &partition, diag);
     tl_arena_destroy(work);
     if (status != TL_OK)
         for (int d = 0; d < join->request.samples.dim_count; d++)
@@ -185,8 +246,8 @@ static tl_status find_kept(tl_join *join, tl_diag *diag)
     int last = (1 << join->request.samples.dim_count) - 1;
     for (int round = 0; round < MOST_ROUNDS; round++) {
         sample low, high;
-        TL_TRY(read_apart(join, last, &high, diag)); /* which the model may not allow */
-        TL_TRY(read_apart(join, 0, &low, diag));
+        TL_TRY(read_apart(join, last, NULL, &high, diag)); /* which the model may not allow */
+        TL_TRY(read_apart(join, 0, NULL, &low, diag));
         if (keep_different(join, &low, &high) + keep_different(join, &high, &low) == 0)
             return TL_OK;
         if (tl_map_count(join->kept) > MOST_KEPT)
@@ -298,10 +359,12 @@ static tl_status join_all(tl_join *join, tl_diag *diag)
     sample *samples = TL_NEW_ARRAY(join->arena, sample, count);
     tl_varying_text cut;
     TL_TRY(find_kept(join, diag));
-    TL_TRY(read_sample(join, join->arena, 0, &samples[0], &join->graph, &join->partition, diag));
+    TL_TRY(
+        read_sample(join, join->arena, 0, NULL, &samples[0], &join->graph, &join->partition, diag));
+    join->large = samples[0].large_inferred;
     keep_bound(join);
     for (int k = 1; k < count; k++)
-        TL_TRY(read_apart(join, k, &samples[k], diag));
+        TL_TRY(read_apart(join, k, &samples[0], &samples[k], diag));
     TL_TRY(tl_varying_text_join(join->arena, pick_texts(join, samples, true),
                                 &join->request.samples, &join->text, diag));
     TL_TRY(tl_varying_text_join(join->arena, pick_texts(join, samples, false),
@@ -390,8 +453,11 @@ static tl_status check(tl_join *join, tl_arena *work, const tl_shape_override *s
     tl_graph *graph;
     if (TL_ARENA_GUARD(work))
         return tl_fail(diag, TL_NO_MEMORY, "out of memory");
+    const char *text;
     TL_TRY(read_graph(join, work, shapes, shape_count, &graph, diag));
-    return tl_varying_text_is(&join->text, dims, text_of(work, graph))
+    TL_TRY(text_of(work, graph, &text, diag));
+    tl_large_constants large = large_constants(work, graph);
+    return tl_varying_text_is(&join->text, dims, text) && are_same(&join->large, &large)
                ? TL_OK
                : tl_fail(diag, TL_UNSUPPORTED, "for these shapes the model is another one");
 }

@@ -58,6 +58,17 @@ struct tl_model {
     tl_model_facts facts;
 };
 
+/* Constants of a graph that its text does not show, in its order. */
+typedef struct {
+    const void *data;
+    size_t size;
+} tl_large_constant;
+typedef struct {
+    tl_arena *arena;
+    tl_large_constant *items;
+    int count, capacity;
+} tl_large_constants;
+
 /* A value as a function of the dims. */
 typedef struct {
     int rank;                    /* in memory */
@@ -84,6 +95,7 @@ struct tl_join {
     const tl_program **programs; /* one a kernel */
     const char **lowerings;      /* that they are */
     tl_varying_text text;        /* of the graph after shape inference */
+    tl_large_constants large;    /* that the text does not show */
 };
 
 /* What a device's own compiler makes of the objects, from the cache or by asking it (driver/pipeline/compile_native.c). */

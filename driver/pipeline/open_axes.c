@@ -69,6 +69,7 @@ typedef struct {
     const tl_shape_override *now;
     const tl_model_options *options;
     bool may_learn; /* an axis that can be no dim now will never be one */
+    bool is_range;  /* the only box is that of the two calls */
 } chooser;
 
 /* The axes that are dims of an attempt. */
@@ -103,11 +104,23 @@ static bool shapes_at(const chooser *s, const choice *c, const int64_t *dims,
                 continue;
             out[i].value = NULL;
             *extent = s->after[axis] + (dims[d] - s->after[c->of[d]]) * slope;
-            if (*extent < lows[0][0])
+            if (*extent < (s->is_range ? 1 : lows[0][0]))
                 return false;
         }
     }
     return true;
+}
+
+/* The ends of a dim of a box that holds the call; false: the call lies outside. */
+static bool choose_ends(const chooser *s, const choice *c, int box, int d, int64_t *low,
+                        int64_t *high)
+{
+    int64_t now = s->after[c->of[d]];
+    *low = s->is_range ? s->before[c->of[d]] : lows[box % LOWS][d];
+    *high = s->is_range ? now : highs[box / LOWS][d];
+    if (now > *high && box / LOWS == 0)
+        *high = 2 * now + 1 + d;
+    return now >= *low && now <= *high;
 }
 
 /* A box that holds the call; its corners, then points inside of it. False: the call lies outside. */
@@ -116,18 +129,16 @@ static bool choose_points(const chooser *s, const choice *c, int box, tl_executa
 {
     int count = c->count, corners = 1 << count;
     for (int d = 0; d < count; d++) {
-        int64_t now = s->after[c->of[d]], low = lows[box % LOWS][d], high = highs[box / LOWS][d];
-        if (now > high && box / LOWS == 0)
-            high = 2 * now + 1 + d;
-        if (now < low || now > high)
+        int64_t low, high;
+        if (!choose_ends(s, c, box, d, &low, &high))
             return false;
         dims[d] = (tl_executable_dim){
             .name = s->axes->axes[c->of[d]].name, .min = low, .max = high, .start = low
         };
         for (int k = 0; k < corners; k++)
             points[k * count + d] = (k >> d & 1) != 0 ? high : low;
-        points[corners * count + d] = low + 1 + d + (high - low) / 3;
-        points[(corners + 1) * count + d] = low + 2 + (high - low) * (2 + d) / 7;
+        points[corners * count + d] = tl_min64(low + 1 + d + (high - low) / 3, high);
+        points[(corners + 1) * count + d] = tl_min64(low + 2 + (high - low) * (2 + d) / 7, high);
     }
     return true;
 }
@@ -154,7 +165,7 @@ static tl_status attempt_all(const chooser *s, const choice *c, tl_join **out, t
 {
     tl_diag first = { "" };
     bool is_allowed = false;
-    for (int box = 0; box < HIGHS * LOWS; box++) {
+    for (int box = 0; box < (s->is_range ? 1 : HIGHS * LOWS); box++) {
         tl_diag why = { "" };
         tl_status status = attempt(s, c, box, out, &why);
         if (status == TL_NO_MEMORY || status == TL_IO)
@@ -293,5 +304,123 @@ tl_status tl_join_axes(tl_arena *arena, tl_onnx *onnx, const tl_onnx_signature *
         return tl_fail(diag, TL_NO_MEMORY, "out of memory");
     tl_status status = join(&s, out, diag);
     tl_arena_destroy(s.work);
+    return status;
+}
+
+/* ---- ranges ---- */
+
+/* The axes whose range has more than one extent. */
+static tl_status choose_ranges(const chooser *s, choice *out, tl_diag *diag)
+{
+    *out = (choice){ 0 };
+    for (int i = 0; i < s->axes->count; i++) {
+        if (s->before[i] == s->after[i])
+            continue;
+        if (out->count == TL_MOST_DIMS)
+            return tl_fail(diag, TL_BAD_ARGUMENT, "ranges of more than %d axes", TL_MOST_DIMS);
+        out->of[out->count++] = i;
+    }
+    for (int i = 0; i < s->signature->input_count; i++)
+        for (int a = 0; a < s->now[i].shape.rank; a++)
+            if (s->axes->place[i * TL_MAX_RANK + a] < 0 &&
+                s->signature->inputs[i].shape.dims[a].extent != s->now[i].shape.dims[a].extent)
+                return tl_fail(diag, TL_BAD_ARGUMENT,
+                               "axis %d of input '%.120s' is %lld in the model", a, s->now[i].name,
+                               (long long)s->signature->inputs[i].shape.dims[a].extent);
+    return out->count > 0 ? TL_OK
+                          : tl_fail(diag, TL_BAD_ARGUMENT, "no axis that is open has a range");
+}
+
+/* The axes that are dims, once the others go along with them. */
+static choice without_followers(const chooser *s, const choice *all)
+{
+    choice c = { 0 };
+    for (int d = 0; d < all->count; d++)
+        if (s->axes->axes[all->of[d]].leader < 0)
+            c.of[c.count++] = all->of[d];
+    return c;
+}
+
+static tl_status check_point(const chooser *s, const choice *c, tl_join *join, const int64_t *dims,
+                             tl_shape_override *shapes, tl_diag *diag)
+{
+    if (!shapes_at(s, c, dims, shapes))
+        return tl_fail(diag, TL_UNSUPPORTED, "an axis that goes along would be too small");
+    return tl_join_check(join, shapes, s->signature->input_count, dims, diag);
+}
+
+/* Reads the model for every combination. */
+static tl_status check_range(const chooser *s, const choice *c, tl_join *join, tl_diag *diag)
+{
+    tl_shape_override *shapes = TL_NEW_ARRAY(s->work, tl_shape_override, s->signature->input_count);
+    int64_t dims[TL_MOST_DIMS], total = 1;
+    for (int d = 0; d < c->count; d++) {
+        int64_t extents = s->after[c->of[d]] - s->before[c->of[d]] + 1;
+        if (tl_mul_overflows(total, extents, &total) || total > TL_MOST_COMBINATIONS)
+            return tl_fail(diag, TL_BAD_ARGUMENT,
+                           "the ranges have more than %d combinations, of which each is checked",
+                           TL_MOST_COMBINATIONS);
+    }
+    for (int64_t i = 0; i < total; i++) {
+        int64_t rest = i;
+        for (int d = 0; d < c->count; d++) {
+            int64_t extents = s->after[c->of[d]] - s->before[c->of[d]] + 1;
+            dims[d] = s->before[c->of[d]] + rest % extents;
+            rest /= extents;
+        }
+        if (s->options->progress != NULL && i % 64 == 0)
+            s->options->progress(s->options->user, "checking shapes", (int)i, (int)total);
+        tl_status status = check_point(s, c, join, dims, shapes, diag);
+        for (int d = 0; status != TL_OK && d < c->count; d++)
+            tl_context(diag, "where %s is %lld", s->axes->axes[c->of[d]].name, (long long)dims[d]);
+        TL_TRY(status);
+    }
+    return TL_OK;
+}
+
+static tl_status join_ranges(chooser *s, const tl_shape_override *low, tl_join **out, tl_diag *diag)
+{
+    choice all;
+    if (TL_ARENA_GUARD(s->work))
+        return tl_fail(diag, TL_NO_MEMORY, "out of memory");
+    if (!s->axes->is_known)
+        return tl_fail(diag, TL_UNSUPPORTED, "an input may have any number of axes");
+    int64_t *before = TL_NEW_ARRAY(s->work, int64_t, s->axes->count);
+    int64_t *after = TL_NEW_ARRAY(s->work, int64_t, s->axes->count);
+    tl_open_axes_read(s->axes, low, before);
+    tl_open_axes_read(s->axes, s->now, after);
+    s->before = before;
+    s->after = after;
+    TL_TRY(choose_ranges(s, &all, diag));
+    tl_status status = attempt_all(s, &all, out, diag);
+    if (status == TL_UNSUPPORTED && all.count > 1)
+        status = attempt_tied(s, &all, out, NULL) == TL_OK ? TL_OK : status;
+    TL_TRY(status);
+    choice dims = without_followers(s, &all);
+    return check_range(s, &dims, *out, diag);
+}
+
+tl_status tl_join_ranges(tl_arena *arena, tl_onnx *onnx, const tl_onnx_signature *signature,
+                         const tl_shape_override *low, const tl_shape_override *high,
+                         const tl_model_options *options, tl_join **out, tl_diag *diag)
+{
+    tl_open_axes axes = tl_open_axes_of(arena, signature);
+    chooser s = { .arena = arena,
+                  .onnx = onnx,
+                  .signature = signature,
+                  .axes = &axes,
+                  .now = high,
+                  .options = options,
+                  .is_range = true };
+    *out = NULL;
+    s.work = tl_arena_create(0);
+    if (s.work == NULL)
+        return tl_fail(diag, TL_NO_MEMORY, "out of memory");
+    tl_status status = join_ranges(&s, low, out, diag);
+    tl_arena_destroy(s.work);
+    if (status != TL_OK) {
+        tl_join_destroy(*out);
+        *out = NULL;
+    }
     return status;
 }

@@ -34,4 +34,13 @@ tl_status tl_join_axes(tl_arena *arena, tl_onnx *onnx, const tl_onnx_signature *
                        tl_open_axes *axes, const int64_t *before, const tl_shape_override *now,
                        const tl_model_options *options, tl_join **out, tl_diag *diag);
 
+/* Joins the model for ranges of its open axes: at the low end its inputs have the shapes `low`, at the high end `high`, one an
+ * input. Where the model does not allow these axes independently, they go along with each other, from end to end. Every
+ * combination of extents is read, and is what the join says: TL_UNSUPPORTED names one that is not, or what is no dim.
+ * TL_BAD_ARGUMENT: there are too many, or a range is of an axis that the model does not leave open. */
+enum { TL_MOST_COMBINATIONS = 1 << 16 };
+tl_status tl_join_ranges(tl_arena *arena, tl_onnx *onnx, const tl_onnx_signature *signature,
+                         const tl_shape_override *low, const tl_shape_override *high,
+                         const tl_model_options *options, tl_join **out, tl_diag *diag);
+
 #endif

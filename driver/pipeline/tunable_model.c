@@ -92,7 +92,7 @@ static tl_status draw_inputs(tl_tunable_build *base, uint64_t seed, int count, t
     m->sets = TL_NEW_ARRAY(m->arena, tl_bindings, count);
     m->set_count = count;
     for (int i = 0; i < count; i++)
-        TL_TRY(tl_bindings_make(m->arena, tl_model_executable(build->model), NULL,
+        TL_TRY(tl_bindings_make(m->arena, tl_model_executable(build->model), NULL, NULL,
                                 seed + (uint64_t)i, &m->sets[i], diag));
     return TL_OK;
 }

@@ -1,5 +1,6 @@
 /* driver/study/measure_kernel.c: compiles a program, gives it arguments, runs it on the pool's threads and times it. */
 #include "driver/study/measure_kernel.h"
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -234,6 +235,57 @@ static void time_version(tl_version *v, double seconds, tl_speed *out)
     out->gflops = v->flops / out->ns;
     if (out->peak_gflops > 0)
         out->percent_of_peak = 100 * out->gflops / out->peak_gflops;
+}
+
+enum { MOST_TURNS = 512 };
+
+/* The least time of a run, of as many as `slice` has room for, at least one. */
+static double time_slice(tl_version *v, int64_t slice)
+{
+    int64_t begin = tl_clock_ns(), before = begin, after;
+    double least = 1e30;
+    do {
+        tl_version_run(v);
+        after = tl_clock_ns();
+        least = fmin(least, (double)(after - before));
+        before = after;
+    } while (after - begin < slice);
+    return least > 1 ? least : 1;
+}
+
+static void time_turns(tl_version *standard, tl_version *v, double seconds, tl_beside *out)
+{
+    double ratios[MOST_TURNS];
+    int64_t start = tl_clock_ns(), limit = (int64_t)(seconds * 1e9), slice = limit / 64;
+    *out = (tl_beside){ .ns = 1e30, .standard_ns = 1e30 };
+    tl_version_run(standard); /* warm: pages, caches */
+    tl_version_run(v);
+    do {
+        double first = time_slice(standard, slice), second = time_slice(v, slice);
+        ratios[out->turns++] = first / second;
+        out->standard_ns = fmin(out->standard_ns, first);
+        out->ns = fmin(out->ns, second);
+    } while (tl_clock_ns() - start < limit && out->turns < MOST_TURNS);
+    out->speedup = tl_median_interval(ratios, out->turns);
+}
+
+tl_status tl_measure_beside(const tl_study *study, const tl_program *standard,
+                            const tl_program *program, double seconds, tl_beside *out,
+                            tl_diag *diag)
+{
+    tl_arguments arguments;
+    tl_version *first = NULL, *second = NULL;
+    tl_status status = tl_arguments_make(study, 1, &arguments, diag);
+    if (status == TL_OK)
+        status = tl_version_make(study, standard, &arguments, &first, diag);
+    if (status == TL_OK)
+        status = tl_version_make(study, program, &arguments, &second, diag);
+    if (status == TL_OK)
+        time_turns(first, second, seconds, out);
+    tl_version_free(first);
+    tl_version_free(second);
+    tl_arguments_free(&arguments);
+    return status;
 }
 
 tl_status tl_measure_program(const tl_study *study, const tl_program *program, double seconds,

@@ -2,6 +2,7 @@
 #ifndef TL_DRIVER_STUDY_MEASURE_KERNEL_H
 #define TL_DRIVER_STUDY_MEASURE_KERNEL_H
 #include "driver/study/study.h"
+#include "runtime/base/statistics.h"
 
 /* What all versions of a kernel are called with: a place a parameter, inputs and constants filled from a seed. */
 typedef struct {
@@ -30,6 +31,17 @@ typedef struct {
 /* All of it for one program. */
 tl_status tl_measure_program(const tl_study *study, const tl_program *program, double seconds,
                              tl_speed *out, tl_diag *diag);
+
+/* Two programs in turns, for about `seconds`: what is in the machine's way is in the way of both. */
+typedef struct {
+    double ns, standard_ns; /* of the fastest run of each */
+    tl_interval
+        speedup; /* the median over the turns of standard's time over the program's, and where it lies */
+    int turns;
+} tl_beside;
+tl_status tl_measure_beside(const tl_study *study, const tl_program *standard,
+                            const tl_program *program, double seconds, tl_beside *out,
+                            tl_diag *diag);
 
 /* How a schedule was found to mean what the program means. */
 typedef struct {

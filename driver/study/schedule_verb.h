@@ -6,8 +6,11 @@
 
 typedef struct {
     const char *show, *html;
-    bool step, verify, bench, json;
+    bool step, verify, bench, json, moves;
     double seconds; /* of measuring a program */
+    /* of --moves: how many are tried, how many shown (0: all), the cost model's name */
+    int64_t tries, limit;
+    const char *model;
 } tl_schedule_options;
 
 /* What became of one program: measured and verified, as far as asked for and possible. */

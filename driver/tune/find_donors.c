@@ -82,6 +82,18 @@ static tl_status read_donors(tl_arena *arena, const tl_donor_settings *o, tl_rec
     return TL_OK;
 }
 
+static tl_status read_starter(tl_arena *arena, const tl_donor_filter *filter, tl_donor_report *out,
+                              tl_diag *diag)
+{
+    tl_text lines = { 0 };
+    tl_status status = tl_starter_lines(&lines, diag);
+    if (status == TL_OK)
+        tl_donors_of_lines(arena, tl_text_get(&lines), filter, &out->donors);
+    tl_text_free(&lines);
+    out->is_starter = out->transfer.from_elsewhere = true;
+    return status;
+}
+
 static tl_status find_shares(tl_arena *arena, const tl_tune_list *list, const tl_target *target,
                              int threads, tl_space_kind space, tl_class_share **out, int *count,
                              tl_diag *diag)
@@ -150,12 +162,13 @@ tl_status tl_donors_for(tl_arena *arena, const tl_donor_settings *o,
                                    .seed = o->seed };
     TL_TRY(find_ranking(o->rank, &out->transfer.model, diag));
     list_keys(arena, list, o->others_only, &filter);
-    bool is_auto = strcmp(o->from, "auto") == 0;
-    if (!is_auto && strcmp(o->from, "pool") != 0) {
+    bool is_auto = strcmp(o->from, "auto") == 0, is_pool = strcmp(o->from, "pool") == 0;
+    bool is_starter = strcmp(o->from, "starter") == 0;
+    if (!is_auto && !is_pool && !is_starter) {
         tl_status status = list_workloads_of(arena, o->from, common, numerics, &filter.only,
                                              &filter.only_count, diag);
         if (status != TL_OK) {
-            tl_context(diag, "--from %s: neither pool nor auto nor a model that can be read",
+            tl_context(diag, "--from %s: neither pool, auto, starter nor a model that can be read",
                        o->from);
             return status;
         }
@@ -164,8 +177,10 @@ tl_status tl_donors_for(tl_arena *arena, const tl_donor_settings *o,
     if (is_auto)
         TL_TRY(choose_source(arena, o, store, list, target, threads, shares, share_count, &filter,
                              &out->source, diag));
-    if (!is_auto || out->source.session != NULL)
+    if (!is_starter && (!is_auto || out->source.session != NULL))
         TL_TRY(read_donors(arena, o, store, &filter, &out->donors, diag));
+    if (is_starter || (is_pool && o->or_starter && o->donors == NULL && out->donors.count == 0))
+        TL_TRY(read_starter(arena, &filter, out, diag));
     cover(arena, list, shares, share_count, out);
     out->transfer.donors = &out->donors;
     return TL_OK;

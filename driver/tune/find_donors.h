@@ -5,11 +5,13 @@
 #include "tuner/model/tune_list.h"
 
 typedef struct {
-    const char *
-        from; /* "pool": all donors; "auto": those of one run, chosen by Eq. 1; else the path of a model */
+    /* "pool": all donors; "auto": those of one run, chosen by Eq. 1; "starter": those that come with tilth; else the path of
+     * a model. */
+    const char *from;
     const char *
         donors; /* a file of records as `db export` writes them, instead of the database; NULL: none */
     bool may_be_empty; /* that file, a recording: it was made without donors */
+    bool or_starter;   /* "pool" of a database that knows none: those that come with tilth */
     const char *rank;  /* name of a cost model, or "shape" */
     int64_t per_kernel;
     bool
@@ -23,6 +25,7 @@ typedef struct {
     tl_transfer transfer;
     tl_donors donors;
     tl_transfer_source source; /* "auto": the one that was chosen; name NULL: none was */
+    bool is_starter;           /* they come with tilth */
     int workloads;             /* of donors */
     int covered;               /* tasks whose class has a donor */
     double covered_share;      /* of the time that the analytic model expects; 0 to 1 */

@@ -8,6 +8,8 @@ void tl_transfer_report_donors(const tl_donor_report *d, const tl_tune_list *lis
     const char *name = d->source.session == NULL ? NULL
                        : *d->source.name         ? d->source.name
                                                  : d->source.session;
+    if (d->is_starter)
+        name = "the starter database";
     if (json) {
         printf("{\"record\":\"donors\",\"schedules\":%d,\"workloads\":%d,\"kernels\":%d,"
                "\"covered\":%d,"
@@ -19,7 +21,7 @@ void tl_transfer_report_donors(const tl_donor_report *d, const tl_tune_list *lis
     }
     printf("donors    %d schedules of %d other workloads", d->donors.count, d->workloads);
     if (name != NULL)
-        printf(", of the run for %s", name);
+        printf(d->is_starter ? ", of %s" : ", of the run for %s", name);
     printf("; %d of %d kernels have one of their class, %.1f %% of the expected time\n", d->covered,
            list->count, 100 * d->covered_share);
     fflush(stdout);

@@ -31,7 +31,7 @@ static tl_status check_files(const bench_options *o, tl_diag *diag)
     tl_file *file;
     if (o->seconds > 3600)
         return tl_fail(diag, TL_BAD_ARGUMENT, "--seconds: %g is more than an hour", o->seconds);
-    if (o->top < 0 || o->top > 1000000)
+    if (o->top < -1 || o->top > 1000000)
         return tl_fail(diag, TL_BAD_ARGUMENT, "--top: %lld is not in 0..1000000",
                        (long long)o->top);
     if (o->commit != NULL && o->history == NULL)
@@ -62,7 +62,7 @@ static tl_status bench(tl_session *session, const tl_subject *subject, const ben
     tl_timing t;
     tl_baseline *baseline = NULL;
     bool json = o->common.json;
-    tl_status status = tl_session_bindings(session, subject->executable, &o->given, o->data,
+    tl_status status = tl_session_bindings(session, subject->executable, NULL, &o->given, o->data,
                                            o->seed, &bindings, diag);
     if (status == TL_OK)
         status =
@@ -74,7 +74,7 @@ static tl_status bench(tl_session *session, const tl_subject *subject, const ben
     if (status == TL_OK && json)
         tl_bench_print_json(session, subject, runner, &t);
     else if (status == TL_OK)
-        tl_bench_print(session, subject, runner, &t, (int)o->top);
+        tl_bench_print(session, subject, runner, &t, o->top < 0 ? 30 : (int)o->top);
     if (status == TL_OK && o->trace != NULL)
         status = tl_bench_trace(o->trace, subject, runner, &bindings, diag);
     if (status == TL_OK && o->history != NULL)
@@ -90,11 +90,42 @@ static tl_status bench(tl_session *session, const tl_subject *subject, const ben
     return status;
 }
 
+/* What goes with the numbers of one shape. */
+static tl_status check_ranges(const bench_options *o, tl_diag *diag)
+{
+    if (o->data != NULL || o->baseline != NULL || o->trace != NULL || o->history != NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT,
+                       "ranges of --shape do not go with --data, --baseline, --trace or --history");
+    return TL_OK;
+}
+
+/* Of a model for ranges of extents: beside models for each. */
+static tl_status bench_ranges(tl_session *session, const char *path, const bench_options *o,
+                              tl_diag *diag)
+{
+    tl_model_options exact = { 0 };
+    tl_session_options shapeless = o->common;
+    const tl_bench_varying request = { .given = &o->given,
+                                       .seed = o->seed,
+                                       .seconds = o->seconds,
+                                       .top = o->top < 0    ? 5
+                                              : o->top == 0 ? 1 << 20
+                                                            : (int)o->top,
+                                       .json = o->common.json };
+    shapeless.shapes.count = 0;
+    TL_TRY(check_ranges(o, diag));
+    TL_TRY(tl_session_open_ranges(session, path, &o->common, NULL, diag));
+    TL_TRY(tl_session_model_options(session, &shapeless, &exact, diag));
+    return tl_bench_varying_shapes(session, path, &exact, &request, diag);
+}
+
 static tl_status bench_model(tl_session *session, const char *path, const bench_options *o,
                              bool *regressed, tl_diag *diag)
 {
     if (o->dims.count > 0)
         return tl_fail(diag, TL_BAD_ARGUMENT, "--dim is for kernels (.tk); models take --shape");
+    if (tl_session_has_ranges(&o->common))
+        return bench_ranges(session, path, o, diag);
     tl_session_options common = o->common;
     common.given = &o->given;
     common.data = o->data;
@@ -131,7 +162,7 @@ static tl_status bench_kernel(tl_session *session, const char *path, const char 
 
 int tl_verb_bench(int argc, char **argv)
 {
-    bench_options o = { .seconds = 2, .threshold = 2, .top = 30 };
+    bench_options o = { .seconds = 2, .threshold = 2, .top = -1 };
     const tl_option options[] = {
         { "--seconds", "-s", TL_OPTION_REAL, "S", "how long to measure (2)", &o.seconds },
         { "--baseline", NULL, TL_OPTION_TEXT, "FILE",
@@ -144,7 +175,8 @@ int tl_verb_bench(int argc, char **argv)
           &o.commit },
         { "--trace", NULL, TL_OPTION_TEXT, "FILE",
           "write a timeline by thread for chrome://tracing or ui.perfetto.dev", &o.trace },
-        { "--top", NULL, TL_OPTION_INT, "N", "show the N hottest kernels (30; 0: all)", &o.top },
+        { "--top", NULL, TL_OPTION_INT, "N",
+          "show the N hottest kernels (30; of ranges those that lose most, 5; 0: all)", &o.top },
         { "--data", NULL, TL_OPTION_TEXT, "DIR", "inputs input_NAME.npy (or as its names.txt says)",
           &o.data },
         { "--input", "-i", TL_OPTION_LIST, "NAME=FILE", "as for run; may be repeated", &o.given },
@@ -166,6 +198,8 @@ int tl_verb_bench(int argc, char **argv)
         "time is the shortest seen. The work of the direct lowering counts: one that multiplies "
         "less may exceed 100 %.\n"
         "A kernel's text is scheduled by default or by a trace.\n"
+        "With ranges (--shape x=1,16..512) one code for all shapes in them runs in turns with code "
+        "for each of five.\n"
         "A change is significant when Mann and Whitney's rank test (1947) over the medians of "
         "undisturbed rounds gives\n"
         "p < 0.01 and both the minimum and the median moved by more than the threshold.\n"
@@ -176,6 +210,7 @@ int tl_verb_bench(int argc, char **argv)
         "  tilth bench bert.onnx --json > before.jsonl\n"
         "  tilth bench bert.onnx --baseline before.jsonl\n"
         "  tilth bench resnet18.onnx --trace timeline.json\n"
+        "  tilth bench bert.onnx --shape input_ids=1,16..128\n"
         "  tilth bench gemm.tk gemm.tr",
         options,
         1,

@@ -162,6 +162,18 @@ static int64_t bytes_at(const char *path)
     return bytes;
 }
 
+static void print_dims_json(const tl_executable_spec *spec)
+{
+    printf(",\"dims\":[");
+    for (int i = 0; i < spec->dim_count; i++) {
+        printf("%s{\"name\":", i > 0 ? "," : "");
+        tl_print_json_text(spec->dims[i].name);
+        printf(",\"min\":%lld,\"max\":%lld}", (long long)spec->dims[i].min,
+               (long long)spec->dims[i].max);
+    }
+    printf("]");
+}
+
 static void print_json(const tl_output *out, const tl_output_format *format)
 {
     const tl_model_facts *facts = tl_model_get_facts(out->model);
@@ -178,11 +190,20 @@ static void print_json(const tl_output *out, const tl_output_format *format)
         printf(",\"prepared\":%s,\"code_bytes\":%" PRId64,
                tl_executable_is_prepared(x) ? "true" : "false",
                tl_executable_measure(x).code_bytes);
+    if (x != NULL && tl_executable_info(x)->dim_count > 0)
+        print_dims_json(tl_executable_info(x));
     if (out->header.data != NULL) {
         printf(",\"symbol\":\"%s\",\"header\":", out->symbol);
         tl_print_json_text(out->header.data);
     }
     printf("}\n");
+}
+
+static void print_dims(const tl_executable_spec *spec)
+{
+    for (int i = 0; i < spec->dim_count; i++)
+        printf("%s%s in %lld..%lld", i > 0 ? ", " : "; for any ", spec->dims[i].name,
+               (long long)spec->dims[i].min, (long long)spec->dims[i].max);
 }
 
 static void print_text(const tl_output *out)
@@ -192,6 +213,8 @@ static void print_text(const tl_output *out)
 
     printf("wrote %s, %.1f MB: %d kernels%s for %s", out->path, (double)bytes_at(out->path) * 1e-6,
            facts->kernel_count, facts->tuned_count > 0 ? ", tuned," : "", facts->target->cpu);
+    if (x != NULL)
+        print_dims(tl_executable_info(x));
     if (x != NULL && !tl_executable_is_prepared(x))
         printf("; its weights are packed when it is opened");
     printf("\n");
@@ -210,7 +233,9 @@ static tl_status compile(const char *model, const compile_options *o, tl_diag *d
                                .inspect_only = programs,
                                .compile_only = plan.prepare_later,
                                .keep_programs = plan.prepare_later };
-    tl_status status = tl_session_open(&session, model, &o->common, &extra, diag);
+    tl_status status = tl_session_has_ranges(&o->common)
+                           ? tl_session_open_ranges(&session, model, &o->common, &extra, diag)
+                           : tl_session_open(&session, model, &o->common, &extra, diag);
     if (status == TL_OK) {
         tl_output out = { .model = session.model, .path = plan.path, .symbol = plan.symbol };
         tl_progress("writing %s", plan.path);
@@ -257,9 +282,12 @@ int tl_verb_compile(int argc, char **argv)
         "          for tilth_model_open_linked, and says what goes in and out\n"
         "  .ll .s  the LLVM IR or assembly of all kernels, to read or to build upon\n"
         "  .ptx    the PTX of all kernels of a GPU (--target cuda,sm_90)\n"
+        "Where --shape gives ranges (x=1,2..512) it serves every extent in them: "
+        "tilth_runner_set_shapes.\n"
         "All weights are in it. It runs on processors that have what the target has: --target "
         "x86-64-v3 is\nfor nearly all of today's, cpu for this one and its like.",
         "  tilth compile resnet18.onnx -o resnet18.so\n"
+        "  tilth compile bert.onnx -o bert.tilth --shape input_ids=2..8,2..512\n"
         "  tilth compile resnet18.onnx -o resnet18.o --target x86-64-v3 --no-db",
         options,
         1,

@@ -4,7 +4,7 @@
 #include <string.h>
 #include "driver/verb/verbs.h"
 #include "driver/dataset/collect_run.h"
-#include "runtime/base/file.h"
+#include "driver/dataset/read_data.h"
 
 typedef struct {
     tl_collect_settings collect;
@@ -24,38 +24,6 @@ static const char *action_word(int index)
 
 /* ---- reading ---- */
 
-static bool is_database(const char *path)
-{
-    static const char mark[] = "SQLite format 3";
-    tl_mapping file;
-    if (tl_file_map(path, &file, NULL) != TL_OK)
-        return false;
-    bool is = file.size >= sizeof mark && memcmp(file.data, mark, sizeof mark) == 0;
-    tl_file_unmap(&file);
-    return is;
-}
-
-/* A data set's file, or a database of records. */
-static tl_status add_file(tl_dataset *set, const char *path, int64_t *added, int64_t *skipped,
-                          tl_diag *diag)
-{
-    *skipped = 0;
-    if (!is_database(path)) {
-        tl_dataset *from;
-        TL_TRY(tl_dataset_read(path, set->arena, &from, diag));
-        tl_dataset_merge(set, from, added);
-        return TL_OK;
-    }
-    tl_records *store;
-    int64_t before = set->count;
-    TL_TRY(tl_records_open(path, TL_RECORDS_READ_ONLY, &store, diag));
-    const tl_query everything = { .any_revision = true };
-    tl_status status = tl_dataset_add_records(set, store, &everything, skipped, diag);
-    tl_records_close(store, NULL);
-    *added = set->count - before;
-    return status;
-}
-
 static void print_added(const dataset_options *o, const char *path, int64_t added, int64_t skipped)
 {
     if (o->collect.common.json) {
@@ -74,7 +42,7 @@ static tl_status read_all(const dataset_options *o, tl_dataset *set, bool tells,
 {
     for (int i = 0; i < o->file_count; i++) {
         int64_t added, skipped;
-        TL_TRY(add_file(set, o->files[i], &added, &skipped, diag));
+        TL_TRY(tl_read_data(set, o->files[i], &added, &skipped, diag));
         if (tells)
             print_added(o, o->files[i], added, skipped);
     }

@@ -9,13 +9,14 @@
 #include "driver/report/db_list.h"
 #include "driver/cli/session.h"
 #include "runtime/base/file.h"
+#include "tuner/transfer/transfer.h"
 
 enum { MAX_FILES = 64, DEFAULT_TOP = 10 };
 
 typedef struct {
     const char *path, *output, *workload, *family, *target, *lowering, *session;
     int64_t limit, keep_best, days;
-    bool json, failed, ok, stale, dry, always;
+    bool json, failed, ok, stale, dry, always, winners;
     const char *action;
     int file_count;
     const char *const *files;
@@ -51,15 +52,40 @@ static bool put_in_file(void *user, const char *line, size_t size)
     return tl_file_append(user, line, size, NULL) == TL_OK;
 }
 
+/* Of each workload, target and lowering the best, where it beat the default schedule: what transfer gives to others. */
+static tl_status put_winners(tl_records *store, const db_options *o, tl_line_sink *put, void *user,
+                             tl_copy_counts *out, tl_diag *diag)
+{
+    const tl_donor_filter filter = { .session = o->session, .only_winners = true };
+    tl_arena *arena = tl_arena_create(0);
+    tl_donors winners = { 0 };
+    tl_text lines = { 0 };
+    tl_status status = tl_donors_find(store, arena, &filter, &winners, diag);
+    *out = (tl_copy_counts){ .added = winners.count };
+    tl_donors_print(&winners, &lines);
+    if (status == TL_OK && (lines.failed || !put(user, tl_text_get(&lines), lines.size)))
+        status = tl_fail(diag, TL_IO, "the winners cannot be written");
+    tl_text_free(&lines);
+    tl_arena_destroy(arena);
+    return status;
+}
+
+static tl_status put_records(tl_records *store, const db_options *o, tl_line_sink *put, void *user,
+                             tl_copy_counts *out, tl_diag *diag)
+{
+    tl_query query = query_of(o);
+    return o->winners ? put_winners(store, o, put, user, out, diag)
+                      : tl_records_export(store, &query, put, user, out, diag);
+}
+
 static tl_status export_records(tl_records *store, const db_options *o, tl_diag *diag)
 {
     tl_copy_counts t;
-    tl_query query = query_of(o);
     if (o->output == NULL)
-        return tl_records_export(store, &query, put_line, stdout, &t, diag);
+        return put_records(store, o, put_line, stdout, &t, diag);
     tl_file *file;
     TL_TRY(tl_file_create(o->output, &file, diag));
-    tl_status status = tl_records_export(store, &query, put_in_file, file, &t, diag);
+    tl_status status = put_records(store, o, put_in_file, file, &t, diag);
     if (status != TL_OK) {
         tl_file_abandon(file);
         return status;
@@ -293,6 +319,11 @@ int tl_verb_db(int argc, char **argv)
         { "--limit", "-n", TL_OPTION_INT, "N", "at most so many records (0: all)", &o.limit },
         { "--output", "-o", TL_OPTION_TEXT, "FILE", "with export: where to (default: stdout)",
           &o.output },
+        { "--winners", NULL, TL_OPTION_FLAG, NULL,
+          "with export: of each workload, target and lowering only the best, where it beat the "
+          "default "
+          "schedule",
+          &o.winners },
         { "--keep-best", NULL, TL_OPTION_INT, "N", "with prune: but the best N of each workload",
           &o.keep_best },
         { "--older-than", NULL, TL_OPTION_INT, "DAYS", "with prune: only older ones", &o.days },

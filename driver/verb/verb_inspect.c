@@ -220,7 +220,9 @@ int tl_verb_inspect(int argc, char **argv)
     else if (status == TL_OK && o.axes)
         status = show_axes(&session, positional[0], &o, &diag);
     else if (status == TL_OK)
-        status = tl_session_open(&session, positional[0], &o.common, &extra, &diag);
+        status = tl_session_has_ranges(&o.common)
+                     ? tl_session_open_ranges(&session, positional[0], &o.common, &extra, &diag)
+                     : tl_session_open(&session, positional[0], &o.common, &extra, &diag);
     if (status == TL_UNSUPPORTED && o.common.json)
         tl_inspect_print_unsupported(&diag);
     if (status == TL_OK && !o.operators && !o.axes)

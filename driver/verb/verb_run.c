@@ -1,6 +1,7 @@
 /* driver/verb/verb_run.c: tilth run MODEL: compile and run once. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "driver/verb/verbs.h"
 #include "driver/cli/session.h"
@@ -126,45 +127,124 @@ static void print_memory_json(const tl_executable *executable, const tl_runner *
            (long long)tl_runner_memory(runner).planned, (long long)tl_peak_memory());
 }
 
-static tl_status run(tl_session *session, const tl_text_list *given, const char *data, int64_t seed,
-                     const char *output, bool json, tl_diag *diag)
+typedef struct {
+    const char *model, *output;
+    tl_session_options common;
+    const tl_data_folders *data;
+    int64_t seed;
+} run_request;
+
+/* Where the outputs of a call go: of one of several into a folder of its own, called as its data. */
+static tl_status output_folder(const run_request *r, const char *data, tl_text *out, tl_diag *diag)
 {
-    const tl_executable *executable = tl_model_executable(session->model);
-    const tl_executable_spec *spec = tl_executable_info(executable);
+    if (r->output == NULL)
+        return TL_OK;
+    tl_text_add(out, r->output);
+    TL_TRY(tl_folder_make(r->output, diag));
+    if (r->data->count < 2)
+        return TL_OK;
+    const char *slash = strrchr(data, '/');
+    tl_text_format(out, "/%s", slash != NULL ? slash + 1 : data);
+    return tl_folder_make(tl_text_get(out), diag);
+}
+
+/* Several calls write into folders that are told apart. */
+static tl_status check_names(const run_request *r, tl_diag *diag)
+{
+    const tl_data_folders *f = r->data;
+    for (int i = 0; r->output != NULL && i < f->count; i++)
+        for (int k = 0; k < i; k++) {
+            const char *a = strrchr(f->folders[i], '/'), *b = strrchr(f->folders[k], '/');
+            if (strcmp(a != NULL ? a + 1 : f->folders[i], b != NULL ? b + 1 : f->folders[k]) == 0)
+                return tl_fail(diag, TL_BAD_ARGUMENT,
+                               "--data %s and %s: their outputs would go into one folder",
+                               f->folders[k], f->folders[i]);
+        }
+    return TL_OK;
+}
+
+static void show_run(const run_request *r, const tl_session_call *call, const char *data,
+                     const tl_runner *runner, double ms)
+{
+    const tl_model_facts *facts = tl_model_get_facts(call->model);
+    tl_text dims = { 0 };
+    tl_session_describe_call(call, r->common.json, &dims);
+    if (r->common.json) {
+        printf("{\"record\":\"run\",");
+        if (r->data->count > 1) {
+            printf("\"data\":");
+            tl_print_json_text(data);
+            printf(",\"dims\":{%s},", tl_text_get(&dims));
+        }
+        printf("\"ready_s\":%.4f,\"from_cache\":%s,\"first_run_ns\":%.0f,"
+               "\"threads\":%d,\"kernels\":%d,\"tuned_kernels\":%d}\n",
+               facts->total_s, facts->from_cache ? "true" : "false", ms * 1e6,
+               tl_runner_threads(runner), facts->kernel_count, facts->tuned_count);
+    } else {
+        if (r->data->count > 1)
+            printf("%s: ", data);
+        printf("ready in %.3f s%s%s%s%s%s, first run %.2f ms on %d thread%s\n", facts->total_s,
+               facts->from_cache ? " (from the cache)" : "",
+               facts->tuned_count > 0 ? ", tuned" : "", dims.size > 0 ? " for all shapes (" : "",
+               tl_text_get(&dims), dims.size > 0 ? ")" : "", ms, tl_runner_threads(runner),
+               tl_runner_threads(runner) == 1 ? "" : "s");
+    }
+    tl_text_free(&dims);
+}
+
+static tl_status run_call(tl_session *session, const tl_session_options *common,
+                          const run_request *r, tl_diag *diag)
+{
+    tl_session_call call;
     tl_bindings bound = { 0 };
     tl_runner *runner = NULL;
-    tl_status status = output != NULL ? tl_folder_make(output, diag) : TL_OK;
+    tl_text folder = { 0 };
+    bool json = common->json;
+    tl_status status = output_folder(r, common->data, &folder, diag);
+    call = (tl_session_call){ 0 };
     if (status == TL_OK)
-        status = tl_session_bindings(session, executable, given, data, seed, &bound, diag);
+        status = tl_session_begin_call(session, common, &call, diag);
     if (status == TL_OK)
-        status = tl_runner_create(executable, session->pool, session->threads, &runner, diag);
+        status = tl_session_call_bindings(session, &call, common, r->seed, &bound, diag);
+    if (status == TL_OK)
+        status = tl_session_call_runner(session, &call, &runner, diag);
     int64_t start = tl_clock_ns();
     if (status == TL_OK)
         status = tl_runner_run(runner, bound.in, bound.out, NULL, diag);
-    if (status == TL_OK)
-        tl_bindings_shape_outputs(&bound, runner);
     double ms = (double)(tl_clock_ns() - start) * 1e-6;
     if (status == TL_OK) {
-        const tl_model_facts *facts = tl_model_get_facts(session->model);
-        if (json)
-            printf("{\"record\":\"run\",\"ready_s\":%.4f,\"from_cache\":%s,\"first_run_ns\":%.0f,"
-                   "\"threads\":%d,\"kernels\":%d,\"tuned_kernels\":%d}\n",
-                   facts->total_s, facts->from_cache ? "true" : "false", ms * 1e6,
-                   tl_runner_threads(runner), facts->kernel_count, facts->tuned_count);
-        else
-            printf("ready in %.3f s%s%s, first run %.2f ms on %d thread%s\n", facts->total_s,
-                   facts->from_cache ? " (from the cache)" : "",
-                   facts->tuned_count > 0 ? ", tuned" : "", ms, tl_runner_threads(runner),
-                   tl_runner_threads(runner) == 1 ? "" : "s");
+        const tl_executable_spec *spec = tl_executable_info(call.executable);
+        tl_bindings_shape_outputs(&bound, runner);
+        show_run(r, &call, common->data, runner, ms);
         for (int i = 0; i < spec->output_count; i++)
             show_output(&spec->outputs[i], &bound.outputs[i], json);
         if (json)
-            print_memory_json(executable, runner);
-        if (output != NULL)
-            status = write_outputs(output, spec, bound.outputs, json, diag);
+            print_memory_json(call.executable, runner);
+        if (r->output != NULL)
+            status = write_outputs(tl_text_get(&folder), spec, bound.outputs, json, diag);
     }
+    tl_text_free(&folder);
     tl_runner_destroy(runner);
     tl_bindings_free(&bound);
+    tl_session_end_call(&call);
+    return status;
+}
+
+/* Several calls share one loaded model. */
+static tl_status run(const run_request *r, tl_diag *diag)
+{
+    tl_session session;
+    tl_session_options common = r->common;
+    int count = r->data->count;
+    TL_TRY(check_names(r, diag));
+    common.data = count > 0 ? r->data->folders[0] : NULL;
+    tl_status status = count > 1 ? tl_session_open_calls(&session, r->model, &common, NULL, diag)
+                                 : tl_session_open(&session, r->model, &common, NULL, diag);
+    for (int i = 0; status == TL_OK && (i < count || i == 0); i++) {
+        common.data = i < count ? r->data->folders[i] : NULL;
+        status = run_call(&session, &common, r, diag);
+    }
+    tl_session_close(&session);
     return status;
 }
 
@@ -172,13 +252,14 @@ int tl_verb_run(int argc, char **argv)
 {
     tl_session_options common = { 0 };
     tl_text_list given = { 0 };
-    const char *data = NULL, *output = NULL;
+    tl_text_list data = { 0 };
+    const char *output = NULL;
     int64_t seed = 0;
     const tl_option options[] = {
         { "--input", "-i", TL_OPTION_LIST, "NAME=FILE",
           "FILE.npy, FILE.pb or random:SEED; may be repeated", &given },
-        { "--data", NULL, TL_OPTION_TEXT, "DIR", "inputs input_NAME.npy (or as its names.txt says)",
-          &data },
+        { "--data", NULL, TL_OPTION_LIST, "DIR",
+          "inputs input_NAME.npy (or as its names.txt says); may be repeated", &data },
         { "--output", "-o", TL_OPTION_TEXT, "DIR", "write every output as DIR/output_NAME.npy",
           &output },
         { "--seed", NULL, TL_OPTION_INT, "S", "of inputs that are not given", &seed },
@@ -188,8 +269,10 @@ int tl_verb_run(int argc, char **argv)
     const tl_verb_help help = {
         "run",
         "MODEL.onnx",
-        "Compiles a model and runs it once.",
-        "Inputs that are not given are random. A classifier's five best classes are shown.",
+        "Compiles a model and runs it once, or once for each --data.",
+        "Inputs that are not given are random. A classifier's five best classes are shown. Several "
+        "--data are calls of\n"
+        "one loaded model, whose shapes may vary; their outputs go to DIR/DATA.",
         "  tilth run resnet18.onnx --input input=image.npy --output out\n"
         "  tilth run bert.onnx --input input_ids=random:7 --threads 1",
         options,
@@ -203,16 +286,22 @@ int tl_verb_run(int argc, char **argv)
         return code;
 
     tl_diag diag = { 0 };
-    tl_session session;
+    tl_data_folders *folders = calloc(1, sizeof *folders);
+    tl_arena *arena = tl_arena_create(0);
     common.given = &given;
-    common.data = data;
     if (common.json)
         tl_print_env_json();
-    tl_status status = tl_session_open(&session, positional[0], &common, NULL, &diag);
+    tl_status status = folders != NULL && arena != NULL
+                           ? tl_data_folders_find(arena, &data, folders, &diag)
+                           : tl_fail(&diag, TL_NO_MEMORY, "out of memory");
+    const run_request r = {
+        .model = positional[0], .output = output, .common = common, .data = folders, .seed = seed
+    };
     if (status == TL_OK)
-        status = run(&session, &given, data, seed, output, common.json, &diag);
+        status = run(&r, &diag);
     if (status != TL_OK)
         code = tl_report_failure("run", status, &diag);
-    tl_session_close(&session);
+    tl_arena_destroy(arena);
+    free(folders);
     return code;
 }

@@ -5,6 +5,7 @@
 #include <unistd.h>
 #include "driver/verb/verbs.h"
 #include "driver/study/schedule_verb.h"
+#include "driver/tune/schedule_moves.h"
 #include "driver/cli/session.h"
 #include "schedule/sketch/sketch.h"
 
@@ -90,6 +91,8 @@ static tl_status run(tl_study *study, const char *trace, const options *o, tl_di
     else if (how->step)
         TL_TRY(tl_schedule_steps(study, &walk, how, diag));
     TL_TRY(tl_walk_to_end(&walk, diag));
+    if (how->moves)
+        return tl_schedule_moves(study, &walk, how, diag);
     if (how->show != NULL)
         TL_TRY(tl_show(study, &walk, how->show, how->json, diag));
 
@@ -180,6 +183,12 @@ static tl_status check(const options *o, int count, const char *const *paths, bo
                       o->how.bench || o->how.verify))
         return tl_fail(diag, TL_BAD_ARGUMENT,
                        "-i has commands for --show, --bench, --verify and the like: try help");
+    if (o->how.moves && (o->prompt || diff || o->how.step || o->how.html != NULL ||
+                         o->how.show != NULL || o->how.bench || o->how.verify))
+        return tl_fail(diag, TL_BAD_ARGUMENT,
+                       "--moves goes with --try, --limit, --model, --default and --json only");
+    if (o->how.moves)
+        TL_TRY(tl_schedule_moves_check(&o->how, diag));
     if (!(o->how.seconds > 0 && o->how.seconds <= 3600))
         return tl_fail(diag, TL_BAD_ARGUMENT, "--seconds: %g is not between 0 and 3600",
                        o->how.seconds);
@@ -195,7 +204,8 @@ static int guarded(int count, const char *const *positional, const options *o)
     bool diff = strcmp(positional[0], "diff") == 0;
     const char *const *paths = positional + diff;
     options own = *o;
-    tl_status status = check(o, count - diff, paths, diff, &diag);
+    own.how.moves = o->how.moves || o->how.tries != 0;
+    tl_status status = check(&own, count - diff, paths, diff, &diag);
     if (status == TL_OK) {
         own.study.kernel = paths[diff ? 2 : 0];
         study.arena = tl_arena_create(0);
@@ -215,7 +225,7 @@ static int guarded(int count, const char *const *positional, const options *o)
 
 int tl_verb_schedule(int argc, char **argv)
 {
-    options o = { .how = { .seconds = 0.5 } };
+    options o = { .how = { .seconds = 0.5, .model = "analytic" } };
     const tl_option table[] = {
         { "--show", NULL, TL_OPTION_TEXT, "FORM,..",
           "program, naive, trace, footprint, passes, llvm, asm, loop (the innermost), ptx",
@@ -234,6 +244,15 @@ int tl_verb_schedule(int argc, char **argv)
           &o.prompt },
         { "--html", NULL, TL_OPTION_TEXT, "FILE", "write one page that steps through the schedule",
           &o.how.html },
+        { "--moves", NULL, TL_OPTION_FLAG, NULL,
+          "every legal next step, and of a sketch's schedule every other answer, with what a cost "
+          "model expects",
+          &o.how.moves },
+        { "--try", NULL, TL_OPTION_INT, "N",
+          "with --moves: check the first N and time each beside what it is now", &o.how.tries },
+        { "--limit", NULL, TL_OPTION_INT, "N", "with --moves: show only N (0: all)", &o.how.limit },
+        { "--model", NULL, TL_OPTION_TEXT, "NAME", "with --moves: whose expectation (analytic)",
+          &o.how.model },
         { "--default", NULL, TL_OPTION_FLAG, NULL, "the schedule a kernel gets without tuning",
           &o.by_default },
         { "--threads", NULL, TL_OPTION_INT, "N", "threads to run on (default: one a usable core)",
@@ -261,6 +280,7 @@ int tl_verb_schedule(int argc, char **argv)
         "  tilth schedule gemm.tk gemm.tr --verify --bench --json\n"
         "  tilth schedule gemm.tk gemm.tr --show program,loop\n"
         "  echo 'i, j, k = loops(gemm)' | tilth schedule gemm.tk - --show program\n"
+        "  tilth schedule gemm.tk gemm.tr --moves --try 5 --json\n"
         "  tilth schedule gemm.tk -i",
         table,
         1,

@@ -19,9 +19,9 @@ static tl_status check(const tl_tune_settings *o, const char *space, const char 
             diag, TL_BAD_ARGUMENT,
             "--space plain: its schedules are for studies; name a database for them (--db FILE), "
             "or --no-db");
-    if (o->common.no_database && o->donors.donors == NULL)
+    if (o->common.no_database && o->donors.donors == NULL && strcmp(o->donors.from, "starter") != 0)
         return tl_fail(diag, TL_BAD_ARGUMENT,
-                       "--no-db: then the donors need a file (--donors FILE)");
+                       "--no-db: then the donors need a file (--donors FILE), or --from starter");
     for (int i = 0; i < count && count > 1; i++)
         if (tl_tune_is_kernel(paths[i]))
             return tl_fail(diag, TL_BAD_ARGUMENT, "%s: a kernel goes by itself", paths[i]);
@@ -36,12 +36,12 @@ int tl_verb_transfer(int argc, char **argv)
     tl_tune_settings o = {
         .is_transfer = true,
         .policy = tl_policy_find("random"), /* it is never asked */
-        .donors = { .from = "pool", .rank = "analytic", .per_kernel = 3 },
+        .donors = { .from = "pool", .or_starter = true, .rank = "analytic", .per_kernel = 3 },
     };
     const tl_option options[] = {
-        { "--from", NULL, TL_OPTION_TEXT, "MODEL|auto|pool",
+        { "--from", NULL, TL_OPTION_TEXT, "MODEL|auto|pool|starter",
           "whose schedules: those of one model's kernels, of the run of the tuner that promises "
-          "most, of all (pool)",
+          "most, of all (pool), or those that come with tilth, which pool falls back on",
           &o.donors.from },
         { "--donors", NULL, TL_OPTION_TEXT, "FILE",
           "take them from such records (tilth db export) instead of the database",

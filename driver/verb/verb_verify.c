@@ -1,5 +1,6 @@
 /* driver/verb/verb_verify.c: tilth verify MODEL: are the numbers right? */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "driver/verb/verbs.h"
 #include "driver/verify/bisect.h"
@@ -11,18 +12,27 @@ typedef struct {
     bool json;
 } verdict;
 
-static tl_status check_output(const char *folder, const tl_port *port, const tl_tensor *actual,
-                              verdict *v, tl_diag *diag)
+/* What is verified, and how. */
+typedef struct {
+    const char *model, *without;
+    tl_session_options common;
+    const tl_data_folders *data;
+    int64_t seed;
+    bool per_node;
+} subject;
+
+static tl_status check_output(const char *folder, const tl_port *port, int index,
+                              const tl_tensor *actual, verdict *v, tl_diag *diag)
 {
     tl_text path = { 0 };
     tl_tensor expected = { 0 };
     tl_comparison c;
     tl_status status = TL_OK;
-    if (!tl_data_file(folder, "output", port->name, &path))
-        status =
-            tl_fail(diag, TL_BAD_ARGUMENT,
-                    "%s: no file for output %s (neither output_%s.npy nor a line in names.txt)",
-                    folder, port->name, port->name);
+    if (!tl_data_file(folder, "output", port->name, index, &path))
+        status = tl_fail(diag, TL_BAD_ARGUMENT,
+                         "%s: no file for output %s (neither output_%s.npy nor output_%d.pb nor a "
+                         "line in names.txt)",
+                         folder, port->name, port->name, index);
     if (status == TL_OK)
         status = tl_read_tensor(tl_text_get(&path), &expected, diag);
     if (status == TL_OK) {
@@ -57,27 +67,86 @@ static tl_status check_output(const char *folder, const tl_port *port, const tl_
     return status;
 }
 
-static tl_status verify(tl_session *session, const char *data, const tl_text_list *given,
-                        int64_t seed, bool per_node, verdict *v, tl_diag *diag)
+/* Which data are compared, and which code runs on them, where there are several. */
+static void show_call(const tl_session_call *call, const char *data, bool json)
 {
-    const tl_executable *executable = tl_model_executable(session->model);
-    const tl_executable_spec *spec = tl_executable_info(executable);
-    tl_bindings bound;
+    tl_text dims = { 0 };
+    tl_session_describe_call(call, json, &dims);
+    if (json) {
+        printf("{\"record\":\"call\",\"data\":");
+        tl_print_json_text(data);
+        printf(",\"dims\":{%s}}\n", tl_text_get(&dims));
+    } else {
+        printf("%s: code for %s%s\n", data, dims.size > 0 ? "all shapes, here " : "its shapes",
+               tl_text_get(&dims));
+    }
+    tl_text_free(&dims);
+}
+
+static tl_status verify_call(tl_session *session, const tl_session_options *common,
+                             const subject *s, verdict *v, tl_diag *diag)
+{
+    tl_session_call call;
+    tl_bindings bound = { 0 };
     tl_runner *runner = NULL;
-    tl_status status = tl_session_bindings(session, executable, given, data, seed, &bound, diag);
+    tl_status status = tl_session_begin_call(session, common, &call, diag);
+    if (status == TL_OK && s->data->count > 1)
+        show_call(&call, common->data, v->json);
     if (status == TL_OK)
-        status = tl_runner_create(executable, session->pool, session->threads, &runner, diag);
+        status = tl_session_call_bindings(session, &call, common, s->seed, &bound, diag);
+    if (status == TL_OK)
+        status = tl_session_call_runner(session, &call, &runner, diag);
     if (status == TL_OK)
         status = tl_runner_run(runner, bound.in, bound.out, NULL, diag);
     if (status == TL_OK)
         tl_bindings_shape_outputs(&bound, runner);
-    for (int i = 0; status == TL_OK && data != NULL && i < spec->output_count; i++)
-        status = check_output(data, &spec->outputs[i], &bound.outputs[i], v, diag);
-    if (status == TL_OK && per_node)
+    for (int i = 0; status == TL_OK && common->data != NULL && i < bound.output_count; i++)
+        status = check_output(common->data, &tl_executable_info(call.executable)->outputs[i], i,
+                              &bound.outputs[i], v, diag);
+    if (status == TL_OK && s->per_node)
         status = tl_check_kernels(session, runner, &bound, v->rtol, v->tolerance, v->json,
                                   &v->wrong, diag);
     tl_runner_destroy(runner);
     tl_bindings_free(&bound);
+    tl_session_end_call(&call);
+    return status;
+}
+
+/* One loaded model for all calls. */
+static tl_status verify_calls(const subject *s, verdict *v, tl_diag *diag)
+{
+    tl_session session;
+    const tl_model_options extra = { .without = s->without };
+    tl_status status = tl_session_open_calls(&session, s->model, &s->common, &extra, diag);
+    for (int i = 0; status == TL_OK && i < s->data->count; i++) {
+        tl_session_options common = s->common;
+        common.data = s->data->folders[i];
+        status = verify_call(&session, &common, s, v, diag);
+    }
+    if (status == TL_OK && v->json)
+        printf("{\"record\":\"calls\",\"calls\":%d,\"compiled\":%lld}\n", s->data->count,
+               (long long)tl_family_compiled(session.family));
+    else if (status == TL_OK)
+        printf("%d calls, the model compiled %lld times\n", s->data->count,
+               (long long)tl_family_compiled(session.family));
+    tl_session_close(&session);
+    return status;
+}
+
+/* A model for each call: kernels are compared with their programs for its shapes. */
+static tl_status verify_each(const subject *s, verdict *v, tl_diag *diag)
+{
+    const tl_model_options extra = { .keep_programs = s->per_node, .without = s->without };
+    tl_status status = TL_OK;
+    for (int i = 0; status == TL_OK && i < (s->data->count > 0 ? s->data->count : 1); i++) {
+        tl_session session;
+        tl_session_options common = s->common;
+        common.data = i < s->data->count ? s->data->folders[i] : NULL;
+        status = tl_session_open(&session, s->model, &common, &extra, diag);
+        if (status == TL_OK)
+            status = verify_call(&session, &common, s, v, diag);
+        tl_session_close(&session);
+    }
     return status;
 }
 
@@ -96,13 +165,13 @@ int tl_verb_verify(int argc, char **argv)
     tl_session_options common = { 0 };
     tl_text_list given = { 0 };
     verdict v = { .rtol = TL_OUTPUT_RTOL, .tolerance = TL_OUTPUT_TTOL };
-    const char *data = NULL;
+    tl_text_list data = { 0 };
     bool per_node = false, bisect = false;
     const char *without = NULL;
     int64_t seed = 0;
     const tl_option options[] = {
-        { "--data", NULL, TL_OPTION_TEXT, "DIR",
-          "inputs and expected outputs: input_NAME.npy, output_NAME.npy", &data },
+        { "--data", NULL, TL_OPTION_LIST, "DIR",
+          "inputs and expected outputs: input_NAME.npy, output_NAME.npy; may be repeated", &data },
         { "--rtol", NULL, TL_OPTION_REAL, "R", "error allowed over the element's magnitude (1e-3)",
           &v.rtol },
         { "--tolerance", NULL, TL_OPTION_REAL, "T",
@@ -123,6 +192,9 @@ int tl_verb_verify(int argc, char **argv)
         "MODEL.onnx",
         "Compares a model's results with given outputs, or every kernel with its naive program.",
         "An element is right when |actual - expected| <= R |expected| + T max|expected|.\n"
+        "A model whose shapes vary is loaded once for several --data; a folder of test_data_set_0, "
+        "test_data_set_1, ...\n"
+        "stands for these.\n"
         "Without --data every kernel is compared (--per-node): it runs on the values the model "
         "computes, and so does\n"
         "the program its lowering wrote, compiled without any schedule; the first that differs is "
@@ -132,6 +204,7 @@ int tl_verb_verify(int argc, char **argv)
         "that it can do without, and names what makes them differ; --without leaves that out. Both "
         "do without records.",
         "  tilth verify resnet18.onnx --data resnet18 --rtol 1e-4 --tolerance 2e-5\n"
+        "  tilth verify bert.onnx --data short --data long\n"
         "  tilth verify resnet18.onnx --per-node\n"
         "  tilth verify resnet18.onnx --bisect\n"
         "  tilth verify resnet18.onnx --without fusion,schedule",
@@ -146,32 +219,46 @@ int tl_verb_verify(int argc, char **argv)
         return code;
 
     tl_diag diag = { 0 };
-    tl_session session;
+    tl_data_folders *folders = calloc(1, sizeof *folders);
+    tl_arena *arena = tl_arena_create(0);
+    tl_status status = folders != NULL && arena != NULL
+                           ? tl_data_folders_find(arena, &data, folders, &diag)
+                           : tl_fail(&diag, TL_NO_MEMORY, "out of memory");
     v.json = common.json;
     common.given = &given;
-    common.data = data;
-    if (data == NULL)
-        per_node = true;
-    tl_model_options extra = { .keep_programs = per_node, .without = without };
-    tl_status status = tl_model_check_without(without, &diag);
+    if (status == TL_OK)
+        status = tl_model_check_without(without, &diag);
     if (status == TL_OK && bisect && without != NULL)
         status = tl_fail(&diag, TL_BAD_ARGUMENT, "--bisect and --without: one of them");
-    if (status != TL_OK)
-        return tl_report_failure("verify", status, &diag);
-    if (v.json)
+    if (status == TL_OK && bisect && folders->count > 1)
+        status = tl_fail(&diag, TL_BAD_ARGUMENT, "--bisect takes the --data of one call");
+    if (status == TL_OK && v.json)
         tl_print_env_json();
-    if (bisect) {
-        const tl_bisect_options b = { positional[0], &common, &given,     data,
-                                      seed,          v.rtol,  v.tolerance };
-        return run_bisect(&b);
+    if (status == TL_OK && bisect) {
+        const tl_bisect_options b = { .model = positional[0],
+                                      .session = &common,
+                                      .given = &given,
+                                      .data = folders->count > 0 ? folders->folders[0] : NULL,
+                                      .seed = seed,
+                                      .rtol = v.rtol,
+                                      .ttol = v.tolerance };
+        common.data = b.data;
+        code = run_bisect(&b);
+    } else if (status == TL_OK) {
+        const subject s = { .model = positional[0],
+                            .without = without,
+                            .common = common,
+                            .data = folders,
+                            .seed = seed,
+                            .per_node = per_node || folders->count == 0 };
+        status = s.per_node || folders->count == 1 ? verify_each(&s, &v, &diag)
+                                                   : verify_calls(&s, &v, &diag);
+        if (status == TL_OK && v.wrong > 0)
+            code = tl_status_exit_code(TL_WRONG_RESULT);
     }
-    status = tl_session_open(&session, positional[0], &common, &extra, &diag);
-    if (status == TL_OK)
-        status = verify(&session, data, &given, seed, per_node, &v, &diag);
     if (status != TL_OK)
         code = tl_report_failure("verify", status, &diag);
-    else if (v.wrong > 0)
-        code = tl_status_exit_code(TL_WRONG_RESULT);
-    tl_session_close(&session);
+    tl_arena_destroy(arena);
+    free(folders);
     return code;
 }

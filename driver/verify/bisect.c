@@ -44,8 +44,8 @@ static tl_status run_form(const tl_bisect_options *o, const char *without, form 
     *f = (form){ 0 };
     TL_TRY(tl_session_open(&f->session, o->model, &session, &extra, diag));
     const tl_executable *executable = tl_model_executable(f->session.model);
-    tl_status status =
-        tl_session_bindings(&f->session, executable, o->given, o->data, o->seed, &f->bound, diag);
+    tl_status status = tl_session_bindings(&f->session, executable, NULL, o->given, o->data,
+                                           o->seed, &f->bound, diag);
     if (status == TL_OK)
         status = tl_runner_create(executable, f->session.pool, f->session.threads, &runner, diag);
     if (status == TL_OK)
@@ -63,7 +63,7 @@ static tl_status compare_output(bisection *b, const form *f, int i, bool *differ
     tl_text path = { 0 };
     tl_comparison c = { 0 };
     tl_status status = TL_OK;
-    if (b->o->data != NULL && !tl_data_file(b->o->data, "output", name, &path))
+    if (b->o->data != NULL && !tl_data_file(b->o->data, "output", name, i, &path))
         status = tl_fail(diag, TL_BAD_ARGUMENT, "%s: no file for output %s", b->o->data, name);
     if (status == TL_OK && b->o->data != NULL)
         status = tl_read_tensor(tl_text_get(&path), &expected, diag);

@@ -148,6 +148,8 @@ struct tl_graph {
     tl_output_extent *extents;
 };
 
+enum { TL_GRAPH_PRINTED_ELEMENTS = 64 }; /* of a constant; one of more prints as `...` */
+
 tl_graph *tl_graph_create(tl_arena *arena, const char *name);
 /* All names are copied. dtype TL_DTYPE_COUNT: not known yet; shape NULL: not known yet. */
 tl_value *tl_graph_value(tl_graph *g, const char *name, tl_dtype dtype, const tl_shape *shape);

@@ -4,7 +4,6 @@
 #include "ir/graph/graph.h"
 
 enum {
-    TL_GRAPH_PRINTED_ELEMENTS = 64, /* a constant of more prints as `...` */
     TL_GRAPH_PARSED_ELEMENTS =
         1 << 24, /* the most zeros that `...` may stand for: the text itself is no measure of it */
 };

@@ -124,8 +124,41 @@ static tl_status describe(const tilth_model *model, bool input, int index, tilth
         .rank = port->rank,
         .size = (size_t)size,
     };
-    memcpy(out->shape, port->shape, sizeof *port->shape * (size_t)port->rank);
+    for (int a = 0; a < port->rank; a++) {
+        bool varies = port->varying != NULL && !tl_varying_is_constant(&port->varying[a]);
+        out->shape[a] = varies ? -1 : port->shape[a];
+        out->size = varies ? 0 : out->size;
+    }
     return TL_OK;
+}
+
+int tilth_model_dim_count(const tilth_model *model)
+{
+    const tl_executable_spec *spec = spec_of(model);
+
+    return spec != NULL ? spec->dim_count : 0;
+}
+
+static tl_status describe_dim(const tilth_model *model, int index, tilth_dim_info *out,
+                              const char *call, tl_diag *diag)
+{
+    TL_TRY(tl_handle_check(model, TL_HANDLE_MODEL, call, diag));
+    const tl_executable_spec *spec = tl_executable_info(model->executable);
+    if (out == NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: there is nowhere to put the answer", call);
+    if (index < 0 || index >= spec->dim_count)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: there is no dim %d; the model has %d", call,
+                       index, spec->dim_count);
+    const tl_executable_dim *dim = &spec->dims[index];
+    *out = (tilth_dim_info){ .name = dim->name, .min = dim->min, .max = dim->max };
+    return TL_OK;
+}
+
+tilth_status tilth_model_dim(const tilth_model *model, int index, tilth_dim_info *out,
+                             tilth_error *error)
+{
+    TL_API_DIAG(diag);
+    return tl_api_return(describe_dim(model, index, out, __func__, &diag), &diag, error);
 }
 
 tilth_status tilth_model_input(const tilth_model *model, int index, tilth_tensor_info *out,

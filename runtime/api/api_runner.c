@@ -63,6 +63,41 @@ tl_status tl_api_runner_set_dims(tilth_runner *r, const int64_t *dims, tl_diag *
     return size_all_places(r, diag);
 }
 
+static tl_status set_shapes(tilth_runner *r, const int64_t *const *shapes, const char *call,
+                            tl_diag *diag)
+{
+    int64_t dims[TL_MOST_DIMS];
+
+    if (shapes == NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: the shapes are NULL", call);
+    tl_status status = tl_executable_dims_of(r->spec, shapes, dims, diag);
+    if (status == TL_OK)
+        status = r->spec->dim_count > 0 ? tl_api_runner_set_dims(r, dims, diag) : TL_OK;
+    if (status != TL_OK)
+        tl_context(diag, "%s", call);
+    return status;
+}
+
+static tl_status describe(const tilth_runner *r, bool input, int index, tilth_tensor_info *out,
+                          const char *call, tl_diag *diag)
+{
+    int count = input ? r->spec->input_count : r->spec->output_count;
+
+    if (out == NULL)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: there is nowhere to put the answer", call);
+    if (index < 0 || index >= count)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: there is no %s %d; the model has %d", call,
+                       input ? "input" : "output", index, count);
+    const tl_port *port = input ? &r->spec->inputs[index] : &r->spec->outputs[index];
+    *out = (tilth_tensor_info){ .name = port->name,
+                                .dtype = (tilth_dtype)tl_dtype_infos[port->dtype].onnx,
+                                .rank = port->rank };
+    const int64_t *dims = r->spec->dim_count > 0 ? tl_runner_dims(r->runner) : NULL;
+    return tl_port_at(port, r->spec->dim_count, dims, out->shape, &out->size)
+               ? TL_OK
+               : tl_fail(diag, TL_INTERNAL, "%s has no shape", port->name);
+}
+
 static void free_runner(tilth_runner *r)
 {
     tl_runner_destroy(r->runner);
@@ -505,4 +540,38 @@ tilth_status tilth_runner_run(tilth_runner *r, tilth_error *error)
     if (status != TILTH_OK)
         return status;
     return leave(r, run(r, &diag), &diag, error);
+}
+
+/* ---- shapes ---- */
+
+tilth_status tilth_runner_set_shapes(tilth_runner *r, const int64_t *const *shapes,
+                                     tilth_error *error)
+{
+    TL_API_DIAG(diag);
+    tilth_status status = enter(r, __func__, error);
+
+    return status != TILTH_OK ? status
+                              : leave(r, set_shapes(r, shapes, __func__, &diag), &diag, error);
+}
+
+tilth_status tilth_runner_input(tilth_runner *r, int index, tilth_tensor_info *out,
+                                tilth_error *error)
+{
+    TL_API_DIAG(diag);
+    tilth_status status = enter(r, __func__, error);
+
+    return status != TILTH_OK
+               ? status
+               : leave(r, describe(r, true, index, out, __func__, &diag), &diag, error);
+}
+
+tilth_status tilth_runner_output_most(tilth_runner *r, int index, tilth_tensor_info *out,
+                                      tilth_error *error)
+{
+    TL_API_DIAG(diag);
+    tilth_status status = enter(r, __func__, error);
+
+    return status != TILTH_OK
+               ? status
+               : leave(r, describe(r, false, index, out, __func__, &diag), &diag, error);
 }

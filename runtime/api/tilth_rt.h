@@ -188,6 +188,15 @@ tilth_status tilth_model_input(const tilth_model *model, int index, tilth_tensor
                                tilth_error *error);
 tilth_status tilth_model_output(const tilth_model *model, int index, tilth_tensor_info *out,
                                 tilth_error *error);
+/* A model whose shapes vary (`tilth compile --shape x=1,2..512`) says -1 for the extents that do, and 0 for the size of such a
+ * tensor. They are functions of a few numbers, its dims, each of which is the extent of an axis that the file has named. */
+typedef struct tilth_dim_info {
+    const char *name; /* lives as long as the model */
+    int64_t min, max; /* both are served */
+} tilth_dim_info;
+int tilth_model_dim_count(const tilth_model *model); /* 0: every shape is a constant */
+tilth_status tilth_model_dim(const tilth_model *model, int index, tilth_dim_info *out,
+                             tilth_error *error);
 /* -1: there is none of that name. */
 int tilth_model_find_input(const tilth_model *model, const char *name);
 int tilth_model_find_output(const tilth_model *model, const char *name);
@@ -219,6 +228,18 @@ tilth_status tilth_runner_create_in_stream(tilth_model *model, void *stream, til
 /* TILTH_BUSY when it is running in another thread, else TILTH_OK, also for NULL. */
 tilth_status tilth_runner_destroy(tilth_runner *runner);
 size_t tilth_runner_memory(const tilth_runner *runner); /* bytes of temporaries */
+
+/* Of a model whose shapes vary: the shapes of its inputs from the next run on, one an input (NULL: what the others make of it); a
+ * new runner has the smallest ones. Where they are others than before, inputs and outputs have to be bound or written anew;
+ * memory is allocated where more is needed than ever before. TILTH_BAD_ARGUMENT names the axis that does not fit; then
+ * everything stays. */
+tilth_status tilth_runner_set_shapes(tilth_runner *runner, const int64_t *const *shapes,
+                                     tilth_error *error);
+/* An input with the shape that it has now, and what an output will be at most. */
+tilth_status tilth_runner_input(tilth_runner *runner, int index, tilth_tensor_info *out,
+                                tilth_error *error);
+tilth_status tilth_runner_output_most(tilth_runner *runner, int index, tilth_tensor_info *out,
+                                      tilth_error *error);
 
 /* Every input has a place in memory that runs read it from, every output one that runs write it
  * to: the caller's (bind) or the runner's own (write_input, and outputs that were not bound).

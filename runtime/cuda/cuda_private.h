@@ -54,7 +54,9 @@ static inline cuda_device *tl_cuda_device_of(const tl_queue *queue)
     return (cuda_device *)queue->device;
 }
 
-/* runtime/cuda/cuda_device.c: our context for the calling thread; what it had comes back with leave. Fails when the device is
+/* runtime/cuda/cuda_context.c: TL_DEVICE, and why, of a device that is lost. */
+tl_status tl_cuda_device_check(tl_device *device, tl_diag *diag);
+/* Our context for the calling thread; what it had comes back with leave. Fails when the device is
  * lost. */
 tl_status tl_cuda_enter(cuda_device *device, cu_context *before, tl_diag *diag);
 /* Gives the thread its context back; the call's result as a status, which also notes a loss. */

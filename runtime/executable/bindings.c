@@ -35,10 +35,23 @@ void tl_bindings_free(tl_bindings *b)
     *b = (tl_bindings){ 0 };
 }
 
-tl_status tl_bindings_make(tl_arena *arena, const tl_executable *executable, tl_tensor *inputs,
-                           uint64_t seed, tl_bindings *out, tl_diag *diag)
+/* The ports of a runner with these dims. */
+static tl_status ports_at(tl_arena *arena, const tl_executable_spec *spec, const int64_t *dims,
+                          const tl_port *ports, int count, const tl_port **out, tl_diag *diag)
+{
+    tl_port *fixed = TL_NEW_ARRAY(arena, tl_port, count);
+    *out = dims != NULL ? fixed : ports;
+    return dims == NULL || tl_ports_at(ports, count, spec->dim_count, dims, fixed)
+               ? TL_OK
+               : tl_fail(diag, TL_BAD_ARGUMENT, "%s: a tensor has no shape for these extents",
+                         spec->model);
+}
+
+tl_status tl_bindings_make(tl_arena *arena, const tl_executable *executable, const int64_t *dims,
+                           tl_tensor *inputs, uint64_t seed, tl_bindings *out, tl_diag *diag)
 {
     const tl_executable_spec *spec = tl_executable_info(executable);
+    const tl_port *in_ports = NULL, *out_ports = NULL;
     *out = (tl_bindings){ .input_count = spec->input_count,
                           .output_count = spec->output_count,
                           .inputs = inputs,
@@ -47,13 +60,15 @@ tl_status tl_bindings_make(tl_arena *arena, const tl_executable *executable, tl_
                           .out = TL_NEW_ARRAY(arena, void *, spec->output_count) };
     if (inputs == NULL)
         out->inputs = TL_NEW_ARRAY(arena, tl_tensor, spec->input_count);
+    TL_TRY(ports_at(arena, spec, dims, spec->inputs, spec->input_count, &in_ports, diag));
+    TL_TRY(ports_at(arena, spec, dims, spec->outputs, spec->output_count, &out_ports, diag));
     for (int i = 0; i < spec->input_count; i++) {
         if (inputs == NULL)
-            TL_TRY(tl_port_random(&spec->inputs[i], seed, &out->inputs[i], diag));
+            TL_TRY(tl_port_random(&in_ports[i], seed, &out->inputs[i], diag));
         out->in[i] = out->inputs[i].data;
     }
     for (int i = 0; i < spec->output_count; i++) {
-        const tl_port *port = &spec->outputs[i];
+        const tl_port *port = &out_ports[i];
         TL_TRY(tl_tensor_create(port->dtype, port->rank, port->shape, &out->outputs[i], diag));
         out->out[i] = out->outputs[i].data;
     }

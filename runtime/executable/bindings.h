@@ -21,9 +21,9 @@ typedef struct {
 tl_status tl_port_random(const tl_port *port, uint64_t seed, tl_tensor *out, tl_diag *diag);
 
 /* Takes over `inputs`, one for each input of the executable; NULL: tl_port_random's. Outputs are zeroed; the lists live in
- * `arena`. Free it also after a failure. */
-tl_status tl_bindings_make(tl_arena *arena, const tl_executable *executable, tl_tensor *inputs,
-                           uint64_t seed, tl_bindings *out, tl_diag *diag);
+ * `arena`. `dims`: those of the executable; NULL: their start. Free it also after a failure. */
+tl_status tl_bindings_make(tl_arena *arena, const tl_executable *executable, const int64_t *dims,
+                           tl_tensor *inputs, uint64_t seed, tl_bindings *out, tl_diag *diag);
 /* Outputs get the shapes that the runner's latest run gave them. */
 void tl_bindings_shape_outputs(tl_bindings *bindings, const tl_runner *runner);
 void tl_bindings_free(tl_bindings *bindings); /* zero-initialised is fine */

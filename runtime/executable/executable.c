@@ -12,31 +12,6 @@ static const char *copy_text(tl_arena *arena, const char *text)
     return text != NULL ? tl_arena_strdup(arena, text) : NULL;
 }
 
-size_t tl_port_size(const tl_port *port)
-{
-    int64_t bytes = 0;
-    return tl_tensor_bytes(port->dtype, port->rank, port->shape, &bytes, NULL) == TL_OK
-               ? (size_t)bytes
-               : 0;
-}
-
-bool tl_port_at(const tl_port *port, int dim_count, const int64_t *dims, int64_t *shape,
-                size_t *size)
-{
-    int64_t bytes;
-
-    for (int a = 0; a < port->rank; a++) {
-        shape[a] = port->shape[a];
-        if (port->varying != NULL &&
-            (!tl_varying_at(&port->varying[a], dim_count, dims, &shape[a]) || shape[a] < 0))
-            return false;
-    }
-    if (tl_tensor_bytes(port->dtype, port->rank, shape, &bytes, NULL) != TL_OK)
-        return false;
-    *size = (size_t)bytes;
-    return true;
-}
-
 static const tl_varying *copy_varying(tl_arena *arena, const tl_varying *from, int count)
 {
     if (count == 0 || from == NULL)
@@ -329,11 +304,6 @@ tl_status tl_executable_check_limit(const tl_executable *x, int64_t bytes, const
     tl_text_free(&most);
     tl_text_free(&all);
     return status;
-}
-
-bool tl_executable_is_prepared(const tl_executable *x)
-{
-    return atomic_load(&x->is_prepared);
 }
 
 const tl_executable_spec *tl_executable_info(const tl_executable *x)

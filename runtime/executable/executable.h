@@ -67,6 +67,8 @@ size_t tl_port_size(const tl_port *port);
 /* The same where the dims have these values: its shape and bytes. False: it has none there. */
 bool tl_port_at(const tl_port *port, int dim_count, const int64_t *dims, int64_t *shape,
                 size_t *size);
+/* The ports there, as ones that do not vary; false: one has no shape. */
+bool tl_ports_at(const tl_port *ports, int count, int dim_count, const int64_t *dims, tl_port *out);
 
 typedef struct {
     const char *name; /* for messages and reports */
@@ -232,6 +234,10 @@ tl_status tl_executable_load(const char *folder, tl_executable **out, tl_diag *d
 /* The data as the spec had it (pointers live as long as the executable; `data`, `object` of a
  * loaded one too). */
 const tl_executable_spec *tl_executable_info(const tl_executable *executable);
+/* The dims for which the inputs have these shapes, one an input (NULL: it has the one that the others make). TL_BAD_ARGUMENT
+ * names the axis that does not fit. */
+tl_status tl_executable_dims_of(const tl_executable_spec *spec, const int64_t *const *shapes,
+                                int64_t *dims, tl_diag *diag);
 int tl_executable_find_input(const tl_executable *executable, const char *name);  /* -1: none */
 int tl_executable_find_output(const tl_executable *executable, const char *name); /* -1: none */
 

@@ -98,6 +98,9 @@ static tl_status check_window(const tl_executable_spec *spec, const tl_executabl
                        "executable: value %s: a window of a value that is no input, output or "
                        "arena value",
                        v->name);
+    if (whole->factor_count > 0)
+        return tl_fail(diag, TL_BAD_ARGUMENT,
+                       "executable: value %s: a window of a value whose size varies", v->name);
     if (v->offset < 0 || v->offset % TL_DATA_ALIGNMENT != 0 || v->offset > whole->size ||
         v->size > whole->size - v->offset)
         return tl_fail(diag, TL_BAD_ARGUMENT,
@@ -197,7 +200,8 @@ static tl_status check_scalar(const tl_executable_spec *spec, const char *name, 
 {
     if (value == TL_NO_VALUE && optional)
         return TL_OK;
-    if (value < 0 || value >= spec->value_count || spec->values[value].size != size)
+    if (value < 0 || value >= spec->value_count || spec->values[value].size != size ||
+        spec->values[value].factor_count > 0)
         return tl_fail(diag, TL_BAD_ARGUMENT, "executable: %s: value %d is not one of %d bytes",
                        name, value, (int)size);
     tl_place place = spec->values[tl_executable_storage(spec, value)].place;

@@ -128,6 +128,49 @@ static tl_status read_json(loader *l)
     return json_is_object(l->root) ? TL_OK : damaged(l, "executable.json is not JSON");
 }
 
+/* Numbers that a runner is told; executable_check.c says whether they are what they should be. */
+static tl_status read_dims(loader *l)
+{
+    const json_t *list;
+
+    if (json_object_get(l->root, "dims") == NULL)
+        return TL_OK;
+    TL_TRY(get_list(l, l->root, "dims", &list, &l->spec.dim_count));
+    if (l->spec.dim_count > TL_MOST_DIMS)
+        return damaged(l, "it has too many dims");
+    tl_executable_dim *dims = TL_NEW_ARRAY(l->arena, tl_executable_dim, l->spec.dim_count);
+    for (int i = 0; i < l->spec.dim_count; i++) {
+        const json_t *entry = json_array_get(list, (size_t)i);
+        TL_TRY(get_text(l, entry, "name", &dims[i].name));
+        TL_TRY(get_integer(l, entry, "min", 0, INT64_MAX, &dims[i].min));
+        TL_TRY(get_integer(l, entry, "max", 0, INT64_MAX, &dims[i].max));
+        TL_TRY(get_integer(l, entry, "start", 0, INT64_MAX, &dims[i].start));
+    }
+    l->spec.dims = dims;
+    return TL_OK;
+}
+
+/* Functions of the dims, as many as there are things that they are of; -1: any. */
+static tl_status read_varying(const loader *l, const json_t *object, const char *key, int wanted,
+                              const tl_varying **out, int *count)
+{
+    const json_t *list;
+
+    TL_TRY(get_list(l, object, key, &list, count));
+    if (wanted >= 0 && *count != wanted)
+        return damaged(l, "a port has not as many functions of dims as axes");
+    tl_varying *functions = TL_NEW_ARRAY(l->arena, tl_varying, *count);
+    for (int i = 0; i < *count; i++) {
+        const json_t *terms = json_array_get(list, (size_t)i);
+        if (!json_is_array(terms) || json_array_size(terms) != (size_t)1 << l->spec.dim_count)
+            return damaged(l, "a function of dims has another number of terms");
+        for (size_t s = 0; s < json_array_size(terms); s++)
+            functions[i].of[s] = json_integer_value(json_array_get(terms, s));
+    }
+    *out = functions;
+    return TL_OK;
+}
+
 static int hex_digit(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
@@ -192,6 +235,10 @@ static tl_status read_ports(const loader *l, const char *key, const tl_port **ou
             return damaged(l, "a port has too many axes");
         for (int k = 0; k < ports[i].rank; k++)
             ports[i].shape[k] = json_integer_value(json_array_get(shape, (size_t)k));
+        if (json_object_get(entry, "varying") != NULL) {
+            int functions;
+            TL_TRY(read_varying(l, entry, "varying", ports[i].rank, &ports[i].varying, &functions));
+        }
         if (json_object_get(entry, "fixed") != NULL)
             TL_TRY(read_fixed(l, entry, &ports[i]));
         if (json_object_get(entry, "counts") != NULL)
@@ -276,6 +323,10 @@ static tl_status read_values(loader *l)
         TL_TRY(get_text(l, entry, "name", &v->name));
         TL_TRY(get_text(l, entry, "place", &place));
         TL_TRY(get_integer(l, entry, "size", 0, INT64_MAX, &v->size));
+        if (json_object_get(entry, "factors") != NULL) {
+            TL_TRY(get_integer(l, entry, "unit", 0, INT64_MAX, &v->unit));
+            TL_TRY(read_varying(l, entry, "factors", -1, &v->factors, &v->factor_count));
+        }
         for (v->place = 0; v->place < TL_PLACE_COUNT; v->place++)
             if (strcmp(place, tl_place_texts[v->place]) == 0)
                 break;
@@ -377,7 +428,9 @@ static tl_status read_step(const loader *l, const json_t *entry, tl_executable_s
     TL_TRY(get_int(l, entry, "kernel", TL_STEP_FIRST, l->spec.kernel_count - 1, &step->kernel));
     TL_TRY(get_list(l, entry, "values", &values, &step->value_count));
     TL_TRY(get_list(l, entry, "dims", &dims, &dim_count));
-    if (step->kernel >= 0 && dim_count != l->spec.kernels[step->kernel].descriptor.dim_count)
+    int wanted = step->kernel < 0 ? 0 : l->spec.kernels[step->kernel].descriptor.dim_count;
+    bool takes_all = l->spec.dim_count > 0 && dim_count == 0; /* the executable's */
+    if (step->kernel >= 0 && dim_count != wanted && !takes_all)
         return damaged(l, "a step has not as many dims as its kernel");
     step->class_key = json_string_value(json_object_get(entry, "class"));
     step->workload = json_string_value(json_object_get(entry, "workload"));
@@ -401,7 +454,7 @@ static tl_status read_step(const loader *l, const json_t *entry, tl_executable_s
     for (int i = 0; i < dim_count; i++)
         dim_values[i] = json_integer_value(json_array_get(dims, (size_t)i));
     step->values = numbers;
-    step->dims = dim_values;
+    step->dims = takes_all ? NULL : dim_values;
     return TL_OK;
 }
 
@@ -439,6 +492,7 @@ static tl_status read_spec(loader *l)
     TL_TRY(get_text(l, l->root, "model", &l->spec.model));
     l->spec.note = json_string_value(json_object_get(l->root, "note"));
     l->spec.device = json_string_value(json_object_get(l->root, "device"));
+    TL_TRY(read_dims(l));
     TL_TRY(read_ports(l, "inputs", &l->spec.inputs, &l->spec.input_count));
     TL_TRY(read_ports(l, "outputs", &l->spec.outputs, &l->spec.output_count));
     TL_TRY(read_model_files(l));

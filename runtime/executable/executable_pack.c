@@ -102,6 +102,41 @@ static void set_hex(packer *p, json_t *object, const char *key, const void *byte
     tl_text_free(&text);
 }
 
+/* A function of the dims: a number for each set of them (tl_varying). */
+static json_t *varying_json(packer *p, const tl_varying *v)
+{
+    json_t *list = json_array();
+
+    for (int s = 0; s < 1 << p->x->spec.dim_count; s++)
+        push(p, list, json_integer(v->of[s]));
+    return list;
+}
+
+static void set_varying(packer *p, json_t *object, const char *key, const tl_varying *of, int count)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < count; i++)
+        push(p, list, varying_json(p, &of[i]));
+    set(p, object, key, list);
+}
+
+static json_t *dims_json(packer *p)
+{
+    json_t *list = json_array();
+
+    for (int i = 0; i < p->x->spec.dim_count; i++) {
+        const tl_executable_dim *d = &p->x->spec.dims[i];
+        json_t *dim = json_object();
+        set_text(p, dim, "name", d->name);
+        set(p, dim, "min", json_integer(d->min));
+        set(p, dim, "max", json_integer(d->max));
+        set(p, dim, "start", json_integer(d->start));
+        push(p, list, dim);
+    }
+    return list;
+}
+
 static int value_number(const packer *p, int value)
 {
     return value == TL_NO_VALUE ? TL_NO_VALUE : p->value_number[value];
@@ -118,6 +153,8 @@ static json_t *ports_json(packer *p, const tl_port *ports, int count)
         for (int k = 0; k < ports[i].rank; k++)
             push(p, shape, json_integer(ports[i].shape[k]));
         set(p, port, "shape", shape);
+        if (ports[i].varying != NULL)
+            set_varying(p, port, "varying", ports[i].varying, ports[i].rank);
         if (ports[i].fixed != NULL)
             set_hex(p, port, "fixed", ports[i].fixed, tl_port_size(&ports[i]));
         json_t *counts = json_array();
@@ -189,6 +226,10 @@ static tl_status values_json(packer *p, json_t *list)
         set_text(p, value, "name", v->name);
         set_text(p, value, "place", tl_place_texts[v->place]);
         set(p, value, "size", json_integer(v->size));
+        if (v->factor_count > 0) {
+            set(p, value, "unit", json_integer(v->unit));
+            set_varying(p, value, "factors", v->factors, v->factor_count);
+        }
         if (v->place == TL_PLACE_INPUT || v->place == TL_PLACE_OUTPUT)
             set(p, value, "port", json_integer(v->port));
         if (v->place == TL_PLACE_WINDOW) {
@@ -267,7 +308,7 @@ static json_t *steps_json(packer *p, const tl_executable_step *steps, int count)
             json_integer(is_kernel ? p->kernel_number[step->kernel] : step->kernel));
         for (int k = 0; k < step->value_count; k++)
             push(p, values, json_integer(value_number(p, step->values[k])));
-        for (int k = 0; k < dims; k++)
+        for (int k = 0; step->dims != NULL && k < dims; k++) /* else: the executable's */
             push(p, dim_list, json_integer(step->dims[k]));
         set(p, entry, "values", values);
         set(p, entry, "dims", dim_list);
@@ -299,6 +340,8 @@ static tl_status body_json(packer *p)
     set_text(p, p->root, "machine", spec->cpu.machine);
     set_text(p, p->root, "features", tl_text_get(&features));
     tl_text_free(&features);
+    if (spec->dim_count > 0)
+        set(p, p->root, "dims", dims_json(p));
     set(p, p->root, "inputs", ports_json(p, spec->inputs, spec->input_count));
     set(p, p->root, "outputs", ports_json(p, spec->outputs, spec->output_count));
     set(p, p->root, "prepare",
@@ -340,10 +383,6 @@ static tl_status pack(packer *p)
     p->model_files = json_array();
     if (p->root == NULL || p->model_files == NULL)
         return tl_fail(p->diag, TL_NO_MEMORY, "executable: out of memory");
-    if (x->spec.dim_count > 0)
-        return tl_fail(p->diag, TL_UNSUPPORTED,
-                       "%s: code for shapes that vary is not saved; compile it for one shape",
-                       x->spec.model);
     choose(p);
     TL_TRY(body_json(p));
     if (!p->with_prepare) {

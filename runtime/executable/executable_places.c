@@ -1,4 +1,5 @@
-/* runtime/executable/executable_places.c: where values lie: names of places, and which values share storage. */
+/* runtime/executable/executable_places.c: where values lie: names of places, which values share storage, and
+ * whether those that are prepared are there yet. */
 #include "runtime/base/checked.h"
 #include "runtime/executable/executable_private.h"
 
@@ -24,6 +25,11 @@ bool tl_executable_size_at(const tl_executable_value *v, int dim_count, const in
             return false;
     *out = size;
     return size >= 0;
+}
+
+bool tl_executable_is_prepared(const tl_executable *x)
+{
+    return atomic_load(&x->is_prepared);
 }
 
 void tl_executable_mark(const tl_executable_spec *spec, const tl_executable_step *steps, int count,

@@ -297,16 +297,21 @@ static tl_status bind_steps(tl_runner *r, tl_diag *diag)
     return TL_OK;
 }
 
-static tl_status bind_counts(tl_runner *r, tl_diag *diag)
+/* What outputs are before a run, and where it leaves the extents that it computes. */
+static tl_status bind_outputs(tl_runner *r, tl_diag *diag)
 {
     const tl_executable_spec *spec = &r->executable->spec;
 
-    for (int i = 0; r->counts != NULL && i < spec->output_count; i++)
-        for (int a = 0; a < spec->outputs[i].rank; a++) {
-            int value = spec->outputs[i].counts != NULL ? spec->outputs[i].counts[a] : TL_NO_VALUE;
-            r->shapes[i * TL_TENSOR_MAX_RANK + a] = spec->outputs[i].shape[a];
+    for (int i = 0; r->shapes != NULL && i < spec->output_count; i++) {
+        const tl_port *port = &spec->outputs[i];
+        size_t size;
+        if (!tl_port_at(port, spec->dim_count, r->dims, &r->shapes[i * TL_TENSOR_MAX_RANK], &size))
+            return tl_fail(diag, TL_BAD_ARGUMENT, "output %s has no shape", port->name);
+        for (int a = 0; r->counts != NULL && a < port->rank; a++) {
+            int value = port->counts != NULL ? port->counts[a] : TL_NO_VALUE;
             TL_TRY(bind_value(r, value, (void **)&r->counts[i * TL_TENSOR_MAX_RANK + a], diag));
         }
+    }
     return TL_OK;
 }
 
@@ -362,11 +367,11 @@ static size_t make_region_lists(tl_runner *r)
     for (int i = 0; r->is_whole && i < spec->output_count; i++)
         if (spec->outputs[i].counts != NULL)
             counted += (size_t)spec->outputs[i].rank;
-    if (counted > 0) {
-        size_t room = (size_t)spec->output_count * TL_TENSOR_MAX_RANK;
+    size_t room = (size_t)spec->output_count * TL_TENSOR_MAX_RANK;
+    if (counted > 0)
         r->counts = TL_NEW_ARRAY(r->arena, int64_t *, room);
+    if (counted > 0 || (r->is_whole && spec->dim_count > 0))
         r->shapes = TL_NEW_ARRAY(r->arena, int64_t, room);
-    }
     return counted;
 }
 
@@ -441,7 +446,7 @@ static tl_status bind(tl_runner *r, tl_diag *diag)
     TL_TRY(tl_memory_plan(r->buffers, r->storage_count + 2 * r->step_count, &r->plan, diag));
     TL_TRY(take_memory(r, r->plan.planned, diag));
     TL_TRY(bind_steps(r, diag));
-    TL_TRY(bind_counts(r, diag));
+    TL_TRY(bind_outputs(r, diag));
     divide_calls(r);
     return TL_OK;
 }

@@ -39,6 +39,11 @@ static const tensor_shape shapes[] = {
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
 
+const char *tl_tensor_call_name(int index)
+{
+    return index >= 0 && index < SHAPES ? shapes[index].name : NULL;
+}
+
 static const char letters[] = "mnk";
 static const char operand_names[] = "CAB";
 

@@ -105,8 +105,8 @@ void study_run_policy(study *s, study_run *run)
     if (r == NULL)
         exit(1);
     const tl_measure_task *task = run->subject->task.measure;
-    bench_must(tl_space_create(s->arena, task, &s->target, (int)s->options.threads, TL_SPACE_FULL,
-                               &space, &diag),
+    bench_must(tl_space_create(s->arena, task, &s->target, (int)s->options.threads,
+                               s->options.space, &space, &diag),
                &diag);
     tl_search spec = {
         .task = task, .space = space, .target = &s->target, .seed = (uint64_t)run->seed
@@ -180,6 +180,8 @@ int main(int argc, char **argv)
           &o->jobs },
         { "--ahead", NULL, TL_OPTION_INT, "N", "candidates in the queue while it thinks (8)",
           &o->ahead },
+        { "--space", NULL, TL_OPTION_TEXT, "NAME",
+          "full or plain, where each lowering is a task of its own (full)", &o->space_name },
         { "--seconds", NULL, TL_OPTION_REAL, "S", "stop then; the same command goes on",
           &o->seconds },
         { "--db", NULL, TL_OPTION_TEXT, "FILE", "records (policies.db)", &o->database },
@@ -199,6 +201,10 @@ int main(int argc, char **argv)
     int path_count, code;
     if (!tl_verb_begin(&help, argc - 1, argv + 1, paths, &path_count, &code))
         return code;
+    if (o->space_name != NULL && !tl_space_kind_from_text(o->space_name, &o->space)) {
+        fprintf(stderr, "policy_study: --space: '%s' is neither full nor plain\n", o->space_name);
+        return 2;
+    }
     s.arena = tl_arena_create(0);
     open_study(&s);
     for (int i = 0; i < path_count; i++) {

@@ -38,7 +38,8 @@ typedef struct {
 } study_run;
 
 typedef struct {
-    const char *policies, *kernel, *database, *worker;
+    const char *policies, *kernel, *database, *worker, *space_name;
+    tl_space_kind space;
     int64_t trials, few, tasks, seed, seeds, threads, jobs, ahead;
     double seconds;
     bool offline, json;

@@ -14,7 +14,10 @@ enum { MOST_SUBJECTS = 1024 };
 
 static void add(study *s, const char *model, study_subject new)
 {
-    new.name = tl_arena_format(s->arena, "%s.%s", model, new.task.measure->name);
+    bool is_plain = s->options.space == TL_SPACE_PLAIN;
+    new.name =
+        tl_arena_format(s->arena, "%s.%s%s%s", model, new.task.measure->name, is_plain ? "/" : "",
+                        is_plain ? new.task.measure->lowerings[0].name : "");
     if (s->options.kernel != NULL && strcmp(s->options.kernel, new.name) != 0)
         return;
     if (s->subjects == NULL)
@@ -30,21 +33,15 @@ static double estimate(study *s, const tl_tune_task *task)
     tl_diag diag = { 0 };
     tl_space *space;
     tl_variant variant;
-    tl_cost_model *model;
     const float *rows;
-    float score = 0;
     bench_must(tl_space_create(s->arena, task->measure, &s->target, (int)s->options.threads,
-                               TL_SPACE_FULL, &space, &diag),
+                               s->options.space, &space, &diag),
                &diag);
     bench_must(tl_space_build(space, s->arena, task->untuned, NULL, 0, &variant, &diag), &diag);
     tl_target target = s->target;
     target.cores = (int)s->options.threads;
-    int first_row[2] = { 0, tl_features_of(s->arena, variant.program, &target, &rows) }, one = 0;
-    tl_feature_set set = { 1, TL_FEATURE_WIDTH, first_row, rows, &one, NULL };
-    bench_must(tl_cost_model_find("analytic")->create(1, &model, &diag), &diag);
-    model->type->predict(model, &set, &score);
-    model->type->destroy(model);
-    return exp2(-(double)score);
+    int count = tl_features_of(s->arena, variant.program, &target, &rows);
+    return tl_analytic_cycles(NULL, rows, count);
 }
 
 void study_add_model(study *s, const char *path)
@@ -62,6 +59,10 @@ void study_add_model(study *s, const char *path)
     bench_must(tl_model_tasks(session->arena, session->model, TL_NUMERICS_RELAXED, &all, &list,
                               &diag),
                &diag);
+    if (s->options.space == TL_SPACE_PLAIN) {
+        tl_tune_list whole = list;
+        tl_tune_tasks_split(session->arena, &whole, &list);
+    }
     double *cycles = TL_NEW_ARRAY(s->arena, double, list.count), total = 0;
     for (int i = 0; i < list.count; i++)
         total += cycles[i] = list.tasks[i].weight * estimate(s, &list.tasks[i]);

@@ -107,7 +107,7 @@ static void another_value_is_refused(void **state)
     tl_bindings b;
     tl_diag diag = { 0 };
     assert_int_equal(tl_runner_create(executable, pool, 2, &runner, NULL), TL_OK);
-    assert_int_equal(tl_bindings_make(arena, executable, NULL, 1, &b, NULL), TL_OK);
+    assert_int_equal(tl_bindings_make(arena, executable, NULL, NULL, 1, &b, NULL), TL_OK);
     assert_int_equal(tl_runner_run(runner, b.in, b.out, NULL, &diag), TL_OK);
     assert_true(((const float *)b.out[0])[11] == 2 * ((const float *)b.in[0])[11]);
     *(int64_t *)b.inputs[1].data = 4;

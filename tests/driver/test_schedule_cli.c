@@ -88,6 +88,10 @@ static void wrong_arguments(void **state)
     expect_schedule(2, "-i reads commands from standard input", "- -i");
     expect_schedule(2, "diff takes two traces and a kernel", "diff mm.tr mm.tk");
     expect_schedule(2, "diff goes with --bench", "diff mm.tr mm.tr mm.tk --step");
+    expect_schedule(2, "--moves goes with --try", "mm.tk --moves --bench");
+    expect_schedule(2, "--moves goes with --try", "diff mm.tr mm.tr mm.tk --moves");
+    expect_schedule(2, "there is no cost model 'oracle'", "mm.tk --moves --model oracle");
+    expect_schedule(2, "--try: -1 is not in 0..", "mm.tk --try -1");
     expect_schedule(5, "/absent/p.html", "mm.tk mm.tr --html /absent/p.html --seconds 0.01");
 }
 
@@ -235,6 +239,27 @@ static void checked_and_measured(void **state)
     expect_schedule(
         0, "\"verified\":true",
         "mm.tk mm.tr --verify --bench --json --seconds 0.01 | tail -1 | grep percent_of_peak");
+}
+
+/* What a program that looks for schedules asks: which moves there are, what is expected, what is measured; and how it goes on. */
+static void moves(void **state)
+{
+    (void)state;
+    expect_schedule(0, "legal moves", "mm.tk --moves");
+    expect_schedule(0, "\"kind\":\"step\",\"primitive\":\"vectorize\"", "mm.tk --moves --json");
+    expect_schedule(0, "\"shown\":3,\"complete\":true,\"model\":\"analytic\"",
+                    "mm.tk mm.tr --moves --limit 3 --json");
+    expect_schedule(0, "\"kind\":\"decision\"", "mm.tk --default --moves --json");
+    expect_schedule(0, "\"verified\":true", "mm.tk --try 2 --limit 2 --json --seconds 0.02");
+    expect_schedule(0, "\"speedup\":", "mm.tk --try 2 --limit 2 --json --seconds 0.02");
+    /* a move's text, added to the trace, gives the program that was promised */
+    expect_shell(0, "the same",
+                 "cd $D; $TILTH schedule mm.tk mm.tr --moves --json --limit 1 | tail -1 >m; "
+                 "{ cat mm.tr; printf '%b\\n' \"$(sed 's/.*\"text\":\"\\([^\"]*\\)\".*/\\1/' m)\"; "
+                 "} >next.tr; "
+                 "want=$(sed 's/.*\"hash\":\"\\([0-9a-f]*\\)\".*/\\1/' m); "
+                 "$TILTH schedule mm.tk next.tr --json | grep -q \"\\\"hash\\\":\\\"$want\" && "
+                 "echo the same");
 }
 
 static void what_is_too_large_is_refused(void **state)
@@ -426,6 +451,7 @@ int main(void)
         cmocka_unit_test(what_is_wrong_is_found),
         cmocka_unit_test(what_is_too_large_is_refused),
         cmocka_unit_test(differences),
+        cmocka_unit_test(moves),
         cmocka_unit_test(at_the_prompt),
         cmocka_unit_test(at_a_terminal),
         cmocka_unit_test(the_page),

@@ -24,7 +24,7 @@ static void mistakes_are_told(void **state)
     expect(2, "an argument is missing", "transfer");
     expect(2, "-1 is not in 0..64", "transfer $D/g.tk -k -1");
     expect(2, "'best' is none: shape, ", "transfer $D/g.tk --rank best");
-    expect(2, "neither pool nor auto nor a model", "transfer $D/g.tk --from $D/absent.onnx");
+    expect(2, "neither pool, auto, starter nor a model", "transfer $D/g.tk --from $D/absent.onnx");
     expect(2, "'deep' is neither full nor plain", "transfer $D/g.tk --space deep --no-db");
     expect(2, "name a database for them", "transfer $D/g.tk --space plain");
     expect(2, "the donors need a file", "transfer $D/g.tk --no-db");
@@ -69,6 +69,21 @@ static void kernels_take_from_kernels(void **state)
                  "--json");
 }
 
+/* What comes with tilth is for those who have nothing yet, and for nobody who did not ask. */
+static void the_starter_database(void **state)
+{
+    (void)state;
+    write_gemm("g.tk", 48);
+    expect(0, ", of the starter database; ",
+           "transfer $D/g.tk --no-db --from starter --threads 1 -k 0");
+    expect(0, ", of the starter database; ",
+           "transfer $D/g.tk --db $D/nothing.db --threads 1 -k 0");
+    expect(0, "donors    0 schedules of 0 other workloads; ",
+           "transfer $D/g.tk --db $D/nothing.db --from auto --threads 1 -k 0");
+    expect(0, "", "tune $D/g.tk --policy random --trials 4 --threads 1 --db $D/w.db");
+    expect(0, " records written to ", "db export --winners --db $D/w.db -o $D/w.jsonl");
+}
+
 /* A recorded search that began with schedules of others decides the same when it is replayed. */
 static void a_search_begins_with_them(void **state)
 {
@@ -111,6 +126,7 @@ int main(void)
         cmocka_unit_test(mistakes_are_told),
         cmocka_unit_test(without_donors_the_default_stays),
         cmocka_unit_test(kernels_take_from_kernels),
+        cmocka_unit_test(the_starter_database),
         cmocka_unit_test(a_search_begins_with_them),
         cmocka_unit_test(models_take_from_models),
     };

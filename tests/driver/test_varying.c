@@ -397,6 +397,68 @@ static void what_is_made_of_extents(void **state)
     unload(&f);
 }
 
+static void check_lengths(const char *text, const int64_t *lengths, int count)
+{
+    fixture f = load(text_model(text));
+    for (int i = 0; i < count; i++)
+        check(&f, &lengths[i]);
+    unload(&f);
+}
+
+/* Files that know at which extents they are read: what they compute is the same there, and something else elsewhere. */
+static void files_that_would_fool(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = { 20, 31, 777, 50, 776 };
+    const char *length = "opset 17; input x f32 n,100; init zero i64 = 0; init one f32 = 1;"
+                         "init at f32 = 777; init wide i64 1 = 100; node Shape x -> s;"
+                         "node Gather s,zero -> n axis=0; node Cast n -> f to=1;";
+    /* a bump at 777, of constants that only the passes would fold */
+    char text[2048];
+    snprintf(text, sizeof text, "%s%s", length,
+             "node Expand f,wide -> e; node Sub e,at -> d; node Abs d -> a; node Sub one,a -> b;"
+             "node Relu b -> r; node Add x,r -> y; output y");
+    check_lengths(text, lengths, 5);
+    /* the same as a number */
+    snprintf(text, sizeof text, "%s%s", length,
+             "node Sub f,at -> d; node Abs d -> a; node Sub one,a -> b; node Relu b -> r;"
+             "node Add x,r -> y; output y");
+    check_lengths(text, lengths, 5);
+    /* n + (n-2)(n-1366)(n-1172)(n-4093) */
+    snprintf(text, sizeof text, "%s%s", length,
+             "init p i64 = 2; init q i64 = 1366; init r i64 = 1172; init t i64 = 4093;"
+             "node Sub n,p -> np; node Sub n,q -> nq; node Sub n,r -> nr; node Sub n,t -> nt;"
+             "node Mul np,nq -> m1; node Mul m1,nr -> m2; node Mul m2,nt -> m3; node Add n,m3 -> g;"
+             "node Cast g -> gf to=1; node Add x,gf -> y; output y");
+    check_lengths(text, lengths, 5);
+    /* which of two large constants it is */
+    snprintf(text, sizeof text, "%s%s", length,
+             "init k i64 = 777; init none f32 = 0; node Equal n,k -> is;"
+             "node Expand at,wide -> other; node Expand none,wide -> big; node Where is,other,big "
+             "-> w; node Add x,w -> y;"
+             "output y");
+    check_lengths(text, lengths, 5);
+}
+
+/* Numbers that are made of extents and read as they are. */
+static void numbers_of_extents(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = { 5, 9, 40, 2, 33 };
+    const char *length = "opset 17; input x f32 n,3; init zero i64 = 0; init one i64 = 1;"
+                         "init two f32 = 2; node Shape x -> s; node Gather s,zero -> n axis=0;";
+    char text[2048];
+    snprintf(text, sizeof text, "%s%s", length,
+             "node Cast n -> f to=1; node Mul x,two -> y; output y; output f");
+    check_lengths(text, lengths, 5);
+    snprintf(text, sizeof text, "%s%s", length,
+             "node Sub n,one -> last; node Gather x,last -> y axis=0; output y");
+    check_lengths(text, lengths, 5);
+    snprintf(text, sizeof text, "%s%s", length,
+             "node Cast s -> sf to=1; node Mul x,two -> y; output y; output sf");
+    check_lengths(text, lengths, 5);
+}
+
 static void inspect_tells_of_axes(void **state)
 {
     (void)state;
@@ -452,6 +514,8 @@ int main(void)
         cmocka_unit_test(convolutions_of_any_batch),
         cmocka_unit_test(what_is_another_model_is_noticed),
         cmocka_unit_test(what_is_made_of_extents),
+        cmocka_unit_test(files_that_would_fool),
+        cmocka_unit_test(numbers_of_extents),
         cmocka_unit_test(inspect_tells_of_axes),
     };
     cmocka_set_test_filter(getenv("TL_ONLY"));

@@ -27,7 +27,7 @@ static double truth(int a, int b)
 
 static tl_surrogate *taught(bool guesses)
 {
-    tl_surrogate *s = tl_surrogate_create();
+    tl_surrogate *s = tl_surrogate_create(guesses);
     assert_non_null(s);
     for (int i = 0; i < 40; i++) {
         tl_decision decisions[NAMES];
@@ -36,7 +36,8 @@ static tl_surrogate *taught(bool guesses)
             continue;
         tl_point point = make(decisions, a, b, c);
         double time = guesses ? 0.05 * (i % 4) + 0.8 * i : truth(a, b);
-        assert_true(tl_surrogate_add(s, &point, time, guesses ? (double)i : 0));
+        const double guess = i;
+        assert_true(tl_surrogate_add(s, &point, time, &guess));
     }
     tl_surrogate_fit_weights(s);
     assert_true(tl_surrogate_solve(s));
@@ -47,7 +48,7 @@ static double gain_of(const tl_surrogate *s, int a, int b, int c, double guess)
 {
     tl_decision decisions[NAMES];
     tl_point point = make(decisions, a, b, c);
-    return tl_surrogate_gain(s, &point, guess, 0);
+    return tl_surrogate_gain(s, &point, &guess, 0);
 }
 
 static void the_bottom_promises_most(void **state)
@@ -63,7 +64,7 @@ static void the_bottom_promises_most(void **state)
     /* once it is expected, it promises less */
     tl_decision decisions[NAMES];
     tl_point point = make(decisions, 5, 2, 3);
-    tl_surrogate_expect(s, &point, 0);
+    tl_surrogate_expect(s, &point, NULL);
     assert_true(gain_of(s, 5, 2, 3, 0) < best / 2);
     tl_surrogate_destroy(s);
 }
@@ -72,7 +73,7 @@ static void the_bottom_promises_most(void **state)
 static void answers_that_are_not_asked_for_do_not_count(void **state)
 {
     (void)state;
-    tl_surrogate *s = tl_surrogate_create();
+    tl_surrogate *s = tl_surrogate_create(0);
     tl_decision decisions[NAMES];
     for (int i = 0; i < 24; i++) {
         tl_point point = make(decisions, i % 4, i % 5, i % 3);
@@ -80,18 +81,18 @@ static void answers_that_are_not_asked_for_do_not_count(void **state)
             decisions[1] = decisions[2];
             point.count = 2;
         }
-        assert_true(tl_surrogate_add(s, &point, i % 4 == 0 ? 0.7 : 0.1 * (i % 5), 0));
+        assert_true(tl_surrogate_add(s, &point, i % 4 == 0 ? 0.7 : 0.1 * (i % 5), NULL));
     }
     assert_true(tl_surrogate_solve(s));
     tl_point idea = make(decisions, 0, 0, 1);
-    double taken_as_it_is = tl_surrogate_gain(s, &idea, 0, 0),
+    double taken_as_it_is = tl_surrogate_gain(s, &idea, NULL, 0),
            hope = tl_surrogate_hope(s, &idea, 0);
     decisions[1] = decisions[2];
     idea.count = 2;
     assert_true(hope < taken_as_it_is);
-    assert_true(hope == tl_surrogate_gain(s, &idea, 0, 0));
+    assert_true(hope == tl_surrogate_gain(s, &idea, NULL, 0));
     idea = make(decisions, 2, 0, 1); /* here it is asked for */
-    assert_true(tl_surrogate_hope(s, &idea, 0) == tl_surrogate_gain(s, &idea, 0, 0));
+    assert_true(tl_surrogate_hope(s, &idea, 0) == tl_surrogate_gain(s, &idea, NULL, 0));
     tl_surrogate_destroy(s);
 }
 
@@ -105,18 +106,40 @@ static void guesses_are_believed(void **state)
     tl_surrogate_destroy(s);
 }
 
+/* Of several guesses each is believed as far as it is right: one that says the opposite, or anything, not at all, and what
+ * two say alike is not counted twice. */
+static void wrong_guesses_are_not_believed(void **state)
+{
+    (void)state;
+    tl_surrogate *s = tl_surrogate_create(4);
+    for (int i = 0; i < 60; i++) {
+        tl_decision decisions[NAMES];
+        tl_point point = make(decisions, i * 5 % OPTIONS, i * 3 % 7, i % OPTIONS);
+        double time = 0.02 * (i * 7 % 17);
+        const double guesses[] = { -time, 0.01 * (i * 11 % 29), time, time };
+        assert_true(tl_surrogate_add(s, &point, time, guesses));
+    }
+    assert_true(tl_surrogate_solve(s));
+    const double *slopes = tl_surrogate_slopes(s);
+    assert_true(slopes[0] == 0);
+    assert_true(slopes[1] < 0.15);
+    assert_true(slopes[2] + slopes[3] > 0.6 && slopes[2] + slopes[3] < 1.2);
+    assert_true(fabs(slopes[2] - slopes[3]) < 0.05);
+    tl_surrogate_destroy(s);
+}
+
 /* What is known of one amount says as much of 0 as what is known of another. */
 static double gain_of_nothing(int known)
 {
     static const int64_t amounts[] = { 0, 1, 2, 32 };
-    tl_surrogate *s = tl_surrogate_create();
+    tl_surrogate *s = tl_surrogate_create(0);
     tl_decision fetch = { "x.fetch", 4, amounts, 0, known };
     tl_point point = { 0, 1, &fetch };
     for (int i = 0; i < 8; i++)
-        assert_true(tl_surrogate_add(s, &point, 0.01 * i, 0));
+        assert_true(tl_surrogate_add(s, &point, 0.01 * i, NULL));
     assert_true(tl_surrogate_solve(s));
     fetch.taken = 0;
-    double gain = tl_surrogate_gain(s, &point, 0, 0);
+    double gain = tl_surrogate_gain(s, &point, NULL, 0);
     tl_surrogate_destroy(s);
     return gain;
 }
@@ -132,18 +155,18 @@ static void nothing_is_no_amount(void **state)
 static void it_has_an_end(void **state)
 {
     (void)state;
-    tl_surrogate *s = tl_surrogate_create();
+    tl_surrogate *s = tl_surrogate_create(0);
     assert_false(tl_surrogate_solve(s));
     tl_decision decisions[NAMES];
     tl_point point = make(decisions, 1, 1, 1);
     for (int i = 0; i < TL_SURROGATE_POINTS; i++)
-        assert_true(tl_surrogate_add(s, &point, 1, 0)); /* all the same: no trouble */
-    assert_false(tl_surrogate_add(s, &point, 1, 0));
+        assert_true(tl_surrogate_add(s, &point, 1, NULL)); /* all the same: no trouble */
+    assert_false(tl_surrogate_add(s, &point, 1, NULL));
     assert_true(tl_surrogate_solve(s));
     assert_true(isfinite(gain_of(s, 2, 2, 2, 0)));
-    tl_surrogate_expect(s, &point, 0);
+    tl_surrogate_expect(s, &point, NULL);
     tl_surrogate_clear(s);
-    assert_true(tl_surrogate_add(s, &point, 1, 0));
+    assert_true(tl_surrogate_add(s, &point, 1, NULL));
     tl_surrogate_destroy(s);
 }
 
@@ -153,6 +176,7 @@ int main(void)
         cmocka_unit_test(the_bottom_promises_most),
         cmocka_unit_test(answers_that_are_not_asked_for_do_not_count),
         cmocka_unit_test(guesses_are_believed),
+        cmocka_unit_test(wrong_guesses_are_not_believed),
         cmocka_unit_test(nothing_is_no_amount),
         cmocka_unit_test(it_has_an_end),
     };

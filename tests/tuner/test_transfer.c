@@ -107,6 +107,54 @@ static const char key_a[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa",
                   class_x[] = "00000000000000000000000000000001",
                   class_y[] = "00000000000000000000000000000002";
 
+/* A winner beat the default schedule beyond doubt; of a record without a label nobody knows. */
+static void winners_are_sure(void **state)
+{
+    fixture *f = *state;
+    tl_donors donors;
+    tl_donor_filter winners = { .only_winners = true }, any = { 0 };
+    static const struct {
+        const char *lowering;
+        double ratio, error;
+    } rows[] = { { "direct", 0.90, 0.01 },
+                 { "winograd_f2", 0.97, 0.01 },
+                 { "winograd_f4", 0.90, 0 },
+                 { "winograd_f6", 0, 0 },
+                 { "other", 0.5, 0.4 } };
+    add_workload(f, key_a, class_x, 64, 64, 64);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        tl_record r = record_of(key_a, class_x, "i, j, k = loops(gemm)\n", 100);
+        r.lowering = rows[i].lowering;
+        r.ratio = rows[i].ratio;
+        r.ratio_error = rows[i].error;
+        add_record(f, r);
+    }
+    tl_donors_of_lines(f->arena, tl_text_get(&f->lines), &any, &donors);
+    assert_int_equal(donors.count, 5);
+    tl_donors_of_lines(f->arena, tl_text_get(&f->lines), &winners, &donors);
+    assert_int_equal(donors.count, 1);
+    assert_string_equal(donors.donors[0].record->lowering, "direct");
+}
+
+/* What comes with tilth reads, and all of it won. */
+static void the_starter_database_is_sound(void **state)
+{
+    fixture *f = *state;
+    tl_donors all, winners;
+    tl_donor_filter any = { 0 }, sure = { .only_winners = true };
+    tl_text lines = { 0 };
+    int rows = 0;
+    assert_int_equal(tl_starter_lines(&lines, NULL), TL_OK);
+    for (const char *p = tl_text_get(&lines); (p = strstr(p, "{\"record\":\"trial\"")) != NULL; p++)
+        rows++;
+    tl_donors_of_lines(f->arena, tl_text_get(&lines), &any, &all);
+    tl_donors_of_lines(f->arena, tl_text_get(&lines), &sure, &winners);
+    assert_true(rows > 0);
+    assert_int_equal(all.count, rows);
+    assert_int_equal(winners.count, rows);
+    tl_text_free(&lines);
+}
+
 /* The best of a workload, target and lowering; nothing that cannot be true. */
 static void donors_are_sound_and_best(void **state)
 {
@@ -350,6 +398,8 @@ static void shares_are_of_expected_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(winners_are_sure, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_starter_database_is_sound, set_up, tear_down),
         cmocka_unit_test_setup_teardown(donors_are_sound_and_best, set_up, tear_down),
         cmocka_unit_test_setup_teardown(donors_are_text, set_up, tear_down),
         cmocka_unit_test_setup_teardown(distances_are_of_extents, set_up, tear_down),

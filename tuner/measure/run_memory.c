@@ -1,9 +1,19 @@
-/* tuner/measure/run_memory.c: arrays between guard pages. */
+/* tuner/measure/run_memory.c: arrays between guard pages, and which params they hold before a call and after it. */
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include "runtime/base/pages.h"
 #include "tuner/measure/worker_private.h"
+
+bool tl_param_is_read(const tl_buffer *param)
+{
+    return param->role != TL_ROLE_OUTPUT;
+}
+
+bool tl_param_is_written(const tl_buffer *param)
+{
+    return param->role == TL_ROLE_OUTPUT || param->role == TL_ROLE_INOUT;
+}
 
 bool tl_guarded_create(size_t size, tl_guarded *out)
 {

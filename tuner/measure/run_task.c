@@ -19,16 +19,6 @@ enum { PERIOD = 1048583 }; /* prime: no other row, block or image begins so far 
 
 typedef enum { FILL_NORMAL, FILL_WILD, FILL_NEGATIVE, FILL_POSITIVE, FILL_POSITIVE_WILD } fill_kind;
 
-bool tl_param_is_read(const tl_buffer *param)
-{
-    return param->role != TL_ROLE_OUTPUT;
-}
-
-bool tl_param_is_written(const tl_buffer *param)
-{
-    return param->role == TL_ROLE_OUTPUT || param->role == TL_ROLE_INOUT;
-}
-
 static double draw(tl_random *random, fill_kind kind)
 {
     double unit = tl_random_unit(random);

@@ -71,6 +71,9 @@ bool tl_guarded_create(size_t size, tl_guarded *out); /* zeroed; false: no memor
 bool tl_huge_create(size_t size, tl_guarded *out);
 void tl_guarded_free(tl_guarded *g);
 void tl_guarded_protect(const tl_guarded *g); /* read-only from now on */
+/* Which params a call reads, and which it writes. */
+bool tl_param_is_read(const tl_buffer *param);
+bool tl_param_is_written(const tl_buffer *param);
 
 /* Copies of buffers through which calls rotate, so that each finds cold ones; count 0: not made yet. */
 typedef struct {
@@ -132,8 +135,6 @@ typedef struct {
 /* Reads a PREPARE body, makes inputs, runs the reference. NULL with a sentence: it cannot be had. */
 tl_run_task *tl_run_task_create(const tl_worker_config *config, tl_unpacker *u, tl_diag *diag);
 void tl_run_task_destroy(tl_run_task *task);
-bool tl_param_is_read(const tl_buffer *param);
-bool tl_param_is_written(const tl_buffer *param);
 
 /* The state of a runner's child. */
 typedef struct {

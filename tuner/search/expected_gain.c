@@ -43,7 +43,7 @@ static void guess(tl_explorer *x, const int *entries, int count, double *out)
     float score[POOL];
     bool known = tl_explorer_score(x, entries, count, score);
     for (int i = 0; i < count; i++)
-        out[i] = known ? -(double)score[i] * log(2) : 0;
+        out[i] = known ? -(double)score[i] : 0;
 }
 
 static double log_time(tl_explorer *x, int entry)
@@ -81,15 +81,15 @@ static int find_pending(tl_explorer *x, int most, int *out)
 static void expect(tl_explorer *x, int entry, double what)
 {
     tl_point point = tl_catalog_at(x->catalog, entry)->point;
-    tl_surrogate_expect(x->surrogate, &point, 0);
-    tl_surrogate_expect(x->informed, &point, what);
+    tl_surrogate_expect(x->surrogate, &point, NULL);
+    tl_surrogate_expect(x->informed, &point, &what);
 }
 
 static void remember(tl_explorer *x, int entry, double time, double what)
 {
     tl_point point = tl_catalog_at(x->catalog, entry)->point;
-    tl_surrogate_add(x->surrogate, &point, time, 0);
-    tl_surrogate_add(x->informed, &point, time, what);
+    tl_surrogate_add(x->surrogate, &point, time, NULL);
+    tl_surrogate_add(x->informed, &point, time, &what);
 }
 
 /* Weights are fitted again when there is a sixth more to learn from; once there is more than the processes hold, they
@@ -104,8 +104,8 @@ static bool recall(tl_explorer *x)
 {
     int known[KNOWN], pending[ROOM / 2];
     double guesses[KNOWN];
-    x->surrogate = x->surrogate != NULL ? x->surrogate : tl_surrogate_create();
-    x->informed = x->informed != NULL ? x->informed : tl_surrogate_create();
+    x->surrogate = x->surrogate != NULL ? x->surrogate : tl_surrogate_create(0);
+    x->informed = x->informed != NULL ? x->informed : tl_surrogate_create(1);
     if (x->surrogate == NULL || x->informed == NULL) {
         x->failed = true;
         return false;
@@ -179,7 +179,7 @@ static double promise_of(const tl_explorer *x, const idea *i, double least)
     if (!tl_explorer_is_new(x, entry))
         return 0;
     point = tl_catalog_at(x->catalog, entry)->point;
-    return tl_surrogate_gain(x->surrogate, &point, 0, least);
+    return tl_surrogate_gain(x->surrogate, &point, NULL, least);
 }
 
 static void judge(const tl_explorer *x, shortlist *list, idea *new)
@@ -314,7 +314,7 @@ static void fill(tl_explorer *x, const shortlist *list, int wanted, pool *p)
             continue;
         put(p, entry);
         point = tl_catalog_at(x->catalog, entry)->point;
-        good += tl_surrogate_gain(x->surrogate, &point, 0, 0) >= KEPT * list->best[i]->gain;
+        good += tl_surrogate_gain(x->surrogate, &point, NULL, 0) >= KEPT * list->best[i]->gain;
     }
     for (int i = tl_catalog_count(x->catalog) - 1; i >= 0 && p->count < POOL; i--)
         if (tl_explorer_is_new(x, i))
@@ -334,7 +334,7 @@ static int find_best(tl_explorer *x, pool *p, int round)
         if (best < 0 || p->judged[best] == round)
             return best;
         tl_point point = tl_catalog_at(x->catalog, p->entries[best])->point;
-        p->gains[best] = tl_surrogate_gain(x->informed, &point, p->guesses[best], 0);
+        p->gains[best] = tl_surrogate_gain(x->informed, &point, &p->guesses[best], 0);
         p->judged[best] = round;
     }
 }

@@ -10,7 +10,8 @@
 
 /* PLACES: different answers to a decision that are told apart; the first stands for "no such decision". HOPELESS: deviations
  * beyond the best, where not even the variance is worth asking for. */
-enum { N = TL_SURROGATE_POINTS, D = TL_SURROGATE_NAMES, PLACES = 64, MISSING = 0, HOPELESS = 3 };
+enum { N = TL_SURROGATE_POINTS, D = TL_SURROGATE_NAMES, G = TL_SURROGATE_GUESSES };
+enum { PLACES = 64, MISSING = 0, HOPELESS = 3 };
 enum { BLOCK = 16 };
 /* Points with an answer after which it is believed what else is answered beside it. */
 enum { ENOUGH = 2 };
@@ -46,7 +47,8 @@ struct tl_surrogate {
     int count;
     coordinates points[N];
     double value[N]; /* log times */
-    double guess[N], slope, mean_guess;
+    int guess_count;
+    double guess[G][N], slope[G], mean_guess[G];
     double factor[N][N]; /* of Cholesky, transposed: factor[k][i] for k <= i */
     double inverse[N];   /* of the factor's diagonal */
     double alpha[N];
@@ -54,11 +56,12 @@ struct tl_surrogate {
     bool solved;
 };
 
-tl_surrogate *tl_surrogate_create(void)
+tl_surrogate *tl_surrogate_create(int guesses)
 {
     tl_surrogate *s = calloc(1, sizeof *s);
     if (s == NULL)
         return NULL;
+    s->guess_count = guesses < G ? guesses : G;
     for (int d = 0; d < D; d++) {
         s->weight[d] = 0.5;
         s->place_count[d] = 1;
@@ -282,12 +285,13 @@ static void add_places(tl_surrogate *s, const tl_point *point)
     }
 }
 
-static void append(tl_surrogate *s, const coordinates *at, double value, double guess)
+static void append(tl_surrogate *s, const coordinates *at, double value, const double *guesses)
 {
     int i = s->count++;
     s->points[i] = *at;
     s->value[i] = value;
-    s->guess[i] = guess;
+    for (int g = 0; g < s->guess_count; g++)
+        s->guess[g][i] = guesses[g];
     uint64_t answered = 0;
     for (int d = 0; d < s->name_count; d++)
         answered |= (uint64_t)(at->place[d] != MISSING) << d;
@@ -300,7 +304,8 @@ static void append(tl_surrogate *s, const coordinates *at, double value, double 
             s->apart[d][p][i] = distance(s, d, p, at->place[d]);
 }
 
-bool tl_surrogate_add(tl_surrogate *s, const tl_point *point, double log_time, double guess)
+bool tl_surrogate_add(tl_surrogate *s, const tl_point *point, double log_time,
+                      const double *guesses)
 {
     coordinates at;
     if (s->count == N)
@@ -308,7 +313,7 @@ bool tl_surrogate_add(tl_surrogate *s, const tl_point *point, double log_time, d
     add_names(s, point);
     add_places(s, point);
     locate(s, point, &at);
-    append(s, &at, log_time, guess);
+    append(s, &at, log_time, guesses);
     s->solved = false;
     return true;
 }
@@ -337,29 +342,65 @@ static double clipped(const tl_surrogate *s, int i)
 /* What the process is about. */
 static double residual(const tl_surrogate *s, int i)
 {
-    return clipped(s, i) - s->mean - s->slope * (s->guess[i] - s->mean_guess);
+    double left = clipped(s, i) - s->mean;
+    for (int g = 0; g < s->guess_count; g++)
+        left -= s->slope[g] * (s->guess[g][i] - s->mean_guess[g]);
+    return left;
 }
 
-/* Means, and the slope of values over guesses: least squares with a few points added that say a half. */
-static void fit_slope(tl_surrogate *s)
+static double product_of(const tl_surrogate *s, int a, int b)
 {
-    static const double added = 4, usual = 0.5, steepest = 1.5;
-    double xx = 0, xy = 0;
+    double sum = 0;
+    for (int i = 0; i < s->count; i++)
+        sum += (s->guess[a][i] - s->mean_guess[a]) * (s->guess[b][i] - s->mean_guess[b]);
+    return sum;
+}
+
+static void fit_means(tl_surrogate *s)
+{
     s->best = s->value[0];
     for (int i = 0; i < s->count; i++)
         s->best = fmin(s->best, s->value[i]);
-    s->mean = s->mean_guess = 0;
-    for (int i = 0; i < s->count; i++) {
+    s->mean = 0;
+    for (int i = 0; i < s->count; i++)
         s->mean += clipped(s, i) / s->count;
-        s->mean_guess += s->guess[i] / s->count;
+    for (int g = 0; g < s->guess_count; g++) {
+        s->mean_guess[g] = 0;
+        for (int i = 0; i < s->count; i++)
+            s->mean_guess[g] += s->guess[g][i] / s->count;
     }
-    for (int i = 0; i < s->count; i++) {
-        double x = s->guess[i] - s->mean_guess;
-        xx += x * x;
-        xy += x * (clipped(s, i) - s->mean);
+}
+
+/* Means, and the slopes of values over guesses: least squares with a few points added that say a half, shared by all guesses;
+ * none below 0: a model that is wrong is not right the other way round. One slope after the other, the others as they are, until
+ * none moves: with bounds there is no formula. */
+static void fit_slopes(tl_surrogate *s)
+{
+    static const double added = 4, usual = 0.5, steepest = 1.5;
+    enum { ROUNDS = 40 };
+    double xx[G][G], xy[G];
+    fit_means(s);
+    for (int a = 0; a < s->guess_count; a++) {
+        s->slope[a] = usual / s->guess_count;
+        xy[a] = 0;
+        for (int i = 0; i < s->count; i++)
+            xy[a] += (s->guess[a][i] - s->mean_guess[a]) * (clipped(s, i) - s->mean);
+        for (int b = 0; b < s->guess_count; b++)
+            xx[a][b] = product_of(s, a, b);
     }
-    double more = added * fmax(xx / s->count, 0.01);
-    s->slope = fmin(fmax((xy + usual * more) / (xx + more), 0), steepest);
+    for (int round = 0; round < (s->guess_count > 1 ? ROUNDS : 1); round++)
+        for (int a = 0; a < s->guess_count; a++) {
+            double more = added * fmax(xx[a][a] / s->count, 0.01), left = xy[a];
+            for (int b = 0; b < s->guess_count; b++)
+                left -= b != a ? s->slope[b] * xx[a][b] : 0;
+            s->slope[a] =
+                fmin(fmax((left + usual / s->guess_count * more) / (xx[a][a] + more), 0), steepest);
+        }
+}
+
+const double *tl_surrogate_slopes(const tl_surrogate *s)
+{
+    return s->slope;
 }
 
 /* alpha = L^-1 (value - mean); returns its square, (value - mean)' K^-1 (value - mean). */
@@ -388,7 +429,7 @@ static void solve_backward(tl_surrogate *s)
 static double log_likelihood(tl_surrogate *s)
 {
     double logs = 0;
-    fit_slope(s);
+    fit_slopes(s);
     for (int i = 0; i < s->count; i++) {
         add_row(s, i);
         logs += log(s->factor[i][i]);
@@ -436,9 +477,12 @@ void tl_surrogate_fit_weights(tl_surrogate *s)
 /* --- asking ------------------------------------------------------------------------------------------------------------- */
 
 /* The mean at a place; `column` gets how alike the known points are. */
-static double look(const tl_surrogate *s, const coordinates *at, double guess, double *column)
+static double look(const tl_surrogate *s, const coordinates *at, const double *guesses,
+                   double *column)
 {
-    double mean = s->mean + s->slope * (guess - s->mean_guess);
+    double mean = s->mean;
+    for (int g = 0; g < s->guess_count; g++)
+        mean += s->slope[g] * (guesses[g] - s->mean_guess[g]);
     compare(s, at, s->count, column);
     for (int i = 0; i < s->count; i++)
         mean += column[i] * s->alpha[i];
@@ -462,21 +506,23 @@ static double expected_gain(const tl_surrogate *s, double mean, double deviation
     return fmax((s->best - mean) * below + deviation * density, 0);
 }
 
-static double gain_at(const tl_surrogate *s, const coordinates *at, double guess, double least)
+static double gain_at(const tl_surrogate *s, const coordinates *at, const double *guesses,
+                      double least)
 {
     double column[N] = { 0 };
-    double mean = look(s, at, guess, column), most = sqrt(s->scale);
+    double mean = look(s, at, guesses, column), most = sqrt(s->scale);
     /* the less is known, the more is to be gained: never more than where nothing is */
     if (mean - s->best > HOPELESS * most || expected_gain(s, mean, most) <= least)
         return 0;
     return expected_gain(s, mean, sqrt(variance(s, column)));
 }
 
-double tl_surrogate_gain(const tl_surrogate *s, const tl_point *point, double guess, double least)
+double tl_surrogate_gain(const tl_surrogate *s, const tl_point *point, const double *guesses,
+                         double least)
 {
     coordinates at;
     locate(s, point, &at);
-    return gain_at(s, &at, guess, least);
+    return gain_at(s, &at, guesses, least);
 }
 
 double tl_surrogate_hope(const tl_surrogate *s, const tl_point *idea, double least)
@@ -484,18 +530,18 @@ double tl_surrogate_hope(const tl_surrogate *s, const tl_point *idea, double lea
     coordinates at;
     locate(s, idea, &at);
     leave_out(s, &at);
-    return gain_at(s, &at, 0, least);
+    return gain_at(s, &at, s->mean_guess, least);
 }
 
-void tl_surrogate_expect(tl_surrogate *s, const tl_point *point, double guess)
+void tl_surrogate_expect(tl_surrogate *s, const tl_point *point, const double *guesses)
 {
     coordinates at;
     double column[N];
     if (s->count == N || !s->solved)
         return;
     locate(s, point, &at);
-    double value = look(s, &at, guess, column);
-    append(s, &at, value, guess);
+    double value = look(s, &at, guesses, column);
+    append(s, &at, value, guesses);
     s->best = fmin(s->best, value);
     add_row(s, s->count - 1);
     solve_forward(s);

@@ -8,6 +8,7 @@
 
 #define WORKLOAD_LINE "{\"record\":\"workload\""
 #define RECORD_LINE   "{\"record\":\"trial\""
+#define WON_BY        0.98 /* of the default schedule's time: less is no reason to build another one */
 #define LONGEST_NS    3.6e12 /* an hour: no kernel takes that long, whatever a record says */
 
 typedef struct {
@@ -40,12 +41,18 @@ static bool is_known(const tl_donor_filter *want, const tl_record *r)
            is_listed(want->excluded, want->excluded_count, r->workload);
 }
 
+static bool has_won(const tl_record *r)
+{
+    return r->ratio > 0 && r->ratio_error > 0 && r->ratio * exp(2 * r->ratio_error) < WON_BY;
+}
+
 static bool is_sound(const tl_donor_filter *want, const tl_record *r)
 {
     return !is_known(want, r) && r->status == TL_RECORD_OK && !r->hopeless && *r->trace &&
            isfinite(r->score_ns) && r->score_ns > 0 && r->score_ns <= LONGEST_NS &&
            (want->numerics == NULL || strcmp(want->numerics, r->numerics) == 0) &&
-           (want->session == NULL || strcmp(want->session, r->session) == 0);
+           (want->session == NULL || strcmp(want->session, r->session) == 0) &&
+           (!want->only_winners || has_won(r));
 }
 
 static bool add_workload(void *user, const tl_workload_info *info)

@@ -36,6 +36,8 @@ typedef struct {
     int only_count;
     const char *numerics; /* of the records; "strict" or "relaxed" */
     const char *session;  /* NULL: any */
+    /* Only what beat the default schedule of its session beyond doubt: twice the label's error below 0.98 of its time. */
+    bool only_winners;
 } tl_donor_filter;
 
 /* In `arena`. A record whose time is none (not positive, not finite, beyond an hour), of a workload that the store does not
@@ -48,6 +50,10 @@ tl_status tl_donors_find(tl_records *store, tl_arena *arena, const tl_donor_filt
 void tl_donors_of_lines(tl_arena *arena, const char *lines, const tl_donor_filter *filter,
                         tl_donors *out);
 void tl_donors_print(const tl_donors *donors, tl_text *out); /* as such lines */
+
+/* The lines of the starter database, tuner/data/starter.jsonl, which every build holds: winners of networks that people know,
+ * measured on other machines than this one. Nothing takes them without being asked to. */
+tl_status tl_starter_lines(tl_text *out, tl_diag *diag);
 
 /* How far apart two kernels of a class are: the mean of |log2| of the ratios of their iters' extents; 0 for the same shape.
  * Negative: they are not of one class after all. */
@@ -102,8 +108,10 @@ typedef struct {
     /* Ranks what the donors' schedules came to; NULL: the donor of the nearest shape comes first. */
     const tl_cost_model_type *model;
     bool only_trace; /* no answers by name */
-    int per_task;    /* at most so many of a task */
-    uint64_t seed;   /* of the model */
+    bool
+        from_elsewhere; /* of no store of this machine: a workload's own records on this target are donors, too */
+    int per_task;  /* at most so many of a task */
+    uint64_t seed; /* of the model */
 } tl_transfer;
 
 /* A donor's schedule as a candidate of the task. */

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Which part of what a search finds does transfer find: `tilth transfer` beside `tilth tune`, in the plain space.
+
+    tests/bench/transfer_study.py TILTH --from resnet50.onnx vgg16.onnx --to resnet18.onnx [--top 5] [--trials 300] [--seeds 1]
+
+The kernels of the donors are searched for once (evolution, --donor-trials a kernel); then, on the heaviest kernels of each
+receiver, evolution and auto with --trials (the best of all their seeds is what tuning can do), and transfer with K = 1 and 5:
+K = 1 measures the guess that K = 0 takes unseen. Kernels that donors and receiver share do not count (--others-only leaves
+them out). Donors are ranked by --rank (analytic), by the nearest shape, and, as a control, by chance.
+
+Each gain is a schedule's against the naive nest of the plain space, measured in turns. What is printed of each way is its
+share of the logarithm of the full search's gain: the mean over kernels, weighted by how often their network runs them, an
+interval by bootstrap over kernels, and its seconds. --db keeps all records: an interrupted study goes on."""
+import argparse
+import json
+import math
+import os
+import random
+import subprocess
+import time
+
+
+def run(arguments):
+    """The records that a command prints, and the seconds that it took."""
+    begun = time.monotonic()
+    done = subprocess.run(arguments, stdout=subprocess.PIPE, text=True)
+    if done.returncode not in (0, 1):
+        raise SystemExit(f"{' '.join(arguments)}: exit status {done.returncode}")
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")], time.monotonic() - begun
+
+
+def gains(records, kind, name):
+    """Kernel -> (gain, weight). A kernel of the plain space is one a lowering: the best of them counts."""
+    out = {}
+    for r in records:
+        if r["record"] != kind or not r.get("best_ns") or not r.get("untuned_ns"):
+            continue
+        gain = max(r["untuned_ns"] / r["best_ns"], 1e-9)
+        if r["workload"] not in out or gain > out[r["workload"]][0]:
+            out[r["workload"]] = (gain, r.get("weight", r.get("occurrences", 1)), r[name])
+    return out
+
+
+def share(full, found):
+    """Of the logarithm of the full gain, weighted; with a 90 % interval over kernels."""
+    rows = [(w, math.log(g), math.log(found[k][0]) if k in found else 0.0)
+            for k, (g, w, _) in full.items() if g > 1.02]
+    if not rows:
+        return float("nan"), float("nan"), float("nan"), 0
+
+    def mean(sample):
+        return sum(w * min(b, a) for w, a, b in sample) / sum(w * a for w, a, _ in sample)
+    draw = random.Random(1)
+    means = sorted(mean([draw.choice(rows) for _ in rows]) for _ in range(2000))
+    return mean(rows), means[100], means[1899], len(rows)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tilth")
+    parser.add_argument("--from", dest="donors", nargs="+", required=True)
+    parser.add_argument("--to", dest="receivers", nargs="+", required=True)
+    parser.add_argument("--top", type=int, default=5)
+    parser.add_argument("--donor-top", type=int, default=12)
+    parser.add_argument("--trials", type=int, default=300)
+    parser.add_argument("--donor-trials", type=int, default=200)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--rank", default="analytic")
+    parser.add_argument("--space", default="plain")
+    parser.add_argument("--threads", default="1")
+    parser.add_argument("--db", default="transfer")
+    o = parser.parse_args()
+    common = ["--space", o.space, "--threads", o.threads, "--json", "--quiet", "--no-check"]
+    tune = [o.tilth, "tune", *common, "--budget", "2h", "--transfer", "0"]
+    donors = f"{o.db}-donors.db"
+    for model in o.donors:
+        _, seconds = run([*tune, model, "--policy", "evolution", "--top", str(o.donor_top), "--trials-per-task",
+                          str(o.donor_trials), "--db", donors])
+        print(f"donors of {os.path.basename(model)}: {seconds:.0f} s", flush=True)
+    for model in o.receivers:
+        name, full, spent = os.path.basename(model), {}, 0.0
+        ways = {}
+        for policy in ("evolution", "auto"):
+            for seed in range(o.seeds):
+                records, seconds = run([*tune, model, "--policy", policy, "--seed", str(seed), "--top", str(o.top),
+                                        "--trials-per-task", str(o.trials), "--db", f"{o.db}-{name}-{policy}-{seed}.db"])
+                found = gains(records, "task", "name")
+                ways.setdefault(policy, []).append((found, seconds))
+                spent += seconds
+                for k, row in found.items():
+                    full[k] = max(full.get(k, row), row)
+        for rank in (o.rank, "shape", "random"):
+            for k in (1, 5):
+                scratch = f"{o.db}-scratch.db"
+                for end in ("", "-wal", "-shm"):
+                    if os.path.exists(scratch + end):
+                        os.remove(scratch + end)
+                subprocess.run([o.tilth, "db", "merge", donors, "--db", scratch], stdout=subprocess.DEVNULL, check=True)
+                records, seconds = run([o.tilth, "transfer", *common, model, "--others-only", "--rank", rank, "-k", str(k),
+                                        "--top", str(o.top), "--db", scratch])
+                ways.setdefault(f"transfer K={k} by {rank}", []).append((gains(records, "transferred", "kernel"), seconds))
+        print(f"\n{name}: {len(full)} kernels, gain of the full search "
+              f"{math.exp(sum(math.log(g) for g, _, _ in full.values()) / max(len(full), 1)):.2f} (geometric mean)")
+        print(f"{'way':34s} {'share of log gain':>18s}  {'90 %':^15s} {'kernels':>8s} {'seconds':>8s} {'of the search':>14s}")
+        for way, runs in ways.items():
+            for found, seconds in runs:
+                mean, low, high, count = share(full, found)
+                print(f"{way:34s} {mean:18.3f}  {low:6.3f}..{high:6.3f} {count:8d} {seconds:8.1f} {seconds / spent:14.4f}")
+
+
+if __name__ == "__main__":
+    main()

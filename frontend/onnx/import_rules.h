@@ -91,6 +91,9 @@ tl_status tl_need_numbers(tl_onnx_call *c, int input, const double **out, int *c
 tl_status tl_need_scalar(tl_onnx_call *c, int input, double otherwise,
                          double *out); /* it may be absent */
 
+/* An axis that an input says. */
+tl_status tl_need_axis(tl_onnx_call *c, int input, int64_t otherwise, int rank, int *out);
+
 /* Copies attributes of the same name and type onto the node, where the call has them. */
 void tl_copy_attributes(const tl_onnx_call *c, tl_node *n);
 

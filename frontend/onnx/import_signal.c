@@ -131,18 +131,15 @@ tl_status tl_import_dft(tl_onnx_call *c)
 {
     tl_value *x = c->inputs[0];
     bool inverse = tl_call_int(c, "inverse", 0) != 0, onesided = tl_call_int(c, "onesided", 0) != 0;
-    double length, given;
+    double length;
     int axis, rank;
     TL_TRY(tl_need_shape(c, x));
     TL_TRY(tl_need_dtype(c, x));
     rank = x->shape.rank;
     if (c->version < 20)
-        given = (double)tl_call_int(c, "axis", 1);
+        TL_TRY(tl_onnx_axis(c, tl_call_int(c, "axis", 1), rank, &axis));
     else
-        TL_TRY(tl_need_scalar(c, 2, -2, &given));
-    if (!(fabs(given) <= TL_MAX_RANK))
-        return tl_call_bad(c, "axis %g", given);
-    TL_TRY(tl_onnx_axis(c, (int64_t)given, rank, &axis));
+        TL_TRY(tl_need_axis(c, 2, -2, rank, &axis));
     if (rank < 2 || axis == rank - 1 || x->shape.dims[rank - 1].extent > 2)
         return tl_call_bad(c, "its input has no last axis of one or two parts, or axis %d is that",
                            axis);

@@ -1,5 +1,6 @@
 /* frontend/onnx/onnx_emit.c: canonical nodes in the words of an importer that writes an operator as several of them. */
 #include <assert.h>
+#include <math.h>
 #include "frontend/onnx/import_rules.h"
 
 tl_value *tl_onnx_emit_numbers(tl_onnx_call *c, tl_dtype dtype, const double *numbers, int rank,
@@ -174,6 +175,15 @@ tl_status tl_need_numbers(tl_onnx_call *c, int input, const double **out, int *c
     *out = numbers;
     *count = (int)elements;
     return TL_OK;
+}
+
+tl_status tl_need_axis(tl_onnx_call *c, int input, int64_t otherwise, int rank, int *out)
+{
+    double given;
+    TL_TRY(tl_need_scalar(c, input, (double)otherwise, &given));
+    if (!(fabs(given) <= TL_MAX_RANK))
+        return tl_call_bad(c, "axis %g is not one of %d axes", given, rank);
+    return tl_onnx_axis(c, (int64_t)given, rank, out);
 }
 
 tl_status tl_need_scalar(tl_onnx_call *c, int input, double otherwise, double *out)

@@ -12,7 +12,7 @@
 #include "tuner/cost/network.h"
 #include "tuner/learn/losses.h"
 
-enum { EPOCHS = 30, BATCH = 256, MOST_BATCH = 4096, PATIENCE = 10, ADAPT_EPOCHS = 4 };
+enum { EPOCHS = 16, BATCH = 256, MOST_BATCH = 4096, PATIENCE = 10, ADAPT_EPOCHS = 4 };
 static const double decay = 0.02, clip = 1, rank = 1, even = 4, absolute = 0.05, adapt_rate = 0.1;
 static const double last_rate = 0.02, warm_up = 0.05;
 static const int64_t checkpoint_ns = 20000000000;

@@ -33,8 +33,8 @@ static inline tl_status emulated_load(const emulated *e, tl_arena *arena, const 
     tl_descriptor descriptor;
     bool is_llvm = e->device->type->form == TL_FORM_LLVM;
     tl_status status =
-        tl_codegen_compile(arena, program, prepare, target,
-                           is_llvm ? TL_EMIT_LLVM : TL_EMIT_OBJECT, &module, &descriptor, diag);
+        tl_codegen_compile(arena, program, prepare, target, is_llvm ? TL_EMIT_LLVM : TL_EMIT_OBJECT,
+                           &module, &descriptor, diag);
     descriptor.form = is_llvm ? TL_FORM_LLVM : TL_FORM_PTX;
     if (status == TL_OK)
         status = e->device->type->load(e->device, &descriptor, module.data, module.size, out, diag);

@@ -9,7 +9,7 @@
 #include "codegen/emit/emit_private.h"
 #include "ir/program/intrinsics.h"
 
-enum { MOST_ARGUMENTS = TL_MAP_AXES + 4 };
+enum { MOST_ARGUMENTS = TL_GPU_MAP_AXES + 4 };
 
 /* The box in shared memory, as the hardware counts: it does the swizzle by itself. */
 static LLVMValueRef shared_box(tl_emitter *em, const tl_region *region)

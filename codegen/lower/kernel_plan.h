@@ -2,7 +2,6 @@
 #ifndef TL_CODEGEN_LOWER_KERNEL_PLAN_H
 #define TL_CODEGEN_LOWER_KERNEL_PLAN_H
 #include "codegen/lower/lower_program.h"
-#include "runtime/abi/descriptor.h"
 
 typedef enum {
     TL_PLACE_REGISTER, /* SSA values: a stack slot that optimisation takes apart      */
@@ -22,7 +21,7 @@ typedef struct {
 } tl_placement;
 
 /* How a phase is launched on a GPU. */
-enum { TL_GPU_AXES = 3, TL_GPU_JOIN_BYTES = 8 };
+enum { TL_GPU_AXES = 3, TL_GPU_JOIN_BYTES = 8, TL_GPU_MAP_AXES = 5 };
 typedef struct {
     const tl_expr *grid[TL_GPU_AXES]; /* blocks, over dims */
     int64_t block[TL_GPU_AXES];       /* threads */
@@ -38,7 +37,7 @@ typedef struct {
     int buffer; /* in the order of the kernel's arguments */
     const tl_buffer *from;
     int rank, swizzle;
-    int64_t extents[TL_MAP_AXES], strides[TL_MAP_AXES], box[TL_MAP_AXES];
+    int64_t extents[TL_GPU_MAP_AXES], strides[TL_GPU_MAP_AXES], box[TL_GPU_MAP_AXES];
 } tl_map_plan;
 
 typedef struct {

@@ -61,7 +61,7 @@ static tl_status make_map(const tl_planner *p, const tl_region *global, const tl
                           .swizzle = shared->buffer->swizzle };
     if (out->buffer < 0)
         return refuse(p, buffer, "it is no argument of the kernel, and only these have maps");
-    if (buffer->rank < 1 || buffer->rank > TL_MAP_AXES)
+    if (buffer->rank < 1 || buffer->rank > TL_GPU_MAP_AXES)
         return refuse(p, buffer, "the hardware knows 1 to 5 axes");
     for (int i = 0; i < buffer->rank; i++) { /* innermost first */
         int a = buffer->rank - 1 - i;

@@ -35,7 +35,7 @@
 #include "codegen/lower/passes.h"
 #include "ir/expr/index.h"
 
-enum { SWIZZLE_PERIOD = 1024, MOST_CLUSTER = 8 };
+enum { SWIZZLE_PERIOD = 1024, MOST_SHARED = 16 };
 
 typedef struct {
     tl_lowered_kernel *kernel;
@@ -53,8 +53,10 @@ typedef struct {
     const tl_stmt *before, *steady, *after; /* its three loops */
     const tl_stmt *copies, *compute;        /* of the steady one's body */
     int64_t stages, rows;
-    int full, empty;       /* first mbarriers */
-    const tl_var *row_var; /* NULL: there is no loop over y */
+    int full, empty; /* first mbarriers */
+    int shared_count;
+    const tl_buffer *shared[MOST_SHARED]; /* allocated around it: both kinds of rows use them */
+    const tl_var *row_var;                /* NULL: there is no loop over y */
 } pipeline;
 
 static void fail(specializing *s, const char *why)
@@ -203,8 +205,13 @@ static bool take_pipeline(specializing *s, const tl_stmt *const loops[3], pipeli
 static const tl_stmt *take_out(specializing *s, const tl_stmt *stmt, pipeline *p)
 {
     tl_arena *arena = s->arena;
-    if (stmt->kind == TL_STMT_ALLOC)
-        return tl_stmt_with_body(arena, stmt, take_out(s, stmt->u.alloc.body, p));
+    if (stmt->kind == TL_STMT_ALLOC) {
+        const tl_stmt *body = take_out(s, stmt->u.alloc.body, p);
+        if (stmt->u.alloc.buffer->scope != TL_SCOPE_SHARED || p->shared_count == MOST_SHARED)
+            return tl_stmt_with_body(arena, stmt, body);
+        p->shared[p->shared_count++] = stmt->u.alloc.buffer;
+        return body;
+    }
     int first = 0, steady = 0, last = 0;
     if (stmt->kind != TL_STMT_SEQ)
         return stmt;
@@ -448,7 +455,10 @@ static const tl_stmt *specialize(specializing *s, const tl_stmt *stmt)
         tl_stmt_loop(arena, row, tl_int(arena, p.rows + 1), TL_LOOP_THREAD_Y, branches),
         s->cluster > 1 ? meet(s) : NULL,
     };
-    return tl_stmt_seq(arena, parts, 5);
+    const tl_stmt *both = tl_stmt_seq(arena, parts, 5);
+    for (int i = 0; i < p.shared_count; i++)
+        both = tl_stmt_alloc(arena, p.shared[i], both);
+    return both;
 }
 
 typedef struct {

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include "codegen/lower/lower_program.h"
 #include "ir/interpret/interpret.h"
 #include "runtime/base/file.h"
 #include "runtime/base/random.h"
@@ -55,6 +56,30 @@ static tl_status run(tl_arena *arena, const tl_program *naive, const tl_program 
     return TL_OK;
 }
 
+static void see_lowered(void *context, int number, const tl_lower_pass *pass,
+                        const tl_lowered_kernel *kernel)
+{
+    (void)number;
+    (void)context;
+    tl_diag diag = { "" };
+    if (tl_verify_lowered(kernel, pass->holds, &diag) != TL_OK)
+        fail_msg("after %s: %s\n%s", pass->name, diag.text, tl_lowered_text(kernel));
+}
+
+/* The invariants of lowering hold after every pass. */
+static void check_lowering(tl_arena *arena, const tl_program *program, const tl_target *target)
+{
+    tl_diag diag = { "" };
+    tl_lower_observer observer = { see_lowered, NULL };
+    tl_lowered_kernel kernel = { .arena = arena,
+                                 .program = program,
+                                 .name = program->name,
+                                 .target = target,
+                                 .body = program->body };
+    if (tl_lower(&kernel, &observer, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+}
+
 /* The kernel under the trace is right, and takes ptxas, which finds no spill and nothing to put in order; else fails the
  * test, or, when `sentence` is told, says that. */
 static void check(const char *kernel, const char *trace, const char *cpu, const char *sentence)
@@ -75,8 +100,10 @@ static void check(const char *kernel, const char *trace, const char *cpu, const 
         fail_msg("%s\n%s%s", diag.text, kernel, trace);
     if (sentence != NULL && (status == TL_OK || strstr(diag.text, sentence) == NULL))
         fail_msg("expected: %s\nfound: %s", sentence, diag.text);
-    if (sentence == NULL)
+    if (sentence == NULL) {
+        check_lowering(arena, program, &target);
         (void)gpu_ptx(arena, kernel, trace, cpu);
+    }
     tl_arena_destroy(arena);
 }
 
@@ -370,6 +397,57 @@ static void edges_are_zeroes(void **state)
     check(edges, edges_trace, "sm_80", "it takes sm_90a");
 }
 
+/* One row that computes, without a loop over y: shared memory is allocated where only the fragments are around. */
+static const char one_row[] =
+    "kernel rows(A: bf16[128, 256], B: bf16[64, 256], out C: f32[128, 64])\n"
+    "  gemm: C[i, j] = sum(f32(A[i, k])*f32(B[j, k]))\n";
+static const char one_row_trace[] = "out = cache_write(gemm, warpgroup)\n"
+                                    "i, j = loops(out)\n"
+                                    "i0, i1 = split(i, [2, 64])\n"
+                                    "compute_at(gemm, i0)\n"
+                                    "_, gi, gj, k = loops(gemm)\n"
+                                    "k0, k1, k2 = split(k, [_, 4, 16])\n"
+                                    "reorder(k0, k1, gi, gj, k2)\n"
+                                    "zero = decompose_reduction(gemm, k0)\n"
+                                    "a = cache_read(gemm, A, shared)\n"
+                                    "b = cache_read(gemm, B, shared)\n"
+                                    "compute_at(a, k0)\n"
+                                    "compute_at(b, k0)\n"
+                                    "swizzle(A_local, 128)\n"
+                                    "swizzle(B_local, 128)\n"
+                                    "tensorize(gi, wgmma_m64n64k16_bf16_nk)\n"
+                                    "unroll(k1)\n"
+                                    "_, _, ai, ak = loops(a)\n"
+                                    "bulk_copy(ai)\n"
+                                    "_, _, bj, bk = loops(b)\n"
+                                    "bulk_copy(bj)\n"
+                                    "_, zi, zj = loops(zero)\n"
+                                    "zi0, zi1, zi2 = split(zi, [_, 2, 8])\n"
+                                    "zj0, zj1, zj2 = split(zj, [_, 4, 2])\n"
+                                    "reorder(zi1, zj0, zi0, zi2, zj1, zj2)\n"
+                                    "unroll(zi1)\n"
+                                    "unroll(zj0)\n"
+                                    "bind(fuse(fuse(zi0, zi2), zj1), threadIdx.x)\n"
+                                    "vectorize(zj2)\n"
+                                    "ci0, ci1, ci2 = split(i1, [_, 2, 8])\n"
+                                    "cj0, cj1, cj2 = split(j, [_, 4, 2])\n"
+                                    "reorder(ci1, cj0, ci0, ci2, cj1, cj2)\n"
+                                    "unroll(ci1)\n"
+                                    "unroll(cj0)\n"
+                                    "bind(fuse(fuse(ci0, ci2), cj1), threadIdx.x)\n"
+                                    "vectorize(cj2)\n"
+                                    "software_pipeline(k0, 3)\n"
+                                    "specialize(k0, 40, 232)\n"
+                                    "bind(i0, blockIdx.x)\n"
+                                    "annotate(i0, cluster, 2)\n"
+                                    "place_barriers()\n";
+
+static void one_row_computes(void **state)
+{
+    (void)state;
+    check(one_row, one_row_trace, "sm_90a", NULL);
+}
+
 /* What does not fit is said. */
 static void copies_are_refused(void **state)
 {
@@ -401,7 +479,7 @@ int main(void)
         cmocka_unit_test(products_are_right),   cmocka_unit_test(products_are_refused),
         cmocka_unit_test(files_are_right),      cmocka_unit_test(code_is_as_written),
         cmocka_unit_test(assembler_is_content), cmocka_unit_test(edges_are_zeroes),
-        cmocka_unit_test(copies_are_refused),
+        cmocka_unit_test(one_row_computes),     cmocka_unit_test(copies_are_refused),
     };
     return cmocka_run_group_tests_name("gpu group", tests, NULL, NULL);
 }

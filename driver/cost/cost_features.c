@@ -53,8 +53,7 @@ typedef struct {
     int shown;
 } showing;
 
-/* --- printing
- * --------------------------------------------------------------------------------------------------------- */
+/* --- printing ----------------------------------------------------------------------------------------------------- */
 
 static void print_json(const table *t, const char *task, const char *lowering)
 {
@@ -116,8 +115,7 @@ static void show(const showing *s, const table *t, const char *task, const char 
         print_table(t, task, lowering);
 }
 
-/* --- one schedule
- * ----------------------------------------------------------------------------------------------------- */
+/* --- one schedule ------------------------------------------------------------------------------------------------- */
 
 static void show_tokens(const showing *s, const tl_tune_task *task, const tl_space *space,
                         const tl_variant *v, const char *lowering)
@@ -164,8 +162,7 @@ static tl_status show_schedule(showing *s, const tl_tune_task *task, const tl_sp
     return TL_OK;
 }
 
-/* --- rates
- * ------------------------------------------------------------------------------------------------------------ */
+/* --- rates -------------------------------------------------------------------------------------------------------- */
 
 enum { RATE_POINTS = 64 };
 
@@ -231,8 +228,7 @@ static tl_status show_rates(showing *s, const tl_tune_task *task, const tl_space
     return TL_OK;
 }
 
-/* --- all
- * -------------------------------------------------------------------------------------------------------------- */
+/* --- all ---------------------------------------------------------------------------------------------------------- */
 
 static tl_status show_task(showing *s, const tl_tune_task *task, tl_diag *diag)
 {

@@ -13,8 +13,7 @@
 
 volatile sig_atomic_t tl_cost_stop;
 
-/* --- data
- * ------------------------------------------------------------------------------------------------------------- */
+/* --- data --------------------------------------------------------------------------------------------------------- */
 
 static tl_status read_files(tl_dataset *set, const char *const *files, int count, tl_diag *diag)
 {
@@ -102,8 +101,7 @@ static tl_status read_again(tl_lesson *l, tl_diag *diag)
     return TL_OK;
 }
 
-/* --- networks
- * --------------------------------------------------------------------------------------------------------- */
+/* --- networks ----------------------------------------------------------------------------------------------------- */
 
 static tl_status read_network(tl_lesson *l, const char *path, tl_network *out, tl_diag *diag)
 {
@@ -159,8 +157,7 @@ static void count_runs(tl_lesson *l)
     l->runs = runs;
 }
 
-/* --- sides
- * ------------------------------------------------------------------------------------------------------------ */
+/* --- sides -------------------------------------------------------------------------------------------------------- */
 
 static tl_status draw_sides(tl_lesson *l, tl_diag *diag)
 {
@@ -229,8 +226,7 @@ tl_status tl_lesson_run(const tl_cost_settings *settings, bool with_data, tl_les
     return tl_cost_stop ? TL_INTERRUPTED : status;
 }
 
-/* --- samples
- * ---------------------------------------------------------------------------------------------------------- */
+/* --- samples ------------------------------------------------------------------------------------------------------ */
 
 /* Takes away what an ablation is to do without. */
 static tl_status strip(const tl_lesson *l, tl_cost_samples *s, tl_diag *diag)
@@ -279,8 +275,7 @@ tl_status tl_lesson_side(const tl_lesson *l, tl_rows rows, tl_side side, const i
     return tl_lesson_pick(l, l->corpus, rows, numbers, count, out, diag);
 }
 
-/* --- models
- * ----------------------------------------------------------------------------------------------------------- */
+/* --- models ------------------------------------------------------------------------------------------------------- */
 
 static bool find_rows(const char *text, tl_rows *out)
 {
@@ -326,37 +321,24 @@ tl_status tl_model_spec_read(tl_arena *arena, const char *text, tl_model_spec *o
     return TL_OK;
 }
 
-static bool fits(const tl_columns *own, const tl_columns *given)
-{
-    return own->width == 0 || tl_columns_equal(own, given);
-}
-
 tl_status tl_model_spec_load(tl_model_spec *spec, tl_cost_model **out, tl_diag *diag)
 {
+    tl_diag why = { { 0 } };
     TL_TRY(tl_cost_model_load(spec->text, out, diag));
-    const tl_sample_shape *own = &(*out)->shape;
-    for (int k = 0; k < TL_ROWS_COUNT; k++) {
+    for (int k = TL_ROWS_COUNT - 1; k >= 0; k--) {
         tl_sample_shape given = tl_rows_shape((tl_rows)k);
-        if (fits(&own->row, &given.row) && fits(&own->decision, &given.decision) &&
-            fits(&own->workload, &given.workload) && fits(&own->machine, &given.machine)) {
-            spec->rows = (tl_rows)k;
+        spec->rows = (tl_rows)k;
+        if (tl_cost_model_fits(*out, &given, &why) == TL_OK)
             return TL_OK;
-        }
     }
-    tl_sample_shape given = tl_rows_shape(TL_ROWS_OURS);
-    const char *what = !fits(&own->row, &given.row)             ? "features"
-                       : !fits(&own->decision, &given.decision) ? "decisions, or another space,"
-                       : !fits(&own->workload, &given.workload) ? "numbers of a workload"
-                                                                : "numbers of a machine";
     tl_cost_model_destroy(*out);
     *out = NULL;
     return tl_fail(diag, TL_BAD_TEXT,
-                   "%s was trained on other %s than this tilth has: train it again", spec->text,
-                   what);
+                   "%s is of other features or another space than this tilth's, train it again: %s",
+                   spec->text, why.text);
 }
 
-/* --- training
- * --------------------------------------------------------------------------------------------------------- */
+/* --- training ----------------------------------------------------------------------------------------------------- */
 
 static void show_training(void *user, const tl_train_progress *p)
 {
@@ -397,8 +379,7 @@ tl_status tl_lesson_train(const tl_lesson *l, const tl_model_spec *spec, uint64_
     return status;
 }
 
-/* --- judging
- * ---------------------------------------------------------------------------------------------------------- */
+/* --- judging ------------------------------------------------------------------------------------------------------ */
 
 static const double *runs_of(const tl_lesson *l, const tl_corpus *corpus)
 {

@@ -67,8 +67,7 @@ void tl_written_print(const tl_lesson *l, const char *path, tl_cost_model *model
     }
 }
 
-/* --- a card
- * ----------------------------------------------------------------------------------------------------------- */
+/* --- a card ------------------------------------------------------------------------------------------------------- */
 
 static void json_score(const char *key, const tl_score *s)
 {

@@ -229,15 +229,15 @@ static void bad_models_are_refused(void **state)
                  "-m $D/v9.tlm -q");
     expect_shell(3, "is no sound cost model", "$TILTH cost-model eval $D/a.tld -m $D/a.tld -q");
     change_model("m.tlm", "f.tlm", other_features);
-    expect_shell(3, "was trained on other features than this tilth has",
+    expect_shell(3, "of other features or another space than this tilth's",
                  "$TILTH cost-model eval $D/a.tld -m $D/f.tlm -q");
     expect_shell(0, "fits this tilth: no", "$TILTH cost-model info $D/f.tlm");
-    expect_shell(3, "was trained on other features",
+    expect_shell(3, "was trained with rows of features",
                  "$TILTH cost-model update $D/f.tlm $D/new.tld -q");
     expect_shell(0, "written",
                  "$TILTH cost-model train $D/a.tld -m screener --epochs 1 -o $D/screener.tlm -q");
     change_model("screener.tlm", "s.tlm", other_space);
-    expect_shell(3, "another space", "$TILTH cost-model eval $D/a.tld -m $D/s.tlm -q");
+    expect_shell(3, "was trained with decisions", "$TILTH cost-model eval $D/a.tld -m $D/s.tlm -q");
     change_model("m.tlm", "n.tlm", no_number);
     expect_shell(3, "no number", "$TILTH cost-model eval $D/a.tld -m $D/n.tlm -q");
     expect_shell(3, "this is no data set",

@@ -251,8 +251,7 @@ static void nothing_to_learn_from_is_refused(void **state)
     assert_int_equal(tl_corpus_open(f->set, &stopped, &c, &diag), TL_INTERRUPTED);
 }
 
-/* --- splits
- * ----------------------------------------------------------------------------------------------------------- */
+/* --- splits ------------------------------------------------------------------------------------------------------- */
 
 static tl_status split(const tl_corpus *c, tl_split_options o, uint8_t *side, tl_split_sizes *sizes,
                        tl_diag *diag)
@@ -359,8 +358,7 @@ static void splits_that_say_nothing_are_refused(void **state)
     tl_corpus_close(c);
 }
 
-/* --- tokens
- * ----------------------------------------------------------------------------------------------------------- */
+/* --- tokens ------------------------------------------------------------------------------------------------------- */
 
 static float token_value(tl_cost_token kind, const float *token, const char *column)
 {

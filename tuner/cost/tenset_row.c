@@ -45,8 +45,7 @@ static tl_tenset_row *row_of(tl_tenset_walk *walk, const tl_buffer *buffer)
     return NULL;
 }
 
-/* --- what is computed
- * ------------------------------------------------------------------------------------------------- */
+/* --- what is computed --------------------------------------------------------------------------------------------- */
 
 /* The column of an operation of floats, and of everything else. */
 enum { NONE = -1 };
@@ -111,8 +110,7 @@ static void count_join(statement *s, const tl_block *block)
     s->ops[TL_TENSET_select_op] += tl_combiner_infos[block->combiner].values == 2;
 }
 
-/* --- what is touched
- * -------------------------------------------------------------------------------------------------- */
+/* --- what is touched ---------------------------------------------------------------------------------------------- */
 
 static access *access_of(statement *s, const tl_buffer *buffer, tl_tenset_type type)
 {
@@ -212,8 +210,7 @@ static void touch_loops(statement *s)
     }
 }
 
-/* --- an access
- * ------------------------------------------------------------------------------------------------------- */
+/* --- an access ---------------------------------------------------------------------------------------------------- */
 
 /* The first thing that was touched of the buffer under the loop, by whatever statement, and how often something was. */
 static double first_touch(const tl_tenset_loop *loop, const tl_buffer *buffer)
@@ -376,8 +373,7 @@ static void add_accesses(const statement *s)
             out[i * WIDTH + k] = i < s->access_count ? sorted[i][k] : 0;
 }
 
-/* --- a statement
- * ----------------------------------------------------------------------------------------------------- */
+/* --- a statement -------------------------------------------------------------------------------------------------- */
 
 /* Number, product and the innermost of the loops of a kind. Theirs: without any the product stays what an earlier
  * store of the buffer made it. */

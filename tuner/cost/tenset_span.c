@@ -26,8 +26,7 @@ uint64_t tl_tenset_loops_of(const tl_tenset_walk *walk, const tl_expr *e)
     return bits;
 }
 
-/* --- bounds
- * --------------------------------------------------------------------------------------------------------- */
+/* --- bounds ------------------------------------------------------------------------------------------------------- */
 
 static void set_all(const tl_tenset_walk *walk, double min, double max, tl_tenset_span *out)
 {
@@ -140,8 +139,7 @@ void tl_tenset_span_of(const tl_tenset_walk *walk, const tl_expr *e, tl_tenset_s
     }
 }
 
-/* --- coefficients
- * --------------------------------------------------------------------------------------------------- */
+/* --- coefficients ------------------------------------------------------------------------------------------------- */
 
 /* Their extractor passes through an index from left to right. Once it has met the variable, the constant of a product
  * that ends is the coefficient, be it that of another variable, until a sum ends in which there was none: then it is

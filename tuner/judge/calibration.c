@@ -97,8 +97,7 @@ tl_status tl_calibrate(const tl_judged *d, const float *mean, const float *varia
     return TL_OK;
 }
 
-/* --- pictures
- * --------------------------------------------------------------------------------------------------------- */
+/* --- pictures ----------------------------------------------------------------------------------------------------- */
 
 void tl_calibration_print(const tl_calibration *c, tl_text *out)
 {

@@ -17,8 +17,7 @@ typedef struct {
     tl_arena *arena;
 } own_corpus;
 
-/* --- tasks and domains
- * ------------------------------------------------------------------------------------------------ */
+/* --- tasks and domains -------------------------------------------------------------------------------------------- */
 
 /* Digest of a profile's text, where it is one. */
 static const char *digest_of(tl_arena *arena, const char *text)
@@ -111,8 +110,7 @@ static void arrange_tasks(arranging *a)
     c->domains = a->known;
 }
 
-/* --- programs
- * --------------------------------------------------------------------------------------------------------- */
+/* --- programs ----------------------------------------------------------------------------------------------------- */
 
 static tl_status arrange_programs(arranging *a, tl_diag *diag)
 {

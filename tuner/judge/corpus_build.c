@@ -43,8 +43,7 @@ typedef struct {
     char why[300];
 } making;
 
-/* --- one program
- * ------------------------------------------------------------------------------------------------------ */
+/* --- one program -------------------------------------------------------------------------------------------------- */
 
 static void add_tenset(making *m, tl_arena *scratch, const tl_variant *v, tl_kept_program *kept)
 {
@@ -104,8 +103,7 @@ static void make_program(making *m, const tl_data_record *r)
     tl_arena_destroy(scratch);
 }
 
-/* --- one series
- * ------------------------------------------------------------------------------------------------------- */
+/* --- one series --------------------------------------------------------------------------------------------------- */
 
 static tl_status open_series(making *m, tl_arena *arena, tl_diag *diag)
 {
@@ -160,8 +158,7 @@ static void make_series(making *m)
     tl_arena_destroy(arena);
 }
 
-/* --- all
- * -------------------------------------------------------------------------------------------------------------- */
+/* --- all ---------------------------------------------------------------------------------------------------------- */
 
 static void fail(builder *b, tl_status status, const char *problem)
 {

@@ -27,8 +27,7 @@ typedef struct {
     uint64_t own; /* checksum of what is before */
 } header;
 
-/* --- the key
- * ---------------------------------------------------------------------------------------------------------- */
+/* --- the key ------------------------------------------------------------------------------------------------------ */
 
 static void add_text(tl_digest *d, const char *text)
 {
@@ -79,8 +78,7 @@ void tl_corpus_key(const tl_dataset *set, const char *build, char out[33])
     tl_digest_text(&d, out);
 }
 
-/* --- reading
- * ---------------------------------------------------------------------------------------------------------- */
+/* --- reading ------------------------------------------------------------------------------------------------------ */
 
 static void name_file(const char *folder, const char *key, tl_text *out)
 {
@@ -140,8 +138,7 @@ bool tl_sections_find(const char *folder, const char *key, tl_sections *out)
     return found;
 }
 
-/* --- keeping
- * ---------------------------------------------------------------------------------------------------------- */
+/* --- keeping ------------------------------------------------------------------------------------------------------ */
 
 static bool is_ours(const char *name)
 {

@@ -37,8 +37,7 @@ typedef struct {
     int64_t *pairs;  /* of the three metrics of pairs, or NULL */
 } judging;
 
-/* --- one task
- * --------------------------------------------------------------------------------------------------------- */
+/* --- one task ----------------------------------------------------------------------------------------------------- */
 
 static int by_order(const void *x, const void *y)
 {
@@ -179,8 +178,7 @@ static void judge_task(judging *j, int task, const double *said)
         j->values[m * j->judged->task_count + task] = own[m];
 }
 
-/* --- means
- * ------------------------------------------------------------------------------------------------------------ */
+/* --- means -------------------------------------------------------------------------------------------------------- */
 
 /* Ratios of times have geometric means. */
 static bool is_ratio(int metric)
@@ -258,8 +256,7 @@ static void score_networks(const judging *j, const double *values, double *units
     }
 }
 
-/* --- all
- * -------------------------------------------------------------------------------------------------------------- */
+/* --- all ---------------------------------------------------------------------------------------------------------- */
 
 static void judge_all(judging *j, const double *said)
 {

@@ -67,8 +67,7 @@ enum {
     MACHINE_WIDTH = MACHINE_COLUMNS + PROFILE_COLUMNS,
 };
 
-/* --- names
- * ------------------------------------------------------------------------------------------------------------ */
+/* --- names -------------------------------------------------------------------------------------------------------- */
 
 int tl_cost_token_width(tl_cost_token token)
 {
@@ -137,8 +136,7 @@ tl_sample_shape tl_sample_shape_of_points(void)
     return shape;
 }
 
-/* --- codes
- * ------------------------------------------------------------------------------------------------------------ */
+/* --- codes -------------------------------------------------------------------------------------------------------- */
 
 /* Adds the code of a word. */
 static void add_code(const char *word, size_t length, int count, float *out)
@@ -155,8 +153,7 @@ static void fill_columns(const column *columns, int count, const double *values,
         out[i] = columns[i].kind == LOG ? tl_feature_log(values[i]) : (float)values[i];
 }
 
-/* --- tasks
- * ------------------------------------------------------------------------------------------------------------ */
+/* --- tasks -------------------------------------------------------------------------------------------------------- */
 
 /* A block of a naive program. */
 typedef struct {
@@ -220,8 +217,7 @@ tl_tokens *tl_tokens_create(tl_arena *arena, const tl_space *space)
     return tokens;
 }
 
-/* --- decisions
- * -------------------------------------------------------------------------------------------------------- */
+/* --- decisions ---------------------------------------------------------------------------------------------------- */
 
 /* The stage that a decision is about: "conv" of "conv.ow.3"; blocks that a schedule makes are named after theirs,
  * "conv_rf". */
@@ -321,8 +317,7 @@ int tl_tokens_of_point(const tl_tokens *tokens, tl_arena *arena, const tl_point 
     return point->count + 1;
 }
 
-/* --- the workload
- * ----------------------------------------------------------------------------------------------------- */
+/* --- the workload ------------------------------------------------------------------------------------------------- */
 
 static void measure_buffers(const tl_program *program, double *values)
 {
@@ -391,8 +386,7 @@ void tl_cost_token_of_workload(const tl_tokens *tokens, const char *family, doub
     add_family(family, out + WORKLOAD_COLUMNS + SPATIAL_AXES + REDUCE_AXES);
 }
 
-/* --- the machine
- * ------------------------------------------------------------------------------------------------------ */
+/* --- the machine -------------------------------------------------------------------------------------------------- */
 
 void tl_cost_token_of_machine(const tl_target *target, float *out)
 {

@@ -284,6 +284,10 @@ static tl_status copy_operand(tl_schedule *s, tl_block_ref anchor, const tl_expr
     tl_schedule_state before = tl_schedule_save(s);
     tl_status status = apart ? schedule_copy(s, copy, axis, lanes, NULL)
                              : schedule_rows(s, copy, place->depth, lanes, NULL);
+    if (status == TL_ILLEGAL_SCHEDULE && apart) { /* squares and what is left over */
+        tl_schedule_restore(s, &before);
+        status = tl_sketch_turn_copy(s, copy, place->depth, axis, lanes, lanes, NULL);
+    }
     if (status == TL_ILLEGAL_SCHEDULE) {
         tl_schedule_restore(s, &before);
         status = tl_sketch_nest(s, copy, place->depth, NULL);

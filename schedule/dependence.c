@@ -412,11 +412,18 @@ static bool shared_by_threads(const tl_stmt *loop, const tl_access *a)
     return is_thread_loop(loop) && a->buffer->scope == TL_SCOPE_SHARED;
 }
 
+/* Whether the access is of a block that assigns, and does not go on from what it wrote. */
+static bool is_copy(const tl_access *a)
+{
+    return a->block->call == NULL && a->block->combiner == TL_COMBINER_NONE && a->writes &&
+           !tl_block_reads_buffer(a->block, a->buffer);
+}
+
 /* A copy into shared memory that every thread makes, until one of its loops is bound to threads as well. */
 static bool copies_alike(tl_arena *arena, const tl_stmt *loop, const tl_access *a,
                          const tl_access *b)
 {
-    return shared_by_threads(loop, a) && a->block == b->block && tl_block_is_spatial(a->block) &&
+    return shared_by_threads(loop, a) && a->block == b->block && is_copy(a) &&
            writes_alike(arena, loop, a) && writes_alike(arena, loop, b);
 }
 

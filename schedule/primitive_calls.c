@@ -181,6 +181,32 @@ tl_status tl_bind_loop(tl_schedule *s, tl_loop_ref loop, const char *axis, tl_di
     return apply(s, TL_PRIM_bind, args, 2, diag);
 }
 
+tl_status tl_pad_einsum(tl_schedule *s, tl_block_ref block, const int64_t *factors, int count,
+                        tl_block_ref *out, tl_diag *diag)
+{
+    tl_arg args[] = { block_arg(block),
+                      { .kind = TL_ARG_FACTORS, .count = count, .factors = factors } };
+    return apply_for_block(s, TL_PRIM_pad_einsum, args, 2, out, diag);
+}
+
+tl_status tl_swizzle(tl_schedule *s, const char *buffer, int64_t bytes, tl_diag *diag)
+{
+    tl_arg args[] = { word_arg(buffer), int_arg(bytes) };
+    return apply(s, TL_PRIM_swizzle, args, 2, diag);
+}
+
+tl_status tl_software_pipeline(tl_schedule *s, tl_loop_ref loop, int64_t stages, tl_diag *diag)
+{
+    tl_arg args[] = { loop_arg(loop), int_arg(stages) };
+    return apply(s, TL_PRIM_software_pipeline, args, 2, diag);
+}
+
+tl_status tl_tensorize(tl_schedule *s, tl_loop_ref loop, const char *intrinsic, tl_diag *diag)
+{
+    tl_arg args[] = { loop_arg(loop), word_arg(intrinsic) };
+    return apply(s, TL_PRIM_tensorize, args, 2, diag);
+}
+
 tl_status tl_put_barriers(tl_schedule *s, tl_diag *diag)
 {
     return apply(s, TL_PRIM_place_barriers, NULL, 0, diag);

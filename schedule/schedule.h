@@ -96,6 +96,11 @@ tl_status tl_transform_layout(tl_schedule *s, const char *buffer, const char *ma
 tl_status tl_set_scope(tl_schedule *s, const char *buffer, const char *scope, tl_diag *diag);
 tl_status tl_prefetch(tl_schedule *s, tl_block_ref block, const char *buffer, tl_loop_ref loop,
                       int64_t distance, int64_t level, tl_diag *diag);
+tl_status tl_pad_einsum(tl_schedule *s, tl_block_ref block, const int64_t *factors, int count,
+                        tl_block_ref *out, tl_diag *diag);
+tl_status tl_swizzle(tl_schedule *s, const char *buffer, int64_t bytes, tl_diag *diag);
+tl_status tl_software_pipeline(tl_schedule *s, tl_loop_ref loop, int64_t stages, tl_diag *diag);
+tl_status tl_tensorize(tl_schedule *s, tl_loop_ref loop, const char *intrinsic, tl_diag *diag);
 tl_status tl_bind_loop(tl_schedule *s, tl_loop_ref loop, const char *axis, tl_diag *diag);
 tl_status tl_put_barriers(tl_schedule *s, tl_diag *diag); /* place_barriers */
 

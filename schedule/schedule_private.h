@@ -210,5 +210,7 @@ bool tl_follows_from(tl_arena *arena, const tl_expr *condition, const tl_expr *g
 /* Moves the alloc of each local buffer down to the innermost statement that contains all its accesses, where
  * every read of an iteration is covered by that iteration's writes. Called by primitives that move blocks. */
 const tl_stmt *tl_sink_allocs(tl_arena *arena, const tl_stmt *root);
+/* Whether every element that an iteration of the loop reads of the buffer was written before in that iteration. */
+bool tl_writes_before_reads(tl_arena *arena, const tl_stmt *loop, const tl_buffer *buffer);
 
 #endif

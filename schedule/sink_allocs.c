@@ -321,6 +321,23 @@ static bool covers(tl_arena *arena, const tl_buffer *buffer, const access *write
     return is_implied(arena, wanted, held);
 }
 
+bool tl_writes_before_reads(tl_arena *arena, const tl_stmt *loop, const tl_buffer *buffer)
+{
+    assert(loop->kind == TL_STMT_LOOP);
+    collection c = {
+        .arena = arena, .body = loop->u.loop.body, .buffer = buffer, .entered = loop->u.loop.var
+    };
+    tl_stmt_visit(loop->u.loop.body, collect, &c);
+    for (int r = 0; r < c.read_count && !c.fails; r++) {
+        bool is_covered = false;
+        for (int w = 0; w < c.write_count && !is_covered; w++)
+            is_covered = covers(arena, buffer, &c.writes[w], &c.reads[r]);
+        if (!is_covered)
+            return false;
+    }
+    return !c.fails;
+}
+
 static bool may_enter(tl_arena *arena, const tl_stmt *loop, const tl_buffer *buffer)
 {
     assert(loop->kind == TL_STMT_LOOP);
@@ -328,22 +345,11 @@ static bool may_enter(tl_arena *arena, const tl_stmt *loop, const tl_buffer *buf
     if (kind == TL_LOOP_VECTORIZED)
         return false;
     if (tl_loop_kind_infos[kind].gpu &&
-        (buffer->scope == TL_SCOPE_SHARED || buffer->scope == TL_SCOPE_WARP))
+        (buffer->scope == TL_SCOPE_SHARED || tl_scope_threads[buffer->scope] > 0))
         return kind == TL_LOOP_BLOCK_X || kind == TL_LOOP_BLOCK_Y || kind == TL_LOOP_BLOCK_Z;
-    collection c = {
-        .arena = arena, .body = loop->u.loop.body, .buffer = buffer, .entered = loop->u.loop.var
-    };
-    tl_stmt_visit(loop->u.loop.body, collect, &c);
-    if (c.fails || (buffer->scope == TL_SCOPE_SHARED && tl_is_thread_kind(loop->u.loop.kind)))
+    if (buffer->scope == TL_SCOPE_SHARED && tl_is_thread_kind(kind))
         return false;
-    for (int r = 0; r < c.read_count; r++) {
-        bool is_covered = false;
-        for (int w = 0; w < c.write_count && !is_covered; w++)
-            is_covered = covers(arena, buffer, &c.writes[w], &c.reads[r]);
-        if (!is_covered)
-            return false;
-    }
-    return true;
+    return tl_writes_before_reads(arena, loop, buffer);
 }
 
 /* Going down. */

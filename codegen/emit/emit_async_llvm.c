@@ -82,6 +82,7 @@ void tl_emit_async_call(tl_emitter *em, const tl_intrinsic_call *call)
     int64_t number = 0;
     if (call->scalar_count == 0) {
         tl_emit_intrinsic(em, "llvm.nvvm.cp.async.commit.group", NULL, 0, NULL, 0);
+        em->gpu.copies_ahead = false; /* what follows in this iteration copies for itself */
         return;
     }
     tl_const_int(call->scalars[0], &number);

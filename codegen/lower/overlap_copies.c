@@ -46,43 +46,37 @@ static bool fills_shared(const tl_stmt *stmt)
     return copies;
 }
 
-static const tl_stmt *call(tl_arena *arena, const char *name, int64_t number)
-{
-    tl_intrinsic_call *c = TL_NEW(arena, tl_intrinsic_call);
-    const tl_expr **scalars = TL_NEW_ARRAY(arena, const tl_expr *, 1);
-    scalars[0] = tl_int(arena, number < 0 ? 0 : number);
-    *c = (tl_intrinsic_call){ .name = name, .scalar_count = number >= 0, .scalars = scalars };
-    return tl_stmt_call(arena, c);
-}
-
 static const tl_stmt *commit(tl_arena *arena, bool waits)
 {
-    return waits ? call(arena, "async_commit", -1) : NULL;
+    return waits ? tl_sync_call(arena, "async_commit", NULL, 0) : NULL;
 }
 
 static const tl_stmt *wait_for(tl_arena *arena, bool waits, int64_t under_way)
 {
-    return waits ? call(arena, "async_wait", under_way) : NULL;
+    return waits ? tl_sync_call(arena, "async_wait", &under_way, 1) : NULL;
 }
 
-/* The steady part's body; NULL: it is not built so. */
-static const tl_stmt *overlap(tl_arena *arena, const tl_stmt *body, bool waits, int64_t stages)
+/* The steady part's body; NULL: it is not built so. Where it runs once, nobody waits at its end. */
+static const tl_stmt *overlap(tl_arena *arena, const tl_stmt *loop, bool waits, int64_t stages)
 {
+    const tl_stmt *body = loop->u.loop.body;
+    bool runs_once = tl_is_int(loop->u.loop.extent, 1);
     if (body->kind != TL_STMT_SEQ)
         return NULL;
     const tl_stmt *const *items = body->u.seq.items;
     int count = body->u.seq.count, copies = 0;
     while (copies < count && fills_shared(items[copies]))
         copies++;
-    if (copies == 0 || copies + 2 >= count || items[copies]->kind != TL_STMT_BARRIER ||
-        items[count - 1]->kind != TL_STMT_BARRIER)
+    int last = count > 0 && items[count - 1]->kind == TL_STMT_BARRIER ? count - 1 : count;
+    if (copies == 0 || copies + 1 >= last || items[copies]->kind != TL_STMT_BARRIER ||
+        (last == count && !runs_once))
         return NULL;
     const tl_stmt *parts[] = {
         wait_for(arena, waits, stages - 2),
         tl_stmt_barrier(arena),
         tl_stmt_seq(arena, items, copies),
         commit(arena, waits),
-        tl_stmt_seq(arena, items + copies + 1, count - copies - 2),
+        tl_stmt_seq(arena, items + copies + 1, last - copies - 1),
     };
     return tl_stmt_seq(arena, parts, 5);
 }
@@ -112,8 +106,8 @@ static const tl_stmt *rewrite(tl_arena *arena, const tl_stmt *stmt, void *contex
             mark_of(items[steady], "pipeline") == 0 ||
             mark_of(items[last], "pipeline_epilogue") == 0)
             continue;
-        const tl_stmt *body = overlap(arena, items[steady]->u.loop.body, o->waits,
-                                      mark_of(items[steady], "pipeline"));
+        const tl_stmt *body =
+            overlap(arena, items[steady], o->waits, mark_of(items[steady], "pipeline"));
         if (body == NULL)
             continue;
         items[i] =

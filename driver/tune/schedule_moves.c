@@ -120,33 +120,37 @@ static tl_status add_decisions(listing *l, tl_diag *diag)
 
 static tl_status expect_all(listing *l, const char *name, tl_diag *diag)
 {
-    const tl_cost_model_type *type = tl_cost_model_find(name);
     tl_cost_model *model;
     int count = l->count + 1, rows = 0, capacity = 0;
-    float *all = NULL, *score = TL_NEW_ARRAY(l->arena, float, count);
-    int *first = TL_NEW_ARRAY(l->arena, int, count + 1), *task = TL_NEW_ARRAY(l->arena, int, count);
+    float *all = NULL, *mean = TL_NEW_ARRAY(l->arena, float, count);
+    int *first = TL_NEW_ARRAY(l->arena, int, count),
+        *row_count = TL_NEW_ARRAY(l->arena, int, count);
+    int *task = TL_NEW_ARRAY(l->arena, int, count);
     for (int i = 0; i < count; i++) {
         const float *own;
         const tl_program *p = i == 0 ? tl_walk_program(l->walk) : l->moves[i - 1].program;
         int own_count = tl_features_of(l->arena, p, &l->study->target, &own);
         first[i] = rows / TL_FEATURE_WIDTH;
+        row_count[i] = own_count;
         for (int k = 0; k < own_count * TL_FEATURE_WIDTH; k++) {
             TL_ROOM(l->arena, all, rows, capacity);
             all[rows++] = own[k];
         }
     }
-    first[count] = rows / TL_FEATURE_WIDTH;
-    const tl_feature_set set = { .count = count,
-                                 .width = TL_FEATURE_WIDTH,
-                                 .first_row = first,
-                                 .rows = all,
-                                 .task = task,
-                                 .machine = l->study->target.machine };
-    TL_TRY(type->create(1, &model, diag));
-    bool knows = type->predict(model, &set, score);
-    type->destroy(model);
+    const tl_cost_samples programs = { .shape = tl_sample_shape_of_rows(),
+                                       .count = count,
+                                       .task_count = 1,
+                                       .domain_count = 1,
+                                       .first_row = first,
+                                       .row_count = row_count,
+                                       .rows = all,
+                                       .task = task,
+                                       .profiles = &l->study->target.machine };
+    TL_TRY(tl_cost_model_create(name, NULL, 1, &model, diag));
+    bool knows = tl_cost_model_predict(model, &programs, mean, NULL);
+    tl_cost_model_destroy(model);
     for (int i = 0; i < l->count; i++)
-        l->moves[i].expected = knows ? exp2((double)score[i + 1] - (double)score[0]) : 1;
+        l->moves[i].expected = knows ? exp((double)mean[0] - (double)mean[i + 1]) : 1;
     return TL_OK;
 }
 

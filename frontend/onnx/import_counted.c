@@ -319,6 +319,7 @@ tl_status tl_count_suppressed(tl_onnx_call *c)
                                     &(tl_shape){ .rank = 2, .dims = { { 0 }, { 3 } } }, ""));
         return TL_OK;
     }
+    c->import->plain_nodes++; /* what lies behind a count is not left from the beginning */
     find_edges(c, &s, tl_call_int(c, "center_point_box", 0) != 0);
     s.overlap = tl_call_input(c, 3) != NULL ? tl_onnx_emit_reshape(c, c->inputs[3], NULL, 0)
                                             : tl_onnx_emit_scalar(c, TL_F32, 0);
@@ -333,13 +334,17 @@ tl_status tl_count_suppressed(tl_onnx_call *c)
         left = tl_emit2(c, TL_OP_GREATER, s.scores,
                         tl_onnx_emit_cast(c, tl_onnx_emit_reshape(c, c->inputs[4], NULL, 0),
                                           s.scores->dtype));
+    left = tl_onnx_emit_and_before(c, left, s.scores);
     if (turns < boxes)
         wanted = tl_onnx_emit_scalar(c, TL_I64, (double)turns);
     else
         wanted = tl_onnx_emit_with(c, TL_OP_MIN, wanted, (double)boxes);
     if (turns == 0)
         turns = 1; /* none is taken, but results have a shape */
-    if (images * classes * turns > TL_ONNX_MOST_NUMBERS || !tl_try_region(c, read_turn, &s, &r))
+    bool is_good =
+        images * classes * turns <= TL_ONNX_MOST_NUMBERS && tl_try_region(c, read_turn, &s, &r);
+    c->import->plain_nodes--;
+    if (!is_good)
         return tl_call_unsupported(c, "boxes that data decide, of this many or of this dtype");
     const tl_onnx_loop l = { .wanted = wanted,
                              .state_count = 1,

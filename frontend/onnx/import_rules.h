@@ -37,8 +37,8 @@ tl_value *tl_onnx_emit_log_softmax(tl_onnx_call *c, tl_value *x, int64_t axis);
 tl_status tl_onnx_emit_activation(tl_onnx_call *c, const char *name, int count,
                                   const double *numbers, tl_value **x);
 
-/* import_loop.c: a loop whose body has been read into a region; its inputs are a turn's number and the state, its outputs are
- * added here: whether there is another turn, the next state, what each turn gives. The results: the last state, what the
+/* import_loop_node.c: a loop whose body has been read into a region; its inputs are a turn's number and the state, its outputs
+ * are added here: whether there is another turn, the next state, what each turn gives. The results: the last state, what the
  * turns gave along a new first axis of `most`, how many turns there were (one i64). */
 typedef struct {
     tl_value *wanted, *enters; /* one i64, one bool, or NULL */

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <string.h>
 #include "frontend/onnx/import_rules.h"
+#include "frontend/onnx/onnx_counts.h"
+#include "frontend/onnx/onnx_scope.h"
 
 enum { MOST_SPATIAL = 3, MOST_TAPS = 4 };
 
@@ -346,11 +348,20 @@ tl_status tl_import_roi_align(tl_onnx_call *c)
         return tl_call_bad(c, "mode '%.40s'", mode);
     if (!half_pixel && strcmp(coordinates, "output_half_pixel") != 0)
         return tl_call_bad(c, "coordinate_transformation_mode '%.40s'", coordinates);
+    if (tl_counts_of(c->import, x) != NULL)
+        return tl_call_unsupported(c, "images that data count");
+    tl_value *const *counts = tl_counts_of(c->import, rois);
     if (ratio > 0) {
         int64_t grid[] = { ratio, ratio };
-        tl_result(c, 0, align_rois(c, x, rois, batches, bins, grid, half_pixel, largest));
+        c->import->plain_nodes++;
+        tl_value *y = align_rois(c, x, rois, batches, bins, grid, half_pixel, largest);
+        c->import->plain_nodes--;
+        tl_set_count(c->import, y, 0, counts != NULL ? counts[0] : NULL);
+        tl_result(c, 0, y);
         return TL_OK;
     }
+    if (counts != NULL)
+        return tl_call_unsupported(c, "regions whose number data decide, without sampling_ratio");
     /* a sample for each pixel of a bin: as many as the regions' sizes say, which must be known */
     const double *numbers;
     int count;

@@ -5,6 +5,7 @@
 #include "frontend/node/shape_rules.h"
 #include "frontend/onnx/import_rules.h"
 #include "frontend/onnx/onnx_scope.h"
+#include "frontend/onnx/onnx_sums.h"
 
 typedef tl_value *axis_counts[TL_MAX_RANK];
 
@@ -32,6 +33,16 @@ void tl_set_count(tl_import *im, tl_value *v, int axis, tl_value *count)
         tl_map_put(im->counts, key_of(im, v), counts);
     }
     counts[axis] = count;
+    tl_set_bounds(im, count, 0, (double)v->shape.dims[axis].extent);
+}
+
+/* Whether two counts (NULL: there is none) are always the same number. */
+static bool is_same_count(tl_import *im, tl_value *a, tl_value *b)
+{
+    if (a == b || a == NULL || b == NULL)
+        return a == b;
+    tl_onnx_sum x = tl_sum_of(im, a, 0), y = tl_sum_of(im, b, 0);
+    return tl_sums_are_equal(im, &x, &y);
 }
 
 bool tl_takes_counted(const char *op_type)
@@ -92,6 +103,30 @@ tl_value *tl_onnx_emit_masked(tl_onnx_call *c, tl_value *x, double number)
     return x;
 }
 
+/* Which elements are before all counts of `v`: a mask that broadcasts to it. */
+static tl_value *before_counts(tl_onnx_call *c, const tl_value *v)
+{
+    tl_value *mask = NULL, *const *counts = tl_counts_of(c->import, v);
+    for (int i = 0; i < v->shape.rank; i++) {
+        tl_value *count = counts != NULL ? counts[i] : NULL, *own;
+        if (count == NULL)
+            continue;
+        own = before_count(c, v->shape.dims[i].extent, count, v->shape.rank, i);
+        mask = mask != NULL ? tl_emit2(c, TL_OP_AND, mask, own) : own;
+    }
+    return mask;
+}
+
+tl_value *tl_onnx_emit_and_before(tl_onnx_call *c, tl_value *mask, const tl_value *v)
+{
+    begin_plain(c);
+    tl_value *before = before_counts(c, v);
+    if (before != NULL)
+        mask = tl_emit2(c, TL_OP_AND, mask, before);
+    end_plain(c);
+    return mask;
+}
+
 tl_value *tl_onnx_emit_positions(tl_onnx_call *c, tl_value *mask, tl_value **count)
 {
     int64_t extent = mask->shape.dims[0].extent, first = 0;
@@ -145,7 +180,7 @@ static tl_status count_elementwise(tl_onnx_call *c, tl_node *n, tl_value **out)
             if (at < 0)
                 continue;
             tl_value *own = count_at(c, x, at);
-            if (own != NULL && count != NULL && own != count)
+            if (own != NULL && count != NULL && !is_same_count(c->import, own, count))
                 return refuse(c, n);
             count = own != NULL ? own : count;
             whole |= own == NULL && x->shape.dims[at].extent != 1;
@@ -257,7 +292,7 @@ static tl_status count_gather_elements(tl_onnx_call *c, tl_node *n, tl_value **o
     int axis = axis_of(n, 0, x->shape.rank);
     for (int i = 0; i < y->shape.rank; i++) {
         tl_value *count = count_at(c, n->inputs[1], i);
-        if (i != axis && count_at(c, x, i) != count &&
+        if (i != axis && !is_same_count(c->import, count_at(c, x, i), count) &&
             !(count == NULL && n->inputs[1]->shape.dims[i].extent == 1))
             return refuse(c, n);
         tl_set_count(c->import, y, i, count);
@@ -280,6 +315,87 @@ static tl_status count_gather_nd(tl_onnx_call *c, tl_node *n, tl_value **out)
     return TL_OK;
 }
 
+/* An axis that is counted stays as it is. */
+static tl_status count_expand(tl_onnx_call *c, tl_node *n, tl_value **out)
+{
+    const tl_value *x = n->inputs[0], *y = *out;
+    for (int i = 0; i < x->shape.rank; i++)
+        if (count_at(c, x, i) != NULL &&
+            x->shape.dims[i].extent != y->shape.dims[y->shape.rank - x->shape.rank + i].extent)
+            return refuse(c, n);
+    return count_elementwise(c, n, out);
+}
+
+static tl_status count_pad(tl_onnx_call *c, tl_node *n, tl_value **out)
+{
+    const tl_value *x = n->inputs[0], *y = *out;
+    for (int i = 0; i < x->shape.rank; i++) {
+        tl_value *count = count_at(c, x, i);
+        if (count != NULL && x->shape.dims[i].extent != y->shape.dims[i].extent)
+            return refuse(c, n);
+        tl_set_count(c->import, *out, i, count);
+    }
+    return TL_OK;
+}
+
+/* Where updates would go that lie behind a count: a row that is added to the data, and taken away again. */
+static tl_value *scatter_beside(tl_onnx_call *c, tl_node *n, tl_value *indices, int axis)
+{
+    tl_value *x = n->inputs[0], *y;
+    int64_t pads[2 * TL_MAX_RANK] = { 0 };
+    pads[x->shape.rank + axis] = 1;
+    tl_value *inputs[] = { tl_onnx_emit_pad(c, x, pads, 0), indices, n->inputs[2] };
+    tl_node *beside = tl_onnx_emit_node(c, n->op, 3, inputs);
+    if (n->op == TL_OP_SCATTER_ELEMENTS)
+        tl_attr_set_int(c->graph, beside, "axis", axis);
+    tl_attr_set_string(c->graph, beside, "reduction", tl_attr_string(n, "reduction", "none"));
+    y = tl_onnx_emit_slice(c, tl_emitted(c, beside), axis, 0, x->shape.dims[axis].extent);
+    return y;
+}
+
+/* Extents of the data, some of them counts: from its first axis on as many as an index has numbers. */
+static tl_value *extents_as_data(tl_onnx_call *c, const tl_value *x, int from, int count)
+{
+    tl_value *parts[TL_MAX_RANK];
+    int64_t one = 1;
+    for (int i = 0; i < count; i++) {
+        tl_value *own = count_at(c, x, from + i);
+        parts[i] = own != NULL ? tl_onnx_emit_cast(c, tl_onnx_emit_reshape(c, own, &one, 1), TL_I64)
+                               : tl_onnx_emit_i64(c, &x->shape.dims[from + i].extent, 1);
+    }
+    return tl_onnx_emit_concat(c, count, parts, 0);
+}
+
+static tl_status count_scatter(tl_onnx_call *c, tl_node *n, tl_value **y)
+{
+    tl_value *x = n->inputs[0], *indices = n->inputs[1];
+    bool is_nd = n->op == TL_OP_SCATTER_ND;
+    int rank = indices->shape.rank, axis = is_nd ? 0 : axis_of(n, 0, x->shape.rank);
+    int tuple = is_nd ? (int)indices->shape.dims[rank - 1].extent : 1;
+    if (is_nd && count_at(c, indices, rank - 1) != NULL)
+        return refuse(c, n);
+    for (int i = 0; i < rank - is_nd; i++)
+        if (!is_same_count(c->import, count_at(c, indices, i), count_at(c, n->inputs[2], i)))
+            return refuse(c, n);
+    begin_plain(c);
+    tl_value *mask = before_counts(c, indices), *extents = extents_as_data(c, x, axis, tuple);
+    tl_value *wide = tl_onnx_emit_cast(c, indices, TL_I64);
+    tl_value *is_negative = tl_onnx_emit_with(c, TL_OP_LESS, wide, 0);
+    wide = tl_onnx_emit_where(c, is_negative, tl_emit2(c, TL_OP_ADD, wide, extents), wide);
+    if (mask != NULL) {
+        int64_t *behind = TL_NEW_ARRAY(c->arena, int64_t, tuple);
+        behind[0] = x->shape.dims[axis].extent;
+        wide = tl_onnx_emit_where(c, mask, wide, tl_onnx_emit_i64(c, behind, tuple));
+        *y = scatter_beside(c, n, wide, axis);
+    } else {
+        tl_node_set_input(n, 1, wide);
+    }
+    end_plain(c);
+    for (int i = 0; i < x->shape.rank; i++)
+        tl_set_count(c->import, *y, i, count_at(c, x, i));
+    return TL_OK;
+}
+
 /* Parts one after another: what lies behind their counts is left out by gathering what does not. */
 static tl_status count_concat(tl_onnx_call *c, tl_node *n, tl_value **y)
 {
@@ -290,7 +406,7 @@ static tl_status count_concat(tl_onnx_call *c, tl_node *n, tl_value **y)
         for (int k = 0; k < n->input_count; k++) {
             tl_value *own = count_at(c, n->inputs[k], i);
             counted |= i == axis && own != NULL;
-            if (i != axis && own != count)
+            if (i != axis && !is_same_count(c->import, own, count))
                 return refuse(c, n);
         }
         if (i != axis)
@@ -485,31 +601,30 @@ static tl_status count_sort(tl_onnx_call *c, tl_node *n, tl_value **out)
     return count_along(c, n, *out, neutral(end, n->inputs[0]->dtype));
 }
 
-/* The axis of sums is masked in both operands: what lies behind may be infinite. */
+/* The axis of sums is masked in both operands: what lies behind may be infinite. A vector is a row, or a column. */
 static tl_status count_product(tl_onnx_call *c, tl_node *n, tl_value **out)
 {
-    tl_value *y = *out;
-    int ranks[2] = { n->inputs[0]->shape.rank, n->inputs[1]->shape.rank };
-    if (n->op != TL_OP_MATMUL || ranks[0] < 2 || ranks[1] < 2)
+    tl_value *y = *out, *a = n->inputs[0], *b = n->inputs[1];
+    int ranks[2] = { a->shape.rank, b->shape.rank }, axes = y->shape.rank;
+    int inner[2] = { ranks[0] - 1, ranks[1] > 1 ? ranks[1] - 2 : 0 };
+    if (!is_same_count(c->import, count_at(c, a, inner[0]), count_at(c, b, inner[1])))
         return refuse(c, n);
-    tl_value *a = n->inputs[0], *b = n->inputs[1];
-    tl_value *inner = count_at(c, a, ranks[0] - 1);
-    if (inner != count_at(c, b, ranks[1] - 2))
-        return refuse(c, n);
-    for (int i = 0; i < y->shape.rank - 2; i++) {
-        int at_a = i - (y->shape.rank - ranks[0]), at_b = i - (y->shape.rank - ranks[1]);
+    if (ranks[1] > 1)
+        tl_set_count(c->import, y, --axes, count_at(c, b, ranks[1] - 1));
+    if (ranks[0] > 1)
+        tl_set_count(c->import, y, --axes, count_at(c, a, ranks[0] - 2));
+    for (int i = 0; i < axes; i++) { /* batches */
+        int at_a = i - (axes - (ranks[0] - 2)), at_b = i - (axes - (ranks[1] - 2));
         tl_value *of_a = at_a >= 0 ? count_at(c, a, at_a) : NULL;
         tl_value *of_b = at_b >= 0 ? count_at(c, b, at_b) : NULL;
         bool a_is_one = at_a < 0 || (of_a == NULL && a->shape.dims[at_a].extent == 1);
         bool b_is_one = at_b < 0 || (of_b == NULL && b->shape.dims[at_b].extent == 1);
-        if (of_a != of_b && !a_is_one && !b_is_one)
+        if (!is_same_count(c->import, of_a, of_b) && !a_is_one && !b_is_one)
             return refuse(c, n);
         tl_set_count(c->import, y, i, of_a != NULL ? of_a : of_b);
     }
-    tl_set_count(c->import, y, y->shape.rank - 2, count_at(c, a, ranks[0] - 2));
-    tl_set_count(c->import, y, y->shape.rank - 1, count_at(c, b, ranks[1] - 1));
-    tl_node_set_input(n, 0, mask_axis(c, a, ranks[0] - 1, 0));
-    tl_node_set_input(n, 1, mask_axis(c, b, ranks[1] - 2, 0));
+    tl_node_set_input(n, 0, mask_axis(c, a, inner[0], 0));
+    tl_node_set_input(n, 1, mask_axis(c, b, inner[1], 0));
     return TL_OK;
 }
 
@@ -571,6 +686,10 @@ static const struct {
     { TL_OP_GATHER_ELEMENTS, count_gather_elements },
     { TL_OP_GATHER_ND, count_gather_nd },
     { TL_OP_CONCAT, count_concat },
+    { TL_OP_EXPAND, count_expand },
+    { TL_OP_PAD, count_pad },
+    { TL_OP_SCATTER_ELEMENTS, count_scatter },
+    { TL_OP_SCATTER_ND, count_scatter },
     { TL_OP_SLICE, count_slice },
     { TL_OP_REDUCE_SUM, count_reduce },
     { TL_OP_REDUCE_MEAN, count_reduce },

@@ -24,8 +24,15 @@ bool tl_takes_counted(const char *op_type);
 tl_status tl_count_result(tl_onnx_call *c, tl_node *n, tl_value **y);
 /* The elements behind counts become this number. */
 tl_value *tl_onnx_emit_masked(tl_onnx_call *c, tl_value *x, double number);
+/* A mask of the shape of `v`, false where `v` is behind a count as well. */
+tl_value *tl_onnx_emit_and_before(tl_onnx_call *c, tl_value *mask, const tl_value *v);
+/* The first `extent` elements of the axis whatever is counted, zeros behind the last. Without counts. */
+tl_value *tl_onnx_emit_first(tl_onnx_call *c, tl_value *x, int axis, int64_t extent);
 /* The positions at which a vector of bools is true, in order, in a vector as long; zeros behind. *count: how many. */
 tl_value *tl_onnx_emit_positions(tl_onnx_call *c, tl_value *mask, tl_value **count);
+
+/* import_computed.c: what imports the call in place of its rule, for extents of its results are computed; NULL: they are not. */
+tl_status tl_find_computed(tl_onnx_call *c, tl_importer **out);
 
 /* import_counted.c: the operators of import_values.c on what is computed on the way. */
 tl_status tl_count_non_zero(tl_onnx_call *c);

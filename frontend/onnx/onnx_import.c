@@ -3,6 +3,7 @@
 #include <string.h>
 #include "frontend/node/shape_rules.h"
 #include "frontend/onnx/onnx_counts.h"
+#include "frontend/onnx/onnx_eithers.h"
 #include "frontend/onnx/onnx_scope.h"
 #include "frontend/onnx/onnx_sequences.h"
 
@@ -206,6 +207,10 @@ static tl_status import_outputs(tl_import *im, const tl_onnx_scope *s, const Onn
         tl_value *v = values[im->graph->output_count] = b->value;
         if (tl_sequence_of(im, v) != NULL) {
             tl_onnx_refuse(im, "graph output", name, "it is a sequence");
+            continue;
+        }
+        if (tl_either_of(im, v) != NULL) {
+            tl_onnx_refuse(im, "graph output", name, "data decide how many axes it has");
             continue;
         }
         if (v->producer == NULL || v->is_output) {

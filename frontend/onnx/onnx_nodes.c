@@ -2,6 +2,7 @@
  * operator and opset, and the importer that the rule names. */
 #include <string.h>
 #include "frontend/onnx/onnx_counts.h"
+#include "frontend/onnx/onnx_eithers.h"
 #include "frontend/onnx/onnx_scope.h"
 #include "frontend/onnx/onnx_sequences.h"
 
@@ -132,8 +133,11 @@ static tl_status run_importer(tl_import *im, tl_onnx_scope *s, const Onnx__NodeP
         status = tl_check_attributes(c);
     if (status == TL_OK)
         status = check_inputs(c);
+    tl_importer *computed = NULL;
     if (status == TL_OK)
-        status = c->rule->import(c);
+        status = tl_find_computed(c, &computed);
+    if (status == TL_OK)
+        status = computed != NULL ? computed(c) : c->rule->import(c);
     if (status == TL_OK)
         status = check_results(c, s);
     im->current = outer;
@@ -167,6 +171,75 @@ void tl_result(tl_onnx_call *c, int i, tl_value *v)
     tl_status status = tl_scope_bind(im, im->current, name, v, false);
     if (c->status == TL_OK)
         c->status = status;
+}
+
+/* ---- nodes that read one of two values ---- */
+
+static int find_either(const tl_onnx_call *c)
+{
+    for (int i = 0; i < c->input_count; i++)
+        if (tl_either_of(c->import, c->inputs[i]) != NULL)
+            return i;
+    return -1;
+}
+
+static tl_status run_call(tl_import *im, tl_onnx_scope *s, const Onnx__NodeProto *node,
+                          tl_onnx_call *c);
+
+/* The node with one of the two in the place of what stands for both; its results have names of their own. */
+static tl_status run_with(tl_import *im, tl_onnx_scope *s, const Onnx__NodeProto *node,
+                          const tl_onnx_call *c, const tl_onnx_either *e, bool yes,
+                          tl_onnx_scope *names)
+{
+    const tl_value *both = c->inputs[find_either(c)];
+    tl_onnx_call one = *c;
+    *names = *s;
+    names->parent = s;
+    names->function = NULL;
+    names->bindings = tl_map_create(im->arena);
+    names->prefix = tl_arena_format(im->arena, "%s%s/", c->name, yes ? "yes" : "no");
+    one.name = tl_arena_format(im->arena, "%s/%s", c->name, yes ? "yes" : "no");
+    one.inputs = TL_NEW_ARRAY(im->arena, tl_value *, c->input_count);
+    for (int i = 0; i < c->input_count; i++) {
+        bool is_it = c->inputs[i] == both || tl_either_of(im, c->inputs[i]) == e;
+        one.inputs[i] = !is_it ? c->inputs[i] : yes ? e->yes : e->no;
+    }
+    one.first_value = im->graph->value_count;
+    if (++im->nodes > TL_ONNX_MAX_NODES)
+        return tl_fail(im->diag, TL_BAD_MODEL, "more than %d nodes, functions counted where called",
+                       TL_ONNX_MAX_NODES);
+    return run_call(im, names, node, &one);
+}
+
+static tl_status run_twice(tl_import *im, tl_onnx_scope *s, const Onnx__NodeProto *node,
+                           tl_onnx_call *c)
+{
+    const tl_onnx_either *e = tl_either_of(im, c->inputs[find_either(c)]);
+    tl_onnx_scope names[2];
+    TL_TRY(run_with(im, s, node, c, e, true, &names[0]));
+    TL_TRY(run_with(im, s, node, c, e, false, &names[1]));
+    for (int i = 0; i < c->output_count; i++) {
+        if (c->output_names[i] == NULL)
+            continue;
+        const tl_onnx_binding *yes = tl_map_find(names[0].bindings, c->output_names[i]);
+        const tl_onnx_binding *no = tl_map_find(names[1].bindings, c->output_names[i]);
+        tl_value *chosen = NULL;
+        bool is_good = yes != NULL && no != NULL && yes->value != NULL && no->value != NULL;
+        if (is_good) {
+            tl_status status = tl_choose_value(c, e->condition, yes->value, no->value, &chosen);
+            if (status != TL_OK && status != TL_UNSUPPORTED)
+                return status;
+            is_good = status == TL_OK;
+        }
+        TL_TRY(tl_scope_bind(im, s, c->output_names[i], chosen, !is_good));
+    }
+    return c->status == TL_UNSUPPORTED ? TL_OK : c->status;
+}
+
+static tl_status run_call(tl_import *im, tl_onnx_scope *s, const Onnx__NodeProto *node,
+                          tl_onnx_call *c)
+{
+    return find_either(c) >= 0 ? run_twice(im, s, node, c) : run_importer(im, s, node, c);
 }
 
 static tl_status import_node(tl_import *im, tl_onnx_scope *s, const Onnx__NodeProto *node)
@@ -211,7 +284,7 @@ static tl_status import_node(tl_import *im, tl_onnx_scope *s, const Onnx__NodePr
     c.output_names = TL_NEW_ARRAY(im->arena, const char *, c.output_count);
     for (int i = 0; i < c.output_count; i++)
         c.output_names[i] = node->output[i][0] != '\0' ? node->output[i] : NULL;
-    return run_importer(im, s, node, &c);
+    return run_call(im, s, node, &c);
 }
 
 tl_status tl_import_nodes(tl_import *im, tl_onnx_scope *s, size_t count, Onnx__NodeProto **nodes)

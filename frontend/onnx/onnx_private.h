@@ -188,6 +188,8 @@ tl_status tl_import_body(tl_onnx_call *c, Onnx__GraphProto *body, const char *pr
 typedef struct tl_onnx_region tl_onnx_region;
 typedef tl_status tl_region_reader(tl_onnx_call *inner, void *context);
 bool tl_try_region(tl_onnx_call *c, tl_region_reader *read, void *context, tl_onnx_region **out);
+/* More nodes for a body that has been read. */
+bool tl_extend_region(tl_onnx_call *c, tl_onnx_region *r, tl_region_reader *read, void *context);
 /* The tensor as a constant of the call's graph. */
 tl_status tl_import_constant(tl_onnx_call *c, Onnx__TensorProto *t, tl_value **out);
 

@@ -9,6 +9,7 @@
  * cannot be read exponentially often. */
 #include <string.h>
 #include "frontend/onnx/onnx_counts.h"
+#include "frontend/onnx/onnx_eithers.h"
 #include "frontend/onnx/onnx_scope.h"
 #include "frontend/onnx/onnx_sequences.h"
 #include "runtime/base/array.h"
@@ -33,6 +34,16 @@ static tl_value *capture_sequence(tl_import *im, tl_onnx_region *r, const tl_onn
     return tl_sequence_value(&c, &inner);
 }
 
+/* Both values, and what chooses between them. */
+static tl_value *capture_either(tl_import *im, tl_onnx_region *r, const tl_onnx_either *outer)
+{
+    const tl_onnx_either inner = { .condition = tl_region_capture(im, r, outer->condition),
+                                   .yes = tl_region_capture(im, r, outer->yes),
+                                   .no = tl_region_capture(im, r, outer->no),
+                                   .depth = outer->depth };
+    return tl_either_value(im, r->graph, &inner);
+}
+
 tl_value *tl_region_capture(tl_import *im, tl_onnx_region *r, tl_value *outer)
 {
     const char *key = key_of(im, outer);
@@ -42,6 +53,8 @@ tl_value *tl_region_capture(tl_import *im, tl_onnx_region *r, tl_value *outer)
     const tl_onnx_sequence *sequence = tl_sequence_of(im, outer);
     if (sequence != NULL) {
         inner = capture_sequence(im, r, sequence);
+    } else if (tl_either_of(im, outer) != NULL) {
+        inner = capture_either(im, r, tl_either_of(im, outer));
     } else if (outer->data != NULL) {
         inner = tl_graph_constant(r->graph, outer->name, outer->dtype, &outer->shape, outer->data);
     } else {
@@ -75,20 +88,12 @@ tl_value *tl_scope_read(tl_import *im, const tl_onnx_binding *b)
     return read_from(im, im->region, b);
 }
 
-bool tl_try_region(tl_onnx_call *c, tl_region_reader *read, void *context, tl_onnx_region **out)
+/* What `read` does is done inside of the region. */
+static bool read_inside(tl_onnx_call *c, tl_onnx_region *r, tl_region_reader *read, void *context)
 {
     tl_import *im = c->import;
     const tl_import before = *im;
     tl_diag diag = { 0 };
-    tl_onnx_region *r = TL_NEW(im->arena, tl_onnx_region);
-    int depth = 1;
-    for (const tl_onnx_region *outer = im->region; outer != NULL; outer = outer->outer)
-        depth++;
-    if (depth >= TL_MOST_NESTED)
-        return false;
-    *r = (tl_onnx_region){ .outer = im->region,
-                           .graph = tl_graph_create(im->arena, c->name),
-                           .inner = tl_map_create(im->arena) };
     tl_onnx_call inner = *c;
     inner.graph = im->graph = r->graph;
     inner.diag = im->diag = &diag;
@@ -102,16 +107,36 @@ bool tl_try_region(tl_onnx_call *c, tl_region_reader *read, void *context, tl_on
     tl_status status = read(&inner, context);
     bool is_good = status == TL_OK && inner.status == TL_OK && tl_map_count(im->refusals) == 0 &&
                    tl_map_count(im->needed) == 0;
-    int nodes = im->nodes;
-    struct tl_onnx_walk *walk = im->walk;
-    tl_map *counts = im->counts, *sequences = im->sequences;
+    const tl_import after = *im;
     *im = before;
-    im->sequences = sequences;
-    im->nodes = nodes;
-    im->counts = counts;
-    im->walk = walk;
-    *out = r;
+    im->sequences = after.sequences;
+    im->bounds = after.bounds;
+    im->eithers = after.eithers;
+    im->nodes = after.nodes;
+    im->counts = after.counts;
+    im->walk = after.walk;
     return is_good;
+}
+
+bool tl_try_region(tl_onnx_call *c, tl_region_reader *read, void *context, tl_onnx_region **out)
+{
+    tl_import *im = c->import;
+    tl_onnx_region *r = TL_NEW(im->arena, tl_onnx_region);
+    int depth = 1;
+    for (const tl_onnx_region *outer = im->region; outer != NULL; outer = outer->outer)
+        depth++;
+    if (depth >= TL_MOST_NESTED)
+        return false;
+    *r = (tl_onnx_region){ .outer = im->region,
+                           .graph = tl_graph_create(im->arena, c->name),
+                           .inner = tl_map_create(im->arena) };
+    *out = r;
+    return read_inside(c, r, read, context);
+}
+
+bool tl_extend_region(tl_onnx_call *c, tl_onnx_region *r, tl_region_reader *read, void *context)
+{
+    return read_inside(c, r, read, context);
 }
 
 /* An output is a value of its own: a graph input may be none, nor one value two. */

@@ -52,6 +52,8 @@ struct tl_import {
     struct tl_onnx_walk *walk;
     tl_onnx_region *region; /* whose nodes are imported now; NULL: the model's graph */
     tl_map *counts;         /* onnx_counts.c; NULL: nothing is counted */
+    tl_map *bounds;         /* onnx_sums.c; NULL: of nothing */
+    tl_map *eithers;        /* onnx_eithers.h; NULL: there are none */
     tl_map *sequences;      /* onnx_sequences.h; NULL: there are none */
     int plain_nodes;        /* > 0: nodes are made that look at all elements */
     int64_t most_turns;     /* of a loop that data end; 0: as many as is usual */

@@ -218,7 +218,8 @@ static const tl_block *make_partial(tl_arena *arena, const plan *p, const char *
     *block = (tl_block){ .name = name,
                          .iter_count = count,
                          .iters = iters,
-                         .predicate = predicate,
+                         .predicate = predicate ? tl_substitute(arena, predicate, loops, loop_count)
+                                                : NULL, /* over the iters, so that it can move */
                          .combiner = old->combiner,
                          .has_init = true,
                          .store_count = old->store_count,

@@ -15,6 +15,8 @@
  * long as what one iteration touches of it, on each axis along which iterations move: its index counts from there. The
  * three loops are then marked, so that code for a GPU that can copies while it computes (codegen/GPU.md).
  *
+ * Shared buffers that threads around the loop have moved outwards count as allocated in it.
+ *
  * Requires  a serial loop of a constant extent of at least `stages`, 2 to 8; allocs first in its body, then blocks or
  *           loops that write those buffers, then the rest, which reads and does not write them; no buffer that one of
  *           the two parts writes and the other touches but those; no barrier.
@@ -79,7 +81,7 @@ static bool takes_alloc(plan *p, const tl_stmt *alloc)
     const tl_buffer *buffer = alloc->u.alloc.buffer;
     const tl_stmt *first = alloc->u.alloc.body;
     if (first->kind != TL_STMT_SEQ || p->buffer_count == MOST_BUFFERS ||
-        buffer->scope == TL_SCOPE_REGISTER || buffer->scope == TL_SCOPE_WARP)
+        buffer->scope == TL_SCOPE_REGISTER || tl_scope_threads[buffer->scope] > 0)
         return false;
     p->buffers[p->buffer_count++] = buffer;
     usage u = usage_of(p, first->u.seq.items[0]);
@@ -107,11 +109,31 @@ static void gather(tl_schedule *s, plan *p, const tl_stmt *seq, item_list *list)
     }
 }
 
+/* Shared buffers that would be allocated in the loop, had it no threads around it: it alone uses them, and fills them anew in
+ * each iteration. */
+static void take_hoisted(tl_schedule *s, plan *p, const tl_path *path)
+{
+    const tl_stmt *nothing = tl_stmt_seq(s->arena, NULL, 0);
+    for (int i = 0; i < path->count && p->buffer_count < MOST_BUFFERS; i++) {
+        const tl_buffer *buffer =
+            path->stmts[i]->kind == TL_STMT_ALLOC ? path->stmts[i]->u.alloc.buffer : NULL;
+        if (buffer == NULL || buffer->scope != TL_SCOPE_SHARED ||
+            !tl_stmt_uses_buffer(p->loop, buffer))
+            continue;
+        tl_path inside = { path->count - i, path->stmts + i };
+        const tl_stmt *without = tl_path_replace(s->arena, &inside, nothing);
+        if ((without == NULL || !tl_stmt_uses_buffer(without, buffer)) &&
+            tl_writes_before_reads(s->arena, p->loop, buffer))
+            p->buffers[p->buffer_count++] = buffer;
+    }
+}
+
 /* The buffers of the loop's own, and its body in two. */
-static tl_status take_apart(tl_schedule *s, plan *p, tl_diag *diag)
+static tl_status take_apart(tl_schedule *s, plan *p, const tl_path *path, tl_diag *diag)
 {
     const char *name = p->loop->u.loop.var->name;
     const tl_stmt *body = p->loop->u.loop.body;
+    take_hoisted(s, p, path);
     for (; body->kind == TL_STMT_ALLOC; body = body->u.alloc.body) {
         if (p->buffer_count == MOST_BUFFERS)
             return tl_refuse(diag, PRIM, name, "it allocates more than %d buffers", MOST_BUFFERS);
@@ -147,7 +169,7 @@ static tl_status take_apart(tl_schedule *s, plan *p, tl_diag *diag)
     if (ahead.has_barrier || rest.has_barrier)
         return tl_refuse(diag, PRIM, name, "there is a barrier in it: place_barriers comes last");
     for (int i = 0; i < p->buffer_count; i++) {
-        if (p->buffers[i]->scope == TL_SCOPE_REGISTER || p->buffers[i]->scope == TL_SCOPE_WARP)
+        if (p->buffers[i]->scope == TL_SCOPE_REGISTER || tl_scope_threads[p->buffers[i]->scope] > 0)
             return tl_refuse(diag, PRIM, name,
                              "buffer %s is in scope %s, where versions cannot take turns; use "
                              "stack, shared or global",
@@ -474,9 +496,21 @@ static const tl_stmt *part_at(tl_schedule *s, const plan *p, const tl_stmt *stmt
     return tl_stmt_substitute(s->arena, stmt, &at, 1);
 }
 
+static bool visit_filled(const tl_stmt *stmt, void *context)
+{
+    bool *fills = context;
+    for (int i = 0; stmt->kind == TL_STMT_BLOCK && i < stmt->u.block->store_count; i++)
+        *fills |= is_shared(stmt->u.block->stores[i].buffer);
+    return true;
+}
+
+/* Not where the rest copies into shared memory for itself, for which it would have to wait. */
 static const tl_stmt *mark(tl_arena *arena, const plan *p, const tl_stmt *loop, const char *key)
 {
-    bool any = false;
+    bool any = false, fills = false;
+    tl_stmt_visit(p->compute, visit_filled, &fills);
+    if (fills)
+        return loop;
     for (int i = 0; i < p->buffer_count; i++)
         any = any || is_shared(p->buffers[i]);
     if (!any)
@@ -546,7 +580,7 @@ tl_status tl_apply_software_pipeline(tl_schedule *s, const tl_arg *args, int arg
     tl_path path = tl_path_to_loop(s->arena, s->program->body, p.loop->u.loop.var);
     if (path.count == 0)
         return tl_refuse(diag, PRIM, name, "it is in the prepare part, which runs once");
-    TL_TRY(take_apart(s, &p, diag));
+    TL_TRY(take_apart(s, &p, &path, diag));
     TL_TRY(check_parts(s, &p, diag));
     find_moving(s, &p);
 
@@ -562,6 +596,14 @@ tl_status tl_apply_software_pipeline(tl_schedule *s, const tl_arg *args, int arg
     const tl_stmt *with = rewrite(s, &p, &steady);
     tl_schedule_rename_loop(s, p.loop->u.loop.var, steady);
     const tl_program *before = s->program;
+    bool has_hoisted = false;
+    for (int i = 0; i < path.count - 1; i++)
+        has_hoisted |=
+            path.stmts[i]->kind == TL_STMT_ALLOC && is_own(&p, path.stmts[i]->u.alloc.buffer);
     tl_schedule_replace(s, &path, with);
+    if (has_hoisted) {
+        tl_schedule_set_body(s, tl_sink_allocs(s->arena, s->program->body));
+        tl_hoist_shared(s);
+    }
     return tl_check_parallel_loops(s, before, PRIM, diag);
 }

@@ -3,24 +3,25 @@
  * What stands at the top of a program is a launch each, and what one launch hands to the next lies in global memory.
  *
  *   1. spatial stages that one other stage reads are computed inline;
- *   2. contractions get tiles in shared memory and registers (gpu_tile.c), the stage that reads the result their epilogue;
- *   3. reductions of long rows a warp a row (gpu_combine.c);
- *   4. other reductions a thread a result (gpu_nest.c), what is left a thread an element;
- *   5. stages inside of loops that the program was written with (a step of time, a scan) share out their elements among the
- *      threads of one block, which wait for each other between stages;
- *   6. barriers where threads share elements.
+ *   2. two contractions with row-wise stages between them are one launch (gpu_attention.c);
+ *   3. contractions get tiles in shared memory, by tensor cores (gpu_mma.c) or in registers (gpu_tile.c), the stage that reads
+ *      the result their epilogue; those of few results and long sums in pieces (gpu_split.c);
+ *   4. chains of reductions and maps along rows are one launch (gpu_rows.c);
+ *   5. reductions of long rows a warp a row (gpu_combine.c);
+ *   6. other reductions a thread a result (gpu_nest.c), what is left a thread an element;
+ *   7. stages inside of loops that the program was written with (a step of time, a scan) share out their elements among the
+ *      threads of a block, which wait for each other between stages; the loops around them, where iterations are
+ *      independent, are blocks;
+ *   8. barriers where threads share elements.
  *
  * What none of the rules takes runs as it was written, by one thread. */
 #include "schedule/dependence.h"
-#include "schedule/sketch/sketch_private.h"
+#include "schedule/sketch/gpu_private.h"
 
 static bool is_reduction(const tl_block *block)
 {
     return tl_block_is_reduction(block) && block->call == NULL && block->store_count == 1;
 }
-
-typedef bool block_test(tl_schedule *s, const tl_block *block);
-typedef tl_status block_rule(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
 
 static bool is_contraction(tl_schedule *s, const tl_block *block)
 {
@@ -43,29 +44,92 @@ static bool is_contraction_alone(tl_schedule *s, const tl_block *block)
     return is_contraction(s, block) && is_alone(s, block);
 }
 
-static tl_status apply_anchored(tl_schedule *s, block_test *fits, block_rule *rule, tl_map *done,
-                                const tl_map *known, tl_diag *diag)
+/* ---- blocks with the stage that reads them ---- */
+
+static tl_status check_out(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag)
+{
+    if (is_alone(s, tl_schedule_get_block(s, out)))
+        return TL_OK;
+    return tl_refuse(diag, "default schedule", tl_schedule_get_block(s, anchor)->name,
+                     "has an epilogue in other loops");
+}
+
+/* By tensor cores where its types have them. */
+static tl_status product(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag)
+{
+    tl_schedule_state before = tl_schedule_save(s);
+    tl_status status = tl_gpu_mma(s, anchor, out, diag);
+    if (status != TL_ILLEGAL_SCHEDULE)
+        return status;
+    tl_schedule_restore(s, &before);
+    return tl_gpu_tile(s, anchor, out, diag);
+}
+
+/* Pieces of the sum first, then what they come to with the stage behind. */
+static tl_status product_in_pieces(tl_schedule *s, tl_block_ref anchor, tl_block_ref out,
+                                   tl_diag *diag)
+{
+    tl_block_ref part, copy;
+    TL_TRY(tl_gpu_split_sum(s, anchor, &part, diag));
+    TL_TRY(tl_cache_write(s, part, "register", &copy, diag));
+    TL_TRY(product(s, part, copy, diag));
+    return tl_gpu_reduction(s, anchor, out, diag);
+}
+
+static tl_status contraction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_map *done,
+                             tl_diag *diag)
+{
+    (void)done;
+    TL_TRY(check_out(s, anchor, out, diag));
+    tl_schedule_state before = tl_schedule_save(s);
+    tl_status status = product_in_pieces(s, anchor, out, diag);
+    if (status != TL_ILLEGAL_SCHEDULE)
+        return status;
+    tl_schedule_restore(s, &before);
+    return product(s, anchor, out, diag);
+}
+
+static tl_status reduction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_map *done,
+                           tl_diag *diag)
+{
+    (void)done;
+    TL_TRY(check_out(s, anchor, out, diag));
+    return tl_gpu_reduction(s, anchor, out, diag);
+}
+
+/* ---- chains ---- */
+
+/* Products with row-wise stages between them; they come first, while the stages are untouched. */
+static tl_status apply_attention(tl_schedule *s, tl_map *done, tl_diag *diag)
 {
     const tl_block **blocks;
     int count = tl_sketch_blocks(s, &blocks);
     for (int i = 0; i < count; i++) {
-        const tl_block *block = blocks[i];
-        if (tl_map_has(done, block->name) || !tl_map_has(known, block->name) || !fits(s, block))
+        if (tl_map_has(done, blocks[i]->name) || !is_contraction_alone(s, blocks[i]))
             continue;
-        tl_block_ref out, anchor = tl_schedule_name_block(s, block->name);
         tl_schedule_state before = tl_schedule_save(s);
         tl_diag why = { 0 };
-        tl_status status = tl_sketch_find_epilogue(s, block, &out, &why);
-        if (status == TL_OK && (tl_map_has(done, tl_schedule_get_block(s, out)->name) ||
-                                !is_alone(s, tl_schedule_get_block(s, out))))
-            status = tl_refuse(&why, "default schedule", block->name, "has an epilogue elsewhere");
-        if (status == TL_OK)
-            status = rule(s, anchor, out, &why);
+        tl_status status =
+            tl_gpu_attention(s, tl_schedule_name_block(s, blocks[i]->name), done, &why);
         TL_TRY(tl_sketch_tried(s, &before, status, &why, diag));
-        if (status != TL_OK)
+    }
+    return TL_OK;
+}
+
+/* Chains along rows, the last stage first. */
+static tl_status apply_rows(tl_schedule *s, tl_map *done, const tl_map *known, tl_diag *diag)
+{
+    const tl_block **blocks;
+    int count = tl_sketch_blocks(s, &blocks);
+    for (int i = count - 1; i >= 0; i--) {
+        if (tl_map_has(done, blocks[i]->name) || !tl_map_has(known, blocks[i]->name) ||
+            !is_alone(s, blocks[i]) || blocks[i]->call != NULL || blocks[i]->store_count != 1)
             continue;
-        tl_map_put(done, block->name, s);
-        tl_map_put(done, tl_schedule_get_block(s, out)->name, s);
+        tl_schedule_state before = tl_schedule_save(s);
+        tl_diag why = { 0 };
+        tl_status status =
+            tl_gpu_rows(s, tl_schedule_name_block(s, blocks[i]->name), done, known, &why);
+        TL_TRY(tl_sketch_tried(s, &before, status, &why, diag));
     }
     return TL_OK;
 }
@@ -105,6 +169,30 @@ static tl_status apply_nests(tl_schedule *s, tl_map *done, const tl_map *known, 
     return TL_OK;
 }
 
+/* The loops around stages, from the outermost on, as far as their iterations are independent: blocks of threads. */
+static tl_status bind_around(tl_schedule *s, tl_block_ref ref, int shared)
+{
+    enum { MOST_BLOCKS_YZ = 65535 };
+    static const char *const axes[] = { "blockIdx.x", "blockIdx.y", "blockIdx.z" };
+    tl_loop_list loops;
+    TL_TRY(tl_sketch_loops(s, ref, 0, &loops, NULL));
+    for (int i = 0; i < loops.count && i < shared && i < 3; i++) {
+        const tl_stmt *loop = tl_schedule_get_loop(s, loops.loops[i]);
+        if (loop->u.loop.kind != TL_LOOP_SERIAL ||
+            (i > 0 && tl_sketch_extent(s, loops.loops[i]) > MOST_BLOCKS_YZ))
+            return TL_OK;
+        tl_schedule_state before = tl_schedule_save(s);
+        tl_status status = tl_bind_loop(s, loops.loops[i], axes[i], NULL);
+        if (status != TL_ILLEGAL_SCHEDULE)
+            TL_TRY(status);
+        else
+            tl_schedule_restore(s, &before);
+        if (status != TL_OK)
+            return TL_OK;
+    }
+    return TL_OK;
+}
+
 /* Stages inside of loops that the program has: each on its own among the threads of one block. All take part in every
  * barrier, so all stages have as many threads. */
 static tl_status apply_shared(tl_schedule *s, const tl_map *done, const tl_map *known,
@@ -137,6 +225,7 @@ static tl_status apply_shared(tl_schedule *s, const tl_map *done, const tl_map *
         if (status == TL_OK)
             status = tl_gpu_spread(s, spatial.loops, spatial.count, THREADS, 1, false, parts, &why);
         TL_TRY(tl_sketch_tried(s, &before, status, &why, diag));
+        TL_TRY(bind_around(s, ref, first));
     }
     return TL_OK;
 }
@@ -149,9 +238,11 @@ tl_status tl_gpu_default(tl_schedule *s, tl_diag *diag)
     int count = tl_sketch_blocks(s, &blocks);
     for (int i = 0; i < count; i++)
         tl_map_put(known, blocks[i]->name, s);
-    TL_TRY(apply_anchored(s, is_contraction_alone, tl_gpu_tile, done, known, diag));
+    TL_TRY(apply_attention(s, done, diag));
+    TL_TRY(tl_sketch_apply_anchored(s, is_contraction_alone, contraction, done, known, diag));
+    TL_TRY(apply_rows(s, done, known, diag));
     TL_TRY(apply_combine(s, done, known, diag));
-    TL_TRY(apply_anchored(s, is_reduction_alone, tl_gpu_reduction, done, known, diag));
+    TL_TRY(tl_sketch_apply_anchored(s, is_reduction_alone, reduction, done, known, diag));
     TL_TRY(apply_nests(s, done, known, diag));
     tl_schedule_state before = tl_schedule_save(s);
     TL_TRY(apply_shared(s, done, known, diag));

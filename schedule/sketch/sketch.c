@@ -94,11 +94,6 @@ static bool is_window_alone(tl_schedule *s, const tl_block *block)
     return !is_contraction(s, block) && is_window(s, block);
 }
 
-typedef bool block_test(tl_schedule *s, const tl_block *block);
-/* Schedules `anchor` and `out`, its epilogue; what else it schedules is added to `done`. */
-typedef tl_status block_rule(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_map *done,
-                             tl_diag *diag);
-
 static tl_status contraction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_map *done,
                              tl_diag *diag)
 {
@@ -134,9 +129,18 @@ tl_status tl_sketch_tried(tl_schedule *s, const tl_schedule_state *before, tl_st
     return TL_OK;
 }
 
-/* Applies a rule with an anchor and its epilogue to every block of `known` that fits. Those that it refuses fall to the next. */
-static tl_status apply_anchored(tl_schedule *s, block_test *fits, block_rule *rule, tl_map *done,
-                                const tl_map *known, tl_diag *diag)
+/* The stage behind the block, if nothing else has scheduled it; else a copy. */
+static tl_status find_out(tl_schedule *s, const tl_block *block, const tl_map *done,
+                          tl_block_ref *out, tl_diag *diag)
+{
+    TL_TRY(tl_sketch_find_epilogue(s, block, out, diag));
+    if (!tl_map_has(done, tl_schedule_get_block(s, *out)->name))
+        return TL_OK;
+    return tl_cache_write(s, tl_schedule_name_block(s, block->name), "register", out, diag);
+}
+
+tl_status tl_sketch_apply_anchored(tl_schedule *s, tl_block_test *fits, tl_block_rule *rule,
+                                   tl_map *done, const tl_map *known, tl_diag *diag)
 {
     const tl_block **blocks;
     int count = tl_sketch_blocks(s, &blocks);
@@ -147,8 +151,8 @@ static tl_status apply_anchored(tl_schedule *s, block_test *fits, block_rule *ru
         tl_block_ref out, anchor = tl_schedule_name_block(s, block->name);
         tl_schedule_state before = tl_schedule_save(s);
         tl_diag why = { 0 };
-        tl_status status = tl_sketch_find_epilogue(s, block, &out, &why);
-        if (status == TL_OK && !tl_map_has(done, tl_schedule_get_block(s, out)->name))
+        tl_status status = find_out(s, block, done, &out, &why);
+        if (status == TL_OK)
             status = rule(s, anchor, out, done, &why);
         TL_TRY(tl_sketch_tried(s, &before, status, &why, diag));
         if (status != TL_OK)
@@ -248,10 +252,10 @@ tl_status tl_schedule_default(tl_schedule *s, tl_diag *diag)
     TL_TRY(apply_grouped(s, tl_sketch_chained, done, diag));
     TL_TRY(apply_grouped(s, tl_sketch_band_sum, done, diag));
     /* windows over contractions bring these along, before they are scheduled by themselves */
-    TL_TRY(apply_anchored(s, is_window_alone, band, done, known, diag));
-    TL_TRY(apply_anchored(s, is_contraction, contraction, done, known, diag));
+    TL_TRY(tl_sketch_apply_anchored(s, is_window_alone, band, done, known, diag));
+    TL_TRY(tl_sketch_apply_anchored(s, is_contraction, contraction, done, known, diag));
     TL_TRY(turn_streams(s, done, known, diag));
-    TL_TRY(apply_anchored(s, is_window, window, done, known, diag));
+    TL_TRY(tl_sketch_apply_anchored(s, is_window, window, done, known, diag));
     TL_TRY(schedule_rest(s, done, known, diag));
     return tl_sketch_parallel(s, (int64_t)s->target->cores * CHUNKS_PER_CORE, diag);
 }

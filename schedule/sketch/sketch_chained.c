@@ -14,17 +14,11 @@
 #include "schedule/sketch/sketch_private.h"
 
 enum {
-    MAX_STAGES = 32,
+    MAX_STAGES = TL_CHAIN_STAGES,
     USUAL_ROWS = 384, /* of a dim, and elements of a row */
 };
-
-typedef struct {
-    tl_contraction second;
-    const tl_block *first, *out;        /* out: reads what the second product makes */
-    const tl_block *stages[MAX_STAGES]; /* between the products; execution order */
-    int stage_count;
-    int64_t columns; /* elements of a row between the products */
-} chain;
+typedef tl_chain chain;
+typedef tl_chain_loops result_loops;
 
 static bool reads_any(const tl_block *reader, const tl_block *writer)
 {
@@ -43,8 +37,7 @@ static bool is_needed(const chain *c, const tl_block *writer)
     return needed;
 }
 
-/* All that the second product and its reader need, back to another product: one, and not the second's own panel. */
-static bool find_chain(tl_schedule *s, const tl_block *block, tl_map *done, chain *c)
+bool tl_sketch_find_chain(tl_schedule *s, const tl_block *block, const tl_map *done, tl_chain *c)
 {
     const tl_block **readers, **blocks, *found[MAX_STAGES];
     *c = (chain){ .columns = 1 };
@@ -89,13 +82,7 @@ static bool find_chain(tl_schedule *s, const tl_block *block, tl_map *done, chai
     return c->first != NULL && c->stage_count > 0;
 }
 
-/* The reader's loops: those that both operands of the second product move with, its rows, its columns. */
-typedef struct {
-    tl_loop_list batch, columns;
-    tl_loop_ref row;
-} result_loops;
-
-static bool find_loops(tl_schedule *s, const chain *c, result_loops *r)
+bool tl_sketch_chain_loops(tl_schedule *s, const tl_chain *c, tl_chain_loops *r)
 {
     const tl_block *block = c->second.block;
     const tl_store *store = &block->stores[0];
@@ -224,12 +211,26 @@ static tl_status partition_tail(tl_schedule *s, const char *block, int depth, tl
     return TL_OK;
 }
 
+tl_status tl_sketch_chain_epilogue(tl_schedule *s, const tl_chain *c, const char **epilogue,
+                                   tl_block_ref *copy, tl_diag *diag)
+{
+    const tl_block **readers;
+    int count = tl_readers_of(s->arena, s->program->body, c->first->stores[0].buffer, &readers);
+    *copy = (tl_block_ref){ 0 };
+    *epilogue = count == 1 && tl_block_is_spatial(readers[0]) ? readers[0]->name : NULL;
+    if (*epilogue != NULL)
+        return TL_OK;
+    TL_TRY(tl_cache_write(s, tl_schedule_name_block(s, c->first->name), "register", copy, diag));
+    *epilogue = tl_schedule_get_block(s, *copy)->name;
+    return TL_OK;
+}
+
 tl_status tl_sketch_chained(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag)
 {
     chain c;
     result_loops r;
     const tl_block *block = tl_schedule_get_block(s, anchor);
-    if (!find_chain(s, block, done, &c) || !find_loops(s, &c, &r))
+    if (!tl_sketch_find_chain(s, block, done, &c) || !tl_sketch_chain_loops(s, &c, &r))
         return tl_refuse(diag, "default schedule", block->name,
                          "reads no stages between it and another product");
 
@@ -240,15 +241,9 @@ tl_status tl_sketch_chained(tl_schedule *s, tl_block_ref anchor, tl_map *done, t
     int64_t height = tl_decide_range(s, block->name, "height", 1, rows,
                                      choose_height(s, &c, rows, batch, varying));
 
-    /* what reads the first product and nothing else does is its epilogue; else a copy */
-    const tl_block **readers;
     tl_block_ref first = tl_schedule_name_block(s, c.first->name), copy = { 0 };
-    int count = tl_readers_of(s->arena, s->program->body, c.first->stores[0].buffer, &readers);
-    const char *epilogue = count == 1 && tl_block_is_spatial(readers[0]) ? readers[0]->name : NULL;
-    if (epilogue == NULL) {
-        TL_TRY(tl_cache_write(s, first, "register", &copy, diag));
-        epilogue = tl_schedule_get_block(s, copy)->name;
-    }
+    const char *epilogue;
+    TL_TRY(tl_sketch_chain_epilogue(s, &c, &epilogue, &copy, diag));
 
     tl_loop_ref row[2];
     tl_loop_list all = r.batch;

@@ -112,6 +112,26 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
                                 bool whole, tl_diag *diag);
 /* A contraction whose stream and result pass through transforms (sketch_staged.c); what it schedules is added to `done`. */
 tl_status tl_sketch_staged(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
+/* A product that reads what row-wise stages make of another one (sketch_chained.c, gpu_attention.c). */
+enum { TL_CHAIN_STAGES = 32 };
+typedef struct {
+    tl_contraction second;
+    const tl_block *first, *out;             /* out: reads what the second product makes */
+    const tl_block *stages[TL_CHAIN_STAGES]; /* between the products; execution order */
+    int stage_count;
+    int64_t columns; /* elements of a row between the products */
+} tl_chain;
+/* The loops of `out`: those that both operands of the second product move with, its rows, its columns. */
+typedef struct {
+    tl_loop_list batch, columns;
+    tl_loop_ref row;
+} tl_chain_loops;
+/* All that the second product, `block`, and its reader need, back to another product: one, and not the second's own panel. */
+bool tl_sketch_find_chain(tl_schedule *s, const tl_block *block, const tl_map *done, tl_chain *out);
+bool tl_sketch_chain_loops(tl_schedule *s, const tl_chain *c, tl_chain_loops *out);
+/* What reads the first product and nothing else does; else a copy made for the purpose (`copy`, id 0: none). */
+tl_status tl_sketch_chain_epilogue(tl_schedule *s, const tl_chain *c, const char **epilogue,
+                                   tl_block_ref *copy, tl_diag *diag);
 /* A contraction that reads what row-wise stages make of another (sketch_chained.c); what it schedules is added to
  * `done`. */
 tl_status tl_sketch_chained(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
@@ -221,6 +241,16 @@ int64_t tl_decide_range(tl_schedule *s, const char *block, const char *role, int
 /* Spatial stages that one other stage reads are computed there, but not in a contraction, which reads an element many times. */
 tl_status tl_sketch_inline_stages(tl_schedule *s);
 
+/* Rules that schedule a block, `anchor`, with the stage that reads what it makes, or a copy for the purpose: `out`. What else a
+ * rule schedules it adds to `done`. */
+typedef bool tl_block_test(tl_schedule *s, const tl_block *block);
+typedef tl_status tl_block_rule(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_map *done,
+                                tl_diag *diag);
+/* Applies such a rule to every block of `known` that fits and is not in `done`. Those that it refuses fall to the next. A stage
+ * that belongs to another block already is nobody's `out`: the block gets a copy. */
+tl_status tl_sketch_apply_anchored(tl_schedule *s, tl_block_test *fits, tl_block_rule *rule,
+                                   tl_map *done, const tl_map *known, tl_diag *diag);
+
 /* The rules for GPUs (gpu_default.c calls them). */
 tl_status tl_gpu_default(tl_schedule *s, tl_diag *diag);
 /* A contraction in tiles that a block of threads computes from shared memory (gpu_tile.c). */
@@ -230,6 +260,9 @@ tl_status tl_gpu_nest(tl_schedule *s, tl_block_ref block, tl_diag *diag);
 tl_status tl_gpu_reduction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
 /* A reduction of long rows: a warp a row, whose threads combine what they have (gpu_combine.c). */
 tl_status tl_gpu_combine(tl_schedule *s, tl_block_ref block, tl_diag *diag);
+/* The stages that feed `out` alone, all in one launch, some threads a row (gpu_rows.c); what it schedules is added to `done`. */
+tl_status tl_gpu_rows(tl_schedule *s, tl_block_ref out, tl_map *done, const tl_map *known,
+                      tl_diag *diag);
 /* How many threads a block of a nest with so many iterations has. */
 int64_t tl_gpu_threads(int64_t iterations);
 /* The loops become one, which is cut in parts for blocks, threads and `inner` (1: none) neighbouring iterations; bound, but

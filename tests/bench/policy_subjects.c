@@ -33,21 +33,15 @@ static double estimate(study *s, const tl_tune_task *task)
     tl_diag diag = { 0 };
     tl_space *space;
     tl_variant variant;
-    tl_cost_model *model;
     const float *rows;
-    float score = 0;
     bench_must(tl_space_create(s->arena, task->measure, &s->target, (int)s->options.threads,
                                s->options.space, &space, &diag),
                &diag);
     bench_must(tl_space_build(space, s->arena, task->untuned, NULL, 0, &variant, &diag), &diag);
     tl_target target = s->target;
     target.cores = (int)s->options.threads;
-    int first_row[2] = { 0, tl_features_of(s->arena, variant.program, &target, &rows) }, one = 0;
-    tl_feature_set set = { 1, TL_FEATURE_WIDTH, first_row, rows, &one, NULL };
-    bench_must(tl_cost_model_find("analytic")->create(1, &model, &diag), &diag);
-    model->type->predict(model, &set, &score);
-    model->type->destroy(model);
-    return exp2(-(double)score);
+    int count = tl_features_of(s->arena, variant.program, &target, &rows);
+    return tl_analytic_cycles(NULL, rows, count);
 }
 
 void study_add_model(study *s, const char *path)

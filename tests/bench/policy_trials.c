@@ -272,7 +272,7 @@ static void record(answers *a, const tl_candidate *candidate, const tl_result *r
 
 typedef struct {
     int count;
-    int *first_row, *task;
+    int *first_row, *row_count, *task;
     float *rows, *labels;
 } lessons;
 
@@ -301,7 +301,8 @@ static void add_lesson(answers *a, lessons *l, tl_arena *arena, const knowledge 
         exit(1);
     memcpy(l->rows + (size_t)first * TL_FEATURE_WIDTH, rows,
            sizeof *rows * TL_FEATURE_WIDTH * (size_t)count);
-    l->labels[l->count++] = k->count > 0 ? (float)(a->least / ratio_of(k)) : 0;
+    l->row_count[l->count] = count;
+    l->labels[l->count++] = k->count > 0 ? (float)log(ratio_of(k) / a->least) : INFINITY;
     l->first_row[l->count] = first + count;
 }
 
@@ -311,6 +312,7 @@ static void learn_to_estimate(answers *a)
     tl_diag diag = { 0 };
     size_t most = tl_map_count(a->known);
     lessons l = { .first_row = TL_NEW_ARRAY(a->study->arena, int, most + 1),
+                  .row_count = TL_NEW_ARRAY(a->study->arena, int, most),
                   .task = TL_NEW_ARRAY(a->study->arena, int, most),
                   .labels = TL_NEW_ARRAY(a->study->arena, float, most) };
     bench_must(tl_space_create(a->study->arena, a->run->subject->task.measure, &a->study->target,
@@ -327,9 +329,17 @@ static void learn_to_estimate(answers *a)
         add_lesson(a, &l, arena, tl_map_at(a->known, i).value);
         tl_arena_destroy(arena);
     }
-    tl_feature_set set = { l.count, TL_FEATURE_WIDTH, l.first_row, l.rows, l.task, NULL };
-    bench_must(tl_cost_model_find("trees")->create(1, &a->model, &diag), &diag);
-    bench_must(a->model->type->update(a->model, &set, l.labels, &diag), &diag);
+    const tl_cost_samples samples = { .shape = tl_sample_shape_of_rows(),
+                                      .count = l.count,
+                                      .task_count = 1,
+                                      .domain_count = 1,
+                                      .first_row = l.first_row,
+                                      .row_count = l.row_count,
+                                      .rows = l.rows,
+                                      .task = l.task,
+                                      .label = l.labels };
+    bench_must(tl_cost_model_create("trees", NULL, 1, &a->model, &diag), &diag);
+    bench_must(tl_cost_model_train(a->model, &samples, NULL, NULL, &diag), &diag);
     free(l.rows);
 }
 
@@ -338,13 +348,20 @@ static double estimate(answers *a, const tl_candidate *candidate)
 {
     tl_arena *arena = tl_arena_create(0);
     const float *rows;
-    float label = 0;
-    int first_row[2] = { 0, rows_of(a, arena, candidate, &rows) }, task = 0;
-    tl_feature_set set = { 1, TL_FEATURE_WIDTH, first_row, rows, &task, NULL };
-    if (first_row[1] > 0)
-        a->model->type->predict(a->model, &set, &label);
+    float mean = INFINITY;
+    const int first_row = 0, row_count = rows_of(a, arena, candidate, &rows), task = 0;
+    const tl_cost_samples program = { .shape = tl_sample_shape_of_rows(),
+                                      .count = 1,
+                                      .task_count = 1,
+                                      .domain_count = 1,
+                                      .first_row = &first_row,
+                                      .row_count = &row_count,
+                                      .rows = rows,
+                                      .task = &task };
+    if (row_count > 0)
+        tl_cost_model_predict(a->model, &program, &mean, NULL);
     tl_arena_destroy(arena);
-    return a->least / fmin(fmax((double)label, 0.01), 1);
+    return a->least * fmin(fmax(exp((double)mean), 1), 100);
 }
 
 /* --- answering -------------------------------------------------------------------------------------------------------- */
@@ -370,7 +387,7 @@ void answers_destroy(answers *a)
     if (a->lock >= 0)
         close(a->lock);
     if (a->model != NULL)
-        a->model->type->destroy(a->model);
+        tl_cost_model_destroy(a->model);
 }
 
 void answers_ask(answers *a, const tl_proposal *proposal)

@@ -82,7 +82,8 @@ static void run_program(const char *name, const char *text)
             bool is_float = tl_dtype_is_float(b->dtype);
             tl_number w = tl_number_load(b->dtype, want[i], (size_t)k),
                       g = tl_number_load(b->dtype, got[i], (size_t)k);
-            if (is_float ? !(fabs(w.f - g.f) <= 2e-5 * (1 + fabs(w.f))) : w.i != g.i)
+            double bound = naive->tf32 ? 2e-3 : 2e-5;
+            if (is_float ? !(fabs(w.f - g.f) <= bound * (1 + fabs(w.f))) : w.i != g.i)
                 fail_msg("%s: %s[%lld] is %.9g, not %.9g", name, b->name, (long long)k,
                          is_float ? g.f : (double)g.i, is_float ? w.f : (double)w.i);
         }

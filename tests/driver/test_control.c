@@ -39,6 +39,49 @@ static void branches_may_compute_nothing(void **state)
     unload(&r);
 }
 
+static void branches_of_other_extents(void **state)
+{
+    (void)state;
+    running r = load("opset 13; input x f32 4; input b bool; input c bool 4; node Not c -> d;"
+                     "init zero i64 1 = 0; init two i64 1 = 2;"
+                     "node If b -> y then_branch={node Compress x,d -> p; output p}"
+                     " else_branch={node Slice x,zero,two -> q; output q}; node Neg y -> z;"
+                     "node ReduceSum z -> s keepdims=0; output y; output s");
+    assert_int_equal(count_steps(&r, TL_STEP_CHOICE), 1);
+    expect(&r, GIVEN(LIST(1, 2, 3, 4), LIST(1), LIST(0, 1, 0, 0)), 0, 3, LIST(1, 3, 4));
+    expect(&r, GIVEN(LIST(1, 2, 3, 4), LIST(1), LIST(0, 1, 0, 0)), 1, 1, LIST(-8));
+    expect(&r, GIVEN(LIST(1, 2, 3, 4), LIST(0), LIST(0, 1, 0, 0)), 0, 2, LIST(1, 2));
+    expect(&r, GIVEN(LIST(1, 2, 3, 4), LIST(0), LIST(0, 1, 0, 0)), 1, 1, LIST(-3));
+    unload(&r);
+}
+
+/* What comes out is of another rank in each branch, until it is of one again. */
+static void branches_of_other_ranks(void **state)
+{
+    (void)state;
+    const char *text =
+        "opset 13; input x f32 5000,1; init zero f32 = 0; node ReduceSum x -> t keepdims=0;"
+        "node Less t,zero -> b; init zero1 i64 1 = 0; init three i64 1 = 3; init one i64 1 = 1;"
+        "node Slice x,zero1,three -> v;"
+        "node If b -> y then_branch={node Squeeze v,one -> p; output p}"
+        " else_branch={node Identity v -> q; output q};"
+        "node Neg y -> z; init minus i64 1 = -1; node Reshape z,minus -> f; node Shape y -> s;"
+        "node ReduceSum s -> r keepdims=0; output f; output r";
+    static double x[5000] = { 1, 2, 3, 4 };
+    running r = load(text);
+    expect(&r, GIVEN(x), 0, 3, LIST(-1, -2, -3));
+    expect(&r, GIVEN(x), 1, 1, LIST(4));
+    x[4] = -100;
+    expect(&r, GIVEN(x), 0, 3, LIST(-1, -2, -3));
+    expect(&r, GIVEN(x), 1, 1, LIST(3));
+    unload(&r);
+    refused("opset 13; input x f32 5000,1; init zero f32 = 0; node ReduceSum x -> t keepdims=0;"
+            "node Less t,zero -> b; init one i64 1 = 1;"
+            "node If b -> y then_branch={node Squeeze x,one -> p; output p}"
+            " else_branch={node Identity x -> q; output q}; output y",
+            TL_UNSUPPORTED, "data decide how many axes it has");
+}
+
 /* ---- Loop ---- */
 
 static const char counting[] =
@@ -118,6 +161,88 @@ static void loops_nest(void **state)
     unload(&r);
 }
 
+/* Numbers are appended until their sum is large enough: as an exported decoder does. */
+static void states_grow(void **state)
+{
+    (void)state;
+    running r =
+        load("opset 13; input x f32 1; input yes bool; init one f32 = 1; init limit f32 = 20;"
+             "init last i64 1 = -1;"
+             "node Loop -,yes,x -> y body={input i i64; input c bool; input s f32 1;"
+             " node Gather s,last -> l axis=0; node Add l,one -> m; node Concat s,m -> t axis=0;"
+             " node ReduceSum t -> sum keepdims=0; node Less sum,limit -> d; output d; output t};"
+             "node Neg y -> z; output y; output z");
+    assert_int_equal(count_steps(&r, TL_STEP_LOOP), 1);
+    expect(&r, GIVEN(LIST(1), LIST(1)), 0, 6, LIST(1, 2, 3, 4, 5, 6));
+    expect(&r, GIVEN(LIST(15), LIST(1)), 1, 2, LIST(-15, -16));
+    expect(&r, GIVEN(LIST(1), LIST(0)), 0, 1, LIST(1));
+    expect(&r, GIVEN(LIST(-3), LIST(1)), 0, 11, LIST(-3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7));
+    unload(&r);
+}
+
+/* A cache of keys grows along its second axis, and what is made of it has its length. */
+static void a_cache_grows(void **state)
+{
+    (void)state;
+    running r =
+        load("opset 13; input n i64; input x f32 2,1; init one f32 = 1; init ones f32 2,1 = 1,10;"
+             "init second i64 1 = 1; init zero f32 = 0;"
+             "node Loop n,-,x,x -> y,z,k body={input i i64; input c bool; input s f32 2,1;"
+             " input a f32 2,1; node Cast i -> j to=1; node Mul ones,j -> new;"
+             " node Concat s,new -> t axis=1; node Softmax t -> w axis=1;"
+             " node ReduceSum t,second -> b; node Shape t -> h; node Identity c -> d;"
+             " output d; output t; output b; output h}; output y; output z; output k");
+    expect(&r, GIVEN(LIST(3), LIST(5, 6)), 0, 8, LIST(5, 0, 1, 2, 6, 0, 10, 20));
+    expect(&r, GIVEN(LIST(3), LIST(5, 6)), 1, 2, LIST(8, 36));
+    expect(&r, GIVEN(LIST(3), LIST(5, 6)), 2, 6, LIST(2, 2, 2, 3, 2, 4));
+    expect(&r, GIVEN(LIST(0), LIST(5, 6)), 0, 2, LIST(5, 6));
+    tl_tensor outputs[3];
+    tl_diag diag;
+    assert_int_equal(run(&r, GIVEN(LIST(2000), LIST(5, 6)), outputs, &diag), TL_UNSUPPORTED);
+    assert_non_null(strstr(diag.text, "goes on after 1024 turns"));
+    for (int i = 0; i < 3; i++)
+        tl_tensor_free(&outputs[i]);
+    unload(&r);
+}
+
+/* At most so many of the latest are kept; others become fewer. */
+static void states_are_bounded(void **state)
+{
+    (void)state;
+    running r =
+        load("opset 13; input n i64; input x f32 1; init four i64 1 = -4; init big i64 1 = 1000000;"
+             "init one i64 1 = 1;"
+             "node Loop n,-,x -> y body={input i i64; input c bool; input s f32 1;"
+             " node Cast i -> j to=1; node Unsqueeze j,zero -> m; init zero i64 1 = 0;"
+             " node Concat s,m -> t axis=0; node Slice t,four,big -> u; node Identity c -> d;"
+             " output d; output u}; output y");
+    expect(&r, GIVEN(LIST(2), LIST(7)), 0, 3, LIST(7, 0, 1));
+    expect(&r, GIVEN(LIST(100000), LIST(7)), 0, 4, LIST(99996, 99997, 99998, 99999));
+    unload(&r);
+    r = load("opset 13; input n i64; input x f32 5; init one i64 1 = 1; init big i64 1 = 1000000;"
+             "node Loop n,-,x -> y body={input i i64; input c bool; input s f32 5;"
+             " node Slice s,one,big -> u; node Identity c -> d; output d; output u}; output y");
+    expect(&r, GIVEN(LIST(2), LIST(1, 2, 3, 4, 5)), 0, 3, LIST(3, 4, 5));
+    expect(&r, GIVEN(LIST(7), LIST(1, 2, 3, 4, 5)), 0, 0, NULL);
+    unload(&r);
+}
+
+/* What a turn reads depends on its number. */
+static void turns_read_parts(void **state)
+{
+    (void)state;
+    running r = load("opset 13; input n i64; input x f32 4; init one i64 1 = 1; init zero i64 1 = "
+                     "0; init k f32 = 0;"
+                     "node Loop n,-,k -> y body={input i i64; input c bool; input s f32;"
+                     " node Unsqueeze i,zero -> a; node Add a,one -> b; node Slice x,zero,b -> p;"
+                     " node ReduceSum p -> t keepdims=0; node Add s,t -> u; node Identity c -> d;"
+                     " output d; output u}; output y");
+    expect(&r, GIVEN(LIST(1), LIST(1, 2, 3, 4)), 0, 1, LIST(1));
+    expect(&r, GIVEN(LIST(4), LIST(1, 2, 3, 4)), 0, 1, LIST(1 + 3 + 6 + 10));
+    expect(&r, GIVEN(LIST(6), LIST(1, 2, 3, 4)), 0, 1, LIST(1 + 3 + 6 + 30));
+    unload(&r);
+}
+
 /* ---- Scan ---- */
 
 static void a_long_scan_is_a_loop(void **state)
@@ -139,6 +264,24 @@ static void a_long_scan_is_a_loop(void **state)
     assert_int_equal(count_steps(&r, TL_STEP_LOOP), 1);
     expect(&r, GIVEN(x, LIST(1, 1)), 0, 2, last);
     expect(&r, GIVEN(x, LIST(1, 1)), 1, 1200, y);
+    unload(&r);
+}
+
+static void a_scan_of_what_is_counted(void **state)
+{
+    (void)state;
+    running r =
+        load("opset 13; input x f32 4; input c bool 4; node Not c -> d; node Compress x,d -> v;"
+             "init k f32 = 0;"
+             "node Scan k,v -> y,z num_scan_inputs=1 body={input a f32; input b f32;"
+             " node Add a,b -> t; node Identity t -> u; output t; output u}; output y; output z;"
+             "node Scan k,v -> y2,z2 num_scan_inputs=1 scan_input_directions=[1] body={input a "
+             "f32; input b f32;"
+             " node Add a,b -> t; node Identity t -> u; output t; output u}; output z2");
+    expect(&r, GIVEN(LIST(1, 2, 3, 4), LIST(0, 1, 0, 0)), 0, 1, LIST(8));
+    expect(&r, GIVEN(LIST(1, 2, 3, 4), LIST(0, 1, 0, 0)), 1, 3, LIST(1, 4, 8));
+    expect(&r, GIVEN(LIST(1, 2, 3, 4), LIST(0, 1, 0, 0)), 2, 3, LIST(4, 7, 8));
+    expect(&r, GIVEN(LIST(1, 2, 3, 4), LIST(1, 1, 1, 1)), 1, 0, NULL);
     unload(&r);
 }
 
@@ -228,11 +371,11 @@ static void states_keep_their_type(void **state)
     refused("opset 13; input x f32 2; init n i64 = 100000;"
             "node Loop n,-,x -> y body={input i i64; input c bool; input s f32 2;"
             " node Concat s,s -> t axis=0; node Identity c -> d; output d; output t}; output y",
-            TL_UNSUPPORTED, "a loop of 100000 turns");
+            TL_UNSUPPORTED, "grows by more than a constant");
     refused("opset 13; input x f32 2; input c bool;"
             "node Loop -,c,x -> y body={input i i64; input c1 bool; input s f32 2;"
             " node Concat s,s -> t axis=0; node Identity c1 -> d; output d; output t}; output y",
-            TL_UNSUPPORTED, "a loop of any number of turns");
+            TL_UNSUPPORTED, "grows by more than a constant");
 }
 
 static void bad_bodies_are_refused(void **state)
@@ -257,12 +400,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_branch_is_taken),
         cmocka_unit_test(branches_may_compute_nothing),
+        cmocka_unit_test(branches_of_other_extents),
+        cmocka_unit_test(branches_of_other_ranks),
         cmocka_unit_test(data_say_how_often),
         cmocka_unit_test(an_endless_one_is_stopped),
         cmocka_unit_test(data_end_it),
         cmocka_unit_test(states_change_places),
         cmocka_unit_test(loops_nest),
+        cmocka_unit_test(states_grow),
+        cmocka_unit_test(a_cache_grows),
+        cmocka_unit_test(states_are_bounded),
+        cmocka_unit_test(turns_read_parts),
         cmocka_unit_test(a_long_scan_is_a_loop),
+        cmocka_unit_test(a_scan_of_what_is_counted),
         cmocka_unit_test(cached_ones_are_the_same),
         cmocka_unit_test(graphs_with_bodies_read_back),
         cmocka_unit_test(nesting_is_bounded),

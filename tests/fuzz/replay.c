@@ -7,11 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include "runtime/base/file.h"
 #include "runtime/base/random.h"
 #include "tests/fuzz/fuzz.h"
 
-enum { MOST_INPUTS = 4096, LARGEST = 1 << 16 };
+enum { MOST_INPUTS = 4096, LARGEST = 1 << 16, LONGEST_SECONDS = 10 };
 
 static tl_text inputs[MOST_INPUTS];
 static int input_count;
@@ -108,8 +109,10 @@ static long fuzz(double seconds, const char *last)
         memcpy(bytes, tl_text_get(from), size);
         size = mutate(&random, bytes, size);
         write_last(last, bytes, size);
+        alarm(LONGEST_SECONDS); /* ends the program */
         try(bytes, size);
     }
+    alarm(0);
     remove(last);
     return tried;
 }

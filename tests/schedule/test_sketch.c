@@ -116,6 +116,8 @@ static void check(const char *name, const char *text, const char *target_name,
     if (tl_interpret(scheduled, got.arguments, got.count, NULL, &checked, &diag) != TL_OK)
         fail_msg("%s for %s: %s\n%s", name, target_name, diag.text, printed);
     double tolerance = strict || apply_schedule == schedule_reference ? 0 : 1e-5;
+    if (naive->tf32 && tl_target_is_gpu(&target))
+        tolerance = 2e-3;
     compare(naive, &want, &got, tolerance, name, target_name);
     tl_arena_destroy(arena);
 }

@@ -14,7 +14,9 @@ const char *const random_prim_names[TL_PRIM_COUNT] = {
 
 static const char *const call_names[] = {
 #define TENSOR(name, c, a, b, ca, aa, ba, m, n, k) #name,
+#define GROUP_TENSOR(...)                          /* the same again, and large */
 #include "schedule/prim/tensor_shapes.def"
+#undef GROUP_TENSOR
 #undef TENSOR
 };
 enum { CALLS = sizeof call_names / sizeof call_names[0] };
@@ -375,7 +377,7 @@ static void fit_args(random_steps *r, const choices *from, tl_prim prim, tl_arg 
             args[0].loop = nest[size - inner];
         args[1].word = call_names[below(r, CALLS)];
     }
-    if (prim == TL_PRIM_pad) {
+    if (prim == TL_PRIM_pad || prim == TL_PRIM_pad_einsum) {
         const tl_block *block = tl_schedule_get_block(r->schedule, args[0].block);
         args[1] = tile_sizes(r, block->iter_count);
     }
@@ -699,6 +701,7 @@ static const tl_prim preparations[TL_PRIM_COUNT][MOST_PREPARATIONS] = {
     PREPARE(rolling_buffer) = { BY(compute_at), BY(split), BY(cache_read), BY(reorder),
                                 BY(storage_align), BY(parallel), BY(vectorize) },
     PREPARE(pad) = { BY(split), BY(fuse), BY(cache_write), BY(vectorize), BY(reorder) },
+    PREPARE(pad_einsum) = { BY(compute_inline), BY(fuse), BY(cache_read), BY(reorder) },
     PREPARE(software_pipeline) = { BY(compute_at), BY(cache_read), BY(split), BY(set_scope),
                                    BY(decompose_reduction), BY(storage_align), BY(parallel) },
     PREPARE(place_barriers) = { BY(set_scope), BY(bind), BY(cache_read), BY(compute_at) },

@@ -8,17 +8,31 @@
 #include "tuner/cost/cost_models.def"
 #undef COST_MODEL
 
-/* tuner/cost/cost_file.c: a model in a file: a line that names type, features and the digest of the rest, and the rest, which
- * is the model's own. */
-tl_status tl_cost_file_write(const char *path, const char *type, const void *bytes, size_t size,
-                             tl_diag *diag);
-/* *bytes is in `file`, which the caller frees. */
-tl_status tl_cost_file_read(const char *path, const char *type, tl_text *file, const void **bytes,
-                            size_t *size, tl_diag *diag);
-/* save and load of models that keep nothing. */
-tl_status tl_cost_save_nothing(const tl_cost_model *model, const char *path, tl_diag *diag);
-tl_status tl_cost_load_nothing(tl_cost_model *model, const char *path, tl_diag *diag);
-tl_status tl_cost_learn_nothing(tl_cost_model *model, const tl_feature_set *programs,
-                                const float *label, tl_diag *diag);
+/* What a model lets be set: "hidden=128 layers=2". */
+typedef struct {
+    const char *name;
+    int *value; /* what it is unless it is set */
+    int least, most;
+} tl_cost_setting;
+/* tuner/cost/cost_settings.c. TL_BAD_ARGUMENT, with the name and what there is. NULL sets nothing. */
+tl_status tl_cost_settings_read(const char *model, const char *settings,
+                                const tl_cost_setting *table, int count, tl_diag *diag);
+void tl_cost_settings_print(const tl_cost_setting *table, int count, tl_text *out);
+
+/* For models that are not trained, have no parameters, or keep nothing. */
+tl_status tl_cost_train_nothing(tl_cost_model *model, const tl_cost_samples *samples,
+                                const tl_cost_samples *held_out, const tl_train_options *options,
+                                tl_diag *diag);
+tl_status tl_cost_adapt_nothing(tl_cost_model *model, const tl_cost_samples *samples,
+                                const tl_train_options *options, tl_diag *diag);
+tl_status tl_cost_no_gradients(tl_cost_model *model, const tl_cost_samples *samples,
+                               const tl_train_options *options, double *loss, tl_diag *diag);
+int tl_cost_no_parameters(tl_cost_model *model, const tl_parameter **out);
+void tl_cost_no_settings(const tl_cost_model *model, tl_text *out);
+tl_status tl_cost_write_nothing(const tl_cost_model *model, tl_text *out, tl_diag *diag);
+tl_status tl_cost_read_nothing(tl_cost_model *model, const void *bytes, size_t size, tl_diag *diag);
+
+/* The machine of a program's task; never NULL. */
+const tl_machine *tl_cost_samples_machine(const tl_cost_samples *samples, int program);
 
 #endif

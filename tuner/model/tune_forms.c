@@ -159,22 +159,14 @@ bool tl_tune_form_change_ns(const tl_tune_form *form, const double *ns, double *
 /* Cycles that the analytic model expects of the task's default schedule; 0: there is none. */
 static double estimate(tl_arena *arena, const tl_tune_task *task, const tl_target *target)
 {
-    const tl_cost_model_type *type = tl_cost_model_find("analytic");
-    tl_cost_model *model;
     tl_space *space;
     tl_variant variant;
-    float score;
     if (tl_space_create(arena, task->measure, target, 1, TL_SPACE_FULL, &space, NULL) != TL_OK ||
-        tl_space_build(space, arena, task->untuned, NULL, 0, &variant, NULL) != TL_OK ||
-        type->create(0, &model, NULL) != TL_OK)
+        tl_space_build(space, arena, task->untuned, NULL, 0, &variant, NULL) != TL_OK)
         return 0;
     const float *rows;
-    const int first_row[2] = { 0, tl_features_of(arena, variant.program, target, &rows) };
-    type->predict(model,
-                  &(tl_feature_set){ 1, TL_FEATURE_WIDTH, first_row, rows, (int[]){ 0 }, NULL },
-                  &score);
-    type->destroy(model);
-    return exp2(-(double)score);
+    const int count = tl_features_of(arena, variant.program, target, &rows);
+    return tl_analytic_cycles(NULL, rows, count);
 }
 
 /* How far the form may come under the limit of what is measured, in ns, when default schedules relate to those they replace

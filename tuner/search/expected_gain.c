@@ -43,7 +43,7 @@ static void guess(tl_explorer *x, const int *entries, int count, double *out)
     float score[POOL];
     bool known = tl_explorer_score(x, entries, count, score);
     for (int i = 0; i < count; i++)
-        out[i] = known ? -(double)score[i] * log(2) : 0;
+        out[i] = known ? -(double)score[i] : 0;
 }
 
 static double log_time(tl_explorer *x, int entry)

@@ -110,7 +110,7 @@ tl_status tl_explorer_create(const tl_search *search, const tl_policy_type *type
     }
     tl_status status = TL_OK;
     if (x->model == NULL && method->model != NULL)
-        status = tl_cost_model_find(method->model)->create(search->seed, &x->model, diag);
+        status = tl_cost_model_create(method->model, NULL, search->seed, &x->model, diag);
     if (status != TL_OK) {
         tl_explorer_destroy(&x->policy);
         return status;
@@ -126,7 +126,7 @@ void tl_explorer_destroy(tl_policy *policy)
     if (x == NULL)
         return;
     if (x->model != NULL && x->model != x->search.model)
-        x->model->type->destroy(x->model);
+        tl_cost_model_destroy(x->model);
     tl_surrogate_destroy(x->surrogate);
     tl_surrogate_destroy(x->informed);
     tl_catalog_destroy(x->catalog);

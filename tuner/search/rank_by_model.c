@@ -1,4 +1,5 @@
 /* tuner/search/rank_by_model.c: entries in the order of what the model expects of them. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "tuner/cost/features.h"
@@ -6,14 +7,15 @@
 
 /* Entries as a model wants them. */
 typedef struct {
-    tl_feature_set set;
-    int *first_row, *task;
+    tl_cost_samples programs;
+    int *first_row, *row_count, *task;
     float *rows;
 } table;
 
 static void free_table(table *t)
 {
     free(t->first_row);
+    free(t->row_count);
     free(t->task);
     free(t->rows);
 }
@@ -22,13 +24,15 @@ static void free_table(table *t)
 static bool make_table(tl_explorer *x, const int *entries, int count, table *t)
 {
     *t = (table){ .first_row = calloc((size_t)count + 1, sizeof(int)),
+                  .row_count = calloc((size_t)count + 1, sizeof(int)),
                   .task = calloc((size_t)count + 1, sizeof(int)) };
-    if (t->first_row == NULL || t->task == NULL)
+    if (t->first_row == NULL || t->row_count == NULL || t->task == NULL)
         return false;
     for (int i = 0; i < count; i++) {
         if (!tl_catalog_rows(x->catalog, entries[i]))
             return false;
-        t->first_row[i + 1] = t->first_row[i] + tl_catalog_at(x->catalog, entries[i])->row_count;
+        t->row_count[i] = tl_catalog_at(x->catalog, entries[i])->row_count;
+        t->first_row[i + 1] = t->first_row[i] + t->row_count[i];
     }
     t->rows = malloc(sizeof(float) * TL_FEATURE_WIDTH * (size_t)t->first_row[count] + 1);
     if (t->rows == NULL)
@@ -38,8 +42,15 @@ static bool make_table(tl_explorer *x, const int *entries, int count, table *t)
         memcpy(t->rows + (size_t)t->first_row[i] * TL_FEATURE_WIDTH, e->rows,
                sizeof(float) * TL_FEATURE_WIDTH * (size_t)e->row_count);
     }
-    t->set = (tl_feature_set){ count,   TL_FEATURE_WIDTH, t->first_row,
-                               t->rows, t->task,          x->search.target->machine };
+    t->programs = (tl_cost_samples){ .shape = tl_sample_shape_of_rows(),
+                                     .count = count,
+                                     .task_count = 1,
+                                     .domain_count = 1,
+                                     .first_row = t->first_row,
+                                     .row_count = t->row_count,
+                                     .rows = t->rows,
+                                     .task = t->task,
+                                     .profiles = &x->search.target->machine };
     return true;
 }
 
@@ -61,9 +72,10 @@ static void learn(tl_explorer *x)
         double best = x->right_count > 0 ? tl_catalog_at(x->catalog, x->best)->score_ns : 0;
         for (int i = 0; i < x->measured_count; i++) {
             const tl_entry *e = tl_catalog_at(x->catalog, x->measured[i]);
-            label[i] = e->state == TL_ENTRY_RIGHT ? (float)(best / e->score_ns) : 0;
+            label[i] = e->state == TL_ENTRY_RIGHT ? (float)log(e->score_ns / best) : INFINITY;
         }
-        if (x->model->type->update(x->model, &t.set, label, NULL) == TL_OK)
+        t.programs.label = label;
+        if (tl_cost_model_train(x->model, &t.programs, NULL, NULL, NULL) == TL_OK)
             x->model_state++;
         x->trained_count = x->measured_count;
     } else {
@@ -78,8 +90,8 @@ static bool predict(tl_explorer *x, const int *entries, int count)
 {
     table t;
     int *asked = malloc(sizeof *asked * (size_t)(count + 1)), asked_count = 0;
-    float *score = malloc(sizeof *score * (size_t)(count + 1));
-    bool done = asked != NULL && score != NULL;
+    float *mean = malloc(sizeof *mean * (size_t)(count + 1));
+    bool done = asked != NULL && mean != NULL;
     for (int i = 0; i < count && done; i++) {
         tl_entry *e = tl_catalog_at(x->catalog, entries[i]);
         if (e->scored_by == x->model_state)
@@ -90,13 +102,13 @@ static bool predict(tl_explorer *x, const int *entries, int count)
     if (done && asked_count > 0) {
         done = make_table(x, asked, asked_count, &t);
         x->failed |= !done;
-        done = done && x->model->type->predict(x->model, &t.set, score);
+        done = done && tl_cost_model_predict(x->model, &t.programs, mean, NULL);
         for (int i = 0; i < asked_count && done; i++)
-            tl_catalog_at(x->catalog, asked[i])->score = score[i];
+            tl_catalog_at(x->catalog, asked[i])->score = -mean[i];
         free_table(&t);
     }
     free(asked);
-    free(score);
+    free(mean);
     return done;
 }
 

@@ -134,18 +134,24 @@ static tl_status rank(const tl_transfer *how, offers *o, tl_diag *diag)
     tl_cost_model *model;
     if (how->model == NULL || o->count == 0)
         return TL_OK;
-    float *score = TL_NEW_ARRAY(o->arena, float, o->count);
+    float *mean = TL_NEW_ARRAY(o->arena, float, o->count);
     int *task = TL_NEW_ARRAY(o->arena, int, o->count);
-    const tl_feature_set set = { .count = o->count,
-                                 .width = TL_FEATURE_WIDTH,
-                                 .first_row = o->first_row,
-                                 .rows = o->rows,
-                                 .task = task };
-    TL_TRY(how->model->create(how->seed, &model, diag));
-    if (model->type->predict(model, &set, score))
+    int *row_count = TL_NEW_ARRAY(o->arena, int, o->count);
+    for (int i = 0; i < o->count; i++)
+        row_count[i] = o->first_row[i + 1] - o->first_row[i];
+    const tl_cost_samples programs = { .shape = tl_sample_shape_of_rows(),
+                                       .count = o->count,
+                                       .task_count = 1,
+                                       .domain_count = 1,
+                                       .first_row = o->first_row,
+                                       .row_count = row_count,
+                                       .rows = o->rows,
+                                       .task = task };
+    TL_TRY(how->model->create(NULL, how->seed, &model, diag));
+    if (tl_cost_model_predict(model, &programs, mean, NULL))
         for (int i = 0; i < o->count; i++)
-            o->all[i].score = score[i];
-    model->type->destroy(model);
+            o->all[i].score = -mean[i];
+    tl_cost_model_destroy(model);
     return TL_OK;
 }
 

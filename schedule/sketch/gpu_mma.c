@@ -1,0 +1,397 @@
+/* schedule/sketch/gpu_mma.c: a contraction in tiles by tensor cores, where its types have a product of them (f16, bf16, int8;
+ * f32 in a tf32 kernel).
+ *
+ *     for <tiles>  blockIdx.x
+ *       for <warps>  threadIdx.y
+ *         acc[rows, columns] = 0                   tiles of 16 by 8, in the registers of a warp
+ *         for k0                                   slices, two of them on their way
+ *           panel, stream                          shared memory, by pieces of 16 bytes spread over the banks
+ *           for k1                                 written out
+ *             acc[16, 8] += stream[16, k]*panel[k, 8]     a call each
+ *         out = epilogue(acc)                      every thread its own elements
+ *
+ * A convolution is one as it stands: k runs along its channels, the window's steps are outside of a product and inside of a
+ * slice. Extents that do not come out even are padded with zeroes. Which tile: that of the least cycles (gpu_model.c). */
+#include <string.h>
+#include "schedule/sketch/gpu_private.h"
+
+enum {
+    TILE_ROWS = 16,
+    TILE_COLUMNS = 8,
+    FIRST_SM = 80,
+    MOST_WARPS = 8,
+    SLICE_BYTES = 32 << 10,
+    ROW_BYTES = 64,          /* of a slice along k */
+    MOST_ACCUMULATORS = 128, /* registers of a thread */
+    OTHER_REGISTERS = 80,
+    MOST_PRODUCTS = 512, /* written out */
+};
+
+typedef struct {
+    const char *name;
+    tl_dtype c, a, b;
+    int m, n;
+    int64_t k;
+    bool is_nk, is_rounded;
+} product;
+
+static const product products[] = {
+#define EXACT   false
+#define ROUNDED true
+#define PRODUCT(name, c, a, b, m, n, k, lies, operands) \
+    { #name, TL_##c, TL_##a, TL_##b, m, n, k, #lies[0] == 'n', operands },
+#include "ir/program/warp_products.def"
+#undef PRODUCT
+};
+
+/* ---- which product ---- */
+
+/* The reduce iter that the product runs along: the longest that moves an axis of each operand. */
+static int find_term(tl_schedule *s, const tl_gpu_product *p)
+{
+    int found = -1;
+    for (int i = 0; i < p->c.block->iter_count; i++) {
+        const tl_iter *iter = &p->c.block->iters[i];
+        if (iter->kind == TL_ITER_REDUCE && tl_gpu_axis_of(s, p->c.panel, iter->var) >= 0 &&
+            tl_gpu_axis_of(s, p->c.stream, iter->var) >= 0 &&
+            (found < 0 || p->extents[i] > p->extents[found]))
+            found = i;
+    }
+    return found;
+}
+
+/* With the panel as it lies, else the other way round: its copy is turned then. f32 is multiplied as tf32 alone. */
+static const product *find_instruction(const tl_schedule *s, const tl_gpu_product *p, bool is_nk)
+{
+    const product *found = NULL;
+    for (size_t i = 0; i < sizeof products / sizeof products[0]; i++) {
+        const product *x = &products[i];
+        if (x->c != p->c.block->stores[0].buffer->dtype || x->a != p->c.stream->u.buffer->dtype ||
+            x->b != p->c.panel->u.buffer->dtype || (x->is_rounded && !s->program->tf32) ||
+            (x->a == TL_F32 && !x->is_rounded))
+            continue;
+        if (found == NULL || x->is_nk == is_nk)
+            found = x;
+    }
+    return found;
+}
+
+/* ---- which tile ---- */
+
+typedef struct {
+    tl_gpu_cut row, column, line;
+} tile;
+
+/* Multiply-adds of a multiprocessor in a cycle. */
+static double rate_of(const tl_target *target, const product *x)
+{
+    double halves = target->gpu.sm >= 90 ? 2048 : target->gpu.sm == 80 ? 1024 : 512;
+    return halves * (double)x->k / 16;
+}
+
+static double cycles_of(tl_schedule *s, const tl_gpu_product *p, const product *x, const tile *t,
+                        int64_t others, int64_t terms)
+{
+    int64_t rows = tl_gpu_cut_size(&t->row), size = (int64_t)tl_dtype_size(x->a);
+    int64_t columns = tl_gpu_cut_size(&t->column) * tl_gpu_cut_size(&t->line);
+    int64_t warps = t->row.warps * t->column.warps * t->line.warps;
+    int64_t own = t->row.own * t->column.own * t->line.own / TL_WARP_LANES;
+    int64_t resident =
+        tl_gpu_resident(s->target, warps * TL_WARP_LANES, own + OTHER_REGISTERS, SLICE_BYTES);
+    if (resident == 0 || warps > MOST_WARPS || own > MOST_ACCUMULATORS)
+        return -1;
+    int64_t blocks = others * tl_ceildiv(p->extents[p->row], rows) *
+                     tl_ceildiv(p->extents[p->column], tl_gpu_cut_size(&t->column));
+    if (p->line >= 0)
+        blocks *= tl_ceildiv(p->extents[p->line], tl_gpu_cut_size(&t->line));
+    /* shared memory serves 128 bytes a cycle; so does, of what comes from memory, L2 with 64 */
+    double loads = (double)(warps * (t->row.own + t->column.own * t->line.own) * size) / 128;
+    double copies = (double)((rows + columns) * size) / 64;
+    tl_gpu_work work = { blocks, warps, resident,
+                         (double)terms * (double)(rows * columns) / rate_of(s->target, x),
+                         (double)terms * (loads + copies) };
+    return tl_gpu_cycles(s->target, &work);
+}
+
+static const int64_t rows_of[] = { 16, 32, 64 }, columns_of[] = { 8, 16, 32, 64 },
+                     lines_of[] = { 1, 2, 4, 7, 8 }, warps_of[] = { 1, 2, 4, 7, 8 };
+enum { ROWS = 3, COLUMNS = 4, LINES = 5, WARPS = 5 };
+
+static bool find_tile(tl_schedule *s, const tl_gpu_product *p, const product *x, tile *best)
+{
+    const tl_block *block = p->c.block;
+    int64_t others = 1, terms = 1;
+    double least = -1;
+    int lines = p->line >= 0 ? LINES : 1;
+    for (int i = 0; i < block->iter_count; i++)
+        if (block->iters[i].kind == TL_ITER_REDUCE)
+            terms *= p->extents[i];
+        else if (i != p->row && i != p->column && i != p->line)
+            others *= p->extents[i];
+    for (int at = 0; at < ROWS * COLUMNS * lines * WARPS * WARPS * lines; at++) {
+        int rest = at;
+        tile t = { { 1, 1, rows_of[rest % ROWS] }, { 1, 1, 1 }, { 1, 1, 1 } };
+        rest /= ROWS;
+        t.column.own = columns_of[rest % COLUMNS];
+        rest /= COLUMNS;
+        t.row.warps = warps_of[rest % WARPS];
+        rest /= WARPS;
+        t.column.warps = warps_of[rest % WARPS];
+        rest /= WARPS;
+        t.line.own = lines_of[rest % lines];
+        t.line.warps = warps_of[rest / lines];
+        double cycles = cycles_of(s, p, x, &t, others, terms);
+        if (cycles < 0 || (least >= 0 && cycles >= least))
+            continue;
+        least = cycles;
+        *best = t;
+    }
+    return least >= 0;
+}
+
+static tl_status decide_tile(tl_schedule *s, tl_gpu_product *p, const product *x, tl_diag *diag)
+{
+    const char *name = p->c.block->name;
+    tile t;
+    if (!find_tile(s, p, x, &t))
+        return tl_refuse(diag, "default schedule", name, "has no tile that fits");
+    t.row.own = tl_decide(s, name, "tile.rows", rows_of, ROWS, t.row.own);
+    t.column.own = tl_decide(s, name, "tile.columns", columns_of, COLUMNS, t.column.own);
+    t.row.warps = tl_decide(s, name, "warps.rows", warps_of, WARPS, t.row.warps);
+    t.column.warps = tl_decide(s, name, "warps.columns", warps_of, WARPS, t.column.warps);
+    p->warps = t.row.warps * t.column.warps * t.line.warps;
+    int64_t own = t.row.own * t.column.own * t.line.own / TL_WARP_LANES;
+    if (own > MOST_ACCUMULATORS || tl_gpu_resident(s->target, p->warps * TL_WARP_LANES,
+                                                   own + OTHER_REGISTERS, SLICE_BYTES) == 0)
+        return tl_refuse(diag, "default schedule", name, "has a tile that no block can have");
+    p->cuts[p->row] = t.row;
+    p->cuts[p->column] = t.column;
+    if (p->line >= 0)
+        p->cuts[p->line] = t.line;
+    return TL_OK;
+}
+
+/* ---- operands ---- */
+
+/* Spreads rows of so many bytes over the banks, where there is such a pattern. */
+static tl_status spread(tl_schedule *s, const char *buffer, int64_t row_bytes, tl_diag *diag)
+{
+    if (row_bytes != 32 && row_bytes != 64 && row_bytes != 128)
+        return TL_OK;
+    return tl_swizzle(s, buffer, row_bytes, diag);
+}
+
+/* The stream in rows along k. */
+static tl_status lay_stream(tl_schedule *s, const tl_gpu_product *p, int term, const char *buffer,
+                            tl_diag *diag)
+{
+    const tl_block *block = p->c.block;
+    const int last[2] = { tl_gpu_axis_of(s, p->c.stream, block->iters[p->row].var),
+                          tl_gpu_axis_of(s, p->c.stream, block->iters[term].var) };
+    TL_TRY(tl_gpu_arrange(s, buffer, last, 2, 1, diag));
+    return spread(s, buffer, p->depth[term] * (int64_t)tl_dtype_size(p->c.stream->u.buffer->dtype),
+                  diag);
+}
+
+/* The panel as the product takes it: in rows along k, or along the columns, in groups of at most 128 bytes. tf32 takes words
+ * of eight neighbours from four rows: rows of eight lie side by side. A window's columns begin anywhere, so that nothing can be
+ * said of their pieces. */
+static tl_status lay_panel(tl_schedule *s, const tl_gpu_product *p, const product *x, int term,
+                           const char *buffer, tl_diag *diag)
+{
+    const tl_block *block = p->c.block;
+    int64_t size = (int64_t)tl_dtype_size(x->b);
+    int k = tl_gpu_axis_of(s, p->c.panel, block->iters[term].var);
+    int n = tl_gpu_axis_of(s, p->c.panel, block->iters[p->column].var);
+    bool is_window = p->c.panel->args[n]->kind != TL_EXPR_VAR;
+    if (x->is_nk) {
+        TL_TRY(tl_gpu_arrange(s, buffer, (int[]){ n, k }, 2, 1, diag));
+        return spread(s, buffer, p->depth[term] * size, diag);
+    }
+    if (is_window)
+        return k < n ? TL_OK : tl_gpu_arrange(s, buffer, (int[]){ k, n }, 2, 1, diag);
+    int64_t columns = tl_gpu_cut_size(&p->cuts[p->column]);
+    int64_t group = size == 4 ? TILE_COLUMNS : 128 / size;
+    while (columns % group != 0)
+        group /= 2;
+    TL_TRY(tl_gpu_arrange(s, buffer, (int[]){ k, n }, 2, group, diag));
+    return spread(s, buffer, size == 4 ? 128 : group * size, diag);
+}
+
+/* ---- loops ---- */
+
+static tl_status unroll_list(tl_schedule *s, const tl_loop_list *list, tl_diag *diag)
+{
+    for (int i = 0; i < list->count; i++)
+        TL_TRY(tl_unroll(s, list->loops[i], diag));
+    return TL_OK;
+}
+
+/* Loops over rows and columns of tiles as the threads of a warp hold them: `row` and `column` run over whole tiles. */
+static tl_status share_tiles(tl_schedule *s, tl_loop_ref row, tl_loop_ref column, tl_loop_ref *line,
+                             tl_diag *diag)
+{
+    tl_loop_ref r[3], c[3], threads;
+    tl_loop_list order = { 0 }, written = { 0 };
+    TL_TRY(tl_split(s, row, (int64_t[]){ 0, 2, 8 }, 3, r, diag));
+    TL_TRY(tl_split(s, column, (int64_t[]){ 0, 4, 2 }, 3, c, diag));
+    if (line != NULL)
+        tl_loop_push(&written, *line);
+    tl_loop_push(&written, r[0]);
+    tl_loop_push(&written, r[1]);
+    tl_loop_push(&written, c[0]);
+    order = written;
+    tl_loop_push(&order, r[2]);
+    tl_loop_push(&order, c[1]);
+    tl_loop_push(&order, c[2]);
+    TL_TRY(tl_reorder(s, order.loops, order.count, diag));
+    TL_TRY(unroll_list(s, &written, diag));
+    TL_TRY(tl_fuse(s, (tl_loop_ref[]){ r[2], c[1] }, 2, &threads, diag));
+    TL_TRY(tl_bind_loop(s, threads, "threadIdx.x", diag));
+    return tl_vectorize(s, c[2], diag);
+}
+
+/* The zeroes in front: over tiles, then inside of one. */
+static tl_status share_zeroes(tl_schedule *s, tl_block_ref zero, int outside, bool has_lines,
+                              tl_diag *diag)
+{
+    tl_loop_list own;
+    tl_loop_ref r[2], c[2], threads;
+    TL_TRY(tl_sketch_loops(s, zero, outside, &own, diag));
+    int first = own.count - (has_lines ? 5 : 4);
+    if (first < 0)
+        return tl_refuse(diag, "default schedule", "zeroes", "are not written in tiles");
+    for (int i = 0; i < own.count - 2; i++)
+        TL_TRY(tl_unroll(s, own.loops[i], diag));
+    TL_TRY(tl_split(s, own.loops[own.count - 2], (int64_t[]){ 2, 0 }, 2, r, diag));
+    TL_TRY(tl_split(s, own.loops[own.count - 1], (int64_t[]){ 0, 2 }, 2, c, diag));
+    TL_TRY(tl_unroll(s, r[0], diag));
+    TL_TRY(tl_fuse(s, (tl_loop_ref[]){ r[1], c[0] }, 2, &threads, diag));
+    TL_TRY(tl_bind_loop(s, threads, "threadIdx.x", diag));
+    return tl_vectorize(s, c[1], diag);
+}
+
+/* Slices, steps of a window, steps of k, tiles, and a product each. */
+static tl_status make_terms(tl_schedule *s, tl_block_ref anchor, int outside,
+                            const tl_gpu_product *p, const product *x, int term, tl_gpu_terms *t,
+                            tl_block_ref *zero, tl_loop_ref *call, tl_loop_list *written,
+                            tl_diag *diag)
+{
+    const tl_block *block = tl_schedule_get_block(s, anchor);
+    tl_loop_ref k[2], r[2], c[2];
+    tl_loop_list all = t->others, own;
+    *written = (tl_loop_list){ 0 };
+    TL_TRY(tl_sketch_loops(s, anchor, outside, &own, diag));
+    tl_loop_ref inside = tl_sketch_loop_of(s, &block->iters[term], &own);
+    TL_TRY(tl_split(s, inside, (int64_t[]){ 0, x->k }, 2, k, diag));
+    TL_TRY(tl_split(s, t->row, (int64_t[]){ 0, TILE_ROWS }, 2, r, diag));
+    TL_TRY(tl_split(s, t->column, (int64_t[]){ 0, TILE_COLUMNS }, 2, c, diag));
+    for (int i = 0; i < t->inner.count; i++)
+        if (!tl_same_loop(t->inner.loops[i], inside))
+            tl_loop_push(written, t->inner.loops[i]);
+    tl_loop_push(written, k[0]);
+    tl_loop_push(written, r[0]);
+    tl_loop_push(written, t->line);
+    tl_loop_push(written, c[0]);
+    for (int i = 0; i < t->outer.count; i++)
+        tl_loop_push(&all, t->outer.loops[i]);
+    for (int i = 0; i < written->count; i++)
+        tl_loop_push(&all, written->loops[i]);
+    tl_loop_push(&all, r[1]);
+    tl_loop_push(&all, c[1]);
+    tl_loop_push(&all, k[1]);
+    (void)p;
+    TL_TRY(tl_reorder(s, all.loops, all.count, diag));
+    *call = r[1];
+    return tl_decompose_reduction(s, anchor, t->outer.loops[0], zero, diag);
+}
+
+/* Written out from the innermost on, as far as there is room for so many products; tiles always are. */
+static tl_status unroll_products(tl_schedule *s, const tl_loop_list *written, int tiles,
+                                 tl_diag *diag)
+{
+    int64_t all = 1;
+    for (int i = written->count - 1; i >= 0; i--) {
+        all *= tl_sketch_extent(s, written->loops[i]);
+        if (all > MOST_PRODUCTS && i < written->count - tiles)
+            return TL_OK;
+        TL_TRY(tl_unroll(s, written->loops[i], diag));
+    }
+    return TL_OK;
+}
+
+/* The result's rows and columns last, as a warp holds them. */
+static tl_status lay_result(tl_schedule *s, const tl_gpu_product *p, const char **result,
+                            tl_diag *diag)
+{
+    const tl_store *store = &p->c.block->stores[0];
+    int last[2] = { -1, -1 };
+    for (int a = 0; a < store->buffer->rank; a++)
+        for (int i = 0; i < 2; i++)
+            if (tl_expr_uses_var(store->indices[a],
+                                 p->c.block->iters[i == 0 ? p->row : p->column].var))
+                last[i] = a;
+    *result = store->buffer->name;
+    if (last[0] < 0 || last[1] < 0)
+        return tl_refuse(diag, "default schedule", p->c.block->name, "has no rows and columns");
+    return tl_gpu_arrange(s, *result, last, 2, 1, diag);
+}
+
+tl_status tl_gpu_mma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag)
+{
+    tl_gpu_product p;
+    tl_gpu_loops loops;
+    tl_gpu_terms terms;
+    tl_gpu_slice operands[2]; /* panel, stream */
+    tl_block_ref zero;
+    tl_loop_ref call;
+    tl_loop_list written;
+    const char *result;
+    TL_TRY(tl_gpu_find_product(s, tl_schedule_get_block(s, anchor), &p, diag));
+    const tl_block *block = p.c.block;
+    int term = find_term(s, &p);
+    if (s->target->gpu.sm < FIRST_SM || term < 0 || tl_keeps_order(s, block))
+        return tl_refuse(diag, "default schedule", block->name, "is nothing for tensor cores");
+    int k = tl_gpu_axis_of(s, p.c.panel, block->iters[term].var),
+        n = tl_gpu_axis_of(s, p.c.panel, block->iters[p.column].var),
+        m = tl_gpu_axis_of(s, p.c.stream, block->iters[p.row].var);
+    if (n < 0 || m < 0)
+        return tl_refuse(diag, "default schedule", block->name, "walks in steps");
+    const product *x = find_instruction(s, &p, n < k);
+    if (x == NULL)
+        return tl_refuse(diag, "default schedule", block->name, "has types no tensor core takes");
+    const int64_t options[] = { 0, 1 };
+    if (!tl_decide(s, block->name, "tensor_cores", options, 2, 1))
+        return tl_refuse(diag, "default schedule", block->name, "shall do without");
+    TL_TRY(decide_tile(s, &p, x, diag));
+    TL_TRY(tl_gpu_decide_depth(s, &p, ROW_BYTES / (int64_t)tl_dtype_size(x->a), term, x->k,
+                               SLICE_BYTES, diag));
+    TL_TRY(tl_gpu_pad(s, anchor, out, &p, diag));
+    block = p.c.block;
+    int64_t bytes = tl_gpu_slice_bytes(s, &p);
+    const char *name = block->name;
+    TL_TRY(tl_gpu_take_slice(s, anchor, p.c.panel, &operands[0], diag));
+    TL_TRY(tl_gpu_take_slice(s, anchor, p.c.stream, &operands[1], diag));
+    TL_TRY(lay_panel(s, &p, x, term, operands[0].buffer, diag));
+    TL_TRY(lay_stream(s, &p, term, operands[1].buffer, diag));
+    TL_TRY(lay_result(s, &p, &result, diag));
+    p.c.block = tl_schedule_get_block(s, anchor); /* with the new result */
+
+    TL_TRY(tl_gpu_cut_results(s, out, 0, &p, &loops, diag));
+    tl_loop_ref around = loops.warps.id != 0 ? loops.warps : loops.tiles;
+    const int outside = loops.warps.id != 0 ? 2 : 1;
+    TL_TRY(tl_compute_at(s, anchor, around, diag));
+    TL_TRY(tl_set_scope(s, result, "warp", diag));
+    TL_TRY(tl_gpu_cut_terms(s, anchor, outside, &p, &terms, diag));
+    TL_TRY(make_terms(s, anchor, outside, &p, x, term, &terms, &zero, &call, &written, diag));
+    tl_loop_ref slices = terms.outer.loops[terms.outer.count - 1];
+    bool has_lines = terms.line.id != 0;
+    if (loops.warps.id != 0)
+        TL_TRY(tl_bind_loop(s, loops.warps, "threadIdx.y", diag));
+    TL_TRY(tl_tensorize(s, call, x->name, diag));
+    TL_TRY(unroll_products(s, &written, has_lines ? 3 : 2, diag));
+    TL_TRY(share_zeroes(s, zero, outside, has_lines, diag));
+    TL_TRY(share_tiles(s, loops.row, loops.column, loops.line.id != 0 ? &loops.line : NULL, diag));
+    TL_TRY(tl_gpu_fill_slices(s, name, operands, 2, slices, p.warps, bytes, diag));
+    return tl_bind_loop(s, loops.tiles, "blockIdx.x", diag);
+}

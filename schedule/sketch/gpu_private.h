@@ -1,0 +1,118 @@
+/* schedule/sketch/gpu_private.h: what the rules for contractions on a GPU share: a tile of results that a block of threads
+ * makes, from slices of both operands in shared memory.
+ *
+ *     for <tiles>  blockIdx.x
+ *       for <warps>  threadIdx.y              each a part of the tile
+ *         ...                                 what 32 threads make of it: gpu_tile.c, gpu_mma.c
+ *           for <slices>
+ *             panel, stream                   copied by all threads together, while they compute on the slice before
+ */
+#ifndef TL_SCHEDULE_SKETCH_GPU_PRIVATE_H
+#define TL_SCHEDULE_SKETCH_GPU_PRIVATE_H
+#include "runtime/base/checked.h"
+#include "schedule/sketch/sketch_private.h"
+
+enum { TL_GPU_ITERS = 32 };
+
+/* How a loop over results is cut: tiles, warps, lanes of a warp, what a thread (or warp) has of its own. */
+typedef struct {
+    int64_t warps, lanes, own;
+} tl_gpu_cut;
+static inline int64_t tl_gpu_cut_size(const tl_gpu_cut *cut)
+{
+    return cut->warps * cut->lanes * cut->own;
+}
+
+/* A contraction, its axes as places among the block's iters. */
+typedef struct {
+    tl_contraction c;
+    int row;                       /* the longest spatial iter that moves the stream alone */
+    int column;                    /* the contiguous one, which moves the panel alone */
+    int line;                      /* another one that moves the panel alone; -1: none */
+    int64_t extents[TL_GPU_ITERS]; /* of the iters, as far as this tile's block goes */
+    tl_gpu_cut cuts[TL_GPU_ITERS]; /* of spatial iters; 1 each: one result at a time */
+    int64_t depth[TL_GPU_ITERS];   /* of reduce iters: steps of a slice */
+    int64_t warps;                 /* of a block */
+} tl_gpu_product;
+
+/* Refuses what is no product of two buffers with rows and columns of constant extents. */
+tl_status tl_gpu_find_product(tl_schedule *s, const tl_block *block, tl_gpu_product *out,
+                              tl_diag *diag);
+/* The axis of the load's buffer that the iter, and the iter by one, moves; -1: none, several, or by more. */
+int tl_gpu_axis_of(tl_schedule *s, const tl_expr *load, const tl_var *iter);
+/* Whether the iter may run beyond its extent, where pad_einsum finds zeroes. */
+bool tl_gpu_can_pad(const tl_gpu_product *p, int iter);
+/* Bytes of both operands' slices. */
+int64_t tl_gpu_slice_bytes(tl_schedule *s, const tl_gpu_product *p);
+/* Decides how many steps of each reduce iter a slice has: of a product with one of them that is longer than 1 about `steps`,
+ * else all of the short ones; `unit`: of iter `of` (-1: none) a multiple of so many. `bytes`: for both slices. */
+tl_status tl_gpu_decide_depth(tl_schedule *s, tl_gpu_product *p, int64_t steps, int of,
+                              int64_t unit, int64_t bytes, tl_diag *diag);
+/* Whole tiles and slices: pads the block where its extents do not come out even. `out` reads what is padded then, and *p is of
+ * the padded block. */
+tl_status tl_gpu_pad(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_gpu_product *p,
+                     tl_diag *diag);
+
+/* The loops of `out`, cut: one list a part, the loops over rows, lines and columns in that order, behind all others. */
+typedef struct {
+    tl_loop_ref tiles, warps, lanes; /* each fused; warps, lanes: id 0 where there is one */
+    tl_loop_ref row, line, column;   /* what is a thread's or a warp's own; id 0: none */
+} tl_gpu_loops;
+tl_status tl_gpu_cut_results(tl_schedule *s, tl_block_ref out, int first, const tl_gpu_product *p,
+                             tl_gpu_loops *loops, tl_diag *diag);
+
+/* The contraction's own loops, from position `first` of its nest on. */
+typedef struct {
+    tl_loop_list outer, inner; /* over slices, and inside of one; each at least one */
+    tl_loop_ref row, line, column;
+    tl_loop_list others; /* spatial, of one iteration */
+} tl_gpu_terms;
+tl_status tl_gpu_cut_terms(tl_schedule *s, tl_block_ref anchor, int first, const tl_gpu_product *p,
+                           tl_gpu_terms *terms, tl_diag *diag);
+
+/* An operand in shared memory: filled by the stage that makes it for this contraction alone, else by a copy. */
+typedef struct {
+    const char *buffer; /* its name */
+    tl_block_ref copy;
+} tl_gpu_slice;
+tl_status tl_gpu_take_slice(tl_schedule *s, tl_block_ref anchor, const tl_expr *load,
+                            tl_gpu_slice *out, tl_diag *diag);
+/* Moves the blocks that fill operands of `block` to where a slice begins, and shares their work among the warps of threads. They
+ * run ahead of what is computed from them, as far as `bytes` of a slice leave room for several. */
+tl_status tl_gpu_fill_slices(tl_schedule *s, const char *block, const tl_gpu_slice *slices,
+                             int count, tl_loop_ref at, int64_t warps, int64_t bytes,
+                             tl_diag *diag);
+/* The buffer's axes in another order: `last` (one or two of them) behind the others; `group` > 1: the last axis in groups of so
+ * many, the number of the group first. */
+tl_status tl_gpu_arrange(tl_schedule *s, const char *buffer, const int *last, int count,
+                         int64_t group, tl_diag *diag);
+/* gpu_model.c: cycles that a multiprocessor's share of `blocks` blocks takes, of `warps` warps each, `resident` of them at a
+ * time, which compute for so many cycles and load from shared memory for so many. */
+typedef struct {
+    int64_t blocks, warps, resident;
+    double compute, loads;
+} tl_gpu_work;
+double tl_gpu_cycles(const tl_target *target, const tl_gpu_work *work);
+/* How many blocks of so many threads, registers a thread and bytes of shared memory run on a multiprocessor; 0: none can. */
+int64_t tl_gpu_resident(const tl_target *target, int64_t threads, int64_t registers,
+                        int64_t shared);
+
+/* A contraction by the threads' multiply-adds (gpu_tile.c), inside of `first` loops around `out`. `rows` 0: padded, in blocks of
+ * its own; else in tiles that come out even of so many rows, one after the other, by all TL_GPU_SHARED_WARPS warps of a block
+ * that has other stages. *tiles: the loop over tiles. */
+enum { TL_GPU_SHARED_WARPS = 8 };
+tl_status tl_gpu_tile_in(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
+                         int64_t rows, tl_loop_ref *tiles, tl_diag *diag);
+/* A contraction with few results and long sums becomes two: of pieces of the sum, `*part`, and of what they come to
+ * (gpu_split.c). Refused where it has results enough. */
+tl_status tl_gpu_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref *part, tl_diag *diag);
+/* A stage inside of `depth` loops, shared among `threads` threads along x (gpu_rows.c). */
+tl_status tl_gpu_share_stage(tl_schedule *s, tl_block_ref stage, int depth, int64_t threads,
+                             tl_diag *diag);
+/* A product of what row-wise stages make of another product, all in one launch (gpu_attention.c); what it schedules is added to
+ * `done`. */
+tl_status tl_gpu_attention(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
+/* A contraction by tensor cores (gpu_mma.c). */
+tl_status tl_gpu_mma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
+
+#endif

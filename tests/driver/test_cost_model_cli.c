@@ -64,6 +64,10 @@ static void a_model_is_trained_and_judged(void **state)
         0, "sides       by task (other workloads)",
         "$TILTH cost-model train $D/a.tld -m mlp,hidden=32 --epochs 5 --split task -o $D/n.tlm -q");
     expect_shell(0, "pairs near", "$TILTH cost-model eval $D/a.tld -m $D/m.tlm -q");
+    expect_shell(0, "gemm                                            14",
+                 "$TILTH cost-model eval $D/a.tld -m $D/m.tlm -v");
+    expect_shell(0, "{\"record\":\"family\",\"model\":",
+                 "$TILTH cost-model eval $D/a.tld -m $D/m.tlm --json -q");
     expect_shell(0, "fits this tilth: yes, rows of tilth", "$TILTH cost-model info $D/m.tlm");
     expect_shell(0, "\"fits\":true,\"rows\":\"tilth\"", "$TILTH cost-model info $D/m.tlm --json");
     expect_shell(0, "mlp", "$TILTH cost-model info");

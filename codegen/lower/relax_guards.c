@@ -63,7 +63,8 @@ static bool holds_first(tl_arena *arena, const tl_expr *test, const tl_var *var)
            (tl_affine_in(arena, difference, var, &coefficient, &rest) && coefficient >= 0);
 }
 
-/* The test over `elements`, and that of the first one, in the place of the loops' variables. False: it is about something else. */
+/* The test over `elements`, and that of the first one, in the place of the loops' variables. False: it is about something
+ * else. */
 static bool over_elements(const relaxation *r, const tl_expr *test, const tl_store *store,
                           const tl_expr **out, const tl_expr **first)
 {

@@ -13,6 +13,8 @@ typedef struct {
     bool is_view;
     /* Of a constant: the node that it was folded from; NULL: it is the model's own, or made by a pass. */
     const char *folded;
+    /* Of a graph that stands for several (tl_graph.varies): what it is for all of them, of whoever made it; NULL: not known. */
+    const struct tl_joined_value *joined;
 } tl_value_notes;
 
 /* Those of a value, for reading: nothing was decided until somebody does. */

@@ -268,9 +268,10 @@ static bool solve_axis(tl_arena *arena, const access *write, const access *read,
     return true;
 }
 
-/* The value of a loop of a dim's extent must be below that extent, not only below its largest value. */
-static bool extents_hold(tl_arena *arena, const access *write, const tl_binding *solution,
-                         int count)
+/* The value of a loop of a dim's extent must be below that extent, not only below its largest value. `held`: what is so where
+ * the read is made. */
+static bool extents_hold(tl_arena *arena, const access *write, const tl_expr *held,
+                         const tl_binding *solution, int count)
 {
     for (int i = 0; i < write->path.count; i++) {
         const tl_stmt *stmt = write->path.stmts[i];
@@ -279,7 +280,7 @@ static bool extents_hold(tl_arena *arena, const access *write, const tl_binding 
             continue;
         for (int k = 0; k < count; k++)
             if (solution[k].var == stmt->u.loop.var &&
-                !tl_prove_lt(arena, solution[k].value, stmt->u.loop.extent))
+                !is_implied(arena, tl_lt(arena, solution[k].value, stmt->u.loop.extent), held))
                 return false;
     }
     return true;
@@ -302,7 +303,7 @@ static bool covers(tl_arena *arena, const tl_buffer *buffer, const access *write
     for (int axis = 0; axis < buffer->rank; axis++)
         if (!solve_axis(arena, write, read, axis, decides, solution, &count))
             return false;
-    if (!extents_hold(arena, write, solution, count))
+    if (!extents_hold(arena, write, held, solution, count))
         return false;
     if (write->predicate == NULL)
         return true;

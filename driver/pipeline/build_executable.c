@@ -5,6 +5,7 @@
  * all of the turn is done. */
 #include <string.h>
 #include "driver/pipeline/model_private.h"
+#include "frontend/value_notes.h"
 #include "runtime/base/array.h"
 #include "runtime/base/checked.h"
 #include "runtime/base/pages.h"
@@ -55,9 +56,9 @@ static int *first_ports(const builder *b, tl_value *const *ports, int count)
 /* Of a value that varies: its size as a product. */
 static void set_factors(const builder *b, const tl_value *v, tl_executable_value *out)
 {
-    if (b->model->join == NULL || !b->model->join->values[v->index].varies)
+    const tl_joined_value *joined = tl_notes_of(v)->joined;
+    if (b->model->join == NULL || joined == NULL || !joined->varies)
         return;
-    const tl_joined_value *joined = &b->model->join->values[v->index];
     out->unit = tl_storage_bytes(v->dtype, 1);
     out->factor_count = joined->rank;
     out->factors = joined->extents;
@@ -261,10 +262,11 @@ static void add_copies(builder *b, const tl_graph *g)
 
 static int temporary(builder *b, const tl_value *like)
 {
-    return add_value(b, (tl_executable_value){ .name = like->name,
-                                               .place = TL_PLACE_ARENA,
-                                               .size = value_bytes(like),
-                                               .port = -1 });
+    tl_executable_value value = {
+        .name = like->name, .place = TL_PLACE_ARENA, .size = value_bytes(like), .port = -1
+    };
+    set_factors(b, like, &value);
+    return add_value(b, value);
 }
 
 /* The builder's view of a body: its values, of which none is placed yet. */
@@ -449,8 +451,9 @@ static tl_port *make_ports(const tl_model *model, tl_value *const *values, int c
         ports[i].rank = values[i]->shape.rank;
         for (int a = 0; a < values[i]->shape.rank; a++)
             ports[i].shape[a] = values[i]->shape.dims[a].extent;
-        if (model->join != NULL && model->join->values[values[i]->index].varies)
-            ports[i].varying = model->join->values[values[i]->index].shape;
+        const tl_joined_value *joined = tl_notes_of(values[i])->joined;
+        if (model->join != NULL && joined != NULL && joined->varies)
+            ports[i].varying = joined->shape;
     }
     return ports;
 }

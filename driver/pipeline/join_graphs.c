@@ -25,15 +25,28 @@ typedef struct {
     uint64_t checksum; /* of dtype, shape and elements */
 } folded;
 
+/* A value, and the few elements of a small constant. */
+typedef struct {
+    tl_value *value; /* as long as the graph is there */
+    tl_graph *graph; /* that it is in */
+    int rank;        /* in memory */
+    int64_t extents[2 * TL_MAX_RANK];
+    tl_shape shape;
+    const void *data; /* NULL: no constant, or a large one */
+} kept_value;
+typedef struct {
+    tl_arena *arena;
+    kept_value *items;
+    int count, capacity;
+} kept_values;
+
 /* What is left of a graph when the next one is read. */
 typedef struct {
     const char *inferred, *cut; /* its text after shape inference, and with its layouts */
     tl_large_constants large_inferred, large_cut; /* what those texts do not show */
     tl_map *constants;                            /* by name: folded */
-    int value_count, kernel_count;
-    int *ranks;            /* in memory, one a value */
-    int64_t *extents;      /* [value * 2*TL_MAX_RANK + axis] */
-    tl_shape *shapes;      /* one a value */
+    int kernel_count;
+    kept_values values;    /* of the graph, then of the bodies of its nodes */
     tl_program **programs; /* one a kernel: of the lowering that suits it */
     const char **lowerings;
     tl_program **plain; /* the direct one, with no sum cut */
@@ -51,13 +64,19 @@ static folded *describe(tl_arena *arena, const tl_value *v)
     return f;
 }
 
-static void collect_folded(tl_arena *arena, const tl_graph *g, tl_map *out)
+typedef struct {
+    tl_arena *arena;
+    tl_map *constants;
+} folded_walk;
+
+static void collect_folded(const tl_graph *g, void *context)
 {
+    const folded_walk *w = context;
     for (int i = 0; i < g->value_count; i++) {
         const tl_value *v = g->values[i];
         if (v->data != NULL && tl_notes_of(v)->folded != NULL && tl_shape_elements(&v->shape) > 1 &&
-            !tl_map_has(out, v->name))
-            tl_map_put(out, tl_arena_strdup(arena, v->name), describe(arena, v));
+            !tl_map_has(w->constants, v->name))
+            tl_map_put(w->constants, tl_arena_strdup(w->arena, v->name), describe(w->arena, v));
     }
 }
 
@@ -110,33 +129,41 @@ static bool are_same(const tl_large_constants *a, const tl_large_constants *b)
     return same;
 }
 
+/* The graph and the bodies of its nodes are known to vary. */
+static void set_varies(const tl_join *join, tl_graph *g)
+{
+    g->varies = true;
+    g->kept = join->kept;
+    for (int i = 0; i < g->node_count; i++)
+        for (int k = 0; k < tl_op_bodies(g->nodes[i]->op); k++)
+            set_varies(join, g->nodes[i]->bodies[k]);
+}
+
 /* The graph for some shapes as its shapes are inferred, before any pass. */
 static tl_status read_graph(tl_join *join, tl_arena *arena, const tl_shape_override *shapes,
                             int shape_count, tl_graph **out, tl_diag *diag)
 {
     TL_TRY(tl_onnx_graph(arena, join->onnx, shapes, shape_count, join->kept, out, diag));
     (*out)->without = join->without;
-    (*out)->varies = true;
-    if ((*out)->extent_count > 0)
-        return tl_fail(diag, TL_UNSUPPORTED, "extents of its outputs are computed");
-    for (int i = 0; i < (*out)->node_count; i++)
-        if (tl_op_bodies((*out)->nodes[i]->op) > 0)
-            return tl_fail(diag, TL_UNSUPPORTED, "node '%.120s' (%s) has a body",
-                           (*out)->nodes[i]->name, tl_op_infos[(*out)->nodes[i]->op].text);
+    set_varies(join, *out);
     return tl_infer_shapes(*out, diag);
 }
 
-static void keep_values(tl_arena *arena, const tl_graph *g, sample *s)
+/* As deep as graphs are nested. */
+static void keep_values(kept_values *out, tl_graph *g)
 {
-    s->value_count = g->value_count;
-    s->ranks = TL_NEW_ARRAY(arena, int, g->value_count);
-    s->extents = TL_NEW_ARRAY(arena, int64_t, g->value_count * 2 * TL_MAX_RANK);
-    s->shapes = TL_NEW_ARRAY(arena, tl_shape, g->value_count);
     for (int i = 0; i < g->value_count; i++) {
-        const tl_value *v = g->values[i];
-        s->shapes[i] = v->shape;
-        s->ranks[i] = tl_layout_physical(&v->layout, &v->shape, &s->extents[i * 2 * TL_MAX_RANK]);
+        tl_value *v = g->values[i];
+        TL_ROOM(out->arena, out->items, out->count, out->capacity);
+        kept_value *kept = &out->items[out->count++];
+        *kept = (kept_value){ .value = v, .graph = g, .shape = v->shape };
+        kept->rank = tl_layout_physical(&v->layout, &v->shape, kept->extents);
+        if (v->data != NULL && !is_large(v))
+            kept->data = tl_arena_copy(out->arena, v->data, bytes_of(v), 8);
     }
+    for (int i = 0; i < g->node_count; i++)
+        for (int k = 0; k < tl_op_bodies(g->nodes[i]->op); k++)
+            keep_values(out, g->nodes[i]->bodies[k]);
 }
 
 static tl_status lower_all(const tl_join *join, tl_arena *arena, tl_partition *partition, sample *s,
@@ -166,6 +193,10 @@ static bool keep_unfolded(tl_join *join, const tl_graph *g)
     bool found = false;
     for (int i = 0; i < g->node_count; i++) {
         const tl_node *n = g->nodes[i];
+        for (int k = 0; k < tl_op_bodies(n->op); k++)
+            found |= keep_unfolded(join, n->bodies[k]);
+        if (tl_op_bodies(n->op) > 0)
+            continue;
         bool is_constant = n->input_count > 0, is_made = false;
         for (int k = 0; k < n->input_count; k++) {
             const tl_value *v = n->inputs[k];
@@ -192,18 +223,20 @@ static tl_status read_sample(tl_join *join, tl_arena *work, int index, const sam
     s->constants = tl_map_create(join->arena);
     TL_TRY(text_of(join->arena, *graph, &s->inferred, diag));
     s->large_inferred = large_constants(join->arena, *graph);
-    collect_folded(join->arena, *graph, s->constants);
+    folded_walk walk = { join->arena, s->constants };
+    tl_graph_visit(*graph, collect_folded, &walk);
     TL_TRY(tl_graph_prepare(*graph, join->numerics, diag));
     TL_TRY(tl_graph_fit(*graph, &join->target, join->numerics, diag));
     TL_TRY(tl_assign_layouts(*graph, &join->target, diag));
     TL_TRY(tl_partition_graph(work, *graph, partition, diag));
     TL_TRY(text_of(join->arena, *graph, &s->cut, diag));
     s->large_cut = large_constants(join->arena, *graph);
-    collect_folded(join->arena, *graph, s->constants);
+    tl_graph_visit(*graph, collect_folded, &walk);
     if (first != NULL && !(are_same(&first->large_inferred, &s->large_inferred) &&
                            are_same(&first->large_cut, &s->large_cut)))
         return tl_fail(diag, TL_UNSUPPORTED, "a constant is made of it");
-    keep_values(join->arena, *graph, s);
+    s->values.arena = join->arena;
+    keep_values(&s->values, *graph);
     return lower_all(join, join->arena, partition, s, diag);
 }
 
@@ -245,7 +278,7 @@ static tl_status find_kept(tl_join *join, tl_diag *diag)
 {
     int last = (1 << join->request.samples.dim_count) - 1;
     for (int round = 0; round < MOST_ROUNDS; round++) {
-        sample low, high;
+        sample low = { 0 }, high = { 0 };
         TL_TRY(read_apart(join, last, NULL, &high, diag)); /* which the model may not allow */
         TL_TRY(read_apart(join, 0, NULL, &low, diag));
         if (keep_different(join, &low, &high) + keep_different(join, &high, &low) == 0)
@@ -276,32 +309,83 @@ static tl_status fit(const tl_join *join, const int64_t *numbers, const tl_value
                          v->name);
 }
 
+static tl_status join_value(const tl_join *join, const sample *samples, int index, int64_t *numbers,
+                            tl_joined_value *out, tl_diag *diag)
+{
+    int count = join->request.samples.count;
+    const kept_value *first = &samples[0].values.items[index];
+    const tl_value *v = first->value;
+    out->rank = first->rank;
+    out->extents = TL_NEW_ARRAY(join->arena, tl_varying, out->rank);
+    out->shape = TL_NEW_ARRAY(join->arena, tl_varying, v->shape.rank);
+    for (int a = 0; a < out->rank; a++) {
+        for (int k = 0; k < count; k++)
+            numbers[k] = samples[k].values.items[index].extents[a];
+        TL_TRY(fit(join, numbers, v, &out->extents[a], diag));
+        out->varies |= !tl_varying_is_constant(&out->extents[a]);
+    }
+    for (int a = 0; a < v->shape.rank; a++) {
+        for (int k = 0; k < count; k++)
+            numbers[k] = samples[k].values.items[index].shape.dims[a].extent;
+        TL_TRY(fit(join, numbers, v, &out->shape[a], diag));
+    }
+    if (out->varies && (v->data != NULL || v->whole != NULL))
+        return tl_fail(diag, TL_UNSUPPORTED, "constant '%.120s' depends on it", v->name);
+    for (int k = 1; k < count; k++) {
+        const void *data = samples[k].values.items[index].data;
+        if (first->data != NULL && data != NULL && memcmp(data, first->data, bytes_of(v)) != 0)
+            out->is_made = true;
+    }
+    return TL_OK;
+}
+
 /* Sizes and shapes of values; the graphs' texts are joined, so that they are in the same order. */
 static tl_status join_values(tl_join *join, const sample *samples, tl_diag *diag)
 {
-    int count = join->request.samples.count;
-    int64_t *numbers = TL_NEW_ARRAY(join->arena, int64_t, count);
-    join->values = TL_NEW_ARRAY(join->arena, tl_joined_value, samples[0].value_count);
-    for (int i = 0; i < samples[0].value_count; i++) {
-        const tl_value *v = join->graph->values[i];
-        tl_joined_value *joined = &join->values[i];
-        joined->rank = samples[0].ranks[i];
-        joined->extents = TL_NEW_ARRAY(join->arena, tl_varying, joined->rank);
-        joined->shape = TL_NEW_ARRAY(join->arena, tl_varying, v->shape.rank);
-        for (int a = 0; a < joined->rank; a++) {
-            for (int k = 0; k < count; k++)
-                numbers[k] = samples[k].extents[i * 2 * TL_MAX_RANK + a];
-            TL_TRY(fit(join, numbers, v, &joined->extents[a], diag));
-            joined->varies |= !tl_varying_is_constant(&joined->extents[a]);
-        }
-        for (int a = 0; a < v->shape.rank; a++) {
-            for (int k = 0; k < count; k++)
-                numbers[k] = samples[k].shapes[i].dims[a].extent;
-            TL_TRY(fit(join, numbers, v, &joined->shape[a], diag));
-        }
-        if (joined->varies && (v->data != NULL || v->whole != NULL))
-            return tl_fail(diag, TL_UNSUPPORTED, "constant '%.120s' depends on it", v->name);
+    int64_t *numbers = TL_NEW_ARRAY(join->arena, int64_t, join->request.samples.count);
+    for (int i = 0; i < samples[0].values.count; i++) {
+        const kept_value *kept = &samples[0].values.items[i];
+        tl_joined_value *joined = TL_NEW(join->arena, tl_joined_value);
+        TL_TRY(join_value(join, samples, i, numbers, joined, diag));
+        tl_notes_make(kept->graph, kept->value)->joined = joined;
     }
+    return TL_OK;
+}
+
+/* A number that is made of extents is written into kernels as a function of them; what is read where it lies is that of one
+ * sample: its node is kept. */
+static tl_status check_read(tl_join *join, const tl_value *v, tl_diag *diag)
+{
+    const tl_joined_value *joined = v != NULL ? tl_notes_of(v)->joined : NULL;
+    if (joined == NULL || !joined->is_made)
+        return TL_OK;
+    const char *node = tl_notes_of(v)->folded;
+    if (node != NULL && !tl_map_has(join->kept, node))
+        tl_map_put(join->kept, tl_arena_strdup(join->arena, node), join);
+    return tl_fail(diag, TL_UNSUPPORTED, "constant '%.120s' is made of it", v->name);
+}
+
+static tl_status check_graph(tl_join *join, const tl_graph *g, tl_diag *diag)
+{
+    for (int i = 0; i < g->output_count; i++)
+        TL_TRY(check_read(join, g->outputs[i], diag));
+    for (int i = 0; i < g->node_count; i++) {
+        const tl_node *n = g->nodes[i];
+        for (int k = 0; tl_op_bodies(n->op) > 0 && k < n->input_count; k++)
+            TL_TRY(check_read(join, n->inputs[k], diag));
+        for (int k = 0; k < tl_op_bodies(n->op); k++)
+            TL_TRY(check_graph(join, n->bodies[k], diag));
+    }
+    return TL_OK;
+}
+
+/* What the executable takes from the graph of the first sample as it is. */
+static tl_status check_constants(tl_join *join, tl_diag *diag)
+{
+    TL_TRY(check_graph(join, join->graph, diag));
+    for (int i = 0; i < join->partition.count; i++)
+        for (int k = 0; k < join->partition.kernels[i].input_count; k++)
+            TL_TRY(check_read(join, join->partition.kernels[i].inputs[k], diag));
     return TL_OK;
 }
 
@@ -353,7 +437,19 @@ static void keep_bound(tl_join *join)
         join->bound_names[i] = tl_onnx_bound(join->onnx, i, &join->bound[i]);
 }
 
-static tl_status join_all(tl_join *join, tl_diag *diag)
+/* A loop takes as many turns at most as its node says in the first sample. */
+static tl_status check_turns(const tl_varying_text *text, const tl_varying_hole *hole,
+                             tl_diag *diag)
+{
+    static const char most[] = "most = ";
+    size_t size = sizeof most - 1;
+    return hole->begin < size || tl_varying_is_constant(&hole->number) ||
+                   memcmp(text->text + hole->begin - size, most, size) != 0
+               ? TL_OK
+               : tl_fail(diag, TL_UNSUPPORTED, "it decides how many turns a loop takes");
+}
+
+static tl_status join_once(tl_join *join, tl_diag *diag)
 {
     int count = join->request.samples.count;
     sample *samples = TL_NEW_ARRAY(join->arena, sample, count);
@@ -370,11 +466,29 @@ static tl_status join_all(tl_join *join, tl_diag *diag)
     TL_TRY(tl_varying_text_join(join->arena, pick_texts(join, samples, false),
                                 &join->request.samples, &cut, diag));
     for (int k = 1; k < count; k++)
-        if (samples[k].value_count != samples[0].value_count ||
+        if (samples[k].values.count != samples[0].values.count ||
             samples[k].kernel_count != samples[0].kernel_count)
             return tl_fail(diag, TL_UNSUPPORTED, "for other extents it is cut into other kernels");
     TL_TRY(join_values(join, samples, diag));
+    TL_TRY(check_constants(join, diag));
+    for (int i = 0; i < cut.hole_count; i++)
+        TL_TRY(check_turns(&cut, &cut.holes[i], diag));
     return join_kernels(join, samples, diag);
+}
+
+/* Again where more nodes are kept than before. */
+static tl_status join_all(tl_join *join, tl_diag *diag)
+{
+    tl_status status = TL_OK;
+    for (int round = 0; round < MOST_ROUNDS; round++) {
+        size_t before = tl_map_count(join->kept);
+        tl_diag why = { "" };
+        status = join_once(join, &why);
+        if (status != TL_UNSUPPORTED || tl_map_count(join->kept) == before ||
+            tl_map_count(join->kept) > MOST_KEPT)
+            return status == TL_OK ? TL_OK : tl_fail(diag, status, "%s", why.text);
+    }
+    return tl_fail(diag, status, "constants are made of it again and again");
 }
 
 /* ---- the join ---- */
@@ -479,7 +593,7 @@ static void describe_output(const tl_join *join, const tl_value *v, const char *
     tl_text_format(out, "output %s %s[", v->name, tl_dtype_infos[v->dtype].text);
     for (int a = 0; a < v->shape.rank; a++) {
         tl_text_add(out, a > 0 ? ", " : "");
-        tl_varying_print(&join->values[v->index].shape[a], join->request.samples.dim_count, names,
+        tl_varying_print(&tl_notes_of(v)->joined->shape[a], join->request.samples.dim_count, names,
                          out);
     }
     tl_text_add(out, "]\n");

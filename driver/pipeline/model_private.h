@@ -70,10 +70,11 @@ typedef struct {
 } tl_large_constants;
 
 /* A value as a function of the dims. */
-typedef struct {
+typedef struct tl_joined_value {
     int rank;                    /* in memory */
     tl_varying *extents, *shape; /* in memory; of its axes */
     bool varies;
+    bool is_made; /* of a constant: its elements are made of the dims */
 } tl_joined_value;
 
 /* Graphs that are the same but for extents (driver/pipeline/join_graphs.c). */
@@ -91,7 +92,6 @@ struct tl_join {
     const char **bound_names;
     const void **bound;
     tl_partition partition;
-    tl_joined_value *values;     /* one a value of the graph */
     const tl_program **programs; /* one a kernel */
     const char **lowerings;      /* that they are */
     tl_varying_text text;        /* of the graph after shape inference */

@@ -130,6 +130,7 @@ bool tl_try_region(tl_onnx_call *c, tl_region_reader *read, void *context, tl_on
     *r = (tl_onnx_region){ .outer = im->region,
                            .graph = tl_graph_create(im->arena, c->name),
                            .inner = tl_map_create(im->arena) };
+    r->graph->kept = im->graph->kept;
     *out = r;
     return read_inside(c, r, read, context);
 }

@@ -113,6 +113,7 @@ static tl_status interpret_in_arena(const tl_program *program, const tl_argument
     tl_machine *m = TL_NEW(arena, tl_machine);
     m->arena = arena;
     m->check = options->check;
+    m->reads_unwritten = options->reads_unwritten;
     m->budget = options->max_instances > 0 ? options->max_instances : INT64_MAX;
     m->diag = diag;
     tl_status status = interpret(m, program, arguments, count, dims, options);

@@ -100,8 +100,11 @@ void tl_check_read(tl_frame *f, int memory, int64_t offset)
     if (storage->cells == NULL)
         return;
     tl_interp_cell *cell = &storage->cells[offset];
-    if (cell->write < storage->birth)
+    if (cell->write < storage->birth) {
+        if (f->machine->reads_unwritten)
+            return;
         fail_uninitialised(f, memory, offset);
+    }
     if (cell->write < f->own && tl_race_conflicts(f, cell->write, cell->write_thread, NULL))
         tl_race_fail(f, memory, offset, TL_ACCESS_WRITE, cell->write, cell->write_thread,
                      TL_ACCESS_READ);

@@ -236,7 +236,7 @@ struct tl_fiber {
 
 struct tl_machine {
     tl_arena *arena;
-    bool check;
+    bool check, reads_unwritten;
     int slot_count, level_count;
     int memory_count;
     tl_memory *memories;

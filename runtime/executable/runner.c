@@ -415,6 +415,21 @@ static tl_status make_lists_guarded(tl_runner *r, tl_diag *diag)
     return TL_OK;
 }
 
+/* What is copied has the size of what it is copied to, for these dims, too: functions may come from a file. */
+static tl_status check_copies(const tl_runner *r, tl_diag *diag)
+{
+    const tl_executable_value *values = r->executable->spec.values;
+
+    for (int s = 0; s < r->step_count && r->executable->spec.dim_count > 0; s++) {
+        const tl_executable_step *step = &r->steps[s];
+        if (step->kernel == TL_STEP_COPY &&
+            value_size(r, &values[step->values[0]]) != value_size(r, &values[step->values[1]]))
+            return tl_fail(diag, TL_BAD_ARGUMENT, "step %s copies to a value of another size",
+                           step->name);
+    }
+    return TL_OK;
+}
+
 /* No value is larger than the port that it is. */
 static tl_status check_port_values(const tl_runner *r, tl_diag *diag)
 {
@@ -440,6 +455,7 @@ static tl_status check_port_values(const tl_runner *r, tl_diag *diag)
 static tl_status bind(tl_runner *r, tl_diag *diag)
 {
     TL_TRY(check_port_values(r, diag));
+    TL_TRY(check_copies(r, diag));
     for (int s = 0; s < r->step_count; s++)
         measure_step(r, s);
     TL_TRY(fill_plan(r, diag));

@@ -13,7 +13,10 @@
 #include "runtime/base/checked.h"
 #include "schedule/sketch/sketch_private.h"
 
-enum { MAX_STAGES = TL_CHAIN_STAGES };
+enum {
+    MAX_STAGES = TL_CHAIN_STAGES,
+    USUAL_ROWS = 384, /* of a dim, and elements of a row */
+};
 typedef tl_chain chain;
 typedef tl_chain_loops result_loops;
 
@@ -138,13 +141,14 @@ static size size_of(const tl_target *target, const tl_block *block, const tl_con
 }
 
 /* Cycles of a product in blocks of `height` rows and one of what is left; less than 0 when the tile that suits a block
- * leaves a tail in each, or what is left does not fill a tile. */
-static double cycles_in_blocks(const tl_target *target, size z, int64_t rows, int64_t height)
+ * leaves a tail in each, or what is left does not fill a tile, or a block is fewer than `least` tiles. */
+static double cycles_in_blocks(const tl_target *target, size z, int64_t rows, int64_t height,
+                               int64_t least)
 {
     tl_tile_problem block = { .rows = height, .lines = 1, .vectors = z.vectors, .steps = z.steps };
     tl_register_tile t = tl_choose_tile(target, &block);
     int64_t left = rows % height;
-    if (height % t.rows != 0 || (left != 0 && left < t.rows))
+    if (height % t.rows != 0 || height < least * t.rows || (left != 0 && left < t.rows))
         return -1;
     double cycles = (double)(rows / height) * tl_tile_cycles(target, &block, t);
     block.rows = left;
@@ -154,25 +158,32 @@ static double cycles_in_blocks(const tl_target *target, size z, int64_t rows, in
 }
 
 /* Rows in a block, whose two buffers between the products stay in a quarter of L2: the height of least cycles, with
- * what idle cores lose. Where blocks are of two heights, only the batch is shared out. */
-static int64_t choose_height(tl_schedule *s, const chain *c, int64_t rows, int64_t batch)
+ * what idle cores lose. Where blocks are of two heights, only the batch is shared out. Rows that are `varying`: as many as
+ * are usual, and as if they were whole blocks. */
+static int64_t choose_height(tl_schedule *s, const chain *c, int64_t rows, int64_t batch,
+                             bool varying)
 {
     tl_contraction first;
     (void)tl_find_contraction(s->arena, c->first, &first);
     const tl_block *second = c->second.block;
     size a = size_of(s->target, c->first, &first), b = size_of(s->target, second, &c->second);
-    int64_t row_bytes = tl_storage_bytes(second->stores[0].buffer->dtype, c->columns);
+    int64_t columns = varying ? tl_min64(c->columns, USUAL_ROWS) : c->columns, usual = rows;
+    int64_t row_bytes = tl_storage_bytes(second->stores[0].buffer->dtype, columns);
+    if (varying)
+        rows = usual = tl_min64(rows, USUAL_ROWS);
     int64_t most = tl_min64(rows, tl_max64(s->target->l2_bytes / (8 * row_bytes), 1)), best = 1;
     double least = 0;
     for (int64_t height = most; height >= 1; height--) {
-        double one = cycles_in_blocks(s->target, a, rows, height),
-               two = cycles_in_blocks(s->target, b, rows, height);
+        if (varying)
+            rows = tl_ceildiv(usual, height) * height;
+        double one = cycles_in_blocks(s->target, a, rows, height, varying ? 2 : 1),
+               two = cycles_in_blocks(s->target, b, rows, height, varying ? 2 : 1);
         if (one < 0 || two < 0)
             continue;
         int64_t cores = s->target->cores, units = batch * (rows % height == 0 ? rows / height : 1);
         double idle = (double)(tl_ceildiv(units, cores) * cores) / (double)units;
         double streamed = 2 * height * row_bytes > s->target->l1_bytes ? 1.02 : 1;
-        double cycles = (one + two) * idle * streamed;
+        double cycles = (one + two) * idle * streamed / (varying ? (double)rows : 1);
         if (least == 0 || cycles < least) {
             least = cycles;
             best = height;
@@ -226,8 +237,9 @@ tl_status tl_sketch_chained(tl_schedule *s, tl_block_ref anchor, tl_map *done, t
     int64_t batch = 1, rows = tl_sketch_extent(s, r.row);
     for (int i = 0; i < r.batch.count; i++)
         batch *= tl_sketch_extent(s, r.batch.loops[i]);
-    int64_t height =
-        tl_decide_range(s, block->name, "height", 1, rows, choose_height(s, &c, rows, batch));
+    bool varying = !tl_sketch_is_fixed(s, r.row);
+    int64_t height = tl_decide_range(s, block->name, "height", 1, rows,
+                                     choose_height(s, &c, rows, batch, varying));
 
     tl_block_ref first = tl_schedule_name_block(s, c.first->name), copy = { 0 };
     const char *epilogue;
@@ -256,7 +268,9 @@ tl_status tl_sketch_chained(tl_schedule *s, tl_block_ref anchor, tl_map *done, t
     TL_TRY(tl_sketch_nests(s, names, named, depth, tl_map_create(s->arena), diag));
     TL_TRY(
         tl_sketch_contraction(s, first, tl_schedule_name_block(s, epilogue), depth, false, diag));
-    if (rows % height != 0) {
+    if (varying) {
+        TL_TRY(tl_loop_partition(s, row[0], diag));
+    } else if (rows % height != 0) {
         TL_TRY(tl_loop_partition(s, row[0], diag));
         TL_TRY(partition_tail(s, c.out->name, depth - 1, diag));
         TL_TRY(partition_tail(s, epilogue, depth - 1, diag));

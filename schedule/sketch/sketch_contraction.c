@@ -34,6 +34,7 @@ typedef struct {
     tl_loop_ref row, line; /* the innermost two that move with the stream; id 0: none */
     const tl_var *row_iter, *line_iter; /* the anchor's iters that they move; NULL: more than one */
     int64_t vector_extent, column_extent, row_extent, line_extent;
+    bool panel_varies, row_varies, line_varies; /* a dim decides the extent: no tile divides it */
     tl_loop_ref column_tiles, row_tiles, line_tiles; /* the loops over tiles, once split */
     unsigned stream; /* bit i: loop i of the list moves only with the stream */
 } result_loops;
@@ -137,8 +138,8 @@ static tile_order decide_order(tl_schedule *s, const char *name, const result_lo
         return order;
     order.panel_inside = tl_decide_range(s, name, "panel_inside", 0, 1, 0) != 0;
     int64_t tiles = order.panel_inside ? panels : rows;
-    bool whole =
-        order.panel_inside ? panel_extent % panel_size == 0 : found->row_extent % t.rows == 0;
+    bool whole = order.panel_inside ? !found->panel_varies && panel_extent % panel_size == 0
+                                    : !found->row_varies && found->row_extent % t.rows == 0;
     options[count++] = 0;
     for (int64_t block = 2; whole && block < tiles && count < 16; block++)
         if (tiles % block == 0)
@@ -227,11 +228,12 @@ static tl_status tile_result(tl_schedule *s, const tl_loop_list *loops, result_l
         found->line_tiles = parts[0];
         line = parts[1];
     }
-    if (found->vector_extent > t.columns * lanes) {
+    bool is_wide = found->vector_extent > lanes || !tl_sketch_is_fixed(s, found->vector);
+    if (is_wide && (found->panel_varies || found->vector_extent > t.columns * lanes)) {
         TL_TRY(tl_split(s, found->vector, (int64_t[]){ 0, t.columns * lanes }, 2, parts, diag));
         found->column_tiles = vector_tiles = parts[0];
         vector = parts[1];
-    } else if (found->vector_extent <= lanes && found->column.id != 0) {
+    } else if (!is_wide && found->column.id != 0) {
         TL_TRY(tl_split(s, found->column, (int64_t[]){ 0, t.columns }, 2, parts, diag));
         found->column_tiles = column_tiles = parts[0];
         column = parts[1];
@@ -241,7 +243,7 @@ static tl_status tile_result(tl_schedule *s, const tl_loop_list *loops, result_l
      * narrower go inside, around those of a row, where the whole panel stays and loops for all cores are left outside: a
      * nest of its own would end the phase. */
     bool narrower = vector_tiles.id != 0 && !order.panel_inside &&
-                    found->vector_extent % (t.columns * lanes) != 0;
+                    (found->panel_varies || found->vector_extent % (t.columns * lanes) != 0);
     bool inside = narrower && panel_stays && order.block == 0 &&
                   iterations_around(s, loops, found) >= s->target->cores;
     tl_loop_list stream = { 0 }, panel = { 0 };
@@ -476,7 +478,8 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
         return tl_refuse(diag, "default schedule", name, "is not a contraction that %s reads",
                          tl_schedule_get_block(s, out)->name);
 
-    bool wide = found.vector_extent > lanes;
+    bool wide = found.vector_extent > lanes || !tl_sketch_is_fixed(s, found.vector);
+    found.panel_varies = !tl_sketch_is_fixed(s, wide ? found.vector : found.column);
     int64_t vectors = wide ? tl_ceildiv(found.vector_extent, lanes) : found.column_extent;
     tl_tile_problem problem = { .rows = found.row_extent,
                                 .lines = found.line_extent,
@@ -488,7 +491,9 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
     if (once && tl_sketch_is_constant(c.panel->u.buffer))
         problem.streams = tl_decide_range(s, name, "streams", 0, 1, first == 0) != 0;
     tl_register_tile t = choose_tile(s, &c, &found, &problem);
-    while (whole && found.row_extent % t.rows != 0)
+    found.row_varies = !tl_sketch_is_fixed(s, found.row);
+    found.line_varies = !tl_sketch_is_fixed(s, found.line);
+    while (whole && t.rows > 1 && (found.row_varies || found.row_extent % t.rows != 0))
         t.rows--;
     /* a tile wider than the result is refused below: what is not a whole vector makes none */
     decide_tile(s, name, &found, wide ? found.vector_extent / lanes : vectors, &problem.taps, &t);
@@ -545,12 +550,13 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
 
     TL_TRY(unroll_reduction(s, name, reduce, t, taps, diag));
     /* what does not divide becomes a smaller nest of its own; the innermost first: the outer copies it */
-    bool panel_tail = found.column_tiles.id != 0 && panel_extent % panel_size != 0;
+    bool panel_tail =
+        found.column_tiles.id != 0 && (found.panel_varies || panel_extent % panel_size != 0);
     if (panel_tail && order.panel_inside)
         TL_TRY(tl_loop_partition(s, found.column_tiles, diag));
-    if (found.row_extent % t.rows != 0)
+    if (found.row_varies || found.row_extent % t.rows != 0)
         TL_TRY(tl_loop_partition(s, found.row_tiles, diag));
-    if (found.line_extent % t.lines != 0)
+    if (found.line_varies || found.line_extent % t.lines != 0)
         TL_TRY(tl_loop_partition(s, found.line_tiles, diag));
     if (panel_tail && !order.panel_inside)
         TL_TRY(tl_loop_partition(s, found.column_tiles, diag));

@@ -70,7 +70,7 @@ tl_status tl_sketch_cut_sum(tl_schedule *s, tl_block_ref anchor, tl_contraction 
         if (c->tap != NULL && block->iters[i].var == c->tap && loop.id != 0)
             tap_loop = tl_schedule_get_loop(s, loop)->u.loop.var;
     }
-    if (cut.id == 0)
+    if (cut.id == 0 || !tl_sketch_is_fixed(s, cut)) /* of a dim there are no whole pieces */
         return TL_OK;
     piece_size = choose_piece(tl_sketch_extent(s, cut), steps);
     if (piece_size == tl_sketch_extent(s, cut))

@@ -72,6 +72,13 @@ int64_t tl_sketch_extent(const tl_schedule *s, tl_loop_ref ref)
     return loop == NULL ? 1 : tl_max_extent(loop->u.loop.extent);
 }
 
+bool tl_sketch_is_fixed(const tl_schedule *s, tl_loop_ref ref)
+{
+    const tl_stmt *loop = tl_schedule_get_loop(s, ref);
+    int64_t extent;
+    return loop == NULL || tl_const_int(loop->u.loop.extent, &extent);
+}
+
 int64_t tl_sketch_points(const tl_block *block, tl_iter_kind kind)
 {
     int64_t points = 1;

@@ -85,9 +85,11 @@ static bool add_axis_digits(tl_schedule *s, const tl_contraction *c, const tl_ex
 
     int64_t scale = 1;
     for (int p = 0; p < part_count; p++) {
-        if (parts[p].coefficient != scale)
+        bool is_fixed = tl_expr_range(block->iters[parts[p].iter].extent).min == parts[p].extent;
+        if (parts[p].coefficient != scale || (!is_fixed && p + 1 < part_count))
             return false;
-        scale *= parts[p].extent;
+        if (is_fixed)
+            scale *= parts[p].extent;
     }
     bool spatial = part_count > 0 && block->iters[parts[0].iter].kind == TL_ITER_SPATIAL &&
                    !tl_expr_uses_var(stream, block->iters[parts[0].iter].var);
@@ -122,9 +124,9 @@ static const char *packing_map(tl_schedule *s, const tl_contraction *c, const tl
     const tl_buffer *buffer = panel->u.buffer;
     bool constant = tl_sketch_is_constant(buffer);
     for (int axis = 0; axis < buffer->rank; axis++) {
-        int64_t extent;
-        if (!tl_const_int(buffer->shape[axis], &extent) ||
-            !add_axis_digits(s, c, panel->args[axis], stream, axis, extent, tile, constant, digits,
+        int64_t extent =
+            tl_max_extent(buffer->shape[axis]); /* of a dim: more than one, as all are */
+        if (!add_axis_digits(s, c, panel->args[axis], stream, axis, extent, tile, constant, digits,
                              &count, 32))
             return NULL;
     }
@@ -284,6 +286,10 @@ static tl_status copy_operand(tl_schedule *s, tl_block_ref anchor, const tl_expr
     tl_schedule_state before = tl_schedule_save(s);
     tl_status status = apart ? schedule_copy(s, copy, axis, lanes, NULL)
                              : schedule_rows(s, copy, place->depth, lanes, NULL);
+    if (status == TL_ILLEGAL_SCHEDULE && apart) { /* squares and what is left over */
+        tl_schedule_restore(s, &before);
+        status = tl_sketch_turn_copy(s, copy, place->depth, axis, lanes, lanes, NULL);
+    }
     if (status == TL_ILLEGAL_SCHEDULE) {
         tl_schedule_restore(s, &before);
         status = tl_sketch_nest(s, copy, place->depth, NULL);

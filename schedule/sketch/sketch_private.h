@@ -32,6 +32,7 @@ tl_status tl_sketch_loops(tl_schedule *s, tl_block_ref block, int first, tl_loop
 /* The innermost loop of the list that moves the iter by one; id 0 when there is none. */
 tl_loop_ref tl_sketch_loop_of(tl_schedule *s, const tl_iter *iter, const tl_loop_list *loops);
 int64_t tl_sketch_extent(const tl_schedule *s, tl_loop_ref loop); /* the largest */
+bool tl_sketch_is_fixed(const tl_schedule *s, tl_loop_ref loop);  /* no dim decides its extent */
 /* The product of the extents of the block's iters of a kind: spatial: its results; reduce: terms that one of them
  * combines. */
 int64_t tl_sketch_points(const tl_block *block, tl_iter_kind kind);

@@ -179,6 +179,19 @@ static void a_file_for_all_extents(void **state)
            "--shape mask=1,3..61");
 }
 
+/* Kernels of GPUs take no dims: each combination is compiled, and right. */
+static void a_gpu_compiles_each(void **state)
+{
+    (void)state;
+    expect(0, "3 calls, the model compiled 3 times",
+           "verify $D/double.onnx --data $D/short --data $D/longer --data $D/longest "
+           "--target cuda-emulated");
+    expect(3, "kernels of GPUs take no dims",
+           "compile $D/double.onnx -o $D/n.tilth --shape x=2..9,3 --target cuda-emulated");
+    expect(3, "kernels of GPUs take no dims",
+           "bench $D/double.onnx --shape x=2..9,3 --target cuda-emulated");
+}
+
 static void what_is_refused(void **state)
 {
     (void)state;
@@ -200,7 +213,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_share_a_model), cmocka_unit_test(data_sets_in_a_folder),
         cmocka_unit_test(runs_write_folders),  cmocka_unit_test(a_file_for_all_extents),
-        cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(a_gpu_compiles_each), cmocka_unit_test(what_is_refused),
     };
     return cmocka_run_group_tests_name("shapes on the command line", tests, set_up, cli_tear_down);
 }

@@ -459,6 +459,94 @@ static void numbers_of_extents(void **state)
     check_lengths(text, lengths, 5);
 }
 
+/* Branches and loops that data decide, over extents that vary: one code for all of them. */
+static void bodies_of_any_extent(void **state)
+{
+    (void)state;
+    static const int64_t lengths[] = { 5, 9, 40, 2, 33, 1, 64 };
+    const char *models[] = {
+        "opset 17; input x f32 n,3; init two f32 = 2; init nil f32 = 0;"
+        "node ReduceSum x -> s keepdims=0; node Greater s,nil -> c;"
+        "node If c -> y then_branch={node Mul x,two -> a; node Relu a -> p; output p}"
+        " else_branch={node Sub x,two -> q; output q}; node Add y,x -> z; output z",
+        "opset 17; input x f32 n,3; init half f32 = 0.5; node ReduceSum x -> s keepdims=0;"
+        "node Abs s -> a; node Cast a -> k to=7;"
+        "node Loop k,-,x -> y body={input i i64; input d bool; input u f32 n,3;"
+        " node Mul u,half -> t; output d; output t}; node Add y,x -> z; output z",
+    };
+    for (int i = 0; i < 2; i++) {
+        fixture f = load(text_model(models[i]));
+        for (int k = 0; k < 7; k++)
+            check(&f, &lengths[k]);
+        assert_in_range(compiled(&f), 2, 3); /* the first, any, and one row */
+        unload(&f);
+    }
+}
+
+/* Results that are counted: where they stand is a constant that is made of the extent, so that each is compiled. */
+static void counts_of_any_extent(void **state)
+{
+    (void)state;
+    fixture f = load(text_model("opset 17; input x f32 n; init nil f32 = 0;"
+                                "node Greater x,nil -> c; node NonZero c -> y; output y"));
+    for (int64_t n = 3; n < 60; n += 7) {
+        call c = make_call(&f, &n);
+        tilth_tensor_info info;
+        const void *data;
+        int64_t count = 0;
+        run(&f);
+        assert_int_equal(tilth_caller_output(f.caller, 0, &info, &data, &error), TILTH_OK);
+        for (int64_t i = 0; i < n; i++)
+            if (((const float *)c.data[0])[i] > 0)
+                assert_int_equal(((const int64_t *)data)[count++], i);
+        assert_int_equal(info.shape[1], count);
+        free_call(&c);
+    }
+    unload(&f);
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+static const bool is_sanitized = true; /* what was freed is kept */
+#else
+static const bool is_sanitized = false;
+#endif
+
+static long resident_kb(void)
+{
+    long pages = 0, total;
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%ld %ld", &total, &pages), 2);
+    fclose(file);
+    return pages * 4;
+}
+
+/* Calls of any shapes: once the largest was there, memory does not grow. TL_COUNT=10000 for as many. */
+static void an_encoder_takes_no_more_memory(void **state)
+{
+    (void)state;
+    const char *const names[] = { "batch tokens", "batch tokens" };
+    const char *count = getenv("TL_COUNT");
+    fixture f = load(zoo("bert_tiny", names));
+    long before = 0;
+    int calls = count != NULL ? atoi(count) : 400;
+    for (int i = 0; i < calls; i++) {
+        int64_t batch = i < 4 ? 1 + i : 1 + tl_random_below(&numbers, 4);
+        int64_t tokens = i < 4 ? 96 + i : 2 + tl_random_below(&numbers, 98);
+        const int64_t extents[] = { batch, tokens, batch, tokens };
+        call c = make_call(&f, extents);
+        run(&f);
+        free_call(&c);
+        if (i == calls / 10)
+            before = resident_kb();
+    }
+    print_message("%d calls, compiled %lld times, %ld KB resident, %ld KB after a tenth of them\n",
+                  calls, (long long)compiled(&f), resident_kb(), before);
+    if (!is_sanitized)
+        assert_true(resident_kb() <= before + before / 100);
+    unload(&f);
+}
+
 static void inspect_tells_of_axes(void **state)
 {
     (void)state;
@@ -516,6 +604,9 @@ int main(void)
         cmocka_unit_test(what_is_made_of_extents),
         cmocka_unit_test(files_that_would_fool),
         cmocka_unit_test(numbers_of_extents),
+        cmocka_unit_test(an_encoder_takes_no_more_memory),
+        cmocka_unit_test(bodies_of_any_extent),
+        cmocka_unit_test(counts_of_any_extent),
         cmocka_unit_test(inspect_tells_of_axes),
     };
     cmocka_set_test_filter(getenv("TL_ONLY"));

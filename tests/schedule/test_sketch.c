@@ -479,6 +479,52 @@ static void products_are_chained(void **state)
     tl_arena_destroy(arena);
 }
 
+/* What extents that a dim decides take from a product: nothing. Keys are packed, stages stay in a block of rows, of which there
+ * are as many as there are, and a tail. */
+static void a_dim_is_cut_into_tiles(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    tl_diag diag = { 0 };
+    tl_text text = { 0 };
+    tl_program *naive;
+    assert_int_equal(tl_file_read("tests/golden/dims/attention.tk", &text, NULL), TL_OK);
+    if (tl_program_parse(arena, tl_text_get(&text), "attention.tk", &naive, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    tl_text_free(&text);
+    for (int t = 0; t < CPU_TARGETS; t++) {
+        tl_target target;
+        assert_int_equal(tl_target_named(targets[t], &target, &diag), TL_OK);
+        tl_schedule *s = tl_schedule_create(arena, naive, &target, true);
+        if (tl_schedule_default(s, &diag) != TL_OK)
+            fail_msg("%s", diag.text);
+        const tl_program *scheduled = tl_schedule_program(s);
+        const char *trace = tl_trace_text(arena, tl_schedule_trace(s));
+        if (strstr(trace, "k_local = cache_read(scores, k, global)") == NULL)
+            fail_msg("%s: %s", targets[t], trace);
+        assert_non_null(strstr(trace, "compute_at(exp, i_0)"));
+        assert_non_null(strstr(trace, "loop_partition(i_0)"));
+        static const int64_t extents[] = { 2, 5, 16, 31, 64, 67 };
+        for (size_t i = 0; i < sizeof extents / sizeof *extents; i++) {
+            call want, got;
+            make_call(arena, naive, &want);
+            make_call(arena, scheduled, &got);
+            tl_interpret_options checked = { .check = true };
+            if (tl_interpret(naive, want.arguments, want.count, &extents[i], &checked, &diag) !=
+                    TL_OK ||
+                tl_interpret(scheduled, got.arguments, got.count, &extents[i], &checked, &diag) !=
+                    TL_OK)
+                fail_msg("%s, %lld: %s", targets[t], (long long)extents[i], diag.text);
+            const float *w = want.arguments[4].data, *g = got.arguments[4].data;
+            for (int64_t k = 0; k < extents[i] * 64; k++)
+                if (!(fabsf(w[k] - g[k]) <= 1e-5f))
+                    fail_msg("%s, %lld: y[%lld] is %g, not %g", targets[t], (long long)extents[i],
+                             (long long)k, (double)g[k], (double)w[k]);
+        }
+    }
+    tl_arena_destroy(arena);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -499,6 +545,7 @@ int main(void)
         cmocka_unit_test(long_sums_come_in_pieces),
         cmocka_unit_test(registers_take_few_products),
         cmocka_unit_test(products_are_chained),
+        cmocka_unit_test(a_dim_is_cut_into_tiles),
         cmocka_unit_test(strict_sums_keep_their_order),
         cmocka_unit_test(reference_sums_stand_side_by_side),
     };

@@ -263,6 +263,7 @@ static void annotate_kernel(tl_emitter *em, LLVMValueRef f, const tl_launch_plan
     annotate(em, f, "kernel", 1);
     for (int axis = 0; axis < TL_GPU_AXES; axis++)
         annotate(em, f, widths[axis], launch->block[axis]);
+    annotate(em, f, "minctasm", 1); /* or ptxas rather spills than that few threads find room */
 }
 
 static void emit_kernel(tl_emitter *em, int index)

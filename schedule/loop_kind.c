@@ -226,7 +226,8 @@ tl_status tl_check_private(const char *prim, const tl_path *path, const tl_stmt 
             in_thread |= tl_is_thread_kind(alloc->u.loop.kind);
         if (alloc->kind != TL_STMT_ALLOC || !tl_stmt_uses_buffer(loop, alloc->u.alloc.buffer))
             continue;
-        bool is_warps = kind == TL_LOOP_THREAD_X && alloc->u.alloc.buffer->scope == TL_SCOPE_WARP;
+        bool is_warps =
+            kind == TL_LOOP_THREAD_X && tl_scope_threads[alloc->u.alloc.buffer->scope] > 0;
         if (is_thread && in_thread && alloc->u.alloc.buffer->scope != TL_SCOPE_SHARED && !is_warps)
             return tl_refuse(diag, prim, loop->u.loop.var->name,
                              "buffer %s is allocated outside of it by threads of another axis, "

@@ -393,7 +393,7 @@ static bool may_enter(tl_arena *arena, const tl_stmt *loop, const tl_buffer *buf
     if (kind == TL_LOOP_VECTORIZED)
         return false;
     if (tl_loop_kind_infos[kind].gpu &&
-        (buffer->scope == TL_SCOPE_SHARED || buffer->scope == TL_SCOPE_WARP))
+        (buffer->scope == TL_SCOPE_SHARED || tl_scope_threads[buffer->scope] > 0))
         return kind == TL_LOOP_BLOCK_X || kind == TL_LOOP_BLOCK_Y || kind == TL_LOOP_BLOCK_Z;
     if (buffer->scope == TL_SCOPE_SHARED && tl_is_thread_kind(kind))
         return false;

@@ -43,6 +43,7 @@ tuner/search:tuner/(search|cost|measure|records)/|codegen/|schedule/|ir/|runtime
 tuner/transfer:tuner/(transfer|search|cost|measure|records)/|codegen/|schedule/|ir/|runtime/
 tuner/run:tuner/(run|transfer|search|cost|measure|records)/|codegen/|schedule/|ir/|runtime/
 tuner/dataset:tuner/(dataset|run|transfer|search|cost|measure|records)/|codegen/|schedule/|ir/|runtime/
+tuner/judge:tuner/(judge|dataset|run|transfer|search|cost|learn|measure|records)/|codegen/|schedule/|ir/|runtime/
 tuner/model:tuner/|codegen/|schedule/|ir/|runtime/
 models:models/|frontend/|ir/|runtime/base/
 driver/pipeline:driver/pipeline/|tuner/(records|model)/|codegen/|schedule/|frontend/|ir/|runtime/
@@ -59,6 +60,7 @@ driver/study:driver/(study|cli|pipeline)/|codegen/|schedule/|frontend/|ir/|runti
 driver/report:driver/(report|cli)/|tuner/|runtime/
 driver/tune:driver/(tune|bench|study|cli|pipeline)/|tuner/|codegen/|schedule/|frontend/|ir/|runtime/
 driver/dataset:driver/(dataset|tune|bench|study|cli|pipeline)/|models/|tuner/|codegen/|schedule/|frontend/|ir/|runtime/
+driver/cost:driver/(cost|dataset|tune|bench|study|cli|pipeline)/|models/|tuner/|codegen/|schedule/|frontend/|ir/|runtime/
 driver/verb:[a-z]+/
 driver:driver/verb/verbs\.h|codegen/codegen\.h|runtime/"
 for rule in $floors; do

@@ -310,7 +310,7 @@ bool tl_emit_address(tl_emitter *em, const tl_buffer *buffer, const tl_expr *con
     const tl_buffer_storage *storage = tl_emit_find_storage(em, buffer);
     if (storage == NULL)
         return false;
-    if (buffer->scope == TL_SCOPE_WARP)
+    if (tl_scope_threads[buffer->scope] > 0)
         return warp_address(em, storage, indices, out);
     const tl_flat *flat = find_flat(em, storage, indices, node, wild);
     tl_linear linear = flat->flat;

@@ -203,6 +203,14 @@ void tl_emit_call(tl_emitter *em, const tl_intrinsic_call *call)
         tl_emit_mma(em, call);
         return;
     }
+    if (tl_intrinsic_of_group(call->name) && em->lanes == 1) {
+        tl_emit_group_product(em, call);
+        return;
+    }
+    if (em->gpu.phase != NULL && tl_emit_is_order(call)) {
+        tl_emit_order(em, call);
+        return;
+    }
     if (em->gpu.phase != NULL && tl_emit_is_async_call(call)) {
         tl_emit_async_call(em, call);
         return;
@@ -228,9 +236,15 @@ void tl_emit_call(tl_emitter *em, const tl_intrinsic_call *call)
         return;
 #define PRODUCT(name, ...) case TL_INTRINSIC_##name:
 #include "ir/program/warp_products.def"
+#include "ir/program/warpgroup_products.def"
 #undef PRODUCT
     case TL_INTRINSIC_async_commit: /* a CPU's copies are done when they are made */
     case TL_INTRINSIC_async_wait:
+    case TL_INTRINSIC_products_begin:
+    case TL_INTRINSIC_products_commit:
+    case TL_INTRINSIC_products_wait:
+    case TL_INTRINSIC_products_done:
+    case TL_INTRINSIC_fence_async:
     case TL_INTRINSIC_COUNT:
         return;
     }

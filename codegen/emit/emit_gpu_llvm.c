@@ -9,6 +9,7 @@
 #include <string.h>
 #include "codegen/emit/emit_private.h"
 #include "codegen/lower/passes.h"
+#include "ir/program/intrinsics.h"
 
 enum { GLOBAL_SPACE = 1, SHARED_SPACE = 3, SHARED_ALIGN = 1024 };
 
@@ -59,7 +60,15 @@ typedef struct {
 
 static bool is_warp_call(const tl_stmt *stmt)
 {
-    return stmt->kind == TL_STMT_CALL && tl_emit_is_warp_product(stmt->u.call);
+    return stmt->kind == TL_STMT_CALL &&
+           (tl_emit_is_warp_product(stmt->u.call) || tl_intrinsic_of_group(stmt->u.call->name));
+}
+
+/* What every thread does for itself, wherever it stands. */
+static bool is_each_call(const tl_stmt *stmt)
+{
+    return stmt->kind == TL_STMT_CALL &&
+           (tl_emit_is_async_call(stmt->u.call) || tl_emit_is_order(stmt->u.call));
 }
 
 static bool visit_inside(const tl_stmt *stmt, void *context)
@@ -70,8 +79,8 @@ static bool visit_inside(const tl_stmt *stmt, void *context)
                    : -1;
     if (axis >= 0)
         walk->axes |= 1u << axis;
-    walk->meets = walk->meets || stmt->kind == TL_STMT_BARRIER || is_warp_call(stmt) ||
-                  (stmt->kind == TL_STMT_CALL && tl_emit_is_async_call(stmt->u.call));
+    walk->meets =
+        walk->meets || stmt->kind == TL_STMT_BARRIER || is_warp_call(stmt) || is_each_call(stmt);
     return !walk->meets;
 }
 
@@ -82,10 +91,9 @@ bool tl_emit_once(tl_emitter *em, const tl_stmt *stmt)
     for (int axis = 0; axis < TL_GPU_AXES; axis++)
         if (launch->block[axis] > 1 && !(em->gpu.open >> axis & 1))
             missing |= 1u << axis;
-    bool each = stmt->kind == TL_STMT_CALL && tl_emit_is_async_call(stmt->u.call);
     bool acts = stmt->kind == TL_STMT_LOOP || stmt->kind == TL_STMT_IF ||
                 stmt->kind == TL_STMT_STORE || stmt->kind == TL_STMT_CALL;
-    if (missing == 0 || !acts || each)
+    if (missing == 0 || !acts || is_each_call(stmt))
         return false;
     inside_walk inside = { 0, false };
     if (is_warp_call(stmt)) { /* a row of threads does it together */
@@ -133,6 +141,23 @@ LLVMValueRef tl_emit_convergent(tl_emitter *em, LLVMValueRef call)
     LLVMAddCallSiteAttribute(call, LLVMAttributeFunctionIndex,
                              LLVMCreateEnumAttribute(em->context, kind, 0));
     return call;
+}
+
+LLVMValueRef tl_emit_device(tl_emitter *em, const char *name, LLVMTypeRef result,
+                            LLVMValueRef *args, int arg_count)
+{
+    LLVMTypeRef *types = TL_NEW_ARRAY(em->arena, LLVMTypeRef, arg_count + 1);
+    for (int i = 0; i < arg_count; i++)
+        types[i] = LLVMTypeOf(args[i]);
+    LLVMTypeRef type = LLVMFunctionType(result, types, (unsigned)arg_count, false);
+    LLVMValueRef f = LLVMGetNamedFunction(em->module, name);
+    if (f == NULL) {
+        f = LLVMAddFunction(em->module, name, type);
+        tl_emit_add_attribute(em, f, LLVMAttributeFunctionIndex, "convergent");
+        tl_emit_add_attribute(em, f, LLVMAttributeFunctionIndex, "nounwind");
+    }
+    return tl_emit_convergent(em,
+                              LLVMBuildCall2(em->builder, type, f, args, (unsigned)arg_count, ""));
 }
 
 void tl_emit_barrier(tl_emitter *em)

@@ -1,9 +1,7 @@
 /* codegen/emit/emit_mma_llvm.c: products of a warp by mma.sync, and the fragments that its threads hold.
  *
- * A thread of lane l = 4g + t holds, of a tile of C of 16 by 8 elements,
- *     register 0, 1: row g, columns 2t and 2t + 1        register 2, 3: the same columns of row g + 8
- * A buffer in scope warp is such tiles: its last two axes are rows and columns, and each thread has its registers of every
- * tile. A and B are tiles of 32 bytes in the direction of k; w elements make a word of 32 bits:
+ * What a thread holds of C is told in emit_fragment_llvm.c; its lane is l = 4g + t. A and B are tiles of 32 bytes in the
+ * direction of k; w elements make a word of 32 bits:
  *     A, word 0, 1, 2, 3: rows g, g + 8, g, g + 8, elements from w*t on, and (2, 3) from w*t + k/2 on
  *     B, word 0, 1: column g, the same elements
  * ldmatrix loads them where they lie in shared memory in rows at multiples of 16 bytes; else every thread loads its own. */
@@ -62,80 +60,6 @@ bool tl_emit_is_warp_product(const tl_intrinsic_call *call)
 {
     product p;
     return find_product(call->name, &p);
-}
-
-/* ---- the tiles of a buffer in scope warp ---- */
-
-int64_t tl_warp_registers(const tl_buffer *buffer)
-{
-    int64_t count = 1, extent = 0;
-    for (int a = 0; a < buffer->rank; a++) {
-        tl_const_int(buffer->shape[a], &extent);
-        count *= extent;
-    }
-    return count / WARP;
-}
-
-/* Which lane and register of it hold an element. */
-static void place_of(const tl_buffer *buffer, const int64_t *index, int64_t *lane, int64_t *reg)
-{
-    assert(buffer->rank >= 2);
-    int64_t tile = 0, extent = 0;
-    int row_axis = buffer->rank - 2;
-    for (int a = 0; a < buffer->rank; a++) {
-        tl_const_int(buffer->shape[a], &extent);
-        int64_t size = a == row_axis ? TILE_ROWS : a > row_axis ? TILE_COLUMNS : 1;
-        tile = tile * (extent / size) + index[a] / size;
-    }
-    int64_t row = index[row_axis] % TILE_ROWS, column = index[row_axis + 1] % TILE_COLUMNS;
-    *lane = row % 8 * 4 + column / 2;
-    *reg = tile * TILE_REGISTERS + row / 8 * 2 + column % 2;
-}
-
-/* The index with the lane of the warp and that of a vector filled in; false when something else is left in it. */
-static bool fill(tl_emitter *em, const tl_expr *const *indices, int rank, int lane, int vector_lane,
-                 int64_t *out)
-{
-    tl_binding bindings[TL_MAX_BOUND + 1];
-    int count = 0;
-    for (int i = 0; i < em->bound_count; i++)
-        if (em->bound[i].kind == TL_BOUND_VALUE && em->bound[i].value == em->gpu.thread[0])
-            bindings[count++] = (tl_binding){ em->bound[i].var, tl_int(em->arena, lane) };
-    if (em->lane_var != NULL)
-        bindings[count++] = (tl_binding){ em->lane_var, tl_int(em->arena, vector_lane) };
-    for (int a = 0; a < rank; a++)
-        if (!tl_const_int(tl_substitute(em->arena, indices[a], bindings, count), &out[a]))
-            return false;
-    return true;
-}
-
-bool tl_emit_warp_register(tl_emitter *em, const tl_buffer *buffer, const tl_expr *const *indices,
-                           int64_t *out)
-{
-    enum { MOST_RANK = 16 };
-    int64_t index[MOST_RANK], lane, reg;
-    const tl_expr *filled[MOST_RANK];
-    bool in_row = (em->gpu.loops & 1u) != 0, fits = buffer->rank <= MOST_RANK && in_row;
-    for (int a = 0; fits && a < buffer->rank; a++)
-        filled[a] = tl_emit_substitute(em, indices[a]);
-    for (int l = 0; fits && l < WARP; l++)
-        for (int v = 0; fits && v < em->lanes; v++) {
-            fits = fill(em, filled, buffer->rank, l, v, index);
-            if (!fits)
-                break;
-            place_of(buffer, index, &lane, &reg);
-            if (l == 0 && v == 0)
-                *out = reg;
-            fits = lane == l && reg == *out + (em->lanes > 1 && v > 0 ? v : 0);
-        }
-    if (!fits)
-        tl_emit_fail(
-            em, em->i64, TL_UNSUPPORTED,
-            "buffer %s is held by a warp: inside a threadIdx.x loop of 32 a thread touches "
-            "its own elements, of a tile of 16 by 8 those of rows x//4 and x//4 + 8, columns "
-            "x%%4*2 and x%%4*2 + 1, and loops over tiles and registers are unrolled",
-            buffer->name);
-    return fits;
 }
 
 /* ---- operands ---- */
@@ -317,30 +241,6 @@ static bool find_fragment(tl_emitter *em, const char *name, const tl_region *reg
     LLVMValueRef column = LLVMBuildMul(em->builder, lane_part(em, 0, 4), number(em, 2), "");
     for (int i = 0; i < TILE_REGISTERS; i++)
         pointers[i] = element_at(em, &t, plus(em, g, i / 2 * 8), plus(em, column, i % 2));
-    return true;
-}
-
-bool tl_emit_warp_tile(tl_emitter *em, const tl_buffer *buffer, const tl_expr *const *begin,
-                       LLVMValueRef *base, int64_t *first)
-{
-    enum { MOST_RANK = 16 };
-    int64_t index[MOST_RANK], lane = -1;
-    bool fits = buffer->rank >= 2 && buffer->rank <= MOST_RANK;
-    for (int a = 0; fits && a < buffer->rank; a++)
-        fits = tl_const_int(tl_emit_substitute(em, begin[a]), &index[a]);
-    if (fits) {
-        place_of(buffer, index, &lane, first);
-        fits = lane == 0 && *first % TILE_REGISTERS == 0;
-    }
-    const tl_buffer_storage *storage = fits ? tl_emit_find_storage(em, buffer) : NULL;
-    if (storage == NULL) {
-        tl_emit_fail(em, em->i64, TL_UNSUPPORTED,
-                     "buffer %s is held by a warp: what a product takes of it is a tile of 16 by 8 "
-                     "at multiples of these, and loops over tiles are unrolled",
-                     buffer->name);
-        return false;
-    }
-    *base = storage->base;
     return true;
 }
 

@@ -147,10 +147,14 @@ void tl_emit_end_where(tl_emitter *em, LLVMBasicBlockRef after);
 /* emit_join_llvm.c: whether the threads along x all update one element, and the code that does it once. */
 bool tl_emit_joins_threads(const tl_emitter *em, const tl_store *store);
 void tl_emit_join(tl_emitter *em, const tl_store *store);
-/* emit_mma_llvm.c: products of a warp; in a buffer that a warp holds, the register of a thread's own element, or the first
- * one of a tile: false, and a failure, where there is none. */
+/* emit_mma_llvm.c, emit_wgmma_llvm.c: products of a warp and of a warpgroup; what orders the latter. */
 bool tl_emit_is_warp_product(const tl_intrinsic_call *call);
 void tl_emit_mma(tl_emitter *em, const tl_intrinsic_call *call);
+void tl_emit_group_product(tl_emitter *em, const tl_intrinsic_call *call);
+bool tl_emit_is_order(const tl_intrinsic_call *call);
+void tl_emit_order(tl_emitter *em, const tl_intrinsic_call *call);
+/* emit_fragment_llvm.c: in a buffer that a warp or a warpgroup holds, the register of a thread's own element, or the first
+ * one of a tile: false, and a failure, where there is none. */
 int64_t tl_warp_registers(const tl_buffer *buffer); /* of a thread */
 bool tl_emit_warp_register(tl_emitter *em, const tl_buffer *buffer, const tl_expr *const *indices,
                            int64_t *out);
@@ -267,6 +271,9 @@ LLVMValueRef tl_emit_any(tl_emitter *em, LLVMValueRef mask);
 /* An overloaded LLVM intrinsic. */
 LLVMValueRef tl_emit_intrinsic(tl_emitter *em, const char *name, LLVMTypeRef *overloads,
                                int overload_count, LLVMValueRef *args, int arg_count);
+/* A function dev_NAME, which only a GPU's hardware has (codegen/llvm/device_llvm.c): a call that stays where it is. */
+LLVMValueRef tl_emit_device(tl_emitter *em, const char *name, LLVMTypeRef result,
+                            LLVMValueRef *args, int arg_count);
 int tl_emit_lanes_of(LLVMTypeRef type); /* 1 for a scalar */
 
 #endif

@@ -164,15 +164,16 @@ static bool parse_count(const char *rest, int tags[TL_CALL_TAGS])
     return *rest == '\0' || (take_number(&rest, &tags[0]) && *rest == '\0');
 }
 
-/* nN_TYPE[_tT]: T is 1 where B lies with its columns contiguous. */
+/* nN_TYPE[_tT][_r]: T is 1 where B lies with its columns contiguous, r where A is in registers. */
 static bool parse_wgmma(const char *rest, int tags[TL_CALL_TAGS])
 {
-    static const char *const types[] = { "bf16", "f16", "tf32" };
+    static const char *const types[] = { "bf16", "f16", "tf32", "s8", "u8" };
     if (!take(&rest, "n") || !take_number(&rest, &tags[0]) || !take(&rest, "_") ||
         !TAKE_WORD(&rest, types, &tags[1]))
         return false;
     if (take(&rest, "_t") && !take_number(&rest, &tags[2]))
         return false;
+    tags[3] = take(&rest, "_r");
     return *rest == '\0' && tags[0] >= 8 && tags[0] <= 256 && tags[0] % 8 == 0 && tags[2] <= 1;
 }
 

@@ -10,8 +10,8 @@
  *   - shared memory read while an asynchronous copy still fills it, or written while one still reads it
  *   - threads of a warp or warpgroup that do different things where they must do one, arrivals too many, deadlock
  *
- * Not checked: races on global memory, the order in which other blocks see it, registers that wgmma has not yet
- * delivered. Results do not depend on how many threads of the CPU work, but for atomic sums of floats. */
+ * Not checked: races on global memory, the order in which other blocks see it. Results do not depend on how many threads
+ * of the CPU work, but for atomic sums of floats. */
 #ifndef TL_CODEGEN_EMULATE_EMULATE_H
 #define TL_CODEGEN_EMULATE_EMULATE_H
 #include "codegen/codegen.h"

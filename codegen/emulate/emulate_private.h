@@ -102,6 +102,13 @@ typedef struct {
     void *to; /* where a bulk store puts them when they have been read; NULL: nowhere */
 } tl_open_read;
 
+/* A sum that wgmma adds up to: what it is when its group has been waited for. */
+typedef struct {
+    bool is_open;
+    int group;
+    int64_t value;
+} tl_open_sum;
+
 struct tl_gpu_thread {
     void *context; /* where its stack is while it does not run */
     char *stack;
@@ -121,6 +128,9 @@ struct tl_gpu_thread {
     tl_open_read *wgmma_reads, *bulk_reads;
     int wgmma_read_count, wgmma_read_capacity, wgmma_group;
     int bulk_read_count, bulk_read_capacity, bulk_group;
+    tl_open_sum *wgmma_sums;
+    int wgmma_sum_count, wgmma_sum_capacity, wgmma_sum_free;
+    int wgmma_done; /* groups before this one were waited for */
     bool wgmma_fenced, cluster_arrived;
     int registers; /* set by setmaxnreg; 0: as launched */
 };

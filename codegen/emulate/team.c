@@ -205,6 +205,8 @@ static void begin_thread(tl_gpu_thread *t)
                             .copy_capacity = t->copy_capacity,
                             .wgmma_reads = t->wgmma_reads,
                             .wgmma_read_capacity = t->wgmma_read_capacity,
+                            .wgmma_sums = t->wgmma_sums,
+                            .wgmma_sum_capacity = t->wgmma_sum_capacity,
                             .bulk_reads = t->bulk_reads,
                             .bulk_read_capacity = t->bulk_read_capacity };
     *t = fresh;
@@ -351,6 +353,7 @@ static void destroy_block(tl_gpu_block *b, const tl_gpu_team *team)
         tl_context_destroy(b->threads[i].context);
         free(b->threads[i].copies);
         free(b->threads[i].wgmma_reads);
+        free(b->threads[i].wgmma_sums);
         free(b->threads[i].bulk_reads);
     }
     free(b->threads);

@@ -14,12 +14,15 @@ static const device_function functions[] = {
 #undef DEVICE
 };
 
-static const device_function *find(const char *name)
+static bool find(const char *name, tl_text *code, tl_text *operands)
 {
     for (size_t i = 0; i < sizeof functions / sizeof functions[0]; i++)
-        if (strcmp(functions[i].name, name) == 0)
-            return &functions[i];
-    return NULL;
+        if (strcmp(functions[i].name, name) == 0) {
+            tl_text_add(code, functions[i].instructions);
+            tl_text_add(operands, functions[i].operands);
+            return true;
+        }
+    return tl_llvm_device_text(name, code, operands);
 }
 
 static LLVMAttributeRef attribute(LLVMContextRef context, const char *name)
@@ -28,9 +31,10 @@ static LLVMAttributeRef attribute(LLVMContextRef context, const char *name)
 }
 
 /* The function's body: one piece of assembly on its parameters. Pointers to shared memory are 32 bits there. */
-static void fill(LLVMModuleRef module, LLVMValueRef f, const device_function *d)
+static void fill(LLVMModuleRef module, LLVMValueRef f, const tl_text *instructions,
+                 const tl_text *operands)
 {
-    enum { MOST_OPERANDS = 32, SHARED_SPACE = 3 };
+    enum { MOST_OPERANDS = 160, SHARED_SPACE = 3 };
     LLVMContextRef c = LLVMGetModuleContext(module);
     LLVMTypeRef result = LLVMGetReturnType(LLVMGlobalGetValueType(f)), types[MOST_OPERANDS];
     LLVMValueRef args[MOST_OPERANDS];
@@ -49,8 +53,8 @@ static void fill(LLVMModuleRef module, LLVMValueRef f, const device_function *d)
     }
     LLVMTypeRef type = LLVMFunctionType(result, types, count, false);
     LLVMValueRef code =
-        LLVMGetInlineAsm(type, d->instructions, strlen(d->instructions), d->operands,
-                         strlen(d->operands), true, false, LLVMInlineAsmDialectATT, false);
+        LLVMGetInlineAsm(type, tl_text_get(instructions), instructions->size, tl_text_get(operands),
+                         operands->size, true, false, LLVMInlineAsmDialectATT, false);
     LLVMValueRef v = LLVMBuildCall2(b, type, code, args, count, "");
     LLVMAddCallSiteAttribute(v, LLVMAttributeFunctionIndex, attribute(c, "convergent"));
     LLVMAddCallSiteAttribute(v, LLVMAttributeFunctionIndex, attribute(c, "nounwind"));
@@ -71,10 +75,18 @@ tl_status tl_llvm_fill_device(LLVMModuleRef module, LLVMTargetMachineRef machine
         const char *name = LLVMGetValueName2(f, &length);
         if (!LLVMIsDeclaration(f) || strncmp(name, "dev_", 4) != 0)
             continue;
-        const device_function *d = find(name);
-        if (d == NULL)
-            return tl_fail(diag, TL_INTERNAL, "there are no instructions for %s", name);
-        fill(module, f, d);
+        tl_text code = { 0 }, operands = { 0 };
+        tl_status status =
+            find(name, &code, &operands)
+                ? TL_OK
+                : tl_fail(diag, TL_INTERNAL, "there are no instructions for %s", name);
+        if (code.failed || operands.failed)
+            status = tl_fail(diag, TL_NO_MEMORY, "no memory for the instructions of %s", name);
+        if (status == TL_OK)
+            fill(module, f, &code, &operands);
+        tl_text_free(&code);
+        tl_text_free(&operands);
+        TL_TRY(status);
         filled++;
     }
     return filled == 0 ? TL_OK : tl_llvm_optimise(module, "always-inline,globaldce", machine, diag);

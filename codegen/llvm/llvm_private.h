@@ -49,6 +49,8 @@ tl_status tl_llvm_generate(LLVMModuleRef module, LLVMTargetMachineRef machine,
 
 /* device_llvm.c: gives the functions dev_* of a module for a GPU, which only hardware does, their instructions. */
 tl_status tl_llvm_fill_device(LLVMModuleRef module, LLVMTargetMachineRef machine, tl_diag *diag);
+/* device_text.c: those of a family, by the name; false: it is in none. */
+bool tl_llvm_device_text(const char *name, tl_text *code, tl_text *operands);
 
 /* object_symbols.c: names that an ELF object needs from outside and does not get from a permitted one. */
 tl_status tl_object_check(const void *object, size_t size, tl_diag *diag);

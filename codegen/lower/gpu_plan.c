@@ -300,29 +300,31 @@ static tl_status add_shared(tl_planner *p, tl_launch_plan *launch, const tl_buff
     return TL_OK;
 }
 
-/* What a warp holds is tiles of 16 by 8 words, of which each of its threads has four. */
+/* What a warp holds is tiles of 16 by 8 words, a warpgroup of 64 by 8, of which each thread has four. What a warpgroup
+ * multiplies from registers has 16 bits. */
 static tl_status add_warp(tl_planner *p, const tl_launch_plan *launch, const tl_buffer *buffer,
                           unsigned axes)
 {
     int64_t rows = 0, columns = 0;
+    int threads = tl_scope_threads[buffer->scope], bits = tl_dtype_infos[buffer->dtype].bits;
     if (buffer->rank >= 2) {
         tl_const_int(buffer->shape[buffer->rank - 2], &rows);
         tl_const_int(buffer->shape[buffer->rank - 1], &columns);
     }
-    if (rows == 0 || rows % 16 != 0 || columns % 8 != 0 ||
-        tl_dtype_infos[buffer->dtype].bits != 32 || tl_dtype_size(buffer->dtype) != 4)
+    if (rows == 0 || rows % (threads / 2) != 0 || columns % 8 != 0 ||
+        (bits != 32 && (bits != 16 || buffer->scope == TL_SCOPE_WARP)))
         return tl_fail(p->diag, TL_UNSUPPORTED,
-                       "buffer %s has scope warp: its last two axes are tiles of 16 by 8 elements "
-                       "of 32 bits",
-                       buffer->name);
-    if (launch->block[0] != TL_WARP_LANES || (axes & 1u))
-        return tl_fail(
-            p->diag, TL_UNSUPPORTED,
-            "buffer %s has scope warp: it is allocated outside of the threadIdx.x loops, "
-            "and these have %d threads",
-            buffer->name, TL_WARP_LANES);
+                       "buffer %s has scope %s: its last two axes are tiles of %d by 8 elements "
+                       "of 32 bits%s",
+                       buffer->name, tl_scope_texts[buffer->scope], threads / 2,
+                       buffer->scope == TL_SCOPE_WARP ? "" : " or 16");
+    if (launch->block[0] != threads || (axes & 1u))
+        return tl_fail(p->diag, TL_UNSUPPORTED,
+                       "buffer %s has scope %s: it is allocated outside of the threadIdx.x loops, "
+                       "and these have %d threads",
+                       buffer->name, tl_scope_texts[buffer->scope], threads);
     tl_plan_local *l = add_local(p, buffer, TL_PLACE_WARP, 0, INT32_MAX);
-    l->size /= TL_WARP_LANES;
+    l->size /= threads;
     l->placement.bytes = tl_int(p->arena, l->size);
     p->stack_bytes += l->size;
     return TL_OK;
@@ -368,7 +370,7 @@ static tl_status add_inner(tl_planner *p, const tl_stmt *stmt, tl_phase *phase, 
     TL_TRY(check_extents(p, buffer));
     sharing s = { buffer, axes, NULL };
     tl_stmt_visit(stmt->u.alloc.body, find_sharing, &s);
-    if (buffer->scope == TL_SCOPE_WARP) {
+    if (tl_scope_threads[buffer->scope] > 0) {
         TL_TRY(add_warp(p, &phase->launch, buffer, axes));
     } else if (buffer->scope == TL_SCOPE_SHARED ||
                (axes == 0 && buffer->scope == TL_SCOPE_GLOBAL)) {

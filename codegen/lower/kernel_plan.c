@@ -76,7 +76,7 @@ const tl_expr *tl_buffer_bytes(tl_arena *arena, const tl_buffer *buffer)
 static tl_status check_scope(const tl_planner *p, const tl_buffer *buffer)
 {
     int64_t extent;
-    if (buffer->scope == TL_SCOPE_SHARED || buffer->scope == TL_SCOPE_WARP)
+    if (buffer->scope == TL_SCOPE_SHARED || tl_scope_threads[buffer->scope] > 0)
         return tl_fail(p->diag, TL_UNSUPPORTED, "buffer %s has scope %s, which a CPU has not",
                        buffer->name, tl_scope_texts[buffer->scope]);
     for (int a = 0; a < buffer->rank && buffer->scope == TL_SCOPE_REGISTER; a++)

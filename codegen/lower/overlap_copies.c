@@ -46,23 +46,14 @@ static bool fills_shared(const tl_stmt *stmt)
     return copies;
 }
 
-static const tl_stmt *call(tl_arena *arena, const char *name, int64_t number)
-{
-    tl_intrinsic_call *c = TL_NEW(arena, tl_intrinsic_call);
-    const tl_expr **scalars = TL_NEW_ARRAY(arena, const tl_expr *, 1);
-    scalars[0] = tl_int(arena, number < 0 ? 0 : number);
-    *c = (tl_intrinsic_call){ .name = name, .scalar_count = number >= 0, .scalars = scalars };
-    return tl_stmt_call(arena, c);
-}
-
 static const tl_stmt *commit(tl_arena *arena, bool waits)
 {
-    return waits ? call(arena, "async_commit", -1) : NULL;
+    return waits ? tl_sync_call(arena, "async_commit", NULL, 0) : NULL;
 }
 
 static const tl_stmt *wait_for(tl_arena *arena, bool waits, int64_t under_way)
 {
-    return waits ? call(arena, "async_wait", under_way) : NULL;
+    return waits ? tl_sync_call(arena, "async_wait", &under_way, 1) : NULL;
 }
 
 /* The steady part's body; NULL: it is not built so. Where it runs once, nobody waits at its end. */

@@ -34,6 +34,14 @@ void tl_visit_regions(const tl_stmt *stmt, const tl_buffer *buffer, tl_region_vi
                       void *context);
 bool tl_stmt_calls_with(const tl_stmt *stmt,
                         const tl_buffer *buffer); /* an intrinsic has a region of it */
+/* A call of what orders threads and what goes on by itself (intrinsics.def): its name and its numbers. */
+const tl_stmt *tl_sync_call(tl_arena *arena, const char *name, const int64_t *numbers, int count);
+bool tl_is_call(const tl_stmt *stmt, const char *name);
+/* await_products.c: whether it is products of a warpgroup and nothing else; these, begun and closed as a group; behind a
+ * wait, the calls that make their sums known. */
+bool tl_has_products_only(const tl_stmt *stmt);
+const tl_stmt *tl_products_group(tl_arena *arena, const tl_stmt *products);
+const tl_stmt *tl_products_done(tl_arena *arena, const tl_stmt *products);
 /* The lanes of a chunk of that vectorized loop on the target. */
 int tl_vector_lanes(const tl_stmt *loop, const tl_target *target);
 

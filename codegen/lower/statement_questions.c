@@ -1,5 +1,6 @@
 /* codegen/lower/statement_questions.c: questions that several passes ask of statements. */
 #include <assert.h>
+#include <string.h>
 #include "codegen/lower/passes.h"
 #include "runtime/base/array.h"
 
@@ -365,4 +366,19 @@ int tl_vector_lanes(const tl_stmt *loop, const tl_target *target)
     int bits = w.narrow > 0 ? w.narrow : w.wide > 0 ? w.wide : 8;
     int lanes = (w.is_gpu ? GPU_ACCESS_BITS : tl_isa_infos[target->isa].vector_bits) / bits;
     return lanes < 1 ? 1 : lanes;
+}
+
+const tl_stmt *tl_sync_call(tl_arena *arena, const char *name, const int64_t *numbers, int count)
+{
+    tl_intrinsic_call *call = TL_NEW(arena, tl_intrinsic_call);
+    const tl_expr **scalars = TL_NEW_ARRAY(arena, const tl_expr *, count);
+    for (int i = 0; i < count; i++)
+        scalars[i] = tl_int(arena, numbers[i]);
+    *call = (tl_intrinsic_call){ .name = name, .scalar_count = count, .scalars = scalars };
+    return tl_stmt_call(arena, call);
+}
+
+bool tl_is_call(const tl_stmt *stmt, const char *name)
+{
+    return stmt->kind == TL_STMT_CALL && strcmp(stmt->u.call->name, name) == 0;
 }

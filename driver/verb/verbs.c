@@ -3,7 +3,8 @@
 #include "runtime/base/text.h"
 
 const tl_verb tl_verbs[] = {
-#define VERB(name, arguments, summary) { #name, arguments, summary, tl_verb_##name },
+#define VERB(name, arguments, summary)          { #name, arguments, summary, tl_verb_##name },
+#define VERB_AS(name, text, arguments, summary) { text, arguments, summary, tl_verb_##name },
 #include "driver/verb/verbs.def"
 #undef VERB
 };

@@ -5,7 +5,13 @@
 #include "runtime/base/checked.h"
 
 const char *const tl_scope_texts[TL_SCOPE_COUNT] = {
-#define SCOPE(name, text) [TL_SCOPE_##name] = text,
+#define SCOPE(name, text, threads) [TL_SCOPE_##name] = text,
+#include "ir/expr/scopes.def"
+#undef SCOPE
+};
+
+const int tl_scope_threads[TL_SCOPE_COUNT] = {
+#define SCOPE(name, text, threads) [TL_SCOPE_##name] = threads,
 #include "ir/expr/scopes.def"
 #undef SCOPE
 };

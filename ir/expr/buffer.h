@@ -5,12 +5,14 @@
 
 /* ir/expr/scopes.def: where a buffer lives */
 typedef enum {
-#define SCOPE(name, text) TL_SCOPE_##name,
+#define SCOPE(name, text, threads) TL_SCOPE_##name,
 #include "ir/expr/scopes.def"
 #undef SCOPE
     TL_SCOPE_COUNT
 } tl_scope;
 extern const char *const tl_scope_texts[TL_SCOPE_COUNT];
+/* How many threads hold a buffer of that scope together, each its part in registers (scopes.def); 0: no others. */
+extern const int tl_scope_threads[TL_SCOPE_COUNT];
 
 typedef enum {
     TL_ROLE_INPUT,    /* a parameter that is only read                                        */

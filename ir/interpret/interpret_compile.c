@@ -405,7 +405,7 @@ static void compile_alloc(tl_compiler *c, const tl_stmt *stmt)
     for (int i = 0; i < c->loop_count; i++) {
         tl_loop_kind kind = c->loops[i].kind;
         bool wrong = (buffer->scope == TL_SCOPE_SHARED && thread_axis(kind) >= 0) ||
-                     (buffer->scope == TL_SCOPE_WARP && kind == TL_LOOP_THREAD_X);
+                     (tl_scope_threads[buffer->scope] > 0 && kind == TL_LOOP_THREAD_X);
         if (wrong)
             tl_compiler_fail(c, TL_BAD_IR,
                              "%s buffer %s is allocated inside the thread loop %s, which would "

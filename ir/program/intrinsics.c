@@ -11,7 +11,7 @@ typedef struct {
     const char *name;
     tl_dtype dtype;
     int rank;
-    int64_t extents[2];
+    int64_t extents[3];
 } shape_rule;
 
 static tl_status check_operand(const char *intrinsic, const shape_rule *rule, const tl_operand *op,
@@ -175,9 +175,47 @@ static tl_status async_wait(const tl_operand *reads, const tl_operand *writes,
     return async_commit(reads, writes, scalars, diag);
 }
 
-/* ---- products of a warp ---- */
+static tl_status fence_async(const tl_operand *reads, const tl_operand *writes,
+                             const int64_t *scalars, tl_diag *diag)
+{
+    return async_commit(reads, writes, scalars, diag);
+}
 
-typedef enum { OPERANDS_EXACT, OPERANDS_ROUNDED } operands;
+/* ---- products that go on by themselves: the same ---- */
+
+static tl_status products_begin(const tl_operand *reads, const tl_operand *writes,
+                                const int64_t *scalars, tl_diag *diag)
+{
+    return async_commit(reads, writes, scalars, diag);
+}
+
+static tl_status products_commit(const tl_operand *reads, const tl_operand *writes,
+                                 const int64_t *scalars, tl_diag *diag)
+{
+    return async_commit(reads, writes, scalars, diag);
+}
+
+static tl_status products_wait(const tl_operand *reads, const tl_operand *writes,
+                               const int64_t *scalars, tl_diag *diag)
+{
+    return async_commit(reads, writes, scalars, diag);
+}
+
+/* What it reads is what it writes. */
+static tl_status products_done(const tl_operand *reads, const tl_operand *writes,
+                               const int64_t *scalars, tl_diag *diag)
+{
+    (void)scalars;
+    if (reads[0].dtype != writes[0].dtype || elements(&reads[0]) != elements(&writes[0]))
+        return tl_fail(diag, TL_BAD_IR, "products_done: what it reads is not what it writes");
+    memcpy(writes[0].data, reads[0].data,
+           (size_t)elements(&reads[0]) * tl_dtype_size(reads[0].dtype));
+    return TL_OK;
+}
+
+/* ---- products of a warp, and of a warpgroup ---- */
+
+typedef enum { OPERANDS_EXACT, OPERANDS_ROUNDED, OPERANDS_CUT } operands;
 typedef struct {
     const char *name;
     tl_dtype c, a, b;
@@ -210,26 +248,63 @@ static float round_tf32(float x)
     return x;
 }
 
-static float float_element(const product *p, const void *c, const void *a, const void *b, int i,
-                           int j)
+/* The rest of its bits is not looked at. */
+static float cut_tf32(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits &= ~0x1FFFu;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static float as_operand(operands how, float x)
+{
+    switch (how) {
+    case OPERANDS_ROUNDED:
+        return round_tf32(x);
+    case OPERANDS_CUT:
+        return cut_tf32(x);
+    case OPERANDS_EXACT:
+        break;
+    }
+    return x;
+}
+
+/* Where B's element of row k and column j is, its columns in blocks. */
+static int place_in_b(const product *p, int columns, int k, int j)
+{
+    return p->is_nk ? p->k * j + k : (j / columns * p->k + k) * columns + j % columns;
+}
+
+static float float_element(const product *p, const void *c, const void *a, const void *b,
+                           int columns, int i, int j)
 {
     float sum = ((const float *)c)[p->n * i + j];
-    for (int k = 0; k < p->k; k++) {
-        float x = float_of(p->a, a, p->k * i + k);
-        float y = float_of(p->b, b, p->is_nk ? p->k * j + k : p->n * k + j);
-        sum += p->operands == OPERANDS_ROUNDED ? round_tf32(x) * round_tf32(y) : x * y;
-    }
+    for (int k = 0; k < p->k; k++)
+        sum += as_operand(p->operands, float_of(p->a, a, p->k * i + k)) *
+               as_operand(p->operands, float_of(p->b, b, place_in_b(p, columns, k, j)));
     return sum;
 }
 
-static int32_t integer_element(const product *p, const void *c, const void *a, const void *b, int i,
-                               int j)
+static int32_t integer_element(const product *p, const void *c, const void *a, const void *b,
+                               int columns, int i, int j)
 {
     uint32_t sum = (uint32_t)((const int32_t *)c)[p->n * i + j];
     for (int k = 0; k < p->k; k++)
         sum += (uint32_t)(integer_of(p->a, a, p->k * i + k) *
-                          integer_of(p->b, b, p->is_nk ? p->k * j + k : p->n * k + j));
+                          integer_of(p->b, b, place_in_b(p, columns, k, j)));
     return (int32_t)sum;
+}
+
+/* The columns of a block of B: all of them, or those of the last of three axes. */
+static int block_of(const product *p, const tl_operand *b)
+{
+    int axes = 0;
+    for (int i = 0; i < b->rank; i++)
+        axes += b->extents[i] != 1;
+    int64_t last = axes == 3 && !p->is_nk ? b->extents[b->rank - 1] : p->n;
+    return p->n % last == 0 ? (int)last : p->n;
 }
 
 static tl_status run_product(const product *p, const tl_operand *reads, const tl_operand *writes,
@@ -237,7 +312,10 @@ static tl_status run_product(const product *p, const tl_operand *reads, const tl
 {
     const shape_rule c_rule = { "C", p->c, 2, { p->m, p->n } };
     const shape_rule a_rule = { "A", p->a, 2, { p->m, p->k } };
-    const shape_rule b_rule = { "B", p->b, 2, { p->is_nk ? p->n : p->k, p->is_nk ? p->k : p->n } };
+    int columns = block_of(p, &reads[2]);
+    const shape_rule b_rule = {
+        "B", p->b, 3, { p->n / columns, p->is_nk ? columns : p->k, p->is_nk ? p->k : columns }
+    };
     TL_TRY(check_operand(p->name, &c_rule, &reads[0], diag));
     TL_TRY(check_operand(p->name, &a_rule, &reads[1], diag));
     TL_TRY(check_operand(p->name, &b_rule, &reads[2], diag));
@@ -246,9 +324,10 @@ static tl_status run_product(const product *p, const tl_operand *reads, const tl
         for (int j = 0; j < p->n; j++) {
             const void *c = reads[0].data, *a = reads[1].data, *b = reads[2].data;
             if (p->c == TL_F32)
-                ((float *)writes[0].data)[p->n * i + j] = float_element(p, c, a, b, i, j);
+                ((float *)writes[0].data)[p->n * i + j] = float_element(p, c, a, b, columns, i, j);
             else
-                ((int32_t *)writes[0].data)[p->n * i + j] = integer_element(p, c, a, b, i, j);
+                ((int32_t *)writes[0].data)[p->n * i + j] =
+                    integer_element(p, c, a, b, columns, i, j);
         }
     return TL_OK;
 }
@@ -266,6 +345,7 @@ static tl_status run_product(const product *p, const tl_operand *reads, const tl
         return run_product(&p, reads, writes, diag);                                               \
     }
 #include "ir/program/warp_products.def"
+#include "ir/program/warpgroup_products.def"
 #undef PRODUCT
 #undef WORD
 
@@ -289,10 +369,21 @@ bool tl_intrinsic_from_name(const char *name, tl_intrinsic *out)
 
 bool tl_intrinsic_rounds(const char *name)
 {
-#define PRODUCT(product, c, a, b, m, n, k, lies, operands)                      \
-    if (OPERANDS_##operands == OPERANDS_ROUNDED && strcmp(name, #product) == 0) \
+#define PRODUCT(product, c, a, b, m, n, k, lies, operands)                    \
+    if (OPERANDS_##operands != OPERANDS_EXACT && strcmp(name, #product) == 0) \
         return true;
 #include "ir/program/warp_products.def"
+#include "ir/program/warpgroup_products.def"
+#undef PRODUCT
+    return false;
+}
+
+bool tl_intrinsic_of_group(const char *name)
+{
+#define PRODUCT(product, c, a, b, m, n, k, lies, operands) \
+    if (strcmp(name, #product) == 0)                       \
+        return true;
+#include "ir/program/warpgroup_products.def"
 #undef PRODUCT
     return false;
 }

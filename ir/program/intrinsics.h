@@ -34,8 +34,10 @@ typedef struct {
 } tl_intrinsic_info;
 extern const tl_intrinsic_info tl_intrinsic_infos[TL_INTRINSIC_COUNT];
 
-/* Whether it rounds its operands to tf32 (ir/program/warp_products.def). */
+/* Whether it takes its operands as tf32 (ir/program/warp_products.def, warpgroup_products.def). */
 bool tl_intrinsic_rounds(const char *name);
+/* Whether a warpgroup of a GPU computes it (ir/program/warpgroup_products.def). */
+bool tl_intrinsic_of_group(const char *name);
 bool tl_intrinsic_from_name(const char *name, tl_intrinsic *out);
 
 #endif

@@ -275,7 +275,7 @@ tl_status tl_apply_cache_read(tl_schedule *s, const tl_arg *args, int arg_count,
     if (tl_block_writes_buffer(consumer, buffer))
         return tl_refuse(diag, PRIM, consumer->name,
                          "it also writes %s, which a copy would not see", buffer->name);
-    if (buffer->scope == TL_SCOPE_REGISTER || buffer->scope == TL_SCOPE_WARP)
+    if (buffer->scope == TL_SCOPE_REGISTER || tl_scope_threads[buffer->scope] > 0)
         return tl_refuse(diag, PRIM, consumer->name, "%s is in %s scope and needs no cache",
                          buffer->name, tl_scope_texts[buffer->scope]);
     TL_TRY(tl_check_scope(s, PRIM, buffer, scope, diag));

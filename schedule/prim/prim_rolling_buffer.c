@@ -44,7 +44,7 @@ static tl_status check_buffer(tl_schedule *s, const char *name, const tl_buffer 
                          "the buffer is an argument of the kernel or prepared, "
                          "which is whole; cache_read or cache_write gives a "
                          "local one");
-    if (b->scope == TL_SCOPE_REGISTER || b->scope == TL_SCOPE_WARP)
+    if (b->scope == TL_SCOPE_REGISTER || tl_scope_threads[b->scope] > 0)
         return tl_refuse(diag, PRIM, name,
                          "it is in scope %s, where elements do not take turns; roll it in global, "
                          "stack or shared",

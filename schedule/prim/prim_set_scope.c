@@ -43,7 +43,7 @@ const tl_expr *const *tl_shape_in_scope(tl_arena *arena, const tl_buffer *buffer
 tl_status tl_check_scope(tl_schedule *s, const char *prim, const tl_buffer *buffer, tl_scope scope,
                          tl_diag *diag)
 {
-    bool is_gpu_scope = scope == TL_SCOPE_SHARED || scope == TL_SCOPE_WARP;
+    bool is_gpu_scope = scope == TL_SCOPE_SHARED || tl_scope_threads[scope] > 0;
     if (is_gpu_scope && s->target && !tl_target_is_gpu(s->target))
         return tl_refuse(diag, prim, buffer->name,
                          "scope %s is a GPU's, and the target is %s; stack or register here",

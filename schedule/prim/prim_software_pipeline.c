@@ -81,7 +81,7 @@ static bool takes_alloc(plan *p, const tl_stmt *alloc)
     const tl_buffer *buffer = alloc->u.alloc.buffer;
     const tl_stmt *first = alloc->u.alloc.body;
     if (first->kind != TL_STMT_SEQ || p->buffer_count == MOST_BUFFERS ||
-        buffer->scope == TL_SCOPE_REGISTER || buffer->scope == TL_SCOPE_WARP)
+        buffer->scope == TL_SCOPE_REGISTER || tl_scope_threads[buffer->scope] > 0)
         return false;
     p->buffers[p->buffer_count++] = buffer;
     usage u = usage_of(p, first->u.seq.items[0]);
@@ -169,7 +169,7 @@ static tl_status take_apart(tl_schedule *s, plan *p, const tl_path *path, tl_dia
     if (ahead.has_barrier || rest.has_barrier)
         return tl_refuse(diag, PRIM, name, "there is a barrier in it: place_barriers comes last");
     for (int i = 0; i < p->buffer_count; i++) {
-        if (p->buffers[i]->scope == TL_SCOPE_REGISTER || p->buffers[i]->scope == TL_SCOPE_WARP)
+        if (p->buffers[i]->scope == TL_SCOPE_REGISTER || tl_scope_threads[p->buffers[i]->scope] > 0)
             return tl_refuse(diag, PRIM, name,
                              "buffer %s is in scope %s, where versions cannot take turns; use "
                              "stack, shared or global",

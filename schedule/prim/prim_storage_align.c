@@ -28,7 +28,7 @@ static tl_status check(tl_schedule *s, const char *name, const tl_buffer *b, con
         return tl_refuse(diag, PRIM, name,
                          "the buffer is an argument of the kernel or prepared, whose layout is "
                          "given; cache_read or cache_write gives a local one");
-    if (b->scope == TL_SCOPE_REGISTER || b->scope == TL_SCOPE_WARP)
+    if (b->scope == TL_SCOPE_REGISTER || tl_scope_threads[b->scope] > 0)
         return tl_refuse(diag, PRIM, name,
                          "it is in scope %s, where elements have no addresses; align buffers in "
                          "global, stack or shared",

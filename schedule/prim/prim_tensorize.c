@@ -11,8 +11,8 @@
  *
  * Requires  only loops and one block from `loop` inwards, the loops serial, of exactly the intrinsic's extents (loops of
  *           one iteration do not count); the block a sum that only updates, of the product of two loads, with the
- *           intrinsic's dtypes; each axis moving one index of an operand, by one, in the intrinsic's order; no guard that
- *           speaks of these loops.
+ *           intrinsic's dtypes; each axis moving one index of an operand, by one, in the intrinsic's order, or, of B's
+ *           columns in blocks, two: j//b and j%b of an axis of b; no guard that speaks of these loops.
  * Keeps     every value, but for the order of the sums.
  */
 #include <assert.h>
@@ -29,12 +29,16 @@ typedef struct {
     tl_dtype dtypes[3];
     const char *axes[3];
     int64_t extents[3]; /* m, n, k */
+    bool takes_blocks;  /* of B's columns */
 } tensor_shape;
 
 static const tensor_shape shapes[] = {
 #define TENSOR(name, c, a, b, ca, aa, ba, m, n, k) \
-    { #name, { TL_##c, TL_##a, TL_##b }, { ca, aa, ba }, { m, n, k } },
+    { #name, { TL_##c, TL_##a, TL_##b }, { ca, aa, ba }, { m, n, k }, false },
+#define GROUP_TENSOR(name, c, a, b, ca, aa, ba, m, n, k) \
+    { #name, { TL_##c, TL_##a, TL_##b }, { ca, aa, ba }, { m, n, k }, true },
 #include "schedule/prim/tensor_shapes.def"
+#undef GROUP_TENSOR
 #undef TENSOR
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };
@@ -53,6 +57,7 @@ typedef struct {
     const tl_expr *const *indices; /* over the iters */
     const tl_expr **bound;
     int axis_of[3];
+    int block_axis; /* which n moves once a block of columns; -1: there are none */
 } operand;
 
 typedef struct {
@@ -65,6 +70,14 @@ typedef struct {
     operand operands[3];
 } plan;
 
+/* Whether the second is the same but for more columns. */
+static bool is_wider(const tensor_shape *a, const tensor_shape *b)
+{
+    return memcmp(a->dtypes, b->dtypes, sizeof a->dtypes) == 0 && a->extents[0] == b->extents[0] &&
+           a->extents[2] == b->extents[2] && strcmp(a->axes[2], b->axes[2]) == 0 &&
+           a->extents[1] < b->extents[1];
+}
+
 static tl_status find_shape(tl_schedule *s, const char *subject, const char *word,
                             const tensor_shape **out, tl_diag *diag)
 {
@@ -74,9 +87,11 @@ static tl_status find_shape(tl_schedule *s, const char *subject, const char *wor
             *out = &shapes[i];
             return TL_OK;
         }
-        known = tl_arena_format(s->arena, "%s%s%s", known, i ? ", " : "", shapes[i].name);
+        if (i + 1 == SHAPES || !is_wider(&shapes[i], &shapes[i + 1]))
+            known = tl_arena_format(s->arena, "%s%s%s", known, *known ? ", " : "", shapes[i].name);
     }
-    return tl_refuse(diag, PRIM, subject, "there is no product %s; those it knows: %s", word,
+    return tl_refuse(diag, PRIM, subject,
+                     "there is no product %s; those it knows, the widest of each kind: %s", word,
                      known);
 }
 
@@ -113,7 +128,7 @@ static const tl_expr *strip_cast(const tl_expr *e)
 static operand operand_of(tl_arena *arena, const tl_block *block, const tl_buffer *buffer,
                           const tl_expr *const *indices)
 {
-    operand o = { buffer, indices, TL_NEW_ARRAY(arena, const tl_expr *, buffer->rank), { 0 } };
+    operand o = { buffer, indices, TL_NEW_ARRAY(arena, const tl_expr *, buffer->rank), { 0 }, -1 };
     for (int axis = 0; axis < buffer->rank; axis++)
         o.bound[axis] = tl_block_bind(arena, block, indices[axis]);
     return o;
@@ -173,6 +188,45 @@ static bool moves(const operand *o, const tl_var *var)
     return false;
 }
 
+/* Whether the variable moves an index of the operand by one: alone, or as var//b with var%b on a later axis of b. */
+static bool find_axis(tl_arena *arena, const tensor_shape *shape, operand *op, int letter,
+                      const tl_var *var)
+{
+    int axes[2], count = 0;
+    int64_t coefficient, block = 0;
+    const tl_expr *rest;
+    for (int axis = 0; axis < op->buffer->rank; axis++)
+        if (tl_expr_uses_var(op->bound[axis], var)) {
+            if (count == 2)
+                return false;
+            axes[count++] = axis;
+        }
+    if (count == 0)
+        return true;
+    if (op->axis_of[letter] >= 0)
+        return false;
+    op->axis_of[letter] = axes[count - 1];
+    if (count == 1)
+        return tl_affine_in(arena, op->bound[axes[0]], var, &coefficient, &rest) &&
+               coefficient == 1;
+    if (!shape->takes_blocks || letters[letter] != 'n' ||
+        !tl_const_int(op->buffer->shape[axes[1]], &block) || block < 1 ||
+        shape->extents[letter] % block != 0)
+        return false;
+    const tl_binding zero = { var, tl_int(arena, 0) };
+    const tl_expr *over[2] = {
+        tl_floordiv_expr(arena, tl_ref(arena, var), tl_int(arena, block)),
+        tl_floormod_expr(arena, tl_ref(arena, var), tl_int(arena, block)),
+    };
+    for (int i = 0; i < 2; i++) {
+        const tl_expr *first = tl_substitute(arena, op->bound[axes[i]], &zero, 1);
+        if (!tl_expr_equal(op->bound[axes[i]], tl_add(arena, first, over[i])))
+            return false;
+    }
+    op->block_axis = axes[0];
+    return true;
+}
+
 /* Whether the loops are the axes; the sentence of what is not, else NULL. */
 static const char *match(tl_arena *arena, plan *p)
 {
@@ -185,6 +239,7 @@ static const char *match(tl_arena *arena, plan *p)
                                    tl_dtype_infos[shape->dtypes[o]].text);
         for (int l = 0; l < 3; l++)
             p->operands[o].axis_of[l] = -1;
+        p->operands[o].block_axis = -1;
     }
     bool seen[3] = { shape->extents[0] == 1, shape->extents[1] == 1, shape->extents[2] == 1 };
     for (int i = 0; i < p->loop_count; i++) {
@@ -210,28 +265,17 @@ static const char *match(tl_arena *arena, plan *p)
                                    (long long)shape->extents[letter]);
         seen[letter] = true;
         p->letter_of[i] = letter;
-        for (int o = 0; o < 3; o++) {
-            operand *op = &p->operands[o];
-            for (int axis = 0; axis < op->buffer->rank; axis++) {
-                int64_t coefficient;
-                const tl_expr *rest;
-                if (!tl_expr_uses_var(op->bound[axis], var))
-                    continue;
-                if (op->axis_of[letter] >= 0 ||
-                    !tl_affine_in(arena, op->bound[axis], var, &coefficient, &rest) ||
-                    coefficient != 1)
-                    return tl_arena_format(arena, "loop %s does not move one index of %s by one",
-                                           var->name, op->buffer->name);
-                op->axis_of[letter] = axis;
-            }
-        }
+        for (int o = 0; o < 3; o++)
+            if (!find_axis(arena, shape, &p->operands[o], letter, var))
+                return tl_arena_format(arena, "loop %s does not move one index of %s by one",
+                                       var->name, p->operands[o].buffer->name);
     }
     for (int l = 0; l < 3; l++)
         if (!seen[l])
             return tl_arena_format(arena, "no loop is axis %c, of %lld iterations", letters[l],
                                    (long long)shape->extents[l]);
     for (int o = 0; o < 3; o++) {
-        int before = -1;
+        int before = p->operands[o].block_axis;
         for (const char *at = shape->axes[o]; *at; at++) {
             int axis = p->operands[o].axis_of[strchr(letters, *at) - letters];
             if (axis <= before)
@@ -271,6 +315,11 @@ static tl_region region_of(tl_arena *arena, const plan *p, int o)
     for (int l = 0; l < 3; l++)
         if (op->axis_of[l] >= 0)
             extent[op->axis_of[l]] = tl_int(arena, p->shape->extents[l]);
+    int64_t block = 0;
+    if (op->block_axis >= 0 && tl_const_int(op->buffer->shape[op->axis_of[1]], &block)) {
+        extent[op->block_axis] = tl_int(arena, p->shape->extents[1] / block);
+        extent[op->axis_of[1]] = tl_int(arena, block);
+    }
     return (tl_region){ op->buffer, op->indices, extent };
 }
 

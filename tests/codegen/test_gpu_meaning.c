@@ -57,6 +57,9 @@ static void emulated_schedules_keep_the_meaning(void **state)
 static const char *const kernels[] = { "gemm_f32",  "gemm_bf16", "gemm_f16_nt",
                                        "gemm_tf32", "gemm_i8",   "gemm_edges" };
 
+/* Those that only sm_90a has the instructions for. */
+static const char *const group_kernels[] = { "gemm_bf16_group" };
+
 static const char *read_kernel(tl_arena *arena, const char *name, const char *suffix)
 {
     tl_diag diag = { "" };
@@ -191,6 +194,8 @@ static void emulated_kernels_are_right(void **state)
     for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
         kernel_is_right(kernels[i], "cuda,sm_80");
     kernel_is_right("gemm_edges", "cuda,sm_70");
+    for (size_t i = 0; i < sizeof group_kernels / sizeof group_kernels[0]; i++)
+        kernel_is_right(group_kernels[i], "cuda,sm_90a");
 }
 
 int main(void)

@@ -194,7 +194,7 @@ static void find_traits(const tl_stmt *stmt, int64_t copies, traits *t)
             find_traits(stmt->u.seq.items[i], copies, t);
     } else if (stmt->kind == TL_STMT_ALLOC) {
         tl_scope scope = stmt->u.alloc.buffer->scope;
-        t->is_gpu = t->is_gpu || scope == TL_SCOPE_SHARED || scope == TL_SCOPE_WARP;
+        t->is_gpu = t->is_gpu || scope == TL_SCOPE_SHARED || tl_scope_threads[scope] > 0;
         find_traits(stmt->u.alloc.body, copies, t);
     } else if (stmt->kind == TL_STMT_BLOCK) {
         t->written_out += copies;

@@ -13,7 +13,9 @@ typedef struct {
 
 static const shape shapes[] = {
 #define TENSOR(name, c, a, b, ca, aa, ba, m, n, k) { { #c, #a, #b }, { ca, aa, ba }, { m, n, k } },
+#define GROUP_TENSOR(...)                          /* the same again, and large */
 #include "schedule/prim/tensor_shapes.def"
+#undef GROUP_TENSOR
 #undef TENSOR
 };
 enum { SHAPES = sizeof shapes / sizeof shapes[0] };

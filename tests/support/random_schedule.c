@@ -14,7 +14,9 @@ const char *const random_prim_names[TL_PRIM_COUNT] = {
 
 static const char *const call_names[] = {
 #define TENSOR(name, c, a, b, ca, aa, ba, m, n, k) #name,
+#define GROUP_TENSOR(...)                          /* the same again, and large */
 #include "schedule/prim/tensor_shapes.def"
+#undef GROUP_TENSOR
 #undef TENSOR
 };
 enum { CALLS = sizeof call_names / sizeof call_names[0] };

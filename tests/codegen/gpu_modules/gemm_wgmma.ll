@@ -17,6 +17,7 @@ declare void @dev_tma2d(ptr addrspace(3), ptr, i32, i32, ptr addrspace(3))
 declare void @dev_wg_fence()
 declare void @dev_wg_commit()
 declare void @dev_wg_wait0()
+declare { float, float, float, float, float, float, float, float } @dev_wg_done_n16_f32(float, float, float, float, float, float, float, float)
 declare { float, float, float, float, float, float, float, float } @dev_wgmma_n16_bf16_t0(float, float, float, float, float, float, float, float, i64, i64)
 define internal ptr addrspace(3) @stage(i32 %s) {
   %at = mul i32 %s, 10240
@@ -161,6 +162,15 @@ given:
   %more = icmp ult i32 %j1, %tiles
   br i1 %more, label %tile, label %out
 out:
+  %e8 = call { float, float, float, float, float, float, float, float } @dev_wg_done_n16_f32(float %d0, float %d1, float %d2, float %d3, float %d4, float %d5, float %d6, float %d7)
+  %s0 = extractvalue { float, float, float, float, float, float, float, float } %e8, 0
+  %s1 = extractvalue { float, float, float, float, float, float, float, float } %e8, 1
+  %s2 = extractvalue { float, float, float, float, float, float, float, float } %e8, 2
+  %s3 = extractvalue { float, float, float, float, float, float, float, float } %e8, 3
+  %s4 = extractvalue { float, float, float, float, float, float, float, float } %e8, 4
+  %s5 = extractvalue { float, float, float, float, float, float, float, float } %e8, 5
+  %s6 = extractvalue { float, float, float, float, float, float, float, float } %e8, 6
+  %s7 = extractvalue { float, float, float, float, float, float, float, float } %e8, 7
   %w = lshr i32 %tw, 5
   %w16 = shl i32 %w, 4
   %lane = and i32 %t, 31
@@ -176,20 +186,20 @@ out:
   %o3 = add i32 %o2, %N8
   %p0 = getelementptr float, ptr addrspace(1) %C, i32 %o2
   %p1 = getelementptr float, ptr addrspace(1) %C, i32 %o3
-  store float %d0, ptr addrspace(1) %p0
+  store float %s0, ptr addrspace(1) %p0
   %p01 = getelementptr float, ptr addrspace(1) %p0, i32 1
-  store float %d1, ptr addrspace(1) %p01
-  store float %d2, ptr addrspace(1) %p1
+  store float %s1, ptr addrspace(1) %p01
+  store float %s2, ptr addrspace(1) %p1
   %p11 = getelementptr float, ptr addrspace(1) %p1, i32 1
-  store float %d3, ptr addrspace(1) %p11
+  store float %s3, ptr addrspace(1) %p11
   %p08 = getelementptr float, ptr addrspace(1) %p0, i32 8
-  store float %d4, ptr addrspace(1) %p08
+  store float %s4, ptr addrspace(1) %p08
   %p09 = getelementptr float, ptr addrspace(1) %p0, i32 9
-  store float %d5, ptr addrspace(1) %p09
+  store float %s5, ptr addrspace(1) %p09
   %p18 = getelementptr float, ptr addrspace(1) %p1, i32 8
-  store float %d6, ptr addrspace(1) %p18
+  store float %s6, ptr addrspace(1) %p18
   %p19 = getelementptr float, ptr addrspace(1) %p1, i32 9
-  store float %d7, ptr addrspace(1) %p19
+  store float %s7, ptr addrspace(1) %p19
   br label %done
 done:
   ret void

@@ -72,15 +72,20 @@ $(BUILD)/codegen/fingerprint.o: $(BUILD)/codegen/fingerprint.c
 	@$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
 $(call archive,codegen): $(BUILD)/codegen/fingerprint.o
 
-# The starter database, compressed, as an array.
-$(BUILD)/tuner/starter_bytes.c: tuner/data/starter.jsonl
-	@mkdir -p $(@D)
-	@{ echo '#include <stddef.h>'; echo 'extern const unsigned char tl_starter_bytes[]; extern const size_t tl_starter_size;'; \
-	    echo 'const unsigned char tl_starter_bytes[] = {'; gzip -9nc $< | od -An -v -tu1 | sed 's/[0-9][0-9]*/&,/g'; echo '};'; \
-	    echo 'const size_t tl_starter_size = sizeof tl_starter_bytes;'; } >$@
-$(BUILD)/tuner/starter_bytes.o: $(BUILD)/tuner/starter_bytes.c
-	@$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
-$(call archive,tuner): $(BUILD)/tuner/starter_bytes.o
+# Data that is part of the program, as arrays: the starter database, compressed, and the cost model of every search.
+define EMBED_RULE
+$(BUILD)/tuner/$(1)_bytes.c: tuner/data/$(2)
+	@mkdir -p $$(@D)
+	@{ echo '#include <stddef.h>'; \
+	    echo 'extern const unsigned char tl_$(1)_bytes[]; extern const size_t tl_$(1)_size;'; \
+	    echo 'const unsigned char tl_$(1)_bytes[] = {'; $(3) <$$< | od -An -v -tu1 | sed 's/[0-9][0-9]*/&,/g'; echo '0 };'; \
+	    echo 'const size_t tl_$(1)_size = sizeof tl_$(1)_bytes - 1;'; } >$$@
+$(BUILD)/tuner/$(1)_bytes.o: $(BUILD)/tuner/$(1)_bytes.c
+	@$(CC) $(CFLAGS) -MMD -MP -c $$< -o $$@
+$(call archive,tuner): $(BUILD)/tuner/$(1)_bytes.o
+endef
+$(eval $(call EMBED_RULE,starter,starter.jsonl,gzip -9nc))
+$(eval $(call EMBED_RULE,default_model,cost.model,cat))
 
 # The functions of LLVM that code generation calls, and the library that has them.
 LLVM_CALLERS = $(filter-out %/load_llvm.o,$(call OBJECTS,codegen))
@@ -93,7 +98,7 @@ $(BUILD)/codegen/llvm/load_llvm.o: $(BUILD)/codegen/llvm/llvm_link.h
 $(BUILD)/libtilth_rt.a: $(call OBJECTS,runtime/base) $(call OBJECTS,runtime)
 	@rm -f $@ && $(AR) rcs $@ $^
 $(BUILD)/libtilth.a: $(foreach f,$(LIBRARY),$(call OBJECTS,$(f))) $(BUILD)/frontend/onnx.pb-c.o $(BUILD)/codegen/fingerprint.o \
-    $(BUILD)/tuner/starter_bytes.o
+    $(BUILD)/tuner/starter_bytes.o $(BUILD)/tuner/default_model_bytes.o
 	@rm -f $@ && $(AR) rcs $@ $^
 $(BUILD)/tilth: $(BUILD)/driver/main.o $(SANITIZERS) $(call archive,driver) $(call archive,models) $(BUILD)/libtilth.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_all) -ledit

@@ -160,15 +160,27 @@ bench-luck: $(BUILD)/bench/same_again $(BUILD)/tilth
 .PHONY: bench-luck
 
 # make bench-peers: MODELS beside ONNX Runtime and OpenVINO on THREADS (tests/peers/README.md); `trained`: the seventeen calls
-# of ../shared/models/trained.py. Only this needs Python and PyPI. JSON=FILE and SVG=FILE keep the result; COMPARE="--rounds 3 ..."
-# adds options of compare.py.
+# of ../shared/models/trained.py; `second`: the second list, which PyTorch writes. Only this needs Python and PyPI. JSON=FILE and
+# SVG=FILE keep the result; COMPARE="--rounds 3 ..." adds options of compare.py.
+EXPORT_PACKAGES := torch torchvision transformers timm onnxscript
 bench-peers: $(BUILD)/tilth
 	@tests/models.sh --make build/models $(or $(MODELS),bert_tiny_128)
-	@venv=$$(tests/peers/setup.sh) && \
-		names=$$("$$venv/bin/python" tests/peers/networks.py build/models $(or $(MODELS),bert_tiny_128)) && \
+	@venv=$$(PACKAGES="$(if $(filter second,$(MODELS)),$(EXPORT_PACKAGES))" tests/peers/setup.sh) && \
+		names=$$("$$venv/bin/python" tests/peers/networks.py build/models $< $(or $(MODELS),bert_tiny_128)) && \
 		"$$venv/bin/python" tests/peers/compare.py $< $$names \
 		--threads $(or $(THREADS),1) $(if $(JSON),--json "$(JSON)") $(if $(SVG),--svg "$(SVG)") $(COMPARE)
 .PHONY: bench-peers
+
+# make bench-company: how much slower MODELS are on THREADS (2) beside a process that takes half of one core in slices of 4 ms; with
+# the peers where their environment is. JSON=FILE keeps the result; COMPANY="--rounds 5 --against OTHER_TILTH" adds options of
+# tests/peers/company.py.
+bench-company: MODELS ?= resnet18 mobilenet_v2 bert_tiny_128
+bench-company: $(BUILD)/bench/company $(BUILD)/tilth
+	@tests/models.sh --make build/models $(MODELS)
+	@python=$${XDG_CACHE_HOME:-$$HOME/.cache}/tilth-peers/bin/python; [ -x "$$python" ] || python=python3; \
+		"$$python" tests/peers/company.py $(BUILD)/tilth $< $(MODELS) --threads $(or $(THREADS),2) \
+		$(if $(JSON),--json "$(JSON)") $(COMPANY)
+.PHONY: bench-company
 
 # make accuracy: errors against f64 of tilth and its peers on the networks of ../shared/models and on eight that are exported
 # (tests/peers/README.md), or on MODELS. Only this and bench-peers need Python and PyPI. JSON=FILE keeps the result;
@@ -179,7 +191,7 @@ $(BUILD)/bench/without_winograd: $(BUILD)/driver/main.o $(BUILD)/tests/bench/wit
 SHARED_MODELS = $(patsubst ../shared/models/%/,%,$(dir $(wildcard ../shared/models/*/*.weights.txt)))
 accuracy: $(BUILD)/tilth $(BUILD)/bench/without_winograd
 	@tests/models.sh --make build/models $(or $(MODELS),$(SHARED_MODELS))
-	@venv=$$(PACKAGES="torch torchvision transformers onnxscript" tests/peers/setup.sh) && \
+	@venv=$$(PACKAGES="$(EXPORT_PACKAGES)" tests/peers/setup.sh) && \
 		"$$venv/bin/python" tests/peers/export.py build/models --if-known $(MODELS) && \
 		"$$venv/bin/python" tests/peers/accuracy.py $< --without-winograd $(BUILD)/bench/without_winograd \
 		$(if $(JSON),--json "$(JSON)") $(ACCURACY) $(or $(MODELS),$(SHARED_MODELS) $$("$$venv/bin/python" tests/peers/export.py --list))

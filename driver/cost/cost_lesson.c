@@ -422,7 +422,8 @@ tl_status tl_lesson_judge(const tl_lesson *l, const tl_corpus *corpus, tl_rows r
         program[i] = corpus->program[programs[i]];
         again[i] = has_again ? l->again[programs[i]] : NAN;
     }
-    *out = (tl_report_card){ .programs = count };
+    double *task_values = TL_NEW_ARRAY(l->arena, double, TL_METRIC_COUNT *(corpus->task_count + 1));
+    *out = (tl_report_card){ .programs = count, .corpus = corpus, .task_values = task_values };
     int64_t begun = tl_clock_ns();
     out->has_learned = tl_cost_model_predict(model, &samples, mean, variance);
     double seconds = (double)(tl_clock_ns() - begun) * 1e-9;
@@ -438,6 +439,7 @@ tl_status tl_lesson_judge(const tl_lesson *l, const tl_corpus *corpus, tl_rows r
                                .network_count = runs_of(l, corpus) != NULL ? l->network_count : 0,
                                .runs = runs_of(l, corpus),
                                .again = has_again ? again : NULL,
+                               .task_values = task_values,
                                .seed = (uint64_t)l->o->seed };
     TL_TRY(tl_judge(&judged, mean, &out->judgement, diag));
     return tl_calibrate(&judged, mean, variance, &out->calibration, diag);

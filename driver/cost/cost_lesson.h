@@ -59,7 +59,9 @@ tl_status tl_lesson_train(const tl_lesson *lesson, const tl_model_spec *spec, ui
 typedef struct {
     tl_judgement judgement;
     tl_calibration calibration;
-    double programs_a_second; /* of predicting */
+    const tl_corpus *corpus;
+    const double *task_values; /* [metric * tasks + task]; NAN: none */
+    double programs_a_second;  /* of predicting */
     int programs;
     bool has_learned;
 } tl_report_card;

@@ -2,11 +2,17 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include "driver/cost/cost_lesson.h"
 
 static void print_sides(const tl_lesson *l)
 {
     const int *programs = l->sizes.programs, *tasks = l->sizes.tasks;
+    if (!l->has_split && l->o->output == NULL) {
+        printf("sides       none: all programs are judged on\n");
+        return;
+    }
     if (!l->has_split) {
         printf("sides       none is held out: %d programs to learn from, %d to stop by\n",
                programs[TL_SIDE_TRAIN], programs[TL_SIDE_CHECK]);
@@ -103,6 +109,81 @@ static void print_card_json(const char *name, uint64_t seed, const tl_report_car
     printf("]}\n");
 }
 
+/* What tasks of a family come to, the worst family first. */
+typedef struct {
+    const char *family;
+    int tasks;
+    double sums[TL_METRIC_COUNT];
+    int counts[TL_METRIC_COUNT];
+} family_row;
+
+static double mean_of(const family_row *row, int metric)
+{
+    return row->counts[metric] > 0 ? row->sums[metric] / row->counts[metric] : NAN;
+}
+
+static int by_pairs(const void *x, const void *y)
+{
+    const family_row *a = x, *b = y;
+    double p = mean_of(a, TL_METRIC_PAIRS), q = mean_of(b, TL_METRIC_PAIRS);
+    if (isnan(p) || isnan(q))
+        return isnan(p) - isnan(q);
+    return p != q ? (p < q ? -1 : 1) : strcmp(a->family, b->family);
+}
+
+static family_row *find_families(const tl_lesson *l, const tl_report_card *card, int *count)
+{
+    const tl_corpus *c = card->corpus;
+    tl_map *known = tl_map_create(l->arena);
+    family_row *rows = TL_NEW_ARRAY(l->arena, family_row, c->task_count + 1);
+    *count = 0;
+    for (int t = 0; t < c->task_count; t++) {
+        const char *family = c->tasks[t].series->task->family;
+        if (isnan(card->task_values[TL_METRIC_TOP_1 * c->task_count + t]))
+            continue;
+        family_row *row = tl_map_find(known, family);
+        if (row == NULL) {
+            row = &rows[(*count)++];
+            row->family = family;
+            tl_map_put(known, family, row);
+        }
+        row->tasks++;
+        for (int m = 0; m < TL_METRIC_COUNT; m++) {
+            double value = card->task_values[m * c->task_count + t];
+            row->sums[m] += isnan(value) ? 0 : value;
+            row->counts[m] += !isnan(value);
+        }
+    }
+    qsort(rows, (size_t)*count, sizeof *rows, by_pairs);
+    return rows;
+}
+
+static void print_families(const tl_lesson *l, const char *name, const tl_report_card *card)
+{
+    int count;
+    const family_row *rows = find_families(l, card, &count);
+    if (!l->o->common.json)
+        printf("%-44s %5s  pairs   near    top-1   top-5\n", "family", "tasks");
+    for (int i = 0; i < count; i++) {
+        const family_row *r = &rows[i];
+        if (!l->o->common.json) {
+            printf("%-44.44s %5d  %.3f   %.3f   %.3f   %.3f\n", r->family, r->tasks,
+                   mean_of(r, TL_METRIC_PAIRS), mean_of(r, TL_METRIC_PAIRS_NEAR),
+                   mean_of(r, TL_METRIC_TOP_1), mean_of(r, TL_METRIC_TOP_5));
+            continue;
+        }
+        printf("{\"record\":\"family\",\"model\":");
+        tl_print_json_text(name);
+        printf(",\"family\":");
+        tl_print_json_text(r->family);
+        printf(",\"tasks\":%d", r->tasks);
+        for (int m = 0; m < TL_METRIC_COUNT; m++)
+            if (r->counts[m] > 0)
+                printf(",\"%s\":%.5f", tl_metric_infos[m].text, mean_of(r, m));
+        printf("}\n");
+    }
+}
+
 /* "0.921 (0.90 to 0.94)", in the width of a column. */
 static void print_score(const tl_score *s, bool interval)
 {
@@ -128,6 +209,7 @@ void tl_card_print(const tl_lesson *l, const char *name, uint64_t seed, const tl
     const tl_calibration *c = &card->calibration;
     if (l->o->common.json) {
         print_card_json(name, seed, card);
+        print_families(l, name, card);
         fflush(stdout);
         return;
     }
@@ -158,5 +240,7 @@ void tl_card_print(const tl_lesson *l, const char *name, uint64_t seed, const tl
            100 * c->within_1, 100 * c->within_2);
     printf("%s", tl_text_get(&picture));
     tl_text_free(&picture);
+    if (tl_verbose)
+        print_families(l, name, card);
     fflush(stdout);
 }

@@ -4,17 +4,29 @@
 #include "driver/pipeline/model_tasks.h"
 #include "runtime/base/file.h"
 #include "runtime/base/map.h"
+#include "tuner/search/tokens.h"
 
-static tl_status find_ranking(const char *name, const tl_cost_model_type **out, tl_diag *diag)
+/* A model by its name, what comes with tilth, or a file. */
+static tl_status find_ranking(const char *name, uint64_t seed, tl_cost_model **out, tl_diag *diag)
 {
+    tl_sample_shape shape = tl_sample_shape_of_points();
     tl_text names = { 0 };
-    *out = tl_cost_model_find(name);
-    if (*out != NULL || strcmp(name, "shape") == 0)
+    *out = NULL;
+    if (strcmp(name, "shape") == 0)
         return TL_OK;
+    if (strcmp(name, "default") == 0)
+        return tl_cost_model_default(out);
+    if (tl_cost_model_find(name) != NULL)
+        return tl_cost_model_create(name, NULL, seed, out, diag);
+    if (strchr(name, '/') != NULL || strchr(name, '.') != NULL) {
+        TL_TRY(tl_cost_model_load(name, out, diag));
+        return tl_cost_model_fits(*out, &shape, diag);
+    }
     for (int i = 0; i < tl_cost_model_count; i++)
         tl_text_format(&names, ", %s", tl_cost_models[i]->name);
     tl_status status =
-        tl_fail(diag, TL_BAD_ARGUMENT, "--rank: '%s' is none: shape%s", name, tl_text_get(&names));
+        tl_fail(diag, TL_BAD_ARGUMENT, "--rank: '%s' is none: shape, default%s, or a file", name,
+                tl_text_get(&names));
     tl_text_free(&names);
     return status;
 }
@@ -157,10 +169,9 @@ tl_status tl_donors_for(tl_arena *arena, const tl_donor_settings *o,
     tl_class_share *shares;
     int share_count;
     *out = (tl_donor_report){ 0 };
-    out->transfer = (tl_transfer){ .only_trace = o->only_trace,
-                                   .per_task = (int)o->per_kernel,
-                                   .seed = o->seed };
-    TL_TRY(find_ranking(o->rank, &out->transfer.model, diag));
+    out->transfer = (tl_transfer){ .only_trace = o->only_trace, .per_task = (int)o->per_kernel };
+    TL_TRY(find_ranking(o->rank, o->seed, &out->ranking, diag));
+    out->transfer.model = out->ranking;
     list_keys(arena, list, o->others_only, &filter);
     bool is_auto = strcmp(o->from, "auto") == 0, is_pool = strcmp(o->from, "pool") == 0;
     bool is_starter = strcmp(o->from, "starter") == 0;

@@ -12,7 +12,7 @@ typedef struct {
         donors; /* a file of records as `db export` writes them, instead of the database; NULL: none */
     bool may_be_empty; /* that file, a recording: it was made without donors */
     bool or_starter;   /* "pool" of a database that knows none: those that come with tilth */
-    const char *rank;  /* name of a cost model, or "shape" */
+    const char *rank;  /* name of a cost model, "default", a file, or "shape" */
     int64_t per_kernel;
     bool
         others_only; /* what is recorded of the kernels themselves, or of the model's other kernels, does not count */
@@ -23,6 +23,7 @@ typedef struct {
 /* What was found for a run. */
 typedef struct {
     tl_transfer transfer;
+    tl_cost_model *ranking; /* the report's, to be destroyed; NULL: none */
     tl_donors donors;
     tl_transfer_source source; /* "auto": the one that was chosen; name NULL: none was */
     bool is_starter;           /* they come with tilth */

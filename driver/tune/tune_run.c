@@ -9,6 +9,7 @@
 #include "driver/pipeline/model_tasks.h"
 #include "driver/pipeline/tunable_model.h"
 #include "driver/tune/kernel_task.h"
+#include "driver/tune/load_experts.h"
 #include "driver/tune/transfer_report.h"
 #include "driver/tune/tune_report.h"
 #include "tuner/model/tune_models.h"
@@ -43,6 +44,7 @@ typedef struct {
     tl_records *store;
     tl_measurer *measurer;
     tl_donor_report donors;
+    tl_expert_list experts;
     tl_tuning *tuning;
     tl_text defects;
     char session_name[TL_SESSION_NAME];
@@ -247,11 +249,15 @@ static tl_status tune(tune_run *run, tl_diag *diag)
                               .stage = "",
                               .next_line_s = FIRST_LINE_S };
     tl_session_name(o->is_transfer ? "transfer" : o->policy->name, run->session_name);
+    if (!o->is_transfer)
+        TL_TRY(tl_experts_load(&o->cost_models, &run->experts, diag));
     TL_TRY(make_measurer(run, diag));
     report.measurer = run->measurer;
     bool is_limited = o->is_transfer || o->budget_s > 0 || o->trials > 0 || o->trials_per_task > 0;
     tl_tune_options options = {
         .policy = o->policy,
+        .experts = run->experts.models,
+        .expert_count = run->experts.count,
         .measurer = run->measurer,
         .store = run->store,
         .target = &run->target,
@@ -416,6 +422,8 @@ tl_status tl_tune_run(const tl_tune_settings *settings, const char *const *paths
     tl_measurer_destroy(run.measurer);
     *lost = close_store(&run);
     tl_tuning_destroy(run.tuning);
+    tl_experts_unload(&run.experts);
+    tl_cost_model_destroy(run.donors.ranking);
     for (int i = 0; i < run.model_count; i++) {
         tl_tunable_model_destroy(models[i].tunable);
         tl_session_close(&models[i].session);

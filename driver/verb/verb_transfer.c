@@ -50,8 +50,9 @@ int tl_verb_transfer(int argc, char **argv)
           "how many of each kernel are measured beside its default schedule; 0: the best guess is "
           "checked and not timed (3)",
           &o.donors.per_kernel },
-        { "--rank", NULL, TL_OPTION_TEXT, "NAME",
-          "which comes first: what a cost model likes best, or shape, the nearest (analytic)",
+        { "--rank", NULL, TL_OPTION_TEXT, "NAME|FILE",
+          "which comes first: what a cost model likes best, by its name, default (what comes with "
+          "tilth) or its file; or shape, the nearest (analytic)",
           &o.donors.rank },
         { "--others-only", NULL, TL_OPTION_FLAG, NULL,
           "as if nothing were known of the model's own kernels: for studies",

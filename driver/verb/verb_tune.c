@@ -102,6 +102,11 @@ int tl_verb_tune(int argc, char **argv)
         { "--transfer", NULL, TL_OPTION_INT, "K",
           "begin with so many schedules of other kernels of the same class, of each kernel (2)",
           &o.donors.per_kernel },
+        { "--cost-model", NULL, TL_OPTION_LIST, "FILE",
+          "a trained model (tilth cost-model train) whose expectations the search begins with and "
+          "believes as far as they are right; up to 3; none: without (default: what comes with "
+          "tilth)",
+          &o.cost_models },
         { "--seed", NULL, TL_OPTION_INT, "S", "of the search and of inputs (0)", &o.seed },
         { "--cold", NULL, TL_OPTION_TEXT, "WHAT",
           "what is in no cache when a kernel is timed: nothing, all, or constants, as far as a run "

@@ -127,7 +127,7 @@ void tilth_buffer_destroy(void *buffer); /* NULL is fine */
 typedef struct tilth_pool tilth_pool;
 
 typedef enum tilth_pin {
-    TILTH_PIN_AUTO = 0,  /* pin threads to cores when the pool covers the whole machine */
+    TILTH_PIN_AUTO = 0,  /* workers begin on cores of their own, and may be moved from there */
     TILTH_PIN_NEVER = 1, /* the system schedules them */
     TILTH_PIN_ALWAYS = 2 /* thread i to usable core i; the caller only while it runs */
 } tilth_pin;
@@ -137,7 +137,7 @@ typedef struct tilth_pool_options {
     size_t struct_size;
     int threads; /* the caller of a run is one of them; 0: one a usable core */
     tilth_pin pin;
-    int spin_us; /* how long a waiting thread spins before it sleeps; 0: 1000 microseconds */
+    int spin_us; /* how long a waiting thread stays awake at most; 0: 1000 microseconds */
 } tilth_pool_options;
 
 /* Starts the threads. `options` may be NULL. TILTH_DEVICE when the system gives fewer threads. */

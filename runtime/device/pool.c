@@ -1,134 +1,44 @@
 /* runtime/device/pool.c: threads that walk the phases of a model together.
  *
- * Everything that anyone waits for is a 32-bit word that changes: a worker's `go` (a run that
- * needs it has begun) and the barrier's `generation` (everyone has arrived). A waiter spins on
- * the word, then counts itself into `parked` and sleeps on it; who changes the word wakes the
- * sleepers only when there are any. The change and the look at `parked` are sequentially
- * consistent, and so are the counting and the last look at the word: one of the two always sees
- * the other, and no wake-up is lost.
+ * Everything that anyone waits for is a word that changes (signal.h): a member's `go` (a run that
+ * needs it has begun) and the pool's `generation` (everyone has arrived at the barrier).
  *
  * A worker outside the team is left alone. One inside is waited for by the run's last barrier,
  * so that the job may change afterwards. */
-#include "runtime/device/pool.h"
 #include <assert.h>
 #include <errno.h>
-#include <limits.h>
-#include <linux/futex.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdalign.h>
-#include <stdatomic.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "runtime/base/clock.h"
+#include "runtime/device/pool_private.h"
 
-enum {
-    LINE = 64,
-    DEFAULT_SPIN_US = 1000,
-    CROWDED_PAUSES = 64, /* with more threads than cores, spinning keeps away the one waited for */
-};
-
-/* A word to wait for, and how many sleep on it. */
-typedef struct {
-    alignas(LINE) atomic_uint word;
-    atomic_uint parked;
-} signal_word;
-
-struct tl_barrier {
-    alignas(LINE) atomic_uint arrived;
-    signal_word generation;
-    unsigned spin; /* pauses before parking */
-};
-
-typedef struct {
-    signal_word go;
-    tl_pool *pool;
-    pthread_t thread;
-    int index;
-} worker;
-
-struct tl_pool {
-    tl_barrier barrier;
-    int threads, started; /* with the caller; workers that run */
-    pid_t process;        /* in which the workers run */
-    bool pin;
-    worker *workers; /* [1..threads) */
-    /* the job: */
-    tl_team_fn *fn; /* NULL: end */
-    void *context;
-    int team_size;
-    pthread_mutex_t turn; /* held by the caller whose team runs */
-};
+/* Microseconds: parts of a phase rarely differ by more than the first. With more threads than processors, who looks on keeps
+ * away the one waited for. */
+enum { SPIN_US = 50, CROWDED_SPIN_US = 1, BETWEEN_US = 1000 };
 
 /* Inside a team: a nested run must not wait for workers that wait for it. */
 static _Thread_local bool in_team;
 
-static void pause_once(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("isb" ::: "memory");
-#endif
-}
-
-static void park(atomic_uint *word, unsigned old)
-{
-    /* Returns at once when the word has changed; spurious returns are seen by the caller's loop. */
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, old, NULL, NULL, 0);
-}
-
-static void wait_for_change(signal_word *s, unsigned old, unsigned spin)
-{
-    for (unsigned i = 0; i < spin; i++) {
-        if (atomic_load_explicit(&s->word, memory_order_acquire) != old)
-            return;
-        pause_once();
-    }
-    atomic_fetch_add(&s->parked, 1);
-    while (atomic_load(&s->word) == old)
-        park(&s->word, old);
-    atomic_fetch_sub(&s->parked, 1);
-}
-
-static void change(signal_word *s, unsigned value)
-{
-    atomic_store(&s->word, value);
-    if (atomic_load(&s->parked) != 0)
-        syscall(SYS_futex, &s->word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-}
-
-static void meet(tl_barrier *b, unsigned threads)
-{
-    assert(threads > 0);
-    unsigned generation = atomic_load_explicit(&b->generation.word, memory_order_relaxed);
-
-    if (atomic_fetch_add_explicit(&b->arrived, 1, memory_order_acq_rel) + 1 == threads) {
-        atomic_store_explicit(&b->arrived, 0, memory_order_relaxed);
-        change(&b->generation, generation + 1);
-    } else {
-        wait_for_change(&b->generation, generation, b->spin);
-    }
-}
-
 void tl_team_barrier(tl_team *team)
 {
     if (team->threads > 1)
-        meet(team->barrier, (unsigned)team->threads);
+        tl_meet(team->pool, team->thread, team->threads);
 }
 
 static void run_in_team(tl_pool *pool, int thread, int threads)
 {
-    tl_team team = { thread, threads, &pool->barrier };
+    tl_team team = { thread, threads, pool, 0 };
+    tl_member *self = &pool->members[thread];
 
+    if (atomic_load_explicit(&self->moved_ns, memory_order_relaxed) == 0)
+        self->home = sched_getcpu();
     in_team = true;
     pool->fn(&team, pool->context);
     in_team = false;
-    meet(&pool->barrier, (unsigned)threads);
+    tl_meet(pool, thread, threads);
 }
 
 static void pin_to(int processor)
@@ -151,39 +61,45 @@ static int processor_of(int thread)
     return t->core_processor[thread % t->usable_cores];
 }
 
+/* Who the calling thread is, for those who wait for it. */
+static void introduce(tl_member *self)
+{
+    int id = (int)syscall(SYS_gettid);
+    clockid_t clock;
+
+    if (pthread_getcpuclockid(pthread_self(), &clock) != 0)
+        return;
+    atomic_store_explicit(&self->clock, clock, memory_order_relaxed);
+    atomic_store_explicit(&self->id, id, memory_order_release);
+}
+
+/* A worker begins on a core of its own. It stays there, or is moved to where there is room: a core that others take, too,
+ * would hold up the whole team. */
+static void place(const tl_pool *pool, int thread)
+{
+    cpu_set_t all;
+    bool moves = pool->pin == TL_PIN_AUTO;
+
+    if (pool->pin == TL_PIN_NEVER || (moves && sched_getaffinity(0, sizeof all, &all) != 0))
+        return;
+    pin_to(processor_of(thread));
+    if (moves)
+        sched_setaffinity(0, sizeof all, &all);
+}
+
 static void *worker_main(void *argument)
 {
-    worker *self = argument;
+    tl_member *self = argument;
     tl_pool *pool = self->pool;
 
-    if (pool->pin)
-        pin_to(processor_of(self->index));
+    introduce(self);
+    place(pool, self->index);
     for (unsigned seen = 0;; seen++) {
-        wait_for_change(&self->go, seen, pool->barrier.spin);
+        tl_signal_wait(&self->go, seen, &self->between);
         if (pool->fn == NULL)
             return NULL;
         run_in_team(pool, self->index, pool->team_size);
     }
-}
-
-/* Pauses that take about `us` microseconds: a pause is 40 cycles on one processor and 140 on
- * another. */
-static unsigned pauses_in(int us)
-{
-    enum { SAMPLE = 400 };
-    int64_t best = INT64_MAX;
-
-    for (int round = 0; round < 3; round++) {
-        int64_t start = tl_clock_ns();
-        for (int i = 0; i < SAMPLE; i++)
-            pause_once();
-        int64_t took = tl_clock_ns() - start;
-        if (took < best)
-            best = took;
-    }
-    double pause_ns = (double)(best > 0 ? best : 1) / SAMPLE;
-    double pauses = us * 1000.0 / (pause_ns < 0.5 ? 0.5 : pause_ns);
-    return pauses > 1e8 ? 100000000u : (unsigned)pauses + 1;
 }
 
 static tl_status start_workers(tl_pool *pool, tl_diag *diag)
@@ -194,33 +110,32 @@ static tl_status start_workers(tl_pool *pool, tl_diag *diag)
     sigfillset(&all); /* signals are the business of the user's threads */
     pthread_sigmask(SIG_SETMASK, &all, &kept);
     for (int i = 1; i < pool->threads && error == 0; i++) {
-        worker *w = &pool->workers[i];
-        w->pool = pool;
-        w->index = i;
-        error = pthread_create(&w->thread, NULL, worker_main, w);
+        tl_member *m = &pool->members[i];
+        error = pthread_create(&m->thread, NULL, worker_main, m);
         if (error == 0)
             pool->started++;
     }
     pthread_sigmask(SIG_SETMASK, &kept, NULL);
     if (error != 0)
         return tl_fail(diag, TL_DEVICE, "thread pool: cannot start thread %d of %d: %s",
-                       pool->started + 1, pool->threads, strerror(error));
+                       pool->started + 2, pool->threads, strerror(error));
     return TL_OK;
 }
 
-static bool should_pin(const tl_pool_options *options, int threads)
+static void fill_members(tl_pool *pool, int awake_us)
 {
-    const tl_topology *t = tl_topology_get();
+    bool is_crowded = pool->threads > tl_topology_get()->usable_processors;
+    int spin_us = is_crowded ? CROWDED_SPIN_US : SPIN_US;
+    tl_patience between = tl_patience_make(spin_us < awake_us ? spin_us : awake_us, awake_us);
 
-    switch (options->pin) {
-    case TL_PIN_NEVER:
-        return false;
-    case TL_PIN_ALWAYS:
-        return true;
-    case TL_PIN_AUTO: /* part of the machine: another process would pin to the same part */
-        return threads > 1 && threads == t->usable_cores && threads == t->threads;
+    for (int i = 0; i < pool->threads; i++) {
+        tl_member *m = &pool->members[i];
+        memset(m, 0, sizeof *m);
+        m->pool = pool;
+        m->index = i;
+        m->between = between;
+        m->inside = between;
     }
-    return false;
 }
 
 tl_status tl_pool_create(const tl_pool_options *options, tl_pool **out, tl_diag *diag)
@@ -235,23 +150,20 @@ tl_status tl_pool_create(const tl_pool_options *options, tl_pool **out, tl_diag 
         return tl_fail(diag, TL_BAD_ARGUMENT, "thread pool: %d threads are not in 1..%d", threads,
                        TL_MAX_THREADS);
 
-    tl_pool *pool = aligned_alloc(LINE, sizeof *pool);
-    worker *workers = aligned_alloc(LINE, (size_t)threads * sizeof *workers);
-    if (pool == NULL || workers == NULL) {
+    tl_pool *pool = aligned_alloc(TL_SIGNAL_LINE, sizeof *pool);
+    tl_member *members = aligned_alloc(TL_SIGNAL_LINE, (size_t)threads * sizeof *members);
+    if (pool == NULL || members == NULL) {
         free(pool);
-        free(workers);
+        free(members);
         return tl_fail(diag, TL_NO_MEMORY, "thread pool: no memory for %d threads", threads);
     }
     memset(pool, 0, sizeof *pool);
-    memset(workers, 0, (size_t)threads * sizeof *workers);
     pool->threads = threads;
     pool->process = getpid();
-    pool->workers = workers;
-    pool->pin = should_pin(options, threads);
+    pool->members = members;
+    pool->pin = options->pin;
     pthread_mutex_init(&pool->turn, NULL);
-    pool->barrier.spin = threads > t->usable_processors
-                             ? CROWDED_PAUSES
-                             : pauses_in(options->spin_us > 0 ? options->spin_us : DEFAULT_SPIN_US);
+    fill_members(pool, options->spin_us > 0 ? options->spin_us : BETWEEN_US);
 
     tl_status status = start_workers(pool, diag);
     if (status != TL_OK) {
@@ -269,9 +181,11 @@ static void begin(tl_pool *pool, tl_team_fn *fn, void *context, int team_size)
     pool->fn = fn;
     pool->context = context;
     pool->team_size = team_size;
+    for (int i = 0; i < team_size; i++)
+        tl_share_reset(&pool->members[i]);
     for (int i = 1; i < team_size; i++) {
-        signal_word *go = &pool->workers[i].go;
-        change(go, atomic_load_explicit(&go->word, memory_order_relaxed) + 1);
+        tl_signal *go = &pool->members[i].go;
+        tl_signal_change(go, atomic_load_explicit(&go->word, memory_order_relaxed) + 1);
     }
 }
 
@@ -288,10 +202,10 @@ void tl_pool_destroy(tl_pool *pool)
     if (has_workers(pool)) {
         begin(pool, NULL, NULL, pool->started + 1);
         for (int i = 1; i <= pool->started; i++)
-            pthread_join(pool->workers[i].thread, NULL);
+            pthread_join(pool->members[i].thread, NULL);
         pthread_mutex_destroy(&pool->turn);
     }
-    free(pool->workers);
+    free(pool->members);
     free(pool);
 }
 
@@ -323,32 +237,34 @@ static bool pin_caller(cpu_set_t *kept)
     return true;
 }
 
+/* Unless somebody has given us another mask meanwhile. */
+static void unpin_caller(const cpu_set_t *kept)
+{
+    cpu_set_t now;
+
+    if (sched_getaffinity(0, sizeof now, &now) == 0 && CPU_COUNT(&now) == 1 &&
+        CPU_ISSET(processor_of(0), &now))
+        sched_setaffinity(0, sizeof *kept, kept);
+}
+
 void tl_pool_run(tl_pool *pool, int threads, tl_team_fn *fn, void *context)
 {
     assert(threads >= 0);
     if (threads == 0 || threads > pool->threads)
         threads = pool->threads;
     if (threads == 1 || in_team || !has_workers(pool)) {
-        tl_team alone = { 0, 1, NULL };
+        tl_team alone = { 0, 1, NULL, 0 };
         fn(&alone, context);
         return;
     }
 
     cpu_set_t kept;
     pthread_mutex_lock(&pool->turn);
-    bool pinned = pool->pin && pin_caller(&kept);
+    bool is_pinned = pool->pin == TL_PIN_ALWAYS && pin_caller(&kept);
+    introduce(&pool->members[0]);
     begin(pool, fn, context, threads);
     run_in_team(pool, 0, threads);
-    if (pinned)
-        sched_setaffinity(0, sizeof kept, &kept);
+    if (is_pinned)
+        unpin_caller(&kept);
     pthread_mutex_unlock(&pool->turn);
-}
-
-tl_part tl_team_range(int64_t extent, int thread, int threads)
-{
-    assert(extent >= 0 && threads > 0 && thread >= 0 && thread < threads);
-    int64_t whole = extent / threads, rest = extent % threads; /* extent*thread may not fit */
-
-    return (tl_part){ whole * thread + rest * thread / threads,
-                      whole * (thread + 1) + rest * (thread + 1) / threads };
 }

@@ -1,13 +1,13 @@
 /* runtime/device/pool.h: threads that walk the phases of a model together.
  *
  * A run gives a team of threads one function; the caller is its thread 0 and the pool's own
- * workers are the others. Inside, the threads meet at barriers. A worker that waits spins for
- * about a millisecond (a meeting of two awake threads costs 0.1 to 0.2 us) and then parks on a
- * futex, so that no number of threads, pools and processes on few cores can deadlock; it merely
- * gets slow. One pool serves any number of models and callers: runs that need workers take
- * turns. */
+ * workers are the others. Inside, the threads meet at barriers, and what is long enough is shared
+ * out while it runs. Who waits spins, then lets others run, then sleeps (signal.h), so that no
+ * number of threads, pools and processes on few cores can deadlock; it merely gets slow. One pool
+ * serves any number of models and callers: runs that need workers take turns. */
 #ifndef TL_RUNTIME_DEVICE_POOL_H
 #define TL_RUNTIME_DEVICE_POOL_H
+#include <stdbool.h>
 #include <stdint.h>
 #include "runtime/base/status.h"
 #include "runtime/device/topology.h"
@@ -15,7 +15,7 @@
 typedef struct tl_pool tl_pool;
 
 typedef enum {
-    /* pin when the pool has a thread for every usable core, else leave it to the scheduler */
+    /* worker i begins on usable core i and may be moved from there */
     TL_PIN_AUTO,
     TL_PIN_NEVER,
     /* worker i to usable core i; the caller to core 0, only while it runs a team of several */
@@ -25,7 +25,7 @@ typedef enum {
 typedef struct {
     int threads; /* with the caller; 0: the topology's default; at most TL_MAX_THREADS */
     tl_pin pin;
-    int spin_us; /* how long a waiting thread spins before it parks; 0: 1000 */
+    int spin_us; /* how long a waiting thread stays awake at most; 0: 1000 */
 } tl_pool_options;
 
 /* `options` may be NULL: the defaults. Fewer threads than asked for is an error (TL_DEVICE). */
@@ -36,11 +36,11 @@ int tl_pool_threads(const tl_pool *pool);
  * one (0, or more than the pool has: all of it). */
 tl_status tl_pool_check(const tl_pool *pool, int threads, tl_diag *diag);
 
-typedef struct tl_barrier tl_barrier;
 /* What a thread of a team knows of it. */
 typedef struct {
     int thread, threads; /* 0 <= thread < threads */
-    tl_barrier *barrier; /* private */
+    tl_pool *pool;       /* private, as what follows; NULL: alone */
+    unsigned shared;     /* how many ranges this team has shared out, modulo 65536 */
 } tl_team;
 typedef void tl_team_fn(tl_team *team, void *context);
 
@@ -60,5 +60,17 @@ typedef struct {
     int64_t begin, end;
 } tl_part;
 tl_part tl_team_range(int64_t extent, int thread, int threads);
+
+/* 0..extent-1 shared out in pieces of `piece`: a thread takes its own part (tl_team_range) from the front, which keeps what
+ * it has in its caches, and then from the back of others' parts. A thread that comes late, or not before all is done, finds
+ * the less. All threads of a team share the same ranges in the same order, each takes until nothing is left, and between
+ * two ranges they meet. */
+typedef struct {
+    int64_t extent, piece;
+    int from; /* whose pieces are taken now */
+} tl_shared;
+tl_shared tl_team_share(tl_team *team, int64_t extent, int64_t piece);
+/* The next piece of this thread; false: none is left. */
+bool tl_team_take(const tl_team *team, tl_shared *shared, tl_part *out);
 
 #endif

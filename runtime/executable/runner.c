@@ -1,7 +1,7 @@
 /* runtime/executable/runner.c: making what one caller needs to run the steps of an executable.
  *
  * What can be decided once is decided when the runner is made, and again where the executable's dims change: extents and
- * scratch of every kernel, the memory plan, every pointer that does not belong to the caller, and each thread's share of
+ * scratch of every kernel, the memory plan, every pointer that does not belong to the caller, and each thread's part of
  * each phase. A run (runner_walk.c) fills in the caller's pointers. */
 #include <assert.h>
 #include <stdlib.h>
@@ -448,6 +448,7 @@ static tl_status bind(tl_runner *r, tl_diag *diag)
     TL_TRY(bind_steps(r, diag));
     TL_TRY(bind_outputs(r, diag));
     divide_calls(r);
+    r->runs = 0;
     return TL_OK;
 }
 

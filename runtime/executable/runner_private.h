@@ -11,6 +11,9 @@ typedef struct {
     const tl_kernel_args *args;
     int64_t extent;
     bool meet; /* all threads wait for each other afterwards */
+    /* How it is shared out while it runs: in pieces of so many iterations; 0: each thread has its part (tl_runner.ranges). */
+    int64_t piece;
+    double least_ns; /* that an iteration was seen to take; 0: not seen yet */
 } tl_phase_call;
 
 /* A place in `slots` that gets the caller's pointer for a port. */
@@ -65,6 +68,7 @@ struct tl_runner {
     int64_t memory_size;
     tl_plan_sizes plan;
     atomic_flag busy;
+    unsigned runs; /* so far */
     int *owner; /* one a step: the loop or choice that owns it, -1: none; NULL: there is neither */
     tl_turns *turns; /* one a step: of loops and choices */
     int stopped;     /* the loop that would have taken more turns than it may; -1: none */

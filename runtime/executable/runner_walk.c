@@ -11,16 +11,36 @@
 #include "runtime/base/float_mode.h"
 #include "runtime/executable/runner_private.h"
 
-static void run_call(const tl_runner *r, int c, const tl_team *team)
+/* This thread's part of a call: so many iterations. */
+static int64_t run_call(const tl_runner *r, int c, tl_team *team)
 {
     assert(c >= 0 && team->thread < team->threads);
     const tl_phase_call *call = &r->calls[c];
-    tl_part range = team->threads == r->threads
-                        ? r->ranges[(size_t)c * (size_t)r->threads + (size_t)team->thread]
-                        : tl_team_range(call->extent, team->thread, team->threads);
+    int64_t done = 0;
 
-    if (range.begin < range.end)
-        call->fn(call->args, range.begin, range.end, team->thread);
+    if (call->piece > 0) {
+        tl_shared shared = tl_team_share(team, call->extent, call->piece);
+        for (tl_part part; tl_team_take(team, &shared, &part); done += part.end - part.begin)
+            call->fn(call->args, part.begin, part.end, team->thread);
+        return done;
+    }
+    tl_part part = team->threads == r->threads
+                       ? r->ranges[(size_t)c * (size_t)r->threads + (size_t)team->thread]
+                       : tl_team_range(call->extent, team->thread, team->threads);
+    if (part.begin < part.end)
+        call->fn(call->args, part.begin, part.end, team->thread);
+    return part.end - part.begin;
+}
+
+/* The same, and the time that an iteration takes is remembered. */
+static void watch_call(tl_runner *r, int c, tl_team *team)
+{
+    tl_phase_call *call = &r->calls[c];
+    int64_t before = tl_clock_ns(), done = run_call(r, c, team);
+    double each = done > 0 ? (double)(tl_clock_ns() - before) / (double)done : 0;
+
+    if (each > 0 && (call->least_ns == 0 || each < call->least_ns))
+        call->least_ns = each;
 }
 
 /* ---- the tree ---- */
@@ -35,7 +55,22 @@ struct walk {
     tl_run_event *events; /* [call*threads + thread]; end_ns 0: that thread had no part in it */
     tl_step_hook *hook;
     void *user;
+    bool is_watched; /* how long iterations take is remembered */
 };
+
+static void walk_calls(walk *w, tl_team *team, int from, int to)
+{
+    tl_runner *r = w->runner;
+
+    for (int c = from; c < to; c++) {
+        if (w->is_watched && team->thread == 0)
+            watch_call(r, c, team);
+        else
+            run_call(r, c, team);
+        if (r->calls[c].meet)
+            tl_team_barrier(team);
+    }
+}
 
 static void meet(tl_team *team)
 {
@@ -166,15 +201,10 @@ static void walk_tree(tl_team *team, void *context)
 /* The steps without loops and choices: nothing is decided. */
 static void walk_flat(tl_team *team, void *context)
 {
-    const tl_runner *r = ((const walk *)context)->runner;
-    int count = r->first_call[r->step_count];
+    walk *w = context;
     uint64_t mode = tl_float_mode_enter();
 
-    for (int c = 0; c < count; c++) {
-        run_call(r, c, team);
-        if (r->calls[c].meet)
-            tl_team_barrier(team);
-    }
+    walk_calls(w, team, 0, w->runner->first_call[w->runner->step_count]);
     tl_float_mode_leave(mode);
 }
 
@@ -182,13 +212,7 @@ static void walk_flat(tl_team *team, void *context)
 
 static void run_plain(walk *w, tl_team *team, int s)
 {
-    const tl_runner *r = w->runner;
-
-    for (int c = r->first_call[s]; c < r->first_call[s + 1]; c++) {
-        run_call(r, c, team);
-        if (r->calls[c].meet)
-            tl_team_barrier(team);
-    }
+    walk_calls(w, team, w->runner->first_call[s], w->runner->first_call[s + 1]);
 }
 
 /* A meeting after every phase, and the time of the step as thread 0 sees it. */
@@ -208,10 +232,8 @@ static void run_traced(walk *w, tl_team *team, int s)
     const tl_runner *r = w->runner;
 
     for (int c = r->first_call[s]; c < r->first_call[s + 1]; c++) {
-        tl_part part = tl_team_range(r->calls[c].extent, team->thread, team->threads);
         int64_t begun = tl_clock_ns();
-        run_call(r, c, team);
-        if (part.begin < part.end)
+        if (run_call(r, c, team) > 0)
             w->events[(size_t)c * (size_t)r->threads + (size_t)team->thread] =
                 (tl_run_event){ s, c - r->first_call[s], team->thread, begun, tl_clock_ns() };
         if (r->calls[c].meet)
@@ -372,13 +394,38 @@ static tl_status end_run(tl_runner *r, void *const *outputs, tl_diag *diag)
     return status;
 }
 
+/* How a call is shared out, from the time that its iterations take: each thread's part in as many pieces as are worth it. */
+static int64_t piece_of(const tl_phase_call *call, int threads)
+{
+    enum { LEAST_PIECE_NS = 5000, MOST_PIECES = 16 }; /* of a thread's part */
+    int64_t part = call->extent / threads;
+    double pieces = (double)part * call->least_ns / LEAST_PIECE_NS;
+
+    if (pieces < 2 || part < 2)
+        return 0;
+    return tl_ceildiv(part, pieces < MOST_PIECES ? (int64_t)pieces : MOST_PIECES);
+}
+
+static void share_calls(tl_runner *r)
+{
+    for (int c = 0; c < r->first_call[r->step_count]; c++)
+        r->calls[c].piece = piece_of(&r->calls[c], r->threads);
+}
+
 static void run_walk(walk *w)
 {
+    /* The first run comes to cold caches, and any may be disturbed: the least of some counts, and now and then of one more. */
+    enum { FIRST_WATCHED = 4, WATCHED_EACH = 64 };
     tl_runner *r = w->runner;
     bool is_plain = w->step_ns == NULL && w->events == NULL;
 
     r->stopped = -1;
+    w->is_watched =
+        is_plain && r->threads > 1 && (r->runs < FIRST_WATCHED || r->runs % WATCHED_EACH == 0);
     tl_pool_run(r->pool, r->threads, r->owner == NULL && is_plain ? walk_flat : walk_tree, w);
+    if (w->is_watched)
+        share_calls(r);
+    r->runs += is_plain;
 }
 
 /* What became of a run on a device, once the runner is given back. */

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Eight networks of torchvision and transformers with random weights, for accuracy.py: squeeze-and-excite, layer norms, long averages.
+"""Networks of torchvision, transformers and timm with random weights: eight for accuracy.py (squeeze-and-excite, layer norms, long
+averages), and the second list of second.py for compare.py.
 
-    VENV=$(PACKAGES="torch torchvision transformers onnxscript" tests/peers/setup.sh)
-    $VENV/bin/python tests/peers/export.py FOLDER [NAME...]      writes FOLDER/NAME/NAME.onnx, NAME.weights and input_X.npy
+    VENV=$(PACKAGES="torch torchvision transformers timm onnxscript" tests/peers/setup.sh)
+    $VENV/bin/python tests/peers/export.py FOLDER [NAME...]      writes FOLDER/NAME/NAME.onnx, NAME.weights, input_X.npy, and
+                                                                 output_X.npy, which ONNX Runtime says; no NAME: the eight
+    $VENV/bin/python tests/peers/export.py FOLDER second --tilth build/release/tilth     the second list; tilth writes three of it
     $VENV/bin/python tests/peers/export.py --check [NAME...]     exports them in f64 and holds evaluate.py to PyTorch: 1e-12
 
 Nothing is downloaded: configurations are written out below. Weights are those of the libraries' initialisation from a seed, but
@@ -10,7 +13,7 @@ for what begins as zero or nearly (a head, a scale of a whole block), which woul
 are those of random images, their factors within a fifth of 1. The exporter makes them part of the convolutions before them, where
 there are any. FOLDER/NAME/sums are the sums of what is there and of this file: only where one differs a network is made again.
 """
-import argparse, hashlib, os, sys, tempfile, warnings
+import argparse, hashlib, os, subprocess, sys, tempfile, warnings
 sys.dont_write_bytecode = True
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 import numpy as np
@@ -18,8 +21,10 @@ import onnx
 import torch
 
 import evaluate
+import second
 
 OPSET, SEED, LIMIT = 17, 7, 1e-12
+SAME = 1e-3  # of two right programs in f32, relative to the largest magnitude
 
 
 # ---- networks: a function that makes it, and the shapes of its inputs
@@ -90,10 +95,13 @@ NETWORKS = {
 # ---- weights
 
 def inputs_of(shapes):
+    """Of each port's shape; an array is what it is."""
     rng = np.random.default_rng(SEED)
     made = {}
     for name, shape in shapes.items():
-        if name == "attention_mask":
+        if isinstance(shape, np.ndarray):
+            made[name] = shape
+        elif name == "attention_mask":
             made[name] = np.ones(shape, np.int64)
         elif name == "input_ids":
             made[name] = rng.integers(0, 30000, shape)
@@ -120,29 +128,65 @@ def settle(model, shapes):
             model.eval()
             for norm in norms:
                 norm.train()
-            shape = list(shapes["image"])
-            model(torch.randn([4, *shape[1:2], 224, 224]))
+            size = getattr(model, "size", 224)
+            model(torch.randn([4, shapes["image"][1], size, size]))
     return model.eval()
 
 
+def row(name):
+    """What makes it, its inputs, the names of its outputs."""
+    return second.NETWORKS.get(name) or (*NETWORKS[name], ["output"])
+
+
 def build(name):
-    make, shapes = NETWORKS[name]
+    make, shapes, _ = row(name)
     torch.manual_seed(SEED)
     return settle(make(), shapes), inputs_of(shapes)
 
 
 # ---- files
 
-def write(model, feeds, path):
+def write(model, feeds, path, outputs=("output",)):
     example = tuple(torch.from_numpy(value) for value in feeds.values())
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
-        torch.onnx.export(model, example, path, input_names=list(feeds), output_names=["output"], opset_version=OPSET, dynamo=False)
+        torch.onnx.export(model, example, path, input_names=list(feeds), output_names=list(outputs), opset_version=OPSET, dynamo=False)
+
+
+def write_zoo(tilth, name, path):
+    """One of `tilth model`, and inputs for it."""
+    if not tilth:
+        raise SystemExit(f"export.py: {name} is written by tilth: --tilth says where it is")
+    subprocess.run([tilth, "model", second.ZOO[name], "-o", path, "--external"], check=True, stdout=subprocess.DEVNULL)
+    ports = onnx.load(path, load_external_data=False).graph.input
+    return inputs_of({port.name: [d.dim_value for d in port.type.tensor_type.shape.dim] for port in ports})
+
+
+def expected(path, feeds):
+    """What ONNX Runtime makes of it, nothing optimised: {output: array}."""
+    import onnxruntime
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, {i.name: feeds[i.name] for i in session.get_inputs()})))
+
+
+def compare_with(right, outputs):
+    """The file computes what PyTorch does: a trace may have lost a mask or a position."""
+    right = right if isinstance(right, tuple) else (right,)
+    if len(right) != len(outputs):
+        raise ValueError(f"{len(outputs)} outputs, and PyTorch has {len(right)}")
+    for ours, (port, theirs) in zip(right, outputs.items()):
+        error = np.abs(ours.numpy() - theirs).max() / np.abs(theirs).max()
+        if not error <= SAME:
+            raise ValueError(f"output {port} differs from PyTorch's by {error:.1e} of the largest magnitude")
 
 
 def digest(folder):
     """A line of sha256sum for each file, and for what made them."""
-    made = [(f"torch {torch.__version__}, export.py", os.path.abspath(__file__))]
+    made = [(f"torch {torch.__version__}, {os.path.basename(file)}", file) for file in (os.path.abspath(__file__), second.__file__)]
     made += [(file, os.path.join(folder, file)) for file in sorted(os.listdir(folder)) if file != "sums"]
     lines = []
     for name, path in made:
@@ -151,7 +195,7 @@ def digest(folder):
     return "".join(lines)
 
 
-def export(name, folder):
+def export(name, folder, tilth):
     to = os.path.join(folder, name)
     sums = os.path.join(to, "sums")
     if os.path.exists(sums) and open(sums).read() == digest(to):
@@ -159,14 +203,25 @@ def export(name, folder):
     os.makedirs(to, exist_ok=True)
     for file in os.listdir(to):
         os.remove(os.path.join(to, file))
-    model, feeds = build(name)
     path = os.path.join(to, f"{name}.onnx")
-    write(model, feeds, path)
-    network = onnx.load(path)
-    onnx.save(network, path, save_as_external_data=True, location=f"{name}.weights", size_threshold=1024)
+    if name in second.ZOO:
+        feeds = write_zoo(tilth, name, path)
+    else:
+        model, feeds = build(name)
+        with torch.no_grad():
+            right = model(*(torch.from_numpy(value) for value in feeds.values()))
+        write(model, feeds, path, row(name)[2])
+        del model
+        network = onnx.load(path)
+        onnx.save(network, path, save_as_external_data=True, location=f"{name}.weights", size_threshold=1024)
     onnx.checker.check_model(path)
-    for port, value in feeds.items():
-        np.save(os.path.join(to, f"input_{port}.npy"), value)
+    outputs = expected(path, feeds)
+    if name not in second.ZOO:
+        compare_with(right, outputs)
+    arrays = {f"input_{port}": value for port, value in feeds.items()}
+    arrays.update({f"output_{port}": value for port, value in outputs.items()})
+    for file, value in arrays.items():
+        np.save(os.path.join(to, f"{file}.npy"), value)
     with open(sums, "w") as file:
         file.write(digest(to))
     return f"{sum(os.path.getsize(os.path.join(to, f)) for f in os.listdir(to)) * 1e-6:.1f} MB"
@@ -195,19 +250,23 @@ def main():
     parser.add_argument("words", nargs="*", metavar="FOLDER, NAME...")
     parser.add_argument("--check", action="store_true", help="holds evaluate.py to PyTorch in f64 and writes nothing")
     parser.add_argument("--if-known", action="store_true", help="leaves out names that are none of them")
-    parser.add_argument("--list", action="store_true", help="only prints the names")
+    parser.add_argument("--list", action="store_true", help="only prints the names; with the word second, those of the second list")
+    parser.add_argument("--tilth", help="the binary, which writes the zoo's networks of the second list")
     options = parser.parse_intermixed_args()
+    newer = [*second.NETWORKS, *second.ZOO]
     if options.list:
-        print("\n".join(NETWORKS))
+        print("\n".join(newer if "second" in options.words else NETWORKS))
         return
     if not options.check and not options.words:
         parser.error("FOLDER is missing")
     names = (options.words if options.check else options.words[1:]) or list(NETWORKS)
-    unknown = [name for name in names if name not in NETWORKS]
+    names = [each for name in names for each in (newer if name == "second" else [name])]
+    known = [*NETWORKS, *second.NETWORKS, *([] if options.check else second.ZOO)]
+    unknown = [name for name in names if name not in known]
     if options.if_known:
-        names, unknown = [name for name in names if name in NETWORKS], []
+        names, unknown = [name for name in names if name in known], []
     if unknown:
-        parser.error(f"no network {', '.join(unknown)}; there are {', '.join(NETWORKS)}")
+        parser.error(f"no network {', '.join(unknown)}; there are {', '.join(known)}")
     bad = 0
     for name in names:
         if options.check:
@@ -215,7 +274,11 @@ def main():
             bad += not error <= LIMIT
             print(f"{name:20} {error:8.1e} of {largest:.3g}, deviation {deviation:.3g}{'' if error <= LIMIT else '  WRONG'}", flush=True)
         else:
-            print(f"{name:20} {export(name, options.words[0])}", flush=True)
+            try:
+                print(f"{name:24} {export(name, options.words[0], options.tilth)}", flush=True)
+            except Exception as problem:  # whatever a library raises: one network's failure is a line
+                bad += 1
+                print(f"{name:24} not exported: {type(problem).__name__}: {' '.join(str(problem).split())[:400]}", flush=True)
     sys.exit(bad > 0)
 
 

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Lays out the trained networks of ../shared/models/trained.py for compare.py, and says under which names.
+"""Lays out lists of networks for compare.py, and says under which names.
 
-    networks.py FOLDER NAME...
+    networks.py FOLDER TILTH NAME...
 
-`trained` stands for all of them, the name of one (`magika`) for all of its calls: FOLDER/NAME, FOLDER/NAME@1, ..., each with the
-network, inputs, what ONNX Runtime makes of them, and names.txt. What is there already stays; other names pass as they are. Prints
-the names, a blank between. Networks come out of Python packages (PyPI), which are downloaded once."""
+`trained` stands for the trained networks of ../shared/models/trained.py, the name of one (`magika`) for all of its calls:
+FOLDER/NAME, FOLDER/NAME@1, ..., each with the network, inputs, what ONNX Runtime makes of them, and names.txt. They come out of
+Python packages (PyPI), which are downloaded once. `second` stands for the second list (second.py), which export.py writes. What is
+there already stays; other names pass as they are. Prints the names, a blank between."""
 
 import importlib.util
 import os
+import subprocess
 import sys
 
 sys.dont_write_bytecode = True
@@ -43,12 +45,23 @@ def expand(module, name):
     return [name] if base in models and name in folders_of(module, base) else []
 
 
+def second(folder, tilth):
+    """Writes the second list; the names of what there is of it."""
+    export = [sys.executable, os.path.join(os.path.dirname(os.path.abspath(__file__)), "export.py")]
+    names = subprocess.run([*export, "--list", "second"], check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+    subprocess.run([*export, folder, "second", "--tilth", tilth], check=False, stdout=sys.stderr)
+    return [name for name in names if os.path.exists(os.path.join(folder, name, "sums"))]
+
+
 def main():
-    if len(sys.argv) < 3:
+    if len(sys.argv) < 4:
         sys.exit(__doc__)
-    folder, names = sys.argv[1], sys.argv[2:]
+    folder, tilth, names = sys.argv[1], sys.argv[2], sys.argv[3:]
     module, shown = load(), []
     for name in names:
+        if name == "second":
+            shown += second(folder, tilth)
+            continue
         calls = expand(module, name)
         missing = {c.split("@")[0] for c in calls if not os.path.exists(os.path.join(folder, c, "names.txt"))}
         if missing:

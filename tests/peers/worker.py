@@ -163,7 +163,7 @@ def measure_peer(peer, seconds):
         times.append(time.perf_counter_ns() - start)
         peer.run()
     times.sort()
-    return {"min_ns": times[0], "median_ns": times[(len(times) - 1) // 2], "runs": len(times),
+    return {"min_ns": times[0], "median_ns": times[(len(times) - 1) // 2], "mean_ns": sum(times) / len(times), "runs": len(times),
             "max_rss_bytes": resident("VmHWM:")}
 
 

@@ -214,6 +214,23 @@ static void what_comes_to_another_program_is_lost(void **state)
     tl_corpus_close(c);
 }
 
+/* Numbers that no measurement gives do not become labels that no training survives. */
+static void labels_are_bounded(void **state)
+{
+    fixture *f = *state;
+    tl_data_series *s = tl_map_at(f->set->series, 0).value;
+    s->records[0].ratio = 1e300;
+    s->records[1].ratio = 1e-300;
+    s->records[2].ratio_error = NAN;
+    s->records[3].ratio_error = INFINITY;
+    tl_corpus *c = open_corpus(f->set, 1, NULL);
+    for (int p = 0; p < 4; p++) {
+        assert_true(fabsf(c->samples[0].label[p]) < 17);
+        assert_true(c->samples[0].error[p] >= 0 && c->samples[0].error[p] <= 4);
+    }
+    tl_corpus_close(c);
+}
+
 static void nothing_to_learn_from_is_refused(void **state)
 {
     fixture *f = *state;
@@ -426,6 +443,7 @@ int main(void)
         TEST(threads_change_nothing),
         TEST(rows_are_kept),
         TEST(what_comes_to_another_program_is_lost),
+        TEST(labels_are_bounded),
         TEST(nothing_to_learn_from_is_refused),
         TEST(sides_share_no_workload),
         TEST(splits_that_say_nothing_are_refused),

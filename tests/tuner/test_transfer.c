@@ -273,6 +273,14 @@ static void sources_are_ranked_by_the_papers_formula(void **state)
     assert_int_equal(sources[1].workloads, 4);
 }
 
+/* To workload b of that class. */
+static tl_status offer(const tl_transfer *how, const tl_space *space, const char *class_key,
+                       const fixture *f, const tl_transferred **got, int *count)
+{
+    const tl_workload_info own = { .class_key = class_key, .workload = key_b, .family = "gemm" };
+    return tl_transfer_to(how, space, &own, 0, f->arena, got, count, NULL);
+}
+
 /* A point of a product of 64 x 64 x 64 on one of 60 x 64 x 64, by both routes. */
 static void a_schedule_comes_by_answers_or_by_its_trace(void **state)
 {
@@ -293,9 +301,10 @@ static void a_schedule_comes_by_answers_or_by_its_trace(void **state)
     tl_donors_of_lines(f->arena, tl_text_get(&f->lines), &any, &donors);
     assert_int_equal(donors.count, 1);
 
-    tl_transfer how = { .donors = &donors, .model = tl_cost_model_find("analytic"), .per_task = 4 };
-    assert_int_equal(tl_transfer_to(&how, to, class_x, key_b, 0, f->arena, &got, &count, NULL),
-                     TL_OK);
+    tl_cost_model *analytic;
+    assert_int_equal(tl_cost_model_create("analytic", NULL, 1, &analytic, NULL), TL_OK);
+    tl_transfer how = { .donors = &donors, .model = analytic, .per_task = 4 };
+    assert_int_equal(offer(&how, to, class_x, f, &got, &count), TL_OK);
     assert_int_equal(count, 1);
     assert_int_equal(got[0].route, TL_ROUTE_ANSWERS);
     assert_non_null(strstr(got[0].adapted, "gemm.i.3 ")); /* 8 does not divide 60 */
@@ -304,8 +313,7 @@ static void a_schedule_comes_by_answers_or_by_its_trace(void **state)
     assert_string_equal(got[0].donor->record->workload, key_a);
 
     how.only_trace = true;
-    assert_int_equal(tl_transfer_to(&how, to, class_x, key_b, 0, f->arena, &got, &count, NULL),
-                     TL_OK);
+    assert_int_equal(offer(&how, to, class_x, f, &got, &count), TL_OK);
     assert_int_equal(count, 1);
     assert_int_equal(got[0].route, TL_ROUTE_TRACE);
     tl_trace *trace;
@@ -316,10 +324,10 @@ static void a_schedule_comes_by_answers_or_by_its_trace(void **state)
     /* a record of the other space is no point of this one: its trace is taken */
     how.only_trace = false;
     tl_space *full = space_of(f, TL_SPACE_FULL, 60, 64, 64);
-    assert_int_equal(tl_transfer_to(&how, full, class_x, key_b, 0, f->arena, &got, &count, NULL),
-                     TL_OK);
+    assert_int_equal(offer(&how, full, class_x, f, &got, &count), TL_OK);
     assert_int_equal(count, 1);
     assert_int_equal(got[0].route, TL_ROUTE_TRACE);
+    tl_cost_model_destroy(analytic);
 }
 
 /* Each program once, none that is the default's, the nearest first where no model ranks; what does not fit is passed over. */
@@ -360,20 +368,20 @@ static void offers_are_ranked_and_different(void **state)
     tl_donors_of_lines(f->arena, tl_text_get(&f->lines), &any, &donors);
     assert_int_equal(donors.count, 6);
     tl_transfer how = { .donors = &donors, .per_task = 64 };
-    assert_int_equal(tl_transfer_to(&how, to, class_x, key_b, 0, f->arena, &got, &count, NULL),
-                     TL_OK);
+    assert_int_equal(offer(&how, to, class_x, f, &got, &count), TL_OK);
     assert_int_equal(count, 3);
     for (int i = 1; i < count; i++)
         assert_true(got[i - 1].distance <= got[i].distance);
     how.per_task = 2;
-    how.model = tl_cost_model_find("analytic");
-    assert_int_equal(tl_transfer_to(&how, to, class_x, key_b, 0, f->arena, &got, &count, NULL),
-                     TL_OK);
+    tl_cost_model *analytic;
+    assert_int_equal(tl_cost_model_create("analytic", NULL, 1, &analytic, NULL), TL_OK);
+    how.model = analytic;
+    assert_int_equal(offer(&how, to, class_x, f, &got, &count), TL_OK);
     assert_int_equal(count, 2);
     assert_true(got[0].score >= got[1].score);
-    assert_int_equal(tl_transfer_to(&how, to, class_y, key_b, 0, f->arena, &got, &count, NULL),
-                     TL_OK);
+    assert_int_equal(offer(&how, to, class_y, f, &got, &count), TL_OK);
     assert_int_equal(count, 0); /* a class without donors */
+    tl_cost_model_destroy(analytic);
 }
 
 /* The heavier class has the larger share; all together they are one. */

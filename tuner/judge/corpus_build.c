@@ -58,12 +58,24 @@ static void add_tenset(making *m, tl_arena *scratch, const tl_variant *v, tl_kep
     }
 }
 
+/* As a file has it: nothing is 2^24 times slower, whatever a database says. */
+static float label_of(const tl_data_record *r)
+{
+    const double least = -8 * log(2), most = 24 * log(2);
+    return r->status == TL_RECORD_OK ? (float)fmin(fmax(log(r->ratio), least), most) : INFINITY;
+}
+
+static float error_of(const tl_data_record *r)
+{
+    return r->ratio_error > 0 ? (float)fmin(r->ratio_error, 4) : 0;
+}
+
 static void add_program(making *m, tl_arena *scratch, const tl_data_record *r, const tl_variant *v)
 {
     const float *rows, *decisions;
     tl_kept_program kept = { .series = m->number,
-                             .label = r->status == TL_RECORD_OK ? (float)log(r->ratio) : INFINITY,
-                             .error = (float)r->ratio_error,
+                             .label = label_of(r),
+                             .error = error_of(r),
                              .program = r->program,
                              .sampler = r->sampler };
     kept.row_count = tl_features_of(scratch, v->program, &m->measured, &rows);

@@ -328,6 +328,9 @@ static void judge(judging *j, const float *mean, double *said, double *sums, dou
     j->pairs = out->pairs;
     judge_all(j, said);
     j->pairs = NULL;
+    if (d->task_values != NULL)
+        memcpy(d->task_values, j->values,
+               sizeof *j->values * TL_METRIC_COUNT * (size_t)d->task_count);
     score_tasks(j, j->values, units, &out->model);
     score_networks(j, j->values, units, &out->networks);
     find_ceiling(j, said, sums, units, out);

@@ -32,6 +32,8 @@ typedef struct {
     const double *runs;
     const float *
         again; /* labels of a second measurement, NAN: there was none; NULL: nothing was measured twice */
+    double *
+        task_values; /* [metric * task_count + task], filled; NAN: it has none; NULL: not asked for */
     uint64_t seed;
 } tl_judged;
 

@@ -50,7 +50,10 @@ typedef void tl_tune_listener(void *user, const tl_tuning *tuning, const tl_tune
 
 typedef struct {
     const tl_policy_type *policy;
-    tl_cost_model *model;   /* for the policy; NULL: none */
+    tl_cost_model *model; /* for the policy; NULL: none */
+    tl_cost_model *const
+        *experts; /* trained before, for the policy (tuner/search/search.h); the caller's */
+    int expert_count;
     tl_measurer *measurer;  /* of these tasks alone; stays the caller's */
     tl_records *store;      /* where results go; NULL: nowhere. Stays the caller's */
     const tl_record *known; /* already (tl_tune_known); copied as far as it is needed */

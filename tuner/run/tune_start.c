@@ -60,9 +60,8 @@ static tl_status find_transfers(const tl_tuning *t, tl_tuning_slot *slot, tl_dia
     const tl_workload_info *w = slot->spec->workload;
     if (t->options.transfer == NULL)
         return TL_OK;
-    return tl_transfer_to(t->options.transfer, slot->space, w->class_key, w->workload,
-                          slot->spec->untuned, slot->arena, &slot->shown.transfers,
-                          &slot->shown.transfer_count, diag);
+    return tl_transfer_to(t->options.transfer, slot->space, w, slot->spec->untuned, slot->arena,
+                          &slot->shown.transfers, &slot->shown.transfer_count, diag);
 }
 
 tl_status tl_tuning_make_start(tl_tuning *t, tl_tuning_slot *slot, tl_batch *batch, tl_diag *diag)
@@ -124,6 +123,9 @@ tl_status tl_tuning_end_start(tl_tuning *t, tl_tuning_slot *slot, const tl_batch
                          .space = slot->space,
                          .target = t->options.target,
                          .model = t->options.model,
+                         .experts = t->options.experts,
+                         .expert_count = t->options.expert_count,
+                         .workload = slot->spec->workload,
                          .seed = tl_hash_bytes(workload, strlen(workload), t->options.seed),
                          .known_count = slot->known_count,
                          .known = slot->known };

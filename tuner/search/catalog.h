@@ -16,6 +16,8 @@ typedef enum {
     TL_ENTRY_WRONG,    /* it failed, whatever the reason */
 } tl_entry_state;
 
+enum { TL_ENTRY_EXPECTATIONS = 3 };
+
 typedef struct {
     tl_point point;
     uint64_t program; /* the structural hash */
@@ -28,6 +30,8 @@ typedef struct {
     int row_count;
     char *trace; /* kept as long as the rows; NULL: to be built again */
     float *rows; /* features (tuner/cost/features.h); NULL: without, or forgotten */
+    float expected[TL_ENTRY_EXPECTATIONS]; /* what experts say of it: the logarithm of its time */
+    bool is_expected;                      /* they were asked */
     float score; /* what a model said of it last, and which state of the model that was; 0: none */
     int scored_by;
 } tl_entry;

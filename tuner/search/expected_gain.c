@@ -12,10 +12,18 @@
 
 /* LEADERS with different loops, and the best of each lowering; of each, JUMPS points with a few decisions changed and
  * CROSSES with another leader; a SHORTLIST of those that promise most, of which BUILT for each that is wanted are built.
+ * BUILT_FOR_EXPERTS: as many when models that were trained before have a say, for they know programs and not points.
  * POOL: how many built ones are chosen from; DRAFTS: random ones among them from the beginning. ROOM is left in the
  * processes for what is being measured. */
 enum { LEADERS = 6, MOST_LEADERS = 16, JUMPS = 40, CROSSES = 12, SHORTLIST = 64 };
-enum { BUILT = 2, POOL = 256, DRAFTS = 24, ROOM = 64, KNOWN = TL_SURROGATE_POINTS - ROOM };
+enum {
+    BUILT = 2,
+    BUILT_FOR_EXPERTS = 8,
+    POOL = 256,
+    DRAFTS = 24,
+    ROOM = 64,
+    KNOWN = TL_SURROGATE_POINTS - ROOM
+};
 /* An idea that keeps less of what it promised, once it is built, does not count as built; so many times more are at most, and
  * fewer when the processes are full: by then many are left over. */
 #define KEPT            0.5
@@ -37,13 +45,20 @@ typedef struct {
 
 /* --- what is known ---------------------------------------------------------------------------------------------------- */
 
-/* What the model says of entries, as something like the logarithm of a time. */
-static void guess(tl_explorer *x, const int *entries, int count, double *out)
+/* What models say of an entry, each as something like the logarithm of a time: the method's own, then the experts. */
+typedef double guesses[TL_SURROGATE_GUESSES];
+
+static void guess(tl_explorer *x, const int *entries, int count, guesses *out)
 {
     float score[POOL];
     bool known = tl_explorer_score(x, entries, count, score);
-    for (int i = 0; i < count; i++)
-        out[i] = known ? -(double)score[i] : 0;
+    if (x->experts.count > 0)
+        tl_experts_expect(x, entries, count);
+    for (int i = 0; i < count; i++) {
+        out[i][0] = known ? -(double)score[i] : 0;
+        for (int k = 0; k < x->experts.count; k++)
+            out[i][k + 1] = (double)tl_catalog_at(x->catalog, entries[i])->expected[k];
+    }
 }
 
 static double log_time(tl_explorer *x, int entry)
@@ -78,18 +93,18 @@ static int find_pending(tl_explorer *x, int most, int *out)
     return count;
 }
 
-static void expect(tl_explorer *x, int entry, double what)
+static void expect(tl_explorer *x, int entry, const double *what)
 {
     tl_point point = tl_catalog_at(x->catalog, entry)->point;
     tl_surrogate_expect(x->surrogate, &point, NULL);
-    tl_surrogate_expect(x->informed, &point, &what);
+    tl_surrogate_expect(x->informed, &point, what);
 }
 
-static void remember(tl_explorer *x, int entry, double time, double what)
+static void remember(tl_explorer *x, int entry, double time, const double *what)
 {
     tl_point point = tl_catalog_at(x->catalog, entry)->point;
     tl_surrogate_add(x->surrogate, &point, time, NULL);
-    tl_surrogate_add(x->informed, &point, time, &what);
+    tl_surrogate_add(x->informed, &point, time, what);
 }
 
 /* Weights are fitted again when there is a sixth more to learn from; once there is more than the processes hold, they
@@ -103,9 +118,9 @@ static bool is_time_to_fit(const tl_explorer *x)
 static bool recall(tl_explorer *x)
 {
     int known[KNOWN], pending[ROOM / 2];
-    double guesses[KNOWN];
+    guesses said[KNOWN];
     x->surrogate = x->surrogate != NULL ? x->surrogate : tl_surrogate_create(0);
-    x->informed = x->informed != NULL ? x->informed : tl_surrogate_create(1);
+    x->informed = x->informed != NULL ? x->informed : tl_surrogate_create(1 + x->experts.count);
     if (x->surrogate == NULL || x->informed == NULL) {
         x->failed = true;
         return false;
@@ -113,21 +128,21 @@ static bool recall(tl_explorer *x)
     tl_surrogate_clear(x->surrogate);
     tl_surrogate_clear(x->informed);
     int count = choose_known(x, KNOWN, known), waiting = find_pending(x, ROOM / 2, pending);
-    guess(x, known, count, guesses);
+    guess(x, known, count, said);
     for (int i = 0; i < count; i++)
-        remember(x, known[i], log_time(x, known[i]), guesses[i]);
+        remember(x, known[i], log_time(x, known[i]), said[i]);
     if (is_time_to_fit(x)) {
         tl_surrogate_fit_weights(x->surrogate);
         tl_surrogate_fit_weights(x->informed);
         x->fitted_count = x->measured_count;
     }
-    guess(x, pending, waiting, guesses);
+    guess(x, pending, waiting, said);
     for (int i = 0; i < waiting && count == 0; i++)
-        remember(x, pending[i], 0, guesses[i]); /* no result yet: all alike */
+        remember(x, pending[i], 0, said[i]); /* no result yet: all alike */
     if (!tl_surrogate_solve(x->surrogate) || !tl_surrogate_solve(x->informed))
         return false;
     for (int i = 0; i < waiting && count > 0; i++)
-        expect(x, pending[i], guesses[i]);
+        expect(x, pending[i], said[i]);
     return true;
 }
 
@@ -284,7 +299,8 @@ static void gather(tl_explorer *x, shortlist *list)
 typedef struct {
     int count;
     int entries[POOL];
-    double guesses[POOL], gains[POOL];
+    guesses said[POOL];
+    double gains[POOL];
     int judged[POOL]; /* how many were taken when its gain was asked for */
 } pool;
 
@@ -319,7 +335,7 @@ static void fill(tl_explorer *x, const shortlist *list, int wanted, pool *p)
     for (int i = tl_catalog_count(x->catalog) - 1; i >= 0 && p->count < POOL; i--)
         if (tl_explorer_is_new(x, i))
             put(p, i);
-    guess(x, p->entries, p->count, p->guesses);
+    guess(x, p->entries, p->count, p->said);
 }
 
 /* The one that promises most; ties go to the newest. An expectation only lowers what others promise: those whose promise is
@@ -334,7 +350,7 @@ static int find_best(tl_explorer *x, pool *p, int round)
         if (best < 0 || p->judged[best] == round)
             return best;
         tl_point point = tl_catalog_at(x->catalog, p->entries[best])->point;
-        p->gains[best] = tl_surrogate_gain(x->informed, &point, &p->guesses[best], 0);
+        p->gains[best] = tl_surrogate_gain(x->informed, &point, p->said[best], 0);
         p->judged[best] = round;
     }
 }
@@ -349,7 +365,7 @@ static void choose_from(tl_explorer *x, int count, pool *p)
         int best = find_best(x, p, taken);
         if (best < 0 || !tl_explorer_take(x, p->entries[best], p->gains[best], "model"))
             return;
-        expect(x, p->entries[best], p->guesses[best]);
+        expect(x, p->entries[best], p->said[best]);
     }
 }
 
@@ -361,7 +377,7 @@ void tl_explorer_improve(tl_explorer *x, int count)
         x->failed = true;
     } else if (recall(x)) {
         gather(x, list);
-        fill(x, list, BUILT * count, p);
+        fill(x, list, (x->experts.count > 0 ? BUILT_FOR_EXPERTS : BUILT) * count, p);
         choose_from(x, count, p);
     }
     free(list);

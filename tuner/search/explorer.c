@@ -103,7 +103,8 @@ tl_status tl_explorer_create(const tl_search *search, const tl_policy_type *type
     x->random = tl_random_make(search->seed);
     x->best = TL_NO_ENTRY;
     x->arena = tl_arena_create(0);
-    x->catalog = tl_catalog_create(search->space, x->model != NULL || method->model != NULL);
+    x->catalog = tl_catalog_create(search->space, x->model != NULL || method->model != NULL ||
+                                                      search->expert_count > 0);
     if (x->arena == NULL || x->catalog == NULL || TL_ARENA_GUARD(x->arena)) {
         tl_explorer_destroy(&x->policy);
         return tl_fail(diag, TL_NO_MEMORY, "out of memory");
@@ -115,6 +116,7 @@ tl_status tl_explorer_create(const tl_search *search, const tl_policy_type *type
         tl_explorer_destroy(&x->policy);
         return status;
     }
+    tl_experts_begin(x);
     read_records(x);
     *out = &x->policy;
     return TL_OK;

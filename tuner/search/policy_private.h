@@ -5,6 +5,7 @@
 #include "tuner/search/catalog.h"
 #include "tuner/search/search.h"
 #include "tuner/search/surrogate.h"
+#include "tuner/search/tokens.h"
 
 #define POLICY(name, words) extern const tl_policy_type tl_policy_##name;
 #include "tuner/search/policies.def"
@@ -54,6 +55,18 @@ typedef struct {
     double alone[TL_LAST_RESULTS]; /* tl_result's, of the last ones, in a ring */
 } tl_appeals;
 
+_Static_assert(
+    (int)TL_MOST_EXPERTS <= (int)TL_ENTRY_EXPECTATIONS &&
+        (int)TL_MOST_EXPERTS + 1 <= (int)TL_SURROGATE_GUESSES,
+    "an entry has room for what each expert says, and the process for the method's model, too");
+
+/* What is asked of models that were trained before; in the explorer's arena. */
+typedef struct {
+    int count;         /* 0: there are none */
+    tl_tokens *tokens; /* NULL: none */
+    float *workload, *machine;
+} tl_experts;
+
 struct tl_explorer {
     tl_policy policy; /* first: an explorer is a policy */
     tl_search search;
@@ -62,6 +75,7 @@ struct tl_explorer {
     const tl_method *method;
     tl_cost_model *model; /* NULL: none */
     int model_state;      /* counts how often the model learned; 0: never */
+    tl_experts experts;
     tl_random random;
 
     int *measured; /* entries with a result, in the order in which results came; RIGHT and WRONG */
@@ -116,6 +130,9 @@ void tl_explorer_note_result(tl_explorer *x, int entry, double promise, double a
 /* rank_by_model.c: what the model says of entries, after it learned what was measured since; larger is better. Without a model,
  * or when it has learned nothing, random numbers, and false. */
 bool tl_explorer_score(tl_explorer *x, const int *entries, int count, float *score);
+/* ask_experts.c: at the explorer's making; then the expectations of entries, which are filled in where they are missing. */
+void tl_experts_begin(tl_explorer *x);
+void tl_experts_expect(tl_explorer *x, const int *entries, int count);
 /* The entries in the order of their scores, best first; `score` is moved with them. */
 void tl_explorer_rank(tl_explorer *x, int *entries, float *score, int count);
 

@@ -2,57 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include "tuner/cost/features.h"
-#include "tuner/search/policy_private.h"
-
-/* Entries as a model wants them. */
-typedef struct {
-    tl_cost_samples programs;
-    int *first_row, *row_count, *task;
-    float *rows;
-} table;
-
-static void free_table(table *t)
-{
-    free(t->first_row);
-    free(t->row_count);
-    free(t->task);
-    free(t->rows);
-}
-
-/* False: no memory. */
-static bool make_table(tl_explorer *x, const int *entries, int count, table *t)
-{
-    *t = (table){ .first_row = calloc((size_t)count + 1, sizeof(int)),
-                  .row_count = calloc((size_t)count + 1, sizeof(int)),
-                  .task = calloc((size_t)count + 1, sizeof(int)) };
-    if (t->first_row == NULL || t->row_count == NULL || t->task == NULL)
-        return false;
-    for (int i = 0; i < count; i++) {
-        if (!tl_catalog_rows(x->catalog, entries[i]))
-            return false;
-        t->row_count[i] = tl_catalog_at(x->catalog, entries[i])->row_count;
-        t->first_row[i + 1] = t->first_row[i] + t->row_count[i];
-    }
-    t->rows = malloc(sizeof(float) * TL_FEATURE_WIDTH * (size_t)t->first_row[count] + 1);
-    if (t->rows == NULL)
-        return false;
-    for (int i = 0; i < count; i++) {
-        const tl_entry *e = tl_catalog_at(x->catalog, entries[i]);
-        memcpy(t->rows + (size_t)t->first_row[i] * TL_FEATURE_WIDTH, e->rows,
-               sizeof(float) * TL_FEATURE_WIDTH * (size_t)e->row_count);
-    }
-    t->programs = (tl_cost_samples){ .shape = tl_sample_shape_of_rows(),
-                                     .count = count,
-                                     .task_count = 1,
-                                     .domain_count = 1,
-                                     .first_row = t->first_row,
-                                     .row_count = t->row_count,
-                                     .rows = t->rows,
-                                     .task = t->task,
-                                     .profiles = &x->search.target->machine };
-    return true;
-}
+#include "tuner/search/entry_table.h"
 
 static bool is_enough(const tl_explorer *x)
 {
@@ -66,9 +16,9 @@ static void learn(tl_explorer *x)
     if (!is_enough(x) ||
         (x->model_state > 0 && x->measured_count - x->trained_count < x->method->retrain))
         return;
-    table t;
+    tl_entry_table t;
     float *label = malloc(sizeof *label * (size_t)(x->measured_count + 1));
-    if (make_table(x, x->measured, x->measured_count, &t) && label != NULL) {
+    if (tl_entry_table_make(x, x->measured, x->measured_count, &t) && label != NULL) {
         double best = x->right_count > 0 ? tl_catalog_at(x->catalog, x->best)->score_ns : 0;
         for (int i = 0; i < x->measured_count; i++) {
             const tl_entry *e = tl_catalog_at(x->catalog, x->measured[i]);
@@ -82,13 +32,13 @@ static void learn(tl_explorer *x)
         x->failed = true;
     }
     free(label);
-    free_table(&t);
+    tl_entry_table_free(&t);
 }
 
 /* Asks the model about those it has not seen since it learned last. */
 static bool predict(tl_explorer *x, const int *entries, int count)
 {
-    table t;
+    tl_entry_table t;
     int *asked = malloc(sizeof *asked * (size_t)(count + 1)), asked_count = 0;
     float *mean = malloc(sizeof *mean * (size_t)(count + 1));
     bool done = asked != NULL && mean != NULL;
@@ -100,12 +50,12 @@ static bool predict(tl_explorer *x, const int *entries, int count)
         asked[asked_count++] = entries[i];
     }
     if (done && asked_count > 0) {
-        done = make_table(x, asked, asked_count, &t);
+        done = tl_entry_table_make(x, asked, asked_count, &t);
         x->failed |= !done;
         done = done && tl_cost_model_predict(x->model, &t.programs, mean, NULL);
         for (int i = 0; i < asked_count && done; i++)
             tl_catalog_at(x->catalog, asked[i])->score = -mean[i];
-        free_table(&t);
+        tl_entry_table_free(&t);
     }
     free(asked);
     free(mean);

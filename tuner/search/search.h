@@ -11,9 +11,12 @@
 #define TL_TUNER_SEARCH_SEARCH_H
 #include "tuner/cost/cost_model.h"
 #include "tuner/measure/measure.h"
+#include "tuner/records/record.h"
 #include "tuner/search/space.h"
 
 typedef struct tl_policy tl_policy;
+
+enum { TL_MOST_EXPERTS = 3 };
 
 typedef struct {
     const tl_measure_task *task;
@@ -21,6 +24,11 @@ typedef struct {
     const tl_target *target;
     /* Predicts, and learns this task's results; NULL: the policy makes what it needs. */
     tl_cost_model *model;
+    /* Trained before (tl_cost_model_load), at most TL_MOST_EXPERTS: asked, and not taught. Policies that can use them take what
+     * they expect as a prior, and believe each as far as it is right here: a wrong one costs little. They need `workload`. */
+    tl_cost_model *const *experts;
+    int expert_count;
+    const tl_workload_info *workload; /* its names and sizes; NULL: nobody says */
     uint64_t seed;
     int known_count; /* records of the same workload from the store: not to be tried again, good as seeds */
     const tl_record *known;

@@ -371,12 +371,13 @@ static void fit_means(tl_surrogate *s)
     }
 }
 
-/* Means, and the slopes of values over guesses: least squares with a few points added that say a half, shared by all guesses;
- * none below 0: a model that is wrong is not right the other way round. One slope after the other, the others as they are, until
- * none moves: with bounds there is no formula. */
+/* Means, and the slopes of values over guesses: least squares with a few points added that say a half, or 0.7 when several
+ * guesses share it; none below 0: a model that is wrong is not right the other way round. One slope after the other, the
+ * others as they are, until none moves: with bounds there is no formula. */
 static void fit_slopes(tl_surrogate *s)
 {
-    static const double added = 4, usual = 0.5, steepest = 1.5;
+    static const double added = 4, steepest = 1.5;
+    const double usual = s->guess_count > 1 ? 0.7 : 0.5;
     enum { ROUNDS = 40 };
     double xx[G][G], xy[G];
     fit_means(s);

@@ -51,7 +51,8 @@ static tl_status by_answers(const tl_space *space, const tl_donor *donor, tl_are
                          .adapted = describe(arena, &v.point, wishes, count),
                          .lowering = lowering,
                          .trace = v.trace,
-                         .scheduled = v.program };
+                         .scheduled = v.program,
+                         .point = v.point };
     memcpy(out->program, v.hash, sizeof out->program);
     return TL_OK;
 }

@@ -5,6 +5,7 @@
 #include "runtime/base/array.h"
 #include "runtime/base/map.h"
 #include "tuner/cost/features.h"
+#include "tuner/search/tokens.h"
 #include "tuner/transfer/transfer_private.h"
 
 enum {
@@ -24,7 +25,11 @@ typedef struct {
     tl_map *programs; /* their hashes, and that of the default schedule */
     int *first_row;   /* MOST_ADAPTED + 1 */
     float *rows;
-    int row_count, row_capacity;
+    int row_count, row_capacity; /* of numbers */
+    tl_tokens *tokens;
+    int *first_decision;
+    float *decisions;
+    int number_count, decision_capacity; /* of numbers */
 } offers;
 
 static int nearest_first(const void *a, const void *b)
@@ -84,6 +89,21 @@ static void add_rows(offers *o, const float *rows, int count)
     }
 }
 
+/* Of a schedule that is a trace and no point, none. */
+static void add_decisions(offers *o, const tl_adapted *a, tl_arena *scratch)
+{
+    const float *tokens = NULL;
+    const int width = tl_cost_token_width(TL_COST_TOKEN_DECISION);
+    int count = a->route == TL_ROUTE_ANSWERS
+                    ? tl_tokens_of_point(o->tokens, scratch, &a->point, &tokens)
+                    : 0;
+    for (int i = 0; i < count * width; i++) {
+        TL_ROOM(o->arena, o->decisions, o->number_count, o->decision_capacity);
+        o->decisions[o->number_count++] = tokens[i];
+    }
+    o->first_decision[o->count + 1] = o->first_decision[o->count] + count;
+}
+
 /* Keeps what a donor came to, unless it is a program that is there. */
 static void keep(offers *o, const near_donor *from, const tl_adapted *a, const tl_target *target,
                  tl_arena *scratch)
@@ -95,6 +115,7 @@ static void keep(offers *o, const near_donor *from, const tl_adapted *a, const t
     o->first_row[o->count] = o->row_count / TL_FEATURE_WIDTH;
     int row_count = tl_features_of(scratch, a->scheduled, target, &rows);
     add_rows(o, rows, row_count);
+    add_decisions(o, a, scratch);
     TL_ROOM(o->arena, o->all, o->count, o->capacity);
     tl_transferred *t = &o->all[o->count++];
     *t = (tl_transferred){ .donor = from->donor,
@@ -129,30 +150,42 @@ static tl_status take(const tl_transfer *how, const tl_space *space, const near_
     return status == TL_ILLEGAL_SCHEDULE ? TL_OK : status;
 }
 
-static tl_status rank(const tl_transfer *how, offers *o, tl_diag *diag)
+static void rank(const tl_transfer *how, const tl_space *space, const tl_workload_info *own,
+                 offers *o)
 {
-    tl_cost_model *model;
     if (how->model == NULL || o->count == 0)
-        return TL_OK;
-    float *mean = TL_NEW_ARRAY(o->arena, float, o->count);
-    int *task = TL_NEW_ARRAY(o->arena, int, o->count);
-    int *row_count = TL_NEW_ARRAY(o->arena, int, o->count);
-    for (int i = 0; i < o->count; i++)
+        return;
+    tl_arena *arena = o->arena;
+    float *mean = TL_NEW_ARRAY(arena, float, o->count);
+    float *workload = TL_NEW_ARRAY(arena, float, tl_cost_token_width(TL_COST_TOKEN_WORKLOAD));
+    float *machine = TL_NEW_ARRAY(arena, float, tl_cost_token_width(TL_COST_TOKEN_MACHINE));
+    int *task = TL_NEW_ARRAY(arena, int, o->count);
+    int *row_count = TL_NEW_ARRAY(arena, int, o->count);
+    int *decision_count = TL_NEW_ARRAY(arena, int, o->count);
+    for (int i = 0; i < o->count; i++) {
         row_count[i] = o->first_row[i + 1] - o->first_row[i];
-    const tl_cost_samples programs = { .shape = tl_sample_shape_of_rows(),
+        decision_count[i] = o->first_decision[i + 1] - o->first_decision[i];
+    }
+    tl_cost_token_of_workload(o->tokens, own->family, (double)own->flops, (double)own->bytes,
+                              workload);
+    tl_cost_token_of_machine(tl_space_target(space), machine);
+    const tl_cost_samples programs = { .shape = tl_sample_shape_of_points(),
                                        .count = o->count,
                                        .task_count = 1,
                                        .domain_count = 1,
                                        .first_row = o->first_row,
                                        .row_count = row_count,
                                        .rows = o->rows,
+                                       .first_decision = o->first_decision,
+                                       .decision_count = decision_count,
+                                       .decisions = o->decisions,
+                                       .workloads = workload,
+                                       .machines = machine,
+                                       .profiles = &tl_space_target(space)->machine,
                                        .task = task };
-    TL_TRY(how->model->create(NULL, how->seed, &model, diag));
-    if (tl_cost_model_predict(model, &programs, mean, NULL))
+    if (tl_cost_model_predict(how->model, &programs, mean, NULL))
         for (int i = 0; i < o->count; i++)
             o->all[i].score = -mean[i];
-    tl_cost_model_destroy(model);
-    return TL_OK;
 }
 
 static int best_first(const void *a, const void *b)
@@ -164,23 +197,26 @@ static int best_first(const void *a, const void *b)
                          &(near_donor){ y->donor, y->distance });
 }
 
-tl_status tl_transfer_to(const tl_transfer *how, const tl_space *space, const char *class_key,
-                         const char *workload, int untuned, tl_arena *arena,
-                         const tl_transferred **out, int *count, tl_diag *diag)
+tl_status tl_transfer_to(const tl_transfer *how, const tl_space *space, const tl_workload_info *own,
+                         int untuned, tl_arena *arena, const tl_transferred **out, int *count,
+                         tl_diag *diag)
 {
     int donor_count;
     tl_variant standard;
     offers o = { .arena = arena,
                  .programs = tl_map_create(arena),
-                 .first_row = TL_NEW_ARRAY(arena, int, MOST_ADAPTED + 1) };
+                 .tokens = tl_tokens_create(arena, space),
+                 .first_row = TL_NEW_ARRAY(arena, int, MOST_ADAPTED + 1),
+                 .first_decision = TL_NEW_ARRAY(arena, int, MOST_ADAPTED + 1) };
     *out = NULL;
     *count = 0;
-    near_donor *donors = order_donors(how, space, class_key, workload, arena, &donor_count);
+    near_donor *donors =
+        order_donors(how, space, own->class_key, own->workload, arena, &donor_count);
     TL_TRY(tl_space_build(space, arena, untuned, NULL, 0, &standard, diag));
     tl_map_put(o.programs, tl_arena_strdup(arena, standard.hash), &o);
     for (int i = 0; i < donor_count && o.count < MOST_ADAPTED; i++)
         TL_TRY(take(how, space, &donors[i], &o, diag));
-    TL_TRY(rank(how, &o, diag));
+    rank(how, space, own, &o);
     if (o.count > 0)
         qsort(o.all, (size_t)o.count, sizeof *o.all, best_first);
     *out = o.all;

@@ -105,13 +105,12 @@ const char *tl_transfer_route_text(tl_transfer_route route);
 
 typedef struct {
     const tl_donors *donors;
-    /* Ranks what the donors' schedules came to; NULL: the donor of the nearest shape comes first. */
-    const tl_cost_model_type *model;
+    /* Ranks what the donors' schedules came to; NULL: the donor of the nearest shape comes first. The caller's. */
+    tl_cost_model *model;
     bool only_trace; /* no answers by name */
     bool
         from_elsewhere; /* of no store of this machine: a workload's own records on this target are donors, too */
-    int per_task;  /* at most so many of a task */
-    uint64_t seed; /* of the model */
+    int per_task; /* at most so many of a task */
 } tl_transfer;
 
 /* A donor's schedule as a candidate of the task. */
@@ -128,10 +127,10 @@ typedef struct {
 } tl_transferred;
 
 /* What the donors of the task's class have to offer it, best first; each program once, and none that is the same as the default
- * schedule of `untuned`, a lowering. In `arena`; a donor that does not fit is passed over. `class_key` and `workload` are the
+ * schedule of `untuned`, a lowering. In `arena`; a donor that does not fit is passed over. `own` is the
  * task's: records of the workload itself are donors when they are of another target. */
-tl_status tl_transfer_to(const tl_transfer *how, const tl_space *space, const char *class_key,
-                         const char *workload, int untuned, tl_arena *arena,
-                         const tl_transferred **out, int *count, tl_diag *diag);
+tl_status tl_transfer_to(const tl_transfer *how, const tl_space *space, const tl_workload_info *own,
+                         int untuned, tl_arena *arena, const tl_transferred **out, int *count,
+                         tl_diag *diag);
 
 #endif

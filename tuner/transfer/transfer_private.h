@@ -11,6 +11,7 @@ typedef struct {
     const char *trace;
     char program[17];
     const tl_program *scheduled;
+    tl_point point; /* by answers; else of none */
 } tl_adapted;
 
 /* adapt_donor.c: by the first route that leads anywhere; TL_ILLEGAL_SCHEDULE: none does. */

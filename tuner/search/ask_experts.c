@@ -1,0 +1,54 @@
+/* tuner/search/ask_experts.c: what cost models that were trained before expect of entries: the prior of the Gaussian process
+ * that chooses among them (expected_gain.c), which believes each as far as it is right about what was measured. */
+#include <math.h>
+#include <stdlib.h>
+#include "tuner/search/entry_table.h"
+
+void tl_experts_begin(tl_explorer *x)
+{
+    const tl_search *s = &x->search;
+    const tl_workload_info *w = s->workload;
+    int count = s->expert_count < TL_MOST_EXPERTS ? s->expert_count : TL_MOST_EXPERTS;
+    if (count == 0 || w == NULL)
+        return;
+    x->experts.count = count;
+    x->experts.tokens = tl_tokens_create(x->arena, s->space);
+    x->experts.workload =
+        TL_NEW_ARRAY(x->arena, float, tl_cost_token_width(TL_COST_TOKEN_WORKLOAD));
+    x->experts.machine = TL_NEW_ARRAY(x->arena, float, tl_cost_token_width(TL_COST_TOKEN_MACHINE));
+    tl_cost_token_of_workload(x->experts.tokens, w->family, (double)w->flops, (double)w->bytes,
+                              x->experts.workload);
+    tl_cost_token_of_machine(s->target, x->experts.machine);
+}
+
+/* One that cannot say (it is of other features, or says what is no number) says the same of all. */
+static void ask(tl_explorer *x, int expert, const int *entries, const tl_entry_table *t,
+                float *mean)
+{
+    bool knows = tl_cost_model_predict(x->search.experts[expert], &t->programs, mean, NULL);
+    for (int i = 0; i < t->programs.count; i++)
+        tl_catalog_at(x->catalog, entries[i])->expected[expert] = knows ? mean[i] : 0;
+}
+
+void tl_experts_expect(tl_explorer *x, const int *entries, int count)
+{
+    tl_entry_table t;
+    int *asked = malloc(sizeof *asked * (size_t)(count + 1)), asked_count = 0;
+    float *mean = malloc(sizeof *mean * (size_t)(count + 1));
+    bool done = asked != NULL && mean != NULL;
+    for (int i = 0; i < count && done; i++) {
+        tl_entry *e = tl_catalog_at(x->catalog, entries[i]);
+        if (!e->is_expected)
+            asked[asked_count++] = entries[i];
+        e->is_expected = true;
+    }
+    if (done && asked_count > 0) {
+        done = tl_entry_table_make(x, asked, asked_count, &t);
+        for (int k = 0; k < x->experts.count && done; k++)
+            ask(x, k, asked, &t, mean);
+        tl_entry_table_free(&t);
+    }
+    x->failed |= !done;
+    free(asked);
+    free(mean);
+}

@@ -115,6 +115,7 @@ static const struct {
     { "conv_tf32.tk", "mma_m16n8k8_tf32)", 1 },
     { "gemm_bf16_nt.tk", "mma_m16n8k16_bf16_nk)", 1 },
     { "gemm_f16.tk", "mma_m16n8k16_f16)", 1 },
+    { "gemm_pieces.tk", "rfactor(", 2 },
     { "gemm_tf32.tk", "mma_m16n8k8_tf32)", 1 },
     { "gemm_u8i8.tk", "mma_m16n8k32_u8i8_nk)", 1 },
     { "layer_norm.tk", "rfactor(", 1 },

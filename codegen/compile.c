@@ -37,6 +37,25 @@ static tl_status describe_cpu(tl_arena *arena, const tl_lowered_kernel *kernel,
     return TL_OK;
 }
 
+static void describe_maps(tl_arena *arena, const tl_kernel_plan *plan, tl_descriptor *out)
+{
+    tl_tensor_map *maps = TL_NEW_ARRAY(arena, tl_tensor_map, plan->map_count);
+    for (int i = 0; i < plan->map_count; i++) {
+        const tl_map_plan *from = &plan->maps[i];
+        maps[i] = (tl_tensor_map){ .buffer = from->buffer,
+                                   .dtype = from->from->dtype,
+                                   .rank = from->rank,
+                                   .swizzle = from->swizzle };
+        for (int a = 0; a < from->rank; a++) {
+            maps[i].extents[a] = from->extents[a];
+            maps[i].strides[a] = from->strides[a];
+            maps[i].box[a] = (int)from->box[a];
+        }
+    }
+    out->map_count = plan->map_count;
+    out->maps = maps;
+}
+
 static tl_status describe_gpu(tl_arena *arena, const tl_lowered_kernel *kernel,
                               const tl_kernel_plan *plan, tl_descriptor *out, tl_diag *diag)
 {
@@ -47,6 +66,7 @@ static tl_status describe_gpu(tl_arena *arena, const tl_lowered_kernel *kernel,
     out->launches = launches;
     TL_TRY(tl_gpu_formula(arena, kernel->program, plan->scratch, &out->scratch_bytes,
                           &out->scratch_formula, diag));
+    describe_maps(arena, plan, out);
     for (int i = 0; i < plan->phase_count; i++) {
         const tl_launch_plan *from = &plan->phases[i].launch;
         bool is_dynamic = from->shared_bytes > TL_GPU_STATIC_SHARED;
@@ -58,6 +78,7 @@ static tl_status describe_gpu(tl_arena *arena, const tl_lowered_kernel *kernel,
                           .spill_bytes = -1 };
         for (int axis = 0; axis < TL_GPU_AXES; axis++) {
             l->block[axis] = (int)from->block[axis];
+            l->cluster[axis] = (int)from->cluster[axis];
             TL_TRY(tl_gpu_formula(arena, kernel->program, from->grid[axis], &l->grid[axis],
                                   &l->grid_formula[axis], diag));
         }

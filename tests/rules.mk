@@ -72,8 +72,8 @@ $(call TESTS_of,tuner) $(call TESTS_of,driver): | $(EMULATED_CUDA)
 
 # make gpu-check: everything on the GPU of this machine, in at most 8 minutes, as lines of JSON (tests/gpu/check.sh); MODELS,
 # MINUTES and JSON=FILE say what, how long and where to. make gpu-bundle: tilth and all that it needs as one archive.
-gpu-check: $(BUILD)/tilth
-	@tests/gpu/check.sh $< -o "$(or $(JSON),build/gpu-check.jsonl)" -m $(or $(MINUTES),8) -k models/kernels/gpu $(MODELS)
+gpu-check: $(BUILD)/tilth $(BUILD)/tests/codegen/test_gpu_group
+	@tests/gpu/check.sh $< -o "$(or $(JSON),build/gpu-check.jsonl)" -m $(or $(MINUTES),8) -k models/kernels/gpu -g $(BUILD)/tests/codegen/test_gpu_group $(MODELS)
 gpu-bundle: $(BUILD)/tilth
 	@tests/gpu/bundle.sh $(BUILD) build/tilth-gpu.tar.xz
 .PHONY: gpu-check gpu-bundle

@@ -274,6 +274,18 @@ static LLVMValueRef add_up(tl_emitter *em, const sum *s, int64_t period, bool wh
     return total;
 }
 
+/* All parts of the sum. */
+static LLVMValueRef add_moving(tl_emitter *em, const sum *s)
+{
+    LLVMValueRef total = LLVMConstInt(em->i64, 0, false);
+    for (int i = 0; i < s->count; i++) {
+        LLVMValueRef c = LLVMConstInt(em->i64, (unsigned long long)s->parts[i].coefficient, true);
+        total = LLVMBuildAdd(em->builder, total,
+                             LLVMBuildMul(em->builder, s->parts[i].value, c, ""), "");
+    }
+    return total;
+}
+
 /* Lanes that do not lie in one piece of 16 bytes go where each of them has to. */
 static void swizzle_address(tl_emitter *em, const sum *s, tl_address *out)
 {
@@ -282,6 +294,7 @@ static void swizzle_address(tl_emitter *em, const sum *s, tl_address *out)
     int64_t period = tl_emit_swizzle_period(buffer);
     LLVMValueRef whole = add_up(em, s, period, true);
     out->inner = add_up(em, s, period, false);
+    out->moving = add_moving(em, s);
     out->outer = LLVMBuildGEP2(em->builder, element, out->storage->base, &whole, 1, "");
     bool in_piece = out->kind == TL_STRIDE_CONSTANT && out->stride == 1 &&
                     (int64_t)em->lanes * (int64_t)tl_dtype_size(buffer->dtype) <= out->align;

@@ -70,22 +70,3 @@ bool tl_emit_async_copy(tl_emitter *em, const tl_store *store)
     tl_emit_convergent(em, tl_emit_intrinsic(em, name, NULL, 0, args, condition != NULL ? 3 : 2));
     return true;
 }
-
-/* What every thread says for itself. */
-bool tl_emit_is_async_call(const tl_intrinsic_call *call)
-{
-    return strcmp(call->name, "async_commit") == 0 || strcmp(call->name, "async_wait") == 0;
-}
-
-void tl_emit_async_call(tl_emitter *em, const tl_intrinsic_call *call)
-{
-    int64_t number = 0;
-    if (call->scalar_count == 0) {
-        tl_emit_intrinsic(em, "llvm.nvvm.cp.async.commit.group", NULL, 0, NULL, 0);
-        em->gpu.copies_ahead = false; /* what follows in this iteration copies for itself */
-        return;
-    }
-    tl_const_int(call->scalars[0], &number);
-    LLVMValueRef under_way = LLVMConstInt(em->i32, (unsigned long long)number, false);
-    tl_emit_intrinsic(em, "llvm.nvvm.cp.async.wait.group", NULL, 0, &under_way, 1);
-}

@@ -207,14 +207,6 @@ void tl_emit_call(tl_emitter *em, const tl_intrinsic_call *call)
         tl_emit_group_product(em, call);
         return;
     }
-    if (em->gpu.phase != NULL && tl_emit_is_order(call)) {
-        tl_emit_order(em, call);
-        return;
-    }
-    if (em->gpu.phase != NULL && tl_emit_is_async_call(call)) {
-        tl_emit_async_call(em, call);
-        return;
-    }
     if (!tl_intrinsic_from_name(call->name, &which)) {
         tl_emit_fail(em, em->i64, TL_BAD_IR, "there is no intrinsic %s", call->name);
         return;
@@ -224,6 +216,8 @@ void tl_emit_call(tl_emitter *em, const tl_intrinsic_call *call)
                      call->name);
         return;
     }
+    if (em->gpu.phase != NULL && tl_emit_sync(em, which, call))
+        return;
     switch (which) {
     case TL_INTRINSIC_sort_f32:
         emit_sort(em, call);
@@ -238,13 +232,16 @@ void tl_emit_call(tl_emitter *em, const tl_intrinsic_call *call)
 #include "ir/program/warp_products.def"
 #include "ir/program/warpgroup_products.def"
 #undef PRODUCT
-    case TL_INTRINSIC_async_commit: /* a CPU's copies are done when they are made */
-    case TL_INTRINSIC_async_wait:
-    case TL_INTRINSIC_products_begin:
-    case TL_INTRINSIC_products_commit:
-    case TL_INTRINSIC_products_wait:
+    case TL_INTRINSIC_bulk_copy:
+    case TL_INTRINSIC_bulk_load:
+    case TL_INTRINSIC_bulk_store:
+        tl_emit_bulk(em, call);
+        return;
     case TL_INTRINSIC_products_done:
-    case TL_INTRINSIC_fence_async:
+#define INTRINSIC(name, reads, writes, scalars)
+#define SYNC(name, scalars, who) case TL_INTRINSIC_##name:
+#include "ir/program/intrinsics.def" /* a CPU's copies are done when they are made */
+#undef INTRINSIC
     case TL_INTRINSIC_COUNT:
         return;
     }

@@ -67,8 +67,7 @@ static bool is_warp_call(const tl_stmt *stmt)
 /* What every thread does for itself, wherever it stands. */
 static bool is_each_call(const tl_stmt *stmt)
 {
-    return stmt->kind == TL_STMT_CALL &&
-           (tl_emit_is_async_call(stmt->u.call) || tl_emit_is_order(stmt->u.call));
+    return stmt->kind == TL_STMT_CALL && tl_emit_is_each_call(stmt->u.call);
 }
 
 static bool visit_inside(const tl_stmt *stmt, void *context)
@@ -281,6 +280,29 @@ static bool is_written(const tl_stmt *stmt, const tl_buffer *buffer)
     return walk.found;
 }
 
+/* The parameters from `first` on are maps by value, whose addresses are used as they are: !{f, "grid_constant", !{..}}. */
+static void annotate_maps(tl_emitter *em, LLVMValueRef f, int first)
+{
+    enum { MAP_BYTES = 128, MAP_ALIGN = 64 };
+    int count = em->plan->map_count;
+    LLVMTypeRef type = LLVMArrayType2(em->i8, MAP_BYTES);
+    LLVMMetadataRef *numbers = TL_NEW_ARRAY(em->arena, LLVMMetadataRef, count);
+    unsigned byval = LLVMGetEnumAttributeKindForName("byval", 5);
+    unsigned align = LLVMGetEnumAttributeKindForName("align", 5);
+    for (int i = 0; i < count; i++) {
+        unsigned at = (unsigned)(first + i + 1);
+        LLVMAddAttributeAtIndex(f, at, LLVMCreateTypeAttribute(em->context, byval, type));
+        LLVMAddAttributeAtIndex(f, at, LLVMCreateEnumAttribute(em->context, align, MAP_ALIGN));
+        numbers[i] = LLVMValueAsMetadata(LLVMConstInt(em->i32, at, false));
+    }
+    LLVMMetadataRef parts[3] = { LLVMValueAsMetadata(f),
+                                 LLVMMDStringInContext2(em->context, "grid_constant", 13),
+                                 LLVMMDNodeInContext2(em->context, numbers, (size_t)count) };
+    LLVMMetadataRef node = LLVMMDNodeInContext2(em->context, parts, 3);
+    LLVMAddNamedMetadataOperand(em->module, "nvvm.annotations",
+                                LLVMMetadataAsValue(em->context, node));
+}
+
 static void annotate_kernel(tl_emitter *em, LLVMValueRef f, const tl_launch_plan *launch)
 {
     static const char *const widths[TL_GPU_AXES] = { "maxntidx", "maxntidy", "maxntidz" };
@@ -288,7 +310,8 @@ static void annotate_kernel(tl_emitter *em, LLVMValueRef f, const tl_launch_plan
     annotate(em, f, "kernel", 1);
     for (int axis = 0; axis < TL_GPU_AXES; axis++)
         annotate(em, f, widths[axis], launch->block[axis]);
-    annotate(em, f, "minctasm", 1); /* or ptxas rather spills than that few threads find room */
+    /* or ptxas rather spills than that few threads find room; and what setmaxnreg hands out is taken from one block's */
+    annotate(em, f, "minctasm", 1);
 }
 
 static void emit_kernel(tl_emitter *em, int index)
@@ -297,15 +320,19 @@ static void emit_kernel(tl_emitter *em, int index)
     const tl_phase *phase = &em->plan->phases[index];
     const tl_lowered_kernel *kernel = em->kernel;
     int buffers = tl_emit_param_count(kernel), dims = kernel->program->dim_count;
-    int scratch = tl_is_int(em->plan->scratch, 0) ? 0 : 1, count = buffers + scratch + dims;
+    int scratch = tl_is_int(em->plan->scratch, 0) ? 0 : 1, maps = em->plan->map_count;
+    int first_map = buffers + scratch + dims, count = first_map + maps;
     LLVMTypeRef *types = TL_NEW_ARRAY(em->arena, LLVMTypeRef, count);
     for (int i = 0; i < count; i++)
-        types[i] =
-            i < buffers + scratch ? LLVMPointerTypeInContext(em->context, GLOBAL_SPACE) : em->i64;
+        types[i] = i < buffers + scratch ? LLVMPointerTypeInContext(em->context, GLOBAL_SPACE)
+                   : i < first_map       ? em->i64
+                                         : em->pointer;
     em->gpu = (tl_emit_gpu){ .phase = phase };
     const char *name = tl_arena_format(em->arena, "%s_%d", kernel->name, index);
     LLVMValueRef f = tl_emit_add_function(em, name, types, (unsigned)count);
     annotate_kernel(em, f, &phase->launch);
+    if (maps > 0)
+        annotate_maps(em, f, first_map);
     tl_emit_start_function(em, f);
     for (int i = 0; i < buffers + scratch; i++)
         tl_emit_add_attribute(em, f, (unsigned)i + 1, "noalias");
@@ -320,6 +347,10 @@ static void emit_kernel(tl_emitter *em, int index)
     for (int d = 0; d < dims; d++)
         dim_values[d] = LLVMGetParam(f, (unsigned)(buffers + scratch + d));
     tl_emit_bind_dims(em, dim_values);
+    LLVMValueRef *map_values = TL_NEW_ARRAY(em->arena, LLVMValueRef, maps);
+    for (int m = 0; m < maps; m++)
+        map_values[m] = LLVMGetParam(f, (unsigned)(first_map + m));
+    em->gpu.maps = map_values;
     if (phase->launch.shared_bytes > 0)
         em->gpu.shared = add_shared(em, tl_arena_format(em->arena, "%s_shared", name),
                                     phase->launch.shared_bytes);

@@ -15,6 +15,7 @@
 #include "codegen/lower/lower_program.h"
 #include "codegen/lower/kernel_plan.h"
 #include "ir/expr/index.h"
+#include "ir/program/intrinsics.h"
 
 /* What an expression became: a scalar, or a vector of the current number of lanes. */
 typedef struct {
@@ -72,6 +73,7 @@ typedef struct {
     const tl_phase *phase;                                /* NULL: this is no GPU */
     LLVMValueRef shared;                                  /* the block's shared memory */
     LLVMValueRef thread[TL_GPU_AXES], block[TL_GPU_AXES]; /* i64 */
+    const LLVMValueRef *maps;                             /* of tensors: the plan's */
     bool copies_ahead;                                    /* cp.async where it can be */
     unsigned loops;                                       /* thread axes whose loops are around */
     unsigned open;         /* those, and axes of which the first thread alone is here */
@@ -147,12 +149,16 @@ void tl_emit_end_where(tl_emitter *em, LLVMBasicBlockRef after);
 /* emit_join_llvm.c: whether the threads along x all update one element, and the code that does it once. */
 bool tl_emit_joins_threads(const tl_emitter *em, const tl_store *store);
 void tl_emit_join(tl_emitter *em, const tl_store *store);
-/* emit_mma_llvm.c, emit_wgmma_llvm.c: products of a warp and of a warpgroup; what orders the latter. */
+/* emit_mma_llvm.c, emit_wgmma_llvm.c: products of a warp and of a warpgroup. */
 bool tl_emit_is_warp_product(const tl_intrinsic_call *call);
 void tl_emit_mma(tl_emitter *em, const tl_intrinsic_call *call);
 void tl_emit_group_product(tl_emitter *em, const tl_intrinsic_call *call);
-bool tl_emit_is_order(const tl_intrinsic_call *call);
-void tl_emit_order(tl_emitter *em, const tl_intrinsic_call *call);
+/* emit_sync_llvm.c: what orders threads and what goes on by itself: false: it is no such call; whether every thread says it,
+ * wherever it stands; the address of an mbarrier. */
+bool tl_emit_sync(tl_emitter *em, tl_intrinsic which, const tl_intrinsic_call *call);
+bool tl_emit_is_each_call(const tl_intrinsic_call *call);
+LLVMValueRef tl_emit_mbarrier(tl_emitter *em, const tl_expr *number);
+void tl_emit_bulk(tl_emitter *em, const tl_intrinsic_call *call); /* emit_bulk_llvm.c */
 /* emit_fragment_llvm.c: in a buffer that a warp or a warpgroup holds, the register of a thread's own element, or the first
  * one of a tile: false, and a failure, where there is none. */
 int64_t tl_warp_registers(const tl_buffer *buffer); /* of a thread */
@@ -166,8 +172,6 @@ LLVMValueRef tl_emit_convergent(tl_emitter *em,
  * waiting for them. */
 bool tl_emit_copies_ahead(const tl_emitter *em, const tl_stmt *loop);
 bool tl_emit_async_copy(tl_emitter *em, const tl_store *store);
-bool tl_emit_is_async_call(const tl_intrinsic_call *call);
-void tl_emit_async_call(tl_emitter *em, const tl_intrinsic_call *call);
 /* emit_swizzle_llvm.c: whether it is; elements until its pattern begins anew; where an offset below that lies. */
 bool tl_emit_is_swizzled(const tl_emitter *em, const tl_buffer *buffer);
 int64_t tl_emit_swizzle_period(const tl_buffer *buffer);
@@ -230,6 +234,8 @@ typedef struct {
     unsigned align; /* bytes that divide the pointer, of those that an access can use */
     /* Of a swizzled buffer: what `pointer` is made from, an address and elements behind it that are not swizzled yet. */
     LLVMValueRef outer, inner;
+    LLVMValueRef
+        moving; /* of one, too: the elements behind the storage's base, but for `constant` of them */
 } tl_address;
 const tl_buffer_storage *tl_emit_find_storage(tl_emitter *em,
                                               const tl_buffer *buffer); /* NULL: failed */

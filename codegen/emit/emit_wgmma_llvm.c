@@ -126,13 +126,17 @@ static LLVMValueRef descriptor(tl_emitter *em, const product *p, const tl_region
     uint64_t kind = row == 128 ? 1 : row == 64 ? 2 : 3;
     uint64_t fixed =
         (uint64_t)(leading >> 4) << 16 | (uint64_t)(row * ATOM_ROWS >> 4) << 32 | kind << 62;
-    LLVMTypeRef element = tl_emit_memory_type(em, buffer->dtype);
-    LLVMValueRef pointer = LLVMBuildGEP2(b, element, at.outer, &at.inner, 1, "");
-    LLVMValueRef address = LLVMBuildPtrToInt(b, pointer, em->i32, "");
+    /* the constant comes last: the steps of a slice have the rest in common */
+    LLVMValueRef address = LLVMBuildPtrToInt(b, at.storage->base, em->i32, "");
+    LLVMValueRef moving = LLVMBuildTrunc(b, at.moving, em->i32, "");
+    moving = LLVMBuildMul(b, moving, LLVMConstInt(em->i32, (unsigned)size, false), "");
+    address = LLVMBuildAdd(b, address, moving, "");
     address = LLVMBuildAnd(b, address, LLVMConstInt(em->i32, 0x3ffff, false), "");
     address = LLVMBuildLShr(b, address, LLVMConstInt(em->i32, 4, false), "");
     address = LLVMBuildZExt(b, address, em->i64, "");
-    return LLVMBuildOr(b, address, LLVMConstInt(em->i64, fixed, false), "");
+    LLVMValueRef first = LLVMBuildOr(b, address, LLVMConstInt(em->i64, fixed, false), "");
+    LLVMValueRef step = LLVMConstInt(em->i64, (unsigned long long)(at.constant * size >> 4), true);
+    return LLVMBuildAdd(b, first, step, "");
 }
 
 /* ---- what the warpgroup holds ---- */
@@ -222,73 +226,4 @@ void tl_emit_group_product(tl_emitter *em, const tl_intrinsic_call *call)
         LLVMSetAlignment(LLVMBuildStore(em->builder, v, tl_emit_offset(em, type, to, first_to + i)),
                          4);
     }
-}
-
-/* ---- their order (codegen/lower/await_products.c) ---- */
-
-typedef enum { BEGIN, COMMIT, WAIT, DONE, FENCE } order_kind;
-static const struct {
-    const char *name, *function;
-} orders[] = {
-    [BEGIN] = { "products_begin", "dev_wg_fence" },
-    [COMMIT] = { "products_commit", "dev_wg_commit" },
-    [WAIT] = { "products_wait", "dev_wg_wait" },
-    [DONE] = { "products_done", "dev_wg_done" },
-    [FENCE] = { "fence_async", "dev_fence_async" },
-};
-
-static int order_of(const tl_intrinsic_call *call)
-{
-    for (int i = 0; i < (int)(sizeof orders / sizeof orders[0]); i++)
-        if (strcmp(orders[i].name, call->name) == 0)
-            return i;
-    return -1;
-}
-
-bool tl_emit_is_order(const tl_intrinsic_call *call)
-{
-    return order_of(call) >= 0;
-}
-
-/* Nobody may use the sums that were under way before the wait: they go through a function behind it. */
-static void emit_done(tl_emitter *em, const tl_region *region)
-{
-    const tl_buffer *buffer = region->buffer;
-    const tl_buffer_storage *storage = tl_emit_find_storage(em, buffer);
-    int64_t count = tl_warp_registers(buffer);
-    LLVMTypeRef type = tl_emit_memory_type(em, buffer->dtype), types[MOST_SUMS];
-    for (int64_t at = 0; at < count && storage != NULL; at += MOST_SUMS) {
-        int part = (int)(count - at < MOST_SUMS ? count - at : MOST_SUMS);
-        LLVMValueRef args[MOST_SUMS];
-        for (int i = 0; i < part; i++) {
-            types[i] = type;
-            args[i] = LLVMBuildLoad2(em->builder, type,
-                                     tl_emit_offset(em, type, storage->base, at + i), "");
-            LLVMSetAlignment(args[i], 4);
-        }
-        LLVMTypeRef result = LLVMStructTypeInContext(em->context, types, (unsigned)part, false);
-        const char *name = tl_arena_format(em->arena, "dev_wg_done_n%d_%s", 2 * part,
-                                           buffer->dtype == TL_F32 ? "f32" : "i32");
-        LLVMValueRef d = tl_emit_device(em, name, result, args, part);
-        for (int i = 0; i < part; i++) {
-            LLVMValueRef v = LLVMBuildExtractValue(em->builder, d, (unsigned)i, "");
-            LLVMValueRef to = tl_emit_offset(em, type, storage->base, at + i);
-            LLVMSetAlignment(LLVMBuildStore(em->builder, v, to), 4);
-        }
-    }
-}
-
-void tl_emit_order(tl_emitter *em, const tl_intrinsic_call *call)
-{
-    int which = order_of(call);
-    assert(which >= 0);
-    if (which == DONE) {
-        emit_done(em, &call->reads[0]);
-        return;
-    }
-    int64_t number = 0;
-    const char *name = orders[which].function;
-    if (which == WAIT && tl_const_int(call->scalars[0], &number))
-        name = tl_arena_format(em->arena, "%s%lld", name, (long long)number);
-    tl_emit_device(em, name, em->nothing, NULL, 0);
 }

@@ -104,13 +104,52 @@ static bool wg_wait(const char *rest, tl_text *code, tl_text *operands)
     return true;
 }
 
+/* Nd[_multicast](to, map, N numbers, mbarrier[, blocks]) */
+static bool tma(const char *rest, tl_text *code, tl_text *operands)
+{
+    int rank = take_number(&rest);
+    bool is_axes = take(&rest, "d") && rank >= 1 && rank <= 5;
+    bool is_multicast = take(&rest, "_multicast");
+    if (!is_axes || *rest != '\0')
+        return false;
+    if (is_multicast)
+        tl_text_format(code, "{ .reg .b16 blocks; cvt.u16.u32 blocks, $%d; ", rank + 3);
+    tl_text_format(code,
+                   "cp.async.bulk.tensor.%dd.shared::cluster.global.mbarrier::complete_tx::bytes%s "
+                   "[$0], [$1, ",
+                   rank, is_multicast ? ".multicast::cluster" : "");
+    add_list(code, 2, rank);
+    tl_text_format(code, "], [$%d]%s;%s", rank + 2, is_multicast ? ", blocks" : "",
+                   is_multicast ? " }" : "");
+    tl_text_add(operands, "r,l");
+    for (int i = 0; i < rank + 1 + is_multicast; i++)
+        tl_text_add(operands, ",r");
+    tl_text_add(operands, ",~{memory}");
+    return true;
+}
+
+/* Nd(map, from, N numbers) */
+static bool tma_store(const char *rest, tl_text *code, tl_text *operands)
+{
+    int rank = take_number(&rest);
+    if (!take(&rest, "d") || rank < 1 || rank > 5 || *rest != '\0')
+        return false;
+    tl_text_format(code, "cp.async.bulk.tensor.%dd.global.shared::cta.bulk_group [$0, ", rank);
+    add_list(code, 2, rank);
+    tl_text_add(code, "], [$1];");
+    tl_text_add(operands, "l,r");
+    for (int i = 0; i < rank; i++)
+        tl_text_add(operands, ",r");
+    tl_text_add(operands, ",~{memory}");
+    return true;
+}
+
 static const struct {
     const char *prefix;
     bool (*write)(const char *rest, tl_text *code, tl_text *operands);
 } families[] = {
-    { "dev_wgmma_", wgmma },
-    { "dev_wg_done_", wg_done },
-    { "dev_wg_wait", wg_wait },
+    { "dev_wgmma_", wgmma },        { "dev_wg_done_", wg_done }, { "dev_wg_wait", wg_wait },
+    { "dev_tma_store", tma_store }, { "dev_tma", tma },
 };
 
 bool tl_llvm_device_text(const char *name, tl_text *code, tl_text *operands)

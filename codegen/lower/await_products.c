@@ -112,6 +112,11 @@ static const tl_stmt *wait_for(tl_arena *arena, const tl_stmt *products)
 
 static const tl_stmt *await(const awaiting *w, const tl_stmt *stmt);
 
+static bool is_meeting(const tl_stmt *stmt)
+{
+    return stmt->kind == TL_STMT_BARRIER || tl_is_call(stmt, "threads_meet");
+}
+
 static const tl_stmt *await_seq(const awaiting *w, const tl_stmt *seq)
 {
     int count = 0, total = seq->u.seq.count;
@@ -129,10 +134,7 @@ static const tl_stmt *await_seq(const awaiting *w, const tl_stmt *seq)
         if (i == total)
             break;
         bool fenced = i > 0 && tl_is_call(items[i - 1], "fence_async");
-        if (items[i]->kind == TL_STMT_BARRIER && fenced)
-            out[count++] = items[i];
-        else
-            out[count++] = await(w, items[i]);
+        out[count++] = is_meeting(items[i]) && fenced ? items[i] : await(w, items[i]);
     }
     return tl_stmt_seq(w->arena, out, count);
 }
@@ -153,13 +155,13 @@ static const tl_stmt *await(const awaiting *w, const tl_stmt *stmt)
                           stmt->u.branch.otherwise == NULL ? NULL
                                                            : await(w, stmt->u.branch.otherwise));
     case TL_STMT_BARRIER:
-        return w->fences
+    case TL_STMT_CALL:
+        return w->fences && is_meeting(stmt)
                    ? tl_stmt_seq2(w->arena, tl_sync_call(w->arena, "fence_async", NULL, 0), stmt)
                    : stmt;
     case TL_STMT_BLOCK:
     case TL_STMT_PREFETCH:
     case TL_STMT_STORE:
-    case TL_STMT_CALL:
     case TL_STMT_KIND_COUNT:
         break;
     }

@@ -13,6 +13,7 @@
  * other. A block is as wide as its longest loop over an axis. Buffers of a launch that are not a thread's own have bytes of
  * their own in shared memory: two that never live at once would need a barrier between their lives. */
 #include <assert.h>
+#include <string.h>
 #include "codegen/lower/passes.h"
 #include "codegen/lower/plan_private.h"
 #include "runtime/base/array.h"
@@ -122,6 +123,26 @@ static bool find_load(const tl_expr *e, void *context)
     return !*found;
 }
 
+/* How many neighbours along the loop are a cluster: its annotation says so. */
+static tl_status take_cluster(const tl_planner *p, const tl_stmt *loop, int64_t *out)
+{
+    enum { MOST = 8, FIRST_SM = 90 };
+    int64_t blocks = 0, wanted = 1;
+    for (int i = 0; i < loop->u.loop.annotation_count; i++)
+        if (strcmp(loop->u.loop.annotations[i].key, "cluster") == 0)
+            wanted = loop->u.loop.annotations[i].value;
+    if (wanted == 1)
+        return TL_OK;
+    if (wanted < 1 || wanted > MOST || !tl_const_int(loop->u.loop.extent, &blocks) ||
+        blocks % wanted != 0 || p->kernel->target->gpu.sm < FIRST_SM)
+        return tl_fail(p->diag, TL_UNSUPPORTED,
+                       "loop %s is annotated cluster = %lld: clusters, which sm_90 and later have, "
+                       "are of 1 to %d blocks and divide the loop's constant extent",
+                       loop->u.loop.var->name, (long long)wanted, MOST);
+    *out = wanted;
+    return TL_OK;
+}
+
 /* Goes through the loops over blocks that stand outermost; what is under them is the work of a block. */
 static tl_status take_grid(tl_planner *p, const tl_stmt *stmt, tl_launch_plan *launch)
 {
@@ -155,6 +176,7 @@ static tl_status take_grid(tl_planner *p, const tl_stmt *stmt, tl_launch_plan *l
                 return tl_fail(p->diag, TL_BAD_IR, "loop %s is %s inside of another one",
                                stmt->u.loop.var->name, tl_loop_kind_infos[stmt->u.loop.kind].text);
             launch->grid[axis] = extent;
+            TL_TRY(take_cluster(p, stmt, &launch->cluster[axis]));
         }
         tl_var_set_add(p->arena, &around, stmt->u.loop.var);
         stmt = stmt->u.loop.body;
@@ -194,6 +216,34 @@ static void add_join(tl_launch_plan *launch, const tl_stmt *body)
     launch->shared_bytes = launch->join_offset + warps * TL_GPU_JOIN_BYTES;
 }
 
+typedef struct {
+    int64_t mbarriers;
+    bool sets_registers;
+} sync_survey;
+
+static bool see_sync(const tl_stmt *stmt, void *context)
+{
+    sync_survey *s = context;
+    int64_t first = 0, count = 0;
+    if (tl_is_call(stmt, "mbarrier_make") && tl_const_int(stmt->u.call->scalars[0], &first) &&
+        tl_const_int(stmt->u.call->scalars[1], &count))
+        s->mbarriers = tl_max64(s->mbarriers, first + count);
+    s->sets_registers = s->sets_registers || tl_is_call(stmt, "set_registers");
+    return true;
+}
+
+static void add_sync(tl_launch_plan *launch, const tl_stmt *body)
+{
+    enum { MBARRIER_BYTES = 8 };
+    sync_survey s = { 0, false };
+    tl_stmt_visit(body, see_sync, &s);
+    launch->sets_registers = s.sets_registers;
+    if (s.mbarriers == 0)
+        return;
+    launch->mbarrier_offset = tl_ceildiv(launch->shared_bytes, MBARRIER_BYTES) * MBARRIER_BYTES;
+    launch->shared_bytes = launch->mbarrier_offset + s.mbarriers * MBARRIER_BYTES;
+}
+
 static tl_status check_shared(const tl_planner *p, const tl_launch_plan *launch)
 {
     int64_t most = p->kernel->target->gpu.shared_block;
@@ -208,7 +258,7 @@ static tl_status make_launch(tl_planner *p, tl_phase *phase)
 {
     for (int axis = 0; axis < TL_GPU_AXES; axis++) {
         phase->launch.grid[axis] = tl_int(p->arena, 1);
-        phase->launch.block[axis] = 1;
+        phase->launch.block[axis] = phase->launch.cluster[axis] = 1;
     }
     return take_grid(p, phase->body, &phase->launch);
 }
@@ -409,6 +459,8 @@ tl_status tl_gpu_plan_make(const tl_lowered_kernel *kernel, tl_kernel_plan *out,
         TL_TRY(make_launch(&p, &p.phases[i]));
         TL_TRY(add_inner(&p, p.phases[i].body, &p.phases[i], 0));
         add_join(&p.phases[i].launch, p.phases[i].body);
+        add_sync(&p.phases[i].launch, p.phases[i].body);
+        TL_TRY(tl_plan_maps(&p, p.phases[i].body));
         TL_TRY(check_shared(&p, &p.phases[i].launch));
     }
     tl_plan_finish(&p, out);

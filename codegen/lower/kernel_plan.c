@@ -292,7 +292,10 @@ const tl_expr *tl_plan_pack(tl_planner *p, tl_alloc_place place)
 
 void tl_plan_finish(tl_planner *p, tl_kernel_plan *out)
 {
-    *out = (tl_kernel_plan){ .phase_count = p->phase_count, .phases = p->phases };
+    *out = (tl_kernel_plan){ .phase_count = p->phase_count,
+                             .phases = p->phases,
+                             .map_count = p->map_count,
+                             .maps = p->maps };
     out->scratch = tl_plan_pack(p, TL_PLACE_SHARED);
     out->thread_scratch = tl_plan_pack(p, TL_PLACE_THREAD);
     tl_placement *placements = TL_NEW_ARRAY(p->arena, tl_placement, p->local_count);

@@ -21,13 +21,24 @@ typedef struct {
 } tl_placement;
 
 /* How a phase is launched on a GPU. */
-enum { TL_GPU_AXES = 3, TL_GPU_JOIN_BYTES = 8 };
+enum { TL_GPU_AXES = 3, TL_GPU_JOIN_BYTES = 8, TL_GPU_MAP_AXES = 5 };
 typedef struct {
     const tl_expr *grid[TL_GPU_AXES]; /* blocks, over dims */
     int64_t block[TL_GPU_AXES];       /* threads */
     int64_t shared_bytes;             /* of a block */
-    int64_t join_offset; /* in it: TL_GPU_JOIN_BYTES a warp, where warps combine values */
+    int64_t join_offset;          /* in it: TL_GPU_JOIN_BYTES a warp, where warps combine values */
+    int64_t mbarrier_offset;      /* in it: 8 bytes a mbarrier */
+    int64_t cluster[TL_GPU_AXES]; /* blocks that share */
+    bool sets_registers;
 } tl_launch_plan;
+
+/* A box of an argument that bulk copies take: a tensor map (runtime/abi/descriptor.h). Axes are innermost first. */
+typedef struct {
+    int buffer; /* in the order of the kernel's arguments */
+    const tl_buffer *from;
+    int rank, swizzle;
+    int64_t extents[TL_GPU_MAP_AXES], strides[TL_GPU_MAP_AXES], box[TL_GPU_MAP_AXES];
+} tl_map_plan;
 
 typedef struct {
     const tl_stmt *body;   /* of the parallel loop, or the whole statement */
@@ -41,6 +52,8 @@ typedef struct {
     const tl_phase *phases;
     int placement_count;
     const tl_placement *placements;
+    int map_count;
+    const tl_map_plan *maps;
     const tl_expr *scratch, *thread_scratch; /* bytes */
     bool has_sizes;                          /* an extent or a scratch size depends on dims */
 } tl_kernel_plan;
@@ -48,6 +61,8 @@ typedef struct {
 tl_status tl_plan_make(const tl_lowered_kernel *kernel, tl_kernel_plan *out, tl_diag *diag);
 /* gpu_plan.c: the same for a GPU: a phase is a launch. */
 tl_status tl_gpu_plan_make(const tl_lowered_kernel *kernel, tl_kernel_plan *out, tl_diag *diag);
+/* tensor_maps.c: the number of the map that a bulk copy goes by; -1: it is no such copy. */
+int tl_plan_find_map(const tl_kernel_plan *plan, const tl_intrinsic_call *call);
 /* NULL: a parameter. */
 const tl_placement *tl_plan_find(const tl_kernel_plan *plan, const tl_buffer *buffer);
 /* gpu_formula.c: an expression over the program's dims as a number (then *out is NULL) or as a text of runtime/abi/formula.h. */

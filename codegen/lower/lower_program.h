@@ -14,6 +14,7 @@ typedef struct {
     const char *name; /* of the functions that come out */
     const tl_target *target;
     const tl_stmt *body;
+    int mbarrier_count; /* of a GPU block's, that the passes have given numbers to */
 } tl_lowered_kernel;
 
 /* The program with the part as it is now. */

@@ -15,6 +15,9 @@
  *                                                 for e in 0..2
  *                                                   compute(14 + e)
  *
+ * Bulk copies go on by themselves, too. There an mbarrier a version hears of what one iteration copies: its phase ends when
+ * all bytes have come (call mbarrier_expect), and each iteration waits for its own (call mbarrier_wait).
+ *
  * Requires  what software_pipeline leaves true: copies of iteration k write the version k % n alone, and nothing else that
  *           the rest of an iteration touches; barriers right behind the copies and at the end, or none of both.
  * Keeps     what every thread computes. On a target without copies that go on by themselves there is nothing to wait for. */
@@ -39,11 +42,16 @@ static bool see_store(const tl_stmt *stmt, void *context)
     return !*copies;
 }
 
-static bool fills_shared(const tl_stmt *stmt)
+static bool stores_to_shared(const tl_stmt *stmt)
 {
     bool copies = false;
     tl_stmt_visit(stmt, see_store, &copies);
     return copies;
+}
+
+static bool fills_shared(const tl_stmt *stmt)
+{
+    return stores_to_shared(stmt) || tl_has_bulk_loads(stmt);
 }
 
 static const tl_stmt *commit(tl_arena *arena, bool waits)
@@ -56,45 +64,132 @@ static const tl_stmt *wait_for(tl_arena *arena, bool waits, int64_t under_way)
     return waits ? tl_sync_call(arena, "async_wait", &under_way, 1) : NULL;
 }
 
-/* The steady part's body; NULL: it is not built so. Where it runs once, nobody waits at its end. */
-static const tl_stmt *overlap(tl_arena *arena, const tl_stmt *loop, bool waits, int64_t stages)
+/* What is known of a pipeline: its number of versions, the mbarriers of its bulk copies and what they wait for. */
+typedef struct {
+    int64_t stages, bytes;
+    bool waits; /* for cp.async */
+    bool has_bulk;
+    int first; /* of `stages` mbarriers */
+    tl_arena *arena;
+} pipeline;
+
+static const tl_stmt *expect(const pipeline *p, const tl_expr *turn)
 {
+    return p->has_bulk ? tl_sync_call2(p->arena, "mbarrier_expect",
+                                       tl_mbarrier_of(p->arena, p->first, p->stages, turn),
+                                       tl_int(p->arena, p->bytes))
+                       : NULL;
+}
+
+/* The copies of iteration `turn`. */
+static const tl_stmt *copy(const pipeline *p, const tl_stmt *copies, const tl_expr *turn)
+{
+    if (p->has_bulk)
+        copies =
+            tl_bulk_begin(p->arena, copies, tl_mbarrier_of(p->arena, p->first, p->stages, turn));
+    return tl_stmt_seq2(p->arena, expect(p, turn), copies);
+}
+
+static const tl_stmt *wait_turn(const pipeline *p, const tl_expr *turn)
+{
+    return p->has_bulk ? tl_mbarrier_wait(p->arena, p->first, p->stages, turn) : NULL;
+}
+
+/* The steady part's body; NULL: it is not built so. Where it runs once, nobody waits at its end. */
+static const tl_stmt *overlap(const pipeline *p, const tl_stmt *loop)
+{
+    tl_arena *arena = p->arena;
     const tl_stmt *body = loop->u.loop.body;
-    bool runs_once = tl_is_int(loop->u.loop.extent, 1);
     if (body->kind != TL_STMT_SEQ)
         return NULL;
     const tl_stmt *const *items = body->u.seq.items;
+    const tl_expr *turn = tl_ref(arena, loop->u.loop.var);
     int count = body->u.seq.count, copies = 0;
     while (copies < count && fills_shared(items[copies]))
         copies++;
-    int last = count > 0 && items[count - 1]->kind == TL_STMT_BARRIER ? count - 1 : count;
-    if (copies == 0 || copies + 1 >= last || items[copies]->kind != TL_STMT_BARRIER ||
-        (last == count && !runs_once))
+    if (copies == 0 || copies == count)
+        return NULL;
+    int rest = copies + (items[copies]->kind == TL_STMT_BARRIER);
+    int end = count - (items[count - 1]->kind == TL_STMT_BARRIER);
+    bool meets = rest > copies && (end < count || tl_is_int(loop->u.loop.extent, 1));
+    if (rest >= end || (!meets && !p->has_bulk))
         return NULL;
     const tl_stmt *parts[] = {
-        wait_for(arena, waits, stages - 2),
+        wait_for(arena, p->waits, p->stages - 2),
+        wait_turn(p, turn),
         tl_stmt_barrier(arena),
-        tl_stmt_seq(arena, items, copies),
-        commit(arena, waits),
-        tl_stmt_seq(arena, items + copies + 1, last - copies - 1),
+        copy(p, tl_stmt_seq(arena, items, copies), tl_addi(arena, turn, p->stages - 1)),
+        commit(arena, p->waits),
+        tl_stmt_seq(arena, items + rest, end - rest),
     };
-    return tl_stmt_seq(arena, parts, 5);
+    return tl_stmt_seq(arena, parts, 6);
 }
 
 typedef struct {
+    tl_lowered_kernel *kernel;
     bool waits;
+    tl_diag *diag;
+    tl_status status;
 } overlapping;
 
-/* The parts of a pipeline follow each other. */
-static const tl_stmt *rewrite(tl_arena *arena, const tl_stmt *stmt, void *context)
+/* Its three parts; false: they are not built so. */
+static bool overlap_parts(overlapping *o, const tl_stmt **before, const tl_stmt **steady,
+                          const tl_stmt **last, tl_thread_place place)
 {
-    const overlapping *o = context;
-    if (stmt->kind != TL_STMT_SEQ)
-        return stmt;
+    tl_arena *arena = o->kernel->arena;
+    pipeline p = { .stages = mark_of(*steady, "pipeline"),
+                   .waits = o->waits && stores_to_shared(*before),
+                   .has_bulk = tl_has_bulk_loads(*before),
+                   .first = o->kernel->mbarrier_count,
+                   .arena = arena };
+    if (p.has_bulk) {
+        tl_status status =
+            tl_bulk_bytes(o->kernel, (*before)->u.loop.body, place, &p.bytes, o->diag);
+        o->status = o->status == TL_OK ? status : o->status;
+    }
+    const tl_stmt *body = overlap(&p, *steady);
+    if (body == NULL)
+        return false;
+    const tl_expr *turn = tl_ref(arena, (*before)->u.loop.var);
+    const tl_expr *end =
+        tl_add(arena, (*steady)->u.loop.extent, tl_ref(arena, (*last)->u.loop.var));
+    *before = tl_stmt_with_body(arena, *before,
+                                tl_stmt_seq2(arena, copy(&p, (*before)->u.loop.body, turn),
+                                             commit(arena, p.waits)));
+    *steady = tl_stmt_with_body(arena, *steady, body);
+    *last = tl_stmt_with_body(arena, *last,
+                              tl_stmt_seq2(arena, wait_turn(&p, end), (*last)->u.loop.body));
+    if (p.waits || !p.has_bulk) {
+        const tl_stmt *parts[] = { wait_for(arena, p.waits, 0), tl_stmt_barrier(arena), *last };
+        *last = tl_stmt_seq(arena, parts, 3);
+    }
+    if (!p.has_bulk)
+        return true;
+    o->kernel->mbarrier_count += (int)p.stages;
+    const int64_t make[] = { p.first, p.stages, place.rows };
+    *before = tl_stmt_seq2(arena,
+                           tl_stmt_seq2(arena, tl_sync_call(arena, "mbarrier_make", make, 3),
+                                        tl_stmt_barrier(arena)),
+                           *before);
+    if (place.repeats)
+        *last = tl_stmt_seq2(arena, *last,
+                             tl_stmt_seq2(arena, tl_stmt_barrier(arena),
+                                          tl_sync_call(arena, "mbarrier_drop", make, 2)));
+    return true;
+}
+
+static const tl_stmt *walk(overlapping *o, const tl_stmt *stmt, tl_thread_place place);
+
+/* The parts of a pipeline follow each other. */
+static const tl_stmt *walk_seq(overlapping *o, const tl_stmt *stmt, tl_thread_place place)
+{
     bool changed = false;
     int count = stmt->u.seq.count;
-    const tl_stmt **items = TL_NEW_ARRAY(arena, const tl_stmt *, count);
-    memcpy(items, stmt->u.seq.items, sizeof *items * (size_t)count);
+    const tl_stmt **items = TL_NEW_ARRAY(o->kernel->arena, const tl_stmt *, count);
+    for (int i = 0; i < count; i++) {
+        items[i] = walk(o, stmt->u.seq.items[i], place);
+        changed = changed || items[i] != stmt->u.seq.items[i];
+    }
     for (int i = 0; i + 2 < count; i++) {
         int steady = i + 1;
         while (steady < count && items[steady]->kind == TL_STMT_BARRIER)
@@ -102,30 +197,48 @@ static const tl_stmt *rewrite(tl_arena *arena, const tl_stmt *stmt, void *contex
         int last = steady + 1;
         while (last < count && items[last]->kind == TL_STMT_BARRIER)
             last++;
-        if (last >= count || mark_of(items[i], "pipeline_prologue") == 0 ||
-            mark_of(items[steady], "pipeline") == 0 ||
-            mark_of(items[last], "pipeline_epilogue") == 0)
-            continue;
-        const tl_stmt *body =
-            overlap(arena, items[steady], o->waits, mark_of(items[steady], "pipeline"));
-        if (body == NULL)
-            continue;
-        items[i] =
-            tl_stmt_with_body(arena, items[i],
-                              tl_stmt_seq2(arena, items[i]->u.loop.body, commit(arena, o->waits)));
-        items[steady] = tl_stmt_with_body(arena, items[steady], body);
-        const tl_stmt *parts[] = { wait_for(arena, o->waits, 0), tl_stmt_barrier(arena),
-                                   items[last] };
-        items[last] = tl_stmt_seq(arena, parts, 3);
-        changed = true;
+        if (last < count && mark_of(items[i], "pipeline_prologue") != 0 &&
+            mark_of(items[steady], "pipeline") != 0 &&
+            mark_of(items[last], "pipeline_epilogue") != 0)
+            changed |= overlap_parts(o, &items[i], &items[steady], &items[last], place);
     }
-    return changed ? tl_stmt_seq(arena, items, count) : stmt;
+    return changed ? tl_stmt_seq(o->kernel->arena, items, count) : stmt;
+}
+
+static const tl_stmt *walk(overlapping *o, const tl_stmt *stmt, tl_thread_place place)
+{
+    tl_arena *arena = o->kernel->arena;
+    switch (stmt->kind) {
+    case TL_STMT_SEQ:
+        return walk_seq(o, stmt, place);
+    case TL_STMT_LOOP:
+        return tl_stmt_with_body(arena, stmt,
+                                 walk(o, stmt->u.loop.body, tl_thread_enter(place, stmt)));
+    case TL_STMT_ALLOC:
+        return tl_stmt_with_body(arena, stmt, walk(o, stmt->u.alloc.body, place));
+    case TL_STMT_IF: {
+        const tl_stmt *then = walk(o, stmt->u.branch.then, place),
+                      *otherwise = stmt->u.branch.otherwise;
+        if (otherwise != NULL)
+            otherwise = walk(o, otherwise, place);
+        return then == stmt->u.branch.then && otherwise == stmt->u.branch.otherwise
+                   ? stmt
+                   : tl_stmt_if(arena, stmt->u.branch.condition, then, otherwise);
+    }
+    case TL_STMT_BLOCK:
+    case TL_STMT_BARRIER:
+    case TL_STMT_PREFETCH:
+    case TL_STMT_STORE:
+    case TL_STMT_CALL:
+    case TL_STMT_KIND_COUNT:
+        break;
+    }
+    return stmt;
 }
 
 tl_status tl_overlap_copies(tl_lowered_kernel *kernel, tl_diag *diag)
 {
-    (void)diag;
-    overlapping o = { .waits = kernel->target->gpu.sm >= FIRST_SM };
-    kernel->body = tl_stmt_rewrite(kernel->arena, kernel->body, rewrite, &o);
-    return TL_OK;
+    overlapping o = { kernel, kernel->target->gpu.sm >= FIRST_SM, diag, TL_OK };
+    kernel->body = walk(&o, kernel->body, (tl_thread_place){ 1, 0, false });
+    return o.status;
 }

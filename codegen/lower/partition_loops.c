@@ -10,7 +10,8 @@
  * A test is a comparison that is affine in the loop's variable; other inner variables count with the worst of their
  * ranges, outer ones and dims as they are. Serial loops fall into a part before, a main part and a part behind; a
  * parallel one stays whole and chooses between bodies, also by p // 12 or p % 12 of its variable, as fused loops have
- * them. What a kernel may grow by is bounded. */
+ * them; tests that fail for good in the body at the edge are settled there, and it is cut again (the parts of a
+ * Concat). What a kernel may grow by is bounded. */
 #include <assert.h>
 #include "codegen/lower/passes.h"
 #include "ir/expr/index.h"
@@ -68,10 +69,11 @@ typedef struct {
     int count;
     const tl_expr *tests[MAX_TESTS];
     const tl_expr *low, *high; /* low <= term < high; NULL: the term's own end */
+    bool fails;                /* these are tests that fail everywhere, not hold */
 } cut;
 
-/* The largest value of e over the inner variables, in terms of the others; NULL: unknown. */
-static const tl_expr *worst(const cut *c, const tl_expr *e)
+/* The largest or least value of e over the inner variables, in terms of the others; NULL: unknown. */
+static const tl_expr *extreme(const cut *c, const tl_expr *e, bool largest)
 {
     tl_linear sum = tl_linear_of(c->arena, e);
     const tl_expr *bound = tl_int(c->arena, sum.constant);
@@ -84,7 +86,7 @@ static const tl_expr *worst(const cut *c, const tl_expr *e)
             continue;
         }
         tl_range range = tl_expr_range(term);
-        int64_t at = sum.coefficients[t] > 0 ? range.max : range.min;
+        int64_t at = (sum.coefficients[t] > 0) == largest ? range.max : range.min;
         if (at == INT64_MAX || at == INT64_MIN)
             return NULL;
         bound = tl_addi(c->arena, bound, sum.coefficients[t] * at);
@@ -122,6 +124,16 @@ static bool take_term(const cut *c, const tl_expr *e, const tl_expr **term, int6
     return *term != NULL;
 }
 
+/* A test as  coefficient*term + rest < 0. */
+static bool read_test(const cut *c, const tl_expr *test, const tl_expr **term, int64_t *coefficient,
+                      const tl_expr **rest)
+{
+    const tl_expr *difference = tl_sub(c->arena, test->args[0], test->args[1]);
+    if (test->kind == TL_EXPR_LE)
+        difference = tl_addi(c->arena, difference, -1);
+    return take_term(c, difference, term, coefficient, rest);
+}
+
 static void consider(cut *c, const tl_expr *test)
 {
     assert(c->count <= MAX_TESTS && test->dtype == TL_BOOL);
@@ -131,15 +143,12 @@ static void consider(cut *c, const tl_expr *test)
     for (int i = 0; i < c->count; i++)
         if (tl_expr_equal(c->tests[i], test))
             return;
-    /* coefficient*term + rest < 0 */
-    const tl_expr *difference = tl_sub(c->arena, test->args[0], test->args[1]), *rest, *term;
+    const tl_expr *rest, *term;
     int64_t coefficient;
-    if (test->kind == TL_EXPR_LE)
-        difference = tl_addi(c->arena, difference, -1);
-    if (!take_term(c, difference, &term, &coefficient, &rest) ||
+    if (!read_test(c, test, &term, &coefficient, &rest) ||
         (c->term != NULL && !tl_expr_equal(term, c->term)))
         return;
-    const tl_expr *most = worst(c, rest);
+    const tl_expr *most = extreme(c, rest, true);
     if (most == NULL)
         return;
     if (coefficient > 0) { /* term <= (-most - 1) // coefficient */
@@ -184,7 +193,7 @@ static bool see_stmt(const tl_stmt *stmt, void *context)
     return true;
 }
 
-/* The body where every test of the cut holds. */
+/* The body where every test of the cut holds, or fails. */
 static const tl_expr *settle_test(const cut *c, const tl_expr *condition)
 {
     if (condition->kind == TL_EXPR_AND)
@@ -192,7 +201,7 @@ static const tl_expr *settle_test(const cut *c, const tl_expr *condition)
                       settle_test(c, condition->args[1]));
     for (int i = 0; i < c->count; i++)
         if (tl_expr_equal(c->tests[i], condition))
-            return tl_bool(c->arena, true);
+            return tl_bool(c->arena, !c->fails);
     return condition;
 }
 
@@ -325,6 +334,27 @@ static const tl_stmt *fix_stmt(tl_arena *arena, const tl_stmt *stmt, void *conte
     return tl_stmt_map_exprs(arena, stmt, fix_expr, context);
 }
 
+/* Those tests of the cut that fail wherever the term is outside, on its one side that there is. */
+static cut find_failing(const cut *c, bool before)
+{
+    cut out = *c;
+    out.fails = true;
+    out.count = 0;
+    for (int i = 0; i < c->count; i++) {
+        const tl_expr *term, *rest;
+        int64_t coefficient;
+        if (!read_test(c, c->tests[i], &term, &coefficient, &rest) || (coefficient < 0) != before)
+            continue;
+        /* the term is at least `high`, or below `low` */
+        const tl_expr *end = before ? tl_addi(c->arena, c->low, -1) : c->high;
+        const tl_expr *least = extreme(c, rest, false);
+        if (least != NULL &&
+            tl_expr_range(tl_add(c->arena, tl_muli(c->arena, end, coefficient), least)).min >= 0)
+            out.tests[out.count++] = c->tests[i];
+    }
+    return out;
+}
+
 /* The body of a parallel loop, choosing by one term after the other. */
 static const tl_stmt *divide_parallel(pass *p, const tl_stmt *loop, const tl_stmt *body)
 {
@@ -340,8 +370,13 @@ static const tl_stmt *divide_parallel(pass *p, const tl_stmt *loop, const tl_stm
         end = tl_int(arena, range.max + 1);
     }
     const tl_stmt *clean = tl_stmt_rewrite(arena, body, settle, &c);
-    const tl_stmt *edge = tl_stmt_rewrite(arena, body, copy_loop, NULL);
     bool before = !tl_expr_equal(c.low, begin), behind = !tl_expr_equal(c.high, end);
+    cut failing = { 0 };
+    if (before != behind)
+        failing = find_failing(&c, before);
+    const tl_stmt *edge = failing.count > 0 ? tl_stmt_rewrite(arena, body, settle, &failing) : body;
+    if (edge != NULL)
+        edge = tl_stmt_rewrite(arena, edge, copy_loop, NULL);
     if (before)
         where = tl_le(arena, c.low, c.term);
     if (behind)
@@ -352,11 +387,12 @@ static const tl_stmt *divide_parallel(pass *p, const tl_stmt *loop, const tl_stm
         f.value = c.high;
     if (!behind && tl_is_int(tl_sub(arena, c.low, begin), 1))
         f.value = begin;
-    if (f.value != NULL)
+    if (f.value != NULL && edge != NULL)
         edge = tl_stmt_rewrite(arena, edge, fix_stmt, &f);
     clean = clean == NULL ? NULL : divide_parallel(p, loop, clean);
     if (edge != NULL)
-        edge = f.value != NULL ? divide_parallel(p, loop, edge) : partition(p, edge);
+        edge = f.value != NULL || failing.count > 0 ? divide_parallel(p, loop, edge)
+                                                    : partition(p, edge);
     if (clean == NULL)
         return edge;
     return tl_stmt_if(arena, where, clean, edge);

@@ -34,6 +34,26 @@ void tl_visit_regions(const tl_stmt *stmt, const tl_buffer *buffer, tl_region_vi
                       void *context);
 bool tl_stmt_calls_with(const tl_stmt *stmt,
                         const tl_buffer *buffer); /* an intrinsic has a region of it */
+/* await_bulk_copies.c. Where in the threads of a block a statement stands: how many of them along y and z run it, each of which
+ * the first along x stands for, the axes of the loops around it, and whether it runs again. */
+typedef struct {
+    int64_t rows;
+    unsigned axes;
+    bool repeats;
+} tl_thread_place;
+tl_thread_place tl_thread_enter(tl_thread_place place, const tl_stmt *loop);
+/* Whether it has bulk copies into shared memory. */
+bool tl_has_bulk_loads(const tl_stmt *stmt);
+/* The bytes that these bring, of one of the rows that stand there; TL_UNSUPPORTED: no number says so. */
+tl_status tl_bulk_bytes(const tl_lowered_kernel *kernel, const tl_stmt *stmt, tl_thread_place place,
+                        int64_t *bytes, tl_diag *diag);
+/* The statement with its bulk copies into shared memory begun, which `mbarrier` hears of. */
+const tl_stmt *tl_bulk_begin(tl_arena *arena, const tl_stmt *stmt, const tl_expr *mbarrier);
+/* `call NAME(a, b)` of what orders threads. */
+const tl_stmt *tl_sync_call2(tl_arena *arena, const char *name, const tl_expr *a, const tl_expr *b);
+/* Until phase number `turn` of the mbarriers `first`.. that take turns in `stages` has ended; which of them it is. */
+const tl_stmt *tl_mbarrier_wait(tl_arena *arena, int first, int64_t stages, const tl_expr *turn);
+const tl_expr *tl_mbarrier_of(tl_arena *arena, int first, int64_t stages, const tl_expr *turn);
 /* A call of what orders threads and what goes on by itself (intrinsics.def): its name and its numbers. */
 const tl_stmt *tl_sync_call(tl_arena *arena, const char *name, const int64_t *numbers, int count);
 bool tl_is_call(const tl_stmt *stmt, const char *name);

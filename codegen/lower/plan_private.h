@@ -22,6 +22,8 @@ typedef struct {
     tl_phase *phases;
     const tl_stmt **phase_stmts;
     tl_plan_local *locals;
+    int map_count, map_capacity;
+    tl_map_plan *maps;
     int64_t stack_bytes;
 } tl_planner;
 
@@ -33,5 +35,8 @@ const tl_expr *tl_buffer_bytes(tl_arena *arena, const tl_buffer *buffer);
 const tl_expr *tl_plan_pack(tl_planner *p, tl_alloc_place place);
 /* The plan of what was collected; has_sizes speaks of the scratch alone. */
 void tl_plan_finish(tl_planner *p, tl_kernel_plan *out);
+
+/* tensor_maps.c: adds the maps of the body's bulk copies. */
+tl_status tl_plan_maps(tl_planner *p, const tl_stmt *body);
 
 #endif

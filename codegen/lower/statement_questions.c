@@ -382,3 +382,13 @@ bool tl_is_call(const tl_stmt *stmt, const char *name)
 {
     return stmt->kind == TL_STMT_CALL && strcmp(stmt->u.call->name, name) == 0;
 }
+
+const tl_stmt *tl_sync_call2(tl_arena *arena, const char *name, const tl_expr *a, const tl_expr *b)
+{
+    tl_intrinsic_call *call = TL_NEW(arena, tl_intrinsic_call);
+    const tl_expr **scalars = TL_NEW_ARRAY(arena, const tl_expr *, 2);
+    scalars[0] = a;
+    scalars[1] = b;
+    *call = (tl_intrinsic_call){ .name = name, .scalar_count = 2, .scalars = scalars };
+    return tl_stmt_call(arena, call);
+}

@@ -424,9 +424,9 @@ tl_status tl_lesson_judge(const tl_lesson *l, const tl_corpus *corpus, tl_rows r
     }
     double *task_values = TL_NEW_ARRAY(l->arena, double, TL_METRIC_COUNT *(corpus->task_count + 1));
     *out = (tl_report_card){ .programs = count, .corpus = corpus, .task_values = task_values };
-    int64_t begun = tl_clock_ns();
+    int64_t begun = tl_clock_cpu_ns();
     out->has_learned = tl_cost_model_predict(model, &samples, mean, variance);
-    double seconds = (double)(tl_clock_ns() - begun) * 1e-9;
+    double seconds = (double)(tl_clock_cpu_ns() - begun) * 1e-9;
     out->programs_a_second = seconds > 0 ? count / seconds : 0;
     const tl_judged judged = { .count = count,
                                .task_count = corpus->task_count,

@@ -215,8 +215,9 @@ void tl_card_print(const tl_lesson *l, const char *name, uint64_t seed, const tl
     }
     bool networks = has_any(&j->networks), twice = has_any(&j->twice);
     tl_text picture = { 0 };
-    printf("\n%s, seed %" PRIu64 ": %d programs%s, %.0f a second\n", name, seed, card->programs,
-           card->has_learned ? "" : ", of which it knows nothing", card->programs_a_second);
+    printf("\n%s, seed %" PRIu64 ": %d programs%s, %.0f a second of a core\n", name, seed,
+           card->programs, card->has_learned ? "" : ", of which it knows nothing",
+           card->programs_a_second);
     printf("              over tasks              retest");
     printf("%s%s\n", networks ? "   over networks           retest" : "",
            twice ? "   measured twice          retest" : "");

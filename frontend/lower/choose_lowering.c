@@ -1,8 +1,16 @@
 /* frontend/lower/choose_lowering.c: which lowering a kernel gets before anything was measured.
  *
- * Winograd pays where the transforms are small beside the products they save (many channels on both sides) and the
- * transformed weights, 16/9 (m = 2) or 4 times (m = 4) as large, do not take longer to read than the direct sum takes
- * to compute. Measured with cold weights on a Cascade Lake: m = 4 from 28x28 up, m = 2 at 14x14, neither at 7x7.
+ * Winograd multiplies less and reads more: the weights of m = 2 are 16/9 as large, those of m = 4 four times. Each
+ * form's cycles are estimated, and the least wins. For an image, C channels summed up for K, L lanes, p places
+ * (of the result, or tiles), a sums of products (9, 16 or 36 for each):
+ *
+ *     cycles = a*C*K/L * max(p / multiply-adds a cycle / e, cycles of a line of weights from memory)
+ *              + p*(C*i + K*o)/L                            transforms of m = 2 and 4 alone
+ *
+ * In a network weights are cold. e is the part of the peak that products reach, i and o what the transforms of a vector
+ * take for each tile (fitted on a Zen 5 to what 61 convolutions take in all three forms: what the choice loses fell from
+ * 12 % to 1 %). It says m = 4 from 28x28 up, m = 2 at 14x14, neither at 7x7 of a Cascade Lake, as was measured there; of
+ * a core with more bandwidth m = 4 at 14x14 and m = 2 at 7x7.
  *
  * A cell over time runs its steps one after the other on the core that has its direction; where cores are left, rows are
  * shared out.
@@ -13,8 +21,13 @@
 #include "frontend/lower/attention.h"
 #include "frontend/lower/lower_private.h"
 #include "frontend/lower/recurrent.h"
+#include "ir/program/machine.h"
+#include "runtime/base/checked.h"
 
-enum { LEAST_CHANNELS = 32, LEAST_F4 = 24, LEAST_F2 = 12, LEAST_ROWS = 64 };
+enum { LEAST_ROWS = 64, LINE_BYTES = 64 };
+
+/* Winograd's results are less exact: it has to be worth it. */
+static const double least_gain = 0.85;
 
 bool tl_lowers_any(const tl_node *n)
 {
@@ -36,12 +49,55 @@ bool tl_lowers_winograd(const tl_node *n)
            dilations[0] == 1 && dilations[1] == 1;
 }
 
-/* The same on blocked channels, and enough of them. */
+/* The same on blocked channels, of a known size. */
 static bool suits_winograd(const tl_node *n)
 {
+    const tl_shape *y = &n->outputs[0]->shape;
     return tl_lowers_winograd(n) && !n->inputs[0]->layout.plain && !n->outputs[0]->layout.plain &&
-           n->inputs[0]->shape.dims[1].extent >= LEAST_CHANNELS &&
-           n->inputs[1]->shape.dims[0].extent >= LEAST_CHANNELS;
+           y->dims[2].extent > 0 && y->dims[3].extent > 0;
+}
+
+/* One of the forms of a 3x3 convolution. */
+typedef struct {
+    const char *name;
+    int64_t tile;   /* places across and down */
+    double sums;    /* of products for each channel, for one tile */
+    double part;    /* of the peak that they reach */
+    double in, out; /* cycles of the transforms of a vector of a tile */
+} conv_form;
+
+static const conv_form direct_form = { "direct", 1, 9, 0.92, 0, 0 };
+static const conv_form winograd_forms[] = {
+    { "winograd_f2", 2, 16, 0.86, 100, 30 },
+    { "winograd_f4", 4, 36, 0.86, 540, 100 },
+};
+
+static double conv_cycles(const tl_node *n, const tl_target *target, const conv_form *form)
+{
+    const tl_shape *y = &n->outputs[0]->shape;
+    const tl_machine *machine = tl_machine_of(target);
+    double lanes = tl_target_lanes(target, TL_F32), cores = target->cores > 1 ? target->cores : 1;
+    double from = (double)n->inputs[1]->shape.dims[1].extent, to = (double)y->dims[1].extent;
+    double places = (double)(tl_ceildiv(y->dims[2].extent, form->tile) *
+                             tl_ceildiv(y->dims[3].extent, form->tile));
+    double compute = places / tl_machine_unit_of(target)->fma_per_cycle / form->part / cores;
+    double weights = machine->memory_line_cycles / cores * lanes * sizeof(float) / LINE_BYTES;
+    double transforms = places * (from * form->in + to * form->out) / lanes / cores;
+    return form->sums * from * to / lanes * (compute > weights ? compute : weights) + transforms;
+}
+
+static const conv_form *choose_conv(const tl_node *n, const tl_target *target)
+{
+    const conv_form *best = &direct_form;
+    double least = least_gain * conv_cycles(n, target, best);
+    for (size_t i = 0; i < sizeof winograd_forms / sizeof *winograd_forms; i++) {
+        double cycles = conv_cycles(n, target, &winograd_forms[i]);
+        if (cycles < least) {
+            least = cycles;
+            best = &winograd_forms[i];
+        }
+    }
+    return best;
 }
 
 /* Whether the keys and values of a head take more than half of L2, and many rows read a block of them. */
@@ -71,15 +127,8 @@ const char *tl_choose_lowering(const tl_kernel *kernel, const tl_target *target,
             return "online";
         if (suits_rows(n, target))
             return "rows";
-        if (!suits_winograd(n))
-            continue;
-        int64_t down = n->outputs[0]->shape.dims[2].extent;
-        int64_t across = n->outputs[0]->shape.dims[3].extent;
-        int64_t least = down < across ? down : across;
-        if (least >= LEAST_F4)
-            return "winograd_f4";
-        if (least >= LEAST_F2)
-            return "winograd_f2";
+        if (suits_winograd(n) && choose_conv(n, target) != &direct_form)
+            return choose_conv(n, target)->name;
     }
     return "direct";
 }

@@ -168,6 +168,7 @@ const tl_expr *tl_value_elementwise(tl_lower *l, const tl_node *n, tl_index inde
     return tl_operators[n->op].expression(tl_lower_arena(l), n, x);
 }
 
+/* (x - mean)*(scale/deviation) + bias: the quotient is the channel's, and no element is divided. */
 const tl_expr *tl_value_batch_norm(tl_lower *l, const tl_node *n, tl_index index)
 {
     tl_arena *arena = tl_lower_arena(l);
@@ -177,6 +178,6 @@ const tl_expr *tl_value_batch_norm(tl_lower *l, const tl_node *n, tl_index index
         p[i] = tl_lower_read(l, n->inputs[i], &channel);
     const tl_expr *epsilon = tl_float(arena, p[4]->dtype, tl_attr_float(n, "epsilon", 1e-5));
     const tl_expr *deviation = tl_call1(arena, TL_FUNCTION_SQRT, tl_add(arena, p[4], epsilon));
-    const tl_expr *normal = tl_div(arena, tl_sub(arena, x, p[3]), deviation);
-    return tl_add(arena, tl_mul(arena, normal, p[1]), p[2]);
+    const tl_expr *factor = tl_div(arena, p[1], deviation);
+    return tl_add(arena, tl_mul(arena, tl_sub(arena, x, p[3]), factor), p[2]);
 }

@@ -12,6 +12,8 @@ static tl_status become_reshape(tl_graph *g, tl_node *n, int rank, const int64_t
     tl_node_keep_inputs(n, 1);
     n->attr_count = 0;
     tl_attr_set_ints(g, n, "shape", extents, rank);
+    if (tl_shape_elements(&n->outputs[0]->shape) == 0)
+        tl_attr_set_int(g, n, "allowzero", 1); /* a 0 that stays one when inferred again */
     return TL_OK;
 }
 
@@ -50,10 +52,7 @@ tl_status tl_shape_rule_reshape(tl_graph *g, tl_node *n, tl_diag *diag)
     if (known != elements)
         return tl_fail_node(diag, TL_BAD_MODEL, n, "%s does not fit into shape %s",
                             tl_value_text(g, x), tl_extents_text(g, rank, target));
-    TL_TRY(become_reshape(g, n, rank, extents, diag));
-    if (elements == 0)
-        tl_attr_set_int(g, n, "allowzero", 1); /* a 0 that stays one when inferred again */
-    return TL_OK;
+    return become_reshape(g, n, rank, extents, diag);
 }
 
 tl_status tl_shape_rule_flatten(tl_graph *g, tl_node *n, tl_diag *diag)

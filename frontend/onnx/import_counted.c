@@ -89,9 +89,8 @@ static tl_value *sort_order(tl_onnx_call *c, tl_value *x)
 static tl_value *scatter(tl_onnx_call *c, tl_value *at, tl_value *from)
 {
     int64_t extent = at->shape.dims[0].extent;
-    tl_value *inputs[] = {
-        tl_onnx_emit_i64(c, TL_NEW_ARRAY(c->arena, int64_t, extent), (int)extent), at, from
-    };
+    tl_value *zeros = tl_onnx_emit_expand(c, tl_onnx_emit_scalar(c, TL_I64, 0), &extent, 1);
+    tl_value *inputs[] = { zeros, at, from };
     tl_node *n = tl_onnx_emit_node(c, TL_OP_SCATTER_ELEMENTS, 3, inputs);
     tl_attr_set_int(c->graph, n, "axis", 0);
     tl_attr_set_string(c->graph, n, "reduction", "none");
@@ -124,12 +123,10 @@ static tl_value *order_of_rows(tl_onnx_call *c, tl_value *rows)
 /* Which of the rows, in order, is another than the one before it. */
 static tl_value *begins_new(tl_onnx_call *c, tl_value *sorted)
 {
-    int64_t extent = sorted->shape.dims[0].extent;
-    int64_t *before = TL_NEW_ARRAY(c->arena, int64_t, extent), second = 1;
-    for (int64_t i = 1; i < extent; i++)
-        before[i] = i - 1;
-    tl_value *previous =
-        tl_onnx_emit_gather(c, TL_OP_GATHER, sorted, tl_onnx_emit_i64(c, before, (int)extent), 0);
+    int64_t extent = sorted->shape.dims[0].extent, second = 1;
+    tl_value *before = tl_onnx_emit_with(c, TL_OP_SUB, tl_onnx_emit_range(c, extent), 1);
+    before = tl_onnx_emit_with(c, TL_OP_MAX, before, 0);
+    tl_value *previous = tl_onnx_emit_gather(c, TL_OP_GATHER, sorted, before, 0);
     tl_value *same = tl_onnx_emit_cast(c, tl_emit2(c, TL_OP_EQUAL, sorted, previous), TL_I32);
     same = tl_onnx_emit_reduce(c, TL_OP_REDUCE_MIN, same, &second, 1, false);
     tl_value *is_first =
@@ -150,11 +147,11 @@ static tl_status rows_of(tl_onnx_call *c, int axis, bool has_axis, tl_value **ou
         extents[1] = extents[0] / x->shape.dims[0].extent;
         extents[0] = x->shape.dims[0].extent;
     }
-    if (extents[1] > MOST_COLUMNS)
-        return tl_call_unsupported(c, "rows of %lld elements, which data decide; at most %d",
+    if (extents[1] < 1 || extents[1] > MOST_COLUMNS)
+        return tl_call_unsupported(c, "rows of %lld elements, which data decide; 1 to %d",
                                    (long long)extents[1], MOST_COLUMNS);
     *out = tl_onnx_emit_reshape(c, x, extents, 2);
-    return TL_OK;
+    return c->status;
 }
 
 tl_status tl_count_unique(tl_onnx_call *c)

@@ -165,12 +165,11 @@ tl_status tl_import_tile_old(tl_onnx_call *c)
 {
     tl_value *x = c->inputs[0];
     int64_t repeats[TL_MAX_RANK];
-    double tiles, axis;
+    double tiles;
     int at;
     TL_TRY(tl_need_shape(c, x));
     TL_TRY(tl_need_scalar(c, 1, 1, &tiles));
-    TL_TRY(tl_need_scalar(c, 2, 0, &axis));
-    TL_TRY(tl_onnx_axis(c, (int64_t)axis, x->shape.rank, &at));
+    TL_TRY(tl_need_axis(c, 2, 0, x->shape.rank, &at));
     if (!(tiles >= 0 && tiles < 0x1p53))
         return tl_call_bad(c, "%.0f copies", tiles);
     for (int i = 0; i < x->shape.rank; i++)

@@ -142,6 +142,11 @@ static bool is_short(const tl_loop_call *l)
 
 /* ---- Loop ---- */
 
+static int64_t whole_turns(double turns)
+{
+    return turns > 0 ? turns < 0x1p62 ? (int64_t)turns : INT64_MAX : 0;
+}
+
 /* Inputs: turns at most, a condition, the state; its body gets the turn's number, the condition and the state. */
 tl_status tl_import_loop(tl_onnx_call *c)
 {
@@ -161,7 +166,7 @@ tl_status tl_import_loop(tl_onnx_call *c)
     if (state_count > 0)
         memcpy(l->state, c->inputs + 2, sizeof *l->state * (size_t)state_count);
     if (l->wanted != NULL && tl_constant_number(l->wanted, &turns))
-        l->turns = turns > 0 ? turns < 0x1p62 ? (int64_t)turns : INT64_MAX : 0;
+        l->turns = whole_turns(turns);
     if (l->enters != NULL)
         data_end = !tl_constant_number(l->enters, &enters);
     if (enters == 0)
@@ -173,7 +178,7 @@ tl_status tl_import_loop(tl_onnx_call *c)
     if (!is_node) {
         if (l->wanted != NULL && l->turns < 0) {
             TL_TRY(tl_need_scalar(c, 0, -1, &turns));
-            l->turns = turns > 0 ? (int64_t)turns : 0;
+            l->turns = whole_turns(turns);
         }
         if (l->enters != NULL)
             TL_TRY(tl_call_decide(c, &c->inputs[1]));

@@ -73,7 +73,9 @@ static tl_status measure(tl_onnx_call *c, layout *y)
         if (y->pixels > 1 << 26 || y->taps > 1 << 20)
             return tl_call_unsupported(c, "an image of more than 2^26 pixels");
     }
-    return y->taps * y->places < 1 << 26 ? TL_OK : tl_call_unsupported(c, "more than 2^26 columns");
+    return y->taps * y->places <= TL_ONNX_MOST_NUMBERS
+               ? TL_OK
+               : tl_call_unsupported(c, "more than %d columns", TL_ONNX_MOST_NUMBERS);
 }
 
 /* Where tap `tap` of place `place` lies in the padded image. */

@@ -51,12 +51,14 @@ typedef struct {
 } tl_onnx_loop;
 tl_value **tl_onnx_emit_loop(tl_onnx_call *c, tl_onnx_region *r, const tl_onnx_loop *l);
 
-/* Numbers that an importer writes down at most: matrices of transforms, positions of windows. */
-enum { TL_ONNX_MOST_NUMBERS = 1 << 26 };
+/* Numbers that an importer writes down at most: positions of windows, weights of what is resized; and all of a model together. */
+enum { TL_ONNX_MOST_NUMBERS = 1 << 24, TL_ONNX_ALL_NUMBERS = 1 << 26 };
 
 /* onnx_emit.c: nodes over values whose shapes are known. */
 tl_value *tl_onnx_emit_numbers(tl_onnx_call *c, tl_dtype dtype, const double *numbers, int rank,
                                const int64_t *extents); /* a constant */
+tl_value *tl_onnx_emit_doubles(tl_onnx_call *c, const double *numbers, int rank,
+                               const int64_t *extents); /* of f64, as they lie in the arena */
 tl_value *tl_onnx_emit_with(tl_onnx_call *c, tl_op op, tl_value *x,
                             double number); /* op(x, number) */
 tl_value *tl_onnx_emit_axes(tl_onnx_call *c, tl_op op, tl_value *x, int count, const int64_t *axes);
@@ -90,6 +92,9 @@ tl_status tl_need_i64(tl_onnx_call *c, int input, const int64_t **out, int *coun
 tl_status tl_need_numbers(tl_onnx_call *c, int input, const double **out, int *count);
 tl_status tl_need_scalar(tl_onnx_call *c, int input, double otherwise,
                          double *out); /* it may be absent */
+
+/* An axis that an input says. */
+tl_status tl_need_axis(tl_onnx_call *c, int input, int64_t otherwise, int rank, int *out);
 
 /* Copies attributes of the same name and type onto the node, where the call has them. */
 void tl_copy_attributes(const tl_onnx_call *c, tl_node *n);

@@ -248,7 +248,7 @@ tl_status tl_import_affine_grid(tl_onnx_call *c)
     int64_t points = 1, out[TL_MAX_RANK] = { theta->shape.dims[0].extent };
     for (int i = 0; i < spatial; i++) {
         out[1 + i] = size[2 + i];
-        if (size[2 + i] < 1 || size[2 + i] > 1 << 24 || (points *= size[2 + i]) > 1 << 24)
+        if (size[2 + i] < 1 || size[2 + i] > 1 << 22 || (points *= size[2 + i]) > 1 << 22)
             return tl_call_bad(c, "axis %d of its size is %lld", 2 + i, (long long)size[2 + i]);
     }
     double *base = TL_NEW_ARRAY(c->arena, double, points *(spatial + 1));

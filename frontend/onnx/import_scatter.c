@@ -53,20 +53,13 @@ tl_status tl_import_tensor_scatter(tl_onnx_call *c)
     return scatter(c, TL_OP_SCATTER_ELEMENTS, x, at, update, axis, "none");
 }
 
-static tl_status decided_axis(tl_onnx_call *c, int rank, int *axis)
-{
-    double given;
-    TL_TRY(tl_need_scalar(c, 1, 0, &given));
-    return tl_onnx_axis(c, (int64_t)given, rank, axis);
-}
-
 /* CumSum and CumProd. */
 tl_status tl_import_cumulate(tl_onnx_call *c)
 {
     int axis;
     tl_value *x = c->inputs[0];
     TL_TRY(tl_need_shape(c, x));
-    TL_TRY(decided_axis(c, x->shape.rank, &axis));
+    TL_TRY(tl_need_axis(c, 1, 0, x->shape.rank, &axis));
     bool is_product = strcmp(c->rule->op_type, "CumProd") == 0;
     if (x->shape.dims[axis].extent == 0) {
         tl_result(c, 0, x);

@@ -10,7 +10,7 @@
 
 #define TAU 6.283185307179586476925
 
-enum { LONGEST_TRANSFORM = 1 << 14 };
+enum { LONGEST_TRANSFORM = 1 << 14, MOST_OF_MATRIX = 1 << 25 };
 
 static tl_status float_dtype(tl_onnx_call *c, const char *attribute, tl_dtype *out)
 {
@@ -124,25 +124,22 @@ static tl_value *dft_matrix(tl_onnx_call *c, int64_t points, int in_parts, int64
                     at[extents[1] + 1] = weight * re;
             }
         }
-    return tl_onnx_emit_numbers(c, TL_F64, m, 2, extents);
+    return tl_onnx_emit_doubles(c, m, 2, extents);
 }
 
 tl_status tl_import_dft(tl_onnx_call *c)
 {
     tl_value *x = c->inputs[0];
     bool inverse = tl_call_int(c, "inverse", 0) != 0, onesided = tl_call_int(c, "onesided", 0) != 0;
-    double length, given;
+    double length;
     int axis, rank;
     TL_TRY(tl_need_shape(c, x));
     TL_TRY(tl_need_dtype(c, x));
     rank = x->shape.rank;
     if (c->version < 20)
-        given = (double)tl_call_int(c, "axis", 1);
+        TL_TRY(tl_onnx_axis(c, tl_call_int(c, "axis", 1), rank, &axis));
     else
-        TL_TRY(tl_need_scalar(c, 2, -2, &given));
-    if (!(fabs(given) <= TL_MAX_RANK))
-        return tl_call_bad(c, "axis %g", given);
-    TL_TRY(tl_onnx_axis(c, (int64_t)given, rank, &axis));
+        TL_TRY(tl_need_axis(c, 2, -2, rank, &axis));
     if (rank < 2 || axis == rank - 1 || x->shape.dims[rank - 1].extent > 2)
         return tl_call_bad(c, "its input has no last axis of one or two parts, or axis %d is that",
                            axis);
@@ -157,7 +154,7 @@ tl_status tl_import_dft(tl_onnx_call *c)
     int out_parts = to_real ? 1 : 2;
     if (used > points)
         used = points; /* what is missing is zero */
-    if (used * parts * results * out_parts > TL_ONNX_MOST_NUMBERS)
+    if (used * parts * results * out_parts > MOST_OF_MATRIX)
         return tl_call_unsupported(c, "a transform of %g points, not of fewer", length);
     x = tl_onnx_emit_slice(c, tl_onnx_emit_cast(c, x, TL_F64), axis, 0, used);
 
@@ -191,7 +188,7 @@ static tl_value *stft_filters(tl_onnx_call *c, int64_t frame, int64_t results)
     for (int64_t k = 0; k < results; k++)
         for (int64_t t = 0; t < frame; t++)
             turn(k, t, frame, -1, &w[2 * k * frame + t], &w[(2 * k + 1) * frame + t]);
-    return tl_onnx_emit_numbers(c, TL_F64, w, 3, extents);
+    return tl_onnx_emit_doubles(c, w, 3, extents);
 }
 
 tl_status tl_import_stft(tl_onnx_call *c)
@@ -223,7 +220,7 @@ tl_status tl_import_stft(tl_onnx_call *c)
     int64_t frame = (int64_t)length, hop = (int64_t)step,
             results = onesided ? frame / 2 + 1 : frame;
     int64_t frames = (samples - frame) / hop + 1;
-    if (results * 2 * frame > TL_ONNX_MOST_NUMBERS)
+    if (results * 2 * frame > MOST_OF_MATRIX)
         return tl_call_unsupported(c, "frames of %g samples", length);
     tl_value *w = stft_filters(c, frame, results);
     if (shape_of_window != NULL)

@@ -7,7 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "frontend/onnx/import_rules.h"
 #include "frontend/onnx/onnx_counts.h"
+#include "frontend/onnx/onnx_scope.h"
 #include "frontend/node/fold_node.h"
 #include "frontend/node/shape_rules.h"
 #include "frontend/value_notes.h"
@@ -441,9 +443,23 @@ tl_value *tl_onnx_emit_scalar(tl_onnx_call *c, tl_dtype dtype, double value)
     return tl_graph_constant(c->graph, name, dtype, &scalar, data);
 }
 
+bool tl_call_has_room(tl_onnx_call *c, int64_t numbers)
+{
+    if (numbers >= 0 && numbers <= TL_ONNX_ALL_NUMBERS - c->import->numbers) {
+        c->import->numbers += numbers;
+        return true;
+    }
+    tl_status status = tl_call_unsupported(c, "more than %d numbers that operators write down",
+                                           TL_ONNX_ALL_NUMBERS);
+    c->status = c->status == TL_OK ? status : c->status;
+    return false;
+}
+
 tl_value *tl_onnx_emit_i64(tl_onnx_call *c, const int64_t *values, int count)
 {
     int64_t extent = count;
+    if (!tl_call_has_room(c, count))
+        return tl_onnx_emit_scalar(c, TL_I64, 0);
     tl_shape shape = tl_shape_of(1, &extent);
     const void *data = tl_arena_copy(c->arena, values, sizeof *values * (size_t)count, 8);
     const char *name = tl_arena_format(c->arena, "%s.c%d", c->name, c->temporaries++);

@@ -142,8 +142,9 @@ tl_value *tl_onnx_emit_positions(tl_onnx_call *c, tl_value *mask, tl_value **cou
     tl_attr_set_int(c->graph, n, "axis", 0);
     tl_value *place = tl_onnx_emit_with(c, TL_OP_SUB, tl_emitted(c, n), 1);
     place = tl_onnx_emit_where(c, mask, place, tl_onnx_emit_scalar(c, TL_I64, (double)extent));
-    int64_t *zeros = TL_NEW_ARRAY(c->arena, int64_t, extent + 1);
-    tl_value *inputs[] = { tl_onnx_emit_i64(c, zeros, (int)extent + 1), place, range };
+    const int64_t room = extent + 1;
+    tl_value *zeros = tl_onnx_emit_expand(c, tl_onnx_emit_scalar(c, TL_I64, 0), &room, 1);
+    tl_value *inputs[] = { zeros, place, range };
     n = tl_onnx_emit_node(c, TL_OP_SCATTER_ELEMENTS, 3, inputs);
     tl_attr_set_int(c->graph, n, "axis", 0);
     tl_attr_set_string(c->graph, n, "reduction", "none");

@@ -1,18 +1,33 @@
 /* frontend/onnx/onnx_emit.c: canonical nodes in the words of an importer that writes an operator as several of them. */
 #include <assert.h>
+#include <math.h>
 #include "frontend/onnx/import_rules.h"
+
+enum { MOST_LISTED = 1 << 16 }; /* positions that are written down as a constant */
 
 tl_value *tl_onnx_emit_numbers(tl_onnx_call *c, tl_dtype dtype, const double *numbers, int rank,
                                const int64_t *extents)
 {
     tl_shape shape = tl_shape_of(rank, extents);
     int64_t count = tl_shape_elements(&shape);
+    if (!tl_call_has_room(c, count))
+        return tl_onnx_emit_scalar(c, dtype, 0);
     void *data = tl_arena_alloc(c->arena, (size_t)count * tl_dtype_size(dtype) + 1, 64);
     for (int64_t i = 0; i < count; i++)
         tl_number_store(dtype, data, (size_t)i,
                         tl_number_cast(dtype, TL_F64, (tl_number){ .f = numbers[i] }));
     const char *name = tl_arena_format(c->arena, "%s.c%d", c->name, c->temporaries++);
     return tl_graph_constant(c->graph, name, dtype, &shape, data);
+}
+
+tl_value *tl_onnx_emit_doubles(tl_onnx_call *c, const double *numbers, int rank,
+                               const int64_t *extents)
+{
+    tl_shape shape = tl_shape_of(rank, extents);
+    if (!tl_call_has_room(c, tl_shape_elements(&shape)))
+        return tl_onnx_emit_scalar(c, TL_F64, 0);
+    const char *name = tl_arena_format(c->arena, "%s.c%d", c->name, c->temporaries++);
+    return tl_graph_constant(c->graph, name, TL_F64, &shape, numbers);
 }
 
 tl_value *tl_onnx_emit_with(tl_onnx_call *c, tl_op op, tl_value *x, double number)
@@ -117,6 +132,12 @@ tl_value *tl_onnx_emit_range(tl_onnx_call *c, int64_t count)
         c->status = c->status == TL_OK ? status : c->status;
         count = 0;
     }
+    if (count > MOST_LISTED) { /* computed where it is read */
+        tl_value *inputs[] = { tl_onnx_emit_scalar(c, TL_I64, 0),
+                               tl_onnx_emit_scalar(c, TL_I64, (double)count),
+                               tl_onnx_emit_scalar(c, TL_I64, 1) };
+        return tl_emitted(c, tl_onnx_emit_node(c, TL_OP_RANGE, 3, inputs));
+    }
     int64_t *values = TL_NEW_ARRAY(c->arena, int64_t, count);
     for (int64_t i = 0; i < count; i++)
         values[i] = i;
@@ -174,6 +195,15 @@ tl_status tl_need_numbers(tl_onnx_call *c, int input, const double **out, int *c
     *out = numbers;
     *count = (int)elements;
     return TL_OK;
+}
+
+tl_status tl_need_axis(tl_onnx_call *c, int input, int64_t otherwise, int rank, int *out)
+{
+    double given;
+    TL_TRY(tl_need_scalar(c, input, (double)otherwise, &given));
+    if (!(fabs(given) <= TL_MAX_RANK))
+        return tl_call_bad(c, "axis %g is not one of %d axes", given, rank);
+    return tl_onnx_axis(c, (int64_t)given, rank, out);
 }
 
 tl_status tl_need_scalar(tl_onnx_call *c, int input, double otherwise, double *out)

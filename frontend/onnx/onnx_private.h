@@ -157,6 +157,8 @@ tl_value *tl_onnx_emit_shape_like(tl_onnx_call *c, tl_op op, tl_value *y, tl_val
 /* Constants: a scalar of the dtype, a list of i64. */
 tl_value *tl_onnx_emit_scalar(tl_onnx_call *c, tl_dtype dtype, double value);
 tl_value *tl_onnx_emit_i64(tl_onnx_call *c, const int64_t *values, int count);
+/* Whether so many more numbers may be written down for the model; if not, the call has failed. */
+bool tl_call_has_room(tl_onnx_call *c, int64_t numbers);
 /* The call's output `i` is `v`: which takes the output's name if it was made for this call. */
 void tl_result(tl_onnx_call *c, int i, tl_value *v);
 

@@ -61,6 +61,7 @@ struct tl_import {
     bool is_open;  /* some input has no static shape: what is not known may yet be */
     bool is_unknown; /* and something was not */
     int nodes, calls;
+    int64_t numbers; /* that importers have written down */
     const tl_shape_override *shapes;
     int shape_count;
     tl_onnx_scope *current;

@@ -27,7 +27,8 @@ static void fail_box(tl_frame *f, const box *b, int axis)
                     b->memory->buffer->name, b->memory->shape[axis]);
 }
 
-static void measure(tl_frame *f, const tl_region_code *region, box *b, int64_t *room)
+static void measure(tl_frame *f, const tl_region_code *region, bool goes_outside, box *b,
+                    int64_t *room)
 {
     b->index = region->memory;
     b->memory = &f->machine->memories[region->memory];
@@ -40,20 +41,23 @@ static void measure(tl_frame *f, const tl_region_code *region, box *b, int64_t *
         b->begins[i] = tl_code_integer(region->begins[i], f);
         b->extents[i] = tl_code_integer(region->extents[i], f);
         int64_t end;
-        if (b->begins[i] < 0 || b->extents[i] < 0 ||
-            tl_add_overflows(b->begins[i], b->extents[i], &end) || end > b->memory->shape[i])
+        bool fits = b->extents[i] >= 0 && !tl_add_overflows(b->begins[i], b->extents[i], &end);
+        if (!fits || (!goes_outside && (b->begins[i] < 0 || end > b->memory->shape[i])))
             fail_box(f, b, i);
         b->count *= b->extents[i];
     }
 }
 
-/* Offset in the buffer of element `at` of the box. */
+/* Offset in the buffer of element `at` of the box; -1: it lies outside. */
 static int64_t element_offset(const box *b, int64_t at)
 {
     assert(at >= 0 && at < b->count);
     int64_t offset = 0;
     for (int i = b->memory->buffer->rank - 1; i >= 0; i--) {
-        offset += (b->begins[i] + at % b->extents[i]) * b->memory->strides[i];
+        int64_t index = b->begins[i] + at % b->extents[i];
+        if (index < 0 || index >= b->memory->shape[i])
+            return -1;
+        offset += index * b->memory->strides[i];
         at /= b->extents[i];
     }
     return offset;
@@ -63,7 +67,10 @@ static int64_t element_offset(const box *b, int64_t at)
 static void gather_demanded(tl_frame *f, const box *b, char *to)
 {
     for (int64_t i = 0; i < b->count; i++) {
-        tl_number value = f->machine->demand(f, b->index, element_offset(b, i));
+        int64_t offset = element_offset(b, i);
+        tl_number value = { 0 };
+        if (offset >= 0)
+            value = f->machine->demand(f, b->index, offset);
         tl_number_store(b->memory->buffer->dtype, to, (size_t)i, value);
     }
 }
@@ -74,6 +81,10 @@ static void gather(tl_frame *f, const box *b, char *to)
     const char *data = f->storages[b->index]->data;
     for (int64_t i = 0; i < b->count; i++) {
         int64_t offset = element_offset(b, i);
+        if (offset < 0) {
+            memset(to + (size_t)i * size, 0, size);
+            continue;
+        }
         if (f->machine->check)
             tl_check_read(f, b->index, offset);
         memcpy(to + (size_t)i * size, data + (size_t)offset * size, size);
@@ -82,9 +93,12 @@ static void gather(tl_frame *f, const box *b, char *to)
 
 static void scatter_demanded(tl_frame *f, const box *b, const char *from)
 {
-    for (int64_t i = 0; i < b->count; i++)
-        f->machine->supply(f, b->index, element_offset(b, i),
-                           tl_number_load(b->memory->buffer->dtype, from, (size_t)i));
+    for (int64_t i = 0; i < b->count; i++) {
+        int64_t offset = element_offset(b, i);
+        if (offset >= 0)
+            f->machine->supply(f, b->index, offset,
+                               tl_number_load(b->memory->buffer->dtype, from, (size_t)i));
+    }
 }
 
 static void scatter(tl_frame *f, const box *b, const char *from)
@@ -93,6 +107,8 @@ static void scatter(tl_frame *f, const box *b, const char *from)
     char *data = f->storages[b->index]->data;
     for (int64_t i = 0; i < b->count; i++) {
         int64_t offset = element_offset(b, i);
+        if (offset < 0)
+            continue;
         if (f->machine->check)
             tl_check_write(f, b->index, offset, NULL);
         memcpy(data + (size_t)offset * size, from + (size_t)i * size, size);
@@ -127,19 +143,21 @@ void tl_call_run(tl_frame *f, const tl_call_code *call)
     box reads[MAX_OPERANDS], writes[MAX_OPERANDS];
     tl_operand inputs[MAX_OPERANDS], outputs[MAX_OPERANDS];
     int64_t scalars[MAX_SCALARS];
+    bool goes_outside = tl_intrinsic_goes_outside(call->intrinsic);
 
     int outer = m->scratch_used; /* of the call that demands an element of this one */
     if (outer + 2 * (info->read_count + info->write_count) > TL_SCRATCH_PIECES)
         tl_machine_fail(f, TL_UNSUPPORTED, "calls of %s demand each other", info->name);
     for (int i = 0; i < info->read_count; i++) {
         int rank = m->memories[call->reads[i].memory].buffer->rank;
-        measure(f, &call->reads[i], &reads[i], take_scratch(m, sizeof(int64_t), 2 * (int64_t)rank));
+        measure(f, &call->reads[i], goes_outside, &reads[i],
+                take_scratch(m, sizeof(int64_t), 2 * (int64_t)rank));
         inputs[i] = operand(m, &reads[i]);
         (m->demand != NULL ? gather_demanded : gather)(f, &reads[i], inputs[i].data);
     }
     for (int i = 0; i < info->write_count; i++) {
         int rank = m->memories[call->writes[i].memory].buffer->rank;
-        measure(f, &call->writes[i], &writes[i],
+        measure(f, &call->writes[i], goes_outside, &writes[i],
                 take_scratch(m, sizeof(int64_t), 2 * (int64_t)rank));
         outputs[i] = operand(m, &writes[i]);
     }

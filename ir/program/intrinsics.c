@@ -157,10 +157,10 @@ static tl_status dot_bf16_f32x16(const tl_operand *reads, const tl_operand *writ
     return TL_OK;
 }
 
-/* ---- copies that go on by themselves: done at once by whoever runs this ---- */
+/* ---- what goes on by itself on a GPU: done at once by whoever runs this ---- */
 
-static tl_status async_commit(const tl_operand *reads, const tl_operand *writes,
-                              const int64_t *scalars, tl_diag *diag)
+static tl_status nothing(const tl_operand *reads, const tl_operand *writes, const int64_t *scalars,
+                         tl_diag *diag)
 {
     (void)reads;
     (void)writes;
@@ -169,48 +169,41 @@ static tl_status async_commit(const tl_operand *reads, const tl_operand *writes,
     return TL_OK;
 }
 
-static tl_status async_wait(const tl_operand *reads, const tl_operand *writes,
-                            const int64_t *scalars, tl_diag *diag)
-{
-    return async_commit(reads, writes, scalars, diag);
-}
-
-static tl_status fence_async(const tl_operand *reads, const tl_operand *writes,
-                             const int64_t *scalars, tl_diag *diag)
-{
-    return async_commit(reads, writes, scalars, diag);
-}
-
-/* ---- products that go on by themselves: the same ---- */
-
-static tl_status products_begin(const tl_operand *reads, const tl_operand *writes,
-                                const int64_t *scalars, tl_diag *diag)
-{
-    return async_commit(reads, writes, scalars, diag);
-}
-
-static tl_status products_commit(const tl_operand *reads, const tl_operand *writes,
-                                 const int64_t *scalars, tl_diag *diag)
-{
-    return async_commit(reads, writes, scalars, diag);
-}
-
-static tl_status products_wait(const tl_operand *reads, const tl_operand *writes,
-                               const int64_t *scalars, tl_diag *diag)
-{
-    return async_commit(reads, writes, scalars, diag);
-}
-
 /* What it reads is what it writes. */
+static tl_status hand_on(const char *name, const tl_operand *reads, const tl_operand *writes,
+                         tl_diag *diag)
+{
+    if (reads[0].dtype != writes[0].dtype || elements(&reads[0]) != elements(&writes[0]))
+        return tl_fail(diag, TL_BAD_IR, "%s: what it reads is not what it writes", name);
+    memcpy(writes[0].data, reads[0].data,
+           (size_t)elements(&reads[0]) * tl_dtype_size(reads[0].dtype));
+    return TL_OK;
+}
+
 static tl_status products_done(const tl_operand *reads, const tl_operand *writes,
                                const int64_t *scalars, tl_diag *diag)
 {
     (void)scalars;
-    if (reads[0].dtype != writes[0].dtype || elements(&reads[0]) != elements(&writes[0]))
-        return tl_fail(diag, TL_BAD_IR, "products_done: what it reads is not what it writes");
-    memcpy(writes[0].data, reads[0].data,
-           (size_t)elements(&reads[0]) * tl_dtype_size(reads[0].dtype));
-    return TL_OK;
+    return hand_on("products_done", reads, writes, diag);
+}
+
+static tl_status bulk_copy(const tl_operand *reads, const tl_operand *writes,
+                           const int64_t *scalars, tl_diag *diag)
+{
+    (void)scalars;
+    return hand_on("bulk_copy", reads, writes, diag);
+}
+
+static tl_status bulk_load(const tl_operand *reads, const tl_operand *writes,
+                           const int64_t *scalars, tl_diag *diag)
+{
+    return bulk_copy(reads, writes, scalars, diag);
+}
+
+static tl_status bulk_store(const tl_operand *reads, const tl_operand *writes,
+                            const int64_t *scalars, tl_diag *diag)
+{
+    return bulk_copy(reads, writes, scalars, diag);
 }
 
 /* ---- products of a warp, and of a warpgroup ---- */
@@ -352,6 +345,7 @@ static tl_status run_product(const product *p, const tl_operand *reads, const tl
 const tl_intrinsic_info tl_intrinsic_infos[TL_INTRINSIC_COUNT] = {
 #define INTRINSIC(name, reads, writes, scalars) \
     [TL_INTRINSIC_##name] = { #name, reads, writes, scalars, name },
+#define SYNC(name, scalars, who) [TL_INTRINSIC_##name] = { #name, 0, 0, scalars, nothing },
 #include "ir/program/intrinsics.def"
 #undef INTRINSIC
 };
@@ -386,4 +380,10 @@ bool tl_intrinsic_of_group(const char *name)
 #include "ir/program/warpgroup_products.def"
 #undef PRODUCT
     return false;
+}
+
+bool tl_intrinsic_goes_outside(tl_intrinsic which)
+{
+    return which == TL_INTRINSIC_bulk_copy || which == TL_INTRINSIC_bulk_load ||
+           which == TL_INTRINSIC_bulk_store;
 }

@@ -38,6 +38,8 @@ extern const tl_intrinsic_info tl_intrinsic_infos[TL_INTRINSIC_COUNT];
 bool tl_intrinsic_rounds(const char *name);
 /* Whether a warpgroup of a GPU computes it (ir/program/warpgroup_products.def). */
 bool tl_intrinsic_of_group(const char *name);
+/* Whether its regions may go beyond their buffers: zeroes are read there, and what is written there is dropped. */
+bool tl_intrinsic_goes_outside(tl_intrinsic which);
 bool tl_intrinsic_from_name(const char *name, tl_intrinsic *out);
 
 #endif

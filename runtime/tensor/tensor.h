@@ -45,5 +45,9 @@ typedef struct {
 /* TL_BAD_ARGUMENT when dtypes or shapes differ; whether it is right is in out->wrong. */
 tl_status tl_tensor_compare(const tl_tensor *actual, const tl_tensor *expected, double rtol,
                             double ttol, tl_comparison *out, tl_diag *diag);
+/* The same where each element may be off by `allowed` more. */
+tl_status tl_tensor_compare_allowing(const tl_tensor *actual, const tl_tensor *expected,
+                                     double rtol, double ttol, const double *allowed,
+                                     tl_comparison *out, tl_diag *diag);
 
 #endif

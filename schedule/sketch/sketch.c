@@ -129,14 +129,20 @@ tl_status tl_sketch_tried(tl_schedule *s, const tl_schedule_state *before, tl_st
     return TL_OK;
 }
 
-/* The stage behind the block, if nothing else has scheduled it; else a copy. */
+/* The stage behind the block, if nothing else has scheduled it and a tile finds its sums in registers of its own; else a copy. */
 static tl_status find_out(tl_schedule *s, const tl_block *block, const tl_map *done,
                           tl_block_ref *out, tl_diag *diag)
 {
+    const tl_buffer *result = block->stores[0].buffer;
     TL_TRY(tl_sketch_find_epilogue(s, block, out, diag));
-    if (!tl_map_has(done, tl_schedule_get_block(s, *out)->name))
-        return TL_OK;
-    return tl_cache_write(s, tl_schedule_name_block(s, block->name), "register", out, diag);
+    const tl_block *reader = tl_schedule_get_block(s, *out);
+    bool is_copied =
+        tl_map_has(done, reader->name) ||
+        (result->role == TL_ROLE_LOCAL && !tl_target_is_gpu(s->target) &&
+         (!tl_sketch_reads_by_axes(s, reader, result) || tl_sketch_turns(s, reader, result)));
+    return is_copied
+               ? tl_cache_write(s, tl_schedule_name_block(s, block->name), "register", out, diag)
+               : TL_OK;
 }
 
 tl_status tl_sketch_apply_anchored(tl_schedule *s, tl_block_test *fits, tl_block_rule *rule,
@@ -216,6 +222,25 @@ static tl_status turn_streams(tl_schedule *s, tl_map *done, const tl_map *known,
     return TL_OK;
 }
 
+/* Maps that would gather get copies of what they read; what could stand in its reader's registers was scheduled before. */
+static tl_status turn_results(tl_schedule *s, tl_map *done, const tl_map *known, tl_diag *diag)
+{
+    const tl_block **blocks;
+    int count = tl_sketch_blocks(s, &blocks);
+    for (int i = 0; i < count; i++) {
+        if (tl_map_has(done, blocks[i]->name) || !tl_map_has(known, blocks[i]->name))
+            continue;
+        tl_schedule_state before = tl_schedule_save(s);
+        tl_diag why = { 0 };
+        tl_status status =
+            tl_sketch_turn_result(s, tl_schedule_name_block(s, blocks[i]->name), done, &why);
+        TL_TRY(tl_sketch_tried(s, &before, status, &why, diag));
+        if (status == TL_OK)
+            tl_map_put(done, blocks[i]->name, s);
+    }
+    return TL_OK;
+}
+
 /* Blocks that a rule made on the way (inits, copies, tails) are scheduled by it: only those of `names` are left. */
 static tl_status schedule_rest(tl_schedule *s, tl_map *done, tl_map *known, tl_diag *diag)
 {
@@ -256,6 +281,7 @@ tl_status tl_schedule_default(tl_schedule *s, tl_diag *diag)
     TL_TRY(tl_sketch_apply_anchored(s, is_contraction, contraction, done, known, diag));
     TL_TRY(turn_streams(s, done, known, diag));
     TL_TRY(tl_sketch_apply_anchored(s, is_window, window, done, known, diag));
+    TL_TRY(turn_results(s, done, known, diag));
     TL_TRY(schedule_rest(s, done, known, diag));
     return tl_sketch_parallel(s, (int64_t)s->target->cores * CHUNKS_PER_CORE, diag);
 }

@@ -129,6 +129,25 @@ tl_status tl_sketch_vectorize(tl_schedule *s, tl_loop_ref loop, int lanes, tl_lo
     return tl_vectorize(s, parts[1], diag);
 }
 
+bool tl_sketch_reads_by_axes(tl_schedule *s, const tl_block *out, const tl_buffer *result)
+{
+    const tl_expr *loads[64];
+    for (int k = 0; k < out->store_count; k++) {
+        int count = tl_collect_loads(out->stores[k].value, loads, 64);
+        if (count > 64)
+            return false;
+        for (int l = 0; l < count; l++) {
+            for (int axis = 0; loads[l]->u.buffer == result && axis < result->rank; axis++) {
+                tl_linear sum = tl_linear_of(s->arena, loads[l]->args[axis]);
+                for (int t = 0; t < sum.count; t++)
+                    if (sum.terms[t]->kind != TL_EXPR_VAR)
+                        return false;
+            }
+        }
+    }
+    return true;
+}
+
 /* Whether some load moves with both iters. */
 static bool moves_with(const tl_block *block, const tl_var *iter, const tl_var *vector)
 {

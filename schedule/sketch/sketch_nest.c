@@ -1,10 +1,11 @@
 /* schedule/sketch/sketch_nest.c: the default schedule of one nest by itself: the loop along which the result is contiguous
- * becomes the innermost and is vectorized. A transposition is tiled instead, 16 x 16 elements written out: what a tile reads
- * and writes are whole cache lines, and lanes would gather. */
+ * becomes the innermost and is vectorized. A transposition is tiled instead: squares of a vector's lanes, which are turned
+ * around in registers (codegen/emit/emit_transpose_llvm.c), or written out where they are no squares. What a tile reads and
+ * writes are whole cache lines, and lanes would gather. */
+#include "runtime/base/checked.h"
 #include "schedule/sketch/sketch_private.h"
 
 enum {
-    TILE = 16,        /* of a transposition: 4-byte elements in a cache line */
     SHORT_STRIDE = 5, /* lanes closer than that are shuffled out of few vectors */
 };
 
@@ -60,6 +61,19 @@ static bool loads_follow(tl_schedule *s, const tl_block *block, const tl_iter *i
     return true;
 }
 
+/* Whether every load moves so little with the iter that its lanes are shuffled out of few vectors. */
+static bool loads_near(tl_schedule *s, const tl_block *block, const tl_iter *iter)
+{
+    const tl_expr *loads[16];
+    int count = tl_collect_loads(block->stores[0].value, loads, 16);
+    for (int l = 0; l < count; l++) {
+        int64_t stride = tl_access_stride(s->arena, loads[l]->u.buffer, loads[l]->args, iter->var);
+        if (stride == TL_NOT_AFFINE || stride < 0 || stride >= SHORT_STRIDE)
+            return false;
+    }
+    return true;
+}
+
 /* The iter along which what is copied is contiguous, when the result is contiguous along another: `along`. NULL: this is
  * no transposition. */
 static const tl_iter *transposed_iter(tl_schedule *s, const tl_block *block, const tl_iter *along,
@@ -81,7 +95,7 @@ static const tl_iter *transposed_iter(tl_schedule *s, const tl_block *block, con
 
 /* Splits two loops into tiles; what does not divide becomes nests of its own. */
 static tl_status tile_transposition(tl_schedule *s, const tl_loop_list *loops, tl_loop_ref written,
-                                    tl_loop_ref read, int64_t size, tl_diag *diag)
+                                    tl_loop_ref read, int64_t size, int lanes, tl_diag *diag)
 {
     tl_loop_ref order[TL_MAX_LOOPS + 2], outer[2], inner[2], parts[2], tiled[2] = { written, read };
     int64_t extents[2], tile[2];
@@ -101,8 +115,11 @@ static tl_status tile_transposition(tl_schedule *s, const tl_loop_list *loops, t
     order[count++] = inner[1];
     order[count++] = inner[0];
     TL_TRY(tl_reorder(s, order, count, diag));
-    for (int i = 0; i < 2; i++)
-        TL_TRY(tl_unroll(s, inner[i], diag));
+    TL_TRY(tl_unroll(s, inner[1], diag));
+    if (tile[0] == lanes && tile[1] == lanes)
+        TL_TRY(tl_vectorize(s, inner[0], diag));
+    else
+        TL_TRY(tl_unroll(s, inner[0], diag));
     for (int i = 1; i >= 0; i--)
         if (extents[i] % tile[i] != 0)
             TL_TRY(tl_loop_partition(s, outer[i], diag));
@@ -155,13 +172,19 @@ static int decide_vectors(tl_schedule *s, const char *name, int64_t extent, int 
 tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, ref);
-    if (block->call != NULL)
+    if (block->call != NULL || block->store_count == 0)
         return TL_OK;
     tl_loop_list loops;
     TL_TRY(tl_sketch_loops(s, ref, first, &loops, diag));
+    const tl_dtype dtype = block->stores[0].buffer->dtype;
+    int lanes = tl_target_lanes(s->target, dtype == TL_BOOL ? TL_F32 : dtype);
     const tl_iter *iter = contiguous_iter(s, block, &loops),
                   *reduce = contiguous_reduce(s, block, &loops);
-    bool lanes_reduce = reduce != NULL && (iter == NULL || !loads_follow(s, block, iter));
+    /* a reduction shorter than a vector has no lanes */
+    bool is_short = reduce != NULL && tl_max_extent(reduce->extent) < lanes;
+    bool lanes_reduce =
+        reduce != NULL &&
+        (iter == NULL || !(is_short ? loads_near(s, block, iter) : loads_follow(s, block, iter)));
     if (reduce != NULL && iter != NULL)
         lanes_reduce = tl_decide_range(s, block->name, "lanes_reduce", 0, 1, lanes_reduce) != 0;
     if (lanes_reduce)
@@ -177,18 +200,18 @@ tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *d
     if (transposed != NULL)
         read = tl_sketch_loop_of(s, transposed, &loops);
     bool tiles = read.id != 0 && !tl_same_loop(read, loop) && loops.count < TL_MAX_LOOPS - 1;
-    int64_t size = tiles ? tl_decide(s, block->name, "tile", tile_sizes, TILE_SIZES, TILE) : 0;
+    int64_t size = tiles ? tl_decide(s, block->name, "tile", tile_sizes, TILE_SIZES,
+                                     tl_min64(lanes, tile_sizes[TILE_SIZES - 1]))
+                         : 0;
     if (size > 0) {
         tl_schedule_state before = tl_schedule_save(s);
-        tl_status status = tile_transposition(s, &loops, loop, read, size, NULL);
+        tl_status status = tile_transposition(s, &loops, loop, read, size, lanes, NULL);
         if (status != TL_ILLEGAL_SCHEDULE)
             return status;
         tl_schedule_restore(s, &before);
         block = tl_schedule_get_block(s, ref);
     }
 
-    const tl_dtype dtype = block->stores[0].buffer->dtype;
-    int lanes = tl_target_lanes(s->target, dtype == TL_BOOL ? TL_F32 : dtype);
     int64_t extent = tl_sketch_extent(s, loop);
     if (lanes_reduce && extent % lanes != 0)
         return reduce_with_tail(s, ref, first, loop, lanes, diag);

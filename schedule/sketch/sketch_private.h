@@ -144,6 +144,18 @@ tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out
 /* Before it: a copy of what its lanes would have to gather, in the order of the lanes (sketch_turn_stream.c); blocks that it
  * makes are added to `done`. */
 tl_status tl_sketch_turn_stream(tl_schedule *s, tl_block_ref block, tl_map *done, tl_diag *diag);
+/* A copy of whole buffers inside of `first` loops, in squares: lanes along `axis`, as many elements of what was contiguous
+ * written out; what does not divide is of its own. */
+tl_status tl_sketch_turn_copy(tl_schedule *s, tl_block_ref copy, int first, int axis,
+                              int64_t across_lanes, int lanes, tl_diag *diag);
+/* A map whose lanes would gather what one of its loads reads: a copy of that in the order of the lanes, row by row
+ * (sketch_turn_result.c); blocks that it makes are added to `done`. */
+tl_status tl_sketch_turn_result(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag *diag);
+/* Whether the map would gather what it reads of the buffer, and nothing else. */
+bool tl_sketch_turns(tl_schedule *s, const tl_block *out, const tl_buffer *buffer);
+/* Whether the epilogue reads `result` by its own axes: by a quotient of one (acc[x//3], of a reshaped result) no tile or row of
+ * it finds its sums in registers of its own. */
+bool tl_sketch_reads_by_axes(tl_schedule *s, const tl_block *out, const tl_buffer *result);
 tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
                                 tl_diag *diag);
 /* A window over what a contraction makes, band by band (sketch_band.c); what feeds it is added to `done`. Inside of `first`

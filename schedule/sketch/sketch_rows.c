@@ -7,8 +7,21 @@
  *       y[row, :] = e[:] / sum[]
  *
  * Every stage that feeds the result moves under the loop just outside the result's innermost one, so that a row
- * stays in L1 between stages. */
+ * stays in L1 between stages. Where rows are short several go together:
+ *
+ *     for <R rows>                                parallel later
+ *       for row in R
+ *         max[row] = max(x[row, :])
+ *       for row in R
+ *         e[row, :] = exp(x[row, :] - max[row])
+ *       ...
+ *
+ * A sum is a chain: its additions, then its lanes, then what waits for it. A core that looks ahead by some hundred operations
+ * has several rows of one stage under way, but not several rows of all stages. */
+#include "runtime/base/checked.h"
 #include "schedule/sketch/sketch_private.h"
+
+enum { LEAST_ROWS = 8, MOST_ROWS = 16, BLOCKS_PER_CORE = 4 };
 
 /* Whether a block of the group reads what the producer writes. */
 static bool feeds(const tl_block *producer, const tl_block *const *group, int count)
@@ -30,6 +43,54 @@ static int row_depth(tl_schedule *s, tl_block_ref out, const tl_loop_list *loops
     return loops->count - 1;
 }
 
+/* How many rows go together: what all stages keep of them stays in half of L1, and all cores get some. */
+static int64_t choose_rows(tl_schedule *s, const tl_loop_list *loops, int depth, int stages)
+{
+    const tl_target *target = s->target;
+    int64_t row = 1, rows = tl_sketch_extent(s, loops->loops[depth - 1]), all = 1, best = 1;
+    for (int i = 0; i < loops->count; i++) {
+        int64_t *product = i < depth ? &all : &row;
+        if (tl_mul_overflows(*product, tl_sketch_extent(s, loops->loops[i]), product))
+            return 1;
+    }
+    int64_t bytes = row * (int64_t)sizeof(float) * (stages + 2);
+    for (int64_t r = 2; r <= MOST_ROWS && r <= rows; r++)
+        if (r <= target->l1_bytes / 2 / bytes &&
+            (rows % r == 0 || best == 1 || best < LEAST_ROWS) &&
+            (target->cores == 1 || all / r >= BLOCKS_PER_CORE * target->cores))
+            best = r;
+    return best;
+}
+
+/* How many blocks that nobody scheduled make what `out` reads. */
+static int count_feeding(tl_schedule *s, tl_block_ref out, const tl_map *done)
+{
+    const tl_block **blocks, *block = tl_schedule_get_block(s, out);
+    int count = tl_sketch_blocks(s, &blocks), feeding = 0;
+    for (int i = 0; i < count; i++)
+        feeding += blocks[i] != block && blocks[i]->call == NULL &&
+                   !tl_map_has(done, blocks[i]->name) && feeds(blocks[i], &block, 1);
+    return feeding;
+}
+
+/* Cuts the loop over rows in blocks of some. */
+static tl_status block_rows(tl_schedule *s, tl_block_ref out, const tl_loop_list *loops, int depth,
+                            tl_loop_ref *row, tl_diag *diag)
+{
+    const char *name = tl_schedule_get_block(s, out)->name;
+    int64_t options[MOST_ROWS], extent = tl_sketch_extent(s, *row);
+    tl_loop_ref parts[2];
+    int count = 0;
+    for (int64_t r = 1; r <= MOST_ROWS && r <= extent; r++)
+        options[count++] = r;
+    int64_t rows = tl_decide(s, name, "rows", options, count, choose_rows(s, loops, depth, 2));
+    if (rows == 1)
+        return TL_OK;
+    TL_TRY(tl_split(s, *row, (int64_t[]){ 0, rows }, 2, parts, diag));
+    *row = parts[0];
+    return TL_OK;
+}
+
 tl_status tl_sketch_rows(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag *diag)
 {
     tl_loop_list loops;
@@ -38,6 +99,8 @@ tl_status tl_sketch_rows(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag
     if (depth < 1)
         return tl_sketch_nest(s, out, 0, diag);
     tl_loop_ref row = loops.loops[depth - 1];
+    if (count_feeding(s, out, done) > 0)
+        TL_TRY(block_rows(s, out, &loops, depth, &row, diag));
 
     const tl_block **blocks;
     int count = tl_sketch_blocks(s, &blocks);

@@ -59,13 +59,12 @@ static const char *map_of(tl_arena *arena, int rank, int axis, int64_t lanes)
                : tl_arena_format(arena, "(%s) -> (%sx%d)", from, to, axis);
 }
 
-/* Squares: lanes along `axis`, as many elements of what was contiguous written out; what does not divide is of its own. */
-static tl_status schedule_copy(tl_schedule *s, tl_block_ref copy, int axis, int64_t across_lanes,
-                               int lanes, tl_diag *diag)
+tl_status tl_sketch_turn_copy(tl_schedule *s, tl_block_ref copy, int first, int axis,
+                              int64_t across_lanes, int lanes, tl_diag *diag)
 {
     tl_loop_list loops, order = { 0 };
     tl_loop_ref across[2], along[2];
-    TL_TRY(tl_sketch_loops(s, copy, 0, &loops, diag));
+    TL_TRY(tl_sketch_loops(s, copy, first, &loops, diag));
     int last = loops.count - 1;
     if (axis >= last || loops.count != tl_schedule_get_block(s, copy)->iter_count)
         return tl_refuse(diag, "default schedule", tl_schedule_get_block(s, copy)->name,
@@ -109,7 +108,7 @@ static tl_status turn(tl_schedule *s, tl_block_ref ref, const tl_expr *load, con
     tl_map_put(done, copying->name, s);
     TL_TRY(tl_transform_layout(s, copying->stores[0].buffer->name,
                                map_of(s->arena, rank, axis, blocks), diag));
-    return schedule_copy(s, copy, axis, blocks > 0 ? blocks : lanes, lanes, diag);
+    return tl_sketch_turn_copy(s, copy, 0, axis, blocks > 0 ? blocks : lanes, lanes, diag);
 }
 
 /* Lanes so close are shuffled out of few vectors. */

@@ -19,6 +19,7 @@
 
 enum {
     LARGEST_WINDOW = 16, /* reduce instances that are written out */
+    STREAM_ROWS = 2,     /* sums at a time where each reads a stream of its own */
     MOST_ROWS = 8,       /* sums at a time: two pipes of four cycles */
     MOST_UNROLLED = 128, /* operations written out at most */
 };
@@ -132,38 +133,41 @@ tl_status tl_sketch_pack_constants(tl_schedule *s, tl_block_ref anchor, const tl
     return TL_OK;
 }
 
+/* Whether each sum goes along a piece of memory that no other reads (a mean over space): then they are taken nearly one after
+ * the other, written out, so that what is read is one stream. Seven at a time were seven, of which the hardware fetches
+ * ahead few. */
+static bool sums_streams(tl_schedule *s, const tl_block *block)
+{
+    const tl_expr *loads[2];
+    const tl_var *lane = tl_contiguous_iter(s->arena, block);
+    int64_t width = 0, step = 0;
+    if (lane == NULL || tl_sketch_points(block, TL_ITER_REDUCE) <= LARGEST_WINDOW ||
+        tl_collect_loads(block->stores[0].value, loads, 2) != 1 ||
+        tl_block_instances(block) > tl_buffer_max_elements(loads[0]->u.buffer))
+        return false;
+    for (int i = 0; i < block->iter_count; i++) {
+        const tl_iter *iter = &block->iters[i];
+        if (iter->var == lane)
+            width = tl_max_extent(iter->extent);
+        else if (iter->kind == TL_ITER_REDUCE && tl_max_extent(iter->extent) > 1)
+            step = tl_access_stride(s->arena, loads[0]->u.buffer, loads[0]->args, iter->var);
+    }
+    return step == width;
+}
+
 /* How many of the window's steps are written out: none, a small window, or this one as long as the code stays small; where
  * lanes share elements, those of the innermost axis. */
-static int64_t decide_unroll(tl_schedule *s, const tl_block *block, int64_t sums, bool is_shuffled)
+static int64_t decide_unroll(tl_schedule *s, const tl_block *block, int64_t sums, bool is_shuffled,
+                             bool is_stream)
 {
     int64_t steps = tl_sketch_points(block, TL_ITER_REDUCE), likely = steps;
     for (int i = 0; is_shuffled && i < block->iter_count; i++)
         if (block->iters[i].kind == TL_ITER_REDUCE && tl_max_extent(block->iters[i].extent) > 1)
             likely = tl_max_extent(block->iters[i].extent);
     const int64_t options[2] = { 0, likely };
-    return tl_decide(s, block->name, "unroll", options, 1 + (likely <= MOST_UNROLLED / sums),
-                     likely <= LARGEST_WINDOW ? likely : 0);
-}
-
-/* Whether the epilogue reads the sums by its own axes: by a quotient of one (acc[x//3], of a reshaped result) no row of it
- * finds its sums in registers of its own. */
-static bool reads_by_axes(tl_schedule *s, const tl_block *out, const tl_buffer *result)
-{
-    const tl_expr *loads[64];
-    for (int k = 0; k < out->store_count; k++) {
-        int count = tl_collect_loads(out->stores[k].value, loads, 64);
-        if (count > 64)
-            return false;
-        for (int l = 0; l < count; l++) {
-            for (int axis = 0; loads[l]->u.buffer == result && axis < result->rank; axis++) {
-                tl_linear sum = tl_linear_of(s->arena, loads[l]->args[axis]);
-                for (int t = 0; t < sum.count; t++)
-                    if (sum.terms[t]->kind != TL_EXPR_VAR)
-                        return false;
-            }
-        }
-    }
-    return true;
+    const bool fits = likely <= MOST_UNROLLED / sums;
+    return tl_decide(s, block->name, "unroll", options, 1 + fits,
+                     likely <= LARGEST_WINDOW || (is_stream && fits) ? likely : 0);
 }
 
 tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag)
@@ -176,10 +180,11 @@ tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_re
 {
     const tl_block *block = tl_schedule_get_block(s, anchor);
     const tl_buffer *result = block->stores[0].buffer;
-    const bool is_shuffled = shuffles(s, block, lane_of(s, block));
+    const bool is_shuffled = shuffles(s, block, lane_of(s, block)),
+               is_stream = sums_streams(s, block);
     int lanes = tl_target_lanes(s->target, result->dtype);
     tl_loop_list loops, outer = { 0 };
-    if (!reads_by_axes(s, tl_schedule_get_block(s, out), result))
+    if (!tl_sketch_reads_by_axes(s, tl_schedule_get_block(s, out), result))
         return tl_refuse(diag, "default schedule", block->name, "has an epilogue across its axes");
     TL_TRY(tl_sketch_loops(s, out, first, &loops, diag));
     /* the innermost loop is the contiguous one, the one before it is tiled; several vectors make up for a short row */
@@ -193,7 +198,9 @@ tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_re
     if (loops.count > 1) {
         length = tl_sketch_extent(s, loops.loops[loops.count - 2]);
         rows = tl_decide_range(s, block->name, "rows", 1, tl_min64(length, most),
-                               tile_rows(length, is_shuffled ? most : MOST_ROWS));
+                               tile_rows(length, is_shuffled ? most
+                                                 : is_stream ? STREAM_ROWS
+                                                             : MOST_ROWS));
         TL_TRY(tl_split(s, loops.loops[loops.count - 2], (int64_t[]){ 0, rows }, 2, row, diag));
     }
     int64_t columns = tl_decide_range(s, block->name, "columns", 1,
@@ -229,7 +236,7 @@ tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_re
     block = tl_schedule_get_block(s, anchor);
     const tl_var *lane = lane_of(s, block);
     TL_TRY(tl_sketch_pack_constants(s, anchor, lane, width <= 4 * lanes ? width : lanes, diag));
-    int64_t unrolled = decide_unroll(s, block, rows * columns, is_shuffled);
+    int64_t unrolled = decide_unroll(s, block, rows * columns, is_shuffled, is_stream);
     TL_TRY(
         tl_sketch_reduction(s, anchor, first + outer.count, lane, NULL, unrolled, &reduce, diag));
     if (is_shuffled && unrolled > 0 && unrolled < tl_sketch_points(block, TL_ITER_REDUCE))

@@ -1,7 +1,8 @@
 /* tests/codegen/emulated.h: compiles a program for a GPU and runs it on the emulated device, every buffer in memory of its
- * own, so that an access outside of one is noticed. */
+ * own, so that an access outside of one is noticed; or on the device that TILTH_TEST_DEVICE names ("cuda"). */
 #ifndef TL_TESTS_EMULATED_H
 #define TL_TESTS_EMULATED_H
+#include <stdlib.h>
 #include "codegen/codegen.h"
 #include "codegen/emulate/emulated_device.h"
 
@@ -12,8 +13,9 @@ typedef struct {
 
 static inline tl_status emulated_open(emulated *out, tl_diag *diag)
 {
+    const char *wanted = getenv("TILTH_TEST_DEVICE");
     tl_emulated_device_add();
-    TL_TRY(tl_device_open("cuda-emulated", &out->device, diag));
+    TL_TRY(tl_device_open(wanted != NULL ? wanted : "cuda-emulated", &out->device, diag));
     return out->device->type->make_queue(out->device, NULL, &out->queue, diag);
 }
 
@@ -29,9 +31,11 @@ static inline tl_status emulated_load(const emulated *e, tl_arena *arena, const 
 {
     tl_text module = { 0 };
     tl_descriptor descriptor;
-    tl_status status = tl_codegen_compile(arena, program, prepare, target, TL_EMIT_LLVM, &module,
-                                          &descriptor, diag);
-    descriptor.form = TL_FORM_LLVM;
+    bool is_llvm = e->device->type->form == TL_FORM_LLVM;
+    tl_status status =
+        tl_codegen_compile(arena, program, prepare, target, is_llvm ? TL_EMIT_LLVM : TL_EMIT_OBJECT,
+                           &module, &descriptor, diag);
+    descriptor.form = is_llvm ? TL_FORM_LLVM : TL_FORM_PTX;
     if (status == TL_OK)
         status = e->device->type->load(e->device, &descriptor, module.data, module.size, out, diag);
     tl_text_free(&module);

@@ -6,7 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include "codegen/lower/lower_program.h"
 #include "ir/interpret/interpret.h"
+#include "runtime/base/file.h"
 #include "runtime/base/random.h"
 #include "tests/codegen/cubin.h"
 #include "tests/codegen/emulated.h"
@@ -54,6 +56,30 @@ static tl_status run(tl_arena *arena, const tl_program *naive, const tl_program 
     return TL_OK;
 }
 
+static void see_lowered(void *context, int number, const tl_lower_pass *pass,
+                        const tl_lowered_kernel *kernel)
+{
+    (void)number;
+    (void)context;
+    tl_diag diag = { "" };
+    if (tl_verify_lowered(kernel, pass->holds, &diag) != TL_OK)
+        fail_msg("after %s: %s\n%s", pass->name, diag.text, tl_lowered_text(kernel));
+}
+
+/* The invariants of lowering hold after every pass. */
+static void check_lowering(tl_arena *arena, const tl_program *program, const tl_target *target)
+{
+    tl_diag diag = { "" };
+    tl_lower_observer observer = { see_lowered, NULL };
+    tl_lowered_kernel kernel = { .arena = arena,
+                                 .program = program,
+                                 .name = program->name,
+                                 .target = target,
+                                 .body = program->body };
+    if (tl_lower(&kernel, &observer, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+}
+
 /* The kernel under the trace is right, and takes ptxas, which finds no spill and nothing to put in order; else fails the
  * test, or, when `sentence` is told, says that. */
 static void check(const char *kernel, const char *trace, const char *cpu, const char *sentence)
@@ -74,8 +100,10 @@ static void check(const char *kernel, const char *trace, const char *cpu, const 
         fail_msg("%s\n%s%s", diag.text, kernel, trace);
     if (sentence != NULL && (status == TL_OK || strstr(diag.text, sentence) == NULL))
         fail_msg("expected: %s\nfound: %s", sentence, diag.text);
-    if (sentence == NULL)
+    if (sentence == NULL) {
+        check_lowering(arena, program, &target);
         (void)gpu_ptx(arena, kernel, trace, cpu);
+    }
     tl_arena_destroy(arena);
 }
 
@@ -230,12 +258,228 @@ static void products_are_refused(void **state)
     }
 }
 
+/* ---- copies of boxes, pipelines of them, rows of threads that copy, clusters ---- */
+
+static const char *read_kernel(tl_arena *arena, const char *name, const char *suffix)
+{
+    tl_diag diag = { "" };
+    tl_text text = { 0 };
+    const char *path = tl_arena_format(arena, "models/kernels/gpu/%s.%s", name, suffix);
+    if (tl_file_read(path, &text, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    const char *copy = tl_arena_strdup(arena, tl_text_get(&text));
+    tl_text_free(&text);
+    return copy;
+}
+
+static void check_file(const char *name, const char *from, const char *to, const char *cpu,
+                       const char *sentence)
+{
+    tl_arena *arena = tl_arena_create(0);
+    const char *kernel = read_kernel(arena, name, "tk"), *trace = read_kernel(arena, name, "tr");
+    const char *at = from != NULL ? strstr(trace, from) : trace;
+    assert_non_null(at);
+    if (from != NULL)
+        trace = tl_arena_format(arena, "%.*s%s%s", (int)(at - trace), trace, to, at + strlen(from));
+    check(kernel, trace, cpu, sentence);
+    tl_arena_destroy(arena);
+}
+
+static void files_are_right(void **state)
+{
+    (void)state;
+    check_file("gemm_bf16_group", NULL, NULL, "sm_90a", NULL);
+    check_file("gemm_bf16_bulk", NULL, NULL, "sm_90a", NULL);
+    check_file("gemm_bf16_hopper", NULL, NULL, "sm_90a", NULL);
+    check_file("gemm_bf16_hopper", "annotate(i0, cluster, 2)", "", "sm_90a", NULL);
+    check_file("gemm_bf16_hopper", "annotate(i0, cluster, 2)", "annotate(j0, cluster, 2)", "sm_90a",
+               NULL);
+    check_file("gemm_bf16_hopper", "specialize(k0, 40, 232)", "", "sm_90a", NULL);
+    check_file("gemm_bf16_bulk", "software_pipeline(k0, 3)", "", "sm_90a", NULL);
+}
+
+/* What is in the code: products of a step of k, written out in the steady part and in the epilogue; copies, and waits. */
+static void code_is_as_written(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kernel, *word;
+        int count;
+    } cases[] = {
+        { "gemm_bf16_group", "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16", 8 },
+        { "gemm_bf16_group", "fence.proxy.async.shared::cta", 3 },
+        { "gemm_bf16_bulk", "cp.async.bulk.tensor.2d.shared::cluster", 4 },
+        { "gemm_bf16_bulk", "mbarrier.arrive.expect_tx", 2 },
+        { "gemm_bf16_bulk", "mbarrier.try_wait.parity", 2 },
+        { "gemm_bf16_bulk", "bar.sync", 3 },
+        { "gemm_bf16_hopper", "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16", 8 },
+        { "gemm_bf16_hopper", "wgmma.wait_group.sync.aligned 1", 2 },
+        { "gemm_bf16_hopper", "wgmma.wait_group.sync.aligned 0", 1 },
+        { "gemm_bf16_hopper", ".multicast::cluster", 8 },
+        { "gemm_bf16_hopper", "cp.async.bulk.tensor.2d.shared::cluster", 12 },
+        { "gemm_bf16_hopper", "setmaxnreg.inc.sync.aligned.u32 232", 1 },
+        { "gemm_bf16_hopper", "setmaxnreg.dec.sync.aligned.u32 40", 1 },
+        { "gemm_bf16_hopper", "mbarrier.arrive.release.cluster.shared::cluster", 2 },
+        { "gemm_bf16_hopper", "barrier.cluster.wait", 2 },
+        { "gemm_bf16_hopper", "bar.sync", 0 },
+        { "gemm_bf16_hopper", ".minnctapersm 1", 1 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        tl_arena *arena = tl_arena_create(0);
+        const char *kernel = read_kernel(arena, cases[i].kernel, "tk");
+        const char *trace = read_kernel(arena, cases[i].kernel, "tr");
+        const char *ptx = gpu_text(arena, kernel, trace, "sm_90a", TL_EMIT_OBJECT);
+        const char *end = strstr(ptx, "\n//ir "); /* TILTH_PTX_WITH_IR */
+        int count = 0;
+        for (const char *at = ptx; (at = strstr(at, cases[i].word)) != NULL; at++)
+            count += end == NULL || at < end;
+        if (count != cases[i].count)
+            fail_msg("%s: %s %d times, not %d", cases[i].kernel, cases[i].word, count,
+                     cases[i].count);
+        tl_arena_destroy(arena);
+    }
+}
+
+/* ptxas puts no product in order after another, and no thread has a stack. */
+static void assembler_is_content(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "gemm_bf16_group", "gemm_bf16_bulk", "gemm_bf16_hopper" };
+    tl_arena *arena = tl_arena_create(0);
+    if (tl_ptxas_find(arena) == NULL) {
+        tl_arena_destroy(arena);
+        print_message("there is no ptxas here\n");
+        skip();
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const char *ptx = gpu_ptx(arena, read_kernel(arena, names[i], "tk"),
+                                  read_kernel(arena, names[i], "tr"), "sm_90a");
+        tl_text cubin = { 0 };
+        tl_diag diag = { "" };
+        const tl_ptx_use *uses = NULL;
+        int count = 0, counts[CUBIN_KINDS];
+        if (tl_ptxas_run(arena, ptx, "sm_90a", &cubin, &uses, &count, &diag) != TL_OK)
+            fail_msg("%s", diag.text);
+        assert_int_equal(count, 1);
+        assert_int_equal(uses[0].stack_bytes, 0);
+        assert_true(cubin_count(cubin.data, cubin.size, counts));
+        assert_int_equal(counts[CUBIN_HGMMA], 8);
+        assert_int_equal(counts[CUBIN_LDSM] + counts[CUBIN_LDL] + counts[CUBIN_STL], 0);
+        tl_text_free(&cubin);
+    }
+    tl_arena_destroy(arena);
+}
+
+/* Boxes in and out that stick out of the buffers: 70 by 90 in tiles of 16 by 32. */
+static const char edges[] = "kernel edges(A: f32[70, 92], out C: f32[70, 92])\n"
+                            "  scale: C[i, j] = A[i, j]*2.0 + 1.0\n";
+static const char edges_trace[] = "out = cache_write(scale, shared)\n"
+                                  "a = cache_read(scale, A, shared)\n"
+                                  "i, j = loops(out)\n"
+                                  "i0, j0, i1, j1 = tile(i, j, [16, 32])\n"
+                                  "compute_at(scale, j0)\n"
+                                  "compute_at(a, j0)\n"
+                                  "_, _, ai, aj = loops(a)\n"
+                                  "bulk_copy(ai)\n"
+                                  "bulk_copy(i1)\n"
+                                  "_, _, si, sj = loops(scale)\n"
+                                  "bind(si, threadIdx.y)\n"
+                                  "bind(sj, threadIdx.x)\n"
+                                  "bind(i0, blockIdx.y)\n"
+                                  "bind(j0, blockIdx.x)\n"
+                                  "place_barriers()\n";
+
+static void edges_are_zeroes(void **state)
+{
+    (void)state;
+    check(edges, edges_trace, "sm_90a", NULL);
+    check(edges, edges_trace, "sm_90", "it takes sm_90a");
+    check(edges, edges_trace, "sm_80", "it takes sm_90a");
+}
+
+/* One row that computes, without a loop over y: shared memory is allocated where only the fragments are around. */
+static const char one_row[] =
+    "kernel rows(A: bf16[128, 256], B: bf16[64, 256], out C: f32[128, 64])\n"
+    "  gemm: C[i, j] = sum(f32(A[i, k])*f32(B[j, k]))\n";
+static const char one_row_trace[] = "out = cache_write(gemm, warpgroup)\n"
+                                    "i, j = loops(out)\n"
+                                    "i0, i1 = split(i, [2, 64])\n"
+                                    "compute_at(gemm, i0)\n"
+                                    "_, gi, gj, k = loops(gemm)\n"
+                                    "k0, k1, k2 = split(k, [_, 4, 16])\n"
+                                    "reorder(k0, k1, gi, gj, k2)\n"
+                                    "zero = decompose_reduction(gemm, k0)\n"
+                                    "a = cache_read(gemm, A, shared)\n"
+                                    "b = cache_read(gemm, B, shared)\n"
+                                    "compute_at(a, k0)\n"
+                                    "compute_at(b, k0)\n"
+                                    "swizzle(A_local, 128)\n"
+                                    "swizzle(B_local, 128)\n"
+                                    "tensorize(gi, wgmma_m64n64k16_bf16_nk)\n"
+                                    "unroll(k1)\n"
+                                    "_, _, ai, ak = loops(a)\n"
+                                    "bulk_copy(ai)\n"
+                                    "_, _, bj, bk = loops(b)\n"
+                                    "bulk_copy(bj)\n"
+                                    "_, zi, zj = loops(zero)\n"
+                                    "zi0, zi1, zi2 = split(zi, [_, 2, 8])\n"
+                                    "zj0, zj1, zj2 = split(zj, [_, 4, 2])\n"
+                                    "reorder(zi1, zj0, zi0, zi2, zj1, zj2)\n"
+                                    "unroll(zi1)\n"
+                                    "unroll(zj0)\n"
+                                    "bind(fuse(fuse(zi0, zi2), zj1), threadIdx.x)\n"
+                                    "vectorize(zj2)\n"
+                                    "ci0, ci1, ci2 = split(i1, [_, 2, 8])\n"
+                                    "cj0, cj1, cj2 = split(j, [_, 4, 2])\n"
+                                    "reorder(ci1, cj0, ci0, ci2, cj1, cj2)\n"
+                                    "unroll(ci1)\n"
+                                    "unroll(cj0)\n"
+                                    "bind(fuse(fuse(ci0, ci2), cj1), threadIdx.x)\n"
+                                    "vectorize(cj2)\n"
+                                    "software_pipeline(k0, 3)\n"
+                                    "specialize(k0, 40, 232)\n"
+                                    "bind(i0, blockIdx.x)\n"
+                                    "annotate(i0, cluster, 2)\n"
+                                    "place_barriers()\n";
+
+static void one_row_computes(void **state)
+{
+    (void)state;
+    check(one_row, one_row_trace, "sm_90a", NULL);
+}
+
+/* What does not fit is said. */
+static void copies_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *from, *to, *sentence;
+    } cases[] = {
+        { "gemm_bf16_hopper", "annotate(i0, cluster, 2)", "annotate(i0, cluster, 3)",
+          "divide the loop's constant extent" },
+        { "gemm_bf16_hopper", "specialize(k0, 40, 232)", "specialize(k0, 41, 232)",
+          "41 registers are no multiple of 8" },
+        { "gemm_bf16_hopper", "specialize(k0, 40, 232)", "specialize(k1, 40, 232)",
+          "it is no pipeline" },
+        { "gemm_bf16_group", "software_pipeline(k0, 3)",
+          "software_pipeline(k0, 3)\nspecialize(k0, 40, 232)", "threads make the copy A_local" },
+        { "gemm_bf16_bulk", "bulk_copy(ai)", "bind(ai, threadIdx.x)\nbulk_copy(ai)",
+          "bulk_copy before loops get a kind" },
+        { "gemm_bf16_bulk", "swizzle(A_local, 128)", "swizzle(A_local, 64)",
+          "longer than the swizzle" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        check_file(cases[i].name, cases[i].from, cases[i].to, "sm_90a", cases[i].sentence);
+}
+
 int main(void)
 {
     tl_codegen_own_process();
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_are_right),
-        cmocka_unit_test(products_are_refused),
+        cmocka_unit_test(products_are_right),   cmocka_unit_test(products_are_refused),
+        cmocka_unit_test(files_are_right),      cmocka_unit_test(code_is_as_written),
+        cmocka_unit_test(assembler_is_content), cmocka_unit_test(edges_are_zeroes),
+        cmocka_unit_test(one_row_computes),     cmocka_unit_test(copies_are_refused),
     };
     return cmocka_run_group_tests_name("gpu group", tests, NULL, NULL);
 }

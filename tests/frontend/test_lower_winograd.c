@@ -1,4 +1,5 @@
 /* tests/frontend/test_lower_winograd.c: Winograd's lowerings give what the direct one gives, whatever the tiles leave over. */
+#include "ir/program/machine.h"
 #include "tests/frontend/lower_helpers.h"
 
 typedef struct {
@@ -140,11 +141,40 @@ static void lowerings_are_the_legal_ones(void **state)
     assert_string_equal(l[0].name, "direct");
 }
 
+/* What is multiplied against what is read: the larger tile pays where its four times as large weights come fast enough. */
+static void choice(void **state)
+{
+    static const struct {
+        conv_case conv;
+        double line_cycles; /* 0: of the built-in machine */
+        const char *want;
+    } choices[] = {
+        { { 64, 64, 28, 28, 1 }, 0, "winograd_f4" }, { { 64, 64, 28, 28, 1 }, 7.5, "winograd_f4" },
+        { { 64, 64, 14, 14, 1 }, 0, "winograd_f2" }, { { 64, 64, 14, 14, 1 }, 7.5, "winograd_f4" },
+        { { 64, 64, 7, 7, 1 }, 0, "direct" },        { { 64, 64, 7, 7, 1 }, 7.5, "winograd_f2" },
+        { { 64, 64, 4, 4, 1 }, 7.5, "direct" },      { { 4, 64, 14, 14, 1 }, 7.5, "direct" },
+    };
+    tl_arena *arena = *state;
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        tl_target target;
+        tl_machine machine = tl_machine_built_in;
+        const tl_kernel *kernel = conv_kernel(arena, &choices[i].conv, 1, 1);
+        assert_int_equal(tl_target_named("x86-64-v4", &target, NULL), TL_OK);
+        if (choices[i].line_cycles > 0)
+            machine.memory_line_cycles = choices[i].line_cycles;
+        target.machine = &machine;
+        assert_string_equal(tl_choose_lowering(kernel, &target, TL_NUMERICS_RELAXED),
+                            choices[i].want);
+        assert_string_equal(tl_choose_lowering(kernel, &target, TL_NUMERICS_STRICT), "direct");
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_as_direct),
         cmocka_unit_test_setup_teardown(lowerings_are_the_legal_ones, arena_setup, arena_teardown),
+        cmocka_unit_test_setup_teardown(choice, arena_setup, arena_teardown),
     };
     return cmocka_run_group_tests_name("winograd", tests, NULL, NULL);
 }

@@ -2,18 +2,19 @@
 # tests/gpu/check.sh: all that is to be known of a machine with a GPU, riskiest first, in at most MINUTES (8), as one JSON
 # object a line; what it has when it is cut off stays. Needs a tilth and a driver, nothing else.
 #
-# usage: check.sh TILTH [-o FILE] [-m MINUTES] [-k FOLDER of kernels] [MODEL ...]
+# usage: check.sh TILTH [-o FILE] [-m MINUTES] [-k FOLDER of kernels] [-g TEST of warpgroups] [MODEL ...]
 #
 # Each line is {"record":"check","step":...,"exit":...,"seconds":...} behind what the step printed. Exit status: 0 when every
 # step was right; 1 when one was not; 5 when there is no GPU.
 tilth=$1
 shift
-out=gpu-check.jsonl minutes=8 kernels=
-while getopts o:m:k: option; do
+out=gpu-check.jsonl minutes=8 kernels= group=
+while getopts o:m:k:g: option; do
     case $option in
     o) out=$OPTARG ;;
     m) minutes=$OPTARG ;;
     k) kernels=$OPTARG ;;
+    g) group=$OPTARG ;;
     *) exit 2 ;;
     esac
 done
@@ -62,6 +63,15 @@ for model in $models; do
 done
 for kernel in ${kernels:+"$kernels"/*.tk}; do
     step "kernel $(basename "$kernel")" 60 "$tilth" tune "$kernel" --target cuda --trials 2 --no-db --json
+done
+# What the hardware of Hopper does by itself: right on the device, then timed at the size that others publish.
+if [ -n "$group" ] && grep -q '"arch":"sm_90' "$out"; then
+    step "warpgroups" 120 env TILTH_TEST_DEVICE=cuda "$group"
+fi
+for kernel in ${kernels:+"$kernels"/large/*.tk}; do
+    name=$(basename "$kernel" .tk)
+    case $name in *_hopper) grep -q '"arch":"sm_90' "$out" || continue ;; esac
+    step "bench $name 4096" 60 "$tilth" bench "$kernel" "$kernels/$name.tr" --target cuda --no-db --seconds 1 --json
 done
 set -- $models
 step "tune $1" 90 "$tilth" tune "$work/$1.onnx" --target cuda --budget 60s --json

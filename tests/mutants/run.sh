@@ -14,7 +14,8 @@ test_of() { # file: the property test of what is broken there
     schedule/*) echo schedule/test_meaning ;;
     codegen/lower/kernel_plan.c) echo codegen/test_meaning ;;
     codegen/lower/gpu_plan.c | codegen/lower/overlap_copies.c) echo codegen/test_gpu_meaning ;;
-    codegen/lower/await_products.c) echo codegen/test_gpu_group ;;
+    codegen/lower/await_products.c | codegen/lower/await_bulk_copies.c | codegen/lower/specialize_warps.c)
+        echo codegen/test_gpu_group ;;
     codegen/lower/*) echo codegen/test_lower_passes ;;
     esac
 }

@@ -344,6 +344,7 @@ static void training_goes_on_with_the_same_bits(void **state)
         assert_int_equal(tl_file_write(path, "tilth training state 1", 22, &(tl_diag){ 0 }), TL_OK);
         model = make_model(networks[n], small[n], 3);
         o.stop = NULL;
+        o.listen = NULL;
         teach(model, &l->samples, &other->samples, &o);
         said_by(model, l, pieces);
         assert_memory_equal(whole, pieces, sizeof whole);

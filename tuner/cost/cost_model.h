@@ -41,7 +41,7 @@ typedef struct {
 /* Zero is what the model takes by itself. */
 typedef struct {
     int epochs;
-    int batch;    /* programs: whole tasks, or pieces of a task that has more */
+    int batch;    /* programs, 4096 at most: whole tasks, or pieces of a task that has more */
     double rate;  /* of Adam's steps at their largest */
     double decay; /* of weights, a step, times the rate */
     double clip;  /* the largest norm of a gradient */

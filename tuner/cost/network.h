@@ -105,7 +105,7 @@ void tl_network_gather(const tl_cost_network *n, tl_cost_batch *batch);
 tl_status tl_network_train(tl_cost_network *n, const tl_cost_samples *samples,
                            const tl_cost_samples *held_out, const tl_train_options *options,
                            bool adapting, tl_diag *diag);
-/* Loss of the samples, a program, as one batch; its gradients are added to those of the weights. */
+/* Loss of the samples, a program; its gradients are added to those of the weights. */
 double tl_network_loss(tl_cost_network *n, const tl_cost_samples *samples,
                        const tl_train_options *options, tl_scratch *scratch);
 

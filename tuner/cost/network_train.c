@@ -12,8 +12,8 @@
 #include "tuner/cost/network.h"
 #include "tuner/learn/losses.h"
 
-enum { EPOCHS = 30, BATCH = 256, PATIENCE = 10, ADAPT_EPOCHS = 4 };
-static const double decay = 0.02, clip = 1, rank = 1, even = 1, absolute = 0.05, adapt_rate = 0.1;
+enum { EPOCHS = 16, BATCH = 256, MOST_BATCH = 4096, PATIENCE = 10, ADAPT_EPOCHS = 4 };
+static const double decay = 0.02, clip = 1, rank = 1, even = 4, absolute = 0.05, adapt_rate = 0.1;
 static const double last_rate = 0.02, warm_up = 0.05;
 static const int64_t checkpoint_ns = 20000000000;
 
@@ -170,19 +170,19 @@ static double batch_loss(const tl_cost_network *n, tl_cost_batch *b, const loss_
     return loss;
 }
 
-/* Loss of those programs, a sum; with gradients, divided by their number, when `learn`. */
+/* Loss of those programs, a sum; `share` above 0: the gradients of so much of it are added. */
 static double run_batch(tl_cost_network *n, const tl_cost_samples *s, const int *programs,
-                        int count, const loss_weights *w, tl_scratch *scratch, bool learn)
+                        int count, const loss_weights *w, tl_scratch *scratch, double share)
 {
     tl_cost_batch b = { .samples = s, .scratch = scratch, .count = count, .programs = programs };
     tl_scratch_reset(scratch);
     tl_network_gather(n, &b);
     n->net->forward(n, &b);
     const double loss = batch_loss(n, &b, w);
-    if (learn) {
+    if (share > 0) {
         for (int i = 0; i < count; i++) {
-            b.d_mean[i] /= (float)count;
-            b.d_spread[i] /= (float)count;
+            b.d_mean[i] *= (float)share;
+            b.d_spread[i] *= (float)share;
         }
         n->net->backward(n, &b);
     }
@@ -203,7 +203,7 @@ static double course_loss(tl_cost_network *n, course *c, int batch, const tl_tra
     plan_epoch(c, batch, NULL);
     for (int b = 0; b < c->batch_count; b++)
         loss += run_batch(n, c->samples, c->programs + c->first[b], c->first[b + 1] - c->first[b],
-                          &w, scratch, learn);
+                          &w, scratch, learn ? 1.0 / c->count : 0);
     return c->count > 0 ? loss / c->count : 0;
 }
 
@@ -211,7 +211,7 @@ double tl_network_loss(tl_cost_network *n, const tl_cost_samples *s, const tl_tr
                        tl_scratch *scratch)
 {
     course c = make_course(s, scratch->arena);
-    return course_loss(n, &c, c.count > 0 ? c.count : 1, o, scratch, true);
+    return course_loss(n, &c, MOST_BATCH, o, scratch, true);
 }
 
 /* --- training --------------------------------------------------------------------------------------------------------- */
@@ -263,7 +263,8 @@ static void step(training *t)
     const int first = plan->first[s->batch], count = plan->first[s->batch + 1] - first;
     const double rate = fmin(rate_at(t, plan->batch_count), t->rate);
     tl_weights_forget_gradients(&n->weights);
-    s->sum += run_batch(n, plan->samples, plan->programs + first, count, &w, &t->scratch, true);
+    s->sum +=
+        run_batch(n, plan->samples, plan->programs + first, count, &w, &t->scratch, 1.0 / count);
     s->weight += count;
     tl_weights_clip(&n->weights, t->clip);
     if (t->o->before_step != NULL)
@@ -370,7 +371,9 @@ tl_status tl_network_train(tl_cost_network *n, const tl_cost_samples *samples,
         .epochs = o->epochs > 0 ? o->epochs
                   : adapting    ? ADAPT_EPOCHS
                                 : EPOCHS,
-        .batch = o->batch > 0 ? o->batch : BATCH,
+        .batch = o->batch > MOST_BATCH ? MOST_BATCH
+                 : o->batch > 0        ? o->batch
+                                       : BATCH,
         .patience = o->patience > 0 ? o->patience : PATIENCE,
         .rate = pick(o->rate, n->net->rate * (adapting ? adapt_rate : 1)),
         .decay = pick(o->decay, decay),

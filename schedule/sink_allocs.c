@@ -193,10 +193,40 @@ static bool has_unknown(const access *write, const access *read, const tl_expr *
     return s.found;
 }
 
+/* A digit of a loop's variable: var//step % count. */
+typedef struct {
+    const tl_var *var;
+    int64_t step, count;
+    const tl_expr *value; /* solved */
+} digit;
+
 typedef struct {
     int64_t coefficient;
-    const tl_var *var;
+    digit digit;
 } unknown;
+
+/* The variable alone, all of it; of shared buffers, whose rows lie cut in tiles, also var//d, var % m, var//d % m. */
+static bool take_digit(const tl_expr *term, bool may_cut, digit *out)
+{
+    int64_t divisor = 1, modulus = 0;
+    const tl_expr *e = term;
+    if (may_cut && e->kind == TL_EXPR_FLOORMOD && tl_const_int(e->args[1], &modulus))
+        e = e->args[0];
+    if (may_cut && e->kind == TL_EXPR_FLOORDIV && tl_const_int(e->args[1], &divisor))
+        e = e->args[0];
+    if (e->kind != TL_EXPR_VAR || divisor < 1)
+        return false;
+    int64_t extent = e->u.var->max + 1;
+    *out = (digit){ e->u.var, divisor, modulus > 0 ? modulus : extent / divisor, NULL };
+    return extent >= 1 && extent % divisor == 0 && (extent / divisor) % out->count == 0;
+}
+
+/* Whether two digits are apart, so that both may have any value. */
+static bool are_apart(const digit *a, const digit *b)
+{
+    return a->var != b->var || b->step % (a->step * a->count) == 0 ||
+           a->step % (b->step * b->count) == 0;
+}
 
 static bool is_implied(tl_arena *arena, const tl_expr *condition, const tl_expr *by)
 {
@@ -217,7 +247,7 @@ static bool is_implied(tl_arena *arena, const tl_expr *condition, const tl_expr 
  * so where the read is made, for buffers that must go in, or no block of a GPU could have one of its own: shared ones; NULL
  * for others. */
 static bool solve_axis(tl_arena *arena, const access *write, const access *read, int axis,
-                       const tl_expr *held, tl_binding *solution, int *count)
+                       const tl_expr *held, digit *solution, int *count)
 {
     assert(axis >= 0 && write->index != NULL && read->index != NULL);
     tl_linear l = tl_linear_of(arena, write->index[axis]);
@@ -229,13 +259,14 @@ static bool solve_axis(tl_arena *arena, const access *write, const access *read,
             known = tl_add(arena, known, tl_muli(arena, l.terms[i], l.coefficients[i]));
             continue;
         }
-        if (l.terms[i]->kind != TL_EXPR_VAR || l.coefficients[i] < 1 ||
+        digit next;
+        if (!take_digit(l.terms[i], held != NULL, &next) || l.coefficients[i] < 1 ||
             unknown_count == MAX_UNKNOWNS)
             return false;
         int at = unknown_count++;
         for (; at > 0 && unknowns[at - 1].coefficient > l.coefficients[i]; at--)
             unknowns[at] = unknowns[at - 1];
-        unknowns[at] = (unknown){ l.coefficients[i], l.terms[i]->u.var };
+        unknowns[at] = (unknown){ l.coefficients[i], next };
     }
     const tl_expr *rest = tl_sub(arena, read->index[axis], known);
     if (unknown_count == 0) { /* loops that run once may be left in it */
@@ -244,12 +275,11 @@ static bool solve_axis(tl_arena *arena, const access *write, const access *read,
     }
     int64_t step = 1; /* what the next coefficient must be */
     for (int i = 0; i < unknown_count; i++) {
-        const tl_var *var = unknowns[i].var;
-        int64_t extent = var->max + 1;
+        int64_t extent = unknowns[i].digit.count;
         if (unknowns[i].coefficient != step || *count == MAX_UNKNOWNS || extent < 1)
             return false;
         for (int k = 0; k < *count; k++)
-            if (solution[k].var == var)
+            if (!are_apart(&solution[k], &unknowns[i].digit))
                 return false;
         const tl_expr *value = tl_floordiv_expr(arena, rest, tl_int(arena, step));
         if (i + 1 < unknown_count)
@@ -261,7 +291,8 @@ static bool solve_axis(tl_arena *arena, const access *write, const access *read,
         if (range.max >= extent &&
             (held == NULL || !is_implied(arena, tl_lt(arena, value, tl_int(arena, extent)), held)))
             return false;
-        solution[(*count)++] = (tl_binding){ var, value };
+        unknowns[i].digit.value = value;
+        solution[(*count)++] = unknowns[i].digit;
         if (tl_mul_overflows(step, extent, &step))
             return false;
     }
@@ -286,14 +317,31 @@ static bool extents_hold(tl_arena *arena, const access *write, const tl_expr *he
     return true;
 }
 
+/* Variables by their digits; those that nothing asks for are 0. */
+static int put_together(tl_arena *arena, const digit *digits, int count, tl_binding *out)
+{
+    int found = 0;
+    for (int i = 0; i < count; i++) {
+        const tl_expr *part = tl_muli(arena, digits[i].value, digits[i].step);
+        int at = 0;
+        while (at < found && out[at].var != digits[i].var)
+            at++;
+        out[at] =
+            (tl_binding){ digits[i].var, at < found ? tl_add(arena, out[at].value, part) : part };
+        found += at == found;
+    }
+    return found;
+}
+
 static bool covers(tl_arena *arena, const tl_buffer *buffer, const access *write,
                    const access *read)
 {
     assert(write->position >= 0 && read->position >= 0);
     if (write->position >= read->position)
         return false;
+    digit digits[MAX_UNKNOWNS];
     tl_binding solution[MAX_UNKNOWNS];
-    int count = 0;
+    int digit_count = 0;
     const tl_expr *held = read->predicate; /* and what is read lies in the buffer */
     for (int axis = 0; axis < buffer->rank; axis++) {
         held = tl_and(arena, held, tl_le(arena, tl_int(arena, 0), read->index[axis]));
@@ -301,8 +349,9 @@ static bool covers(tl_arena *arena, const tl_buffer *buffer, const access *write
     }
     const tl_expr *decides = buffer->scope == TL_SCOPE_SHARED ? held : NULL;
     for (int axis = 0; axis < buffer->rank; axis++)
-        if (!solve_axis(arena, write, read, axis, decides, solution, &count))
+        if (!solve_axis(arena, write, read, axis, decides, digits, &digit_count))
             return false;
+    int count = put_together(arena, digits, digit_count, solution);
     if (!extents_hold(arena, write, held, solution, count))
         return false;
     if (write->predicate == NULL)

@@ -110,6 +110,13 @@ bench-memory: $(BUILD)/bench/memory $(BUILD)/tilth
 	@$< $(foreach m,$(MODELS),$(call model_file,$m))
 .PHONY: bench-memory
 
+# make bench-gpu-roofline: what default schedules should reach on an H200, told from their code (tests/bench/gpu_roofline.c); no GPU
+# is needed, but ptxas.
+
+bench-gpu-roofline: $(BUILD)/bench/gpu_roofline
+	@$< $(ARCH)
+.PHONY: bench-gpu-roofline
+
 # make bench-cliffs: the kernels of random networks in percent of what bounds them, the worst first (tests/bench/cliffs.c); on
 # THREADS, for TARGET; SEEDS are numbers of networks.
 $(BUILD)/bench/cliffs: $(BUILD)/tests/bench/options.o $(BUILD)/tests/bench/random_network.o

@@ -310,8 +310,8 @@ static void annotate_kernel(tl_emitter *em, LLVMValueRef f, const tl_launch_plan
     annotate(em, f, "kernel", 1);
     for (int axis = 0; axis < TL_GPU_AXES; axis++)
         annotate(em, f, widths[axis], launch->block[axis]);
-    if (launch->sets_registers) /* they are taken from what one block has */
-        annotate(em, f, "minctasm", 1);
+    /* or ptxas rather spills than that few threads find room; and what setmaxnreg hands out is taken from one block's */
+    annotate(em, f, "minctasm", 1);
 }
 
 static void emit_kernel(tl_emitter *em, int index)

@@ -388,6 +388,7 @@ tl_status tl_gpu_mma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_d
     bool has_lines = terms.line.id != 0;
     if (loops.warps.id != 0)
         TL_TRY(tl_bind_loop(s, loops.warps, "threadIdx.y", diag));
+    TL_TRY(tl_gpu_place_slices(s, operands, 2, slices, diag));
     TL_TRY(tl_tensorize(s, call, x->name, diag));
     TL_TRY(unroll_products(s, &written, has_lines ? 3 : 2, diag));
     TL_TRY(share_zeroes(s, zero, outside, has_lines, diag));

@@ -77,8 +77,11 @@ typedef struct {
 } tl_gpu_slice;
 tl_status tl_gpu_take_slice(tl_schedule *s, tl_block_ref anchor, const tl_expr *load,
                             tl_gpu_slice *out, tl_diag *diag);
-/* Moves the blocks that fill operands of `block` to where a slice begins, and shares their work among the warps of threads. They
- * run ahead of what is computed from them, as far as `bytes` of a slice leave room for several. */
+/* Moves the blocks that fill operands to where a slice begins. The loops over threads are bound by then. */
+tl_status tl_gpu_place_slices(tl_schedule *s, const tl_gpu_slice *slices, int count, tl_loop_ref at,
+                              tl_diag *diag);
+/* Shares the work of those blocks, of the operands of `block`, among the warps of threads. They run ahead of what is computed
+ * from them, as far as `bytes` of a slice leave room for several. */
 tl_status tl_gpu_fill_slices(tl_schedule *s, const char *block, const tl_gpu_slice *slices,
                              int count, tl_loop_ref at, int64_t warps, int64_t bytes,
                              tl_diag *diag);

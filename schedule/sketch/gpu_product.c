@@ -114,7 +114,7 @@ static int64_t decide_steps(tl_schedule *s, tl_gpu_product *p, int of, int64_t u
         if (!fits)
             continue;
         options[count++] = steps;
-        if (steps % 4 == 0 || best % 4 != 0)
+        if (best == 0 || steps % 4 == 0 || best % 4 != 0)
             best = steps;
     }
     if (count == 0)

@@ -81,10 +81,12 @@ static void gather(tl_schedule *s, tl_block_ref out, tl_loop_ref row, const tl_m
     for (int i = count - 1; i >= 0 && moved->count < MOST_STAGES; i--) {
         const tl_block *block = blocks[i];
         bool feeds = false;
+        tl_contraction product;
         for (int k = 0; k < group_count; k++)
             feeds |= reads_any(group[k], block);
-        if (!feeds || block == group[0] || tl_map_has(done, block->name) ||
-            !tl_map_has(known, block->name) || block->call != NULL || block->store_count != 1 ||
+        if (!feeds || tl_find_contraction(s->arena, block, &product) || block == group[0] ||
+            tl_map_has(done, block->name) || !tl_map_has(known, block->name) ||
+            block->call != NULL || block->store_count != 1 ||
             !tl_decide_range(s, block->name, "in_row", 0, 1, 1) ||
             tl_compute_at(s, tl_schedule_name_block(s, block->name), row, NULL) != TL_OK)
             continue; /* or it stays a launch of its own */

@@ -56,14 +56,36 @@ static bool is_multiple(tl_arena *arena, const tl_expr *e, const tl_var *but, in
     return fits;
 }
 
+/* The iter of the copy whose neighbours lie side by side where it writes; *group: as far as that goes, where rows are cut in
+ * groups (x//g, .., x % g); 0: all along. */
+static const tl_var *find_line(tl_schedule *s, const tl_block *block, int64_t *group)
+{
+    const tl_store *store = &block->stores[0];
+    const tl_expr *last = store->indices[store->buffer->rank - 1];
+    *group = 0;
+    if (last->kind != TL_EXPR_FLOORMOD || last->args[0]->kind != TL_EXPR_VAR ||
+        !tl_const_int(last->args[1], group))
+        return tl_contiguous_iter(s->arena, block);
+    const tl_var *line = last->args[0]->u.var;
+    for (int a = 0; a < store->buffer->rank - 1; a++) {
+        const tl_expr *e = store->indices[a];
+        if (tl_expr_uses_var(e, line) &&
+            !(e->kind == TL_EXPR_FLOORDIV && tl_is_int(e->args[1], *group) &&
+              e->args[0]->kind == TL_EXPR_VAR))
+            return NULL;
+    }
+    return line;
+}
+
 /* How many neighbours of the innermost loop of `own` a thread moves in one access: they lie side by side on both sides, at
  * multiples of as many, and no condition comes between them. */
 static int64_t copied_at_once(tl_schedule *s, const tl_block *block, const tl_loop_list *own)
 {
     const tl_expr *loads[2], *value = block->stores[0].value;
-    const tl_var *line = tl_contiguous_iter(s->arena, block);
+    int64_t group, extent;
+    const tl_var *line = find_line(s, block, &group);
     const tl_buffer *to = block->stores[0].buffer;
-    int64_t size = (int64_t)tl_dtype_size(to->dtype), extent;
+    int64_t size = (int64_t)tl_dtype_size(to->dtype);
     tl_loop_ref last = own->loops[own->count - 1];
     if (line == NULL || block->predicate != NULL || size < 1 || size > ACCESS_BYTES)
         return 1;
@@ -88,8 +110,9 @@ static int64_t copied_at_once(tl_schedule *s, const tl_block *block, const tl_lo
             return 1;
         const tl_var *var = tl_schedule_get_loop(s, last)->u.loop.var;
         index = tl_block_bind(s->arena, block, index);
-        while (wide > 1 && (extent % wide != 0 || tl_sketch_extent(s, last) % wide != 0 ||
-                            !is_multiple(s->arena, index, var, wide)))
+        while (wide > 1 &&
+               (extent % wide != 0 || group % wide != 0 || tl_sketch_extent(s, last) % wide != 0 ||
+                !is_multiple(s->arena, index, var, wide)))
             wide /= 2;
         return wide;
     }
@@ -167,13 +190,19 @@ static int64_t decide_stages(tl_schedule *s, const char *block, tl_loop_ref slic
     return stages > extent ? 1 : stages;
 }
 
+tl_status tl_gpu_place_slices(tl_schedule *s, const tl_gpu_slice *slices, int count, tl_loop_ref at,
+                              tl_diag *diag)
+{
+    for (int i = 0; i < count; i++)
+        TL_TRY(tl_compute_at(s, slices[i].copy, at, diag));
+    return TL_OK;
+}
+
 tl_status tl_gpu_fill_slices(tl_schedule *s, const char *block, const tl_gpu_slice *slices,
                              int count, tl_loop_ref at, int64_t warps, int64_t bytes, tl_diag *diag)
 {
     tl_loop_list loops;
     int inside = 0;
-    for (int i = 0; i < count; i++)
-        TL_TRY(tl_compute_at(s, slices[i].copy, at, diag));
     TL_TRY(tl_sketch_loops(s, slices[0].copy, 0, &loops, diag));
     for (int i = 0; i < loops.count; i++)
         if (tl_same_loop(loops.loops[i], at))

@@ -36,7 +36,7 @@ static int64_t choose_pieces(const tl_schedule *s, const tl_gpu_product *p, int 
 tl_status tl_gpu_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref *part, tl_diag *diag)
 {
     tl_gpu_product p;
-    tl_loop_list loops;
+    tl_loop_list loops, order = { 0 };
     tl_loop_ref parts[2];
     int term = -1;
     TL_TRY(tl_gpu_find_product(s, tl_schedule_get_block(s, anchor), &p, diag));
@@ -55,5 +55,15 @@ tl_status tl_gpu_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref *pa
     if (loop.id == 0)
         return tl_refuse(diag, "default schedule", block->name, "has no loop of terms");
     TL_TRY(tl_split(s, loop, (int64_t[]){ pieces, 0 }, 2, parts, diag));
+    block = tl_schedule_get_block(s, anchor);
+    /* terms outermost, so that the two sums come to stand behind each other */
+    tl_loop_push(&order, parts[0]);
+    tl_loop_push(&order, parts[1]);
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < loops.count; i++)
+            if (!tl_same_loop(loops.loops[i], loop) &&
+                tl_sketch_drives_reduce(s, block, loops.loops[i]) == (pass == 0))
+                tl_loop_push(&order, loops.loops[i]);
+    TL_TRY(tl_reorder(s, order.loops, order.count, diag));
     return tl_rfactor(s, anchor, parts[0], part, diag);
 }

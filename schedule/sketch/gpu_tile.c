@@ -24,8 +24,9 @@ enum {
     MOST_WARPS = 8,
     STEPS = 16,             /* of a slice */
     SLICE_BYTES = 24 << 10, /* of both operands */
-    OTHER_REGISTERS = 44,   /* addresses, counters */
-    MOST_WRITTEN = 1024,    /* multiply-adds */
+    PLACE_REGISTERS = 6,
+    OTHER_REGISTERS = 44, /* addresses, counters */
+    MOST_WRITTEN = 1024,  /* multiply-adds */
 };
 
 /* ---- which tile ---- */
@@ -54,6 +55,15 @@ static bool divides(const tile_problem *q, const tile *t)
            (p->line < 0 || p->extents[p->line] % tl_gpu_cut_size(&t->line) == 0);
 }
 
+/* How many neighbours are stored in one access: of an axis so long all or none of them are inside. */
+static int64_t at_once(int64_t length)
+{
+    int64_t wide = WIDE;
+    while (length % wide != 0)
+        wide /= 2;
+    return wide;
+}
+
 /* Cycles of a tile; less than 0: it does not fit. */
 static double cycles_of(tl_schedule *s, const tile_problem *q, const tile *t)
 {
@@ -64,6 +74,8 @@ static double cycles_of(tl_schedule *s, const tile_problem *q, const tile *t)
     int64_t warps = t->row.warps * t->column.warps * t->line.warps;
     int64_t own = t->column.own * t->line.own;
     int64_t registers = t->row.own * own + t->row.own + own + OTHER_REGISTERS;
+    if (!divides(q, t)) /* every access at the end is to a place of its own, under a condition */
+        registers += PLACE_REGISTERS * t->row.own * own / at_once(p->extents[p->column]);
     int64_t resident = tl_gpu_resident(s->target, warps * TL_WARP_LANES, registers, SLICE_BYTES);
     if (resident == 0 || warps > MOST_WARPS || warps < LEAST_WARPS ||
         (q->warps > 0 && (warps != q->warps || !divides(q, t))))
@@ -72,10 +84,14 @@ static double cycles_of(tl_schedule *s, const tile_problem *q, const tile *t)
         others * padded(p->extents[p->row], &t->row) * padded(p->extents[p->column], &t->column);
     if (p->line >= 0)
         blocks *= padded(p->extents[p->line], &t->line);
-    /* of one step: shared memory serves 128 bytes a cycle, an access of 16 bytes a thread in two or more */
-    double loads = (double)warps * (double)(2 * tl_ceildiv(t->row.own, WIDE) +
-                                            2 * t->line.own * tl_ceildiv(t->column.own, WIDE));
-    double copies = (double)(rows + columns) / 32 + (double)(rows + columns) * 4 / 64;
+    /* of one step: shared memory serves 128 bytes a cycle, eight threads at a time where each takes 16 bytes; those of a row
+     * of lanes meet in its banks when they are 32 bytes apart */
+    int64_t row_meets = t->row.own > WIDE && t->column.lanes < 2 ? 2 : 1;
+    int64_t column_meets = t->column.own > WIDE && t->column.lanes > WIDE ? 2 : 1;
+    double loads =
+        (double)warps * (double)(2 * row_meets * tl_ceildiv(t->row.own, WIDE) +
+                                 2 * column_meets * t->line.own * tl_ceildiv(t->column.own, WIDE));
+    double copies = (double)(rows + columns) / 32 + (double)(rows + columns) * 4 / 32;
     tl_gpu_work work = { blocks, warps, resident, (double)terms * (double)(rows * columns) / 128,
                          (double)terms * (loads + copies) };
     return tl_gpu_cycles(s->target, &work);
@@ -185,16 +201,17 @@ static tl_status unroll_list(tl_schedule *s, const tl_loop_list *list, tl_diag *
     return TL_OK;
 }
 
-/* A loop of what a thread has of its own: in accesses of 16 bytes. */
-static tl_status widen(tl_schedule *s, tl_loop_ref loop, tl_diag *diag)
+/* A loop of what a thread has of its own, of an axis so long: in accesses of 16 bytes, or of what comes out even, so that no
+ * condition comes between the elements of one. */
+static tl_status widen(tl_schedule *s, tl_loop_ref loop, int64_t length, tl_diag *diag)
 {
     tl_loop_ref parts[2];
-    int64_t extent = tl_sketch_extent(s, loop);
-    if (extent % WIDE != 0)
+    int64_t extent = tl_sketch_extent(s, loop), wide = tl_min64(at_once(extent), at_once(length));
+    if (wide == 1)
         return tl_unroll(s, loop, diag);
-    if (extent == WIDE)
+    if (extent == wide)
         return tl_vectorize(s, loop, diag);
-    TL_TRY(tl_split(s, loop, (int64_t[]){ 0, WIDE }, 2, parts, diag));
+    TL_TRY(tl_split(s, loop, (int64_t[]){ 0, wide }, 2, parts, diag));
     TL_TRY(tl_unroll(s, parts[0], diag));
     return tl_vectorize(s, parts[1], diag);
 }
@@ -216,7 +233,7 @@ static tl_status keep_fragment(tl_schedule *s, tl_block_ref anchor, const char *
         if (tl_sketch_extent(s, loops.loops[i]) > 1)
             last = i;
     for (int i = first; i < loops.count; i++)
-        TL_TRY(i == last && dense ? widen(s, loops.loops[i], diag)
+        TL_TRY(i == last && dense ? widen(s, loops.loops[i], WIDE, diag)
                                   : tl_unroll(s, loops.loops[i], diag));
     return TL_OK;
 }
@@ -291,6 +308,7 @@ tl_status tl_gpu_tile_in(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, 
     TL_TRY(tl_gpu_decide_depth(s, &p, STEPS, longest, 1, SLICE_BYTES, diag));
     if (rows > 0 && p.extents[longest] % p.depth[longest] != 0)
         return tl_refuse(diag, "default schedule", p.c.block->name, "has slices of two sizes");
+    int64_t length = p.extents[p.column];
     if (rows == 0)
         TL_TRY(tl_gpu_pad(s, anchor, out, &p, diag));
     const char *name = p.c.block->name, *result = p.c.block->stores[0].buffer->name;
@@ -312,10 +330,11 @@ tl_status tl_gpu_tile_in(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, 
     TL_TRY(make_terms(s, anchor, outside, &terms, diag));
     tl_loop_ref step = terms.inner.loops[terms.inner.count - 1],
                 slices = terms.outer.loops[terms.outer.count - 1];
-    TL_TRY(keep_fragment(s, anchor, operands[1].buffer, step, row_axis >= 0, diag));
-    TL_TRY(keep_fragment(s, anchor, operands[0].buffer, step, column_axis >= 0, diag));
     TL_TRY(tl_bind_loop(s, loops.lanes, "threadIdx.x", diag));
     TL_TRY(tl_bind_loop(s, loops.warps, "threadIdx.y", diag));
+    TL_TRY(tl_gpu_place_slices(s, operands, 2, slices, diag));
+    TL_TRY(keep_fragment(s, anchor, operands[1].buffer, step, row_axis >= 0, diag));
+    TL_TRY(keep_fragment(s, anchor, operands[0].buffer, step, column_axis >= 0, diag));
     TL_TRY(unroll_steps(s, &terms.inner, each, diag));
     TL_TRY(tl_gpu_fill_slices(s, name, operands, 2, slices, p.warps, bytes, diag));
     if (loops.row.id != 0)
@@ -323,7 +342,7 @@ tl_status tl_gpu_tile_in(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, 
     if (loops.line.id != 0)
         TL_TRY(tl_unroll(s, loops.line, diag));
     if (loops.column.id != 0)
-        TL_TRY(widen(s, loops.column, diag));
+        TL_TRY(widen(s, loops.column, length, diag));
     *tiles = loops.tiles;
     return TL_OK;
 }

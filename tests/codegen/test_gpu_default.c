@@ -13,6 +13,7 @@
 #include "ir/interpret/interpret.h"
 #include "runtime/base/random.h"
 #include "schedule/sketch/sketch.h"
+#include "schedule/trace.h"
 #include "tests/codegen/emulated.h"
 #include "tests/support/sketch_programs.h"
 
@@ -101,6 +102,60 @@ static void default_schedules_run_emulated(void **state)
     emulated_close(&gpu);
 }
 
+/* ---- what schedules are made of ---- */
+
+/* A step that the trace of a program has, and how many launches it comes to. */
+static const struct {
+    const char *program, *step;
+    int launches;
+} made_of[] = {
+    { "attention_blocks.tk", "software_pipeline(", 1 },
+    { "conv_plain.tk", "software_pipeline(", 1 },
+    { "conv_plain_stride2.tk", "pad_einsum(", 1 },
+    { "conv_tf32.tk", "mma_m16n8k8_tf32)", 1 },
+    { "gemm_bf16_nt.tk", "mma_m16n8k16_bf16_nk)", 1 },
+    { "gemm_f16.tk", "mma_m16n8k16_f16)", 1 },
+    { "gemm_pieces.tk", "rfactor(", 2 },
+    { "gemm_tf32.tk", "mma_m16n8k8_tf32)", 1 },
+    { "gemm_u8i8.tk", "mma_m16n8k32_u8i8_nk)", 1 },
+    { "layer_norm.tk", "rfactor(", 1 },
+    { "layer_norm_lanes.tk", "rfactor(", 1 },
+    { "softmax.tk", "rfactor(", 1 },
+    { "two_products.tk", "software_pipeline(", 2 },
+};
+
+static void check_parts(const char *name, const char *text)
+{
+    tl_arena *arena = tl_arena_create(0);
+    tl_diag diag = { 0 };
+    tl_target target;
+    tl_program *naive;
+    tl_descriptor descriptor;
+    if (tl_program_parse(arena, text, name, &naive, &diag) != TL_OK ||
+        tl_target_named("cuda,sm_80", &target, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    tl_schedule *s = tl_schedule_create(arena, naive, &target, false);
+    if (tl_schedule_default(s, &diag) != TL_OK ||
+        tl_codegen_describe(arena, tl_schedule_program(s), false, &target, &descriptor, &diag) !=
+            TL_OK)
+        fail_msg("%s: %s", name, diag.text);
+    const char *trace = tl_trace_text(arena, tl_schedule_trace(s));
+    for (size_t i = 0; i < sizeof made_of / sizeof made_of[0]; i++)
+        if (strcmp(made_of[i].program, name) == 0 &&
+            (strstr(trace, made_of[i].step) == NULL ||
+             descriptor.phase_count != made_of[i].launches))
+            fail_msg("%s: %d launches, not %d, or no %s in\n%s", name, descriptor.phase_count,
+                     made_of[i].launches, made_of[i].step, trace);
+    tl_arena_destroy(arena);
+}
+
+static void default_schedules_are_made_of(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof made_of / sizeof made_of[0]; i++)
+        sketch_programs_visit(made_of[i].program, check_parts);
+}
+
 /* ---- what ptxas says ---- */
 
 static const char *arch;
@@ -150,6 +205,7 @@ int main(void)
 {
     tl_codegen_own_process();
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(default_schedules_are_made_of),
         cmocka_unit_test(default_schedules_run_emulated),
         cmocka_unit_test(default_schedules_assemble),
     };

@@ -397,6 +397,10 @@ static bool run_case(meaning *m, random_steps *steps, uint64_t seed, bool may_bi
     return is_ok;
 }
 
+/* What wants a loop that is a pipeline of bulk copies already, inside of bound threads, no random steps lead to:
+ * tests/codegen/test_gpu_group.c has its schedules. */
+static const bool is_out_of_reach[TL_PRIM_COUNT] = { [TL_PRIM_specialize] = true };
+
 int64_t meaning_run_cases(meaning *m, uint64_t first, uint64_t count, bool may_bind)
 {
     random_steps steps = { 0 };
@@ -419,7 +423,7 @@ int64_t meaning_run_cases(meaning *m, uint64_t first, uint64_t count, bool may_b
     printf("\n");
     for (int i = 0; i < TL_PRIM_COUNT && count >= 500 && may_bind && !m->strict && failures == 0;
          i++) {
-        if (steps.applied[i] == 0) {
+        if (steps.applied[i] == 0 && !is_out_of_reach[i]) {
             fprintf(stderr, "%s was never legal\n", random_prim_names[i]);
             failures++;
         }

@@ -319,6 +319,45 @@ static void fit_loop_of_writer(random_steps *r, const choices *from, const char 
     }
 }
 
+/* A sum of products of two loads; NULL: there is none. */
+static const tl_block *find_product(random_steps *r, const choices *from)
+{
+    int start = (int)below(r, from->block_count);
+    for (int i = 0; i < from->block_count; i++) {
+        const tl_block *block = from->blocks[(start + i) % from->block_count];
+        const tl_expr *value = block->store_count == 1 ? block->stores[0].value : NULL;
+        if (value && block->combiner == TL_COMBINER_SUM && value->kind == TL_EXPR_MUL &&
+            value->args[0]->kind == TL_EXPR_LOAD && value->args[1]->kind == TL_EXPR_LOAD)
+            return block;
+    }
+    return NULL;
+}
+
+static bool is_in_shared(const tl_expr *e, void *context)
+{
+    bool *found = context;
+    *found = *found || (e->kind == TL_EXPR_LOAD && e->u.buffer->scope == TL_SCOPE_SHARED);
+    return !*found;
+}
+
+/* The outermost of the own loops of a block that copies to or from shared memory. */
+static void fit_copied_box(random_steps *r, const choices *from, tl_arg *loop)
+{
+    int start = (int)below(r, from->block_count);
+    for (int i = 0; i < from->block_count; i++) {
+        const tl_block *block = from->blocks[(start + i) % from->block_count];
+        tl_loop_ref nest[TL_MAX_ARGS];
+        int count = nest_of(r, block, nest);
+        bool shared = block->store_count == 1 && block->stores[0].buffer->scope == TL_SCOPE_SHARED;
+        if (block->store_count == 1 && !shared)
+            tl_expr_visit(block->stores[0].value, is_in_shared, &shared);
+        if (shared && count >= block->iter_count && block->iter_count > 0) {
+            *loop = loop_arg(nest[count - block->iter_count]);
+            return;
+        }
+    }
+}
+
 /* As many as a loop has iterations, or fewer; now and then any. */
 static tl_arg random_stages(random_steps *r, tl_loop_ref loop)
 {
@@ -377,6 +416,13 @@ static void fit_args(random_steps *r, const choices *from, tl_prim prim, tl_arg 
             args[0].loop = nest[size - inner];
         args[1].word = call_names[below(r, CALLS)];
     }
+    const tl_block *product = prim == TL_PRIM_pad_einsum ? find_product(r, from) : NULL;
+    if (product && below(r, 8) > 0)
+        args[0] = block_arg(r, product);
+    if (prim == TL_PRIM_bulk_copy && below(r, 8) > 0)
+        fit_copied_box(r, from, &args[0]);
+    if (prim == TL_PRIM_cache_read && r->may_bind && below(r, 4) == 0)
+        args[2].word = "shared";
     if (prim == TL_PRIM_pad || prim == TL_PRIM_pad_einsum) {
         const tl_block *block = tl_schedule_get_block(r->schedule, args[0].block);
         args[1] = tile_sizes(r, block->iter_count);
@@ -702,6 +748,7 @@ static const tl_prim preparations[TL_PRIM_COUNT][MOST_PREPARATIONS] = {
                                 BY(storage_align), BY(parallel), BY(vectorize) },
     PREPARE(pad) = { BY(split), BY(fuse), BY(cache_write), BY(vectorize), BY(reorder) },
     PREPARE(pad_einsum) = { BY(compute_inline), BY(fuse), BY(cache_read), BY(reorder) },
+    PREPARE(bulk_copy) = { BY(cache_read), BY(set_scope), BY(cache_read), BY(pad) },
     PREPARE(software_pipeline) = { BY(compute_at), BY(cache_read), BY(split), BY(set_scope),
                                    BY(decompose_reduction), BY(storage_align), BY(parallel) },
     PREPARE(place_barriers) = { BY(set_scope), BY(bind), BY(cache_read), BY(compute_at) },

@@ -24,6 +24,16 @@ static const tl_option *find_option(const tl_option *table, const char *name, si
     return NULL;
 }
 
+/* Of a file or a folder it has to say something. */
+static tl_status check_name(const tl_option *o, const char *text, tl_diag *diag)
+{
+    bool is_file = strcmp(o->argument, "FILE") == 0, is_folder = strcmp(o->argument, "DIR") == 0;
+    return *text != '\0' || (!is_file && !is_folder)
+               ? TL_OK
+               : tl_fail(diag, TL_BAD_ARGUMENT, "%s: the name of a %s is empty", o->name,
+                         is_file ? "file" : "folder");
+}
+
 static tl_status store(const tl_option *o, const char *text, tl_diag *diag)
 {
     char *end;
@@ -48,9 +58,7 @@ static tl_status store(const tl_option *o, const char *text, tl_diag *diag)
         return TL_OK;
     }
     case TL_OPTION_TEXT:
-        if (*text == '\0' && (strcmp(o->argument, "FILE") == 0 || strcmp(o->argument, "DIR") == 0))
-            return tl_fail(diag, TL_BAD_ARGUMENT, "%s: the name of a %s is empty", o->name,
-                           o->argument[0] == 'F' ? "file" : "folder");
+        TL_TRY(check_name(o, text, diag));
         *(const char **)o->value = text;
         return TL_OK;
     case TL_OPTION_LIST: {
@@ -58,6 +66,7 @@ static tl_status store(const tl_option *o, const char *text, tl_diag *diag)
         if (list->count == (int)(sizeof list->items / sizeof *list->items))
             return tl_fail(diag, TL_BAD_ARGUMENT, "%s: given more than %d times", o->name,
                            list->count);
+        TL_TRY(check_name(o, text, diag));
         list->items[list->count++] = text;
         return TL_OK;
     }

@@ -99,23 +99,6 @@ static tl_status reduction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out
 
 /* ---- chains ---- */
 
-/* Products with row-wise stages between them; they come first, while the stages are untouched. */
-static tl_status apply_attention(tl_schedule *s, tl_map *done, tl_diag *diag)
-{
-    const tl_block **blocks;
-    int count = tl_sketch_blocks(s, &blocks);
-    for (int i = 0; i < count; i++) {
-        if (tl_map_has(done, blocks[i]->name) || !is_contraction_alone(s, blocks[i]))
-            continue;
-        tl_schedule_state before = tl_schedule_save(s);
-        tl_diag why = { 0 };
-        tl_status status =
-            tl_gpu_attention(s, tl_schedule_name_block(s, blocks[i]->name), done, &why);
-        TL_TRY(tl_sketch_tried(s, &before, status, &why, diag));
-    }
-    return TL_OK;
-}
-
 /* Chains along rows, the last stage first. */
 static tl_status apply_rows(tl_schedule *s, tl_map *done, const tl_map *known, tl_diag *diag)
 {
@@ -135,38 +118,18 @@ static tl_status apply_rows(tl_schedule *s, tl_map *done, const tl_map *known, t
 }
 
 /* Long rows of terms. */
-static tl_status apply_combine(tl_schedule *s, tl_map *done, const tl_map *known, tl_diag *diag)
+static tl_status combine(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag)
 {
-    const tl_block **blocks;
-    int count = tl_sketch_blocks(s, &blocks);
-    for (int i = 0; i < count; i++) {
-        if (tl_map_has(done, blocks[i]->name) || !tl_map_has(known, blocks[i]->name) ||
-            !is_reduction_alone(s, blocks[i]))
-            continue;
-        tl_schedule_state before = tl_schedule_save(s);
-        tl_diag why = { 0 };
-        tl_status status = tl_gpu_combine(s, tl_schedule_name_block(s, blocks[i]->name), &why);
-        TL_TRY(tl_sketch_tried(s, &before, status, &why, diag));
-        if (status == TL_OK)
-            tl_map_put(done, blocks[i]->name, s);
-    }
+    const char *name = tl_schedule_get_block(s, anchor)->name;
+    TL_TRY(tl_gpu_combine(s, anchor, diag));
+    tl_map_put(done, name, s);
     return TL_OK;
 }
 
-static tl_status apply_nests(tl_schedule *s, tl_map *done, const tl_map *known, tl_diag *diag)
+static tl_status nest(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag)
 {
-    const tl_block **blocks;
-    int count = tl_sketch_blocks(s, &blocks);
-    for (int i = 0; i < count; i++) {
-        if (tl_map_has(done, blocks[i]->name) || !tl_map_has(known, blocks[i]->name) ||
-            !is_alone(s, blocks[i]))
-            continue;
-        tl_schedule_state before = tl_schedule_save(s);
-        tl_diag why = { 0 };
-        tl_status status = tl_gpu_nest(s, tl_schedule_name_block(s, blocks[i]->name), &why);
-        TL_TRY(tl_sketch_tried(s, &before, status, &why, diag));
-    }
-    return TL_OK;
+    (void)done;
+    return tl_gpu_nest(s, anchor, diag);
 }
 
 /* The loops around stages, from the outermost on, as far as their iterations are independent: blocks of threads. */
@@ -238,12 +201,13 @@ tl_status tl_gpu_default(tl_schedule *s, tl_diag *diag)
     int count = tl_sketch_blocks(s, &blocks);
     for (int i = 0; i < count; i++)
         tl_map_put(known, blocks[i]->name, s);
-    TL_TRY(apply_attention(s, done, diag));
+    /* products with row-wise stages between them come first, while the stages are untouched */
+    TL_TRY(tl_sketch_apply_each(s, is_contraction_alone, tl_gpu_attention, done, NULL, diag));
     TL_TRY(tl_sketch_apply_anchored(s, is_contraction_alone, contraction, done, known, diag));
     TL_TRY(apply_rows(s, done, known, diag));
-    TL_TRY(apply_combine(s, done, known, diag));
+    TL_TRY(tl_sketch_apply_each(s, is_reduction_alone, combine, done, known, diag));
     TL_TRY(tl_sketch_apply_anchored(s, is_reduction_alone, reduction, done, known, diag));
-    TL_TRY(apply_nests(s, done, known, diag));
+    TL_TRY(tl_sketch_apply_each(s, is_alone, nest, done, known, diag));
     tl_schedule_state before = tl_schedule_save(s);
     TL_TRY(apply_shared(s, done, known, diag));
     tl_diag why = { 0 };

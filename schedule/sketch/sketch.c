@@ -169,19 +169,19 @@ tl_status tl_sketch_apply_anchored(tl_schedule *s, tl_block_test *fits, tl_block
     return TL_OK;
 }
 
-typedef tl_status group_rule(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
-
-/* Contractions that bring other stages along; they come first, while the stages are untouched. */
-static tl_status apply_grouped(tl_schedule *s, group_rule *rule, tl_map *done, tl_diag *diag)
+tl_status tl_sketch_apply_each(tl_schedule *s, tl_block_test *fits, tl_group_rule *rule,
+                               tl_map *done, const tl_map *known, tl_diag *diag)
 {
     const tl_block **blocks;
     int count = tl_sketch_blocks(s, &blocks);
     for (int i = 0; i < count; i++) {
-        if (tl_map_has(done, blocks[i]->name) || !is_contraction(s, blocks[i]))
+        const tl_block *block = blocks[i];
+        if (tl_map_has(done, block->name) || (known && !tl_map_has(known, block->name)) ||
+            !fits(s, block))
             continue;
         tl_schedule_state before = tl_schedule_save(s);
         tl_diag why = { 0 };
-        tl_status status = rule(s, tl_schedule_name_block(s, blocks[i]->name), done, &why);
+        tl_status status = rule(s, tl_schedule_name_block(s, block->name), done, &why);
         TL_TRY(tl_sketch_tried(s, &before, status, &why, diag));
     }
     return TL_OK;
@@ -205,39 +205,23 @@ static bool ends_rows(tl_schedule *s, const tl_block *block)
 }
 
 /* Windows that would gather get copies of what they read; contractions see to that themselves. */
-static tl_status turn_streams(tl_schedule *s, tl_map *done, const tl_map *known, tl_diag *diag)
+static bool may_gather(tl_schedule *s, const tl_block *block)
 {
-    const tl_block **blocks;
-    int count = tl_sketch_blocks(s, &blocks);
-    for (int i = 0; i < count; i++) {
-        if (tl_map_has(done, blocks[i]->name) || !tl_map_has(known, blocks[i]->name) ||
-            is_contraction(s, blocks[i]) || is_window(s, blocks[i]))
-            continue;
-        tl_schedule_state before = tl_schedule_save(s);
-        tl_diag why = { 0 };
-        tl_status status =
-            tl_sketch_turn_stream(s, tl_schedule_name_block(s, blocks[i]->name), done, &why);
-        TL_TRY(tl_sketch_tried(s, &before, status, &why, diag));
-    }
-    return TL_OK;
+    return !is_contraction(s, block) && !is_window(s, block);
+}
+
+static bool is_any(tl_schedule *s, const tl_block *block)
+{
+    (void)s, (void)block;
+    return true;
 }
 
 /* Maps that would gather get copies of what they read; what could stand in its reader's registers was scheduled before. */
-static tl_status turn_results(tl_schedule *s, tl_map *done, const tl_map *known, tl_diag *diag)
+static tl_status turn_result(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag)
 {
-    const tl_block **blocks;
-    int count = tl_sketch_blocks(s, &blocks);
-    for (int i = 0; i < count; i++) {
-        if (tl_map_has(done, blocks[i]->name) || !tl_map_has(known, blocks[i]->name))
-            continue;
-        tl_schedule_state before = tl_schedule_save(s);
-        tl_diag why = { 0 };
-        tl_status status =
-            tl_sketch_turn_result(s, tl_schedule_name_block(s, blocks[i]->name), done, &why);
-        TL_TRY(tl_sketch_tried(s, &before, status, &why, diag));
-        if (status == TL_OK)
-            tl_map_put(done, blocks[i]->name, s);
-    }
+    const char *name = tl_schedule_get_block(s, anchor)->name;
+    TL_TRY(tl_sketch_turn_result(s, anchor, done, diag));
+    tl_map_put(done, name, s);
     return TL_OK;
 }
 
@@ -273,15 +257,15 @@ tl_status tl_schedule_default(tl_schedule *s, tl_diag *diag)
         tl_map_put(known, blocks[i]->name, s);
     if (s->decide != NULL) /* of the search space, never of the default schedule */
         TL_TRY(tl_sketch_generic(s, false, done, known, diag));
-    TL_TRY(apply_grouped(s, tl_sketch_staged, done, diag));
-    TL_TRY(apply_grouped(s, tl_sketch_chained, done, diag));
-    TL_TRY(apply_grouped(s, tl_sketch_band_sum, done, diag));
+    TL_TRY(tl_sketch_apply_each(s, is_contraction, tl_sketch_staged, done, NULL, diag));
+    TL_TRY(tl_sketch_apply_each(s, is_contraction, tl_sketch_chained, done, NULL, diag));
+    TL_TRY(tl_sketch_apply_each(s, is_contraction, tl_sketch_band_sum, done, NULL, diag));
     /* windows over contractions bring these along, before they are scheduled by themselves */
     TL_TRY(tl_sketch_apply_anchored(s, is_window_alone, band, done, known, diag));
     TL_TRY(tl_sketch_apply_anchored(s, is_contraction, contraction, done, known, diag));
-    TL_TRY(turn_streams(s, done, known, diag));
+    TL_TRY(tl_sketch_apply_each(s, may_gather, tl_sketch_turn_stream, done, known, diag));
     TL_TRY(tl_sketch_apply_anchored(s, is_window, window, done, known, diag));
-    TL_TRY(turn_results(s, done, known, diag));
+    TL_TRY(tl_sketch_apply_each(s, is_any, turn_result, done, known, diag));
     TL_TRY(schedule_rest(s, done, known, diag));
     return tl_sketch_parallel(s, (int64_t)s->target->cores * CHUNKS_PER_CORE, diag);
 }

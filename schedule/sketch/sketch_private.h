@@ -263,6 +263,12 @@ typedef tl_status tl_block_rule(tl_schedule *s, tl_block_ref anchor, tl_block_re
 tl_status tl_sketch_apply_anchored(tl_schedule *s, tl_block_test *fits, tl_block_rule *rule,
                                    tl_map *done, const tl_map *known, tl_diag *diag);
 
+/* A rule for a block by itself, which may take others along: those that it schedules it adds to `done`. */
+typedef tl_status tl_group_rule(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
+/* Tries such a rule on every block that fits, is not in `done`, and is in `known` (NULL: whichever). */
+tl_status tl_sketch_apply_each(tl_schedule *s, tl_block_test *fits, tl_group_rule *rule,
+                               tl_map *done, const tl_map *known, tl_diag *diag);
+
 /* The rules for GPUs (gpu_default.c calls them). */
 tl_status tl_gpu_default(tl_schedule *s, tl_diag *diag);
 /* A contraction in tiles that a block of threads computes from shared memory (gpu_tile.c). */

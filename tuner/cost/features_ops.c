@@ -6,28 +6,14 @@ enum { NONE = -1 };
 static const struct {
     int of_float, of_int;
 } columns[TL_EXPR_KIND_COUNT] = {
-#define SAME(column)                             \
-    {                                            \
-        TL_FEATURE_##column, TL_FEATURE_##column \
-    }
-#define BOTH(name)                                     \
-    {                                                  \
-        TL_FEATURE_float_##name, TL_FEATURE_int_##name \
-    }
-    [TL_EXPR_INT] = { NONE, NONE },    [TL_EXPR_FLOAT] = { NONE, NONE },
-    [TL_EXPR_VAR] = { NONE, NONE },    [TL_EXPR_LOAD] = { NONE, NONE },
-    [TL_EXPR_ADD] = BOTH(addsub),      [TL_EXPR_SUB] = BOTH(addsub),
-    [TL_EXPR_MUL] = BOTH(mul),         [TL_EXPR_DIV] = BOTH(divmod),
-    [TL_EXPR_FLOORDIV] = BOTH(divmod), [TL_EXPR_FLOORMOD] = BOTH(divmod),
-    [TL_EXPR_MIN] = BOTH(cmp),         [TL_EXPR_MAX] = BOTH(cmp),
-    [TL_EXPR_LT] = BOTH(cmp),          [TL_EXPR_LE] = BOTH(cmp),
-    [TL_EXPR_EQ] = BOTH(cmp),          [TL_EXPR_NE] = BOTH(cmp),
-    [TL_EXPR_AND] = SAME(bool_op),     [TL_EXPR_OR] = SAME(bool_op),
-    [TL_EXPR_NOT] = SAME(bool_op),     [TL_EXPR_SELECT] = SAME(select_op),
-    [TL_EXPR_CAST] = SAME(cast_op),    [TL_EXPR_BITS] = { NONE, NONE },
-    [TL_EXPR_CALL] = BOTH(math),
+#define SAME(kind, name) [TL_EXPR_##kind] = { TL_FEATURE_##name, TL_FEATURE_##name },
+#define BOTH(kind, name) [TL_EXPR_##kind] = { TL_FEATURE_float_##name, TL_FEATURE_int_##name },
+#define NOTHING(kind)    [TL_EXPR_##kind] = { NONE, NONE },
+#include "tuner/cost/expression_columns.def"
+    SAME(CAST, cast_op) NOTHING(BITS)
 #undef SAME
 #undef BOTH
+#undef NOTHING
 };
 
 static bool is_float(const tl_expr *e)

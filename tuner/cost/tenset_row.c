@@ -52,28 +52,14 @@ enum { NONE = -1 };
 static const struct {
     int of_float, of_int;
 } columns[TL_EXPR_KIND_COUNT] = {
-#define SAME(name)                         \
-    {                                      \
-        TL_TENSET_##name, TL_TENSET_##name \
-    }
-#define BOTH(name)                                   \
-    {                                                \
-        TL_TENSET_float_##name, TL_TENSET_int_##name \
-    }
-    [TL_EXPR_INT] = { NONE, NONE },    [TL_EXPR_FLOAT] = { NONE, NONE },
-    [TL_EXPR_VAR] = { NONE, NONE },    [TL_EXPR_LOAD] = { NONE, NONE },
-    [TL_EXPR_ADD] = BOTH(addsub),      [TL_EXPR_SUB] = BOTH(addsub),
-    [TL_EXPR_MUL] = BOTH(mul),         [TL_EXPR_DIV] = BOTH(divmod),
-    [TL_EXPR_FLOORDIV] = BOTH(divmod), [TL_EXPR_FLOORMOD] = BOTH(divmod),
-    [TL_EXPR_MIN] = BOTH(cmp),         [TL_EXPR_MAX] = BOTH(cmp),
-    [TL_EXPR_LT] = BOTH(cmp),          [TL_EXPR_LE] = BOTH(cmp),
-    [TL_EXPR_EQ] = BOTH(cmp),          [TL_EXPR_NE] = BOTH(cmp),
-    [TL_EXPR_AND] = SAME(bool_op),     [TL_EXPR_OR] = SAME(bool_op),
-    [TL_EXPR_NOT] = SAME(bool_op),     [TL_EXPR_SELECT] = SAME(select_op),
-    [TL_EXPR_CAST] = { NONE, NONE },   [TL_EXPR_BITS] = BOTH(math),
-    [TL_EXPR_CALL] = BOTH(math),
+#define SAME(kind, name) [TL_EXPR_##kind] = { TL_TENSET_##name, TL_TENSET_##name },
+#define BOTH(kind, name) [TL_EXPR_##kind] = { TL_TENSET_float_##name, TL_TENSET_int_##name },
+#define NOTHING(kind)    [TL_EXPR_##kind] = { NONE, NONE },
+#include "tuner/cost/expression_columns.def"
+    NOTHING(CAST) BOTH(BITS, math)
 #undef SAME
 #undef BOTH
+#undef NOTHING
 };
 
 static void count_op(statement *s, int of_float, int of_int, bool is_float)

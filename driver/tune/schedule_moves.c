@@ -11,6 +11,7 @@
 #include "driver/tune/kernel_task.h"
 #include "runtime/base/array.h"
 #include "schedule/next_steps.h"
+#include "tuner/cost/cost_list.h"
 #include "tuner/cost/cost_model.h"
 #include "tuner/cost/features.h"
 #include "tuner/search/space.h"
@@ -121,31 +122,17 @@ static tl_status add_decisions(listing *l, tl_diag *diag)
 static tl_status expect_all(listing *l, const char *name, tl_diag *diag)
 {
     tl_cost_model *model;
-    int count = l->count + 1, rows = 0, capacity = 0;
-    float *all = NULL, *mean = TL_NEW_ARRAY(l->arena, float, count);
-    int *first = TL_NEW_ARRAY(l->arena, int, count),
-        *row_count = TL_NEW_ARRAY(l->arena, int, count);
-    int *task = TL_NEW_ARRAY(l->arena, int, count);
+    int count = l->count + 1;
+    float *mean = TL_NEW_ARRAY(l->arena, float, count);
+    tl_cost_list list = { .arena = l->arena, .shape = tl_sample_shape_of_rows() };
     for (int i = 0; i < count; i++) {
-        const float *own;
+        const float *rows;
         const tl_program *p = i == 0 ? tl_walk_program(l->walk) : l->moves[i - 1].program;
-        int own_count = tl_features_of(l->arena, p, &l->study->target, &own);
-        first[i] = rows / TL_FEATURE_WIDTH;
-        row_count[i] = own_count;
-        for (int k = 0; k < own_count * TL_FEATURE_WIDTH; k++) {
-            TL_ROOM(l->arena, all, rows, capacity);
-            all[rows++] = own[k];
-        }
+        int row_count = tl_features_of(l->arena, p, &l->study->target, &rows);
+        tl_cost_list_add(&list, rows, row_count, NULL, 0);
     }
-    const tl_cost_samples programs = { .shape = tl_sample_shape_of_rows(),
-                                       .count = count,
-                                       .task_count = 1,
-                                       .domain_count = 1,
-                                       .first_row = first,
-                                       .row_count = row_count,
-                                       .rows = all,
-                                       .task = task,
-                                       .profiles = &l->study->target.machine };
+    const tl_cost_samples programs =
+        tl_cost_list_samples(&list, NULL, NULL, &l->study->target.machine);
     TL_TRY(tl_cost_model_create(name, NULL, 1, &model, diag));
     bool knows = tl_cost_model_predict(model, &programs, mean, NULL);
     tl_cost_model_destroy(model);

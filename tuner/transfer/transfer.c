@@ -4,6 +4,7 @@
 #include <string.h>
 #include "runtime/base/array.h"
 #include "runtime/base/map.h"
+#include "tuner/cost/cost_list.h"
 #include "tuner/cost/features.h"
 #include "tuner/search/tokens.h"
 #include "tuner/transfer/transfer_private.h"
@@ -17,19 +18,14 @@ typedef struct {
     double distance;
 } near_donor;
 
-/* What was made of them, and the features of the programs. */
+/* What was made of them, and how a cost model sees the programs. */
 typedef struct {
     tl_arena *arena;
     tl_transferred *all;
     int count, capacity;
-    tl_map *programs; /* their hashes, and that of the default schedule */
-    int *first_row;   /* MOST_ADAPTED + 1 */
-    float *rows;
-    int row_count, row_capacity; /* of numbers */
-    tl_tokens *tokens;
-    int *first_decision;
-    float *decisions;
-    int number_count, decision_capacity; /* of numbers */
+    tl_map *programs;  /* their hashes, and that of the default schedule */
+    tl_cost_list seen; /* one an offer */
+    tl_tokens *tokens; /* NULL: the model that ranks reads no decisions */
 } offers;
 
 static int nearest_first(const void *a, const void *b)
@@ -81,41 +77,25 @@ static near_donor *order_donors(const tl_transfer *how, const tl_space *space,
     return out;
 }
 
-static void add_rows(offers *o, const float *rows, int count)
+/* Of a schedule that is a trace and no point, no decisions. */
+static void add_program(offers *o, const tl_adapted *a, const tl_target *target, tl_arena *scratch)
 {
-    for (int i = 0; i < count * TL_FEATURE_WIDTH; i++) {
-        TL_ROOM(o->arena, o->rows, o->row_count, o->row_capacity);
-        o->rows[o->row_count++] = rows[i];
-    }
-}
-
-/* Of a schedule that is a trace and no point, none. */
-static void add_decisions(offers *o, const tl_adapted *a, tl_arena *scratch)
-{
-    const float *tokens = NULL;
-    const int width = tl_cost_token_width(TL_COST_TOKEN_DECISION);
-    int count = a->route == TL_ROUTE_ANSWERS
-                    ? tl_tokens_of_point(o->tokens, scratch, &a->point, &tokens)
-                    : 0;
-    for (int i = 0; i < count * width; i++) {
-        TL_ROOM(o->arena, o->decisions, o->number_count, o->decision_capacity);
-        o->decisions[o->number_count++] = tokens[i];
-    }
-    o->first_decision[o->count + 1] = o->first_decision[o->count] + count;
+    const float *rows, *decisions = NULL;
+    int row_count = tl_features_of(scratch, a->scheduled, target, &rows);
+    int decision_count = o->tokens != NULL && a->route == TL_ROUTE_ANSWERS
+                             ? tl_tokens_of_point(o->tokens, scratch, &a->point, &decisions)
+                             : 0;
+    tl_cost_list_add(&o->seen, rows, row_count, decisions, decision_count);
 }
 
 /* Keeps what a donor came to, unless it is a program that is there. */
 static void keep(offers *o, const near_donor *from, const tl_adapted *a, const tl_target *target,
                  tl_arena *scratch)
 {
-    const float *rows;
     if (tl_map_has(o->programs, a->program))
         return;
     tl_map_put(o->programs, tl_arena_strdup(o->arena, a->program), o);
-    o->first_row[o->count] = o->row_count / TL_FEATURE_WIDTH;
-    int row_count = tl_features_of(scratch, a->scheduled, target, &rows);
-    add_rows(o, rows, row_count);
-    add_decisions(o, a, scratch);
+    add_program(o, a, target, scratch);
     TL_ROOM(o->arena, o->all, o->count, o->capacity);
     tl_transferred *t = &o->all[o->count++];
     *t = (tl_transferred){ .donor = from->donor,
@@ -126,7 +106,6 @@ static void keep(offers *o, const near_donor *from, const tl_adapted *a, const t
                            .lowering = a->lowering,
                            .trace = tl_arena_strdup(o->arena, a->trace) };
     memcpy(t->program, a->program, sizeof t->program);
-    o->first_row[o->count] = o->row_count / TL_FEATURE_WIDTH;
 }
 
 /* One donor, in an arena of its own; a guard that the caller has set is his again afterwards. */
@@ -155,37 +134,27 @@ static void rank(const tl_transfer *how, const tl_space *space, const tl_workloa
 {
     if (how->model == NULL || o->count == 0)
         return;
-    tl_arena *arena = o->arena;
-    float *mean = TL_NEW_ARRAY(arena, float, o->count);
-    float *workload = TL_NEW_ARRAY(arena, float, tl_cost_token_width(TL_COST_TOKEN_WORKLOAD));
-    float *machine = TL_NEW_ARRAY(arena, float, tl_cost_token_width(TL_COST_TOKEN_MACHINE));
-    int *task = TL_NEW_ARRAY(arena, int, o->count);
-    int *row_count = TL_NEW_ARRAY(arena, int, o->count);
-    int *decision_count = TL_NEW_ARRAY(arena, int, o->count);
-    for (int i = 0; i < o->count; i++) {
-        row_count[i] = o->first_row[i + 1] - o->first_row[i];
-        decision_count[i] = o->first_decision[i + 1] - o->first_decision[i];
+    float *mean = TL_NEW_ARRAY(o->arena, float, o->count), *workload = NULL, *machine = NULL;
+    if (o->tokens != NULL) {
+        workload = TL_NEW_ARRAY(o->arena, float, tl_cost_token_width(TL_COST_TOKEN_WORKLOAD));
+        machine = TL_NEW_ARRAY(o->arena, float, tl_cost_token_width(TL_COST_TOKEN_MACHINE));
+        tl_cost_token_of_workload(o->tokens, own->family, (double)own->flops, (double)own->bytes,
+                                  workload);
+        tl_cost_token_of_machine(tl_space_target(space), machine);
     }
-    tl_cost_token_of_workload(o->tokens, own->family, (double)own->flops, (double)own->bytes,
-                              workload);
-    tl_cost_token_of_machine(tl_space_target(space), machine);
-    const tl_cost_samples programs = { .shape = tl_sample_shape_of_points(),
-                                       .count = o->count,
-                                       .task_count = 1,
-                                       .domain_count = 1,
-                                       .first_row = o->first_row,
-                                       .row_count = row_count,
-                                       .rows = o->rows,
-                                       .first_decision = o->first_decision,
-                                       .decision_count = decision_count,
-                                       .decisions = o->decisions,
-                                       .workloads = workload,
-                                       .machines = machine,
-                                       .profiles = &tl_space_target(space)->machine,
-                                       .task = task };
+    const tl_cost_samples programs =
+        tl_cost_list_samples(&o->seen, workload, machine, &tl_space_target(space)->machine);
     if (tl_cost_model_predict(how->model, &programs, mean, NULL))
         for (int i = 0; i < o->count; i++)
             o->all[i].score = -mean[i];
+}
+
+/* Tokens are for models that were trained with some. */
+static bool wants_tokens(const tl_cost_model *model)
+{
+    return model != NULL &&
+           model->shape.decision.width + model->shape.workload.width + model->shape.machine.width >
+               0;
 }
 
 static int best_first(const void *a, const void *b)
@@ -205,9 +174,10 @@ tl_status tl_transfer_to(const tl_transfer *how, const tl_space *space, const tl
     tl_variant standard;
     offers o = { .arena = arena,
                  .programs = tl_map_create(arena),
-                 .tokens = tl_tokens_create(arena, space),
-                 .first_row = TL_NEW_ARRAY(arena, int, MOST_ADAPTED + 1),
-                 .first_decision = TL_NEW_ARRAY(arena, int, MOST_ADAPTED + 1) };
+                 .tokens = wants_tokens(how->model) ? tl_tokens_create(arena, space) : NULL };
+    o.seen = (tl_cost_list){ .arena = arena,
+                             .shape = o.tokens != NULL ? tl_sample_shape_of_points()
+                                                       : tl_sample_shape_of_rows() };
     *out = NULL;
     *count = 0;
     near_donor *donors =

@@ -10,6 +10,7 @@
 #include <string.h>
 #include "driver/api/tilth.h"
 #include "tests/frontend/onnx_text.h"
+#include "tests/support/resident.h"
 
 static tilth_error error;
 
@@ -296,22 +297,6 @@ static void callers_in_threads_share(void **state)
     }
     assert_in_range(tilth_family_compiled(family), 2, 6); /* some come often */
     tilth_family_destroy(family);
-}
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-static const bool is_sanitized = true; /* what was freed is kept */
-#else
-static const bool is_sanitized = false;
-#endif
-
-static long resident_kb(void)
-{
-    long pages = 0, total;
-    FILE *file = fopen("/proc/self/statm", "r");
-    assert_non_null(file);
-    assert_int_equal(fscanf(file, "%ld %ld", &total, &pages), 2);
-    fclose(file);
-    return pages * 4;
 }
 
 /* 10,000 calls of any shapes: two codes serve them, memory does not grow. */

@@ -17,6 +17,7 @@
 #include "runtime/base/random.h"
 #include "tests/frontend/onnx_text.h"
 #include "tests/runtime/kernels.h"
+#include "tests/support/resident.h"
 
 enum { MOST_INPUTS = 4 };
 
@@ -503,22 +504,6 @@ static void counts_of_any_extent(void **state)
         free_call(&c);
     }
     unload(&f);
-}
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-static const bool is_sanitized = true; /* what was freed is kept */
-#else
-static const bool is_sanitized = false;
-#endif
-
-static long resident_kb(void)
-{
-    long pages = 0, total;
-    FILE *file = fopen("/proc/self/statm", "r");
-    assert_non_null(file);
-    assert_int_equal(fscanf(file, "%ld %ld", &total, &pages), 2);
-    fclose(file);
-    return pages * 4;
 }
 
 /* Calls of any shapes: once the largest was there, memory does not grow. TL_COUNT=10000 for as many. */

@@ -1,0 +1,28 @@
+/* tests/support/resident.h: how much memory this process has in use, for tests that bound it. */
+#ifndef TL_TESTS_SUPPORT_RESIDENT_H
+#define TL_TESTS_SUPPORT_RESIDENT_H
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdio.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+static const bool is_sanitized = true; /* what was freed is kept */
+#else
+static const bool is_sanitized = false;
+#endif
+
+static inline long resident_kb(void)
+{
+    long pages = 0, total;
+    FILE *file = fopen("/proc/self/statm", "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%ld %ld", &total, &pages), 2);
+    fclose(file);
+    return pages * 4;
+}
+
+#endif

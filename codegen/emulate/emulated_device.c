@@ -7,6 +7,7 @@
 #include "codegen/emulate/emulate.h"
 #include "runtime/base/array.h"
 #include "runtime/device/host_event.h"
+#include "runtime/device/host_queue.h"
 
 typedef struct {
     tl_device base;
@@ -208,34 +209,19 @@ static tl_status load(tl_device *device, const tl_descriptor *d, const void *cod
 
 static tl_status make_queue(tl_device *device, void *stream, tl_queue **out, tl_diag *diag)
 {
-    if (stream != NULL)
-        return tl_fail(diag, TL_BAD_ARGUMENT, "an emulated GPU has no streams");
-    *out = malloc(sizeof **out);
-    if (*out == NULL)
-        return tl_fail(diag, TL_NO_MEMORY, "cuda-emulated: out of memory");
-    (*out)->device = device;
-    return TL_OK;
-}
-
-static void drop_queue(tl_queue *queue)
-{
-    free(queue);
+    return tl_host_queue_make(device, stream, "an emulated GPU", out, diag);
 }
 
 static tl_status copy(tl_queue *queue, void *to, const void *from, int64_t size, tl_diag *diag)
 {
     TL_TRY(check(queue->device, diag));
-    if (size > 0)
-        memmove(to, from, (size_t)size);
-    return TL_OK;
+    return tl_host_copy(queue, to, from, size, diag);
 }
 
 static tl_status fill(tl_queue *queue, void *to, unsigned char byte, int64_t size, tl_diag *diag)
 {
     TL_TRY(check(queue->device, diag));
-    if (size > 0)
-        memset(to, byte, (size_t)size);
-    return TL_OK;
+    return tl_host_fill(queue, to, byte, size, diag);
 }
 
 /* ---- launches ---- */
@@ -336,7 +322,7 @@ const tl_device_type tl_device_type_emulated = {
     .load = load,
     .unload = unload,
     .make_queue = make_queue,
-    .drop_queue = drop_queue,
+    .drop_queue = tl_host_queue_drop,
     .copy_in = copy,
     .copy_out = copy,
     .copy_within = copy,

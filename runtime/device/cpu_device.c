@@ -10,6 +10,7 @@
 #include "runtime/device/cpu.h"
 #include "runtime/device/device.h"
 #include "runtime/device/host_event.h"
+#include "runtime/device/host_queue.h"
 #include "runtime/device/pool.h"
 #include "runtime/device/topology.h"
 
@@ -139,34 +140,7 @@ static tl_status load(tl_device *device, const tl_descriptor *d, const void *cod
 
 static tl_status make_queue(tl_device *device, void *stream, tl_queue **out, tl_diag *diag)
 {
-    if (stream != NULL)
-        return tl_fail(diag, TL_BAD_ARGUMENT, "a CPU has no streams");
-    *out = malloc(sizeof **out);
-    if (*out == NULL)
-        return tl_fail(diag, TL_NO_MEMORY, "cpu: out of memory");
-    (*out)->device = device;
-    return TL_OK;
-}
-
-static void drop_queue(tl_queue *queue)
-{
-    free(queue);
-}
-
-static tl_status copy(tl_queue *queue, void *to, const void *from, int64_t size, tl_diag *diag)
-{
-    (void)queue, (void)diag;
-    if (size > 0)
-        memmove(to, from, (size_t)size);
-    return TL_OK;
-}
-
-static tl_status fill(tl_queue *queue, void *to, unsigned char byte, int64_t size, tl_diag *diag)
-{
-    (void)queue, (void)diag;
-    if (size > 0)
-        memset(to, byte, (size_t)size);
-    return TL_OK;
+    return tl_host_queue_make(device, stream, "a CPU", out, diag);
 }
 
 typedef struct {
@@ -228,11 +202,11 @@ const tl_device_type tl_device_type_cpu = {
     .load = load,
     .unload = unload,
     .make_queue = make_queue,
-    .drop_queue = drop_queue,
-    .copy_in = copy,
-    .copy_out = copy,
-    .copy_within = copy,
-    .fill = fill,
+    .drop_queue = tl_host_queue_drop,
+    .copy_in = tl_host_copy,
+    .copy_out = tl_host_copy,
+    .copy_within = tl_host_copy,
+    .fill = tl_host_fill,
     .launch = launch,
     .wait = wait,
     .make_event = tl_host_event_make,

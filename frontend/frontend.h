@@ -30,8 +30,8 @@ tl_status tl_onnx_read(tl_arena *arena, const char *path, const tl_shape_overrid
                        int shape_count, tl_onnx **out, tl_graph **graph, tl_diag *diag);
 /* The same of a file or of bytes, with all that can be said of how. */
 typedef struct {
-    const char
-        *path; /* NULL: `bytes`, whose external data is in `folder` (NULL: there may be none) */
+    /* NULL: `bytes`, whose external data is in `folder` (NULL: there may be none) */
+    const char *path;
     const void *bytes;
     size_t size;
     const char *folder;

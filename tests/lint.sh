@@ -104,6 +104,8 @@ loaders=$(git grep -l 'runtime/device/code_loader\.h' -- '*.[ch]' ':!runtime' ':
 casts=$(git ls-files '*.c' '*.h' | xargs grep -nE 'switch \(\((int|unsigned|long|size_t|u?int[0-9]+_t)\)')
 [ -z "$casts" ] || { echo "switches: -Wswitch cannot check one that casts its value:"; echo "$casts"; failed=1; }
 
+alone=$(git ls-files '*.c' '*.h' | xargs grep -nE '^ +(const )?(bool|int|double|float|char|void|u?int[0-9]+_t|size_t|tl_[a-z_]+) ?\**$')
+[ -z "$alone" ] || { echo "declarations: a type stands alone on its line; put the comment above:"; echo "$alone"; failed=1; }
 wide=$(git ls-files '*.c' '*.h' '*.def' | xargs awk 'length($0) > 130 { print FILENAME ":" FNR }' | head)
 [ -z "$wide" ] || { echo "width: lines of more than 130 columns:"; echo "$wide"; failed=1; }
 pages=$(git ls-files '*.md')

@@ -8,8 +8,8 @@
 /* One part of a program (its body or its prepare part) on its way down. */
 typedef struct {
     tl_arena *arena;
-    const tl_program
-        *program;     /* its params, dims and prepared buffers; of its parts the other one counts */
+    /* its params, dims and prepared buffers; of its parts the other one counts */
+    const tl_program *program;
     bool prepare;     /* which part of it this is */
     const char *name; /* of the functions that come out */
     const tl_target *target;

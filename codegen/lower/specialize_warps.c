@@ -42,8 +42,8 @@ typedef struct {
     tl_arena *arena;
     tl_diag *diag;
     tl_status status;
-    const tl_var
-        *cluster_var; /* of the loop over blocks that is a cluster's; NULL: there is none */
+    /* of the loop over blocks that is a cluster's; NULL: there is none */
+    const tl_var *cluster_var;
     int64_t cluster;
     int64_t width; /* threads along x */
 } specializing;

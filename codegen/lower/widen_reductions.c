@@ -33,8 +33,8 @@ typedef struct {
     int unrolled_count;
     const tl_stmt *unrolled[MAX_UNROLLED];
     const tl_stmt *vectorized, *store;
-    const tl_expr
-        *guard;          /* of the tests on the way what does not speak of `fixed`; NULL: nothing */
+    /* of the tests on the way what does not speak of `fixed`; NULL: nothing */
+    const tl_expr *guard;
     bool has_mixed_test; /* one speaks of `fixed` and of other loops, or of data */
 } way;
 

@@ -58,9 +58,9 @@ void tl_run_case(const tl_case *c, const tl_session_options *options, tl_case_re
 typedef struct {
     int jobs;       /* at once */
     double limit_s; /* for one case; 0: none */
-    int64_t
-        memory_bytes; /* address space of one case beyond what the process starts with; 0: any */
-    tl_case_fn *run;  /* in the child: tl_run_case */
+    /* address space of one case beyond what the process starts with; 0: any */
+    int64_t memory_bytes;
+    tl_case_fn *run; /* in the child: tl_run_case */
     const tl_session_options *session;
     void (*progress)(int done, int total, int failed); /* NULL: none */
 } tl_case_runner;

@@ -96,8 +96,8 @@ typedef struct {
     const tl_partition *partition;  /* NULL when from_cache */
     int64_t memory_limit;           /* that it keeps to; 0: none */
     const tl_target *target;
-    const tl_target *
-        host; /* the target where it is a CPU, else this machine: what is not for the device is compiled for it */
+    /* the target where it is a CPU, else this machine: what is not for the device is compiled for it */
+    const tl_target *host;
     int64_t flops;         /* of a run */
     const char *identity;  /* key of the model's bytes and shapes: tl_choice.model */
     const tl_picks *picks; /* what was asked for: of the records' or the caller's */

@@ -5,11 +5,11 @@
 
 /* In bytes; what would overflow is INT64_MAX. */
 typedef struct {
-    int64_t
-        constants; /* as they are in the graph, or in the executable where no kernel packs them */
+    /* as they are in the graph, or in the executable where no kernel packs them */
+    int64_t constants;
     int64_t packed;
-    int64_t
-        plan; /* values between kernels, that share memory; scratch where kernels have said how much they need */
+    /* values between kernels, that share memory; scratch where kernels have said how much they need */
+    int64_t plan;
     int64_t ports; /* inputs and outputs */
 } tl_model_memory;
 

@@ -47,8 +47,8 @@ struct tl_model {
     tl_jit *jit;
     tl_executable *executable;
     char base_identity[33], base_key[33]; /* those below without the values of deciding inputs */
-    const char *
-        deciding; /* inputs on whose values shapes are known to depend, a name a line; NULL: not known */
+    /* inputs on whose values shapes are known to depend, a name a line; NULL: not known */
+    const char *deciding;
     char identity[33];    /* of its bytes, shapes and deciding values */
     char key[33];         /* of the executable in the cache */
     int threads;          /* whose records count */

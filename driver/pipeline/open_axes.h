@@ -14,8 +14,8 @@ typedef struct {
     /* The axis that it goes along with, growing by `slope` where that grows by one; -1: none. */
     int leader;
     int64_t slope;
-    const char
-        *specialised; /* why it is not one: what needs its number; NULL: nothing was seen to */
+    /* why it is not one: what needs its number; NULL: nothing was seen to */
+    const char *specialised;
 } tl_open_axis;
 
 typedef struct {

@@ -11,8 +11,8 @@
 typedef struct {
     const tl_target *host; /* this machine */
     tl_pool *pool;         /* with a thread for every core that may be used */
-    const tl_machine *
-        before; /* an earlier profile of it, whose values stay where they are as good; NULL: none */
+    /* an earlier profile of it, whose values stay where they are as good; NULL: none */
+    const tl_machine *before;
     double seconds;                                           /* 0: 8 */
     void (*progress)(void *user, int pass, const char *what); /* may be NULL */
     void *user;

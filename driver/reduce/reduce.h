@@ -23,8 +23,8 @@ typedef struct {
 
 typedef struct {
     const char *model, *output;
-    const char
-        *check; /* "wrong", "crash", or a command of the shell that gets the candidate's path */
+    /* "wrong", "crash", or a command of the shell that gets the candidate's path */
+    const char *check;
     const tl_session_options *session;
     int64_t seed;              /* of the inputs that a candidate is run with */
     double limit_s, memory_gb; /* of one check; 0: none */
@@ -37,8 +37,8 @@ typedef struct {
 typedef struct {
     tl_reduce_size before, after;
     int checks, rounds;
-    bool
-        is_complete; /* nothing more could be taken away; else the time was over, or it was interrupted */
+    /* nothing more could be taken away; else the time was over, or it was interrupted */
+    bool is_complete;
     bool is_interrupted;
     double seconds;
     char how[128]; /* the model is bad: "exit status 1" */

@@ -35,8 +35,8 @@ tl_status tl_measure_program(const tl_study *study, const tl_program *program, d
 /* Two programs in turns, for about `seconds`: what is in the machine's way is in the way of both. */
 typedef struct {
     double ns, standard_ns; /* of the fastest run of each */
-    tl_interval
-        speedup; /* the median over the turns of standard's time over the program's, and where it lies */
+    /* the median over the turns of standard's time over the program's, and where it lies */
+    tl_interval speedup;
     int turns;
 } tl_beside;
 tl_status tl_measure_beside(const tl_study *study, const tl_program *standard,

@@ -8,14 +8,14 @@ typedef struct {
     /* "pool": all donors; "auto": those of one run, chosen by Eq. 1; "starter": those that come with tilth; else the path of
      * a model. */
     const char *from;
-    const char *
-        donors; /* a file of records as `db export` writes them, instead of the database; NULL: none */
+    /* a file of records as `db export` writes them, instead of the database; NULL: none */
+    const char *donors;
     bool may_be_empty; /* that file, a recording: it was made without donors */
     bool or_starter;   /* "pool" of a database that knows none: those that come with tilth */
     const char *rank;  /* name of a cost model, "default", a file, or "shape" */
     int64_t per_kernel;
-    bool
-        others_only; /* what is recorded of the kernels themselves, or of the model's other kernels, does not count */
+    /* what is recorded of the kernels themselves, or of the model's other kernels, does not count */
+    bool others_only;
     bool only_trace;
     uint64_t seed;
 } tl_donor_settings;

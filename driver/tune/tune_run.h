@@ -22,8 +22,8 @@ typedef struct {
      * not timed. Else: what the search begins with, beside the default schedules. */
     bool is_transfer;
     tl_donor_settings donors;
-    tl_text_list
-        cost_models; /* that the policy asks: files, "default", "none" (driver/tune/load_experts.h) */
+    /* that the policy asks: files, "default", "none" (driver/tune/load_experts.h) */
+    tl_text_list cost_models;
     double check_s; /* of comparing each model with the untuned one; 0: by the budget */
     bool no_check;
 } tl_tune_settings;

@@ -6,8 +6,8 @@
 typedef struct {
     tl_value *q, *k, *v; /* [B, heads, S, size] */
     tl_value *bias;      /* added to the scores, or NULL */
-    tl_value
-        *sink; /* [heads] or one: a score more, which takes its share and brings nothing; or NULL */
+    /* [heads] or one: a score more, which takes its share and brings nothing; or NULL */
+    tl_value *sink;
     double scale, softcap;
     tl_dtype softmax; /* what softmax computes in */
 } tl_attention;

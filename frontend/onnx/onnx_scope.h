@@ -45,8 +45,8 @@ struct tl_import {
     tl_graph *graph;
     tl_map *functions; /* "domain\nname\noverload" */
     tl_map *refusals;
-    tl_map *
-        needed; /* inputs whose values decide a shape or a branch and are not offered: the node that says so */
+    /* inputs whose values decide a shape or a branch and are not offered: the node that says so */
+    tl_map *needed;
     tl_map *tensors; /* of bodies, by the place in the unpacked model: tl_onnx_tensor */
     int bodies;      /* around what is imported now */
     struct tl_onnx_walk *walk;

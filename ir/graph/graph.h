@@ -115,8 +115,8 @@ struct tl_node {
     tl_value **outputs; /* NULL: an optional output that nobody wants */
     int attr_count;
     tl_attr *attrs;
-    tl_graph **
-        bodies; /* tl_op_bodies(op) of them: what a LOOP does in a turn, what an IF has to choose from */
+    /* tl_op_bodies(op) of them: what a LOOP does in a turn, what an IF has to choose from */
+    tl_graph **bodies;
     bool dead; /* removed by tl_graph_tidy; tl_node_kill sets it */
 };
 
@@ -140,8 +140,8 @@ struct tl_graph {
     const void *mapped_by; /* the context */
     /* Names of nodes that are not folded, for what they make of constants and extents differs from call to call; NULL: none. */
     const tl_map *kept;
-    bool
-        varies; /* other graphs are like it but for extents: one code will be made for all of them */
+    /* other graphs are like it but for extents: one code will be made for all of them */
+    bool varies;
     /* Outputs from here on only hold extents of those before them; output_count where there are none. */
     int shown_count;
     int extent_count, extent_capacity;

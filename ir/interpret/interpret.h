@@ -26,8 +26,8 @@ typedef struct {
 
 typedef struct {
     bool check; /* false: plain execution, several times faster */
-    bool
-        reads_unwritten; /* what nothing has written may be read where it is checked: it is any number */
+    /* what nothing has written may be read where it is checked: it is any number */
+    bool reads_unwritten;
     bool skip_prepare;     /* PREPARED buffers are given as arguments */
     int64_t max_instances; /* statement instances before TL_BUDGET; 0: no limit */
 } tl_interpret_options;

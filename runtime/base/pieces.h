@@ -10,8 +10,8 @@
 typedef struct {
     const void *data; /* borrowed */
     int64_t size, offset;
-    bool
-        is_mapped; /* of a file's mapping: its pages leave memory once they are written (tl_pages_rest) */
+    /* of a file's mapping: its pages leave memory once they are written (tl_pages_rest) */
+    bool is_mapped;
 } tl_piece;
 
 /* In order of their offsets; what lies between two of them is zero. */

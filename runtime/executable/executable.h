@@ -53,8 +53,8 @@ typedef struct {
     int rank;
     int64_t shape
         [TL_TENSOR_MAX_RANK]; /* of an executable with dims: where each of them is its `start` */
-    const tl_varying
-        *varying; /* the extents as functions of the dims, `rank` of them; NULL: constants */
+    /* the extents as functions of the dims, `rank` of them; NULL: constants */
+    const tl_varying *varying;
     /* Of an input on whose value a shape or a branch depends: the one that the code is for, packed; a run with another is
      * refused. NULL: any. */
     const void *fixed;

@@ -45,8 +45,8 @@ struct tl_executable {
     /* device_part.c: where it is attached, or NULL */
     tl_device *device;
     tl_device_kernel **device_kernels; /* one a kernel; NULL: a CPU's */
-    void **
-        device_data; /* one a value: CONSTANT ones that steps use, and PREPARED ones, on the device */
+    /* one a value: CONSTANT ones that steps use, and PREPARED ones, on the device */
+    void **device_data;
     void *device_constants, *device_prepared;
 };
 

@@ -27,8 +27,8 @@ typedef struct {
 typedef struct {
     int64_t *extents;                  /* of all phases, in the order of the calls */
     int64_t *scratch, *thread_scratch; /* one a step */
-    int64_t *
-        own; /* two a step that is no kernel: bytes of what it copies, how many such the whole has */
+    /* two a step that is no kernel: bytes of what it copies, how many such the whole has */
+    int64_t *own;
 } tl_step_sizes;
 
 /* How far a loop or a choice is: thread 0 of the team writes, between two meetings of all. */
@@ -38,8 +38,8 @@ typedef struct {
 } tl_turns;
 
 struct tl_runner {
-    tl_device_run *
-        device; /* of an executable for a device: has all that follows `threads` in its own way; else NULL */
+    /* of an executable for a device: has all that follows `threads` in its own way; else NULL */
+    tl_device_run *device;
     const tl_executable *executable;
     const tl_executable_step *steps;
     int step_count;
@@ -72,8 +72,8 @@ struct tl_runner {
     int *owner; /* one a step: the loop or choice that owns it, -1: none; NULL: there is neither */
     tl_turns *turns; /* one a step: of loops and choices */
     int stopped;     /* the loop that would have taken more turns than it may; -1: none */
-    int64_t **
-        counts; /* output o, axis a: where its extent is found, [o*TL_TENSOR_MAX_RANK + a]; NULL: it is the port's */
+    /* output o, axis a: where its extent is found, [o*TL_TENSOR_MAX_RANK + a]; NULL: it is the port's */
+    int64_t **counts;
     int64_t *shapes; /* of outputs after the latest run, as `counts`; NULL: no extent is computed */
 };
 

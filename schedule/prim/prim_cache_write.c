@@ -234,10 +234,11 @@ static tl_status take_condition(tl_schedule *s, const tl_block *block, const tl_
             other |= path->stmts[k]->kind == TL_STMT_LOOP &&
                      tl_expr_uses_var(conjuncts[i], path->stmts[k]->u.loop.var);
         if (other)
-            return tl_refuse(diag, PRIM, block->name,
-                             "its predicate %s speaks of a reduce iter, or of iters and inner loops at "
-                             "once; say it as a select",
-                             tl_expr_text(s->arena, conjuncts[i]));
+            return tl_refuse(
+                diag, PRIM, block->name,
+                "its predicate %s speaks of a reduce iter, or of iters and inner loops at "
+                "once; say it as a select",
+                tl_expr_text(s->arena, conjuncts[i]));
         if (spatial)
             *out = tl_and(s->arena, *out, conjuncts[i]);
     }

@@ -30,8 +30,8 @@ typedef struct {
     double flops, bytes;
     cubin_kind useful;
     double flops_each; /* of a useful instruction of a warp */
-    double
-        bar; /* TFLOP/s, or GB/s where there are no useful instructions, that issue 25 asks for */
+    /* TFLOP/s, or GB/s where there are no useful instructions, that issue 25 asks for */
+    double bar;
     const char *of;
 } subject;
 

@@ -28,8 +28,8 @@ typedef struct {
     tl_dtype dtype;
     int rank;
     int64_t dims[TL_MAX_RANK];
-    bool
-        open[TL_MAX_RANK]; /* the axis is the graph's n, which may be another one in another call */
+    /* the axis is the graph's n, which may be another one in another call */
+    bool open[TL_MAX_RANK];
     draw_range range;
     bool is_made, is_read; /* by a node */
 } draw_value;

@@ -47,8 +47,8 @@ typedef struct {
     double clip;  /* the largest norm of a gradient */
     int patience; /* epochs without a better held-out loss until training ends */
     double rank;  /* weight of the ranking loss beside the likelihood; below 0: none */
-    double
-        absolute; /* weight of a task's mean, which the analytic model leaves open; below 0: none */
+    /* weight of a task's mean, which the analytic model leaves open; below 0: none */
+    double absolute;
 
     /* A file to go on from, and to come back to: written after each epoch, and read first where there is one of the
      * same model, samples and options. NULL: none. Removed when training ends by itself. */
@@ -91,8 +91,8 @@ typedef struct {
 struct tl_cost_model {
     const tl_cost_model_type *type; /* first member of each implementation */
     uint64_t seed;
-    tl_sample_shape
-        shape; /* of what it was trained with, as far as it reads that; all 0: of nothing */
+    /* of what it was trained with, as far as it reads that; all 0: of nothing */
+    tl_sample_shape shape;
 };
 
 /* tuner/cost/cost_models.def */

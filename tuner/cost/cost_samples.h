@@ -46,8 +46,8 @@ typedef struct {
         *profiles; /* one a domain; NULL, in whole or in part: the built-in one */
 
     /* What was measured; each may be NULL. */
-    const float *
-        label; /* log(time / time of its task's standard); INFINITY: it failed; NAN: not measured */
+    /* log(time / time of its task's standard); INFINITY: it failed; NAN: not measured */
+    const float *label;
     const float *error;        /* the label's standard error; NULL: 0 */
     const float *weight;       /* how much it counts; NULL: 1 */
     const double *standard_ns; /* one a task: the standard's time; 0: nobody knows */

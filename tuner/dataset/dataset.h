@@ -39,8 +39,8 @@ typedef struct {
     int lowering, turns;
     int answer_count;
     const tl_wish *answers; /* all that was asked */
-    uint32_t
-        program; /* the first six digits of its structural hash: of what it must come to again */
+    /* the first six digits of its structural hash: of what it must come to again */
+    uint32_t program;
     double ratio, ratio_error, alone,
         probability; /* as in a record, to the precision of the file */
 } tl_data_record;

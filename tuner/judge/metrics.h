@@ -30,10 +30,10 @@ typedef struct {
     /* Networks: runs[n * task_count + t] is how often network n runs task t. count 0: none are known. */
     int network_count;
     const double *runs;
-    const float *
-        again; /* labels of a second measurement, NAN: there was none; NULL: nothing was measured twice */
-    double *
-        task_values; /* [metric * task_count + task], filled; NAN: it has none; NULL: not asked for */
+    /* labels of a second measurement, NAN: there was none; NULL: nothing was measured twice */
+    const float *again;
+    /* [metric * task_count + task], filled; NAN: it has none; NULL: not asked for */
+    double *task_values;
     uint64_t seed;
 } tl_judged;
 
@@ -50,8 +50,8 @@ typedef struct {
 
 typedef struct {
     tl_scores model; /* over tasks, each as much as every other */
-    tl_scores
-        ceiling; /* the same of a second measurement, simulated from the errors of the labels (mean of several) */
+    /* the same of a second measurement, simulated from the errors of the labels (mean of several) */
+    tl_scores ceiling;
     tl_scores networks, networks_ceiling; /* over networks, tasks by their share of the time */
     /* Of programs that were measured twice: the model, and the second measurement in its place. */
     tl_scores twice, twice_ceiling;

@@ -36,8 +36,8 @@ typedef struct {
     uint64_t seed;
     const tl_network *held_out; /* of a split by model */
     int held_out_count;
-    const char *
-        machine; /* of a split by machine: a part of its domain's name or digest; NULL: the last one */
+    /* of a split by machine: a part of its domain's name or digest; NULL: the last one */
+    const char *machine;
 } tl_split_options;
 
 typedef struct {

@@ -16,10 +16,10 @@ struct tl_bench_device {
     bool has_failed;
     tl_queue *queue;
     tl_device_event *begin, *end;
-    void
-        *inputs[TL_INPUT_SETS][TL_MAX_PARAMS]; /* of read params; constants: the same in all sets */
-    void *outputs[TL_MAX_PARAMS];              /* of written ones */
-    void *flush;                               /* twice L2; NULL: no memory for it */
+    /* of read params; constants: the same in all sets */
+    void *inputs[TL_INPUT_SETS][TL_MAX_PARAMS];
+    void *outputs[TL_MAX_PARAMS]; /* of written ones */
+    void *flush;                  /* twice L2; NULL: no memory for it */
     int64_t flush_bytes;
     tl_device_kernel *peak; /* the witness; NULL: the device does not take it */
     void *peak_sink;

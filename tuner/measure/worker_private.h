@@ -25,8 +25,8 @@ enum { TL_INPUT_SETS = 2, TL_MAX_PARAMS = 64, TL_MAX_LOWERINGS = 16 };
 /* What the tuner tells a worker once. */
 typedef struct {
     tl_target target;
-    tl_target
-        host; /* of the reference and of what packs constants: the target, but where that is a device's */
+    /* of the reference and of what packs constants: the target, but where that is a device's */
+    tl_target host;
     char device[32]; /* where candidates run; "": on this CPU */
     int threads, repeats;
     bool in_gaps;           /* runs only while nobody else wants its core */
@@ -88,8 +88,8 @@ typedef struct tl_bench_kernel tl_bench_kernel;
 
 /* A kernel that can be called, with its prepared buffers filled. */
 typedef struct {
-    tl_bench_kernel
-        *bench; /* of one that runs on a device; then `code` and what belongs to it is not there */
+    /* of one that runs on a device; then `code` and what belongs to it is not there */
+    tl_bench_kernel *bench;
     tl_arena *arena;                    /* of the descriptors */
     tl_jit_kernel *code, *prepare_code; /* linked as a model's kernels are */
     tl_descriptor descriptor, prepare_descriptor;

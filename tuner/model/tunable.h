@@ -13,10 +13,10 @@ typedef struct {
     const char *workload; /* key; NULL: it is no kernel (a copy) */
     const char *kernel;   /* its name, unique in the model */
     const char *lowering; /* that it was compiled from */
-    const char
-        *code; /* key of its object: steps of one key are the same code; "" when it has none */
-    bool
-        is_picked; /* by a pick; false: the default schedule, for there was no pick or it did not fit */
+    /* key of its object: steps of one key are the same code; "" when it has none */
+    const char *code;
+    /* by a pick; false: the default schedule, for there was no pick or it did not fit */
+    bool is_picked;
 } tl_tunable_step;
 
 /* The model compiled with some picks in some form, ready to run: first member of what an implementation has of it. */

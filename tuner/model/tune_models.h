@@ -12,8 +12,8 @@ typedef struct {
 } tl_tune_model;
 
 typedef struct {
-    const tl_tune_options
-        *options; /* with the budget and the trials of all; for forms, a tenth of them */
+    /* with the budget and the trials of all; for forms, a tenth of them */
+    const tl_tune_options *options;
     const tl_tune_list *list; /* the kernels of all models */
     tl_tune_model *models;
     int model_count;

@@ -96,8 +96,8 @@ typedef struct {
     double ratio_error; /* standard error of the ratio's logarithm, of those turns */
     int turns;          /* that the ratio is the median of */
     double alone;       /* share of them that had the core to themselves */
-    const char *
-        censored; /* why less is known than of others: "hopeless", "behind", "lost" (tuner/measure/contest.h) */
+    /* why less is known than of others: "hopeless", "behind", "lost" (tuner/measure/contest.h) */
+    const char *censored;
     const char *machine; /* digest of the machine's profile, an annex; "": there was none */
     int space; /* revision of the space whose point its trace's first line names (tl_space_infos); 0: nobody says */
 } tl_record;

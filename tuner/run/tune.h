@@ -77,8 +77,8 @@ typedef struct {
     bool ends_at_rest;       /* else tasks that rest go on as long as the budget does */
     int batch;               /* candidates asked of the policy at once; 0: what the policy likes */
     const char *session;     /* tl_session_name; "" */
-    const tl_machine
-        *profile; /* of the machine that measures, for the records; NULL: there is none */
+    /* of the machine that measures, for the records; NULL: there is none */
+    const tl_machine *profile;
     const char *environment; /* tl_environment_text; NULL: as it is when the first result comes */
     const volatile sig_atomic_t *stop; /* not 0: end now, within a tenth of a second. May be NULL */
     tl_tune_listener *listen;          /* may be NULL */

@@ -30,8 +30,8 @@ typedef struct {
     int class_count;
     const char *const *excluded; /* workloads that are none: of the model itself, say */
     int excluded_count;
-    const char
-        *excluded_target; /* and that only of this target (tl_target_fingerprint); NULL: of any */
+    /* and that only of this target (tl_target_fingerprint); NULL: of any */
+    const char *excluded_target;
     const char *const *only; /* workloads that may be */
     int only_count;
     const char *numerics; /* of the records; "strict" or "relaxed" */
@@ -108,8 +108,8 @@ typedef struct {
     /* Ranks what the donors' schedules came to; NULL: the donor of the nearest shape comes first. The caller's. */
     tl_cost_model *model;
     bool only_trace; /* no answers by name */
-    bool
-        from_elsewhere; /* of no store of this machine: a workload's own records on this target are donors, too */
+    /* of no store of this machine: a workload's own records on this target are donors, too */
+    bool from_elsewhere;
     int per_task; /* at most so many of a task */
 } tl_transfer;
 
@@ -117,8 +117,8 @@ typedef struct {
 typedef struct {
     const tl_donor *donor;
     tl_transfer_route route;
-    const char
-        *adapted;    /* what is not as the donor had it: "conv.rows 6 (8), ..."; "" when all is */
+    /* what is not as the donor had it: "conv.rows 6 (8), ..."; "" when all is */
+    const char *adapted;
     double distance; /* of the shapes */
     float score;     /* the ranking's; larger is better */
     int lowering;    /* of the task's */

@@ -12,6 +12,7 @@
 #include "frontend/onnx/import_rules.h"
 #include "frontend/onnx/onnx_counts.h"
 #include "frontend/onnx/onnx_scope.h"
+#include "runtime/base/checked.h"
 
 enum { MOST_COLUMNS = 64 }; /* of rows that are put in order */
 
@@ -144,8 +145,10 @@ static tl_status rows_of(tl_onnx_call *c, int axis, bool has_axis, tl_value **ou
         for (int i = 0; i < x->shape.rank; i++)
             perm[i] = i == 0 ? axis : i <= axis ? i - 1 : i;
         x = axis == 0 ? x : tl_onnx_emit_transpose(c, x, perm);
-        extents[1] = extents[0] / x->shape.dims[0].extent;
-        extents[0] = x->shape.dims[0].extent;
+        extents[0] = x->shape.dims[0].extent; /* may be 0 */
+        for (int i = 1; i < x->shape.rank; i++)
+            if (tl_mul_overflows(extents[1], x->shape.dims[i].extent, &extents[1]))
+                extents[1] = INT64_MAX;
     }
     if (extents[1] < 1 || extents[1] > MOST_COLUMNS)
         return tl_call_unsupported(c, "rows of %lld elements, which data decide; 1 to %d",

@@ -108,10 +108,10 @@ tl_status tl_import_det(tl_onnx_call *c)
         return tl_call_bad(c, "its input is no square matrix");
     if (n > LARGEST_DETERMINANT)
         return tl_call_unsupported(c, "matrices of more than %d rows", LARGEST_DETERMINANT);
-    while (x != NULL)
+    while (x != NULL && c->status == TL_OK)
         x = eliminate(c, x, &determinant);
     tl_result(c, 0, determinant);
-    return TL_OK;
+    return c->status;
 }
 
 /* ---- Einsum ----

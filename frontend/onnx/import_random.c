@@ -30,10 +30,9 @@ static tl_value *fold_down(tl_onnx_call *c, tl_value *x, double by)
 /* A number between 0 and 1, both excluded, for each position of the shape. */
 static tl_value *uniform(tl_onnx_call *c, uint32_t key, const int64_t *extents, int rank)
 {
-    int64_t count = 1;
-    for (int i = 0; i < rank; i++)
-        count *= extents[i];
-    tl_value *x = tl_onnx_emit_cast(c, tl_onnx_emit_range(c, count), TL_U32);
+    const tl_shape shape = tl_shape_of(rank, extents); /* check_count saw it */
+    tl_value *x = tl_onnx_emit_range(c, tl_shape_elements(&shape));
+    x = tl_onnx_emit_cast(c, x, TL_U32);
     x = tl_onnx_emit_with(c, TL_OP_MUL, x, 2654435769.0);
     x = fold_down(c, tl_onnx_emit_with(c, TL_OP_ADD, x, key), 16);
     x = fold_down(c, tl_onnx_emit_with(c, TL_OP_MUL, x, 569420461.0), 15);

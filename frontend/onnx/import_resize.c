@@ -192,6 +192,8 @@ static tl_value *extrapolate(tl_onnx_call *c, const resize_form *f, const resize
 static tl_value *resize_along(tl_onnx_call *c, const resize_form *f, resize_axis *a, tl_value *x)
 {
     bool crops = strcmp(f->coordinates, "tf_crop_and_resize") == 0;
+    if (a->in == 0) /* and so is what comes of it */
+        return x;
     if (a->in == a->out && a->scale == 1 && (!crops || (a->start == 0 && a->end == 1)))
         return x;
     a->is_outside = TL_NEW_ARRAY(c->arena, bool, a->out);

@@ -140,12 +140,13 @@ tl_status tl_import_dft(tl_onnx_call *c)
         TL_TRY(tl_onnx_axis(c, tl_call_int(c, "axis", 1), rank, &axis));
     else
         TL_TRY(tl_need_axis(c, 2, -2, rank, &axis));
-    if (rank < 2 || axis == rank - 1 || x->shape.dims[rank - 1].extent > 2)
+    if (rank < 2 || axis == rank - 1 || x->shape.dims[rank - 1].extent < 1 ||
+        x->shape.dims[rank - 1].extent > 2)
         return tl_call_bad(c, "its input has no last axis of one or two parts, or axis %d is that",
                            axis);
     int64_t parts = x->shape.dims[rank - 1].extent, points = x->shape.dims[axis].extent;
     bool to_real = inverse && onesided; /* from the first half of a spectrum */
-    TL_TRY(tl_need_scalar(c, 1, (double)(to_real ? 2 * (points - 1) : points), &length));
+    TL_TRY(tl_need_scalar(c, 1, to_real ? 2 * ((double)points - 1) : (double)points, &length));
     if (!(length >= 1 && length <= LONGEST_TRANSFORM))
         return tl_call_unsupported(c, "a transform of %g points, not 1 to %d", length,
                                    LONGEST_TRANSFORM);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "frontend/onnx/import_rules.h"
+#include "runtime/base/checked.h"
 #include "frontend/onnx/onnx_counts.h"
 
 static bool is_known(const tl_value *v)
@@ -158,10 +159,15 @@ tl_status tl_import_unique(tl_onnx_call *c)
     if (has_axis) {
         TL_TRY(tl_onnx_axis(c, tl_call_int(c, "axis", 0), x->shape.rank, &axis));
         r.count = x->shape.dims[axis].extent;
-        for (int i = 0; i < x->shape.rank; i++)
-            if (i != axis)
-                *(i < axis ? &r.outer : &r.inner) *= x->shape.dims[i].extent;
+        for (int i = 0; i < x->shape.rank; i++) {
+            int64_t *part = i < axis ? &r.outer : &r.inner;
+            if (i != axis && tl_mul_overflows(*part, x->shape.dims[i].extent, part))
+                return tl_call_unsupported(c, "rows of more elements than can be counted");
+        }
     }
+    if (r.count > TL_ONNX_MOST_NUMBERS)
+        return tl_call_unsupported(c, "%lld rows, not at most %d", (long long)r.count,
+                                   TL_ONNX_MOST_NUMBERS);
     find_distinct(c, &r, &d);
     int64_t *place =
         TL_NEW_ARRAY(c->arena, int64_t, d.count + 1); /* of a distinct row in the result */

@@ -64,7 +64,8 @@ tl_value *tl_onnx_emit_part(tl_onnx_call *c, tl_value *x, int64_t axis, int64_t 
 
 tl_value *tl_onnx_emit_slice(tl_onnx_call *c, tl_value *x, int axis, int64_t start, int64_t count)
 {
-    bool is_whole = start == 0 && count == x->shape.dims[axis].extent;
+    bool is_known = axis >= 0 && axis < x->shape.rank; /* else what made it was refused */
+    bool is_whole = is_known && start == 0 && count == x->shape.dims[axis].extent;
     return is_whole ? x : tl_onnx_emit_part(c, x, axis, start, start + count, 1);
 }
 

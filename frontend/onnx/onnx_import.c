@@ -129,7 +129,7 @@ static tl_status import_input(tl_import *im, tl_onnx_scope *s, const Onnx__Value
     }
     TL_TRY(tl_onnx_read_shape(im->arena, name, dims, &shape, im->diag));
     TL_TRY(override_shape(im, name, &shape));
-    if (tl_shape_is_static(&shape) && tl_shape_elements(&shape) < 0)
+    if (!tl_shape_is_bounded(&shape, dtype))
         return tl_fail(im->diag, TL_BAD_MODEL,
                        "graph input '%.120s': the product of its dimensions overflows", name);
     tl_value *v = tl_graph_value(im->graph, name, dtype, &shape);

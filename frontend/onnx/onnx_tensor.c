@@ -49,7 +49,7 @@ static tl_status read_dims(const Onnx__TensorProto *t, tl_onnx_tensor *out, int6
     *elements = tl_shape_elements(&out->shape);
     *bytes = is_packed(out->dtype) ? *elements / 2 + *elements % 2
                                    : tl_storage_bytes(out->dtype, *elements);
-    if (*bytes < 0 || *bytes > PTRDIFF_MAX)
+    if (!tl_shape_is_bounded(&out->shape, out->dtype))
         return tl_fail(diag, TL_BAD_MODEL,
                        "tensor '%.100s': the product of its dimensions overflows", name_of(t));
     return TL_OK;

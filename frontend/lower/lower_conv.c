@@ -7,8 +7,11 @@
  * convolution (one input channel a group) has no rc.
  *
  * The lowering channels_last makes the sums of all channels of a place side by side, acc[n, h, w, g, o]. Lanes go along the
- * channels of a group then, wherever groups end within a block of the result, and where the result lies plain while the
- * input lies in blocks, of which lanes along a row would gather one element each. */
+ * channels of a group then: where groups end within a block of the result, and where lanes along a row of a plain result
+ * would gather one element each (of an input in blocks, or in steps) or be more than the row has places. A transform of
+ * frames (one input channel, a long kernel, a long step) is a product of overlapping rows then:
+ *
+ *     acc[n, w, o] = sum over k of  x[n, w*step + k] * w[o, k] */
 #include "frontend/lower/lower_private.h"
 #include <string.h>
 #include "frontend/value_notes.h"
@@ -76,8 +79,7 @@ bool tl_lowers_channels_last(const tl_node *n)
 {
     if (n->op != TL_OP_CONV || outputs_of_group(n) == 1 || tl_notes_of(n->outputs[0])->is_inside)
         return false;
-    return tl_attr_int(n, "group", 1) > 1 ||
-           (n->outputs[0]->layout.plain && !n->inputs[0]->layout.plain);
+    return tl_attr_int(n, "group", 1) > 1 || n->outputs[0]->layout.plain;
 }
 
 static void add_stages(tl_lower *l, const tl_node *n, bool last)

@@ -145,6 +145,8 @@ tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out
 /* Before it: a copy of what its lanes would have to gather, in the order of the lanes (sketch_turn_stream.c); blocks that it
  * makes are added to `done`. */
 tl_status tl_sketch_turn_stream(tl_schedule *s, tl_block_ref block, tl_map *done, tl_diag *diag);
+/* The index map (x0, x1, x2) -> the same with `axis` last. */
+const char *tl_sketch_axis_last(tl_arena *arena, int rank, int axis);
 /* A copy of whole buffers inside of `first` loops, in squares: lanes along `axis`, as many elements of what was contiguous
  * written out; what does not divide is of its own. */
 tl_status tl_sketch_turn_copy(tl_schedule *s, tl_block_ref copy, int first, int axis,

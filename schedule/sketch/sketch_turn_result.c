@@ -90,18 +90,6 @@ static tl_loop_ref loop_of(tl_schedule *s, const tl_block *block, const tl_var *
     return (tl_loop_ref){ 0 };
 }
 
-/* (x0, x1, x2) -> the same with `axis` last. */
-static const char *axis_last(tl_arena *arena, int rank, int axis)
-{
-    const char *from = "", *to = "";
-    for (int a = 0; a < rank; a++) {
-        from = tl_arena_format(arena, "%s%sx%d", from, a > 0 ? ", " : "", a);
-        if (a != axis)
-            to = tl_arena_format(arena, "%sx%d, ", to, a);
-    }
-    return tl_arena_format(arena, "(%s) -> (%sx%d)", from, to, axis);
-}
-
 tl_status tl_sketch_turn_result(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, out);
@@ -146,7 +134,8 @@ tl_status tl_sketch_turn_result(tl_schedule *s, tl_block_ref out, tl_map *done, 
     tl_map_put(done, tl_schedule_get_block(s, copy)->name, s);
     TL_TRY(tl_compute_at(s, copy, place, diag));
     const char *name = tl_schedule_get_block(s, copy)->stores[0].buffer->name;
-    TL_TRY(tl_transform_layout(s, name, axis_last(s->arena, load->u.buffer->rank, axis), diag));
+    TL_TRY(tl_transform_layout(s, name, tl_sketch_axis_last(s->arena, load->u.buffer->rank, axis),
+                               diag));
     int vector = tl_target_lanes(s->target, load->dtype);
     TL_TRY(tl_sketch_turn_copy(s, copy, outside, axis, vector, vector, diag));
     int64_t extent = tl_sketch_extent(s, lanes);

@@ -46,20 +46,6 @@ static const product products[] = {
 
 /* ---- which product ---- */
 
-/* The reduce iter that the product runs along: the longest that moves an axis of each operand. */
-static int find_term(tl_schedule *s, const tl_gpu_product *p)
-{
-    int found = -1;
-    for (int i = 0; i < p->c.block->iter_count; i++) {
-        const tl_iter *iter = &p->c.block->iters[i];
-        if (iter->kind == TL_ITER_REDUCE && tl_gpu_axis_of(s, p->c.panel, iter->var) >= 0 &&
-            tl_gpu_axis_of(s, p->c.stream, iter->var) >= 0 &&
-            (found < 0 || p->extents[i] > p->extents[found]))
-            found = i;
-    }
-    return found;
-}
-
 /* With the panel as it lies, else the other way round: its copy is turned then. f32 is multiplied as tf32 alone. */
 static const product *find_instruction(const tl_schedule *s, const tl_gpu_product *p, bool is_nk)
 {
@@ -227,26 +213,33 @@ static tl_status unroll_list(tl_schedule *s, const tl_loop_list *list, tl_diag *
     return TL_OK;
 }
 
-/* Loops over rows and columns of tiles as the threads of a warp hold them: `row` and `column` run over whole tiles. */
-static tl_status share_tiles(tl_schedule *s, tl_loop_ref row, tl_loop_ref column, tl_loop_ref *line,
-                             tl_diag *diag)
+tl_status tl_gpu_share_tiles(tl_schedule *s, tl_loop_ref row, tl_loop_ref column, tl_loop_ref *line,
+                             int64_t rows, tl_diag *diag)
 {
-    tl_loop_ref r[3], c[3], threads;
-    tl_loop_list order = { 0 }, written = { 0 };
-    TL_TRY(tl_split(s, row, (int64_t[]){ 0, 2, 8 }, 3, r, diag));
+    const int64_t factors[4] = { 0, rows / TILE_ROWS, 2, 8 };
+    bool one =
+        rows ==
+        TILE_ROWS; /* a warp's own; else the warps of a group have them one after the other */
+    tl_loop_ref r[4], c[3], threads;
+    tl_loop_list order = { 0 }, written = { 0 }, shared = { 0 };
+    TL_TRY(tl_split(s, row, one ? (int64_t[]){ 0, 2, 8 } : factors, one ? 3 : 4, r, diag));
     TL_TRY(tl_split(s, column, (int64_t[]){ 0, 4, 2 }, 3, c, diag));
     if (line != NULL)
         tl_loop_push(&written, *line);
     tl_loop_push(&written, r[0]);
-    tl_loop_push(&written, r[1]);
+    tl_loop_push(&written, one ? r[1] : r[2]);
     tl_loop_push(&written, c[0]);
+    if (!one)
+        tl_loop_push(&shared, r[1]);
+    tl_loop_push(&shared, one ? r[2] : r[3]);
+    tl_loop_push(&shared, c[1]);
     order = written;
-    tl_loop_push(&order, r[2]);
-    tl_loop_push(&order, c[1]);
+    for (int i = 0; i < shared.count; i++)
+        tl_loop_push(&order, shared.loops[i]);
     tl_loop_push(&order, c[2]);
     TL_TRY(tl_reorder(s, order.loops, order.count, diag));
     TL_TRY(unroll_list(s, &written, diag));
-    TL_TRY(tl_fuse(s, (tl_loop_ref[]){ r[2], c[1] }, 2, &threads, diag));
+    TL_TRY(tl_fuse(s, shared.loops, shared.count, &threads, diag));
     TL_TRY(tl_bind_loop(s, threads, "threadIdx.x", diag));
     return tl_vectorize(s, c[2], diag);
 }
@@ -320,8 +313,7 @@ static tl_status unroll_products(tl_schedule *s, const tl_loop_list *written, in
     return TL_OK;
 }
 
-/* The result's rows and columns last, as a warp holds them. */
-static tl_status lay_result(tl_schedule *s, const tl_gpu_product *p, const char **result,
+tl_status tl_gpu_lay_result(tl_schedule *s, const tl_gpu_product *p, const char **result,
                             tl_diag *diag)
 {
     const tl_store *store = &p->c.block->stores[0];
@@ -349,7 +341,7 @@ tl_status tl_gpu_mma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_d
     const char *result;
     TL_TRY(tl_gpu_find_product(s, tl_schedule_get_block(s, anchor), &p, diag));
     const tl_block *block = p.c.block;
-    int term = find_term(s, &p);
+    int term = tl_gpu_find_term(s, &p);
     if (s->target->gpu.sm < FIRST_SM || term < 0 || tl_keeps_order(s, block))
         return tl_refuse(diag, "default schedule", block->name, "is nothing for tensor cores");
     int k = tl_gpu_axis_of(s, p.c.panel, block->iters[term].var),
@@ -374,7 +366,7 @@ tl_status tl_gpu_mma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_d
     TL_TRY(tl_gpu_take_slice(s, anchor, p.c.stream, &operands[1], diag));
     TL_TRY(lay_panel(s, &p, x, term, operands[0].buffer, diag));
     TL_TRY(lay_stream(s, &p, term, operands[1].buffer, diag));
-    TL_TRY(lay_result(s, &p, &result, diag));
+    TL_TRY(tl_gpu_lay_result(s, &p, &result, diag));
     p.c.block = tl_schedule_get_block(s, anchor); /* with the new result */
 
     TL_TRY(tl_gpu_cut_results(s, out, 0, &p, &loops, diag));
@@ -392,7 +384,8 @@ tl_status tl_gpu_mma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_d
     TL_TRY(tl_tensorize(s, call, x->name, diag));
     TL_TRY(unroll_products(s, &written, has_lines ? 3 : 2, diag));
     TL_TRY(share_zeroes(s, zero, outside, has_lines, diag));
-    TL_TRY(share_tiles(s, loops.row, loops.column, loops.line.id != 0 ? &loops.line : NULL, diag));
+    TL_TRY(tl_gpu_share_tiles(s, loops.row, loops.column, loops.line.id != 0 ? &loops.line : NULL,
+                              TILE_ROWS, diag));
     TL_TRY(tl_gpu_fill_slices(s, name, operands, 2, slices, p.warps, bytes, diag));
     return tl_bind_loop(s, loops.tiles, "blockIdx.x", diag);
 }

@@ -234,7 +234,8 @@ static tl_status check_source(tl_schedule *s, tl_block_ref copy, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, copy);
     const tl_expr *value = block->stores[0].value;
-    value = value->kind == TL_EXPR_SELECT ? value->args[1] : value;
+    while (value->kind == TL_EXPR_SELECT)
+        value = value->args[1];
     const tl_buffer *from = value->kind == TL_EXPR_LOAD ? value->u.buffer : NULL;
     if (from == NULL || from->role == TL_ROLE_LOCAL || from->rank < 1 || from->rank > MOST_AXES)
         return tl_refuse(diag, "default schedule", block->name, "is no copy of boxes");

@@ -43,6 +43,8 @@ tl_status tl_gpu_find_product(tl_schedule *s, const tl_block *block, tl_gpu_prod
 int tl_gpu_axis_of(tl_schedule *s, const tl_expr *load, const tl_var *iter);
 /* The reduce iter that a product of tensor cores runs along: the longest that moves an axis of each operand; -1: none. */
 int tl_gpu_find_term(tl_schedule *s, const tl_gpu_product *p);
+/* Whether the expression is a multiple of `step`, its variables being whole numbers; `but` need not be one. */
+bool tl_gpu_is_multiple(tl_arena *arena, const tl_expr *e, const tl_var *but, int64_t step);
 /* Whether the iter may run beyond its extent, where pad_einsum finds zeroes. */
 bool tl_gpu_can_pad(const tl_gpu_product *p, int iter);
 /* Bytes of both operands' slices. */
@@ -120,6 +122,11 @@ tl_status tl_gpu_share_stage(tl_schedule *s, tl_block_ref stage, int depth, int6
 /* A product of what row-wise stages make of another product, all in one launch (gpu_attention.c); what it schedules is added to
  * `done`. */
 tl_status tl_gpu_attention(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
+/* The same by tensor cores (gpu_mma.c), from slices of at most TL_GPU_SHARED_SLICE bytes. `held` names the stream's buffer
+ * where a stage of the block leaves it in shared memory: it is read from there. NULL: it comes by slices, too. */
+enum { TL_GPU_SHARED_SLICE = 12 << 10 };
+tl_status tl_gpu_mma_in(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
+                        int64_t rows, const char *held, tl_loop_ref *tiles, tl_diag *diag);
 /* A contraction by tensor cores, by products of a warp (gpu_mma.c) or of a warpgroup (gpu_wgmma.c). */
 tl_status tl_gpu_mma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
 tl_status tl_gpu_wgmma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);

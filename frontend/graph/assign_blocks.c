@@ -2,11 +2,12 @@
  *
  * Values that 2-D convolutions make get their channels in blocks, [N, C/B, H, W, B]; pools, global pools,
  * reductions over space, elementwise operators and concatenations over channels hand the block on. B is L; where only
- * L/2 divides C it is C, when that is more than a vector, or L/2 (which long rows of long sums do without: their vectors go
- * along the rows); where neither does the value stays plain: a block is always full. A value that a convolution with padding reads gets that padding as a halo of zeros around H and W, the
- * largest of its readers', which its producer writes on every run. Graph inputs, outputs, constants and what goes into
- * or comes out of a loop or a choice stay plain: the first convolution copies its input into a padded local. So do values
- * that the form wants plain (tl_graph_set_form). Kernels read any layout, so nothing is converted. */
+ * L/2 divides C it is C, when that is more than a vector, or L/2 (which long rows of long sums do without: their
+ * vectors go along the rows); where neither does the value stays plain: a block is always full. A value that a
+ * convolution with padding reads gets that padding as a halo of zeros around H and W, the largest of its readers',
+ * which its producer writes on every run. Graph inputs, outputs, constants and what goes into or comes out of a loop
+ * or a choice stay plain: the first convolution copies its input into a padded local. So do values that the form wants
+ * plain (tl_graph_set_form). Kernels read any layout, so nothing is converted. */
 #include "frontend/value_notes.h"
 #include "frontend/frontend.h"
 #include "frontend/graph/graph_passes.h"

@@ -2,10 +2,10 @@
  *
  *     Conv(x, Mul(const [514, 1, 512], const [512]))  ->  Conv(x, const [514, 1, 512])
  *
- * fold_constants leaves what has more than 64 K elements to the kernels: they compute a mask on the way faster than they read
- * it. The weights of a product are otherwise: constant they are packed once, when the model is loaded, computed they are
- * computed, and read as they lie, in every run. So are the filters of a resampler, of a transform with its window. What this takes
- * is bounded, for all weights of a graph together. */
+ * fold_constants leaves what has more than 64 K elements to the kernels: they compute a mask on the way faster than they
+ * read it. The weights of a product are otherwise: constant they are packed once, when the model is loaded, computed they
+ * are computed, and read as they lie, in every run. So are the filters of a resampler, of a transform with its window.
+ * What this takes is bounded, for all weights of a graph together. */
 #include "frontend/graph/graph_passes.h"
 #include "frontend/node/fold_node.h"
 

@@ -9,9 +9,9 @@
  *         ...
  *
  * A copy pays where many rows use it and the panel does not stay in L1 as it lies, or where lanes would gather: a convolution
- * to one channel reads rows of places out of blocks of channels, which are turned around first. The other operand, the stream, is copied
- * where every panel would read lines again of which it leaves out half (convolutions of stride 2 with a window of one
- * element), or rows that lie side by side. */
+ * to one channel reads rows of places out of blocks of channels, which are turned around first. The other operand, the
+ * stream, is copied where every panel would read lines again of which it leaves out half (convolutions of stride 2 with a
+ * window of one element), or rows that lie side by side. */
 #include <stdlib.h>
 #include "runtime/base/checked.h"
 #include "schedule/strided_reads.h"
@@ -304,8 +304,8 @@ static tl_status copy_operand(tl_schedule *s, tl_block_ref anchor, const tl_expr
     return TL_OK;
 }
 
-/* A panel that no packing brings into order (a window walks along its rows) and of which lanes would gather: a copy with their axis
- * last, where elements are read again. */
+/* A panel that no packing brings into order (a window walks along its rows) and of which lanes would gather: a copy with their
+ * axis last, where elements are read again. */
 static tl_status turn_panel(tl_schedule *s, tl_block_ref anchor, const tl_contraction *c,
                             const tl_expr *panel, int64_t lanes, tl_diag *diag)
 {

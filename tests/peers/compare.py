@@ -183,7 +183,7 @@ class Model:
                 self.sides[peer]["is_wrong"] = self.is_wrong(theirs)
 
     def is_wrong(self, theirs):
-        """Whether `tilth verify` says so, given a peer's outputs: not where inputs that are off by little move an output as far."""
+        """Whether `tilth verify` says so, given a peer's outputs: not where inputs that are off by little move them as far."""
         with open(os.path.join(self.data, "names.txt")) as listed, open(os.path.join(theirs, "names.txt"), "w") as names:
             for line in listed:
                 file = line.split()[2]
@@ -387,7 +387,8 @@ def remarks_on(result):
     """What is no problem, and looks like one."""
     if result.get("difference") is None or result["difference"] <= LARGE or result["is_wrong"]:
         return []
-    return [f"outputs differ by {result['difference']:.1e} of their magnitude, where inputs that are off by little move them as far"]
+    return [f"outputs differ by {result['difference']:.1e} of their magnitude, where inputs that are off by little move them "
+            "as far"]
 
 
 def compare(options, best):

@@ -49,13 +49,15 @@ int64_t tl_block_none(const tl_node *n, int lanes)
     return 1;
 }
 
-/* Whether the convolution makes long rows of long sums: vectors along a row cost it nothing but a few unaligned loads. */
+/* Whether the convolution makes long rows of long sums out of plain ones: vectors along a row cost it nothing but a few
+ * unaligned loads. */
 static bool makes_long_rows(const tl_node *n, int lanes)
 {
     const int64_t *strides;
     const tl_shape *y = &n->outputs[0]->shape, *w = &n->inputs[1]->shape;
-    return n->op == TL_OP_CONV && y->rank == 4 && tl_attr_ints(n, "strides", &strides) == 2 &&
-           strides[1] == 1 && y->dims[3].extent >= 2 * lanes && w->dims[0].extent > 0 &&
+    return block_of(n->inputs[0]) == 1 && y->rank == 4 &&
+           tl_attr_ints(n, "strides", &strides) == 2 && strides[1] == 1 &&
+           y->dims[3].extent >= 2 * lanes && w->dims[0].extent > 0 &&
            tl_shape_elements(w) / w->dims[0].extent >= LEAST_STEPS;
 }
 

@@ -10,9 +10,8 @@
 #include "frontend/node/fold_node.h"
 
 enum {
-    MOST_ELEMENTS =
-        1 << 20, /* of a weight and what it is made of: some tenths of a second of interpreting */
-    MOST_IN_ALL = 1 << 22,
+    MOST_ELEMENTS = 1 << 20, /* of a weight, and of each value that it is made of */
+    MOST_IN_ALL = 1 << 22,   /* of all of them together: they are interpreted */
 };
 
 /* What a node is to the weights of the graph. */

@@ -303,19 +303,6 @@ static tl_status count_gather_elements(tl_onnx_call *c, tl_node *n, tl_value **o
     return TL_OK;
 }
 
-static tl_status count_gather_nd(tl_onnx_call *c, tl_node *n, tl_value **out)
-{
-    tl_value *y = *out;
-    const tl_value *x = n->inputs[0], *index = n->inputs[1];
-    int last = index->shape.rank - 1;
-    if (tl_counts_of(c->import, x) != NULL || tl_attr_int(n, "batch_dims", 0) != 0 ||
-        count_at(c, index, last) != NULL)
-        return refuse(c, n);
-    for (int i = 0; i < last; i++)
-        tl_set_count(c->import, y, i, count_at(c, index, i));
-    return TL_OK;
-}
-
 /* An axis that is counted stays as it is. */
 static tl_status count_expand(tl_onnx_call *c, tl_node *n, tl_value **out)
 {
@@ -365,6 +352,31 @@ static tl_value *extents_as_data(tl_onnx_call *c, const tl_value *x, int from, i
                                : tl_onnx_emit_i64(c, &x->shape.dims[from + i].extent, 1);
     }
     return tl_onnx_emit_concat(c, count, parts, 0);
+}
+
+/* As GATHER, with an index of several axes. */
+static tl_status count_gather_nd(tl_onnx_call *c, tl_node *n, tl_value **out)
+{
+    tl_value *y = *out, *index = n->inputs[1];
+    const tl_value *x = n->inputs[0];
+    int last = index->shape.rank - 1, tuple = (int)index->shape.dims[last].extent;
+    bool is_counted = false;
+    if (tl_attr_int(n, "batch_dims", 0) != 0 || count_at(c, index, last) != NULL)
+        return refuse(c, n);
+    for (int i = 0; i < tuple; i++)
+        is_counted |= count_at(c, x, i) != NULL;
+    if (is_counted) {
+        begin_plain(c);
+        tl_value *wide = tl_onnx_emit_cast(c, index, TL_I64);
+        tl_value *is_negative = tl_onnx_emit_with(c, TL_OP_LESS, wide, 0);
+        tl_value *from_end = tl_emit2(c, TL_OP_ADD, wide, extents_as_data(c, x, 0, tuple));
+        tl_node_set_input(n, 1, tl_onnx_emit_where(c, is_negative, from_end, wide));
+        end_plain(c);
+    }
+    for (int i = 0; i < y->shape.rank; i++)
+        tl_set_count(c->import, y, i,
+                     i < last ? count_at(c, index, i) : count_at(c, x, i - last + tuple));
+    return TL_OK;
 }
 
 static tl_status count_scatter(tl_onnx_call *c, tl_node *n, tl_value **y)

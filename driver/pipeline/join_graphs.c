@@ -40,6 +40,17 @@ typedef struct {
     int count, capacity;
 } kept_values;
 
+/* A loop, and how many turns it takes at most. */
+typedef struct {
+    const tl_node *node; /* as long as the graph is there */
+    int64_t most;
+} kept_loop;
+typedef struct {
+    tl_arena *arena;
+    kept_loop *items;
+    int count, capacity;
+} kept_loops;
+
 /* What is left of a graph when the next one is read. */
 typedef struct {
     const char *inferred, *cut; /* its text after shape inference, and with its layouts */
@@ -47,6 +58,7 @@ typedef struct {
     tl_map *constants;                            /* by name: folded */
     int kernel_count;
     kept_values values;    /* of the graph, then of the bodies of its nodes */
+    kept_loops loops;      /* likewise */
     tl_program **programs; /* one a kernel: of the lowering that suits it */
     const char **lowerings;
     tl_program **plain; /* the direct one, with no sum cut */
@@ -166,6 +178,18 @@ static void keep_values(kept_values *out, tl_graph *g)
             keep_values(out, g->nodes[i]->bodies[k]);
 }
 
+static void keep_loops(const tl_graph *g, void *context)
+{
+    kept_loops *out = context;
+    for (int i = 0; i < g->node_count; i++) {
+        const tl_node *n = g->nodes[i];
+        if (n->op != TL_OP_LOOP)
+            continue;
+        TL_ROOM(out->arena, out->items, out->count, out->capacity);
+        out->items[out->count++] = (kept_loop){ n, tl_attr_int(n, "most", 0) };
+    }
+}
+
 static tl_status lower_all(const tl_join *join, tl_arena *arena, tl_partition *partition, sample *s,
                            tl_diag *diag)
 {
@@ -237,6 +261,8 @@ static tl_status read_sample(tl_join *join, tl_arena *work, int index, const sam
         return tl_fail(diag, TL_UNSUPPORTED, "a constant is made of it");
     s->values.arena = join->arena;
     keep_values(&s->values, *graph);
+    s->loops.arena = join->arena;
+    tl_graph_visit(*graph, keep_loops, &s->loops);
     return lower_all(join, join->arena, partition, s, diag);
 }
 
@@ -437,16 +463,22 @@ static void keep_bound(tl_join *join)
         join->bound_names[i] = tl_onnx_bound(join->onnx, i, &join->bound[i]);
 }
 
-/* A loop takes as many turns at most as its node says in the first sample. */
-static tl_status check_turns(const tl_varying_text *text, const tl_varying_hole *hole,
-                             tl_diag *diag)
+/* How many turns loops take at most; they are in the same order as well. */
+static tl_status join_loops(tl_join *join, const sample *samples, tl_diag *diag)
 {
-    static const char most[] = "most = ";
-    size_t size = sizeof most - 1;
-    return hole->begin < size || tl_varying_is_constant(&hole->number) ||
-                   memcmp(text->text + hole->begin - size, most, size) != 0
-               ? TL_OK
-               : tl_fail(diag, TL_UNSUPPORTED, "it decides how many turns a loop takes");
+    int64_t *numbers = TL_NEW_ARRAY(join->arena, int64_t, join->request.samples.count);
+    join->loop_count = samples[0].loops.count;
+    join->loops = TL_NEW_ARRAY(join->arena, tl_joined_loop, join->loop_count);
+    for (int i = 0; i < join->loop_count; i++) {
+        for (int k = 0; k < join->request.samples.count; k++)
+            numbers[k] = samples[k].loops.items[i].most;
+        join->loops[i].node = samples[0].loops.items[i].node;
+        if (!tl_varying_fit(&join->request.samples, numbers, &join->loops[i].most))
+            return tl_fail(diag, TL_UNSUPPORTED,
+                           "how many turns '%.120s' takes depends on it in another way",
+                           join->loops[i].node->name);
+    }
+    return TL_OK;
 }
 
 static tl_status join_once(tl_join *join, tl_diag *diag)
@@ -467,12 +499,12 @@ static tl_status join_once(tl_join *join, tl_diag *diag)
                                 &join->request.samples, &cut, diag));
     for (int k = 1; k < count; k++)
         if (samples[k].values.count != samples[0].values.count ||
+            samples[k].loops.count != samples[0].loops.count ||
             samples[k].kernel_count != samples[0].kernel_count)
             return tl_fail(diag, TL_UNSUPPORTED, "for other extents it is cut into other kernels");
     TL_TRY(join_values(join, samples, diag));
     TL_TRY(check_constants(join, diag));
-    for (int i = 0; i < cut.hole_count; i++)
-        TL_TRY(check_turns(&cut, &cut.holes[i], diag));
+    TL_TRY(join_loops(join, samples, diag));
     return join_kernels(join, samples, diag);
 }
 

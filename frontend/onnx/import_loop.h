@@ -23,6 +23,7 @@ typedef struct {
 typedef struct {
     Onnx__GraphProto *body;
     int64_t turns; /* known number of turns; -1: data decide */
+    bool may_vary; /* a graph for all extents is read, and extents may decide how many there are */
     int state_count,
         scan_count; /* values that go around; results of which each turn gives a slice */
     tl_value *state[TL_LOOP_VALUES];

@@ -448,9 +448,12 @@ bool tl_make_loop(tl_onnx_call *c, tl_loop_call *l)
     if (l->scanned_turns != NULL)
         made.wanted = l->scanned_turns;
     else if (is_scan)
-        made.wanted = tl_onnx_emit_scalar(c, TL_I64, (double)l->turns);
+        made.wanted = tl_onnx_emit_extent(c, l->scanned[0], l->axes[0]);
     else if (l->wanted != NULL)
         made.wanted = tl_onnx_emit_reshape(c, tl_onnx_emit_cast(c, l->wanted, TL_I64), NULL, 0);
+    if (l->may_vary &&
+        !is_scan) /* a number that is written into a kernel can be another one for each call */
+        made.wanted = tl_onnx_emit_with(c, TL_OP_MAX, made.wanted, 0);
     if (l->enters != NULL)
         made.enters = tl_onnx_emit_reshape(c, l->enters, NULL, 0);
     tl_value **results = tl_onnx_emit_loop(c, r, &made);

@@ -181,20 +181,6 @@ tl_value *tl_onnx_emit_first(tl_onnx_call *c, tl_value *x, int axis, int64_t ext
     return x;
 }
 
-/* A counted axis as one of `extent` elements: it holds as many, or one that stands for all of them. */
-static tl_value *spread(tl_onnx_call *c, tl_value *x, int axis, const tl_onnx_sum *count,
-                        int64_t extent)
-{
-    c->import->plain_nodes++;
-    tl_value *is_one = tl_onnx_emit_with(c, TL_OP_EQUAL, tl_onnx_emit_sum(c, count), 1);
-    tl_value *first = tl_onnx_emit_scalar(c, TL_I64, 0), *range = tl_onnx_emit_range(c, extent);
-    tl_value *at = tl_onnx_emit_where(c, is_one, first, range);
-    at = tl_onnx_emit_with(c, TL_OP_MIN, at, (double)(x->shape.dims[axis].extent - 1));
-    x = tl_onnx_emit_gather(c, TL_OP_GATHER, x, at, axis);
-    c->import->plain_nodes--;
-    return x;
-}
-
 static tl_status compute_expand(tl_onnx_call *c)
 {
     tl_value *x = c->inputs[0];
@@ -219,7 +205,7 @@ static tl_status compute_expand(tl_onnx_call *c)
             continue;
         bool same = tl_sums_are_equal(c->import, &own.sums[a], &s.sums[b]);
         if (!same && is_counted(&own, a) && !is_counted(&s, b) && own.most[a] > 0) {
-            x = spread(c, x, a, &own.sums[a], s.most[b]);
+            x = tl_onnx_emit_spread(c, x, a, s.most[b]);
             to.sums[i] = s.sums[b];
             to.most[i] = s.most[b];
             continue;

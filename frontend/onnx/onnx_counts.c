@@ -154,6 +154,97 @@ tl_value *tl_onnx_emit_positions(tl_onnx_call *c, tl_value *mask, tl_value **cou
     return positions;
 }
 
+tl_value *tl_onnx_emit_spread(tl_onnx_call *c, tl_value *x, int axis, int64_t extent)
+{
+    tl_value *const *counts = tl_counts_of(c->import, x);
+    int64_t last = x->shape.dims[axis].extent - 1;
+    begin_plain(c);
+    tl_value *count = tl_onnx_emit_cast(c, tl_onnx_emit_reshape(c, counts[axis], NULL, 0), TL_I64);
+    tl_value *is_one = tl_onnx_emit_with(c, TL_OP_EQUAL, count, 1);
+    tl_value *at = tl_onnx_emit_where(c, is_one, tl_onnx_emit_scalar(c, TL_I64, 0),
+                                      tl_onnx_emit_range(c, extent));
+    at = tl_onnx_emit_with(c, TL_OP_MIN, at, (double)(last > 0 ? last : 0));
+    tl_value *y = tl_onnx_emit_gather(c, TL_OP_GATHER, x, at, axis);
+    end_plain(c);
+    for (int i = 0; i < x->shape.rank; i++)
+        if (i != axis)
+            tl_set_count(c->import, y, i, counts[i]);
+    return y;
+}
+
+/* ---- operands ---- */
+
+/* The extent that is known of an axis of the operands, counted from the last one, where it is none that broadcasts; -1: none. */
+static int64_t known_extent(const tl_import *im, const tl_node *n, int from_end)
+{
+    int64_t extent = -1;
+    for (int i = 0; i < n->input_count; i++) {
+        const tl_value *x = n->inputs[i];
+        int axis = x != NULL ? x->shape.rank - from_end : -1;
+        tl_value *const *counts = tl_counts_of(im, x);
+        if (axis >= 0 && (counts == NULL || counts[axis] == NULL) &&
+            x->shape.dims[axis].extent != 1)
+            extent = x->shape.dims[axis].extent;
+    }
+    return extent;
+}
+
+static void align_elementwise(tl_onnx_call *c, tl_node *n)
+{
+    for (int from_end = 1; from_end <= TL_MAX_RANK; from_end++) {
+        int64_t extent = known_extent(c->import, n, from_end);
+        for (int i = 0; extent > 0 && i < n->input_count; i++) {
+            tl_value *x = n->inputs[i];
+            int axis = x != NULL ? x->shape.rank - from_end : -1;
+            tl_value *const *counts = tl_counts_of(c->import, x);
+            if (axis >= 0 && counts != NULL && counts[axis] != NULL &&
+                x->shape.dims[axis].extent > 0)
+                tl_node_set_input(n, i, tl_onnx_emit_spread(c, x, axis, extent));
+        }
+    }
+}
+
+/* The axis that sums go along. */
+static void align_product(tl_onnx_call *c, tl_node *n)
+{
+    int axes[2], ranks[2] = { n->inputs[0]->shape.rank, n->inputs[1]->shape.rank };
+    if (ranks[0] < 1 || ranks[1] < 1)
+        return;
+    axes[0] = ranks[0] - 1;
+    axes[1] = ranks[1] > 1 ? ranks[1] - 2 : 0;
+    for (int i = 0; i < 2; i++) {
+        tl_value *x = n->inputs[i], *other = n->inputs[1 - i];
+        tl_value *const *own = tl_counts_of(c->import, x);
+        tl_value *const *others = tl_counts_of(c->import, other);
+        bool is_counted = own != NULL && own[axes[i]] != NULL;
+        int64_t extent = other->shape.dims[axes[1 - i]].extent;
+        if (!is_counted || (others != NULL && others[axes[1 - i]] != NULL) ||
+            x->shape.dims[axes[i]].extent == extent)
+            continue;
+        tl_value *y = tl_onnx_emit_first(c, x, axes[i], extent);
+        for (int axis = 0; axis < ranks[i]; axis++)
+            tl_set_count(c->import, y, axis, axis != axes[i] ? own[axis] : NULL);
+        tl_node_set_input(n, i, y);
+    }
+}
+
+void tl_count_operands(tl_onnx_call *c, tl_node *n)
+{
+    bool counted = false;
+    if (c->status != TL_OK || c->import->counts == NULL || c->import->plain_nodes > 0)
+        return;
+    for (int i = 0; i < n->input_count; i++) {
+        const tl_value *v = n->inputs[i];
+        if (v != NULL && (!v->dtype_known || !tl_shape_is_static(&v->shape)))
+            return;
+        counted |= tl_counts_of(c->import, v) != NULL;
+    }
+    if (counted && n->op == TL_OP_MATMUL)
+        align_product(c, n);
+    else if (counted && n->input_count > 1 && tl_is_elementwise(n))
+        align_elementwise(c, n);
+}
+
 /* ---- rules ---- */
 
 static tl_status refuse(tl_onnx_call *c, const tl_node *n)
@@ -620,7 +711,8 @@ static tl_status count_product(tl_onnx_call *c, tl_node *n, tl_value **out)
     tl_value *y = *out, *a = n->inputs[0], *b = n->inputs[1];
     int ranks[2] = { a->shape.rank, b->shape.rank }, axes = y->shape.rank;
     int inner[2] = { ranks[0] - 1, ranks[1] > 1 ? ranks[1] - 2 : 0 };
-    if (!is_same_count(c->import, count_at(c, a, inner[0]), count_at(c, b, inner[1])))
+    tl_value *own = count_at(c, a, inner[0]), *other = count_at(c, b, inner[1]);
+    if (own != NULL && other != NULL && !is_same_count(c->import, own, other))
         return refuse(c, n);
     if (ranks[1] > 1)
         tl_set_count(c->import, y, --axes, count_at(c, b, ranks[1] - 1));

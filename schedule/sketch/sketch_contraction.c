@@ -463,16 +463,17 @@ static void decide_tile(tl_schedule *s, const char *name, const result_loops *fo
                                      tl_min64(room / t->rows, found->line_extent), t->lines);
 }
 
-/* Whether the nest makes `extent` of the results along the vector, a piece of them (a block of keys) that is no number of
- * panels `width` wide: such panels would end in the middle of it, and lanes on both sides of their end. A panel as wide as
- * the piece begins and ends with it. */
+/* Whether `extent` elements along the vector are a piece of the panel's axis (a block of keys, the channels of a group) that is
+ * no number of panels `width` wide: such panels would end in the middle of it, and lanes on both sides of their end. A
+ * panel as wide as the piece begins and ends with it. */
 static bool is_cut_unevenly(const tl_block *block, const tl_contraction *c, int64_t extent,
                             int64_t width)
 {
-    for (int i = 0; i < block->iter_count; i++)
-        if (block->iters[i].var == c->vector)
-            return extent < tl_max_extent(block->iters[i].extent) && extent % width != 0;
-    return false;
+    const tl_expr *panel = tl_sketch_panel_load(block, c->vector);
+    int axis = 0;
+    while (!tl_expr_uses_var(panel->args[axis], c->vector))
+        axis++;
+    return extent < tl_max_extent(panel->u.buffer->shape[axis]) && extent % width != 0;
 }
 
 tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,

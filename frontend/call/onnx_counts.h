@@ -22,6 +22,8 @@ void tl_count_operands(tl_onnx_call *c, tl_node *n);
 /* The counts of the outputs of a new node. *y: its result, or what stands for it. TL_UNSUPPORTED: the operator looks behind
  * the count. */
 tl_status tl_count_result(tl_onnx_call *c, tl_node *n, tl_value **y);
+/* The extent of an axis that is not counted, one i64 in a vector: a number, or computed where the graph may be one for all. */
+tl_value *tl_onnx_emit_known_extent(tl_onnx_call *c, const tl_value *v, int axis);
 /* The elements behind counts become this number. */
 tl_value *tl_onnx_emit_masked(tl_onnx_call *c, tl_value *x, double number);
 /* A mask of the shape of `v`, false where `v` is behind a count as well. */

@@ -52,13 +52,8 @@ tl_value *tl_onnx_emit_extent(tl_onnx_call *c, const tl_value *v, int axis)
     tl_value *count = count_of(c->import, v, axis);
     if (count == NULL && c->graph->kept == NULL)
         return tl_onnx_emit_scalar(c, TL_I64, (double)v->shape.dims[axis].extent);
-    if (count == NULL) { /* computed where it is read: the graph may be one for all extents */
-        tl_value *x = (tl_value *)(uintptr_t)v;
-        tl_node *n = tl_onnx_emit_node(c, TL_OP_SHAPE, 1, &x);
-        tl_attr_set_int(c->graph, n, "start", axis);
-        tl_attr_set_int(c->graph, n, "end", axis + 1);
-        count = tl_emitted(c, n);
-    }
+    if (count == NULL)
+        return tl_onnx_emit_reshape(c, tl_onnx_emit_known_extent(c, v, axis), NULL, 0);
     return tl_onnx_emit_cast(c, tl_onnx_emit_reshape(c, count, NULL, 0), TL_I64);
 }
 

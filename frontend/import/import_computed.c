@@ -631,6 +631,27 @@ static tl_status compute_tile(tl_onnx_call *c)
     return TL_OK;
 }
 
+static tl_value *magnitude(tl_onnx_call *c, tl_value *x)
+{
+    return tl_emit2(c, TL_OP_MAX, x, tl_emit1(c, TL_OP_NEG, x));
+}
+
+/* Where the elements come from that a pad puts beside `own` ones: the mirror image of a place, or that place once around. */
+static tl_value *source_of(tl_onnx_call *c, tl_value *at, const tl_onnx_sum *own, const char *mode)
+{
+    tl_onnx_sum some = tl_sum_max(c, *own, tl_sum_constant(1));
+    tl_value *extent = tl_onnx_emit_sum(c, &some);
+    tl_value *last = tl_onnx_emit_with(c, TL_OP_SUB, extent, 1);
+    if (strcmp(mode, "edge") == 0)
+        return tl_emit2(c, TL_OP_MIN, at, last);
+    if (strcmp(mode, "reflect") == 0)
+        return tl_emit2(c, TL_OP_SUB, last,
+                        magnitude(c, tl_emit2(c, TL_OP_SUB, last, magnitude(c, at))));
+    tl_value *around = tl_emit2(c, TL_OP_ADD, at, extent);
+    tl_value *whole = tl_emit2(c, TL_OP_DIV, around, extent);
+    return tl_emit2(c, TL_OP_SUB, around, tl_emit2(c, TL_OP_MUL, whole, extent));
+}
+
 /* Axis by axis: element i of the result is element i - before, where there is one. */
 static tl_status compute_pad(tl_onnx_call *c)
 {
@@ -640,8 +661,11 @@ static tl_status compute_pad(tl_onnx_call *c)
     int count = s.rank;
     if (tl_call_input(c, 3) != NULL)
         TL_TRY(tl_need_i64(c, 3, &axes, &count));
-    if (strcmp(tl_call_string(c, "mode", "constant"), "constant") != 0)
-        return tl_call_unsupported(c, "pads that data decide, of other than a constant");
+    const char *mode = tl_call_string(c, "mode", "constant");
+    bool is_constant = strcmp(mode, "constant") == 0;
+    if (!is_constant && strcmp(mode, "edge") != 0 && strcmp(mode, "reflect") != 0 &&
+        strcmp(mode, "wrap") != 0)
+        return tl_call_bad(c, "mode '%.40s'", mode);
     if (tl_shape_elements(&pads->shape) != 2 * count)
         return tl_call_bad(c, "%lld pads for %d axes", (long long)tl_shape_elements(&pads->shape),
                            count);
@@ -664,8 +688,9 @@ static tl_status compute_pad(tl_onnx_call *c)
         tl_value *inside = tl_emit2(c, TL_OP_LESS, at, tl_onnx_emit_sum(c, &own));
         inside = tl_emit2(c, TL_OP_AND, inside,
                           tl_emit1(c, TL_OP_NOT, tl_onnx_emit_with(c, TL_OP_LESS, at, 0)));
-        x = pick(c, x, at, axis);
-        x = tl_onnx_emit_where(c, tl_onnx_emit_along(c, inside, s.rank, axis), x, number);
+        x = pick(c, x, is_constant ? at : source_of(c, at, &own, mode), axis);
+        if (is_constant)
+            x = tl_onnx_emit_where(c, tl_onnx_emit_along(c, inside, s.rank, axis), x, number);
         c->import->plain_nodes--;
     }
     tl_result(c, 0, give_counts(c, x, &s));

@@ -155,7 +155,10 @@ static void set_varies(const tl_join *join, tl_graph *g)
 static tl_status read_graph(tl_join *join, tl_arena *arena, const tl_shape_override *shapes,
                             int shape_count, tl_graph **out, tl_diag *diag)
 {
-    TL_TRY(tl_onnx_graph(arena, join->onnx, shapes, shape_count, join->kept, out, diag));
+    tl_onnx_keep_loops(join->onnx, join->keeps_loops);
+    tl_status status = tl_onnx_graph(arena, join->onnx, shapes, shape_count, join->kept, out, diag);
+    join->met_loops |= tl_onnx_met_loops(join->onnx);
+    TL_TRY(status);
     (*out)->without = join->without;
     set_varies(join, *out);
     return tl_infer_shapes(*out, diag);
@@ -509,7 +512,7 @@ static tl_status join_once(tl_join *join, tl_diag *diag)
 }
 
 /* Again where more nodes are kept than before. */
-static tl_status join_all(tl_join *join, tl_diag *diag)
+static tl_status join_rounds(tl_join *join, tl_diag *diag)
 {
     tl_status status = TL_OK;
     for (int round = 0; round < MOST_ROUNDS; round++) {
@@ -521,6 +524,19 @@ static tl_status join_all(tl_join *join, tl_diag *diag)
             return status == TL_OK ? TL_OK : tl_fail(diag, status, "%s", why.text);
     }
     return tl_fail(diag, status, "constants are made of it again and again");
+}
+
+/* With short loops written out, as in the graph of one shape; where these are not the same for all extents, as loops. */
+static tl_status join_all(tl_join *join, tl_diag *diag)
+{
+    tl_diag why = { "" };
+    tl_status status = join_rounds(join, &why);
+    if (status == TL_UNSUPPORTED && join->met_loops) {
+        join->keeps_loops = true;
+        why.text[0] = '\0';
+        status = join_rounds(join, &why);
+    }
+    return status == TL_OK ? TL_OK : tl_fail(diag, status, "%s", why.text);
 }
 
 /* ---- the join ---- */

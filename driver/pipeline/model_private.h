@@ -93,7 +93,9 @@ struct tl_join {
     const char *without;       /* tl_model_options */
     const tl_var *const *vars; /* the dims in programs */
     tl_map *kept;              /* names of nodes that are not folded */
-    tl_graph *graph;           /* that of the first sample, and its kernels */
+    bool keeps_loops; /* tl_onnx_source; and whether some graph would be another one with it */
+    bool met_loops;
+    tl_graph *graph; /* that of the first sample, and its kernels */
     int bound_count; /* inputs that it is bound to a value of, as tl_onnx_bound has them */
     const char **bound_names;
     const void **bound;

@@ -134,10 +134,14 @@ static tl_status write_out_scan(tl_onnx_call *c, tl_loop_call *l)
     return stack_turns(c, l, l->turns);
 }
 
-/* Whether the number of turns may be another one for other extents. What the file itself says may not. */
-static bool may_vary(const tl_onnx_call *c, const tl_value *wanted)
+/* Whether the loop stays one because its number of turns may be another one for other extents. What the file itself says may
+ * not. */
+static bool may_vary(tl_onnx_call *c, const tl_value *wanted)
 {
-    return c->graph->kept != NULL && (wanted == NULL || tl_notes_of(wanted)->folded != NULL);
+    if (c->graph->kept == NULL || (wanted != NULL && tl_notes_of(wanted)->folded == NULL))
+        return false;
+    c->import->met_loops = true;
+    return c->import->keeps_loops;
 }
 
 /* Whether the loop's nodes may as well be there once a turn. */

@@ -237,8 +237,8 @@ typedef struct {
     const relaxation *r;
     int axis;
     tl_var_set rows; /* the variables that go along it */
-    const tl_expr
-        *few; /* the test of element FEW_ROWS of it, and of the first one along the others */
+    /* The test of element FEW_ROWS of it, and of the first one along the others. */
+    const tl_expr *few;
     bool fails;
 } shortening;
 

@@ -94,8 +94,8 @@ static tl_value *give_counts(tl_onnx_call *c, tl_value *y, const computed_shape 
     return y;
 }
 
-/* What nothing bounds may be computed from inputs whose values are offered. */
-static tl_status decide_terms(tl_onnx_call *c, const tl_onnx_sum *n)
+/* What nothing bounds may be computed from inputs whose values are offered; *whole: the operand, which may be one. */
+static tl_status decide_terms(tl_onnx_call *c, const tl_onnx_sum *n, tl_value **whole)
 {
     for (int i = 0; i < n->count; i++) {
         tl_onnx_sum term = { .count = 1, .terms = { n->terms[i] } };
@@ -103,6 +103,8 @@ static tl_status decide_terms(tl_onnx_call *c, const tl_onnx_sum *n)
         tl_value *v = n->terms[i].value;
         if (isinf(b.most) || isinf(b.least))
             TL_TRY(tl_call_decide(c, &v));
+        if (n->terms[i].value == *whole)
+            *whole = v;
     }
     return TL_OK;
 }
@@ -116,7 +118,7 @@ static tl_status read_shape(tl_onnx_call *c, tl_value *v, computed_shape *s)
     s->rank = (int)rank;
     for (int i = 0; i < s->rank; i++) {
         s->sums[i] = tl_sum_of(c->import, v, i);
-        TL_TRY(decide_terms(c, &s->sums[i]));
+        TL_TRY(decide_terms(c, &s->sums[i], &v));
         s->sums[i] = tl_sum_of(c->import, v, i);
     }
     return TL_OK;

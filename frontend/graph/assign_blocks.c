@@ -1,13 +1,14 @@
 /* frontend/graph/assign_blocks.c: how values lie in memory on a CPU whose vectors have L lanes of f32.
  *
- * Values that 2-D convolutions make get their channels in blocks, [N, C/B, H, W, B]; pools, global pools,
- * reductions over space, elementwise operators and concatenations over channels hand the block on. B is L; where only
- * L/2 divides C it is C, when that is more than a vector, or L/2; where neither does the value stays plain: a block is
- * always full. What is concatenated along channels of several images has blocks first, [C/B, N, H, W, B], so that a part
- * is one piece (assign_windows.c). A value that a convolution with padding reads gets that padding as a halo of zeros around H and W, the
- * largest of its readers', which its producer writes on every run. Graph inputs, outputs, constants and what goes into
- * or comes out of a loop or a choice stay plain: the first convolution copies its input into a padded local. So do values
- * that the form wants plain (tl_graph_set_form). Kernels read any layout, so nothing is converted. */
+ * Values that 2-D convolutions make get their channels in blocks, [N, C/B, H, W, B]; pools, global pools, reductions
+ * over space, elementwise operators and concatenations over channels hand the block on. B is L; where only L/2 divides
+ * C it is C, when that is more than a vector, or L/2; where neither does the value stays plain: a block is always
+ * full. What is concatenated along channels of several images has blocks first, [C/B, N, H, W, B], so that a part is
+ * one piece (assign_windows.c). A value that a convolution with padding reads gets that padding as a halo of zeros
+ * around H and W, the largest of its readers', which its producer writes on every run. Graph inputs, outputs,
+ * constants and what goes into or comes out of a loop or a choice stay plain: the first convolution copies its input
+ * into a padded local. So do values that the form wants plain (tl_graph_set_form). Kernels read any layout, so nothing
+ * is converted. */
 #include "frontend/value_notes.h"
 #include "frontend/frontend.h"
 #include "frontend/graph/graph_passes.h"

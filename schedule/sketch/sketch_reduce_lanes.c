@@ -56,7 +56,8 @@ static const char *first_last(tl_arena *arena, int rank)
     return tl_arena_format(arena, "(%s) -> (%sx0)", from, to);
 }
 
-/* The loop over terms, the first around the block, becomes the last; that over rows, number `rows` (0: none), the one before it. */
+/* The loop over terms, the first around the block, becomes the last; that over rows, number `rows` (0: none), the one before
+ * it. */
 static tl_status put_terms_last(tl_schedule *s, tl_block_ref block, int rows, tl_diag *diag)
 {
     tl_loop_list loops, order = { 0 };

@@ -104,8 +104,8 @@ int tl_verb_tune(int argc, char **argv)
           &o.donors.per_kernel },
         { "--cost-model", NULL, TL_OPTION_LIST, "FILE",
           "a trained model (tilth cost-model train) whose expectations the search begins with and "
-          "believes as far as they are right; up to 3; none: without (default: what comes with "
-          "tilth)",
+          "believes as far as they are right; up to 4; none: without (default: the two that come "
+          "with tilth)",
           &o.cost_models },
         { "--seed", NULL, TL_OPTION_INT, "S", "of the search and of inputs (0)", &o.seed },
         { "--cold", NULL, TL_OPTION_TEXT, "WHAT",

@@ -404,7 +404,13 @@ tl_status tl_lesson_judge(const tl_lesson *l, const tl_corpus *corpus, tl_rows r
         again[i] = has_again ? l->again[programs[i]] : NAN;
     }
     double *task_values = TL_NEW_ARRAY(l->arena, double, TL_METRIC_COUNT *(corpus->task_count + 1));
-    *out = (tl_report_card){ .programs = count, .corpus = corpus, .task_values = task_values };
+    int networks = runs_of(l, corpus) != NULL ? l->network_count : 0;
+    double *network_values = TL_NEW_ARRAY(l->arena, double, TL_METRIC_COUNT *(networks + 1));
+    *out = (tl_report_card){ .programs = count,
+                             .corpus = corpus,
+                             .task_values = task_values,
+                             .network_count = networks,
+                             .network_values = network_values };
     int64_t begun = tl_clock_cpu_ns();
     out->has_learned = tl_cost_model_predict(model, &samples, mean, variance);
     double seconds = (double)(tl_clock_cpu_ns() - begun) * 1e-9;
@@ -417,10 +423,11 @@ tl_status tl_lesson_judge(const tl_lesson *l, const tl_corpus *corpus, tl_rows r
                                .sampler = sampler,
                                .program = program,
                                .task_ns = corpus->samples[rows].standard_ns,
-                               .network_count = runs_of(l, corpus) != NULL ? l->network_count : 0,
+                               .network_count = networks,
                                .runs = runs_of(l, corpus),
                                .again = has_again ? again : NULL,
                                .task_values = task_values,
+                               .network_values = network_values,
                                .seed = (uint64_t)l->o->seed };
     TL_TRY(tl_judge(&judged, mean, &out->judgement, diag));
     return tl_calibrate(&judged, mean, variance, &out->calibration, diag);

@@ -49,7 +49,9 @@ static tl_status run(const tl_cost_settings *o, const char *action, tl_diag *dia
 int tl_verb_cost_model(int argc, char **argv)
 {
     enum { MOST_FILES = 256 };
-    tl_cost_settings o = { .common.threads = 1, .test = 0.2, .check = 0.1, .seed = 1, .seeds = 1 };
+    tl_cost_settings o = {
+        .common.threads = 1, .test = 0.2, .check = 0.1, .seed = 1, .seeds = 1
+    };
     const tl_option options[] = {
         { "--model", "-m", TL_OPTION_LIST, "FILE|TYPE",
           "which: a file, or TYPE[,SETTING=VALUE...][@tenset] (train: attention); eval: may be "
@@ -60,8 +62,9 @@ int tl_verb_cost_model(int argc, char **argv)
         { "--split", NULL, TL_OPTION_TEXT, "within-task|task|model|machine",
           "what is held out, by digests of workloads (train: nothing; with --hold-out: model)",
           &o.split },
-        { "--hold-out", NULL, TL_OPTION_LIST, "FILE.onnx",
-          "a network of which no workload is learned from; may be repeated", &o.held_out },
+        { "--hold-out", NULL, TL_OPTION_LIST, "FILE.onnx|KERNEL.tk",
+          "a network of which no workload is learned from, or a kernel; may be repeated",
+          &o.held_out },
         { "--network", NULL, TL_OPTION_LIST, "FILE.onnx",
           "a network whose tasks count by their share of its time; those held out do; may be "
           "repeated",

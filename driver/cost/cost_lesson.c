@@ -50,6 +50,7 @@ static tl_status open_corpus(tl_lesson *l, const tl_dataset *set, tl_corpus **ou
     find_folder(l, &folder);
     const tl_corpus_options options = {
         .threads = l->o->jobs > 0 ? (int)l->o->jobs : tl_topology_get()->threads,
+        .unmeasured = l->o->teacher != NULL ? (int)l->o->unmeasured : 0,
         .folder = folder.size > 0 ? tl_text_get(&folder) : NULL,
         .build = tl_build_id(),
         .stop = &tl_cost_stop,
@@ -354,24 +355,36 @@ static void show_training(void *user, const tl_train_progress *p)
                 p->epochs, p->loss, p->held_out, p->least);
 }
 
+/* Whom --teacher names; NULL: nobody. */
+static tl_status find_teacher(const tl_lesson *l, tl_cost_model **out, tl_diag *diag)
+{
+    tl_model_spec spec = { .text = l->o->teacher };
+    *out = NULL;
+    return l->o->teacher != NULL ? tl_model_spec_load(&spec, out, diag) : TL_OK;
+}
+
 tl_status tl_lesson_train(const tl_lesson *l, const tl_model_spec *spec, uint64_t seed,
                           const char *checkpoint, tl_cost_model **out, tl_diag *diag)
 {
     const int *programs;
     tl_cost_samples train, check;
+    tl_cost_model *teacher;
     TL_TRY(tl_lesson_side(l, spec->rows, TL_SIDE_TRAIN, &programs, &train, diag));
     TL_TRY(tl_lesson_side(l, spec->rows, TL_SIDE_CHECK, &programs, &check, diag));
     TL_TRY(tl_cost_model_create(spec->type, spec->settings, seed, out, diag));
+    tl_status status = find_teacher(l, &teacher, diag);
     const tl_train_options options = { .epochs = (int)l->o->epochs,
                                        .batch = (int)l->o->batch,
                                        .rate = l->o->rate,
                                        .checkpoint = checkpoint,
+                                       .teacher = teacher,
                                        .stop = &tl_cost_stop,
                                        .listen = show_training,
                                        .user = (void *)(uintptr_t)spec->text };
-    tl_status status =
-        tl_cost_model_train(*out, &train, check.count > 0 ? &check : NULL, &options, diag);
+    if (status == TL_OK)
+        status = tl_cost_model_train(*out, &train, check.count > 0 ? &check : NULL, &options, diag);
     tl_progress_done();
+    tl_cost_model_destroy(teacher);
     if (status != TL_OK) {
         tl_cost_model_destroy(*out);
         *out = NULL;

@@ -50,7 +50,7 @@ int tl_verb_cost_model(int argc, char **argv)
 {
     enum { MOST_FILES = 256 };
     tl_cost_settings o = {
-        .common.threads = 1, .test = 0.2, .check = 0.1, .seed = 1, .seeds = 1
+        .common.threads = 1, .test = 0.2, .check = 0.1, .seed = 1, .seeds = 1, .unmeasured = 64
     };
     const tl_option options[] = {
         { "--model", "-m", TL_OPTION_LIST, "FILE|TYPE",
@@ -92,6 +92,11 @@ int tl_verb_cost_model(int argc, char **argv)
         { "--seed", NULL, TL_OPTION_INT, "S", "of weights, splits and pools (1)", &o.seed },
         { "--seeds", NULL, TL_OPTION_INT, "N", "eval: train each type so often, from --seed on (1)",
           &o.seeds },
+        { "--teacher", NULL, TL_OPTION_TEXT, "FILE",
+          "train: a model that says what nobody measured: of --unmeasured points of each task",
+          &o.teacher },
+        { "--unmeasured", NULL, TL_OPTION_INT, "N", "train: with a teacher, so many points (64)",
+          &o.unmeasured },
         { "--checkpoint", NULL, TL_OPTION_TEXT, "FILE",
           "train: where an interrupted training goes on from (OUTPUT.checkpoint)", &o.checkpoint },
         { "--plot", NULL, TL_OPTION_TEXT, "FILE.svg",

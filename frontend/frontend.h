@@ -98,7 +98,7 @@ typedef struct {
     int min_inputs, max_inputs, max_outputs; /* of the newest form; -1: any number */
 } tl_onnx_operator;
 bool tl_onnx_find_operator(int index, tl_onnx_operator *out); /* false behind the last */
-/* An operator of ONNX's own domain in the form that opset `since` gave it (frontend/onnx/onnx_versions.def). */
+/* An operator of ONNX's own domain in the form that opset `since` gave it (frontend/import/onnx_versions.def). */
 typedef struct {
     char name[32];
     int since;

@@ -13,7 +13,9 @@ ir/program/program(_rewrite)?\.c:statements are visited where they are made
 ir/text/parse.*:blocks hold expressions that hold blocks
 ir/interpret/:statements, expressions and calls recurse
 frontend/operators\.c|frontend/(node/(axis_rules|check_constants|shape_rules_control|infer_shapes|fold_node|bind_operands)|graph/(assign_blocks|remove_identities)|lower/lower_(elementwise|kernel))\.c:rows name functions that ask other rows, for bodies too
-frontend/onnx/:importers import the graphs inside of nodes
+frontend/call/:what is known of a number is asked by the nodes that compute it
+frontend/import/:importers are each other's, through their table
+frontend/onnx/:functions hold nodes that call functions, and a model is unpacked, imported and dropped by one of several
 schedule/[a-z_]*\.c|schedule/prim/:a trace applies primitives, which append to a trace
 schedule/sketch/:rules call each other through their table
 codegen/math/:functions call each other through their table

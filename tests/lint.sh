@@ -24,7 +24,9 @@ frontend:frontend/(frontend|operators|value_notes)\.|ir/|runtime/base/
 frontend/lower:frontend/(lower/|(frontend|operators|value_notes)\.)|ir/|runtime/base/
 frontend/node:frontend/(node/|lower/|(frontend|operators|value_notes)\.)|ir/|runtime/base/
 frontend/graph:frontend/(graph/|node/|lower/|(frontend|operators|value_notes)\.)|ir/|runtime/base/
-frontend/onnx:frontend/(onnx/|onnx\.pb-c\.h|node/|lower/|(frontend|operators|value_notes)\.)|ir/|runtime/base/
+frontend/call:frontend/(call/|onnx\.pb-c\.h|node/|lower/|(frontend|operators|value_notes)\.)|ir/|runtime/base/
+frontend/import:frontend/(import/|call/|onnx\.pb-c\.h|node/|lower/|(frontend|operators|value_notes)\.)|ir/|runtime/base/
+frontend/onnx:frontend/(onnx/|import/|call/|onnx\.pb-c\.h|node/|lower/|(frontend|operators|value_notes)\.)|ir/|runtime/base/
 schedule:schedule/[a-z_]*\.(h|def)|ir/|runtime/base/
 schedule/prim:schedule/(prim/|[a-z_]*\.)|ir/|runtime/base/
 schedule/sketch:schedule/(sketch/|[a-z_]*\.)|ir/|runtime/base/

@@ -72,8 +72,9 @@ static void add_heading(tl_operators_form form, int read, tl_text *out)
     tl_text_format(
         out,
         "# Operators\n\n"
-        "Written by `tilth inspect --operators --markdown` from `onnx/import_ops.def` and\n"
-        "`onnx/import_refused.def`; a test holds it to them, and `make golden` writes it anew.\n\n"
+        "Written by `tilth inspect --operators --markdown` from `import/import_ops.def` and\n"
+        "`import/import_refused.def`; a test holds it to them, and `make golden` writes it "
+        "anew.\n\n"
         "tilth reads these %d operators. A form is what one or several opsets give an operator; "
         "the inputs\n"
         "are those of the newest. Tensors are of ",

@@ -12,6 +12,9 @@
  * 12 % to 1 %). It says m = 4 from 28x28 up, m = 2 at 14x14, neither at 7x7 of a Cascade Lake, as was measured there; of
  * a core with more bandwidth m = 4 at 14x14 and m = 2 at 7x7.
  *
+ * Groups of channels that end within blocks of the result, and results that lie plain behind blocks, are summed up with the
+ * channels of a group side by side (channels_last): the same sums in the same order, for strict numerics as well.
+ *
  * A cell over time runs its steps one after the other on the core that has its direction; where cores are left, rows are
  * shared out.
  *
@@ -24,7 +27,7 @@
 #include "ir/program/machine.h"
 #include "runtime/base/checked.h"
 
-enum { LEAST_ROWS = 64, LINE_BYTES = 64 };
+enum { LEAST_ROWS = 64, LINE_BYTES = 64, LEAST_LANES = 4 };
 
 /* Winograd's results are less exact: it has to be worth it. */
 static const double least_gain = 0.85;
@@ -116,13 +119,44 @@ static bool suits_rows(const tl_node *n, const tl_target *target)
            tl_recurrent_sizes_of(n).directions < target->cores;
 }
 
+static int64_t block_of(const tl_value *v)
+{
+    return v->layout.plain ? 1 : v->layout.block[1];
+}
+
+/* Whether lanes along the result's own axes would gather what they read, while those along the channels of a group are many
+ * enough. */
+static bool suits_channels_last(const tl_node *n, const tl_target *target)
+{
+    if (tl_target_is_gpu(target) || !tl_lowers_channels_last(n))
+        return false;
+    const tl_value *x = n->inputs[0], *weight = n->inputs[1], *y = n->outputs[0];
+    int64_t lanes = tl_target_lanes(target, TL_F32), from = block_of(x), to = block_of(y);
+    int64_t inputs = weight->shape.dims[1].extent;
+    int64_t outputs = weight->shape.dims[0].extent / tl_attr_int(n, "group", 1);
+    const int64_t *strides;
+    int axes = tl_attr_ints(n, "strides", &strides);
+    if (to == 1 && from == 1) /* lanes along a row read neighbours */
+        return axes > 0 && strides[axes - 1] > 1 && 2 * outputs >= lanes;
+    if (outputs < LEAST_LANES)
+        return false;
+    if (to == 1)
+        return true;
+    /* a block within a group, or groups within a vector, which is shuffled for them (sketch_window.c) */
+    bool is_shared = inputs <= outputs && lanes % outputs == 0 && to % outputs == 0 &&
+                     from % (to / outputs * inputs) == 0;
+    return outputs % to != 0 && !is_shared;
+}
+
 const char *tl_choose_lowering(const tl_kernel *kernel, const tl_target *target,
                                tl_numerics numerics)
 {
-    if (numerics == TL_NUMERICS_STRICT)
-        return "direct";
     for (int i = 0; i < kernel->node_count; i++) {
         const tl_node *n = kernel->nodes[i];
+        if (suits_channels_last(n, target))
+            return "channels_last";
+        if (numerics == TL_NUMERICS_STRICT)
+            continue;
         if (suits_online(n, target))
             return "online";
         if (suits_rows(n, target))

@@ -4,7 +4,11 @@
  *
  * where g = o // Og. Spatial iters follow the physical order of the output ("n co oh ow", and "ci" when channels
  * are blocked); reduce iters are "rc kh kw", and "rl" when the input's channels are blocked. A depthwise
- * convolution (one input channel a group) has no rc. */
+ * convolution (one input channel a group) has no rc.
+ *
+ * The lowering channels_last makes the sums of all channels of a place side by side, acc[n, h, w, g, o]. Lanes go along the
+ * channels of a group then, wherever groups end within a block of the result, and where the result lies plain while the
+ * input lies in blocks, of which lanes along a row would gather one element each. */
 #include "frontend/lower/lower_private.h"
 #include <string.h>
 #include "frontend/value_notes.h"
@@ -49,7 +53,34 @@ static void end_channel(tl_block_nest *nest, channel_iters *c)
     c->channel = tl_add(arena, tl_muli(arena, c->channel, c->block), c->lane);
 }
 
-void tl_stages_conv(tl_lower *l, const tl_node *n)
+static int64_t outputs_of_group(const tl_node *n)
+{
+    return n->inputs[1]->shape.dims[0].extent / tl_attr_int(n, "group", 1);
+}
+
+/* The sums of a place side by side, group after group. */
+static tl_layout channels_last(const tl_node *n)
+{
+    tl_layout layout = tl_layout_plain();
+    int rank = n->outputs[0]->shape.rank;
+    layout.plain = false;
+    for (int i = 1; i + 1 < rank; i++)
+        layout.order[i] = i + 1;
+    layout.order[rank - 1] = 1;
+    if (tl_attr_int(n, "group", 1) > 1)
+        layout.block[1] = outputs_of_group(n);
+    return layout;
+}
+
+bool tl_lowers_channels_last(const tl_node *n)
+{
+    if (n->op != TL_OP_CONV || outputs_of_group(n) == 1 || tl_notes_of(n->outputs[0])->is_inside)
+        return false;
+    return tl_attr_int(n, "group", 1) > 1 ||
+           (n->outputs[0]->layout.plain && !n->inputs[0]->layout.plain);
+}
+
+static void add_stages(tl_lower *l, const tl_node *n, bool last)
 {
     tl_arena *arena = tl_lower_arena(l);
     const tl_value *x = n->inputs[0], *weight = n->inputs[1];
@@ -59,7 +90,7 @@ void tl_stages_conv(tl_lower *l, const tl_node *n)
     tl_attr_ints(n, "dilations", &dilations);
     tl_attr_ints(n, "pads", &pads);
     int64_t per_group = weight->shape.dims[1].extent;
-    int64_t outputs_per_group = weight->shape.dims[0].extent / tl_attr_int(n, "group", 1);
+    int64_t outputs_per_group = outputs_of_group(n);
     tl_dtype dtype = tl_accumulate_dtype(x->dtype);
 
     tl_lower_name_window_axes(l, rank);
@@ -73,7 +104,9 @@ void tl_stages_conv(tl_lower *l, const tl_node *n)
     bool bare = n->input_count < 3 || n->inputs[2] == NULL;
     const tl_value *y = n->outputs[0];
     bool is_inside = tl_notes_of(y)->is_inside;
+    tl_layout layout = channels_last(n);
     tl_view acc = is_inside ? tl_lower_local_with_halo(l, "acc", dtype, &y->shape, &y->layout)
+                  : last    ? tl_lower_local(l, "acc", dtype, &y->shape, &layout)
                             : tl_lower_accumulator(l, n, dtype, bare);
 
     tl_block_nest nest = tl_nest_begin(l, "conv");
@@ -100,6 +133,16 @@ void tl_stages_conv(tl_lower *l, const tl_node *n)
                                     tl_cast(arena, dtype, tl_view_load(l, &weights, tap)));
     tl_nest_reduce(&nest, TL_COMBINER_SUM, &acc, out, product);
     tl_lower_locals(l, n)->place[0] = acc;
+}
+
+void tl_stages_conv(tl_lower *l, const tl_node *n)
+{
+    add_stages(l, n, false);
+}
+
+void tl_stages_channels_last(tl_lower *l, const tl_node *n)
+{
+    add_stages(l, n, true);
 }
 
 const tl_expr *tl_value_conv(tl_lower *l, const tl_node *n, tl_index index)

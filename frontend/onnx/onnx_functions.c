@@ -1,7 +1,7 @@
 /* frontend/onnx/onnx_functions.c: local functions: the nodes of a function's body take the place of the node that
  * calls it, in a scope of their own. */
 #include <string.h>
-#include "frontend/onnx/onnx_scope.h"
+#include "frontend/onnx/onnx_walk.h"
 
 const char *tl_function_key(tl_arena *arena, const char *domain, const char *name,
                             const char *overload)

@@ -2,10 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 #include "frontend/node/shape_rules.h"
-#include "frontend/onnx/onnx_counts.h"
-#include "frontend/onnx/onnx_eithers.h"
-#include "frontend/onnx/onnx_scope.h"
-#include "frontend/onnx/onnx_sequences.h"
+#include "frontend/call/onnx_counts.h"
+#include "frontend/call/onnx_eithers.h"
+#include "frontend/onnx/onnx_walk.h"
+#include "frontend/call/onnx_sequences.h"
 
 /* The tensor, whose bytes are taken out of the model: a body or a model that is imported several times has them once. */
 static tl_status read_tensor(tl_import *im, Onnx__TensorProto *t, tl_onnx_tensor *out,
@@ -49,7 +49,7 @@ static tl_status import_initializer(tl_import *im, tl_onnx_scope *s, Onnx__Tenso
     return tl_scope_bind(im, s, t->name, v, false);
 }
 
-tl_status tl_import_constant(tl_onnx_call *c, Onnx__TensorProto *t, tl_value **out)
+static tl_status constant_of_call(tl_onnx_call *c, Onnx__TensorProto *t, tl_value **out)
 {
     tl_onnx_tensor tensor;
     tl_diag diag = { 0 };
@@ -129,7 +129,7 @@ static tl_status import_input(tl_import *im, tl_onnx_scope *s, const Onnx__Value
     }
     TL_TRY(tl_onnx_read_shape(im->arena, name, dims, &shape, im->diag));
     TL_TRY(override_shape(im, name, &shape));
-    if (tl_shape_is_static(&shape) && tl_shape_elements(&shape) < 0)
+    if (!tl_shape_is_bounded(&shape, dtype))
         return tl_fail(im->diag, TL_BAD_MODEL,
                        "graph input '%.120s': the product of its dimensions overflows", name);
     tl_value *v = tl_graph_value(im->graph, name, dtype, &shape);
@@ -161,9 +161,9 @@ static tl_status import_body(tl_import *im, tl_onnx_scope *s, Onnx__GraphProto *
     return tl_import_nodes(im, s, g->n_node, g->node);
 }
 
-tl_status tl_import_body(tl_onnx_call *c, Onnx__GraphProto *body, const char *prefix,
-                         int input_count, tl_value *const *inputs, int output_count,
-                         tl_value **outputs)
+static tl_status body_of_call(tl_onnx_call *c, Onnx__GraphProto *body, const char *prefix,
+                              int input_count, tl_value *const *inputs, int output_count,
+                              tl_value **outputs)
 {
     tl_import *im = c->import;
     tl_onnx_scope *outer = im->current;
@@ -248,8 +248,10 @@ tl_status tl_onnx_import(tl_arena *arena, tl_onnx *model, Onnx__ModelProto *prot
                          const tl_onnx_source *source, const tl_map *kept, tl_graph **out,
                          tl_diag *diag)
 {
+    static const tl_onnx_reader reader = { body_of_call, constant_of_call };
     tl_diag unread = { 0 };
     tl_import im = { .arena = arena,
+                     .reader = &reader,
                      .model = model,
                      .graph = tl_graph_create(arena, tl_text_or(proto->graph->name, "graph")),
                      .functions = tl_map_create(arena),
@@ -263,7 +265,7 @@ tl_status tl_onnx_import(tl_arena *arena, tl_onnx *model, Onnx__ModelProto *prot
     im.graph->is_mapped = tl_onnx_is_mapped;
     im.graph->mapped_by = model;
     im.graph->kept = kept;
-    model->bound = tl_map_create(arena);
+    im.bound = model->bound = tl_map_create(arena);
     tl_onnx_scope top = { .bindings = tl_map_create(arena),
                           .prefix = "",
                           .import_count = proto->n_opset_import,

@@ -27,3 +27,15 @@ bool tl_onnx_locate(const tl_onnx *model, const void *data, size_t size, const c
     }
     return false;
 }
+
+int tl_onnx_bound_count(const tl_onnx *model)
+{
+    return model->bound == NULL ? 0 : (int)tl_map_count(model->bound);
+}
+
+const char *tl_onnx_bound(const tl_onnx *model, int index, const void **data)
+{
+    tl_map_entry entry = tl_map_at(model->bound, (size_t)index);
+    *data = ((const tl_value *)entry.value)->data;
+    return entry.key;
+}

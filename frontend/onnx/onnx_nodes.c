@@ -1,10 +1,11 @@
 /* frontend/onnx/onnx_nodes.c: one node after the other: its inputs by name, its attributes, the rule for its
  * operator and opset, and the importer that the rule names. */
 #include <string.h>
-#include "frontend/onnx/onnx_counts.h"
-#include "frontend/onnx/onnx_eithers.h"
-#include "frontend/onnx/onnx_scope.h"
-#include "frontend/onnx/onnx_sequences.h"
+#include "frontend/call/onnx_eithers.h"
+#include "frontend/import/import_counted.h"
+#include "frontend/import/import_rules.h"
+#include "frontend/onnx/onnx_walk.h"
+#include "frontend/call/onnx_sequences.h"
 
 static tl_status version_of(const tl_import *im, const tl_onnx_scope *s, const char *domain,
                             int *out)
@@ -147,30 +148,6 @@ static tl_status run_importer(tl_import *im, tl_onnx_scope *s, const Onnx__NodeP
         if (node->output[i][0] != '\0' && tl_map_find(s->bindings, node->output[i]) == NULL)
             TL_TRY(tl_scope_bind(im, s, node->output[i], NULL, true));
     return TL_OK;
-}
-
-/* Whether a value that a node made is the result of another of its outputs too, and has that name. */
-static bool is_named(const tl_onnx_scope *s, const tl_value *v)
-{
-    size_t prefix = strlen(s->prefix);
-    if (strncmp(v->name, s->prefix, prefix) != 0)
-        return false;
-    const tl_onnx_binding *b = tl_scope_find(s, v->name + prefix);
-    return b != NULL && b->value == v;
-}
-
-void tl_result(tl_onnx_call *c, int i, tl_value *v)
-{
-    tl_import *im = c->import;
-    if (!tl_call_wants(c, i))
-        return;
-    const char *name = c->output_names[i];
-    bool ours = v->index >= c->first_value && v->producer != NULL;
-    if (ours && !is_named(im->current, v))
-        v->name = tl_arena_format(im->arena, "%s%s", im->current->prefix, name);
-    tl_status status = tl_scope_bind(im, im->current, name, v, false);
-    if (c->status == TL_OK)
-        c->status = status;
 }
 
 /* ---- nodes that read one of two values ---- */

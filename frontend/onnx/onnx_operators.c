@@ -1,6 +1,6 @@
 /* frontend/onnx/onnx_operators.c: which operators a model has, before it is known whether tilth has them. */
 #include <string.h>
-#include "frontend/onnx/onnx_scope.h"
+#include "frontend/onnx/onnx_walk.h"
 #include "runtime/base/file.h"
 
 static void add_operators(tl_arena *arena, const Onnx__GraphProto *g, tl_map *found)

@@ -1,6 +1,6 @@
 /* frontend/onnx/onnx_order.c: the order of a graph's nodes. Files are meant to be sorted; one that is not is sorted
  * here, one that cannot be has a cycle. */
-#include "frontend/onnx/onnx_scope.h"
+#include "frontend/onnx/onnx_walk.h"
 #include "runtime/base/array.h"
 
 typedef struct {

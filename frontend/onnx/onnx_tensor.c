@@ -9,18 +9,6 @@
 #include "frontend/onnx/onnx_private.h"
 #include "runtime/base/checked.h"
 
-const char *tl_onnx_dtype_text(int onnx)
-{
-    static const char *const names[] = {
-        "undefined",      "float",      "uint8",          "int8",       "uint16",   "int16",
-        "int32",          "int64",      "string",         "bool",       "float16",  "double",
-        "uint32",         "uint64",     "complex64",      "complex128", "bfloat16", "float8e4m3fn",
-        "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4",      "int4",     "float4e2m1",
-        "float8e8m0",     "uint2",      "int2",
-    };
-    return onnx >= 0 && (size_t)onnx < sizeof names / sizeof names[0] ? names[onnx] : "unknown";
-}
-
 static const char *name_of(const Onnx__TensorProto *t)
 {
     return t->name != NULL ? t->name : "";
@@ -49,7 +37,7 @@ static tl_status read_dims(const Onnx__TensorProto *t, tl_onnx_tensor *out, int6
     *elements = tl_shape_elements(&out->shape);
     *bytes = is_packed(out->dtype) ? *elements / 2 + *elements % 2
                                    : tl_storage_bytes(out->dtype, *elements);
-    if (*bytes < 0 || *bytes > PTRDIFF_MAX)
+    if (!tl_shape_is_bounded(&out->shape, out->dtype))
         return tl_fail(diag, TL_BAD_MODEL,
                        "tensor '%.100s': the product of its dimensions overflows", name_of(t));
     return TL_OK;

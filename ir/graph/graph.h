@@ -201,8 +201,10 @@ bool tl_op_attribute_type(tl_op op, const char *name, tl_attr_type *type, bool *
 tl_shape tl_shape_of(int rank, const int64_t *extents);
 bool tl_shape_is_static(const tl_shape *s);
 int64_t tl_shape_elements(const tl_shape *s); /* -1: not static or overflows */
-/* Whether a static shape has a size that numbers of 64 bits can work with, whatever its layout, an empty axis counted as one
- * element: at most 2^56 bytes, which no address space has. */
+/* Whether 64 bits can work with the extents that are known, and with any product of some of them times a small number, whatever
+ * the layout: an axis that is empty or open counted as one element, at most 2^48 bytes, which is more than any process has. */
+bool tl_shape_is_bounded(const tl_shape *s, tl_dtype dtype);
+/* A static shape that is bounded. */
 bool tl_shape_is_addressable(const tl_shape *s, tl_dtype dtype);
 bool tl_shape_equal(const tl_shape *a, const tl_shape *b);
 tl_layout tl_layout_plain(void);

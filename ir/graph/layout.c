@@ -37,16 +37,20 @@ int64_t tl_shape_elements(const tl_shape *s)
     return n;
 }
 
+bool tl_shape_is_bounded(const tl_shape *s, tl_dtype dtype)
+{
+    const int64_t most = (int64_t)1 << 48;
+    int64_t bytes = (int64_t)tl_dtype_size(dtype);
+    for (int i = 0; i < s->rank; i++)
+        if (s->dims[i].extent > 0 &&
+            (tl_mul_overflows(bytes, s->dims[i].extent, &bytes) || bytes > most))
+            return false;
+    return true;
+}
+
 bool tl_shape_is_addressable(const tl_shape *s, tl_dtype dtype)
 {
-    int64_t bytes = (int64_t)tl_dtype_size(dtype);
-    for (int i = 0; i < s->rank; i++) {
-        int64_t extent = s->dims[i].extent;
-        if (extent < 0 || tl_mul_overflows(bytes, extent > 0 ? extent : 1, &bytes) ||
-            bytes > (int64_t)1 << 56)
-            return false;
-    }
-    return s->rank >= 0;
+    return tl_shape_is_static(s) && tl_shape_is_bounded(s, dtype);
 }
 
 bool tl_shape_equal(const tl_shape *a, const tl_shape *b)

@@ -463,6 +463,19 @@ static void decide_tile(tl_schedule *s, const char *name, const result_loops *fo
                                      tl_min64(room / t->rows, found->line_extent), t->lines);
 }
 
+/* Whether `extent` elements along the vector are a piece of the panel's axis (a block of keys, the channels of a group) that is
+ * no number of panels `width` wide: such panels would end in the middle of it, and lanes on both sides of their end. A
+ * panel as wide as the piece begins and ends with it. */
+static bool is_cut_unevenly(const tl_block *block, const tl_contraction *c, int64_t extent,
+                            int64_t width)
+{
+    const tl_expr *panel = tl_sketch_panel_load(block, c->vector);
+    int axis = 0;
+    while (!tl_expr_uses_var(panel->args[axis], c->vector))
+        axis++;
+    return extent < tl_max_extent(panel->u.buffer->shape[axis]) && extent % width != 0;
+}
+
 tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
                                 bool whole, tl_diag *diag)
 {
@@ -513,8 +526,11 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
     int64_t steps = tl_sketch_points(block, TL_ITER_REDUCE);
     TL_TRY(tl_compute_at(s, anchor, innermost, diag));
     int64_t vector_lanes = wide ? lanes : found.vector_extent;
-    TL_TRY(tl_sketch_pack_panel(s, anchor, &c, (problem.streams ? 1 : t.columns) * vector_lanes,
-                                vector_lanes, t.rows * t.lines, depth, diag));
+    int64_t panel_width = (problem.streams ? 1 : t.columns) * vector_lanes;
+    if (wide && is_cut_unevenly(block, &c, found.vector_extent, panel_width))
+        panel_width = found.vector_extent;
+    TL_TRY(tl_sketch_pack_panel(s, anchor, &c, panel_width, vector_lanes, t.rows * t.lines, depth,
+                                diag));
     if (first == 0)
         TL_TRY(tl_sketch_pack_stream(s, anchor, &c, t.lines == 1 && found.row.id != 0 ? t.rows : 0,
                                      count_tiles(panel_extent, panel_size), diag));

@@ -131,6 +131,8 @@ tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref 
     if (pieces == 1)
         return tl_refuse(diag, "default schedule", name, "has a panel that stays in L2");
     int64_t span = tl_decide_range(s, name, "span", 1, tl_min64(vectors, MOST_SPAN), tile.columns);
+    if (column == last && tl_sketch_extent(s, loops.loops[last]) % (span * width) != 0)
+        return tl_refuse(diag, "default schedule", name, "has lanes beyond its last column");
 
     tl_loop_ref parts[2], columns[2];
     tl_block_ref partial;

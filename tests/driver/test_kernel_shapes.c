@@ -80,6 +80,8 @@ static const char *conv(shape_case *c)
         stride = dilation = 1;
         c->lowering = kind == 3 ? "winograd_f2" : "winograd_f4";
     }
+    if (kind == 1 && group > 1 && width > 1 && below(c, 2))
+        c->lowering = "channels_last";
     int least = (kh > kw ? kh : kw) * dilation;
     int h = least + (int)below(c, 14), w = least + (int)below(c, 14);
     return tl_arena_format(c->arena,

@@ -222,6 +222,58 @@ static void large_layer_by_points(void **state)
                            1e-4);
 }
 
+/* The channels of a group side by side: where groups end within the blocks of the result, or the result lies plain behind blocks
+ * (a graph's output), or behind steps in a row; however strict. Not where a block is within a group, where whole groups
+ * are within a vector, where lanes along a row read neighbours, or where each channel is a group. */
+static void sums_lie_as_lanes_need_them(void **state)
+{
+    static const struct {
+        int channels, outputs, group, stride;
+        bool is_blocked, is_last;
+        const char *want;
+    } choices[] = {
+        { 96, 48, 2, 1, true, false, "channels_last" },
+        { 80, 64, 8, 2, true, false, "channels_last" },
+        { 96, 64, 1, 2, true, true, "channels_last" },
+        { 96, 190, 2, 2, false, true, "channels_last" },
+        { 96, 96, 2, 1, true, false, "direct" },
+        { 64, 64, 16, 1, true, false, "direct" },
+        { 96, 190, 2, 1, false, true, "direct" },
+        { 64, 64, 64, 1, true, true, "direct" },
+        { 96, 96, 1, 2, true, false, "direct" },
+    };
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        const char *before = choices[i].is_blocked ? "p: ?[...] = Conv(x, e)\n" : "";
+        tl_graph *g = parse_graph(
+            *state,
+            tl_arena_format(
+                *state,
+                "graph g\ninput x: f32[1, %d, 9, 9]\nconst e: f32[%d, %d, 1, 1] = ...\n"
+                "const w: f32[%d, %d, 3, 3] = ...\nconst f: f32[16, %d, 1, 1] = ...\n%s"
+                "y: ?[...] = Conv(%s, w) {group = %d, strides = [%d, %d]}\n%soutput %s\n",
+                choices[i].channels, choices[i].channels, choices[i].channels, choices[i].outputs,
+                choices[i].channels / choices[i].group, choices[i].outputs, before,
+                choices[i].is_blocked ? "p" : "x", choices[i].group, choices[i].stride,
+                choices[i].stride, choices[i].is_last ? "" : "z: ?[...] = Conv(y, f)\n",
+                choices[i].is_last ? "y" : "z"));
+        tl_diag diag = { { 0 } };
+        tl_target target;
+        tl_partition p;
+        assert_int_equal(tl_target_named("x86-64-v4", &target, NULL), TL_OK);
+        assert_int_equal(tl_infer_shapes(g, &diag), TL_OK);
+        assert_int_equal(tl_assign_layouts(g, &target, &diag), TL_OK);
+        assert_int_equal(tl_partition_graph(*state, g, &p, &diag), TL_OK);
+        const tl_kernel *kernel = &p.kernels[choices[i].is_blocked];
+        assert_string_equal(tl_choose_lowering(kernel, &target, TL_NUMERICS_RELAXED),
+                            choices[i].want);
+        assert_string_equal(tl_choose_lowering(kernel, &target, TL_NUMERICS_STRICT),
+                            choices[i].want);
+        assert_int_equal(tl_target_named("cuda,sm_90", &target, NULL), TL_OK);
+        assert_string_not_equal(tl_choose_lowering(kernel, &target, TL_NUMERICS_RELAXED),
+                                "channels_last");
+    }
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -229,6 +281,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_dimension, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(pools_match, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(large_layer_by_points, arena_setup, arena_teardown),
+        cmocka_unit_test_setup_teardown(sums_lie_as_lanes_need_them, arena_setup, arena_teardown),
     };
     return cmocka_run_group_tests_name("lowerings of windows", tests, NULL, NULL);
 }

@@ -104,7 +104,7 @@ static void operators_are_listed(void **state)
     } forms[] = {
 #define IMPORT(type, first, last, min, max, outputs, importer, op, attributes) \
     { type, first, last, (last) + 1 },
-#include "frontend/onnx/import_ops.def"
+#include "frontend/import/import_ops.def"
 #undef IMPORT
     };
     int count = (int)(sizeof forms / sizeof forms[0]), sum = 0;

@@ -15,7 +15,7 @@ typedef struct {
 static const row rows[] = {
 #define IMPORT(type, since, until, min, max, outputs, importer, op, attributes) \
     { type, since, until, min, max, outputs, attributes },
-#include "frontend/onnx/import_ops.def"
+#include "frontend/import/import_ops.def"
 #undef IMPORT
 };
 

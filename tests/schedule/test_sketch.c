@@ -278,6 +278,17 @@ static void products_in_shared_loops_are_tiled(void **state)
     tl_arena_destroy(arena);
 }
 
+/* 60 keys in a block are three panels of 16 and most of a fourth: a panel is a block, or lanes would lie on both sides of its
+ * end. */
+static void panels_end_where_blocks_of_keys_do(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    const char *trace = default_trace(arena, "attention_online_uneven.tk");
+    assert_non_null(strstr(trace, "(x1//60, x2//16, x2%16, x1%60)"));
+    tl_arena_destroy(arena);
+}
+
 /* In a blocked convolution kw goes on where the channels of a block end, and kh does not where kw ends; with
  * channels outermost, neither does. */
 static void reductions_that_walk_on_are_fused(void **state)
@@ -530,6 +541,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(schedules_keep_the_meaning),
         cmocka_unit_test(products_in_shared_loops_are_tiled),
+        cmocka_unit_test(panels_end_where_blocks_of_keys_do),
         cmocka_unit_test(reductions_that_walk_on_are_fused),
         cmocka_unit_test(windows_are_written_out_where_rows_share),
         cmocka_unit_test(rows_of_the_next_plane_are_fetched),

@@ -22,7 +22,7 @@ enum { MOST_JOBS = 64, FAILED = 7 };
 
 static const char *const operators[] = {
 #define IMPORT(type, since, until, min, max, outputs, importer, op, attributes) type,
-#include "frontend/onnx/import_ops.def"
+#include "frontend/import/import_ops.def"
 #undef IMPORT
 };
 enum { OPERATOR_COUNT = sizeof operators / sizeof operators[0] };

@@ -201,6 +201,26 @@ tl_status tl_software_pipeline(tl_schedule *s, tl_loop_ref loop, int64_t stages,
     return apply(s, TL_PRIM_software_pipeline, args, 2, diag);
 }
 
+tl_status tl_specialize(tl_schedule *s, tl_loop_ref loop, int64_t copying, int64_t computing,
+                        tl_diag *diag)
+{
+    tl_arg args[] = { loop_arg(loop), int_arg(copying), int_arg(computing) };
+    return apply(s, TL_PRIM_specialize, args, 3, diag);
+}
+
+tl_status tl_bulk_copy(tl_schedule *s, tl_loop_ref loop, tl_diag *diag)
+{
+    tl_arg args[] = { loop_arg(loop) };
+    return apply(s, TL_PRIM_bulk_copy, args, 1, diag);
+}
+
+tl_status tl_annotate(tl_schedule *s, tl_loop_ref loop, const char *key, int64_t value,
+                      tl_diag *diag)
+{
+    tl_arg args[] = { loop_arg(loop), word_arg(key), int_arg(value) };
+    return apply(s, TL_PRIM_annotate, args, 3, diag);
+}
+
 tl_status tl_tensorize(tl_schedule *s, tl_loop_ref loop, const char *intrinsic, tl_diag *diag)
 {
     tl_arg args[] = { loop_arg(loop), word_arg(intrinsic) };

@@ -100,6 +100,11 @@ tl_status tl_pad_einsum(tl_schedule *s, tl_block_ref block, const int64_t *facto
                         tl_block_ref *out, tl_diag *diag);
 tl_status tl_swizzle(tl_schedule *s, const char *buffer, int64_t bytes, tl_diag *diag);
 tl_status tl_software_pipeline(tl_schedule *s, tl_loop_ref loop, int64_t stages, tl_diag *diag);
+tl_status tl_specialize(tl_schedule *s, tl_loop_ref loop, int64_t copying, int64_t computing,
+                        tl_diag *diag);
+tl_status tl_bulk_copy(tl_schedule *s, tl_loop_ref loop, tl_diag *diag);
+tl_status tl_annotate(tl_schedule *s, tl_loop_ref loop, const char *key, int64_t value,
+                      tl_diag *diag);
 tl_status tl_tensorize(tl_schedule *s, tl_loop_ref loop, const char *intrinsic, tl_diag *diag);
 tl_status tl_bind_loop(tl_schedule *s, tl_loop_ref loop, const char *axis, tl_diag *diag);
 tl_status tl_put_barriers(tl_schedule *s, tl_diag *diag); /* place_barriers */

@@ -71,12 +71,15 @@ $(foreach f,runtime tuner driver,$(call TESTS_of,$(f))): | $(FAKE_CUDA)
 $(call TESTS_of,tuner) $(call TESTS_of,driver): | $(EMULATED_CUDA)
 
 # make gpu-check: everything on the GPU of this machine, in at most 8 minutes, as lines of JSON (tests/gpu/check.sh); MODELS,
-# MINUTES and JSON=FILE say what, how long and where to. make gpu-bundle: tilth and all that it needs as one archive.
+# MINUTES and JSON=FILE say what, how long and where to. make gpu-bundle: tilth and all that it needs as one archive. make
+# gpu-rehearsal: gpu-check, small, on a driver that emulates a GPU (tests/gpu/rehearse.sh); BUNDLE=1: the archive's.
 gpu-check: $(BUILD)/tilth $(BUILD)/tests/codegen/test_gpu_group
 	@tests/gpu/check.sh $< -o "$(or $(JSON),build/gpu-check.jsonl)" -m $(or $(MINUTES),8) -k models/kernels/gpu -g $(BUILD)/tests/codegen/test_gpu_group $(MODELS)
 gpu-bundle: $(BUILD)/tilth
 	@tests/gpu/bundle.sh $(BUILD) build/tilth-gpu.tar.xz
-.PHONY: gpu-check gpu-bundle
+gpu-rehearsal: $(BUILD)/tilth $(BUILD)/tests/codegen/test_gpu_group $(EMULATED_CUDA) $(if $(BUNDLE),gpu-bundle)
+	@tests/gpu/rehearse.sh $(EMULATED_CUDA) $(if $(BUNDLE),build/tilth-gpu.tar.xz,$< $(BUILD)/tests/codegen/test_gpu_group)
+.PHONY: gpu-check gpu-bundle gpu-rehearsal
 
 # A tilth whose code generator has other sources: the test of two builds that share a cache runs it.
 $(BUILD)/tests/driver/other_tilth: $(BUILD)/driver/main.o $(BUILD)/tests/driver/other_fingerprint.o $(SANITIZERS) $(call archive,driver) $(call archive,models) $(BUILD)/libtilth.a

@@ -3,7 +3,6 @@
  * A phase ends when as many have arrived as the barrier was made for and all bytes that were announced have come. What
  * stands in its 8 bytes is a GPU's secret; here it stands in a list of the block. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include "runtime/base/array.h"
 #include "codegen/emulate/emulate_private.h"
@@ -142,28 +141,15 @@ void tl_call_mbar_test(tl_gpu_thread *t, const tl_gpu_call *call, const int64_t 
 {
     (void)call;
     tl_gpu_block *b;
-    if (use(t, in[0], &b)->phase == (uint32_t)in[1]) {
-        snprintf(t->waits_for, sizeof t->waits_for, "an mbarrier");
+    tl_mbarrier *m = use(t, in[0], &b);
+    if (m->phase == (uint32_t)in[1]) {
+        t->waits_at = b->shared + m->at;
         tl_gpu_poll(t);
     }
-    tl_mbarrier *m = tl_gpu_mbarrier(t, in[0], &b);
+    m = tl_gpu_mbarrier(t, in[0], &b);
     out[0] = m->phase != (uint32_t)in[1];
     if (out[0] && b == t->block)
         tl_clock_acquire(t, &m->passed);
-}
-
-void tl_gpu_describe_wait(tl_gpu_thread *t)
-{
-    tl_gpu_team *team = t->block->team;
-    for (int k = 0; k < team->block_count; k++)
-        for (int i = 0; i < team->blocks[k].mbarrier_count; i++) {
-            const tl_mbarrier *m = &team->blocks[k].mbarriers[i];
-            if (t->waits_at == team->blocks[k].shared + m->at)
-                snprintf(t->waits_for, sizeof t->waits_for,
-                         "phase %" PRIu32 " of the mbarrier at byte %" PRIu32 " (%" PRId64
-                         " arrivals, %" PRId64 " bytes)",
-                         m->phase, m->at, m->pending, m->bytes);
-        }
 }
 
 /* May wait, and does: until the phase of that parity has ended. */

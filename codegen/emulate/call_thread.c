@@ -1,6 +1,5 @@
 /* codegen/emulate/call_thread.c: who a thread is, and barriers. */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 #include "codegen/emulate/emulate_private.h"
 
@@ -126,8 +125,6 @@ void tl_call_barrier(tl_gpu_thread *t, const tl_gpu_call *call, const int64_t *i
     tl_gpu_barrier *barrier = arrive(t, n > 0 ? (int32_t)in[0] : 0,
                                      n > 1 ? (int32_t)in[1] : t->block->team->thread_count);
     if (barrier->arrived < barrier->wanted) {
-        snprintf(t->waits_for, sizeof t->waits_for, "barrier %d",
-                 (int)(barrier - t->block->barriers));
         t->waits_at = barrier;
         tl_gpu_wait(t);
         return;
@@ -195,7 +192,6 @@ void tl_call_cluster_wait(tl_gpu_thread *t, const tl_gpu_call *call, const int64
     (void)out;
     if (!t->cluster_arrived) /* the others have come meanwhile */
         return;
-    snprintf(t->waits_for, sizeof t->waits_for, "the barrier of the cluster");
     t->waits_at = &t->block->team->cluster_arrived;
     tl_gpu_wait(t);
 }

@@ -144,7 +144,17 @@ void tl_call_wgmma_done(tl_gpu_thread *t, const tl_gpu_call *call, const int64_t
 
 /* ---- products ---- */
 
-enum { GROUP = 128, ROWS = 64, MOST_DEPTH = 32, MOST_COLUMNS = 256 };
+enum { GROUP = 128, ROWS = 64, MOST_DEPTH = 32, MOST_COLUMNS = 256, TILE = 8 };
+
+/* A row by neighbouring columns: products of each in their order, columns side by side in vectors. */
+static void dot_tile(const double *row, const double *columns, int depth, double *out)
+{
+    double sums[TILE] = { 0 };
+    for (int k = 0; k < depth; k++)
+        for (int c = 0; c < TILE; c++)
+            sums[c] += row[k] * columns[k * MOST_COLUMNS + c];
+    memcpy(out, sums, sizeof sums);
+}
 
 /* A of threads' registers: word i of lane 4g + t has row g + 8*(i & 1), elements 2t.. of 8 from 8*(i / 2) on. */
 static uint32_t fetch_held(const tl_gpu_meeting *m, int sums, int row, int k)
@@ -187,14 +197,15 @@ static void multiply_together(tl_gpu_thread *thread, tl_gpu_meeting *m)
     if (!held)
         open_matrix(first, &a, ROWS, depth);
     open_matrix(first, &b, n, depth);
+    static _Thread_local double all[ROWS][MOST_COLUMNS];
+    for (int row = 0; row < ROWS; row++)
+        for (int column = 0; column < n; column += TILE)
+            dot_tile(left[row], &right[0][column], depth, &all[row][column]);
     for (int i = 0; i < GROUP; i++)
         for (int e = 0; e < sums; e++) {
             int row = i / 32 * 16 + i % 32 / 4 + (e & 2 ? 8 : 0),
                 column = e / 4 * 8 + i % 4 * 2 + (e & 1);
-            double sum = 0;
-            for (int k = 0; k < depth; k++)
-                sum += left[row][k] * right[k][column];
-            m->who[i]->out[e] = add_up(m->who[i], m->who[i]->in[e], type < S8, sum);
+            m->who[i]->out[e] = add_up(m->who[i], m->who[i]->in[e], type < S8, all[row][column]);
         }
 }
 

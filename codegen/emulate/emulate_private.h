@@ -116,8 +116,9 @@ struct tl_gpu_thread {
     int index; /* in its block */
     tl_thread_state state;
     const tl_gpu_call *call; /* that it is in or waits in */
-    char waits_for[96];
-    const void *waits_at; /* the barrier or, in shared memory, the mbarrier */
+    const void *waits_at;    /* the barrier, the meeting or, in shared memory, the mbarrier */
+    int waits_more;          /* threads, in a meeting */
+    char waits_for[96];      /* in words (describe_wait.c) */
     const int64_t *in;
     int64_t *out;
     int64_t steps;
@@ -217,7 +218,7 @@ void tl_context_destroy(void *context);
 _Noreturn void tl_gpu_fail(tl_gpu_thread *t, tl_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 _Noreturn void tl_gpu_out_of_memory(tl_gpu_thread *t);
-/* Until tl_gpu_wake: what is waited for stands in t->waits_for. */
+/* Until tl_gpu_wake: what is waited for is t->waits_at. */
 void tl_gpu_wait(tl_gpu_thread *t);
 void tl_gpu_wake(tl_gpu_thread *t);
 void tl_gpu_poll(tl_gpu_thread *t); /* until something has happened, for a loop that asks again */
@@ -282,7 +283,7 @@ tl_mbarrier *tl_gpu_mbarrier(tl_gpu_thread *t, int64_t address, tl_gpu_block **b
 void tl_gpu_arrive(tl_gpu_thread *t, tl_gpu_block *b, tl_mbarrier *m, int64_t count);
 /* A copy without a thread has ended: `mbarrier` is an offset. */
 void tl_gpu_arrive_bytes(tl_gpu_block *b, uint32_t mbarrier, int64_t bytes);
-void tl_gpu_describe_wait(tl_gpu_thread *t); /* fills in `waits_for` of who waits at an mbarrier */
+void tl_gpu_describe_wait(tl_gpu_thread *t); /* describe_wait.c: fills in `waits_for` */
 /* call_tensor.c: the first copy under way ends. False: there is none. */
 bool tl_gpu_finish_tensor_copy(tl_gpu_team *team);
 /* open_reads.c: reads of shared memory that go on after the call that asked for them. */

@@ -12,7 +12,7 @@ static void place(const tl_gpu_thread *t, char *out, size_t size)
 
 static bool is_same(const tl_gpu_call *a, const tl_gpu_call *b)
 {
-    return strcmp(a->name, b->name) == 0;
+    return a == b || strcmp(a->name, b->name) == 0;
 }
 
 static _Noreturn void fail_divergent(tl_gpu_thread *t, const tl_gpu_meeting *m, const char *who)
@@ -33,8 +33,8 @@ static void meet(tl_gpu_thread *t, tl_gpu_meeting *m, int slot, int slots, const
     t->out = out;
     m->who[slot] = t;
     if (++m->count < m->wanted) {
-        snprintf(t->waits_for, sizeof t->waits_for, "%d more threads in %.60s",
-                 m->wanted - m->count, t->call->name);
+        t->waits_more = m->wanted - m->count;
+        t->waits_at = m;
         tl_gpu_wait(t);
         return;
     }

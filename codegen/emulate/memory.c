@@ -5,6 +5,7 @@
  * may be missed at one byte, hardly at all of a tile's. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include "codegen/emulate/emulate_private.h"
 
 static void point(const tl_gpu_thread *t, int thread, char *out, size_t size)
@@ -31,22 +32,35 @@ static _Noreturn void fail_race(tl_gpu_thread *t, uint32_t offset, const char *d
                                 : "wrote without a barrier between");
 }
 
+enum { WORD = 4 }; /* bytes, and stamps, that are looked at together */
+
 /* Neighbouring bytes mostly have the same stamp, which is asked about once. */
 static void check_stamps(tl_gpu_thread *t, tl_gpu_block *b, const tl_gpu_stamp *stamps,
                          uint32_t offset, uint32_t bytes, const char *does, const char *did)
 {
-    tl_gpu_stamp known = 0;
-    for (uint32_t i = offset; i < offset + bytes; i++)
-        if (stamps[i] != known) {
+    tl_gpu_stamp known[WORD] = { 0 };
+    for (uint32_t i = offset, end = offset + bytes; i < end;) {
+        if (i + WORD <= end && memcmp(&stamps[i], known, sizeof known) == 0) {
+            i += WORD;
+            continue;
+        }
+        if (stamps[i] != known[0]) {
             if (!tl_clock_knows(t, b, stamps[i]))
                 fail_race(t, i, does, did, stamps[i]);
-            known = stamps[i];
+            for (int k = 0; k < WORD; k++)
+                known[k] = stamps[i];
         }
+        i++;
+    }
 }
 
 static void fill(tl_gpu_stamp *stamps, uint32_t offset, uint32_t bytes, tl_gpu_stamp stamp)
 {
-    for (uint32_t i = offset; i < offset + bytes; i++)
+    const tl_gpu_stamp word[WORD] = { stamp, stamp, stamp, stamp };
+    uint32_t i = offset, end = offset + bytes;
+    for (; i + WORD <= end; i += WORD)
+        memcpy(&stamps[i], word, sizeof word);
+    for (; i < end; i++)
         stamps[i] = stamp;
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "runtime/base/file.h"
+#include "runtime/base/program_path.h"
 #include "tuner/run/environment.h"
 
 #define LINE_S 5.0
@@ -156,7 +157,7 @@ static tl_status run_all(collect_run *run, tl_diag *diag)
     TL_TRY(open_store(run, diag));
     TL_TRY(tl_data_tasks(&o->sources, &o->common, &run->session, run->numerics, &run->tasks,
                          &run->task_count, &run->constant_bytes, diag));
-    const tl_measure_options options = { .worker = "/proc/self/exe",
+    const tl_measure_options options = { .worker = tl_program_path(),
                                          .target = &run->target,
                                          .threads = run->session.threads,
                                          .constant_bytes = run->constant_bytes,

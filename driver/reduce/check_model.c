@@ -1,5 +1,6 @@
 /* driver/reduce/check_model.c: whether a model is bad: what a verb of this program, or a command, says of it. */
 #include "driver/reduce/check_model.h"
+#include "runtime/base/program_path.h"
 #include <stdio.h>
 #include <string.h>
 
@@ -81,7 +82,7 @@ tl_check *tl_check_create(tl_arena *arena, const tl_reduce_options *options, con
         kind++;
     if (kind < KIND_COUNT) {
         check->is_bad = kinds[kind].is_bad;
-        add(check, "/proc/self/exe");
+        add(check, tl_program_path());
         add(check, kinds[kind].verb);
         add(check, path);
         add_session(arena, check, options);

@@ -14,6 +14,7 @@
 #include "driver/tune/tune_report.h"
 #include "tuner/model/tune_models.h"
 #include "tuner/run/environment.h"
+#include "runtime/base/program_path.h"
 
 #define DEFAULT_BUDGET_S 120
 #define FIRST_LINE_S     5
@@ -162,11 +163,12 @@ static tl_status make_measurer(tune_run *run, tl_diag *diag)
         TL_TRY(tl_target_any(NULL, NULL, &run->host, diag));
         TL_TRY(tl_target_device_name(o->common.target, run->device, diag));
     }
-    tl_measure_options options = { .worker = "/proc/self/exe",
+    tl_measure_options options = { .worker = tl_program_path(),
                                    .target = &run->target,
                                    .device = run->device[0] != '\0' ? run->device : NULL,
                                    .host = &run->host,
                                    .threads = run->threads,
+                                   .run_limit_s = o->candidate_s,
                                    .constant_bytes = run->list.constant_bytes,
                                    .seed = (uint64_t)o->seed,
                                    .defects =

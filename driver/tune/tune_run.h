@@ -26,6 +26,7 @@ typedef struct {
     tl_text_list cost_models;
     double check_s; /* of comparing each model with the untuned one; 0: by the budget */
     bool no_check;
+    double candidate_s; /* for checking and timing one of them; 0: as the measurer likes */
 } tl_tune_settings;
 
 enum { TL_TUNE_MODELS = 32 }; /* at once */

@@ -107,6 +107,9 @@ int tl_verb_tune(int argc, char **argv)
           "believes as far as they are right; up to 4; none: without (default: the two that come "
           "with tilth)",
           &o.cost_models },
+        { "--candidate", NULL, TL_OPTION_REAL, "S",
+          "seconds in which one must be checked and timed, else it counts for nothing (10)",
+          &o.candidate_s },
         { "--seed", NULL, TL_OPTION_INT, "S", "of the search and of inputs (0)", &o.seed },
         { "--cold", NULL, TL_OPTION_TEXT, "WHAT",
           "what is in no cache when a kernel is timed: nothing, all, or constants, as far as a run "

@@ -20,14 +20,16 @@
  *
  * Attention over long rows goes block by block (online): whole rows of scores leave room for few of them in L2, and each few
  * read all keys and values of the head, which no longer stay there. Measured on an Ice Lake with 1.25 MB of L2, one
- * thread, 64 features: 1.1 times the direct one's time up to 1,024 keys, 0.9 of it at 2,048, 0.75 at 4,096. */
+ * thread, 64 features: 1.1 times the direct one's time up to 1,024 keys, 0.9 of it at 2,048, 0.75 at 4,096.
+ *
+ * On a GPU with tensor cores attention of f16 and bf16 has its weights in that dtype (halves): no product takes another. */
 #include "frontend/lower/attention.h"
 #include "frontend/lower/lower_private.h"
 #include "frontend/lower/recurrent.h"
 #include "ir/program/machine.h"
 #include "runtime/base/checked.h"
 
-enum { LEAST_ROWS = 64, LINE_BYTES = 64, LEAST_LANES = 4 };
+enum { LEAST_ROWS = 64, LINE_BYTES = 64, LEAST_LANES = 4, TENSOR_CORES_SM = 80 };
 
 /* Winograd's results are less exact: it has to be worth it. */
 static const double least_gain = 0.85;
@@ -113,6 +115,11 @@ static bool suits_online(const tl_node *n, const tl_target *target)
     return z.columns > target->l2_bytes / 2 / key_bytes;
 }
 
+static bool suits_halves(const tl_node *n, const tl_target *target)
+{
+    return tl_target_is_gpu(target) && target->gpu.sm >= TENSOR_CORES_SM && tl_lowers_halves(n);
+}
+
 static bool suits_rows(const tl_node *n, const tl_target *target)
 {
     return n->op == TL_OP_RECURRENT && tl_lowers_rows(n) &&
@@ -157,6 +164,8 @@ const char *tl_choose_lowering(const tl_kernel *kernel, const tl_target *target,
             return "channels_last";
         if (numerics == TL_NUMERICS_STRICT)
             continue;
+        if (suits_halves(n, target))
+            return "halves";
         if (suits_online(n, target))
             return "online";
         if (suits_rows(n, target))

@@ -8,7 +8,10 @@
  *     attend   acc[b, i, h, e] = sum over j of p * v[b, j, h*E + e]
  *     value    acc * (1 / l)
  *
- * One division a row: the value is rounded once more than a quotient would be, by half an ulp at most. */
+ * One division a row: the value is rounded once more than a quotient would be, by half an ulp at most.
+ *
+ * As `halves`, p is of the operands' dtype, f16 or bf16, as tensor cores take it, and l the sum of what was rounded: a mean of
+ * values with weights that are each off by half an ulp, as the value's own rounding is. Together that is twice the error. */
 #include "frontend/lower/attention.h"
 
 tl_attention_sizes tl_attention_sizes_of(const tl_node *n)
@@ -78,7 +81,8 @@ static void over_scores(tl_block_nest *nest, const tl_attention_sizes *z, tl_ite
     at[3] = tl_nest_iter(nest, along, "j", z->columns);
 }
 
-void tl_stages_attention(tl_lower *l, const tl_node *n)
+/* p in dtype `held`. */
+static void add_stages(tl_lower *l, const tl_node *n, tl_dtype held)
 {
     tl_arena *arena = tl_lower_arena(l);
     tl_attention_sizes z = tl_attention_sizes_of(n);
@@ -109,18 +113,16 @@ void tl_stages_attention(tl_lower *l, const tl_node *n)
     over_scores(&nest, &z, TL_ITER_REDUCE, at);
     tl_nest_reduce(&nest, TL_COMBINER_MAX, &most, at, tl_view_load(l, &masked, at));
 
-    tl_view power = tl_lower_local(l, "p", dtype, &matrix, &plain);
+    tl_view power = tl_lower_local(l, "p", held, &matrix, &plain);
     nest = tl_nest_begin(l, "exp");
     over_scores(&nest, &z, TL_ITER_SPATIAL, at);
-    tl_nest_store(&nest, &power, at,
-                  tl_call1(arena, TL_FUNCTION_EXP,
-                           tl_sub(arena, tl_view_load(l, &masked, at),
-                                  tl_view_load(l, &most, at))));
+    const tl_expr *below = tl_sub(arena, tl_view_load(l, &masked, at), tl_view_load(l, &most, at));
+    tl_nest_store(&nest, &power, at, tl_cast(arena, held, tl_call1(arena, TL_FUNCTION_EXP, below)));
 
     tl_view sum = tl_lower_local(l, "l", dtype, &row, &plain);
     nest = tl_nest_begin(l, "sum");
     over_scores(&nest, &z, TL_ITER_REDUCE, at);
-    tl_nest_sum(&nest, &sum, at, tl_view_load(l, &power, at));
+    tl_nest_sum(&nest, &sum, at, tl_cast(arena, dtype, tl_view_load(l, &power, at)));
 
     tl_view acc = tl_lower_local(l, "acc", dtype, &mixed, &plain);
     nest = tl_nest_begin(l, "attend");
@@ -134,10 +136,27 @@ void tl_stages_attention(tl_lower *l, const tl_node *n)
     at[2] = to[1];
     at[3] = tl_nest_iter(&nest, TL_ITER_REDUCE, "j", z.columns);
     tl_nest_reduce(&nest, TL_COMBINER_SUM, &acc, to,
-                   tl_mul(arena, tl_view_load(l, &power, at),
+                   tl_mul(arena, tl_cast(arena, dtype, tl_view_load(l, &power, at)),
                           tl_attention_weight(l, n, to[0], at[3], to[2], to[3])));
     locals->place[0] = acc;
     locals->place[1] = sum;
+}
+
+void tl_stages_attention(tl_lower *l, const tl_node *n)
+{
+    add_stages(l, n, tl_accumulate_dtype(n->inputs[0]->dtype));
+}
+
+bool tl_lowers_halves(const tl_node *n)
+{
+    tl_dtype dtype = n->inputs[0]->dtype;
+    return n->op == TL_OP_ATTENTION && (dtype == TL_F16 || dtype == TL_BF16) &&
+           n->inputs[1]->dtype == dtype && n->inputs[2]->dtype == dtype;
+}
+
+void tl_stages_halves(tl_lower *l, const tl_node *n)
+{
+    add_stages(l, n, n->inputs[0]->dtype);
 }
 
 const tl_expr *tl_attention_value(tl_lower *l, const tl_node *n, tl_index element, tl_index row)

@@ -10,9 +10,9 @@
  * is read counts as zero, and outside of the one that is written nowhere.
  *
  * Requires  only loops and one block from `loop` inwards, the loops serial, of constant extents; the block one store of one
- *           load of the same dtype, or of select(.., load, 0); each loop moving one index of both buffers, by one, and the
- *           indices in the same order in both; guards and the select's condition that only keep indices inside of what is
- *           read; one of the buffers in shared memory and the other in global memory.
+ *           load of the same dtype, or of select(.., load, 0), or of selects in it; each loop moving one index of both buffers,
+ *           by one, and the indices in the same order in both; guards and conditions of selects that hold wherever indices are
+ *           inside of what is read; one of the buffers in shared memory and the other in global memory.
  * Keeps     every value.
  */
 #include <assert.h>
@@ -35,7 +35,7 @@ typedef struct {
     const tl_stmt *loops[MOST_LOOPS];
     int64_t extents[MOST_LOOPS];
     side from, to;
-    const tl_expr *condition; /* of the select, or NULL */
+    const tl_expr *condition; /* of the selects, or NULL */
 } plan;
 
 static tl_status take_nest(tl_schedule *s, const tl_stmt *loop, plan *p, tl_diag *diag)
@@ -86,10 +86,9 @@ static tl_status take_block(tl_schedule *s, plan *p, tl_diag *diag)
                          "it computes, and only copies can go by themselves");
     const tl_store *store = &block->stores[0];
     const tl_expr *value = store->value;
-    if (value->kind == TL_EXPR_SELECT && is_zero(value->args[2])) {
-        p->condition = value->args[0];
-        value = value->args[1];
-    }
+    for (; value->kind == TL_EXPR_SELECT && is_zero(value->args[2]); value = value->args[1])
+        p->condition =
+            p->condition == NULL ? value->args[0] : tl_and(s->arena, p->condition, value->args[0]);
     if (value->kind != TL_EXPR_LOAD || value->dtype != store->buffer->dtype)
         return tl_refuse(diag, PRIM, block->name,
                          "what it stores, %s, is no element of a buffer of that dtype",
@@ -156,18 +155,20 @@ static tl_status check_axes(tl_schedule *s, plan *p, tl_diag *diag)
     return TL_OK;
 }
 
-/* Whether the condition says no more than that indices are inside of what is read. */
+/* Whether the condition holds wherever indices are inside of what is read. */
 static bool is_inside(tl_arena *arena, const plan *p, const tl_expr *condition)
 {
     if (condition->kind == TL_EXPR_AND)
         return is_inside(arena, p, condition->args[0]) && is_inside(arena, p, condition->args[1]);
-    bool found = false;
-    for (int axis = 0; axis < p->from.buffer->rank && !found; axis++) {
-        const tl_expr *index = p->from.bound[axis];
-        found = tl_expr_equal(condition, tl_lt(arena, index, p->from.buffer->shape[axis])) ||
-                tl_expr_equal(condition, tl_le(arena, tl_int(arena, 0), index));
+    for (int axis = 0; axis < p->from.buffer->rank; axis++) {
+        const tl_expr *index = p->from.bound[axis],
+                      *below = tl_lt(arena, index, p->from.buffer->shape[axis]),
+                      *above = tl_le(arena, tl_int(arena, 0), index);
+        if (tl_expr_equal(condition, below) || tl_expr_equal(condition, above) ||
+            tl_follows_from(arena, condition, below) || tl_follows_from(arena, condition, above))
+            return true;
     }
-    return found;
+    return false;
 }
 
 static tl_status check_guard(tl_schedule *s, const plan *p, const tl_expr *guard, tl_diag *diag)

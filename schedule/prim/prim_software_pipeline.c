@@ -12,8 +12,8 @@
  * What the loop's body writes into buffers of its own, up to the first block that reads one, runs `stages` - 1
  * iterations ahead, into one of `stages` versions of each buffer, so that it can go on while the rest computes. Blocks
  * that touch them get an ordered iter that says which iteration they are of. A version of a buffer in shared memory is as
- * long as what one iteration touches of it, on each axis along which iterations move: its index counts from there. The
- * three loops are then marked, so that code for a GPU that can copies while it computes (codegen/GPU.md).
+ * long as what one iteration touches of it, on each axis where the iteration alone says where that begins: its index counts
+ * from there. The three loops are then marked, so that code for a GPU that can copies while it computes (codegen/GPU.md).
  *
  * Shared buffers that threads around the loop have moved outwards count as allocated in it.
  *
@@ -31,11 +31,12 @@
 
 enum { MOST_STAGES = 8, MOST_BUFFERS = 16 };
 
-/* How the iterations move along an axis of a buffer: iteration k touches step*k + min .. step*k + max. Step 0: as they
- * like. */
+/* How the iterations move along an axis of a buffer: iteration k touches first(k) + min .. first(k) + max, `first` over the
+ * loop's variable. NULL: as they like. */
 typedef struct {
     bool seen;
-    int64_t step, min, max;
+    const tl_expr *first;
+    int64_t min, max;
 } moving;
 
 typedef struct {
@@ -250,19 +251,39 @@ typedef struct {
     const tl_block *block;
 } move_walk;
 
+/* e = what the variable alone decides, `first`, + rest, which is free of it; false when e is no such sum. */
+static bool part_by_iteration(tl_arena *arena, const tl_expr *e, const tl_var *var,
+                              const tl_expr **first, const tl_expr **rest)
+{
+    tl_linear sum = tl_linear_of(arena, e);
+    const tl_binding zero = { var, tl_int(arena, 0) };
+    *first = tl_int(arena, 0);
+    *rest = tl_int(arena, sum.constant);
+    for (int i = 0; i < sum.count; i++) {
+        const tl_expr *term = tl_muli(arena, sum.terms[i], sum.coefficients[i]);
+        if (!tl_expr_uses_var(sum.terms[i], var))
+            *rest = tl_add(arena, *rest, term);
+        else if (tl_substitute(arena, sum.terms[i], &zero, 1)->kind == TL_EXPR_INT)
+            *first = tl_add(arena, *first, term);
+        else
+            return false;
+    }
+    return tl_expr_uses_var(*first, var);
+}
+
 static void see_axis(const move_walk *w, moving *m, const tl_expr *index, const tl_expr *extent)
 {
-    int64_t step = 0, length = 1;
-    const tl_expr *rest = NULL, *bound = tl_block_bind(w->arena, w->block, index);
+    int64_t length = 1;
+    const tl_expr *first = NULL, *rest = NULL, *bound = tl_block_bind(w->arena, w->block, index);
     bool moves = !tl_expr_has_load(bound) && (extent == NULL || tl_const_int(extent, &length)) &&
-                 tl_affine_in(w->arena, bound, w->p->loop->u.loop.var, &step, &rest) && step > 0;
+                 part_by_iteration(w->arena, bound, w->p->loop->u.loop.var, &first, &rest);
     tl_range range = moves ? tl_expr_range(rest) : (tl_range){ 0, 0 };
-    moves =
-        moves && range.min != INT64_MIN && range.max != INT64_MAX && (!m->seen || m->step == step);
+    moves = moves && range.min != INT64_MIN && range.max != INT64_MAX &&
+            (!m->seen || (m->first != NULL && tl_expr_equal(m->first, first)));
     range.max += length - 1;
     m->min = !m->seen || range.min < m->min ? range.min : m->min;
     m->max = !m->seen || range.max > m->max ? range.max : m->max;
-    m->step = moves ? step : 0;
+    m->first = moves ? first : NULL;
     m->seen = true;
 }
 
@@ -307,7 +328,7 @@ static bool is_shared(const tl_buffer *buffer)
     return buffer->scope == TL_SCOPE_SHARED;
 }
 
-/* A step that is left over says that the axis is cut to what an iteration touches. */
+/* A `first` that is left over says that the axis is cut to what an iteration touches. */
 static void find_moving(tl_schedule *s, plan *p)
 {
     for (int i = 0; i < p->buffer_count; i++)
@@ -321,7 +342,7 @@ static void find_moving(tl_schedule *s, plan *p)
             int64_t extent = 0;
             if (!is_shared(p->buffers[i]) || !tl_const_int(p->buffers[i]->shape[a], &extent) ||
                 m->max - m->min + 1 >= extent)
-                m->step = 0;
+                m->first = NULL;
         }
 }
 
@@ -332,7 +353,7 @@ static const tl_expr *const *version_shape(tl_arena *arena, const plan *p, int i
     shape[0] = tl_int(arena, p->stages);
     for (int a = 0; a < from->rank; a++) {
         const moving *m = &p->axes[i][a];
-        shape[a + 1] = m->step == 0 ? from->shape[a] : tl_int(arena, m->max - m->min + 1);
+        shape[a + 1] = m->first == NULL ? from->shape[a] : tl_int(arena, m->max - m->min + 1);
     }
     return shape;
 }
@@ -368,10 +389,11 @@ static const tl_expr *const *with_version(tl_arena *arena, const versioning *v, 
     for (int a = 0; a < from->rank; a++) {
         const moving *m = &v->p->axes[i][a];
         all[a + 1] = indices[a];
-        if (m->step != 0)
-            all[a + 1] =
-                tl_addi(arena, tl_sub(arena, indices[a], tl_muli(arena, iteration, m->step)),
-                        -m->min);
+        if (m->first == NULL)
+            continue;
+        const tl_binding is = { v->p->loop->u.loop.var, iteration };
+        const tl_expr *first = tl_substitute(arena, m->first, &is, 1);
+        all[a + 1] = tl_addi(arena, tl_sub(arena, indices[a], first), -m->min);
     }
     return all;
 }

@@ -58,7 +58,11 @@ static tl_status check_out(tl_schedule *s, tl_block_ref anchor, tl_block_ref out
 static tl_status product(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag)
 {
     tl_schedule_state before = tl_schedule_save(s);
-    tl_status status = tl_gpu_mma(s, anchor, out, diag);
+    tl_status status = tl_gpu_wgmma(s, anchor, out, diag);
+    if (status == TL_ILLEGAL_SCHEDULE) {
+        tl_schedule_restore(s, &before);
+        status = tl_gpu_mma(s, anchor, out, diag);
+    }
     if (status != TL_ILLEGAL_SCHEDULE)
         return status;
     tl_schedule_restore(s, &before);

@@ -87,7 +87,12 @@ tl_status tl_gpu_cut_results(tl_schedule *s, tl_block_ref out, int first, const 
             tl_loop_push(&all, order[part].loops[i]);
     }
     TL_TRY(tl_reorder(s, all.loops, all.count, diag));
-    TL_TRY(fuse(s, &order[0], &loops->tiles, diag));
+    loops->tile_row = parts[0][0];
+    if (p->keeps_tiles) {
+        loops->apart = order[0];
+    } else {
+        TL_TRY(fuse(s, &order[0], &loops->tiles, diag));
+    }
     TL_TRY(fuse(s, &order[1], &loops->warps, diag));
     TL_TRY(fuse(s, &order[2], &loops->lanes, diag));
     loops->row = parts[0][3];

@@ -46,20 +46,6 @@ static const product products[] = {
 
 /* ---- which product ---- */
 
-/* The reduce iter that the product runs along: the longest that moves an axis of each operand. */
-static int find_term(tl_schedule *s, const tl_gpu_product *p)
-{
-    int found = -1;
-    for (int i = 0; i < p->c.block->iter_count; i++) {
-        const tl_iter *iter = &p->c.block->iters[i];
-        if (iter->kind == TL_ITER_REDUCE && tl_gpu_axis_of(s, p->c.panel, iter->var) >= 0 &&
-            tl_gpu_axis_of(s, p->c.stream, iter->var) >= 0 &&
-            (found < 0 || p->extents[i] > p->extents[found]))
-            found = i;
-    }
-    return found;
-}
-
 /* With the panel as it lies, else the other way round: its copy is turned then. f32 is multiplied as tf32 alone. */
 static const product *find_instruction(const tl_schedule *s, const tl_gpu_product *p, bool is_nk)
 {
@@ -117,7 +103,20 @@ static const int64_t rows_of[] = { 16, 32, 64 }, columns_of[] = { 8, 16, 32, 64 
                      lines_of[] = { 1, 2, 4, 7, 8 }, warps_of[] = { 1, 2, 4, 7, 8 };
 enum { ROWS = 3, COLUMNS = 4, LINES = 5, WARPS = 5 };
 
-static bool find_tile(tl_schedule *s, const tl_gpu_product *p, const product *x, tile *best)
+/* Whether all warps of a block that has other stages cover extents with such tiles exactly, from slices of the usual depth that
+ * are small enough. */
+static bool shares_block(const tl_gpu_product *p, const tile *t)
+{
+    int64_t rows = tl_gpu_cut_size(&t->row),
+            columns = tl_gpu_cut_size(&t->column) * tl_gpu_cut_size(&t->line);
+    return t->row.warps * t->column.warps * t->line.warps == TL_GPU_SHARED_WARPS &&
+           (rows + columns) * ROW_BYTES <= TL_GPU_SHARED_SLICE && p->extents[p->row] % rows == 0 &&
+           p->extents[p->column] % tl_gpu_cut_size(&t->column) == 0 &&
+           (p->line < 0 || p->extents[p->line] % tl_gpu_cut_size(&t->line) == 0);
+}
+
+static bool find_tile(tl_schedule *s, const tl_gpu_product *p, const product *x, bool inside,
+                      tile *best)
 {
     const tl_block *block = p->c.block;
     int64_t others = 1, terms = 1;
@@ -141,7 +140,7 @@ static bool find_tile(tl_schedule *s, const tl_gpu_product *p, const product *x,
         t.line.own = lines_of[rest % lines];
         t.line.warps = warps_of[rest / lines];
         double cycles = cycles_of(s, p, x, &t, others, terms);
-        if (cycles < 0 || (least >= 0 && cycles >= least))
+        if (cycles < 0 || (least >= 0 && cycles >= least) || (inside && !shares_block(p, &t)))
             continue;
         least = cycles;
         *best = t;
@@ -149,25 +148,36 @@ static bool find_tile(tl_schedule *s, const tl_gpu_product *p, const product *x,
     return least >= 0;
 }
 
-static tl_status decide_tile(tl_schedule *s, tl_gpu_product *p, const product *x, tl_diag *diag)
+static void take(tl_gpu_product *p, const tile *t)
+{
+    p->warps = t->row.warps * t->column.warps * t->line.warps;
+    p->cuts[p->row] = t->row;
+    p->cuts[p->column] = t->column;
+    if (p->line >= 0)
+        p->cuts[p->line] = t->line;
+}
+
+static tl_status decide_tile(tl_schedule *s, tl_gpu_product *p, const product *x, bool inside,
+                             tl_diag *diag)
 {
     const char *name = p->c.block->name;
     tile t;
-    if (!find_tile(s, p, x, &t))
+    if (!find_tile(s, p, x, inside, &t))
         return tl_refuse(diag, "default schedule", name, "has no tile that fits");
+    if (inside) {
+        take(p, &t);
+        return TL_OK;
+    }
     t.row.own = tl_decide(s, name, "tile.rows", rows_of, ROWS, t.row.own);
     t.column.own = tl_decide(s, name, "tile.columns", columns_of, COLUMNS, t.column.own);
     t.row.warps = tl_decide(s, name, "warps.rows", warps_of, WARPS, t.row.warps);
     t.column.warps = tl_decide(s, name, "warps.columns", warps_of, WARPS, t.column.warps);
-    p->warps = t.row.warps * t.column.warps * t.line.warps;
-    int64_t own = t.row.own * t.column.own * t.line.own / TL_WARP_LANES;
-    if (own > MOST_ACCUMULATORS || tl_gpu_resident(s->target, p->warps * TL_WARP_LANES,
-                                                   own + OTHER_REGISTERS, SLICE_BYTES) == 0)
+    int64_t warps = t.row.warps * t.column.warps * t.line.warps,
+            own = t.row.own * t.column.own * t.line.own / TL_WARP_LANES;
+    if (own > MOST_ACCUMULATORS ||
+        tl_gpu_resident(s->target, warps * TL_WARP_LANES, own + OTHER_REGISTERS, SLICE_BYTES) == 0)
         return tl_refuse(diag, "default schedule", name, "has a tile that no block can have");
-    p->cuts[p->row] = t.row;
-    p->cuts[p->column] = t.column;
-    if (p->line >= 0)
-        p->cuts[p->line] = t.line;
+    take(p, &t);
     return TL_OK;
 }
 
@@ -193,6 +203,19 @@ static tl_status lay_stream(tl_schedule *s, const tl_gpu_product *p, int term, c
                   diag);
 }
 
+/* A stream that lies in shared memory as a whole: its rows in pieces as deep as a slice, spread over the banks. */
+static tl_status lay_held(tl_schedule *s, const tl_gpu_product *p, int term, const char *buffer,
+                          tl_diag *diag)
+{
+    const tl_block *block = p->c.block;
+    const int last[2] = { tl_gpu_axis_of(s, p->c.stream, block->iters[p->row].var),
+                          tl_gpu_axis_of(s, p->c.stream, block->iters[term].var) };
+    int64_t depth = p->depth[term], size = (int64_t)tl_dtype_size(p->c.stream->u.buffer->dtype);
+    TL_TRY(tl_set_scope(s, buffer, "shared", diag));
+    TL_TRY(tl_gpu_arrange(s, buffer, last, 2, p->extents[term] > depth ? depth : 1, diag));
+    return spread(s, buffer, depth * size, diag);
+}
+
 /* The panel as the product takes it: in rows along k, or along the columns, in groups of at most 128 bytes. tf32 takes words
  * of eight neighbours from four rows: rows of eight lie side by side. A window's columns begin anywhere, so that nothing can be
  * said of their pieces. */
@@ -203,17 +226,16 @@ static tl_status lay_panel(tl_schedule *s, const tl_gpu_product *p, const produc
     int64_t size = (int64_t)tl_dtype_size(x->b);
     int k = tl_gpu_axis_of(s, p->c.panel, block->iters[term].var);
     int n = tl_gpu_axis_of(s, p->c.panel, block->iters[p->column].var);
-    bool is_window = p->c.panel->args[n]->kind != TL_EXPR_VAR;
     if (x->is_nk) {
         TL_TRY(tl_gpu_arrange(s, buffer, (int[]){ n, k }, 2, 1, diag));
         return spread(s, buffer, p->depth[term] * size, diag);
     }
-    if (is_window)
-        return k < n ? TL_OK : tl_gpu_arrange(s, buffer, (int[]){ k, n }, 2, 1, diag);
     int64_t columns = tl_gpu_cut_size(&p->cuts[p->column]);
     int64_t group = size == 4 ? TILE_COLUMNS : 128 / size;
     while (columns % group != 0)
         group /= 2;
+    if (!tl_gpu_is_multiple(s->arena, p->c.panel->args[n], block->iters[p->column].var, group))
+        return k < n ? TL_OK : tl_gpu_arrange(s, buffer, (int[]){ k, n }, 2, 1, diag);
     TL_TRY(tl_gpu_arrange(s, buffer, (int[]){ k, n }, 2, group, diag));
     return spread(s, buffer, size == 4 ? 128 : group * size, diag);
 }
@@ -227,26 +249,33 @@ static tl_status unroll_list(tl_schedule *s, const tl_loop_list *list, tl_diag *
     return TL_OK;
 }
 
-/* Loops over rows and columns of tiles as the threads of a warp hold them: `row` and `column` run over whole tiles. */
-static tl_status share_tiles(tl_schedule *s, tl_loop_ref row, tl_loop_ref column, tl_loop_ref *line,
-                             tl_diag *diag)
+tl_status tl_gpu_share_tiles(tl_schedule *s, tl_loop_ref row, tl_loop_ref column, tl_loop_ref *line,
+                             int64_t rows, tl_diag *diag)
 {
-    tl_loop_ref r[3], c[3], threads;
-    tl_loop_list order = { 0 }, written = { 0 };
-    TL_TRY(tl_split(s, row, (int64_t[]){ 0, 2, 8 }, 3, r, diag));
+    const int64_t factors[4] = { 0, rows / TILE_ROWS, 2, 8 };
+    bool one =
+        rows ==
+        TILE_ROWS; /* a warp's own; else the warps of a group have them one after the other */
+    tl_loop_ref r[4], c[3], threads;
+    tl_loop_list order = { 0 }, written = { 0 }, shared = { 0 };
+    TL_TRY(tl_split(s, row, one ? (int64_t[]){ 0, 2, 8 } : factors, one ? 3 : 4, r, diag));
     TL_TRY(tl_split(s, column, (int64_t[]){ 0, 4, 2 }, 3, c, diag));
     if (line != NULL)
         tl_loop_push(&written, *line);
     tl_loop_push(&written, r[0]);
-    tl_loop_push(&written, r[1]);
+    tl_loop_push(&written, one ? r[1] : r[2]);
     tl_loop_push(&written, c[0]);
+    if (!one)
+        tl_loop_push(&shared, r[1]);
+    tl_loop_push(&shared, one ? r[2] : r[3]);
+    tl_loop_push(&shared, c[1]);
     order = written;
-    tl_loop_push(&order, r[2]);
-    tl_loop_push(&order, c[1]);
+    for (int i = 0; i < shared.count; i++)
+        tl_loop_push(&order, shared.loops[i]);
     tl_loop_push(&order, c[2]);
     TL_TRY(tl_reorder(s, order.loops, order.count, diag));
     TL_TRY(unroll_list(s, &written, diag));
-    TL_TRY(tl_fuse(s, (tl_loop_ref[]){ r[2], c[1] }, 2, &threads, diag));
+    TL_TRY(tl_fuse(s, shared.loops, shared.count, &threads, diag));
     TL_TRY(tl_bind_loop(s, threads, "threadIdx.x", diag));
     return tl_vectorize(s, c[2], diag);
 }
@@ -320,8 +349,7 @@ static tl_status unroll_products(tl_schedule *s, const tl_loop_list *written, in
     return TL_OK;
 }
 
-/* The result's rows and columns last, as a warp holds them. */
-static tl_status lay_result(tl_schedule *s, const tl_gpu_product *p, const char **result,
+tl_status tl_gpu_lay_result(tl_schedule *s, const tl_gpu_product *p, const char **result,
                             tl_diag *diag)
 {
     const tl_store *store = &p->c.block->stores[0];
@@ -337,49 +365,67 @@ static tl_status lay_result(tl_schedule *s, const tl_gpu_product *p, const char 
     return tl_gpu_arrange(s, *result, last, 2, 1, diag);
 }
 
-tl_status tl_gpu_mma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag)
+/* Which product, and how deep its slices are. */
+static tl_status decide(tl_schedule *s, tl_gpu_product *p, bool inside, int *term,
+                        const product **x, tl_diag *diag)
+{
+    const tl_block *block = p->c.block;
+    *term = tl_gpu_find_term(s, p);
+    if (s->target->gpu.sm < FIRST_SM || *term < 0 || tl_keeps_order(s, block))
+        return tl_refuse(diag, "default schedule", block->name, "is nothing for tensor cores");
+    int k = tl_gpu_axis_of(s, p->c.panel, block->iters[*term].var),
+        n = tl_gpu_axis_of(s, p->c.panel, block->iters[p->column].var),
+        m = tl_gpu_axis_of(s, p->c.stream, block->iters[p->row].var);
+    if (n < 0 || m < 0)
+        return tl_refuse(diag, "default schedule", block->name, "walks in steps");
+    *x = find_instruction(s, p, n < k);
+    if (*x == NULL)
+        return tl_refuse(diag, "default schedule", block->name, "has types no tensor core takes");
+    const int64_t options[] = { 0, 1 };
+    if (!tl_decide(s, block->name, "tensor_cores", options, 2, 1))
+        return tl_refuse(diag, "default schedule", block->name, "shall do without");
+    TL_TRY(decide_tile(s, p, *x, inside, diag));
+    TL_TRY(tl_gpu_decide_depth(s, p, ROW_BYTES / (int64_t)tl_dtype_size((*x)->a), *term, (*x)->k,
+                               inside ? TL_GPU_SHARED_SLICE : SLICE_BYTES, diag));
+    if (inside && p->extents[*term] % p->depth[*term] != 0)
+        return tl_refuse(diag, "default schedule", block->name, "has slices of two sizes");
+    return TL_OK;
+}
+
+tl_status tl_gpu_mma_in(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
+                        int64_t rows, const char *held, tl_loop_ref *tiles, tl_diag *diag)
 {
     tl_gpu_product p;
     tl_gpu_loops loops;
     tl_gpu_terms terms;
     tl_gpu_slice operands[2]; /* panel, stream */
+    const int copied = held != NULL ? 1 : 2;
     tl_block_ref zero;
     tl_loop_ref call;
     tl_loop_list written;
     const char *result;
+    const product *x = NULL;
+    int term = -1;
     TL_TRY(tl_gpu_find_product(s, tl_schedule_get_block(s, anchor), &p, diag));
-    const tl_block *block = p.c.block;
-    int term = find_term(s, &p);
-    if (s->target->gpu.sm < FIRST_SM || term < 0 || tl_keeps_order(s, block))
-        return tl_refuse(diag, "default schedule", block->name, "is nothing for tensor cores");
-    int k = tl_gpu_axis_of(s, p.c.panel, block->iters[term].var),
-        n = tl_gpu_axis_of(s, p.c.panel, block->iters[p.column].var),
-        m = tl_gpu_axis_of(s, p.c.stream, block->iters[p.row].var);
-    if (n < 0 || m < 0)
-        return tl_refuse(diag, "default schedule", block->name, "walks in steps");
-    const product *x = find_instruction(s, &p, n < k);
-    if (x == NULL)
-        return tl_refuse(diag, "default schedule", block->name, "has types no tensor core takes");
-    const int64_t options[] = { 0, 1 };
-    if (!tl_decide(s, block->name, "tensor_cores", options, 2, 1))
-        return tl_refuse(diag, "default schedule", block->name, "shall do without");
-    TL_TRY(decide_tile(s, &p, x, diag));
-    TL_TRY(tl_gpu_decide_depth(s, &p, ROW_BYTES / (int64_t)tl_dtype_size(x->a), term, x->k,
-                               SLICE_BYTES, diag));
-    TL_TRY(tl_gpu_pad(s, anchor, out, &p, diag));
-    block = p.c.block;
+    if (rows > 0)
+        p.extents[p.row] = rows;
+    TL_TRY(decide(s, &p, rows > 0, &term, &x, diag));
+    if (rows == 0)
+        TL_TRY(tl_gpu_pad(s, anchor, out, &p, diag));
     int64_t bytes = tl_gpu_slice_bytes(s, &p);
-    const char *name = block->name;
+    const char *name = p.c.block->name;
     TL_TRY(tl_gpu_take_slice(s, anchor, p.c.panel, &operands[0], diag));
-    TL_TRY(tl_gpu_take_slice(s, anchor, p.c.stream, &operands[1], diag));
+    if (held == NULL)
+        TL_TRY(tl_gpu_take_slice(s, anchor, p.c.stream, &operands[1], diag));
     TL_TRY(lay_panel(s, &p, x, term, operands[0].buffer, diag));
-    TL_TRY(lay_stream(s, &p, term, operands[1].buffer, diag));
-    TL_TRY(lay_result(s, &p, &result, diag));
+    TL_TRY(held != NULL ? lay_held(s, &p, term, held, diag)
+                        : lay_stream(s, &p, term, operands[1].buffer, diag));
+    TL_TRY(tl_gpu_lay_result(s, &p, &result, diag));
     p.c.block = tl_schedule_get_block(s, anchor); /* with the new result */
 
-    TL_TRY(tl_gpu_cut_results(s, out, 0, &p, &loops, diag));
+    TL_TRY(tl_gpu_cut_results(s, out, first, &p, &loops, diag));
     tl_loop_ref around = loops.warps.id != 0 ? loops.warps : loops.tiles;
-    const int outside = loops.warps.id != 0 ? 2 : 1;
+    const int outside = first + (loops.warps.id != 0 ? 2 : 1);
     TL_TRY(tl_compute_at(s, anchor, around, diag));
     TL_TRY(tl_set_scope(s, result, "warp", diag));
     TL_TRY(tl_gpu_cut_terms(s, anchor, outside, &p, &terms, diag));
@@ -388,11 +434,20 @@ tl_status tl_gpu_mma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_d
     bool has_lines = terms.line.id != 0;
     if (loops.warps.id != 0)
         TL_TRY(tl_bind_loop(s, loops.warps, "threadIdx.y", diag));
-    TL_TRY(tl_gpu_place_slices(s, operands, 2, slices, diag));
+    TL_TRY(tl_gpu_place_slices(s, operands, copied, slices, diag));
     TL_TRY(tl_tensorize(s, call, x->name, diag));
     TL_TRY(unroll_products(s, &written, has_lines ? 3 : 2, diag));
     TL_TRY(share_zeroes(s, zero, outside, has_lines, diag));
-    TL_TRY(share_tiles(s, loops.row, loops.column, loops.line.id != 0 ? &loops.line : NULL, diag));
-    TL_TRY(tl_gpu_fill_slices(s, name, operands, 2, slices, p.warps, bytes, diag));
-    return tl_bind_loop(s, loops.tiles, "blockIdx.x", diag);
+    TL_TRY(tl_gpu_share_tiles(s, loops.row, loops.column, loops.line.id != 0 ? &loops.line : NULL,
+                              TILE_ROWS, diag));
+    TL_TRY(tl_gpu_fill_slices(s, name, operands, copied, slices, p.warps, bytes, diag));
+    *tiles = loops.tiles;
+    return TL_OK;
+}
+
+tl_status tl_gpu_mma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag)
+{
+    tl_loop_ref tiles;
+    TL_TRY(tl_gpu_mma_in(s, anchor, out, 0, 0, NULL, &tiles, diag));
+    return tl_bind_loop(s, tiles, "blockIdx.x", diag);
 }

@@ -33,6 +33,7 @@ typedef struct {
     tl_gpu_cut cuts[TL_GPU_ITERS]; /* of spatial iters; 1 each: one result at a time */
     int64_t depth[TL_GPU_ITERS];   /* of reduce iters: steps of a slice */
     int64_t warps;                 /* of a block */
+    bool keeps_tiles;              /* the loops over tiles stay apart */
 } tl_gpu_product;
 
 /* Refuses what is no product of two buffers with rows and columns of constant extents. */
@@ -40,6 +41,10 @@ tl_status tl_gpu_find_product(tl_schedule *s, const tl_block *block, tl_gpu_prod
                               tl_diag *diag);
 /* The axis of the load's buffer that the iter, and the iter by one, moves; -1: none, several, or by more. */
 int tl_gpu_axis_of(tl_schedule *s, const tl_expr *load, const tl_var *iter);
+/* The reduce iter that a product of tensor cores runs along: the longest that moves an axis of each operand; -1: none. */
+int tl_gpu_find_term(tl_schedule *s, const tl_gpu_product *p);
+/* Whether the expression is a multiple of `step`, its variables being whole numbers; `but` need not be one. */
+bool tl_gpu_is_multiple(tl_arena *arena, const tl_expr *e, const tl_var *but, int64_t step);
 /* Whether the iter may run beyond its extent, where pad_einsum finds zeroes. */
 bool tl_gpu_can_pad(const tl_gpu_product *p, int iter);
 /* Bytes of both operands' slices. */
@@ -56,6 +61,8 @@ tl_status tl_gpu_pad(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_g
 /* The loops of `out`, cut: one list a part, the loops over rows, lines and columns in that order, behind all others. */
 typedef struct {
     tl_loop_ref tiles, warps, lanes; /* each fused; warps, lanes: id 0 where there is one */
+    tl_loop_list apart;              /* what `tiles` would be of, where they stay apart */
+    tl_loop_ref tile_row;            /* the one of them over rows */
     tl_loop_ref row, line, column;   /* what is a thread's or a warp's own; id 0: none */
 } tl_gpu_loops;
 tl_status tl_gpu_cut_results(tl_schedule *s, tl_block_ref out, int first, const tl_gpu_product *p,
@@ -115,7 +122,19 @@ tl_status tl_gpu_share_stage(tl_schedule *s, tl_block_ref stage, int depth, int6
 /* A product of what row-wise stages make of another product, all in one launch (gpu_attention.c); what it schedules is added to
  * `done`. */
 tl_status tl_gpu_attention(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
-/* A contraction by tensor cores (gpu_mma.c). */
+/* The same by tensor cores (gpu_mma.c), from slices of at most TL_GPU_SHARED_SLICE bytes. `held` names the stream's buffer
+ * where a stage of the block leaves it in shared memory: it is read from there. NULL: it comes by slices, too. */
+enum { TL_GPU_SHARED_SLICE = 12 << 10 };
+tl_status tl_gpu_mma_in(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
+                        int64_t rows, const char *held, tl_loop_ref *tiles, tl_diag *diag);
+/* A contraction by tensor cores, by products of a warp (gpu_mma.c) or of a warpgroup (gpu_wgmma.c). */
 tl_status tl_gpu_mma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
+tl_status tl_gpu_wgmma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
+/* What both do with sums in threads' registers: their rows and columns last, in tiles; loops over the elements of tiles of
+ * `rows` (16: a warp's; 64: a warpgroup's) shared out among the threads that hold them. `line` may be NULL. */
+tl_status tl_gpu_lay_result(tl_schedule *s, const tl_gpu_product *p, const char **result,
+                            tl_diag *diag);
+tl_status tl_gpu_share_tiles(tl_schedule *s, tl_loop_ref row, tl_loop_ref column, tl_loop_ref *line,
+                             int64_t rows, tl_diag *diag);
 
 #endif

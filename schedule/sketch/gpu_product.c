@@ -53,6 +53,19 @@ int tl_gpu_axis_of(tl_schedule *s, const tl_expr *load, const tl_var *iter)
     return found;
 }
 
+int tl_gpu_find_term(tl_schedule *s, const tl_gpu_product *p)
+{
+    int found = -1;
+    for (int i = 0; i < p->c.block->iter_count; i++) {
+        const tl_iter *iter = &p->c.block->iters[i];
+        if (iter->kind == TL_ITER_REDUCE && tl_gpu_axis_of(s, p->c.panel, iter->var) >= 0 &&
+            tl_gpu_axis_of(s, p->c.stream, iter->var) >= 0 &&
+            (found < 0 || p->extents[i] > p->extents[found]))
+            found = i;
+    }
+    return found;
+}
+
 static bool is_whole_axis(const tl_expr *load, const tl_iter *iter)
 {
     for (int a = 0; a < load->u.buffer->rank; a++)

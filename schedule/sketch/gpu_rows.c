@@ -249,6 +249,7 @@ tl_status tl_gpu_rows(tl_schedule *s, tl_block_ref out, tl_map *done, const tl_m
     if (depth < 1 || depth >= loops.count)
         return tl_refuse(diag, "default schedule", out_name, "has no rows");
     tl_loop_ref row = loops.loops[0], parts[2];
+    int inside = 1;
     length = row_length(s, out, depth);
     if (depth > 1)
         TL_TRY(tl_fuse(s, loops.loops, depth, &row, diag));
@@ -258,9 +259,12 @@ tl_status tl_gpu_rows(tl_schedule *s, tl_block_ref out, tl_map *done, const tl_m
     for (int64_t w = MOST_WARPS; w > 1 && warps == 1; w /= 2)
         if (rows % w == 0 && length <= SHORT_ROW)
             warps = w;
-    TL_TRY(tl_split(s, row, (int64_t[]){ 0, warps }, 2, parts, diag));
+    parts[0] = parts[1] = row;
+    if (warps > 1) {
+        TL_TRY(tl_split(s, row, (int64_t[]){ 0, warps }, 2, parts, diag));
+        inside = 2;
+    }
     gather(s, out, parts[1], done, known, &moved);
-    const int inside = 2;
     bool reduces = false;
     for (int i = 0; i < moved.count; i++) {
         tl_block_ref ref = tl_schedule_name_block(s, moved.names[i]);
@@ -280,7 +284,8 @@ tl_status tl_gpu_rows(tl_schedule *s, tl_block_ref out, tl_map *done, const tl_m
         TL_TRY(tl_gpu_share_stage(s, tl_schedule_name_block(s, moved.names[i]), inside, threads,
                                   diag));
     TL_TRY(tl_gpu_share_stage(s, out, inside, threads, diag));
-    TL_TRY(tl_bind_loop(s, parts[1], "threadIdx.y", diag));
+    if (warps > 1)
+        TL_TRY(tl_bind_loop(s, parts[1], "threadIdx.y", diag));
     TL_TRY(tl_bind_loop(s, parts[0], "blockIdx.x", diag));
     for (int i = 0; i < moved.count; i++)
         tl_map_put(done, moved.names[i], s);

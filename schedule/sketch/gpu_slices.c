@@ -45,8 +45,7 @@ tl_status tl_gpu_take_slice(tl_schedule *s, tl_block_ref anchor, const tl_expr *
     return TL_OK;
 }
 
-/* Whether the expression is a multiple of `step`, its variables being whole numbers. */
-static bool is_multiple(tl_arena *arena, const tl_expr *e, const tl_var *but, int64_t step)
+bool tl_gpu_is_multiple(tl_arena *arena, const tl_expr *e, const tl_var *but, int64_t step)
 {
     tl_linear sum = tl_linear_of(arena, e);
     bool fits = sum.constant % step == 0;
@@ -112,7 +111,7 @@ static int64_t copied_at_once(tl_schedule *s, const tl_block *block, const tl_lo
         index = tl_block_bind(s->arena, block, index);
         while (wide > 1 &&
                (extent % wide != 0 || group % wide != 0 || tl_sketch_extent(s, last) % wide != 0 ||
-                !is_multiple(s->arena, index, var, wide)))
+                !tl_gpu_is_multiple(s->arena, index, var, wide)))
             wide /= 2;
         return wide;
     }

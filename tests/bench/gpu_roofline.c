@@ -1,12 +1,15 @@
 /* tests/bench/gpu_roofline.c: what default schedules should reach on an H200, told without one: from the instructions that ptxas
  * makes of a kernel, and what a multiprocessor does of each in a cycle. Predictions, to be held against measurements.
  *
- *     gpu_roofline [ARCH]          sm_80, or sm_90 where none is given
+ *     gpu_roofline [ARCH]          sm_90a where none is given
  *
  * The useful instructions of a kernel are known from its arithmetic, all others by their share in the code, which loops that are
  * written out dominate. A multiprocessor issues four instructions of a warp a cycle, serves 128 bytes of shared memory, and its
- * tensor cores do for mma.sync what was measured of a Hopper (62 % of what wgmma reaches). What takes longest counts, and a
- * quarter of the others, for not all of that is hidden. Multiprocessors that are idle in the last wave count; launches do not. */
+ * tensor cores do for mma.sync what was measured of a Hopper (62 % of what they could), and for wgmma what others' code has
+ * reached of it (815 TFLOP/s, 82 %: power, not the schedule, keeps it there). What takes longest counts, and a quarter of the
+ * others, for not all of that is hidden. What wgmma does by itself, of copies that another warpgroup asks for, hides all but
+ * the wait for the first copies and the end, when all write their results. Multiprocessors that are idle in the last wave count;
+ * launches do not. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +17,7 @@
 #include "codegen/object/ptxas.h"
 #include "runtime/base/checked.h"
 #include "schedule/sketch/sketch.h"
+#include "schedule/trace.h"
 #include "tests/codegen/cubin.h"
 
 #define SMS            132.0
@@ -22,6 +26,8 @@
 #define ISSUED         4.0           /* instructions of a warp in a cycle */
 #define SHARED_BYTES   128.0         /* in a cycle */
 #define TENSOR_FLOPS   (4096 * 0.62) /* f16, bf16, in a cycle */
+#define GROUP_FLOPS    (4096 * 0.82) /* the same by wgmma */
+#define MEMORY_CYCLES  1000.0        /* until what was asked for is there */
 #define NOT_HIDDEN     0.25
 #define BLOCKS_AT_ONCE 132
 
@@ -30,9 +36,11 @@ typedef struct {
     double flops, bytes;
     cubin_kind useful;
     double flops_each; /* of a useful instruction of a warp */
-    /* TFLOP/s, or GB/s where there are no useful instructions, that issue 25 asks for */
+    /* TFLOP/s, or GB/s where there are no useful instructions, that issue 25 asks for; 0: nothing */
     double bar;
     const char *of;
+    double group_bar; /* by wgmma, where it asks for more */
+    const char *group_of;
 } subject;
 
 #define N 4096.0
@@ -40,25 +48,59 @@ typedef struct {
     numerics "kernel " name "(A: " type "[4096, 4096], B: " type "[4096, 4096], out C: " \
              "f32[4096, 4096])\n  gemm: C[i, j] = sum(" product ")\n"
 
+static const char conv_bf16[] =
+    "kernel conv(x: bf16[32, 64, 56, 56], const w: bf16[64, 64, 3, 3], out y: bf16[32, 64, 56, "
+    "56])\n"
+    "  pad: p[n, c, i, j] = select(1 <= i and i < 57 and 1 <= j and j < 57, x[n, c, i - 1, j - 1], "
+    "bf16(0.0)) for i in 0..58, j in 0..58\n"
+    "  conv: acc[n, o, i, j] = sum(f32(p[n, c, i + u, j + v])*f32(w[o, c, u, v])) "
+    "for i in 0..56, j in 0..56\n"
+    "  y: y[n, o, i, j] = bf16(max(acc[n, o, i, j], 0.0))\n";
+
+/* 16 of 8 heads of 128 features. */
+static const char attention_bf16[] =
+    "kernel attention(q: bf16[16, 1024, 1024], k: bf16[16, 1024, 1024], v: bf16[16, 1024, 1024], "
+    "out y: bf16[16, 1024, 1024])\n"
+    "  scores: s[b, h, i, j] = sum(f32(q[b, i, h*128 + d])*f32(k[b, j, h*128 + d])) "
+    "for h in 0..8, d in 0..128\n"
+    "  masked: z[b, h, i, j] = s[b, h, i, j]*0.0883883\n"
+    "  most: m[b, h, i] = max(z[b, h, i, j])\n"
+    "  weight: p[b, h, i, j] = bf16(exp(z[b, h, i, j] - m[b, h, i]))\n"
+    "  total: l[b, h, i] = sum(f32(p[b, h, i, j]))\n"
+    "  attend: acc[b, i, h, e] = sum(f32(p[b, h, i, j])*f32(v[b, j, h*128 + e])) for e in 0..128\n"
+    "  epilogue: y[b, i, h*128 + e] = bf16(acc[b, i, h, e]*(1.0/l[b, h, i])) "
+    "for h in 0..8, e in 0..128\n";
+
 static const subject subjects[] = {
     { "gemm 4096 f32", GEMM("gemm_f32", "", "f32", "A[i, k]*B[k, j]"), 2 * N *N *N, 3 * 4 * N *N,
-      CUBIN_FFMA, 64, 0.8 * 47.5, "80 % of cuBLAS" },
+      CUBIN_FFMA, 64, 0.8 * 47.5, "80 % of cuBLAS", 0, "" },
     { "gemm 4096 tf32", GEMM("gemm_tf32", "tf32 ", "f32", "A[i, k]*B[k, j]"), 2 * N *N *N,
-      3 * 4 * N *N, CUBIN_HMMA, 2048, 0.6 * 409, "60 % of cuBLAS" },
+      3 * 4 * N *N, CUBIN_HMMA, 2048, 0.6 * 409, "60 % of cuBLAS", 0.85 * 409, "85 % of cuBLAS" },
+    { "gemm 4096 tf32, B by rows",
+      "tf32 kernel gemm_tf32_nt(A: f32[4096, 4096], B: f32[4096, 4096], out C: f32[4096, 4096])\n"
+      "  gemm: C[i, j] = sum(A[i, k]*B[j, k])\n",
+      2 * N *N *N, 3 * 4 * N *N, CUBIN_HMMA, 2048, 0.6 * 409, "60 % of cuBLAS", 0.85 * 409,
+      "85 % of cuBLAS" },
     { "gemm 4096 bf16", GEMM("gemm_bf16", "", "bf16", "f32(A[i, k])*f32(B[k, j])"), 2 * N *N *N,
-      8 * N *N, CUBIN_HMMA, 4096, 0.55 * 762, "55 % of cuBLAS" },
+      8 * N *N, CUBIN_HMMA, 4096, 0.55 * 762, "55 % of cuBLAS", 0.85 * 762, "85 % of cuBLAS" },
+    { "conv 3x3 of 64 channels, 56x56", conv_bf16, 2.0 * 32 * 64 * 56 * 56 * 64 * 9,
+      2.0 * 2 * 32 * 64 * 56 * 56, CUBIN_HMMA, 4096, 0, "", 0, "" },
+    { "attention 1024 bf16", attention_bf16, 4.0 * 16 * 8 * 1024 * 1024 * 128,
+      2.0 * 4 * 16 * 1024 * 1024, CUBIN_HMMA, 4096, 0, "", 0, "" },
     { "add 64 M",
       "kernel add(A: f32[8192, 8192], B: f32[8192, 8192], out C: f32[8192, 8192])\n"
       "  add: C[i, j] = A[i, j] + B[i, j]\n",
-      64 * 1048576.0, 3 * 4 * 64 * 1048576.0, CUBIN_KINDS, 0, 0.85 * 4800, "85 % of HBM" },
+      64 * 1048576.0, 3 * 4 * 64 * 1048576.0, CUBIN_KINDS, 0, 0.85 * 4800, "85 % of HBM", 0, "" },
     { "row sums 8192",
       "kernel rows(A: f32[8192, 8192], out S: f32[8192])\n  S: S[i] = sum(A[i, k])\n",
-      64 * 1048576.0, 4 * 64 * 1048576.0, CUBIN_KINDS, 0, 0.85 * 4800, "85 % of HBM" },
+      64 * 1048576.0, 4 * 64 * 1048576.0, CUBIN_KINDS, 0, 0.85 * 4800, "85 % of HBM", 0, "" },
 };
 
 typedef struct {
     int counts[CUBIN_KINDS], all, registers;
     int64_t blocks, threads, shared;
+    int columns, depth; /* of a product of a warpgroup; 0: there is none */
+    double result_bytes;
 } code;
 
 static int instructions(const tl_text *cubin)
@@ -85,6 +127,12 @@ static tl_status compile(tl_arena *arena, const subject *x, const tl_target *tar
     TL_TRY(tl_program_parse(arena, x->kernel, x->name, &naive, diag));
     tl_schedule *s = tl_schedule_create(arena, naive, target, false);
     TL_TRY(tl_schedule_default(s, diag));
+    for (int i = 0; i < naive->param_count; i++)
+        if (naive->params[i]->role == TL_ROLE_OUTPUT)
+            out->result_bytes += (double)tl_buffer_max_bytes(naive->params[i]);
+    const char *product = strstr(tl_trace_text(arena, tl_schedule_trace(s)), "wgmma_m64n");
+    if (product != NULL && sscanf(product, "wgmma_m64n%dk%d", &out->columns, &out->depth) != 2)
+        out->columns = 0;
     tl_status status = tl_codegen_compile(arena, tl_schedule_program(s), false, target,
                                           TL_EMIT_OBJECT, &ptx, &d, diag);
     if (status == TL_OK)
@@ -102,6 +150,29 @@ static tl_status compile(tl_arena *arena, const subject *x, const tl_target *tar
     return status;
 }
 
+static double in_waves(const code *c, double cycles)
+{
+    double waves = (double)c->blocks / BLOCKS_AT_ONCE,
+           full = (double)tl_ceildiv(c->blocks, BLOCKS_AT_ONCE);
+    return cycles / (SMS * CLOCK) * full / waves;
+}
+
+/* By products of a warpgroup: each reads 64 rows of one operand and its columns of the other from shared memory. */
+static double predict_group(const subject *x, const code *c, const char **bound)
+{
+    double step = x->flops / (2.0 * 64 * c->columns * c->depth), /* products of all warpgroups */
+        tensor = x->flops / (x->flops_each / 4096 * GROUP_FLOPS),
+           shared = step * (64 + c->columns) * 32 / SHARED_BYTES;
+    double longest = shared > tensor ? shared : tensor;
+    *bound = shared > tensor ? "shared memory" : "tensor cores";
+    double seconds =
+        in_waves(c, longest + MEMORY_CYCLES * (double)c->blocks) + c->result_bytes / MEMORY;
+    double memory = x->bytes / MEMORY;
+    if (memory > seconds)
+        *bound = "memory";
+    return memory > seconds ? memory : seconds;
+}
+
 /* Seconds; *bound: what takes longest. */
 static double predict(const subject *x, const code *c, const char **bound)
 {
@@ -109,6 +180,8 @@ static double predict(const subject *x, const code *c, const char **bound)
     *bound = "memory";
     if (x->useful == CUBIN_KINDS)
         return memory;
+    if (c->columns > 0)
+        return predict_group(x, c, bound);
     int useful = c->counts[x->useful];
     if (useful == 0) {
         *bound = "unknown";
@@ -132,9 +205,7 @@ static double predict(const subject *x, const code *c, const char **bound)
         *bound = "shared memory";
     }
     double cycles = longest + NOT_HIDDEN * (issue + tensor + shared - longest);
-    double waves = (double)c->blocks / BLOCKS_AT_ONCE,
-           full = (double)tl_ceildiv(c->blocks, BLOCKS_AT_ONCE);
-    double seconds = cycles / (SMS * CLOCK) * full / waves;
+    double seconds = in_waves(c, cycles);
     return seconds > memory ? seconds : memory;
 }
 
@@ -144,14 +215,14 @@ int main(int argc, char **argv)
     tl_diag diag = { "" };
     char name[64];
     int failed = 0;
-    snprintf(name, sizeof name, "cuda,%s", argc > 1 ? argv[1] : "sm_90");
+    snprintf(name, sizeof name, "cuda,%s", argc > 1 ? argv[1] : "sm_90a");
     if (tl_target_named(name, &target, &diag) != TL_OK) {
         fprintf(stderr, "gpu_roofline: %s\n", diag.text);
         return 2;
     }
     tl_codegen_own_process();
     printf("predictions for an H200 from code for %s; nothing was measured\n\n", target.cpu);
-    printf("%-16s %6s %6s %9s %7s %9s  %-14s %9s  %s\n", "kernel", "blocks", "regs", "shared KB",
+    printf("%-30s %6s %6s %9s %7s %9s  %-14s %9s  %s\n", "kernel", "blocks", "regs", "shared KB",
            "useful", "predicted", "bound by", "bar", "which is");
     for (size_t i = 0; i < sizeof subjects / sizeof subjects[0]; i++) {
         const subject *x = &subjects[i];
@@ -165,10 +236,15 @@ int main(int argc, char **argv)
             double seconds = predict(x, &c, &bound);
             bool is_arithmetic = x->useful != CUBIN_KINDS;
             double rate = (is_arithmetic ? x->flops / 1e12 : x->bytes / 1e9) / seconds;
-            printf("%-16s %6lld %6d %9.1f %6.0f%% %6.0f %s  %-14s %6.0f %s  %s\n", x->name,
-                   (long long)c.blocks, c.registers, (double)c.shared / 1024,
-                   is_arithmetic ? 100.0 * c.counts[x->useful] / c.all : 0.0, rate,
-                   is_arithmetic ? "TF" : "GB", bound, x->bar, is_arithmetic ? "TF" : "GB", x->of);
+            bool is_group = c.columns > 0;
+            int useful = is_group ? c.counts[CUBIN_HGMMA] : is_arithmetic ? c.counts[x->useful] : 0;
+            const char *unit = is_arithmetic ? "TF" : "GB", *of = is_group ? x->group_of : x->of;
+            printf("%-30s %6lld %6d %9.1f %6.0f%% %6.0f %s  %-14s", x->name, (long long)c.blocks,
+                   c.registers, (double)c.shared / 1024, 100.0 * useful / c.all, rate, unit, bound);
+            double bar = is_group ? x->group_bar : x->bar;
+            if (bar > 0)
+                printf(" %6.0f %s  %s", bar, unit, of);
+            printf("\n");
         }
         tl_arena_destroy(arena);
     }

@@ -83,7 +83,10 @@ static void run_program(const char *name, const char *text)
             bool is_float = tl_dtype_is_float(b->dtype);
             tl_number w = tl_number_load(b->dtype, want[i], (size_t)k),
                       g = tl_number_load(b->dtype, got[i], (size_t)k);
-            double bound = naive->tf32 ? 2e-3 : 2e-5;
+            double bound = b->dtype == TL_BF16  ? 2e-2
+                           : b->dtype == TL_F16 ? 2e-3
+                           : naive->tf32        ? 2e-3
+                                                : 2e-5;
             if (is_float ? !(fabs(w.f - g.f) <= bound * (1 + fabs(w.f))) : w.i != g.i)
                 fail_msg("%s: %s[%lld] is %.9g, not %.9g", name, b->name, (long long)k,
                          is_float ? g.f : (double)g.i, is_float ? w.f : (double)w.i);
@@ -99,6 +102,56 @@ static void default_schedules_run_emulated(void **state)
     if (emulated_open(&gpu, &diag) != TL_OK)
         fail_msg("%s", diag.text);
     sketch_programs_visit(getenv("TL_ONLY"), run_program);
+    emulated_close(&gpu);
+}
+
+/* Attention as the lowering `halves` writes it: weights in the operands' dtype. */
+static const struct {
+    const char *name, *dtype;
+    int heads, rows, keys, depth, width;
+} attentions[] = {
+    { "attention bf16", "bf16", 2, 64, 128, 32, 64 },
+    { "attention f16", "f16", 1, 48, 128, 64, 128 },
+    { "attention bf16, one block of rows", "bf16", 1, 16, 64, 16, 64 },
+};
+enum { ATTENTIONS = sizeof attentions / sizeof attentions[0] };
+
+static const char *attention_text(tl_arena *arena, int i)
+{
+    const char *type = attentions[i].dtype;
+    int h = attentions[i].heads, n = attentions[i].rows, m = attentions[i].keys,
+        d = attentions[i].depth, e = attentions[i].width;
+    const char *params = tl_arena_format(
+        arena,
+        "kernel attention(q: %s[1, %d, %d], k: %s[1, %d, %d], v: %s[1, %d, %d], mask: %s[1, 1, 1, "
+        "%d], out y: %s[1, %d, %d])\n",
+        type, n, h * d, type, m, h * d, type, m, h * e, type, m, type, n, h * e);
+    return tl_arena_format(
+        arena,
+        "%s  scores: s[b, h, i, j] = sum(f32(q[b, i, h*%d + d])*f32(k[b, j, h*%d + d])) for h in "
+        "0..%d, d in 0..%d\n"
+        "  masked: z[b, h, i, j] = s[b, h, i, j]*0.25 + f32(mask[b, 0, 0, j])\n"
+        "  most: m[b, h, i] = max(z[b, h, i, j])\n"
+        "  weight: p[b, h, i, j] = %s(exp(z[b, h, i, j] - m[b, h, i]))\n"
+        "  total: l[b, h, i] = sum(f32(p[b, h, i, j]))\n"
+        "  attend: acc[b, i, h, e] = sum(f32(p[b, h, i, j])*f32(v[b, j, h*%d + e])) for e in "
+        "0..%d\n"
+        "  epilogue: y[b, i, h*%d + e] = %s(acc[b, i, h, e]*(1.0/l[b, h, i])) for h in 0..%d, e in "
+        "0..%d\n",
+        params, d, d, h, d, type, e, e, e, type, h, e);
+}
+
+static void attention_runs_emulated(void **state)
+{
+    (void)state;
+    tl_diag diag = { 0 };
+    if (emulated_open(&gpu, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    for (int i = 0; i < ATTENTIONS; i++) {
+        tl_arena *arena = tl_arena_create(0);
+        run_program(attentions[i].name, attention_text(arena, i));
+        tl_arena_destroy(arena);
+    }
     emulated_close(&gpu);
 }
 
@@ -146,6 +199,55 @@ static void check_parts(const char *name, const char *text)
              descriptor.phase_count != made_of[i].launches))
             fail_msg("%s: %d launches, not %d, or no %s in\n%s", name, descriptor.phase_count,
                      made_of[i].launches, made_of[i].step, trace);
+    tl_arena_destroy(arena);
+}
+
+/* One launch, both products by tensor cores. */
+static void attention_is_one_launch(void **state)
+{
+    (void)state;
+    for (int i = 0; i < ATTENTIONS; i++) {
+        tl_arena *arena = tl_arena_create(0);
+        tl_diag diag = { 0 };
+        tl_target target;
+        tl_program *naive;
+        tl_descriptor descriptor;
+        const char *name = attentions[i].name;
+        const tl_program *program =
+            schedule(arena, name, attention_text(arena, i), "cuda,sm_80", &naive, &target);
+        if (tl_codegen_describe(arena, program, false, &target, &descriptor, &diag) != TL_OK)
+            fail_msg("%s: %s", name, diag.text);
+        const char *text = tl_program_text(arena, program);
+        int products = 0;
+        for (const char *at = text; (at = strstr(at, "call mma_m16n8k16_")) != NULL; at++)
+            products++;
+        if (descriptor.phase_count != 1 || products < 2)
+            fail_msg("%s: %d launches, %d products in\n%s", name, descriptor.phase_count, products,
+                     text);
+        tl_arena_destroy(arena);
+    }
+}
+
+/* Of rows on many axes a block has what it needs of its own, not of all. */
+static void long_rows_take_little_memory(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "kernel softmax(x: f32[16, 8, 1024, 1024], out y: f32[16, 8, 1024, 1024])\n"
+        "  most: m[a, b, i] = max(x[a, b, i, k])\n"
+        "  power: p[a, b, i, k] = exp(x[a, b, i, k] - m[a, b, i])\n"
+        "  total: l[a, b, i] = sum(p[a, b, i, k])\n"
+        "  y: y[a, b, i, k] = p[a, b, i, k]/l[a, b, i]\n";
+    tl_arena *arena = tl_arena_create(0);
+    tl_diag diag = { 0 };
+    tl_target target;
+    tl_program *naive;
+    tl_descriptor descriptor;
+    const tl_program *program = schedule(arena, "softmax", text, "cuda,sm_80", &naive, &target);
+    if (tl_codegen_describe(arena, program, false, &target, &descriptor, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    assert_int_equal(descriptor.phase_count, 1);
+    assert_in_range(descriptor.launches[0].shared_bytes, 4096, 8192);
     tl_arena_destroy(arena);
 }
 
@@ -197,6 +299,11 @@ static void default_schedules_assemble(void **state)
     }
     arch = "sm_80";
     sketch_programs_visit(getenv("TL_ONLY"), assemble_program);
+    for (int i = 0; i < ATTENTIONS; i++) {
+        arena = tl_arena_create(0);
+        assemble_program(attentions[i].name, attention_text(arena, i));
+        tl_arena_destroy(arena);
+    }
     arch = "sm_90a";
     sketch_programs_visit("gemm", assemble_program);
 }
@@ -206,6 +313,9 @@ int main(void)
     tl_codegen_own_process();
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(default_schedules_are_made_of),
+        cmocka_unit_test(attention_is_one_launch),
+        cmocka_unit_test(long_rows_take_little_memory),
+        cmocka_unit_test(attention_runs_emulated),
         cmocka_unit_test(default_schedules_run_emulated),
         cmocka_unit_test(default_schedules_assemble),
     };

@@ -35,6 +35,21 @@ static const char huge_text[] = "kernel huge(A: f32[90000000000], out B: f32[900
                                 "      spatial i\n"
                                 "      B[i] = 2.0*A[i]\n";
 
+/* A program that needs something around it says by which path it is started again. */
+static void workers_are_started_as_told(void **state)
+{
+    (void)state;
+    write_file("g.tk", gemm_text);
+    write_file("again", "#!/bin/sh\necho again >>\"$D/times\"\nexec \"$TILTH\" \"$@\"\n");
+    expect_shell(0, "", "chmod +x $D/again");
+    expect_shell(0, "",
+                 "TILTH_PROGRAM=$D/again $TILTH tune $D/g.tk --policy random --trials 2 --threads "
+                 "1 --no-db -q");
+    expect_shell(0, "again", "cat $D/times");
+    expect_shell(5, "ends at once",
+                 "TILTH_PROGRAM=/bin/false $TILTH tune $D/g.tk --policy random --trials 2 --no-db");
+}
+
 static void mistakes_are_told(void **state)
 {
     (void)state;
@@ -46,6 +61,8 @@ static void mistakes_are_told(void **state)
     expect(2, "'5d' is no time", "tune $D/g.tk --policy random --budget 5d");
     expect(2, "'warm' is neither nothing", "tune $D/g.tk --cold warm");
     expect(2, "--trials: -1", "tune $D/g.tk --trials -1");
+    expect(2, "--candidate: '-2' is not", "tune $D/g.tk --candidate -2");
+    expect(6, "longer than the limit", "tune $D/g.tk --trials 2 --no-db --candidate 1e-6");
     expect(2, "'magic' is none: auto", "tune $D/g.tk --policy magic");
     expect(2, "--record and --replay", "tune $D/g.tk --policy random --record a --replay b");
     expect(2, "'deep' is neither full nor plain", "tune $D/g.tk --space deep --no-db");
@@ -325,6 +342,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(mistakes_are_told),
+        cmocka_unit_test(workers_are_started_as_told),
         cmocka_unit_test(every_trial_is_kept),
         cmocka_unit_test(a_recording_decides_the_same),
         cmocka_unit_test(a_model_is_tuned_and_checked),

@@ -292,6 +292,42 @@ static void online_attention(void **state)
         }
 }
 
+/* Weights in the operands' dtype where tensor cores take it, and nowhere else. */
+static void halves_are_for_tensor_cores(void **state)
+{
+    static const struct {
+        const char *dtype, *target;
+        tl_numerics numerics;
+        const char *want;
+    } cases[] = {
+        { "bf16", "cuda,sm_80", TL_NUMERICS_RELAXED, "halves" },
+        { "f16", "cuda,sm_90a", TL_NUMERICS_RELAXED, "halves" },
+        { "f16", "cuda,sm_70", TL_NUMERICS_RELAXED, "direct" },
+        { "f32", "cuda,sm_80", TL_NUMERICS_RELAXED, "direct" },
+        { "f16", "cuda,sm_80", TL_NUMERICS_STRICT, "direct" },
+        { "bf16", "x86-64-v3", TL_NUMERICS_RELAXED, "direct" },
+    };
+    tl_arena *arena = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tl_diag diag = { { 0 } };
+        tl_partition partition;
+        tl_target target;
+        const char *type = cases[i].dtype;
+        tl_graph *g = prepared_graph(
+            arena,
+            tl_arena_format(arena,
+                            "graph g\ninput q: %s[1, 64, 64]\ninput k: %s[1, 96, 64]\ninput v: "
+                            "%s[1, 96, 64]\ny: ?[...] = Attention(q, k, v) {heads = 1, scale = "
+                            "0.5}\noutput y\n",
+                            type, type, type),
+            "x86-64-v3");
+        assert_int_equal(tl_target_named(cases[i].target, &target, &diag), TL_OK);
+        assert_int_equal(tl_partition_graph(arena, g, &partition, &diag), TL_OK);
+        assert_string_equal(tl_choose_lowering(&partition.kernels[0], &target, cases[i].numerics),
+                            cases[i].want);
+    }
+}
+
 /* Rows of scores go block by block where the keys and values of a head, 512 bytes a key, take more than half of L2. */
 static void long_attention_goes_online(void **state)
 {
@@ -343,6 +379,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(attention, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(online_attention, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(long_attention_goes_online, arena_setup, arena_teardown),
+        cmocka_unit_test_setup_teardown(halves_are_for_tensor_cores, arena_setup, arena_teardown),
     };
     return cmocka_run_group_tests_name("lowerings of products and reductions", tests, NULL, NULL);
 }

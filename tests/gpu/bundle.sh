@@ -51,6 +51,7 @@ cp -r models/kernels/gpu "$to/kernels"
 cat >"$to/run" <<'RUN'
 #!/bin/sh
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
+export TILTH_PROGRAM="$here/run" # its workers need the same libraries
 exec "$here/lib/ld-linux-x86-64.so.2" --library-path "$here/lib:/usr/local/nvidia/lib64:/usr/lib/x86_64-linux-gnu:/usr/lib64" \
     "$here/bin/tilth" "$@"
 RUN

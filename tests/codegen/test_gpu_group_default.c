@@ -1,0 +1,244 @@
+/* tests/codegen/test_gpu_group_default.c: the default schedules of products for a Hopper (sm_90a): what they are made of, that
+ * the modules which are generated for them compute, emulated, what the interpreter computes for the naive programs, and,
+ * where there is a ptxas, that it takes them and no kernel spills. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+#include "ir/interpret/interpret.h"
+#include "runtime/base/random.h"
+#include "schedule/sketch/sketch.h"
+#include "tests/codegen/emulated.h"
+#include "tests/codegen/gpu_kernels.h"
+
+enum { MOST_BUFFERS = 8, MOST_WORDS = 5 };
+
+static const struct {
+    const char *name, *program;
+    const char *has[MOST_WORDS]; /* words of its trace */
+    const char *lacks;           /* a word that is not in it */
+} cases[] = {
+    { "a product, whose blocks share the panel by twos",
+      "kernel gemm(A: bf16[256, 192], B: bf16[192, 256], out C: f32[256, 256])\n"
+      "  gemm: C[i, j] = sum(f32(A[i, k])*f32(B[k, j]))\n",
+      { "k16_bf16)", "bulk_copy(", "specialize(", "cluster, 2)" },
+      "mma_m16" },
+    { "extents that divide no tile, a constant, a stage behind",
+      "kernel gemm(A: f16[200, 136], const B: f16[136, 264], const b: f32[264], out C: f16[200, "
+      "264])\n"
+      "  gemm: acc[i, j] = sum(f32(A[i, k])*f32(B[k, j]))\n"
+      "  out: C[i, j] = f16(max(acc[i, j] + b[j], 0.0))\n",
+      { "k16_f16)", "pad_einsum(", "bulk_copy(", "specialize(" },
+      "mma_m16" },
+    { "the second factor the other way round",
+      "kernel gemm(A: bf16[128, 256], B: bf16[96, 256], out C: f32[128, 96])\n"
+      "  gemm: C[i, j] = sum(f32(A[i, k])*f32(B[j, k]))\n",
+      { "k16_bf16_nk)", "bulk_copy(", "specialize(" },
+      "mma_m16" },
+    { "many at once",
+      "kernel gemm(A: f16[2, 3, 128, 64], B: f16[2, 3, 64, 96], out C: f32[2, 3, 128, 96])\n"
+      "  gemm: C[b, h, i, j] = sum(f32(A[b, h, i, k])*f32(B[b, h, k, j]))\n",
+      { "k16_f16)", "bulk_copy(" },
+      "mma_m16" },
+    { "one slice: nothing to come while it is multiplied",
+      "kernel gemm(A: bf16[64, 64], B: bf16[64, 64], out C: f32[64, 64])\n"
+      "  gemm: C[i, j] = sum(f32(A[i, k])*f32(B[k, j]))\n",
+      { "k16_bf16)", "bulk_copy(" },
+      "specialize(" },
+    { "tf32, of a constant that is turned when the model is loaded",
+      "tf32 kernel gemm(A: f32[128, 64], const B: f32[64, 96], out C: f32[128, 96])\n"
+      "  gemm: C[i, j] = sum(A[i, k]*B[k, j])\n",
+      { "k8_tf32_nk)", "transform_layout(B", "bulk_copy(" },
+      "mma_m16" },
+    { "f32 is not multiplied as anything else",
+      "kernel gemm(A: f32[128, 64], const B: f32[64, 96], out C: f32[128, 96])\n"
+      "  gemm: C[i, j] = sum(A[i, k]*B[k, j])\n",
+      { "software_pipeline(" },
+      "mma" },
+    { "bytes",
+      "kernel gemm(A: u8[128, 128], B: u8[64, 128], out C: i32[128, 64])\n"
+      "  gemm: C[i, j] = sum(i32(A[i, k])*i32(B[j, k]))\n",
+      { "k32_u8_nk)", "bulk_copy(" },
+      "mma_m16" },
+    { "a convolution with a border, whose zeroes are those around the image",
+      "kernel conv(x: bf16[2, 32, 6, 32], const w: bf16[64, 32, 3, 3], const b: f32[64], out y: "
+      "bf16[2, 64, 6, 32])\n"
+      "  pad: p[n, c, i, j] = select(1 <= i and i < 7 and 1 <= j and j < 33, x[n, c, i - 1, j - "
+      "1], bf16(0.0)) "
+      "for i in 0..8, j in 0..34\n"
+      "  conv: acc[n, o, i, j] = sum(f32(p[n, c, i + u, j + v])*f32(w[o, c, u, v])) for i in 0..6, "
+      "j in 0..32\n"
+      "  y: y[n, o, i, j] = bf16(max(acc[n, o, i, j] + b[o], 0.0))\n",
+      { "k16_bf16)", "transform_layout(w", "bulk_copy(", "specialize(" },
+      "mma_m16" },
+    { "a convolution whose lines no tile divides",
+      "kernel conv(x: bf16[1, 32, 3, 56], const w: bf16[64, 32, 3, 3], out y: bf16[1, 64, 3, 56])\n"
+      "  pad: p[n, c, i, j] = select(1 <= i and i < 4 and 1 <= j and j < 57, x[n, c, i - 1, j - "
+      "1], bf16(0.0)) for i in 0..5, j in 0..58\n"
+      "  conv: acc[n, o, i, j] = sum(f32(p[n, c, i + u, j + v])*f32(w[o, c, u, v])) for i in "
+      "0..3, j in 0..56\n"
+      "  y: y[n, o, i, j] = bf16(acc[n, o, i, j])\n",
+      { "k16_bf16)", "pad_einsum(", "bulk_copy(", "specialize(" },
+      "mma_m16" },
+    { "a convolution of single elements, channels that come to no whole slice",
+      "kernel conv(x: f16[1, 72, 4, 56], const w: f16[96, 72, 1, 1], out y: f16[1, 96, 4, 56])\n"
+      "  conv: acc[n, o, i, j] = sum(f32(x[n, c, i + u, j + v])*f32(w[o, c, u, v])) for i in 0..4, "
+      "j in 0..56\n"
+      "  y: y[n, o, i, j] = f16(acc[n, o, i, j])\n",
+      { "k16_f16)", "bulk_copy(" },
+      "mma_m16" },
+    { "steps of two are no box",
+      "kernel conv(x: bf16[1, 32, 8, 64], const w: bf16[64, 32, 1, 1], out y: f32[1, 64, 4, 32])\n"
+      "  conv: y[n, o, i, j] = sum(f32(x[n, c, i*2 + u, j*2 + v])*f32(w[o, c, u, v])) for i in "
+      "0..4, j in 0..32\n",
+      { "bind(" },
+      "wgmma" },
+    { "rows that begin anywhere are no box, either",
+      "kernel gemm(A: bf16[128, 100], B: bf16[100, 96], out C: f32[128, 96])\n"
+      "  gemm: C[i, j] = sum(f32(A[i, k])*f32(B[k, j]))\n",
+      { "mma_m16n8k16_bf16)" },
+      "wgmma" },
+    { "few rows are for a warp",
+      "kernel gemm(A: bf16[16, 128], B: bf16[128, 96], out C: f32[16, 96])\n"
+      "  gemm: C[i, j] = sum(f32(A[i, k])*f32(B[k, j]))\n",
+      { "mma_m16n8k16_bf16)" },
+      "wgmma" },
+};
+enum { CASES = sizeof cases / sizeof cases[0] };
+
+static const tl_program *schedule(tl_arena *arena, int i, tl_program **naive, tl_target *target,
+                                  const char **trace)
+{
+    tl_diag diag = { 0 };
+    if (tl_program_parse(arena, cases[i].program, "kernel", naive, &diag) != TL_OK ||
+        gpu_target("sm_90a", target, &diag) != TL_OK)
+        fail_msg("%s: %s", cases[i].name, diag.text);
+    tl_schedule *s = tl_schedule_create(arena, *naive, target, false);
+    if (tl_schedule_default(s, &diag) != TL_OK)
+        fail_msg("%s: %s", cases[i].name, diag.text);
+    *trace = tl_trace_text(arena, tl_schedule_trace(s));
+    return tl_schedule_program(s);
+}
+
+static bool is_wanted(int i)
+{
+    const char *only = getenv("TL_ONLY");
+    return only == NULL || strstr(cases[i].name, only) != NULL;
+}
+
+static void schedules_are_made_of(void **state)
+{
+    (void)state;
+    for (int i = 0; i < CASES; i++) {
+        tl_arena *arena = tl_arena_create(0);
+        tl_program *naive;
+        tl_target target;
+        const char *trace;
+        if (is_wanted(i))
+            (void)schedule(arena, i, &naive, &target, &trace);
+        for (int w = 0; is_wanted(i) && w < MOST_WORDS && cases[i].has[w] != NULL; w++)
+            if (strstr(trace, cases[i].has[w]) == NULL)
+                fail_msg("%s: no %s in\n%s", cases[i].name, cases[i].has[w], trace);
+        if (is_wanted(i) && strstr(trace, cases[i].lacks) != NULL)
+            fail_msg("%s: a %s in\n%s", cases[i].name, cases[i].lacks, trace);
+        tl_arena_destroy(arena);
+    }
+}
+
+/* Small whole numbers: all that is multiplied and added up is exact, in every dtype and order. */
+static void fill(tl_arena *arena, const tl_program *program, void **data)
+{
+    tl_random random = tl_random_make(3);
+    for (int p = 0; p < program->param_count; p++) {
+        const tl_buffer *b = program->params[p];
+        data[p] = tl_arena_alloc(arena, (size_t)tl_buffer_max_bytes(b) + 64, 64);
+        for (int64_t i = 0; i < tl_buffer_max_elements(b); i++) {
+            tl_number number = { .i = tl_random_below(&random, 3) };
+            if (tl_dtype_is_float(b->dtype))
+                number.f = (double)(tl_random_below(&random, 5) - 2);
+            tl_number_store(b->dtype, data[p], (size_t)i, number);
+        }
+    }
+}
+
+static void run_case(emulated *device, int i)
+{
+    tl_arena *arena = tl_arena_create(0);
+    tl_program *naive;
+    tl_target target;
+    tl_diag diag = { 0 };
+    const char *trace;
+    void *got[MOST_BUFFERS], *want[MOST_BUFFERS];
+    tl_argument arguments[MOST_BUFFERS];
+    tl_interpret_options options = { .check = false };
+    const tl_program *program = schedule(arena, i, &naive, &target, &trace);
+    fill(arena, naive, got);
+    fill(arena, naive, want);
+    if (emulated_run(device, arena, program, &target, got, NULL, &diag) != TL_OK)
+        fail_msg("%s: %s\n%s", cases[i].name, diag.text, trace);
+    for (int p = 0; p < naive->param_count; p++)
+        arguments[p] = (tl_argument){ naive->params[p], want[p] };
+    if (tl_interpret(naive, arguments, naive->param_count, NULL, &options, &diag) != TL_OK)
+        fail_msg("%s: %s", cases[i].name, diag.text);
+    for (int p = 0; p < naive->param_count; p++)
+        if (memcmp(got[p], want[p], (size_t)tl_buffer_max_bytes(naive->params[p])) != 0)
+            fail_msg("%s: %s is something else\n%s", cases[i].name, naive->params[p]->name, trace);
+    tl_arena_destroy(arena);
+}
+
+static void schedules_are_right(void **state)
+{
+    (void)state;
+    emulated device;
+    tl_diag diag = { 0 };
+    if (emulated_open(&device, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    for (int i = 0; i < CASES; i++)
+        if (is_wanted(i))
+            run_case(&device, i);
+    emulated_close(&device);
+}
+
+static void schedules_assemble(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    bool found = tl_ptxas_find(arena) != NULL;
+    tl_arena_destroy(arena);
+    if (!found) {
+        print_message("no ptxas: nothing is assembled\n");
+        skip();
+    }
+    for (int i = 0; i < CASES; i++) {
+        tl_program *naive;
+        tl_target target;
+        tl_diag diag = { 0 };
+        const char *trace, *ptx = "";
+        const tl_ptx_use *uses;
+        int count = 0;
+        arena = tl_arena_create(0);
+        const tl_program *program = schedule(arena, i, &naive, &target, &trace);
+        if (gpu_emit(arena, program, &target, TL_EMIT_OBJECT, &ptx, &diag) != TL_OK ||
+            tl_ptxas_run(arena, ptx, "sm_90a", NULL, &uses, &count, &diag) != TL_OK)
+            fail_msg("%s: %s\n%s", cases[i].name, diag.text, trace);
+        for (int k = 0; k < count; k++)
+            if (uses[k].spill_bytes > 0)
+                fail_msg("%s: %s spills %lld bytes", cases[i].name, uses[k].kernel,
+                         (long long)uses[k].spill_bytes);
+        tl_arena_destroy(arena);
+    }
+}
+
+int main(void)
+{
+    tl_codegen_own_process();
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(schedules_are_made_of),
+        cmocka_unit_test(schedules_are_right),
+        cmocka_unit_test(schedules_assemble),
+    };
+    return cmocka_run_group_tests_name("gpu group default", tests, NULL, NULL);
+}

@@ -399,12 +399,24 @@ static const double *runs_of(const tl_lesson *l, const tl_corpus *corpus)
     return corpus == l->corpus ? l->runs : NULL;
 }
 
+/* --machine: as if all that is judged had run on a machine of that profile. */
+static void take_profile(const tl_lesson *l, tl_cost_samples *samples)
+{
+    if (l->o->common.machine == NULL)
+        return;
+    const tl_machine **profiles = TL_NEW_ARRAY(l->arena, const tl_machine *, samples->domain_count);
+    for (int i = 0; i < samples->domain_count; i++)
+        profiles[i] = l->session.machine;
+    samples->profiles = profiles;
+}
+
 tl_status tl_lesson_judge(const tl_lesson *l, const tl_corpus *corpus, tl_rows rows,
                           const int *programs, int count, tl_cost_model *model, tl_report_card *out,
                           tl_diag *diag)
 {
     tl_cost_samples samples;
     TL_TRY(tl_lesson_pick(l, corpus, rows, programs, count, &samples, diag));
+    take_profile(l, &samples);
     float *mean = TL_NEW_ARRAY(l->arena, float, count),
           *variance = TL_NEW_ARRAY(l->arena, float, count),
           *again = TL_NEW_ARRAY(l->arena, float, count);

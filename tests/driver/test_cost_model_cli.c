@@ -85,6 +85,16 @@ static void a_model_is_trained_and_judged(void **state)
     expect_shell(
         0, "analytic, seed 1",
         "$TILTH cost-model eval $D/a.tld --split task --without machine,workload -m analytic -q");
+    /* another machine orders otherwise */
+    expect_shell(
+        1, "differ",
+        "for m in built-in $D/slow.txt; do sed '/^digest/d; s/^l1_line_cycles.*/l1_line_cycles = "
+        "90/; "
+        "s/^l3_line_cycles.*/l3_line_cycles = 90/' tuner/data/zen5.machine.txt >$D/slow.txt; "
+        "$TILTH cost-model eval $D/a.tld --split task -m analytic --machine $m --json -q "
+        ">$D/by-$(basename $m).json; done; cmp $D/by-built-in.json $D/by-slow.txt.json");
+    expect(2, "none.txt",
+           "cost-model eval $D/a.tld -m analytic --split task --machine $D/none.txt");
 }
 
 /* A screener learns from points that nobody measured what a model says of their programs. */

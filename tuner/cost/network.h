@@ -75,8 +75,7 @@ struct tl_cost_batch {
     int *first_row, *first_decision; /* count + 1 */
     float *rows, *decisions;         /* of one scale */
     float *workloads, *machines;     /* one a program */
-    float *
-        base; /* of each row: log of the ns that the analytic model makes of it; 0 of rows that it cannot read */
+    float *base; /* of each row: log of the ns that the analytic model makes of it; 0: not ours */
 
     float *mean, *spread;     /* filled by forward */
     float *d_mean, *d_spread; /* filled by the loss */

@@ -1,6 +1,6 @@
 /* tuner/search/screen_points.c: experts that read no program judge points, which need not be built for it: building one costs as
- * much as judging a hundred. Such an expert, a screener, has a say only while it orders most of what was measured here rightly: what
- * a wrong one keeps from being built is never seen by the models of programs, which would know better. */
+ * much as judging a hundred. Such an expert, a screener, has a say only while it orders most of what was measured here rightly:
+ * what a wrong one keeps from being built is never seen by the models of programs, which would know better. */
 #include <math.h>
 #include <string.h>
 #include "tuner/search/policy_private.h"

@@ -1,8 +1,8 @@
 /* frontend/lower/choose_lowering.c: which lowering a kernel gets before anything was measured.
  *
  * Winograd multiplies less and reads more: the weights of m = 2 are 16/9 as large, those of m = 4 four times. Each
- * form's cycles are estimated, and the least wins. For an image, C channels summed up for K, L lanes, p places
- * (of the result, or tiles), a sums of products (9, 16 or 36 for each):
+ * form's cycles are estimated, and the least wins. For C channels summed up for K, L lanes, p places (of the results of
+ * all images, or tiles), a sums of products (9, 16 or 36 for each):
  *
  *     cycles = a*C*K/L * max(p / multiply-adds a cycle / e, cycles of a line of weights from memory)
  *              + p*(C*i + K*o)/L                            transforms of m = 2 and 4 alone
@@ -13,7 +13,8 @@
  * a core with more bandwidth m = 4 at 14x14 and m = 2 at 7x7.
  *
  * Groups of channels that end within blocks of the result, and results that lie plain behind blocks, are summed up with the
- * channels of a group side by side (channels_last): the same sums in the same order, for strict numerics as well.
+ * channels of a group side by side (channels_last): the same sums in the same order, for strict numerics as well. So are
+ * concatenations of blocks to a plain result made part by part.
  *
  * A cell over time runs its steps one after the other on the core that has its direction; where cores are left, rows are
  * shared out.
@@ -83,8 +84,9 @@ static double conv_cycles(const tl_node *n, const tl_target *target, const conv_
     const tl_machine *machine = tl_machine_of(target);
     double lanes = tl_target_lanes(target, TL_F32), cores = target->cores > 1 ? target->cores : 1;
     double from = (double)n->inputs[1]->shape.dims[1].extent, to = (double)y->dims[1].extent;
-    double places = (double)(tl_ceildiv(y->dims[2].extent, form->tile) *
-                             tl_ceildiv(y->dims[3].extent, form->tile));
+    double images = y->dims[0].extent > 1 ? (double)y->dims[0].extent : 1;
+    double places = images * (double)(tl_ceildiv(y->dims[2].extent, form->tile) *
+                                      tl_ceildiv(y->dims[3].extent, form->tile));
     double compute = places / tl_machine_unit_of(target)->fma_per_cycle / form->part / cores;
     double weights = machine->memory_line_cycles / cores * lanes * sizeof(float) / LINE_BYTES;
     double transforms = places * (from * form->in + to * form->out) / lanes / cores;
@@ -162,6 +164,8 @@ const char *tl_choose_lowering(const tl_kernel *kernel, const tl_target *target,
         const tl_node *n = kernel->nodes[i];
         if (suits_channels_last(n, target))
             return "channels_last";
+        if (tl_lowers_parts(n) && !tl_target_is_gpu(target))
+            return "parts";
         if (numerics == TL_NUMERICS_STRICT)
             continue;
         if (suits_halves(n, target))

@@ -438,18 +438,14 @@ static tl_status count_gather(tl_onnx_call *c, tl_node *n, tl_value **out)
     return TL_OK;
 }
 
+/* Along other axes an element is fetched from where its index stands: there are at least as many as indices. */
 static tl_status count_gather_elements(tl_onnx_call *c, tl_node *n, tl_value **out)
 {
     tl_value *y = *out;
     const tl_value *x = n->inputs[0];
     int axis = axis_of(n, 0, x->shape.rank);
-    for (int i = 0; i < y->shape.rank; i++) {
-        tl_value *count = count_at(c, n->inputs[1], i);
-        if (i != axis && !is_same_count(c->import, count_at(c, x, i), count) &&
-            !(count == NULL && n->inputs[1]->shape.dims[i].extent == 1))
-            return refuse(c, n);
-        tl_set_count(c->import, y, i, count);
-    }
+    for (int i = 0; i < y->shape.rank; i++)
+        tl_set_count(c->import, y, i, count_at(c, n->inputs[1], i));
     if (count_at(c, x, axis) != NULL)
         index_before_count(c, n, count_at(c, x, axis));
     return TL_OK;

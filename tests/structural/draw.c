@@ -137,6 +137,11 @@ bool draw_fits(tl_dtype dtype, draw_range *range)
     return largest(*range) <= (dtype == TL_F16 ? 2048 : 1e6);
 }
 
+bool draw_may_read(const drawing *c, const draw_value *v)
+{
+    return !(c->closed && draw_is_open(v)) && !(c->plain && v->counted) && !v->kept_apart;
+}
+
 static bool suits(const drawing *c, const draw_value *v, const draw_want *w)
 {
     bool any = w->low == 0 && w->high == 0;
@@ -146,8 +151,7 @@ static bool suits(const drawing *c, const draw_value *v, const draw_want *w)
     return (dtypes & DRAW_BIT(v->dtype)) != 0 && (!w->exact || draw_is_exact(v)) &&
            (any || (v->range.low >= w->low && v->range.high <= w->high)) &&
            v->rank >= w->least_rank && v->rank <= most && (!w->full || size > 0) &&
-           (w->most_elements == 0 || size <= w->most_elements) && !(c->closed && draw_is_open(v)) &&
-           !(c->plain && v->counted) && !v->kept_apart;
+           (w->most_elements == 0 || size <= w->most_elements) && draw_may_read(c, v);
 }
 
 static draw_range range_for(drawing *c, const draw_want *w, tl_dtype dtype)

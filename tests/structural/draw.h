@@ -134,6 +134,8 @@ static inline bool draw_is_exact(const draw_value *v)
     return v->range.step > 0;
 }
 bool draw_is_open(const draw_value *v); /* some axis is */
+/* Whether the family at work may look at it. */
+bool draw_may_read(const drawing *c, const draw_value *v);
 
 /* The usual numbers of a new float: exact quarters between -2 and 2; of an integer: small ones. */
 draw_range draw_usual(tl_dtype dtype);

@@ -167,7 +167,8 @@ bool draw_concat(drawing *c)
         const draw_value *y = draw_chance(c, 15) ? x : NULL;
         for (int tries = 0; tries < 12 && y == NULL; tries++) {
             const draw_value *other = &c->values[draw_below(c, c->count)];
-            bool fits = other->dtype == x->dtype && other->rank == x->rank && !other->open[axis];
+            bool fits = other->dtype == x->dtype && other->rank == x->rank && !other->open[axis] &&
+                        draw_may_read(c, other);
             for (int i = 0; fits && i < x->rank; i++)
                 fits = i == axis || (other->dims[i] == x->dims[i] && other->open[i] == x->open[i]);
             y = fits ? other : NULL;
@@ -501,7 +502,7 @@ bool draw_depth_space(drawing *c)
                     !v->open[3];
         fits = fits && (to_depth ? v->dims[2] % block == 0 && v->dims[3] % block == 0
                                  : v->dims[1] % (block * block) == 0);
-        x = fits && draw_size(v) > 0 ? v : NULL;
+        x = fits && draw_size(v) > 0 && draw_may_read(c, v) ? v : NULL;
     }
     if (x == NULL) {
         for (int i = 0; i < 4; i++)

@@ -147,6 +147,8 @@ static bool suits_channels_last(const tl_node *n, const tl_target *target)
     int axes = tl_attr_ints(n, "strides", &strides);
     if (to == 1 && from == 1) /* lanes along a row read neighbours */
         return axes > 0 && strides[axes - 1] > 1 && 2 * outputs >= lanes;
+    if (to == 1 && outputs == 1)
+        return from > 1;
     if (outputs < LEAST_LANES)
         return false;
     if (to == 1)

@@ -14,12 +14,13 @@ enum {
     MOST_IN_ALL = 1 << 22,   /* of all of them together: they are interpreted */
 };
 
-/* What a node is to the weights of the graph. */
+/* What values are to the weights of the graph, by their indices. */
 typedef struct {
     const tl_graph *graph;
-    bool *
-        is_constant; /* by a value's index: its elements depend on constants alone, and may be computed here */
-    bool *is_wanted; /* by a value's index: a weight is made of it */
+    /* its elements depend on constants alone, and may be computed here */
+    bool *is_constant;
+    /* a weight is made of it */
+    bool *is_wanted;
 } walk;
 
 static bool is_known(const walk *w, const tl_value *v)

@@ -160,6 +160,8 @@ static bool suits_channels_last(const tl_node *n, const tl_target *target)
     int64_t outputs = weight->shape.dims[0].extent / tl_attr_int(n, "group", 1);
     if (to == 1 && from == 1)
         return 2 * outputs >= lanes && !has_row_of_neighbours(n, tl_min64(lanes, outputs));
+    if (to == 1 && outputs == 1)
+        return from > 1;
     if (outputs < LEAST_LANES)
         return false;
     if (to == 1)

@@ -213,6 +213,11 @@ tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *d
     tl_loop_ref loop = tl_sketch_loop_of(s, iter, &loops), outer;
     if (loop.id == 0)
         return TL_OK;
+    if (lanes_reduce &&
+        tl_sketch_extent(s, loop) % lanes != 0) { /* rows of a plane go on in each other */
+        TL_TRY(tl_sketch_fuse_reduction(s, ref, &loop, diag));
+        block = tl_schedule_get_block(s, ref);
+    }
 
     const tl_iter *transposed = lanes_reduce ? NULL : transposed_iter(s, block, iter, &loops);
     tl_loop_ref read = { 0 };

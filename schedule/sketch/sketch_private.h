@@ -146,6 +146,8 @@ tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out
 /* Before it: a copy of what its lanes would have to gather, in the order of the lanes (sketch_turn_stream.c); blocks that it
  * makes are added to `done`. */
 tl_status tl_sketch_turn_stream(tl_schedule *s, tl_block_ref block, tl_map *done, tl_diag *diag);
+/* The index map (x0, x1, x2) -> the same with `axis` last. */
+const char *tl_sketch_axis_last(tl_arena *arena, int rank, int axis);
 /* A sum of products whose terms lie side by side: those become lanes (sketch_reduce_lanes.c). What it schedules is added to
  * `done`; the block itself, which joins the lanes then, is left. */
 bool tl_sketch_sums_terms(tl_schedule *s, const tl_block *block);

@@ -108,18 +108,6 @@ static tl_loop_ref loop_of(tl_schedule *s, const tl_block *block, const tl_var *
     return (tl_loop_ref){ 0 };
 }
 
-/* (x0, x1, x2) -> the same with `axis` last. */
-static const char *axis_last(tl_arena *arena, int rank, int axis)
-{
-    const char *from = "", *to = "";
-    for (int a = 0; a < rank; a++) {
-        from = tl_arena_format(arena, "%s%sx%d", from, a > 0 ? ", " : "", a);
-        if (a != axis)
-            to = tl_arena_format(arena, "%sx%d, ", to, a);
-    }
-    return tl_arena_format(arena, "(%s) -> (%sx%d)", from, to, axis);
-}
-
 /* Copies of what is gathered, inside of `outside` loops of which `place` is the innermost (0: of all, before the map), in the
  * order of the lanes; then the map itself, along `lanes`. */
 static tl_status turn(tl_schedule *s, tl_block_ref out, const gathered *g, const tl_var *lane,
@@ -136,7 +124,8 @@ static tl_status turn(tl_schedule *s, tl_block_ref out, const gathered *g, const
         if (outside > 0)
             TL_TRY(tl_compute_at(s, copy, place, diag));
         const char *name = tl_schedule_get_block(s, copy)->stores[0].buffer->name;
-        TL_TRY(tl_transform_layout(s, name, axis_last(s->arena, buffer->rank, axis), diag));
+        TL_TRY(
+            tl_transform_layout(s, name, tl_sketch_axis_last(s->arena, buffer->rank, axis), diag));
         TL_TRY(tl_sketch_turn_copy(s, copy, outside, axis, vector, vector, diag));
     }
     int64_t extent = tl_sketch_extent(s, lanes);

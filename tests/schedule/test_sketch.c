@@ -335,6 +335,16 @@ static void results_out_of_blocks_are_turned(void **state)
     tl_arena_destroy(arena);
 }
 
+/* Rows of a plane that are no whole vectors go on in each other. */
+static void planes_are_summed_up_in_one_loop(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    assert_non_null(strstr(default_trace(arena, "mean_planes.tk"), "r2_r3 = fuse(r2, r3)"));
+    assert_null(strstr(trace_under(arena, "mean_planes.tk", true), "fuse(r2"));
+    tl_arena_destroy(arena);
+}
+
 /* Sums of windows whose lanes are two elements apart stay in registers, and those of a plain depthwise convolution. */
 static void windows_of_planes_are_in_registers(void **state)
 {
@@ -604,6 +614,7 @@ int main(void)
         cmocka_unit_test(weights_are_read_once_for_a_batch),
         cmocka_unit_test(results_out_of_blocks_are_turned),
         cmocka_unit_test(windows_of_planes_are_in_registers),
+        cmocka_unit_test(planes_are_summed_up_in_one_loop),
         cmocka_unit_test(reductions_that_walk_on_are_fused),
         cmocka_unit_test(windows_are_written_out_where_rows_share),
         cmocka_unit_test(rows_of_the_next_plane_are_fetched),

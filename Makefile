@@ -72,7 +72,7 @@ $(BUILD)/codegen/fingerprint.o: $(BUILD)/codegen/fingerprint.c
 	@$(CC) $(CFLAGS) -MMD -MP -c $< -o $@
 $(call archive,codegen): $(BUILD)/codegen/fingerprint.o
 
-# Data that is part of the program, as arrays: the starter database, compressed, and the cost model of every search.
+# Data that is part of the program, as arrays: the starter database, compressed, and the cost models of every search.
 define EMBED_RULE
 $(BUILD)/tuner/$(1)_bytes.c: tuner/data/$(2)
 	@mkdir -p $$(@D)
@@ -86,6 +86,7 @@ $(call archive,tuner): $(BUILD)/tuner/$(1)_bytes.o
 endef
 $(eval $(call EMBED_RULE,starter,starter.jsonl,gzip -9nc))
 $(eval $(call EMBED_RULE,default_model,cost.model,cat))
+$(eval $(call EMBED_RULE,default_screener,screener.model,cat))
 
 # The functions of LLVM that code generation calls, and the library that has them.
 LLVM_CALLERS = $(filter-out %/load_llvm.o,$(call OBJECTS,codegen))
@@ -98,7 +99,7 @@ $(BUILD)/codegen/llvm/load_llvm.o: $(BUILD)/codegen/llvm/llvm_link.h
 $(BUILD)/libtilth_rt.a: $(call OBJECTS,runtime/base) $(call OBJECTS,runtime)
 	@rm -f $@ && $(AR) rcs $@ $^
 $(BUILD)/libtilth.a: $(foreach f,$(LIBRARY),$(call OBJECTS,$(f))) $(BUILD)/frontend/onnx.pb-c.o $(BUILD)/codegen/fingerprint.o \
-    $(BUILD)/tuner/starter_bytes.o $(BUILD)/tuner/default_model_bytes.o
+    $(BUILD)/tuner/starter_bytes.o $(BUILD)/tuner/default_model_bytes.o $(BUILD)/tuner/default_screener_bytes.o
 	@rm -f $@ && $(AR) rcs $@ $^
 $(BUILD)/tilth: $(BUILD)/driver/main.o $(SANITIZERS) $(call archive,driver) $(call archive,models) $(BUILD)/libtilth.a
 	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_all) -ledit

@@ -39,6 +39,7 @@ typedef struct {
     int shape_count;
     /* Turns that a loop may take whose number data decide; 0: 2^20, or 1,024 where what each turn gives is kept. */
     int64_t most_turns;
+    bool keeps_loops; /* one whose number of turns an extent decides is a loop, however short */
 } tl_onnx_source;
 tl_status tl_onnx_read_source(tl_arena *arena, const tl_onnx_source *source, tl_onnx **out,
                               tl_graph **graph, tl_diag *diag);
@@ -55,6 +56,9 @@ tl_status tl_onnx_graph(tl_arena *arena, tl_onnx *model, const tl_shape_override
 void tl_onnx_close(tl_onnx *model);
 void tl_onnx_limit_turns(tl_onnx *model,
                          int64_t most); /* tl_onnx_source.most_turns, of graphs to come */
+/* tl_onnx_source.keeps_loops, of graphs to come, and whether the latest one would be another one with it. */
+void tl_onnx_keep_loops(tl_onnx *model, bool keep);
+bool tl_onnx_met_loops(const tl_onnx *model);
 /* The inputs that were bound to the value offered, for a shape or a branch depends on it: the graph is right for this value
  * only. Names and packed values live as long as the graph. */
 int tl_onnx_bound_count(const tl_onnx *model);
@@ -96,6 +100,7 @@ typedef struct {
     int since, until;   /* opsets, all between included; until 0: the newest of its domain */
     int forms;          /* how many different ones these opsets have */
     int min_inputs, max_inputs, max_outputs; /* of the newest form; -1: any number */
+    bool takes_counted;                      /* values whose extents data decide */
 } tl_onnx_operator;
 bool tl_onnx_find_operator(int index, tl_onnx_operator *out); /* false behind the last */
 /* An operator of ONNX's own domain in the form that opset `since` gave it (frontend/import/onnx_versions.def). */

@@ -152,6 +152,32 @@ bench-policies: $(BUILD)/bench/policy_study $(BUILD)/tilth
 	@$< $(STUDY) $(foreach m,$(MODELS),$(call model_file,$m))
 .PHONY: bench-policies
 
+# make bench-cost-model: what each part of our cost model is worth, and boosted trees and TenSet's network on the same data
+# (tests/bench/cost_study.py), judged on HELD_OUT; STUDY adds options ("--seeds 1 --epochs 6 --only mlp trees"). Everything as it is
+# takes three hours of a core; interrupted, it goes on.
+bench-cost-model: HELD_OUT ?= resnet50 resnext50 mobilenet_v2 googlenet efficientnet_b0 bert_base_128 bert_tiny_128
+bench-cost-model: $(BUILD)/tilth
+	@tests/models.sh --make build/models $(HELD_OUT)
+	@tests/bench/cost_study.py $< $(or $(DATA),tuner/data/zen5-v4.tld) --folder build/cost-study $(STUDY) \
+	    --hold-out $(foreach m,$(HELD_OUT),$(call model_file,$m))
+.PHONY: bench-cost-model
+
+# make bench-headroom: auto with cost models beside blank auto on the kernels of tuner/data/headroom, whose best known schedules beat
+# the default ones: few is what the models have, all what the blank search has. The models are trained on the data sets of
+# tuner/data first, without these kernels (half an hour of a core, once). STUDY adds options of tests/bench/policy_study.c; --space plain
+# studies the other space.
+HEADROOM := $(wildcard tuner/data/headroom/*.tk)
+HEADROOM_MODELS := build/headroom/cost.model build/headroom/screener.model
+build/headroom/screener.model: HEADROOM_TYPE := screener
+$(HEADROOM_MODELS): | $(BUILD)/tilth
+	@mkdir -p $(@D)
+	$(BUILD)/tilth cost-model train tuner/data/zen5-v4.tld tuner/data/zen5-v3.tld $(HEADROOM:%=--hold-out %) \
+	    -m $(or $(HEADROOM_TYPE),attention) -o $@
+bench-headroom: $(BUILD)/bench/policy_study $(BUILD)/tilth $(HEADROOM_MODELS)
+	@$< --policies auto:100,auto+model:100 --few 40 --tasks $(words $(HEADROOM)) --seeds 3 --db headroom.db \
+	    $(HEADROOM_MODELS:%=--cost-model %) $(STUDY) $(HEADROOM)
+.PHONY: bench-headroom
+
 # make bench-transfer: which part of what a search finds transfer finds, from FROM's kernels to TO's, in the plain space; STUDY holds
 # options of tests/bench/transfer_study.py ("--top 10 --trials 1000 --seeds 3").
 bench-transfer: FROM ?= resnet50 vgg16

@@ -7,7 +7,11 @@
 #include "codegen/emit/emit_private.h"
 #include "runtime/base/checked.h"
 
-enum { TL_MAX_NEAR_LANES = 64 };
+enum {
+    TL_MAX_NEAR_LANES = 64,
+    MOST_PIECES = 4,   /* vectors that lanes are shuffled out of, instead of a gather */
+    LEAST_PIECED = 16, /* lanes: fewer are gathered as fast */
+};
 
 LLVMTypeRef tl_emit_memory_type(tl_emitter *em, tl_dtype dtype)
 {
@@ -79,6 +83,13 @@ static LLVMValueRef plain_load(tl_emitter *em, const tl_buffer_storage *storage,
     LLVMValueRef v = LLVMBuildLoad2(em->builder, type, pointer, "");
     LLVMSetAlignment(v, (unsigned)tl_dtype_size(storage->buffer->dtype));
     return v;
+}
+
+static void plain_store(tl_emitter *em, const tl_buffer_storage *storage, LLVMValueRef v,
+                        LLVMValueRef pointer)
+{
+    LLVMValueRef store = LLVMBuildStore(em->builder, v, pointer);
+    LLVMSetAlignment(store, (unsigned)tl_dtype_size(storage->buffer->dtype));
 }
 
 /* From where the address says. */
@@ -162,15 +173,103 @@ static LLVMValueRef gather(tl_emitter *em, const tl_address *a, LLVMTypeRef elem
     return tl_emit_intrinsic(em, "llvm.masked.gather", overloads, 2, args, 4);
 }
 
-/* Every second element: two vectors that end where the last lane is, and a shuffle. */
-static LLVMValueRef load_pairs(tl_emitter *em, const tl_address *a, LLVMTypeRef element)
+/* The first `count` lanes, side by side from an element on; what the others are nobody asks. */
+static LLVMValueRef load_first(tl_emitter *em, const tl_buffer_storage *storage, LLVMTypeRef type,
+                               LLVMValueRef pointer, int count)
 {
-    int n = em->lanes;
+    int n = tl_emit_lanes_of(type);
+    if (count >= n)
+        return plain_load(em, storage, type, pointer);
+    if (count <= 0)
+        return LLVMGetPoison(type);
+    LLVMValueRef active[512];
+    for (int i = 0; i < n; i++)
+        active[i] = LLVMConstInt(em->i1, i < count, false);
+    LLVMTypeRef overloads[2] = { type, LLVMTypeOf(pointer) };
+    LLVMValueRef args[4] = { pointer,
+                             LLVMConstInt(em->i32, tl_dtype_size(storage->buffer->dtype), false),
+                             LLVMConstVector(active, (unsigned)n), LLVMConstNull(type) };
+    return tl_emit_intrinsic(em, "llvm.masked.load", overloads, 2, args, 4);
+}
+
+/* How many of `count` lanes go together from lane `at` on: the largest power of two that is left. */
+static int next_part(int at, int count)
+{
+    int lanes = 1;
+    while (2 * lanes <= count - at)
+        lanes *= 2;
+    return lanes;
+}
+
+LLVMValueRef tl_emit_load_part(tl_emitter *em, const tl_address *a, LLVMTypeRef element, int width)
+{
+    assert(em->lanes < width && width <= TL_MAX_NEAR_LANES);
+    LLVMTypeRef type = tl_emit_vector(element, width);
+    if (tl_isa_infos[em->target->isa].has_masks)
+        return load_first(em, a->storage, type, a->pointer, em->lanes);
+    LLVMValueRef whole = LLVMGetPoison(type), picks[TL_MAX_NEAR_LANES];
+    for (int at = 0, lanes; at < em->lanes; at += lanes) {
+        lanes = next_part(at, em->lanes);
+        LLVMValueRef pointer = tl_emit_offset(em, element, a->pointer, at);
+        LLVMValueRef part = plain_load(em, a->storage, tl_emit_vector(element, lanes), pointer);
+        if (lanes == 1) {
+            LLVMValueRef place = LLVMConstInt(em->i32, (unsigned)at, false);
+            whole = LLVMBuildInsertElement(em->builder, whole, part, place, "");
+            continue;
+        }
+        for (int i = 0; i < width; i++)
+            picks[i] =
+                i < lanes ? LLVMConstInt(em->i32, (unsigned)i, false) : LLVMGetPoison(em->i32);
+        part = LLVMBuildShuffleVector(em->builder, part, LLVMGetPoison(LLVMTypeOf(part)),
+                                      LLVMConstVector(picks, (unsigned)width), "");
+        for (int i = 0; i < width; i++) {
+            bool is_of_part = i >= at && i < at + lanes;
+            picks[i] = LLVMConstInt(em->i32, (unsigned)(is_of_part ? width + i - at : i), false);
+        }
+        whole = LLVMBuildShuffleVector(em->builder, whole, part,
+                                       LLVMConstVector(picks, (unsigned)width), "");
+    }
+    return whole;
+}
+
+void tl_emit_store_part(tl_emitter *em, const tl_address *a, LLVMTypeRef element,
+                        LLVMValueRef whole)
+{
+    int width = tl_emit_lanes_of(LLVMTypeOf(whole));
+    assert(em->lanes < width && width <= TL_MAX_NEAR_LANES);
+    LLVMValueRef picks[TL_MAX_NEAR_LANES];
+    if (tl_isa_infos[em->target->isa].has_masks) {
+        for (int i = 0; i < width; i++)
+            picks[i] = LLVMConstInt(em->i1, i < em->lanes, false);
+        LLVMTypeRef overloads[2] = { LLVMTypeOf(whole), LLVMTypeOf(a->pointer) };
+        LLVMValueRef args[4] = { whole, a->pointer,
+                                 LLVMConstInt(em->i32, tl_dtype_size(a->storage->buffer->dtype),
+                                              false),
+                                 LLVMConstVector(picks, (unsigned)width) };
+        tl_emit_intrinsic(em, "llvm.masked.store", overloads, 2, args, 4);
+        return;
+    }
+    for (int at = 0, lanes; at < em->lanes; at += lanes) {
+        lanes = next_part(at, em->lanes);
+        for (int i = 0; i < lanes; i++)
+            picks[i] = LLVMConstInt(em->i32, (unsigned)(at + i), false);
+        LLVMValueRef part =
+            lanes == 1
+                ? LLVMBuildExtractElement(em->builder, whole, picks[0], "")
+                : LLVMBuildShuffleVector(em->builder, whole, LLVMGetPoison(LLVMTypeOf(whole)),
+                                         LLVMConstVector(picks, (unsigned)lanes), "");
+        plain_store(em, a->storage, part, tl_emit_offset(em, element, a->pointer, at));
+    }
+}
+
+/* Every second element, in the first `count` lanes: two vectors that end where the last of these is, and a shuffle. */
+static LLVMValueRef load_pairs(tl_emitter *em, const tl_address *a, LLVMTypeRef element, int count)
+{
+    int n = em->lanes, span = 2 * count - 1;
     LLVMTypeRef type = tl_emit_vector(element, n);
-    LLVMValueRef low = plain_load(em, a->storage, type, a->pointer);
-    LLVMValueRef high =
-        plain_load(em, a->storage, type, tl_emit_offset(em, element, a->pointer, n - 1));
-    LLVMValueRef picks[512];
+    LLVMValueRef low = load_first(em, a->storage, type, a->pointer, span);
+    LLVMValueRef behind = tl_emit_offset(em, element, a->pointer, n - 1);
+    LLVMValueRef high = load_first(em, a->storage, type, behind, span - (n - 1)), picks[512];
     for (int i = 0; i < n; i++) {
         int at = 2 * i < n ? 2 * i : n + 2 * i - (n - 1);
         picks[i] = LLVMConstInt(em->i32, (unsigned)at, false);
@@ -178,19 +277,48 @@ static LLVMValueRef load_pairs(tl_emitter *em, const tl_address *a, LLVMTypeRef 
     return LLVMBuildShuffleVector(em->builder, low, high, LLVMConstVector(picks, (unsigned)n), "");
 }
 
-/* Constant offsets that all lie within one vector: how far each lane's element is behind the first, and the first; false
- * when they do not. */
-static bool near_offsets(tl_emitter *em, const tl_address *a, int64_t *first, int64_t *behind)
+/* How many lanes a constant mask lets through, when these are the first ones; 0: it is another. No mask: all. */
+static int first_lanes(const tl_emitter *em, LLVMValueRef mask)
+{
+    int count = 0;
+    if (mask == NULL)
+        return em->lanes;
+    for (int i = 0; i < em->lanes; i++) {
+        LLVMValueRef lane =
+            LLVMIsConstant(mask) ? LLVMGetAggregateElement(mask, (unsigned)i) : NULL;
+        if (lane == NULL || LLVMIsAConstantInt(lane) == NULL)
+            return 0;
+        bool is_active = LLVMConstIntGetZExtValue(lane) != 0;
+        if (is_active && count < i)
+            return 0;
+        count += is_active;
+    }
+    return count;
+}
+
+/* Where each lane's element is, behind the pointer, when all are constants. */
+static bool constant_offsets(const tl_emitter *em, const tl_address *a, int64_t *offsets)
 {
     if (a->kind != TL_STRIDE_GENERAL || em->lanes > TL_MAX_NEAR_LANES ||
         !LLVMIsConstant(a->offsets))
         return false;
-    int64_t least = INT64_MAX, most = INT64_MIN;
     for (int i = 0; i < em->lanes; i++) {
         LLVMValueRef offset = LLVMGetAggregateElement(a->offsets, (unsigned)i);
         if (offset == NULL || LLVMIsAConstantInt(offset) == NULL)
             return false;
-        behind[i] = LLVMConstIntGetSExtValue(offset);
+        offsets[i] = LLVMConstIntGetSExtValue(offset);
+    }
+    return true;
+}
+
+/* Constant offsets that all lie within one vector: how far each lane's element is behind the first, and the first; false
+ * when they do not. */
+static bool near_offsets(tl_emitter *em, const tl_address *a, int64_t *first, int64_t *behind)
+{
+    int64_t least = INT64_MAX, most = INT64_MIN;
+    if (!constant_offsets(em, a, behind))
+        return false;
+    for (int i = 0; i < em->lanes; i++) {
         least = tl_min64(least, behind[i]);
         most = tl_max64(most, behind[i]);
     }
@@ -198,6 +326,44 @@ static bool near_offsets(tl_emitter *em, const tl_address *a, int64_t *first, in
     for (int i = 0; i < em->lanes; i++)
         behind[i] -= least;
     return most - least < em->lanes;
+}
+
+/* Elements of few vectors (channels that are shuffled out of blocks): where each begins and how many elements it has, and of
+ * each lane which of them it is in and where. */
+typedef struct {
+    int count;
+    int64_t first[MOST_PIECES];
+    int spans[MOST_PIECES];
+    int piece[TL_MAX_NEAR_LANES], place[TL_MAX_NEAR_LANES];
+} pieces;
+
+static bool find_pieces(const tl_emitter *em, const tl_address *a, pieces *p)
+{
+    int64_t offsets[TL_MAX_NEAR_LANES];
+    int left = em->lanes;
+    *p = (pieces){ 0 };
+    if (!constant_offsets(em, a, offsets))
+        return false;
+    for (int i = 0; i < em->lanes; i++)
+        p->piece[i] = -1;
+    while (left > 0) {
+        int64_t first = INT64_MAX;
+        if (p->count == MOST_PIECES)
+            return false;
+        for (int i = 0; i < em->lanes; i++)
+            if (p->piece[i] < 0)
+                first = tl_min64(first, offsets[i]);
+        p->first[p->count] = first;
+        for (int i = 0; i < em->lanes; i++)
+            if (p->piece[i] < 0 && offsets[i] - first < em->lanes) {
+                p->piece[i] = p->count;
+                p->place[i] = (int)(offsets[i] - first);
+                p->spans[p->count] = (int)tl_max64(p->spans[p->count], p->place[i] + 1);
+                left--;
+            }
+        p->count++;
+    }
+    return true;
 }
 
 /* Elements of one vector in another order, some several times: one load and a shuffle. What lies behind the last of
@@ -233,6 +399,28 @@ static LLVMValueRef load_near(tl_emitter *em, const tl_address *a, LLVMTypeRef e
     LLVMValueRef v = tl_emit_intrinsic(em, "llvm.masked.load", overloads, 2, args, 4);
     return LLVMBuildShuffleVector(em->builder, v, LLVMGetPoison(type),
                                   LLVMConstVector(picks, (unsigned)n), "");
+}
+
+/* Masked loads of the vectors, and shuffles that take from two of them, then from what is there and the next. */
+static LLVMValueRef load_pieces(tl_emitter *em, const tl_address *a, LLVMTypeRef element,
+                                const pieces *p)
+{
+    int n = em->lanes;
+    LLVMTypeRef type = tl_emit_vector(element, n);
+    LLVMValueRef whole = NULL, picks[TL_MAX_NEAR_LANES];
+    for (int k = 0; k < p->count; k++) {
+        LLVMValueRef pointer = tl_emit_offset(em, element, a->pointer, p->first[k]);
+        LLVMValueRef next = load_first(em, a->storage, type, pointer, p->spans[k]);
+        for (int i = 0; i < n; i++) {
+            int before = k == 1 && p->piece[i] == 0 ? p->place[i] : i;
+            int at = p->piece[i] == k ? n + p->place[i] : before;
+            picks[i] = LLVMConstInt(em->i32, (unsigned)at, false);
+        }
+        whole = k == 0 ? next
+                       : LLVMBuildShuffleVector(em->builder, whole, next,
+                                                LLVMConstVector(picks, (unsigned)n), "");
+    }
+    return whole;
 }
 
 /* A register buffer's lanes one by one. */
@@ -276,11 +464,18 @@ static LLVMValueRef load_vector(tl_emitter *em, const tl_address *a, LLVMTypeRef
         };
         return tl_emit_intrinsic(em, "llvm.masked.load", overloads, 2, args, 4);
     }
-    if (at.kind == TL_STRIDE_CONSTANT && at.stride == 2 && mask == NULL && em->lanes >= 4)
-        return load_pairs(em, &at, element);
+    if (at.kind == TL_STRIDE_CONSTANT && at.stride == 2 && em->lanes >= 4) {
+        int count = mask == NULL || em->gpu.phase == NULL ? first_lanes(em, mask) : 0;
+        if (count > 1)
+            return load_pairs(em, &at, element, count);
+    }
     int64_t first, behind[TL_MAX_NEAR_LANES];
     if (mask == NULL && near_offsets(em, &at, &first, behind))
         return load_near(em, &at, element, first, behind);
+    pieces p;
+    if (mask == NULL && tl_isa_infos[em->target->isa].has_masks && em->gpu.phase == NULL &&
+        em->lanes >= LEAST_PIECED && find_pieces(em, &at, &p))
+        return load_pieces(em, &at, element, &p);
     return gather(em, &at, element, mask);
 }
 
@@ -308,13 +503,6 @@ tl_emit_value tl_emit_load(tl_emitter *em, const tl_expr *load)
     tl_emit_value v = tl_emit_load_word(em, load);
     v.llvm = tl_emit_from_memory(em, load->dtype, v.llvm);
     return v;
-}
-
-static void plain_store(tl_emitter *em, const tl_buffer_storage *storage, LLVMValueRef v,
-                        LLVMValueRef pointer)
-{
-    LLVMValueRef store = LLVMBuildStore(em->builder, v, pointer);
-    LLVMSetAlignment(store, (unsigned)tl_dtype_size(storage->buffer->dtype));
 }
 
 static void store_scalar(tl_emitter *em, const tl_address *a, LLVMValueRef v)

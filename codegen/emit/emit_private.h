@@ -185,7 +185,7 @@ void tl_emit_loop(tl_emitter *em, const tl_stmt *loop);
 /* A loop from `begin` to `end` over `loop`'s body, entered only when begin < end (or `runs`: known to). */
 void tl_emit_range(tl_emitter *em, const tl_var *var, LLVMValueRef begin, LLVMValueRef end,
                    bool runs, const tl_stmt *body);
-/* emit_transpose_llvm.c: an unrolled loop around a vectorized one that copy a square which is contiguous along the one
+/* emit_transpose_llvm.c: an unrolled loop around a vectorized one that copy a rectangle which is contiguous along the one
  * where it is read and along the other where it is written. False, and nothing emitted, for any other loop. */
 bool tl_emit_transposed(tl_emitter *em, const tl_stmt *loop, int64_t extent);
 void tl_emit_call(tl_emitter *em, const tl_intrinsic_call *call); /* emit_call_llvm.c */
@@ -253,7 +253,12 @@ tl_emit_value tl_emit_load_word(tl_emitter *em, const tl_expr *load); /* as it i
 void tl_emit_store(tl_emitter *em, const tl_store *store);
 /* The same with the value, a vector of the current lanes as it is in memory, given. */
 void tl_emit_store_vector(tl_emitter *em, const tl_store *store, LLVMValueRef v);
-/* The same of a scalar. */
+/* The current lanes, fewer than `width`, from where the address says: the first of a vector whose others are anything. And
+ * back: the first lanes of `whole`. */
+LLVMValueRef tl_emit_load_part(tl_emitter *em, const tl_address *a, LLVMTypeRef element, int width);
+void tl_emit_store_part(tl_emitter *em, const tl_address *a, LLVMTypeRef element,
+                        LLVMValueRef whole);
+/* tl_emit_store of a scalar, given. */
 void tl_emit_store_scalar(tl_emitter *em, const tl_store *store, LLVMValueRef value);
 bool tl_emit_is_update(const tl_store *store); /* C[..] = C[..] op rest, op that of a combiner */
 LLVMTypeRef tl_emit_memory_type(tl_emitter *em, tl_dtype dtype); /* of one element */

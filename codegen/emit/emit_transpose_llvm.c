@@ -1,4 +1,4 @@
-/* codegen/emit/emit_transpose_llvm.c: a square of elements turned around in registers.
+/* codegen/emit/emit_transpose_llvm.c: a rectangle of elements turned around in registers.
  *
  *     for u in 0..16 unrolled                         r[v] = X[.., v, .. + 0..16]     16 loads of whole vectors
  *       for v in 0..16 vectorized         ->          c = transposed(r)               4 steps of 16 shuffles
@@ -6,33 +6,55 @@
  *
  * Lane by lane that is a gather of sixteen elements for each store, of which each touches sixteen cache lines. The
  * step of distance d exchanges, in every pair of vectors d apart, the elements whose lane has bit d set in the one and not
- * set in the other. */
+ * set in the other. Of a rectangle that is no square of a power of two (the tails of such loops) the rest of the square is
+ * anything: what is loaded and stored is masked, or goes in parts of fewer lanes. */
 #include <assert.h>
 #include "codegen/emit/emit_private.h"
 #include "codegen/lower/passes.h"
 
-enum { MOST_LANES = 16 };
+enum { MOST_LANES = 16, LEAST_LANES = 4 };
 
-/* What is copied, when the loop's body is one vectorized loop over a plain copy of as many elements. */
-static const tl_store *copied(tl_emitter *em, const tl_stmt *loop, int64_t extent,
-                              const tl_stmt **vector)
+/* A loop over `u`, unrolled, of one over `v`, vectorized, around a copy. */
+typedef struct {
+    const tl_store *store;
+    const tl_var *u, *v;
+    int u_count, v_count;
+    int side; /* of the square around it */
+} rectangle;
+
+/* Whether the last axis of what is read moves with u alone: with v it would be a copy of lines. */
+static bool reads_along(const tl_expr *load, const tl_var *u, const tl_var *v)
+{
+    const tl_expr *last = load->arg_count > 0 ? load->args[load->arg_count - 1] : NULL;
+    return last != NULL && tl_expr_uses_var(last, u) && !tl_expr_uses_var(last, v);
+}
+
+/* Whether the loop's body is one vectorized loop over a plain copy, and the two fit a square of the target's vectors. */
+static bool find_rectangle(tl_emitter *em, const tl_stmt *loop, int64_t extent, rectangle *r)
 {
     int64_t lanes;
     const tl_stmt *inner = loop->u.loop.body;
     if (em->lanes != 1 || em->mask != NULL || em->guard != NULL ||
         loop->u.loop.kind != TL_LOOP_UNROLLED || inner->kind != TL_STMT_LOOP ||
         inner->u.loop.kind != TL_LOOP_VECTORIZED || !tl_const_int(inner->u.loop.extent, &lanes) ||
-        lanes != extent || lanes != tl_vector_lanes(inner, em->target) || lanes > MOST_LANES ||
-        lanes < 2 || (lanes & (lanes - 1)) != 0 || inner->u.loop.body->kind != TL_STMT_STORE)
-        return NULL;
+        inner->u.loop.body->kind != TL_STMT_STORE)
+        return false;
+    int64_t most = tl_vector_lanes(inner, em->target);
+    bool is_square = lanes == extent && lanes == most; /* of two lanes at least */
+    if (most > MOST_LANES || most < 2 || lanes > most || extent > most ||
+        (!is_square && (lanes < LEAST_LANES || extent < LEAST_LANES)))
+        return false;
     const tl_store *store = &inner->u.loop.body->u.store;
     const tl_expr *load = store->value;
     if (load->kind != TL_EXPR_LOAD || load->u.buffer == store->buffer ||
+        (!is_square && !reads_along(load, loop->u.loop.var, inner->u.loop.var)) ||
         load->u.buffer->dtype != store->buffer->dtype ||
         tl_emit_memory_type(em, load->dtype) != tl_emit_value_type(em, load->dtype))
-        return NULL;
-    *vector = inner;
-    return store;
+        return false;
+    *r = (rectangle){ store, loop->u.loop.var, inner->u.loop.var, (int)extent, (int)lanes, 2 };
+    while (r->side < r->u_count || r->side < r->v_count)
+        r->side *= 2;
+    return true;
 }
 
 static void bind_pair(tl_emitter *em, const tl_var *lane, int64_t lanes, const tl_var *fixed,
@@ -59,22 +81,50 @@ static bool is_contiguous(const tl_address *a)
 }
 
 /* Whether both sides move by one element, along their own loop. */
-static bool both_contiguous(tl_emitter *em, const tl_store *store, const tl_var *u, const tl_var *v,
-                            int64_t lanes)
+static bool both_contiguous(tl_emitter *em, const rectangle *r)
 {
     tl_address read, written;
+    const tl_store *store = r->store;
     const tl_expr *load = store->value;
-    bind_pair(em, u, lanes, v, 0);
+    bind_pair(em, r->u, r->u_count, r->v, 0);
     bool good =
         tl_emit_address(em, load->u.buffer, load->args, load, false, &read) && is_contiguous(&read);
     unbind_pair(em);
     if (!good)
         return false;
-    bind_pair(em, v, lanes, u, 0);
+    bind_pair(em, r->v, r->v_count, r->u, 0);
     good = tl_emit_address(em, store->buffer, store->indices, store->indices, false, &written) &&
            is_contiguous(&written);
     unbind_pair(em);
     return good;
+}
+
+/* Row v of what is read, as wide as the square. */
+static LLVMValueRef load_row(tl_emitter *em, const rectangle *r, int v)
+{
+    const tl_expr *load = r->store->value;
+    tl_address a;
+    LLVMValueRef row = NULL;
+    bind_pair(em, r->u, r->u_count, r->v, v);
+    if (r->u_count == r->side)
+        row = tl_emit_load(em, load).llvm;
+    else if (tl_emit_address(em, load->u.buffer, load->args, load, false, &a))
+        row = tl_emit_load_part(em, &a, tl_emit_memory_type(em, load->dtype), r->side);
+    unbind_pair(em);
+    return row;
+}
+
+/* The first lanes of a column, `whole`, to where u says. */
+static void store_column(tl_emitter *em, const rectangle *r, int u, LLVMValueRef whole)
+{
+    const tl_store *store = r->store;
+    tl_address a;
+    bind_pair(em, r->v, r->v_count, r->u, u);
+    if (r->v_count == r->side)
+        tl_emit_store_vector(em, store, whole);
+    else if (tl_emit_address(em, store->buffer, store->indices, store->indices, false, &a))
+        tl_emit_store_part(em, &a, tl_emit_memory_type(em, store->buffer->dtype), whole);
+    unbind_pair(em);
 }
 
 /* Lanes of a and b by `pick`, which counts b's behind a's. */
@@ -108,24 +158,19 @@ static void transpose(tl_emitter *em, LLVMValueRef *rows, int lanes)
 bool tl_emit_transposed(tl_emitter *em, const tl_stmt *loop, int64_t extent)
 {
     assert(loop->kind == TL_STMT_LOOP);
-    const tl_stmt *inner;
-    const tl_store *store = copied(em, loop, extent, &inner);
-    if (store == NULL)
-        return false;
-    const tl_var *u = loop->u.loop.var, *v = inner->u.loop.var;
-    if (!both_contiguous(em, store, u, v, extent))
+    rectangle r;
+    if (!find_rectangle(em, loop, extent, &r) || !both_contiguous(em, &r))
         return false;
     LLVMValueRef rows[MOST_LANES];
-    for (int64_t i = 0; i < extent; i++) {
-        bind_pair(em, u, extent, v, i);
-        rows[i] = tl_emit_load(em, store->value).llvm;
-        unbind_pair(em);
+    LLVMTypeRef element = tl_emit_memory_type(em, r.store->buffer->dtype);
+    for (int v = 0; v < r.side; v++) {
+        rows[v] =
+            v < r.v_count ? load_row(em, &r, v) : LLVMGetPoison(tl_emit_vector(element, r.side));
+        if (rows[v] == NULL)
+            return true; /* the emitter has the reason */
     }
-    transpose(em, rows, (int)extent);
-    for (int64_t i = 0; i < extent; i++) {
-        bind_pair(em, v, extent, u, i);
-        tl_emit_store_vector(em, store, rows[i]);
-        unbind_pair(em);
-    }
+    transpose(em, rows, r.side);
+    for (int u = 0; u < r.u_count; u++)
+        store_column(em, &r, u, rows[u]);
     return true;
 }

@@ -18,11 +18,25 @@
  * Requires  that all stores to the tile have one test, which is about the element's indices: an element is written by all of
  *           them or by none, so that what is in the others now is what nobody reads. The test holds for the first element if
  *           for any. Loads that go along with the tile's rows are clamped into their buffer; along its lanes they are inside
- *           of it anyway (padding of a copy, which may hold any number). */
+ *           of it anyway (padding of a copy, which may hold any number).
+ *
+ * Where a run has few rows, one or two tokens of a text, most of such a tile is thrown away: a tile of two rows stands beside
+ * it, for when there is no third.
+ *
+ *     if n//6*6 + 2 < n
+ *       alloc acc: f32[6, 64] register ..., as above
+ *     else
+ *       alloc acc: f32[2, 64] register
+ *       for i in 0..2 unrolled ... */
 #include "codegen/lower/passes.h"
 #include "ir/expr/index.h"
 
-enum { MOST_RANK = 16, MOST_LOOPS = 16 };
+enum {
+    MOST_RANK = 16,
+    MOST_LOOPS = 16,
+    FEW_ROWS = 2,   /* of the smaller tile */
+    LEAST_ROWS = 4, /* of one that has a smaller one beside it */
+};
 
 typedef struct {
     tl_arena *arena;
@@ -216,6 +230,115 @@ static const tl_stmt *relax_parts(relaxation *r, const tl_stmt *body)
     return tl_stmt_if(r->arena, r->first, tl_stmt_rewrite(r->arena, body, relax_store, r), NULL);
 }
 
+/* ---- few rows ---- */
+
+/* The axis of a tile along which it becomes shorter. */
+typedef struct {
+    const relaxation *r;
+    int axis;
+    tl_var_set rows; /* the variables that go along it */
+    /* The test of element FEW_ROWS of it, and of the first one along the others. */
+    const tl_expr *few;
+    bool fails;
+} shortening;
+
+static bool see_row(const tl_expr *const *indices, void *context)
+{
+    shortening *s = context;
+    const tl_expr *index = indices[s->axis];
+    if (index->kind != TL_EXPR_VAR || tl_var_set_has(&s->r->lanes, index->u.var))
+        s->fails = true;
+    else if (!tl_var_set_has(&s->rows, index->u.var))
+        tl_var_set_add(s->r->arena, &s->rows, index->u.var);
+    return !s->fails;
+}
+
+/* Whether nothing is done for the rows from FEW_ROWS on when the test of that one fails. */
+static bool is_about_few(const shortening *s, const tl_expr *condition)
+{
+    tl_arena *arena = s->r->arena;
+    tl_binding at[MOST_LOOPS];
+    int count = 0;
+    for (int i = 0; i < s->r->inner.count; i++) {
+        const tl_var *var = s->r->inner.vars[i];
+        if (!tl_expr_uses_var(condition, var))
+            continue;
+        if (count == MOST_LOOPS || !holds_first(arena, condition, var))
+            return false;
+        at[count++] =
+            (tl_binding){ var, tl_int(arena, tl_var_set_has(&s->rows, var) ? FEW_ROWS : 0) };
+    }
+    return tl_expr_equal(tl_substitute(arena, condition, at, count), s->few);
+}
+
+static bool check_rows(const tl_stmt *stmt, void *context)
+{
+    shortening *s = context;
+    int64_t extent, whole;
+    if (stmt->kind == TL_STMT_IF && is_about_few(s, stmt->u.branch.condition))
+        return false;
+    if (stmt->kind == TL_STMT_STORE && stmt->u.store.buffer != s->r->tile)
+        for (int a = 0; a < stmt->u.store.buffer->rank; a++)
+            s->fails |= tl_expr_uses_any(stmt->u.store.indices[a], &s->rows);
+    if (stmt->kind == TL_STMT_LOOP && tl_var_set_has(&s->rows, stmt->u.loop.var))
+        s->fails |= !tl_const_int(stmt->u.loop.extent, &extent) ||
+                    !tl_const_int(s->r->tile->shape[s->axis], &whole) || extent != whole;
+    s->fails |= stmt->kind == TL_STMT_CALL || stmt->kind == TL_STMT_BARRIER;
+    return !s->fails;
+}
+
+static const tl_stmt *shorten_loop(tl_arena *arena, const tl_stmt *stmt, void *context)
+{
+    const shortening *s = context;
+    if (stmt->kind != TL_STMT_LOOP)
+        return stmt;
+    const tl_var *old = stmt->u.loop.var;
+    bool is_row = tl_var_set_has(&s->rows, old);
+    const tl_var *var = tl_var_make(arena, old->name, old->min, is_row ? FEW_ROWS - 1 : old->max);
+    tl_binding binding = { old, tl_ref(arena, var) };
+    return tl_stmt_loop(arena, var, is_row ? tl_int(arena, FEW_ROWS) : stmt->u.loop.extent,
+                        stmt->u.loop.kind,
+                        tl_stmt_substitute(arena, stmt->u.loop.body, &binding, 1));
+}
+
+/* The alloc with a tile of FEW_ROWS. */
+static const tl_stmt *shorten(const shortening *s, const tl_stmt *alloc)
+{
+    tl_arena *arena = s->r->arena;
+    const tl_buffer *old = alloc->u.alloc.buffer;
+    const tl_expr **shape = TL_NEW_ARRAY(arena, const tl_expr *, old->rank);
+    for (int a = 0; a < old->rank; a++)
+        shape[a] = a == s->axis ? tl_int(arena, FEW_ROWS) : old->shape[a];
+    const tl_buffer *tile =
+        tl_buffer_make(arena, old->name, old->dtype, old->role, old->scope, old->rank, shape);
+    const tl_stmt *body =
+        tl_stmt_rewrite(arena, alloc->u.alloc.body, shorten_loop, (void *)(uintptr_t)s);
+    return tl_stmt_alloc(arena, tile, tl_stmt_replace_buffer(arena, body, old, tile));
+}
+
+/* An axis along which the tile is cut off and can be shorter; false: there is none. */
+static bool find_axis(const relaxation *r, const tl_stmt *alloc, shortening *out)
+{
+    int64_t extent;
+    for (int axis = 0; axis < r->tile->rank; axis++) {
+        tl_binding at[MOST_RANK];
+        if (!tl_const_int(r->tile->shape[axis], &extent) || extent < LEAST_ROWS ||
+            !tl_expr_uses_var(r->test, r->elements[axis]->u.var))
+            continue;
+        for (int a = 0; a < r->tile->rank; a++)
+            at[a] =
+                (tl_binding){ r->elements[a]->u.var, tl_int(r->arena, a == axis ? FEW_ROWS : 0) };
+        *out = (shortening){ .r = r, .axis = axis };
+        out->few = tl_substitute(r->arena, r->test, at, r->tile->rank);
+        tl_visit_accesses(alloc->u.alloc.body, r->tile, see_row, out);
+        if (!out->fails)
+            tl_stmt_visit(alloc->u.alloc.body, check_rows, out);
+        if (!out->fails && out->rows.count > 0)
+            return true;
+    }
+    return false;
+}
+
 static const tl_stmt *relax(tl_arena *arena, const tl_stmt *stmt, void *context)
 {
     (void)context;
@@ -233,7 +356,13 @@ static const tl_stmt *relax(tl_arena *arena, const tl_stmt *stmt, void *context)
     if (r.fails || r.test == NULL)
         return stmt;
     const tl_stmt *body = relax_parts(&r, stmt->u.alloc.body);
-    return body != NULL ? tl_stmt_with_body(arena, stmt, body) : stmt;
+    if (body == NULL)
+        return stmt;
+    const tl_stmt *whole = tl_stmt_with_body(arena, stmt, body);
+    shortening few;
+    return stmt->u.alloc.buffer->strides == NULL && find_axis(&r, whole, &few)
+               ? tl_stmt_if(arena, few.few, whole, shorten(&few, whole))
+               : whole;
 }
 
 tl_status tl_relax_guards(tl_lowered_kernel *kernel, tl_diag *diag)

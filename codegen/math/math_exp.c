@@ -3,9 +3,10 @@
  * exp(x) = 2^n * e^r with n = round(x / ln 2) and r = x - n ln 2 in two pieces (Cody and Waite 1980), |r| <= 0.35.
  * e^r is 1 + r + r^2 P(r), where P interpolates at Chebyshev points (relative error of e^r 1e-8 in f32, 3e-19 in f64).
  * Adding 1.5 * 2^23 (2^52) rounds x / ln 2, and leaves n in the last bits. exp(x) - 1 is 2^n p + (2^n - 1) with
- * p = r + r^2 P(r), half of it at first, which does not overflow. sigmoid is e/(1 + e) with e = exp(x) for
- * x < 0 and 1/(1 + exp(-x)) otherwise; where scaling by 2^n and an approximate reciprocal are instructions, they take the
- * place of integer arithmetic and of the division, which takes 16 cycles for a vector of 512 bits. */
+ * p = r + r^2 P(r), half of it at first, which does not overflow. sigmoid is 2^n / (2^n + e^-r) in f32, e/(1 + e) with
+ * e = exp(x) for x < 0 and 1/(1 + exp(-x)) otherwise in f64. Where scaling by 2^n and an approximate reciprocal are
+ * instructions, they take the place of integer arithmetic and of the division, which takes 16 cycles for a vector of 512
+ * bits. */
 #include "codegen/math/math_llvm.h"
 
 static const double exp_f32[] = {
@@ -94,23 +95,28 @@ LLVMValueRef tl_math_EXPM1(tl_math *m, const LLVMValueRef *args)
 }
 
 /* With x = n ln 2 + r: 2^n / (2^n + e^-r). The sum is a normal number from 0.7 to 2^44, whatever the result is. */
-static LLVMValueRef sigmoid_by_scaling(tl_math *m, LLVMValueRef x)
+static LLVMValueRef sigmoid_f32(tl_math *m, LLVMValueRef x)
 {
+    enum { SHIFT = 24 }; /* 2^(n + 24) is a normal number for the least n */
+    bool has_scale = tl_math_has_scale(m);
     LLVMValueRef rounder = tl_math_constant(m, 0x1.8p23);
-    x = tl_math_clamp(m, x, -105, 30);
+    x = tl_math_clamp(m, x, has_scale ? -105 : -104, 30);
     LLVMValueRef t = tl_math_fma(m, x, tl_math_constant(m, 0x1.71547652b82fep0), rounder);
     LLVMValueRef n = tl_math_sub(m, t, rounder);
     LLVMValueRef r = tl_math_fma(m, n, tl_math_constant(m, 0x1.62e4p-1), tl_math_negate(m, x));
     r = tl_math_fma(m, n, tl_math_constant(m, 0x1.7f7d1cp-20), r);
-    LLVMValueRef power = tl_math_scale_by(m, tl_math_constant(m, 1), n);
+    LLVMValueRef power =
+        has_scale ? tl_math_scale_by(m, tl_math_constant(m, 1), n)
+                  : tl_math_mul(m, power_of_two(m, t, SHIFT), tl_math_constant(m, 0x1p-24));
     LLVMValueRef sum = tl_math_add(m, power, tl_math_polynomial(m, r, exp_f32, 7));
-    return tl_math_mul(m, power, tl_math_reciprocal(m, sum));
+    return has_scale ? tl_math_mul(m, power, tl_math_reciprocal(m, sum))
+                     : tl_math_div(m, power, sum);
 }
 
 LLVMValueRef tl_math_SIGMOID(tl_math *m, const LLVMValueRef *args)
 {
-    if (tl_math_has_scale(m))
-        return sigmoid_by_scaling(m, args[0]);
+    if (m->dtype == TL_F32)
+        return sigmoid_f32(m, args[0]);
     LLVMValueRef one = tl_math_constant(m, 1);
     LLVMValueRef below = tl_math_negate(m, tl_math_unary(m, "llvm.fabs", args[0]));
     LLVMValueRef e = tl_math_EXP(m, &below);

@@ -50,6 +50,7 @@ static tl_status open_corpus(tl_lesson *l, const tl_dataset *set, tl_corpus **ou
     find_folder(l, &folder);
     const tl_corpus_options options = {
         .threads = l->o->jobs > 0 ? (int)l->o->jobs : tl_topology_get()->threads,
+        .unmeasured = l->o->teacher != NULL ? (int)l->o->unmeasured : 0,
         .folder = folder.size > 0 ? tl_text_get(&folder) : NULL,
         .build = tl_build_id(),
         .stop = &tl_cost_stop,
@@ -354,24 +355,36 @@ static void show_training(void *user, const tl_train_progress *p)
                 p->epochs, p->loss, p->held_out, p->least);
 }
 
+/* Whom --teacher names; NULL: nobody. */
+static tl_status find_teacher(const tl_lesson *l, tl_cost_model **out, tl_diag *diag)
+{
+    tl_model_spec spec = { .text = l->o->teacher };
+    *out = NULL;
+    return l->o->teacher != NULL ? tl_model_spec_load(&spec, out, diag) : TL_OK;
+}
+
 tl_status tl_lesson_train(const tl_lesson *l, const tl_model_spec *spec, uint64_t seed,
                           const char *checkpoint, tl_cost_model **out, tl_diag *diag)
 {
     const int *programs;
     tl_cost_samples train, check;
+    tl_cost_model *teacher;
     TL_TRY(tl_lesson_side(l, spec->rows, TL_SIDE_TRAIN, &programs, &train, diag));
     TL_TRY(tl_lesson_side(l, spec->rows, TL_SIDE_CHECK, &programs, &check, diag));
     TL_TRY(tl_cost_model_create(spec->type, spec->settings, seed, out, diag));
+    tl_status status = find_teacher(l, &teacher, diag);
     const tl_train_options options = { .epochs = (int)l->o->epochs,
                                        .batch = (int)l->o->batch,
                                        .rate = l->o->rate,
                                        .checkpoint = checkpoint,
+                                       .teacher = teacher,
                                        .stop = &tl_cost_stop,
                                        .listen = show_training,
                                        .user = (void *)(uintptr_t)spec->text };
-    tl_status status =
-        tl_cost_model_train(*out, &train, check.count > 0 ? &check : NULL, &options, diag);
+    if (status == TL_OK)
+        status = tl_cost_model_train(*out, &train, check.count > 0 ? &check : NULL, &options, diag);
     tl_progress_done();
+    tl_cost_model_destroy(teacher);
     if (status != TL_OK) {
         tl_cost_model_destroy(*out);
         *out = NULL;
@@ -416,7 +429,13 @@ tl_status tl_lesson_judge(const tl_lesson *l, const tl_corpus *corpus, tl_rows r
         again[i] = has_again ? l->again[programs[i]] : NAN;
     }
     double *task_values = TL_NEW_ARRAY(l->arena, double, TL_METRIC_COUNT *(corpus->task_count + 1));
-    *out = (tl_report_card){ .programs = count, .corpus = corpus, .task_values = task_values };
+    int networks = runs_of(l, corpus) != NULL ? l->network_count : 0;
+    double *network_values = TL_NEW_ARRAY(l->arena, double, TL_METRIC_COUNT *(networks + 1));
+    *out = (tl_report_card){ .programs = count,
+                             .corpus = corpus,
+                             .task_values = task_values,
+                             .network_count = networks,
+                             .network_values = network_values };
     int64_t begun = tl_clock_cpu_ns();
     out->has_learned = tl_cost_model_predict(model, &samples, mean, variance);
     double seconds = (double)(tl_clock_cpu_ns() - begun) * 1e-9;
@@ -429,10 +448,11 @@ tl_status tl_lesson_judge(const tl_lesson *l, const tl_corpus *corpus, tl_rows r
                                .sampler = sampler,
                                .program = program,
                                .task_ns = corpus->samples[rows].standard_ns,
-                               .network_count = runs_of(l, corpus) != NULL ? l->network_count : 0,
+                               .network_count = networks,
                                .runs = runs_of(l, corpus),
                                .again = has_again ? again : NULL,
                                .task_values = task_values,
+                               .network_values = network_values,
                                .seed = (uint64_t)l->o->seed };
     TL_TRY(tl_judge(&judged, mean, &out->judgement, diag));
     return tl_calibrate(&judged, mean, variance, &out->calibration, diag);

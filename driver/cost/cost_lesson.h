@@ -60,8 +60,10 @@ typedef struct {
     tl_judgement judgement;
     tl_calibration calibration;
     const tl_corpus *corpus;
-    const double *task_values; /* [metric * tasks + task]; NAN: none */
-    double programs_a_second;  /* of predicting */
+    const double *task_values;    /* [metric * tasks + task]; NAN: none */
+    int network_count;            /* 0: none are known of the corpus */
+    const double *network_values; /* [metric * networks + network]; NAN: none */
+    double programs_a_second;     /* of predicting */
     int programs;
     bool has_learned;
 } tl_report_card;

@@ -108,6 +108,26 @@ static void print_card_json(const char *name, uint64_t seed, const tl_report_car
     printf("]}\n");
 }
 
+/* Networks of which something was judged. */
+static void print_networks_json(const tl_lesson *l, const char *name, uint64_t seed,
+                                const tl_report_card *card)
+{
+    for (int n = 0; n < card->network_count; n++) {
+        if (isnan(card->network_values[TL_METRIC_TOP_1 * card->network_count + n]))
+            continue;
+        printf("{\"record\":\"network\",\"model\":");
+        tl_print_json_text(name);
+        printf(",\"seed\":%" PRIu64 ",\"network\":", seed);
+        tl_print_json_text(l->networks[n].name);
+        for (int m = 0; m < TL_METRIC_COUNT; m++) {
+            const double value = card->network_values[m * card->network_count + n];
+            if (!isnan(value))
+                printf(",\"%s\":%.5f", tl_metric_infos[m].text, value);
+        }
+        printf("}\n");
+    }
+}
+
 /* What tasks of a family come to, the worst family first. */
 typedef struct {
     const char *family;
@@ -208,6 +228,7 @@ void tl_card_print(const tl_lesson *l, const char *name, uint64_t seed, const tl
     const tl_calibration *c = &card->calibration;
     if (l->o->common.json) {
         print_card_json(name, seed, card);
+        print_networks_json(l, name, seed, card);
         print_families(l, name, card);
         fflush(stdout);
         return;

@@ -14,8 +14,9 @@ typedef struct {
     tl_text_list networks; /* whose time weighs tasks */
     tl_text_list guards;   /* data that an update must not forget */
     const char *output, *split, *machine, *without, *plot, *again, *checkpoint;
+    const char *teacher; /* a model's file */
     double test, check, rate;
-    int64_t jobs, seed, seeds, epochs, batch;
+    int64_t jobs, seed, seeds, epochs, batch, unmeasured;
     bool force;
     /* of `features` */
     const char *kind, *space, *lowering, *answers, *pattern;

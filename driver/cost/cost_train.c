@@ -62,5 +62,8 @@ tl_status tl_cost_train(const tl_cost_settings *settings, tl_diag *diag)
                        "train needs data: files of tilth dataset, or databases");
     if (settings->output == NULL)
         return tl_fail(diag, TL_BAD_ARGUMENT, "train needs -o FILE");
+    if (settings->unmeasured < 0 || settings->unmeasured > 100000)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "--unmeasured: %lld is not in 0..100000",
+                       (long long)settings->unmeasured);
     return tl_lesson_run(settings, true, train, diag);
 }

@@ -48,6 +48,21 @@ static void copy_texts(tl_arena *arena, tl_tune_task *task)
     task->workload = info;
 }
 
+static tl_status tasks_of_kernel(tl_session *session, const tl_session_options *common,
+                                 const char *path, tl_tune_list *out, tl_diag *diag)
+{
+    tl_study study = { .arena = session->arena };
+    tl_study_options options = { .kernel = path,
+                                 .target = common->target,
+                                 .machine = session->machine,
+                                 .threads = common->threads };
+    tl_status status = tl_study_open(&study, &options, diag);
+    if (status == TL_OK)
+        tl_tune_tasks_of_kernel(&study, out);
+    tl_study_close(&study);
+    return status;
+}
+
 tl_status tl_data_model_tasks(tl_session *session, const tl_session_options *common,
                               const char *path, tl_numerics numerics, tl_tune_list *out,
                               tl_diag *diag)
@@ -58,6 +73,8 @@ tl_status tl_data_model_tasks(tl_session *session, const tl_session_options *com
     const tl_tune_filter all = { 0 };
     untuned.database = NULL;
     *out = (tl_tune_list){ 0 };
+    if (tl_tune_is_kernel(path))
+        return tasks_of_kernel(session, common, path, out, diag);
     TL_TRY(tl_session_model_options(session, &untuned, &options, diag));
     options.progress = NULL;
     tl_status status = tl_model_load(path, &options, &model, diag);
@@ -86,24 +103,6 @@ static tl_status add_model(gathering *g, const char *path, tl_diag *diag)
     if (list.constant_bytes > g->constant_bytes)
         g->constant_bytes = list.constant_bytes;
     return TL_OK;
-}
-
-static tl_status add_kernel(gathering *g, const char *path, tl_diag *diag)
-{
-    tl_study study = { .arena = g->session->arena };
-    tl_study_options options = { .kernel = path,
-                                 .target = g->options->target,
-                                 .machine = g->session->machine,
-                                 .threads = g->options->threads };
-    tl_tune_list list;
-    tl_status status = tl_study_open(&study, &options, diag);
-    if (status == TL_OK) {
-        tl_tune_tasks_of_kernel(&study, &list);
-        for (int i = 0; i < list.count; i++)
-            add_task(g, &list.tasks[i]);
-    }
-    tl_study_close(&study);
-    return status;
 }
 
 /* The network as it is, at three quarters of its size, and at half of it four at a time. */
@@ -184,8 +183,7 @@ tl_status tl_data_tasks(const tl_data_sources *sources, const tl_session_options
                     .known = tl_map_create(session->arena) };
     for (int i = 0; i < sources->path_count; i++) {
         tl_progress("tasks: %d, %s", g.count, sources->paths[i]);
-        TL_TRY(tl_tune_is_kernel(sources->paths[i]) ? add_kernel(&g, sources->paths[i], diag)
-                                                    : add_model(&g, sources->paths[i], diag));
+        TL_TRY(add_model(&g, sources->paths[i], diag));
     }
     if (sources->zoo || sources->layers > 0)
         TL_TRY(add_made(&g, diag));

@@ -19,7 +19,7 @@ tl_status tl_data_tasks(const tl_data_sources *sources, const tl_session_options
                         tl_session *session, tl_numerics numerics, const tl_tune_task **out,
                         int *count, int64_t *constant_bytes, tl_diag *diag);
 
-/* The tasks of one model, with its own texts, weighed by how often it runs them; in the session's arena. */
+/* The tasks of one model, or a kernel, with its own texts, weighed by how often it runs them; in the session's arena. */
 tl_status tl_data_model_tasks(tl_session *session, const tl_session_options *common,
                               const char *path, tl_numerics numerics, tl_tune_list *out,
                               tl_diag *diag);

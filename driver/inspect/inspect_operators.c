@@ -66,7 +66,8 @@ static void add_dtypes(tl_text *out)
 static void add_heading(tl_operators_form form, int read, tl_text *out)
 {
     if (form == TL_OPERATORS_TEXT) {
-        tl_text_format(out, "%-28s %-14s %5s  %s\n", "operator", "opsets", "forms", "inputs");
+        tl_text_format(out, "%-28s %-14s %5s  %-10s %s\n", "operator", "opsets", "forms", "inputs",
+                       "counted");
         return;
     }
     tl_text_format(
@@ -81,7 +82,8 @@ static void add_heading(tl_operators_form form, int read, tl_text *out)
         read);
     add_dtypes(out);
     tl_text_add(out, ";\na model that has others is refused, and they are named.\n\n"
-                     "| operator | opsets | forms | inputs |\n|---|---|---|---|\n");
+                     "Those that are counted take values whose extents data decide, too.\n\n"
+                     "| operator | opsets | forms | inputs | counted |\n|---|---|---|---|---|\n");
 }
 
 static void add_read(tl_operators_form form, const tl_onnx_operator *op, tl_text *out)
@@ -90,9 +92,12 @@ static void add_read(tl_operators_form form, const tl_onnx_operator *op, tl_text
     opsets_text(op, opsets, sizeof opsets);
     inputs_text(op, inputs, sizeof inputs);
     if (form == TL_OPERATORS_MARKDOWN) {
-        tl_text_format(out, "| %s | %s | %d | %s |\n", op->name, opsets, op->forms, inputs);
+        tl_text_format(out, "| %s | %s | %d | %s | %s |\n", op->name, opsets, op->forms, inputs,
+                       op->takes_counted ? "yes" : "");
     } else if (form == TL_OPERATORS_TEXT) {
-        tl_text_format(out, "%-28s %-14s %5d  %s\n", op->name, opsets, op->forms, inputs);
+        tl_text_format(out,
+                       op->takes_counted ? "%-28s %-14s %5d  %-10s yes\n" : "%-28s %-14s %5d  %s\n",
+                       op->name, opsets, op->forms, inputs);
     } else {
         tl_text_format(out,
                        "{\"record\":\"operator\",\"name\":\"%s\",\"since\":%d,\"until\":", op->name,
@@ -100,7 +105,8 @@ static void add_read(tl_operators_form form, const tl_onnx_operator *op, tl_text
         tl_text_format(out, op->until == 0 ? "null" : "%d", op->until);
         tl_text_format(out, ",\"forms\":%d,\"min_inputs\":%d,\"max_inputs\":", op->forms,
                        op->min_inputs);
-        tl_text_format(out, op->max_inputs < 0 ? "null}\n" : "%d}\n", op->max_inputs);
+        tl_text_format(out, op->max_inputs < 0 ? "null" : "%d", op->max_inputs);
+        tl_text_format(out, ",\"takes_counted\":%s}\n", op->takes_counted ? "true" : "false");
     }
 }
 

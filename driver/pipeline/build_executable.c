@@ -354,6 +354,16 @@ static void add_next_states(builder *b, const tl_node *n, int first, int count, 
             add_copy(b, n->name, from[i], states[i]);
 }
 
+/* How many turns a loop takes at most, where that is a function of the dims; NULL: it is a constant. */
+static const tl_varying *varying_most(const builder *b, const tl_node *n)
+{
+    const tl_join *join = b->model->join;
+    for (int i = 0; join != NULL && i < join->loop_count; i++)
+        if (join->loops[i].node == n)
+            return tl_varying_is_constant(&join->loops[i].most) ? NULL : &join->loops[i].most;
+    return NULL;
+}
+
 static void add_loop(builder *b, const tl_item *item)
 {
     const tl_node *n = item->node;
@@ -382,7 +392,8 @@ static void add_loop(builder *b, const tl_item *item)
                                       .kernel = TL_STEP_LOOP,
                                       .value_count = TL_LOOP_VALUE_COUNT,
                                       .values = values,
-                                      .most = tl_attr_int(n, "most", 0) });
+                                      .most = tl_attr_int(n, "most", 0),
+                                      .varying_most = varying_most(b, n) });
     enter_body(b, body, &outer);
     b->place_of[body->inputs[0]->index] = values[TL_LOOP_TURN];
     for (int i = 1; i < body->input_count; i++)

@@ -40,6 +40,17 @@ typedef struct {
     int count, capacity;
 } kept_values;
 
+/* A loop, and how many turns it takes at most. */
+typedef struct {
+    const tl_node *node; /* as long as the graph is there */
+    int64_t most;
+} kept_loop;
+typedef struct {
+    tl_arena *arena;
+    kept_loop *items;
+    int count, capacity;
+} kept_loops;
+
 /* What is left of a graph when the next one is read. */
 typedef struct {
     const char *inferred, *cut; /* its text after shape inference, and with its layouts */
@@ -47,6 +58,7 @@ typedef struct {
     tl_map *constants;                            /* by name: folded */
     int kernel_count;
     kept_values values;    /* of the graph, then of the bodies of its nodes */
+    kept_loops loops;      /* likewise */
     tl_program **programs; /* one a kernel: of the lowering that suits it */
     const char **lowerings;
     tl_program **plain; /* the direct one, with no sum cut */
@@ -143,7 +155,10 @@ static void set_varies(const tl_join *join, tl_graph *g)
 static tl_status read_graph(tl_join *join, tl_arena *arena, const tl_shape_override *shapes,
                             int shape_count, tl_graph **out, tl_diag *diag)
 {
-    TL_TRY(tl_onnx_graph(arena, join->onnx, shapes, shape_count, join->kept, out, diag));
+    tl_onnx_keep_loops(join->onnx, join->keeps_loops);
+    tl_status status = tl_onnx_graph(arena, join->onnx, shapes, shape_count, join->kept, out, diag);
+    join->met_loops |= tl_onnx_met_loops(join->onnx);
+    TL_TRY(status);
     (*out)->without = join->without;
     set_varies(join, *out);
     return tl_infer_shapes(*out, diag);
@@ -164,6 +179,18 @@ static void keep_values(kept_values *out, tl_graph *g)
     for (int i = 0; i < g->node_count; i++)
         for (int k = 0; k < tl_op_bodies(g->nodes[i]->op); k++)
             keep_values(out, g->nodes[i]->bodies[k]);
+}
+
+static void keep_loops(const tl_graph *g, void *context)
+{
+    kept_loops *out = context;
+    for (int i = 0; i < g->node_count; i++) {
+        const tl_node *n = g->nodes[i];
+        if (n->op != TL_OP_LOOP)
+            continue;
+        TL_ROOM(out->arena, out->items, out->count, out->capacity);
+        out->items[out->count++] = (kept_loop){ n, tl_attr_int(n, "most", 0) };
+    }
 }
 
 static tl_status lower_all(const tl_join *join, tl_arena *arena, tl_partition *partition, sample *s,
@@ -237,6 +264,8 @@ static tl_status read_sample(tl_join *join, tl_arena *work, int index, const sam
         return tl_fail(diag, TL_UNSUPPORTED, "a constant is made of it");
     s->values.arena = join->arena;
     keep_values(&s->values, *graph);
+    s->loops.arena = join->arena;
+    tl_graph_visit(*graph, keep_loops, &s->loops);
     return lower_all(join, join->arena, partition, s, diag);
 }
 
@@ -437,16 +466,22 @@ static void keep_bound(tl_join *join)
         join->bound_names[i] = tl_onnx_bound(join->onnx, i, &join->bound[i]);
 }
 
-/* A loop takes as many turns at most as its node says in the first sample. */
-static tl_status check_turns(const tl_varying_text *text, const tl_varying_hole *hole,
-                             tl_diag *diag)
+/* How many turns loops take at most; they are in the same order as well. */
+static tl_status join_loops(tl_join *join, const sample *samples, tl_diag *diag)
 {
-    static const char most[] = "most = ";
-    size_t size = sizeof most - 1;
-    return hole->begin < size || tl_varying_is_constant(&hole->number) ||
-                   memcmp(text->text + hole->begin - size, most, size) != 0
-               ? TL_OK
-               : tl_fail(diag, TL_UNSUPPORTED, "it decides how many turns a loop takes");
+    int64_t *numbers = TL_NEW_ARRAY(join->arena, int64_t, join->request.samples.count);
+    join->loop_count = samples[0].loops.count;
+    join->loops = TL_NEW_ARRAY(join->arena, tl_joined_loop, join->loop_count);
+    for (int i = 0; i < join->loop_count; i++) {
+        for (int k = 0; k < join->request.samples.count; k++)
+            numbers[k] = samples[k].loops.items[i].most;
+        join->loops[i].node = samples[0].loops.items[i].node;
+        if (!tl_varying_fit(&join->request.samples, numbers, &join->loops[i].most))
+            return tl_fail(diag, TL_UNSUPPORTED,
+                           "how many turns '%.120s' takes depends on it in another way",
+                           join->loops[i].node->name);
+    }
+    return TL_OK;
 }
 
 static tl_status join_once(tl_join *join, tl_diag *diag)
@@ -467,17 +502,17 @@ static tl_status join_once(tl_join *join, tl_diag *diag)
                                 &join->request.samples, &cut, diag));
     for (int k = 1; k < count; k++)
         if (samples[k].values.count != samples[0].values.count ||
+            samples[k].loops.count != samples[0].loops.count ||
             samples[k].kernel_count != samples[0].kernel_count)
             return tl_fail(diag, TL_UNSUPPORTED, "for other extents it is cut into other kernels");
     TL_TRY(join_values(join, samples, diag));
     TL_TRY(check_constants(join, diag));
-    for (int i = 0; i < cut.hole_count; i++)
-        TL_TRY(check_turns(&cut, &cut.holes[i], diag));
+    TL_TRY(join_loops(join, samples, diag));
     return join_kernels(join, samples, diag);
 }
 
 /* Again where more nodes are kept than before. */
-static tl_status join_all(tl_join *join, tl_diag *diag)
+static tl_status join_rounds(tl_join *join, tl_diag *diag)
 {
     tl_status status = TL_OK;
     for (int round = 0; round < MOST_ROUNDS; round++) {
@@ -489,6 +524,19 @@ static tl_status join_all(tl_join *join, tl_diag *diag)
             return status == TL_OK ? TL_OK : tl_fail(diag, status, "%s", why.text);
     }
     return tl_fail(diag, status, "constants are made of it again and again");
+}
+
+/* With short loops written out, as in the graph of one shape; where these are not the same for all extents, as loops. */
+static tl_status join_all(tl_join *join, tl_diag *diag)
+{
+    tl_diag why = { "" };
+    tl_status status = join_rounds(join, &why);
+    if (status == TL_UNSUPPORTED && join->met_loops) {
+        join->keeps_loops = true;
+        why.text[0] = '\0';
+        status = join_rounds(join, &why);
+    }
+    return status == TL_OK ? TL_OK : tl_fail(diag, status, "%s", why.text);
 }
 
 /* ---- the join ---- */

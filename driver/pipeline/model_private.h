@@ -77,6 +77,12 @@ typedef struct tl_joined_value {
     bool is_made; /* of a constant: its elements are made of the dims */
 } tl_joined_value;
 
+/* A loop, and how many turns it takes at most, as a function of the dims. */
+typedef struct {
+    const tl_node *node;
+    tl_varying most;
+} tl_joined_loop;
+
 /* Graphs that are the same but for extents (driver/pipeline/join_graphs.c). */
 struct tl_join {
     tl_arena *arena;
@@ -87,15 +93,19 @@ struct tl_join {
     const char *without;       /* tl_model_options */
     const tl_var *const *vars; /* the dims in programs */
     tl_map *kept;              /* names of nodes that are not folded */
-    tl_graph *graph;           /* that of the first sample, and its kernels */
+    bool keeps_loops; /* tl_onnx_source; and whether some graph would be another one with it */
+    bool met_loops;
+    tl_graph *graph; /* that of the first sample, and its kernels */
     int bound_count; /* inputs that it is bound to a value of, as tl_onnx_bound has them */
     const char **bound_names;
     const void **bound;
     tl_partition partition;
     const tl_program **programs; /* one a kernel */
     const char **lowerings;      /* that they are */
-    tl_varying_text text;        /* of the graph after shape inference */
-    tl_large_constants large;    /* that the text does not show */
+    int loop_count;
+    tl_joined_loop *loops;    /* of the graph and of the bodies in it */
+    tl_varying_text text;     /* of the graph after shape inference */
+    tl_large_constants large; /* that the text does not show */
 };
 
 /* What a device's own compiler makes of the objects, from the cache or by asking it (driver/pipeline/compile_native.c). */

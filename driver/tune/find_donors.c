@@ -15,7 +15,7 @@ static tl_status find_ranking(const char *name, uint64_t seed, tl_cost_model **o
     if (strcmp(name, "shape") == 0)
         return TL_OK;
     if (strcmp(name, "default") == 0)
-        return tl_cost_model_default(out);
+        return tl_cost_model_default(TL_DEFAULT_MODEL, out);
     if (tl_cost_model_find(name) != NULL)
         return tl_cost_model_create(name, NULL, seed, out, diag);
     if (strchr(name, '/') != NULL || strchr(name, '.') != NULL) {

@@ -1,6 +1,19 @@
 /* driver/tune/kernel_task.c: a kernel's text as a task of the tuner. */
 #include "driver/tune/kernel_task.h"
+#include <string.h>
 #include "frontend/frontend.h"
+
+/* A kernel that `inspect` printed of a model is named after its family and its workload (driver/pipeline/model.c): it is of that
+ * family still. */
+static const char *family_of(tl_arena *arena, const char *name, const char *workload)
+{
+    enum { DIGITS = 8 };
+    const size_t size = strlen(name);
+    if (size <= DIGITS + 1 || name[size - DIGITS - 1] != '_' ||
+        strncmp(name + size - DIGITS, workload, DIGITS) != 0)
+        return name;
+    return tl_arena_strndup(arena, name, size - DIGITS - 1);
+}
 
 void tl_tune_tasks_of_kernel(const tl_study *study, tl_tune_list *out)
 {
@@ -25,7 +38,7 @@ void tl_tune_tasks_of_kernel(const tl_study *study, tl_tune_list *out)
                                   .dims = study->dims };
     *info = (tl_workload_info){ .workload = keys,
                                 .class_key = keys + 33,
-                                .family = study->naive->name,
+                                .family = family_of(arena, study->naive->name, keys),
                                 .name = study->naive->name,
                                 .program = lowering->program,
                                 .flops = study->flops,

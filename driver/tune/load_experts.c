@@ -1,4 +1,4 @@
-/* driver/tune/load_experts.c: cost models from files, and the one that comes with tilth. */
+/* driver/tune/load_experts.c: cost models from files, and those that come with tilth. */
 #include "driver/tune/load_experts.h"
 #include <string.h>
 #include "tuner/search/tokens.h"
@@ -7,6 +7,12 @@
 static tl_status add(tl_expert_list *list, tl_cost_model *model, const char *name, tl_diag *diag)
 {
     tl_sample_shape shape = tl_sample_shape_of_points();
+    if (list->count == TL_MOST_EXPERTS) {
+        tl_cost_model_destroy(model);
+        return tl_fail(diag, TL_BAD_ARGUMENT,
+                       "--cost-model %s: there are more than %d models (default is two)", name,
+                       TL_MOST_EXPERTS);
+    }
     list->models[list->count++] = model;
     tl_status status = tl_cost_model_fits(model, &shape, diag);
     if (status != TL_OK)
@@ -14,12 +20,19 @@ static tl_status add(tl_expert_list *list, tl_cost_model *model, const char *nam
     return status;
 }
 
-static tl_status add_default(tl_expert_list *list)
+/* What does not fit this tilth is left out. */
+static tl_status add_defaults(tl_expert_list *list, tl_diag *diag)
 {
-    tl_cost_model *model;
-    if (tl_cost_model_default(&model) == TL_OK && model != NULL &&
-        add(list, model, "default", NULL) != TL_OK)
-        tl_cost_model_destroy(list->models[--list->count]);
+    const tl_sample_shape shape = tl_sample_shape_of_points();
+    for (int i = 0; i < TL_DEFAULT_COUNT; i++) {
+        tl_cost_model *model;
+        if (tl_cost_model_default((tl_default_model)i, &model) != TL_OK || model == NULL)
+            continue;
+        if (tl_cost_model_fits(model, &shape, NULL) != TL_OK)
+            tl_cost_model_destroy(model);
+        else
+            TL_TRY(add(list, model, "default", diag));
+    }
     return TL_OK;
 }
 
@@ -27,10 +40,7 @@ tl_status tl_experts_load(const tl_text_list *names, tl_expert_list *out, tl_dia
 {
     *out = (tl_expert_list){ 0 };
     if (names->count == 0)
-        return add_default(out);
-    if (names->count > TL_MOST_EXPERTS)
-        return tl_fail(diag, TL_BAD_ARGUMENT, "--cost-model: %d models are more than %d",
-                       names->count, TL_MOST_EXPERTS);
+        return add_defaults(out, diag);
     for (int i = 0; i < names->count; i++) {
         tl_cost_model *model;
         const char *name = names->items[i];
@@ -39,7 +49,7 @@ tl_status tl_experts_load(const tl_text_list *names, tl_expert_list *out, tl_dia
         if (strcmp(name, "none") == 0)
             break;
         if (strcmp(name, "default") == 0) {
-            TL_TRY(add_default(out));
+            TL_TRY(add_defaults(out, diag));
             continue;
         }
         TL_TRY(tl_cost_model_load(name, &model, diag));

@@ -9,7 +9,7 @@ typedef struct {
     tl_cost_model *models[TL_MOST_EXPERTS];
 } tl_expert_list;
 
-/* Of --cost-model: paths of files; "default", which comes with tilth; or "none". No names: default. TL_BAD_ARGUMENT: too
+/* Of --cost-model: paths of files; "default", what comes with tilth; or "none". No names: default. TL_BAD_ARGUMENT: too
  * many, none beside others, or a model that was trained with other features than this tilth's; what comes with tilth and
  * does not fit is left out. Unload it also on failure. */
 tl_status tl_experts_load(const tl_text_list *names, tl_expert_list *out, tl_diag *diag);

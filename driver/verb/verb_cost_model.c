@@ -49,7 +49,9 @@ static tl_status run(const tl_cost_settings *o, const char *action, tl_diag *dia
 int tl_verb_cost_model(int argc, char **argv)
 {
     enum { MOST_FILES = 256 };
-    tl_cost_settings o = { .common.threads = 1, .test = 0.2, .check = 0.1, .seed = 1, .seeds = 1 };
+    tl_cost_settings o = {
+        .common.threads = 1, .test = 0.2, .check = 0.1, .seed = 1, .seeds = 1, .unmeasured = 64
+    };
     const tl_option options[] = {
         { "--model", "-m", TL_OPTION_LIST, "FILE|TYPE",
           "which: a file, or TYPE[,SETTING=VALUE...][@tenset] (train: attention); eval: may be "
@@ -60,8 +62,9 @@ int tl_verb_cost_model(int argc, char **argv)
         { "--split", NULL, TL_OPTION_TEXT, "within-task|task|model|machine",
           "what is held out, by digests of workloads (train: nothing; with --hold-out: model)",
           &o.split },
-        { "--hold-out", NULL, TL_OPTION_LIST, "FILE.onnx",
-          "a network of which no workload is learned from; may be repeated", &o.held_out },
+        { "--hold-out", NULL, TL_OPTION_LIST, "FILE.onnx|KERNEL.tk",
+          "a network of which no workload is learned from, or a kernel; may be repeated",
+          &o.held_out },
         { "--network", NULL, TL_OPTION_LIST, "FILE.onnx",
           "a network whose tasks count by their share of its time; those held out do; may be "
           "repeated",
@@ -89,6 +92,11 @@ int tl_verb_cost_model(int argc, char **argv)
         { "--seed", NULL, TL_OPTION_INT, "S", "of weights, splits and pools (1)", &o.seed },
         { "--seeds", NULL, TL_OPTION_INT, "N", "eval: train each type so often, from --seed on (1)",
           &o.seeds },
+        { "--teacher", NULL, TL_OPTION_TEXT, "FILE",
+          "train: a model that says what nobody measured: of --unmeasured points of each task",
+          &o.teacher },
+        { "--unmeasured", NULL, TL_OPTION_INT, "N", "train: with a teacher, so many points (64)",
+          &o.unmeasured },
         { "--checkpoint", NULL, TL_OPTION_TEXT, "FILE",
           "train: where an interrupted training goes on from (OUTPUT.checkpoint)", &o.checkpoint },
         { "--plot", NULL, TL_OPTION_TEXT, "FILE.svg",

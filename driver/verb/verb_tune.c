@@ -104,8 +104,8 @@ int tl_verb_tune(int argc, char **argv)
           &o.donors.per_kernel },
         { "--cost-model", NULL, TL_OPTION_LIST, "FILE",
           "a trained model (tilth cost-model train) whose expectations the search begins with and "
-          "believes as far as they are right; up to 3; none: without (default: what comes with "
-          "tilth)",
+          "believes as far as they are right; up to 4; none: without (default: the two that come "
+          "with tilth)",
           &o.cost_models },
         { "--candidate", NULL, TL_OPTION_REAL, "S",
           "seconds in which one must be checked and timed, else it counts for nothing (10)",

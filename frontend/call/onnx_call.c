@@ -358,7 +358,9 @@ tl_node *tl_onnx_emit_node(tl_onnx_call *c, tl_op op, int input_count, tl_value 
 tl_value *tl_emitted(tl_onnx_call *c, tl_node *n)
 {
     tl_value *y = n->outputs[0];
-    bool is_shape = n->op == TL_OP_SHAPE && tl_counts_of(c->import, n->inputs[0]) != NULL;
+    bool is_shape = n->op == TL_OP_SHAPE && c->import->plain_nodes == 0 &&
+                    tl_counts_of(c->import, n->inputs[0]) != NULL;
+    tl_count_operands(c, n);
     if (c->status == TL_OK && !is_shape)
         c->status = infer(c, n);
     if (c->status == TL_OK)

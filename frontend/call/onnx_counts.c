@@ -6,6 +6,7 @@
 #include "frontend/call/onnx_emit.h"
 #include "frontend/call/onnx_scope.h"
 #include "frontend/call/onnx_sums.h"
+#include "runtime/base/checked.h"
 
 typedef tl_value *axis_counts[TL_MAX_RANK];
 
@@ -141,18 +142,188 @@ tl_value *tl_onnx_emit_positions(tl_onnx_call *c, tl_value *mask, tl_value **cou
     return positions;
 }
 
-/* ---- rules ---- */
-
-static tl_status refuse(tl_onnx_call *c, const tl_node *n)
+tl_value *tl_onnx_emit_known_extent(tl_onnx_call *c, const tl_value *v, int axis)
 {
-    return tl_call_unsupported(c, "%s along an axis whose extent data decide",
-                               tl_op_infos[n->op].text);
+    tl_value *x = (tl_value *)(uintptr_t)v;
+    if (c->graph->kept == NULL)
+        return tl_onnx_emit_i64(c, &v->shape.dims[axis].extent, 1);
+    begin_plain(c);
+    tl_node *n = tl_onnx_emit_node(c, TL_OP_SHAPE, 1, &x);
+    tl_attr_set_int(c->graph, n, "start", axis);
+    tl_attr_set_int(c->graph, n, "end", axis + 1);
+    tl_value *extent = tl_emitted(c, n);
+    end_plain(c);
+    return extent;
+}
+
+tl_value *tl_onnx_emit_spread(tl_onnx_call *c, tl_value *x, int axis, int64_t extent)
+{
+    tl_value *const *counts = tl_counts_of(c->import, x);
+    int64_t last = x->shape.dims[axis].extent - 1;
+    begin_plain(c);
+    tl_value *count = tl_onnx_emit_cast(c, tl_onnx_emit_reshape(c, counts[axis], NULL, 0), TL_I64);
+    tl_value *is_one = tl_onnx_emit_with(c, TL_OP_EQUAL, count, 1);
+    tl_value *at = tl_onnx_emit_where(c, is_one, tl_onnx_emit_scalar(c, TL_I64, 0),
+                                      tl_onnx_emit_range(c, extent));
+    at = tl_onnx_emit_with(c, TL_OP_MIN, at, (double)(last > 0 ? last : 0));
+    tl_value *y = tl_onnx_emit_gather(c, TL_OP_GATHER, x, at, axis);
+    end_plain(c);
+    for (int i = 0; i < x->shape.rank; i++)
+        if (i != axis)
+            tl_set_count(c->import, y, i, counts[i]);
+    return y;
 }
 
 static tl_value *count_at(tl_onnx_call *c, const tl_value *v, int axis)
 {
     tl_value *const *counts = tl_counts_of(c->import, v);
     return counts != NULL && axis >= 0 && axis < v->shape.rank ? counts[axis] : NULL;
+}
+
+/* ---- operands ---- */
+
+static int axis_of(const tl_node *n, int64_t otherwise, int rank)
+{
+    int64_t axis = tl_attr_int(n, "axis", otherwise);
+    return (int)(axis < 0 ? axis + rank : axis);
+}
+
+/* An operand's axis, counted from the last one; -1: it has none there. */
+static int axis_from_end(const tl_value *x, int from_end)
+{
+    return x != NULL ? x->shape.rank - from_end : -1;
+}
+
+/* What is known of an axis of operands that meet. */
+typedef struct {
+    /* An extent that no count is of, and none that broadcasts; -1: none has one. */
+    int64_t known;
+    /* Else how many there are, and room for the most: where counts differ they are the same when they run, or 1. */
+    tl_value *count;
+    int64_t most;
+    bool differs; /* not all operands are of that extent, or that count, already */
+} met_axis;
+
+static tl_value *as_number(tl_onnx_call *c, tl_value *count)
+{
+    return tl_onnx_emit_cast(c, tl_onnx_emit_reshape(c, count, NULL, 0), TL_I64);
+}
+
+/* `broadcasts`: an extent of 1 says nothing. */
+static met_axis meet(tl_onnx_call *c, const tl_node *n, int from_end, bool broadcasts)
+{
+    met_axis m = { .known = -1 };
+    for (int i = 0; i < n->input_count; i++) {
+        const tl_value *x = n->inputs[i];
+        int axis = axis_from_end(x, from_end);
+        tl_value *own = axis >= 0 ? count_at(c, x, axis) : NULL;
+        int64_t extent = axis >= 0 ? x->shape.dims[axis].extent : 1;
+        if (own == NULL) {
+            m.known = axis >= 0 && !(broadcasts && extent == 1) ? extent : m.known;
+            continue;
+        }
+        if (m.count != NULL && (extent != m.most || !is_same_count(c->import, own, m.count))) {
+            m.differs = true;
+            begin_plain(c);
+            tl_value *is_one = tl_onnx_emit_with(c, TL_OP_EQUAL, as_number(c, m.count), 1);
+            m.count = tl_onnx_emit_where(c, is_one, as_number(c, own), as_number(c, m.count));
+            end_plain(c);
+        } else {
+            m.count = own;
+        }
+        m.most = tl_max64(m.most, extent);
+    }
+    m.differs = m.count != NULL && (m.differs || m.known >= 0);
+    return m;
+}
+
+static void align_axis(tl_onnx_call *c, tl_node *n, int from_end, bool broadcasts)
+{
+    met_axis m = meet(c, n, from_end, broadcasts);
+    for (int i = 0; m.differs && i < n->input_count; i++) {
+        tl_value *x = n->inputs[i];
+        int axis = axis_from_end(x, from_end);
+        if (axis < 0 || count_at(c, x, axis) == NULL || x->shape.dims[axis].extent == 0)
+            continue;
+        x = tl_onnx_emit_spread(c, x, axis, m.known >= 0 ? m.known : m.most);
+        if (m.known < 0)
+            tl_set_count(c->import, x, axis, m.count);
+        tl_node_set_input(n, i, x);
+    }
+}
+
+/* All axes but that along which parts stand one after another. */
+static void align_parts(tl_onnx_call *c, tl_node *n)
+{
+    int rank = n->inputs[0] != NULL ? n->inputs[0]->shape.rank : 0, axis = axis_of(n, 0, rank);
+    for (int i = 0; i < n->input_count; i++)
+        if (n->inputs[i] == NULL || n->inputs[i]->shape.rank != rank)
+            return;
+    for (int i = 0; i < rank; i++)
+        if (i != axis)
+            align_axis(c, n, rank - i, false);
+}
+
+/* The operand with room for `extent` elements of an axis, of which as many count as before (NULL: all). */
+static void give_room(tl_onnx_call *c, tl_node *n, int input, int axis, int64_t extent,
+                      tl_value *count)
+{
+    tl_value *x = n->inputs[input], *const *counts = tl_counts_of(c->import, x);
+    if (counts == NULL || counts[axis] == NULL || x->shape.dims[axis].extent == extent)
+        return;
+    tl_value *y = tl_onnx_emit_first(c, x, axis, extent);
+    for (int i = 0; i < x->shape.rank; i++)
+        tl_set_count(c->import, y, i, i != axis ? counts[i] : count);
+    tl_node_set_input(n, input, y);
+}
+
+/* The axis that sums go along: as many in both, whoever counts them. */
+static void align_product(tl_onnx_call *c, tl_node *n)
+{
+    const tl_value *a = n->inputs[0], *b = n->inputs[1];
+    if (a->shape.rank < 1 || b->shape.rank < 1)
+        return;
+    int axes[2] = { a->shape.rank - 1, b->shape.rank > 1 ? b->shape.rank - 2 : 0 };
+    tl_value *own = count_at(c, a, axes[0]), *other = count_at(c, b, axes[1]);
+    int64_t extents[2] = { a->shape.dims[axes[0]].extent, b->shape.dims[axes[1]].extent };
+    if ((own == NULL && other == NULL) || extents[0] == extents[1])
+        return;
+    int64_t extent = own == NULL     ? extents[0]
+                     : other == NULL ? extents[1]
+                                     : tl_max64(extents[0], extents[1]);
+    give_room(c, n, 0, axes[0], extent, other != NULL ? own : NULL);
+    give_room(c, n, 1, axes[1], extent, own != NULL ? other : NULL);
+}
+
+void tl_count_operands(tl_onnx_call *c, tl_node *n)
+{
+    bool counted = false;
+    if (c->status != TL_OK || c->import->counts == NULL || c->import->plain_nodes > 0)
+        return;
+    for (int i = 0; i < n->input_count; i++) {
+        const tl_value *v = n->inputs[i];
+        if (v != NULL && (!v->dtype_known || !tl_shape_is_static(&v->shape)))
+            return;
+        counted |= tl_counts_of(c->import, v) != NULL;
+    }
+    bool is_product = n->op == TL_OP_MATMUL;
+    if (!counted || n->input_count < 2)
+        return;
+    if (n->op == TL_OP_CONCAT)
+        align_parts(c, n);
+    else if (is_product || tl_is_elementwise(n)) /* of a product: its batches */
+        for (int from_end = is_product ? 3 : 1; from_end <= TL_MAX_RANK; from_end++)
+            align_axis(c, n, from_end, true);
+    if (is_product)
+        align_product(c, n);
+}
+
+/* ---- rules ---- */
+
+static tl_status refuse(tl_onnx_call *c, const tl_node *n)
+{
+    return tl_call_unsupported(c, "%s along an axis whose extent data decide",
+                               tl_op_infos[n->op].text);
 }
 
 /* Operands that broadcast: one count an axis, and beside it only extents of 1. */
@@ -234,12 +405,6 @@ static tl_status count_transpose(tl_onnx_call *c, tl_node *n, tl_value **out)
     return TL_OK;
 }
 
-static int axis_of(const tl_node *n, int64_t otherwise, int rank)
-{
-    int64_t axis = tl_attr_int(n, "axis", otherwise);
-    return (int)(axis < 0 ? axis + rank : axis);
-}
-
 /* Indices from behind count from the count. */
 static void index_before_count(tl_onnx_call *c, tl_node *n, tl_value *count)
 {
@@ -273,33 +438,16 @@ static tl_status count_gather(tl_onnx_call *c, tl_node *n, tl_value **out)
     return TL_OK;
 }
 
+/* Along other axes an element is fetched from where its index stands: there are at least as many as indices. */
 static tl_status count_gather_elements(tl_onnx_call *c, tl_node *n, tl_value **out)
 {
     tl_value *y = *out;
     const tl_value *x = n->inputs[0];
     int axis = axis_of(n, 0, x->shape.rank);
-    for (int i = 0; i < y->shape.rank; i++) {
-        tl_value *count = count_at(c, n->inputs[1], i);
-        if (i != axis && !is_same_count(c->import, count_at(c, x, i), count) &&
-            !(count == NULL && n->inputs[1]->shape.dims[i].extent == 1))
-            return refuse(c, n);
-        tl_set_count(c->import, y, i, count);
-    }
+    for (int i = 0; i < y->shape.rank; i++)
+        tl_set_count(c->import, y, i, count_at(c, n->inputs[1], i));
     if (count_at(c, x, axis) != NULL)
         index_before_count(c, n, count_at(c, x, axis));
-    return TL_OK;
-}
-
-static tl_status count_gather_nd(tl_onnx_call *c, tl_node *n, tl_value **out)
-{
-    tl_value *y = *out;
-    const tl_value *x = n->inputs[0], *index = n->inputs[1];
-    int last = index->shape.rank - 1;
-    if (tl_counts_of(c->import, x) != NULL || tl_attr_int(n, "batch_dims", 0) != 0 ||
-        count_at(c, index, last) != NULL)
-        return refuse(c, n);
-    for (int i = 0; i < last; i++)
-        tl_set_count(c->import, y, i, count_at(c, index, i));
     return TL_OK;
 }
 
@@ -349,9 +497,34 @@ static tl_value *extents_as_data(tl_onnx_call *c, const tl_value *x, int from, i
     for (int i = 0; i < count; i++) {
         tl_value *own = count_at(c, x, from + i);
         parts[i] = own != NULL ? tl_onnx_emit_cast(c, tl_onnx_emit_reshape(c, own, &one, 1), TL_I64)
-                               : tl_onnx_emit_i64(c, &x->shape.dims[from + i].extent, 1);
+                               : tl_onnx_emit_known_extent(c, x, from + i);
     }
     return tl_onnx_emit_concat(c, count, parts, 0);
+}
+
+/* As GATHER, with an index of several axes. */
+static tl_status count_gather_nd(tl_onnx_call *c, tl_node *n, tl_value **out)
+{
+    tl_value *y = *out, *index = n->inputs[1];
+    const tl_value *x = n->inputs[0];
+    int last = index->shape.rank - 1, tuple = (int)index->shape.dims[last].extent;
+    bool is_counted = false;
+    if (tl_attr_int(n, "batch_dims", 0) != 0 || count_at(c, index, last) != NULL)
+        return refuse(c, n);
+    for (int i = 0; i < tuple; i++)
+        is_counted |= count_at(c, x, i) != NULL;
+    if (is_counted) {
+        begin_plain(c);
+        tl_value *wide = tl_onnx_emit_cast(c, index, TL_I64);
+        tl_value *is_negative = tl_onnx_emit_with(c, TL_OP_LESS, wide, 0);
+        tl_value *from_end = tl_emit2(c, TL_OP_ADD, wide, extents_as_data(c, x, 0, tuple));
+        tl_node_set_input(n, 1, tl_onnx_emit_where(c, is_negative, from_end, wide));
+        end_plain(c);
+    }
+    for (int i = 0; i < y->shape.rank; i++)
+        tl_set_count(c->import, y, i,
+                     i < last ? count_at(c, index, i) : count_at(c, x, i - last + tuple));
+    return TL_OK;
 }
 
 static tl_status count_scatter(tl_onnx_call *c, tl_node *n, tl_value **y)
@@ -419,6 +592,8 @@ static tl_status count_concat(tl_onnx_call *c, tl_node *n, tl_value **y)
         tl_value *before = tl_emit2(c, TL_OP_LESS, at, total);
         index = tl_onnx_emit_where(c, before, index, tl_emit2(c, TL_OP_ADD, at, gap));
     }
+    int64_t last = (*y)->shape.dims[axis].extent - 1;
+    index = tl_onnx_emit_with(c, TL_OP_MIN, index, (double)(last > 0 ? last : 0));
     tl_value *packed = tl_onnx_emit_gather(c, TL_OP_GATHER, *y, index, axis);
     end_plain(c);
     for (int i = 0; others != NULL && i < packed->shape.rank; i++)
@@ -484,8 +659,9 @@ static tl_status count_slice(tl_onnx_call *c, tl_node *n, tl_value **y)
             count = tl_onnx_emit_reshape(c, count, (int64_t[]){ 1 }, 1);
             tl_value *from = clamp_to(c, starts[axis], count), *to = clamp_to(c, ends[axis], count);
             tl_value *range = tl_onnx_emit_range(c, result->shape.dims[axis].extent);
-            tl_value *packed =
-                tl_onnx_emit_gather(c, TL_OP_GATHER, x, tl_emit2(c, TL_OP_ADD, range, from), axis);
+            tl_value *at = tl_emit2(c, TL_OP_ADD, range, from);
+            at = tl_onnx_emit_with(c, TL_OP_MIN, at, (double)(x->shape.dims[axis].extent - 1));
+            tl_value *packed = tl_onnx_emit_gather(c, TL_OP_GATHER, x, at, axis);
             count = tl_emit2(c, TL_OP_MAX, tl_emit2(c, TL_OP_SUB, to, from),
                              tl_onnx_emit_scalar(c, TL_I64, 0));
             end_plain(c);
@@ -595,8 +771,6 @@ static tl_status count_product(tl_onnx_call *c, tl_node *n, tl_value **out)
     tl_value *y = *out, *a = n->inputs[0], *b = n->inputs[1];
     int ranks[2] = { a->shape.rank, b->shape.rank }, axes = y->shape.rank;
     int inner[2] = { ranks[0] - 1, ranks[1] > 1 ? ranks[1] - 2 : 0 };
-    if (!is_same_count(c->import, count_at(c, a, inner[0]), count_at(c, b, inner[1])))
-        return refuse(c, n);
     if (ranks[1] > 1)
         tl_set_count(c->import, y, --axes, count_at(c, b, ranks[1] - 1));
     if (ranks[0] > 1)
@@ -653,7 +827,7 @@ static tl_value *counted_shape(tl_onnx_call *c, const tl_node *n)
     for (int64_t i = start < 0 ? 0 : start; i < (end < rank ? end : rank); i++) {
         tl_value *own = count_at(c, x, (int)i);
         parts[count++] = own != NULL ? tl_onnx_emit_reshape(c, own, &one, 1)
-                                     : tl_onnx_emit_i64(c, &x->shape.dims[i].extent, 1);
+                                     : tl_onnx_emit_known_extent(c, x, (int)i);
     }
     tl_value *y = count > 0 ? tl_onnx_emit_concat(c, count, parts, 0) : n->outputs[0];
     end_plain(c);

@@ -17,15 +17,21 @@
 tl_value *const *tl_counts_of(const tl_import *im, const tl_value *v);
 /* `count`: one i64 of any shape, of the graph of `v`. */
 void tl_set_count(tl_import *im, tl_value *v, int axis, tl_value *count);
+/* Before the types of a new node's results are found: a counted axis that meets one whose extent is known has that extent. */
+void tl_count_operands(tl_onnx_call *c, tl_node *n);
 /* The counts of the outputs of a new node. *y: its result, or what stands for it. TL_UNSUPPORTED: the operator looks behind
  * the count. */
 tl_status tl_count_result(tl_onnx_call *c, tl_node *n, tl_value **y);
+/* The extent of an axis that is not counted, one i64 in a vector: a number, or computed where the graph may be one for all. */
+tl_value *tl_onnx_emit_known_extent(tl_onnx_call *c, const tl_value *v, int axis);
 /* The elements behind counts become this number. */
 tl_value *tl_onnx_emit_masked(tl_onnx_call *c, tl_value *x, double number);
 /* A mask of the shape of `v`, false where `v` is behind a count as well. */
 tl_value *tl_onnx_emit_and_before(tl_onnx_call *c, tl_value *mask, const tl_value *v);
 /* The first `extent` elements of the axis whatever is counted, zeros behind the last. Without counts. */
 tl_value *tl_onnx_emit_first(tl_onnx_call *c, tl_value *x, int axis, int64_t extent);
+/* A counted axis as one of `extent` elements, which are as many as it holds, or all that one. Without a count for it. */
+tl_value *tl_onnx_emit_spread(tl_onnx_call *c, tl_value *x, int axis, int64_t extent);
 /* The positions at which a vector of bools is true, in order, in a vector as long; zeros behind. *count: how many. */
 tl_value *tl_onnx_emit_positions(tl_onnx_call *c, tl_value *mask, tl_value **count);
 

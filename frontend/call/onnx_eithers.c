@@ -50,8 +50,10 @@ static tl_onnx_sum extent_of(tl_import *im, const tl_value *v, int axis)
 tl_value *tl_onnx_emit_extent(tl_onnx_call *c, const tl_value *v, int axis)
 {
     tl_value *count = count_of(c->import, v, axis);
-    if (count == NULL)
+    if (count == NULL && c->graph->kept == NULL)
         return tl_onnx_emit_scalar(c, TL_I64, (double)v->shape.dims[axis].extent);
+    if (count == NULL)
+        return tl_onnx_emit_reshape(c, tl_onnx_emit_known_extent(c, v, axis), NULL, 0);
     return tl_onnx_emit_cast(c, tl_onnx_emit_reshape(c, count, NULL, 0), TL_I64);
 }
 

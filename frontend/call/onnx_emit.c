@@ -133,7 +133,8 @@ tl_value *tl_onnx_emit_range(tl_onnx_call *c, int64_t count)
         c->status = c->status == TL_OK ? status : c->status;
         count = 0;
     }
-    if (count > MOST_LISTED) { /* computed where it is read */
+    /* computed where it is read, also where the graph may be one for all extents: this one is some extent, mostly */
+    if (count > MOST_LISTED || c->graph->kept != NULL) {
         tl_value *inputs[] = { tl_onnx_emit_scalar(c, TL_I64, 0),
                                tl_onnx_emit_scalar(c, TL_I64, (double)count),
                                tl_onnx_emit_scalar(c, TL_I64, 1) };

@@ -66,6 +66,8 @@ struct tl_import {
     tl_map *sequences;      /* onnx_sequences.h; NULL: there are none */
     int plain_nodes;        /* > 0: nodes are made that look at all elements */
     int64_t most_turns;     /* of a loop that data end; 0: as many as is usual */
+    bool keeps_loops;       /* tl_onnx_source; and whether there was a loop that it is about: */
+    bool met_loops;
     bool is_trial; /* inputs are bound to no values: if something needs it, the trial has failed */
     bool is_open;  /* some input has no static shape: what is not known may yet be */
     bool is_unknown; /* and something was not */

@@ -485,8 +485,8 @@ static bool reaches(walk *w, const tl_value *v, const tl_value *target)
     return found;
 }
 
-bool tl_sum_factor(tl_import *im, const tl_onnx_sum *n, const tl_value *v, int64_t *factor,
-                   tl_onnx_sum *rest)
+bool tl_sum_factor(tl_import *im, const tl_onnx_sum *n, const tl_value *v, bool anywhere,
+                   int64_t *factor, tl_onnx_sum *rest)
 {
     walk w = begin_walk(im);
     *factor = 0;
@@ -495,7 +495,7 @@ bool tl_sum_factor(tl_import *im, const tl_onnx_sum *n, const tl_value *v, int64
         const tl_sum_term *t = &n->terms[i];
         if (t->value == v)
             *factor = t->factor;
-        else if (reaches(&w, t->value, v))
+        else if (!anywhere && reaches(&w, t->value, v))
             return false;
         else
             rest->terms[rest->count++] = *t;

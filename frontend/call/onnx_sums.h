@@ -37,9 +37,10 @@ bool tl_sums_are_equal(tl_import *im, const tl_onnx_sum *a, const tl_onnx_sum *b
 tl_onnx_bounds tl_sum_bounds(tl_import *im, const tl_onnx_sum *n);
 /* Whether something whose bounds were said takes part in the element's computation. */
 bool tl_sum_is_bounded(tl_import *im, tl_value *v, int64_t element);
-/* How often the value takes part: *factor of it beside the rest. False: otherwise than in a sum. */
-bool tl_sum_factor(tl_import *im, const tl_onnx_sum *n, const tl_value *v, int64_t *factor,
-                   tl_onnx_sum *rest);
+/* How often the value takes part: *factor of it beside the rest. False: otherwise than in a sum; `anywhere`: then the rest is
+ * computed from it too. */
+bool tl_sum_factor(tl_import *im, const tl_onnx_sum *n, const tl_value *v, bool anywhere,
+                   int64_t *factor, tl_onnx_sum *rest);
 
 /* Arithmetic: sums stay sums, and what bounds decide is decided; everything else is a node. */
 tl_onnx_sum tl_sum_plus(tl_onnx_call *c, tl_onnx_sum a, tl_onnx_sum b);

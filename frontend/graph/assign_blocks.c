@@ -1,12 +1,14 @@
 /* frontend/graph/assign_blocks.c: how values lie in memory on a CPU whose vectors have L lanes of f32.
  *
- * Values that 2-D convolutions make get their channels in blocks, [N, C/B, H, W, B]; pools, global pools,
- * reductions over space, elementwise operators and concatenations over channels hand the block on. B is L; where only
- * L/2 divides C it is C, when that is more than a vector, or L/2; where neither does the value stays plain: a block is
- * always full. A value that a convolution with padding reads gets that padding as a halo of zeros around H and W, the
- * largest of its readers', which its producer writes on every run. Graph inputs, outputs, constants and what goes into
- * or comes out of a loop or a choice stay plain: the first convolution copies its input into a padded local. So do values
- * that the form wants plain (tl_graph_set_form). Kernels read any layout, so nothing is converted. */
+ * Values that 2-D convolutions make get their channels in blocks, [N, C/B, H, W, B]; pools, global pools, reductions
+ * over space, elementwise operators and concatenations over channels hand the block on. B is L; where only L/2 divides
+ * C it is C, when that is more than a vector, or L/2 (which long rows of long sums do without: their vectors go along
+ * the rows); where neither does the value stays plain: a block is always full. What is concatenated along channels of
+ * several images has blocks first, [C/B, N, H, W, B], so that a part is one piece (assign_windows.c). A value that a
+ * convolution with padding reads gets that padding as a halo of zeros around H and W, the largest of its readers',
+ * which its producer writes on every run. Graph inputs, outputs, constants and what goes into or comes out of a loop or
+ * a choice stay plain: the first convolution copies its input into a padded local. So do values that the form wants
+ * plain (tl_graph_set_form). Kernels read any layout, so nothing is converted. */
 #include "frontend/value_notes.h"
 #include "frontend/frontend.h"
 #include "frontend/graph/graph_passes.h"
@@ -14,8 +16,11 @@
 #include "runtime/base/checked.h"
 
 enum {
-    LEAST_ROWS = 28
-}; /* of a value that is computed by bands: lower ones stay in cache as they are */
+    LEAST_ROWS =
+        28, /* of a value that is computed by bands: lower ones stay in cache as they are */
+    LEAST_STEPS =
+        128, /* of a sum whose rows are worth another layout than their readers would have */
+};
 
 static bool is_fixed(const tl_value *v)
 {
@@ -45,12 +50,26 @@ int64_t tl_block_none(const tl_node *n, int lanes)
     return 1;
 }
 
-/* A convolution's own. */
+/* Whether the convolution makes long rows of long sums out of plain ones: vectors along a row cost it nothing but a few
+ * unaligned loads. */
+static bool makes_long_rows(const tl_node *n, int lanes)
+{
+    const int64_t *strides;
+    const tl_shape *y = &n->outputs[0]->shape, *w = &n->inputs[1]->shape;
+    return block_of(n->inputs[0]) == 1 && y->rank == 4 &&
+           tl_attr_ints(n, "strides", &strides) == 2 && strides[1] == 1 &&
+           y->dims[3].extent >= 2 * lanes && w->dims[0].extent > 0 &&
+           tl_shape_elements(w) / w->dims[0].extent >= LEAST_STEPS;
+}
+
+/* A convolution's own. Half a vector of channels is none where rows have whole ones. */
 int64_t tl_block_of_channels(const tl_node *n, int lanes)
 {
     int64_t channels = n->outputs[0]->shape.dims[1].extent;
     if (lanes >= 4 && channels % lanes == 0)
         return lanes;
+    if (lanes >= 8 && channels == lanes / 2 && makes_long_rows(n, lanes))
+        return 1;
     if (lanes >= 8 && channels % (lanes / 2) == 0)
         return channels > lanes ? channels : lanes / 2;
     return 1;
@@ -121,6 +140,21 @@ static void set_block(tl_value *v, int64_t block)
     v->layout = tl_layout_plain();
     v->layout.plain = false;
     v->layout.block[1] = block;
+}
+
+/* Of several images a part of a concatenation is one piece when blocks of channels come first. */
+static void put_channels_first(const tl_node *concat)
+{
+    const tl_value *y = concat->outputs[0];
+    bool is_alike = y->shape.rank == 4 && tl_attr_int(concat, "axis", 0) == 1 &&
+                    y->shape.dims[0].extent > 1 && block_of(y) > 1 && !is_fixed(y);
+    for (int i = 0; i < concat->input_count && is_alike; i++)
+        is_alike = !is_fixed(concat->inputs[i]) && block_of(concat->inputs[i]) == block_of(y);
+    for (int i = is_alike ? -1 : concat->input_count; i < concat->input_count; i++) {
+        tl_value *v = i < 0 ? concat->outputs[0] : concat->inputs[i];
+        v->layout.order[0] = 1;
+        v->layout.order[1] = 0;
+    }
 }
 
 static void set_halo(const tl_node *conv)
@@ -288,6 +322,9 @@ tl_status tl_assign_blocks(tl_graph *g, const tl_target *target, tl_diag *diag)
             continue;
         set_block(y, tl_operators[n->op].block(n, lanes));
     }
+    for (int i = 0; i < g->node_count; i++)
+        if (g->nodes[i]->op == TL_OP_CONCAT)
+            put_channels_first(g->nodes[i]);
     for (int i = 0; i < g->node_count; i++)
         if (g->nodes[i]->op == TL_OP_CONV)
             set_halo(g->nodes[i]);

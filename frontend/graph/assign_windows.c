@@ -5,8 +5,9 @@
  *
  *     y  [1, 12, H, W, 16]    |  a: 4 blocks  |  b: 2  |       c: 6        |
  *
- * A window is one piece of memory, a pointer into the whole: axes outside of the concatenated one have extent 1, both lie
- * in the same blocks, whole blocks of them, with the same halo, and it begins at a multiple of 64 bytes. So kernels
+ * A window is one piece of memory, a pointer into the whole: axes outside of the concatenated one have extent 1 (of
+ * several images blocks of channels come first: assign_blocks.c), both lie in the same blocks, whole blocks of them, with
+ * the same halo, and it begins at a multiple of 64 bytes. So kernels
  * do not know of windows, and their workloads are the same wherever they write. A value lies in one whole: of two Concats
  * that read it the later has it, the other copies. A Concat has windows for all of its parts or for none, and only
  * where what makes most of it would write to memory anyway: elementwise parts melt into the copy. */

@@ -94,8 +94,8 @@ static tl_value *give_counts(tl_onnx_call *c, tl_value *y, const computed_shape 
     return y;
 }
 
-/* What nothing bounds may be computed from inputs whose values are offered. */
-static tl_status decide_terms(tl_onnx_call *c, const tl_onnx_sum *n)
+/* What nothing bounds may be computed from inputs whose values are offered; *whole: the operand, which may be one. */
+static tl_status decide_terms(tl_onnx_call *c, const tl_onnx_sum *n, tl_value **whole)
 {
     for (int i = 0; i < n->count; i++) {
         tl_onnx_sum term = { .count = 1, .terms = { n->terms[i] } };
@@ -103,6 +103,8 @@ static tl_status decide_terms(tl_onnx_call *c, const tl_onnx_sum *n)
         tl_value *v = n->terms[i].value;
         if (isinf(b.most) || isinf(b.least))
             TL_TRY(tl_call_decide(c, &v));
+        if (n->terms[i].value == *whole)
+            *whole = v;
     }
     return TL_OK;
 }
@@ -116,7 +118,7 @@ static tl_status read_shape(tl_onnx_call *c, tl_value *v, computed_shape *s)
     s->rank = (int)rank;
     for (int i = 0; i < s->rank; i++) {
         s->sums[i] = tl_sum_of(c->import, v, i);
-        TL_TRY(decide_terms(c, &s->sums[i]));
+        TL_TRY(decide_terms(c, &s->sums[i], &v));
         s->sums[i] = tl_sum_of(c->import, v, i);
     }
     return TL_OK;
@@ -194,6 +196,12 @@ static tl_status compute_expand(tl_onnx_call *c)
         if (is_one || !has_own)
             continue;
         bool same = tl_sums_are_equal(c->import, &own.sums[a], &s.sums[b]);
+        if (!same && is_counted(&own, a) && !is_counted(&s, b) && own.most[a] > 0) {
+            x = tl_onnx_emit_spread(c, x, a, s.most[b]);
+            to.sums[i] = s.sums[b];
+            to.most[i] = s.most[b];
+            continue;
+        }
         if (!same && (is_counted(&own, a) || !is_counted(&s, b)))
             return tl_call_unsupported(c, "axis %d of its result: two extents that data decide", i);
         if (same && s.most[b] < own.most[a]) { /* less is known of the operand */
@@ -625,6 +633,27 @@ static tl_status compute_tile(tl_onnx_call *c)
     return TL_OK;
 }
 
+static tl_value *magnitude(tl_onnx_call *c, tl_value *x)
+{
+    return tl_emit2(c, TL_OP_MAX, x, tl_emit1(c, TL_OP_NEG, x));
+}
+
+/* Where the elements come from that a pad puts beside `own` ones: the mirror image of a place, or that place once around. */
+static tl_value *source_of(tl_onnx_call *c, tl_value *at, const tl_onnx_sum *own, const char *mode)
+{
+    tl_onnx_sum some = tl_sum_max(c, *own, tl_sum_constant(1));
+    tl_value *extent = tl_onnx_emit_sum(c, &some);
+    tl_value *last = tl_onnx_emit_with(c, TL_OP_SUB, extent, 1);
+    if (strcmp(mode, "edge") == 0)
+        return tl_emit2(c, TL_OP_MIN, at, last);
+    if (strcmp(mode, "reflect") == 0)
+        return tl_emit2(c, TL_OP_SUB, last,
+                        magnitude(c, tl_emit2(c, TL_OP_SUB, last, magnitude(c, at))));
+    tl_value *around = tl_emit2(c, TL_OP_ADD, at, extent);
+    tl_value *whole = tl_emit2(c, TL_OP_DIV, around, extent);
+    return tl_emit2(c, TL_OP_SUB, around, tl_emit2(c, TL_OP_MUL, whole, extent));
+}
+
 /* Axis by axis: element i of the result is element i - before, where there is one. */
 static tl_status compute_pad(tl_onnx_call *c)
 {
@@ -634,8 +663,11 @@ static tl_status compute_pad(tl_onnx_call *c)
     int count = s.rank;
     if (tl_call_input(c, 3) != NULL)
         TL_TRY(tl_need_i64(c, 3, &axes, &count));
-    if (strcmp(tl_call_string(c, "mode", "constant"), "constant") != 0)
-        return tl_call_unsupported(c, "pads that data decide, of other than a constant");
+    const char *mode = tl_call_string(c, "mode", "constant");
+    bool is_constant = strcmp(mode, "constant") == 0;
+    if (!is_constant && strcmp(mode, "edge") != 0 && strcmp(mode, "reflect") != 0 &&
+        strcmp(mode, "wrap") != 0)
+        return tl_call_bad(c, "mode '%.40s'", mode);
     if (tl_shape_elements(&pads->shape) != 2 * count)
         return tl_call_bad(c, "%lld pads for %d axes", (long long)tl_shape_elements(&pads->shape),
                            count);
@@ -658,8 +690,9 @@ static tl_status compute_pad(tl_onnx_call *c)
         tl_value *inside = tl_emit2(c, TL_OP_LESS, at, tl_onnx_emit_sum(c, &own));
         inside = tl_emit2(c, TL_OP_AND, inside,
                           tl_emit1(c, TL_OP_NOT, tl_onnx_emit_with(c, TL_OP_LESS, at, 0)));
-        x = pick(c, x, at, axis);
-        x = tl_onnx_emit_where(c, tl_onnx_emit_along(c, inside, s.rank, axis), x, number);
+        x = pick(c, x, is_constant ? at : source_of(c, at, &own, mode), axis);
+        if (is_constant)
+            x = tl_onnx_emit_where(c, tl_onnx_emit_along(c, inside, s.rank, axis), x, number);
         c->import->plain_nodes--;
     }
     tl_result(c, 0, give_counts(c, x, &s));

@@ -13,6 +13,7 @@
 #include "frontend/import/import_rules.h"
 #include "frontend/call/onnx_counts.h"
 #include "frontend/call/onnx_scope.h"
+#include "frontend/value_notes.h"
 #include "runtime/base/checked.h"
 
 enum {
@@ -133,10 +134,20 @@ static tl_status write_out_scan(tl_onnx_call *c, tl_loop_call *l)
     return stack_turns(c, l, l->turns);
 }
 
+/* Whether the loop stays one because its number of turns may be another one for other extents. What the file itself says may
+ * not. */
+static bool may_vary(tl_onnx_call *c, const tl_value *wanted)
+{
+    if (c->graph->kept == NULL || (wanted != NULL && tl_notes_of(wanted)->folded == NULL))
+        return false;
+    c->import->met_loops = true;
+    return c->import->keeps_loops;
+}
+
 /* Whether the loop's nodes may as well be there once a turn. */
 static bool is_short(const tl_loop_call *l)
 {
-    return l->turns >= 0 &&
+    return l->turns >= 0 && !l->may_vary &&
            (l->turns <= FEW_TURNS || (size_t)l->turns * l->body->n_node <= FEW_NODES);
 }
 
@@ -167,13 +178,14 @@ tl_status tl_import_loop(tl_onnx_call *c)
         memcpy(l->state, c->inputs + 2, sizeof *l->state * (size_t)state_count);
     if (l->wanted != NULL && tl_constant_number(l->wanted, &turns))
         l->turns = whole_turns(turns);
+    l->may_vary = l->turns >= 0 && may_vary(c, l->wanted);
     if (l->enters != NULL)
         data_end = !tl_constant_number(l->enters, &enters);
     if (enters == 0)
         l->turns = 0;
     if (l->turns < 0 && c->import->is_open)
         return tl_call_unknown(c, "a loop whose number of turns is not known yet");
-    l->may_change = l->turns < 0 || l->turns > MOST_TURNS || data_end;
+    l->may_change = l->turns < 0 || l->turns > MOST_TURNS || data_end || l->may_vary;
     bool is_node = !(is_short(l) && !data_end) && tl_make_loop(c, l);
     if (!is_node) {
         if (l->wanted != NULL && l->turns < 0) {
@@ -217,7 +229,8 @@ static tl_status run_scan(tl_onnx_call *c, tl_loop_call *l)
 {
     if (l->turns == 0)
         return tl_call_unsupported(c, "a loop without turns");
-    l->may_change = l->turns > MOST_TURNS || l->scanned_turns != NULL;
+    l->may_vary = may_vary(c, NULL);
+    l->may_change = l->turns > MOST_TURNS || l->scanned_turns != NULL || l->may_vary;
     if ((!is_short(l) || l->scanned_turns != NULL) && tl_make_loop(c, l))
         return TL_OK;
     if (l->scanned_turns != NULL)

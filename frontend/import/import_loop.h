@@ -23,6 +23,7 @@ typedef struct {
 typedef struct {
     Onnx__GraphProto *body;
     int64_t turns; /* known number of turns; -1: data decide */
+    bool may_vary; /* and it may be another one where extents are others */
     int state_count,
         scan_count; /* values that go around; results of which each turn gives a slice */
     tl_value *state[TL_LOOP_VALUES];
@@ -40,6 +41,7 @@ typedef struct {
     bool may_change;   /* extents of states may change from turn to turn */
     bool grows;        /* and one of them does, by so much a turn; */
     bool seen_to_grow; /* the same while the body is read */
+    bool grows_by_any; /* by so much at most, which is computed from the extent itself */
     bool has_changed;
     int axis_count;
     tl_loop_axis changing[TL_LOOP_AXES];

@@ -139,7 +139,7 @@ static tl_status fit_axis(tl_onnx_call *c, tl_loop_call *l, tl_loop_axis *a, con
     a->extent = extent;
     if (extent <= a->most)
         return TL_OK;
-    bool is_sum = tl_sum_factor(c->import, &behind, a->inside, &factor, &rest);
+    bool is_sum = tl_sum_factor(c->import, &behind, a->inside, l->grows_by_any, &factor, &rest);
     tl_onnx_bounds growth = tl_sum_bounds(c->import, &rest);
     int64_t most = extent;
     if (is_sum && factor == 1 && growth.most < MOST_ELEMENTS) {
@@ -349,8 +349,8 @@ static bool tighten(tl_loop_call *l)
     return any;
 }
 
-/* Reads the body until the largest extents of its states are found. */
-static bool read_body(tl_onnx_call *c, tl_loop_call *l, tl_onnx_region **out)
+/* Reads the body until the largest extents of its states are found, or nothing says that there are some. */
+static bool find_extents(tl_onnx_call *c, tl_loop_call *l, tl_onnx_region **out)
 {
     tl_loop_axis found[TL_LOOP_AXES];
     int found_count = -1; /* before it was made smaller */
@@ -386,6 +386,19 @@ static bool read_body(tl_onnx_call *c, tl_loop_call *l, tl_onnx_region **out)
     }
     l->reason = "a state that grows by more than a constant from turn to turn";
     return false;
+}
+
+/* First what a turn adds is looked for beside the extent: that gives windows the room of a window. Then it may be computed from
+ * the extent: of a row that is appended if there is one already, it is one at most. */
+static bool read_body(tl_onnx_call *c, tl_loop_call *l, tl_onnx_region **out)
+{
+    l->grows_by_any = false;
+    if (find_extents(c, l, out))
+        return true;
+    if (l->axis_count == 0 || l->reason == NULL)
+        return false;
+    l->grows_by_any = true;
+    return find_extents(c, l, out);
 }
 
 /* The counts before the first turn, and states that have room for all turns. */
@@ -448,9 +461,12 @@ bool tl_make_loop(tl_onnx_call *c, tl_loop_call *l)
     if (l->scanned_turns != NULL)
         made.wanted = l->scanned_turns;
     else if (is_scan)
-        made.wanted = tl_onnx_emit_scalar(c, TL_I64, (double)l->turns);
+        made.wanted = tl_onnx_emit_extent(c, l->scanned[0], l->axes[0]);
     else if (l->wanted != NULL)
         made.wanted = tl_onnx_emit_reshape(c, tl_onnx_emit_cast(c, l->wanted, TL_I64), NULL, 0);
+    if (l->may_vary &&
+        !is_scan) /* a number that is written into a kernel can be another one for each call */
+        made.wanted = tl_onnx_emit_with(c, TL_OP_MAX, made.wanted, 0);
     if (l->enters != NULL)
         made.enters = tl_onnx_emit_reshape(c, l->enters, NULL, 0);
     tl_value **results = tl_onnx_emit_loop(c, r, &made);

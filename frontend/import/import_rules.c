@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "frontend/import/import_counted.h"
 #include "frontend/import/import_rules.h"
 
 static const tl_import_rule import_rules[] = {
@@ -73,6 +74,7 @@ bool tl_onnx_find_operator(int index, tl_onnx_operator *out)
         .min_inputs = newest->min_inputs,
         .max_inputs = newest->max_inputs,
         .max_outputs = newest->max_outputs,
+        .takes_counted = tl_takes_counted(newest->op_type),
     };
     return true;
 }

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 #include "frontend/import/import_rules.h"
+#include "frontend/call/onnx_counts.h"
 
 static tl_status scatter(tl_onnx_call *c, tl_op op, tl_value *x, tl_value *indices,
                          tl_value *updates, int axis, const char *reduction)
@@ -149,6 +150,9 @@ tl_status tl_import_hardmax(tl_onnx_call *c)
     tl_value *best = tl_emitted(c, n),
              *position = tl_onnx_emit_range(c, x->shape.dims[axis].extent);
     position = tl_onnx_emit_along(c, position, x->shape.rank, axis);
+    tl_value *const *counts = tl_counts_of(c->import, x);
+    if (counts != NULL)
+        tl_set_count(c->import, position, axis, counts[axis]);
     tl_value *y = tl_onnx_emit_cast(c, tl_emit2(c, TL_OP_EQUAL, best, position), x->dtype);
     tl_result(c, 0, c->version < 13 ? tl_onnx_emit_reshape(c, y, own, rank) : y);
     return TL_OK;

@@ -1,8 +1,8 @@
 /* frontend/lower/choose_lowering.c: which lowering a kernel gets before anything was measured.
  *
  * Winograd multiplies less and reads more: the weights of m = 2 are 16/9 as large, those of m = 4 four times. Each
- * form's cycles are estimated, and the least wins. For an image, C channels summed up for K, L lanes, p places
- * (of the result, or tiles), a sums of products (9, 16 or 36 for each):
+ * form's cycles are estimated, and the least wins. For C channels summed up for K, L lanes, p places (of the results of
+ * all images, or tiles), a sums of products (9, 16 or 36 for each):
  *
  *     cycles = a*C*K/L * max(p / multiply-adds a cycle / e, cycles of a line of weights from memory)
  *              + p*(C*i + K*o)/L                            transforms of m = 2 and 4 alone
@@ -12,8 +12,10 @@
  * 12 % to 1 %). It says m = 4 from 28x28 up, m = 2 at 14x14, neither at 7x7 of a Cascade Lake, as was measured there; of
  * a core with more bandwidth m = 4 at 14x14 and m = 2 at 7x7.
  *
- * Groups of channels that end within blocks of the result, and results that lie plain behind blocks, are summed up with the
- * channels of a group side by side (channels_last): the same sums in the same order, for strict numerics as well.
+ * Groups of channels that end within blocks of the result, results that lie plain behind blocks, and plain ones whose rows
+ * are short or read in steps (transforms of frames) are summed up with the channels of a group side by side
+ * (channels_last): the same sums in the same order, for strict numerics as well. So are concatenations of blocks to a
+ * plain result made part by part.
  *
  * A cell over time runs its steps one after the other on the core that has its direction; where cores are left, rows are
  * shared out.
@@ -83,8 +85,9 @@ static double conv_cycles(const tl_node *n, const tl_target *target, const conv_
     const tl_machine *machine = tl_machine_of(target);
     double lanes = tl_target_lanes(target, TL_F32), cores = target->cores > 1 ? target->cores : 1;
     double from = (double)n->inputs[1]->shape.dims[1].extent, to = (double)y->dims[1].extent;
-    double places = (double)(tl_ceildiv(y->dims[2].extent, form->tile) *
-                             tl_ceildiv(y->dims[3].extent, form->tile));
+    double images = y->dims[0].extent > 1 ? (double)y->dims[0].extent : 1;
+    double places = images * (double)(tl_ceildiv(y->dims[2].extent, form->tile) *
+                                      tl_ceildiv(y->dims[3].extent, form->tile));
     double compute = places / tl_machine_unit_of(target)->fma_per_cycle / form->part / cores;
     double weights = machine->memory_line_cycles / cores * lanes * sizeof(float) / LINE_BYTES;
     double transforms = places * (from * form->in + to * form->out) / lanes / cores;
@@ -131,6 +134,20 @@ static int64_t block_of(const tl_value *v)
     return v->layout.plain ? 1 : v->layout.block[1];
 }
 
+/* Whether lanes along a row of the plain result, its innermost axis of more than one place, read neighbours of the plain input,
+ * at least so many at a time. Where there is one place, lanes go along its channels. */
+static bool has_row_of_neighbours(const tl_node *n, int64_t least)
+{
+    const tl_shape *x = &n->inputs[0]->shape, *y = &n->outputs[0]->shape;
+    const int64_t *strides;
+    int axis = y->rank - 1;
+    int64_t apart = 1; /* elements of the input inside of a place of the row */
+    tl_attr_ints(n, "strides", &strides);
+    for (; axis >= 2 && y->dims[axis].extent == 1; axis--)
+        apart = tl_max64(apart, x->dims[axis].extent);
+    return axis < 2 || (apart == 1 && strides[axis - 2] == 1 && y->dims[axis].extent >= least);
+}
+
 /* Whether lanes along the result's own axes would gather what they read, while those along the channels of a group are many
  * enough. */
 static bool suits_channels_last(const tl_node *n, const tl_target *target)
@@ -141,10 +158,10 @@ static bool suits_channels_last(const tl_node *n, const tl_target *target)
     int64_t lanes = tl_target_lanes(target, TL_F32), from = block_of(x), to = block_of(y);
     int64_t inputs = weight->shape.dims[1].extent;
     int64_t outputs = weight->shape.dims[0].extent / tl_attr_int(n, "group", 1);
-    const int64_t *strides;
-    int axes = tl_attr_ints(n, "strides", &strides);
-    if (to == 1 && from == 1) /* lanes along a row read neighbours */
-        return axes > 0 && strides[axes - 1] > 1 && 2 * outputs >= lanes;
+    if (to == 1 && from == 1)
+        return 2 * outputs >= lanes && !has_row_of_neighbours(n, tl_min64(lanes, outputs));
+    if (to == 1 && outputs == 1)
+        return from > 1;
     if (outputs < LEAST_LANES)
         return false;
     if (to == 1)
@@ -162,6 +179,8 @@ const char *tl_choose_lowering(const tl_kernel *kernel, const tl_target *target,
         const tl_node *n = kernel->nodes[i];
         if (suits_channels_last(n, target))
             return "channels_last";
+        if (tl_lowers_parts(n) && !tl_target_is_gpu(target))
+            return "parts";
         if (numerics == TL_NUMERICS_STRICT)
             continue;
         if (suits_halves(n, target))

@@ -7,8 +7,12 @@
  * convolution (one input channel a group) has no rc.
  *
  * The lowering channels_last makes the sums of all channels of a place side by side, acc[n, h, w, g, o]. Lanes go along the
- * channels of a group then, wherever groups end within a block of the result, and where the result lies plain while the
- * input lies in blocks, of which lanes along a row would gather one element each. */
+ * channels of a group then: where groups end within a block of the result, and where lanes along a row of a plain result
+ * would gather one element each (of an input in blocks, or in steps) or be more than the row has places. A depthwise
+ * convolution's sums lie as the blocks of its input do then. A transform of frames (one input channel, a long kernel, a
+ * long step) is a product of overlapping rows:
+ *
+ *     acc[n, w, o] = sum over k of  x[n, w*step + k] * w[o, k] */
 #include "frontend/lower/lower_private.h"
 #include <string.h>
 #include "frontend/value_notes.h"
@@ -58,12 +62,17 @@ static int64_t outputs_of_group(const tl_node *n)
     return n->inputs[1]->shape.dims[0].extent / tl_attr_int(n, "group", 1);
 }
 
-/* The sums of a place side by side, group after group. */
+/* The sums of a place side by side, group after group; of one channel a group, as the input's blocks. */
 static tl_layout channels_last(const tl_node *n)
 {
     tl_layout layout = tl_layout_plain();
+    const tl_layout *from = &n->inputs[0]->layout;
     int rank = n->outputs[0]->shape.rank;
     layout.plain = false;
+    if (outputs_of_group(n) == 1) {
+        layout.block[1] = from->plain ? 1 : from->block[1];
+        return layout;
+    }
     for (int i = 1; i + 1 < rank; i++)
         layout.order[i] = i + 1;
     layout.order[rank - 1] = 1;
@@ -74,10 +83,12 @@ static tl_layout channels_last(const tl_node *n)
 
 bool tl_lowers_channels_last(const tl_node *n)
 {
-    if (n->op != TL_OP_CONV || outputs_of_group(n) == 1 || tl_notes_of(n->outputs[0])->is_inside)
+    if (n->op != TL_OP_CONV || tl_notes_of(n->outputs[0])->is_inside)
         return false;
-    return tl_attr_int(n, "group", 1) > 1 ||
-           (n->outputs[0]->layout.plain && !n->inputs[0]->layout.plain);
+    bool is_plain = n->outputs[0]->layout.plain;
+    if (outputs_of_group(n) == 1)
+        return is_plain && !n->inputs[0]->layout.plain && n->inputs[1]->shape.dims[1].extent == 1;
+    return tl_attr_int(n, "group", 1) > 1 || is_plain;
 }
 
 static void add_stages(tl_lower *l, const tl_node *n, bool last)

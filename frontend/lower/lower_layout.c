@@ -90,6 +90,44 @@ const tl_expr *tl_value_concat(tl_lower *l, const tl_node *n, tl_index index)
     return value != NULL ? value : tl_constant(arena, n->outputs[0]->dtype, 0);
 }
 
+/* The lowering `parts`: a nest a part, for parts in blocks of a plain result. A nest of all of them would choose between two
+ * loads element by element, and lanes gather from each; of one part it turns a block around (sketch_turn_result.c). */
+bool tl_lowers_parts(const tl_node *n)
+{
+    bool is_blocked = false;
+    for (int i = 0; n->op == TL_OP_CONCAT && i < n->input_count; i++)
+        is_blocked |= !n->inputs[i]->layout.plain && n->inputs[i]->layout.block[1] > 1;
+    return is_blocked && n->outputs[0]->layout.plain;
+}
+
+void tl_stages_parts(tl_lower *l, const tl_node *n)
+{
+    tl_arena *arena = tl_lower_arena(l);
+    int axis = (int)tl_attr_int(n, "axis", 0), rank = n->outputs[0]->shape.rank;
+    tl_view out = tl_lower_accumulator(l, n, n->outputs[0]->dtype, true);
+    int64_t before = 0;
+    for (int i = 0; i < n->input_count; i++) {
+        const tl_shape *part = &n->inputs[i]->shape;
+        const tl_expr *from[TL_MAX_RANK], *to[TL_MAX_RANK];
+        if (part->dims[axis].extent == 0)
+            continue;
+        tl_block_nest nest = tl_nest_begin(l, "part");
+        for (int a = 0; a < rank; a++) {
+            const char *name = tl_arena_format(arena, "i%d", a);
+            from[a] = tl_nest_iter(&nest, TL_ITER_SPATIAL, name, part->dims[a].extent);
+            to[a] = a == axis ? tl_addi(arena, from[a], before) : from[a];
+        }
+        tl_nest_store(&nest, &out, to, tl_lower_read(l, n->inputs[i], from));
+        before += part->dims[axis].extent;
+    }
+    tl_lower_locals(l, n)->place[0] = out;
+}
+
+const tl_expr *tl_value_parts(tl_lower *l, const tl_node *n, tl_index index)
+{
+    return tl_view_load(l, &tl_lower_locals(l, n)->place[0], index);
+}
+
 static const tl_expr *padded_index(tl_arena *arena, char mode, const tl_expr *at, int64_t extent)
 {
     const tl_expr *zero = tl_int(arena, 0), *last = tl_int(arena, extent - 1);

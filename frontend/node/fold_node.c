@@ -41,20 +41,33 @@ bool tl_node_may_decide_shapes(const tl_node *n)
     return true;
 }
 
-bool tl_node_is_foldable(const tl_graph *g, const tl_node *n)
+/* Whether the graph lets one result of the node become a constant, which it is not. */
+static bool may_fold(const tl_graph *g, const tl_node *n)
 {
-    if (g->kept != NULL && tl_map_has(g->kept, n->name))
-        return false;
-    if (n->dead || tl_operators[n->op].fold == TL_FOLDS_NEVER || n->output_count != 1 ||
-        n->outputs[0] == NULL || n->outputs[0]->data != NULL)
+    return !(g->kept != NULL && tl_map_has(g->kept, n->name)) && !n->dead &&
+           tl_operators[n->op].fold != TL_FOLDS_NEVER && n->output_count == 1 &&
+           n->outputs[0] != NULL && n->outputs[0]->data == NULL;
+}
+
+bool tl_node_folds_within(const tl_graph *g, const tl_node *n, int64_t most)
+{
+    if (!may_fold(g, n))
         return false;
     const tl_value *y = n->outputs[0];
     int64_t elements = tl_shape_elements(&y->shape);
+    return y->dtype_known && elements >= 0 && elements <= most &&
+           work_of(n, elements) <= LARGEST_WORK;
+}
+
+bool tl_node_is_foldable(const tl_graph *g, const tl_node *n)
+{
+    if (!may_fold(g, n))
+        return false;
+    const tl_value *y = n->outputs[0];
     tl_operator_folds folds = tl_operators[n->op].fold;
     if ((folds == TL_FOLDS_BYTES || folds == TL_FOLDS_CAST) && n->inputs[0]->data != NULL)
         return !(n->op == TL_OP_IDENTITY && y->is_output); /* what folding leaves there */
-    if (!y->dtype_known || elements < 0 || elements > TL_FOLD_ELEMENTS ||
-        work_of(n, elements) > LARGEST_WORK)
+    if (!tl_node_folds_within(g, n, TL_FOLD_ELEMENTS))
         return false;
     if (folds == TL_FOLDS_EXTENTS)
         return true;

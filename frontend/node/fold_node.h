@@ -4,11 +4,14 @@
 #include "ir/graph/graph.h"
 
 #define TL_FOLD_ELEMENTS \
-    65536 /* outputs with more elements are computed when the model is loaded */
+    65536 /* outputs with more elements are computed in every run, but for weights (fold_weights.c) */
 
 /* Dtypes and shapes are known, the inputs are constants (a Shape's need not be), the result is small, and the graph does
  * not keep it. */
 bool tl_node_is_foldable(const tl_graph *g, const tl_node *n);
+/* The same whatever the inputs are, for a result of at most so many elements: whether it could be folded if they were
+ * constants. */
+bool tl_node_folds_within(const tl_graph *g, const tl_node *n, int64_t most);
 /* Whether later nodes may need its result as a constant: shape arithmetic, also where it passes through floats (Ceil of
  * a Div). */
 bool tl_node_may_decide_shapes(const tl_node *n);

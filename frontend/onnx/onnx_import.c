@@ -261,6 +261,7 @@ tl_status tl_onnx_import(tl_arena *arena, tl_onnx *model, Onnx__ModelProto *prot
                      .shapes = source->shapes,
                      .shape_count = source->shape_count,
                      .most_turns = source->most_turns,
+                     .keeps_loops = source->keeps_loops,
                      .diag = diag != NULL ? diag : &unread };
     im.graph->is_mapped = tl_onnx_is_mapped;
     im.graph->mapped_by = model;
@@ -283,7 +284,9 @@ tl_status tl_onnx_import(tl_arena *arena, tl_onnx *model, Onnx__ModelProto *prot
                            tl_text_or(f->name, ""));
         tl_map_put(im.functions, key, f);
     }
-    TL_TRY(import_body(&im, &top, proto->graph));
+    tl_status status = import_body(&im, &top, proto->graph);
+    model->met_loops = im.met_loops;
+    TL_TRY(status);
     TL_TRY(import_outputs(&im, &top, proto->graph));
     TL_TRY(tl_report_refusals(&im));
     TL_TRY(tl_report_needed(&im));

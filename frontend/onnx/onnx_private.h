@@ -23,7 +23,9 @@ struct tl_onnx {
     int file_count;
     tl_onnx_file files[64]; /* external data, mapped */
     int64_t most_turns;     /* tl_onnx_source */
-    tl_map *bound;          /* inputs bound to a value: the constant (tl_value) */
+    bool keeps_loops;
+    bool met_loops; /* of the latest graph: tl_import */
+    tl_map *bound;  /* inputs bound to a value: the constant (tl_value) */
     /* Of a model that stays unpacked (tl_onnx_open), for several graphs: else NULL. */
     Onnx__ModelProto *proto;
     tl_onnx_memory memory; /* of the unpacked model */

@@ -255,6 +255,16 @@ void tl_onnx_limit_turns(tl_onnx *model, int64_t most)
     model->most_turns = most;
 }
 
+void tl_onnx_keep_loops(tl_onnx *model, bool keep)
+{
+    model->keeps_loops = keep;
+}
+
+bool tl_onnx_met_loops(const tl_onnx *model)
+{
+    return model->met_loops;
+}
+
 tl_status tl_onnx_graph(tl_arena *arena, tl_onnx *model, const tl_shape_override *shapes,
                         int shape_count, const tl_map *kept, tl_graph **graph, tl_diag *diag)
 {
@@ -264,6 +274,7 @@ tl_status tl_onnx_graph(tl_arena *arena, tl_onnx *model, const tl_shape_override
         return tl_fail(diag, TL_NO_MEMORY, "out of memory while importing the model");
     const tl_onnx_source source = { .shapes = shapes,
                                     .shape_count = shape_count,
-                                    .most_turns = model->most_turns };
+                                    .most_turns = model->most_turns,
+                                    .keeps_loops = model->keeps_loops };
     return import_guarded(arena, model, model->proto, &source, kept, graph, diag);
 }

@@ -93,6 +93,7 @@ static const tl_executable_step *copy_steps(tl_arena *arena, const tl_executable
         steps[i].values = tl_arena_copy(arena, from[i].values,
                                         sizeof(int) * (size_t)from[i].value_count, _Alignof(int));
         steps[i].dims = copy_integers(arena, from[i].dims, dims);
+        steps[i].varying_most = copy_varying(arena, from[i].varying_most, 1);
     }
     return steps;
 }

@@ -149,6 +149,8 @@ typedef struct {
     /* LOOP, CHOICE: how many of the steps behind it are its own; steps of loops and choices among them count too */
     int body, other;
     int64_t most; /* LOOP: turns at most; a run that would take more fails */
+    /* The same as a function of the executable's dims; NULL: `most`, whatever they are. */
+    const tl_varying *varying_most;
 } tl_executable_step;
 
 typedef struct {

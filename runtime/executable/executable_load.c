@@ -158,7 +158,7 @@ static tl_status read_varying(const loader *l, const json_t *object, const char 
 
     TL_TRY(get_list(l, object, key, &list, count));
     if (wanted >= 0 && *count != wanted)
-        return damaged(l, "a port has not as many functions of dims as axes");
+        return damaged(l, "there is another number of functions of dims than of what they are of");
     tl_varying *functions = TL_NEW_ARRAY(l->arena, tl_varying, *count);
     for (int i = 0; i < *count; i++) {
         const json_t *terms = json_array_get(list, (size_t)i);
@@ -440,6 +440,10 @@ static tl_status read_step(const loader *l, const json_t *entry, tl_executable_s
         TL_TRY(get_int(l, entry, "body", 0, MAX_COUNT, &step->body));
         TL_TRY(get_int(l, entry, "other", 0, MAX_COUNT, &step->other));
         TL_TRY(get_integer(l, entry, "most", 0, INT64_MAX, &step->most));
+    }
+    if (step->kernel == TL_STEP_LOOP && json_object_get(entry, "varying_most") != NULL) {
+        int functions;
+        TL_TRY(read_varying(l, entry, "varying_most", 1, &step->varying_most, &functions));
     }
 
     int *numbers = TL_NEW_ARRAY(l->arena, int, step->value_count);

@@ -320,6 +320,8 @@ static json_t *steps_json(packer *p, const tl_executable_step *steps, int count)
             set(p, entry, "body", json_integer(step->body));
             set(p, entry, "other", json_integer(step->other));
             set(p, entry, "most", json_integer(step->most));
+            if (step->varying_most != NULL)
+                set_varying(p, entry, "varying_most", step->varying_most, 1);
         }
         push(p, list, entry);
     }

@@ -297,6 +297,24 @@ static tl_status bind_steps(tl_runner *r, tl_diag *diag)
     return TL_OK;
 }
 
+/* How many turns loops may take. */
+static tl_status bind_turns(tl_runner *r, tl_diag *diag)
+{
+    int dim_count = r->executable->spec.dim_count;
+
+    for (int s = 0; s < r->step_count; s++) {
+        const tl_executable_step *step = &r->steps[s];
+        if (step->kernel != TL_STEP_LOOP)
+            continue;
+        int64_t most = step->most;
+        if (step->varying_most != NULL &&
+            (!tl_varying_at(step->varying_most, dim_count, r->dims, &most) || most < 0))
+            return tl_fail(diag, TL_BAD_ARGUMENT, "loop %s has no number of turns", step->name);
+        r->turns[s].most = most;
+    }
+    return TL_OK;
+}
+
 /* What outputs are before a run, and where it leaves the extents that it computes. */
 static tl_status bind_outputs(tl_runner *r, tl_diag *diag)
 {
@@ -462,6 +480,7 @@ static tl_status bind(tl_runner *r, tl_diag *diag)
     TL_TRY(tl_memory_plan(r->buffers, r->storage_count + 2 * r->step_count, &r->plan, diag));
     TL_TRY(take_memory(r, r->plan.planned, diag));
     TL_TRY(bind_steps(r, diag));
+    TL_TRY(bind_turns(r, diag));
     TL_TRY(bind_outputs(r, diag));
     divide_calls(r);
     r->runs = 0;

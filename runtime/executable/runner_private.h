@@ -33,7 +33,8 @@ typedef struct {
 
 /* How far a loop or a choice is: thread 0 of the team writes, between two meetings of all. */
 typedef struct {
-    int64_t turn;
+    int64_t turn,
+        most;     /* its number; of a loop: how many it may take for the dims that the runner has */
     bool goes_on; /* into another turn; of a choice: into its first branch */
 } tl_turns;
 

@@ -102,7 +102,7 @@ static bool wants_turn(tl_runner *r, int s)
     const tl_turns *t = &r->turns[s];
     bool goes_on = holds(values[t->turn == 0 ? TL_LOOP_ENTERS : TL_LOOP_AGAIN]) &&
                    (values[TL_LOOP_WANTED] == NULL || t->turn < number_at(values[TL_LOOP_WANTED]));
-    if (goes_on && t->turn >= r->steps[s].most)
+    if (goes_on && t->turn >= t->most)
         r->stopped = s;
     return goes_on && r->stopped < 0;
 }
@@ -387,7 +387,7 @@ static tl_status end_run(tl_runner *r, void *const *outputs, tl_diag *diag)
     if (r->stopped >= 0)
         status = tl_fail(diag, TL_UNSUPPORTED,
                          "loop %s goes on after %lld turns, the most that it may take",
-                         r->steps[r->stopped].name, (long long)r->steps[r->stopped].most);
+                         r->steps[r->stopped].name, (long long)r->turns[r->stopped].most);
     else
         shape_outputs(r, outputs);
     atomic_flag_clear(&r->busy);

@@ -229,8 +229,17 @@ static tl_status lay_constant(tl_schedule *s, const tl_expr *load, int row, int 
     return tl_gpu_arrange(s, load->u.buffer->name, (int[]){ row, last }, 2, 1, diag);
 }
 
-/* Whether boxes of what the copy reads can be copied: it is an argument whose rows begin at multiples of 16 bytes. */
-static tl_status check_source(tl_schedule *s, tl_block_ref copy, tl_diag *diag)
+/* How a slice of an operand lies: its rows, and what is along them, are its last axes. */
+typedef struct {
+    int row, last;     /* axes of the operand's buffer */
+    int64_t row_bytes; /* in shared memory */
+    int64_t block;     /* elements along rows; more than 1: longer rows are cut */
+} slice_layout;
+
+/* Whether boxes of what the copy reads can be copied: it is an argument whose rows begin at multiples of 16 bytes, and those of
+ * the slice lie along them. */
+static tl_status check_source(tl_schedule *s, tl_block_ref copy, const slice_layout *l,
+                              tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, copy);
     const tl_expr *value = block->stores[0].value;
@@ -239,6 +248,9 @@ static tl_status check_source(tl_schedule *s, tl_block_ref copy, tl_diag *diag)
     const tl_buffer *from = value->kind == TL_EXPR_LOAD ? value->u.buffer : NULL;
     if (from == NULL || from->role == TL_ROLE_LOCAL || from->rank < 1 || from->rank > MOST_AXES)
         return tl_refuse(diag, "default schedule", block->name, "is no copy of boxes");
+    const tl_expr *along = block->stores[0].indices[l->last];
+    if (along->kind != TL_EXPR_VAR || !tl_expr_uses_var(value->args[from->rank - 1], along->u.var))
+        return tl_refuse(diag, "default schedule", block->name, "copies rows that lie across");
     int64_t bytes = (int64_t)tl_dtype_size(from->dtype), extent;
     for (int a = from->rank - 1; a >= 0; a--) {
         if (!tl_const_int(from->shape[a], &extent))
@@ -250,13 +262,6 @@ static tl_status check_source(tl_schedule *s, tl_block_ref copy, tl_diag *diag)
     }
     return TL_OK;
 }
-
-/* How a slice of an operand lies: its rows, and what is along them, are its last axes. */
-typedef struct {
-    int row, last;     /* axes of the operand's buffer */
-    int64_t row_bytes; /* in shared memory */
-    int64_t block;     /* elements along rows; more than 1: longer rows are cut */
-} slice_layout;
 
 static tl_status lay_slice(tl_schedule *s, const char *buffer, const slice_layout *l, tl_diag *diag)
 {
@@ -503,7 +508,7 @@ tl_status tl_gpu_wgmma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl
     TL_TRY(tl_gpu_take_slice(s, anchor, p.c.panel, &operands[0], diag));
     TL_TRY(tl_gpu_take_slice(s, anchor, p.c.stream, &operands[1], diag));
     for (int i = 0; i < 2; i++) {
-        TL_TRY(check_source(s, operands[i].copy, diag));
+        TL_TRY(check_source(s, operands[i].copy, &layouts[i], diag));
         TL_TRY(lay_slice(s, operands[i].buffer, &layouts[i], diag));
     }
     TL_TRY(tl_gpu_lay_result(s, &p, &result, diag));

@@ -7,7 +7,8 @@
  *      (sketch_band_sum.c), and two contractions with row-wise stages between
  *      them run a block of rows at a time (sketch_chained.c); the others
  *      get a register tile (sketch_contraction.c), the stage that reads the result their epilogue;
- *   3. reductions whose lanes have their own data a register row (sketch_window.c);
+ *   3. reductions whose lanes have their own data a register row (sketch_window.c), those of products whose terms lie
+ *      side by side a vector of them (sketch_reduce_lanes.c);
  *   4. row-wise chains are brought together a row at a time (sketch_rows.c);
  *   5. what is left is vectorized nest by nest (sketch_nest.c);
  *   6. every phase gets its parallel loop (sketch_parallel.c). */
@@ -69,7 +70,13 @@ tl_status tl_sketch_inline_stages(tl_schedule *s)
     return TL_OK;
 }
 
-/* A reduction with a contiguous spatial iter, all of whose loads either move with it by one or not at all, or can be
+/* Whether lanes read every second element: two vectors, shuffled. */
+static bool reads_pairs(tl_schedule *s, const tl_expr *load, const tl_var *lane)
+{
+    return tl_access_stride(s->arena, load->u.buffer, load->args, lane) == 2;
+}
+
+/* A reduction with a contiguous spatial iter, all of whose loads either move with it by one or two or not at all, or can be
  * packed so that they do, or are the same for groups of lanes. */
 static bool is_window(tl_schedule *s, const tl_block *block)
 {
@@ -82,7 +89,7 @@ static bool is_window(tl_schedule *s, const tl_block *block)
         return false;
     int count = tl_collect_loads(block->stores[0].value, loads, 8);
     for (int l = 0; l < count; l++)
-        if (!tl_sketch_reads_lines(s, loads[l], lane) &&
+        if (!tl_sketch_reads_lines(s, loads[l], lane) && !reads_pairs(s, loads[l], lane) &&
             !tl_sketch_can_pack_lanes(s, loads[l], lane) &&
             !tl_sketch_lanes_share(s, loads[l], lane))
             return false;
@@ -92,6 +99,34 @@ static bool is_window(tl_schedule *s, const tl_block *block)
 static bool is_window_alone(tl_schedule *s, const tl_block *block)
 {
     return !is_contraction(s, block) && is_window(s, block);
+}
+
+/* A window over each of many planes (a depthwise convolution, channels not in blocks): what lanes share, a weight, moves with
+ * nothing that they do not move with, so that a tile would have one row. A register row of the window has several. Long
+ * sums stay with the tile, which cuts them. */
+static bool is_window_of_planes(tl_schedule *s, const tl_block *block)
+{
+    tl_contraction c;
+    bool has_rows = false;
+    if (!tl_find_contraction(s->arena, block, &c) || tl_sketch_is_constant(c.panel->u.buffer) ||
+        tl_sketch_points(block, TL_ITER_REDUCE) > TL_WHOLE_STEPS || !is_window(s, block))
+        return false;
+    for (int i = 0; i < block->iter_count; i++) {
+        const tl_iter *iter = &block->iters[i];
+        if (iter->kind != TL_ITER_SPATIAL || tl_max_extent(iter->extent) == 1)
+            continue;
+        bool in_panel = tl_expr_uses_var(c.panel, iter->var),
+             in_stream = tl_expr_uses_var(c.stream, iter->var);
+        if (in_stream && !in_panel)
+            return false;
+        has_rows |= in_panel && !in_stream && iter->var != c.vector;
+    }
+    return has_rows;
+}
+
+static bool is_tiled(tl_schedule *s, const tl_block *block)
+{
+    return is_contraction(s, block) && !is_window_of_planes(s, block);
 }
 
 static tl_status contraction(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_map *done,
@@ -262,9 +297,11 @@ tl_status tl_schedule_default(tl_schedule *s, tl_diag *diag)
     TL_TRY(tl_sketch_apply_each(s, is_contraction, tl_sketch_band_sum, done, NULL, diag));
     /* windows over contractions bring these along, before they are scheduled by themselves */
     TL_TRY(tl_sketch_apply_anchored(s, is_window_alone, band, done, known, diag));
-    TL_TRY(tl_sketch_apply_anchored(s, is_contraction, contraction, done, known, diag));
+    TL_TRY(tl_sketch_apply_anchored(s, is_tiled, contraction, done, known, diag));
     TL_TRY(tl_sketch_apply_each(s, may_gather, tl_sketch_turn_stream, done, known, diag));
     TL_TRY(tl_sketch_apply_anchored(s, is_window, window, done, known, diag));
+    TL_TRY(
+        tl_sketch_apply_each(s, tl_sketch_sums_terms, tl_sketch_reduce_lanes, done, known, diag));
     TL_TRY(tl_sketch_apply_each(s, is_any, turn_result, done, known, diag));
     TL_TRY(schedule_rest(s, done, known, diag));
     return tl_sketch_parallel(s, (int64_t)s->target->cores * CHUNKS_PER_CORE, diag);

@@ -14,7 +14,6 @@
 #include "schedule/sketch/sketch_private.h"
 
 enum {
-    WHOLE_STEPS = 256, /* that stay in one accumulator */
     PIECE_STEPS = 192, /* of a piece at most, where the extents have such divisors */
     FEWEST_STEPS = 64, /* pieces of fewer would cost more than they give */
 };
@@ -23,7 +22,7 @@ enum {
 static int64_t choose_piece(int64_t extent, int64_t inner)
 {
     int64_t best = extent;
-    if (extent * inner <= WHOLE_STEPS)
+    if (extent * inner <= TL_WHOLE_STEPS)
         return extent;
     for (int64_t n = extent - 1; n >= 1 && n * inner >= FEWEST_STEPS; n--)
         if (extent % n == 0) {

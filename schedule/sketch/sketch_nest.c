@@ -1,12 +1,13 @@
 /* schedule/sketch/sketch_nest.c: the default schedule of one nest by itself: the loop along which the result is contiguous
- * becomes the innermost and is vectorized. A transposition is tiled instead: squares of a vector's lanes, which are turned
- * around in registers (codegen/emit/emit_transpose_llvm.c), or written out where they are no squares. What a tile reads and
- * writes are whole cache lines, and lanes would gather. */
+ * becomes the innermost and is vectorized. A transposition is tiled instead: rectangles of a vector's lanes at most, which
+ * are turned around in registers (codegen/emit/emit_transpose_llvm.c), or written out where a side is too short. What a tile
+ * reads and writes are whole cache lines, and lanes would gather. */
 #include "runtime/base/checked.h"
 #include "schedule/sketch/sketch_private.h"
 
 enum {
     SHORT_STRIDE = 5, /* lanes closer than that are shuffled out of few vectors */
+    SHORT_SIDE = 4,   /* of a rectangle: one that is shorter is written out */
 };
 
 enum { MOST_CHAINS = 4, MOST_VECTORS = 8, TILE_SIZES = 4 };
@@ -116,7 +117,9 @@ static tl_status tile_transposition(tl_schedule *s, const tl_loop_list *loops, t
     order[count++] = inner[0];
     TL_TRY(tl_reorder(s, order, count, diag));
     TL_TRY(tl_unroll(s, inner[1], diag));
-    if (tile[0] == lanes && tile[1] == lanes)
+    bool is_turned =
+        tile[0] <= lanes && tile[1] <= lanes && tl_min64(tile[0], tile[1]) >= SHORT_SIDE;
+    if (is_turned && lanes <= tile_sizes[TILE_SIZES - 1])
         TL_TRY(tl_vectorize(s, inner[0], diag));
     else
         TL_TRY(tl_unroll(s, inner[0], diag));
@@ -169,6 +172,22 @@ static int decide_vectors(tl_schedule *s, const char *name, int64_t extent, int 
     return (int)tl_decide(s, name, "vectors", options, count, initial);
 }
 
+/* Whether lanes along the iter read what no stride says, but constants do: quotients and remainders of it. */
+static bool picks_elements(tl_schedule *s, const tl_block *block, const tl_iter *iter)
+{
+    const tl_expr *loads[16];
+    int count = tl_collect_loads(block->stores[0].value, loads, 16);
+    bool picks = false;
+    for (int l = 0; l < count; l++) {
+        for (int axis = 0; axis < loads[l]->u.buffer->rank; axis++)
+            if (tl_expr_has_load(loads[l]->args[axis]))
+                return false;
+        picks |= tl_access_stride(s->arena, loads[l]->u.buffer, loads[l]->args, iter->var) ==
+                 TL_NOT_AFFINE;
+    }
+    return picks;
+}
+
 tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, ref);
@@ -194,6 +213,11 @@ tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *d
     tl_loop_ref loop = tl_sketch_loop_of(s, iter, &loops), outer;
     if (loop.id == 0)
         return TL_OK;
+    if (lanes_reduce &&
+        tl_sketch_extent(s, loop) % lanes != 0) { /* rows of a plane go on in each other */
+        TL_TRY(tl_sketch_fuse_reduction(s, ref, &loop, diag));
+        block = tl_schedule_get_block(s, ref);
+    }
 
     const tl_iter *transposed = lanes_reduce ? NULL : transposed_iter(s, block, iter, &loops);
     tl_loop_ref read = { 0 };
@@ -226,8 +250,11 @@ tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *d
         order[count++] = loop;
         TL_TRY(tl_reorder(s, order, count, diag));
     }
+    /* written out, each vector's elements are in known places: shuffled out of few vectors, not gathered */
+    bool is_known = !lanes_reduce && tl_sketch_is_fixed(s, loop) &&
+                    extent <= MOST_VECTORS * lanes && picks_elements(s, block, iter);
     TL_TRY(tl_sketch_vectorize(s, loop, lanes, &outer, diag));
     if (outer.id != 0 && extent % lanes != 0)
         TL_TRY(tl_loop_partition(s, outer, diag));
-    return TL_OK;
+    return outer.id != 0 && is_known ? tl_unroll(s, outer, diag) : TL_OK;
 }

@@ -8,9 +8,10 @@
  *       for <tiles of rows>
  *         ...
  *
- * A copy pays where many rows use it and the panel does not stay in L1 as it lies. The other operand, the stream, is copied
- * where every panel would read lines again of which it leaves out half (convolutions of stride 2 with a window of one
- * element), or rows that lie side by side. */
+ * A copy pays where many rows use it and the panel does not stay in L1 as it lies, or where lanes would gather: a convolution
+ * to one channel reads rows of places out of blocks of channels, which are turned around first. The other operand, the
+ * stream, is copied where every panel would read lines again of which it leaves out half (convolutions of stride 2 with a
+ * window of one element), or rows that lie side by side. */
 #include <stdlib.h>
 #include "runtime/base/checked.h"
 #include "schedule/strided_reads.h"
@@ -18,6 +19,9 @@
 
 enum {
     PAGE = 4096,
+    LEAST_READS =
+        3, /* of an element that is turned around: the copy gathers, too, though by whole lines */
+    NEAR = 4,               /* lanes so close are shuffled out of few vectors */
     LEAST_COPIED_ROWS = 96, /* using it: 64 are as fast either way, 128 1.1 to 1.3 times faster */
     LEAST_STRIP_USES = 2,   /* panels that a strip of the stream is read for */
     LEAST_L2_USES = 24,     /* of a stream in steps: 8 lose 10 %, 16 gain nothing, 64 gain 8 % */
@@ -300,6 +304,32 @@ static tl_status copy_operand(tl_schedule *s, tl_block_ref anchor, const tl_expr
     return TL_OK;
 }
 
+/* A panel that no packing brings into order (a window walks along its rows) and of which lanes would gather: a copy with their
+ * axis last, where elements are read again. */
+static tl_status turn_panel(tl_schedule *s, tl_block_ref anchor, const tl_contraction *c,
+                            const tl_expr *panel, int64_t lanes, tl_diag *diag)
+{
+    const tl_block *block = tl_schedule_get_block(s, anchor);
+    const tl_buffer *buffer = panel->u.buffer;
+    int64_t coefficient = 0;
+    const tl_expr *rest;
+    int axis = -1, axes = 0;
+    for (int a = 0; a < buffer->rank; a++)
+        if (tl_expr_uses_var(panel->args[a], c->vector)) {
+            axis = a;
+            axes++;
+        }
+    bool gathers = tl_access_stride(s->arena, buffer, panel->args, c->vector) > NEAR;
+    if (!gathers || axes != 1 || axis == buffer->rank - 1 || buffer->role != TL_ROLE_INPUT ||
+        !tl_affine_in(s->arena, panel->args[axis], c->vector, &coefficient, &rest) ||
+        coefficient < 1 || coefficient > NEAR ||
+        tl_block_instances(block) / LEAST_READS < tl_buffer_max_elements(buffer) ||
+        !tl_decide_range(s, block->name, "pack", IN_PLACE, COPIED_WHOLE, COPIED_WHOLE))
+        return TL_OK;
+    return copy_operand(s, anchor, panel, tl_sketch_axis_last(s->arena, buffer->rank, axis), axis,
+                        true, (int)lanes, &(panel_place){ 0 }, diag);
+}
+
 /* Packs the panel of the anchor: a constant one by transform_layout, another by a copy. A panel that is computed when
  * the model is loaded cannot be padded to whole tiles: it is packed in single vectors then. */
 tl_status tl_sketch_pack_panel(tl_schedule *s, tl_block_ref anchor, const tl_contraction *c,
@@ -309,7 +339,7 @@ tl_status tl_sketch_pack_panel(tl_schedule *s, tl_block_ref anchor, const tl_con
     const tl_expr *panel = tl_sketch_panel_load(block, c->vector);
     const char *map = packing_map(s, c, panel, c->stream, tile);
     if (map == NULL)
-        return TL_OK; /* read where it lies */
+        return turn_panel(s, anchor, c, panel, lanes, diag);
     bool apart = tl_access_stride(s->arena, panel->u.buffer, panel->args, c->vector) != 1;
     if (tl_sketch_is_constant(panel->u.buffer)) {
         if (!tl_decide_range(s, block->name, "pack", apart, 1, 1))

@@ -7,6 +7,7 @@
 #include "schedule/sketch/sketch.h"
 
 #define TL_MAX_LOOPS 32
+enum { TL_WHOLE_STEPS = 256 }; /* of a sum that stays in one register: sketch_cut_sum.c */
 
 /* The end of a rule that was tried with the schedule as `before`, and came to `status` for the reason `why`. Refused
  * (TL_ILLEGAL_SCHEDULE), it leaves nothing: the schedule is as it was, and all is well. Else what it came to. */
@@ -145,6 +146,12 @@ tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out
 /* Before it: a copy of what its lanes would have to gather, in the order of the lanes (sketch_turn_stream.c); blocks that it
  * makes are added to `done`. */
 tl_status tl_sketch_turn_stream(tl_schedule *s, tl_block_ref block, tl_map *done, tl_diag *diag);
+/* The index map (x0, x1, x2) -> the same with `axis` last. */
+const char *tl_sketch_axis_last(tl_arena *arena, int rank, int axis);
+/* A sum of products whose terms lie side by side: those become lanes (sketch_reduce_lanes.c). What it schedules is added to
+ * `done`; the block itself, which joins the lanes then, is left. */
+bool tl_sketch_sums_terms(tl_schedule *s, const tl_block *block);
+tl_status tl_sketch_reduce_lanes(tl_schedule *s, tl_block_ref sum, tl_map *done, tl_diag *diag);
 /* A copy of whole buffers inside of `first` loops, in squares: lanes along `axis`, as many elements of what was contiguous
  * written out; what does not divide is of its own. */
 tl_status tl_sketch_turn_copy(tl_schedule *s, tl_block_ref copy, int first, int axis,

@@ -53,6 +53,8 @@ static int64_t choose_rows(tl_schedule *s, const tl_loop_list *loops, int depth,
         if (tl_mul_overflows(*product, tl_sketch_extent(s, loops->loops[i]), product))
             return 1;
     }
+    if (row == 0) /* of an axis without elements: nothing is kept */
+        return 1;
     int64_t bytes = row * (int64_t)sizeof(float) * (stages + 2);
     for (int64_t r = 2; r <= MOST_ROWS && r <= rows; r++)
         if (r <= target->l1_bytes / 2 / bytes &&

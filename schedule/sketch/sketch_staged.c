@@ -2,7 +2,8 @@
  * stream from the input, the product, stages that make the result from it.
  *
  *     banded: V of a band of tiles stays in L2,        whole: the product's panel is too large for that;
- *     the panel U does too                             V is a phase of its own, U is read once
+ *     the panel U does too                             V is a phase of its own, U is read once: by all images of a
+ *                                                      batch, when there is less V of them than U
  *
  *     for <band of rows>              parallel         for <tile>                      parallel
  *       V[...] = transform of x                          V[...] = transform of x
@@ -14,7 +15,7 @@
 #include "runtime/base/checked.h"
 #include "schedule/sketch/sketch_private.h"
 
-enum { MAX_STAGES = 8, LEAST_ROWS = 12 };
+enum { MAX_STAGES = 8, LEAST_ROWS = 12, MOST_IMAGES = 1 << 10 };
 
 typedef struct {
     const tl_block *product;
@@ -86,6 +87,40 @@ static int64_t tile_step(tl_schedule *s, const tl_block *block, int axis)
     return step;
 }
 
+/* The axis of what `block` writes that moves with the axis `from` of `buffer`, which it reads; -1: none does. */
+static int axis_behind(const tl_block *block, const tl_buffer *buffer, int from)
+{
+    const tl_expr *loads[32];
+    int count = tl_collect_loads(block->stores[0].value, loads, 32);
+    for (int l = 0; l < count && l < 32; l++)
+        for (int axis = 0; axis < block->stores[0].buffer->rank; axis++)
+            if (loads[l]->u.buffer == buffer && loads[l]->args[from]->kind == TL_EXPR_VAR &&
+                tl_expr_uses_var(block->stores[0].indices[axis], loads[l]->args[from]->u.var))
+                return axis;
+    return -1;
+}
+
+/* The axis of the transforms' result that moves with the product's columns: blocks of channels. -1: none does. */
+static int column_axis(const stages *g)
+{
+    const tl_store *store = &g->product->stores[0];
+    int axis = -1;
+    for (int i = 0; i < g->product->iter_count; i++) {
+        const tl_var *iter = g->product->iters[i].var;
+        for (int a = 0; a < store->buffer->rank; a++)
+            if (iter != g->contraction.vector && tl_expr_uses_var(store->indices[a], iter) &&
+                tl_expr_uses_var(g->contraction.panel, iter) &&
+                !tl_expr_uses_var(g->contraction.stream, iter))
+                axis = a;
+    }
+    const tl_buffer *buffer = store->buffer;
+    for (int k = 0; k < g->after_count && axis >= 0; k++) {
+        axis = axis_behind(g->after[k], buffer, axis);
+        buffer = g->after[k]->stores[0].buffer;
+    }
+    return axis;
+}
+
 /* The epilogue's loops, by what they move in the transforms' result. */
 typedef struct {
     tl_loop_list loops;
@@ -101,7 +136,7 @@ static bool find_loops(tl_schedule *s, const stages *g, result_loops *r, tl_diag
     *r = (result_loops){ .down = -1, .across = -1, .column = -1, .vector = -1 };
     if (tl_sketch_loops(s, tl_schedule_name_block(s, g->out->name), 0, &r->loops, diag) != TL_OK)
         return false;
-    int count = tl_collect_loads(g->out->stores[0].value, loads, 32);
+    int count = tl_collect_loads(g->out->stores[0].value, loads, 32), columns = column_axis(g);
     for (int i = 0; i < count; i++)
         if (loads[i]->u.buffer == acc)
             load = loads[i];
@@ -125,7 +160,7 @@ static bool find_loops(tl_schedule *s, const stages *g, result_loops *r, tl_diag
             } else if (step > 1) {
                 r->across = at;
                 r->tiles_across = tl_ceildiv(extent, step);
-            } else if (extent > 1) {
+            } else if (extent > 1 && axis == columns) {
                 r->column = at;
             }
         }
@@ -136,6 +171,12 @@ static bool find_loops(tl_schedule *s, const stages *g, result_loops *r, tl_diag
 static int64_t bytes_of(const tl_expr *load)
 {
     return tl_buffer_max_bytes(load->u.buffer);
+}
+
+/* Whether the products of one of so many tiles of columns stay in L2 beside what they are made of. */
+static bool products_stay(const tl_schedule *s, const tl_block *product, int64_t column_tiles)
+{
+    return tl_buffer_max_bytes(product->stores[0].buffer) / column_tiles <= s->target->l2_bytes / 4;
 }
 
 /* A transform moved under `outside` loops: its contiguous loop is vectorized, the loop before it, a few points, written
@@ -209,14 +250,30 @@ tl_status tl_sketch_staged(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl
         TL_TRY(tl_split(s, r.loops.loops[r.down], (int64_t[]){ 0, band * r.step_down }, 2, rows,
                         diag));
     TL_TRY(tl_split(s, r.loops.loops[r.column], (int64_t[]){ 0, span }, 2, columns, diag));
-    tl_loop_list all = { 0 };
+    tl_loop_list images = { 0 }, all = { 0 };
+    int64_t image_count = 1;
     for (int i = 0; i < r.loops.count; i++)
-        if (i != r.down && i != r.column && i != r.across && i != r.vector)
-            tl_loop_push(&all, r.loops.loops[i]);
+        if (i != r.down && i != r.column && i != r.across && i != r.vector) {
+            image_count *= tl_min64(tl_sketch_extent(s, r.loops.loops[i]), MOST_IMAGES);
+            tl_loop_push(&images, r.loops.loops[i]);
+        }
+    bool panel_outside = !banded && image_count > 1 &&
+                         bytes_of(g.contraction.panel) > bytes_of(g.contraction.stream);
+    bool all_images = panel_outside && products_stay(s, block, vectors / span);
+    tl_loop_ref place = columns[0]; /* one iteration of it: all stages of a tile of columns */
+    if (panel_outside)
+        tl_loop_push(&all, columns[0]);
+    for (int i = 0; i < images.count && !all_images; i++)
+        tl_loop_push(&all, images.loops[i]);
     tl_loop_push(&all, rows[0]);
     int band_depth = all.count;
-    tl_loop_push(&all, columns[0]);
+    if (!panel_outside)
+        tl_loop_push(&all, columns[0]);
+    else if (!all_images)
+        place = images.loops[images.count - 1];
     int depth = all.count;
+    for (int i = 0; i < images.count && all_images; i++)
+        tl_loop_push(&all, images.loops[i]);
     tl_loop_push(&all, columns[1]);
     tl_loop_push(&all, banded ? rows[1] : r.loops.loops[r.down]);
     tl_loop_push(&all, r.loops.loops[r.across]);
@@ -225,8 +282,8 @@ tl_status tl_sketch_staged(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl
     TL_TRY(tl_vectorize(s, r.loops.loops[r.vector], diag));
 
     for (int i = g.after_count - 1; i >= 0; i--)
-        TL_TRY(tl_compute_at(s, tl_schedule_name_block(s, g.after[i]->name), columns[0], diag));
-    TL_TRY(tl_compute_at(s, copy, columns[0], diag));
+        TL_TRY(tl_compute_at(s, tl_schedule_name_block(s, g.after[i]->name), place, diag));
+    TL_TRY(tl_compute_at(s, copy, place, diag));
     TL_TRY(nest_transforms(s, g.after, g.after_count, depth, diag));
     TL_TRY(tl_sketch_contraction(s, anchor, copy, depth, false, diag));
     int outside = 0;

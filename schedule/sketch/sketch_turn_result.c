@@ -1,4 +1,4 @@
-/* schedule/sketch/sketch_turn_result.c: a map whose lanes would gather what one of its loads reads gets a copy in their order,
+/* schedule/sketch/sketch_turn_result.c: a map whose lanes would gather what some of its loads read gets copies in their order,
  * a few rows at a time.
  *
  *     for co, oh
@@ -12,34 +12,52 @@
  *         for ow                                        vectorized
  *           y[16*co0 + co1, oh, ow] = f(t[co1, ow])
  *
- * So ends a convolution in blocks of channels whose result is plain. A plain copy is a transposition (sketch_nest.c). */
+ * So ends a convolution in blocks of channels whose result is plain. A plain copy out of blocks needs none: its loops make
+ * such squares themselves. (Where nothing lies in blocks that is a transposition: sketch_nest.c.) */
+#include "runtime/base/checked.h"
 #include "schedule/sketch/sketch_private.h"
 
-enum { NEAR = 4 };
+enum { NEAR = 4, MOST_TURNED = 4, PAGE = 4096 };
 
-/* The one load whose lanes lie apart; NULL: there is none, or several are. */
-static const tl_expr *gathered_load(tl_schedule *s, const tl_block *block, const tl_var *lane)
+/* Loads of as many buffers whose lanes lie apart. */
+typedef struct {
+    int count;
+    const tl_expr *loads[MOST_TURNED];
+} gathered;
+
+/* False where there are none, or some that no copy brings together. */
+static bool find_gathered(tl_schedule *s, const tl_block *block, const tl_var *lane, gathered *g)
 {
-    const tl_expr *loads[32], *found = NULL;
+    const tl_expr *loads[32];
     int count = tl_collect_loads(block->stores[0].value, loads, 32);
+    *g = (gathered){ 0 };
     if (count >= 32)
-        return NULL;
+        return false;
     for (int l = 0; l < count; l++) {
         int64_t stride = tl_access_stride(s->arena, loads[l]->u.buffer, loads[l]->args, lane);
+        bool is_known = false;
         if (stride >= 0 && stride <= NEAR && stride != TL_NOT_AFFINE)
             continue;
-        if (stride == TL_NOT_AFFINE || (found != NULL && !tl_expr_equal(found, loads[l])))
-            return NULL;
-        found = loads[l];
+        for (int i = 0; i < g->count; i++) {
+            is_known |= tl_expr_equal(g->loads[i], loads[l]);
+            if (!is_known && g->loads[i]->u.buffer == loads[l]->u.buffer)
+                return false; /* one copy serves one order */
+        }
+        if (is_known)
+            continue;
+        if (stride == TL_NOT_AFFINE || g->count == MOST_TURNED)
+            return false;
+        g->loads[g->count++] = loads[l];
     }
-    return found;
+    return g->count > 0;
 }
 
 bool tl_sketch_turns(tl_schedule *s, const tl_block *out, const tl_buffer *buffer)
 {
+    gathered g;
     const tl_var *lane = tl_contiguous_iter(s->arena, out);
-    const tl_expr *load = lane != NULL ? gathered_load(s, out, lane) : NULL;
-    return load != NULL && load->u.buffer == buffer;
+    return lane != NULL && find_gathered(s, out, lane, &g) && g.count == 1 &&
+           g.loads[0]->u.buffer == buffer;
 }
 
 /* Whether what is in the buffer comes from a block that a rule has scheduled: another may go along with the map. */
@@ -90,39 +108,171 @@ static tl_loop_ref loop_of(tl_schedule *s, const tl_block *block, const tl_var *
     return (tl_loop_ref){ 0 };
 }
 
-/* (x0, x1, x2) -> the same with `axis` last. */
-static const char *axis_last(tl_arena *arena, int rank, int axis)
+/* Copies of what is gathered, inside of `outside` loops of which `place` is the innermost (0: of all, before the map), in the
+ * order of the lanes; then the map itself, along `lanes`. */
+static tl_status turn(tl_schedule *s, tl_block_ref out, const gathered *g, const tl_var *lane,
+                      tl_loop_ref place, int outside, tl_loop_ref lanes, tl_map *done,
+                      tl_diag *diag)
 {
-    const char *from = "", *to = "";
-    for (int a = 0; a < rank; a++) {
-        from = tl_arena_format(arena, "%s%sx%d", from, a > 0 ? ", " : "", a);
-        if (a != axis)
-            to = tl_arena_format(arena, "%sx%d, ", to, a);
+    int vector = tl_target_lanes(s->target, g->loads[0]->dtype);
+    for (int i = 0; i < g->count; i++) {
+        const tl_buffer *buffer = g->loads[i]->u.buffer;
+        int axis = axis_of(g->loads[i], lane);
+        tl_block_ref copy;
+        TL_TRY(tl_cache_read(s, out, buffer->name, "global", &copy, diag));
+        tl_map_put(done, tl_schedule_get_block(s, copy)->name, s);
+        if (outside > 0)
+            TL_TRY(tl_compute_at(s, copy, place, diag));
+        const char *name = tl_schedule_get_block(s, copy)->stores[0].buffer->name;
+        TL_TRY(
+            tl_transform_layout(s, name, tl_sketch_axis_last(s->arena, buffer->rank, axis), diag));
+        TL_TRY(tl_sketch_turn_copy(s, copy, outside, axis, vector, vector, diag));
     }
-    return tl_arena_format(arena, "(%s) -> (%sx%d)", from, to, axis);
+    int64_t extent = tl_sketch_extent(s, lanes);
+    tl_loop_ref outer;
+    TL_TRY(tl_sketch_vectorize(s, lanes, vector, &outer, diag));
+    return outer.id != 0 && extent % vector != 0 ? tl_loop_partition(s, outer, diag) : TL_OK;
+}
+
+/* Whether the load takes the iter as it is, on one axis alone. */
+static bool is_own_axis(const tl_expr *load, const tl_var *iter)
+{
+    int uses = 0;
+    for (int axis = 0; axis < load->u.buffer->rank; axis++)
+        if (tl_expr_uses_var(load->args[axis], iter)) {
+            if (load->args[axis]->kind != TL_EXPR_VAR)
+                return false;
+            uses++;
+        }
+    return uses <= 1;
+}
+
+/* A plain copy that takes channels in another order (a channel shuffle), from blocks: for each place of the loops that go along
+ * with what is read, all of its channels are turned around, and then taken in order.
+ *
+ *     for n, oh                                         parallel
+ *       for co0, squares of 16 channels x 16 columns
+ *         t[co0, co1, ow] = x[n, co0, oh, ow, co1]
+ *       for c                                           in whatever order
+ *         for ow                                        vectorized
+ *           y[n, c, oh, ow] = t[c % 2*8 + c//16 ..., ow]                                                              */
+static tl_status turn_shuffle(tl_schedule *s, tl_block_ref out, const gathered *g,
+                              const tl_var *lane, tl_map *done, tl_diag *diag)
+{
+    const tl_block *block = tl_schedule_get_block(s, out);
+    const tl_expr *load = g->loads[0];
+    int axis = axis_of(load, lane), outside = 0;
+    int64_t bytes = tl_buffer_max_bytes(load->u.buffer), size = (int64_t)tl_dtype_size(load->dtype);
+    bool is_page_apart = false;
+    tl_loop_list loops, order = { 0 }, inside = { 0 };
+    tl_loop_ref lanes = { 0 };
+    TL_TRY(tl_sketch_loops(s, out, 0, &loops, diag));
+    if (axis < 0 || axis == load->u.buffer->rank - 1 || loops.count != block->iter_count ||
+        tl_block_instances(block) < tl_buffer_max_elements(load->u.buffer))
+        return tl_refuse(diag, "default schedule", block->name, "gathers nothing that is turned");
+    for (int i = 0; i < block->iter_count; i++) {
+        const tl_var *iter = block->iters[i].var;
+        tl_loop_ref loop = tl_sketch_loop_of(s, &block->iters[i], &loops);
+        if (iter == lane) {
+            lanes = loop;
+        } else if (is_own_axis(load, iter)) {
+            tl_loop_push(&order, loop);
+            if (tl_expr_uses_var(load, iter))
+                bytes /= tl_sketch_extent(s, loop);
+        } else {
+            int64_t stride =
+                tl_access_stride(s->arena, block->stores[0].buffer, block->stores[0].indices, iter);
+            is_page_apart |= stride != TL_NOT_AFFINE && stride * size % PAGE == 0;
+            tl_loop_push(&inside, loop);
+        }
+    }
+    outside = order.count;
+    if (outside == 0 || inside.count == 0 || lanes.id == 0 || bytes > s->target->l2_bytes / 2)
+        return tl_refuse(diag, "default schedule", block->name, "has no rows to turn around");
+    if (!tl_decide_range(s, block->name, "turn", 0, 1, 1))
+        return tl_refuse(diag, "default schedule", block->name, "gathers by decision");
+    for (int i = 0; i < inside.count; i++)
+        tl_loop_push(&order, inside.loops[i]);
+    tl_loop_push(&order, lanes);
+    if (is_page_apart) /* rows of all channels would meet in few sets of the caches: plane by plane */
+        return turn(s, out, g, lane, lanes, 0, lanes, done, diag);
+    TL_TRY(tl_reorder(s, order.loops, order.count, diag));
+    return turn(s, out, g, lane, order.loops[outside - 1], outside, lanes, done, diag);
+}
+
+/* A plain copy out of blocks: the loop over `rows`, split in blocks of `size`, and that over `lanes` make squares. */
+static tl_status turn_blocks(tl_schedule *s, tl_block_ref out, const tl_loop_list *loops,
+                             tl_loop_ref rows, int64_t size, tl_loop_ref lanes, tl_diag *diag)
+{
+    const tl_block *block = tl_schedule_get_block(s, out);
+    int64_t extent = tl_sketch_extent(s, lanes),
+            vector = tl_target_lanes(s->target, block->stores[0].buffer->dtype),
+            width = tl_min64(vector, extent);
+    tl_loop_ref across[2], along[2];
+    tl_loop_list order = { 0 };
+    if (size > vector)
+        return tl_refuse(diag, "default schedule", block->name, "has blocks wider than a vector");
+    if (!tl_decide_range(s, block->name, "turn", 0, 1, 1))
+        return tl_refuse(diag, "default schedule", block->name, "gathers by decision");
+    TL_TRY(tl_split(s, rows, (int64_t[]){ 0, size }, 2, along, diag));
+    TL_TRY(tl_split(s, lanes, (int64_t[]){ 0, width }, 2, across, diag));
+    for (int i = 0; i < loops->count; i++)
+        if (tl_same_loop(loops->loops[i], rows))
+            tl_loop_push(&order, along[0]);
+        else if (!tl_same_loop(loops->loops[i], lanes))
+            tl_loop_push(&order, loops->loops[i]);
+    tl_loop_push(&order, across[0]);
+    tl_loop_push(&order, along[1]);
+    tl_loop_push(&order, across[1]);
+    TL_TRY(tl_reorder(s, order.loops, order.count, diag));
+    TL_TRY(tl_unroll(s, along[1], diag));
+    TL_TRY(tl_vectorize(s, across[1], diag));
+    return extent % width != 0 ? tl_loop_partition(s, across[0], diag) : TL_OK;
+}
+
+/* The iter that all loads are contiguous along in blocks of `size` (0: along all of it); NULL: they are not alike. */
+static const tl_var *common_rows(tl_schedule *s, const gathered *g, const tl_var *lane,
+                                 tl_dtype dtype, const tl_map *done, int64_t *size)
+{
+    const tl_var *along = NULL;
+    for (int i = 0; i < g->count; i++) {
+        int64_t own_size = 0;
+        const tl_expr *load = g->loads[i];
+        const tl_var *own = axis_of(load, lane) >= 0 ? contiguous_in(load, &own_size) : NULL;
+        if (own == NULL || own == lane || !is_settled(s, load->u.buffer, done) ||
+            load->dtype != dtype || (i > 0 && (own != along || own_size != *size)))
+            return NULL;
+        along = own;
+        *size = own_size;
+    }
+    return along;
 }
 
 tl_status tl_sketch_turn_result(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, out);
     const tl_var *lane = tl_contiguous_iter(s->arena, block);
+    gathered g;
+    int64_t size = 0;
     if (!tl_block_is_spatial(block) || block->call != NULL || block->predicate != NULL ||
-        block->store_count != 1 || lane == NULL || block->stores[0].value->kind == TL_EXPR_LOAD)
-        return tl_refuse(diag, "default schedule", block->name, "is no map along lanes");
-    const tl_expr *load = gathered_load(s, block, lane);
-    int64_t size;
-    int axis = load != NULL ? axis_of(load, lane) : -1;
-    const tl_var *along = axis >= 0 ? contiguous_in(load, &size) : NULL;
-    if (along == NULL || along == lane || !is_settled(s, load->u.buffer, done) ||
-        load->dtype != block->stores[0].buffer->dtype)
+        block->store_count != 1 || lane == NULL || !find_gathered(s, block, lane, &g) ||
+        tl_sketch_shared_loops(s, out) > 0)
+        return tl_refuse(diag, "default schedule", block->name, "gathers nothing along lanes");
+    tl_dtype dtype = block->stores[0].buffer->dtype;
+    const tl_var *along = common_rows(s, &g, lane, dtype, done, &size);
+    bool is_copy = block->stores[0].value->kind == TL_EXPR_LOAD;
+    if (along == NULL && is_copy)
+        return turn_shuffle(s, out, &g, lane, done, diag);
+    if (along == NULL || (is_copy && size == 0))
         return tl_refuse(diag, "default schedule", block->name, "gathers nothing that is turned");
     tl_loop_list loops, order = { 0 };
     TL_TRY(tl_sketch_loops(s, out, 0, &loops, diag));
     tl_loop_ref lanes = loop_of(s, block, lane, &loops), rows = loop_of(s, block, along, &loops);
     tl_loop_ref parts[2] = { { 0 } };
-    if (lanes.id == 0 || rows.id == 0 || tl_sketch_shared_loops(s, out) > 0 ||
-        (size > 0 && tl_sketch_extent(s, rows) % size != 0))
+    if (lanes.id == 0 || rows.id == 0 || (size > 0 && tl_sketch_extent(s, rows) % size != 0))
         return tl_refuse(diag, "default schedule", block->name, "is not made of whole squares");
+    if (is_copy)
+        return turn_blocks(s, out, &loops, rows, size, lanes, diag);
     if (!tl_decide_range(s, block->name, "turn", 0, 1, 1))
         return tl_refuse(diag, "default schedule", block->name, "gathers by decision");
     parts[1] = rows;
@@ -140,17 +290,5 @@ tl_status tl_sketch_turn_result(tl_schedule *s, tl_block_ref out, tl_map *done, 
     tl_loop_push(&order, parts[1]);
     tl_loop_push(&order, lanes);
     TL_TRY(tl_reorder(s, order.loops, order.count, diag));
-
-    tl_block_ref copy;
-    TL_TRY(tl_cache_read(s, out, load->u.buffer->name, "global", &copy, diag));
-    tl_map_put(done, tl_schedule_get_block(s, copy)->name, s);
-    TL_TRY(tl_compute_at(s, copy, place, diag));
-    const char *name = tl_schedule_get_block(s, copy)->stores[0].buffer->name;
-    TL_TRY(tl_transform_layout(s, name, axis_last(s->arena, load->u.buffer->rank, axis), diag));
-    int vector = tl_target_lanes(s->target, load->dtype);
-    TL_TRY(tl_sketch_turn_copy(s, copy, outside, axis, vector, vector, diag));
-    int64_t extent = tl_sketch_extent(s, lanes);
-    tl_loop_ref outer;
-    TL_TRY(tl_sketch_vectorize(s, lanes, vector, &outer, diag));
-    return outer.id != 0 && extent % vector != 0 ? tl_loop_partition(s, outer, diag) : TL_OK;
+    return turn(s, out, &g, lane, place, outside, lanes, done, diag);
 }

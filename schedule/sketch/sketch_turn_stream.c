@@ -59,6 +59,17 @@ static const char *map_of(tl_arena *arena, int rank, int axis, int64_t lanes)
                : tl_arena_format(arena, "(%s) -> (%sx%d)", from, to, axis);
 }
 
+const char *tl_sketch_axis_last(tl_arena *arena, int rank, int axis)
+{
+    const char *from = "", *to = "";
+    for (int a = 0; a < rank; a++) {
+        from = tl_arena_format(arena, "%s%sx%d", from, a > 0 ? ", " : "", a);
+        if (a != axis)
+            to = tl_arena_format(arena, "%sx%d, ", to, a);
+    }
+    return tl_arena_format(arena, "(%s) -> (%sx%d)", from, to, axis);
+}
+
 tl_status tl_sketch_turn_copy(tl_schedule *s, tl_block_ref copy, int first, int axis,
                               int64_t across_lanes, int lanes, tl_diag *diag)
 {

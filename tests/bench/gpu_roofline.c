@@ -100,7 +100,8 @@ typedef struct {
     int counts[CUBIN_KINDS], all, registers;
     int64_t blocks, threads, shared;
     int columns, depth; /* of a product of a warpgroup; 0: there is none */
-    double result_bytes;
+    double result_bytes, results;
+    double sums; /* results with those that fill up tiles */
 } code;
 
 static int instructions(const tl_text *cubin)
@@ -116,6 +117,14 @@ static int instructions(const tl_text *cubin)
     return all;
 }
 
+static bool see_sums(const tl_stmt *stmt, void *context)
+{
+    code *c = context;
+    if (stmt->kind == TL_STMT_ALLOC && stmt->u.alloc.buffer->scope == TL_SCOPE_WARPGROUP)
+        c->sums = (double)tl_buffer_max_elements(stmt->u.alloc.buffer);
+    return true;
+}
+
 static tl_status compile(tl_arena *arena, const subject *x, const tl_target *target, code *out,
                          tl_diag *diag)
 {
@@ -128,8 +137,11 @@ static tl_status compile(tl_arena *arena, const subject *x, const tl_target *tar
     tl_schedule *s = tl_schedule_create(arena, naive, target, false);
     TL_TRY(tl_schedule_default(s, diag));
     for (int i = 0; i < naive->param_count; i++)
-        if (naive->params[i]->role == TL_ROLE_OUTPUT)
+        if (naive->params[i]->role == TL_ROLE_OUTPUT) {
             out->result_bytes += (double)tl_buffer_max_bytes(naive->params[i]);
+            out->results += (double)tl_buffer_max_elements(naive->params[i]);
+        }
+    tl_stmt_visit(tl_schedule_program(s)->body, see_sums, out);
     const char *product = strstr(tl_trace_text(arena, tl_schedule_trace(s)), "wgmma_m64n");
     if (product != NULL && sscanf(product, "wgmma_m64n%dk%d", &out->columns, &out->depth) != 2)
         out->columns = 0;
@@ -160,9 +172,10 @@ static double in_waves(const code *c, double cycles)
 /* By products of a warpgroup: each reads 64 rows of one operand and its columns of the other from shared memory. */
 static double predict_group(const subject *x, const code *c, const char **bound)
 {
-    double step = x->flops / (2.0 * 64 * c->columns * c->depth), /* products of all warpgroups */
-        tensor = x->flops / (x->flops_each / 4096 * GROUP_FLOPS),
-           shared = step * (64 + c->columns) * 32 / SHARED_BYTES;
+    double flops = x->flops * c->sums / c->results,
+           tensor = flops / (x->flops_each / 4096 * GROUP_FLOPS),
+           products = flops / (2.0 * 64 * c->columns * c->depth), /* of all warpgroups */
+        shared = products * (64 + c->columns) * 32 / SHARED_BYTES;
     double longest = shared > tensor ? shared : tensor;
     *bound = shared > tensor ? "shared memory" : "tensor cores";
     double seconds =

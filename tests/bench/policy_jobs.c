@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include "tests/bench/policy_study.h"
 
-/* What `--policies auto:100,evolution` says of a policy; 0: it is not wanted. */
+/* What `--policies auto:100,auto+model:40,evolution` says of an arm; 0: it is not wanted. */
 static int trials_of(const study_options *o, const char *name)
 {
     size_t size = strlen(name);
@@ -19,30 +19,42 @@ static int trials_of(const study_options *o, const char *name)
             return length == size ? (int)o->trials : atoi(at + size + 1);
         at += length;
     }
-    return o->policies == NULL ? (int)o->trials : 0;
+    return 0;
+}
+
+static void list_arms(study *s)
+{
+    const study_options *o = &s->options;
+    s->arms = TL_NEW_ARRAY(s->arena, study_arm, 2 * tl_policy_count);
+    for (int p = 0; p < tl_policy_count; p++)
+        for (int with = 0; with < 2; with++) {
+            const char *name =
+                tl_arena_format(s->arena, "%s%s", tl_policies[p]->name, with > 0 ? "+model" : "");
+            int trials = o->policies != NULL ? trials_of(o, name) : with == 0 ? (int)o->trials : 0;
+            if (trials > 0)
+                s->arms[s->arm_count++] = (study_arm){ name, tl_policies[p], with > 0, trials };
+        }
 }
 
 static void list_runs(study *s)
 {
     const study_options *o = &s->options;
-    s->runs = TL_NEW_ARRAY(s->arena, study_run, s->subject_count * tl_policy_count * o->seeds);
+    list_arms(s);
+    s->runs = TL_NEW_ARRAY(s->arena, study_run, s->subject_count * s->arm_count * o->seeds);
     for (int i = 0; i < s->subject_count; i++)
-        for (int p = 0; p < tl_policy_count; p++)
-            for (int64_t k = 0; k < o->seeds; k++) {
-                int trials = trials_of(o, tl_policies[p]->name);
-                if (trials > 0)
-                    s->runs[s->run_count++] = (study_run){ .subject = &s->subjects[i],
-                                                           .policy = tl_policies[p],
-                                                           .seed = (int)(o->seed + k),
-                                                           .wanted = trials };
-            }
+        for (int a = 0; a < s->arm_count; a++)
+            for (int64_t k = 0; k < o->seeds; k++)
+                s->runs[s->run_count++] = (study_run){ .subject = &s->subjects[i],
+                                                       .arm = &s->arms[a],
+                                                       .seed = (int)(o->seed + k),
+                                                       .wanted = s->arms[a].trials };
 }
 
 static void run(study *s, study_run *r)
 {
     study_run_policy(s, r);
     fprintf(stderr, "%-36s %-10s seed %d: %4d trials, %4d measured in %.1f s\n", r->subject->name,
-            r->policy->name, r->seed, r->count, r->measured, r->wall_ns * 1e-9);
+            r->arm->name, r->seed, r->count, r->measured, r->wall_ns * 1e-9);
 }
 
 /* What a process says of a run; the trials are in the database. */

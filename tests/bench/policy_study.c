@@ -1,9 +1,10 @@
 /* tests/bench/policy_study.c: search policies beside each other: how good the best schedule is after how many trials.
  *
- * Runs each policy on each of the heaviest kernels of the networks, then measures what they found once more, in turns with
- * the default schedule. Trials go into a database of records, session by session ("auto-1" is policy auto with seed 1;
- * `tilth report --db` draws them); what is in there already is not measured again, so that a study that was interrupted,
- * or whose time was up, goes on where it was. Times of different sessions are not comparable: gains are.
+ * Runs each policy, blank or with trained cost models ("auto+model"), on each of the heaviest kernels of the networks, then
+ * measures what they found once more, in turns with the default schedule. Trials go into a database of records, session by
+ * session ("auto-1" is policy auto with seed 1; `tilth report --db` draws them); what is in there already is not measured
+ * again, so that a study that was interrupted, or whose time was up, goes on where it was. Times of different sessions are
+ * not comparable: gains are.
  *
  * --offline measures nothing: all trials of a task that are in the database answer, of whatever session, and an estimate
  * learned from them for what was never tried. Policies with many seeds are compared like this in minutes. */
@@ -81,8 +82,8 @@ static void learn(search *r)
  * wait, as in a run of the tuner. */
 static void search_on(search *r)
 {
-    bool in_rounds = r->run->policy->batch > r->study->options.ahead;
-    int batch = in_rounds ? r->run->policy->batch : (int)r->study->options.ahead / 2;
+    bool in_rounds = r->run->arm->policy->batch > r->study->options.ahead;
+    int batch = in_rounds ? r->run->arm->policy->batch : (int)r->study->options.ahead / 2;
     int waits = in_rounds ? 0 : batch;
     bool more = true;
     while ((more || r->run->count < r->proposed) && !study_is_late(r->study)) {
@@ -108,13 +109,19 @@ void study_run_policy(study *s, study_run *run)
     bench_must(tl_space_create(s->arena, task, &s->target, (int)s->options.threads,
                                s->options.space, &space, &diag),
                &diag);
-    tl_search spec = {
-        .task = task, .space = space, .target = &s->target, .seed = (uint64_t)run->seed
-    };
+    tl_search spec = { .task = task,
+                       .space = space,
+                       .target = &s->target,
+                       .workload = run->subject->task.workload,
+                       .seed = (uint64_t)run->seed };
+    if (run->arm->has_models) {
+        spec.experts = s->experts.models;
+        spec.expert_count = s->experts.count;
+    }
     run->trials = TL_NEW_ARRAY(s->arena, study_trial, run->wanted);
     *r = (search){ .study = s, .run = run, .answers = answers_create(s, run) };
     if (!study_recall(s, run)) {
-        bench_must(run->policy->create(&spec, &r->policy, &diag), &diag);
+        bench_must(run->arm->policy->create(&spec, &r->policy, &diag), &diag);
         int64_t begun = tl_clock_ns();
         run->count = 0; /* the policy is asked again; what is recorded answers */
         search_on(r);
@@ -139,6 +146,7 @@ static void open_study(study *s)
     study_options *o = &s->options;
     tl_diag diag = { 0 };
     tl_text environment = { 0 };
+    bench_must(tl_experts_load(&o->cost_models, &s->experts, &diag), &diag);
     o->ahead = o->ahead < 2 ? 2 : o->ahead > RING / 2 ? RING / 2 : o->ahead;
     bench_must(tl_target_resolve(NULL, &s->target, &diag), &diag);
     study_open_records(s);
@@ -165,7 +173,13 @@ int main(int argc, char **argv)
     o->worker = bench_tilth();
     const tl_option table[] = {
         { "--policies", NULL, TL_OPTION_TEXT, "A:N,B",
-          "of tuner/search/policies.def (all), and trials of each", &o->policies },
+          "of tuner/search/policies.def (all), and trials of each; auto+model is auto with models",
+          &o->policies },
+        { "--cost-model", NULL, TL_OPTION_LIST, "FILE",
+          "of those, as `tilth tune` takes them (what comes with tilth); they must not have "
+          "learned "
+          "kernels",
+          &o->cost_models },
         { "--trials", NULL, TL_OPTION_INT, "N", "of policies that say none (100)", &o->trials },
         { "--few", NULL, TL_OPTION_INT, "N", "trials after which the best is checked, too (100)",
           &o->few },
@@ -221,6 +235,7 @@ int main(int argc, char **argv)
         study_check_winners(&s);
     study_print(&s);
     tl_records_close(s.records, NULL);
+    tl_experts_unload(&s.experts);
     bool is_late = study_is_late(&s);
     if (is_late)
         fprintf(stderr, "policy_study: time is up; the same command goes on\n");

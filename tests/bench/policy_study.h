@@ -2,6 +2,7 @@
 #ifndef TL_TESTS_POLICY_STUDY_H
 #define TL_TESTS_POLICY_STUDY_H
 #include "driver/cli/cli.h"
+#include "driver/tune/load_experts.h"
 #include "tuner/model/tune_list.h"
 #include "tests/bench/program.h"
 #include "tuner/search/search.h"
@@ -23,10 +24,18 @@ typedef struct {
     bool is_default; /* of some lowering, and tried as such */
 } study_trial;
 
-/* A policy on a subject. */
+/* What is compared: a policy, blank or with trained cost models. */
+typedef struct {
+    const char *name; /* "auto", "auto+model" */
+    const tl_policy_type *policy;
+    bool has_models;
+    int trials;
+} study_arm;
+
+/* An arm on a subject. */
 typedef struct {
     const study_subject *subject;
-    const tl_policy_type *policy;
+    const study_arm *arm;
     int seed, wanted, count; /* trials */
     study_trial *trials;     /* in the order of the proposals; an appeal repeats a program */
     bool is_done;            /* false: time ran out first */
@@ -39,6 +48,7 @@ typedef struct {
 
 typedef struct {
     const char *policies, *kernel, *database, *worker, *space_name;
+    tl_text_list cost_models; /* of arms that have models */
     tl_space_kind space;
     int64_t trials, few, tasks, seed, seeds, threads, jobs, ahead;
     double seconds;
@@ -52,8 +62,10 @@ typedef struct {
     tl_records *records;
     char environment[2048];
     int64_t deadline_ns; /* of tl_clock_ns; 0: none */
-    int subject_count, run_count;
+    tl_expert_list experts;
+    int subject_count, arm_count, run_count;
     study_subject *subjects;
+    study_arm *arms;
     study_run *runs;
 } study;
 
@@ -68,7 +80,7 @@ void study_choose_subjects(study *s);
 void study_open_records(study *s);
 void study_run_policy(study *s, study_run *run);
 
-/* policy_jobs.c: all policies on all subjects, in one process or in several. */
+/* policy_jobs.c: all arms on all subjects, in one process or in several. */
 void study_run_all(study *s);
 
 /* policy_trials.c: answers to proposals: what is recorded, else what is measured now, or offline an estimate. */

@@ -43,9 +43,9 @@ struct answers {
 static const char *session_of(study *s, const study_run *run)
 {
     if (s->options.space == TL_SPACE_PLAIN)
-        return tl_arena_format(s->arena, "plain-%s-%d-%s", run->policy->name, run->seed,
+        return tl_arena_format(s->arena, "plain-%s-%d-%s", run->arm->name, run->seed,
                                run->subject->task.measure->lowerings[0].name);
-    return tl_arena_format(s->arena, "%s-%d", run->policy->name, run->seed);
+    return tl_arena_format(s->arena, "%s-%d", run->arm->name, run->seed);
 }
 
 /* --- what is recorded ------------------------------------------------------------------------------------------------- */

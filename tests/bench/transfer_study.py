@@ -6,11 +6,14 @@
 The kernels of the donors are searched for once (evolution, --donor-trials a kernel); then, on the heaviest kernels of each
 receiver, evolution and auto with --trials (the best of all their seeds is what tuning can do), and transfer with K = 1 and 5:
 K = 1 measures the guess that K = 0 takes unseen. Kernels that donors and receiver share do not count (--others-only leaves
-them out). Donors are ranked by --rank (analytic), by the nearest shape, and, as a control, by chance.
+them out). Donors are ranked by each --rank (analytic; the file of a trained model; default, which comes with tilth), by the
+nearest shape, and, as a control, by chance. A trained model must not have learned from the receivers: the default one has
+not from those that tuner/data/README.md names. The searches are blank (--cost-model none).
 
 Each gain is a schedule's against the naive nest of the plain space, measured in turns. What is printed of each way is its
 share of the logarithm of the full search's gain: the mean over kernels, weighted by how often their network runs them, an
-interval by bootstrap over kernels, and its seconds. --db keeps all records: an interrupted study goes on."""
+interval by bootstrap over kernels, and its seconds; at the end over the kernels of all receivers. --db keeps all records: an
+interrupted study goes on."""
 import argparse
 import json
 import math
@@ -41,10 +44,14 @@ def gains(records, kind, name):
     return out
 
 
-def share(full, found):
-    """Of the logarithm of the full gain, weighted; with a 90 % interval over kernels."""
-    rows = [(w, math.log(g), math.log(found[k][0]) if k in found else 0.0)
+def rows_of(full, found):
+    """Weight, logarithm of the full gain and of the one that was found, of each kernel where there is something to gain."""
+    return [(w, math.log(g), math.log(found[k][0]) if k in found else 0.0)
             for k, (g, w, _) in full.items() if g > 1.02]
+
+
+def share_of(rows):
+    """Of the logarithm of the full gain, weighted; with a 90 % interval over kernels."""
     if not rows:
         return float("nan"), float("nan"), float("nan"), 0
 
@@ -65,14 +72,14 @@ def main():
     parser.add_argument("--trials", type=int, default=300)
     parser.add_argument("--donor-trials", type=int, default=200)
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--rank", default="analytic")
+    parser.add_argument("--rank", nargs="+", default=["analytic"])
     parser.add_argument("--space", default="plain")
     parser.add_argument("--threads", default="1")
     parser.add_argument("--db", default="transfer")
     o = parser.parse_args()
     common = ["--space", o.space, "--threads", o.threads, "--json", "--quiet", "--no-check"]
-    tune = [o.tilth, "tune", *common, "--budget", "2h", "--transfer", "0"]
-    donors = f"{o.db}-donors.db"
+    tune = [o.tilth, "tune", *common, "--budget", "2h", "--transfer", "0", "--cost-model", "none"]
+    donors, together = f"{o.db}-donors.db", {}
     for model in o.donors:
         _, seconds = run([*tune, model, "--policy", "evolution", "--top", str(o.donor_top), "--trials-per-task",
                           str(o.donor_trials), "--db", donors])
@@ -89,7 +96,7 @@ def main():
                 spent += seconds
                 for k, row in found.items():
                     full[k] = max(full.get(k, row), row)
-        for rank in (o.rank, "shape", "random"):
+        for rank in (*o.rank, "shape", "random"):
             for k in (1, 5):
                 scratch = f"{o.db}-scratch.db"
                 for end in ("", "-wal", "-shm"):
@@ -104,8 +111,13 @@ def main():
         print(f"{'way':34s} {'share of log gain':>18s}  {'90 %':^15s} {'kernels':>8s} {'seconds':>8s} {'of the search':>14s}")
         for way, runs in ways.items():
             for found, seconds in runs:
-                mean, low, high, count = share(full, found)
+                together.setdefault(way, []).extend(rows_of(full, found))
+                mean, low, high, count = share_of(rows_of(full, found))
                 print(f"{way:34s} {mean:18.3f}  {low:6.3f}..{high:6.3f} {count:8d} {seconds:8.1f} {seconds / spent:14.4f}")
+    print(f"\nall receivers\n{'way':34s} {'share of log gain':>18s}  {'90 %':^15s} {'kernels':>8s}")
+    for way, rows in together.items():
+        mean, low, high, count = share_of(rows)
+        print(f"{way:34s} {mean:18.3f}  {low:6.3f}..{high:6.3f} {count:8d}")
 
 
 if __name__ == "__main__":

@@ -101,6 +101,12 @@ static const struct {
       "  gemm: C[i, j] = sum(f32(A[i, k])*f32(B[k, j]))\n",
       { "mma_m16n8k16_bf16)" },
       "wgmma" },
+    { "nor are weights whose channels lie across, when they are not there before",
+      "kernel conv(x: bf16[1, 64, 2, 72], w: bf16[64, 64, 1, 8], out y: f32[1, 64, 2, 65])\n"
+      "  conv: y[n, o, i, j] = sum(f32(x[n, c, i + u, j + v])*f32(w[o, c, u, v])) for i in 0..2, "
+      "j in 0..65\n",
+      { "mma_m16n8k16_bf16)" },
+      "wgmma" },
     { "few rows are for a warp",
       "kernel gemm(A: bf16[16, 128], B: bf16[128, 96], out C: f32[16, 96])\n"
       "  gemm: C[i, j] = sum(f32(A[i, k])*f32(B[k, j]))\n",

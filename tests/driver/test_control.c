@@ -180,6 +180,20 @@ static void states_grow(void **state)
     unload(&r);
 }
 
+/* By as much as a turn finds in it, which is a row at most. */
+static void states_grow_by_their_own(void **state)
+{
+    (void)state;
+    running r =
+        load("opset 13; input n i64; input x f32 2; init zero i64 1 = 0; init one i64 1 = 1;"
+             "node Loop n,-,x -> y body={input i i64; input c bool; input s f32 2;"
+             " node Slice s,zero,one -> f; node Concat s,f -> t axis=0;"
+             " node Identity c -> d; output d; output t}; output y");
+    expect(&r, GIVEN(LIST(3), LIST(5, 6)), 0, 5, LIST(5, 6, 5, 5, 5));
+    expect(&r, GIVEN(LIST(0), LIST(5, 6)), 0, 2, LIST(5, 6));
+    unload(&r);
+}
+
 /* A cache of keys grows along its second axis, and what is made of it has its length. */
 static void a_cache_grows(void **state)
 {
@@ -408,6 +422,7 @@ int main(void)
         cmocka_unit_test(states_change_places),
         cmocka_unit_test(loops_nest),
         cmocka_unit_test(states_grow),
+        cmocka_unit_test(states_grow_by_their_own),
         cmocka_unit_test(a_cache_grows),
         cmocka_unit_test(states_are_bounded),
         cmocka_unit_test(turns_read_parts),

@@ -97,6 +97,22 @@ static void a_model_is_trained_and_judged(void **state)
            "cost-model eval $D/a.tld -m analytic --split task --machine $D/none.txt");
 }
 
+/* A screener learns from points that nobody measured what a model says of their programs. */
+static void a_model_teaches_another(void **state)
+{
+    (void)state;
+    expect_shell(0, "screener, seed 1",
+                 "$TILTH cost-model train $D/a.tld -m screener --epochs 3 --split task --teacher "
+                 "$D/m.tlm --unmeasured 8 -o $D/taught.tlm -q");
+    expect(
+        2, "does not know these samples",
+        "cost-model train $D/a.tld -m screener --teacher $D/m.tlm --without rows -o $D/x.tlm -q");
+    expect(2, "none.tlm",
+           "cost-model train $D/a.tld -m screener --teacher $D/none.tlm -o $D/x.tlm -q");
+    expect(2, "--unmeasured: -1 is not",
+           "cost-model train $D/a.tld -m screener --unmeasured -1 -o $D/x.tlm -q");
+}
+
 /* The same file, to the byte. */
 static void the_same_seed_gives_the_same_model(void **state)
 {
@@ -124,6 +140,23 @@ static void an_interrupted_training_goes_on(void **state)
         "! test -e $D/part.tlm && $TILTH cost-model train $D/a.tld -m mlp,hidden=16 --epochs 400 "
         "--check 0 "
         "-o $D/part.tlm -q && cmp $D/whole.tlm $D/part.tlm && ! test -e $D/part.tlm.checkpoint");
+}
+
+/* Killed without a word, again and again, later each time: what is there goes on, and comes to the same. */
+static void a_killed_training_goes_on(void **state)
+{
+    (void)state;
+    expect_shell(
+        0, "written",
+        "$TILTH cost-model train $D/a.tld -m mlp,hidden=16 --epochs 120 -o $D/unkilled.tlm -q");
+    expect_shell(
+        0, "written",
+        "for i in 1 2 3 4 5 6 7 8; do $TILTH cost-model train $D/a.tld -m mlp,hidden=16 --epochs "
+        "120 -o "
+        "$D/killed.tlm -q >/dev/null & p=$!; sleep 0.$((i * 6 + 10)); kill -KILL $p; wait $p; "
+        "test -e $D/killed.tlm && cmp $D/unkilled.tlm $D/killed.tlm; done; "
+        "$TILTH cost-model train $D/a.tld -m mlp,hidden=16 --epochs 120 -o $D/killed.tlm -q && "
+        "cmp $D/unkilled.tlm $D/killed.tlm && ! test -e $D/killed.tlm.checkpoint");
 }
 
 static void an_update_learns_or_is_undone(void **state)
@@ -250,6 +283,29 @@ static void bad_models_are_refused(void **state)
     expect_shell(3, "was trained with decisions", "$TILTH cost-model eval $D/a.tld -m $D/s.tlm -q");
     change_model("m.tlm", "n.tlm", no_number);
     expect_shell(3, "no number", "$TILTH cost-model eval $D/a.tld -m $D/n.tlm -q");
+    /* a search that is to ask such a model says so before it measures anything */
+    static const struct {
+        int code;
+        const char *name, *why;
+    } bad[] = { { 3, "cut", "is no sound cost model" },
+                { 3, "v9", "is a cost model of version 9" },
+                { 2, "f", "was trained with rows of features" },
+                { 2, "s", "was trained with decisions" },
+                { 3, "n", "no number" },
+                { 2, "none", "No such file" } };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        tl_text line = { 0 };
+        tl_text_format(&line,
+                       "$TILTH tune models/kernels/gemm.tk --trials 1 --db $D/bad.db -q "
+                       "--cost-model $D/%s.tlm",
+                       bad[i].name);
+        expect_shell(bad[i].code, bad[i].why, tl_text_get(&line));
+        tl_text_free(&line);
+    }
+    expect_shell(2, "there are more than 4 models",
+                 "m=$D/m.tlm; $TILTH tune models/kernels/gemm.tk --trials 1 --db $D/bad.db -q "
+                 "--cost-model default --cost-model $m --cost-model $m --cost-model $m "
+                 "--cost-model $m");
     expect_shell(3, "this is no data set",
                  "$TILTH cost-model eval $D/m.tlm --split task -m analytic -q");
 }
@@ -258,8 +314,10 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_model_is_trained_and_judged),
+        cmocka_unit_test(a_model_teaches_another),
         cmocka_unit_test(the_same_seed_gives_the_same_model),
         cmocka_unit_test(an_interrupted_training_goes_on),
+        cmocka_unit_test(a_killed_training_goes_on),
         cmocka_unit_test(an_update_learns_or_is_undone),
         cmocka_unit_test(features_are_shown),
         cmocka_unit_test(what_is_refused),

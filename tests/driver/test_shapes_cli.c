@@ -47,6 +47,10 @@ static int set_up(void **state)
     if (cli_set_up(state) != 0)
         return -1;
     write_model("double.onnx", DOUBLE);
+    write_model("scan.onnx",
+                "opset 17; input x f32 rows,3; init first f32 = 0; node Scan first,x -> last,y "
+                "num_scan_inputs=1 body={input s f32; input e f32 3; node Identity s -> t;"
+                " node Add e,e -> d; output t; output d}; output y");
     write_model("gpt.onnx",
                 "opset 13; input past f32 1,p,4; input mask f32 1,t; init one f32 1,1,4 "
                 "= 1,2,3,4; init axes i64 1 = 2; node Concat past,one -> k axis=1;"
@@ -173,6 +177,9 @@ static void a_file_for_all_extents(void **state)
     expect(0, "for any rows in 2..300",
            "compile $D/double.onnx -o $D/r.tilth --shape x=2..300,3 --prepare later");
     check_saved("r.tilth");
+    /* a loop of as many turns as there are rows */
+    expect(0, "for any rows in 2..300", "compile $D/scan.onnx -o $D/s.tilth --shape x=2..300,3");
+    check_saved("s.tilth");
     /* axes that the model ties together go along */
     expect(0, "for any p in 2..60",
            "compile $D/gpt.onnx -o $D/g.tilth --shape past=1,2..60,4 "

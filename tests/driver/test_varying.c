@@ -484,25 +484,165 @@ static void bodies_of_any_extent(void **state)
     }
 }
 
-/* Results that are counted: where they stand is a constant that is made of the extent, so that each is compiled. */
+/* The same bytes, and extents, as a family that is called for the first time gives: code for exactly these shapes. */
+static void check_alone(const fixture *f, const int64_t *extents)
+{
+    fixture alone = { .file = { 0 } };
+    call c = make_call(f, extents);
+    run(f);
+    if (tilth_family_load_memory(f->file.data, f->file.size, NULL, &options, &alone.family,
+                                 &error) != TILTH_OK ||
+        tilth_caller_create(alone.family, 0, &alone.caller, &error) != TILTH_OK)
+        fail_msg("%s", error.text);
+    for (int i = 0; i < c.count; i++)
+        assert_int_equal(tilth_caller_set_input(alone.caller, i, c.shapes[i].rank,
+                                                c.shapes[i].shape, c.data[i], c.sizes[i], &error),
+                         TILTH_OK);
+    run(&alone);
+    for (int i = 0; i < tilth_caller_output_count(f->caller); i++) {
+        tilth_tensor_info info, want;
+        const void *data, *want_data;
+        assert_int_equal(tilth_caller_output(f->caller, i, &info, &data, &error), TILTH_OK);
+        assert_int_equal(tilth_caller_output(alone.caller, i, &want, &want_data, &error), TILTH_OK);
+        assert_int_equal(info.rank, want.rank);
+        assert_memory_equal(info.shape, want.shape, sizeof *info.shape * (size_t)info.rank);
+        assert_int_equal(info.size, want.size);
+        assert_memory_equal(data, want_data, info.size);
+    }
+    unload(&alone);
+    free_call(&c);
+}
+
+/* Each model at several extents, and then at one more that was not there before, without another compile. */
+static void check_counts(const char *const *models, int count)
+{
+    static const int64_t lengths[][2] = {
+        { 14, 14 }, { 19, 19 }, { 40, 40 }, { 13, 13 }, { 33, 33 }, { 64, 64 }, { 101, 101 },
+    };
+    for (int i = 0; i < count; i++) {
+        fixture f = load(text_model(models[i]));
+        for (int k = 0; k < 7; k++)
+            check_alone(&f, lengths[k]);
+        if (compiled(&f) != 2) /* the first, and any */
+            fail_msg("%s: compiled %d times", models[i], (int)tilth_family_compiled(f.family));
+        unload(&f);
+    }
+}
+
+/* Results that data count, of inputs whose extents vary: neither a count nor an extent costs a compile. */
 static void counts_of_any_extent(void **state)
 {
     (void)state;
-    fixture f = load(text_model("opset 17; input x f32 n; init nil f32 = 0;"
-                                "node Greater x,nil -> c; node NonZero c -> y; output y"));
-    for (int64_t n = 3; n < 60; n += 7) {
-        call c = make_call(&f, &n);
-        tilth_tensor_info info;
-        const void *data;
-        int64_t count = 0;
+    const char *const models[] = {
+        "opset 17; input x f32 n,3; init nil f32 = 0; node Greater x,nil -> c; node NonZero c -> y;"
+        "node Transpose y -> t; node GatherND x,t -> g; output y; output g",
+        "opset 18; input x f32 n,3; init one i64 1 = 1; init nil f32 = 0;"
+        "node ReduceMax x,one -> s keepdims=0; node Greater s,nil -> c; node Compress x,c -> y "
+        "axis=0; node Concat y,x -> z axis=0; node Shape y -> h; output z; output h",
+        "opset 17; input x i64 n; node Unique x -> y,i,v,c; output y; output i; output v; output c",
+        "opset 17; input b f32 1,n,4; input s f32 1,2,n; init k i64 = 5; init t f32 = 0.5;"
+        "node NonMaxSuppression b,s,k,t -> y; output y",
+        "opset 17; input x f32 n,3; init nil f32 = 0; node ReduceMax x -> s keepdims=0;"
+        "init three f32 = 2.5; node Greater s,three -> c; node If c -> y then_branch={"
+        "node Concat x,x -> a axis=0; output a} else_branch={node Neg x -> q; output q}; output y",
+    };
+    check_counts(models, 5);
+}
+
+/* Loops that take as many turns as an extent says, or grow from what is as long as one. */
+static void turns_of_any_extent(void **state)
+{
+    (void)state;
+    const char *const models[] = {
+        "opset 17; input x f32 n,3; init z f32 3 = 0,0,0; node Scan z,x -> l,w num_scan_inputs=1 "
+        "body={input s f32 3; input e f32 3; node Add s,e -> t; node Identity t -> o; output t;"
+        " output o}; output l; output w",
+        "opset 17; input x f32 n,3; init z f32 3 = 0,0,0; node Scan z,x -> l,w num_scan_inputs=1 "
+        "scan_input_directions=[1] scan_output_directions=[1] body={input s f32 3; input e f32 3;"
+        " node Add s,e -> t; node Identity t -> o; output t; output o}; output l; output w",
+        "opset 17; input x f32 n,3; init zero i64 = 0; node Shape x -> h; node Gather h,zero -> k "
+        "axis=0; init z f32 3 = 0,0,0; node Loop k,-,z -> l,w body={input i i64; input d bool;"
+        " input s f32 3; node Gather x,i -> e axis=0; node Add s,e -> t; node Identity t -> o;"
+        " node Identity d -> g; output g; output t; output o}; output l; output w",
+        "opset 17; input x f32 n,3; init zero i64 = 0; node Shape x -> h; node Gather h,zero -> k "
+        "axis=0; node Loop k,-,x -> l body={input i i64; input d bool; input s f32 n,3;"
+        " init row f32 1,3 = 1,2,3; node Concat s,row -> t axis=0; node Identity d -> g; output g;"
+        " output t}; output l",
+        "opset 17; input x f32 n,3; input k i64; node Loop k,-,x -> l body={input i i64;"
+        " input d bool; input s f32 n,3; init row f32 1,3 = 1,2,3; node Concat s,row -> t axis=0;"
+        " node Identity d -> g; output g; output t}; output l",
+    };
+    check_counts(models, 5);
+}
+
+/* Fifty counts of one shape, and a state that grows by fifty numbers of turns: compiled once. */
+static void new_counts_cost_no_compile(void **state)
+{
+    (void)state;
+    fixture f = load(text_model("opset 17; input x f32 60; node NonZero x -> y; output y"));
+    float x[60] = { 0 };
+    tilth_tensor_info info;
+    const void *data;
+    const int64_t shape[] = { 60 };
+    for (int count = 0; count < 50; count++) {
+        assert_int_equal(tilth_caller_set_input(f.caller, 0, 1, shape, x, sizeof x, &error),
+                         TILTH_OK);
         run(&f);
         assert_int_equal(tilth_caller_output(f.caller, 0, &info, &data, &error), TILTH_OK);
-        for (int64_t i = 0; i < n; i++)
-            if (((const float *)c.data[0])[i] > 0)
-                assert_int_equal(((const int64_t *)data)[count++], i);
         assert_int_equal(info.shape[1], count);
-        free_call(&c);
+        for (int i = 0; i < count; i++)
+            assert_int_equal(((const int64_t *)data)[i], 59 - count + 1 + i);
+        x[59 - count] = 1;
     }
+    assert_int_equal(compiled(&f), 1);
+    unload(&f);
+    f = load(text_model("opset 17; input k i64; init first i64 1 = 7; init one i64 = 1; node Loop "
+                        "k,-,first -> y body={input i i64; input d bool; input s i64 1;"
+                        " init axis i64 1 = 0; node Unsqueeze i,axis -> r; node Concat s,r -> t "
+                        "axis=0; node Identity d -> g; output g; output t}; output y"));
+    for (int64_t turns = 0; turns < 50; turns++) {
+        assert_int_equal(tilth_caller_set_input(f.caller, 0, 0, NULL, &turns, 8, &error), TILTH_OK);
+        run(&f);
+        assert_int_equal(tilth_caller_output(f.caller, 0, &info, &data, &error), TILTH_OK);
+        assert_int_equal(info.shape[0], 1 + turns);
+        for (int64_t i = 0; i < turns; i++)
+            assert_int_equal(((const int64_t *)data)[1 + i], i);
+    }
+    assert_int_equal(compiled(&f), 1);
+    unload(&f);
+}
+
+/* A state that grows in each of 10,000 turns: called again and again it neither takes more memory nor is compiled. */
+static void ten_thousand_turns_do_not_leak(void **state)
+{
+    (void)state;
+    tilth_load_options many = options;
+    fixture f = { .file = text_model(
+                      "opset 17; input k i64; init first i64 1 = 7; node Loop k,-,first -> y body={"
+                      "input i i64; input d bool; input s i64 1; init axis i64 1 = 0;"
+                      " node Unsqueeze i,axis -> r; node Concat s,r -> t axis=0;"
+                      " node Identity d -> g; output g; output t}; output y") };
+    long before = 0;
+    many.max_turns = 10000;
+    if (tilth_family_load_memory(f.file.data, f.file.size, NULL, &many, &f.family, &error) !=
+            TILTH_OK ||
+        tilth_caller_create(f.family, 0, &f.caller, &error) != TILTH_OK)
+        fail_msg("%s", error.text);
+    for (int i = 0; i < 4; i++) {
+        const int64_t turns = 10000 - i;
+        tilth_tensor_info info;
+        const void *data;
+        assert_int_equal(tilth_caller_set_input(f.caller, 0, 0, NULL, &turns, 8, &error), TILTH_OK);
+        run(&f);
+        assert_int_equal(tilth_caller_output(f.caller, 0, &info, &data, &error), TILTH_OK);
+        assert_int_equal(info.shape[0], 1 + turns);
+        for (int64_t k = 0; k < turns; k++)
+            assert_int_equal(((const int64_t *)data)[1 + k], k);
+        before = i == 0 ? resident_kb() : before;
+    }
+    assert_int_equal(compiled(&f), 1);
+    if (!is_sanitized)
+        assert_true(resident_kb() <= before + before / 100);
     unload(&f);
 }
 
@@ -592,6 +732,9 @@ int main(void)
         cmocka_unit_test(an_encoder_takes_no_more_memory),
         cmocka_unit_test(bodies_of_any_extent),
         cmocka_unit_test(counts_of_any_extent),
+        cmocka_unit_test(turns_of_any_extent),
+        cmocka_unit_test(new_counts_cost_no_compile),
+        cmocka_unit_test(ten_thousand_turns_do_not_leak),
         cmocka_unit_test(inspect_tells_of_axes),
     };
     cmocka_set_test_filter(getenv("TL_ONLY"));

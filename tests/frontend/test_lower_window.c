@@ -223,24 +223,30 @@ static void large_layer_by_points(void **state)
 }
 
 /* The channels of a group side by side: where groups end within the blocks of the result, or the result lies plain behind blocks
- * (a graph's output), or behind steps in a row; however strict. Not where a block is within a group, where whole groups
- * are within a vector, where lanes along a row read neighbours, or where each channel is a group. */
+ * (a graph's output), behind steps in a row, or in short rows; however strict. Not where a block is within a group, where
+ * whole groups are within a vector, or where lanes along a row read neighbours. */
 static void sums_lie_as_lanes_need_them(void **state)
 {
     static const struct {
-        int channels, outputs, group, stride;
+        int channels, outputs, group, stride, width;
         bool is_blocked, is_last;
         const char *want;
     } choices[] = {
-        { 96, 48, 2, 1, true, false, "channels_last" },
-        { 80, 64, 8, 2, true, false, "channels_last" },
-        { 96, 64, 1, 2, true, true, "channels_last" },
-        { 96, 190, 2, 2, false, true, "channels_last" },
-        { 96, 96, 2, 1, true, false, "direct" },
-        { 64, 64, 16, 1, true, false, "direct" },
-        { 96, 190, 2, 1, false, true, "direct" },
-        { 64, 64, 64, 1, true, true, "direct" },
-        { 96, 96, 1, 2, true, false, "direct" },
+        { 96, 48, 2, 1, 9, true, false, "channels_last" },
+        { 80, 64, 8, 2, 9, true, false, "channels_last" },
+        { 96, 64, 1, 2, 9, true, true, "channels_last" },
+        { 96, 190, 2, 2, 9, false, true, "channels_last" },
+        { 96, 96, 2, 1, 9, true, false, "direct" },
+        { 64, 64, 16, 1, 9, true, false, "direct" },
+        { 96, 190, 2, 1, 20, false, true, "direct" },
+        { 96, 190, 2, 1, 9, false, true, "channels_last" },
+        { 1, 402, 1, 3, 70, false, true, "channels_last" },
+        { 1, 402, 1, 1, 70, false, true, "direct" },
+        { 12, 6, 1, 2, 70, false, true, "direct" },
+        { 12, 30, 1, 1, 3, false, true, "direct" },
+        { 64, 64, 64, 1, 9, true, true, "channels_last" },
+        { 96, 96, 1, 2, 9, true, false, "direct" },
+        { 64, 64, 64, 1, 9, true, false, "direct" },
     };
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         const char *before = choices[i].is_blocked ? "p: ?[...] = Conv(x, e)\n" : "";
@@ -248,12 +254,12 @@ static void sums_lie_as_lanes_need_them(void **state)
             *state,
             tl_arena_format(
                 *state,
-                "graph g\ninput x: f32[1, %d, 9, 9]\nconst e: f32[%d, %d, 1, 1] = ...\n"
+                "graph g\ninput x: f32[1, %d, 3, %d]\nconst e: f32[%d, %d, 1, 1] = ...\n"
                 "const w: f32[%d, %d, 3, 3] = ...\nconst f: f32[16, %d, 1, 1] = ...\n%s"
                 "y: ?[...] = Conv(%s, w) {group = %d, strides = [%d, %d]}\n%soutput %s\n",
-                choices[i].channels, choices[i].channels, choices[i].channels, choices[i].outputs,
-                choices[i].channels / choices[i].group, choices[i].outputs, before,
-                choices[i].is_blocked ? "p" : "x", choices[i].group, choices[i].stride,
+                choices[i].channels, choices[i].width, choices[i].channels, choices[i].channels,
+                choices[i].outputs, choices[i].channels / choices[i].group, choices[i].outputs,
+                before, choices[i].is_blocked ? "p" : "x", choices[i].group, choices[i].stride,
                 choices[i].stride, choices[i].is_last ? "" : "z: ?[...] = Conv(y, f)\n",
                 choices[i].is_last ? "y" : "z"));
         tl_diag diag = { { 0 } };

@@ -4,10 +4,12 @@
 
 typedef struct {
     int c, o, h, w, pad;
+    int images;
 } conv_case;
 
 static const conv_case cases[] = {
-    { 8, 4, 8, 8, 1 }, { 4, 8, 9, 7, 1 }, { 8, 8, 6, 13, 0 }, { 4, 4, 3, 3, 1 }, { 8, 12, 5, 4, 1 },
+    { 8, 4, 8, 8, 1, 1 }, { 4, 8, 9, 7, 1, 1 },  { 8, 8, 6, 13, 0, 1 },
+    { 4, 4, 3, 3, 1, 1 }, { 8, 12, 5, 4, 1, 1 }, { 8, 8, 5, 6, 1, 3 },
 };
 
 /* Interprets a program of the kernel; the output in memory. */
@@ -50,14 +52,14 @@ static const tl_kernel *conv_kernel(tl_arena *arena, const conv_case *c, int str
 {
     const char *text = tl_arena_format(
         arena,
-        "graph g\ninput x: f32[1, %d, %d, %d]\nconst e: f32[%d, %d, 1, 1] = ...\n"
+        "graph g\ninput x: f32[%d, %d, %d, %d]\nconst e: f32[%d, %d, 1, 1] = ...\n"
         "const w: f32[%d, %d, 3, 3] = ...\nconst b: f32[%d] = ...\nconst f: f32[4, %d, 1, 1] = "
         "...\n"
         "p: ?[...] = Conv(x, e)\n"
         "c: ?[...] = Conv(p, w, b) {pads = [%d, %d, %d, %d], strides = [%d, %d]}\n"
         "r: ?[...] = Relu(c)\nz: ?[...] = Conv(r, f)\noutput z\n",
-        c->c, c->h, c->w, c->c, c->c, c->o, c->c, c->o, c->o, c->pad, c->pad, c->pad, c->pad,
-        stride, stride);
+        c->images, c->c, c->h, c->w, c->c, c->c, c->o, c->c, c->o, c->o, c->pad, c->pad, c->pad,
+        c->pad, stride, stride);
     tl_graph *g = prepared_graph(arena, text, "x86-64");
     tl_graph_find(g, "w")->data = random_floats(arena, (int64_t)c->o * c->c * 9, seed);
     tl_graph_find(g, "b")->data = random_floats(arena, c->o, seed + 1);
@@ -149,10 +151,15 @@ static void choice(void **state)
         double line_cycles; /* 0: of the built-in machine */
         const char *want;
     } choices[] = {
-        { { 64, 64, 28, 28, 1 }, 0, "winograd_f4" }, { { 64, 64, 28, 28, 1 }, 7.5, "winograd_f4" },
-        { { 64, 64, 14, 14, 1 }, 0, "winograd_f2" }, { { 64, 64, 14, 14, 1 }, 7.5, "winograd_f4" },
-        { { 64, 64, 7, 7, 1 }, 0, "direct" },        { { 64, 64, 7, 7, 1 }, 7.5, "winograd_f2" },
-        { { 64, 64, 4, 4, 1 }, 7.5, "direct" },      { { 4, 64, 14, 14, 1 }, 7.5, "direct" },
+        { { 64, 64, 28, 28, 1, 1 }, 0, "winograd_f4" },
+        { { 64, 64, 28, 28, 1, 1 }, 7.5, "winograd_f4" },
+        { { 64, 64, 14, 14, 1, 1 }, 0, "winograd_f2" },
+        { { 64, 64, 14, 14, 1, 1 }, 7.5, "winograd_f4" },
+        { { 64, 64, 7, 7, 1, 1 }, 0, "direct" },
+        { { 64, 64, 7, 7, 1, 1 }, 7.5, "winograd_f2" },
+        { { 64, 64, 4, 4, 1, 1 }, 7.5, "direct" },
+        { { 4, 64, 14, 14, 1, 1 }, 7.5, "direct" },
+        { { 64, 64, 7, 7, 1, 8 }, 0, "winograd_f4" }, /* weights are read once for all images */
     };
     tl_arena *arena = *state;
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {

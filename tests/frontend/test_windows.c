@@ -24,11 +24,11 @@ static const struct {
       "a: ?[...] = Conv(x, w)\nb: ?[...] = Conv(a, k) {pads = [1, 1, 1, 1]}\n"
       "j: ?[...] = Concat(a, b) {axis = 1}\nz: ?[...] = Conv(j, v)",
       "z", "a in j from 0, b in j from 576" },
-    /* several images, and channels that are not the outermost axis: no one piece */
+    /* several images: blocks of channels come first */
     { 2,
       "a: ?[...] = Conv(x, w)\nb: ?[...] = Conv(x, w)\nj: ?[...] = Concat(a, b) {axis = 1}\n"
       "z: ?[...] = Conv(j, v)",
-      "z", "" },
+      "z", "a in j from 0, b in j from 512" },
     { 2,
       "a: ?[...] = Conv(x, w)\nb: ?[...] = Conv(x, w)\nj: ?[...] = Concat(a, b) {axis = 0}\n"
       "z: ?[...] = Conv(j, w)",

@@ -41,7 +41,7 @@ case $what in
     mknod -m 666 "$root/dev/null" c 1 3
     mount --bind /proc "$root/proc" 2>/dev/null
     shrink "$root/tilth-gpu/kernels"
-    env -i PATH=/bin TMPDIR=/tmp TILTH_PTX_WITH_IR=1 FAKE_CUDA=sm=90 chroot "$root" /bin/sh /tilth-gpu/check.sh \
+    chroot "$root" /bin/env -i PATH=/bin TMPDIR=/tmp TILTH_PTX_WITH_IR=1 FAKE_CUDA=sm=90 /bin/sh /tilth-gpu/check.sh \
         /tilth-gpu/run -o /check.jsonl -m "$MINUTES" -s 20 -k /tilth-gpu/kernels $MODELS
     code=$?
     cp "$root/check.jsonl" "${JSON:-build/gpu-rehearsal.jsonl}"

@@ -118,16 +118,30 @@ static inline void fill_model(void)
     m->values[V_W].data = m->w_bytes;
     m->values[V_C].data = m->c;
     fill_kernels();
-    m->prepare[0] =
-        (tl_executable_step){ "pack_w", K_PACK, 3, pack, NULL, NULL, NULL, 0, 0, 0, 0, 0 };
-    m->steps[0] =
-        (tl_executable_step){ "scale_1", K_SCALE, 3, scale, dims, "c1", "w1", N, 12 * N, 0, 0, 0 };
-    m->steps[1] =
-        (tl_executable_step){ "rev_2", K_REV, 2, rev, NULL, NULL, NULL, 0, 8 * N, 0, 0, 0 };
-    m->steps[2] =
-        (tl_executable_step){ "add_3", K_ADD, 4, add, NULL, NULL, NULL, 2 * N, 16 * N, 0, 0, 0 };
-    m->steps[3] =
-        (tl_executable_step){ "copy_4", TL_STEP_COPY, 2, copy, NULL, NULL, NULL, 0, 0, 0, 0, 0 };
+    m->prepare[0] = (tl_executable_step){
+        .name = "pack_w", .kernel = K_PACK, .value_count = 3, .values = pack
+    };
+    m->steps[0] = (tl_executable_step){ .name = "scale_1",
+                                        .kernel = K_SCALE,
+                                        .value_count = 3,
+                                        .values = scale,
+                                        .dims = dims,
+                                        .class_key = "c1",
+                                        .workload = "w1",
+                                        .flops = N,
+                                        .bytes = 12 * N };
+    m->steps[1] = (tl_executable_step){
+        .name = "rev_2", .kernel = K_REV, .value_count = 2, .values = rev, .bytes = 8 * N
+    };
+    m->steps[2] = (tl_executable_step){ .name = "add_3",
+                                        .kernel = K_ADD,
+                                        .value_count = 4,
+                                        .values = add,
+                                        .flops = 2 * N,
+                                        .bytes = 16 * N };
+    m->steps[3] = (tl_executable_step){
+        .name = "copy_4", .kernel = TL_STEP_COPY, .value_count = 2, .values = copy
+    };
     m->spec = (tl_executable_spec){ .model = "small",
                                     .note = "a note",
                                     .input_count = 1,

@@ -137,9 +137,9 @@ static void schedules_keep_the_meaning(void **state)
     sketch_programs_visit(NULL, check_program);
 }
 
-/* The schedule of a file's program, as a trace; `strict`: under strict numerics. */
-static const char *trace_of(tl_arena *arena, const char *name, scheduler *apply_schedule,
-                            bool strict)
+/* The schedule of a file's program for so many cores, as a trace; `strict`: under strict numerics. */
+static const char *trace_for(tl_arena *arena, const char *name, scheduler *apply_schedule,
+                             bool strict, int cores)
 {
     tl_diag diag = { 0 };
     tl_program *naive;
@@ -151,9 +151,16 @@ static const char *trace_of(tl_arena *arena, const char *name, scheduler *apply_
     tl_text_free(&text);
     naive->strict = strict;
     assert_int_equal(tl_target_named("x86-64-v4", &target, &diag), TL_OK);
+    target.cores = cores;
     tl_schedule *s = tl_schedule_create(arena, naive, &target, true);
     assert_int_equal(apply_schedule(s, &diag), TL_OK);
     return tl_trace_text(arena, tl_schedule_trace(s));
+}
+
+static const char *trace_of(tl_arena *arena, const char *name, scheduler *apply_schedule,
+                            bool strict)
+{
+    return trace_for(arena, name, apply_schedule, strict, 1);
 }
 
 static const char *trace_under(tl_arena *arena, const char *name, bool strict)
@@ -286,6 +293,67 @@ static void panels_end_where_blocks_of_keys_do(void **state)
     tl_arena *arena = tl_arena_create(0);
     const char *trace = default_trace(arena, "attention_online_uneven.tk");
     assert_non_null(strstr(trace, "(x1//60, x2//16, x2%16, x1%60)"));
+    tl_arena_destroy(arena);
+}
+
+/* Two results a group: the terms of a sum become lanes. */
+static void terms_become_lanes(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    assert_non_null(strstr(default_trace(arena, "conv_few_outputs.tk"), "rfactor(conv, rl)"));
+    assert_null(strstr(trace_under(arena, "conv_few_outputs.tk", true), "rfactor"));
+    tl_arena_destroy(arena);
+}
+
+/* Weights that are more than what the images of a batch are turned into: a tile of columns serves all images. */
+static void weights_are_read_once_for_a_batch(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    const char *trace = trace_for(arena, "winograd_batch.tk", tl_schedule_default, false, 2);
+    assert_non_null(strstr(trace, "reorder(co_0, n, co_1, "));
+    trace = trace_for(arena, "winograd_odd.tk", tl_schedule_default, false, 2);
+    assert_non_null(strstr(trace, "reorder(n, co_0, co_1, "));
+    tl_arena_destroy(arena);
+}
+
+/* What lanes would gather is turned around: both operands of a map, the channels of a shuffle, which are taken afterwards, and a
+ * copy out of blocks by itself. */
+static void results_out_of_blocks_are_turned(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    const char *trace = default_trace(arena, "add_blocks_plain_result.tk");
+    assert_non_null(strstr(trace, "cache_read(map, x, global)"));
+    assert_non_null(strstr(trace, "cache_read(map, x_1, global)"));
+    assert_non_null(strstr(default_trace(arena, "shuffle_plain_result.tk"), "cache_read(map, x, "));
+    trace = default_trace(arena, "copy_out_of_blocks.tk");
+    assert_null(strstr(trace, "cache_read"));
+    assert_non_null(strstr(trace, "i1_0, i1_1 = split(i1, [_, 16])"));
+    assert_non_null(strstr(default_trace(arena, "shuffle_rows.tk"), "unroll(c_0)"));
+    tl_arena_destroy(arena);
+}
+
+/* Rows of a plane that are no whole vectors go on in each other. */
+static void planes_are_summed_up_in_one_loop(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    assert_non_null(strstr(default_trace(arena, "mean_planes.tk"), "r2_r3 = fuse(r2, r3)"));
+    assert_null(strstr(trace_under(arena, "mean_planes.tk", true), "fuse(r2"));
+    tl_arena_destroy(arena);
+}
+
+/* Sums of windows whose lanes are two elements apart stay in registers, and those of a plain depthwise convolution. */
+static void windows_of_planes_are_in_registers(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    assert_non_null(strstr(default_trace(arena, "pool_planes.tk"), ", register)"));
+    const char *trace = default_trace(arena, "depthwise_planes.tk");
+    assert_non_null(strstr(trace, "set_scope(acc, register)"));
+    assert_non_null(strstr(trace, "oh_0, oh_1 = split(oh, "));
     tl_arena_destroy(arena);
 }
 
@@ -542,6 +610,11 @@ int main(void)
         cmocka_unit_test(schedules_keep_the_meaning),
         cmocka_unit_test(products_in_shared_loops_are_tiled),
         cmocka_unit_test(panels_end_where_blocks_of_keys_do),
+        cmocka_unit_test(terms_become_lanes),
+        cmocka_unit_test(weights_are_read_once_for_a_batch),
+        cmocka_unit_test(results_out_of_blocks_are_turned),
+        cmocka_unit_test(windows_of_planes_are_in_registers),
+        cmocka_unit_test(planes_are_summed_up_in_one_loop),
         cmocka_unit_test(reductions_that_walk_on_are_fused),
         cmocka_unit_test(windows_are_written_out_where_rows_share),
         cmocka_unit_test(rows_of_the_next_plane_are_fetched),

@@ -160,9 +160,9 @@ static tl_status call(tilth_caller *caller, const oracle *o, tl_diag *diag)
     return TL_OK;
 }
 
-/* The first shape, the second, and the first again. */
-static tl_status check_family(const graph_check *check, const tl_text *file, const oracle *first,
-                              const oracle *second, tl_diag *diag)
+/* One shape after the other, and the first again; `count` 1: there is only that. */
+static tl_status check_family(const graph_check *check, const tl_text *file, const oracle *oracles,
+                              int count, tl_diag *diag)
 {
     const tilth_load_options options = {
         .struct_size = sizeof options, .threads = 1, .no_cache = 1, .no_database = 1
@@ -175,11 +175,10 @@ static tl_status check_family(const graph_check *check, const tl_text *file, con
                &error, diag);
     if (status == TL_OK)
         status = of_api(tilth_caller_create(family, 0, &caller, &error), &error, diag);
-    const oracle *calls[] = { first, second, first };
-    for (int i = 0; status == TL_OK && i < (second != NULL ? 3 : 1); i++) {
-        status = call(caller, calls[i], diag);
+    for (int i = 0; status == TL_OK && i < (count > 1 ? count + 1 : 1); i++) {
+        status = call(caller, &oracles[i % count], diag);
         if (status != TL_OK)
-            tl_context(diag, "call %d, n = %lld", i, (long long)check->extents[i % 2]);
+            tl_context(diag, "call %d, n = %lld", i, (long long)check->extents[i % count]);
     }
     tilth_caller_destroy(caller);
     tilth_family_destroy(family);
@@ -208,23 +207,23 @@ static bool is_wanted(const graph_check *check, int index)
 static tl_status check_all(tl_arena *arena, graph_check *check, const tl_text *file,
                            const char **where, tl_diag *diag)
 {
-    oracle first, second;
+    oracle calls[GRAPH_CALLS], *first = &calls[0];
     tl_onnx_signature s;
-    TL_TRY(oracle_make(arena, file, check->extents[0], &first, diag));
+    TL_TRY(oracle_make(arena, file, check->extents[0], first, diag));
     TL_TRY(tl_onnx_read_signature_memory(arena, file->data, file->size, &s, diag));
     bool is_open = tl_onnx_signature_is_open(&s), wants_family = is_wanted(check, VARIANT_COUNT);
-    if (is_open && wants_family)
-        TL_TRY(oracle_make(arena, file, check->extents[1], &second, diag));
+    for (int i = 1; is_open && wants_family && i < GRAPH_CALLS; i++)
+        TL_TRY(oracle_make(arena, file, check->extents[i], &calls[i], diag));
     for (int i = 0; i < VARIANT_COUNT; i++) {
         *where = variants[i].name;
         if (is_wanted(check, i))
-            TL_TRY(check_variant(arena, check, &variants[i], file, &first, diag));
+            TL_TRY(check_variant(arena, check, &variants[i], file, first, diag));
     }
     *where = "family";
     if (wants_family)
-        TL_TRY(check_family(check, file, &first, is_open ? &second : NULL, diag));
+        TL_TRY(check_family(check, file, calls, is_open ? GRAPH_CALLS : 1, diag));
     *where = "text";
-    return is_wanted(check, VARIANT_COUNT + 1) ? check_text(arena, file, &first, diag) : TL_OK;
+    return is_wanted(check, VARIANT_COUNT + 1) ? check_text(arena, file, first, diag) : TL_OK;
 }
 
 graph_verdict graph_check_model(graph_check *check, const tl_text *file, const char **where,

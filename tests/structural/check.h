@@ -18,8 +18,11 @@ extern const char *const graph_verdicts[GRAPH_VERDICTS];
  * the graph as text and back. NULL behind the last. */
 const char *graph_variant(int index);
 
+enum { GRAPH_CALLS = 3 };
+
 typedef struct {
-    int64_t extents[2];  /* of open axes: the first call's, and the second's of "family" */
+    int64_t extents
+        [GRAPH_CALLS]; /* of open axes: those of the calls of "family", the first one's for all ways */
     const char *variant; /* this one; NULL: `ways` of them, which the seed chooses */
     int ways;
     uint64_t seed;

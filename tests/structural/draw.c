@@ -31,7 +31,7 @@ int64_t draw_extent(drawing *c)
     int64_t kind = draw_below(c, 100);
     if (kind < 15)
         return 1;
-    if (kind < 16)
+    if (kind < 17)
         return 0;
     if (kind < 32)
         return odd[draw_below(c, 7)];
@@ -137,6 +137,11 @@ bool draw_fits(tl_dtype dtype, draw_range *range)
     return largest(*range) <= (dtype == TL_F16 ? 2048 : 1e6);
 }
 
+bool draw_may_read(const drawing *c, const draw_value *v)
+{
+    return !(c->closed && draw_is_open(v)) && !(c->plain && v->counted) && !v->kept_apart;
+}
+
 static bool suits(const drawing *c, const draw_value *v, const draw_want *w)
 {
     bool any = w->low == 0 && w->high == 0;
@@ -146,7 +151,7 @@ static bool suits(const drawing *c, const draw_value *v, const draw_want *w)
     return (dtypes & DRAW_BIT(v->dtype)) != 0 && (!w->exact || draw_is_exact(v)) &&
            (any || (v->range.low >= w->low && v->range.high <= w->high)) &&
            v->rank >= w->least_rank && v->rank <= most && (!w->full || size > 0) &&
-           (w->most_elements == 0 || size <= w->most_elements) && !(c->closed && draw_is_open(v));
+           (w->most_elements == 0 || size <= w->most_elements) && draw_may_read(c, v);
 }
 
 static draw_range range_for(drawing *c, const draw_want *w, tl_dtype dtype)
@@ -291,19 +296,36 @@ const draw_value *draw_new(drawing *c, tl_dtype dtype, int rank, const int64_t *
     return draw_new_open(c, dtype, rank, dims, NULL, range);
 }
 
+/* A name that says what the operand holds; *range: between which numbers that is. */
+static const char *name_of_numbers(drawing *c, int count, const int64_t *numbers, draw_range *range)
+{
+    const char *name = tl_arena_format(c->arena, "x%d__v", c->count);
+    *range = DRAW_WHOLE(0, 0);
+    for (int i = 0; i < count; i++) {
+        name = tl_arena_format(c->arena, "%s%s%lld", name, i > 0 ? "_" : "", (long long)numbers[i]);
+        range->low = fmin(range->low, (double)numbers[i]);
+        range->high = fmax(range->high, (double)numbers[i]);
+    }
+    return name;
+}
+
+const draw_value *draw_given(drawing *c, tl_dtype dtype, int count, const int64_t *numbers,
+                             bool scalar)
+{
+    int64_t extent = count;
+    draw_range range;
+    const char *name = name_of_numbers(c, count, numbers, &range);
+    return write_input(c, name, dtype, scalar ? 0 : 1, &extent, NULL, range);
+}
+
 const draw_value *draw_numbers(drawing *c, tl_dtype dtype, int count, const int64_t *numbers,
                                bool scalar)
 {
-    const char *name = tl_arena_format(c->arena, "x%d__v", c->count);
     int64_t extent = count;
-    draw_range range = DRAW_WHOLE(0, 0);
-    for (int i = 0; i < count; i++) {
-        name = tl_arena_format(c->arena, "%s%s%lld", name, i > 0 ? "_" : "", (long long)numbers[i]);
-        range.low = fmin(range.low, (double)numbers[i]);
-        range.high = fmax(range.high, (double)numbers[i]);
-    }
+    draw_range range;
     if (draw_chance(c, 15))
-        return write_input(c, name, dtype, scalar ? 0 : 1, &extent, NULL, range);
+        return draw_given(c, dtype, count, numbers, scalar);
+    const char *name = name_of_numbers(c, count, numbers, &range);
     return write_weight(c, name, dtype, scalar ? 0 : 1, &extent, range);
 }
 
@@ -314,13 +336,16 @@ void draw_node(drawing *c, const char *op, draw_inputs inputs, int outputs, cons
 {
     tl_text_format(&c->nodes, "node %s ", op);
     int count = inputs.count;
+    c->counts = false;
     while (count > 0 && inputs.values[count - 1] == NULL)
         count--;
     for (int i = 0; i < count; i++) {
         draw_value *v = (draw_value *)(uintptr_t)inputs.values[i];
         tl_text_format(&c->nodes, "%s%s", i > 0 ? "," : "", v != NULL ? v->name : "-");
-        if (v != NULL)
+        if (v != NULL) {
             v->is_read = true;
+            c->counts |= v->counted;
+        }
     }
     tl_text_add(&c->nodes, " -> ");
     for (int i = 0; i < outputs; i++)
@@ -340,6 +365,7 @@ const draw_value *draw_result(drawing *c, tl_dtype dtype, int rank, const int64_
     draw_fits(dtype, &range);
     draw_value *v = add_value(c, name, dtype, rank, dims, open, range);
     v->is_made = true;
+    v->counted = c->counts && rank > 0;
     return v;
 }
 
@@ -469,7 +495,10 @@ static void add_outputs(drawing *c, tl_text *out)
             continue;
         any = true;
         tl_text_format(out, "output %s %s", v->name, tl_dtype_infos[v->dtype].text);
-        add_extents(c, out, v);
+        for (int a = 0; v->kept_apart && a < v->rank; a++)
+            tl_text_format(out, "%s%s_%d", a > 0 ? "," : " ", v->name, a);
+        if (!v->kept_apart)
+            add_extents(c, out, v);
         tl_text_add(out, ";\n");
     }
 }
@@ -504,12 +533,13 @@ void draw_graph(tl_arena *arena, uint64_t seed, const char *family, draw_result_
         const draw_family *f = choose_family(c, family);
         int count = c->count;
         c->closed = !f->open;
+        c->plain = !f->counts;
         if (c->count < DRAW_VALUES - 12 && may_draw(c, f) && !f->draw(c))
             for (; c->count > count && c->count > DRAW_VALUES;
                  c->count--) /* values stay: others may use them */
                 ;
     }
-    c->closed = false;
+    c->closed = c->plain = false;
     if (c->count == 0)
         draw_pick(c, &(draw_want){ DRAW_MAIN, 0, 0, false, 1, 3, false, false, 0 });
     tl_text text = { 0 };
@@ -526,6 +556,7 @@ void draw_graph(tl_arena *arena, uint64_t seed, const char *family, draw_result_
     for (int i = 0; i < c->count; i++)
         out->is_open |= draw_is_open(&c->values[i]);
     out->other_extent = 1 + (c->open_extent + draw_below(c, 6)) % 11;
+    out->third_extent = draw_chance(c, 30) ? 1 : draw_between(c, 2, 24);
     tl_text_free(&text);
     tl_text_free(&c->head);
     tl_text_free(&c->nodes);

@@ -32,6 +32,8 @@ typedef struct {
     bool open[TL_MAX_RANK];
     draw_range range;
     bool is_made, is_read; /* by a node */
+    bool counted;          /* data decide some extent of it; `dims` says what they decide */
+    bool kept_apart;       /* nobody else reads it: its extents are not known for other calls */
 } draw_value;
 
 typedef struct {
@@ -40,6 +42,8 @@ typedef struct {
     tl_text head, nodes; /* inputs and weights; nodes */
     int opset, count, node_count, depth;
     bool has_open, closed; /* closed: the family at work knows nothing of open axes */
+    bool plain;            /* and nothing of counts */
+    bool counts;           /* data decide extents of the latest node's results */
     int64_t open_extent;
     bool has_contrib;
     tl_dtype main; /* the float dtype that most values have */
@@ -52,11 +56,12 @@ typedef struct {
     const char *name;
     int weight, since, until; /* how often beside the others; opsets (until 0: the newest) */
     bool open;                /* it reads values with open axes, too */
+    bool counts;              /* and those whose extents data decide */
     draw_fn *draw;
 } draw_family;
 extern const draw_family draw_families[];
 extern const int draw_family_count;
-#define FAMILY(name, weight, since, until, open) draw_fn draw_##name;
+#define FAMILY(name, weight, since, until, open, counts) draw_fn draw_##name;
 #include "tests/structural/families.def"
 #undef FAMILY
 
@@ -116,6 +121,9 @@ const draw_value *draw_weight(drawing *c, tl_dtype dtype, int rank, const int64_
  * always gives so. */
 const draw_value *draw_numbers(drawing *c, tl_dtype dtype, int count, const int64_t *numbers,
                                bool scalar);
+/* The same, and only the call says which they are; of bools, too. */
+const draw_value *draw_given(drawing *c, tl_dtype dtype, int count, const int64_t *numbers,
+                             bool scalar);
 int64_t draw_elements(int rank, const int64_t *dims);
 static inline int64_t draw_size(const draw_value *v)
 {
@@ -126,6 +134,8 @@ static inline bool draw_is_exact(const draw_value *v)
     return v->range.step > 0;
 }
 bool draw_is_open(const draw_value *v); /* some axis is */
+/* Whether the family at work may look at it. */
+bool draw_may_read(const drawing *c, const draw_value *v);
 
 /* The usual numbers of a new float: exact quarters between -2 and 2; of an integer: small ones. */
 draw_range draw_usual(tl_dtype dtype);
@@ -179,7 +189,7 @@ typedef struct {
     const char *text;
     int nodes, opset;
     bool is_open;
-    int64_t open_extent, other_extent; /* of n */
+    int64_t open_extent, other_extent, third_extent; /* of n */
 } draw_result_graph;
 /* The graph of a seed, its text in the arena. `family`: of that family's nodes mainly; NULL: of all. */
 void draw_graph(tl_arena *arena, uint64_t seed, const char *family, draw_result_graph *out);

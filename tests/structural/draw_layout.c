@@ -167,7 +167,8 @@ bool draw_concat(drawing *c)
         const draw_value *y = draw_chance(c, 15) ? x : NULL;
         for (int tries = 0; tries < 12 && y == NULL; tries++) {
             const draw_value *other = &c->values[draw_below(c, c->count)];
-            bool fits = other->dtype == x->dtype && other->rank == x->rank && !other->open[axis];
+            bool fits = other->dtype == x->dtype && other->rank == x->rank && !other->open[axis] &&
+                        draw_may_read(c, other);
             for (int i = 0; fits && i < x->rank; i++)
                 fits = i == axis || (other->dims[i] == x->dims[i] && other->open[i] == x->open[i]);
             y = fits ? other : NULL;
@@ -416,7 +417,7 @@ bool draw_gather_nd(drawing *c)
     const draw_value *x =
         draw_pick(c, &(draw_want){
                          .dtypes = DRAW_ANY, .least_rank = 2, .most_rank = 4, .full = true });
-    int batch = x->rank > 2 && draw_chance(c, 40) ? 1 : 0,
+    int batch = x->rank > 2 && !x->counted && draw_chance(c, 40) ? 1 : 0,
         depth = (int)draw_between(c, 1, x->rank - batch);
     int64_t of[TL_MAX_RANK], dims[TL_MAX_RANK], least = x->dims[batch];
     int rank = 0, count = 0;
@@ -501,7 +502,7 @@ bool draw_depth_space(drawing *c)
                     !v->open[3];
         fits = fits && (to_depth ? v->dims[2] % block == 0 && v->dims[3] % block == 0
                                  : v->dims[1] % (block * block) == 0);
-        x = fits && draw_size(v) > 0 ? v : NULL;
+        x = fits && draw_size(v) > 0 && draw_may_read(c, v) ? v : NULL;
     }
     if (x == NULL) {
         for (int i = 0; i < 4; i++)
@@ -665,38 +666,5 @@ bool draw_center_crop_pad(drawing *c)
     draw_node(c, "CenterCropPad", DRAW_IN(x, shape), 1, "axes=[%d]", axis);
     draw_result(c, x->dtype, x->rank, dims, NULL,
                 (draw_range){ fmin(x->range.low, 0), fmax(x->range.high, 0), x->range.step });
-    return true;
-}
-
-/* What data decide how much of it there is, of data that are known. */
-bool draw_found(drawing *c)
-{
-    int64_t dims[TL_MAX_RANK], count = draw_between(c, 2, 12);
-    const draw_value *x =
-        draw_pick(c, &(draw_want){ .dtypes = DRAW_ANY & ~DRAW_BIT(TL_BF16), .least_rank = 1 });
-    int axis = draw_axis(c, x);
-    if (axis < 0 || x->dims[axis] == 0)
-        return false;
-    int64_t taken = 0, extent = x->dims[axis] < count ? x->dims[axis] : count;
-    const char *kept = "";
-    for (int64_t i = 0; i < extent; i++) {
-        int one = draw_chance(c, 60);
-        taken += one;
-        kept = tl_arena_format(c->arena, "%s%s%d", kept, i > 0 ? "," : "", one);
-    }
-    const char *condition = tl_arena_format(c->arena, "b%d", c->count);
-    tl_text_format(&c->head, "init %s bool %lld = %s;\n", condition, (long long)extent, kept);
-    draw_value weight = { .name = condition, .dtype = TL_BOOL, .rank = 1, .dims = { extent } };
-    memcpy(dims, x->dims, sizeof dims);
-    if (draw_chance(c, 60)) {
-        dims[axis] = taken;
-        draw_node(c, "Compress", DRAW_IN(x, &weight), 1, "axis=%lld",
-                  (long long)draw_signed_axis(c, axis, x->rank));
-        draw_result(c, x->dtype, x->rank, dims, x->open, x->range);
-        return true;
-    }
-    int64_t found[2] = { 1, taken };
-    draw_node(c, "NonZero", DRAW_IN(&weight), 1, "%s", "");
-    draw_result(c, TL_I64, 2, found, NULL, DRAW_WHOLE(0, (double)extent));
     return true;
 }

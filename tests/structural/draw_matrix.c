@@ -48,7 +48,7 @@ bool draw_matmul(drawing *c)
     for (int i = 0; i < c->count && w == NULL && draw_chance(c, 50); i++) { /* one that is there */
         const draw_value *v = &c->values[i];
         bool same = v->dtype == x->dtype && v->rank == 2 && y.rank == 2 && v->dims[0] == k &&
-                    !draw_is_open(v) && v->dims[1] * rows < DRAW_ELEMENTS;
+                    !draw_is_open(v) && v->dims[1] * rows < DRAW_ELEMENTS && draw_may_read(c, v);
         w = same && magnitude(v->range) < 300 ? v : NULL;
     }
     if (w == NULL)

@@ -56,25 +56,6 @@ static bool draw_affine(drawing *c)
     return true;
 }
 
-static bool draw_unique(drawing *c)
-{
-    int64_t numbers[6], found = 0, n = draw_between(c, 1, 6);
-    for (int64_t i = 0; i < n; i++) {
-        bool is_new = true;
-        numbers[i] = draw_between(c, 0, 3);
-        for (int64_t k = 0; k < i; k++)
-            is_new = is_new && numbers[k] != numbers[i];
-        found += is_new;
-    }
-    const draw_value *x = draw_numbers(c, TL_I64, (int)n, numbers, false);
-    draw_node(c, "Unique", DRAW_IN(x), 4, "sorted=%d", draw_chance(c, 50));
-    draw_result(c, TL_I64, 1, &found, NULL, DRAW_WHOLE(0, 3));
-    draw_result(c, TL_I64, 1, &found, NULL, DRAW_WHOLE(0, 5));
-    draw_result(c, TL_I64, 1, &n, NULL, DRAW_WHOLE(0, 5));
-    draw_result(c, TL_I64, 1, &found, NULL, DRAW_WHOLE(0, 6));
-    return true;
-}
-
 static bool draw_linear_attention(drawing *c)
 {
     int64_t b = draw_between(c, 1, 2), h = draw_between(c, 1, 2), s = draw_between(c, 1, 4),
@@ -142,37 +123,15 @@ static bool draw_size_of(drawing *c)
     return true;
 }
 
-static bool draw_suppression(drawing *c)
-{
-    int64_t most[1] = { 2 }, out[2] = { 2, 3 };
-    /* three boxes, of which the second lies upon the first */
-    draw_value b = { .name = tl_arena_format(c->arena, "boxes%d", c->count),
-                     .dtype = TL_F32,
-                     .rank = 3 };
-    draw_value s = { .name = tl_arena_format(c->arena, "scores%d", c->count),
-                     .dtype = TL_F32,
-                     .rank = 3 };
-    tl_text_format(
-        &c->head,
-        "init %s f32 1,3,4 = 0,0,1,1,0,0.125,1,1.125,0,2,1,3;\ninit %s f32 1,1,3 = 0.75,0.5,%s;\n",
-        b.name, s.name, draw_word(c, "0.25 0.875"));
-    const draw_value *m = draw_numbers(c, TL_I64, 1, most, true), *t = scalar(c, TL_F32, 0.5);
-    draw_node(c, "NonMaxSuppression", DRAW_IN(&b, &s, m, t), 1, "%s", "");
-    draw_result(c, TL_I64, 2, out, NULL, DRAW_WHOLE(0, 2));
-    return true;
-}
-
 bool draw_rare(drawing *c)
 {
     static const struct {
         int since;
         draw_fn *draw;
     } all[] = {
-        { 17, draw_short_transform },  { 17, draw_mel },
-        { 20, draw_affine },           { 11, draw_unique },
-        { 27, draw_linear_attention }, { 27, draw_causal_conv },
-        { 24, draw_tensor_scatter },   { 28, draw_swiglu },
-        { 13, draw_size_of },          { 11, draw_suppression },
+        { 17, draw_short_transform },  { 17, draw_mel },         { 20, draw_affine },
+        { 27, draw_linear_attention }, { 27, draw_causal_conv }, { 24, draw_tensor_scatter },
+        { 28, draw_swiglu },           { 13, draw_size_of },
     };
     int i = (int)draw_below(c, sizeof all / sizeof all[0]);
     return c->opset >= all[i].since && all[i].draw(c);

@@ -167,6 +167,8 @@ bool draw_softmax(drawing *c)
         for (int i = axis; i < x->rank; i++)
             if (x->open[i])
                 return false;
+        if (x->counted)
+            return false;
     }
     const char *op = draw_word(c, "Softmax Softmax LogSoftmax Hardmax");
     if (op[0] == 'H' && !draw_is_exact(x))

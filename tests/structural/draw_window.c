@@ -75,7 +75,7 @@ static const draw_value *pick_image(drawing *c, unsigned dtypes, double most)
         const draw_value *v = &c->values[i];
         bool fits = (dtypes & DRAW_BIT(v->dtype)) != 0 && v->rank >= 3 && v->rank <= 5 &&
                     draw_size(v) > 0 && draw_size(v) <= DRAW_ELEMENTS &&
-                    magnitude(v->range) <= most && !(c->closed && draw_is_open(v));
+                    magnitude(v->range) <= most && draw_may_read(c, v);
         for (int a = 1; fits && a < v->rank; a++)
             fits = !v->open[a];
         if (fits && draw_chance(c, 60))

@@ -2,7 +2,8 @@
 #include "tests/structural/draw.h"
 
 const draw_family draw_families[] = {
-#define FAMILY(name, weight, since, until, open) { #name, weight, since, until, open, draw_##name },
+#define FAMILY(name, weight, since, until, open, counts) \
+    { #name, weight, since, until, open, counts, draw_##name },
 #include "tests/structural/families.def"
 #undef FAMILY
 };

@@ -17,7 +17,7 @@ static const char usage[] =
     "       graphs --print S                     the text of a seed's graph\n"
     "       graphs --write DIR [--seed S] [--count N]   models, inputs and what they give, for "
     "peers\n"
-    "       graphs [--is VERDICT VARIANT] [--extents N,M] --model FILE   ends with 0 when the "
+    "       graphs [--is VERDICT VARIANT] [--extents N,M,K] --model FILE   ends with 0 when the "
     "model is as bad as that\n";
 
 static void print_operators(void)
@@ -76,8 +76,8 @@ static int print_seed(uint64_t seed, const char *family)
     if (arena == NULL || TL_ARENA_GUARD(arena))
         return 4;
     draw_graph(arena, seed, family, &g);
-    printf("%s# n = %lld, then %lld\n", g.text, (long long)g.open_extent,
-           (long long)g.other_extent);
+    printf("%s# n = %lld, then %lld and %lld\n", g.text, (long long)g.open_extent,
+           (long long)g.other_extent, (long long)g.third_extent);
     tl_arena_destroy(arena);
     return 0;
 }
@@ -165,7 +165,7 @@ int main(int argc, char **argv)
                       .ways = 2,
                       .program = argv[0],
                       .tells = true };
-    graph_check check = { .extents = { 3, 5 }, .ways = 100 };
+    graph_check check = { .extents = { 3, 5, 12 }, .ways = 100 };
     const char *verdict = NULL, *written = NULL;
     bool tells_operators = false;
     for (int i = 1; i < argc; i++) {
@@ -201,7 +201,7 @@ int main(int argc, char **argv)
             verdict = value;
             check.variant = variant_named(argv[++i]);
         } else if (strcmp(option, "--extents") == 0)
-            sscanf(value, "%ld,%ld", &check.extents[0], &check.extents[1]);
+            sscanf(value, "%ld,%ld,%ld", &check.extents[0], &check.extents[1], &check.extents[2]);
         else if (strcmp(option, "--model") == 0)
             return check_here(value, verdict, &check);
         else {

@@ -353,31 +353,31 @@ static bool same(double a, double b)
     return a == b || (isnan(a) && isnan(b));
 }
 
+/* The first `extent` elements of an axis; what is left of the value's elements lies at the front. */
+static void cut_axis(const tl_value *v, int64_t *dims, int axis, int64_t extent, char *data)
+{
+    size_t outer = 1, inner = tl_dtype_size(v->dtype);
+    for (int a = 0; a < v->shape.rank; a++)
+        *(a < axis ? &outer : &inner) *= a == axis ? 1 : (size_t)dims[a];
+    for (size_t i = 1; i < outer; i++)
+        memmove(data + i * (size_t)extent * inner, data + i * (size_t)dims[axis] * inner,
+                (size_t)extent * inner);
+    dims[axis] = extent;
+}
+
 /* The output as it is shown: where an extent is computed, so many of its elements. Copied. */
 static tl_status shown(evaluation *e, int output, tl_tensor *out)
 {
     const tl_graph *g = e->graph;
     const tl_value *v = g->outputs[output];
-    int64_t dims[TL_MAX_RANK], inner = 1, outer = 1, extent = 0;
-    int cut = -1;
+    int64_t dims[TL_MAX_RANK];
+    char *data = tl_arena_copy(e->arena, v->data, bytes_of(v), 64);
     for (int a = 0; a < v->shape.rank; a++)
         dims[a] = v->shape.dims[a].extent;
     for (int i = 0; i < g->extent_count; i++)
-        if (g->extents[i].output == output) {
-            cut = g->extents[i].axis;
-            extent = dims[cut];
-            dims[cut] = tl_number_load(TL_I64, g->outputs[g->extents[i].count]->data, 0).i;
-        }
-    size_t size = bytes_of(v), cell = tl_dtype_size(v->dtype);
-    char *data = tl_arena_copy(e->arena, v->data, size, 64);
-    for (int a = 0; a < v->shape.rank; a++)
-        if (a < cut)
-            outer *= dims[a];
-        else if (a > cut)
-            inner *= dims[a];
-    for (int64_t i = 1; cut >= 0 && i < outer; i++)
-        memmove(data + (size_t)(i * dims[cut] * inner) * cell,
-                data + (size_t)(i * extent * inner) * cell, (size_t)(dims[cut] * inner) * cell);
+        if (g->extents[i].output == output)
+            cut_axis(v, dims, g->extents[i].axis,
+                     tl_number_load(TL_I64, g->outputs[g->extents[i].count]->data, 0).i, data);
     return tl_tensor_borrow(v->dtype, v->shape.rank, dims, data, out, e->diag);
 }
 

@@ -70,6 +70,7 @@ void graph_make(tl_arena *arena, uint64_t seed, const char *family, tl_text *fil
     *file = text_model(g.text);
     check->extents[0] = g.open_extent;
     check->extents[1] = g.other_extent;
+    check->extents[2] = g.third_extent;
     check->seed = seed;
 }
 
@@ -165,9 +166,10 @@ static void write_failure(const graph_run *run, const slot *s)
         const char *command = tl_arena_format(
             arena,
             "%s reduce %s/model.onnx -o %s/reduced.onnx --time-limit 30 --seconds 60 --check '%s "
-            "--is %s %s --extents %lld,%lld --model' >%s/reduce.txt 2>&1",
+            "--is %s %s --extents %lld,%lld,%lld --model' >%s/reduce.txt 2>&1",
             tilth, folder, folder, run->program, graph_verdicts[s->verdict], s->where,
-            (long long)check.extents[0], (long long)check.extents[1], folder);
+            (long long)check.extents[0], (long long)check.extents[1], (long long)check.extents[2],
+            folder);
         if (system(command) == 0)
             printf("reduced: %s/reduced.onnx\n", folder);
     }

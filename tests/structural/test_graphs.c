@@ -57,7 +57,7 @@ static void check_numbers(const tl_text *file, const char *numbers, const char *
 static void what_was_found_stays_good(void **state)
 {
     (void)state;
-    graph_check check = { .extents = { 3, 5 }, .ways = 100 };
+    graph_check check = { .extents = { 3, 5, 12 }, .ways = 100 };
     for (size_t i = 0; i < sizeof found / sizeof *found; i++) {
         tl_text file = text_model(found[i].text);
         const char *where;

@@ -231,6 +231,37 @@ static void labels_are_bounded(void **state)
     tl_corpus_close(c);
 }
 
+/* Points that nobody measured come behind those of their task that were, without labels; what was measured stays as it is, on
+ * however many threads. */
+static void points_that_nobody_measured_have_no_label(void **state)
+{
+    enum { MORE = 6 };
+    fixture *f = *state;
+    tl_corpus *plain = open_corpus(f->set, 1, NULL), *with[2];
+    char digests[2][33];
+    int met = 0, unmeasured = 0;
+    for (int i = 0; i < 2; i++) {
+        tl_diag diag = { 0 };
+        const tl_corpus_options options = { .threads = 1 + i, .unmeasured = MORE };
+        need(tl_corpus_open(f->set, &options, &with[i], &diag), &diag);
+        digest_of(with[i], digests[i]);
+    }
+    assert_string_equal(digests[0], digests[1]);
+    const tl_cost_samples *ours = &with[0]->samples[TL_ROWS_OURS];
+    for (int p = 0; p < with[0]->count; p++) {
+        const bool is_measured = !isnan(ours->label[p]);
+        unmeasured += !is_measured;
+        assert_true(ours->row_count[p] > 0 && ours->decision_count[p] > 0);
+        if (is_measured)
+            assert_int_equal(with[0]->program[p], plain->program[met++]);
+    }
+    assert_int_equal(met, plain->count);
+    assert_in_range(unmeasured, WORKLOADS * MORE / 2, WORKLOADS * MORE);
+    tl_corpus_close(plain);
+    for (int i = 0; i < 2; i++)
+        tl_corpus_close(with[i]);
+}
+
 static void nothing_to_learn_from_is_refused(void **state)
 {
     fixture *f = *state;
@@ -442,6 +473,7 @@ int main(void)
         TEST(rows_are_kept),
         TEST(what_comes_to_another_program_is_lost),
         TEST(labels_are_bounded),
+        TEST(points_that_nobody_measured_have_no_label),
         TEST(nothing_to_learn_from_is_refused),
         TEST(sides_share_no_workload),
         TEST(splits_that_say_nothing_are_refused),

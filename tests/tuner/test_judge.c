@@ -82,14 +82,17 @@ static void tasks_count_by_their_time(void **state)
     const float label[] = { 0, 1, 0, 1 }, said[] = { 0, 1, 1, 0 };
     const int task[] = { 0, 0, 1, 1 };
     const double ns[] = { 3000, 1000 }, runs[] = { 3, 1 };
+    double of_networks[TL_METRIC_COUNT];
     const tl_judged judged = { .count = 4,
                                .task_count = 2,
                                .task = task,
                                .label = label,
                                .task_ns = ns,
                                .network_count = 1,
-                               .runs = runs };
+                               .runs = runs,
+                               .network_values = of_networks };
     tl_judgement j = judge(&judged, said);
+    is_near(of_networks[TL_METRIC_PAIRS], 0.9);
     is_near(j.model.of[TL_METRIC_PAIRS].value, 0.5);
     is_near(j.networks.of[TL_METRIC_PAIRS].value, 0.9);
     is_near(j.model.of[TL_METRIC_TOP_1].value, exp(-0.5)); /* the geometric mean of 1 and 1/e */

@@ -234,6 +234,36 @@ static void networks_learn_what_is_hidden(void **state)
     free(l);
 }
 
+/* Of rows that are not ours the analytic model knows nothing: attention learns from them alone, and goes through a file. */
+static void attention_reads_rows_of_others(void **state)
+{
+    (void)state;
+    enum { WIDTH = 2 };
+    lesson *l = make_lesson(1);
+    static float rows[PROGRAMS * ROWS * WIDTH], kept[PROGRAMS], read[PROGRAMS];
+    for (int r = 0; r < PROGRAMS * ROWS; r++) {
+        rows[WIDTH * r] = l->rows[r * TL_FEATURE_WIDTH + TL_FEATURE_cycles];
+        rows[WIDTH * r + 1] = l->rows[r * TL_FEATURE_WIDTH + TL_FEATURE_body_bytes];
+    }
+    l->samples.rows = rows;
+    l->samples.shape.row = (tl_columns){ WIDTH, "0123456789abcdef0123456789abcdef" };
+    tl_cost_model *model = make_model("attention", "width=32 inner=32", 1), *again;
+    teach(model, &l->samples, NULL, &(tl_train_options){ .epochs = 60, .batch = 48 });
+    if (order(model, &l->samples) < 0.8)
+        fail_msg("%.3f of pairs in order", order(model, &l->samples));
+    tl_text file = { 0 };
+    tl_diag diag = { 0 };
+    assert_int_equal(tl_cost_model_pack(model, &file, &diag), TL_OK);
+    assert_int_equal(tl_cost_model_unpack("it", file.data, file.size, &again, &diag), TL_OK);
+    assert_true(tl_cost_model_predict(model, &l->samples, kept, NULL));
+    assert_true(tl_cost_model_predict(again, &l->samples, read, NULL));
+    assert_memory_equal(kept, read, sizeof kept);
+    tl_text_free(&file);
+    tl_cost_model_destroy(again);
+    tl_cost_model_destroy(model);
+    free(l);
+}
+
 /* What is new is learned; what was known is not lost. */
 static void adapting_goes_on(void **state)
 {
@@ -446,6 +476,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_slopes),
         cmocka_unit_test(networks_learn_what_is_hidden),
+        cmocka_unit_test(attention_reads_rows_of_others),
         cmocka_unit_test(adapting_goes_on),
         cmocka_unit_test(a_screener_is_taught),
         cmocka_unit_test(training_goes_on_with_the_same_bits),

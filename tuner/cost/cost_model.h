@@ -137,8 +137,9 @@ void tl_cost_model_describe(const tl_cost_model *model, tl_text *out);
  * has is told by its shape. */
 tl_status tl_cost_model_save(const tl_cost_model *model, const char *path, tl_diag *diag);
 tl_status tl_cost_model_load(const char *path, tl_cost_model **out, tl_diag *diag);
-/* The model that comes with tilth, tuner/data/cost.model; NULL: there is none. */
-tl_status tl_cost_model_default(tl_cost_model **out);
+/* What comes with tilth, tuner/data/cost.model and screener.model; NULL: there is none. */
+typedef enum { TL_DEFAULT_MODEL, TL_DEFAULT_SCREENER, TL_DEFAULT_COUNT } tl_default_model;
+tl_status tl_cost_model_default(tl_default_model which, tl_cost_model **out);
 /* The same of bytes: of what ships inside the program, or was made up by a test. `name`: for sentences. */
 tl_status tl_cost_model_pack(const tl_cost_model *model, tl_text *out, tl_diag *diag);
 tl_status tl_cost_model_unpack(const char *name, const void *bytes, size_t size,

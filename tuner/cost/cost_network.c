@@ -69,6 +69,8 @@ void tl_network_destroy(tl_cost_model *model)
 /* The arrays of a network of that shape. */
 static void declare(tl_cost_network *n)
 {
+    const tl_sample_shape ours = tl_sample_shape_of_rows();
+    n->has_base = n->net->has_base && tl_columns_equal(&n->model.shape.row, &ours.row);
     for (int kind = 0; kind < TL_NETWORK_KINDS; kind++) {
         tl_weights_add(&n->weights, TL_WEIGHTS_FIXED, 1, tl_network_width(n, kind), "%s.centre",
                        kind_names[kind]);
@@ -127,12 +129,6 @@ static void become(tl_cost_network *to, tl_cost_network *from)
 
 static tl_status check_kinds(const tl_network_type *net, const tl_cost_samples *s, tl_diag *diag)
 {
-    const tl_sample_shape ours = tl_sample_shape_of_rows();
-    if (net->has_base && !tl_columns_equal(&s->shape.row, &ours.row))
-        return tl_fail(diag, TL_BAD_ARGUMENT,
-                       "the cost model \"%s\" learns beside the analytic one, from rows of this "
-                       "tilth's features",
-                       net->type->name);
     if (net->reads_rows && s->shape.row.width == 0)
         return tl_fail(diag, TL_BAD_ARGUMENT, "the cost model \"%s\" learns from rows of features",
                        net->type->name);

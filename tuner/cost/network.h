@@ -28,7 +28,8 @@ typedef struct {
     const tl_cost_model_type *type;
     const char *words;
     bool reads_rows, reads_decisions;
-    bool has_base; /* predicts beside the analytic time */
+    /* predicts beside the analytic time, which is told from our rows; of other rows it learns all by itself */
+    bool has_base;
     int setting_count;
     tl_network_setting settings[8];
     double rate; /* of training, unless options say otherwise */
@@ -45,6 +46,7 @@ struct tl_cost_network {
     const tl_network_type *net;
     int settings[TL_NETWORK_SETTINGS];
     tl_weights weights; /* none: it has learned nothing */
+    bool has_base;      /* its type has, and its rows are ours */
     tl_parameter *parameters;
     int parameter_count;
     double trained_on; /* programs */
@@ -73,7 +75,7 @@ struct tl_cost_batch {
     int *first_row, *first_decision; /* count + 1 */
     float *rows, *decisions;         /* of one scale */
     float *workloads, *machines;     /* one a program */
-    float *base; /* of each row: log of the ns that the analytic model makes of it */
+    float *base; /* of each row: log of the ns that the analytic model makes of it; 0: not ours */
 
     float *mean, *spread;     /* filled by forward */
     float *d_mean, *d_spread; /* filled by the loss */

@@ -118,9 +118,13 @@ static float *gather_tokens(const tl_cost_network *n, tl_cost_batch *b, int kind
 }
 
 /* What the analytic model makes of each statement, at the machine's clock (3 GHz where that is not known). */
-static void estimate(tl_cost_batch *b)
+static void estimate(const tl_cost_network *n, tl_cost_batch *b)
 {
     b->base = tl_scratch_floats(b->scratch, (size_t)b->row_count);
+    if (!n->has_base) {
+        memset(b->base, 0, sizeof *b->base * (size_t)b->row_count);
+        return;
+    }
     for (int i = 0; i < b->count; i++) {
         const stretch rows = stretch_of(b->samples, TL_NETWORK_ROW, b->programs[i]);
         const tl_machine *machine = tl_cost_samples_machine(b->samples, b->programs[i]);
@@ -141,7 +145,7 @@ void tl_network_gather(const tl_cost_network *n, tl_cost_batch *b)
     b->workloads = gather_tokens(n, b, TL_NETWORK_WORKLOAD);
     b->machines = gather_tokens(n, b, TL_NETWORK_MACHINE);
     if (n->net->has_base)
-        estimate(b);
+        estimate(n, b);
     b->mean = tl_scratch_floats(b->scratch, count);
     b->spread = tl_scratch_floats(b->scratch, count);
     b->d_mean = tl_scratch_floats(b->scratch, count);

@@ -138,7 +138,7 @@ static double group_loss(const tl_cost_network *n, const tl_cost_samples *s, con
     double constant, loss = tl_loss_likelihood(g, &constant);
     if (w->rank > 0)
         loss += tl_loss_rank(g, w->rank * rank, w->rank * even);
-    if (w->absolute > 0 && n->net->has_base && s->standard_ns != NULL && s->standard_ns[task] > 0)
+    if (w->absolute > 0 && n->has_base && s->standard_ns != NULL && s->standard_ns[task] > 0)
         loss += absolute_loss(g, constant, s->standard_ns[task], w->absolute);
     return loss;
 }

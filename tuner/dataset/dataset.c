@@ -26,7 +26,7 @@ tl_sampler tl_sampler_of(const char *origin)
     return TL_SAMPLER_OTHER;
 }
 
-static uint32_t program_of(const char *hash)
+uint32_t tl_data_program_of(const char *hash)
 {
     return (uint32_t)(strtoull(hash, NULL, 16) >> 40);
 }
@@ -241,7 +241,7 @@ static bool gather_into(gatherer *g, tl_arena *scratch, const tl_record *r)
                               .censored = censored_of(r->censored),
                               .space = r->space,
                               .turns = r->turns,
-                              .program = program_of(r->program),
+                              .program = tl_data_program_of(r->program),
                               .ratio = is_ok ? r->ratio : 0,
                               .ratio_error = r->ratio_error,
                               .alone = r->alone,
@@ -325,7 +325,7 @@ tl_status tl_dataset_build(const tl_space *space, tl_arena *arena, const tl_data
 {
     TL_TRY(tl_space_build(space, arena, record->lowering, record->answers, record->answer_count,
                           out, diag));
-    uint32_t program = program_of(out->hash);
+    uint32_t program = tl_data_program_of(out->hash);
     if (program != record->program)
         return tl_fail(diag, TL_ILLEGAL_SCHEDULE,
                        "a record of task %s comes to program %06" PRIx32 ", not %06" PRIx32

@@ -85,6 +85,8 @@ tl_status tl_dataset_write(const tl_dataset *set, const char *path, int64_t *byt
 tl_status tl_dataset_pack(const void *body, size_t size, tl_text *out, tl_diag *diag);
 tl_status tl_dataset_unpack(const void *file, size_t size, tl_text *body, tl_diag *diag);
 
+/* A structural hash, hex digits, as records have it. */
+uint32_t tl_data_program_of(const char *hash);
 /* A series' task as a measurer and a space want it, in `arena`. */
 const tl_measure_task *tl_dataset_task(const tl_data_task *task, tl_arena *arena);
 /* The record's program; `space` is of its kind. TL_ILLEGAL_SCHEDULE where the space has changed: it comes to another one, or

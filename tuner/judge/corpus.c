@@ -184,7 +184,7 @@ static tl_status get_sections(own_corpus *own, const tl_dataset *set,
     int64_t begun = tl_clock_ns();
     double least = options->keep_after_s == 0 ? KEEP_AFTER_S : options->keep_after_s;
     if (options->folder != NULL) {
-        tl_corpus_key(set, options->build, key);
+        tl_corpus_key(set, options, key);
         own->corpus.was_kept = tl_sections_find(options->folder, key, &own->sections);
     }
     if (!own->corpus.was_kept) {

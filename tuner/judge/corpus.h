@@ -48,7 +48,8 @@ typedef struct {
 } tl_corpus;
 
 typedef struct {
-    int threads;         /* 0: 1 */
+    int threads;    /* 0: 1 */
+    int unmeasured; /* so many points more of each task, drawn by chance, whose labels are NAN: for a teacher to label */
     const char *folder;  /* of the cache; NULL: nothing is kept */
     const char *build;   /* digest of this tilth, which computes the rows */
     double keep_after_s; /* 0: a minute; below 0: whatever it takes */

@@ -9,6 +9,7 @@
 #include "ir/program/machine.h"
 #include "tuner/cost/features.h"
 #include "tuner/cost/tenset.h"
+#include "tuner/dataset/sample_points.h"
 #include "tuner/judge/corpus_private.h"
 #include "tuner/search/tokens.h"
 
@@ -69,18 +70,15 @@ static float error_of(const tl_data_record *r)
     return r->ratio_error > 0 ? (float)fmin(r->ratio_error, 4) : 0;
 }
 
-static void add_program(making *m, tl_arena *scratch, const tl_data_record *r, const tl_variant *v)
+static void add_program(making *m, tl_arena *scratch, tl_space_kind kind, const tl_variant *v,
+                        tl_kept_program kept)
 {
     const float *rows, *decisions;
-    tl_kept_program kept = { .series = m->number,
-                             .label = label_of(r),
-                             .error = error_of(r),
-                             .program = r->program,
-                             .sampler = r->sampler };
+    kept.series = m->number;
     kept.row_count = tl_features_of(scratch, v->program, &m->measured, &rows);
     tl_text_add_bytes(&m->sections[TL_SECTION_ROWS], (const char *)rows,
                       (size_t)kept.row_count * TL_FEATURE_WIDTH * sizeof *rows);
-    kept.decision_count = tl_tokens_of_point(m->tokens[r->kind], scratch, &v->point, &decisions);
+    kept.decision_count = tl_tokens_of_point(m->tokens[kind], scratch, &v->point, &decisions);
     tl_text_add_bytes(&m->sections[TL_SECTION_DECISIONS], (const char *)decisions,
                       (size_t)kept.decision_count *
                           (size_t)tl_cost_token_width(TL_COST_TOKEN_DECISION) * sizeof *decisions);
@@ -95,11 +93,34 @@ static void make_program(making *m, const tl_data_record *r)
     tl_arena *scratch = tl_arena_create(0);
     if (scratch != NULL && !TL_ARENA_GUARD(scratch) &&
         tl_dataset_build(m->spaces[r->kind], scratch, r, &variant, &why) == TL_OK) {
-        add_program(m, scratch, r, &variant);
+        add_program(m, scratch, r->kind, &variant,
+                    (tl_kept_program){ .label = label_of(r),
+                                       .error = error_of(r),
+                                       .program = r->program,
+                                       .sampler = r->sampler });
     } else {
         m->lost++;
         snprintf(m->why, sizeof m->why, "%.299s", *why.text ? why.text : "out of memory");
     }
+    tl_arena_destroy(scratch);
+}
+
+/* A point that nobody measured; those that are no schedules are not there. */
+static void make_unmeasured(making *m, int number)
+{
+    const uint64_t seed = 0x756e6d6561u;
+    const tl_sampler sampler = number % 2 == 0 ? TL_SAMPLER_WALK : TL_SAMPLER_PLAIN;
+    const tl_space_kind kind = tl_sampler_space(sampler);
+    tl_variant variant;
+    double probability;
+    tl_arena *scratch = tl_arena_create(0);
+    if (scratch != NULL && !TL_ARENA_GUARD(scratch) &&
+        tl_sample_point(m->spaces[kind], scratch, sampler, number, seed, &variant, &probability,
+                        NULL) == TL_OK)
+        add_program(m, scratch, kind, &variant,
+                    (tl_kept_program){ .label = NAN,
+                                       .program = tl_data_program_of(variant.hash),
+                                       .sampler = sampler });
     tl_arena_destroy(scratch);
 }
 
@@ -147,6 +168,8 @@ static void make_series(making *m)
                                   (double)s->task->bytes, token);
         for (int i = 0; i < s->count && !stops(m->b); i++)
             make_program(m, &s->records[i]);
+        for (int i = 0; i < m->b->options->unmeasured && !stops(m->b); i++)
+            make_unmeasured(m, i);
     } else {
         m->lost += s->count;
         snprintf(m->why, sizeof m->why, "%.299s", *why.text ? why.text : "out of memory");

@@ -61,11 +61,12 @@ static void add_series(tl_digest *d, const tl_data_series *s)
         add_record(d, &s->records[i]);
 }
 
-void tl_corpus_key(const tl_dataset *set, const char *build, char out[33])
+void tl_corpus_key(const tl_dataset *set, const tl_corpus_options *options, char out[33])
 {
     tl_digest d;
     tl_digest_start(&d);
-    add_text(&d, build != NULL ? build : "");
+    add_text(&d, options->build != NULL ? options->build : "");
+    tl_digest_add(&d, &options->unmeasured, sizeof options->unmeasured);
     for (int k = 0; k < TL_ROWS_COUNT; k++) {
         tl_sample_shape shape = tl_rows_shape((tl_rows)k);
         add_text(&d, shape.row.digest);

@@ -37,7 +37,7 @@ tl_status tl_sections_build(const tl_dataset *set, const tl_corpus_options *opti
                             tl_sections *out, tl_diag *diag);
 
 /* corpus_file.c: the kept ones. A file that is damaged or of another key is none. */
-void tl_corpus_key(const tl_dataset *set, const char *build, char out[33]);
+void tl_corpus_key(const tl_dataset *set, const tl_corpus_options *options, char out[33]);
 bool tl_sections_find(const char *folder, const char *key, tl_sections *out);
 void tl_sections_keep(const char *folder, const char *key, const tl_sections *sections);
 

@@ -328,6 +328,9 @@ static void judge(judging *j, const float *mean, double *said, double *sums, dou
     if (d->task_values != NULL)
         memcpy(d->task_values, j->values,
                sizeof *j->values * TL_METRIC_COUNT * (size_t)d->task_count);
+    for (int i = 0; d->network_values != NULL && i < TL_METRIC_COUNT * d->network_count; i++)
+        d->network_values[i] =
+            value_of_network(j, j->values, i / d->network_count, i % d->network_count);
     score_tasks(j, j->values, units, &out->model);
     score_networks(j, j->values, units, &out->networks);
     find_ceiling(j, said, sums, units, out);

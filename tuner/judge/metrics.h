@@ -34,6 +34,7 @@ typedef struct {
     const float *again;
     /* [metric * task_count + task], filled; NAN: it has none; NULL: not asked for */
     double *task_values;
+    double *network_values; /* [metric * network_count + network], the same of networks */
     uint64_t seed;
 } tl_judged;
 

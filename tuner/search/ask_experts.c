@@ -4,14 +4,30 @@
 #include <stdlib.h>
 #include "tuner/search/entry_table.h"
 
+static bool is_screener(const tl_cost_model *model)
+{
+    return model->shape.row.width == 0 && model->shape.decision.width > 0;
+}
+
+static void sort_experts(tl_explorer *x)
+{
+    const tl_search *s = &x->search;
+    int count = s->expert_count < TL_MOST_EXPERTS ? s->expert_count : TL_MOST_EXPERTS;
+    for (int i = 0; i < count; i++)
+        if (is_screener(s->experts[i]))
+            x->experts.screeners[x->experts.screener_count++] = s->experts[i];
+        else
+            x->experts.models[x->experts.count++] = s->experts[i];
+}
+
 void tl_experts_begin(tl_explorer *x)
 {
     const tl_search *s = &x->search;
     const tl_workload_info *w = s->workload;
-    int count = s->expert_count < TL_MOST_EXPERTS ? s->expert_count : TL_MOST_EXPERTS;
-    if (count == 0 || w == NULL)
+    if (s->expert_count == 0 || w == NULL)
         return;
-    x->experts.count = count;
+    sort_experts(x);
+    x->experts.shape = tl_sample_shape_of_points();
     x->experts.tokens = tl_tokens_create(x->arena, s->space);
     x->experts.workload =
         TL_NEW_ARRAY(x->arena, float, tl_cost_token_width(TL_COST_TOKEN_WORKLOAD));
@@ -25,7 +41,7 @@ void tl_experts_begin(tl_explorer *x)
 static void ask(tl_explorer *x, int expert, const int *entries, const tl_entry_table *t,
                 float *mean)
 {
-    bool knows = tl_cost_model_predict(x->search.experts[expert], &t->programs, mean, NULL);
+    bool knows = tl_cost_model_predict(x->experts.models[expert], &t->programs, mean, NULL);
     for (int i = 0; i < t->programs.count; i++)
         tl_catalog_at(x->catalog, entries[i])->expected[expert] = knows ? mean[i] : 0;
 }

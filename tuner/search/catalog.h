@@ -16,7 +16,7 @@ typedef enum {
     TL_ENTRY_WRONG,    /* it failed, whatever the reason */
 } tl_entry_state;
 
-enum { TL_ENTRY_EXPECTATIONS = 3 };
+enum { TL_ENTRY_EXPECTATIONS = 4 };
 
 typedef struct {
     tl_point point;

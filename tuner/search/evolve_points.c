@@ -3,7 +3,10 @@
  * The first population is random points and the best measured ones. A generation is as many children: parents by
  * roulette, each mutated in one decision (or copied). What counts is a heap of the best unmeasured ones of all
  * generations. Ansor's roulette takes scores for weights, which a score of any sign and scale breaks; ours takes
- * ranks: the best is drawn twice as often as the middle, the worst hardly ever. There is no crossover. */
+ * ranks: the best is drawn twice as often as the middle, the worst hardly ever. There is no crossover. With an expert that
+ * needs no program, a child may be the best of several mutations, of which that one alone is built: as often as the expert
+ * proves right about what was measured. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include "tuner/search/decision_kind.h"
@@ -68,51 +71,135 @@ static int64_t draw_factor(tl_explorer *x, int64_t number)
     return drawn;
 }
 
+enum { MOST_DECISIONS = 256, MOST_PARTS = 8, MOST_CHANGES = 2 };
+
+/* A child before it is built: of the parent's answers some become other values. */
+typedef struct {
+    int parent, count;
+    struct {
+        int decision;
+        int64_t value;
+    } changes[MOST_CHANGES];
+} mutation;
+
+static mutation make_step(int parent, int decision, int64_t value)
+{
+    return (mutation){ parent, 1, { { decision, value } } };
+}
+
 /* Ansor's mutation of a tile: a factor of one part of an axis goes to another. The outermost part is what the others leave:
  * with it a part takes another size alone. */
-static int move_factor(tl_explorer *x, int parent, const tl_point *point, int decision)
+static mutation move_factor(tl_explorer *x, int parent, const tl_point *point, int decision)
 {
-    enum { MOST_DECISIONS = 256, MOST_PARTS = 8 };
     const tl_decision *d = &point->decisions[decision];
-    tl_wish wishes[MOST_DECISIONS];
     int others[MOST_PARTS], count = 0;
-    for (int i = 0; i < point->count && i < MOST_DECISIONS; i++) {
-        wishes[i] = (tl_wish){ point->decisions[i].name, value_of(&point->decisions[i]) };
+    for (int i = 0; i < point->count && i < MOST_DECISIONS; i++)
         if (i != decision && share_axis(d, &point->decisions[i]) && count < MOST_PARTS)
             others[count++] = i;
-    }
     int64_t partner = tl_random_below(&x->random, count + 1);
     if (partner < count) {
         bool gives = tl_random_below(&x->random, 2) == 0;
         int from = gives ? decision : others[partner], to = gives ? others[partner] : decision;
-        int64_t factor = draw_factor(x, wishes[from].value);
-        if (factor > 1) {
-            wishes[from].value /= factor;
-            wishes[to].value *= factor;
-            return tl_catalog_build(x->catalog, point->lowering, wishes,
-                                    point->count < MOST_DECISIONS ? point->count : MOST_DECISIONS);
-        }
+        int64_t given = value_of(&point->decisions[from]), got = value_of(&point->decisions[to]);
+        int64_t factor = draw_factor(x, given);
+        if (factor > 1)
+            return (mutation){ parent, 2, { { from, given / factor }, { to, got * factor } } };
     }
     int64_t to = tl_random_below(&x->random, d->count - 1);
     to += to >= d->taken;
-    return tl_catalog_step(x->catalog, parent, decision, d->options[to]);
+    return make_step(parent, decision, d->options[to]);
 }
 
 /* Another option of one decision; in the plain space a tile's parts change together. A lowering is, to Ansor, a task of its own:
- * it is kept. */
-static int mutate(tl_explorer *x, int parent)
+ * it is kept. Of a parent without open decisions nothing changes. */
+static mutation draw_mutation(tl_explorer *x, int parent)
 {
     tl_point point = tl_catalog_at(x->catalog, parent)->point;
     int decision = draw_decision(x, &point);
     if (decision < 0)
-        return TL_NO_ENTRY;
+        return (mutation){ .parent = parent };
     if (tl_space_kind_of(x->search.space) == TL_SPACE_PLAIN &&
         tl_decision_kind_of(&point.decisions[decision]) == TL_DECISION_TILE)
         return move_factor(x, parent, &point, decision);
     const tl_decision *d = &point.decisions[decision];
     int64_t to = tl_random_below(&x->random, d->count - 1);
     to += to >= d->taken;
-    return tl_catalog_step(x->catalog, parent, decision, d->options[to]);
+    return make_step(parent, decision, d->options[to]);
+}
+
+static int build(tl_explorer *x, const mutation *m)
+{
+    tl_wish wishes[MOST_DECISIONS];
+    tl_point point = tl_catalog_at(x->catalog, m->parent)->point;
+    int count = point.count < MOST_DECISIONS ? point.count : MOST_DECISIONS;
+    if (m->count == 0)
+        return TL_NO_ENTRY;
+    for (int i = 0; i < count; i++)
+        wishes[i] = (tl_wish){ point.decisions[i].name, value_of(&point.decisions[i]) };
+    for (int i = 0; i < m->count; i++)
+        if (m->changes[i].decision < count)
+            wishes[m->changes[i].decision].value = m->changes[i].value;
+    return tl_catalog_build(x->catalog, point.lowering, wishes, count);
+}
+
+/* --- mutations that a screener likes -------------------------------------------------------------------------------------- */
+
+/* So many mutations are drawn, and the best of them is built. */
+enum { DRAWN = 4 };
+
+/* The option that is nearest, by its logarithm. */
+static int find_option(const tl_decision *d, int64_t value)
+{
+    int nearest = d->taken;
+    double least = INFINITY;
+    for (int o = 0; o < d->count; o++) {
+        double far = fabs(log2(fabs((double)d->options[o]) + 1) - log2(fabs((double)value) + 1));
+        nearest = far < least ? o : nearest;
+        least = fmin(far, least);
+    }
+    return nearest;
+}
+
+static tl_point preview(tl_explorer *x, const mutation *m, tl_decision decisions[MOST_DECISIONS])
+{
+    tl_point point = tl_catalog_at(x->catalog, m->parent)->point;
+    point.count = point.count < MOST_DECISIONS ? point.count : MOST_DECISIONS;
+    memcpy(decisions, point.decisions, sizeof *decisions * (size_t)point.count);
+    for (int i = 0; i < m->count; i++) {
+        int d = m->changes[i].decision;
+        if (d < point.count)
+            decisions[d].taken = find_option(&decisions[d], m->changes[i].value);
+    }
+    point.decisions = decisions;
+    return point;
+}
+
+/* Of several mutations of the parent the one that the screener takes for the fastest. */
+static mutation draw_screened(tl_explorer *x, int parent)
+{
+    mutation drawn[DRAWN];
+    tl_decision decisions[DRAWN][MOST_DECISIONS];
+    tl_point points[DRAWN];
+    double said[DRAWN];
+    int best = 0;
+    for (int i = 0; i < DRAWN; i++) {
+        drawn[i] = draw_mutation(x, parent);
+        points[i] = preview(x, &drawn[i], decisions[i]);
+    }
+    tl_experts_screen(x, points, DRAWN, said);
+    for (int i = 1; i < DRAWN; i++)
+        if (said[i] < said[best])
+            best = i;
+    return drawn[best];
+}
+
+/* Screened as often as the screener was right. */
+static int mutate(tl_explorer *x, int parent)
+{
+    const tl_experts *e = &x->experts;
+    bool is_screened = e->screener != NULL && tl_random_unit(&x->random) < e->trust;
+    mutation m = is_screened ? draw_screened(x, parent) : draw_mutation(x, parent);
+    return build(x, &m);
 }
 
 /* --- populations --------------------------------------------------------------------------------------------------- */
@@ -200,6 +287,7 @@ static void keep_best(tl_explorer *x, population *best, const population *p)
 static void evolve(tl_explorer *x, const tl_evolution *how, population *p, population *children,
                    population *best)
 {
+    tl_experts_choose_screener(x);
     begin(x, how, p);
     for (int g = 0;; g++) {
         tl_explorer_score(x, p->entries, p->count, p->score);

@@ -62,9 +62,15 @@ _Static_assert(
 
 /* What is asked of models that were trained before; in the explorer's arena. */
 typedef struct {
-    int count;         /* 0: there are none */
-    tl_tokens *tokens; /* NULL: none */
+    int count; /* of those that judge programs; 0: there are none */
+    tl_cost_model *models[TL_MOST_EXPERTS];
+    int screener_count; /* of those that need no program, and judge points that were not built */
+    tl_cost_model *screeners[TL_MOST_EXPERTS];
+    tl_cost_model *screener; /* who has a say now; NULL: nobody */
+    double trust;            /* how far it was right so far: of pairs, right less wrong ones */
+    tl_tokens *tokens;       /* NULL: none */
     float *workload, *machine;
+    tl_sample_shape shape; /* of points */
 } tl_experts;
 
 struct tl_explorer {
@@ -133,6 +139,10 @@ bool tl_explorer_score(tl_explorer *x, const int *entries, int count, float *sco
 /* ask_experts.c: at the explorer's making; then the expectations of entries, which are filled in where they are missing. */
 void tl_experts_begin(tl_explorer *x);
 void tl_experts_expect(tl_explorer *x, const int *entries, int count);
+/* screen_points.c: who of the screeners has a say, as far as it is right of what was measured so far; and what it says of points,
+ * built or not: something like the logarithm of a time, 0 of all when nobody has a say. */
+void tl_experts_choose_screener(tl_explorer *x);
+void tl_experts_screen(tl_explorer *x, const tl_point *points, int count, double *said);
 /* The entries in the order of their scores, best first; `score` is moved with them. */
 void tl_explorer_rank(tl_explorer *x, int *entries, float *score, int count);
 

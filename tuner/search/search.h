@@ -16,7 +16,7 @@
 
 typedef struct tl_policy tl_policy;
 
-enum { TL_MOST_EXPERTS = 3 };
+enum { TL_MOST_EXPERTS = 4 };
 
 typedef struct {
     const tl_measure_task *task;
@@ -25,7 +25,8 @@ typedef struct {
     /* Predicts, and learns this task's results; NULL: the policy makes what it needs. */
     tl_cost_model *model;
     /* Trained before (tl_cost_model_load), at most TL_MOST_EXPERTS: asked, and not taught. Policies that can use them take what
-     * they expect as a prior, and believe each as far as it is right here: a wrong one costs little. They need `workload`. */
+     * they expect as a prior, and believe each as far as it is right here: a wrong one costs little. Those that read no rows of a
+     * program judge points before they are built, so that more are looked at. They need `workload`. */
     tl_cost_model *const *experts;
     int expert_count;
     const tl_workload_info *workload; /* its names and sizes; NULL: nobody says */

@@ -10,7 +10,7 @@
 #include "tuner/search/space.h"
 
 /* GUESSES: of so many cost models at once. */
-enum { TL_SURROGATE_POINTS = 160, TL_SURROGATE_NAMES = 64, TL_SURROGATE_GUESSES = 4 };
+enum { TL_SURROGATE_POINTS = 160, TL_SURROGATE_NAMES = 64, TL_SURROGATE_GUESSES = 5 };
 
 typedef struct tl_surrogate tl_surrogate;
 /* It gets `guesses` of each point, at most TL_SURROGATE_GUESSES. NULL: no memory. */

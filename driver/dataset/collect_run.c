@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include "driver/pipeline/host_target.h"
 #include "runtime/base/file.h"
 #include "runtime/base/program_path.h"
 #include "tuner/run/environment.h"
@@ -14,6 +15,7 @@ typedef struct {
     const tl_collect_settings *o;
     tl_session session;
     tl_target target;
+    tl_target_place place;
     tl_numerics numerics;
     const tl_tune_task *tasks;
     int task_count;
@@ -154,11 +156,15 @@ static tl_status run_all(collect_run *run, tl_diag *diag)
         run->numerics = TL_NUMERICS_STRICT;
     TL_TRY(tl_target_resolve(o->common.target, &run->target, diag));
     run->target.machine = run->session.machine;
+    TL_TRY(tl_target_find_place(o->common.target, &run->target, &run->place, diag));
     TL_TRY(open_store(run, diag));
     TL_TRY(tl_data_tasks(&o->sources, &o->common, &run->session, run->numerics, &run->tasks,
                          &run->task_count, &run->constant_bytes, diag));
     const tl_measure_options options = { .worker = tl_program_path(),
                                          .target = &run->target,
+                                         .device = run->place.device[0] != '\0' ? run->place.device
+                                                                                : NULL,
+                                         .host = &run->place.host,
                                          .threads = run->session.threads,
                                          .constant_bytes = run->constant_bytes,
                                          .run_limit_s = 5,

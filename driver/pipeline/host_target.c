@@ -118,3 +118,13 @@ tl_status tl_target_resolve(const char *name, tl_target *out, tl_diag *diag)
     TL_TRY(tl_target_any(name, NULL, out, diag));
     return tl_target_check(name, diag);
 }
+
+tl_status tl_target_find_place(const char *name, const tl_target *target, tl_target_place *out,
+                               tl_diag *diag)
+{
+    *out = (tl_target_place){ .host = *target };
+    if (!tl_target_is_gpu(target))
+        return TL_OK;
+    TL_TRY(tl_target_any(NULL, NULL, &out->host, diag));
+    return tl_target_device_name(name, out->device, diag);
+}

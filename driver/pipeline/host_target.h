@@ -16,4 +16,13 @@ tl_status tl_target_check(const char *name, tl_diag *diag);
 /* "cpu|x86-64|...": all names that tl_target_any knows, as the argument of an option. */
 extern const char tl_target_words[];
 
+/* Where programs for a target are measured (tl_measure_options). */
+typedef struct {
+    char device[32]; /* "cuda:1"; "": this CPU */
+    tl_target host;  /* of what runs on this machine all the same */
+} tl_target_place;
+/* `target`: what the name came to. TL_UNSUPPORTED: it is a GPU without a device (nvptx64). */
+tl_status tl_target_find_place(const char *name, const tl_target *target, tl_target_place *out,
+                               tl_diag *diag);
+
 #endif

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <sched.h>
 #include <string.h>
-#include "driver/pipeline/device_target.h"
 #include "driver/pipeline/host_target.h"
 #include "driver/pipeline/model_tasks.h"
 #include "driver/pipeline/tunable_model.h"
@@ -38,8 +37,8 @@ typedef struct {
     int model_count;
     tl_study study; /* of a kernel; its arena is the run's in any case */
     tl_numerics numerics;
-    tl_target target, host; /* host: of what runs on this machine whatever the target */
-    char device[32];        /* that candidates run on, where the target is one */
+    tl_target target;
+    tl_target_place place;
     int threads;
     tl_tune_list list; /* of all of them */
     tl_records *store;
@@ -158,15 +157,12 @@ static tl_status make_measurer(tune_run *run, tl_diag *diag)
     const tl_tune_settings *o = run->o;
     if (o->replay != NULL)
         return tl_replayer_create(o->replay, &run->measurer, diag);
-    run->host = run->target;
-    if (tl_target_is_gpu(&run->target)) {
-        TL_TRY(tl_target_any(NULL, NULL, &run->host, diag));
-        TL_TRY(tl_target_device_name(o->common.target, run->device, diag));
-    }
+    TL_TRY(tl_target_find_place(o->common.target, &run->target, &run->place, diag));
     tl_measure_options options = { .worker = tl_program_path(),
                                    .target = &run->target,
-                                   .device = run->device[0] != '\0' ? run->device : NULL,
-                                   .host = &run->host,
+                                   .device =
+                                       run->place.device[0] != '\0' ? run->place.device : NULL,
+                                   .host = &run->place.host,
                                    .threads = run->threads,
                                    .run_limit_s = o->candidate_s,
                                    .constant_bytes = run->list.constant_bytes,

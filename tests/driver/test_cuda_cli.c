@@ -77,6 +77,20 @@ static void outputs_are_those_of_the_cpu(void **state)
         "echo the same five");
 }
 
+static void a_data_set_is_collected_on_it(void **state)
+{
+    (void)state;
+    expect_shell(0, "\"tasks_done\":1,\"known\":0,\"measured\":5,\"failed\":0",
+                 FAKE("slow-launch=1") "$TILTH dataset collect $D/product.tk --target cuda "
+                                       "--per-task 5 --budget 60s --db $D/points.db -q --json");
+    expect_shell(0, "5, 0 come to another program", "$TILTH dataset info $D/points.db --rebuild");
+    expect_shell(5, "the CUDA driver finds no GPU",
+                 FAKE("no-device") "$TILTH dataset collect $D/product.tk --target cuda,sm_80 "
+                                   "--per-task 5 --budget 20s --db $D/none.db -q");
+    expect_shell(3, "nvptx64: nothing runs there",
+                 GPU "$TILTH dataset collect $D/product.tk --target nvptx64 --db $D/none.db -q");
+}
+
 static void kernels_are_timed_and_tuned(void **state)
 {
     (void)state;
@@ -144,6 +158,7 @@ int main(void)
         cmocka_unit_test(info_shows_them_or_why_there_is_none),
         cmocka_unit_test(a_model_runs_and_is_right),
         cmocka_unit_test(outputs_are_those_of_the_cpu),
+        cmocka_unit_test(a_data_set_is_collected_on_it),
         cmocka_unit_test(kernels_are_timed_and_tuned),
         cmocka_unit_test(what_is_compiled_has_ptx),
         cmocka_unit_test(what_goes_wrong_is_said),

@@ -56,6 +56,7 @@ typedef struct {
     int64_t start_ns, sequence;
     tl_collect_totals totals;
     tl_diag *diag;
+    tl_diag unable; /* the first reason why a worker could not measure at all */
 } collection;
 
 /* ---- tasks ---- */
@@ -405,6 +406,8 @@ static void take(collection *c, const tl_result *result)
         tl_records_add(c->o->store, &record, NULL); /* what cannot be written waits */
         count_result(&c->totals, result);
         keep_record(s, &record);
+    } else if (c->unable.text[0] == '\0') {
+        tl_fail(&c->unable, TL_DEVICE, "%s", result->reason);
     }
     if (it->sampler == TL_SAMPLER_DEFAULT && result->status != TL_RECORD_OK)
         s->has_failed = true; /* there is no standard */
@@ -426,7 +429,9 @@ static tl_status drive(collection *c)
     for (bool done = false; !is_over(c);) {
         TL_TRY(fill(c, &done));
         if (done)
-            return TL_OK;
+            return c->totals.measured > 0 || c->unable.text[0] == '\0'
+                       ? TL_OK
+                       : tl_fail(c->diag, TL_DEVICE, "%s", c->unable.text);
         tl_status status = tl_measurer_next(o->measurer, TICK_S, &result, c->diag);
         c->totals.elapsed_s = (double)(tl_clock_ns() - c->start_ns) * 1e-9;
         if (status == TL_OK)

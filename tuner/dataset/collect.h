@@ -37,7 +37,8 @@ typedef struct {
     void *user;
 } tl_collect_options;
 
-/* TL_OK also when it was stopped or the time was over; TL_DEVICE: no worker can be started any more; TL_NO_MEMORY. */
+/* TL_OK also when it was stopped or the time was over; TL_DEVICE: no worker can be started any more, or none could measure
+ * anything (there is no such device), and why; TL_NO_MEMORY. */
 tl_status tl_collect(const tl_collect_options *options, tl_collect_totals *totals, tl_diag *diag);
 
 #endif

@@ -258,7 +258,7 @@ static const char *in_f64(tl_arena *arena, const char *text)
     return out;
 }
 
-/* Lowers the graph's one kernel as the case says. */
+/* Lowers the graph's one kernel as the case says; layouts are assigned unless the text says them. */
 static void lower(run *r, const tl_target *target)
 {
     tl_graph *g;
@@ -269,7 +269,8 @@ static void lower(run *r, const tl_target *target)
     tl_diag diag = { 0 };
     const char *text = tl_arena_format(r->arena, "graph g\n%soutput y\n", r->is->graph);
     if (tl_graph_parse(r->arena, text, "graph", &g, &diag) != TL_OK ||
-        tl_infer_shapes(g, &diag) != TL_OK || tl_assign_layouts(g, target, &diag) != TL_OK ||
+        tl_infer_shapes(g, &diag) != TL_OK ||
+        (strstr(text, "layout(") == NULL && tl_assign_layouts(g, target, &diag) != TL_OK) ||
         tl_partition_graph(r->arena, g, &partition, &diag) != TL_OK)
         fail_run(r, diag.text);
     assert_int_equal(partition.count, 1);

@@ -231,7 +231,7 @@ static tl_status next(tl_measurer *self, double timeout_s, tl_result *out, tl_di
                 return TL_OK;
         }
         if (m->is_dead)
-            return tl_fail(diag, TL_DEVICE, "worker processes (%s) die as soon as they are started",
+            return tl_fail(diag, TL_DEVICE, "worker %s ends at once, whenever it is started",
                            m->worker);
         if (m->queued == 0)
             return tl_fail(diag, TL_BUDGET, "nothing is queued");

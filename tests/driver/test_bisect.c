@@ -56,7 +56,7 @@ static void each_can_be_left_out(void **state)
         tl_text_free(&arguments);
     }
     tl_text_free(&all);
-    expect(2, "'frob' cannot be left out; these can: fold_batch_norm",
+    expect(2, "'frob' cannot be left out; these can: fold_weights",
            "verify $D/net.onnx --without fusion,frob");
     expect(2, "one of them", "verify $D/net.onnx --without fusion --bisect");
 }

@@ -141,11 +141,10 @@ static void on_an_emulated_device_it_is_checked_only(void **state)
     tl_measurer *m = start_on("cuda-emulated", "", 0);
     int task = measuring_task(m);
     tl_result first = run(m, task, "", TL_COLD_CONSTANTS);
-    tl_result second = measuring_one(
-        m, task, &(tl_candidate){ .trace = by_columns, .cold = TL_COLD_CONSTANTS });
+    tl_result second =
+        measuring_one(m, task, &(tl_candidate){ .trace = by_columns, .cold = TL_COLD_CONSTANTS });
     tl_result label = measuring_one(
-        m, task,
-        &(tl_candidate){ .trace = by_columns, .cold = TL_COLD_CONSTANTS, .label = true });
+        m, task, &(tl_candidate){ .trace = by_columns, .cold = TL_COLD_CONSTANTS, .label = true });
     tl_result wrong = measuring_one(m, task, &(tl_candidate){ .lowering = 1, .trace = by_rows });
 
     (void)state;

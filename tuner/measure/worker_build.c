@@ -86,7 +86,8 @@ static tl_status compile_prepare(tl_arena *arena, const tl_program *program,
     tl_codegen_key(&alone, true, target, key);
     if (find_part(key, &o->prepare_object, &o->prepare_descriptor))
         return TL_OK;
-    TL_TRY(compile(arena, program, true, target, TL_FORM_OBJECT, &o->prepare_object, &o->prepare_descriptor, diag));
+    TL_TRY(compile(arena, program, true, target, TL_FORM_OBJECT, &o->prepare_object,
+                   &o->prepare_descriptor, diag));
     keep_part(key, &o->prepare_object, &o->prepare_descriptor);
     return TL_OK;
 }

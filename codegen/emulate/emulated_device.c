@@ -310,6 +310,7 @@ static tl_status wait(tl_queue *queue, tl_diag *diag)
 const tl_device_type tl_device_type_emulated = {
     .name = "cuda-emulated",
     .form = TL_FORM_LLVM,
+    .is_emulated = true,
     .count = count,
     .open = open_device,
     .close = close_device,

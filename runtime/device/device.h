@@ -60,6 +60,7 @@ typedef struct tl_device_graph {
 struct tl_device_type {
     const char *name;  /* "cuda" */
     tl_code_form form; /* of the code that compilers make for it */
+    bool is_emulated;  /* its times are this machine's, and say nothing of such a device */
     /* How many there are. TL_DEVICE says why there is none: no driver, none that it knows, too old a driver. */
     tl_status (*count)(int *out, tl_diag *diag);
     tl_status (*open)(int number, tl_device **out, tl_diag *diag);

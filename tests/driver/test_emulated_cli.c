@@ -16,6 +16,19 @@ static void models_run_emulated(void **state)
                  "$TILTH run $D/bert.onnx --target cuda-emulated,sm_80 --output $D/emulated");
 }
 
+static void a_kernel_is_tuned_and_a_data_set_collected(void **state)
+{
+    (void)state;
+    expect_shell(0, "trials    3 in",
+                 "printf '%s\n  %s\n' "
+                 "'kernel small(A: f32[12, 16], const B: f32[16, 20], out C: f32[12, 20])' "
+                 "'small: C[i, j] = sum(A[i, k]*B[k, j])' >$D/small.tk; "
+                 "$TILTH tune $D/small.tk --trials 3 --no-db --target cuda-emulated");
+    expect_shell(0, "\"measured\":4,\"failed\":0",
+                 "$TILTH dataset collect $D/small.tk --per-task 4 --db $D/points.db -q --json "
+                 "--target cuda-emulated,sm_80");
+}
+
 static void what_is_not_there_is_said(void **state)
 {
     (void)state;
@@ -27,6 +40,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(models_run_emulated),
+        cmocka_unit_test(a_kernel_is_tuned_and_a_data_set_collected),
         cmocka_unit_test(what_is_not_there_is_said),
     };
     return cmocka_run_group_tests_name("emulated models", tests, cli_set_up, cli_tear_down);

@@ -2,6 +2,7 @@
  * emulator: what is right is timed by the device's own clock; an illegal address, a hang, a result that is wrong or no device at
  * all costs the candidate and is said. */
 #define FAKE_LIBRARY "libcuda_emulated.so"
+#include "codegen/emulate/emulated_device.h"
 #include "tests/gpu/with_fake.h"
 #include "tests/tuner/measuring.h"
 
@@ -27,14 +28,14 @@ static void device_hook(const char *job, const char *trace)
     fake_say(what);
 }
 
-static tl_measurer *start(const char *what, double run_limit_s)
+static tl_measurer *start_on(const char *device, const char *what, double run_limit_s)
 {
     static tl_target target, host;
     tl_measurer *m;
     tl_diag diag = { 0 };
     const tl_measure_options options = { .worker = measuring_self(),
                                          .target = &target,
-                                         .device = "cuda",
+                                         .device = device,
                                          .host = &host,
                                          .run_limit_s = run_limit_s,
                                          .seed = 7 };
@@ -46,6 +47,11 @@ static tl_measurer *start(const char *what, double run_limit_s)
     if (tl_measurer_create(&options, &m, &diag) != TL_OK)
         fail_msg("%s", diag.text);
     return m;
+}
+
+static tl_measurer *start(const char *what, double run_limit_s)
+{
+    return start_on("cuda", what, run_limit_s);
 }
 
 static const char by_rows[] =
@@ -127,14 +133,43 @@ static void without_a_device_it_is_said(void **state)
     tl_measurer_destroy(m);
 }
 
+/* The emulator's times say nothing: each candidate runs once for every set of inputs, and is timed no more. */
+static void on_an_emulated_device_it_is_checked_only(void **state)
+{
+    static const char by_columns[] =
+        "i, j, k = loops(matmul)\nreorder(j, i)\nbind(j, blockIdx.x)\nbind(i, threadIdx.x)\n";
+    tl_measurer *m = start_on("cuda-emulated", "", 0);
+    int task = measuring_task(m);
+    tl_result first = run(m, task, "", TL_COLD_CONSTANTS);
+    tl_result second =
+        measuring_one(m, task, &(tl_candidate){ .trace = by_columns, .cold = TL_COLD_CONSTANTS });
+    tl_result label = measuring_one(
+        m, task, &(tl_candidate){ .trace = by_columns, .cold = TL_COLD_CONSTANTS, .label = true });
+    tl_result wrong = measuring_one(m, task, &(tl_candidate){ .lowering = 1, .trace = by_rows });
+
+    (void)state;
+    if (first.status != TL_RECORD_OK || second.status != TL_RECORD_OK ||
+        label.status != TL_RECORD_OK)
+        fail_msg("%s%s%s", first.reason, second.reason, label.reason);
+    assert_true(first.crowned && first.cold == TL_COLD_CONSTANTS && first.max_error < 1e-5);
+    assert_int_equal(first.time_count, 1);
+    assert_int_equal(second.time_count, 1);
+    assert_true(second.incumbent_ns == first.time_ns);
+    assert_int_equal(label.turns, 1);
+    assert_int_equal(wrong.status, TL_RECORD_WRONG);
+    tl_measurer_destroy(m);
+}
+
 int main(int argc, char **argv)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_right_is_timed),
         cmocka_unit_test(a_fault_costs_one_candidate),
         cmocka_unit_test(without_a_device_it_is_said),
+        cmocka_unit_test(on_an_emulated_device_it_is_checked_only),
     };
     const tl_worker_options options = { .hook = device_hook };
+    tl_emulated_device_add();
     if (argc >= 2 && strcmp(argv[1], "worker") == 0)
         return tl_worker_main(argc - 2, argv + 2, &options);
     return cmocka_run_group_tests_name("measuring on a GPU", tests, NULL, NULL);

@@ -82,6 +82,8 @@ static tl_status open_device(tl_bench_device *b, const tl_worker_config *config,
     TL_TRY(type_of(b)->make_event(b->device, &b->end, diag));
     for (int i = 0; i < task->program->param_count; i++)
         TL_TRY(put_param(b, task, i, diag));
+    if (type_of(b)->is_emulated) /* nothing is timed */
+        return type_of(b)->wait(b->queue, diag);
     b->flush_bytes = 2 * b->device->facts.l2_bytes;
     if (type_of(b)->allocate(b->device, b->flush_bytes, &b->flush, NULL) != TL_OK)
         b->flush = NULL;
@@ -96,6 +98,11 @@ tl_bench_device *tl_bench_device_open(const tl_worker_config *config, const tl_r
     if (b != NULL)
         b->has_failed = open_device(b, config, task, &b->failure) != TL_OK;
     return b;
+}
+
+bool tl_bench_device_is_emulated(const tl_bench_device *b)
+{
+    return b != NULL && b->device != NULL && type_of(b)->is_emulated;
 }
 
 bool tl_bench_device_is_lost(const tl_bench_device *b)

@@ -37,6 +37,7 @@ struct tl_bench_kernel {
 
 /* Never NULL but for want of memory: what is wrong with the device shows in every job. */
 tl_bench_device *tl_bench_device_open(const tl_worker_config *config, const tl_run_task *task);
+bool tl_bench_device_is_emulated(const tl_bench_device *bench);
 /* Whether the device is lost, and with it this process. */
 bool tl_bench_device_is_lost(const tl_bench_device *bench);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "codegen/codegen.h"
 #include "runtime/base/clock.h"
+#include "runtime/device/device.h"
 #include "schedule/trace.h"
 #include "tuner/measure/worker_private.h"
 
@@ -29,12 +30,24 @@ static tl_record_status kind_of(tl_status status, tl_record_status usual)
     return status == TL_NO_MEMORY ? TL_RECORD_MEMORY : usual;
 }
 
-static tl_status compile(tl_arena *arena, const tl_program *program, bool prepare,
-                         const tl_target *target, tl_text *object, tl_text *json, tl_diag *diag)
+/* The form of code that runs where candidates of the target do: a device may want what its usual code is made from. */
+static tl_code_form form_of(const tl_worker_config *config, const tl_target *target)
 {
+    const tl_device_type *type = tl_device_type_named(config->device);
+    return type != NULL && tl_target_is_gpu(target) ? type->form : TL_FORM_OBJECT;
+}
+
+static tl_status compile(tl_arena *arena, const tl_program *program, bool prepare,
+                         const tl_target *target, tl_code_form form, tl_text *object, tl_text *json,
+                         tl_diag *diag)
+{
+    bool as_module = form == TL_FORM_LLVM;
     tl_descriptor descriptor;
-    TL_TRY(tl_codegen_compile(arena, program, prepare, target, TL_EMIT_OBJECT, object, &descriptor,
+    TL_TRY(tl_codegen_compile(arena, program, prepare, target,
+                              as_module ? TL_EMIT_LLVM : TL_EMIT_OBJECT, object, &descriptor,
                               diag));
+    if (as_module)
+        descriptor.form = TL_FORM_LLVM;
     tl_descriptor_print(&descriptor, json);
     if (object->failed || json->failed)
         return tl_fail(diag, TL_NO_MEMORY, "out of memory");
@@ -73,7 +86,8 @@ static tl_status compile_prepare(tl_arena *arena, const tl_program *program,
     tl_codegen_key(&alone, true, target, key);
     if (find_part(key, &o->prepare_object, &o->prepare_descriptor))
         return TL_OK;
-    TL_TRY(compile(arena, program, true, target, &o->prepare_object, &o->prepare_descriptor, diag));
+    TL_TRY(compile(arena, program, true, target, TL_FORM_OBJECT, &o->prepare_object,
+                   &o->prepare_descriptor, diag));
     keep_part(key, &o->prepare_object, &o->prepare_descriptor);
     return TL_OK;
 }
@@ -99,7 +113,8 @@ static tl_status build(tl_arena *arena, const tl_worker_config *config, bool is_
     o->status = TL_RECORD_BUILD;
     if (program->param_count > TL_MAX_PARAMS || program->prepared_count > TL_MAX_PARAMS)
         return tl_fail(diag, TL_UNSUPPORTED, "more than %d parameters", TL_MAX_PARAMS);
-    TL_TRY(compile(arena, program, false, target, &o->object, &o->descriptor, diag));
+    TL_TRY(compile(arena, program, false, target, form_of(config, target), &o->object,
+                   &o->descriptor, diag));
     if (program->prepare != NULL)
         TL_TRY(compile_prepare(arena, program, &config->host, o, diag));
     o->built.prepared_count = program->prepared_count;

@@ -1,12 +1,12 @@
 /* codegen/emulate/context.c: fibers: a stack and a place to go on.
  *
  * On x86-64 a switch saves what a called function must keep on the stack and takes the other stack, in a few
- * nanoseconds; elsewhere ucontext does it. */
+ * nanoseconds; elsewhere ucontext does it, and where ThreadSanitizer looks on, who has to be told of each switch. */
 #include <stdlib.h>
 #include <string.h>
 #include "codegen/emulate/emulate_private.h"
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(__SANITIZE_THREAD__)
 
 __asm__(".text\n"
         ".p2align 4\n"
@@ -51,30 +51,92 @@ void tl_context_destroy(void *context)
 #else
 #include <ucontext.h>
 
+typedef struct {
+    ucontext_t place;
+    void *seen;  /* ThreadSanitizer's fiber */
+    bool is_own; /* made for it; not that of a thread which was there */
+} fiber;
+
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+static void *new_fiber(void)
+{
+    return __tsan_create_fiber(0);
+}
+
+static void *current_fiber(void)
+{
+    return __tsan_get_current_fiber();
+}
+
+static void end_fiber(void *seen)
+{
+    __tsan_destroy_fiber(seen);
+}
+
+static void enter_fiber(void *seen)
+{
+    __tsan_switch_to_fiber(seen, 0);
+}
+#else
+static void *new_fiber(void)
+{
+    return NULL;
+}
+
+static void *current_fiber(void)
+{
+    return NULL;
+}
+
+static void end_fiber(void *seen)
+{
+    (void)seen;
+}
+
+static void enter_fiber(void *seen)
+{
+    (void)seen;
+}
+#endif
+
 /* A context is made where somebody first switches away, too: the scheduler's. */
 void tl_context_switch(void **from, void *to)
 {
-    if (*from == NULL && (*from = malloc(sizeof(ucontext_t))) == NULL)
+    if (*from == NULL && (*from = calloc(1, sizeof(fiber))) == NULL)
         abort();
-    swapcontext(*from, to);
+    fiber *own = *from, *next = to;
+    if (!own->is_own)
+        own->seen = current_fiber();
+    enter_fiber(next->seen);
+    swapcontext(&own->place, &next->place);
 }
 
 bool tl_context_create(char *stack, size_t bytes, void (*entry)(void), void **out)
 {
-    ucontext_t *context = *out != NULL ? *out : malloc(sizeof *context);
-    if (context == NULL || getcontext(context) != 0)
+    fiber *f = *out != NULL ? *out : calloc(1, sizeof *f);
+    if (f == NULL)
         return false;
-    context->uc_stack.ss_sp = stack;
-    context->uc_stack.ss_size = bytes;
-    context->uc_link = NULL;
-    makecontext(context, entry, 0);
-    *out = context;
+    *out = f;
+    if (f->is_own)
+        end_fiber(f->seen); /* its calls never returned */
+    f->seen = new_fiber();
+    f->is_own = true;
+    if (getcontext(&f->place) != 0)
+        return false;
+    f->place.uc_stack.ss_sp = stack;
+    f->place.uc_stack.ss_size = bytes;
+    f->place.uc_link = NULL;
+    makecontext(&f->place, entry, 0);
     return true;
 }
 
 void tl_context_destroy(void *context)
 {
-    free(context);
+    fiber *f = context;
+    if (f != NULL && f->is_own)
+        end_fiber(f->seen);
+    free(f);
 }
 
 #endif

@@ -367,6 +367,7 @@ void tl_gpu_team_destroy(tl_gpu_team *team)
 {
     for (int k = 0; k < team->block_count; k++)
         destroy_block(&team->blocks[k], team);
+    tl_context_destroy(team->context);
     free(team->ready);
     free(team->copies);
 }

@@ -2,7 +2,8 @@
 #include "tests/driver/recorded.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-static const double clearly_faster = 1; /* what runs between kernels is slow there, and kernels are not */
+static const double clearly_faster =
+    1; /* what runs between kernels is slow there, and kernels are not */
 #else
 static const double clearly_faster = 0.9;
 #endif

@@ -10,16 +10,17 @@
 
 typedef tl_value *axis_counts[TL_MAX_RANK];
 
-static const char *key_of(tl_import *im, const tl_value *v)
-{
-    return tl_arena_format(im->arena, "%p", (const void *)v);
-}
-
 tl_value *const *tl_counts_of(const tl_import *im, const tl_value *v)
 {
     if (im->counts == NULL || v == NULL)
         return NULL;
-    return tl_map_find(im->counts, key_of((tl_import *)(uintptr_t)im, v));
+    return tl_map_find(im->counts, tl_value_key(im, v));
+}
+
+tl_value *tl_count_at(const tl_import *im, const tl_value *v, int axis)
+{
+    tl_value *const *counts = tl_counts_of(im, v);
+    return counts != NULL && axis >= 0 && axis < v->shape.rank ? counts[axis] : NULL;
 }
 
 void tl_set_count(tl_import *im, tl_value *v, int axis, tl_value *count)
@@ -31,14 +32,13 @@ void tl_set_count(tl_import *im, tl_value *v, int axis, tl_value *count)
     tl_value **counts = (tl_value **)(uintptr_t)tl_counts_of(im, v);
     if (counts == NULL) {
         counts = TL_NEW_ARRAY(im->arena, tl_value *, TL_MAX_RANK);
-        tl_map_put(im->counts, key_of(im, v), counts);
+        tl_map_put(im->counts, tl_value_key(im, v), counts);
     }
     counts[axis] = count;
     tl_set_bounds(im, count, 0, (double)v->shape.dims[axis].extent);
 }
 
-/* Whether two counts (NULL: there is none) are always the same number. */
-static bool is_same_count(tl_import *im, tl_value *a, tl_value *b)
+bool tl_counts_are_same(tl_import *im, tl_value *a, tl_value *b)
 {
     if (a == b || a == NULL || b == NULL)
         return a == b;
@@ -156,12 +156,17 @@ tl_value *tl_onnx_emit_known_extent(tl_onnx_call *c, const tl_value *v, int axis
     return extent;
 }
 
+tl_value *tl_onnx_emit_count(tl_onnx_call *c, tl_value *count)
+{
+    return tl_onnx_emit_cast(c, tl_onnx_emit_reshape(c, count, NULL, 0), TL_I64);
+}
+
 tl_value *tl_onnx_emit_spread(tl_onnx_call *c, tl_value *x, int axis, int64_t extent)
 {
     tl_value *const *counts = tl_counts_of(c->import, x);
     int64_t last = x->shape.dims[axis].extent - 1;
     begin_plain(c);
-    tl_value *count = tl_onnx_emit_cast(c, tl_onnx_emit_reshape(c, counts[axis], NULL, 0), TL_I64);
+    tl_value *count = tl_onnx_emit_count(c, counts[axis]);
     tl_value *is_one = tl_onnx_emit_with(c, TL_OP_EQUAL, count, 1);
     tl_value *at = tl_onnx_emit_where(c, is_one, tl_onnx_emit_scalar(c, TL_I64, 0),
                                       tl_onnx_emit_range(c, extent));
@@ -174,151 +179,13 @@ tl_value *tl_onnx_emit_spread(tl_onnx_call *c, tl_value *x, int axis, int64_t ex
     return y;
 }
 
-static tl_value *count_at(tl_onnx_call *c, const tl_value *v, int axis)
-{
-    tl_value *const *counts = tl_counts_of(c->import, v);
-    return counts != NULL && axis >= 0 && axis < v->shape.rank ? counts[axis] : NULL;
-}
+/* ---- rules ---- */
 
-/* ---- operands ---- */
-
-static int axis_of(const tl_node *n, int64_t otherwise, int rank)
+int tl_axis_of(const tl_node *n, int64_t otherwise, int rank)
 {
     int64_t axis = tl_attr_int(n, "axis", otherwise);
     return (int)(axis < 0 ? axis + rank : axis);
 }
-
-/* An operand's axis, counted from the last one; -1: it has none there. */
-static int axis_from_end(const tl_value *x, int from_end)
-{
-    return x != NULL ? x->shape.rank - from_end : -1;
-}
-
-/* What is known of an axis of operands that meet. */
-typedef struct {
-    /* An extent that no count is of, and none that broadcasts; -1: none has one. */
-    int64_t known;
-    /* Else how many there are, and room for the most: where counts differ they are the same when they run, or 1. */
-    tl_value *count;
-    int64_t most;
-    bool differs; /* not all operands are of that extent, or that count, already */
-} met_axis;
-
-static tl_value *as_number(tl_onnx_call *c, tl_value *count)
-{
-    return tl_onnx_emit_cast(c, tl_onnx_emit_reshape(c, count, NULL, 0), TL_I64);
-}
-
-/* `broadcasts`: an extent of 1 says nothing. */
-static met_axis meet(tl_onnx_call *c, const tl_node *n, int from_end, bool broadcasts)
-{
-    met_axis m = { .known = -1 };
-    for (int i = 0; i < n->input_count; i++) {
-        const tl_value *x = n->inputs[i];
-        int axis = axis_from_end(x, from_end);
-        tl_value *own = axis >= 0 ? count_at(c, x, axis) : NULL;
-        int64_t extent = axis >= 0 ? x->shape.dims[axis].extent : 1;
-        if (own == NULL) {
-            m.known = axis >= 0 && !(broadcasts && extent == 1) ? extent : m.known;
-            continue;
-        }
-        if (m.count != NULL && (extent != m.most || !is_same_count(c->import, own, m.count))) {
-            m.differs = true;
-            begin_plain(c);
-            tl_value *is_one = tl_onnx_emit_with(c, TL_OP_EQUAL, as_number(c, m.count), 1);
-            m.count = tl_onnx_emit_where(c, is_one, as_number(c, own), as_number(c, m.count));
-            end_plain(c);
-        } else {
-            m.count = own;
-        }
-        m.most = tl_max64(m.most, extent);
-    }
-    m.differs = m.count != NULL && (m.differs || m.known >= 0);
-    return m;
-}
-
-static void align_axis(tl_onnx_call *c, tl_node *n, int from_end, bool broadcasts)
-{
-    met_axis m = meet(c, n, from_end, broadcasts);
-    for (int i = 0; m.differs && i < n->input_count; i++) {
-        tl_value *x = n->inputs[i];
-        int axis = axis_from_end(x, from_end);
-        if (axis < 0 || count_at(c, x, axis) == NULL || x->shape.dims[axis].extent == 0)
-            continue;
-        x = tl_onnx_emit_spread(c, x, axis, m.known >= 0 ? m.known : m.most);
-        if (m.known < 0)
-            tl_set_count(c->import, x, axis, m.count);
-        tl_node_set_input(n, i, x);
-    }
-}
-
-/* All axes but that along which parts stand one after another. */
-static void align_parts(tl_onnx_call *c, tl_node *n)
-{
-    int rank = n->inputs[0] != NULL ? n->inputs[0]->shape.rank : 0, axis = axis_of(n, 0, rank);
-    for (int i = 0; i < n->input_count; i++)
-        if (n->inputs[i] == NULL || n->inputs[i]->shape.rank != rank)
-            return;
-    for (int i = 0; i < rank; i++)
-        if (i != axis)
-            align_axis(c, n, rank - i, false);
-}
-
-/* The operand with room for `extent` elements of an axis, of which as many count as before (NULL: all). */
-static void give_room(tl_onnx_call *c, tl_node *n, int input, int axis, int64_t extent,
-                      tl_value *count)
-{
-    tl_value *x = n->inputs[input], *const *counts = tl_counts_of(c->import, x);
-    if (counts == NULL || counts[axis] == NULL || x->shape.dims[axis].extent == extent)
-        return;
-    tl_value *y = tl_onnx_emit_first(c, x, axis, extent);
-    for (int i = 0; i < x->shape.rank; i++)
-        tl_set_count(c->import, y, i, i != axis ? counts[i] : count);
-    tl_node_set_input(n, input, y);
-}
-
-/* The axis that sums go along: as many in both, whoever counts them. */
-static void align_product(tl_onnx_call *c, tl_node *n)
-{
-    const tl_value *a = n->inputs[0], *b = n->inputs[1];
-    if (a->shape.rank < 1 || b->shape.rank < 1)
-        return;
-    int axes[2] = { a->shape.rank - 1, b->shape.rank > 1 ? b->shape.rank - 2 : 0 };
-    tl_value *own = count_at(c, a, axes[0]), *other = count_at(c, b, axes[1]);
-    int64_t extents[2] = { a->shape.dims[axes[0]].extent, b->shape.dims[axes[1]].extent };
-    if ((own == NULL && other == NULL) || extents[0] == extents[1])
-        return;
-    int64_t extent = own == NULL     ? extents[0]
-                     : other == NULL ? extents[1]
-                                     : tl_max64(extents[0], extents[1]);
-    give_room(c, n, 0, axes[0], extent, other != NULL ? own : NULL);
-    give_room(c, n, 1, axes[1], extent, own != NULL ? other : NULL);
-}
-
-void tl_count_operands(tl_onnx_call *c, tl_node *n)
-{
-    bool counted = false;
-    if (c->status != TL_OK || c->import->counts == NULL || c->import->plain_nodes > 0)
-        return;
-    for (int i = 0; i < n->input_count; i++) {
-        const tl_value *v = n->inputs[i];
-        if (v != NULL && (!v->dtype_known || !tl_shape_is_static(&v->shape)))
-            return;
-        counted |= tl_counts_of(c->import, v) != NULL;
-    }
-    bool is_product = n->op == TL_OP_MATMUL;
-    if (!counted || n->input_count < 2)
-        return;
-    if (n->op == TL_OP_CONCAT)
-        align_parts(c, n);
-    else if (is_product || tl_is_elementwise(n)) /* of a product: its batches */
-        for (int from_end = is_product ? 3 : 1; from_end <= TL_MAX_RANK; from_end++)
-            align_axis(c, n, from_end, true);
-    if (is_product)
-        align_product(c, n);
-}
-
-/* ---- rules ---- */
 
 static tl_status refuse(tl_onnx_call *c, const tl_node *n)
 {
@@ -338,8 +205,8 @@ static tl_status count_elementwise(tl_onnx_call *c, tl_node *n, tl_value **out)
             int at = x == NULL ? -1 : axis - (y->shape.rank - x->shape.rank);
             if (at < 0)
                 continue;
-            tl_value *own = count_at(c, x, at);
-            if (own != NULL && count != NULL && !is_same_count(c->import, own, count))
+            tl_value *own = tl_count_at(c->import, x, at);
+            if (own != NULL && count != NULL && !tl_counts_are_same(c->import, own, count))
                 return refuse(c, n);
             count = own != NULL ? own : count;
             whole |= own == NULL && x->shape.dims[at].extent != 1;
@@ -365,7 +232,7 @@ static tl_status count_reshape(tl_onnx_call *c, tl_node *n, tl_value **out)
     tl_value *y = *out;
     const tl_value *x = n->inputs[0];
     for (int axis = 0; axis < x->shape.rank; axis++) {
-        tl_value *count = count_at(c, x, axis);
+        tl_value *count = tl_count_at(c->import, x, axis);
         if (count == NULL)
             continue;
         int64_t before = product(&x->shape, 0, axis), extent = x->shape.dims[axis].extent;
@@ -379,7 +246,7 @@ static tl_status count_reshape(tl_onnx_call *c, tl_node *n, tl_value **out)
             return refuse(c, n);
         int64_t times = y->shape.dims[at].extent / extent, merged = 1;
         for (int i = axis + 1; i < x->shape.rank && merged < times; i++) {
-            if (count_at(c, x, i) != NULL)
+            if (tl_count_at(c->import, x, i) != NULL)
                 return refuse(c, n);
             merged *= x->shape.dims[i].extent;
         }
@@ -401,7 +268,8 @@ static tl_status count_transpose(tl_onnx_call *c, tl_node *n, tl_value **out)
     int count = tl_attr_ints(n, "perm", &perm), rank = y->shape.rank;
     for (int i = 0; i < rank; i++)
         tl_set_count(c->import, y, i,
-                     count_at(c, n->inputs[0], count == rank ? (int)perm[i] : rank - 1 - i));
+                     tl_count_at(c->import, n->inputs[0],
+                                 count == rank ? (int)perm[i] : rank - 1 - i));
     return TL_OK;
 }
 
@@ -426,15 +294,15 @@ static tl_status count_gather(tl_onnx_call *c, tl_node *n, tl_value **out)
 {
     tl_value *y = *out;
     const tl_value *x = n->inputs[0], *index = n->inputs[1];
-    int axis = axis_of(n, 0, x->shape.rank), width = index->shape.rank;
-    tl_value *count = count_at(c, x, axis);
+    int axis = tl_axis_of(n, 0, x->shape.rank), width = index->shape.rank;
+    tl_value *count = tl_count_at(c->import, x, axis);
     if (count != NULL)
         index_before_count(c, n, count);
     for (int i = 0; i < y->shape.rank; i++)
         tl_set_count(c->import, y, i,
-                     i < axis           ? count_at(c, x, i)
-                     : i < axis + width ? count_at(c, n->inputs[1], i - axis)
-                                        : count_at(c, x, i - width + 1));
+                     i < axis           ? tl_count_at(c->import, x, i)
+                     : i < axis + width ? tl_count_at(c->import, n->inputs[1], i - axis)
+                                        : tl_count_at(c->import, x, i - width + 1));
     return TL_OK;
 }
 
@@ -443,11 +311,11 @@ static tl_status count_gather_elements(tl_onnx_call *c, tl_node *n, tl_value **o
 {
     tl_value *y = *out;
     const tl_value *x = n->inputs[0];
-    int axis = axis_of(n, 0, x->shape.rank);
+    int axis = tl_axis_of(n, 0, x->shape.rank);
     for (int i = 0; i < y->shape.rank; i++)
-        tl_set_count(c->import, y, i, count_at(c, n->inputs[1], i));
-    if (count_at(c, x, axis) != NULL)
-        index_before_count(c, n, count_at(c, x, axis));
+        tl_set_count(c->import, y, i, tl_count_at(c->import, n->inputs[1], i));
+    if (tl_count_at(c->import, x, axis) != NULL)
+        index_before_count(c, n, tl_count_at(c->import, x, axis));
     return TL_OK;
 }
 
@@ -456,7 +324,7 @@ static tl_status count_expand(tl_onnx_call *c, tl_node *n, tl_value **out)
 {
     const tl_value *x = n->inputs[0], *y = *out;
     for (int i = 0; i < x->shape.rank; i++)
-        if (count_at(c, x, i) != NULL &&
+        if (tl_count_at(c->import, x, i) != NULL &&
             x->shape.dims[i].extent != y->shape.dims[y->shape.rank - x->shape.rank + i].extent)
             return refuse(c, n);
     return count_elementwise(c, n, out);
@@ -466,7 +334,7 @@ static tl_status count_pad(tl_onnx_call *c, tl_node *n, tl_value **out)
 {
     const tl_value *x = n->inputs[0], *y = *out;
     for (int i = 0; i < x->shape.rank; i++) {
-        tl_value *count = count_at(c, x, i);
+        tl_value *count = tl_count_at(c->import, x, i);
         if (count != NULL && x->shape.dims[i].extent != y->shape.dims[i].extent)
             return refuse(c, n);
         tl_set_count(c->import, *out, i, count);
@@ -495,7 +363,7 @@ static tl_value *extents_as_data(tl_onnx_call *c, const tl_value *x, int from, i
     tl_value *parts[TL_MAX_RANK];
     int64_t one = 1;
     for (int i = 0; i < count; i++) {
-        tl_value *own = count_at(c, x, from + i);
+        tl_value *own = tl_count_at(c->import, x, from + i);
         parts[i] = own != NULL ? tl_onnx_emit_cast(c, tl_onnx_emit_reshape(c, own, &one, 1), TL_I64)
                                : tl_onnx_emit_known_extent(c, x, from + i);
     }
@@ -509,10 +377,10 @@ static tl_status count_gather_nd(tl_onnx_call *c, tl_node *n, tl_value **out)
     const tl_value *x = n->inputs[0];
     int last = index->shape.rank - 1, tuple = (int)index->shape.dims[last].extent;
     bool is_counted = false;
-    if (tl_attr_int(n, "batch_dims", 0) != 0 || count_at(c, index, last) != NULL)
+    if (tl_attr_int(n, "batch_dims", 0) != 0 || tl_count_at(c->import, index, last) != NULL)
         return refuse(c, n);
     for (int i = 0; i < tuple; i++)
-        is_counted |= count_at(c, x, i) != NULL;
+        is_counted |= tl_count_at(c->import, x, i) != NULL;
     if (is_counted) {
         begin_plain(c);
         tl_value *wide = tl_onnx_emit_cast(c, index, TL_I64);
@@ -523,7 +391,8 @@ static tl_status count_gather_nd(tl_onnx_call *c, tl_node *n, tl_value **out)
     }
     for (int i = 0; i < y->shape.rank; i++)
         tl_set_count(c->import, y, i,
-                     i < last ? count_at(c, index, i) : count_at(c, x, i - last + tuple));
+                     i < last ? tl_count_at(c->import, index, i)
+                              : tl_count_at(c->import, x, i - last + tuple));
     return TL_OK;
 }
 
@@ -531,12 +400,13 @@ static tl_status count_scatter(tl_onnx_call *c, tl_node *n, tl_value **y)
 {
     tl_value *x = n->inputs[0], *indices = n->inputs[1];
     bool is_nd = n->op == TL_OP_SCATTER_ND;
-    int rank = indices->shape.rank, axis = is_nd ? 0 : axis_of(n, 0, x->shape.rank);
+    int rank = indices->shape.rank, axis = is_nd ? 0 : tl_axis_of(n, 0, x->shape.rank);
     int tuple = is_nd ? (int)indices->shape.dims[rank - 1].extent : 1;
-    if (is_nd && count_at(c, indices, rank - 1) != NULL)
+    if (is_nd && tl_count_at(c->import, indices, rank - 1) != NULL)
         return refuse(c, n);
     for (int i = 0; i < rank - is_nd; i++)
-        if (!is_same_count(c->import, count_at(c, indices, i), count_at(c, n->inputs[2], i)))
+        if (!tl_counts_are_same(c->import, tl_count_at(c->import, indices, i),
+                                tl_count_at(c->import, n->inputs[2], i)))
             return refuse(c, n);
     begin_plain(c);
     tl_value *mask = before_counts(c, indices), *extents = extents_as_data(c, x, axis, tuple);
@@ -553,21 +423,21 @@ static tl_status count_scatter(tl_onnx_call *c, tl_node *n, tl_value **y)
     }
     end_plain(c);
     for (int i = 0; i < x->shape.rank; i++)
-        tl_set_count(c->import, *y, i, count_at(c, x, i));
+        tl_set_count(c->import, *y, i, tl_count_at(c->import, x, i));
     return TL_OK;
 }
 
 /* Parts one after another: what lies behind their counts is left out by gathering what does not. */
 static tl_status count_concat(tl_onnx_call *c, tl_node *n, tl_value **y)
 {
-    int axis = axis_of(n, 0, (*y)->shape.rank);
+    int axis = tl_axis_of(n, 0, (*y)->shape.rank);
     bool counted = false;
     for (int i = 0; i < (*y)->shape.rank; i++) {
-        tl_value *count = count_at(c, n->inputs[0], i);
+        tl_value *count = tl_count_at(c->import, n->inputs[0], i);
         for (int k = 0; k < n->input_count; k++) {
-            tl_value *own = count_at(c, n->inputs[k], i);
+            tl_value *own = tl_count_at(c->import, n->inputs[k], i);
             counted |= i == axis && own != NULL;
-            if (i != axis && !is_same_count(c->import, own, count))
+            if (i != axis && !tl_counts_are_same(c->import, own, count))
                 return refuse(c, n);
         }
         if (i != axis)
@@ -580,7 +450,7 @@ static tl_status count_concat(tl_onnx_call *c, tl_node *n, tl_value **y)
     tl_value *at = tl_onnx_emit_range(c, (*y)->shape.dims[axis].extent), *index = at;
     tl_value *total = tl_onnx_emit_scalar(c, TL_I64, 0), *gap = tl_onnx_emit_scalar(c, TL_I64, 0);
     for (int k = 0; k < n->input_count; k++) {
-        tl_value *count = count_at(c, n->inputs[k], axis);
+        tl_value *count = tl_count_at(c->import, n->inputs[k], axis);
         double extent = (double)n->inputs[k]->shape.dims[axis].extent;
         tl_value *own = count != NULL ? tl_onnx_emit_reshape(c, count, NULL, 0)
                                       : tl_onnx_emit_scalar(c, TL_I64, extent);
@@ -634,7 +504,7 @@ static tl_status count_slice(tl_onnx_call *c, tl_node *n, tl_value **y)
     for (int i = 0; i < counts[0]; i++) {
         int64_t axis = counts[2] >= 0 ? lists[2][i] : i;
         axis += axis < 0 ? rank : 0;
-        if (count_at(c, x, (int)axis) == NULL)
+        if (tl_count_at(c->import, x, (int)axis) == NULL)
             continue;
         if ((counts[3] >= 0 && lists[3][i] != 1) || i >= counts[1])
             return refuse(c, n);
@@ -643,7 +513,7 @@ static tl_status count_slice(tl_onnx_call *c, tl_node *n, tl_value **y)
         ends[axis] = lists[1][i];
     }
     for (int axis = 0; axis < rank; axis++) {
-        tl_value *count = count_at(c, x, axis);
+        tl_value *count = tl_count_at(c->import, x, axis);
         if (count == NULL || !cut[axis]) {
             tl_set_count(c->import, result, axis, count);
             continue;
@@ -667,7 +537,7 @@ static tl_status count_slice(tl_onnx_call *c, tl_node *n, tl_value **y)
             end_plain(c);
             for (int k = 0; k < rank; k++)
                 if (k != axis)
-                    tl_set_count(c->import, packed, k, count_at(c, x, k));
+                    tl_set_count(c->import, packed, k, tl_count_at(c->import, x, k));
             tl_set_count(c->import, packed, axis, count);
             *y = packed;
             return TL_OK;
@@ -706,11 +576,11 @@ static tl_status count_reduce(tl_onnx_call *c, tl_node *n, tl_value **y)
     if (axis_count < 0 && n->input_count > 1 && n->inputs[1] != NULL)
         axis_count = tl_constant_i64(c->arena, n->inputs[1], &axes);
     for (int i = 0; i < rank; i++)
-        reduced[i] = is_one ? i == axis_of(n, 0, rank) : axis_count <= 0;
+        reduced[i] = is_one ? i == tl_axis_of(n, 0, rank) : axis_count <= 0;
     for (int i = 0; !is_one && i < axis_count; i++)
         reduced[axes[i] < 0 ? axes[i] + rank : axes[i]] = true;
     for (int i = 0; i < rank; i++) {
-        tl_value *count = reduced[i] ? count_at(c, x, i) : NULL;
+        tl_value *count = reduced[i] ? tl_count_at(c->import, x, i) : NULL;
         if (count == NULL)
             continue;
         if (n->op == TL_OP_REDUCE_MEAN) {
@@ -731,7 +601,7 @@ static tl_status count_reduce(tl_onnx_call *c, tl_node *n, tl_value **y)
     }
     for (int i = 0; i < rank; i++) {
         if (!reduced[i])
-            tl_set_count(c->import, *y, at, count_at(c, x, i));
+            tl_set_count(c->import, *y, at, tl_count_at(c->import, x, i));
         at += !reduced[i] || keeps;
     }
     return TL_OK;
@@ -741,10 +611,10 @@ static tl_status count_reduce(tl_onnx_call *c, tl_node *n, tl_value **y)
 static tl_status count_along(tl_onnx_call *c, tl_node *n, tl_value *y, double behind)
 {
     tl_value *x = n->inputs[0];
-    int axis = axis_of(n, n->op == TL_OP_CUMULATE ? 0 : -1, x->shape.rank);
+    int axis = tl_axis_of(n, n->op == TL_OP_CUMULATE ? 0 : -1, x->shape.rank);
     tl_node_set_input(n, 0, mask_axis(c, x, axis, behind));
     for (int i = 0; i < x->shape.rank; i++)
-        tl_set_count(c->import, y, i, count_at(c, x, i));
+        tl_set_count(c->import, y, i, tl_count_at(c->import, x, i));
     return TL_OK;
 }
 
@@ -772,16 +642,16 @@ static tl_status count_product(tl_onnx_call *c, tl_node *n, tl_value **out)
     int ranks[2] = { a->shape.rank, b->shape.rank }, axes = y->shape.rank;
     int inner[2] = { ranks[0] - 1, ranks[1] > 1 ? ranks[1] - 2 : 0 };
     if (ranks[1] > 1)
-        tl_set_count(c->import, y, --axes, count_at(c, b, ranks[1] - 1));
+        tl_set_count(c->import, y, --axes, tl_count_at(c->import, b, ranks[1] - 1));
     if (ranks[0] > 1)
-        tl_set_count(c->import, y, --axes, count_at(c, a, ranks[0] - 2));
+        tl_set_count(c->import, y, --axes, tl_count_at(c->import, a, ranks[0] - 2));
     for (int i = 0; i < axes; i++) { /* batches */
         int at_a = i - (axes - (ranks[0] - 2)), at_b = i - (axes - (ranks[1] - 2));
-        tl_value *of_a = at_a >= 0 ? count_at(c, a, at_a) : NULL;
-        tl_value *of_b = at_b >= 0 ? count_at(c, b, at_b) : NULL;
+        tl_value *of_a = at_a >= 0 ? tl_count_at(c->import, a, at_a) : NULL;
+        tl_value *of_b = at_b >= 0 ? tl_count_at(c->import, b, at_b) : NULL;
         bool a_is_one = at_a < 0 || (of_a == NULL && a->shape.dims[at_a].extent == 1);
         bool b_is_one = at_b < 0 || (of_b == NULL && b->shape.dims[at_b].extent == 1);
-        if (!is_same_count(c->import, of_a, of_b) && !a_is_one && !b_is_one)
+        if (!tl_counts_are_same(c->import, of_a, of_b) && !a_is_one && !b_is_one)
             return refuse(c, n);
         tl_set_count(c->import, y, i, of_a != NULL ? of_a : of_b);
     }
@@ -795,10 +665,10 @@ static tl_status count_batch(tl_onnx_call *c, tl_node *n, tl_value *y, int axes)
 {
     for (int i = 0; i < n->input_count; i++)
         for (int a = 0; n->inputs[i] != NULL && a < n->inputs[i]->shape.rank; a++)
-            if (count_at(c, n->inputs[i], a) != NULL && (i > 0 || a >= axes))
+            if (tl_count_at(c->import, n->inputs[i], a) != NULL && (i > 0 || a >= axes))
                 return refuse(c, n);
     for (int a = 0; a < axes; a++)
-        tl_set_count(c->import, y, a, count_at(c, n->inputs[0], a));
+        tl_set_count(c->import, y, a, tl_count_at(c->import, n->inputs[0], a));
     return TL_OK;
 }
 
@@ -810,7 +680,7 @@ static tl_status count_rows(tl_onnx_call *c, tl_node *n, tl_value **out)
 
 static tl_status count_layer_norm(tl_onnx_call *c, tl_node *n, tl_value **out)
 {
-    return count_batch(c, n, *out, axis_of(n, -1, n->inputs[0]->shape.rank));
+    return count_batch(c, n, *out, tl_axis_of(n, -1, n->inputs[0]->shape.rank));
 }
 
 /* The extents, some of them counts. */
@@ -825,7 +695,7 @@ static tl_value *counted_shape(tl_onnx_call *c, const tl_node *n)
     end += end < 0 ? rank : 0;
     begin_plain(c);
     for (int64_t i = start < 0 ? 0 : start; i < (end < rank ? end : rank); i++) {
-        tl_value *own = count_at(c, x, (int)i);
+        tl_value *own = tl_count_at(c->import, x, (int)i);
         parts[count++] = own != NULL ? tl_onnx_emit_reshape(c, own, &one, 1)
                                      : tl_onnx_emit_known_extent(c, x, (int)i);
     }

@@ -15,6 +15,14 @@
 
 /* By axis the count or NULL; NULL when no axis has one. */
 tl_value *const *tl_counts_of(const tl_import *im, const tl_value *v);
+/* The count of one axis; NULL: it has none, or there is no such axis. */
+tl_value *tl_count_at(const tl_import *im, const tl_value *v, int axis);
+/* Whether two counts (NULL: there is none) are always the same number. */
+bool tl_counts_are_same(tl_import *im, tl_value *a, tl_value *b);
+/* The count as one i64 of no axes. */
+tl_value *tl_onnx_emit_count(tl_onnx_call *c, tl_value *count);
+/* The node's attribute `axis`, counted from the first one. */
+int tl_axis_of(const tl_node *n, int64_t otherwise, int rank);
 /* `count`: one i64 of any shape, of the graph of `v`. */
 void tl_set_count(tl_import *im, tl_value *v, int axis, tl_value *count);
 /* Before the types of a new node's results are found: a counted axis that meets one whose extent is known has that extent. */

@@ -6,16 +6,11 @@
 #include "frontend/call/onnx_sequences.h"
 #include "frontend/call/onnx_sums.h"
 
-static const char *key_of(tl_import *im, const tl_value *v)
-{
-    return tl_arena_format(im->arena, "%p", (const void *)v);
-}
-
 const tl_onnx_either *tl_either_of(const tl_import *im, const tl_value *v)
 {
     if (im->eithers == NULL || v == NULL)
         return NULL;
-    return tl_map_find(im->eithers, key_of((tl_import *)(uintptr_t)im, v));
+    return tl_map_find(im->eithers, tl_value_key(im, v));
 }
 
 tl_value *tl_either_value(tl_import *im, tl_graph *g, const tl_onnx_either *e)
@@ -26,35 +21,23 @@ tl_value *tl_either_value(tl_import *im, tl_graph *g, const tl_onnx_either *e)
     *kept = *e;
     if (im->eithers == NULL)
         im->eithers = tl_map_create(im->arena);
-    tl_map_put(im->eithers, key_of(im, v), kept);
+    tl_map_put(im->eithers, tl_value_key(im, v), kept);
     return v;
-}
-
-static tl_value *count_of(const tl_import *im, const tl_value *v, int axis)
-{
-    tl_value *const *counts = tl_counts_of(im, v);
-    return counts != NULL ? counts[axis] : NULL;
 }
 
 bool tl_extent_is_counted(const tl_import *im, const tl_value *v, int axis)
 {
-    return count_of(im, v, axis) != NULL;
-}
-
-static tl_onnx_sum extent_of(tl_import *im, const tl_value *v, int axis)
-{
-    tl_value *count = count_of(im, v, axis);
-    return count != NULL ? tl_sum_of(im, count, 0) : tl_sum_constant(v->shape.dims[axis].extent);
+    return tl_count_at(im, v, axis) != NULL;
 }
 
 tl_value *tl_onnx_emit_extent(tl_onnx_call *c, const tl_value *v, int axis)
 {
-    tl_value *count = count_of(c->import, v, axis);
+    tl_value *count = tl_count_at(c->import, v, axis);
     if (count == NULL && c->graph->kept == NULL)
         return tl_onnx_emit_scalar(c, TL_I64, (double)v->shape.dims[axis].extent);
     if (count == NULL)
         return tl_onnx_emit_reshape(c, tl_onnx_emit_known_extent(c, v, axis), NULL, 0);
-    return tl_onnx_emit_cast(c, tl_onnx_emit_reshape(c, count, NULL, 0), TL_I64);
+    return tl_onnx_emit_count(c, count);
 }
 
 static bool has_type(const tl_import *im, const tl_value *v)
@@ -71,7 +54,7 @@ bool tl_common_shape(tl_import *im, const tl_value *yes, const tl_value *no, tl_
         return false;
     *shape = yes->shape;
     for (int i = 0; i < shape->rank; i++) {
-        tl_onnx_sum a = extent_of(im, yes, i), b = extent_of(im, no, i);
+        tl_onnx_sum a = tl_sum_of_extent(im, yes, i), b = tl_sum_of_extent(im, no, i);
         int64_t extent = no->shape.dims[i].extent;
         differs[i] = !tl_sums_are_equal(im, &a, &b);
         if (extent > shape->dims[i].extent)
@@ -101,7 +84,7 @@ tl_status tl_choose_value(tl_onnx_call *c, tl_value *condition, tl_value *yes, t
             counts[i] = differs[i]
                             ? tl_onnx_emit_where(c, condition, tl_onnx_emit_extent(c, yes, i),
                                                  tl_onnx_emit_extent(c, no, i))
-                            : count_of(im, yes, i);
+                            : tl_count_at(im, yes, i);
         im->plain_nodes++;
         *out = tl_onnx_emit_where(c, condition, tl_onnx_emit_in_shape(c, yes, &shape),
                                   tl_onnx_emit_in_shape(c, no, &shape));

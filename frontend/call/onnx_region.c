@@ -14,11 +14,6 @@
 #include "frontend/call/onnx_sequences.h"
 #include "runtime/base/array.h"
 
-static const char *key_of(tl_import *im, const tl_value *v)
-{
-    return tl_arena_format(im->arena, "%p", (const void *)v);
-}
-
 /* What the sequence holds, each for itself. */
 static tl_value *capture_sequence(tl_import *im, tl_onnx_region *r, const tl_onnx_sequence *outer)
 {
@@ -46,7 +41,7 @@ static tl_value *capture_either(tl_import *im, tl_onnx_region *r, const tl_onnx_
 
 tl_value *tl_region_capture(tl_import *im, tl_onnx_region *r, tl_value *outer)
 {
-    const char *key = key_of(im, outer);
+    const char *key = tl_value_key(im, outer);
     tl_value *inner = tl_map_find(r->inner, key);
     if (inner != NULL)
         return inner;

@@ -112,6 +112,11 @@ tl_status tl_call_unknown(tl_onnx_call *c, const char *format, ...)
 
 /* ---- names ---- */
 
+const char *tl_value_key(const tl_import *im, const tl_value *v)
+{
+    return tl_arena_format(im->arena, "%p", (const void *)v);
+}
+
 tl_onnx_binding *tl_scope_find(const tl_onnx_scope *s, const char *name)
 {
     for (; s != NULL; s = s->parent) {

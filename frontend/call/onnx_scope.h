@@ -90,6 +90,8 @@ tl_status tl_report_refusals(tl_import *im);
 /* TL_UNBOUND with the inputs that are needed, if there are any. */
 tl_status tl_report_needed(const tl_import *im);
 
+/* What maps from values go by: the place of one, in the arena. */
+const char *tl_value_key(const tl_import *im, const tl_value *v);
 tl_onnx_binding *tl_scope_find(const tl_onnx_scope *s,
                                const char *name); /* NULL; looks in the parents too */
 /* The binding's value as the graph that is imported now can read it. */

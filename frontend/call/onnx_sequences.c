@@ -3,14 +3,10 @@
 #include <string.h>
 #include "frontend/call/onnx_scope.h"
 
-static const char *key_of(const tl_import *im, const tl_value *v)
-{
-    return tl_arena_format(im->arena, "%p", (const void *)v);
-}
-
 const tl_onnx_sequence *tl_sequence_of(const tl_import *im, const tl_value *v)
 {
-    return im->sequences == NULL || v == NULL ? NULL : tl_map_find(im->sequences, key_of(im, v));
+    return im->sequences == NULL || v == NULL ? NULL
+                                              : tl_map_find(im->sequences, tl_value_key(im, v));
 }
 
 tl_value *tl_sequence_value(tl_onnx_call *c, const tl_onnx_sequence *s)
@@ -22,7 +18,7 @@ tl_value *tl_sequence_value(tl_onnx_call *c, const tl_onnx_sequence *s)
     *kept = *s;
     if (im->sequences == NULL)
         im->sequences = tl_map_create(im->arena);
-    tl_map_put(im->sequences, key_of(im, v), kept);
+    tl_map_put(im->sequences, tl_value_key(im, v), kept);
     return v;
 }
 

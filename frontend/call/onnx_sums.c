@@ -26,16 +26,11 @@ static tl_onnx_bounds bounds_of(walk *w, tl_value *v, int64_t element);
 
 static const tl_onnx_bounds any = { -INFINITY, INFINITY };
 
-static const char *key_of(tl_import *im, const tl_value *v)
-{
-    return tl_arena_format(im->arena, "%p", (const void *)v);
-}
-
 void tl_set_bounds(tl_import *im, const tl_value *v, double least, double most)
 {
     if (im->bounds == NULL)
         im->bounds = tl_map_create(im->arena);
-    const char *key = key_of(im, v);
+    const char *key = tl_value_key(im, v);
     tl_onnx_bounds *known = tl_map_find(im->bounds, key);
     if (known == NULL) {
         known = TL_NEW(im->arena, tl_onnx_bounds);
@@ -48,7 +43,7 @@ void tl_set_bounds(tl_import *im, const tl_value *v, double least, double most)
 
 static const tl_onnx_bounds *said_of(const walk *w, const tl_value *v)
 {
-    return w->im->bounds != NULL ? tl_map_find(w->im->bounds, key_of(w->im, v)) : NULL;
+    return w->im->bounds != NULL ? tl_map_find(w->im->bounds, tl_value_key(w->im, v)) : NULL;
 }
 
 static bool is_whole(const tl_value *v)
@@ -68,6 +63,12 @@ static int64_t element_of(const tl_value *operand, const tl_value *result, int64
 tl_onnx_sum tl_sum_constant(int64_t constant)
 {
     return (tl_onnx_sum){ .constant = constant };
+}
+
+tl_onnx_sum tl_sum_of_extent(tl_import *im, const tl_value *v, int axis)
+{
+    tl_value *count = tl_count_at(im, v, axis);
+    return count != NULL ? tl_sum_of(im, count, 0) : tl_sum_constant(v->shape.dims[axis].extent);
 }
 
 bool tl_sum_is_constant(const tl_onnx_sum *n)

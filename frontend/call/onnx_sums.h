@@ -31,6 +31,8 @@ typedef struct {
 void tl_set_bounds(tl_import *im, const tl_value *v, double least, double most);
 
 tl_onnx_sum tl_sum_of(tl_import *im, tl_value *v, int64_t element);
+/* How long an axis is: its count, where it has one. */
+tl_onnx_sum tl_sum_of_extent(tl_import *im, const tl_value *v, int axis);
 tl_onnx_sum tl_sum_constant(int64_t constant);
 bool tl_sum_is_constant(const tl_onnx_sum *n);
 bool tl_sums_are_equal(tl_import *im, const tl_onnx_sum *a, const tl_onnx_sum *b);

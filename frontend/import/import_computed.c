@@ -24,19 +24,11 @@ typedef struct {
     int64_t most[TL_MAX_RANK];     /* and those that there can be */
 } computed_shape;
 
-static tl_onnx_sum extent_of(tl_onnx_call *c, const tl_value *v, int axis)
-{
-    tl_value *const *counts = tl_counts_of(c->import, v);
-    if (counts != NULL && counts[axis] != NULL)
-        return tl_sum_of(c->import, counts[axis], 0);
-    return tl_sum_constant(v->shape.dims[axis].extent);
-}
-
 static computed_shape shape_of(tl_onnx_call *c, const tl_value *v)
 {
     computed_shape s = { .rank = v->shape.rank };
     for (int i = 0; i < s.rank; i++) {
-        s.sums[i] = extent_of(c, v, i);
+        s.sums[i] = tl_sum_of_extent(c->import, v, i);
         s.most[i] = v->shape.dims[i].extent;
     }
     return s;
@@ -559,9 +551,10 @@ static tl_status compute_split(tl_onnx_call *c)
         (count >= 0 && count != parts))
         return tl_call_bad(c, "its sizes are not %d", parts);
     tl_onnx_sum from = tl_sum_constant(0);
-    tl_onnx_sum each =
-        tl_sum_quotient(c, tl_sum_plus(c, extent_of(c, x, axis), tl_sum_constant(parts - 1)),
-                        tl_sum_constant(parts));
+    tl_onnx_sum each = tl_sum_quotient(c,
+                                       tl_sum_plus(c, tl_sum_of_extent(c->import, x, axis),
+                                                   tl_sum_constant(parts - 1)),
+                                       tl_sum_constant(parts));
     for (int i = 0; i < parts; i++) {
         tl_onnx_sum size = sizes != NULL ? tl_sum_of(c->import, sizes, i)
                            : count >= 0  ? tl_sum_constant(listed[i])
@@ -708,7 +701,8 @@ static tl_status compute_top_k(tl_onnx_call *c)
     if (tl_shape_elements(&c->inputs[1]->shape) != 1)
         return tl_call_bad(c, "k has %lld elements",
                            (long long)tl_shape_elements(&c->inputs[1]->shape));
-    tl_onnx_sum extent = extent_of(c, x, axis), k = tl_sum_of(c->import, c->inputs[1], 0);
+    tl_onnx_sum extent = tl_sum_of_extent(c->import, x, axis),
+                k = tl_sum_of(c->import, c->inputs[1], 0);
     tl_node *n = tl_onnx_emit_node(c, TL_OP_SORT_ORDER, 1, &x);
     tl_attr_set_int(c->graph, n, "axis", axis);
     tl_attr_set_int(c->graph, n, "descending", tl_call_int(c, "largest", 1) != 0);

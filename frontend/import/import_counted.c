@@ -12,7 +12,6 @@
 #include "frontend/import/import_counted.h"
 #include "frontend/import/import_rules.h"
 #include "frontend/call/onnx_scope.h"
-#include "runtime/base/checked.h"
 
 enum { MOST_COLUMNS = 64 }; /* of rows that are put in order */
 
@@ -147,8 +146,7 @@ static tl_status rows_of(tl_onnx_call *c, int axis, bool has_axis, tl_value **ou
         x = axis == 0 ? x : tl_onnx_emit_transpose(c, x, perm);
         extents[0] = x->shape.dims[0].extent; /* may be 0 */
         for (int i = 1; i < x->shape.rank; i++)
-            if (tl_mul_overflows(extents[1], x->shape.dims[i].extent, &extents[1]))
-                extents[1] = INT64_MAX;
+            extents[1] *= x->shape.dims[i].extent;
     }
     if (extents[1] < 1 || extents[1] > MOST_COLUMNS)
         return tl_call_unsupported(c, "rows of %lld elements, which data decide; 1 to %d",

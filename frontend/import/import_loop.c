@@ -246,10 +246,9 @@ static tl_status begin_scanned(tl_onnx_call *c, tl_loop_call *l, int index, tl_v
     TL_TRY(tl_need_shape(c, x));
     TL_TRY(tl_onnx_axis(c, axis, x->shape.rank, &l->axes[index]));
     int64_t turns = x->shape.dims[l->axes[index]].extent;
-    tl_value *const *counts = tl_counts_of(c->import, x);
-    tl_value *count = counts != NULL ? counts[l->axes[index]] : NULL;
+    tl_value *count = tl_count_at(c->import, x, l->axes[index]);
     if (count != NULL && l->scanned_turns == NULL)
-        l->scanned_turns = tl_onnx_emit_cast(c, tl_onnx_emit_reshape(c, count, NULL, 0), TL_I64);
+        l->scanned_turns = tl_onnx_emit_count(c, count);
     bool is_counted = l->scanned_turns != NULL;
     if (l->turns >= 0 && turns != l->turns && !is_counted)
         return tl_call_bad(c, "scanned inputs of %lld and %lld turns", (long long)l->turns,

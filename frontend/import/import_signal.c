@@ -147,7 +147,7 @@ tl_status tl_import_dft(tl_onnx_call *c)
                            axis);
     int64_t parts = x->shape.dims[rank - 1].extent, points = x->shape.dims[axis].extent;
     bool to_real = inverse && onesided; /* from the first half of a spectrum */
-    TL_TRY(tl_need_scalar(c, 1, to_real ? 2 * ((double)points - 1) : (double)points, &length));
+    TL_TRY(tl_need_scalar(c, 1, (double)(to_real ? 2 * (points - 1) : points), &length));
     if (!(length >= 1 && length <= LONGEST_TRANSFORM))
         return tl_call_unsupported(c, "a transform of %g points, not 1 to %d", length,
                                    LONGEST_TRANSFORM);

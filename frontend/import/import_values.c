@@ -7,7 +7,6 @@
 #include <string.h>
 #include "frontend/import/import_counted.h"
 #include "frontend/import/import_rules.h"
-#include "runtime/base/checked.h"
 
 static bool is_known(const tl_value *v)
 {
@@ -159,11 +158,9 @@ tl_status tl_import_unique(tl_onnx_call *c)
     if (has_axis) {
         TL_TRY(tl_onnx_axis(c, tl_call_int(c, "axis", 0), x->shape.rank, &axis));
         r.count = x->shape.dims[axis].extent;
-        for (int i = 0; i < x->shape.rank; i++) {
-            int64_t *part = i < axis ? &r.outer : &r.inner;
-            if (i != axis && tl_mul_overflows(*part, x->shape.dims[i].extent, part))
-                return tl_call_unsupported(c, "rows of more elements than can be counted");
-        }
+        for (int i = 0; i < x->shape.rank; i++)
+            if (i != axis)
+                *(i < axis ? &r.outer : &r.inner) *= x->shape.dims[i].extent;
     }
     if (r.count > TL_ONNX_MOST_NUMBERS)
         return tl_call_unsupported(c, "%lld rows, not at most %d", (long long)r.count,

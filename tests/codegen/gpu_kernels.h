@@ -85,4 +85,16 @@ static inline const char *gpu_ptx(tl_arena *arena, const char *kernel, const cha
     return ptx;
 }
 
+/* Skips a test of what ptxas says where there is none. */
+static inline void gpu_need_ptxas(void)
+{
+    tl_arena *arena = tl_arena_create(0);
+    bool found = tl_ptxas_find(arena) != NULL;
+    tl_arena_destroy(arena);
+    if (found)
+        return;
+    print_message("there is no ptxas here\n");
+    skip();
+}
+
 #endif

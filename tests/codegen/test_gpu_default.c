@@ -15,6 +15,7 @@
 #include "schedule/sketch/sketch.h"
 #include "schedule/trace.h"
 #include "tests/codegen/emulated.h"
+#include "tests/codegen/gpu_kernels.h"
 #include "tests/support/sketch_programs.h"
 
 enum { MOST_BUFFERS = 16, FEW_REGISTERS = 64 };
@@ -290,17 +291,11 @@ static void assemble_program(const char *name, const char *text)
 static void default_schedules_assemble(void **state)
 {
     (void)state;
-    tl_arena *arena = tl_arena_create(0);
-    bool found = tl_ptxas_find(arena) != NULL;
-    tl_arena_destroy(arena);
-    if (!found) {
-        print_message("no ptxas: nothing is assembled\n");
-        skip();
-    }
+    gpu_need_ptxas();
     arch = "sm_80";
     sketch_programs_visit(getenv("TL_ONLY"), assemble_program);
     for (int i = 0; i < ATTENTIONS; i++) {
-        arena = tl_arena_create(0);
+        tl_arena *arena = tl_arena_create(0);
         assemble_program(attentions[i].name, attention_text(arena, i));
         tl_arena_destroy(arena);
     }

@@ -211,13 +211,7 @@ static void schedules_are_right(void **state)
 static void schedules_assemble(void **state)
 {
     (void)state;
-    tl_arena *arena = tl_arena_create(0);
-    bool found = tl_ptxas_find(arena) != NULL;
-    tl_arena_destroy(arena);
-    if (!found) {
-        print_message("no ptxas: nothing is assembled\n");
-        skip();
-    }
+    gpu_need_ptxas();
     for (int i = 0; i < CASES; i++) {
         tl_program *naive;
         tl_target target;
@@ -225,7 +219,7 @@ static void schedules_assemble(void **state)
         const char *trace, *ptx = "";
         const tl_ptx_use *uses;
         int count = 0;
-        arena = tl_arena_create(0);
+        tl_arena *arena = tl_arena_create(0);
         const tl_program *program = schedule(arena, i, &naive, &target, &trace);
         if (gpu_emit(arena, program, &target, TL_EMIT_OBJECT, &ptx, &diag) != TL_OK ||
             tl_ptxas_run(arena, ptx, "sm_90a", NULL, &uses, &count, &diag) != TL_OK)

@@ -6,12 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include "tests/driver/cli_run.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-static const bool is_sanitized = true; /* shadow memory is resident, too */
-#else
-static const bool is_sanitized = false;
-#endif
+#include "tests/support/sanitized.h"
 
 /* The number behind a key of what was printed. */
 static double number_of(const tl_text *printed, const char *key)

@@ -8,12 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <stdio.h>
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-static const bool is_sanitized = true; /* what was freed is kept */
-#else
-static const bool is_sanitized = false;
-#endif
+#include "tests/support/sanitized.h"
 
 static inline long resident_kb(void)
 {

@@ -4,6 +4,7 @@
 #define FAKE_LIBRARY "libcuda_emulated.so"
 #include "codegen/emulate/emulated_device.h"
 #include "tests/gpu/with_fake.h"
+#include "tests/support/sanitized.h"
 #include "tests/tuner/measuring.h"
 
 /* A remark in a trace says what the driver of the runner does in that job; without one it is sound, and every launch takes a
@@ -64,16 +65,10 @@ static tl_result run(tl_measurer *m, int task, const char *remark, tl_cold cold)
     return measuring_one(m, task, &(tl_candidate){ .trace = trace, .cold = cold });
 }
 
-/* ThreadSanitizer makes a launch on the fake driver's emulator longer than the limits here. */
-#if defined(__SANITIZE_THREAD__)
-static const bool is_too_slow = true;
-#else
-static const bool is_too_slow = false;
-#endif
-
+/* ThreadSanitizer makes a launch on the fake driver's emulator longer than the limits of the next two. */
 static void what_is_right_is_timed(void **state)
 {
-    if (is_too_slow)
+    if (is_thread_sanitized)
         skip();
     tl_measurer *m = start("slow-launch=1", 0);
     int task = measuring_task(m);
@@ -108,7 +103,7 @@ static void a_fault_costs_one_candidate(void **state)
         { "wrong", TL_RECORD_WRONG, "output C differs" },
         { "refuse", TL_RECORD_BUILD, "does not take its code (218)" },
     };
-    if (is_too_slow)
+    if (is_thread_sanitized)
         skip();
     tl_measurer *m = start("slow-launch=1", 8);
     int task = measuring_task(m);

@@ -41,7 +41,8 @@ static met_axis meet(tl_onnx_call *c, const tl_node *n, int from_end, bool broad
             m.differs = true;
             c->import->plain_nodes++;
             tl_value *is_one = tl_onnx_emit_with(c, TL_OP_EQUAL, tl_onnx_emit_count(c, m.count), 1);
-            m.count = tl_onnx_emit_where(c, is_one, tl_onnx_emit_count(c, own), tl_onnx_emit_count(c, m.count));
+            m.count = tl_onnx_emit_where(c, is_one, tl_onnx_emit_count(c, own),
+                                         tl_onnx_emit_count(c, m.count));
             c->import->plain_nodes--;
         } else {
             m.count = own;

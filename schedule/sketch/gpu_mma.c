@@ -64,10 +64,6 @@ static const product *find_instruction(const tl_schedule *s, const tl_gpu_produc
 
 /* ---- which tile ---- */
 
-typedef struct {
-    tl_gpu_cut row, column, line;
-} tile;
-
 /* Multiply-adds of a multiprocessor in a cycle. */
 static double rate_of(const tl_target *target, const product *x)
 {
@@ -75,8 +71,8 @@ static double rate_of(const tl_target *target, const product *x)
     return halves * (double)x->k / 16;
 }
 
-static double cycles_of(tl_schedule *s, const tl_gpu_product *p, const product *x, const tile *t,
-                        int64_t others, int64_t terms)
+static double cycles_of(tl_schedule *s, const tl_gpu_product *p, const product *x,
+                        const tl_gpu_tiling *t, int64_t others, int64_t terms)
 {
     int64_t rows = tl_gpu_cut_size(&t->row), size = (int64_t)tl_dtype_size(x->a);
     int64_t columns = tl_gpu_cut_size(&t->column) * tl_gpu_cut_size(&t->line);
@@ -105,7 +101,7 @@ enum { ROWS = 3, COLUMNS = 4, LINES = 5, WARPS = 5 };
 
 /* Whether all warps of a block that has other stages cover extents with such tiles exactly, from slices of the usual depth that
  * are small enough. */
-static bool shares_block(const tl_gpu_product *p, const tile *t)
+static bool shares_block(const tl_gpu_product *p, const tl_gpu_tiling *t)
 {
     int64_t rows = tl_gpu_cut_size(&t->row),
             columns = tl_gpu_cut_size(&t->column) * tl_gpu_cut_size(&t->line);
@@ -116,7 +112,7 @@ static bool shares_block(const tl_gpu_product *p, const tile *t)
 }
 
 static bool find_tile(tl_schedule *s, const tl_gpu_product *p, const product *x, bool inside,
-                      tile *best)
+                      tl_gpu_tiling *best)
 {
     const tl_block *block = p->c.block;
     int64_t others = 1, terms = 1;
@@ -129,7 +125,7 @@ static bool find_tile(tl_schedule *s, const tl_gpu_product *p, const product *x,
             others *= p->extents[i];
     for (int at = 0; at < ROWS * COLUMNS * lines * WARPS * WARPS * lines; at++) {
         int rest = at;
-        tile t = { { 1, 1, rows_of[rest % ROWS] }, { 1, 1, 1 }, { 1, 1, 1 } };
+        tl_gpu_tiling t = { { 1, 1, rows_of[rest % ROWS] }, { 1, 1, 1 }, { 1, 1, 1 } };
         rest /= ROWS;
         t.column.own = columns_of[rest % COLUMNS];
         rest /= COLUMNS;
@@ -148,24 +144,15 @@ static bool find_tile(tl_schedule *s, const tl_gpu_product *p, const product *x,
     return least >= 0;
 }
 
-static void take(tl_gpu_product *p, const tile *t)
-{
-    p->warps = t->row.warps * t->column.warps * t->line.warps;
-    p->cuts[p->row] = t->row;
-    p->cuts[p->column] = t->column;
-    if (p->line >= 0)
-        p->cuts[p->line] = t->line;
-}
-
 static tl_status decide_tile(tl_schedule *s, tl_gpu_product *p, const product *x, bool inside,
                              tl_diag *diag)
 {
     const char *name = p->c.block->name;
-    tile t;
+    tl_gpu_tiling t;
     if (!find_tile(s, p, x, inside, &t))
         return tl_refuse(diag, "default schedule", name, "has no tile that fits");
     if (inside) {
-        take(p, &t);
+        tl_gpu_take_tiling(p, &t);
         return TL_OK;
     }
     t.row.own = tl_decide(s, name, "tile.rows", rows_of, ROWS, t.row.own);
@@ -177,7 +164,7 @@ static tl_status decide_tile(tl_schedule *s, tl_gpu_product *p, const product *x
     if (own > MOST_ACCUMULATORS ||
         tl_gpu_resident(s->target, warps * TL_WARP_LANES, own + OTHER_REGISTERS, SLICE_BYTES) == 0)
         return tl_refuse(diag, "default schedule", name, "has a tile that no block can have");
-    take(p, &t);
+    tl_gpu_take_tiling(p, &t);
     return TL_OK;
 }
 

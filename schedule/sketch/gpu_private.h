@@ -36,6 +36,19 @@ typedef struct {
     bool keeps_tiles;              /* the loops over tiles stay apart */
 } tl_gpu_product;
 
+/* How a product's rows, columns and lines are cut. */
+typedef struct {
+    tl_gpu_cut row, column, line;
+} tl_gpu_tiling;
+static inline void tl_gpu_take_tiling(tl_gpu_product *p, const tl_gpu_tiling *t)
+{
+    p->warps = t->row.warps * t->column.warps * t->line.warps;
+    p->cuts[p->row] = t->row;
+    p->cuts[p->column] = t->column;
+    if (p->line >= 0)
+        p->cuts[p->line] = t->line;
+}
+
 /* Refuses what is no product of two buffers with rows and columns of constant extents. */
 tl_status tl_gpu_find_product(tl_schedule *s, const tl_block *block, tl_gpu_product *out,
                               tl_diag *diag);

@@ -31,10 +31,6 @@ enum {
 
 /* ---- which tile ---- */
 
-typedef struct {
-    tl_gpu_cut row, column, line;
-} tile;
-
 /* What tiles are chosen from: `warps` 0: with any number of them, extents padded; else with so many, that cover extents
  * exactly, inside of a block that has other stages. */
 typedef struct {
@@ -47,7 +43,7 @@ static int64_t padded(int64_t extent, const tl_gpu_cut *cut)
     return tl_ceildiv(extent, tl_gpu_cut_size(cut));
 }
 
-static bool divides(const tile_problem *q, const tile *t)
+static bool divides(const tile_problem *q, const tl_gpu_tiling *t)
 {
     const tl_gpu_product *p = q->p;
     return p->extents[p->row] % tl_gpu_cut_size(&t->row) == 0 &&
@@ -65,7 +61,7 @@ static int64_t at_once(int64_t length)
 }
 
 /* Cycles of a tile; less than 0: it does not fit. */
-static double cycles_of(tl_schedule *s, const tile_problem *q, const tile *t)
+static double cycles_of(tl_schedule *s, const tile_problem *q, const tl_gpu_tiling *t)
 {
     const tl_gpu_product *p = q->p;
     int64_t others = q->others, terms = q->terms;
@@ -102,7 +98,8 @@ static const int64_t owns[] = { 2, 4, 8 }, lanes_of[] = { 1, 2, 4, 8, 16 },
 enum { OWNS = 3, LANES = 5, WARPS = 5 };
 
 /* The tiles with that many rows of a thread and lanes of rows and columns. */
-static void try_warps(tl_schedule *s, const tile_problem *q, tile t, tile *best, double *least)
+static void try_warps(tl_schedule *s, const tile_problem *q, tl_gpu_tiling t, tl_gpu_tiling *best,
+                      double *least)
 {
     for (int r = 0; r < WARPS; r++)
         for (int c = 0; c < WARPS; c++)
@@ -118,7 +115,7 @@ static void try_warps(tl_schedule *s, const tile_problem *q, tile t, tile *best,
             }
 }
 
-static bool find_tile(tl_schedule *s, const tl_gpu_product *p, int64_t warps, tile *best)
+static bool find_tile(tl_schedule *s, const tl_gpu_product *p, int64_t warps, tl_gpu_tiling *best)
 {
     const tl_block *block = p->c.block;
     tile_problem q = { p, warps, 1, 1 };
@@ -135,33 +132,24 @@ static bool find_tile(tl_schedule *s, const tl_gpu_product *p, int64_t warps, ti
                     int64_t left = TL_WARP_LANES / (lanes_of[y] * lanes_of[x]);
                     if (left == 0 || (left > 1 && p->line < 0))
                         continue;
-                    tile t = { { 1, lanes_of[y], owns[r] },
-                               { 1, lanes_of[x], owns[c] },
-                               { 1, left, 1 } };
+                    tl_gpu_tiling t = { { 1, lanes_of[y], owns[r] },
+                                        { 1, lanes_of[x], owns[c] },
+                                        { 1, left, 1 } };
                     try_warps(s, &q, t, best, &least);
                 }
     return least >= 0;
 }
 
-static void take(tl_gpu_product *p, const tile *t)
-{
-    p->warps = t->row.warps * t->column.warps * t->line.warps;
-    p->cuts[p->row] = t->row;
-    p->cuts[p->column] = t->column;
-    if (p->line >= 0)
-        p->cuts[p->line] = t->line;
-}
-
 static tl_status decide_tile(tl_schedule *s, tl_gpu_product *p, int64_t warps, tl_diag *diag)
 {
     const char *name = p->c.block->name;
-    tile t;
+    tl_gpu_tiling t;
     if (p->extents[p->row] < LEAST_ROWS)
         return tl_refuse(diag, "default schedule", name, "has few rows");
     if (!find_tile(s, p, warps, &t))
         return tl_refuse(diag, "default schedule", name, "has no tile that fits");
     if (warps > 0) {
-        take(p, &t);
+        tl_gpu_take_tiling(p, &t);
         return TL_OK;
     }
     t.row.own = tl_decide(s, name, "rows", owns, OWNS, t.row.own);
@@ -177,7 +165,7 @@ static tl_status decide_tile(tl_schedule *s, tl_gpu_product *p, int64_t warps, t
         (p->line < 0 && t.line.lanes > 1) ||
         tl_gpu_resident(s->target, all * TL_WARP_LANES, registers, SLICE_BYTES) == 0)
         return tl_refuse(diag, "default schedule", name, "has a tile that no block can have");
-    take(p, &t);
+    tl_gpu_take_tiling(p, &t);
     return TL_OK;
 }
 

@@ -55,6 +55,15 @@ static tl_status list_workloads_of(tl_arena *arena, const char *path,
     return status;
 }
 
+static const char **list_kin(tl_arena *arena, const tl_tune_list *list, int *count)
+{
+    const char **kin = TL_NEW_ARRAY(arena, const char *, list->count);
+    *count = 0;
+    for (int i = 0; i < list->count; i++)
+        *count += tl_kin_of_text(arena, list->tasks[i].workload->program, &kin[*count]);
+    return kin;
+}
+
 /* Keys of the tasks' classes and workloads. */
 static void list_keys(tl_arena *arena, const tl_tune_list *list, bool others_only,
                       tl_donor_filter *filter)
@@ -147,14 +156,26 @@ static void cover(tl_arena *arena, const tl_tune_list *list, const tl_class_shar
                   int share_count, tl_donor_report *out)
 {
     tl_map *classes = tl_map_create(arena), *workloads = tl_map_create(arena);
+    tl_map *kin = tl_map_create(arena);
     for (int i = 0; i < out->donors.count; i++) {
         const tl_workload_info *w = out->donors.donors[i].workload;
         tl_map_put(classes, w->class_key, out);
-        out->workloads += !tl_map_has(workloads, w->workload);
+        const char *name;
+        if (tl_map_has(workloads, w->workload))
+            continue;
+        out->workloads++;
         tl_map_put(workloads, w->workload, out);
+        if (out->transfer.kin && tl_kin_of_text(arena, w->program, &name))
+            tl_map_put(kin, name, out);
     }
-    for (int i = 0; i < list->count; i++)
-        out->covered += tl_map_has(classes, list->tasks[i].workload->class_key);
+    for (int i = 0; i < list->count; i++) {
+        const tl_workload_info *own = list->tasks[i].workload;
+        const char *name;
+        if (tl_map_has(classes, own->class_key))
+            out->covered++;
+        else if (out->transfer.kin && tl_kin_of_text(arena, own->program, &name))
+            out->covered_by_kin += tl_map_has(kin, name);
+    }
     for (int i = 0; i < share_count; i++)
         out->covered_share += tl_map_has(classes, shares[i].class_key) ? shares[i].share : 0;
 }
@@ -169,10 +190,13 @@ tl_status tl_donors_for(tl_arena *arena, const tl_donor_settings *o,
     tl_class_share *shares;
     int share_count;
     *out = (tl_donor_report){ 0 };
-    out->transfer = (tl_transfer){ .only_trace = o->only_trace, .per_task = (int)o->per_kernel };
+    out->transfer =
+        (tl_transfer){ .only_trace = o->only_trace, .kin = o->kin, .per_task = (int)o->per_kernel };
     TL_TRY(find_ranking(o->rank, o->seed, &out->ranking, diag));
     out->transfer.model = out->ranking;
     list_keys(arena, list, o->others_only, &filter);
+    if (o->kin)
+        filter.kin = list_kin(arena, list, &filter.kin_count);
     bool is_auto = strcmp(o->from, "auto") == 0, is_pool = strcmp(o->from, "pool") == 0;
     bool is_starter = strcmp(o->from, "starter") == 0;
     if (!is_auto && !is_pool && !is_starter) {

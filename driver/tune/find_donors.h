@@ -17,6 +17,7 @@ typedef struct {
     /* what is recorded of the kernels themselves, or of the model's other kernels, does not count */
     bool others_only;
     bool only_trace;
+    bool kin; /* kernels of another class whose sums are the same are donors, too (tl_kin_of) */
     uint64_t seed;
 } tl_donor_settings;
 
@@ -29,6 +30,7 @@ typedef struct {
     bool is_starter;           /* they come with tilth */
     int workloads;             /* of donors */
     int covered;               /* tasks whose class has a donor */
+    int covered_by_kin;        /* others whose kin has one */
     double covered_share;      /* of the time that the analytic model expects; 0 to 1 */
 } tl_donor_report;
 

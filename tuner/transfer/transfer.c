@@ -75,7 +75,7 @@ static near_donor *order_donors(const tl_transfer *how, const tl_space *space,
     for (int i = 0; i < how->donors->count; i++) {
         const tl_donor *d = &how->donors->donors[i];
         bool is_kin = strcmp(d->workload->class_key, class_key) != 0;
-        if ((is_kin && !how->kin) || (!how->from_elsewhere && is_own(space, d, workload)))
+        if ((is_kin && !how->kin) || (!d->from_elsewhere && is_own(space, d, workload)))
             continue;
         double distance = distance_of(arena, own, d, is_kin);
         if (distance >= 0)

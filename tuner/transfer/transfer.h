@@ -143,8 +143,8 @@ typedef struct {
     char program[17]; /* hash of what it came to: hex digits */
 } tl_transferred;
 
-/* What the donors of the task's class (and kin) have to offer it, best first; each program once, and none that is the same as the default
- * schedule of `untuned`, a lowering. In `arena`; a donor that does not fit is passed over. `own` is the
+/* What the donors of the task's class (and kin) have to offer it, best first; each program once, and none that is the same as the
+ * default schedule of `untuned`, a lowering. In `arena`; a donor that does not fit is passed over. `own` is the
  * task's: records of the workload itself are donors when they are of another target. */
 tl_status tl_transfer_to(const tl_transfer *how, const tl_space *space, const tl_workload_info *own,
                          int untuned, tl_arena *arena, const tl_transferred **out, int *count,

@@ -342,6 +342,16 @@ static void lanes_have_no_tests(void **state)
         }
 }
 
+/* A plain input of a window whose lanes are a block of channels is turned around, though it is read little more than twice. */
+static void what_is_read_twice_is_turned(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    const char *trace = default_trace(arena, "depthwise_stride2_plain_input.tk");
+    assert_non_null(strstr(trace, "cache_read(conv, X, global)"));
+    tl_arena_destroy(arena);
+}
+
 /* Weights that are more than what the images of a batch are turned into: a tile of columns serves all images. */
 static void weights_are_read_once_for_a_batch(void **state)
 {
@@ -650,6 +660,7 @@ int main(void)
         cmocka_unit_test(weights_are_read_once_for_a_batch),
         cmocka_unit_test(results_out_of_blocks_are_turned),
         cmocka_unit_test(lanes_have_no_tests),
+        cmocka_unit_test(what_is_read_twice_is_turned),
         cmocka_unit_test(windows_of_planes_are_in_registers),
         cmocka_unit_test(planes_are_summed_up_in_one_loop),
         cmocka_unit_test(reductions_that_walk_on_are_fused),

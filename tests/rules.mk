@@ -53,6 +53,12 @@ $(BUILD)/tests/structural/graphs: $(BUILD)/tests/structural/graphs.o $(SANITIZER
 fuzz-graphs: $(BUILD)/tests/structural/graphs $(BUILD)/tilth
 	@TILTH=$(BUILD)/tilth $< --seed $(or $(SEED),1) --count $(or $(COUNT),10000) --jobs $(or $(JOBS),$(shell nproc)) \
 		$(if $(FAMILY),--family $(FAMILY))
+
+# make check-batch: networks rewritten for a batch give each sample what it has alone (tests/peers/batch.py).
+check-batch:
+	@venv=$$(tests/peers/setup.sh) && "$$venv/bin/python" tests/peers/batch.py --check
+.PHONY: check-batch
+
 # make check-graphs COUNT=300 SEED=1: the same graphs in ONNX's checker, its reference and ONNX Runtime (tests/peers/README.md).
 check-graphs: $(BUILD)/tests/structural/graphs
 	@venv=$$(tests/peers/setup.sh) && "$$venv/bin/python" tests/peers/graphs.py $< --seed $(or $(SEED),1) \
@@ -215,15 +221,16 @@ bench-luck: $(BUILD)/bench/same_again $(BUILD)/tilth
 .PHONY: bench-luck
 
 # make bench-peers: MODELS beside ONNX Runtime and OpenVINO on THREADS (tests/peers/README.md); `trained`: the seventeen calls
-# of ../shared/models/trained.py; `second`: the second list, which PyTorch writes. Only this needs Python and PyPI. JSON=FILE and
-# SVG=FILE keep the result; COMPARE="--rounds 3 ..." adds options of compare.py.
+# of ../shared/models/trained.py; `second`: the second list, which PyTorch writes. Only this needs Python and PyPI. BATCH=4
+# rewrites networks of batch 1 for four samples in each run; JSON=FILE and SVG=FILE keep the result; COMPARE="--rounds 3 ..." adds
+# options of compare.py.
 EXPORT_PACKAGES := torch torchvision transformers timm onnxscript
 bench-peers: $(BUILD)/tilth
 	@tests/models.sh --make build/models $(or $(MODELS),bert_tiny_128)
 	@venv=$$(PACKAGES="$(if $(filter second,$(MODELS)),$(EXPORT_PACKAGES))" tests/peers/setup.sh) && \
 		names=$$("$$venv/bin/python" tests/peers/networks.py build/models $< $(or $(MODELS),bert_tiny_128)) && \
 		"$$venv/bin/python" tests/peers/compare.py $< $$names \
-		--threads $(or $(THREADS),1) $(if $(JSON),--json "$(JSON)") $(if $(SVG),--svg "$(SVG)") $(COMPARE)
+		--threads $(or $(THREADS),1) --batch $(or $(BATCH),1) $(if $(JSON),--json "$(JSON)") $(if $(SVG),--svg "$(SVG)") $(COMPARE)
 .PHONY: bench-peers
 
 # make bench-company: how much slower MODELS are on THREADS (2) beside a process that takes half of one core in slices of 4 ms; with

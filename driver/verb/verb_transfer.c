@@ -41,7 +41,8 @@ int tl_verb_transfer(int argc, char **argv)
     const tl_option options[] = {
         { "--from", NULL, TL_OPTION_TEXT, "MODEL|auto|pool|starter",
           "whose schedules: those of one model's kernels, of the run of the tuner that promises "
-          "most, of all (pool), or those that come with tilth, which pool falls back on",
+          "most, of all (pool), or those that come with tilth (starter), which pool takes where "
+          "nothing has won",
           &o.donors.from },
         { "--donors", NULL, TL_OPTION_TEXT, "FILE",
           "take them from such records (tilth db export) instead of the database",

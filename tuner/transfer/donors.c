@@ -41,7 +41,7 @@ static bool is_known(const tl_donor_filter *want, const tl_record *r)
            is_listed(want->excluded, want->excluded_count, r->workload);
 }
 
-static bool has_won(const tl_record *r)
+bool tl_donor_has_won(const tl_record *r)
 {
     return r->ratio > 0 && r->ratio_error > 0 && r->ratio * exp(2 * r->ratio_error) < WON_BY;
 }
@@ -52,7 +52,7 @@ static bool is_sound(const tl_donor_filter *want, const tl_record *r)
            isfinite(r->score_ns) && r->score_ns > 0 && r->score_ns <= LONGEST_NS &&
            (want->numerics == NULL || strcmp(want->numerics, r->numerics) == 0) &&
            (want->session == NULL || strcmp(want->session, r->session) == 0) &&
-           (!want->only_winners || has_won(r));
+           (!want->only_winners || tl_donor_has_won(r));
 }
 
 static bool add_workload(void *user, const tl_workload_info *info)
@@ -114,7 +114,7 @@ static void take_record(list *l, const char *line)
         p->at = l->count;
         tl_map_put(l->places, key, p);
         TL_ROOM(l->arena, l->donors, l->count, l->capacity);
-        l->donors[l->count++] = (tl_donor){ record, info };
+        l->donors[l->count++] = (tl_donor){ .record = record, .workload = info };
     } else if (record->score_ns < l->donors[p->at].record->score_ns) {
         l->donors[p->at].record = record;
     }

@@ -66,7 +66,7 @@ static near_donor *order_donors(const tl_transfer *how, const tl_space *space,
     for (int i = 0; i < how->donors->count; i++) {
         const tl_donor *d = &how->donors->donors[i];
         if (strcmp(d->workload->class_key, class_key) != 0 ||
-            (!how->from_elsewhere && is_own(space, d, workload)))
+            (!d->from_elsewhere && is_own(space, d, workload)))
             continue;
         double distance = distance_of(arena, own, d);
         if (distance >= 0)

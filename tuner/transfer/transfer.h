@@ -17,6 +17,8 @@
 typedef struct {
     const tl_record *record;
     const tl_workload_info *workload;
+    /* of no store of this machine: a workload's own record on this target is a donor, too */
+    bool from_elsewhere;
 } tl_donor;
 
 typedef struct {
@@ -36,9 +38,11 @@ typedef struct {
     int only_count;
     const char *numerics; /* of the records; "strict" or "relaxed" */
     const char *session;  /* NULL: any */
-    /* Only what beat the default schedule of its session beyond doubt: twice the label's error below 0.98 of its time. */
-    bool only_winners;
+    bool only_winners;    /* tl_donor_has_won */
 } tl_donor_filter;
+
+/* It beat the default schedule of its session beyond doubt: twice the label's error below 0.98 of its time. */
+bool tl_donor_has_won(const tl_record *record);
 
 /* In `arena`. A record whose time is none (not positive, not finite, beyond an hour), of a workload that the store does not
  * describe, or that does not match its digest is passed over. */
@@ -108,9 +112,7 @@ typedef struct {
     /* Ranks what the donors' schedules came to; NULL: the donor of the nearest shape comes first. The caller's. */
     tl_cost_model *model;
     bool only_trace; /* no answers by name */
-    /* of no store of this machine: a workload's own records on this target are donors, too */
-    bool from_elsewhere;
-    int per_task; /* at most so many of a task */
+    int per_task;    /* at most so many of a task */
 } tl_transfer;
 
 /* A donor's schedule as a candidate of the task. */

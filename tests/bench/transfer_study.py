@@ -13,8 +13,8 @@ none).
 
 Each gain is a schedule's against the naive nest of the plain space, measured in turns. What is printed of each way is its
 share of the logarithm of the full search's gain: the mean over kernels, weighted by how often their network runs them, an
-interval by bootstrap over kernels, and its seconds; at the end over the kernels of all receivers. --db keeps all records: an
-interrupted study goes on."""
+interval by bootstrap over kernels, and its seconds; at the end over the kernels of all receivers. What was searched for is kept
+in files whose names begin with --db: an interrupted study goes on behind the last search that it finished."""
 import argparse
 import json
 import math
@@ -31,6 +31,18 @@ def run(arguments):
     if done.returncode not in (0, 1):
         raise SystemExit(f"{' '.join(arguments)}: exit status {done.returncode}")
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")], time.monotonic() - begun
+
+
+def once(path, arguments):
+    """The same of the file at that path, which an earlier run of the study wrote; else it is run, and written."""
+    if os.path.exists(path):
+        with open(path) as f:
+            return json.load(f)
+    result = run(arguments)
+    with open(path + ".new", "w") as f:
+        json.dump(result, f)
+    os.replace(path + ".new", path)
+    return result
 
 
 def gains(records, kind, name):
@@ -82,16 +94,20 @@ def main():
     tune = [o.tilth, "tune", *common, "--budget", "2h", "--transfer", "0", "--cost-model", "none"]
     donors, together = f"{o.db}-donors.db", {}
     for model in o.donors:
-        _, seconds = run([*tune, model, "--policy", "evolution", "--top", str(o.donor_top), "--trials-per-task",
-                          str(o.donor_trials), "--db", donors])
-        print(f"donors of {os.path.basename(model)}: {seconds:.0f} s", flush=True)
+        name = os.path.basename(model)
+        _, seconds = once(f"{o.db}-donors-{name}.json",
+                          [*tune, model, "--policy", "evolution", "--top", str(o.donor_top), "--trials-per-task",
+                           str(o.donor_trials), "--db", donors])
+        print(f"donors of {name}: {seconds:.0f} s", flush=True)
     for model in o.receivers:
         name, full, spent = os.path.basename(model), {}, 0.0
         ways = {}
         for policy in ("evolution", "auto"):
             for seed in range(o.seeds):
-                records, seconds = run([*tune, model, "--policy", policy, "--seed", str(seed), "--top", str(o.top),
-                                        "--trials-per-task", str(o.trials), "--db", f"{o.db}-{name}-{policy}-{seed}.db"])
+                base = f"{o.db}-{name}-{policy}-{seed}"
+                records, seconds = once(f"{base}.json",
+                                        [*tune, model, "--policy", policy, "--seed", str(seed), "--top", str(o.top),
+                                         "--trials-per-task", str(o.trials), "--db", f"{base}.db"])
                 found = gains(records, "task", "name")
                 ways.setdefault(policy, []).append((found, seconds))
                 spent += seconds

@@ -1,5 +1,6 @@
-/* tuner/dataset/draw_labels.c: a data set as a picture: on the left how far from the standard the points of each sampler are, on the
- * right how sure their labels are. Both are shares of the points up to a value: where a curve rises, there the points are. */
+/* tuner/dataset/draw_labels.c: a data set as a picture: on the left how far from the standard the points of each sampler
+ * are, on the right how sure their labels are. Both are shares of the points up to a value: where a curve rises, there the
+ * points are. */
 #include <inttypes.h>
 #include <math.h>
 #include "tuner/dataset/dataset.h"

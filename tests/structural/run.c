@@ -32,8 +32,8 @@ typedef struct {
     uint64_t seed; /* at work */
     bool at_work;
     graph_verdict verdict;
-    const char *
-        where; /* a name of the program itself: the same in all processes, and known when one crashes */
+    /* a name of the program itself: the same in all processes, and known when one crashes */
+    const char *where;
     char said[2048];
     int64_t graphs, nodes, open;
 } slot;

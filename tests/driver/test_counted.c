@@ -343,6 +343,12 @@ static const struct {
     { "init two i64 4 = 0,2,3,1; node Reshape k,two -> p; node Concat p,p -> q axis=1; node "
       "DepthToSpace q -> y blocksize=2;"
       "output y" },
+    { "init w f32 2,3,2 = 1,2,3,4,5,6,7,8,9,10,11,12; node Transpose k -> p perm=[1,0,2];"
+      "node Conv p,w -> y; output y" },
+    { "init w f32 2,5,1 = 1,2,3,4,5,6,7,8,9,10; node Concat k,k -> l axis=0; node Transpose l -> p "
+      "perm=[1,0,2];"
+      "init s i64 1 = 0; init e i64 1 = 5; init a i64 1 = 1; node Slice p,s,e,a -> q; node Conv "
+      "q,w -> y; output y" },
     { "init b f32 3 = 1,2,3; node com.microsoft.BiasGelu k,b -> y; output y" },
     { "init b f32 3 = 1,2,3; node com.microsoft.FastGelu k,b -> y; output y" },
     { "node com.microsoft.Gelu k -> y; output y" },

@@ -74,17 +74,36 @@ EMULATED_CUDA := $(BUILD)/tests/gpu/libcuda_emulated.so
 $(EMULATED_CUDA): $(BUILD)/tests/gpu/emulated_driver.o $(BUILD)/tests/gpu/fake_cuda.o $(foreach f,$(FLOORS_codegen),$(call archive,$(f)))
 	$(CC) $(LDFLAGS) -shared -Wl,--exclude-libs,ALL -o $@ $^ $(LIBS_all)
 $(foreach f,runtime tuner driver,$(call TESTS_of,$(f))): | $(FAKE_CUDA)
+
+# Other people's libraries on a GPU, for the comparison of gpu-check (tests/gpu/peers); and such libraries without a GPU, under
+# the names of what they stand in for.
+GPU_PEERS := $(BUILD)/tests/gpu/peers/peers
+$(GPU_PEERS): $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/fake_libraries.c,$(wildcard tests/gpu/peers/*.c))) $(SANITIZERS) $(foreach f,$(FLOORS_runtime),$(call archive,$(f)))
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_rt)
+FAKE_PEERS := $(foreach f,libcublas.so.12 libcublasLt.so.12 libcudnn.so.9,$(BUILD)/tests/gpu/peers/fake/$(f))
+$(firstword $(FAKE_PEERS)): tests/gpu/peers/fake_libraries.c $(wildcard tests/gpu/peers/*.h) runtime/cuda/cuda_abi.h $(call archive,runtime/base)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -fPIC -fvisibility=hidden -shared -Wl,--exclude-libs,ALL -o $@ $(filter %.c %.a,$^) -ldl -lm
+$(wordlist 2,9,$(FAKE_PEERS)): $(firstword $(FAKE_PEERS))
+	@ln -sf $(<F) $@
+$(BUILD)/tests/driver/test_gpu_check: | $(GPU_PEERS) $(FAKE_PEERS)
 $(call TESTS_of,tuner) $(call TESTS_of,driver): | $(EMULATED_CUDA)
 
 # make gpu-check: everything on the GPU of this machine, in at most 8 minutes, as lines of JSON (tests/gpu/check.sh); MODELS,
 # MINUTES and JSON=FILE say what, how long and where to. make gpu-bundle: tilth and all that it needs as one archive. make
 # gpu-rehearsal: gpu-check, small, on a driver that emulates a GPU (tests/gpu/rehearse.sh); BUNDLE=1: the archive's.
-gpu-check: $(BUILD)/tilth $(BUILD)/tests/codegen/test_gpu_group
-	@tests/gpu/check.sh $< -o "$(or $(JSON),build/gpu-check.jsonl)" -m $(or $(MINUTES),8) -k models/kernels/gpu -g $(BUILD)/tests/codegen/test_gpu_group $(MODELS)
-gpu-bundle: $(BUILD)/tilth
+GPU_GROUP := $(BUILD)/tests/codegen/test_gpu_group
+GPU_FILL  := $(if $(wildcard ../shared/models/fill.c),$(BUILD)/tests/gpu/fill)
+$(BUILD)/tests/gpu/fill: ../shared/models/fill.c
+	$(CC) -O2 -ffp-contract=off -o $@ $<
+gpu-check: $(BUILD)/tilth $(GPU_GROUP) $(GPU_PEERS) $(GPU_FILL)
+	@tests/gpu/check.sh $< -o "$(or $(JSON),build/gpu-check.jsonl)" -m $(or $(MINUTES),8) -k models/kernels/gpu -g $(GPU_GROUP) \
+		-p $(GPU_PEERS) -y tests/gpu/peers/networks.py $(if $(GPU_FILL),-n ../shared/models -f $(GPU_FILL)) $(MODELS)
+gpu-bundle: $(BUILD)/tilth $(GPU_PEERS) $(GPU_FILL)
 	@tests/gpu/bundle.sh $(BUILD) build/tilth-gpu.tar.xz
-gpu-rehearsal: $(BUILD)/tilth $(BUILD)/tests/codegen/test_gpu_group $(EMULATED_CUDA) $(if $(BUNDLE),gpu-bundle)
-	@tests/gpu/rehearse.sh $(EMULATED_CUDA) $(if $(BUNDLE),build/tilth-gpu.tar.xz,$< $(BUILD)/tests/codegen/test_gpu_group)
+gpu-rehearsal: $(BUILD)/tilth $(GPU_GROUP) $(GPU_PEERS) $(FAKE_PEERS) $(EMULATED_CUDA) $(if $(BUNDLE),gpu-bundle)
+	@tests/gpu/rehearse.sh $(EMULATED_CUDA) $(dir $(firstword $(FAKE_PEERS))) \
+		$(if $(BUNDLE),build/tilth-gpu.tar.xz,$< $(GPU_PEERS) $(GPU_GROUP))
 .PHONY: gpu-check gpu-bundle gpu-rehearsal
 
 # A tilth whose code generator has other sources: the test of two builds that share a cache runs it.

@@ -55,6 +55,15 @@ static tl_status list_workloads_of(tl_arena *arena, const char *path,
     return status;
 }
 
+static const char **list_kin(tl_arena *arena, const tl_tune_list *list, int *count)
+{
+    const char **kin = TL_NEW_ARRAY(arena, const char *, list->count);
+    *count = 0;
+    for (int i = 0; i < list->count; i++)
+        *count += tl_kin_of_text(arena, list->tasks[i].workload->program, &kin[*count]);
+    return kin;
+}
+
 /* Keys of the tasks' classes and workloads. */
 static void list_keys(tl_arena *arena, const tl_tune_list *list, bool others_only,
                       tl_donor_filter *filter)
@@ -167,11 +176,26 @@ static tl_status choose_source(tl_arena *arena, const tl_donor_settings *o, tl_r
     return TL_OK;
 }
 
+static void note_kin(tl_arena *arena, tl_map *kin, const tl_workload_info *w)
+{
+    const char *name;
+    if (!tl_map_has(kin, w->workload) && tl_kin_of_text(arena, w->program, &name))
+        tl_map_put(kin, w->workload, (void *)name);
+}
+
+static bool are_kin(const tl_map *kin, const tl_workload_info *a, const tl_workload_info *b)
+{
+    const char *x = kin != NULL ? tl_map_find(kin, a->workload) : NULL,
+               *y = kin != NULL ? tl_map_find(kin, b->workload) : NULL;
+    return x != NULL && y != NULL && strcmp(x, y) == 0;
+}
+
 /* What is recorded of the kernel itself on this target is known already. */
 static bool is_of_use(const tl_donor_report *report, const tl_donor *d,
                       const tl_workload_info *kernel)
 {
-    return strcmp(d->workload->class_key, kernel->class_key) == 0 &&
+    return (strcmp(d->workload->class_key, kernel->class_key) == 0 ||
+            are_kin(report->kin, d->workload, kernel)) &&
            (d->from_elsewhere || strcmp(d->workload->workload, kernel->workload) != 0 ||
             strcmp(d->record->target, report->own_target) != 0);
 }
@@ -200,8 +224,13 @@ static void cover(tl_arena *arena, const tl_tune_list *list, const tl_class_shar
         out->workloads += !tl_map_has(workloads, d->workload->workload);
         tl_map_put(workloads, d->workload->workload, out);
     }
-    for (int i = 0; i < list->count; i++)
-        out->covered += tl_donors_cover(out, list->tasks[i].workload);
+    for (int i = 0; i < list->count; i++) {
+        const tl_workload_info *own = list->tasks[i].workload;
+        if (tl_map_has(classes, own->class_key))
+            out->covered++;
+        else
+            out->covered_by_kin += tl_donors_cover(out, own);
+    }
     for (int i = 0; i < share_count; i++)
         out->covered_share += tl_map_has(classes, shares[i].class_key) ? shares[i].share : 0;
 }
@@ -217,10 +246,13 @@ tl_status tl_donors_for(tl_arena *arena, const tl_donor_settings *o,
     int share_count;
     *out = (tl_donor_report){ 0 };
     tl_target_fingerprint(target, threads, out->own_target);
-    out->transfer = (tl_transfer){ .only_trace = o->only_trace, .per_task = (int)o->per_kernel };
+    out->transfer =
+        (tl_transfer){ .only_trace = o->only_trace, .kin = o->kin, .per_task = (int)o->per_kernel };
     TL_TRY(find_ranking(o->rank, o->seed, &out->ranking, diag));
     out->transfer.model = out->ranking;
     list_keys(arena, list, o->others_only, &filter);
+    if (o->kin)
+        filter.kin = list_kin(arena, list, &filter.kin_count);
     bool is_auto = strcmp(o->from, "auto") == 0, is_pool = strcmp(o->from, "pool") == 0;
     bool is_starter = strcmp(o->from, "starter") == 0;
     if (!is_auto && !is_pool && !is_starter) {
@@ -241,6 +273,13 @@ tl_status tl_donors_for(tl_arena *arena, const tl_donor_settings *o,
     /* what comes with tilth are points of the full space */
     if (is_starter || (is_pool && o->or_starter && o->donors == NULL && space == TL_SPACE_FULL))
         TL_TRY(add_starters(arena, &filter, out, diag));
+    if (o->kin) {
+        out->kin = tl_map_create(arena);
+        for (int i = 0; i < list->count; i++)
+            note_kin(arena, out->kin, list->tasks[i].workload);
+        for (int i = 0; i < out->donors.count; i++)
+            note_kin(arena, out->kin, out->donors.donors[i].workload);
+    }
     cover(arena, list, shares, share_count, out);
     out->transfer.donors = &out->donors;
     return TL_OK;

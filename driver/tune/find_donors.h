@@ -2,6 +2,7 @@
 #ifndef TL_DRIVER_TUNE_FIND_DONORS_H
 #define TL_DRIVER_TUNE_FIND_DONORS_H
 #include "driver/cli/session.h"
+#include "runtime/base/map.h"
 #include "tuner/model/tune_list.h"
 
 typedef struct {
@@ -18,6 +19,7 @@ typedef struct {
     /* what is recorded of the kernels themselves, or of the model's other kernels, does not count */
     bool others_only;
     bool only_trace;
+    bool kin; /* kernels of another class whose sums are the same are donors, too (tl_kin_of) */
     uint64_t seed;
 } tl_donor_settings;
 
@@ -32,10 +34,12 @@ typedef struct {
     int schedules, workloads;  /* of donors that are of use to a task */
     char own_target[160];      /* fingerprint of what the tasks are for */
     int covered;               /* tasks whose class has a donor */
-    double covered_share;      /* of the time that the analytic model expects; 0 to 1 */
+    int covered_by_kin;        /* others whose kin has one */
+    tl_map *kin; /* workload -> its kin's name, of tasks and donors; NULL: none is wanted */
+    double covered_share; /* of the time that the analytic model expects; 0 to 1 */
 } tl_donor_report;
 
-/* Whether the kernel's class has a donor other than its own records. */
+/* Whether the kernel's class, or its kin if that is wanted, has a donor other than its own records. */
 bool tl_donors_cover(const tl_donor_report *report, const tl_workload_info *kernel);
 
 /* TL_BAD_ARGUMENT: a ranking or a model that there is not. Everything lives in `arena`; `store` may be NULL. */

@@ -13,8 +13,10 @@ void tl_transfer_report_donors(const tl_donor_report *d, const tl_tune_list *lis
         name = "the starter database";
     if (json) {
         printf("{\"record\":\"donors\",\"schedules\":%d,\"starters\":%d,\"workloads\":%d,"
-               "\"kernels\":%d,\"covered\":%d,\"covered_share\":%.4f,\"source\":",
-               d->schedules, d->starters, d->workloads, list->count, d->covered, d->covered_share);
+               "\"kernels\":%d,\"covered\":%d,\"covered_share\":%.4f,\"covered_by_kin\":%d,"
+               "\"source\":",
+               d->schedules, d->starters, d->workloads, list->count, d->covered, d->covered_share,
+               d->covered_by_kin);
         tl_print_json_text(name != NULL ? name : "");
         printf("}\n");
         return;
@@ -24,8 +26,11 @@ void tl_transfer_report_donors(const tl_donor_report *d, const tl_tune_list *lis
         printf(all_starters ? ", of %s" : ", of the run for %s", name);
     else if (d->starters > 0)
         printf(", %d of them of the starter database", d->starters);
-    printf("; %d of %d kernels have one of their class, %.1f %% of the expected time\n", d->covered,
+    printf("; %d of %d kernels have one of their class, %.1f %% of the expected time", d->covered,
            list->count, 100 * d->covered_share);
+    if (d->covered_by_kin > 0)
+        printf("; %d more of their kin", d->covered_by_kin);
+    printf("\n");
     fflush(stdout);
 }
 
@@ -55,8 +60,9 @@ static void print_json(const tl_tuned *t)
            t->untuned_ns, t->best_ns, gain_of(t));
     tl_print_json_text(t->reason);
     if (from != NULL) {
-        printf(",\"route\":\"%s\",\"distance\":%.4f,\"donor\":",
-               tl_transfer_route_text(from->route), from->distance);
+        printf(",\"route\":\"%s\",\"distance\":%.4f,\"kin\":%s,\"donor\":",
+               tl_transfer_route_text(from->route), from->distance,
+               from->is_kin ? "true" : "false");
         tl_print_json_text(from->donor->workload->name);
         printf(",\"donor_workload\":\"%s\",\"donor_uid\":\"%s\",\"donor_target\":",
                from->donor->workload->workload, from->donor->record->uid);

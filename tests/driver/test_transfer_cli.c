@@ -49,13 +49,16 @@ static void without_donors_the_default_stays(void **state)
 static void kernels_take_from_kernels(void **state)
 {
     (void)state;
+    /* In the plain space, where no default schedule is the best. */
     write_gemm("g.tk", 48);
     write_gemm("h.tk", 40);
     expect(0, "trials    8 in",
-           "tune $D/g.tk --policy random --trials 8 --threads 1 --db $D/t.db --transfer 0");
+           "tune $D/g.tk --space plain --policy random --trials 8 --threads 1 --db $D/t.db "
+           "--transfer 0");
     expect(0, "1 of 1 kernels have one of their class, 100.0 % of the expected time",
-           "transfer $D/h.tk --threads 1 --db $D/t.db");
-    expect(0, "nothing was timed", "transfer $D/h.tk --threads 1 --db $D/t.db -k 0 --others-only");
+           "transfer $D/h.tk --space plain --threads 1 --db $D/t.db");
+    expect(0, "nothing was timed",
+           "transfer $D/h.tk --space plain --threads 1 --db $D/t.db -k 0 --others-only");
     /* whatever won: of all but its default schedule */
     expect_shell(
         0, "\"donor\":\"gemm48\"",
@@ -68,7 +71,8 @@ static void kernels_take_from_kernels(void **state)
            "--trace-only --json");
     /* a search of its own begins with them */
     expect_shell(0, "\"kernels\":1,\"covered\":1",
-                 "cp $D/t.db $D/u.db; $TILTH transfer $D/h.tk --threads 1 --db $D/u.db --from auto "
+                 "cp $D/t.db $D/u.db; $TILTH transfer $D/h.tk --space plain --threads 1 --db "
+                 "$D/u.db --from auto "
                  "--json");
 }
 

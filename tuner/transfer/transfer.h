@@ -30,6 +30,9 @@ typedef struct {
 typedef struct {
     const char *const *classes; /* keys of classes that are wanted */
     int class_count;
+    const char *const
+        *kin; /* and kins that are wanted beside those classes (tl_kin_of); NULL: none */
+    int kin_count;
     const char *const *excluded; /* workloads that are none: of the model itself, say */
     int excluded_count;
     /* and that only of this target (tl_target_fingerprint); NULL: of any */
@@ -62,6 +65,16 @@ tl_status tl_starter_lines(tl_text *out, tl_diag *diag);
 /* How far apart two kernels of a class are: the mean of |log2| of the ratios of their iters' extents; 0 for the same shape.
  * Negative: they are not of one class after all. */
 double tl_shape_distance(const tl_program *a, const tl_program *b);
+
+/* Kernels are kin when their sums (blocks that reduce) have the same names and iters one by one, whatever stands around them: a
+ * convolution before a ReLU, before a clip with a halo, before a residual. The paper's classes are narrower. The kin's name in
+ * `arena`; false, and "": it has no sums, and no kin. */
+bool tl_kin_of(tl_arena *arena, const tl_program *program, const char **out);
+bool tl_kin_of_text(tl_arena *arena, const char *text,
+                    const char **out); /* of a program's text; false: of none */
+
+/* The same over the iters of sums alone, and half a doubling more. Negative: they are not kin. */
+double tl_kin_distance(const tl_program *a, const tl_program *b);
 
 /* ---- which model to take them from ---- */
 
@@ -112,6 +125,7 @@ typedef struct {
     /* Ranks what the donors' schedules came to; NULL: the donor of the nearest shape comes first. The caller's. */
     tl_cost_model *model;
     bool only_trace; /* no answers by name */
+    bool kin;        /* donors of the task's kin, too */
     int per_task;    /* at most so many of a task */
 } tl_transfer;
 
@@ -122,14 +136,15 @@ typedef struct {
     /* what is not as the donor had it: "conv.rows 6 (8), ..."; "" when all is */
     const char *adapted;
     double distance; /* of the shapes */
+    bool is_kin;     /* the donor is of another class */
     float score;     /* the ranking's; larger is better */
     int lowering;    /* of the task's */
     const char *trace;
     char program[17]; /* hash of what it came to: hex digits */
 } tl_transferred;
 
-/* What the donors of the task's class have to offer it, best first; each program once, and none that is the same as the default
- * schedule of `untuned`, a lowering. In `arena`; a donor that does not fit is passed over. `own` is the
+/* What the donors of the task's class (and kin) have to offer it, best first; each program once, and none that is the same as the
+ * default schedule of `untuned`, a lowering. In `arena`; a donor that does not fit is passed over. `own` is the
  * task's: records of the workload itself are donors when they are of another target. */
 tl_status tl_transfer_to(const tl_transfer *how, const tl_space *space, const tl_workload_info *own,
                          int untuned, tl_arena *arena, const tl_transferred **out, int *count,

@@ -284,12 +284,12 @@ static void sums_lie_as_lanes_need_them(void **state)
  * the parts and their border are what they are in one nest. */
 static void parts_of_blocks_are_nests(void **state)
 {
-    tl_graph *g = parse_graph(
-        *state, "graph g\ninput x: f32[1, 3, 5, 7]\nconst e: f32[16, 3, 1, 1] = ...\n"
-                "const d: f32[3, 3, 1, 1] = ...\nconst w: f32[8, 19, 3, 3] = ...\n"
-                "p: ?[...] = Conv(x, e)\nq: ?[...] = Conv(x, d)\n"
-                "r: ?[...] = Concat(p, q) {axis = 1}\n"
-                "y: ?[...] = Conv(r, w) {pads = [1, 1, 1, 1]}\noutput y\n");
+    tl_graph *g =
+        parse_graph(*state, "graph g\ninput x: f32[1, 3, 5, 7]\nconst e: f32[16, 3, 1, 1] = ...\n"
+                            "const d: f32[3, 3, 1, 1] = ...\nconst w: f32[8, 19, 3, 3] = ...\n"
+                            "p: ?[...] = Conv(x, e)\nq: ?[...] = Conv(x, d)\n"
+                            "r: ?[...] = Concat(p, q) {axis = 1}\n"
+                            "y: ?[...] = Conv(r, w) {pads = [1, 1, 1, 1]}\noutput y\n");
     tl_diag diag = { { 0 } };
     tl_target target;
     tl_partition p;
@@ -311,8 +311,9 @@ static void parts_of_blocks_are_nests(void **state)
                             "parts");
         for (int l = 0; l < 2; l++) {
             tl_program *program;
-            assert_int_equal(
-                tl_kernel_program(*state, &p.kernels[k], lowerings[l], &program, &diag), TL_OK);
+            assert_int_equal(tl_kernel_program(*state, &p.kernels[k], lowerings[l], &program,
+                                               &diag),
+                             TL_OK);
             tl_argument arguments[3] = { { program->params[0], blocks },
                                          { program->params[1], plain },
                                          { program->params[2], got[l] } };

@@ -280,6 +280,52 @@ static void sums_lie_as_lanes_need_them(void **state)
     }
 }
 
+/* What is concatenated of blocks and plain channels lies plain, with the halo of the convolution that reads it: part by part, and
+ * the parts and their border are what they are in one nest. */
+static void parts_of_blocks_are_nests(void **state)
+{
+    tl_graph *g =
+        parse_graph(*state, "graph g\ninput x: f32[1, 3, 5, 7]\nconst e: f32[16, 3, 1, 1] = ...\n"
+                            "const d: f32[3, 3, 1, 1] = ...\nconst w: f32[8, 19, 3, 3] = ...\n"
+                            "p: ?[...] = Conv(x, e)\nq: ?[...] = Conv(x, d)\n"
+                            "r: ?[...] = Concat(p, q) {axis = 1}\n"
+                            "y: ?[...] = Conv(r, w) {pads = [1, 1, 1, 1]}\noutput y\n");
+    tl_diag diag = { { 0 } };
+    tl_target target;
+    tl_partition p;
+    int found = 0;
+    assert_int_equal(tl_target_named("x86-64-v4", &target, NULL), TL_OK);
+    assert_int_equal(tl_infer_shapes(g, &diag), TL_OK);
+    assert_int_equal(tl_assign_layouts(g, &target, &diag), TL_OK);
+    assert_int_equal(tl_partition_graph(*state, g, &p, &diag), TL_OK);
+    for (int k = 0; k < p.count; k++) {
+        if (p.kernels[k].nodes[0]->op != TL_OP_CONCAT)
+            continue;
+        static float blocks[16 * 5 * 7], plain[3 * 5 * 7], got[2][19 * 7 * 9];
+        static const char *const lowerings[] = { "direct", "parts" };
+        for (int i = 0; i < 16 * 5 * 7; i++)
+            blocks[i] = (float)(i + 1);
+        for (int i = 0; i < 3 * 5 * 7; i++)
+            plain[i] = (float)(-i - 1);
+        assert_string_equal(tl_choose_lowering(&p.kernels[k], &target, TL_NUMERICS_STRICT),
+                            "parts");
+        for (int l = 0; l < 2; l++) {
+            tl_program *program;
+            assert_int_equal(tl_kernel_program(*state, &p.kernels[k], lowerings[l], &program,
+                                               &diag),
+                             TL_OK);
+            tl_argument arguments[3] = { { program->params[0], blocks },
+                                         { program->params[1], plain },
+                                         { program->params[2], got[l] } };
+            tl_interpret_options checked = { .check = true };
+            assert_int_equal(tl_interpret(program, arguments, 3, NULL, &checked, &diag), TL_OK);
+        }
+        assert_memory_equal(got[0], got[1], sizeof got[0]);
+        found++;
+    }
+    assert_int_equal(found, 1);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -288,6 +334,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(pools_match, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(large_layer_by_points, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(sums_lie_as_lanes_need_them, arena_setup, arena_teardown),
+        cmocka_unit_test_setup_teardown(parts_of_blocks_are_nests, arena_setup, arena_teardown),
     };
     return cmocka_run_group_tests_name("lowerings of windows", tests, NULL, NULL);
 }

@@ -53,6 +53,35 @@ static void print_places(const tl_onnx_signature *signature, const tl_open_axes 
             }
 }
 
+/* "input       x f32[n, 3, ?]": what a file says of an input, extents by their names. */
+static void print_inputs(const tl_onnx_signature *signature, bool json, tl_text *out)
+{
+    for (int i = 0; i < signature->input_count; i++) {
+        const tl_onnx_input *input = &signature->inputs[i];
+        tl_text type = { 0 };
+        tl_text_format(&type, "%s[", input->dtype_known ? tl_dtype_infos[input->dtype].text : "?");
+        for (int a = 0; a < input->shape.rank; a++) {
+            const tl_dim *dim = &input->shape.dims[a];
+            tl_text_add(&type, a > 0 ? ", " : "");
+            if (dim->extent >= 0)
+                tl_text_format(&type, "%lld", (long long)dim->extent);
+            else
+                tl_text_add(&type, dim->name != NULL ? dim->name : "?");
+        }
+        tl_text_add(&type, input->shape.rank < 0 ? "...]" : "]");
+        if (json) {
+            tl_text_add(out, "{\"record\":\"input\",\"name\":");
+            tl_json_add_text(out, input->name);
+            tl_text_add(out, ",\"type\":");
+            tl_json_add_text(out, tl_text_get(&type));
+            tl_text_add(out, "}\n");
+        } else {
+            tl_text_format(out, "%-11s %s %s\n", "input", input->name, tl_text_get(&type));
+        }
+        tl_text_free(&type);
+    }
+}
+
 static void print_axes(const tl_onnx_signature *signature, const tl_open_axes *axes, bool json,
                        tl_text *out)
 {
@@ -119,6 +148,7 @@ tl_status tl_inspect_axes(const tl_session *session, const char *path,
     TL_TRY(tl_onnx_read_signature(arena, path, &signature, diag));
     tl_open_axes axes = tl_open_axes_of(arena, &signature);
     tl_shape_override *shapes = TL_NEW_ARRAY(arena, tl_shape_override, signature.input_count);
+    print_inputs(&signature, json, out);
     if (axes.count == 0 && !json)
         tl_text_add(out, "no axis is open\n");
     TL_TRY(choose_shapes(arena, &signature, &axes, options, shapes, diag));

@@ -128,6 +128,20 @@ static tl_status show_axes(tl_session *session, const char *path, const inspect_
     return status;
 }
 
+/* What there is to show of a model before its open axes have extents. `unbound` says what is missing; it stays the failure
+ * where that is not all. */
+static tl_status show_open(tl_session *session, const char *path, const inspect_options *o,
+                           tl_diag *unbound)
+{
+    tl_diag diag = { 0 };
+    if (show_axes(session, path, o, &diag) != TL_OK)
+        return TL_UNBOUND;
+    if (!o->common.json)
+        printf("operators, kernels, memory and roofline are those of one shape:\n  %s\n",
+               unbound->text);
+    return TL_OK;
+}
+
 static tl_status check(const inspect_options *o, const char *model, tl_diag *diag)
 {
     if (o->operators && model != NULL)
@@ -188,8 +202,8 @@ int tl_verb_inspect(int argc, char **argv)
         "MODEL.onnx",
         "Shows what a model is made of: operators, kernels, classes, layouts, FLOPs, memory.",
         "Everything that is not supported is listed at once (exit status 3). Nothing is compiled "
-        "or "
-        "run.\n"
+        "or run.\n"
+        "A model with open axes that has no --shape is shown as by --axes.\n"
         "The roofline is the time of a run in which every kernel reached the peak or the bandwidth "
         "of this machine,\n"
         "whichever limits it, and nothing stayed in a cache.",
@@ -223,9 +237,13 @@ int tl_verb_inspect(int argc, char **argv)
         status = tl_session_has_ranges(&o.common)
                      ? tl_session_open_ranges(&session, positional[0], &o.common, &extra, &diag)
                      : tl_session_open(&session, positional[0], &o.common, &extra, &diag);
+    bool shows_all = o.extract == NULL && !o.graph && !o.dot && !o.space && !o.axes;
+    bool is_unbound = status == TL_UNBOUND && shows_all;
+    if (is_unbound)
+        status = show_open(&session, positional[0], &o, &diag);
     if (status == TL_UNSUPPORTED && o.common.json)
         tl_inspect_print_unsupported(&diag);
-    if (status == TL_OK && !o.operators && !o.axes)
+    if (status == TL_OK && !o.operators && !o.axes && !is_unbound)
         status = inspect(&session, positional[0], &o, &diag);
     if (status != TL_OK)
         code = tl_report_failure("inspect", status, &diag);

@@ -1,6 +1,7 @@
 /* frontend/import/import_norm.c: normalisations. Layer and batch normalisation have canonical operators; the others are
  * written out: (x - mean) / sqrt(variance + epsilon), scaled and shifted. */
 #include <string.h>
+#include "frontend/call/onnx_counts.h"
 #include "frontend/import/import_rules.h"
 
 tl_status tl_import_batch_norm(tl_onnx_call *c)
@@ -56,16 +57,49 @@ static tl_status trailing_axes(tl_onnx_call *c, const tl_value *x, int64_t axis,
     return TL_OK;
 }
 
+/* Whether data count some extent that is normalised, or how many scales there are. */
+static bool counts_normalised(tl_onnx_call *c, int64_t axis)
+{
+    const tl_value *x = c->inputs[0];
+    for (int i = 0; i < c->input_count; i++)
+        for (int a = 0; c->inputs[i] != NULL && a < c->inputs[i]->shape.rank; a++)
+            if (tl_count_at(c->import, c->inputs[i], a) != NULL &&
+                (i > 0 || a >= (axis < 0 ? axis + x->shape.rank : axis)))
+                return true;
+    return false;
+}
+
+/* In its parts, which know all counts: in f32 at least, then scaled in the input's dtype. */
+static tl_status layer_norm_parts(tl_onnx_call *c, int64_t axis, double epsilon, tl_value **out)
+{
+    tl_value *x = c->inputs[0], *shift = tl_call_input(c, 2);
+    int64_t axes[TL_MAX_RANK];
+    int count;
+    TL_TRY(tl_need_dtype(c, x));
+    TL_TRY(trailing_axes(c, x, axis, axes, &count));
+    tl_dtype dtype = x->dtype, wide = dtype == TL_F16 || dtype == TL_BF16 ? TL_F32 : dtype;
+    tl_value *y = normalise(c, tl_onnx_emit_cast(c, x, wide), axes, count, epsilon);
+    y = tl_emit2(c, TL_OP_MUL, tl_onnx_emit_cast(c, y, dtype), c->inputs[1]);
+    *out = shift != NULL ? tl_emit2(c, TL_OP_ADD, y, shift) : y;
+    return TL_OK;
+}
+
 /* The statistics, where they are wanted, are computed apart (in f32, as stash_type says). */
 tl_status tl_import_layer_norm(tl_onnx_call *c)
 {
     double epsilon = tl_call_float(c, "epsilon", 1e-5f);
     int64_t axis = tl_call_int(c, "axis", -1), axes[TL_MAX_RANK];
     int count;
-    tl_node *n = tl_onnx_emit_node(c, TL_OP_LAYER_NORM, c->input_count, c->inputs);
-    tl_attr_set_int(c->graph, n, "axis", axis);
-    tl_attr_set_float(c->graph, n, "epsilon", epsilon);
-    tl_result(c, 0, tl_emitted(c, n));
+    if (counts_normalised(c, axis)) {
+        tl_value *y;
+        TL_TRY(layer_norm_parts(c, axis, epsilon, &y));
+        tl_result(c, 0, y);
+    } else {
+        tl_node *n = tl_onnx_emit_node(c, TL_OP_LAYER_NORM, c->input_count, c->inputs);
+        tl_attr_set_int(c->graph, n, "axis", axis);
+        tl_attr_set_float(c->graph, n, "epsilon", epsilon);
+        tl_result(c, 0, tl_emitted(c, n));
+    }
     if (!tl_call_wants(c, 1) && !tl_call_wants(c, 2))
         return TL_OK;
     TL_TRY(tl_need_dtype(c, c->inputs[0]));

@@ -320,6 +320,10 @@ static const struct {
     { "init w f32 3 = 1,2,3; node RMSNormalization k,w -> y axis=-1; output y" },
     { "init w f32 2,3 = 1,2,3,4,5,6; node RMSNormalization k,w -> y axis=1; output y" },
     { "init w f32 = 2; node RMSNormalization k,w -> y axis=0; output y" },
+    { "init w f32 3 = 1,2,3; node Transpose k -> p perm=[1,0,2]; init b f32 3 = 1,0,2;"
+      "node LayerNormalization p,w,b -> y axis=1; output y" },
+    { "init w f32 3,3 = 1,2,3,4,5,6,7,8,9; node Transpose k -> p perm=[1,0,2];"
+      "node LayerNormalization p,w -> y,m,d axis=1; output y; output m; output d" },
     { "init w f32 3 = 1,2,3; node SimplifiedLayerNormalization k,w -> y axis=-1; output y" },
     { "node MeanVarianceNormalization k -> y axes=[0,1]; output y" },
     { "node LpNormalization k -> y axis=0; output y" },

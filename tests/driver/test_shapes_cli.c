@@ -94,6 +94,15 @@ static void data_sets_in_a_folder(void **state)
                  "$D/sets");
 }
 
+static void open_models_are_shown(void **state)
+{
+    (void)state;
+    expect(0, "those of one shape", "inspect $D/double.onnx");
+    expect(0, "one code for all extents", "inspect $D/double.onnx");
+    expect(0, "\"record\":\"axis\"", "inspect $D/double.onnx --json");
+    expect(3, "give its shape (--shape x=", "inspect $D/double.onnx --graph");
+}
+
 static void runs_write_folders(void **state)
 {
     (void)state;
@@ -218,9 +227,10 @@ static void what_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_share_a_model), cmocka_unit_test(data_sets_in_a_folder),
-        cmocka_unit_test(runs_write_folders),  cmocka_unit_test(a_file_for_all_extents),
-        cmocka_unit_test(a_gpu_compiles_each), cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(calls_share_a_model),    cmocka_unit_test(data_sets_in_a_folder),
+        cmocka_unit_test(open_models_are_shown),  cmocka_unit_test(runs_write_folders),
+        cmocka_unit_test(a_file_for_all_extents), cmocka_unit_test(a_gpu_compiles_each),
+        cmocka_unit_test(what_is_refused),
     };
     return cmocka_run_group_tests_name("shapes on the command line", tests, set_up, cli_tear_down);
 }

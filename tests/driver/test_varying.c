@@ -688,7 +688,8 @@ static void inspect_tells_of_axes(void **state)
     if (tl_inspect_axes(&session, path, &none, false, &lines, &diag) != TL_OK ||
         tl_inspect_axes(&session, path, &none, true, &json, &diag) != TL_OK)
         fail_msg("%s", diag.text);
-    static const char *const says[] = { "n                x.0, y.0\n    one code for all extents\n",
+    static const char *const says[] = { "input       x f32[n, w]\ninput       y f32[n, 4]\n",
+                                        "n                x.0, y.0\n    one code for all extents\n",
                                         "w                x.1\n    specialised: ", "Slice(x)",
                                         "output z f32[n, " };
     for (size_t i = 0; i < sizeof says / sizeof *says; i++)

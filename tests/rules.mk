@@ -53,6 +53,12 @@ $(BUILD)/tests/structural/graphs: $(BUILD)/tests/structural/graphs.o $(SANITIZER
 fuzz-graphs: $(BUILD)/tests/structural/graphs $(BUILD)/tilth
 	@TILTH=$(BUILD)/tilth $< --seed $(or $(SEED),1) --count $(or $(COUNT),10000) --jobs $(or $(JOBS),$(shell nproc)) \
 		$(if $(FAMILY),--family $(FAMILY))
+
+# make check-batch: networks rewritten for a batch give each sample what it has alone (tests/peers/batch.py).
+check-batch:
+	@venv=$$(tests/peers/setup.sh) && "$$venv/bin/python" tests/peers/batch.py --check
+.PHONY: check-batch
+
 # make check-graphs COUNT=300 SEED=1: the same graphs in ONNX's checker, its reference and ONNX Runtime (tests/peers/README.md).
 check-graphs: $(BUILD)/tests/structural/graphs
 	@venv=$$(tests/peers/setup.sh) && "$$venv/bin/python" tests/peers/graphs.py $< --seed $(or $(SEED),1) \
@@ -68,17 +74,36 @@ EMULATED_CUDA := $(BUILD)/tests/gpu/libcuda_emulated.so
 $(EMULATED_CUDA): $(BUILD)/tests/gpu/emulated_driver.o $(BUILD)/tests/gpu/fake_cuda.o $(foreach f,$(FLOORS_codegen),$(call archive,$(f)))
 	$(CC) $(LDFLAGS) -shared -Wl,--exclude-libs,ALL -o $@ $^ $(LIBS_all)
 $(foreach f,runtime tuner driver,$(call TESTS_of,$(f))): | $(FAKE_CUDA)
+
+# Other people's libraries on a GPU, for the comparison of gpu-check (tests/gpu/peers); and such libraries without a GPU, under
+# the names of what they stand in for.
+GPU_PEERS := $(BUILD)/tests/gpu/peers/peers
+$(GPU_PEERS): $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/fake_libraries.c,$(wildcard tests/gpu/peers/*.c))) $(SANITIZERS) $(foreach f,$(FLOORS_runtime),$(call archive,$(f)))
+	$(CC) $(LDFLAGS) -o $@ $^ $(LIBS_rt)
+FAKE_PEERS := $(foreach f,libcublas.so.12 libcublasLt.so.12 libcudnn.so.9,$(BUILD)/tests/gpu/peers/fake/$(f))
+$(firstword $(FAKE_PEERS)): tests/gpu/peers/fake_libraries.c $(wildcard tests/gpu/peers/*.h) runtime/cuda/cuda_abi.h $(call archive,runtime/base)
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -fPIC -fvisibility=hidden -shared -Wl,--exclude-libs,ALL -o $@ $(filter %.c %.a,$^) -ldl -lm
+$(wordlist 2,9,$(FAKE_PEERS)): $(firstword $(FAKE_PEERS))
+	@ln -sf $(<F) $@
+$(BUILD)/tests/driver/test_gpu_check: | $(GPU_PEERS) $(FAKE_PEERS)
 $(call TESTS_of,tuner) $(call TESTS_of,driver): | $(EMULATED_CUDA)
 
 # make gpu-check: everything on the GPU of this machine, in at most 8 minutes, as lines of JSON (tests/gpu/check.sh); MODELS,
 # MINUTES and JSON=FILE say what, how long and where to. make gpu-bundle: tilth and all that it needs as one archive. make
 # gpu-rehearsal: gpu-check, small, on a driver that emulates a GPU (tests/gpu/rehearse.sh); BUNDLE=1: the archive's.
-gpu-check: $(BUILD)/tilth $(BUILD)/tests/codegen/test_gpu_group
-	@tests/gpu/check.sh $< -o "$(or $(JSON),build/gpu-check.jsonl)" -m $(or $(MINUTES),8) -k models/kernels/gpu -g $(BUILD)/tests/codegen/test_gpu_group $(MODELS)
-gpu-bundle: $(BUILD)/tilth
+GPU_GROUP := $(BUILD)/tests/codegen/test_gpu_group
+GPU_FILL  := $(if $(wildcard ../shared/models/fill.c),$(BUILD)/tests/gpu/fill)
+$(BUILD)/tests/gpu/fill: ../shared/models/fill.c
+	$(CC) -O2 -ffp-contract=off -o $@ $<
+gpu-check: $(BUILD)/tilth $(GPU_GROUP) $(GPU_PEERS) $(GPU_FILL)
+	@tests/gpu/check.sh $< -o "$(or $(JSON),build/gpu-check.jsonl)" -m $(or $(MINUTES),8) -k models/kernels/gpu -g $(GPU_GROUP) \
+		-p $(GPU_PEERS) -y tests/gpu/peers/networks.py $(if $(GPU_FILL),-n ../shared/models -f $(GPU_FILL)) $(MODELS)
+gpu-bundle: $(BUILD)/tilth $(GPU_PEERS) $(GPU_FILL)
 	@tests/gpu/bundle.sh $(BUILD) build/tilth-gpu.tar.xz
-gpu-rehearsal: $(BUILD)/tilth $(BUILD)/tests/codegen/test_gpu_group $(EMULATED_CUDA) $(if $(BUNDLE),gpu-bundle)
-	@tests/gpu/rehearse.sh $(EMULATED_CUDA) $(if $(BUNDLE),build/tilth-gpu.tar.xz,$< $(BUILD)/tests/codegen/test_gpu_group)
+gpu-rehearsal: $(BUILD)/tilth $(GPU_GROUP) $(GPU_PEERS) $(FAKE_PEERS) $(EMULATED_CUDA) $(if $(BUNDLE),gpu-bundle)
+	@tests/gpu/rehearse.sh $(EMULATED_CUDA) $(dir $(firstword $(FAKE_PEERS))) \
+		$(if $(BUNDLE),build/tilth-gpu.tar.xz,$< $(GPU_PEERS) $(GPU_GROUP))
 .PHONY: gpu-check gpu-bundle gpu-rehearsal
 
 # A tilth whose code generator has other sources: the test of two builds that share a cache runs it.
@@ -196,15 +221,16 @@ bench-luck: $(BUILD)/bench/same_again $(BUILD)/tilth
 .PHONY: bench-luck
 
 # make bench-peers: MODELS beside ONNX Runtime and OpenVINO on THREADS (tests/peers/README.md); `trained`: the seventeen calls
-# of ../shared/models/trained.py; `second`: the second list, which PyTorch writes. Only this needs Python and PyPI. JSON=FILE and
-# SVG=FILE keep the result; COMPARE="--rounds 3 ..." adds options of compare.py.
+# of ../shared/models/trained.py; `second`: the second list, which PyTorch writes. Only this needs Python and PyPI. BATCH=4
+# rewrites networks of batch 1 for four samples in each run; JSON=FILE and SVG=FILE keep the result; COMPARE="--rounds 3 ..." adds
+# options of compare.py.
 EXPORT_PACKAGES := torch torchvision transformers timm onnxscript
 bench-peers: $(BUILD)/tilth
 	@tests/models.sh --make build/models $(or $(MODELS),bert_tiny_128)
 	@venv=$$(PACKAGES="$(if $(filter second,$(MODELS)),$(EXPORT_PACKAGES))" tests/peers/setup.sh) && \
 		names=$$("$$venv/bin/python" tests/peers/networks.py build/models $< $(or $(MODELS),bert_tiny_128)) && \
 		"$$venv/bin/python" tests/peers/compare.py $< $$names \
-		--threads $(or $(THREADS),1) $(if $(JSON),--json "$(JSON)") $(if $(SVG),--svg "$(SVG)") $(COMPARE)
+		--threads $(or $(THREADS),1) --batch $(or $(BATCH),1) $(if $(JSON),--json "$(JSON)") $(if $(SVG),--svg "$(SVG)") $(COMPARE)
 .PHONY: bench-peers
 
 # make bench-company: how much slower MODELS are on THREADS (2) beside a process that takes half of one core in slices of 4 ms; with

@@ -43,7 +43,8 @@ static LLVMValueRef emit_float_extreme(tl_emitter *em, bool is_max, LLVMValueRef
         LLVMBuildSelect(em->builder, LLVMBuildFCmp(em->builder, order, a, b, ""), a, b, "");
     if (LLVMIsConstant(a))
         return best;
-    return LLVMBuildSelect(em->builder, LLVMBuildFCmp(em->builder, LLVMRealUNO, a, a, ""), a, best,
+    /* ordered ? best : a, and not the other way round: LLVM would make one selection of the two, by a disjunction */
+    return LLVMBuildSelect(em->builder, LLVMBuildFCmp(em->builder, LLVMRealORD, a, a, ""), best, a,
                            "");
 }
 

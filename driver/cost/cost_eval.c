@@ -38,16 +38,16 @@ static tl_status draw_calibration(const tl_lesson *l, const char *name, const tl
 
 static tl_status judge_one(const tl_lesson *l, tl_model_spec *spec, uint64_t seed, tl_diag *diag)
 {
-    tl_cost_model *model = NULL;
+    tl_model_group group = { .count = 1 };
     const int *programs;
     int count;
     tl_report_card card;
-    TL_TRY(spec->type == NULL ? tl_model_spec_load(spec, &model, diag)
-                              : tl_lesson_train(l, spec, seed, NULL, &model, diag));
+    TL_TRY(spec->type == NULL ? tl_model_group_load(l->arena, spec, &group, diag)
+                              : tl_lesson_train(l, spec, seed, NULL, &group.models[0], diag));
     tl_status status = find_judged(l, spec->rows, &programs, &count, diag);
     if (status == TL_OK)
-        status = tl_lesson_judge(l, l->corpus, spec->rows, programs, count, model, &card, diag);
-    tl_cost_model_destroy(model);
+        status = tl_lesson_judge(l, l->corpus, spec->rows, programs, count, &group, &card, diag);
+    tl_model_group_destroy(&group);
     TL_TRY(status);
     tl_card_print(l, spec->text, seed, &card);
     return draw_calibration(l, spec->text, &card, diag);
@@ -79,6 +79,11 @@ tl_status tl_cost_eval(const tl_cost_settings *settings, tl_diag *diag)
                        "eval needs data: files of tilth dataset, or databases");
     if (settings->models.count == 0)
         return tl_fail(diag, TL_BAD_ARGUMENT, "eval needs models: --model FILE or TYPE");
+    if (settings->models.count > 64)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "eval judges at most 64 models, not %d",
+                       settings->models.count);
+    if (settings->plot != NULL && (settings->models.count > 1 || settings->seeds > 1))
+        return tl_fail(diag, TL_BAD_ARGUMENT, "--plot draws one model, of one seed");
     if (settings->seeds < 1 || settings->seeds > 1000)
         return tl_fail(diag, TL_BAD_ARGUMENT, "--seeds: %lld is not in 1..1000",
                        (long long)settings->seeds);

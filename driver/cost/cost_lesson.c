@@ -8,8 +8,11 @@
 #include "driver/dataset/read_data.h"
 #include "driver/pipeline/build_id.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/file.h"
 #include "runtime/cache/cache.h"
 #include "runtime/device/topology.h"
+
+#define LINE_NS INT64_C(10000000000)
 
 volatile sig_atomic_t tl_cost_stop;
 
@@ -158,6 +161,32 @@ static void count_runs(tl_lesson *l)
     l->runs = runs;
 }
 
+/* --- ablations ---------------------------------------------------------------------------------------------------- */
+
+enum { PARTS = 4 };
+
+/* Which parts of the samples --without names. */
+static tl_status find_without(const tl_lesson *l, bool out[PARTS], tl_diag *diag)
+{
+    static const char *const parts[PARTS] = { "rows", "decisions", "workload", "machine" };
+    memset(out, 0, PARTS * sizeof *out);
+    if (l->o->without == NULL)
+        return TL_OK;
+    char *words = tl_arena_strdup(l->arena, l->o->without), *save = NULL;
+    for (char *word = strtok_r(words, ",", &save); word != NULL;
+         word = strtok_r(NULL, ",", &save)) {
+        int k = 0;
+        while (k < PARTS && strcmp(parts[k], word) != 0)
+            k++;
+        if (k == PARTS)
+            return tl_fail(diag, TL_BAD_ARGUMENT,
+                           "--without: '%s' is neither rows, decisions, workload nor machine",
+                           word);
+        out[k] = true;
+    }
+    return TL_OK;
+}
+
 /* --- sides -------------------------------------------------------------------------------------------------------- */
 
 static tl_status draw_sides(tl_lesson *l, tl_diag *diag)
@@ -168,13 +197,8 @@ static tl_status draw_sides(tl_lesson *l, tl_diag *diag)
     l->split = l->held_out_count > 0 ? TL_SPLIT_MODEL
                : o->machine != NULL  ? TL_SPLIT_MACHINE
                                      : TL_SPLIT_TASK;
-    if (o->split != NULL && !tl_split_from_text(o->split, &l->split))
-        return tl_fail(diag, TL_BAD_ARGUMENT,
-                       "--split: '%s' is neither within-task, task, model nor machine", o->split);
-    if (!(o->test > 0 && o->test < 1))
-        return tl_fail(diag, TL_BAD_ARGUMENT, "--share: %g is not between 0 and 1", o->test);
-    if (!(o->check >= 0 && o->check < 1))
-        return tl_fail(diag, TL_BAD_ARGUMENT, "--check: %g is not in 0..1", o->check);
+    if (o->split != NULL)
+        tl_split_from_text(o->split, &l->split);
     const tl_split_options options = { .kind = l->split,
                                        .test = l->has_split ? o->test : 0,
                                        .check = o->check,
@@ -190,9 +214,56 @@ static tl_status draw_sides(tl_lesson *l, tl_diag *diag)
     return status;
 }
 
+/* A model that cannot be made or read. */
+static tl_status check_models(const tl_lesson *l, tl_diag *diag)
+{
+    for (int i = 0; i < l->o->models.count; i++) {
+        tl_model_spec spec;
+        tl_cost_model *made = NULL;
+        tl_model_group read = { 0 };
+        TL_TRY(tl_model_spec_read(l->arena, l->o->models.items[i], &spec, diag));
+        TL_TRY(spec.type != NULL ? tl_cost_model_create(spec.type, spec.settings, 1, &made, diag)
+                                 : tl_model_group_load(l->arena, &spec, &read, diag));
+        tl_cost_model_destroy(made);
+        tl_model_group_destroy(&read);
+    }
+    return TL_OK;
+}
+
+/* A file that is to be written, when training has ended. */
+static tl_status check_output(const char *path, tl_diag *diag)
+{
+    tl_file *file;
+    if (path == NULL || tl_is_stdout(path))
+        return TL_OK;
+    TL_TRY(tl_file_create(path, &file, diag));
+    tl_file_abandon(file);
+    return TL_OK;
+}
+
+/* What is wrong is told before rows are computed, which may take minutes. */
+static tl_status check_settings(const tl_lesson *l, tl_diag *diag)
+{
+    const tl_cost_settings *o = l->o;
+    tl_split_kind split;
+    bool without[PARTS];
+    if (o->split != NULL && !tl_split_from_text(o->split, &split))
+        return tl_fail(diag, TL_BAD_ARGUMENT,
+                       "--split: '%s' is neither within-task, task, model nor machine", o->split);
+    if (!(o->test > 0 && o->test < 1))
+        return tl_fail(diag, TL_BAD_ARGUMENT, "--share: %g is not between 0 and 1", o->test);
+    if (!(o->check >= 0 && o->check < 1))
+        return tl_fail(diag, TL_BAD_ARGUMENT, "--check: %g is not in 0..1", o->check);
+    TL_TRY(find_without(l, without, diag));
+    TL_TRY(check_models(l, diag));
+    TL_TRY(check_output(o->output, diag));
+    return check_output(o->plot, diag);
+}
+
 static tl_status open_lesson(tl_lesson *l, tl_diag *diag)
 {
     const tl_cost_settings *o = l->o;
+    TL_TRY(check_settings(l, diag));
     TL_TRY(read_networks(l, diag));
     tl_dataset *set = tl_dataset_create(l->arena);
     TL_TRY(read_files(set, o->files, o->file_count, diag));
@@ -232,23 +303,13 @@ tl_status tl_lesson_run(const tl_cost_settings *settings, bool with_data, tl_les
 /* Takes away what an ablation is to do without. */
 static tl_status strip(const tl_lesson *l, tl_cost_samples *s, tl_diag *diag)
 {
-    static const char *const parts[] = { "rows", "decisions", "workload", "machine" };
-    tl_columns *columns[] = { &s->shape.row, &s->shape.decision, &s->shape.workload,
-                              &s->shape.machine };
-    if (l->o->without == NULL)
-        return TL_OK;
-    char *words = tl_arena_strdup(l->arena, l->o->without), *save = NULL;
-    for (char *word = strtok_r(words, ",", &save); word != NULL;
-         word = strtok_r(NULL, ",", &save)) {
-        size_t k = 0;
-        while (k < sizeof parts / sizeof *parts && strcmp(parts[k], word) != 0)
-            k++;
-        if (k == sizeof parts / sizeof *parts)
-            return tl_fail(diag, TL_BAD_ARGUMENT,
-                           "--without: '%s' is neither rows, decisions, workload nor machine",
-                           word);
-        *columns[k] = (tl_columns){ 0 };
-    }
+    tl_columns *columns[PARTS] = { &s->shape.row, &s->shape.decision, &s->shape.workload,
+                                   &s->shape.machine };
+    bool without[PARTS];
+    TL_TRY(find_without(l, without, diag));
+    for (int k = 0; k < PARTS; k++)
+        if (without[k])
+            *columns[k] = (tl_columns){ 0 };
     if (s->shape.row.width == 0)
         s->rows = NULL;
     if (s->shape.decision.width == 0)
@@ -267,11 +328,22 @@ tl_status tl_lesson_pick(const tl_lesson *l, const tl_corpus *corpus, tl_rows ro
     return strip(l, out, diag);
 }
 
+static int keep_measured(const float *label, int *programs, int count)
+{
+    int kept = 0;
+    for (int i = 0; i < count; i++)
+        if (!isnan(label[programs[i]]))
+            programs[kept++] = programs[i];
+    return kept;
+}
+
 tl_status tl_lesson_side(const tl_lesson *l, tl_rows rows, tl_side side, const int **programs,
                          tl_cost_samples *out, tl_diag *diag)
 {
     int *numbers = TL_NEW_ARRAY(l->arena, int, l->corpus->count);
     int count = tl_split_side(l->corpus, l->side, side, numbers);
+    if (side == TL_SIDE_TEST)
+        count = keep_measured(l->corpus->samples[rows].label, numbers, count);
     *programs = numbers;
     return tl_lesson_pick(l, l->corpus, rows, numbers, count, out, diag);
 }
@@ -339,14 +411,69 @@ tl_status tl_model_spec_load(tl_model_spec *spec, tl_cost_model **out, tl_diag *
                    spec->text, why.text);
 }
 
+tl_status tl_model_group_load(tl_arena *arena, tl_model_spec *spec, tl_model_group *out,
+                              tl_diag *diag)
+{
+    tl_status status = TL_OK;
+    char *files = tl_arena_strdup(arena, spec->text), *save = NULL;
+    *out = (tl_model_group){ 0 };
+    for (char *file = strtok_r(files, "+", &save); file != NULL && status == TL_OK;
+         file = strtok_r(NULL, "+", &save)) {
+        tl_model_spec one = { .text = file };
+        if (out->count == TL_TOGETHER)
+            status = tl_fail(diag, TL_BAD_ARGUMENT, "%s: at most %d models are asked together",
+                             spec->text, TL_TOGETHER);
+        else
+            status = tl_model_spec_load(&one, &out->models[out->count], diag);
+        if (status == TL_OK && out->count++ > 0 && one.rows != spec->rows)
+            status = tl_fail(diag, TL_BAD_ARGUMENT,
+                             "%s: models that are asked together read the "
+                             "same rows; %s reads those of %s, not of %s",
+                             spec->text, file, tl_rows_infos[one.rows].text,
+                             tl_rows_infos[spec->rows].text);
+        spec->rows = one.rows;
+    }
+    if (status != TL_OK)
+        tl_model_group_destroy(out);
+    return status;
+}
+
+void tl_model_group_destroy(tl_model_group *group)
+{
+    for (int i = 0; i < group->count; i++)
+        tl_cost_model_destroy(group->models[i]);
+    group->count = 0;
+}
+
 /* --- training ----------------------------------------------------------------------------------------------------- */
+
+/* What is trained, and when the next plain line is due. */
+typedef struct {
+    const char *name;
+    int64_t next_ns;
+    int epoch;
+} training;
+
+/* Not on a terminal: an epoch a line, and not more often than every ten seconds. */
+static void show_line(training *t, const tl_train_progress *p)
+{
+    if (tl_quiet || p->epoch == t->epoch || tl_clock_ns() < t->next_ns)
+        return;
+    t->epoch = p->epoch;
+    t->next_ns = tl_clock_ns() + LINE_NS;
+    fprintf(stderr, "tilth cost-model: %s: epoch %d of %d, loss %.4f, held out %.4f (least %.4f)\n",
+            t->name, p->epoch, p->epochs, p->loss, p->held_out, p->least);
+}
 
 static void show_training(void *user, const tl_train_progress *p)
 {
-    const char *name = user;
+    training *t = user;
+    const char *name = t->name;
     enum { BAR = 20 };
-    if (!tl_progress_is_live())
+    if (!tl_progress_is_live()) {
+        show_line(t, p);
         return;
+    }
     double part =
         p->epochs > 0 && p->steps > 0 ? (p->epoch + (double)p->step / p->steps) / p->epochs : 0;
     int filled = (int)((part < 1 ? part : 1) * BAR);
@@ -369,6 +496,7 @@ tl_status tl_lesson_train(const tl_lesson *l, const tl_model_spec *spec, uint64_
     const int *programs;
     tl_cost_samples train, check;
     tl_cost_model *teacher;
+    training shown = { .name = spec->text, .next_ns = tl_clock_ns() + LINE_NS };
     TL_TRY(tl_lesson_side(l, spec->rows, TL_SIDE_TRAIN, &programs, &train, diag));
     TL_TRY(tl_lesson_side(l, spec->rows, TL_SIDE_CHECK, &programs, &check, diag));
     TL_TRY(tl_cost_model_create(spec->type, spec->settings, seed, out, diag));
@@ -380,7 +508,7 @@ tl_status tl_lesson_train(const tl_lesson *l, const tl_model_spec *spec, uint64_
                                        .teacher = teacher,
                                        .stop = &tl_cost_stop,
                                        .listen = show_training,
-                                       .user = (void *)(uintptr_t)spec->text };
+                                       .user = &shown };
     if (status == TL_OK)
         status = tl_cost_model_train(*out, &train, check.count > 0 ? &check : NULL, &options, diag);
     tl_progress_done();
@@ -411,8 +539,8 @@ static void take_profile(const tl_lesson *l, tl_cost_samples *samples)
 }
 
 tl_status tl_lesson_judge(const tl_lesson *l, const tl_corpus *corpus, tl_rows rows,
-                          const int *programs, int count, tl_cost_model *model, tl_report_card *out,
-                          tl_diag *diag)
+                          const int *programs, int count, const tl_model_group *group,
+                          tl_report_card *out, tl_diag *diag)
 {
     tl_cost_samples samples;
     TL_TRY(tl_lesson_pick(l, corpus, rows, programs, count, &samples, diag));
@@ -437,7 +565,8 @@ tl_status tl_lesson_judge(const tl_lesson *l, const tl_corpus *corpus, tl_rows r
                              .network_count = networks,
                              .network_values = network_values };
     int64_t begun = tl_clock_cpu_ns();
-    out->has_learned = tl_cost_model_predict(model, &samples, mean, variance);
+    out->has_learned =
+        tl_cost_models_predict(group->models, group->count, &samples, mean, variance);
     double seconds = (double)(tl_clock_cpu_ns() - begun) * 1e-9;
     out->programs_a_second = seconds > 0 ? count / seconds : 0;
     const tl_judged judged = { .count = count,

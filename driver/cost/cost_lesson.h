@@ -35,11 +35,11 @@ tl_status tl_lesson_corpus(tl_lesson *lesson, const char *const *files, int coun
 /* Samples of the programs of a corpus, without what --without takes away. */
 tl_status tl_lesson_pick(const tl_lesson *lesson, const tl_corpus *corpus, tl_rows rows,
                          const int *programs, int count, tl_cost_samples *out, tl_diag *diag);
-/* The programs of a side. */
+/* The programs of a side; of that to be judged on, those that were measured. */
 tl_status tl_lesson_side(const tl_lesson *lesson, tl_rows rows, tl_side side, const int **programs,
                          tl_cost_samples *out, tl_diag *diag);
 
-/* "attention", "mlp,hidden=256@tenset" or the path of a file. */
+/* "attention", "mlp,hidden=256@tenset" or the path of a file; "A.tlm+B.tlm": files that are asked together. */
 typedef struct {
     const char *text; /* as it was named */
     const char *type; /* NULL: it is a file */
@@ -55,6 +55,17 @@ tl_status tl_model_spec_load(tl_model_spec *spec, tl_cost_model **out, tl_diag *
 tl_status tl_lesson_train(const tl_lesson *lesson, const tl_model_spec *spec, uint64_t seed,
                           const char *checkpoint, tl_cost_model **out, tl_diag *diag);
 
+/* Models that are asked together: one, or those of several files. */
+enum { TL_TOGETHER = 16 };
+typedef struct {
+    tl_cost_model *models[TL_TOGETHER];
+    int count;
+} tl_model_group;
+/* Of a file, or of files with + between them, all of the same rows. */
+tl_status tl_model_group_load(tl_arena *arena, tl_model_spec *spec, tl_model_group *out,
+                              tl_diag *diag);
+void tl_model_group_destroy(tl_model_group *group);
+
 /* How a model does on some programs of the lesson's corpus. */
 typedef struct {
     tl_judgement judgement;
@@ -68,8 +79,8 @@ typedef struct {
     bool has_learned;
 } tl_report_card;
 tl_status tl_lesson_judge(const tl_lesson *lesson, const tl_corpus *corpus, tl_rows rows,
-                          const int *programs, int count, tl_cost_model *model, tl_report_card *out,
-                          tl_diag *diag);
+                          const int *programs, int count, const tl_model_group *group,
+                          tl_report_card *out, tl_diag *diag);
 
 /* cost_print.c */
 void tl_lesson_print(const tl_lesson *lesson);

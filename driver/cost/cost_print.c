@@ -6,6 +6,11 @@
 #include <string.h>
 #include "driver/cost/cost_lesson.h"
 
+static int sum_of(const int by_side[3])
+{
+    return by_side[TL_SIDE_TRAIN] + by_side[TL_SIDE_CHECK] + by_side[TL_SIDE_TEST];
+}
+
 static void print_sides(const tl_lesson *l)
 {
     const int *programs = l->sizes.programs, *tasks = l->sizes.tasks;
@@ -29,20 +34,26 @@ static void print_sides(const tl_lesson *l)
 void tl_lesson_print(const tl_lesson *l)
 {
     const tl_corpus *c = l->corpus;
+    const int measured = sum_of(l->sizes.programs),
+              unmeasured = l->sizes.unmeasured[TL_SIDE_TRAIN] + l->sizes.unmeasured[TL_SIDE_CHECK];
     if (l->o->common.json) {
         printf("{\"record\":\"data\",\"programs\":%d,\"tasks\":%d,\"workloads\":%d,\"machines\":%d,"
                "\"lost\":%" PRId64 ",\"from_cache\":%s,\"seconds\":%.3f,\"split\":\"%s\","
-               "\"learn\":%d,\"check\":%d,\"judge\":%d}\n",
-               c->count, c->task_count, c->workload_count, c->domain_count, c->lost,
+               "\"learn\":%d,\"check\":%d,\"judge\":%d,\"unmeasured\":%d}\n",
+               measured, c->task_count, c->workload_count, c->domain_count, c->lost,
                c->was_kept ? "true" : "false", c->seconds,
                l->has_split ? tl_split_infos[l->split].text : "", l->sizes.programs[TL_SIDE_TRAIN],
-               l->sizes.programs[TL_SIDE_CHECK], l->sizes.programs[TL_SIDE_TEST]);
+               l->sizes.programs[TL_SIDE_CHECK], l->sizes.programs[TL_SIDE_TEST], unmeasured);
         return;
     }
-    printf("data        %d programs of %d workloads on %d machine%s; rows %s in %.1f s\n", c->count,
+    printf("data        %d programs of %d workloads on %d machine%s; rows %s in %.1f s\n", measured,
            c->workload_count, c->domain_count, c->domain_count == 1 ? "" : "s",
            c->was_kept ? "read from the cache" : "computed", c->seconds);
     print_sides(l);
+    if (unmeasured > 0)
+        printf("            %d more that nobody measured, of which the teacher tells: %d to learn "
+               "from, %d to stop by\n",
+               unmeasured, l->sizes.unmeasured[TL_SIDE_TRAIN], l->sizes.unmeasured[TL_SIDE_CHECK]);
     fflush(stdout);
 }
 

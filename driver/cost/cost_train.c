@@ -26,7 +26,8 @@ static tl_status judge_and_print(const tl_lesson *l, const tl_model_spec *spec,
     if (l->sizes.programs[TL_SIDE_TEST] == 0)
         return TL_OK;
     TL_TRY(tl_lesson_side(l, spec->rows, TL_SIDE_TEST, &programs, &test, diag));
-    TL_TRY(tl_lesson_judge(l, l->corpus, spec->rows, programs, test.count, model, &card, diag));
+    const tl_model_group group = { { model }, 1 };
+    TL_TRY(tl_lesson_judge(l, l->corpus, spec->rows, programs, test.count, &group, &card, diag));
     tl_card_print(l, spec->text, (uint64_t)l->o->seed, &card);
     return TL_OK;
 }

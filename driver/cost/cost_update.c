@@ -37,7 +37,8 @@ static tl_status judge_guard(const tl_lesson *l, tl_rows rows, const guard *g, t
                              double *out, tl_diag *diag)
 {
     tl_report_card card;
-    TL_TRY(tl_lesson_judge(l, g->corpus, rows, g->programs, g->count, model, &card, diag));
+    const tl_model_group group = { { model }, 1 };
+    TL_TRY(tl_lesson_judge(l, g->corpus, rows, g->programs, g->count, &group, &card, diag));
     *out = pairs_of(&card);
     return TL_OK;
 }

@@ -55,6 +55,15 @@ static tl_status list_workloads_of(tl_arena *arena, const char *path,
     return status;
 }
 
+static const char **list_kin(tl_arena *arena, const tl_tune_list *list, int *count)
+{
+    const char **kin = TL_NEW_ARRAY(arena, const char *, list->count);
+    *count = 0;
+    for (int i = 0; i < list->count; i++)
+        *count += tl_kin_of_text(arena, list->tasks[i].workload->program, &kin[*count]);
+    return kin;
+}
+
 /* Keys of the tasks' classes and workloads. */
 static void list_keys(tl_arena *arena, const tl_tune_list *list, bool others_only,
                       tl_donor_filter *filter)
@@ -94,15 +103,39 @@ static tl_status read_donors(tl_arena *arena, const tl_donor_settings *o, tl_rec
     return TL_OK;
 }
 
-static tl_status read_starter(tl_arena *arena, const tl_donor_filter *filter, tl_donor_report *out,
+/* Classes of whose donors one has beaten its default schedule. */
+static tl_map *find_won(tl_arena *arena, const tl_donors *donors)
+{
+    tl_map *won = tl_map_create(arena);
+    for (int i = 0; i < donors->count; i++)
+        if (tl_donor_has_won(donors->donors[i].record))
+            tl_map_put(won, donors->donors[i].workload->class_key, won);
+    return won;
+}
+
+/* Adds what comes with tilth for classes in which the others have won nothing. */
+static tl_status add_starters(tl_arena *arena, const tl_donor_filter *filter, tl_donor_report *out,
                               tl_diag *diag)
 {
     tl_text lines = { 0 };
+    tl_donors starters = { 0 };
+    tl_map *won = find_won(arena, &out->donors);
     tl_status status = tl_starter_lines(&lines, diag);
     if (status == TL_OK)
-        tl_donors_of_lines(arena, tl_text_get(&lines), filter, &out->donors);
+        tl_donors_of_lines(arena, tl_text_get(&lines), filter, &starters);
     tl_text_free(&lines);
-    out->is_starter = out->transfer.from_elsewhere = true;
+    tl_donor *all = TL_NEW_ARRAY(arena, tl_donor, out->donors.count + starters.count);
+    int count = 0;
+    for (; count < out->donors.count; count++)
+        all[count] = out->donors.donors[count];
+    for (int i = 0; i < starters.count; i++)
+        if (!tl_map_has(won, starters.donors[i].workload->class_key)) {
+            all[count] = starters.donors[i];
+            all[count++].from_elsewhere = true;
+        }
+    out->asked_starter = true;
+    out->starters = count - out->donors.count;
+    out->donors = (tl_donors){ count, all };
     return status;
 }
 
@@ -143,18 +176,61 @@ static tl_status choose_source(tl_arena *arena, const tl_donor_settings *o, tl_r
     return TL_OK;
 }
 
+static void note_kin(tl_arena *arena, tl_map *kin, const tl_workload_info *w)
+{
+    const char *name;
+    if (!tl_map_has(kin, w->workload) && tl_kin_of_text(arena, w->program, &name))
+        tl_map_put(kin, w->workload, (void *)name);
+}
+
+static bool are_kin(const tl_map *kin, const tl_workload_info *a, const tl_workload_info *b)
+{
+    const char *x = kin != NULL ? tl_map_find(kin, a->workload) : NULL,
+               *y = kin != NULL ? tl_map_find(kin, b->workload) : NULL;
+    return x != NULL && y != NULL && strcmp(x, y) == 0;
+}
+
+/* What is recorded of the kernel itself on this target is known already. */
+static bool is_of_use(const tl_donor_report *report, const tl_donor *d,
+                      const tl_workload_info *kernel)
+{
+    return (strcmp(d->workload->class_key, kernel->class_key) == 0 ||
+            are_kin(report->kin, d->workload, kernel)) &&
+           (d->from_elsewhere || strcmp(d->workload->workload, kernel->workload) != 0 ||
+            strcmp(d->record->target, report->own_target) != 0);
+}
+
+bool tl_donors_cover(const tl_donor_report *report, const tl_workload_info *kernel)
+{
+    for (int i = 0; i < report->donors.count; i++)
+        if (is_of_use(report, &report->donors.donors[i], kernel))
+            return true;
+    return false;
+}
+
 static void cover(tl_arena *arena, const tl_tune_list *list, const tl_class_share *shares,
                   int share_count, tl_donor_report *out)
 {
     tl_map *classes = tl_map_create(arena), *workloads = tl_map_create(arena);
     for (int i = 0; i < out->donors.count; i++) {
-        const tl_workload_info *w = out->donors.donors[i].workload;
-        tl_map_put(classes, w->class_key, out);
-        out->workloads += !tl_map_has(workloads, w->workload);
-        tl_map_put(workloads, w->workload, out);
+        const tl_donor *d = &out->donors.donors[i];
+        bool helps = false;
+        for (int k = 0; k < list->count && !helps; k++)
+            helps = is_of_use(out, d, list->tasks[k].workload);
+        if (!helps)
+            continue;
+        tl_map_put(classes, d->workload->class_key, out);
+        out->schedules++;
+        out->workloads += !tl_map_has(workloads, d->workload->workload);
+        tl_map_put(workloads, d->workload->workload, out);
     }
-    for (int i = 0; i < list->count; i++)
-        out->covered += tl_map_has(classes, list->tasks[i].workload->class_key);
+    for (int i = 0; i < list->count; i++) {
+        const tl_workload_info *own = list->tasks[i].workload;
+        if (tl_map_has(classes, own->class_key))
+            out->covered++;
+        else
+            out->covered_by_kin += tl_donors_cover(out, own);
+    }
     for (int i = 0; i < share_count; i++)
         out->covered_share += tl_map_has(classes, shares[i].class_key) ? shares[i].share : 0;
 }
@@ -169,10 +245,14 @@ tl_status tl_donors_for(tl_arena *arena, const tl_donor_settings *o,
     tl_class_share *shares;
     int share_count;
     *out = (tl_donor_report){ 0 };
-    out->transfer = (tl_transfer){ .only_trace = o->only_trace, .per_task = (int)o->per_kernel };
+    tl_target_fingerprint(target, threads, out->own_target);
+    out->transfer =
+        (tl_transfer){ .only_trace = o->only_trace, .kin = o->kin, .per_task = (int)o->per_kernel };
     TL_TRY(find_ranking(o->rank, o->seed, &out->ranking, diag));
     out->transfer.model = out->ranking;
     list_keys(arena, list, o->others_only, &filter);
+    if (o->kin)
+        filter.kin = list_kin(arena, list, &filter.kin_count);
     bool is_auto = strcmp(o->from, "auto") == 0, is_pool = strcmp(o->from, "pool") == 0;
     bool is_starter = strcmp(o->from, "starter") == 0;
     if (!is_auto && !is_pool && !is_starter) {
@@ -190,8 +270,16 @@ tl_status tl_donors_for(tl_arena *arena, const tl_donor_settings *o,
                              &out->source, diag));
     if (!is_starter && (!is_auto || out->source.session != NULL))
         TL_TRY(read_donors(arena, o, store, &filter, &out->donors, diag));
-    if (is_starter || (is_pool && o->or_starter && o->donors == NULL && out->donors.count == 0))
-        TL_TRY(read_starter(arena, &filter, out, diag));
+    /* what comes with tilth are points of the full space */
+    if (is_starter || (is_pool && o->or_starter && o->donors == NULL && space == TL_SPACE_FULL))
+        TL_TRY(add_starters(arena, &filter, out, diag));
+    if (o->kin) {
+        out->kin = tl_map_create(arena);
+        for (int i = 0; i < list->count; i++)
+            note_kin(arena, out->kin, list->tasks[i].workload);
+        for (int i = 0; i < out->donors.count; i++)
+            note_kin(arena, out->kin, out->donors.donors[i].workload);
+    }
     cover(arena, list, shares, share_count, out);
     out->transfer.donors = &out->donors;
     return TL_OK;

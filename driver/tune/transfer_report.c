@@ -8,22 +8,29 @@ void tl_transfer_report_donors(const tl_donor_report *d, const tl_tune_list *lis
     const char *name = d->source.session == NULL ? NULL
                        : *d->source.name         ? d->source.name
                                                  : d->source.session;
-    if (d->is_starter)
+    bool all_starters = d->asked_starter && d->starters == d->donors.count;
+    if (all_starters)
         name = "the starter database";
     if (json) {
-        printf("{\"record\":\"donors\",\"schedules\":%d,\"workloads\":%d,\"kernels\":%d,"
-               "\"covered\":%d,"
-               "\"covered_share\":%.4f,\"source\":",
-               d->donors.count, d->workloads, list->count, d->covered, d->covered_share);
+        printf("{\"record\":\"donors\",\"schedules\":%d,\"starters\":%d,\"workloads\":%d,"
+               "\"kernels\":%d,\"covered\":%d,\"covered_share\":%.4f,\"covered_by_kin\":%d,"
+               "\"source\":",
+               d->schedules, d->starters, d->workloads, list->count, d->covered, d->covered_share,
+               d->covered_by_kin);
         tl_print_json_text(name != NULL ? name : "");
         printf("}\n");
         return;
     }
-    printf("donors    %d schedules of %d other workloads", d->donors.count, d->workloads);
+    printf("donors    %d schedules of %d other workloads", d->schedules, d->workloads);
     if (name != NULL)
-        printf(d->is_starter ? ", of %s" : ", of the run for %s", name);
-    printf("; %d of %d kernels have one of their class, %.1f %% of the expected time\n", d->covered,
+        printf(all_starters ? ", of %s" : ", of the run for %s", name);
+    else if (d->starters > 0)
+        printf(", %d of them of the starter database", d->starters);
+    printf("; %d of %d kernels have one of their class, %.1f %% of the expected time", d->covered,
            list->count, 100 * d->covered_share);
+    if (d->covered_by_kin > 0)
+        printf("; %d more of their kin", d->covered_by_kin);
+    printf("\n");
     fflush(stdout);
 }
 
@@ -53,8 +60,9 @@ static void print_json(const tl_tuned *t)
            t->untuned_ns, t->best_ns, gain_of(t));
     tl_print_json_text(t->reason);
     if (from != NULL) {
-        printf(",\"route\":\"%s\",\"distance\":%.4f,\"donor\":",
-               tl_transfer_route_text(from->route), from->distance);
+        printf(",\"route\":\"%s\",\"distance\":%.4f,\"kin\":%s,\"donor\":",
+               tl_transfer_route_text(from->route), from->distance,
+               from->is_kin ? "true" : "false");
         tl_print_json_text(from->donor->workload->name);
         printf(",\"donor_workload\":\"%s\",\"donor_uid\":\"%s\",\"donor_target\":",
                from->donor->workload->workload, from->donor->record->uid);
@@ -67,7 +75,19 @@ static void print_json(const tl_tuned *t)
     printf("}\n");
 }
 
-static void print_line(const tl_tuned *t, bool untimed)
+/* Why a kernel keeps its own. */
+static const char *reason_of(const tl_donor_report *donors, const tl_tuned *t)
+{
+    if (t->life == TL_TASK_FAILED || (t->transfer_count > 0 && t->ok == 0 && *t->reason))
+        return t->reason;
+    if (t->transfer_count > 0)
+        return "its own schedule is faster";
+    return tl_donors_cover(donors, t->task->workload)
+               ? "its donors come to its default schedule, or do not fit"
+               : "no donor: its default schedule";
+}
+
+static void print_line(const tl_donor_report *donors, const tl_tuned *t, bool untimed)
 {
     const tl_transferred *from = origin_of(t);
     const tl_workload_info *w = t->task->workload;
@@ -81,13 +101,11 @@ static void print_line(const tl_tuned *t, bool untimed)
         printf("%-8s %-28.28s %8.2f  %s\n", tl_transfer_route_text(from->route),
                from->donor->workload->name, from->distance, from->adapted);
     else
-        printf("%s\n", t->life == TL_TASK_FAILED  ? t->reason
-                       : t->transfer_count == 0   ? "no donor: its default schedule"
-                       : t->ok == 0 && *t->reason ? t->reason
-                                                  : "its own schedule is faster");
+        printf("%s\n", reason_of(donors, t));
 }
 
-void tl_transfer_report_print(const tl_tune_report *report, const tl_tuning *tuning, bool untimed)
+void tl_transfer_report_print(const tl_tune_report *report, const tl_donor_report *donors,
+                              const tl_tuning *tuning, bool untimed)
 {
     int transferred = 0, count = tl_tuning_count(tuning);
     tl_tune_totals totals;
@@ -104,7 +122,7 @@ void tl_transfer_report_print(const tl_tune_report *report, const tl_tuning *tun
         if (report->json)
             print_json(t);
         else
-            print_line(t, untimed);
+            print_line(donors, t, untimed);
     }
     if (report->json) {
         printf("{\"record\":\"transfer\",\"kernels\":%d,\"transferred\":%d,\"trials\":%" PRId64

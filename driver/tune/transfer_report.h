@@ -8,6 +8,7 @@
 void tl_transfer_report_donors(const tl_donor_report *donors, const tl_tune_list *list, bool json);
 /* A line a kernel: whose schedule it has now, by which route, what was adapted, what that gained. `untimed`: gains are not
  * known. */
-void tl_transfer_report_print(const tl_tune_report *report, const tl_tuning *tuning, bool untimed);
+void tl_transfer_report_print(const tl_tune_report *report, const tl_donor_report *donors,
+                              const tl_tuning *tuning, bool untimed);
 
 #endif

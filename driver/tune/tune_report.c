@@ -69,7 +69,7 @@ static void show_line(tl_tune_report *report, const tl_tuning *tuning, int task)
     if (is_live)
         tl_progress("%s", tl_text_get(&text));
     else
-        fprintf(stderr, "tilth tune: %s\n", tl_text_get(&text));
+        fprintf(stderr, "tilth %s: %s\n", report->verb, tl_text_get(&text));
     tl_text_free(&text);
 }
 
@@ -82,18 +82,18 @@ static const char *life_text(tl_task_life life)
     return texts[life];
 }
 
-static void tell(const tl_tuning *tuning, const tl_tune_event *event)
+static void tell(const tl_tune_report *report, const tl_tuning *tuning, const tl_tune_event *event)
 {
     const tl_tuned *t = tl_tuning_task(tuning, event->task);
     const char *name = t->task->workload->name;
     tl_progress_done();
     if (event->kind == TL_TUNE_RETIRED)
-        fprintf(stderr, "tilth tune: %s: %s%s%s\n", name, life_text(t->life),
+        fprintf(stderr, "tilth %s: %s: %s%s%s\n", report->verb, name, life_text(t->life),
                 t->life == TL_TASK_FAILED ? ": " : "", t->life == TL_TASK_FAILED ? t->reason : "");
     else if (event->is_best)
-        fprintf(stderr, "tilth tune: %s: %.2f us (untuned %.2f) at trial %" PRId64 ", %s, %s\n",
-                name, t->best_ns * 1e-3, t->untuned_ns * 1e-3, t->trials, t->best->lowering,
-                event->proposal->origin);
+        fprintf(stderr, "tilth %s: %s: %.2f us (untuned %.2f) at trial %" PRId64 ", %s, %s\n",
+                report->verb, name, t->best_ns * 1e-3, t->untuned_ns * 1e-3, t->trials,
+                t->best->lowering, event->proposal->origin);
 }
 
 void tl_tune_report_event(void *user, const tl_tuning *tuning, const tl_tune_event *event)
@@ -101,11 +101,11 @@ void tl_tune_report_event(void *user, const tl_tuning *tuning, const tl_tune_eve
     tl_tune_report *report = user;
     if (tl_verbose && !tl_quiet && event->task >= 0 &&
         (event->kind == TL_TUNE_RETIRED || event->is_best))
-        tell(tuning, event);
+        tell(report, tuning, event);
     show_line(report, tuning, event->task);
     if (event->kind == TL_TUNE_TRIAL && event->result->reproducer[0] && !tl_quiet) {
         tl_progress_done();
-        fprintf(stderr, "tilth tune: %s: %s candidate: tilth schedule %s\n",
+        fprintf(stderr, "tilth %s: %s: %s candidate: tilth schedule %s\n", report->verb,
                 tl_tuning_task(tuning, event->task)->task->workload->name,
                 tl_record_status_infos[event->result->status].text, event->result->reproducer);
     }
@@ -269,28 +269,8 @@ void tl_tune_report_forms(const tl_tune_report *report, const char *path,
 
 /* ---- the whole model ---- */
 
-void tl_tune_report_verdict(const tl_model_verdict *v, const char *path, bool json)
+static void print_timed(const tl_model_verdict *v)
 {
-    if (json) {
-        printf("{\"record\":\"verdict\",\"kept\":%s,\"untuned_ns\":%.1f,\"tuned_ns\":%.1f,"
-               "\"ratio\":%.4f,\"ratio_low\":%.4f,\"ratio_high\":%.4f,\"part_ratio\":%.4f,"
-               "\"pairs\":%d,"
-               "\"max_error\":%.3g,\"model\":",
-               v->kept ? "true" : "false", v->untuned_ns, v->tuned_ns, v->ratio, v->ratio_low,
-               v->ratio_high, v->part.median, v->pairs, v->max_error);
-        tl_print_json_text(path);
-        printf(",\"form\":");
-        tl_print_json_text(v->form);
-        printf(",\"forms_tried\":%d,\"forms_kept\":%d,\"form_ratio\":%.4f,\"workloads_kept\":%d,"
-               "\"workloads_fallen_back\":%d,\"workloads_wrong\":%d}\n",
-               v->forms_tried, v->forms_kept, v->form_ratio.median, v->kept_count,
-               v->fallback_count, v->wrong_count);
-        return;
-    }
-    for (int i = 0; i < v->workload_count; i++)
-        if (v->workloads[i].fate != TL_VERDICT_KEPT && tl_verbose)
-            printf("default   %s: %s\n", v->workloads[i].kernel,
-                   tl_verdict_fate_text(v->workloads[i].fate));
     if (v->pairs == 0)
         printf("model     nothing to compare: no schedule was faster inside the model\n");
     else
@@ -316,6 +296,45 @@ void tl_tune_report_verdict(const tl_model_verdict *v, const char *path, bool js
     if (v->kept)
         printf("%d schedules; %d that are no faster inside the model fell back\n", v->kept_count,
                v->fallback_count - v->wrong_count);
+}
+
+/* Of what was checked and not timed. */
+static void print_untimed(const tl_model_verdict *v)
+{
+    if (v->kept)
+        printf("model     its outputs are right with them; nothing was timed\n"
+               "kept      %d schedules, faster or not\n",
+               v->kept_count);
+    else
+        printf("kept      the default schedules: there is no other\n");
+}
+
+void tl_tune_report_verdict(const tl_model_verdict *v, const char *path, bool untimed, bool json)
+{
+    if (json) {
+        printf("{\"record\":\"verdict\",\"kept\":%s,\"untuned_ns\":%.1f,\"tuned_ns\":%.1f,"
+               "\"ratio\":%.4f,\"ratio_low\":%.4f,\"ratio_high\":%.4f,\"part_ratio\":%.4f,"
+               "\"pairs\":%d,"
+               "\"max_error\":%.3g,\"model\":",
+               v->kept ? "true" : "false", v->untuned_ns, v->tuned_ns, v->ratio, v->ratio_low,
+               v->ratio_high, v->part.median, v->pairs, v->max_error);
+        tl_print_json_text(path);
+        printf(",\"form\":");
+        tl_print_json_text(v->form);
+        printf(",\"forms_tried\":%d,\"forms_kept\":%d,\"form_ratio\":%.4f,\"workloads_kept\":%d,"
+               "\"workloads_fallen_back\":%d,\"workloads_wrong\":%d}\n",
+               v->forms_tried, v->forms_kept, v->form_ratio.median, v->kept_count,
+               v->fallback_count, v->wrong_count);
+        return;
+    }
+    for (int i = 0; i < v->workload_count; i++)
+        if (v->workloads[i].fate != TL_VERDICT_KEPT && tl_verbose)
+            printf("default   %s: %s\n", v->workloads[i].kernel,
+                   tl_verdict_fate_text(v->workloads[i].fate));
+    if (untimed)
+        print_untimed(v);
+    else
+        print_timed(v);
     if (v->wrong_count > 0)
         printf("          %d more fell back since the model's outputs differ with them\n",
                v->wrong_count);

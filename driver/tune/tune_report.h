@@ -7,6 +7,7 @@
 typedef struct {
     const tl_tune_list *list;
     const tl_measurer *measurer;
+    const char *verb; /* that it is of: "tune", "transfer" */
     const char *policy;
     bool json;
     const char *stage;  /* what is tuned, before the progress line; "": the kernels of the model */
@@ -23,7 +24,9 @@ void tl_tune_report_print(const tl_tune_report *report, const tl_tuning *tuning)
  * measured) with the time of what they take out of the model and of what they bring, and the trials that it took. */
 void tl_tune_report_forms(const tl_tune_report *report, const char *path,
                           const tl_tune_forms *forms, int64_t trials);
-/* How the tuned model at `path` did beside the untuned one, and what is kept. */
-void tl_tune_report_verdict(const tl_model_verdict *verdict, const char *path, bool json);
+/* How the tuned model at `path` did beside the untuned one, and what is kept. `untimed`: outputs were compared, and nothing
+ * else. */
+void tl_tune_report_verdict(const tl_model_verdict *verdict, const char *path, bool untimed,
+                            bool json);
 
 #endif

@@ -59,6 +59,11 @@ bool tl_tune_is_kernel(const char *path)
     return n >= 3 && strcmp(path + n - 3, ".tk") == 0;
 }
 
+static const char *verb_of(const tl_tune_settings *o)
+{
+    return o->is_transfer ? "transfer" : "tune";
+}
+
 /* ---- what is tuned ---- */
 
 static tl_status open_kernel(tune_run *run, const char *path, tl_diag *diag)
@@ -123,7 +128,7 @@ static tl_status open_store(tune_run *run, tl_diag *diag)
     TL_TRY(tl_records_open_default(o->common.database, TL_RECORDS_CREATE | TL_RECORDS_REPAIR,
                                    &run->store, diag));
     if (*tl_records_repaired(run->store) && !tl_quiet)
-        fprintf(stderr, "tilth tune: note: %s\n", tl_records_repaired(run->store));
+        fprintf(stderr, "tilth %s: note: %s\n", verb_of(o), tl_records_repaired(run->store));
     const char *path = tl_records_path(run->store), *slash = strrchr(path, '/');
     tl_text_format(&run->defects, "%.*sdefects", slash != NULL ? (int)(slash + 1 - path) : 0, path);
     return TL_OK;
@@ -242,6 +247,7 @@ static tl_status tune(tune_run *run, tl_diag *diag)
 {
     const tl_tune_settings *o = run->o;
     tl_tune_report report = { .list = &run->list,
+                              .verb = verb_of(o),
                               .policy = o->is_transfer ? "transfer" : o->policy->name,
                               .json = o->common.json,
                               .stage = "",
@@ -290,7 +296,7 @@ static tl_status tune(tune_run *run, tl_diag *diag)
     if (run->tuning == NULL)
         return status;
     if (o->is_transfer)
-        tl_transfer_report_print(&report, run->tuning, is_untimed(o));
+        tl_transfer_report_print(&report, &run->donors, run->tuning, is_untimed(o));
     else
         tl_tune_report_print(&report, run->tuning);
     for (int i = 0; i < run->model_count && status == TL_OK; i++)
@@ -349,7 +355,7 @@ static tl_status check_model(tune_run *run, subject *m, tl_diag *diag)
     if (status != TL_OK)
         return status;
     print_heading(run, m);
-    tl_tune_report_verdict(&verdict, m->path, run->o->common.json);
+    tl_tune_report_verdict(&verdict, m->path, is_untimed(run->o), run->o->common.json);
     return TL_OK;
 }
 
@@ -388,11 +394,11 @@ static int64_t close_store(tune_run *run)
         tl_text_add(&path, tl_records_path(run->store));
     tl_records_close(run->store, &lost);
     if (lost > 0)
-        fprintf(stderr, "tilth tune: %" PRId64 " trials could not be written to %s\n", lost,
-                tl_text_get(&path));
+        fprintf(stderr, "tilth %s: %" PRId64 " trials could not be written to %s\n",
+                verb_of(run->o), lost, tl_text_get(&path));
     if (stop && !tl_quiet) {
         tl_progress_done();
-        fprintf(stderr, "tilth %s: interrupted; ", run->o->is_transfer ? "transfer" : "tune");
+        fprintf(stderr, "tilth %s: interrupted; ", verb_of(run->o));
         if (run->store != NULL)
             fprintf(stderr, "%" PRId64 " trials are kept in %s: the same command goes on there\n",
                     totals.trials - lost, tl_text_get(&path));

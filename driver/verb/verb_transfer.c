@@ -38,10 +38,12 @@ int tl_verb_transfer(int argc, char **argv)
         .policy = tl_policy_find("random"), /* it is never asked */
         .donors = { .from = "pool", .or_starter = true, .rank = "analytic", .per_kernel = 3 },
     };
+    bool class_only = false;
     const tl_option options[] = {
         { "--from", NULL, TL_OPTION_TEXT, "MODEL|auto|pool|starter",
           "whose schedules: those of one model's kernels, of the run of the tuner that promises "
-          "most, of all (pool), or those that come with tilth, which pool falls back on",
+          "most, of all (pool), or those that come with tilth (starter), which pool takes where "
+          "nothing has won",
           &o.donors.from },
         { "--donors", NULL, TL_OPTION_TEXT, "FILE",
           "take them from such records (tilth db export) instead of the database",
@@ -57,6 +59,10 @@ int tl_verb_transfer(int argc, char **argv)
         { "--others-only", NULL, TL_OPTION_FLAG, NULL,
           "as if nothing were known of the model's own kernels: for studies",
           &o.donors.others_only },
+        { "--class-only", NULL, TL_OPTION_FLAG, NULL,
+          "donors of the kernel's class alone, as in the paper, and not of its kin, whose sums are "
+          "the same",
+          &class_only },
         { "--trace-only", NULL, TL_OPTION_FLAG, NULL,
           "replay traces, no answers by name: for studies", &o.donors.only_trace },
         { "--tasks", NULL, TL_OPTION_TEXT, "PATTERN",
@@ -76,18 +82,19 @@ int tl_verb_transfer(int argc, char **argv)
     const tl_verb_help help = {
         "transfer",
         "MODEL.onnx...|KERNEL.tk",
-        "Gives kernels the schedules of other kernels of their class, without a search.",
-        "Kernels of one class are the same program but for their extents; what was found for one, "
-        "on whatever shape, model or\n"
-        "machine, is tried on the others: its answers by name, the nearest that is on offer; or "
-        "its trace, with factors\n"
-        "adapted. Donors are ranked, the first few are built, checked and measured in turns with "
-        "the default schedule, and\n"
-        "each model is compared with the untuned one at the end, as tilth tune does it. It takes "
-        "seconds where a search\n"
-        "takes minutes; tilth tune goes on from there. With --trials-per-kernel 0 nothing is "
-        "timed: the best guess for each\n"
-        "kernel is checked, alone and in the model, and used from then on, faster or not.",
+        "Gives kernels the schedules of other kernels of their class or kin, without a search.",
+        "Kernels of one class are the same program but for their extents, those of one kin have "
+        "the same sums; what was found\n"
+        "for one, on whatever shape, model or machine, is tried on the others: its answers by "
+        "name, the nearest that is on\n"
+        "offer; or its trace, with factors adapted. Donors are ranked, the first few are built, "
+        "checked and measured in turns\n"
+        "with the default schedule, and each model is compared with the untuned one at the end, "
+        "as tilth tune does it. It takes\n"
+        "seconds where a search takes minutes; tilth tune goes on from there. With "
+        "--trials-per-kernel 0 nothing is timed: the\n"
+        "best guess for each kernel is checked, alone and in the model, and used from then on, "
+        "faster or not.",
         "  tilth transfer resnet18.onnx\n"
         "  tilth transfer resnet18.onnx --from resnet50.onnx --trials-per-kernel 5\n"
         "  tilth transfer bert.onnx --from auto -k 0\n"
@@ -104,6 +111,7 @@ int tl_verb_transfer(int argc, char **argv)
 
     tl_diag diag = { 0 };
     int64_t lost = 0;
+    o.donors.kin = !class_only;
     signal(SIGXFSZ, SIG_IGN); /* a full disk is an error of its write */
     if (space != NULL)
         tl_space_kind_from_text(space, &o.space);

@@ -1,6 +1,7 @@
 /* frontend/import/import_scatter.c: operators that put elements in places, count along an axis, or bring it into an order. */
 #include <math.h>
 #include <string.h>
+#include "runtime/base/checked.h"
 #include "frontend/import/import_rules.h"
 #include "frontend/call/onnx_counts.h"
 
@@ -184,22 +185,25 @@ tl_status tl_import_reverse_sequence(tl_onnx_call *c)
 tl_status tl_import_max_unpool(tl_onnx_call *c)
 {
     tl_value *x = c->inputs[0], *indices = c->inputs[1];
-    const int64_t *kernel, *strides, *pads, *shape;
+    const int64_t *shape;
+    int64_t kernel[TL_MAX_RANK], stride[TL_MAX_RANK], pads[2 * TL_MAX_RANK];
     int64_t out[TL_MAX_RANK], natural[TL_MAX_RANK], count = 1;
-    int shape_count, rank;
+    int shape_count;
     TL_TRY(tl_need_shape(c, x));
     TL_TRY(tl_need_dtype(c, x));
-    rank = x->shape.rank;
-    int spatial = rank - 2, kernels = tl_call_ints(c, "kernel_shape", &kernel);
-    int stride_count = tl_call_ints(c, "strides", &strides),
-        pad_count = tl_call_ints(c, "pads", &pads);
-    if (spatial < 1 || kernels != spatial || (stride_count >= 0 && stride_count != spatial) ||
-        (pad_count >= 0 && pad_count != 2 * spatial))
-        return tl_call_bad(c, "its attributes are not of %d axes", spatial);
+    int rank = x->shape.rank, spatial = rank - 2;
+    if (spatial < 1)
+        return tl_call_bad(c, "an input of %d axes, none of which is an image's", rank);
+    TL_TRY(tl_call_list(c, "kernel_shape", spatial, 0, 1, kernel));
+    TL_TRY(tl_call_list(c, "strides", spatial, 1, 1, stride));
+    TL_TRY(tl_call_list(c, "pads", 2 * spatial, 0, 0, pads));
     tl_onnx_extents(x, natural);
-    for (int i = 0; i < spatial; i++)
-        natural[2 + i] = (natural[2 + i] - 1) * (stride_count >= 0 ? strides[i] : 1) + kernel[i] -
-                         (pad_count >= 0 ? pads[i] + pads[spatial + i] : 0);
+    for (int i = 0; i < spatial; i++) {
+        int64_t *n = &natural[2 + i];
+        if (tl_mul_overflows(*n - 1, stride[i], n))
+            return tl_call_bad(c, "its result has too many elements");
+        *n += kernel[i] - pads[i] - pads[spatial + i];
+    }
     memcpy(out, natural, sizeof out);
     if (tl_call_input(c, 2) != NULL) {
         TL_TRY(tl_need_i64(c, 2, &shape, &shape_count));
@@ -210,10 +214,9 @@ tl_status tl_import_max_unpool(tl_onnx_call *c)
     for (int i = 0; i < rank; i++) {
         if (out[i] < 0 || out[i] > 1 << 24)
             return tl_call_bad(c, "axis %d of its result has %lld elements", i, (long long)out[i]);
-        count *= natural[i];
+        if (natural[i] < 0 || tl_mul_overflows(count, natural[i], &count) || count > INT32_MAX)
+            return tl_call_bad(c, "its result has too many elements");
     }
-    if (count < 0 || count > INT32_MAX)
-        return tl_call_bad(c, "its result has too many elements");
     /* indices count through the result as the windows alone would have it */
     int64_t elements = tl_shape_elements(&x->shape);
     tl_value *zeros = tl_onnx_emit_expand(c, tl_onnx_emit_scalar(c, x->dtype, 0), &count, 1);

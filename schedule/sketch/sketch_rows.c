@@ -16,12 +16,16 @@
  *         e[row, :] = exp(x[row, :] - max[row])
  *       ...
  *
+ * What the rows are made of may lie the other way round (a norm over channels of plain planes): stages that bring a block of rows
+ * together turn squares around. Then a block is as many rows as a line of memory has elements, all rows where they are no
+ * more, and what is left of them is a nest of its own, without tests in its squares.
+ *
  * A sum is a chain: its additions, then its lanes, then what waits for it. A core that looks ahead by some hundred operations
  * has several rows of one stage under way, but not several rows of all stages. */
 #include "runtime/base/checked.h"
 #include "schedule/sketch/sketch_private.h"
 
-enum { LEAST_ROWS = 8, MOST_ROWS = 16, BLOCKS_PER_CORE = 4 };
+enum { LEAST_ROWS = 8, MOST_ROWS = 16, BLOCKS_PER_CORE = 4, NEAR = 4 };
 
 /* Whether a block of the group reads what the producer writes. */
 static bool feeds(const tl_block *producer, const tl_block *const *group, int count)
@@ -75,9 +79,52 @@ static int count_feeding(tl_schedule *s, tl_block_ref out, const tl_map *done)
     return feeding;
 }
 
-/* Cuts the loop over rows in blocks of some. */
+/* Whether the copy has lanes that lie apart in what it reads, and neighbours along one of its other iters. */
+static bool turns(tl_schedule *s, const tl_block *copy)
+{
+    const tl_expr *load = copy->store_count == 1 ? copy->stores[0].value : NULL;
+    const tl_var *lane = tl_contiguous_iter(s->arena, copy);
+    if (load == NULL || load->kind != TL_EXPR_LOAD || !tl_block_is_spatial(copy) || lane == NULL)
+        return false;
+    int64_t stride = tl_access_stride(s->arena, load->u.buffer, load->args, lane);
+    if (stride == TL_NOT_AFFINE || stride <= NEAR)
+        return false;
+    for (int i = 0; i < copy->iter_count; i++)
+        if (tl_max_extent(copy->iters[i].extent) > 1 &&
+            tl_access_stride(s->arena, load->u.buffer, load->args, copy->iters[i].var) == 1)
+            return true;
+    return false;
+}
+
+/* Whether a stage that makes what `out` reads turns it around. */
+static bool reads_turned(tl_schedule *s, tl_block_ref out, const tl_map *done)
+{
+    const tl_block **blocks, *block = tl_schedule_get_block(s, out);
+    int count = tl_sketch_blocks(s, &blocks);
+    for (int i = 0; i < count; i++)
+        if (blocks[i] != block && blocks[i]->call == NULL && !tl_map_has(done, blocks[i]->name) &&
+            feeds(blocks[i], &block, 1) && turns(s, blocks[i]))
+            return true;
+    return false;
+}
+
+/* How many rows whose elements are turned around go together: a line of them, while they and the lines that they come from stay
+ * in L1. */
+static int64_t choose_turned_rows(tl_schedule *s, const tl_loop_list *loops, int depth)
+{
+    int64_t bytes = 2 * (int64_t)sizeof(float), rows = TL_LINE_BYTES / (int64_t)sizeof(float);
+    for (int i = depth; i < loops->count; i++)
+        if (tl_mul_overflows(bytes, tl_sketch_extent(s, loops->loops[i]), &bytes))
+            return 1;
+    while (rows > 1 && bytes > s->target->l1_bytes / rows)
+        rows /= 2;
+    return tl_min64(rows, tl_sketch_extent(s, loops->loops[depth - 1]));
+}
+
+/* Cuts the loop over rows in blocks of some. Of rows that are turned around, what is left has to be a nest of its own
+ * (`has_tail`), which needs a loop around both. */
 static tl_status block_rows(tl_schedule *s, tl_block_ref out, const tl_loop_list *loops, int depth,
-                            tl_loop_ref *row, tl_diag *diag)
+                            bool is_turned, tl_loop_ref *row, bool *has_tail, tl_diag *diag)
 {
     const char *name = tl_schedule_get_block(s, out)->name;
     int64_t options[MOST_ROWS], extent = tl_sketch_extent(s, *row);
@@ -85,12 +132,32 @@ static tl_status block_rows(tl_schedule *s, tl_block_ref out, const tl_loop_list
     int count = 0;
     for (int64_t r = 1; r <= MOST_ROWS && r <= extent; r++)
         options[count++] = r;
-    int64_t rows = tl_decide(s, name, "rows", options, count, choose_rows(s, loops, depth, 2));
+    int64_t rows = tl_decide(s, name, "rows", options, count,
+                             is_turned ? choose_turned_rows(s, loops, depth)
+                                       : choose_rows(s, loops, depth, 2));
     if (rows == 1)
         return TL_OK;
     TL_TRY(tl_split(s, *row, (int64_t[]){ 0, rows }, 2, parts, diag));
     *row = parts[0];
+    *has_tail = is_turned && extent % rows != 0;
     return TL_OK;
+}
+
+/* Cuts off what is left of the rows, and schedules its blocks as those of whole blocks of rows. */
+static tl_status schedule_tail(tl_schedule *s, tl_loop_ref row, int depth, tl_diag *diag)
+{
+    const tl_block **blocks;
+    const char *tails[64];
+    int count = tl_sketch_blocks(s, &blocks), tail_count = 0;
+    tl_map *before = tl_map_create(s->arena);
+    for (int i = 0; i < count; i++)
+        tl_map_put(before, blocks[i]->name, s);
+    TL_TRY(tl_loop_partition(s, row, diag));
+    count = tl_sketch_blocks(s, &blocks);
+    for (int i = count - 1; i >= 0 && tail_count < 64; i--)
+        if (!tl_map_has(before, blocks[i]->name))
+            tails[tail_count++] = blocks[i]->name;
+    return tl_sketch_nests(s, tails, tail_count, depth - 1, tl_map_create(s->arena), diag);
 }
 
 tl_status tl_sketch_rows(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag *diag)
@@ -101,8 +168,10 @@ tl_status tl_sketch_rows(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag
     if (depth < 1)
         return tl_sketch_nest(s, out, 0, diag);
     tl_loop_ref row = loops.loops[depth - 1];
+    bool has_tail = false;
     if (count_feeding(s, out, done) > 0)
-        TL_TRY(block_rows(s, out, &loops, depth, &row, diag));
+        TL_TRY(block_rows(s, out, &loops, depth, depth > 1 && reads_turned(s, out, done), &row,
+                          &has_tail, diag));
 
     const tl_block **blocks;
     int count = tl_sketch_blocks(s, &blocks);
@@ -132,6 +201,8 @@ tl_status tl_sketch_rows(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag
     tl_map *summed = tl_map_create(s->arena);
     for (int i = 0; i < moved_count; i++)
         tl_map_put(done, moved[i], s);
+    if (has_tail)
+        TL_TRY(schedule_tail(s, row, depth, diag));
     TL_TRY(tl_sketch_nests(s, moved, moved_count, depth, summed, diag));
     if (tl_map_has(summed, out_name))
         return TL_OK;

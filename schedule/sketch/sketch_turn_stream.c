@@ -12,7 +12,7 @@
 #include "runtime/base/checked.h"
 #include "schedule/sketch/sketch_private.h"
 
-enum { LEAST_READS = 3, MOST_LANES = 64, NEAR = 4 };
+enum { LEAST_TAPS = 3, LEAST_READS = 2, MOST_LANES = 64, NEAR = 4 };
 
 /* The one axis that the lane moves, by a constant; -1: there is no such. */
 static int moved_axis(tl_schedule *s, const tl_expr *load, const tl_var *lane, int64_t *step,
@@ -139,7 +139,7 @@ tl_status tl_sketch_turn_stream(tl_schedule *s, tl_block_ref ref, tl_map *done, 
 {
     const tl_block *block = tl_schedule_get_block(s, ref);
     if (!tl_block_is_reduction(block) || block->store_count != 1 ||
-        tl_sketch_points(block, TL_ITER_REDUCE) < LEAST_READS)
+        tl_sketch_points(block, TL_ITER_REDUCE) < LEAST_TAPS)
         return TL_OK;
     const tl_var *lane = tl_contiguous_iter(s->arena, block);
     const tl_expr *loads[8];

@@ -1,7 +1,7 @@
 /* tests/bench/cliffs.c: kernels that fall off a cliff: those of random networks, as partition makes them, under their default
  * schedules, each in percent of what bounds it, the worst first with what its schedule lacks.
  *
- *     cliffs [--threads N] [--seconds S] [--target ISA] [--numerics strict] [--json] [--show program|graph] [SEED ...]
+ *     cliffs [--threads N] [--seconds S] [--target ISA] [--numerics strict] [--json] [--show program|naive|graph] [SEED ...]
  *
  * What bounds a kernel: its arithmetic at the measured peak and its functions (exp and its kin) at the measured rate of
  * each alone, or its operands at the bandwidth of plain loops that move as many bytes, whichever takes longer. Kernels
@@ -255,9 +255,11 @@ static void bench_kernel(bench *b, const tl_kernel *kernel, uint64_t seed)
         timed_kernel_make(&b->machine, arena, tl_schedule_program(s), data, &k);
         say_what_lacks(arena, tl_schedule_program(s), r.lacks);
         time_rounds(b, &k, &r, functions_ns(b, direct));
-        if (b->options.show != NULL && strcmp(b->options.show, "program") == 0)
+        const char *show = b->options.show != NULL ? b->options.show : "";
+        bool is_naive = strcmp(show, "naive") == 0;
+        if (is_naive || strcmp(show, "program") == 0)
             printf("# %s: %.1f %%\n%s\n", r.name, r.percent,
-                   tl_program_text(arena, tl_schedule_program(s)));
+                   tl_program_text(arena, is_naive ? naive : tl_schedule_program(s)));
         timed_kernel_free(&k);
         for (int i = 0; i < naive->param_count; i++)
             free(data[i]);
@@ -332,7 +334,7 @@ int main(int argc, char **argv)
     if (!bench_options_parse(argc, argv, 0.1, &b.options)) {
         fprintf(stderr, "usage: cliffs [--threads N] [--seconds S] [--target ISA] [--numerics "
                         "strict] [--json]\n"
-                        "              [--show program|graph] [SEED ...]\n");
+                        "              [--show program|naive|graph] [SEED ...]\n");
         return 2;
     }
     if (b.options.name_count == 0) {

@@ -7,8 +7,9 @@ The kernels of the donors are searched for once (evolution, --donor-trials a ker
 receiver, evolution and auto with --trials (the best of all their seeds is what tuning can do), and transfer with K = 1 and 5:
 K = 1 measures the guess that K = 0 takes unseen. Kernels that donors and receiver share do not count (--others-only leaves
 them out). Donors are ranked by each --rank (analytic; the file of a trained model; default, which comes with tilth), by the
-nearest shape, and, as a control, by chance. A trained model must not have learned from the receivers: the default one has
-not from those that tuner/data/README.md names. The searches are blank (--cost-model none).
+nearest shape, and, as controls, by chance, and without the kin of the kernels' classes. A trained model must not have learned
+from the receivers: the default one has not from those that tuner/data/README.md names. The searches are blank (--cost-model
+none).
 
 Each gain is a schedule's against the naive nest of the plain space, measured in turns. What is printed of each way is its
 share of the logarithm of the full search's gain: the mean over kernels, weighted by how often their network runs them, an
@@ -96,16 +97,18 @@ def main():
                 spent += seconds
                 for k, row in found.items():
                     full[k] = max(full.get(k, row), row)
-        for rank in (*o.rank, "shape", "random"):
+        ranks = [(f"by {r}", ["--rank", r]) for r in (*o.rank, "shape", "random")]
+        ranks.append(("of its class alone", ["--rank", o.rank[0], "--class-only"]))
+        for rank, words in ranks:
             for k in (1, 5):
                 scratch = f"{o.db}-scratch.db"
                 for end in ("", "-wal", "-shm"):
                     if os.path.exists(scratch + end):
                         os.remove(scratch + end)
                 subprocess.run([o.tilth, "db", "merge", donors, "--db", scratch], stdout=subprocess.DEVNULL, check=True)
-                records, seconds = run([o.tilth, "transfer", *common, model, "--others-only", "--rank", rank, "-k", str(k),
+                records, seconds = run([o.tilth, "transfer", *common, model, "--others-only", *words, "-k", str(k),
                                         "--top", str(o.top), "--db", scratch])
-                ways.setdefault(f"transfer K={k} by {rank}", []).append((gains(records, "transferred", "kernel"), seconds))
+                ways.setdefault(f"transfer K={k} {rank}", []).append((gains(records, "transferred", "kernel"), seconds))
         print(f"\n{name}: {len(full)} kernels, gain of the full search "
               f"{math.exp(sum(math.log(g) for g, _, _ in full.values()) / max(len(full), 1)):.2f} (geometric mean)")
         print(f"{'way':34s} {'share of log gain':>18s}  {'90 %':^15s} {'kernels':>8s} {'seconds':>8s} {'of the search':>14s}")

@@ -97,13 +97,63 @@ static void a_model_is_trained_and_judged(void **state)
            "cost-model eval $D/a.tld -m analytic --split task --machine $D/none.txt");
 }
 
+/* Several are as one, whose deviation has what they differ by in it. */
+static void models_are_asked_together(void **state)
+{
+    (void)state;
+    /* one twice is one */
+    expect_shell(0, "within",
+                 "for m in $D/m.tlm $D/m.tlm+$D/m.tlm; do $TILTH cost-model eval $D/a.tld -m $m "
+                 "-q | grep -v 'a second of a core' >$D/$(echo $m | tr -dc +)x.txt; done; "
+                 "cmp $D/x.txt $D/+x.txt && cat $D/x.txt");
+    expect_shell(3, "the same rows; ",
+                 "$TILTH cost-model train $D/a.tld -m mlp,hidden=16@tenset --epochs 1 -o $D/r.tlm "
+                 "-q; $TILTH cost-model eval $D/a.tld -m $D/m.tlm+$D/r.tlm -q 2>&1; exit 3");
+    expect(2, "none.tlm", "cost-model eval $D/a.tld -m $D/m.tlm+$D/none.tlm -q");
+    expect(2, "--plot draws one model",
+           "cost-model eval $D/a.tld -m $D/m.tlm -m analytic --split task --plot $D/p.svg -q");
+}
+
+/* Rows of much data take minutes: what cannot end well is told before. */
+static void mistakes_are_told_before_rows_are_computed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words, *command;
+    } cases[] = {
+        { "--split: 'half' is neither", "eval $D/a.tld -m analytic --split half" },
+        { "--without: 'loops' is neither", "train $D/a.tld --without loops -o $D/x.tlm" },
+        { "has no setting \"depth\"", "train $D/a.tld -m mlp,depth=3 -o $D/x.tlm" },
+        { "'best' is no cost model", "eval $D/a.tld -m best --split task" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char command[256];
+        snprintf(command, sizeof command,
+                 "$TILTH cost-model %s >$D/early.txt 2>&1; c=$?; grep -q ^data $D/early.txt && "
+                 "exit 99; cat $D/early.txt; exit $c",
+                 cases[i].command);
+        expect_shell(2, cases[i].words, command);
+    }
+    expect_shell(
+        5, "cannot",
+        "$TILTH cost-model train $D/a.tld -o $D/no/x.tlm >$D/early.txt 2>&1; c=$?; grep -q "
+        "^data $D/early.txt && exit 99; cat $D/early.txt; exit $c");
+}
+
 /* A screener learns from points that nobody measured what a model says of their programs. */
 static void a_model_teaches_another(void **state)
 {
     (void)state;
+    /* they are counted apart */
     expect_shell(0, "screener, seed 1",
-                 "$TILTH cost-model train $D/a.tld -m screener --epochs 3 --split task --teacher "
-                 "$D/m.tlm --unmeasured 8 -o $D/taught.tlm -q");
+                 "$TILTH cost-model train $D/a.tld -m screener --epochs 3 --split task -o "
+                 "$D/taught.tlm --teacher $D/m.tlm --unmeasured 8 -q >$D/taught.txt; "
+                 "$TILTH cost-model train $D/a.tld -m screener --epochs 3 --split task -o "
+                 "$D/alone.tlm -q >$D/alone.txt; grep -q 'more that nobody measured' "
+                 "$D/taught.txt; for f in taught alone; do sed -n "
+                 "'s/; rows .*//; /^data/p; /to be judged on/p; /^screener/p' $D/$f.txt | sed "
+                 "'s/, [0-9]* a second.*//' >$D/$f.counts; done; "
+                 "cmp $D/taught.counts $D/alone.counts && cat $D/taught.txt");
     expect(
         2, "does not know these samples",
         "cost-model train $D/a.tld -m screener --teacher $D/m.tlm --without rows -o $D/x.tlm -q");
@@ -315,6 +365,8 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_model_is_trained_and_judged),
         cmocka_unit_test(a_model_teaches_another),
+        cmocka_unit_test(models_are_asked_together),
+        cmocka_unit_test(mistakes_are_told_before_rows_are_computed),
         cmocka_unit_test(the_same_seed_gives_the_same_model),
         cmocka_unit_test(an_interrupted_training_goes_on),
         cmocka_unit_test(a_killed_training_goes_on),

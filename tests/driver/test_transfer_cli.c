@@ -49,25 +49,35 @@ static void without_donors_the_default_stays(void **state)
 static void kernels_take_from_kernels(void **state)
 {
     (void)state;
+    /* In the plain space, where no default schedule is the best. */
     write_gemm("g.tk", 48);
     write_gemm("h.tk", 40);
     expect(0, "trials    8 in",
-           "tune $D/g.tk --policy random --trials 8 --threads 1 --db $D/t.db --transfer 0");
+           "tune $D/g.tk --space plain --policy random --trials 8 --threads 1 --db $D/t.db "
+           "--transfer 0");
     expect(0, "1 of 1 kernels have one of their class, 100.0 % of the expected time",
-           "transfer $D/h.tk --threads 1 --db $D/t.db");
-    expect(0, "nothing was timed", "transfer $D/h.tk --threads 1 --db $D/t.db -k 0 --others-only");
-    expect(0, "\"route\":\"trace\"",
-           "transfer $D/h.tk --threads 1 --db $D/t.db -k 0 --others-only --trace-only --json");
+           "transfer $D/h.tk --space plain --threads 1 --db $D/t.db");
+    expect(0, "nothing was timed",
+           "transfer $D/h.tk --space plain --threads 1 --db $D/t.db -k 0 --others-only");
+    /* whatever won: of all but its default schedule */
     expect_shell(
         0, "\"donor\":\"gemm48\"",
-        "$TILTH db export --db $D/t.db -o $D/t.jsonl -q; "
+        "$TILTH db export --db $D/t.db -o $D/all.jsonl -q; "
+        "sed '0,/\"record\":\"trial\"/{/\"record\":\"trial\"/d}' $D/all.jsonl >$D/t.jsonl; "
         "$TILTH transfer $D/h.tk --threads 1 --no-db --donors $D/t.jsonl -k 0 --others-only "
         "--rank shape --json");
+    expect(0, "\"route\":\"trace\"",
+           "transfer $D/h.tk --threads 1 --no-db --donors $D/t.jsonl -k 0 --others-only "
+           "--trace-only --json");
     /* a search of its own begins with them */
     expect_shell(0, "\"kernels\":1,\"covered\":1",
-                 "cp $D/t.db $D/u.db; $TILTH transfer $D/h.tk --threads 1 --db $D/u.db --from auto "
+                 "cp $D/t.db $D/u.db; $TILTH transfer $D/h.tk --space plain --threads 1 --db "
+                 "$D/u.db --from auto "
                  "--json");
 }
+
+#define SMALL "tuner/data/headroom/batch_norm_small.tk"
+#define LARGE "tuner/data/headroom/batch_norm_196.tk"
 
 /* What comes with tilth is for those who have nothing yet, and for nobody who did not ask. */
 static void the_starter_database(void **state)
@@ -80,6 +90,10 @@ static void the_starter_database(void **state)
            "transfer $D/g.tk --db $D/nothing.db --threads 1 -k 0");
     expect(0, "donors    0 schedules of 0 other workloads; ",
            "transfer $D/g.tk --db $D/nothing.db --from auto --threads 1 -k 0");
+    /* a default schedule that was measured is nothing that has won: those that come with tilth still help */
+    expect(0, "", "tune " SMALL " --policy random --trials 1 --threads 1 --db $D/own.db");
+    expect(0, " of them of the starter database; ", "transfer " LARGE " --db $D/own.db -k 0");
+    expect(0, "\"starters\":0,", "transfer " LARGE " --db $D/own.db -k 0 --from auto --json");
     expect(0, "", "tune $D/g.tk --policy random --trials 4 --threads 1 --db $D/w.db");
     expect(0, " records written to ", "db export --winners --db $D/w.db -o $D/w.jsonl");
 }
@@ -113,6 +127,9 @@ static void models_take_from_models(void **state)
     expect(0, "\"record\":\"verdict\"",
            "transfer $D/n.onnx --from $D/m.onnx -k 1 --threads 1 --check 0.5 --db $D/m.db --json");
     /* untimed: what was checked is kept, and the model runs with it */
+    expect_shell(0, "its outputs are right with them; nothing was timed\nkept      ",
+                 "cp $D/m.db $D/k.db; $TILTH transfer $D/n.onnx --from auto -k 0 --threads 1 --db "
+                 "$D/k.db");
     expect_shell(0, "\"kept\":true",
                  "cp $D/m.db $D/k.db; $TILTH transfer $D/n.onnx --from auto -k 0 --threads 1 --db "
                  "$D/k.db --json");

@@ -3,10 +3,12 @@
 #
 # usage: bundle.sh BUILD FILE.tar.xz
 #
-#     tilth-gpu/run            runs tilth with the libraries beside it
-#     tilth-gpu/check.sh       tests/gpu/check.sh
-#     tilth-gpu/bin, lib       the program; its libraries, and LLVM with the parts for x86, NVPTX and AArch64 alone
+#     tilth-gpu/check          runs tests/gpu/check.sh with all that is here: tilth-gpu/check [-o FILE] [-m MINUTES] [MODEL ...]
+#     tilth-gpu/run, peers, fill     run tilth and two programs that check.sh needs, with the libraries beside them
+#     tilth-gpu/bin, lib       the programs; their libraries, and LLVM with the parts for x86, NVPTX and AArch64 alone
 #     tilth-gpu/kernels        models/kernels/gpu
+#     tilth-gpu/networks       graphs of ../shared/models and recipes of their weights, where that is
+#     tilth-gpu/networks.py    the same networks in PyTorch (peers/networks.py)
 #
 # LLVM is linked anew from its archives, with what code generation calls (llvm_link.h) and what that needs: a fifth of the whole.
 set -e
@@ -18,7 +20,9 @@ to=$work/tilth-gpu
 mkdir -p "$to/bin" "$to/lib"
 
 strip -o "$to/bin/tilth" "$build/tilth"
-ldd "$build/tilth" | awk '$2 == "=>" { print $3 } $1 ~ /^\// { print $1 }' | while read -r library; do
+strip -o "$to/bin/peers" "$build/tests/gpu/peers/peers"
+[ ! -e "$build/tests/gpu/fill" ] || strip -o "$to/bin/fill" "$build/tests/gpu/fill"
+ldd "$to"/bin/* | awk '$2 == "=>" { print $3 } $1 ~ /^\// { print $1 }' | sort -u | while read -r library; do
     cp -L "$library" "$to/lib/"
 done
 
@@ -48,14 +52,34 @@ done
 
 cp tests/gpu/check.sh "$to/"
 cp -r models/kernels/gpu "$to/kernels"
-cat >"$to/run" <<'RUN'
+cp tests/gpu/peers/networks.py "$to/"
+shared=../shared/models
+for recipe in "$shared"/*/*.weights.txt; do
+    [ -e "$recipe" ] || continue
+    name=$(basename "$recipe" .weights.txt)
+    mkdir -p "$to/networks/$name"
+    cp "$recipe" "$shared/$name/$name.onnx" "$to/networks/$name/"
+done
+for program in tilth peers fill; do
+    [ -e "$to/bin/$program" ] || continue
+    name=$program
+    [ $program != tilth ] || name=run
+    cat >"$to/$name" <<RUN
+#!/bin/sh
+here=\$(CDPATH= cd -- "\$(dirname -- "\$0")" && pwd)
+export TILTH_PROGRAM="\$here/run" # its workers need the same libraries
+exec "\$here/lib/ld-linux-x86-64.so.2" --library-path "\$here/lib:/usr/local/nvidia/lib64:/usr/lib/x86_64-linux-gnu:/usr/lib64" \\
+    "\$here/bin/$program" "\$@"
+RUN
+    chmod +x "$to/$name"
+done
+cat >"$to/check" <<'CHECK'
 #!/bin/sh
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
-export TILTH_PROGRAM="$here/run" # its workers need the same libraries
-exec "$here/lib/ld-linux-x86-64.so.2" --library-path "$here/lib:/usr/local/nvidia/lib64:/usr/lib/x86_64-linux-gnu:/usr/lib64" \
-    "$here/bin/tilth" "$@"
-RUN
-chmod +x "$to/run" "$to/check.sh"
+[ ! -e "$here/fill" ] || set -- -n "$here/networks" -f "$here/fill" "$@"
+exec "$here/check.sh" "$here/run" -k "$here/kernels" -p "$here/peers" -y "$here/networks.py" "$@"
+CHECK
+chmod +x "$to/check" "$to/check.sh"
 tar -C "$work" -cJf "$archive" tilth-gpu
 size=$(wc -c <"$archive")
 echo "$archive: $((size / 1024 / 1024)) MiB"

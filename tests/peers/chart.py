@@ -45,7 +45,8 @@ def draw(report, sides):
     out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" viewBox="0 0 {WIDTH} {height}" {FONT}>',
            f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
            text(16, 28, "Speed against the better peer (longer is faster)", 17, weight="bold"),
-           text(16, 48, f"{report['cpu']}, {report['threads']} thread{'s' if report['threads'] > 1 else ''}; shortest run of "
+           text(16, 48, f"{report['cpu']}, {report['threads']} thread{'s' if report['threads'] > 1 else ''}"
+                        f"{', batch %d' % report['batch'] if report.get('batch', 1) > 1 else ''}; shortest run of "
                         f"{'the undisturbed' if report['threshold'] > 0 else 'all'} rounds, tick: median", 12, colour="#555")]
     x = 16
     for side in sides:

@@ -120,6 +120,10 @@ class Model:
     def __init__(self, options, name, work):
         self.options, self.name, self.work = options, os.path.basename(name), work
         self.path, data = find_model(options.tilth, name, options.models, work)
+        if options.batch > 1:
+            together = os.path.join(work, "batch")
+            call([sys.executable, os.path.join(HERE, "batch.py"), together, self.path, data, str(options.batch)])
+            self.path, data = os.path.join(together, os.path.basename(self.path)), together
         self.data = os.path.join(work, "data")
         os.mkdir(self.data)
         described = Worker("inputs", self.path, data, self.data)
@@ -341,7 +345,8 @@ def start_rows(results):
 
 def print_report(report):
     results = report["models"]
-    print(f"{report['cpu']}, {report['threads']} thread(s) on processors {','.join(map(str, report['cpus']))}; "
+    print(f"{report['cpu']}, {report['threads']} thread(s) on processors {','.join(map(str, report['cpus']))}, "
+          f"batch {report['batch']}; "
           + ", ".join(f"{name} {version}" for name, version in report["versions"].items()))
     if report["witness_best"]:
         print("best witnesses: " + ", ".join(f"{WITNESSES[key]} {value:.1f} {'GB/s' if key == 'copy_gbs' else 'GFLOP/s'}"
@@ -434,13 +439,14 @@ def main():
     parser.add_argument("--seconds", type=float, default=1, help="of each side in each round (1)")
     parser.add_argument("--starts", type=int, default=3, help="starts of each side, for the time to ready (3)")
     parser.add_argument("--threshold", type=float, default=0.85, help="of a witness's best, below which a round is disturbed")
+    parser.add_argument("--batch", type=int, default=1, help="samples in each run: rewrites networks of batch 1 (batch.py)")
     parser.add_argument("--models", default="build/models", help="holds NAME/NAME.onnx (build/models)")
     parser.add_argument("--tilth-options", default="", help="more of them for tilth bench and run, in one argument")
     parser.add_argument("--json", help="everything, each round included, in a file")
     parser.add_argument("--svg", help="a bar chart in a file")
     options = parser.parse_args()
-    if min(options.threads, options.rounds, options.patience, options.starts) < 1 or not options.seconds > 0:
-        parser.error("--threads, --rounds, --patience, --starts and --seconds are above 0")
+    if min(options.threads, options.rounds, options.patience, options.starts, options.batch) < 1 or not options.seconds > 0:
+        parser.error("--threads, --rounds, --patience, --starts, --batch and --seconds are above 0")
     try:
         for path in filter(None, (options.json, options.svg)):
             open(path, "a").close()  # what would fail after the measuring fails before it
@@ -451,7 +457,8 @@ def main():
         versions, results = compare(options, best)
     except (Failure, OSError, ValueError) as failure:
         sys.exit(f"compare.py: {failure}")
-    report = {"record": "peers", "cpu": cpu_name(), "threads": options.threads, "cpus": cpus, "versions": versions,
+    report = {"record": "peers", "cpu": cpu_name(), "threads": options.threads, "batch": options.batch, "cpus": cpus,
+              "versions": versions,
               "time_s": int(time.time()), "threshold": options.threshold, "witness_best": best,
               "geomean_min": geometric_mean([r["ratio_min"] for r in results if "ratio_min" in r]),
               "geomean_median": geometric_mean([r["ratio_median"] for r in results if "ratio_median" in r]), "models": results}

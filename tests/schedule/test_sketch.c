@@ -306,6 +306,52 @@ static void terms_become_lanes(void **state)
     tl_arena_destroy(arena);
 }
 
+static bool find_test(const tl_stmt *stmt, void *context)
+{
+    bool *found = context;
+    *found |= stmt->kind == TL_STMT_BLOCK && stmt->u.block->predicate != NULL;
+    return true;
+}
+
+/* What is left of rows and columns, and where both end, are nests of their own. */
+static void lanes_have_no_tests(void **state)
+{
+    (void)state;
+    static const char *const names[] = { "pool_padded_planes.tk", "norm_over_channels.tk" };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        for (size_t t = 0; t < CPU_TARGETS; t++) {
+            tl_arena *arena = tl_arena_create(0);
+            tl_diag diag = { 0 };
+            tl_program *naive;
+            tl_target target;
+            tl_text text = { 0 };
+            const char *path = tl_arena_format(arena, "%s/%s", SKETCH_PROGRAMS, names[i]);
+            assert_int_equal(tl_file_read(path, &text, NULL), TL_OK);
+            assert_int_equal(tl_program_parse(arena, tl_text_get(&text), names[i], &naive, &diag),
+                             TL_OK);
+            tl_text_free(&text);
+            assert_int_equal(tl_target_named(targets[t], &target, &diag), TL_OK);
+            tl_schedule *s = tl_schedule_create(arena, naive, &target, true);
+            assert_int_equal(tl_schedule_default(s, &diag), TL_OK);
+            bool has_test = false;
+            tl_stmt_visit(tl_schedule_program(s)->body, find_test, &has_test);
+            if (has_test)
+                fail_msg("%s for %s:\n%s", names[i], targets[t],
+                         tl_program_text(arena, tl_schedule_program(s)));
+            tl_arena_destroy(arena);
+        }
+}
+
+/* A plain input of a window whose lanes are a block of channels is turned around, though it is read little more than twice. */
+static void what_is_read_twice_is_turned(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    const char *trace = default_trace(arena, "depthwise_stride2_plain_input.tk");
+    assert_non_null(strstr(trace, "cache_read(conv, X, global)"));
+    tl_arena_destroy(arena);
+}
+
 /* Weights that are more than what the images of a batch are turned into: a tile of columns serves all images. */
 static void weights_are_read_once_for_a_batch(void **state)
 {
@@ -613,6 +659,8 @@ int main(void)
         cmocka_unit_test(terms_become_lanes),
         cmocka_unit_test(weights_are_read_once_for_a_batch),
         cmocka_unit_test(results_out_of_blocks_are_turned),
+        cmocka_unit_test(lanes_have_no_tests),
+        cmocka_unit_test(what_is_read_twice_is_turned),
         cmocka_unit_test(windows_of_planes_are_in_registers),
         cmocka_unit_test(planes_are_summed_up_in_one_loop),
         cmocka_unit_test(reductions_that_walk_on_are_fused),

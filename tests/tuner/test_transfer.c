@@ -281,6 +281,62 @@ static tl_status offer(const tl_transfer *how, const tl_space *space, const char
     return tl_transfer_to(how, space, &own, 0, f->arena, got, count, NULL);
 }
 
+/* A product before a ReLU and a donor, a product alone: no class has both, and their sums are the same. */
+static void kin_are_donors_when_they_are_wanted(void **state)
+{
+    fixture *f = *state;
+    const char *kin, *own_kin,
+        *text = "kernel gemm_relu(A: f32[32, 64], B: f32[64, 64], out C: f32[32, 64])\n"
+                "  alloc acc: f32[32, 64]\n"
+                "  for i in 0..32\n    for j in 0..64\n      for k in 0..64\n"
+                "        block gemm\n          spatial i, j\n          reduce k\n"
+                "          acc[i, j] = sum(A[i, k]*B[k, j])\n"
+                "  for i in 0..32\n    for j in 0..64\n"
+                "      block relu\n        spatial i, j\n        C[i, j] = max(acc[i, j], 0.0)\n";
+    tl_measure_lowering direct = { .name = "direct", .program = text };
+    tl_measure_task task = { .name = "gemm_relu", .lowering_count = 1, .lowerings = &direct };
+    tl_space *from = space_of(f, TL_SPACE_PLAIN, 64, 64, 64), *to;
+    const tl_wish wishes[] = { { "gemm.sketch", 1 }, { "gemm.i.3", 8 }, { "gemm.j.3", 16 } };
+    tl_variant v;
+    tl_donors donors;
+    const tl_transferred *got;
+    int count;
+    assert_int_equal(tl_space_create(f->arena, &task, &f->target, 1, TL_SPACE_PLAIN, &to, NULL),
+                     TL_OK);
+    assert_int_equal(tl_space_build(from, f->arena, 0, wishes, 3, &v, NULL), TL_OK);
+    add_workload(f, key_a, class_x, 64, 64, 64);
+    add_record(f, record_of(key_a, class_x, v.trace, 100));
+
+    assert_true(tl_kin_of_text(f->arena, text, &own_kin));
+    assert_true(tl_kin_of_text(f->arena, gemm_of(f->arena, 8, 8, 8), &kin));
+    assert_string_equal(kin, own_kin);
+    assert_false(tl_kin_of_text(f->arena,
+                                "kernel s(A: f32[8], out B: f32[8])\n  for i in 0..8\n    block s\n"
+                                "      spatial i\n      B[i] = A[i]\n",
+                                &kin)); /* no sums */
+    assert_false(tl_kin_of_text(f->arena, "kernel broken(", &kin));
+
+    const char *wanted = class_y;
+    tl_donor_filter filter = { .classes = &wanted, .class_count = 1 };
+    tl_donors_of_lines(f->arena, tl_text_get(&f->lines), &filter, &donors);
+    assert_int_equal(donors.count, 0);
+    filter.kin = &own_kin;
+    filter.kin_count = 1;
+    tl_donors_of_lines(f->arena, tl_text_get(&f->lines), &filter, &donors);
+    assert_int_equal(donors.count, 1);
+
+    tl_transfer how = { .donors = &donors, .per_task = 4 };
+    assert_int_equal(offer(&how, to, class_y, f, &got, &count), TL_OK);
+    assert_int_equal(count, 0);
+    how.kin = true;
+    assert_int_equal(offer(&how, to, class_y, f, &got, &count), TL_OK);
+    assert_int_equal(count, 1);
+    assert_true(got[0].is_kin);
+    assert_int_equal(got[0].route, TL_ROUTE_ANSWERS);
+    assert_true(fabs(got[0].distance - (1 / 3.0 + 0.5)) < 1e-12); /* i alone is half as large */
+    assert_non_null(strstr(got[0].trace, "gemm.i.3=8"));
+}
+
 /* A point of a product of 64 x 64 x 64 on one of 60 x 64 x 64, by both routes. */
 static void a_schedule_comes_by_answers_or_by_its_trace(void **state)
 {
@@ -413,6 +469,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(distances_are_of_extents, set_up, tear_down),
         cmocka_unit_test_setup_teardown(sources_are_ranked_by_the_papers_formula, set_up,
                                         tear_down),
+        cmocka_unit_test_setup_teardown(kin_are_donors_when_they_are_wanted, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_schedule_comes_by_answers_or_by_its_trace, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(offers_are_ranked_and_different, set_up, tear_down),

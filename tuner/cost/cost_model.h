@@ -119,6 +119,10 @@ tl_status tl_cost_model_adapt(tl_cost_model *model, const tl_cost_samples *sampl
  * another shape, or says what is no number. */
 bool tl_cost_model_predict(tl_cost_model *model, const tl_cost_samples *programs, float *mean,
                            float *variance);
+/* Several models together: of each task the average of what they say, their own variances averaged and what they differ by
+ * added. Those that have learned nothing have no say. */
+bool tl_cost_models_predict(tl_cost_model *const *models, int count,
+                            const tl_cost_samples *programs, float *mean, float *variance);
 /* Whether it reads what such samples have. TL_BAD_ARGUMENT: of which kind it was trained with other columns. */
 tl_status tl_cost_model_fits(const tl_cost_model *model, const tl_sample_shape *shape,
                              tl_diag *diag);

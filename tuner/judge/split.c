@@ -1,5 +1,6 @@
 /* tuner/judge/split.c: draws sides. */
 #include "tuner/judge/split.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,6 +109,10 @@ static void count_sides(const tl_corpus *c, const uint8_t *side, tl_split_sizes 
         bool has[3] = { false, false, false };
         for (int i = 0; i < c->tasks[t].count; i++) {
             int p = c->tasks[t].first + i;
+            if (isnan(c->samples[0].label[p])) {
+                sizes->unmeasured[side[p]]++;
+                continue;
+            }
             sizes->programs[side[p]]++;
             has[side[p]] = true;
         }

@@ -41,7 +41,9 @@ typedef struct {
 } tl_split_options;
 
 typedef struct {
-    int programs[3], tasks[3]; /* by side; a task of a split within tasks is on several */
+    /* by side, of what was measured; a task of a split within tasks is on several */
+    int programs[3], tasks[3];
+    int unmeasured[3]; /* besides: programs that have no label */
 } tl_split_sizes;
 
 /* Fills side[corpus->count]. TL_BAD_ARGUMENT with the rule: no second machine, nothing held out, a side that is

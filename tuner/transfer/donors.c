@@ -24,13 +24,38 @@ static bool is_listed(const char *const *list, int count, const char *word)
     return false;
 }
 
-static bool is_wanted(const tl_donor_filter *want, const tl_workload_info *info)
+static bool is_of_class(const tl_donor_filter *want, const tl_workload_info *info)
 {
-    return (want->classes == NULL ||
-            is_listed(want->classes, want->class_count, info->class_key)) &&
+    return want->classes == NULL || is_listed(want->classes, want->class_count, info->class_key);
+}
+
+/* Its program is read in an arena of its own: a store may know thousands. */
+static bool is_kin(const tl_donor_filter *want, const tl_workload_info *info)
+{
+    tl_arena *scratch = want->kin != NULL ? tl_arena_create(0) : NULL;
+    volatile bool found = false;
+    const char *kin;
+    if (scratch == NULL)
+        return false;
+    if (!TL_ARENA_GUARD(scratch))
+        found = tl_kin_of_text(scratch, info->program, &kin) &&
+                is_listed(want->kin, want->kin_count, kin);
+    tl_arena_destroy(scratch);
+    return found;
+}
+
+/* All but the kin, which costs more to see: whoever is of no wanted class may still be of it. */
+static bool may_be_wanted(const tl_donor_filter *want, const tl_workload_info *info)
+{
+    return (want->kin != NULL || is_of_class(want, info)) &&
            (want->excluded == NULL || want->excluded_target != NULL ||
             !is_listed(want->excluded, want->excluded_count, info->workload)) &&
            (want->only == NULL || is_listed(want->only, want->only_count, info->workload));
+}
+
+static bool is_wanted(const tl_donor_filter *want, const tl_workload_info *info)
+{
+    return may_be_wanted(want, info) && (is_of_class(want, info) || is_kin(want, info));
 }
 
 /* The task's own, on the target that it is for: that is known, not transferred. */
@@ -41,7 +66,7 @@ static bool is_known(const tl_donor_filter *want, const tl_record *r)
            is_listed(want->excluded, want->excluded_count, r->workload);
 }
 
-static bool has_won(const tl_record *r)
+bool tl_donor_has_won(const tl_record *r)
 {
     return r->ratio > 0 && r->ratio_error > 0 && r->ratio * exp(2 * r->ratio_error) < WON_BY;
 }
@@ -52,13 +77,13 @@ static bool is_sound(const tl_donor_filter *want, const tl_record *r)
            isfinite(r->score_ns) && r->score_ns > 0 && r->score_ns <= LONGEST_NS &&
            (want->numerics == NULL || strcmp(want->numerics, r->numerics) == 0) &&
            (want->session == NULL || strcmp(want->session, r->session) == 0) &&
-           (!want->only_winners || has_won(r));
+           (!want->only_winners || tl_donor_has_won(r));
 }
 
 static bool add_workload(void *user, const tl_workload_info *info)
 {
     finding *f = user;
-    if (!is_wanted(f->filter, info))
+    if (!may_be_wanted(f->filter, info))
         return true;
     tl_workload_print(info, &f->lines);
     tl_text_add(&f->lines, "\n");
@@ -114,7 +139,7 @@ static void take_record(list *l, const char *line)
         p->at = l->count;
         tl_map_put(l->places, key, p);
         TL_ROOM(l->arena, l->donors, l->count, l->capacity);
-        l->donors[l->count++] = (tl_donor){ record, info };
+        l->donors[l->count++] = (tl_donor){ .record = record, .workload = info };
     } else if (record->score_ns < l->donors[p->at].record->score_ns) {
         l->donors[p->at].record = record;
     }
@@ -182,7 +207,8 @@ tl_status tl_donors_find(tl_records *store, tl_arena *arena, const tl_donor_filt
         tl_workload_info info;
         size_t size = strcspn(workloads, "\n");
         if (tl_workload_parse(arena, tl_arena_strndup(arena, workloads, size), &info, NULL) ==
-            TL_OK)
+                TL_OK &&
+            is_wanted(filter, &info))
             status = visit_records(store, filter, info.workload, &found, diag);
         workloads += size + (workloads[size] == '\n');
     }

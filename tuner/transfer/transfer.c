@@ -16,6 +16,7 @@ enum {
 typedef struct {
     const tl_donor *donor;
     double distance;
+    bool is_kin;
 } near_donor;
 
 /* What was made of them, and how a cost model sees the programs. */
@@ -47,15 +48,23 @@ static bool is_own(const tl_space *space, const tl_donor *donor, const char *wor
            strcmp(donor->record->target, fingerprint) == 0;
 }
 
-static double distance_of(tl_arena *arena, const tl_program *own, const tl_donor *donor)
+/* Negative: it is no donor of that kernel. */
+static double distance_of(tl_arena *arena, const tl_program *own, const tl_donor *donor,
+                          bool is_kin)
 {
     tl_program *program;
+    const char *mine, *its;
     if (tl_program_parse(arena, donor->workload->program, "donor", &program, NULL) != TL_OK)
         return -1;
-    return tl_shape_distance(own, program);
+    if (!is_kin)
+        return tl_shape_distance(own, program);
+    return tl_kin_of(arena, own, &mine) && tl_kin_of(arena, program, &its) && strcmp(mine, its) == 0
+               ? tl_kin_distance(own, program)
+               : -1;
 }
 
-/* The donors of the class in the order of their distance; those whose program is another after all are left out. */
+/* The donors of the class, and of the kin if they are wanted, in the order of their distance; those whose program is another
+ * after all are left out. */
 static near_donor *order_donors(const tl_transfer *how, const tl_space *space,
                                 const char *class_key, const char *workload, tl_arena *arena,
                                 int *count)
@@ -65,12 +74,12 @@ static near_donor *order_donors(const tl_transfer *how, const tl_space *space,
     *count = 0;
     for (int i = 0; i < how->donors->count; i++) {
         const tl_donor *d = &how->donors->donors[i];
-        if (strcmp(d->workload->class_key, class_key) != 0 ||
-            (!how->from_elsewhere && is_own(space, d, workload)))
+        bool is_kin = strcmp(d->workload->class_key, class_key) != 0;
+        if ((is_kin && !how->kin) || (!d->from_elsewhere && is_own(space, d, workload)))
             continue;
-        double distance = distance_of(arena, own, d);
+        double distance = distance_of(arena, own, d, is_kin);
         if (distance >= 0)
-            out[(*count)++] = (near_donor){ d, distance };
+            out[(*count)++] = (near_donor){ d, distance, is_kin };
     }
     if (*count > 0)
         qsort(out, (size_t)*count, sizeof *out, nearest_first);
@@ -102,6 +111,7 @@ static void keep(offers *o, const near_donor *from, const tl_adapted *a, const t
                            .route = a->route,
                            .adapted = tl_arena_strdup(o->arena, a->adapted),
                            .distance = from->distance,
+                           .is_kin = from->is_kin,
                            .score = (float)-from->distance,
                            .lowering = a->lowering,
                            .trace = tl_arena_strdup(o->arena, a->trace) };
@@ -162,8 +172,8 @@ static int best_first(const void *a, const void *b)
     const tl_transferred *x = a, *y = b;
     if (x->score != y->score)
         return x->score > y->score ? -1 : 1;
-    return nearest_first(&(near_donor){ x->donor, x->distance },
-                         &(near_donor){ y->donor, y->distance });
+    return nearest_first(&(near_donor){ .donor = x->donor, .distance = x->distance },
+                         &(near_donor){ .donor = y->donor, .distance = y->distance });
 }
 
 tl_status tl_transfer_to(const tl_transfer *how, const tl_space *space, const tl_workload_info *own,

@@ -17,6 +17,8 @@
 typedef struct {
     const tl_record *record;
     const tl_workload_info *workload;
+    /* of no store of this machine: a workload's own record on this target is a donor, too */
+    bool from_elsewhere;
 } tl_donor;
 
 typedef struct {
@@ -28,6 +30,9 @@ typedef struct {
 typedef struct {
     const char *const *classes; /* keys of classes that are wanted */
     int class_count;
+    const char *const
+        *kin; /* and kins that are wanted beside those classes (tl_kin_of); NULL: none */
+    int kin_count;
     const char *const *excluded; /* workloads that are none: of the model itself, say */
     int excluded_count;
     /* and that only of this target (tl_target_fingerprint); NULL: of any */
@@ -36,9 +41,11 @@ typedef struct {
     int only_count;
     const char *numerics; /* of the records; "strict" or "relaxed" */
     const char *session;  /* NULL: any */
-    /* Only what beat the default schedule of its session beyond doubt: twice the label's error below 0.98 of its time. */
-    bool only_winners;
+    bool only_winners;    /* tl_donor_has_won */
 } tl_donor_filter;
+
+/* It beat the default schedule of its session beyond doubt: twice the label's error below 0.98 of its time. */
+bool tl_donor_has_won(const tl_record *record);
 
 /* In `arena`. A record whose time is none (not positive, not finite, beyond an hour), of a workload that the store does not
  * describe, or that does not match its digest is passed over. */
@@ -58,6 +65,16 @@ tl_status tl_starter_lines(tl_text *out, tl_diag *diag);
 /* How far apart two kernels of a class are: the mean of |log2| of the ratios of their iters' extents; 0 for the same shape.
  * Negative: they are not of one class after all. */
 double tl_shape_distance(const tl_program *a, const tl_program *b);
+
+/* Kernels are kin when their sums (blocks that reduce) have the same names and iters one by one, whatever stands around them: a
+ * convolution before a ReLU, before a clip with a halo, before a residual. The paper's classes are narrower. The kin's name in
+ * `arena`; false, and "": it has no sums, and no kin. */
+bool tl_kin_of(tl_arena *arena, const tl_program *program, const char **out);
+bool tl_kin_of_text(tl_arena *arena, const char *text,
+                    const char **out); /* of a program's text; false: of none */
+
+/* The same over the iters of sums alone, and half a doubling more. Negative: they are not kin. */
+double tl_kin_distance(const tl_program *a, const tl_program *b);
 
 /* ---- which model to take them from ---- */
 
@@ -108,9 +125,8 @@ typedef struct {
     /* Ranks what the donors' schedules came to; NULL: the donor of the nearest shape comes first. The caller's. */
     tl_cost_model *model;
     bool only_trace; /* no answers by name */
-    /* of no store of this machine: a workload's own records on this target are donors, too */
-    bool from_elsewhere;
-    int per_task; /* at most so many of a task */
+    bool kin;        /* donors of the task's kin, too */
+    int per_task;    /* at most so many of a task */
 } tl_transfer;
 
 /* A donor's schedule as a candidate of the task. */
@@ -120,14 +136,15 @@ typedef struct {
     /* what is not as the donor had it: "conv.rows 6 (8), ..."; "" when all is */
     const char *adapted;
     double distance; /* of the shapes */
+    bool is_kin;     /* the donor is of another class */
     float score;     /* the ranking's; larger is better */
     int lowering;    /* of the task's */
     const char *trace;
     char program[17]; /* hash of what it came to: hex digits */
 } tl_transferred;
 
-/* What the donors of the task's class have to offer it, best first; each program once, and none that is the same as the default
- * schedule of `untuned`, a lowering. In `arena`; a donor that does not fit is passed over. `own` is the
+/* What the donors of the task's class (and kin) have to offer it, best first; each program once, and none that is the same as the
+ * default schedule of `untuned`, a lowering. In `arena`; a donor that does not fit is passed over. `own` is the
  * task's: records of the workload itself are donors when they are of another target. */
 tl_status tl_transfer_to(const tl_transfer *how, const tl_space *space, const tl_workload_info *own,
                          int untuned, tl_arena *arena, const tl_transferred **out, int *count,

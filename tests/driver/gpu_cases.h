@@ -1,6 +1,6 @@
 /* tests/driver/gpu_cases.h: which kernels a GPU has to run for a network, each as a small one of its kind.
  *
- *     network ──model──▶ kernels ──class, schedule's steps──▶ kinds ──shrink──▶ tests/golden/gpu_classes/KIND.tk
+ *     network -> kernels -> kinds: class, steps of the schedule -> made smaller -> tests/golden/gpu_classes/KIND.tk
  *
  * A kind is the class of a naive program and what its default schedule is made of: the steps of its trace that rules differ
  * by, without numbers. There is a case of each class, by multiply-adds and by each product of tensor cores that it is computed

@@ -194,7 +194,8 @@ static bool shrink_numbers(reduction *r, bool is_kernel)
             tl_arena *arena = tl_arena_create(0);
             const char *kernel =
                 is_kernel ? text_with_number(arena, r->kernel, at, smaller[i]) : r->kernel;
-            const char *trace = is_kernel ? r->trace : text_with_number(arena, r->trace, at, smaller[i]);
+            const char *trace =
+                is_kernel ? r->trace : text_with_number(arena, r->trace, at, smaller[i]);
             bool taken = take(r, kernel, trace);
             tl_arena_destroy(arena);
             changed = changed || taken;

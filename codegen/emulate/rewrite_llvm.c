@@ -296,6 +296,8 @@ static void build_entry(rewrite *r, LLVMValueRef kernel, int number)
         if (LLVMGetEnumAttributeAtIndex(kernel, i + 1, byval) == NULL) {
             values[i] = LLVMBuildLoad2(r->builder, wanted, values[i], "");
             LLVMSetAlignment(values[i], 1);
+        } else { /* what is passed by value is constant: the pointer to the launch's own will do */
+            LLVMRemoveEnumAttributeAtIndex(kernel, i + 1, byval);
         }
     }
     LLVMBuildCall2(r->builder, LLVMGlobalGetValueType(kernel), kernel, values, count, "");

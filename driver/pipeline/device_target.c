@@ -69,6 +69,7 @@ tl_status tl_target_of_device(const tl_device *device, const char *arch, tl_targ
     if (out->gpu.is_exact ? out->gpu.sm != sm : out->gpu.sm > sm)
         return tl_fail(diag, TL_UNSUPPORTED, "code for %s does not run on %s, which is %s", arch,
                        f->name, f->arch);
+    snprintf(out->device, sizeof out->device, "%s", f->fingerprint);
     out->cores = f->multiprocessors;
     out->l1_bytes = f->shared_sm;
     out->l2_bytes = f->l2_bytes;

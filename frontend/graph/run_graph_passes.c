@@ -57,7 +57,7 @@ static tl_status run_stage(tl_graph *g, pass_stage stage, const tl_target *targe
     TL_TRY(tl_graph_tidy(g, diag));
     for (int i = 0; i < PASS_COUNT; i++)
         if (passes[i].stage == stage &&
-            (numerics == TL_NUMERICS_RELAXED || passes[i].rounding == ROUNDING_same) &&
+            (numerics != TL_NUMERICS_STRICT || passes[i].rounding == ROUNDING_same) &&
             !tl_graph_leaves_out(g->without, passes[i].name))
             TL_TRY(run(g, i, target, diag));
     for (int i = 0; i < g->node_count; i++)

@@ -48,6 +48,9 @@ typedef struct {
     /* What the analytic model goes by; NULL: the built-in profile. In no text, fingerprint or object's key: what was
      * measured of a machine says which schedule is chosen, and not what it is compiled for. */
     const tl_machine *machine;
+    /* Which device of this machine it is, as that calls itself; "": none, or any of the kind. In no text or object's key, but in
+     * the fingerprint of what was measured. */
+    char device[80];
 } tl_target;
 
 bool tl_target_is_gpu(const tl_target *t);

@@ -21,6 +21,8 @@ tl_status tl_gpu_find_product(tl_schedule *s, const tl_block *block, tl_gpu_prod
         if (iter->extent->kind != TL_EXPR_INT || iter->kind == TL_ITER_ORDERED)
             return tl_refuse(diag, "default schedule", block->name, "has extents that vary");
         int64_t extent = out->extents[i] = tl_max_extent(iter->extent);
+        if (extent == 0)
+            return tl_refuse(diag, "default schedule", block->name, "has no elements");
         if (iter->kind != TL_ITER_SPATIAL || extent == 1)
             continue;
         bool in_panel = tl_expr_uses_var(c->panel, iter->var),

@@ -313,13 +313,15 @@ tl_status tl_gpu_tile_in(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, 
     TL_TRY(tl_gpu_cut_results(s, out, first, &p, &loops, diag));
     TL_TRY(tl_compute_at(s, anchor, loops.lanes, diag));
     TL_TRY(tl_set_scope(s, result, "register", diag));
-    const int outside = first + 3; /* tiles, warps, lanes */
+    const bool has_warps = loops.warps.id != 0;
+    const int outside = first + (has_warps ? 3 : 2); /* tiles, warps, lanes */
     TL_TRY(tl_gpu_cut_terms(s, anchor, outside, &p, &terms, diag));
     TL_TRY(make_terms(s, anchor, outside, &terms, diag));
     tl_loop_ref step = terms.inner.loops[terms.inner.count - 1],
                 slices = terms.outer.loops[terms.outer.count - 1];
     TL_TRY(tl_bind_loop(s, loops.lanes, "threadIdx.x", diag));
-    TL_TRY(tl_bind_loop(s, loops.warps, "threadIdx.y", diag));
+    if (has_warps)
+        TL_TRY(tl_bind_loop(s, loops.warps, "threadIdx.y", diag));
     TL_TRY(tl_gpu_place_slices(s, operands, 2, slices, diag));
     TL_TRY(keep_fragment(s, anchor, operands[1].buffer, step, row_axis >= 0, diag));
     TL_TRY(keep_fragment(s, anchor, operands[0].buffer, step, column_axis >= 0, diag));

@@ -431,13 +431,13 @@ static tl_status share_zeroes(tl_schedule *s, tl_block_ref zero, int outside, tl
 static tl_status make_pipeline(tl_schedule *s, const char *block, tl_loop_ref slices, int64_t bytes,
                                bool *specialized, tl_diag *diag)
 {
-    const int64_t options[] = { 1, 2, 3, 4 };
-    int64_t extent = tl_sketch_extent(s, slices),
-            room = tl_min64(MOST_STAGES, STAGED_BYTES / tl_max64(bytes, 1));
-    int64_t stages = tl_decide(s, block, "stages", options, 4, tl_min64(room, extent));
-    *specialized = stages > 1 && stages <= extent && stages <= room;
+    const int64_t options[] = { 2, 3, 4 };
+    int64_t room = tl_min64(MOST_STAGES, STAGED_BYTES / tl_max64(bytes, 1)),
+            most = tl_min64(room, tl_sketch_extent(s, slices));
+    *specialized = most > 1;
     if (!*specialized)
         return TL_OK;
+    int64_t stages = tl_decide(s, block, "stages", options, (int)most - 1, most);
     TL_TRY(tl_software_pipeline(s, slices, stages, diag));
     return tl_specialize(s, slices, COPY_REGISTERS, COMPUTE_REGISTERS, diag);
 }

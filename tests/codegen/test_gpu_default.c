@@ -156,6 +156,37 @@ static void attention_runs_emulated(void **state)
     emulated_close(&gpu);
 }
 
+/* Nothing to sum up, and nothing to compute: sums of no terms are what they start from. */
+static const char *const empty[][2] = {
+    { "gemm of no terms", "kernel k(A: f32[5, 0], const B: f32[0, 7], out C: f32[5, 7])\n"
+                          "  gemm: C[i, j] = sum(A[i, k]*B[k, j])\n" },
+    { "gemm of no rows", "kernel k(A: f32[0, 9], const B: f32[9, 7], out C: f32[0, 7])\n"
+                         "  gemm: C[i, j] = sum(A[i, k]*B[k, j])\n" },
+    { "tf32 gemm of no terms",
+      "tf32 kernel k(A: f32[64, 0], const B: f32[0, 64], out C: f32[64, 64])\n"
+      "  gemm: C[i, j] = sum(A[i, k]*B[k, j])\n" },
+    { "convolution of no channels",
+      "kernel k(x: f32[1, 0, 8, 8], const w: f32[12, 0, 3, 3], out y: f32[1, 12, 6, 6])\n"
+      "  conv: y[n, o, i, j] = sum(x[n, c, i + u, j + v]*w[o, c, u, v]) for i in 0..6, j in "
+      "0..6\n" },
+    { "softmax of no rows", "kernel k(x: f32[0, 16], out y: f32[0, 16])\n"
+                            "  most: m[i] = max(x[i, k])\n  power: p[i, k] = exp(x[i, k] - m[i])\n"
+                            "  total: l[i] = sum(p[i, k])\n  y: y[i, k] = p[i, k]/l[i]\n" },
+    { "sum of no terms", "kernel k(x: f32[6, 0], out y: f32[6])\n  total: y[i] = sum(x[i, k])\n" },
+    { "no elements", "kernel k(x: f32[3, 0], out y: f32[3, 0])\n  y: y[i, j] = exp(x[i, j])\n" },
+};
+
+static void nothing_to_do_runs_emulated(void **state)
+{
+    (void)state;
+    tl_diag diag = { 0 };
+    if (emulated_open(&gpu, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    for (size_t i = 0; i < sizeof empty / sizeof empty[0]; i++)
+        run_program(empty[i][0], empty[i][1]);
+    emulated_close(&gpu);
+}
+
 /* ---- what schedules are made of ---- */
 
 /* A step that the trace of a program has, and how many launches it comes to. */
@@ -311,6 +342,7 @@ int main(void)
         cmocka_unit_test(attention_is_one_launch),
         cmocka_unit_test(long_rows_take_little_memory),
         cmocka_unit_test(attention_runs_emulated),
+        cmocka_unit_test(nothing_to_do_runs_emulated),
         cmocka_unit_test(default_schedules_run_emulated),
         cmocka_unit_test(default_schedules_assemble),
     };

@@ -101,6 +101,13 @@ static void kernels_are_timed_and_tuned(void **state)
                      "slow-launch=1") "$TILTH tune $D/product.tk --target cuda --trials 3 --no-db");
     expect_shell(3, "nothing runs there; --target cuda is a GPU of this machine",
                  GPU "$TILTH tune $D/product.tk --target nvptx64 --trials 3 --no-db");
+    /* an emulated device's records are of another target, although code for both is the same */
+    expect_shell(0, "2 targets",
+                 GPU "export FAKE_CUDA=slow-launch=1; for t in cuda-emulated cuda; do $TILTH tune "
+                     "$D/product.tk --target $t --trials 1 --db $D/both.db "
+                     "-q; done >/dev/null; echo $($TILTH db ls --db $D/both.db "
+                     "--json | grep -o '\"target\":\"[^\"]*\"' | sort -u | "
+                     "wc -l) targets");
 }
 
 static void what_is_compiled_has_ptx(void **state)

@@ -61,8 +61,12 @@ static tl_status run_step(tl_arena *arena, tl_graph *g, const char *step, const 
 {
     tl_target machine;
     bool partition = strcmp(step, "partition") == 0;
-    if (strcmp(step, "prepare") == 0)
-        return tl_graph_prepare(g, TL_NUMERICS_RELAXED, diag);
+    if (strncmp(step, "prepare", 7) == 0)
+        return tl_graph_prepare(g,
+                                strcmp(step, "prepare_strict") == 0 ? TL_NUMERICS_STRICT
+                                : strcmp(step, "prepare_tf32") == 0 ? TL_NUMERICS_TF32
+                                                                    : TL_NUMERICS_RELAXED,
+                                diag);
     if (target[0] == '\0')
         return tl_graph_run_pass(g, step, NULL, diag);
     TL_TRY(tl_target_named(target, &machine, diag));

@@ -4,7 +4,6 @@
  * that do not apply without it, then each top-level statement of the kernel (what it wrote becomes an input, what only
  * it read vanishes), then numbers of both texts shrink, each everywhere at once. A change stays if the rest still fails
  * with the same kind. */
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "schedule/schedule_private.h"
 #include "schedule/trace.h"
 #include "tests/support/meaning.h"
+#include "tests/support/text_numbers.h"
 
 enum { MAX_TRIES = 600, MAX_STAGES = 64 };
 
@@ -182,64 +182,20 @@ static bool drop_stages(reduction *r)
 
 /* Numbers. */
 
-static bool is_number_start(const char *text, const char *at)
-{
-    if (!isdigit((unsigned char)*at))
-        return false;
-    if (at == text || strncmp(at - 2 < text ? text : at - 2, "..", 2) == 0)
-        return true;
-    return !isalnum((unsigned char)at[-1]) && at[-1] != '_' && at[-1] != '.';
-}
-
-/* The text with every number `from` as `to`. */
-static const char *with_number(tl_arena *arena, const char *text, long long from, long long to)
-{
-    tl_text out = { 0 };
-    for (const char *at = text; *at;) {
-        if (!is_number_start(text, at)) {
-            tl_text_add_bytes(&out, at++, 1);
-            continue;
-        }
-        char *end;
-        long long value = strtoll(at, &end, 10);
-        if (value == from && *end != '.')
-            tl_text_format(&out, "%lld", to);
-        else
-            tl_text_add_bytes(&out, at, (size_t)(end - at));
-        at = end;
-    }
-    const char *copy = tl_arena_strdup(arena, tl_text_get(&out));
-    tl_text_free(&out);
-    return copy;
-}
-
-/* The largest number of the text below `below`; 0: none. */
-static long long largest_number(const char *text, long long below)
-{
-    long long largest = 0;
-    for (const char *at = text; *at; at++) {
-        if (!is_number_start(text, at))
-            continue;
-        long long value = strtoll(at, NULL, 10);
-        if (value < below && value > largest)
-            largest = value;
-    }
-    return largest;
-}
-
 static bool shrink_numbers(reduction *r, bool is_kernel)
 {
     bool changed = false;
     long long at = 1LL << 40;
-    while ((at = largest_number(is_kernel ? r->kernel : r->trace, at)) > 1) {
+    while ((at = text_largest_number(is_kernel ? r->kernel : r->trace, at)) > 1) {
         const long long smaller[] = { 1, 2, 3, at / 2, at - 1 };
         for (int i = 0; i < 5; i++) {
             if (smaller[i] >= at || smaller[i] < 1)
                 continue;
             tl_arena *arena = tl_arena_create(0);
             const char *kernel =
-                is_kernel ? with_number(arena, r->kernel, at, smaller[i]) : r->kernel;
-            const char *trace = is_kernel ? r->trace : with_number(arena, r->trace, at, smaller[i]);
+                is_kernel ? text_with_number(arena, r->kernel, at, smaller[i]) : r->kernel;
+            const char *trace =
+                is_kernel ? r->trace : text_with_number(arena, r->trace, at, smaller[i]);
             bool taken = take(r, kernel, trace);
             tl_arena_destroy(arena);
             changed = changed || taken;

@@ -889,6 +889,16 @@ static void fingerprints(void **state)
     target.l3_bytes = 32 << 20;
     tl_target_fingerprint(&target, 2, text);
     assert_string_equal(text, "x86-64-v4/znver5/l1=48K/l2=1M/l3=32M/cores=2");
+    /* devices for which code is the same are not the same, and one that is emulated is none of them */
+    assert_int_equal(tl_target_named("cuda,sm_80", &target, NULL), TL_OK);
+    target.l1_bytes = target.l2_bytes = 1 << 20;
+    strcpy(target.device, "Fake GPU 0 sm_80 108 SM");
+    tl_target_fingerprint(&target, 1, text);
+    assert_string_equal(text,
+                        "nvptx64/sm_80/l1=1M/l2=1M/l3=0K/cores=1/device=Fake-GPU-0-sm_80-108-SM");
+    assert_int_equal(tl_target_of_fingerprint(text, &target, NULL), TL_OK);
+    assert_int_equal(target.gpu.sm, 80);
+    assert_string_equal(target.device, "Fake-GPU-0-sm_80-108-SM");
 }
 
 #define STORE_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "runtime/base/checked.h"
 #include "runtime/base/map.h"
 #include "tuner/records/record_private.h"
 #include "tuner/records/store.h"
@@ -318,7 +319,8 @@ void tl_target_fingerprint(const tl_target *target, int cores, char out[160])
     add_size(out, 160, "l2", target->l2_bytes);
     add_size(out, 160, "l3", target->l3_bytes);
     size_t used = strlen(out);
-    snprintf(out + used, 160 - used, "/cores=%d", cores);
+    snprintf(out + used, 160 - used, "/cores=%d%s%s", cores, target->device[0] ? "/device=" : "",
+             target->device);
     for (char *c = out; *c; c++)
         if (*c <= ' ' || *c > '~')
             *c = '-';
@@ -335,18 +337,24 @@ static bool read_size(const char *text, int64_t *out)
     return ok;
 }
 
-/* "x86-64-v4/znver5/l1=48K/l2=1M/l3=32M/cores=1" */
+/* "x86-64-v4/znver5/l1=48K/l2=1M/l3=32M/cores=1", "nvptx64/sm_90a/l1=228K/.../device=emulated" */
 tl_status tl_target_of_fingerprint(const char *fingerprint, tl_target *out, tl_diag *diag)
 {
-    char isa[32];
+    char name[64];
     size_t size = strcspn(fingerprint, "/");
     const char *l1 = strstr(fingerprint, "/l1="), *l2 = strstr(fingerprint, "/l2=");
     const char *l3 = strstr(fingerprint, "/l3="), *cores = strstr(fingerprint, "/cores=");
-    snprintf(isa, sizeof isa, "%.*s", (int)(size < sizeof isa ? size : 0), fingerprint);
+    const char *cpu = fingerprint + size + (fingerprint[size] == '/');
+    snprintf(name, sizeof name, "%.*s", (int)(size < sizeof name ? size : 0), fingerprint);
+    if (strncmp(cpu, "sm_", 3) == 0) /* of a GPU the generation is what counts */
+        snprintf(name, sizeof name, "cuda,%.*s", (int)tl_min64((int64_t)strcspn(cpu, "/"), 16),
+                 cpu);
     if (l1 == NULL || l2 == NULL || l3 == NULL || cores == NULL ||
-        tl_target_named(isa, out, NULL) != TL_OK || !read_size(l1 + 4, &out->l1_bytes) ||
+        tl_target_named(name, out, NULL) != TL_OK || !read_size(l1 + 4, &out->l1_bytes) ||
         !read_size(l2 + 4, &out->l2_bytes) || !read_size(l3 + 4, &out->l3_bytes) ||
         (out->cores = atoi(cores + 7)) < 1)
         return tl_fail(diag, TL_BAD_TEXT, "%.80s is no target's fingerprint", fingerprint);
+    const char *device = strstr(fingerprint, "/device=");
+    snprintf(out->device, sizeof out->device, "%s", device != NULL ? device + 8 : "");
     return TL_OK;
 }

@@ -160,8 +160,9 @@ void tl_choice_seal(tl_choice *choice);
 void tl_choice_print(const tl_choice *choice, tl_text *out);
 tl_status tl_choice_parse(tl_arena *arena, const char *json, tl_choice *out, tl_diag *diag);
 
-/* What times depend on, as one word without blanks: ISA, LLVM's name of the CPU, caches, cores used:
- * "x86-64-v4/znver5/l1=48K/l2=1M/l3=32M/cores=1". Records of another fingerprint are seeds, not times. */
+/* What times depend on, as one word without blanks: ISA, LLVM's name of the CPU, caches, cores used, and which device:
+ * "x86-64-v4/znver5/l1=48K/l2=1M/l3=32M/cores=1", ".../device=NVIDIA-H200-sm_90-132-SM-1980-MHz", ".../device=emulated".
+ * Records of another fingerprint are seeds, not times. */
 void tl_target_fingerprint(const tl_target *target, int cores, char out[160]);
 /* As much of a target as a fingerprint says, of an instruction set that is known: enough to build schedules for it again.
  * TL_BAD_TEXT: it is none. */

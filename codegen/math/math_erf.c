@@ -1,25 +1,26 @@
-/* codegen/math/math_erf.c: the error function.
+/* codegen/math/math_erf.c: the error function, with the sign of x.
  *
- * |x| < 1: x + x P(x^2). From 1 on, with the sign of x,
- *     f32: 1 - exp(L(|x| - 1)), where L interpolates log(erfc(x)) (error of erf 1e-8), without a division;
- *     f64: 1 - exp(-x^2) Q(t) with t = (|x| - 3)/(|x| + 3), where Q interpolates erfc(x) exp(x^2) (relative error 2e-19).
- * From |x| = 4 (f32) or 6 (f64) on the result is 1. All were fitted at Chebyshev points to 50 digits (relative errors of
- * P 1e-9 and 2e-21). */
+ * f32: 1 - e^-a with a = -log(erfc|x|) = |x| + |x| P(|x|): one polynomial for all x, for exp(-a) - 1 = 2^n p + (2^n - 1)
+ * keeps the digits of a small one (math_exp.c). p is e^r - 1 = r + r^2 Q(r), and r = -|x| - n ln 2 - |x| P(|x|) is never
+ * rounded as a whole: what it has besides its first two terms comes to the small part of p. P and Q were fitted to the least
+ * error in units of the result's last place (0.07 and 0.09 of one).
+ * f64: |x| < 1: x + x P(x^2). From 1 on, 1 - exp(-x^2) Q(t) with t = (|x| - 3)/(|x| + 3), where Q interpolates
+ * erfc(x) exp(x^2) (relative error 2e-19), at Chebyshev points to 50 digits (relative error of P 2e-21).
+ * From |x| = 4 (f32) or 6 (f64) on the result is 1. */
 #include "codegen/math/math_llvm.h"
 
-static const double small_f32[] = {
-    0x1.06eba7f673900p-3, -0x1.81273e7a02443p-2,  0x1.ce2d10ed44e09p-4,  -0x1.b7faba961c85ap-6,
-    0x1.541270c79ca2cp-8, -0x1.a45087f1a200ap-11, 0x1.4a5690869d13fp-14,
+static const double log_f32[] = {
+    0x1.06eba8p-3,  0x1.45f300p-1,   0x1.a4f8dap-4,  -0x1.39bab8p-6,  -0x1.5f16a8p-13,
+    0x1.b68690p-10, -0x1.4d2b22p-11, 0x1.effc2ap-14, -0x1.387dd4p-17,
+};
+static const double exp_f32[] = {
+    0x1.fffff4p-2, 0x1.555490p-3, 0x1.555e70p-5, 0x1.123bb2p-7, 0x1.6667a0p-10,
 };
 static const double small_f64[] = {
     0x1.06eba8214db68p-3,  -0x1.812746b0379e7p-2,  0x1.ce2f21a042bdep-4,  -0x1.b82ce312889bap-6,
     0x1.565bcd0e6502dp-8,  -0x1.c02db3feeb579p-11, 0x1.f9a326c233146p-14, -0x1.f4d2561aeafd4p-17,
     0x1.b9e6509b9867dp-20, -0x1.5f6d925a0bc7ap-23, 0x1.fc4356498c2d9p-27, -0x1.4e607b41a6416p-30,
     0x1.7f072188e194dp-34, -0x1.29b9f1b3df556p-38,
-};
-static const double log_f32[] = {
-    -0x1.d97fc0p+0, -0x1.51c9b2p+1, -0x1.afab6cp-1,  -0x1.5496a6p-5, 0x1.4a3ac8p-7,
-    -0x1.0d42e6p-9, 0x1.4fcba8p-12, -0x1.147ed8p-15, 0x1.b77830p-20,
 };
 static const double large_f64[] = {
     0x1.6e9827d229d2dp-3,   -0x1.4e102b9cf8513p-2,  0x1.f6ff204105975p-3,  -0x1.336ffbef08b52p-3,
@@ -29,11 +30,27 @@ static const double large_f64[] = {
     -0x1.008efb840f3cfp-22, -0x1.bd674a4b37efep-26,
 };
 
-/* erfc of a magnitude in 1...4, f32 */
-static LLVMValueRef tail_f32(tl_math *m, LLVMValueRef x)
+/* of a magnitude up to 4 */
+static LLVMValueRef erf_f32(tl_math *m, LLVMValueRef x)
 {
-    LLVMValueRef above = tl_math_sub(m, x, tl_math_constant(m, 1));
-    return tl_math_exp_of(m, tl_math_polynomial(m, above, log_f32, 9), NULL, 0, true);
+    LLVMBuilderRef b = m->builder;
+    LLVMValueRef one = tl_math_constant(m, 1), rounder = tl_math_constant(m, 0x1.8p23);
+    LLVMValueRef more = tl_math_mul(m, x, tl_math_short_polynomial(m, x, log_f32, 9));
+    LLVMValueRef a = tl_math_add(m, x, more);
+    LLVMValueRef t = tl_math_fma(m, a, tl_math_constant(m, -0x1.71547652b82fep0), rounder);
+    LLVMValueRef n = tl_math_sub(m, t, rounder);
+    /* n times the first piece of ln 2 is exact */
+    LLVMValueRef high = tl_math_fma(m, n, tl_math_constant(m, -0x1.62e4p-1), tl_math_negate(m, x));
+    LLVMValueRef low = tl_math_fma(m, n, tl_math_constant(m, 0x1.7f7d1cp-20), more);
+    LLVMValueRef r = tl_math_sub(m, high, low);
+    LLVMValueRef q = tl_math_short_polynomial(m, r, exp_f32, 5);
+    LLVMValueRef p = tl_math_fma(m, tl_math_mul(m, r, r), q, tl_math_negate(m, low));
+    p = tl_math_add(m, high, p);
+
+    LLVMValueRef bits = LLVMBuildShl(b, tl_math_bits(m, t), tl_math_int(m, 23), "");
+    bits = LLVMBuildAdd(b, bits, tl_math_int(m, INT64_C(127) << 23), "");
+    LLVMValueRef power = tl_math_from_bits(m, bits); /* 2^n, n from -26 to 0 */
+    return tl_math_fma(m, tl_math_negate(m, power), p, tl_math_sub(m, one, power));
 }
 
 /* erfc of a magnitude in 1...6, f64; z is its square */
@@ -45,17 +62,19 @@ static LLVMValueRef tail_f64(tl_math *m, LLVMValueRef x, LLVMValueRef z)
     return tl_math_mul(m, e, tl_math_polynomial(m, t, large_f64, 18));
 }
 
+/* of a magnitude up to 6 */
+static LLVMValueRef erf_f64(tl_math *m, LLVMValueRef x)
+{
+    LLVMValueRef z = tl_math_mul(m, x, x);
+    LLVMValueRef below = tl_math_fma(m, x, tl_math_polynomial(m, z, small_f64, 14), x);
+    LLVMValueRef above = tl_math_sub(m, tl_math_constant(m, 1), tail_f64(m, x, z));
+    return tl_math_select(m, tl_math_less(m, x, 1), below, above);
+}
+
 LLVMValueRef tl_math_ERF(tl_math *m, const LLVMValueRef *args)
 {
     bool f64 = m->dtype == TL_F64;
     LLVMValueRef x = tl_math_unary(m, "llvm.fabs", args[0]);
     x = tl_math_clamp(m, x, 0, f64 ? 6 : 4);
-    LLVMValueRef z = tl_math_mul(m, x, x);
-    LLVMValueRef p =
-        f64 ? tl_math_polynomial(m, z, small_f64, 14) : tl_math_polynomial(m, z, small_f32, 7);
-    LLVMValueRef below = tl_math_fma(m, x, p, x);
-    LLVMValueRef tail = f64 ? tail_f64(m, x, z) : tail_f32(m, x);
-    LLVMValueRef above = tl_math_sub(m, tl_math_constant(m, 1), tail);
-    LLVMValueRef result = tl_math_select(m, tl_math_less(m, x, 1), below, above);
-    return tl_math_copysign(m, result, args[0]);
+    return tl_math_copysign(m, f64 ? erf_f64(m, x) : erf_f32(m, x), args[0]);
 }

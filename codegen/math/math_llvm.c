@@ -1,5 +1,6 @@
 /* codegen/math/math_llvm.c: what the functions of math_*.c are written with, and which function is which. */
 #include "codegen/math/math_llvm.h"
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -245,6 +246,19 @@ LLVMValueRef tl_math_polynomial(tl_math *m, LLVMValueRef x, const double *c, int
     for (int i = count - 2; i >= 0; i--)
         sum = tl_math_fma(m, sum, x, tl_math_constant(m, c[i]));
     return sum;
+}
+
+LLVMValueRef tl_math_short_polynomial(tl_math *m, LLVMValueRef x, const double *c, int count)
+{
+    LLVMValueRef terms[TL_MATH_MOST_TERMS];
+    assert(count > 0 && count <= TL_MATH_MOST_TERMS);
+    for (int i = 0; i < count; i++)
+        terms[i] = tl_math_constant(m, c[i]);
+    for (; count > 1; count = (count + 1) / 2, x = count > 1 ? tl_math_mul(m, x, x) : x)
+        for (int i = 0; i < (count + 1) / 2; i++)
+            terms[i] = 2 * i + 1 < count ? tl_math_fma(m, terms[2 * i + 1], x, terms[2 * i])
+                                         : terms[2 * i];
+    return terms[0];
 }
 
 typedef LLVMValueRef math_function(tl_math *m, const LLVMValueRef *args);

@@ -59,6 +59,10 @@ LLVMValueRef tl_math_widen(const tl_math *m, LLVMValueRef a); /* m's dtype to f6
 LLVMValueRef tl_math_narrow(const tl_math *m, LLVMValueRef a); /* and back, rounded */
 /* c[0] + c[1]*x + ... + c[count-1]*x^(count-1), Horner. */
 LLVMValueRef tl_math_polynomial(tl_math *m, LLVMValueRef x, const double *c, int count);
+/* The same in a chain of 2 log2(count) operations (Estrin 1960) instead of count, for a few more: where a function is long,
+ * the vectors that a processor has in flight are its limit. */
+enum { TL_MATH_MOST_TERMS = 16 };
+LLVMValueRef tl_math_short_polynomial(tl_math *m, LLVMValueRef x, const double *c, int count);
 
 /* math_pair.c: exact operations. The result rounded, and in *error what rounding lost. */
 LLVMValueRef tl_math_two_sum(tl_math *m, LLVMValueRef a, LLVMValueRef b, LLVMValueRef *error);

@@ -5,10 +5,11 @@
 #include "driver/verb/verbs.h"
 #include "driver/dataset/collect_run.h"
 #include "driver/dataset/read_data.h"
+#include "runtime/base/file.h"
 
 typedef struct {
     tl_collect_settings collect;
-    const char *output, *rest, *budget, *cold;
+    const char *output, *rest, *budget, *cold, *plot;
     double share;
     bool rebuild;
     const char *const *files;
@@ -133,12 +134,24 @@ static void print_info_json(const tl_dataset_stats *s, const rebuilding *r)
     printf("}\n");
 }
 
+static tl_status draw(const char *path, const tl_dataset *set, tl_diag *diag)
+{
+    tl_text svg = { 0 };
+    tl_dataset_draw(set, &svg);
+    tl_status status = svg.failed ? tl_fail(diag, TL_NO_MEMORY, "out of memory")
+                                  : tl_file_write(path, svg.data, svg.size, diag);
+    tl_text_free(&svg);
+    return status;
+}
+
 static tl_status info(const dataset_options *o, tl_dataset *set, tl_diag *diag)
 {
     tl_dataset_stats s;
     rebuilding r = { 0 };
     TL_TRY(read_all(o, set, false, diag));
     tl_dataset_measure(set, &s);
+    if (o->plot != NULL)
+        TL_TRY(draw(o->plot, set, diag));
     for (size_t i = 0; o->rebuild && i < tl_map_count(set->series); i++) {
         tl_progress("rebuilding: series %zu of %zu", i + 1, tl_map_count(set->series));
         rebuild(tl_map_at(set->series, i).value, &r);
@@ -295,6 +308,8 @@ int tl_verb_dataset(int argc, char **argv)
           &o.share },
         { "--rebuild", NULL, TL_OPTION_FLAG, NULL,
           "info: build every record's program again and compare its hash", &o.rebuild },
+        { "--plot", NULL, TL_OPTION_TEXT, "FILE.svg",
+          "info: draw how far from the standard points are, by sampler, and how sure", &o.plot },
         TL_SESSION_OPTIONS(o.collect.common),
         { 0 },
     };

@@ -1,7 +1,8 @@
 /* frontend/call/onnx_count_operands.c: operands of which data decide extents, before a node takes them: they meet in one extent.
  *
  *     Add(x, y), x: [12] counted by n, y: [5]     ->  Add(x', y), x' of 5: n is 5, or 1 and broadcasts
- *     Add(x, y), counted by n and by m            ->  room for the larger in both, counted by n, or by m where n is 1 */
+ *     Add(x, y), counted by n and by m            ->  room for the larger in both, counted by n, or by m where n is 1
+ *     Conv(x, w), x: [1, 12, 8] counted by n      ->  Conv(x', w), x' of as many channels as w: [4, 3, 3] is for */
 #include "frontend/call/onnx_counts.h"
 #include "frontend/call/onnx_emit.h"
 #include "frontend/call/onnx_scope.h"
@@ -111,6 +112,28 @@ static void align_product(tl_onnx_call *c, tl_node *n)
     give_room(c, n, 1, axes[1], extent, own != NULL ? other : NULL);
 }
 
+/* Weights say how many channels there are. */
+static void align_channels(tl_onnx_call *c, tl_node *n)
+{
+    tl_value *x = n->inputs[0];
+    const tl_value *weights = n->inputs[1];
+    tl_value *const *counts = tl_counts_of(c->import, x);
+    int64_t channels;
+    if (x->shape.rank < 2 || weights->shape.rank < 2 || counts == NULL || counts[1] == NULL ||
+        tl_mul_overflows(weights->shape.dims[1].extent, tl_attr_int(n, "group", 1), &channels) ||
+        channels < 1)
+        return;
+    tl_value *y = tl_onnx_emit_first(c, x, 1, channels);
+    if (y == x) { /* as many as there are at most */
+        c->import->plain_nodes++;
+        y = tl_emit1(c, TL_OP_IDENTITY, y);
+        c->import->plain_nodes--;
+    }
+    for (int i = 0; i < x->shape.rank; i++)
+        tl_set_count(c->import, y, i, i != 1 ? counts[i] : NULL);
+    tl_node_set_input(n, 0, y);
+}
+
 void tl_count_operands(tl_onnx_call *c, tl_node *n)
 {
     bool counted = false;
@@ -132,4 +155,6 @@ void tl_count_operands(tl_onnx_call *c, tl_node *n)
             align_axis(c, n, from_end, true);
     if (is_product)
         align_product(c, n);
+    if (n->op == TL_OP_CONV)
+        align_channels(c, n);
 }

@@ -101,6 +101,15 @@ static tl_status decide_terms(tl_onnx_call *c, const tl_onnx_sum *n, tl_value **
     return TL_OK;
 }
 
+/* An element of an operand that decides extents. */
+static tl_status read_sum(tl_onnx_call *c, tl_value **operand, int element, tl_onnx_sum *out)
+{
+    *out = tl_sum_of(c->import, *operand, element);
+    TL_TRY(decide_terms(c, out, operand));
+    *out = tl_sum_of(c->import, *operand, element);
+    return TL_OK;
+}
+
 /* The extents that a vector of numbers says. */
 static tl_status read_shape(tl_onnx_call *c, tl_value *v, computed_shape *s)
 {
@@ -108,11 +117,8 @@ static tl_status read_shape(tl_onnx_call *c, tl_value *v, computed_shape *s)
     if (rank < 0 || rank > TL_MAX_RANK || !tl_dtype_is_int(v->dtype))
         return tl_call_unsupported(c, "a result of %lld axes", (long long)rank);
     s->rank = (int)rank;
-    for (int i = 0; i < s->rank; i++) {
-        s->sums[i] = tl_sum_of(c->import, v, i);
-        TL_TRY(decide_terms(c, &s->sums[i], &v));
-        s->sums[i] = tl_sum_of(c->import, v, i);
-    }
+    for (int i = 0; i < s->rank; i++)
+        TL_TRY(read_sum(c, &v, i, &s->sums[i]));
     return TL_OK;
 }
 
@@ -576,9 +582,10 @@ static tl_status compute_range(tl_onnx_call *c)
         if (tl_shape_elements(&c->inputs[i]->shape) != 1 || !tl_dtype_is_int(dtype) ||
             tl_dtype_size(dtype) < 4)
             return tl_call_unsupported(c, "numbers other than i32 and i64 that data decide");
-    tl_onnx_sum start = tl_sum_of(c->import, c->inputs[0], 0),
-                end = tl_sum_of(c->import, c->inputs[1], 0),
-                step = tl_sum_of(c->import, c->inputs[2], 0);
+    tl_onnx_sum start, end, step;
+    TL_TRY(read_sum(c, &c->inputs[0], 0, &start));
+    TL_TRY(read_sum(c, &c->inputs[1], 0, &end));
+    TL_TRY(read_sum(c, &c->inputs[2], 0, &step));
     if (!tl_sum_is_constant(&step) || step.constant == 0 || step.constant < -INT32_MAX ||
         step.constant > INT32_MAX)
         return tl_call_unsupported(c, "a step that data decide");
@@ -669,8 +676,9 @@ static tl_status compute_pad(tl_onnx_call *c)
     for (int i = 0; i < count; i++) {
         int axis;
         TL_TRY(tl_onnx_axis(c, axes != NULL ? axes[i] : i, s.rank, &axis));
-        tl_onnx_sum own = s.sums[axis], before = tl_sum_of(c->import, pads, i),
-                    after = tl_sum_of(c->import, pads, count + i), none = tl_sum_constant(0);
+        tl_onnx_sum own = s.sums[axis], none = tl_sum_constant(0), before, after;
+        TL_TRY(read_sum(c, &pads, i, &before));
+        TL_TRY(read_sum(c, &pads, count + i, &after));
         if (tl_sums_are_equal(c->import, &before, &none) &&
             tl_sums_are_equal(c->import, &after, &none))
             continue;

@@ -68,9 +68,8 @@ tl_status tl_import_fused_gemm(tl_onnx_call *c)
     double numbers[] = { tl_call_float(c, "activation_alpha", 0),
                          tl_call_float(c, "activation_beta", 0) };
     int count = tl_call_has(c, "activation_beta") ? 2 : tl_call_has(c, "activation_alpha") ? 1 : 0;
-    tl_node *n = tl_onnx_emit_node(c, TL_OP_GEMM, c->input_count, c->inputs);
-    tl_copy_attributes(c, n);
-    tl_value *y = tl_emitted(c, n);
+    tl_value *y;
+    TL_TRY(tl_onnx_emit_gemm(c, &y));
     if (name[0] != '\0')
         TL_TRY(tl_onnx_emit_activation(c, name, count, numbers, &y));
     tl_result(c, 0, y);

@@ -26,6 +26,8 @@ tl_status tl_need_inputs(tl_onnx_call *c, unsigned which);
 tl_status tl_need_rank(tl_onnx_call *c, const tl_value *v, int *out);
 tl_status tl_need_shape(tl_onnx_call *c, const tl_value *v);
 tl_status tl_need_dtype(tl_onnx_call *c, const tl_value *v);
+/* import_window.c: the product that a call asks for with the inputs and attributes of Gemm. */
+tl_status tl_onnx_emit_gemm(tl_onnx_call *c, tl_value **out);
 /* A per-channel vector [C] for values [N, C, ...] of the rank: [C, 1, 1, ...]. */
 tl_value *tl_onnx_emit_channel_vector(tl_onnx_call *c, tl_value *v, int rank);
 

@@ -1,5 +1,6 @@
 /* frontend/import/import_window.c: convolutions, pools, and matrix products. */
 #include <string.h>
+#include "frontend/call/onnx_counts.h"
 #include "frontend/import/import_rules.h"
 
 /* auto_pad says nothing, or one of three words; then pads have no say. */
@@ -73,10 +74,68 @@ tl_status tl_import_global_pool(tl_onnx_call *c)
     return TL_OK;
 }
 
-tl_status tl_import_gemm(tl_onnx_call *c)
+/* Whether data count nothing of a Gemm but rows of A, beside which C says nothing of how many there are. */
+static bool is_plain_gemm(tl_onnx_call *c)
 {
+    const tl_value *addend = tl_call_input(c, 2);
+    bool counts_rows = false, turns = tl_call_int(c, "transA", 0) != 0;
+    for (int i = 0; i < c->input_count; i++)
+        for (int axis = 0; c->inputs[i] != NULL && axis < c->inputs[i]->shape.rank; axis++) {
+            if (tl_count_at(c->import, c->inputs[i], axis) == NULL)
+                continue;
+            if (i > 0 || axis > 0 || turns)
+                return false;
+            counts_rows = true;
+        }
+    return !counts_rows || addend == NULL || addend->shape.rank < 2 ||
+           addend->shape.dims[0].extent == 1;
+}
+
+static tl_value *turned(tl_onnx_call *c, tl_value *x, bool turns, tl_dtype dtype)
+{
+    static const int64_t perm[2] = { 1, 0 };
+    return tl_onnx_emit_cast(c, turns ? tl_onnx_emit_transpose(c, x, perm) : x, dtype);
+}
+
+/* In its parts, each of which knows counts of all its operands: alpha * A' B' + beta * C, in f32 at least. */
+static tl_status emit_gemm_parts(tl_onnx_call *c, tl_value **out)
+{
+    tl_value *addend = tl_call_input(c, 2);
+    double alpha = tl_call_float(c, "alpha", 1), beta = tl_call_float(c, "beta", 1);
+    TL_TRY(tl_need_dtype(c, c->inputs[0]));
+    tl_dtype dtype = c->inputs[0]->dtype,
+             wide = dtype == TL_F16 || dtype == TL_BF16 ? TL_F32 : dtype;
+    if (c->inputs[0]->shape.rank != 2 || c->inputs[1]->shape.rank != 2)
+        return tl_call_bad(c, "its operands have %d and %d axes, not 2", c->inputs[0]->shape.rank,
+                           c->inputs[1]->shape.rank);
+    tl_value *y =
+        tl_emit2(c, TL_OP_MATMUL, turned(c, c->inputs[0], tl_call_int(c, "transA", 0) != 0, wide),
+                 turned(c, c->inputs[1], tl_call_int(c, "transB", 0) != 0, wide));
+    if (alpha != 1)
+        y = tl_onnx_emit_with(c, TL_OP_MUL, y, alpha);
+    if (addend != NULL && beta != 0) {
+        addend = tl_onnx_emit_cast(c, addend, wide);
+        y = tl_emit2(c, TL_OP_ADD, y,
+                     beta == 1 ? addend : tl_onnx_emit_with(c, TL_OP_MUL, addend, beta));
+    }
+    *out = tl_onnx_emit_cast(c, y, dtype);
+    return c->status;
+}
+
+tl_status tl_onnx_emit_gemm(tl_onnx_call *c, tl_value **out)
+{
+    if (!is_plain_gemm(c))
+        return emit_gemm_parts(c, out);
     tl_node *n = tl_onnx_emit_node(c, TL_OP_GEMM, c->input_count, c->inputs);
     tl_copy_attributes(c, n);
-    tl_result(c, 0, tl_emitted(c, n));
+    *out = tl_emitted(c, n);
+    return TL_OK;
+}
+
+tl_status tl_import_gemm(tl_onnx_call *c)
+{
+    tl_value *y;
+    TL_TRY(tl_onnx_emit_gemm(c, &y));
+    tl_result(c, 0, y);
     return TL_OK;
 }

@@ -167,7 +167,8 @@ static tl_status turn_shuffle(tl_schedule *s, tl_block_ref out, const gathered *
     tl_loop_list loops, order = { 0 }, inside = { 0 };
     tl_loop_ref lanes = { 0 };
     TL_TRY(tl_sketch_loops(s, out, 0, &loops, diag));
-    if (axis < 0 || axis == load->u.buffer->rank - 1 || loops.count != block->iter_count ||
+    if (bytes == 0 || axis < 0 || axis == load->u.buffer->rank - 1 ||
+        loops.count != block->iter_count ||
         tl_block_instances(block) < tl_buffer_max_elements(load->u.buffer))
         return tl_refuse(diag, "default schedule", block->name, "gathers nothing that is turned");
     for (int i = 0; i < block->iter_count; i++) {

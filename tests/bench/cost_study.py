@@ -163,7 +163,8 @@ def print_json(done):
             if found is None:
                 continue
             (value, low, high), seeds = found
-            row = {"record": "study", "model": name, "metric": metric, "value": value, "low": low, "high": high, "seeds": seeds}
+            row = {"record": "study", "model": name, "words": STUDIED[name][0].split(":")[0], "metric": metric, "value": value,
+                   "low": low, "high": high, "seeds": seeds}
             apart = difference(done, name, metric) if name != OURS else None
             if apart is not None:
                 row["beside_ours"] = dict(zip(("value", "low", "high"), apart))

@@ -312,6 +312,100 @@ static void counted_rows_meet_others(void **state)
     unload(&r);
 }
 
+/* Of [n, 2, 3] elements, each row of which is [2, 3]: what an operator makes of the n that data count is what it makes of them
+ * where the file says which they are. */
+static const struct {
+    const char *nodes;
+} as_known[] = {
+    { "init w f32 3 = 1,2,3; node RMSNormalization k,w -> y axis=-1; output y" },
+    { "init w f32 2,3 = 1,2,3,4,5,6; node RMSNormalization k,w -> y axis=1; output y" },
+    { "init w f32 = 2; node RMSNormalization k,w -> y axis=0; output y" },
+    { "init w f32 3 = 1,2,3; node SimplifiedLayerNormalization k,w -> y axis=-1; output y" },
+    { "node MeanVarianceNormalization k -> y axes=[0,1]; output y" },
+    { "node LpNormalization k -> y axis=0; output y" },
+    { "node LpNormalization k -> y p=1; output y" },
+    { "init w f32 2 = 1,2; init b f32 2 = 3,4; node InstanceNormalization k,w,b -> y; output y" },
+    { "init w f32 2 = 1,2; init b f32 2 = 3,4; node GroupNormalization k,w,b -> y num_groups=2; "
+      "output y" },
+    { "node GlobalMaxPool k -> y; output y" },
+    { "node GlobalLpPool k -> y p=2; output y" },
+    { "node LRN k -> y size=3; output y" },
+    { "init s f32 = 0.5; init z u8 = 8; node QuantizeLinear k,s,z -> q; node DequantizeLinear "
+      "q,s,z -> y; output y" },
+    { "init s f32 2 = 0.5,0.25; init z u8 2 = 8,9; node QuantizeLinear k,s,z -> q axis=1;"
+      "node DequantizeLinear q,s,z -> y axis=1; output y" },
+    { "node DynamicQuantizeLinear k -> q,s,z; output q; output s; output z" },
+    { "init s f32 = 0.5; init z u8 = 8; node QuantizeLinear k,s,z -> q; init w i8 3,2 = "
+      "1,2,3,4,5,6;"
+      "node MatMulInteger q,w,z -> y; output y" },
+    { "init two i64 4 = 0,2,3,1; node Reshape k,two -> p; node SpaceToDepth p -> y blocksize=1; "
+      "output y" },
+    { "init two i64 4 = 0,2,3,1; node Reshape k,two -> p; node Concat p,p -> q axis=1; node "
+      "DepthToSpace q -> y blocksize=2;"
+      "output y" },
+    { "init w f32 2,3,2 = 1,2,3,4,5,6,7,8,9,10,11,12; node Transpose k -> p perm=[1,0,2];"
+      "node Conv p,w -> y; output y" },
+    { "init w f32 2,5,1 = 1,2,3,4,5,6,7,8,9,10; node Concat k,k -> l axis=0; node Transpose l -> p "
+      "perm=[1,0,2];"
+      "init s i64 1 = 0; init e i64 1 = 5; init a i64 1 = 1; node Slice p,s,e,a -> q; node Conv "
+      "q,w -> y; output y" },
+    { "init b f32 3 = 1,2,3; node com.microsoft.BiasGelu k,b -> y; output y" },
+    { "init b f32 3 = 1,2,3; node com.microsoft.FastGelu k,b -> y; output y" },
+    { "node com.microsoft.Gelu k -> y; output y" },
+    { "node com.microsoft.QuickGelu k -> y; output y" },
+    { "init w f32 3 = 1,2,3; node Neg k -> m; node com.microsoft.SkipLayerNormalization k,m,w -> "
+      "y; output y" },
+    { "init w f32 3 = 1,2,3; node Abs k -> m; node com.microsoft.SkipSimplifiedLayerNormalization "
+      "k,m,w -> y; output y" },
+    { "init w f32 2,3 = 1,2,3,4,5,6; node com.microsoft.FusedMatMul k,w -> y transB=1 alpha=0.5; "
+      "output y" },
+    { "init s i64 2 = 0,6; node Reshape k,s -> m; init w f32 6,2 = 1,2,3,4,5,6,7,8,9,10,11,12; "
+      "init d f32 2 = 1,-400;"
+      "node com.microsoft.FusedGemm m,w,d -> y activation='Relu'; output y" },
+    { "init s i64 2 = 0,6; node Reshape k,s -> m; init w f32 6,2 = 1,2,3,4,5,6,7,8,9,10,11,12; "
+      "init d f32 3,1 = 1,2,3;"
+      "node Gemm m,w,d -> y alpha=0.5 beta=2.0; output y" },
+    { "init s i64 2 = 0,6; node Reshape k,s -> m; node Gemm m,m -> y transA=1 alpha=0.5; output "
+      "y" },
+    { "init s i64 2 = 0,6; node Reshape k,s -> m; node Gemm m,m -> p transB=1; node Gemm p,m,m -> "
+      "y beta=0.5; output y" },
+    { "init s i64 2 = 0,6; node Reshape k,s -> m; init w f32 2,3 = 1,2,3,4,5,6; node Gemm w,m -> "
+      "y; output y" },
+};
+
+static void what_data_count_is_as_if_it_were_known(void **state)
+{
+    (void)state;
+    static const char *const conditions[] = { "input c bool 5;", "init c bool 5 = 0,1,1,0,1;" };
+    for (size_t i = 0; i < sizeof as_known / sizeof *as_known; i++) {
+        running both[2];
+        double numbers[30], wanted[36];
+        tl_tensor outputs[4];
+        tl_diag diag;
+        for (int k = 0; k < 30; k++)
+            numbers[k] = 1 + k * 7 % 30 * (k % 3 == 1 ? -0.25 : 0.25);
+        for (int k = 0; k < 2; k++) {
+            char text[1024];
+            snprintf(text, sizeof text,
+                     "opset 23; opset com.microsoft.1; input x f32 5,2,3; %s node Compress x,c -> "
+                     "k axis=0; %s",
+                     conditions[k], as_known[i].nodes);
+            both[k] = load(text);
+        }
+        if (run(&both[1], GIVEN(numbers), outputs, &diag) != TL_OK)
+            fail_msg("%s: %s", as_known[i].nodes, diag.text);
+        for (int o = 0; o < both[1].spec->output_count; o++) {
+            int64_t count = tl_tensor_elements(&outputs[o]);
+            for (int64_t k = 0; k < count; k++)
+                wanted[k] = tl_tensor_get(&outputs[o], k);
+            expect(&both[0], GIVEN(numbers, LIST(0, 1, 1, 0, 1)), o, count, wanted);
+            tl_tensor_free(&outputs[o]);
+        }
+        unload(&both[0]);
+        unload(&both[1]);
+    }
+}
+
 static void what_would_look_behind_is_refused(void **state)
 {
     (void)state;
@@ -341,6 +435,7 @@ int main(void)
         cmocka_unit_test(any_data_cut),
         cmocka_unit_test(counted_rows_meet_known_ones),
         cmocka_unit_test(counted_rows_meet_others),
+        cmocka_unit_test(what_data_count_is_as_if_it_were_known),
         cmocka_unit_test(what_would_look_behind_is_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

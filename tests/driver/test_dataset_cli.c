@@ -16,6 +16,11 @@ static void from_a_kernel_to_two_files(void **state)
         "--db $D/p.db -q");
     expect_shell(0, "a record)", "$TILTH dataset export --db $D/p.db -o $D/p.tld");
     expect_shell(0, "0 come to another program", "$TILTH dataset info $D/p.tld --rebuild");
+    /* a curve each of walks, plain points and the trail, and at least one of their errors */
+    expect_shell(0, "curves",
+                 "$TILTH dataset info $D/p.tld --plot $D/p.svg -q && grep -q '</svg>' $D/p.svg && "
+                 "test $(grep -c 'stroke-width=\"2\"' $D/p.svg) -ge 4 && echo curves");
+    expect(5, "cannot", "dataset info $D/p.tld --plot $D/no/p.svg -q");
     expect_shell(0, "\"by_sampler\":{\"search\":0,", "$TILTH dataset info $D/p.db --json");
     expect_shell(0, "0 records", "$TILTH dataset merge $D/p.tld $D/p.tld -o $D/q.tld");
     expect_shell(0, "q.tld: ",

@@ -84,6 +84,7 @@ static bool draw_same_choice(drawing *c)
     const char *a = branch(c, x, "a", true), *b = branch(c, x, "b", true);
     mark_read(x);
     draw_node(c, "If", DRAW_IN(condition), 1, "then_branch=%s else_branch=%s", a, b);
+    c->counts = x->counted; /* the branches read it, not the node */
     draw_result_like(c, x, x->dtype, around(magnitude(x), x->range.step));
     return true;
 }
@@ -179,6 +180,7 @@ static bool draw_adding_loop(drawing *c)
                         of, l.again, step, of, of);
     draw_range r = around(magnitude(x) + 2 * (double)l.turns, fmin(x->range.step, y->range.step));
     draw_node(c, "Loop", DRAW_IN(l.wanted, l.enters, x), 2, "body=%s", body);
+    c->counts |= y->counted;
     draw_result_like(c, x, x->dtype, r);
     c->counts |= !l.is_known;
     draw_result(c, x->dtype, x->rank + 1, dims, NULL, r);

@@ -32,7 +32,9 @@ typedef struct {
     uint64_t seed; /* at work */
     bool at_work;
     graph_verdict verdict;
-    char where[32], said[2048];
+    /* a name of the program itself: the same in all processes, and known when one crashes */
+    const char *where;
+    char said[2048];
     int64_t graphs, nodes, open;
 } slot;
 typedef struct {
@@ -78,14 +80,13 @@ static bool check_seed(const graph_run *run, graph_check *check, slot *s)
 {
     tl_arena *arena = tl_arena_create(0);
     tl_text file;
-    const char *text, *where;
+    const char *text;
     tl_diag diag = { 0 };
     if (arena == NULL || TL_ARENA_GUARD(arena))
         abort();
     graph_make(arena, s->seed, run->family, &file, &text, check);
     count_operators(text);
-    s->verdict = graph_check_model(check, &file, &where, &diag);
-    snprintf(s->where, sizeof s->where, "%s", where);
+    s->verdict = graph_check_model(check, &file, &s->where, &diag);
     snprintf(s->said, sizeof s->said, "%s", diag.text);
     for (const char *at = text; (at = strstr(at, "node ")) != NULL; at++)
         s->nodes++;
@@ -104,6 +105,7 @@ static _Noreturn void work(const graph_run *run, slot *s, uint64_t seed)
     setrlimit(RLIMIT_CORE, &(struct rlimit){ 0 });
     for (; seed < run->first + (uint64_t)run->count; seed += (uint64_t)run->jobs) {
         s->seed = seed;
+        s->where = "drawing";
         s->at_work = true;
         alarm((unsigned)run->limit_s);
         bool good = check_seed(run, &check, s);

@@ -103,5 +103,7 @@ typedef struct {
     double median_ratio, best_ratio;
 } tl_dataset_stats;
 void tl_dataset_measure(const tl_dataset *set, tl_dataset_stats *out);
+/* The same as a picture, an <svg>: how far the points of each sampler are from the standard, and how sure their labels are. */
+void tl_dataset_draw(const tl_dataset *set, tl_text *out);
 
 #endif

@@ -3,7 +3,8 @@
  * What stands at the top of a program is a launch each, and what one launch hands to the next lies in global memory.
  *
  *   1. spatial stages that one other stage reads are computed inline;
- *   2. two contractions with row-wise stages between them are one launch (gpu_attention.c);
+ *   2. two contractions with row-wise stages between them are one launch (gpu_attention.c), block by block of keys where the
+ *      program is written so (gpu_online.c);
  *   3. contractions get tiles in shared memory, by tensor cores (gpu_mma.c) or in registers (gpu_tile.c), the stage that reads
  *      the result their epilogue; those of few results and long sums in pieces (gpu_split.c);
  *   4. chains of reductions and maps along rows are one launch (gpu_rows.c);
@@ -207,6 +208,7 @@ tl_status tl_gpu_default(tl_schedule *s, tl_diag *diag)
         tl_map_put(known, blocks[i]->name, s);
     /* products with row-wise stages between them come first, while the stages are untouched */
     TL_TRY(tl_sketch_apply_each(s, is_contraction_alone, tl_gpu_attention, done, NULL, diag));
+    TL_TRY(tl_sketch_apply_each(s, is_contraction, tl_gpu_online, done, NULL, diag));
     TL_TRY(tl_sketch_apply_anchored(s, is_contraction_alone, contraction, done, known, diag));
     TL_TRY(apply_rows(s, done, known, diag));
     TL_TRY(tl_sketch_apply_each(s, is_reduction_alone, combine, done, known, diag));

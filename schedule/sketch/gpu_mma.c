@@ -394,9 +394,8 @@ tl_status tl_gpu_mma_in(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, i
     const product *x = NULL;
     int term = -1;
     TL_TRY(tl_gpu_find_product(s, tl_schedule_get_block(s, anchor), &p, diag));
-    if (rows > 0)
-        p.extents[p.row] = rows;
-    TL_TRY(decide(s, &p, rows > 0, &term, &x, diag));
+    TL_TRY(tl_gpu_take_extents(s, anchor, first, rows, &p, diag));
+    TL_TRY(decide(s, &p, rows != 0, &term, &x, diag));
     if (rows == 0)
         TL_TRY(tl_gpu_pad(s, anchor, out, &p, diag));
     int64_t bytes = tl_gpu_slice_bytes(s, &p);

@@ -122,8 +122,9 @@ int64_t tl_gpu_resident(const tl_target *target, int64_t threads, int64_t regist
 
 /* A contraction by the threads' multiply-adds (gpu_tile.c), inside of `first` loops around `out`. `rows` 0: padded, in blocks of
  * its own; else in tiles that come out even of so many rows, one after the other, by all TL_GPU_SHARED_WARPS warps of a block
- * that has other stages. *tiles: the loop over tiles. */
-enum { TL_GPU_SHARED_WARPS = 8 };
+ * that has other stages; TL_GPU_OWN_LOOPS: the same over what the block's loops inside of `first` have, in a launch written block
+ * by block. *tiles: the loop over tiles. */
+enum { TL_GPU_SHARED_WARPS = 8, TL_GPU_OWN_LOOPS = -1 };
 tl_status tl_gpu_tile_in(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
                          int64_t rows, tl_loop_ref *tiles, tl_diag *diag);
 /* A contraction with few results and long sums becomes two: of pieces of the sum, `*part`, and of what they come to
@@ -135,6 +136,11 @@ tl_status tl_gpu_share_stage(tl_schedule *s, tl_block_ref stage, int depth, int6
 /* A product of what row-wise stages make of another product, all in one launch (gpu_attention.c); what it schedules is added to
  * `done`. */
 tl_status tl_gpu_attention(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
+/* The same of a launch that is written block by block of keys (gpu_online.c). */
+tl_status tl_gpu_online(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
+/* Takes extents from the loops of the product's own inside of `first`; rows > 0: as many rows. */
+tl_status tl_gpu_take_extents(tl_schedule *s, tl_block_ref anchor, int first, int64_t rows,
+                              tl_gpu_product *p, tl_diag *diag);
 /* The same by tensor cores (gpu_mma.c), from slices of at most TL_GPU_SHARED_SLICE bytes. `held` names the stream's buffer
  * where a stage of the block leaves it in shared memory: it is read from there. NULL: it comes by slices, too. */
 enum { TL_GPU_SHARED_SLICE = 12 << 10 };

@@ -39,6 +39,22 @@ tl_status tl_gpu_find_product(tl_schedule *s, const tl_block *block, tl_gpu_prod
     return TL_OK;
 }
 
+tl_status tl_gpu_take_extents(tl_schedule *s, tl_block_ref anchor, int first, int64_t rows,
+                              tl_gpu_product *p, tl_diag *diag)
+{
+    tl_loop_list own;
+    if (rows > 0)
+        p->extents[p->row] = rows;
+    if (rows != TL_GPU_OWN_LOOPS)
+        return TL_OK;
+    TL_TRY(tl_sketch_loops(s, anchor, first, &own, diag));
+    for (int i = 0; i < p->c.block->iter_count; i++) {
+        tl_loop_ref loop = tl_sketch_loop_of(s, &p->c.block->iters[i], &own);
+        p->extents[i] = loop.id != 0 ? tl_sketch_extent(s, loop) : 1;
+    }
+    return TL_OK;
+}
+
 int tl_gpu_axis_of(tl_schedule *s, const tl_expr *load, const tl_var *iter)
 {
     int found = -1;

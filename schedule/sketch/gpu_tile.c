@@ -287,14 +287,13 @@ tl_status tl_gpu_tile_in(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, 
     tl_gpu_terms terms;
     tl_gpu_slice operands[2]; /* panel, stream */
     TL_TRY(tl_gpu_find_product(s, tl_schedule_get_block(s, anchor), &p, diag));
-    if (rows > 0)
-        p.extents[p.row] = rows;
-    TL_TRY(decide_tile(s, &p, rows > 0 ? TL_GPU_SHARED_WARPS : 0, diag));
+    TL_TRY(tl_gpu_take_extents(s, anchor, first, rows, &p, diag));
+    TL_TRY(decide_tile(s, &p, rows != 0 ? TL_GPU_SHARED_WARPS : 0, diag));
     int longest = longest_term(&p);
     if (longest < 0)
         return tl_refuse(diag, "default schedule", p.c.block->name, "has no terms");
     TL_TRY(tl_gpu_decide_depth(s, &p, STEPS, longest, 1, SLICE_BYTES, diag));
-    if (rows > 0 && p.extents[longest] % p.depth[longest] != 0)
+    if (rows != 0 && p.extents[longest] % p.depth[longest] != 0)
         return tl_refuse(diag, "default schedule", p.c.block->name, "has slices of two sizes");
     int64_t length = p.extents[p.column];
     if (rows == 0)

@@ -22,7 +22,7 @@ mkdir -p "$to/bin" "$to/lib"
 strip -o "$to/bin/tilth" "$build/tilth"
 strip -o "$to/bin/peers" "$build/tests/gpu/peers/peers"
 [ ! -e "$build/tests/gpu/fill" ] || strip -o "$to/bin/fill" "$build/tests/gpu/fill"
-ldd "$to"/bin/* | awk '$2 == "=>" { print $3 } $1 ~ /^\// { print $1 }' | sort -u | while read -r library; do
+ldd "$to"/bin/* | awk '$2 == "=>" { print $3 } $1 ~ /^\/.*[^:]$/ { print $1 }' | sort -u | while read -r library; do
     cp -L "$library" "$to/lib/"
 done
 

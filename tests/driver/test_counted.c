@@ -338,6 +338,8 @@ static const struct {
       "q,s,z -> y; output y" },
     { "init s f32 2 = 0.5,0.25; init z u8 2 = 8,9; node QuantizeLinear k,s,z -> q axis=1;"
       "node DequantizeLinear q,s,z -> y axis=1; output y" },
+    { "init s f32 3 = 0.5,0.25,1; init z u8 3 = 8,9,10; node QuantizeLinear k,s,z -> q axis=0;"
+      "node DequantizeLinear q,s,z -> y axis=0; output y" },
     { "node DynamicQuantizeLinear k -> q,s,z; output q; output s; output z" },
     { "init s f32 = 0.5; init z u8 = 8; node QuantizeLinear k,s,z -> q; init w i8 3,2 = "
       "1,2,3,4,5,6;"

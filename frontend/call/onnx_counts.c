@@ -485,6 +485,25 @@ static tl_value *clamp_to(tl_onnx_call *c, int64_t number, tl_value *count)
     return tl_emit2(c, TL_OP_MAX, n, zero);
 }
 
+/* The axis the other way around: what is counted comes first again. */
+static tl_status reverse_counted(tl_onnx_call *c, tl_node *n, int axis, tl_value **y)
+{
+    tl_value *x = n->inputs[0], *count = tl_count_at(c->import, x, axis);
+    int64_t one = 1;
+    for (int k = 0; k < x->shape.rank; k++)
+        if ((*y)->shape.dims[k].extent != x->shape.dims[k].extent)
+            return refuse(c, n);
+    begin_plain(c);
+    tl_value *last = tl_onnx_emit_with(c, TL_OP_SUB, tl_onnx_emit_reshape(c, count, &one, 1), 1);
+    tl_value *at = tl_emit2(c, TL_OP_SUB, last, tl_onnx_emit_range(c, x->shape.dims[axis].extent));
+    at = tl_onnx_emit_with(c, TL_OP_MAX, at, 0);
+    *y = tl_onnx_emit_gather(c, TL_OP_GATHER, x, at, axis);
+    end_plain(c);
+    for (int k = 0; k < x->shape.rank; k++)
+        tl_set_count(c->import, *y, k, tl_count_at(c->import, x, k));
+    return TL_OK;
+}
+
 static tl_status count_slice(tl_onnx_call *c, tl_node *n, tl_value **y)
 {
     const int64_t *lists[4];
@@ -506,6 +525,9 @@ static tl_status count_slice(tl_onnx_call *c, tl_node *n, tl_value **y)
         axis += axis < 0 ? rank : 0;
         if (tl_count_at(c->import, x, (int)axis) == NULL)
             continue;
+        if (counts[0] == 1 && counts[1] == 1 && counts[3] == 1 && lists[3][0] == -1 &&
+            lists[0][0] == -1 && lists[1][0] < -(1LL << 60))
+            return reverse_counted(c, n, (int)axis, y);
         if ((counts[3] >= 0 && lists[3][i] != 1) || i >= counts[1])
             return refuse(c, n);
         cut[axis] = lists[0][i] != 0 || lists[1][i] < x->shape.dims[axis].extent;

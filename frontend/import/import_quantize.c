@@ -6,6 +6,7 @@
  * A product of quantised operands is one of i32, zero points taken off before: exact, and padding is zero. */
 #include <math.h>
 #include <string.h>
+#include "frontend/call/onnx_counts.h"
 #include "frontend/import/import_quantize.h"
 
 /* A scale or zero point as it broadcasts to x: of one element; a vector along the axis; or a tensor of x's rank, in which each
@@ -22,7 +23,8 @@ static tl_status spread_over(tl_onnx_call *c, tl_value *v, const tl_value *x, tl
     }
     TL_TRY(tl_onnx_axis(c, tl_call_int(c, "axis", 1), rank, &axis));
     if (v->shape.rank == 1) {
-        if (v->shape.dims[0].extent != x->shape.dims[axis].extent)
+        if (v->shape.dims[0].extent != x->shape.dims[axis].extent &&
+            tl_count_at(c->import, x, axis) == NULL) /* else the vector says how many there are */
             return tl_call_bad(c, "%lld scales or zero points for %lld elements of axis %d",
                                (long long)v->shape.dims[0].extent,
                                (long long)x->shape.dims[axis].extent, axis);

@@ -338,6 +338,8 @@ static const struct {
       "q,s,z -> y; output y" },
     { "init s f32 2 = 0.5,0.25; init z u8 2 = 8,9; node QuantizeLinear k,s,z -> q axis=1;"
       "node DequantizeLinear q,s,z -> y axis=1; output y" },
+    { "init s f32 3 = 0.5,0.25,1; init z u8 3 = 8,9,10; node QuantizeLinear k,s,z -> q axis=0;"
+      "node DequantizeLinear q,s,z -> y axis=0; output y" },
     { "node DynamicQuantizeLinear k -> q,s,z; output q; output s; output z" },
     { "init s f32 = 0.5; init z u8 = 8; node QuantizeLinear k,s,z -> q; init w i8 3,2 = "
       "1,2,3,4,5,6;"
@@ -353,6 +355,10 @@ static const struct {
       "perm=[1,0,2];"
       "init s i64 1 = 0; init e i64 1 = 5; init a i64 1 = 1; node Slice p,s,e,a -> q; node Conv "
       "q,w -> y; output y" },
+    { "init z f32 2,3 = 1,2,3,4,5,6; node Scan z,k -> v,y num_scan_inputs=1 "
+      "scan_input_directions=[1] "
+      "body={input s f32 2,3; input e f32 2,3; node Sub e,s -> t; node Identity t -> u;"
+      "output t f32 2,3; output u f32 2,3}; output v; output y" },
     { "init b f32 3 = 1,2,3; node com.microsoft.BiasGelu k,b -> y; output y" },
     { "init b f32 3 = 1,2,3; node com.microsoft.FastGelu k,b -> y; output y" },
     { "node com.microsoft.Gelu k -> y; output y" },

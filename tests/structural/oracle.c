@@ -284,6 +284,20 @@ static tl_status evaluate_if(evaluation *e, tl_node *n, bool move)
     return TL_OK;
 }
 
+/* A node's value. A layer's mean is rounded in the place of its elements: where they are all alike that is all that is left of
+ * them, so they are moved by what a sum of them may be off. */
+static tl_status evaluate_node(evaluation *e, tl_graph *g, tl_node *n, bool move, const void **data)
+{
+    int digits = tl_dtype_infos[n->outputs[0]->dtype].digits;
+    if (!move || n->op != TL_OP_LAYER_NORM || digits < 24)
+        return tl_node_value(g, n, data, e->diag);
+    const void *given = n->inputs[0]->data;
+    nudge(e, n->inputs[0], ldexp(4, -digits));
+    tl_status status = tl_node_value(g, n, data, e->diag);
+    n->inputs[0]->data = given;
+    return status;
+}
+
 static tl_status evaluate_graph(evaluation *e, tl_graph *g, bool move)
 {
     graph_bounds *b = bounds_of(e, g);
@@ -296,7 +310,7 @@ static tl_status evaluate_graph(evaluation *e, tl_graph *g, bool move)
             continue;
         }
         y->data = NULL; /* of the evaluation before */
-        TL_TRY(tl_node_value(g, n, &data, e->diag));
+        TL_TRY(evaluate_node(e, g, n, move, &data));
         y->data = data;
         /* Winograd's transforms round whole numbers, too; a body's other turns have other numbers */
         if (!move && g == e->graph && b->largest[i] > 0 && b->largest[i] == b->direct[i] &&

@@ -226,29 +226,39 @@ static int64_t product(const tl_shape *s, int from, int to)
     return p;
 }
 
-/* The counted axis stays in its place, or takes in axes behind it. */
+/* The axis of y that begins where axis `from` of x does, and holds a multiple of `extent`; -1: none. */
+static int find_axis(const tl_value *x, const tl_value *y, int from, int64_t extent)
+{
+    int64_t before = product(&x->shape, 0, from);
+    for (int i = y->shape.rank - 1; i >= 0; i--)
+        if (product(&y->shape, 0, i) == before && extent > 0 &&
+            y->shape.dims[i].extent % extent == 0 && (y->shape.dims[i].extent > 1 || extent == 1))
+            return i;
+    return -1;
+}
+
+/* The counted axis stays in its place, or takes in axes behind it: it comes first in what it is merged into, for the counted elements stand together then; of a tensor
+ * without elements it may stand anywhere. */
 static tl_status count_reshape(tl_onnx_call *c, tl_node *n, tl_value **out)
 {
     tl_value *y = *out;
     const tl_value *x = n->inputs[0];
+    bool is_empty = product(&x->shape, 0, x->shape.rank) == 0;
     for (int axis = 0; axis < x->shape.rank; axis++) {
         tl_value *count = tl_count_at(c->import, x, axis);
-        if (count == NULL)
+        int64_t extent = x->shape.dims[axis].extent, merged = 1;
+        if (count == NULL || extent == 0) /* of at most none there are none */
             continue;
-        int64_t before = product(&x->shape, 0, axis), extent = x->shape.dims[axis].extent;
-        int at = -1;
-        for (int i = y->shape.rank - 1; i >= 0 && at < 0; i--)
-            if (product(&y->shape, 0, i) == before && extent > 0 &&
-                y->shape.dims[i].extent % extent == 0 &&
-                (y->shape.dims[i].extent > 1 || extent == 1))
-                at = i;
+        int first = axis, at = find_axis(x, y, axis, extent);
+        while (at < 0 && is_empty && first > 0)
+            at = find_axis(x, y, --first, extent);
         if (at < 0)
             return refuse(c, n);
-        int64_t times = y->shape.dims[at].extent / extent, merged = 1;
-        for (int i = axis + 1; i < x->shape.rank && merged < times; i++) {
-            if (tl_count_at(c->import, x, i) != NULL)
+        int64_t times = y->shape.dims[at].extent / extent;
+        for (int i = first; i < x->shape.rank && (i <= axis || merged < times); i++) {
+            if (i != axis && tl_count_at(c->import, x, i) != NULL)
                 return refuse(c, n);
-            merged *= x->shape.dims[i].extent;
+            merged *= i != axis ? x->shape.dims[i].extent : 1;
         }
         if (merged != times)
             return refuse(c, n);

@@ -237,8 +237,8 @@ static int find_axis(const tl_value *x, const tl_value *y, int from, int64_t ext
     return -1;
 }
 
-/* The counted axis stays in its place, or takes in axes behind it: it comes first in what it is merged into, for the counted elements stand together then; of a tensor
- * without elements it may stand anywhere. */
+/* The counted axis stays in its place, or takes in axes behind it: it comes first in what it is merged into, for the counted
+ * elements stand together then. Of a tensor without elements it may stand anywhere. */
 static tl_status count_reshape(tl_onnx_call *c, tl_node *n, tl_value **out)
 {
     tl_value *y = *out;

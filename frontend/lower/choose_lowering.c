@@ -56,12 +56,14 @@ bool tl_lowers_winograd(const tl_node *n)
            dilations[0] == 1 && dilations[1] == 1;
 }
 
-/* The same on blocked channels, of a known size. */
-static bool suits_winograd(const tl_node *n)
+/* The same on channels in blocks of whole vectors, which the schedule of its stages needs, and of a known size. */
+static bool suits_winograd(const tl_node *n, const tl_target *target)
 {
-    const tl_shape *y = &n->outputs[0]->shape;
-    return tl_lowers_winograd(n) && !n->inputs[0]->layout.plain && !n->outputs[0]->layout.plain &&
-           y->dims[2].extent > 0 && y->dims[3].extent > 0;
+    const tl_value *x = n->inputs[0], *y = n->outputs[0];
+    int lanes = tl_target_lanes(target, TL_F32);
+    return tl_lowers_winograd(n) && !x->layout.plain && !y->layout.plain &&
+           x->layout.block[1] % lanes == 0 && y->layout.block[1] % lanes == 0 &&
+           y->shape.dims[2].extent > 0 && y->shape.dims[3].extent > 0;
 }
 
 /* One of the forms of a 3x3 convolution. */
@@ -189,7 +191,7 @@ const char *tl_choose_lowering(const tl_kernel *kernel, const tl_target *target,
             return "online";
         if (suits_rows(n, target))
             return "rows";
-        if (suits_winograd(n) && choose_conv(n, target) != &direct_form)
+        if (suits_winograd(n, target) && choose_conv(n, target) != &direct_form)
             return choose_conv(n, target)->name;
     }
     return "direct";

@@ -48,7 +48,8 @@ static void assert_within(const tl_kernel_lowering *lowering, const float *got, 
     }
 }
 
-static const tl_kernel *conv_kernel(tl_arena *arena, const conv_case *c, int stride, uint64_t seed)
+static const tl_kernel *conv_kernel_for(tl_arena *arena, const char *target, const conv_case *c,
+                                        int stride, uint64_t seed)
 {
     const char *text = tl_arena_format(
         arena,
@@ -60,13 +61,18 @@ static const tl_kernel *conv_kernel(tl_arena *arena, const conv_case *c, int str
         "r: ?[...] = Relu(c)\nz: ?[...] = Conv(r, f)\noutput z\n",
         c->images, c->c, c->h, c->w, c->c, c->c, c->o, c->c, c->o, c->o, c->pad, c->pad, c->pad,
         c->pad, stride, stride);
-    tl_graph *g = prepared_graph(arena, text, "x86-64");
+    tl_graph *g = prepared_graph(arena, text, target);
     tl_graph_find(g, "w")->data = random_floats(arena, (int64_t)c->o * c->c * 9, seed);
     tl_graph_find(g, "b")->data = random_floats(arena, c->o, seed + 1);
     tl_partition partition;
     assert_int_equal(tl_partition_graph(arena, g, &partition, NULL), TL_OK);
     assert_int_equal(partition.count, 3);
     return &partition.kernels[1];
+}
+
+static const tl_kernel *conv_kernel(tl_arena *arena, const conv_case *c, int stride, uint64_t seed)
+{
+    return conv_kernel_for(arena, "x86-64", c, stride, seed);
 }
 
 /* The kernel's data input, with its halo of zeros, in memory order; `spread`: magnitudes over six powers of ten. */
@@ -160,12 +166,13 @@ static void choice(void **state)
         { { 64, 64, 4, 4, 1, 1 }, 7.5, "direct" },
         { { 4, 64, 14, 14, 1, 1 }, 7.5, "direct" },
         { { 64, 64, 7, 7, 1, 8 }, 0, "winograd_f4" }, /* weights are read once for all images */
+        { { 24, 24, 48, 48, 1, 1 }, 0, "direct" },    /* in one block of a vector and a half */
     };
     tl_arena *arena = *state;
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         tl_target target;
         tl_machine machine = tl_machine_built_in;
-        const tl_kernel *kernel = conv_kernel(arena, &choices[i].conv, 1, 1);
+        const tl_kernel *kernel = conv_kernel_for(arena, "x86-64-v4", &choices[i].conv, 1, 1);
         assert_int_equal(tl_target_named("x86-64-v4", &target, NULL), TL_OK);
         if (choices[i].line_cycles > 0)
             machine.memory_line_cycles = choices[i].line_cycles;

@@ -57,10 +57,10 @@ def gains(records, kind, name):
     return out
 
 
-def rows_of(full, found):
-    """Weight, logarithm of the full gain and of the one that was found, of each kernel where there is something to gain."""
+def rows_of(full, found, least):
+    """Weight, logarithm of the full gain and of the one that was found, of each kernel where there is so much to gain."""
     return [(w, math.log(g), math.log(found[k][0]) if k in found else 0.0)
-            for k, (g, w, _) in full.items() if g > 1.02]
+            for k, (g, w, _) in full.items() if g > least]
 
 
 def share_of(rows):
@@ -87,6 +87,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--rank", nargs="+", default=["analytic"])
     parser.add_argument("--space", default="plain")
+    parser.add_argument("--least-gain", type=float, default=1.02, help="of the full search, for a kernel to count")
     parser.add_argument("--threads", default="1")
     parser.add_argument("--db", default="transfer")
     o = parser.parse_args()
@@ -130,8 +131,8 @@ def main():
         print(f"{'way':34s} {'share of log gain':>18s}  {'90 %':^15s} {'kernels':>8s} {'seconds':>8s} {'of the search':>14s}")
         for way, runs in ways.items():
             for found, seconds in runs:
-                together.setdefault(way, []).extend(rows_of(full, found))
-                mean, low, high, count = share_of(rows_of(full, found))
+                together.setdefault(way, []).extend(rows_of(full, found, o.least_gain))
+                mean, low, high, count = share_of(rows_of(full, found, o.least_gain))
                 print(f"{way:34s} {mean:18.3f}  {low:6.3f}..{high:6.3f} {count:8d} {seconds:8.1f} {seconds / spent:14.4f}")
     print(f"\nall receivers\n{'way':34s} {'share of log gain':>18s}  {'90 %':^15s} {'kernels':>8s}")
     for way, rows in together.items():

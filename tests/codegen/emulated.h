@@ -3,8 +3,10 @@
 #ifndef TL_TESTS_EMULATED_H
 #define TL_TESTS_EMULATED_H
 #include <stdlib.h>
+#include <string.h>
 #include "codegen/codegen.h"
 #include "codegen/emulate/emulated_device.h"
+#include "runtime/base/random.h"
 
 typedef struct {
     tl_device *device;
@@ -51,6 +53,27 @@ static inline const tl_buffer *emulated_buffer(const tl_program *program, int i)
 static inline int64_t emulated_bytes(const tl_buffer *b)
 {
     return tl_storage_bytes(b->dtype, tl_buffer_max_elements(b));
+}
+
+/* Memory for each parameter, in `buffers`: floats of -0.5 to 0.5, integers below `below`, results of zeros. */
+static inline void emulated_data(tl_arena *arena, const tl_program *program, uint64_t seed,
+                                 int64_t below, void **buffers)
+{
+    tl_random random = tl_random_make(seed);
+    for (int i = 0; i < program->param_count; i++) {
+        const tl_buffer *b = program->params[i];
+        int64_t n = tl_buffer_max_elements(b);
+        buffers[i] = tl_arena_alloc(arena, (size_t)emulated_bytes(b) + 8, 64);
+        memset(buffers[i], 0, (size_t)emulated_bytes(b));
+        for (int64_t k = 0; k < n && b->role != TL_ROLE_OUTPUT; k++) {
+            tl_number value;
+            if (tl_dtype_is_float(b->dtype))
+                value.f = tl_random_unit(&random) - 0.5;
+            else
+                value.i = tl_random_below(&random, below);
+            tl_number_store(b->dtype, buffers[i], (size_t)k, value);
+        }
+    }
 }
 
 static inline tl_status emulated_launch(const emulated *e, const tl_device_kernel *kernel,

@@ -11,7 +11,6 @@
 #include <string.h>
 #include "codegen/object/ptxas.h"
 #include "ir/interpret/interpret.h"
-#include "runtime/base/random.h"
 #include "schedule/sketch/sketch.h"
 #include "schedule/trace.h"
 #include "tests/codegen/emulated.h"
@@ -21,25 +20,6 @@
 enum { MOST_BUFFERS = 16, FEW_REGISTERS = 64 };
 
 static emulated gpu;
-
-static void make_data(tl_arena *arena, const tl_program *program, void **buffers)
-{
-    tl_random random = tl_random_make(11);
-    for (int i = 0; i < program->param_count; i++) {
-        const tl_buffer *b = program->params[i];
-        int64_t n = tl_buffer_max_elements(b);
-        buffers[i] = tl_arena_alloc(arena, (size_t)emulated_bytes(b) + 8, 64);
-        memset(buffers[i], 0, (size_t)emulated_bytes(b));
-        for (int64_t k = 0; k < n && b->role != TL_ROLE_OUTPUT; k++) {
-            tl_number value;
-            if (tl_dtype_is_float(b->dtype))
-                value.f = tl_random_unit(&random) - 0.5;
-            else
-                value.i = tl_random_below(&random, 5);
-            tl_number_store(b->dtype, buffers[i], (size_t)k, value);
-        }
-    }
-}
 
 static void interpret(const tl_program *naive, void **buffers, const char *name)
 {
@@ -73,8 +53,8 @@ static void run_program(const char *name, const char *text)
     void *want[MOST_BUFFERS], *got[MOST_BUFFERS];
     const tl_program *program = schedule(arena, name, text, "cuda,sm_80", &naive, &target);
     assert_in_range(program->param_count, 1, MOST_BUFFERS);
-    make_data(arena, naive, want);
-    make_data(arena, naive, got);
+    emulated_data(arena, naive, 11, 5, want);
+    emulated_data(arena, naive, 11, 5, got);
     interpret(naive, want, name);
     if (emulated_run(&gpu, arena, program, &target, got, NULL, &diag) != TL_OK)
         fail_msg("%s: %s\n%s", name, diag.text, tl_program_text(arena, program));

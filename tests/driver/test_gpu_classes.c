@@ -14,7 +14,6 @@
 #include "driver/pipeline/model.h"
 #include "ir/interpret/interpret.h"
 #include "runtime/base/file.h"
-#include "runtime/base/random.h"
 #include "tests/codegen/emulated.h"
 #include "tests/driver/cli_run.h"
 #include "tests/driver/gpu_cases.h"
@@ -76,25 +75,6 @@ static void visit_cases(const char *only, void (*visit)(tl_arena *, const gpu_ca
 
 static emulated gpu;
 
-static void make_data(tl_arena *arena, const tl_program *program, void **buffers)
-{
-    tl_random random = tl_random_make(25);
-    for (int i = 0; i < program->param_count; i++) {
-        const tl_buffer *b = program->params[i];
-        int64_t n = tl_buffer_max_elements(b);
-        buffers[i] = tl_arena_alloc(arena, (size_t)emulated_bytes(b) + 8, 64);
-        memset(buffers[i], 0, (size_t)emulated_bytes(b));
-        for (int64_t k = 0; k < n && b->role != TL_ROLE_OUTPUT; k++) {
-            tl_number value;
-            if (tl_dtype_is_float(b->dtype))
-                value.f = tl_random_unit(&random) - 0.5;
-            else
-                value.i = tl_random_below(&random, 2); /* an index fits everywhere */
-            tl_number_store(b->dtype, buffers[i], (size_t)k, value);
-        }
-    }
-}
-
 static double number(const tl_buffer *b, const void *data, int64_t at)
 {
     tl_number value = tl_number_load(b->dtype, data, (size_t)at);
@@ -124,8 +104,8 @@ static void run_case(tl_arena *arena, const gpu_case *c, const char *path)
     if (strstr(path, c->name) == NULL)
         fail_msg("%s is %s now, made of %s: GOLDEN_UPDATE=1", path, c->name, c->made_of);
     assert_in_range(naive->param_count, 1, MOST_BUFFERS);
-    make_data(arena, naive, want);
-    make_data(arena, naive, got);
+    emulated_data(arena, naive, 25, 2, want); /* an index below 2 fits everywhere */
+    emulated_data(arena, naive, 25, 2, got);
     for (int i = 0; i < naive->param_count; i++)
         arguments[i] = (tl_argument){ naive->params[i], want[i] };
     if (tl_interpret(naive, arguments, naive->param_count, NULL, NULL, &diag) != TL_OK ||

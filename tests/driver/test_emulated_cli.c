@@ -16,7 +16,7 @@ static void models_run_emulated(void **state)
                  "$TILTH run $D/bert.onnx --target cuda-emulated,sm_80 --output $D/emulated");
 }
 
-static void a_kernel_is_tuned_and_a_data_set_collected(void **state)
+static void a_kernel_is_tuned_collected_and_timed(void **state)
 {
     (void)state;
     expect_shell(0, "trials    3 in",
@@ -27,6 +27,8 @@ static void a_kernel_is_tuned_and_a_data_set_collected(void **state)
     expect_shell(0, "\"measured\":4,\"failed\":0",
                  "$TILTH dataset collect $D/small.tk --per-task 4 --db $D/points.db -q --json "
                  "--target cuda-emulated,sm_80");
+    expect_shell(0, "latency   min ",
+                 "$TILTH bench $D/small.tk --no-db -s 0.1 --target cuda-emulated");
 }
 
 static void what_is_not_there_is_said(void **state)
@@ -40,7 +42,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(models_run_emulated),
-        cmocka_unit_test(a_kernel_is_tuned_and_a_data_set_collected),
+        cmocka_unit_test(a_kernel_is_tuned_collected_and_timed),
         cmocka_unit_test(what_is_not_there_is_said),
     };
     return cmocka_run_group_tests_name("emulated models", tests, cli_set_up, cli_tear_down);

@@ -231,8 +231,11 @@ static tl_status show_profile(const info_options *o, const tl_target *host, tl_p
         status = tl_fail(diag, TL_BAD_ARGUMENT, "--probe cannot replace the built-in profile");
     else if (status == TL_OK && o->probe)
         status = probe(host, pool, path.data, &m, diag);
-    else if (status == TL_OK && path.size > 0)
+    else if (status == TL_OK && path.size > 0) {
         status = tl_machine_load(path.data, &m, diag);
+        if (status != TL_OK && !is_named)
+            tl_context(diag, "this machine has no sound profile: tilth info --probe makes one");
+    }
     bool is_measured = m.cpu[0] != '\0';
     if (status != TL_OK && o->machine == NULL && !o->probe) { /* nobody asked: no profile is fine */
         any = false;

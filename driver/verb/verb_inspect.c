@@ -239,8 +239,11 @@ int tl_verb_inspect(int argc, char **argv)
                      : tl_session_open(&session, positional[0], &o.common, &extra, &diag);
     bool shows_all = o.extract == NULL && !o.graph && !o.dot && !o.space && !o.axes;
     bool is_unbound = status == TL_UNBOUND && shows_all;
-    if (is_unbound)
+    if (is_unbound) {
+        tl_session_close(&session); /* it is opened with other options */
+        session = (tl_session){ 0 };
         status = show_open(&session, positional[0], &o, &diag);
+    }
     if (status == TL_UNSUPPORTED && o.common.json)
         tl_inspect_print_unsupported(&diag);
     if (status == TL_OK && !o.operators && !o.axes && !is_unbound)

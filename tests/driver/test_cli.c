@@ -111,7 +111,8 @@ static void operators_are_listed(void **state)
     expect(0, "\nGemm                         1 to 28            3  2 to 3     yes\n",
            "inspect --operators");
     expect(0, "\nSequenceMap                  refused: ", "inspect --operators");
-    expect(0, "\ncom.microsoft.Gelu           1 and later        1  1\n", "inspect --operators");
+    expect(0, "\ncom.microsoft.Gelu           1 and later        1  1          yes\n",
+           "inspect --operators");
     expect(0,
            "{\"record\":\"operator\",\"name\":\"Concat\",\"since\":1,\"until\":28,\"forms\":2,"
            "\"min_inputs\":1,\"max_inputs\":null,\"takes_counted\":true}",

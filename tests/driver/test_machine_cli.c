@@ -52,6 +52,8 @@ static void files_that_are_no_profiles(void **state)
                  "--machine $D/y.txt");
     expect_shell(2, "tilth info --probe makes one",
                  "XDG_DATA_HOME=$D/none $TILTH run $D/m.onnx --machine probed");
+    expect_shell(2, "tilth info --probe makes one",
+                 "XDG_DATA_HOME=$D/none $TILTH info --machine probed");
 }
 
 static void default_schedules_go_by_it(void **state)

@@ -28,9 +28,15 @@ tl_status tl_codegen_host(char triple[64], char cpu[32], char features[2048], tl
 const char *tl_codegen_llvm_version(void);
 
 typedef enum { TL_EMIT_OBJECT, TL_EMIT_LLVM, TL_EMIT_ASSEMBLY } tl_emit;
+/* What to emit for a device that loads code of that form: a module of LLVM, or its target's usual code. */
+static inline tl_emit tl_emit_of_form(tl_code_form form)
+{
+    return form == TL_FORM_LLVM ? TL_EMIT_LLVM : TL_EMIT_OBJECT;
+}
 
 /* Compiles the program's body (`prepare` false) or its prepare part (true: params are the CONST
- * parameters' and PREPARED buffers' usual places) into an object, or a text. The descriptor lives in `arena`. */
+ * parameters' and PREPARED buffers' usual places) into an object, or a text. The descriptor lives in `arena`, and says which
+ * form the code has. */
 tl_status tl_codegen_compile(tl_arena *arena, const tl_program *program, bool prepare,
                              const tl_target *target, tl_emit what, tl_text *out,
                              tl_descriptor *descriptor, tl_diag *diag);

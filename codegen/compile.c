@@ -287,6 +287,8 @@ static tl_status compile_guarded(tl_arena *arena, const job *j, tl_text *out,
     tl_llvm_leave(&guard);
     if (status == TL_OK && descriptor != NULL)
         status = backend_of(j->target)->describe(arena, &h->kernel, &h->plan, descriptor, diag);
+    if (status == TL_OK && descriptor != NULL && j->what == TL_EMIT_LLVM)
+        descriptor->form = TL_FORM_LLVM;
     release(h);
     return status;
 }

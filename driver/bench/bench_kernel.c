@@ -75,13 +75,10 @@ static tl_status compile(tl_kernel_file *k, tl_diag *diag)
     TL_TRY(tl_jit_create(&k->host, &k->jit, diag));
     for (int part = 0; part < (k->scheduled->prepare != NULL ? 2 : 1); part++) {
         const tl_target *target = part == 1 ? &k->host : &k->target;
-        bool as_module = /* that such a device runs */
-            part == 0 && k->device != NULL && k->device->type->form == TL_FORM_LLVM;
-        TL_TRY(tl_codegen_compile(k->arena, k->scheduled, part == 1, target,
-                                  as_module ? TL_EMIT_LLVM : TL_EMIT_OBJECT, &k->objects[part],
-                                  &k->descriptors[part], diag));
-        if (as_module)
-            k->descriptors[part].form = TL_FORM_LLVM;
+        tl_emit what = part == 0 && k->device != NULL ? tl_emit_of_form(k->device->type->form)
+                                                      : TL_EMIT_OBJECT;
+        TL_TRY(tl_codegen_compile(k->arena, k->scheduled, part == 1, target, what,
+                                  &k->objects[part], &k->descriptors[part], diag));
         if (tl_target_is_gpu(target)) /* its device loads it */
             continue;
         TL_TRY(tl_jit_add(k->jit, k->objects[part].data, k->objects[part].size,

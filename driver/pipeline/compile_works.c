@@ -53,8 +53,6 @@ static tl_status get_object(tl_model *model, tl_work *work, bool prepare, bool u
     TL_TRY(tl_codegen_compile(work->arena, work->scheduled, prepare, target,
                               as_module ? TL_EMIT_LLVM : TL_EMIT_OBJECT, object, descriptor,
                               &work->diag));
-    if (as_module)
-        descriptor->form = TL_FORM_LLVM;
     if (use_cache) {
         tl_text json = { 0 };
         tl_descriptor_print(descriptor, &json);

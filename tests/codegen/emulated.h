@@ -6,6 +6,7 @@
 #include <string.h>
 #include "codegen/codegen.h"
 #include "codegen/emulate/emulated_device.h"
+#include "ir/interpret/interpret.h"
 #include "runtime/base/random.h"
 
 typedef struct {
@@ -33,11 +34,9 @@ static inline tl_status emulated_load(const emulated *e, tl_arena *arena, const 
 {
     tl_text module = { 0 };
     tl_descriptor descriptor;
-    bool is_llvm = e->device->type->form == TL_FORM_LLVM;
     tl_status status =
-        tl_codegen_compile(arena, program, prepare, target, is_llvm ? TL_EMIT_LLVM : TL_EMIT_OBJECT,
+        tl_codegen_compile(arena, program, prepare, target, tl_emit_of_form(e->device->type->form),
                            &module, &descriptor, diag);
-    descriptor.form = is_llvm ? TL_FORM_LLVM : TL_FORM_PTX;
     if (status == TL_OK)
         status = e->device->type->load(e->device, &descriptor, module.data, module.size, out, diag);
     tl_text_free(&module);
@@ -74,6 +73,16 @@ static inline void emulated_data(tl_arena *arena, const tl_program *program, uin
             tl_number_store(b->dtype, buffers[i], (size_t)k, value);
         }
     }
+}
+
+/* What the results are, by the interpreter. */
+static inline tl_status emulated_want(tl_arena *arena, const tl_program *naive, void **buffers,
+                                      tl_diag *diag)
+{
+    tl_argument *arguments = TL_NEW_ARRAY(arena, tl_argument, naive->param_count);
+    for (int i = 0; i < naive->param_count; i++)
+        arguments[i] = (tl_argument){ naive->params[i], buffers[i] };
+    return tl_interpret(naive, arguments, naive->param_count, NULL, NULL, diag);
 }
 
 static inline tl_status emulated_launch(const emulated *e, const tl_device_kernel *kernel,

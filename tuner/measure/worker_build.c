@@ -41,13 +41,9 @@ static tl_status compile(tl_arena *arena, const tl_program *program, bool prepar
                          const tl_target *target, tl_code_form form, tl_text *object, tl_text *json,
                          tl_diag *diag)
 {
-    bool as_module = form == TL_FORM_LLVM;
     tl_descriptor descriptor;
-    TL_TRY(tl_codegen_compile(arena, program, prepare, target,
-                              as_module ? TL_EMIT_LLVM : TL_EMIT_OBJECT, object, &descriptor,
-                              diag));
-    if (as_module)
-        descriptor.form = TL_FORM_LLVM;
+    TL_TRY(tl_codegen_compile(arena, program, prepare, target, tl_emit_of_form(form), object,
+                              &descriptor, diag));
     tl_descriptor_print(&descriptor, json);
     if (object->failed || json->failed)
         return tl_fail(diag, TL_NO_MEMORY, "out of memory");

@@ -55,12 +55,24 @@ static tl_status list_workloads_of(tl_arena *arena, const char *path,
     return status;
 }
 
-static const char **list_kin(tl_arena *arena, const tl_tune_list *list, int *count)
+static void note_kin(tl_arena *arena, tl_map *kin, const tl_workload_info *w)
 {
-    const char **kin = TL_NEW_ARRAY(arena, const char *, list->count);
-    *count = 0;
+    const char *name;
+    if (!tl_map_has(kin, w->workload) && tl_kin_of_text(arena, w->program, &name))
+        tl_map_put(kin, w->workload, (void *)name);
+}
+
+/* The kin of the tasks, by workload; donors of them are wanted from now on. */
+static tl_map *list_kin(tl_arena *arena, const tl_tune_list *list, tl_donor_filter *filter)
+{
+    tl_map *kin = tl_map_create(arena);
     for (int i = 0; i < list->count; i++)
-        *count += tl_kin_of_text(arena, list->tasks[i].workload->program, &kin[*count]);
+        note_kin(arena, kin, list->tasks[i].workload);
+    filter->kin_count = (int)tl_map_count(kin);
+    const char **names = TL_NEW_ARRAY(arena, const char *, filter->kin_count);
+    for (int i = 0; i < filter->kin_count; i++)
+        names[i] = tl_map_at(kin, (size_t)i).value;
+    filter->kin = names;
     return kin;
 }
 
@@ -176,13 +188,6 @@ static tl_status choose_source(tl_arena *arena, const tl_donor_settings *o, tl_r
     return TL_OK;
 }
 
-static void note_kin(tl_arena *arena, tl_map *kin, const tl_workload_info *w)
-{
-    const char *name;
-    if (!tl_map_has(kin, w->workload) && tl_kin_of_text(arena, w->program, &name))
-        tl_map_put(kin, w->workload, (void *)name);
-}
-
 static bool are_kin(const tl_map *kin, const tl_workload_info *a, const tl_workload_info *b)
 {
     const char *x = kin != NULL ? tl_map_find(kin, a->workload) : NULL,
@@ -252,7 +257,7 @@ tl_status tl_donors_for(tl_arena *arena, const tl_donor_settings *o,
     out->transfer.model = out->ranking;
     list_keys(arena, list, o->others_only, &filter);
     if (o->kin)
-        filter.kin = list_kin(arena, list, &filter.kin_count);
+        out->kin = list_kin(arena, list, &filter);
     bool is_auto = strcmp(o->from, "auto") == 0, is_pool = strcmp(o->from, "pool") == 0;
     bool is_starter = strcmp(o->from, "starter") == 0;
     if (!is_auto && !is_pool && !is_starter) {
@@ -273,13 +278,8 @@ tl_status tl_donors_for(tl_arena *arena, const tl_donor_settings *o,
     /* what comes with tilth are points of the full space */
     if (is_starter || (is_pool && o->or_starter && o->donors == NULL && space == TL_SPACE_FULL))
         TL_TRY(add_starters(arena, &filter, out, diag));
-    if (o->kin) {
-        out->kin = tl_map_create(arena);
-        for (int i = 0; i < list->count; i++)
-            note_kin(arena, out->kin, list->tasks[i].workload);
-        for (int i = 0; i < out->donors.count; i++)
-            note_kin(arena, out->kin, out->donors.donors[i].workload);
-    }
+    for (int i = 0; o->kin && i < out->donors.count; i++)
+        note_kin(arena, out->kin, out->donors.donors[i].workload);
     cover(arena, list, shares, share_count, out);
     out->transfer.donors = &out->donors;
     return TL_OK;

@@ -6,20 +6,13 @@
  * What is decided about a kernel is above all the tiles of its sums. Decisions have the names of blocks and iters, so those of
  * one kernel are read into the other's space as they are. */
 #include "runtime/base/text.h"
-#include "tuner/transfer/transfer_private.h"
-
-bool tl_is_sum(const tl_block *block)
-{
-    for (int i = 0; i < block->iter_count; i++)
-        if (block->iters[i].kind == TL_ITER_REDUCE)
-            return true;
-    return false;
-}
+#include "schedule/analysis.h"
+#include "tuner/transfer/transfer.h"
 
 static bool add_sum(const tl_stmt *stmt, void *context)
 {
     tl_text *text = context;
-    if (stmt->kind != TL_STMT_BLOCK || !tl_is_sum(stmt->u.block))
+    if (stmt->kind != TL_STMT_BLOCK || !tl_block_is_reduction(stmt->u.block))
         return true;
     const tl_block *block = stmt->u.block;
     tl_text_format(text, "%s(", block->name);

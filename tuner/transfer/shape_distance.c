@@ -2,7 +2,8 @@
 #include <math.h>
 #include <string.h>
 #include "ir/expr/index.h"
-#include "tuner/transfer/transfer_private.h"
+#include "schedule/analysis.h"
+#include "tuner/transfer/transfer.h"
 
 #define KIN_APART \
     0.5 /* kernels of one kin and shape: like those of one class, half a doubling of all extents apart */
@@ -21,7 +22,7 @@ static bool add_iters(const tl_stmt *stmt, void *context)
     if (stmt->kind != TL_STMT_BLOCK)
         return true;
     const tl_block *block = stmt->u.block;
-    if (all->only_sums && !tl_is_sum(block))
+    if (all->only_sums && !tl_block_is_reduction(block))
         return true;
     for (int i = 0; i < block->iter_count && all->count < MOST_ITERS; i++)
         all->extents[all->count++] = tl_expr_range(block->iters[i].extent).max;

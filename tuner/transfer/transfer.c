@@ -48,19 +48,18 @@ static bool is_own(const tl_space *space, const tl_donor *donor, const char *wor
            strcmp(donor->record->target, fingerprint) == 0;
 }
 
-/* Negative: it is no donor of that kernel. */
-static double distance_of(tl_arena *arena, const tl_program *own, const tl_donor *donor,
-                          bool is_kin)
+/* `kin` is the kernel's, "" of none, for a donor of another class. Negative: it is no donor of that kernel. */
+static double distance_of(tl_arena *arena, const tl_program *own, const char *kin,
+                          const tl_donor *donor, bool is_kin)
 {
     tl_program *program;
-    const char *mine, *its;
+    const char *its;
     if (tl_program_parse(arena, donor->workload->program, "donor", &program, NULL) != TL_OK)
         return -1;
     if (!is_kin)
         return tl_shape_distance(own, program);
-    return tl_kin_of(arena, own, &mine) && tl_kin_of(arena, program, &its) && strcmp(mine, its) == 0
-               ? tl_kin_distance(own, program)
-               : -1;
+    return tl_kin_of(arena, program, &its) && strcmp(kin, its) == 0 ? tl_kin_distance(own, program)
+                                                                    : -1;
 }
 
 /* The donors of the class, and of the kin if they are wanted, in the order of their distance; those whose program is another
@@ -71,13 +70,16 @@ static near_donor *order_donors(const tl_transfer *how, const tl_space *space,
 {
     near_donor *out = TL_NEW_ARRAY(arena, near_donor, how->donors->count);
     const tl_program *own = tl_space_program(space, 0);
+    const char *kin = "";
     *count = 0;
+    if (how->kin)
+        tl_kin_of(arena, own, &kin);
     for (int i = 0; i < how->donors->count; i++) {
         const tl_donor *d = &how->donors->donors[i];
         bool is_kin = strcmp(d->workload->class_key, class_key) != 0;
         if ((is_kin && !how->kin) || (!d->from_elsewhere && is_own(space, d, workload)))
             continue;
-        double distance = distance_of(arena, own, d, is_kin);
+        double distance = distance_of(arena, own, kin, d, is_kin);
         if (distance >= 0)
             out[(*count)++] = (near_donor){ d, distance, is_kin };
     }

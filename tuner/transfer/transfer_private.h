@@ -14,9 +14,6 @@ typedef struct {
     tl_point point; /* by answers; else of none */
 } tl_adapted;
 
-/* kin.c: whether a block reduces. */
-bool tl_is_sum(const tl_block *block);
-
 /* adapt_donor.c: by the first route that leads anywhere; TL_ILLEGAL_SCHEDULE: none does. */
 tl_status tl_transfer_adapt(const tl_space *space, const tl_donor *donor, bool only_trace,
                             tl_arena *arena, tl_adapted *out, tl_diag *diag);

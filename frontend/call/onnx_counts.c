@@ -38,6 +38,15 @@ void tl_set_count(tl_import *im, tl_value *v, int axis, tl_value *count)
     tl_set_bounds(im, count, 0, (double)v->shape.dims[axis].extent);
 }
 
+bool tl_counts_only_lead(const tl_import *im, tl_value *const *operands, int count, int axes)
+{
+    for (int i = 0; i < count; i++)
+        for (int a = i == 0 ? axes : 0; operands[i] != NULL && a < operands[i]->shape.rank; a++)
+            if (tl_count_at(im, operands[i], a) != NULL)
+                return false;
+    return true;
+}
+
 bool tl_counts_are_same(tl_import *im, tl_value *a, tl_value *b)
 {
     if (a == b || a == NULL || b == NULL)
@@ -695,10 +704,8 @@ static tl_status count_product(tl_onnx_call *c, tl_node *n, tl_value **out)
 /* Rows that nobody mixes: only the batch may be counted, and nothing else of the operands. */
 static tl_status count_batch(tl_onnx_call *c, tl_node *n, tl_value *y, int axes)
 {
-    for (int i = 0; i < n->input_count; i++)
-        for (int a = 0; n->inputs[i] != NULL && a < n->inputs[i]->shape.rank; a++)
-            if (tl_count_at(c->import, n->inputs[i], a) != NULL && (i > 0 || a >= axes))
-                return refuse(c, n);
+    if (!tl_counts_only_lead(c->import, n->inputs, n->input_count, axes))
+        return refuse(c, n);
     for (int a = 0; a < axes; a++)
         tl_set_count(c->import, y, a, tl_count_at(c->import, n->inputs[0], a));
     return TL_OK;

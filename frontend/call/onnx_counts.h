@@ -17,6 +17,8 @@
 tl_value *const *tl_counts_of(const tl_import *im, const tl_value *v);
 /* The count of one axis; NULL: it has none, or there is no such axis. */
 tl_value *tl_count_at(const tl_import *im, const tl_value *v, int axis);
+/* Whether data count nothing of the operands (NULL: left out) but the first axes of the first, so many of them. */
+bool tl_counts_only_lead(const tl_import *im, tl_value *const *operands, int count, int axes);
 /* Whether two counts (NULL: there is none) are always the same number. */
 bool tl_counts_are_same(tl_import *im, tl_value *a, tl_value *b);
 /* The count as one i64 of no axes. */

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "frontend/call/onnx_counts.h"
 #include "frontend/import/import_rules.h"
+#include "runtime/base/checked.h"
 
 tl_status tl_import_batch_norm(tl_onnx_call *c)
 {
@@ -60,13 +61,9 @@ static tl_status trailing_axes(tl_onnx_call *c, const tl_value *x, int64_t axis,
 /* Whether data count some extent that is normalised, or how many scales there are. */
 static bool counts_normalised(tl_onnx_call *c, int64_t axis)
 {
-    const tl_value *x = c->inputs[0];
-    for (int i = 0; i < c->input_count; i++)
-        for (int a = 0; c->inputs[i] != NULL && a < c->inputs[i]->shape.rank; a++)
-            if (tl_count_at(c->import, c->inputs[i], a) != NULL &&
-                (i > 0 || a >= (axis < 0 ? axis + x->shape.rank : axis)))
-                return true;
-    return false;
+    int rank = c->inputs[0]->shape.rank;
+    int64_t first = tl_max64(axis < 0 ? axis + rank : axis, 0);
+    return !tl_counts_only_lead(c->import, c->inputs, c->input_count, (int)tl_min64(first, rank));
 }
 
 /* In its parts, which know all counts: in f32 at least, then scaled in the input's dtype. */
@@ -77,7 +74,7 @@ static tl_status layer_norm_parts(tl_onnx_call *c, int64_t axis, double epsilon,
     int count;
     TL_TRY(tl_need_dtype(c, x));
     TL_TRY(trailing_axes(c, x, axis, axes, &count));
-    tl_dtype dtype = x->dtype, wide = dtype == TL_F16 || dtype == TL_BF16 ? TL_F32 : dtype;
+    tl_dtype dtype = x->dtype, wide = tl_accumulate_dtype(dtype);
     tl_value *y = normalise(c, tl_onnx_emit_cast(c, x, wide), axes, count, epsilon);
     y = tl_emit2(c, TL_OP_MUL, tl_onnx_emit_cast(c, y, dtype), c->inputs[1]);
     *out = shift != NULL ? tl_emit2(c, TL_OP_ADD, y, shift) : y;

@@ -78,17 +78,10 @@ tl_status tl_import_global_pool(tl_onnx_call *c)
 static bool is_plain_gemm(tl_onnx_call *c)
 {
     const tl_value *addend = tl_call_input(c, 2);
-    bool counts_rows = false, turns = tl_call_int(c, "transA", 0) != 0;
-    for (int i = 0; i < c->input_count; i++)
-        for (int axis = 0; c->inputs[i] != NULL && axis < c->inputs[i]->shape.rank; axis++) {
-            if (tl_count_at(c->import, c->inputs[i], axis) == NULL)
-                continue;
-            if (i > 0 || axis > 0 || turns)
-                return false;
-            counts_rows = true;
-        }
-    return !counts_rows || addend == NULL || addend->shape.rank < 2 ||
-           addend->shape.dims[0].extent == 1;
+    bool turns = tl_call_int(c, "transA", 0) != 0;
+    return tl_counts_only_lead(c->import, c->inputs, c->input_count, turns ? 0 : 1) &&
+           (tl_count_at(c->import, c->inputs[0], 0) == NULL || addend == NULL ||
+            addend->shape.rank < 2 || addend->shape.dims[0].extent == 1);
 }
 
 static tl_value *turned(tl_onnx_call *c, tl_value *x, bool turns, tl_dtype dtype)
@@ -103,8 +96,7 @@ static tl_status emit_gemm_parts(tl_onnx_call *c, tl_value **out)
     tl_value *addend = tl_call_input(c, 2);
     double alpha = tl_call_float(c, "alpha", 1), beta = tl_call_float(c, "beta", 1);
     TL_TRY(tl_need_dtype(c, c->inputs[0]));
-    tl_dtype dtype = c->inputs[0]->dtype,
-             wide = dtype == TL_F16 || dtype == TL_BF16 ? TL_F32 : dtype;
+    tl_dtype dtype = c->inputs[0]->dtype, wide = tl_accumulate_dtype(dtype);
     if (c->inputs[0]->shape.rank != 2 || c->inputs[1]->shape.rank != 2)
         return tl_call_bad(c, "its operands have %d and %d axes, not 2", c->inputs[0]->shape.rank,
                            c->inputs[1]->shape.rank);

@@ -16,11 +16,6 @@ bool tl_value_is_literal(const tl_value *v)
     return v->data != NULL && tl_shape_elements(&v->shape) == 1;
 }
 
-tl_dtype tl_accumulate_dtype(tl_dtype dtype)
-{
-    return dtype == TL_F16 || dtype == TL_BF16 ? TL_F32 : dtype;
-}
-
 /* ---- names, buffers, places ---- */
 
 static const char *unique_name(tl_lower *l, const char *name)

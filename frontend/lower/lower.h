@@ -109,8 +109,6 @@ void tl_lower_name_window_axes(tl_lower *l, int rank); /* n co od oh ow, lane ci
 /* The last nest walks the output's last axis as two iters, outer and inner (extent `inner`): heads. */
 void tl_lower_split_last_axis(tl_lower *l, const char *outer, const char *inner, int64_t extent);
 
-/* Sums of f16 and bf16 are kept in f32. */
-tl_dtype tl_accumulate_dtype(tl_dtype dtype);
 /* Nests and locals between begin and end belong to the prepare part, which runs once, on constants; a prepared buffer
  * is what it leaves for the body. */
 void tl_lower_prepare_begin(tl_lower *l);

@@ -30,6 +30,11 @@ static inline bool tl_dtype_is_float(tl_dtype d)
 {
     return tl_dtype_infos[d].class == TL_CLASS_FLOAT;
 }
+/* Sums of f16 and bf16 are kept in f32. */
+static inline tl_dtype tl_accumulate_dtype(tl_dtype d)
+{
+    return d == TL_F16 || d == TL_BF16 ? TL_F32 : d;
+}
 static inline bool tl_dtype_is_int(tl_dtype d) /* signed or not; bool is not */
 {
     return tl_dtype_infos[d].class == TL_CLASS_INT || tl_dtype_infos[d].class == TL_CLASS_UINT;

@@ -200,9 +200,9 @@ tl_status tl_import_max_unpool(tl_onnx_call *c)
     tl_onnx_extents(x, natural);
     for (int i = 0; i < spatial; i++) {
         int64_t *n = &natural[2 + i];
-        if (tl_mul_overflows(*n - 1, stride[i], n))
+        if (tl_mul_overflows(*n - 1, stride[i], n) ||
+            tl_add_overflows(*n, kernel[i] - pads[i] - pads[spatial + i], n))
             return tl_call_bad(c, "its result has too many elements");
-        *n += kernel[i] - pads[i] - pads[spatial + i];
     }
     memcpy(out, natural, sizeof out);
     if (tl_call_input(c, 2) != NULL) {

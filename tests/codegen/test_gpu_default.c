@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include "codegen/object/ptxas.h"
-#include "ir/interpret/interpret.h"
 #include "schedule/sketch/sketch.h"
 #include "schedule/trace.h"
 #include "tests/codegen/emulated.h"
@@ -20,16 +19,6 @@
 enum { MOST_BUFFERS = 16, FEW_REGISTERS = 64 };
 
 static emulated gpu;
-
-static void interpret(const tl_program *naive, void **buffers, const char *name)
-{
-    tl_argument arguments[MOST_BUFFERS];
-    tl_diag diag = { 0 };
-    for (int i = 0; i < naive->param_count; i++)
-        arguments[i] = (tl_argument){ naive->params[i], buffers[i] };
-    if (tl_interpret(naive, arguments, naive->param_count, NULL, NULL, &diag) != TL_OK)
-        fail_msg("%s: %s", name, diag.text);
-}
 
 static const tl_program *schedule(tl_arena *arena, const char *name, const char *text,
                                   const char *arch, tl_program **naive, tl_target *target)
@@ -55,8 +44,8 @@ static void run_program(const char *name, const char *text)
     assert_in_range(program->param_count, 1, MOST_BUFFERS);
     emulated_data(arena, naive, 11, 5, want);
     emulated_data(arena, naive, 11, 5, got);
-    interpret(naive, want, name);
-    if (emulated_run(&gpu, arena, program, &target, got, NULL, &diag) != TL_OK)
+    if (emulated_want(arena, naive, want, &diag) != TL_OK ||
+        emulated_run(&gpu, arena, program, &target, got, NULL, &diag) != TL_OK)
         fail_msg("%s: %s\n%s", name, diag.text, tl_program_text(arena, program));
     for (int i = 0; i < naive->param_count; i++) {
         const tl_buffer *b = naive->params[i];

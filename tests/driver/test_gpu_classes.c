@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <unistd.h>
 #include "driver/pipeline/model.h"
-#include "ir/interpret/interpret.h"
 #include "runtime/base/file.h"
 #include "tests/codegen/emulated.h"
 #include "tests/driver/cli_run.h"
@@ -97,7 +96,6 @@ static void compare(const gpu_case *c, const tl_buffer *b, const void *want, con
 static void run_case(tl_arena *arena, const gpu_case *c, const char *path)
 {
     void *want[MOST_BUFFERS], *got[MOST_BUFFERS];
-    tl_argument arguments[MOST_BUFFERS];
     tl_diag diag = { 0 };
     tl_target target;
     const tl_program *naive = c->naive;
@@ -106,9 +104,7 @@ static void run_case(tl_arena *arena, const gpu_case *c, const char *path)
     assert_in_range(naive->param_count, 1, MOST_BUFFERS);
     emulated_data(arena, naive, 25, 2, want); /* an index below 2 fits everywhere */
     emulated_data(arena, naive, 25, 2, got);
-    for (int i = 0; i < naive->param_count; i++)
-        arguments[i] = (tl_argument){ naive->params[i], want[i] };
-    if (tl_interpret(naive, arguments, naive->param_count, NULL, NULL, &diag) != TL_OK ||
+    if (emulated_want(arena, naive, want, &diag) != TL_OK ||
         tl_target_named(c->target, &target, &diag) != TL_OK ||
         emulated_run(&gpu, arena, c->scheduled, &target, got, NULL, &diag) != TL_OK)
         fail_msg("%s: %s", c->name, diag.text);

@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include "runtime/base/checked.h"
+#include "runtime/base/clock.h"
 #include "runtime/cuda/cuda_private.h"
 #include "tests/gpu/peers/peer.h"
 
@@ -57,13 +57,6 @@ static int compare(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
-}
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 /* ---- operands ---- */
@@ -141,9 +134,10 @@ static tl_status check(bench *b, const peer_case *c, bool channels_last, timing 
 
 static tl_status measure(bench *b, const peer_library *l, double seconds, timing *t, tl_diag *diag)
 {
-    double times[MOST_RUNS], end = now() + seconds;
+    double times[MOST_RUNS];
+    int64_t end = tl_clock_ns() + (int64_t)(seconds * 1e9);
     int runs = 0;
-    while (runs + AT_ONCE <= MOST_RUNS && (runs == 0 || now() < end)) {
+    while (runs + AT_ONCE <= MOST_RUNS && (runs == 0 || tl_clock_ns() < end)) {
         TL_TRY(b->type->record(b->queue, b->events[0], diag));
         for (int i = 0; i < AT_ONCE; i++) {
             TL_TRY(l->run(t->way, diag));

@@ -196,6 +196,31 @@ const char *tl_target_gpu_arch(int major, int minor)
     return best;
 }
 
+/* "sm_120", "sm_103a", "sm_100f": there may be such a generation. */
+static bool is_generation(const char *arch)
+{
+    size_t digits = strncmp(arch, "sm_", 3) == 0 ? strspn(arch + 3, "0123456789") : 0;
+    const char *end = arch + 3 + digits;
+    return (digits == 2 || digits == 3) &&
+           (*end == '\0' || strcmp(end, "a") == 0 || strcmp(end, "f") == 0);
+}
+
+static tl_status unknown_gpu(const char *arch, const char *known, tl_diag *diag)
+{
+    if (!is_generation(arch))
+        return tl_fail(diag, TL_BAD_ARGUMENT, "there is no GPU target %.40s; known are %s", arch,
+                       known);
+    int sm = atoi(arch + 3);
+    const char *runs = tl_target_gpu_arch(sm / 10, sm % 10);
+    if (runs == NULL)
+        return tl_fail(diag, TL_UNSUPPORTED,
+                       "GPU target %s is too old: %s or a newer one is needed; known are %s", arch,
+                       archs[0].cpu, known);
+    return tl_fail(diag, TL_UNSUPPORTED,
+                   "GPU target %s is not known: its GPUs run code for %s; known are %s", arch, runs,
+                   known);
+}
+
 static tl_status gpu_named(const char *arch, tl_target *out, tl_diag *diag)
 {
     tl_text known = { 0 };
@@ -218,8 +243,7 @@ static tl_status gpu_named(const char *arch, tl_target *out, tl_diag *diag)
         tl_text_free(&known);
         return TL_OK;
     }
-    tl_status status = tl_fail(diag, TL_BAD_ARGUMENT, "there is no GPU target %.40s; known are %s",
-                               arch, tl_text_get(&known));
+    tl_status status = unknown_gpu(arch, tl_text_get(&known), diag);
     tl_text_free(&known);
     return status;
 }

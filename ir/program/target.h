@@ -60,7 +60,8 @@ int tl_target_lanes(const tl_target *t, tl_dtype dtype);
 void tl_target_print(const tl_target *t, tl_text *out);
 tl_status tl_target_parse(const char *text, tl_target *out, tl_diag *diag);
 /* A generic machine of that ISA name ("x86-64-v3"), for --target and for tests; of a GPU with the generation behind a comma
- * ("cuda,sm_80"; "cuda" and "nvptx64" are sm_90). */
+ * ("cuda,sm_80"; "cuda" and "nvptx64" are sm_90). TL_BAD_ARGUMENT: it is no target's name; TL_UNSUPPORTED: of a generation
+ * that no code is made for. Both say which are known. */
 tl_status tl_target_named(const char *name, tl_target *out, tl_diag *diag);
 /* The newest generation for which there is code that a device of compute capability major.minor runs: "sm_90a" for 9.0,
  * "sm_90" for what is newer. NULL: it is older than all. */

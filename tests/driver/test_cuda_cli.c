@@ -124,8 +124,12 @@ static void what_is_compiled_has_ptx(void **state)
     expect_shell(0, "\"native\":{\"arch\":\"sm_90\"",
                  GPU "$TILTH compile $D/m.onnx -o $D/n.tilth --target cuda && cat "
                      "$D/n.tilth/executable.json");
-    expect_shell(2, "there is no GPU target sm_20; known are sm_70",
+    expect_shell(3, "sm_20 is too old: sm_70 or a newer one is needed; known are sm_70",
                  "$TILTH compile $D/m.onnx -o $D/x.tilth --target cuda,sm_20");
+    expect_shell(3, "sm_999 is not known: its GPUs run code for sm_90",
+                 "$TILTH compile $D/m.onnx -o $D/x.tilth --target nvptx64,sm_999");
+    expect_shell(2, "there is no GPU target sm_xx; known are sm_70",
+                 "$TILTH compile $D/m.onnx -o $D/x.tilth --target cuda,sm_xx");
 }
 
 /* Each thing that goes wrong: its status, its sentence, and no result. */

@@ -35,7 +35,9 @@ static void what_is_not_there_is_said(void **state)
 {
     (void)state;
     expect_shell(5, "this machine has 1", "$TILTH run $D/bert.onnx --target cuda-emulated:1");
-    expect_shell(2, "no GPU target sm_12", "$TILTH run $D/bert.onnx --target cuda-emulated,sm_12");
+    expect_shell(3, "GPU target sm_12 is too old: sm_70 or a newer one is needed",
+                 "$TILTH run $D/bert.onnx --target cuda-emulated,sm_12");
+    expect_shell(2, "no GPU target sm_xx", "$TILTH run $D/bert.onnx --target cuda-emulated,sm_xx");
 }
 
 int main(void)

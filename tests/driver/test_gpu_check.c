@@ -23,6 +23,16 @@ static void every_case_is_right_by_every_library(void **state)
     expect_shell(0, "\"kernel\":\"copy_f32\",\"peer\":\"driver\"", "cat $D/all");
 }
 
+/* As in an archive's root: the driver is where the system looks, and no variable names it. */
+static void libraries_use_the_driver_of_the_system(void **state)
+{
+    (void)state;
+    expect_shell(0, "\"peer\":\"cublas\",\"version\":",
+                 PEERS "mkdir -p $D/system; cp $TILTH_CUDA_LIBRARY $D/system/libcuda.so.1; "
+                       "unset TILTH_CUDA_LIBRARY; LD_LIBRARY_PATH=$D/system $peers " SMALL
+                       "gemm_f32");
+}
+
 /* The slower ways of cuBLASLt and cuDNN do not count. */
 static void the_fastest_way_counts(void **state)
 {
@@ -129,6 +139,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_case_is_right_by_every_library),
+        cmocka_unit_test(libraries_use_the_driver_of_the_system),
         cmocka_unit_test(the_fastest_way_counts),
         cmocka_unit_test(what_is_wrong_is_said),
         cmocka_unit_test(what_is_not_there_is_skipped),

@@ -210,8 +210,27 @@ static void generations_of_gpus(void **state)
     }
     assert_int_equal(tl_target_named("cuda,sm_90a", &target, &diag), TL_OK);
     assert_true(target.gpu.sm == 90 && target.gpu.is_exact && target.gpu.shared_block == 227 << 10);
-    assert_int_equal(tl_target_named("cuda,sm_20", &target, &diag), TL_BAD_ARGUMENT);
-    assert_non_null(strstr(diag.text, "there is no GPU target sm_20; known are sm_70, "));
+    static const struct {
+        const char *name, *sentence;
+        tl_status status;
+    } unknown[] = {
+        { "cuda,sm_20", "sm_20 is too old: sm_70 or a newer one is needed; known are sm_70, ",
+          TL_UNSUPPORTED },
+        { "nvptx64,sm_120", "sm_120 is not known: its GPUs run code for sm_90; known are sm_70, ",
+          TL_UNSUPPORTED },
+        { "cuda,sm_100f", "its GPUs run code for sm_90; known", TL_UNSUPPORTED },
+        { "cuda,sm_xx", "there is no GPU target sm_xx; known are sm_70, ", TL_BAD_ARGUMENT },
+        { "cuda,sm_9", "no GPU target sm_9;", TL_BAD_ARGUMENT },
+        { "cuda,sm_9000", "no GPU target sm_9000;", TL_BAD_ARGUMENT },
+        { "cuda,sm_90b", "no GPU target sm_90b;", TL_BAD_ARGUMENT },
+        { "cuda,sm", "no GPU target sm;", TL_BAD_ARGUMENT },
+        { "cuda,", "no GPU target ;", TL_BAD_ARGUMENT },
+    };
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+        assert_int_equal(tl_target_named(unknown[i].name, &target, &diag), unknown[i].status);
+        if (strstr(diag.text, unknown[i].sentence) == NULL)
+            fail_msg("%s: %s", unknown[i].name, diag.text);
+    }
 }
 
 static void targets_refuse(void **state)

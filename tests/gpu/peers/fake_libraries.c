@@ -192,8 +192,8 @@ static int start(void)
         return REFUSED;
     if (kernel != NULL)
         return SUCCESS;
-    void *driver = path != NULL ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
-    if (driver == NULL)
+    void *driver = dlopen(path != NULL ? path : "libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    if (driver == NULL || dlsym(driver, "fake_cuda_register") == NULL)
         return REFUSED;
     *(void **)&load = find(driver, "cuModuleLoadDataEx");
     *(void **)&function = find(driver, "cuModuleGetFunction");

@@ -99,7 +99,7 @@ $(BUILD)/tests/gpu/fill: ../shared/models/fill.c
 gpu-check: $(BUILD)/tilth $(GPU_GROUP) $(GPU_PEERS) $(GPU_FILL)
 	@tests/gpu/check.sh $< -o "$(or $(JSON),build/gpu-check.jsonl)" -m $(or $(MINUTES),8) -k models/kernels/gpu -g $(GPU_GROUP) \
 		-p $(GPU_PEERS) -y tests/gpu/peers/networks.py $(if $(GPU_FILL),-n ../shared/models -f $(GPU_FILL)) $(MODELS)
-gpu-bundle: $(BUILD)/tilth $(GPU_PEERS) $(GPU_FILL)
+gpu-bundle: $(BUILD)/tilth $(GPU_GROUP) $(GPU_PEERS) $(GPU_FILL)
 	@tests/gpu/bundle.sh $(BUILD) build/tilth-gpu.tar.xz
 gpu-rehearsal: $(BUILD)/tilth $(GPU_GROUP) $(GPU_PEERS) $(FAKE_PEERS) $(EMULATED_CUDA) $(if $(BUNDLE),gpu-bundle)
 	@tests/gpu/rehearse.sh $(EMULATED_CUDA) $(dir $(firstword $(FAKE_PEERS))) \

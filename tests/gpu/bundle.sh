@@ -4,7 +4,7 @@
 # usage: bundle.sh BUILD FILE.tar.xz
 #
 #     tilth-gpu/check          runs tests/gpu/check.sh with all that is here: tilth-gpu/check [-o FILE] [-m MINUTES] [MODEL ...]
-#     tilth-gpu/run, peers, fill     run tilth and two programs that check.sh needs, with the libraries beside them
+#     tilth-gpu/run, peers, group, fill     run tilth and what else check.sh needs, with the libraries beside them
 #     tilth-gpu/bin, lib       the programs; their libraries, and LLVM with the parts for x86, NVPTX and AArch64 alone
 #     tilth-gpu/kernels        models/kernels/gpu
 #     tilth-gpu/networks       graphs of ../shared/models and recipes of their weights, where that is
@@ -21,6 +21,7 @@ mkdir -p "$to/bin" "$to/lib"
 
 strip -o "$to/bin/tilth" "$build/tilth"
 strip -o "$to/bin/peers" "$build/tests/gpu/peers/peers"
+[ ! -e "$build/tests/codegen/test_gpu_group" ] || strip -o "$to/bin/group" "$build/tests/codegen/test_gpu_group"
 [ ! -e "$build/tests/gpu/fill" ] || strip -o "$to/bin/fill" "$build/tests/gpu/fill"
 ldd "$to"/bin/* | awk '$2 == "=>" { print $3 } $1 ~ /^\/.*[^:]$/ { print $1 }' | sort -u | while read -r library; do
     cp -L "$library" "$to/lib/"
@@ -60,7 +61,7 @@ for recipe in "$shared"/*/*.weights.txt; do
     mkdir -p "$to/networks/$name"
     cp "$recipe" "$shared/$name/$name.onnx" "$to/networks/$name/"
 done
-for program in tilth peers fill; do
+for program in tilth peers group fill; do
     [ -e "$to/bin/$program" ] || continue
     name=$program
     [ $program != tilth ] || name=run
@@ -77,6 +78,7 @@ cat >"$to/check" <<'CHECK'
 #!/bin/sh
 here=$(CDPATH= cd -- "$(dirname -- "$0")" && pwd)
 [ ! -e "$here/fill" ] || set -- -n "$here/networks" -f "$here/fill" "$@"
+[ ! -e "$here/group" ] || set -- -g "$here/group" "$@"
 exec "$here/check.sh" "$here/run" -k "$here/kernels" -p "$here/peers" -y "$here/networks.py" "$@"
 CHECK
 chmod +x "$to/check" "$to/check.sh"

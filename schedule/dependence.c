@@ -299,13 +299,34 @@ static void close_over_sums(const tl_dependences *d, tl_pins *pins)
     }
 }
 
+/* Whether x // divisor is the same in both, as it stands or over the sum that x divides: (2*a + (32*a + b)//112) // 112 is
+ * (256*a + b)//12544, which is a//49 where b is below 256. */
+static bool is_quotient_pinned(const tl_dependences *d, const tl_pins *pins, const tl_expr *x,
+                               int64_t divisor)
+{
+    int64_t known, inner, both;
+    const tl_expr *quotient = tl_floordiv_expr(d->arena, x, tl_int(d->arena, divisor));
+    if (tl_const_int(quotient, &known) || is_fixed(d, quotient) || is_pinned(pins, quotient))
+        return true;
+    tl_linear terms = tl_linear_of(d->arena, x);
+    for (int k = 0; k < terms.count; k++) {
+        const tl_expr *e = terms.terms[k];
+        if (terms.coefficients[k] != 1 || e->kind != TL_EXPR_FLOORDIV || e == x ||
+            !tl_const_int(e->args[1], &inner) || tl_mul_overflows(inner, divisor, &both))
+            continue;
+        const tl_expr *rest = tl_muli(d->arena, tl_sub(d->arena, x, e), inner);
+        return is_quotient_pinned(d, pins, tl_add(d->arena, rest, e->args[0]), both);
+    }
+    return false;
+}
+
 /* x // d and x % d pinned: x is. */
 static void close_over_digits(const tl_dependences *d, tl_pins *pins)
 {
     close_over_sums(d, pins);
     for (int i = 0; i < pins->count; i++) { /* grows while it runs */
         const tl_expr *e = pins->equal[i];
-        int64_t divisor, constant;
+        int64_t divisor;
         if ((e->kind != TL_EXPR_FLOORDIV && e->kind != TL_EXPR_FLOORMOD) ||
             is_pinned(pins, e->args[0]))
             continue;
@@ -314,12 +335,13 @@ static void close_over_digits(const tl_dependences *d, tl_pins *pins)
                 !is_remainder_pinned(d, pins, e->args[0], divisor))
                 continue;
         } else {
-            const tl_expr *partner = tl_floordiv_expr(d->arena, e->args[0], e->args[1]);
-            if (!tl_const_int(partner, &constant) && !is_pinned(pins, partner))
+            if (!tl_const_int(e->args[1], &divisor) ||
+                !is_quotient_pinned(d, pins, e->args[0], divisor))
                 continue;
         }
         pin(d, pins, e->args[0]);
         equate(d, pins, e->args[0], 1, e->args[0], 1);
+        close_over_sums(d, pins);
         i = -1; /* what came first may have its partner now */
     }
 }

@@ -26,6 +26,7 @@ typedef struct {
     double mean_ns, deviation_ns;
     tl_round *rounds;
     int64_t *step_ns;   /* the shortest of each step */
+    double device_ns;   /* of a run whose inputs are on the device, the shortest; 0: it has none */
     double peak_gflops; /* the best round's */
 } tl_timing;
 

@@ -46,6 +46,8 @@ void tl_bench_record(const tl_subject *subject, const tl_runner *runner, const t
                    t->deviation_ns, tl_quantile(t->runs, t->run_count, 0.9),
                    tl_quantile(t->runs, t->run_count, 0.99), t->runs[t->run_count - 1],
                    t->outlier_count);
+    if (t->device_ns > 0)
+        tl_text_format(out, ",\"device_ns\":%.0f", t->device_ns);
     tl_text_format(out,
                    ",\"flops\":%" PRId64 ",\"peak_gflops\":%.1f,\"percent_of_peak\":%.2f"
                    ",\"plan_bytes\":%" PRId64 ",\"tensor_bytes\":%" PRId64

@@ -135,6 +135,13 @@ void tl_bench_print(const tl_session *session, const tl_subject *subject, const 
            (double)t->runs[0] * scale, unit, (double)median * scale, t->mean_ns * scale,
            t->deviation_ns * scale, (double)tl_quantile(t->runs, t->run_count, 0.9) * scale,
            (double)tl_quantile(t->runs, t->run_count, 0.99) * scale);
+    if (t->device_ns > 0) {
+        int64_t steps = 0;
+        for (int i = 0; i < t->step_count; i++)
+            steps += t->step_ns[i];
+        printf("device    %.3f %s without copies, its kernels %.3f\n", t->device_ns * scale, unit,
+               (double)steps * scale);
+    }
     printf("runs      %d on %d thread%s in %d round%s; %d outlier%s, the slowest %.3f %s\n",
            t->run_count, tl_runner_threads(runner), tl_runner_threads(runner) == 1 ? "" : "s",
            t->round_count, t->round_count == 1 ? "" : "s", t->outlier_count,

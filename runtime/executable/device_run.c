@@ -424,12 +424,17 @@ static tl_status run_steps(tl_device_run *r, tl_diag *diag)
 
 /* ---- times ---- */
 
+static tl_status record(tl_device_run *r, int event, tl_diag *diag)
+{
+    if (r->events[event] == NULL)
+        TL_TRY(type_of(r)->make_event(r->device, &r->events[event], diag));
+    return type_of(r)->record(r->queue, r->events[event], diag);
+}
+
 static tl_status run_timed(tl_device_run *r, tl_diag *diag)
 {
     for (int s = 0; s <= r->step_count; s++) {
-        if (r->events[s] == NULL)
-            TL_TRY(type_of(r)->make_event(r->device, &r->events[s], diag));
-        TL_TRY(type_of(r)->record(r->queue, r->events[s], diag));
+        TL_TRY(record(r, s, diag));
         if (s < r->step_count)
             TL_TRY(launch_step(r, s, diag));
     }
@@ -467,6 +472,28 @@ tl_status tl_device_run_go(tl_device_run *r, const void *const *inputs, void *co
     TL_TRY(type_of(r)->wait(r->queue, diag));
     unpin(r, outputs);
     return step_ns != NULL ? read_times(r, step_ns, diag) : TL_OK;
+}
+
+tl_status tl_device_run_time(tl_device_run *r, const void *const *inputs, void *const *outputs,
+                             int runs, double *ns, tl_diag *diag)
+{
+    enum { WARM = 2 };
+    *ns = 0;
+    if (r->step_count == 0)
+        return TL_OK;
+    TL_TRY(type_of(r)->check(r->device, diag));
+    move_ports(r, inputs, outputs, NULL);
+    TL_TRY(copy_in(r, inputs, diag));
+    for (int i = 0; i < WARM + runs; i++) {
+        if (i == WARM)
+            TL_TRY(record(r, 0, diag));
+        TL_TRY(run_steps(r, diag));
+    }
+    TL_TRY(record(r, 1, diag));
+    TL_TRY(type_of(r)->wait(r->queue, diag));
+    TL_TRY(type_of(r)->elapsed(r->events[0], r->events[1], ns, diag));
+    *ns /= runs;
+    return TL_OK;
 }
 
 /* ---- step by step ---- */

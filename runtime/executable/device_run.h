@@ -28,7 +28,11 @@ tl_plan_sizes tl_device_run_memory(const tl_device_run *run);
  * on the device and the stream is the caller's. */
 tl_status tl_device_run_go(tl_device_run *run, const void *const *inputs, void *const *outputs,
                            const bool *on_device, int64_t *step_ns, tl_diag *diag);
-/* The same, stopping before and after each step to show its buffers, copied to the host. */
+/* What the device takes for a run whose inputs are there: nanoseconds, of `runs` that follow each other without a wait, after
+ * two that do not count. Nothing is copied out. */
+tl_status tl_device_run_time(tl_device_run *run, const void *const *inputs, void *const *outputs,
+                             int runs, double *ns, tl_diag *diag);
+/* A run that stops before and after each step to show its buffers, copied to the host. */
 tl_status tl_device_run_hooked(tl_device_run *run, const void *const *inputs, void *const *outputs,
                                tl_step_hook *hook, void *user, tl_diag *diag);
 /* Prepare steps: runs them, and copies the prepared values that they write into the executable's memory on the host. */

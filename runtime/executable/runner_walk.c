@@ -445,6 +445,17 @@ tl_status tl_runner_run_device(tl_runner *r, const void *const *inputs, void *co
     return end_device_run(r, tl_device_run_go(r->device, inputs, outputs, on_device, NULL, diag));
 }
 
+tl_status tl_runner_time_device(tl_runner *r, const void *const *inputs, void *const *outputs,
+                                int runs, double *ns, tl_diag *diag)
+{
+    if (r->device == NULL || runs < 1)
+        return tl_fail(diag, TL_BAD_ARGUMENT, "%s: %s", r->executable->spec.model,
+                       r->device == NULL ? "it runs on the CPU: no device has times of it"
+                                         : "less than one run takes no time");
+    TL_TRY(begin_run(r, inputs, outputs, NULL, diag));
+    return end_device_run(r, tl_device_run_time(r->device, inputs, outputs, runs, ns, diag));
+}
+
 /* Steps of a device one after another, from the time when they were begun. */
 static tl_status trace_device(tl_runner *r, const void *const *inputs, void *const *outputs,
                               tl_run_event *events, int *count, tl_diag *diag)

@@ -131,10 +131,11 @@ static bool moves_with_slices(const tl_schedule *s, const tl_block *copy, tl_loo
     return false;
 }
 
-/* What a block inside of `inside` loops copies, shared out. Where the work does not come out even, loops along which slices
- * differ stay outside: no slice may reach into the next, or it would have no place of its own. */
+/* What a block inside of `inside` loops copies, shared out. Where the work does not come out even and slices take turns in one
+ * place, loops along which they differ stay outside: no slice may reach into the next. Those of a pipeline, or a single one,
+ * have places of their own (`is_apart`). */
 static tl_status share_copy(tl_schedule *s, tl_block_ref copy, int inside, int64_t warps,
-                            tl_diag *diag)
+                            bool is_apart, tl_diag *diag)
 {
     tl_loop_list loops, own = { 0 }, outer = { 0 }, fused = { 0 }, order = { 0 };
     tl_loop_ref parts[4], all;
@@ -151,7 +152,7 @@ static tl_status share_copy(tl_schedule *s, tl_block_ref copy, int inside, int64
     while (wide > 1 && elements % (wide * threads) != 0)
         wide /= 2;
     for (int i = 0; i < own.count; i++)
-        tl_loop_push(elements % threads != 0 &&
+        tl_loop_push(elements % threads != 0 && !is_apart &&
                              moves_with_slices(s, block, own.loops[i], &loops, inside)
                          ? &outer
                          : &fused,
@@ -207,6 +208,7 @@ tl_status tl_gpu_fill_slices(tl_schedule *s, const char *block, const tl_gpu_sli
         if (tl_same_loop(loops.loops[i], at))
             inside = i + 1;
     int64_t stages = decide_stages(s, block, at, bytes);
+    bool is_apart = stages > 1 || tl_sketch_extent(s, at) == 1;
     if (stages > 1)
         TL_TRY(tl_software_pipeline(s, at, stages, diag));
     for (int i = 0; i < count; i++) {
@@ -214,8 +216,8 @@ tl_status tl_gpu_fill_slices(tl_schedule *s, const char *block, const tl_gpu_sli
         tl_block_ref first;
         if (tl_schedule_block(s, tl_arena_format(s->arena, "%s_prologue", name), &first, NULL) ==
             TL_OK)
-            TL_TRY(share_copy(s, first, inside, warps, diag));
-        TL_TRY(share_copy(s, slices[i].copy, inside, warps, diag));
+            TL_TRY(share_copy(s, first, inside, warps, is_apart, diag));
+        TL_TRY(share_copy(s, slices[i].copy, inside, warps, is_apart, diag));
     }
     return TL_OK;
 }

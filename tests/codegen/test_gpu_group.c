@@ -319,7 +319,7 @@ static void code_is_as_written(void **state)
         { "gemm_bf16_hopper", "cp.async.bulk.tensor.2d.shared::cluster", 12 },
         { "gemm_bf16_hopper", "setmaxnreg.inc.sync.aligned.u32 232", 1 },
         { "gemm_bf16_hopper", "setmaxnreg.dec.sync.aligned.u32 40", 1 },
-        { "gemm_bf16_hopper", "mbarrier.arrive.release.cluster.shared::cluster", 2 },
+        { "gemm_bf16_hopper", "mbarrier.arrive.shared::cluster", 2 },
         { "gemm_bf16_hopper", "barrier.cluster.wait", 2 },
         { "gemm_bf16_hopper", "bar.sync", 0 },
         { "gemm_bf16_hopper", ".minnctapersm 1", 1 },

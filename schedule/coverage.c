@@ -6,6 +6,7 @@
  */
 #include "schedule/coverage.h"
 #include <assert.h>
+#include <stdlib.h>
 #include "runtime/base/checked.h"
 #include "schedule/mixed_radix.h"
 
@@ -162,8 +163,74 @@ static bool is_determined(tl_arena *arena, const place_table *table, int total,
     return tl_digits_complete(digits, count, extent_of(v));
 }
 
-bool tl_is_injective(tl_arena *arena, const tl_expr *const *indices, int count,
-                     const tl_free_var *free_vars, int free_count)
+typedef struct {
+    const tl_free_var *free_vars;
+    const int64_t *values;
+    int count;
+} point;
+
+static bool value_at(const tl_var *var, int64_t *out, void *context)
+{
+    const point *p = context;
+    for (int i = 0; i < p->count; i++)
+        if (p->free_vars[i].var == var) {
+            *out = p->values[i];
+            return true;
+        }
+    return false;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The finalizer of splitmix64 (Steele, Lea and Flood 2014). */
+static uint64_t mix(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+/* The same by looking at all points, where they are few: of fused loops that were split, whose parts are no digits. Two points of
+ * one hash count as the same. */
+static bool is_injective_by_trial(tl_arena *arena, const tl_expr *const *indices, int count,
+                                  const tl_free_var *free_vars, int free_count)
+{
+    enum { MOST_POINTS = 4096 };
+    int64_t points = 1, *values = TL_NEW_ARRAY(arena, int64_t, free_count + 1);
+    for (int i = 0; i < free_count; i++) {
+        int64_t extent = extent_of(&free_vars[i]);
+        if (extent < 1 || extent > MOST_POINTS || points * extent > MOST_POINTS)
+            return false;
+        points *= extent;
+    }
+    uint64_t *hashes = TL_NEW_ARRAY(arena, uint64_t, points);
+    point at = { free_vars, values, free_count };
+    for (int64_t n = 0; n < points; n++) {
+        int64_t rest = n, index;
+        for (int i = 0; i < free_count; i++) {
+            values[i] = rest % extent_of(&free_vars[i]);
+            rest /= extent_of(&free_vars[i]);
+        }
+        for (int i = 0; i < count; i++) {
+            if (!tl_expr_evaluate(indices[i], value_at, &at, &index))
+                return false;
+            hashes[n] = mix(hashes[n] ^ (uint64_t)index);
+        }
+    }
+    qsort(hashes, (size_t)points, sizeof *hashes, by_value);
+    for (int64_t n = 1; n < points; n++)
+        if (hashes[n] == hashes[n - 1])
+            return false;
+    return true;
+}
+
+static bool is_injective_by_digits(tl_arena *arena, const tl_expr *const *indices, int count,
+                                   const tl_free_var *free_vars, int free_count)
 {
     place_table table;
     if (!take_places(arena, indices, count, free_vars, free_count, &table))
@@ -184,4 +251,11 @@ bool tl_is_injective(tl_arena *arena, const tl_expr *const *indices, int count,
         if (!is_determined(arena, &table, table.first[count], &free_vars[i]))
             return false;
     return true;
+}
+
+bool tl_is_injective(tl_arena *arena, const tl_expr *const *indices, int count,
+                     const tl_free_var *free_vars, int free_count)
+{
+    return is_injective_by_digits(arena, indices, count, free_vars, free_count) ||
+           is_injective_by_trial(arena, indices, count, free_vars, free_count);
 }

@@ -58,4 +58,9 @@ tl_status tl_index_parse(tl_arena *arena, const char *text, const char *file,
 /* Simplifies e knowing that `condition` holds (used to drop predicates and specialise tails). */
 const tl_expr *tl_simplify_under(tl_arena *arena, const tl_expr *e, const tl_expr *condition);
 
+/* e for given values of its variables, with i64 arithmetic that wraps; false when e is not made of
+ * integers and variables alone or divides by 0. */
+typedef bool tl_var_value(const tl_var *var, int64_t *out, void *context);
+bool tl_expr_evaluate(const tl_expr *e, tl_var_value *value, void *context, int64_t *out);
+
 #endif

@@ -82,9 +82,4 @@ static inline bool tl_range_known(tl_range r)
     return r.min != INT64_MIN && r.max != INT64_MAX;
 }
 
-/* e for given values of its variables, with i64 arithmetic that wraps; false when e is not made of
- * integers and variables alone or divides by 0. */
-typedef bool tl_var_value(const tl_var *var, int64_t *out, void *context);
-bool tl_expr_evaluate(const tl_expr *e, tl_var_value *value, void *context, int64_t *out);
-
 #endif

@@ -210,7 +210,12 @@ static tl_status keep_fragment(tl_schedule *s, tl_block_ref anchor, const char *
 {
     tl_block_ref fragment;
     tl_loop_list loops;
-    TL_TRY(tl_cache_read(s, anchor, slice, "register", &fragment, diag));
+    tl_schedule_state before = tl_schedule_save(s);
+    tl_diag why = { 0 };
+    tl_status status = tl_cache_read(s, anchor, slice, "register", &fragment, &why);
+    TL_TRY(tl_sketch_tried(s, &before, status, &why, diag));
+    if (status != TL_OK) /* it is read where it lies */
+        return TL_OK;
     TL_TRY(tl_compute_at(s, fragment, step, diag));
     TL_TRY(tl_sketch_loops(s, fragment, 0, &loops, diag));
     int first = 0, last = -1;

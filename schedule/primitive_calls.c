@@ -189,6 +189,13 @@ tl_status tl_pad_einsum(tl_schedule *s, tl_block_ref block, const int64_t *facto
     return apply_for_block(s, TL_PRIM_pad_einsum, args, 2, out, diag);
 }
 
+tl_status tl_storage_align(tl_schedule *s, const char *buffer, int64_t axis, int64_t factor,
+                           int64_t offset, tl_diag *diag)
+{
+    tl_arg args[] = { word_arg(buffer), int_arg(axis), int_arg(factor), int_arg(offset) };
+    return apply(s, TL_PRIM_storage_align, args, 4, diag);
+}
+
 tl_status tl_swizzle(tl_schedule *s, const char *buffer, int64_t bytes, tl_diag *diag)
 {
     tl_arg args[] = { word_arg(buffer), int_arg(bytes) };

@@ -98,6 +98,8 @@ tl_status tl_prefetch(tl_schedule *s, tl_block_ref block, const char *buffer, tl
                       int64_t distance, int64_t level, tl_diag *diag);
 tl_status tl_pad_einsum(tl_schedule *s, tl_block_ref block, const int64_t *factors, int count,
                         tl_block_ref *out, tl_diag *diag);
+tl_status tl_storage_align(tl_schedule *s, const char *buffer, int64_t axis, int64_t factor,
+                           int64_t offset, tl_diag *diag);
 tl_status tl_swizzle(tl_schedule *s, const char *buffer, int64_t bytes, tl_diag *diag);
 tl_status tl_software_pipeline(tl_schedule *s, tl_loop_ref loop, int64_t stages, tl_diag *diag);
 tl_status tl_specialize(tl_schedule *s, tl_loop_ref loop, int64_t copying, int64_t computing,

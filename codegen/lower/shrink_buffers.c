@@ -190,13 +190,37 @@ static tl_var_set inner_vars(tl_arena *arena, const tl_stmt *alloc)
     return inner;
 }
 
+/* The strides of a shared buffer of that shape; NULL: its rows follow each other. Where the larger one has room behind an axis,
+ * strides stay what they were modulo the width of all banks. */
+static const int64_t *shrink_strides(tl_arena *arena, const tl_buffer *buffer,
+                                     const tl_expr *const *shape)
+{
+    enum { BANKS = 128 }; /* bytes */
+    int64_t *strides = TL_NEW_ARRAY(arena, int64_t, buffer->rank);
+    int64_t stride = 1, old_stride = 1, extent = 1;
+    int64_t width = BANKS / (int64_t)tl_dtype_size(buffer->dtype);
+    if (buffer->strides == NULL)
+        return NULL;
+    for (int a = buffer->rank - 1; a >= 0; a--) {
+        if (buffer->strides[a] > old_stride)
+            stride += ((buffer->strides[a] - stride) % width + width) % width;
+        strides[a] = stride;
+        old_stride = buffer->strides[a];
+        (void)tl_const_int(buffer->shape[a], &extent);
+        old_stride *= extent;
+        (void)tl_const_int(shape[a], &extent);
+        stride *= extent;
+    }
+    return strides;
+}
+
 static const tl_stmt *shrink(tl_arena *arena, const tl_stmt *stmt, void *context)
 {
     const tl_lowered_kernel *kernel = context;
     if (stmt->kind != TL_STMT_ALLOC)
         return stmt;
     const tl_buffer *buffer = stmt->u.alloc.buffer;
-    if (buffer->rank > 16 || buffer->strides != NULL ||
+    if (buffer->rank > 16 || (buffer->strides != NULL && buffer->scope != TL_SCOPE_SHARED) ||
         (tl_stmt_calls_with(stmt->u.alloc.body, buffer) && !tl_target_is_gpu(kernel->target)))
         return stmt;
     tl_var_set inner = inner_vars(arena, stmt);
@@ -226,6 +250,7 @@ static const tl_stmt *shrink(tl_arena *arena, const tl_stmt *stmt, void *context
     tl_buffer *small = tl_buffer_make(arena, buffer->name, buffer->dtype, buffer->role,
                                       buffer->scope, buffer->rank, shape);
     small->swizzle = buffer->swizzle;
+    small->strides = shrink_strides(arena, buffer, shape);
     return tl_stmt_alloc(arena, small,
                          tl_remap_accesses(arena, stmt->u.alloc.body, buffer, small, rebase, &x));
 }

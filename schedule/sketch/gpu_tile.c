@@ -204,6 +204,18 @@ static tl_status widen(tl_schedule *s, tl_loop_ref loop, int64_t length, tl_diag
     return tl_vectorize(s, parts[1], diag);
 }
 
+/* Of a slice whose last axis is not the operand's, threads that copy neighbours write down a column: rows end 16 bytes further on
+ * than at a multiple of all banks, so that eight of them lie in different ones. */
+static tl_status spread_rows(tl_schedule *s, const char *name, int axis, int rank, tl_diag *diag)
+{
+    enum { BANKS = 128, STEP = 16 }; /* bytes */
+    const tl_buffer *buffer = tl_program_find_buffer(s->program, name);
+    int64_t size = (int64_t)tl_dtype_size(buffer->dtype);
+    if (axis < 0 || axis == rank - 1 || rank < 2 || size > STEP)
+        return TL_OK;
+    return tl_storage_align(s, name, buffer->rank - 2, BANKS / size, STEP / size, diag);
+}
+
 /* What a thread reads of a slice in a step, in registers. `dense`: its elements lie side by side. */
 static tl_status keep_fragment(tl_schedule *s, tl_block_ref anchor, const char *slice,
                                tl_loop_ref step, bool dense, tl_diag *diag)
@@ -331,6 +343,8 @@ tl_status tl_gpu_tile_in(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, 
     TL_TRY(keep_fragment(s, anchor, operands[0].buffer, step, column_axis >= 0, diag));
     TL_TRY(unroll_steps(s, &terms.inner, each, diag));
     TL_TRY(tl_gpu_fill_slices(s, name, operands, 2, slices, p.warps, bytes, diag));
+    TL_TRY(spread_rows(s, operands[1].buffer, row_axis, p.c.stream->u.buffer->rank, diag));
+    TL_TRY(spread_rows(s, operands[0].buffer, column_axis, p.c.panel->u.buffer->rank, diag));
     if (loops.row.id != 0)
         TL_TRY(tl_unroll(s, loops.row, diag));
     if (loops.line.id != 0)

@@ -63,9 +63,7 @@ static tl_status order_loops(tl_schedule *s, tl_block_ref ref, tl_loop_list *spa
     return order.count > 1 ? tl_reorder(s, order.loops, order.count, diag) : TL_OK;
 }
 
-/* Whether threads can take `WIDE` neighbours along the contiguous iter at once: every access goes along with it, or not at
- * all, and the elements are of 4 bytes. */
-static bool is_wide(tl_schedule *s, const tl_block *block)
+bool tl_gpu_is_wide(tl_schedule *s, const tl_block *block, int64_t wide)
 {
     const tl_expr *loads[16];
     const tl_var *line = tl_contiguous_iter(s->arena, block);
@@ -76,7 +74,7 @@ static bool is_wide(tl_schedule *s, const tl_block *block)
         return false;
     for (int i = 0; i < block->iter_count; i++)
         if (block->iters[i].var == line &&
-            (!tl_const_int(block->iters[i].extent, &extent) || extent % WIDE != 0))
+            (!tl_const_int(block->iters[i].extent, &extent) || extent % wide != 0))
             return false;
     int count = tl_collect_loads(block->stores[0].value, loads, 16);
     for (int l = 0; l < count; l++)
@@ -104,7 +102,8 @@ tl_status tl_gpu_nest(tl_schedule *s, tl_block_ref ref, tl_diag *diag)
         return tl_refuse(diag, "default schedule", block->name, "is a call");
     TL_TRY(order_loops(s, ref, &spatial, diag));
     const int64_t options[2] = { 1, WIDE };
-    int64_t inner = is_wide(s, block) ? tl_decide(s, block->name, "vectors", options, 2, WIDE) : 1;
+    int64_t inner =
+        tl_gpu_is_wide(s, block, WIDE) ? tl_decide(s, block->name, "vectors", options, 2, WIDE) : 1;
     int64_t threads = tl_gpu_threads(iterations_of(s, &spatial) / inner);
     TL_TRY(tl_gpu_spread(s, spatial.loops, spatial.count, threads, inner, true, parts, diag));
     return inner > 1 ? tl_vectorize(s, parts[2], diag) : TL_OK;

@@ -98,14 +98,20 @@ static void gather(tl_schedule *s, tl_block_ref out, tl_loop_ref row, const tl_m
 /* ---- one stage of a row ---- */
 
 /* A map: an element a thread, four at once where that comes out even. */
-static tl_status share_map(tl_schedule *s, const tl_loop_list *loops, int64_t threads,
-                           tl_diag *diag)
+static tl_status share_map(tl_schedule *s, const tl_block *block, const tl_loop_list *loops,
+                           int64_t threads, tl_diag *diag)
 {
-    tl_loop_ref all = loops->loops[0], parts[2];
+    tl_loop_ref all = loops->loops[0], parts[3];
+    int64_t elements = 1;
+    for (int i = 0; i < loops->count; i++)
+        elements *= tl_sketch_extent(s, loops->loops[i]);
+    bool wide = elements % (threads * WIDE) == 0 && tl_gpu_is_wide(s, block, WIDE);
     if (loops->count > 1)
         TL_TRY(tl_fuse(s, loops->loops, loops->count, &all, diag));
-    TL_TRY(tl_split(s, all, (int64_t[]){ 0, threads }, 2, parts, diag));
+    TL_TRY(tl_split(s, all, (int64_t[]){ 0, threads, WIDE }, wide ? 3 : 2, parts, diag));
     TL_TRY(tl_bind_loop(s, parts[1], "threadIdx.x", diag));
+    if (wide)
+        TL_TRY(tl_vectorize(s, parts[2], diag));
     return tl_sketch_extent(s, parts[0]) <= MOST_UNROLLED ? tl_unroll(s, parts[0], diag) : TL_OK;
 }
 
@@ -170,7 +176,7 @@ tl_status tl_gpu_share_stage(tl_schedule *s, tl_block_ref ref, int depth, int64_
     if (loops.count == 0)
         return TL_OK; /* the first thread does it */
     if (terms.count == 0)
-        return share_map(s, &results, threads, diag);
+        return share_map(s, block, &results, threads, diag);
     order = results;
     for (int i = 0; i < terms.count; i++)
         tl_loop_push(&order, terms.loops[i]);
@@ -220,21 +226,25 @@ static int64_t shared_terms(tl_schedule *s, tl_block_ref ref, int depth)
                : INT64_MAX;
 }
 
-/* As many threads a row as it is long, but none without a term of every sum. */
+/* As many threads a row as it is long, but none without a term of every sum. Of long rows few are then under way in a
+ * multiprocessor, whose first cache has what later stages read again. */
 static int64_t decide_threads(tl_schedule *s, tl_block_ref out, const stage_list *moved, int depth,
                               int64_t length)
 {
-    const int64_t options[] = { 32, 64, 128, 256 };
+    enum { OPTIONS = 6 };
+    const int64_t options[OPTIONS] = { 32, 64, 128, 256, 512, 1024 };
     int64_t most = shared_terms(s, out, depth), threads = options[0];
     for (int i = 0; i < moved->count; i++)
         most = tl_min64(most, shared_terms(s, tl_schedule_name_block(s, moved->names[i]), depth));
-    most = tl_min64(most, length <= SHORT_ROW  ? options[0]
-                          : length <= LONG_ROW ? options[2]
-                                               : options[3]);
-    for (int i = 1; i < 4; i++)
+    most = tl_min64(most, length <= SHORT_ROW     ? options[0]
+                          : length <= LONG_ROW    ? options[2]
+                          : length < 2 * LONG_ROW ? options[3]
+                          : length < 4 * LONG_ROW ? options[4]
+                                                  : options[5]);
+    for (int i = 1; i < OPTIONS; i++)
         if (options[i] <= most)
             threads = options[i];
-    return tl_decide(s, tl_schedule_get_block(s, out)->name, "threads", options, 4, threads);
+    return tl_decide(s, tl_schedule_get_block(s, out)->name, "threads", options, OPTIONS, threads);
 }
 
 tl_status tl_gpu_rows(tl_schedule *s, tl_block_ref out, tl_map *done, const tl_map *known,

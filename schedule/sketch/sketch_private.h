@@ -290,6 +290,9 @@ tl_status tl_gpu_rows(tl_schedule *s, tl_block_ref out, tl_map *done, const tl_m
                       tl_diag *diag);
 /* How many threads a block of a nest with so many iterations has. */
 int64_t tl_gpu_threads(int64_t iterations);
+/* Whether threads can take `wide` neighbours along the contiguous iter at once: every access goes along with it, or not at
+ * all, and the elements are of 4 bytes. */
+bool tl_gpu_is_wide(tl_schedule *s, const tl_block *block, int64_t wide);
 /* The loops become one, which is cut in parts for blocks, threads and `inner` (1: none) neighbouring iterations; bound, but
  * for the loop over blocks where `blocks` is false. `parts`: blocks or steps, threads, inner (id 0: none). */
 tl_status tl_gpu_spread(tl_schedule *s, const tl_loop_ref *loops, int count, int64_t threads,

@@ -12,8 +12,9 @@
  *           out = epilogue(acc)                    every thread its own elements
  *
  * For operands that lie as boxes can be copied: rows along k, or, of the panel, along the columns, that begin at multiples of 16
- * bytes, in arguments of the kernel. Constants are laid out so when the model is loaded. What a convolution reads around
- * its image is zeroes by the box's edges. All else is refused, and falls to gpu_mma.c. */
+ * bytes, in arguments of the kernel; and boxes begin there, too: a window moves along lines alone. Constants are laid out so
+ * when the model is loaded. What a convolution reads around its image is zeroes by the box's edges. All else is refused, and
+ * falls to gpu_mma.c. */
 #include <string.h>
 #include "schedule/sketch/gpu_private.h"
 
@@ -455,6 +456,18 @@ static tl_status bind_blocks(tl_schedule *s, const char *block, const tl_gpu_loo
 
 /* ---- all of it ---- */
 
+/* Whether the tiles' columns begin at multiples of 16 bytes of the panel's rows: boxes begin nowhere else. */
+static bool begins_at_pieces(tl_schedule *s, const tl_gpu_product *p, int axis)
+{
+    const tl_block *block = p->c.block;
+    const tl_expr *index = p->c.panel->args[axis], *zero = tl_int(s->arena, 0);
+    for (int i = 0; i < block->iter_count; i++)
+        if (p->extents[i] == 1)
+            index = tl_substitute(s->arena, index, &(tl_binding){ block->iters[i].var, zero }, 1);
+    int64_t size = (int64_t)tl_dtype_size(p->c.panel->u.buffer->dtype);
+    return tl_gpu_is_multiple(s->arena, index, block->iters[p->column].var, PIECE / size);
+}
+
 /* Which product, and constants laid out for it. */
 static tl_status find_product(tl_schedule *s, tl_block_ref anchor, tl_gpu_product *p, int *term,
                               const product **x, tl_diag *diag)
@@ -474,6 +487,9 @@ static tl_status find_product(tl_schedule *s, tl_block_ref anchor, tl_gpu_produc
     *x = find_instruction(s, p, 0, n < k);
     if (*x == NULL)
         return tl_refuse(diag, "default schedule", block->name, "has types no warpgroup takes");
+    if (!(*x)->is_nk && !begins_at_pieces(s, p, n))
+        return tl_refuse(diag, "default schedule", block->name,
+                         "has a window that moves by less than 16 bytes");
     const int64_t options[] = { 0, 1 };
     if (!tl_decide(s, block->name, "warpgroups", options, 2, 1))
         return tl_refuse(diag, "default schedule", block->name, "shall do without");

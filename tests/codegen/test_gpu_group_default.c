@@ -63,26 +63,36 @@ static const struct {
       "  gemm: C[i, j] = sum(i32(A[i, k])*i32(B[j, k]))\n",
       { "k32_u8_nk)", "bulk_copy(" },
       "mma_m16" },
-    { "a convolution with a border, whose zeroes are those around the image",
-      "kernel conv(x: bf16[2, 32, 6, 32], const w: bf16[64, 32, 3, 3], const b: f32[64], out y: "
+    { "a window that moves along lines, whose zeroes are those around the image",
+      "kernel conv(x: bf16[2, 32, 6, 32], const w: bf16[64, 32, 3, 1], const b: f32[64], out y: "
       "bf16[2, 64, 6, 32])\n"
-      "  pad: p[n, c, i, j] = select(1 <= i and i < 7 and 1 <= j and j < 33, x[n, c, i - 1, j - "
-      "1], bf16(0.0)) "
-      "for i in 0..8, j in 0..34\n"
+      "  pad: p[n, c, i, j] = select(1 <= i and i < 7, x[n, c, i - 1, j], bf16(0.0)) for i in "
+      "0..8, "
+      "j in 0..32\n"
       "  conv: acc[n, o, i, j] = sum(f32(p[n, c, i + u, j + v])*f32(w[o, c, u, v])) for i in 0..6, "
       "j in 0..32\n"
       "  y: y[n, o, i, j] = bf16(max(acc[n, o, i, j] + b[o], 0.0))\n",
       { "k16_bf16)", "transform_layout(w", "bulk_copy(", "specialize(" },
       "mma_m16" },
-    { "a convolution whose lines no tile divides",
+    { "the same, of lines that no tile divides",
+      "kernel conv(x: bf16[1, 32, 3, 56], const w: bf16[64, 32, 3, 1], out y: bf16[1, 64, 3, 56])\n"
+      "  pad: p[n, c, i, j] = select(1 <= i and i < 4, x[n, c, i - 1, j], bf16(0.0)) for i in "
+      "0..5, "
+      "j in 0..56\n"
+      "  conv: acc[n, o, i, j] = sum(f32(p[n, c, i + u, j + v])*f32(w[o, c, u, v])) for i in "
+      "0..3, j in 0..56\n"
+      "  y: y[n, o, i, j] = bf16(acc[n, o, i, j])\n",
+      { "k16_bf16)", "pad_einsum(", "bulk_copy(", "specialize(" },
+      "mma_m16" },
+    { "a window that moves along rows: boxes begin at multiples of 16 bytes alone",
       "kernel conv(x: bf16[1, 32, 3, 56], const w: bf16[64, 32, 3, 3], out y: bf16[1, 64, 3, 56])\n"
       "  pad: p[n, c, i, j] = select(1 <= i and i < 4 and 1 <= j and j < 57, x[n, c, i - 1, j - "
       "1], bf16(0.0)) for i in 0..5, j in 0..58\n"
       "  conv: acc[n, o, i, j] = sum(f32(p[n, c, i + u, j + v])*f32(w[o, c, u, v])) for i in "
       "0..3, j in 0..56\n"
       "  y: y[n, o, i, j] = bf16(acc[n, o, i, j])\n",
-      { "k16_bf16)", "pad_einsum(", "bulk_copy(", "specialize(" },
-      "mma_m16" },
+      { "mma_m16n8k16_bf16)" },
+      "bulk_copy(" },
     { "a convolution of single elements, channels that come to no whole slice",
       "kernel conv(x: f16[1, 72, 4, 56], const w: f16[96, 72, 1, 1], out y: f16[1, 96, 4, 56])\n"
       "  conv: acc[n, o, i, j] = sum(f32(x[n, c, i + u, j + v])*f32(w[o, c, u, v])) for i in 0..4, "

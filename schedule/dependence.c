@@ -134,6 +134,12 @@ static bool is_pinned(const tl_pins *pins, const tl_expr *e)
     return false;
 }
 
+/* The same in both instances, by what is pinned or because nothing in it varies. */
+static bool is_same(const tl_dependences *d, const tl_pins *pins, const tl_expr *e)
+{
+    return is_pinned(pins, e) || is_fixed(d, e);
+}
+
 static void pin(const tl_dependences *d, tl_pins *pins, const tl_expr *e)
 {
     if (is_pinned(pins, e))
@@ -223,7 +229,7 @@ static void equate(const tl_dependences *d, tl_pins *pins, const tl_expr *ea, in
     sum a = sum_of(d->arena, ea), b = sum_of(d->arena, eb);
     for (int i = 0; i < a.linear.count; i++) {
         int other = find_term(&b, a.linear.terms[i], a.linear.coefficients[i]);
-        if (other >= 0 && (is_fixed(d, a.linear.terms[i]) || is_pinned(pins, a.linear.terms[i]))) {
+        if (other >= 0 && is_same(d, pins, a.linear.terms[i])) {
             a.struck[i] = true;
             b.struck[other] = true;
         }
@@ -258,7 +264,7 @@ static bool is_remainder_pinned(const tl_dependences *d, const tl_pins *pins, co
 {
     int64_t known;
     const tl_expr *whole = tl_floormod_expr(d->arena, x, tl_int(d->arena, divisor));
-    if (tl_const_int(whole, &known) || is_pinned(pins, whole))
+    if (tl_const_int(whole, &known) || is_same(d, pins, whole))
         return true;
     int64_t low = 0;
     for (int i = 0; i < pins->count; i++) {
@@ -299,25 +305,53 @@ static void close_over_sums(const tl_dependences *d, tl_pins *pins)
     }
 }
 
+/* A division as it was before a common factor went out of it: (rest + x // m) // d is (m*rest + x) // (m*d). NULL: it is
+ * none. */
+static const tl_expr *widened(const tl_dependences *d, const tl_expr *dividend, int64_t divisor,
+                              int64_t *by)
+{
+    tl_linear terms = tl_linear_of(d->arena, dividend);
+    for (int k = 0; k < terms.count; k++) {
+        const tl_expr *e = terms.terms[k];
+        int64_t m;
+        if (terms.coefficients[k] != 1 || e->kind != TL_EXPR_FLOORDIV ||
+            !tl_const_int(e->args[1], &m) || tl_mul_overflows(divisor, m, by))
+            continue;
+        const tl_expr *rest = tl_sub(d->arena, dividend, e);
+        return tl_add(d->arena, tl_muli(d->arena, rest, m), e->args[0]);
+    }
+    return NULL;
+}
+
+/* Whether x // d is the same in both, as it stands or widened. */
+static bool is_quotient_same(const tl_dependences *d, const tl_pins *pins, const tl_expr *x,
+                             int64_t divisor)
+{
+    enum { MOST = 4 };
+    for (int i = 0; i < MOST && x != NULL; i++) {
+        const tl_expr *quotient = tl_floordiv_expr(d->arena, x, tl_int(d->arena, divisor));
+        if (is_same(d, pins, quotient))
+            return true;
+        x = widened(d, x, divisor, &divisor);
+    }
+    return false;
+}
+
 /* x // d and x % d pinned: x is. */
 static void close_over_digits(const tl_dependences *d, tl_pins *pins)
 {
     close_over_sums(d, pins);
     for (int i = 0; i < pins->count; i++) { /* grows while it runs */
         const tl_expr *e = pins->equal[i];
-        int64_t divisor, constant;
+        int64_t divisor;
         if ((e->kind != TL_EXPR_FLOORDIV && e->kind != TL_EXPR_FLOORMOD) ||
-            is_pinned(pins, e->args[0]))
+            is_pinned(pins, e->args[0]) || !tl_const_int(e->args[1], &divisor))
             continue;
-        if (e->kind == TL_EXPR_FLOORDIV) {
-            if (!tl_const_int(e->args[1], &divisor) ||
-                !is_remainder_pinned(d, pins, e->args[0], divisor))
-                continue;
-        } else {
-            const tl_expr *partner = tl_floordiv_expr(d->arena, e->args[0], e->args[1]);
-            if (!tl_const_int(partner, &constant) && !is_pinned(pins, partner))
-                continue;
-        }
+        bool has_partner = e->kind == TL_EXPR_FLOORDIV
+                               ? is_remainder_pinned(d, pins, e->args[0], divisor)
+                               : is_quotient_same(d, pins, e->args[0], divisor);
+        if (!has_partner)
+            continue;
         pin(d, pins, e->args[0]);
         equate(d, pins, e->args[0], 1, e->args[0], 1);
         i = -1; /* what came first may have its partner now */

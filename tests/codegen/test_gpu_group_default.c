@@ -53,6 +53,23 @@ static const struct {
       "  gemm: C[i, j] = sum(A[i, k]*B[k, j])\n",
       { "k8_tf32_nk)", "transform_layout(B", "bulk_copy(" },
       "mma_m16" },
+    { "tf32, of a factor that lies across: threads turn it",
+      "tf32 kernel gemm(A: f32[256, 192], B: f32[192, 256], out C: f32[256, 256])\n"
+      "  gemm: C[i, j] = sum(A[i, k]*B[k, j])\n",
+      { "k8_tf32_nk)", "bulk_copy(", "cache_write(B_local, register)", "software_pipeline(" },
+      "specialize(" },
+    { "the same where nothing comes out even",
+      "tf32 kernel gemm(A: f32[100, 76], B: f32[76, 90], const b: f32[90], out C: f32[100, 90])\n"
+      "  gemm: acc[i, j] = sum(A[i, k]*B[k, j])\n"
+      "  out: C[i, j] = max(acc[i, j] + b[j], 0.0)\n",
+      { "k8_tf32_nk)", "bulk_copy(", "register)", "pad_einsum(" },
+      "specialize(" },
+    { "the same, many, of a factor that a stage makes",
+      "tf32 kernel gemm(A: f32[3, 64, 64], B: f32[3, 64, 128], out C: f32[3, 64, 128])\n"
+      "  twice: D[b, k, j] = B[b, k, j]*2.0\n"
+      "  gemm: C[b, i, j] = sum(A[b, i, k]*D[b, k, j])\n",
+      { "k8_tf32_nk)", "bulk_copy(", "register)" },
+      "specialize(" },
     { "f32 is not multiplied as anything else",
       "kernel gemm(A: f32[128, 64], const B: f32[64, 96], out C: f32[128, 96])\n"
       "  gemm: C[i, j] = sum(A[i, k]*B[k, j])\n",

@@ -16,11 +16,11 @@ enum {
     ACROSS = 4,
 };
 
-bool tl_gpu_can_turn(int64_t rows, int64_t depth, int64_t size, int64_t threads)
+bool tl_gpu_can_turn(int64_t rows, int64_t lines, int64_t depth, int64_t size, int64_t threads)
 {
     int64_t across = tl_min64(depth / SIDE, ACROSS);
     return size == SIDE && rows % (ALONG * SIDE) == 0 && depth % SIDE == 0 &&
-           depth / SIDE % across == 0 && rows / SIDE * (depth / SIDE) % threads == 0;
+           depth / SIDE % across == 0 && lines * (rows / SIDE) * (depth / SIDE) % threads == 0;
 }
 
 tl_status tl_gpu_take_turned(tl_schedule *s, tl_gpu_slice *slice, tl_block_ref *held, tl_diag *diag)

@@ -113,7 +113,7 @@ static bool fits(const tile_problem *q, const tile *t)
     if (t->columns * t->lines / 2 > MOST_ACCUMULATORS)
         return false;
     if (q->is_turned)
-        return tl_gpu_can_turn(t->columns, q->depth, q->size, t->groups * THREADS);
+        return tl_gpu_can_turn(t->columns, t->lines, q->depth, q->size, t->groups * THREADS);
     if (!can_share(q, t))
         return false;
     if (q->x->is_nk)
@@ -489,7 +489,7 @@ static tl_status find_product(tl_schedule *s, tl_block_ref anchor, tl_gpu_produc
         *x = find_instruction(s, p, 0, true);
     if (*x == NULL)
         return tl_refuse(diag, "default schedule", block->name, "has types no warpgroup takes");
-    if (!(*x)->is_nk && !begins_at_pieces(s, p, n))
+    if ((!(*x)->is_nk || *is_turned) && !begins_at_pieces(s, p, n))
         return tl_refuse(diag, "default schedule", block->name,
                          "has a window that moves by less than 16 bytes");
     const int64_t options[] = { 0, 1 };

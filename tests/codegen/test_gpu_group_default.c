@@ -70,6 +70,20 @@ static const struct {
       "  gemm: C[b, i, j] = sum(A[b, i, k]*D[b, k, j])\n",
       { "k8_tf32_nk)", "bulk_copy(", "register)" },
       "specialize(" },
+    { "the same, lines of an image",
+      "tf32 kernel conv(x: f32[2, 32, 4, 56], const w: f32[64, 32, 1, 1], out y: f32[2, 64, 4, "
+      "56])\n"
+      "  conv: y[n, o, i, j] = sum(x[n, c, i + u, j + v]*w[o, c, u, v]) for i in 0..4, j in "
+      "0..56\n",
+      { "k8_tf32_nk)", "bulk_copy(", "cache_write(x_pad, register)" },
+      "specialize(" },
+    { "a window that moves along rows is nothing to load 16 bytes of at a time",
+      "tf32 kernel conv(x: f32[2, 32, 4, 58], const w: f32[64, 32, 1, 3], out y: f32[2, 64, 4, "
+      "56])\n"
+      "  conv: y[n, o, i, j] = sum(x[n, c, i + u, j + v]*w[o, c, u, v]) for i in 0..4, j in "
+      "0..56\n",
+      { "bind(" },
+      "wgmma" },
     { "f32 is not multiplied as anything else",
       "kernel gemm(A: f32[128, 64], const B: f32[64, 96], out C: f32[128, 96])\n"
       "  gemm: C[i, j] = sum(A[i, k]*B[k, j])\n",

@@ -109,8 +109,9 @@ tl_status tl_gpu_fill_slices(tl_schedule *s, const char *block, const tl_gpu_sli
  * many, the number of the group first. */
 tl_status tl_gpu_arrange(tl_schedule *s, const char *buffer, const int *last, int count,
                          int64_t group, tl_diag *diag);
-/* A slice that lies across, turned by `groups` times `threads` threads (gpu_turn.c): whether they can, `lines` of `rows` of
- * `depth` elements of `size` bytes; a stage in registers in front of the copy, before loops are cut; that copy, inside of `inside` loops. */
+/* A slice that lies across, turned by `groups` times `threads` threads (gpu_turn.c). Whether they can, `lines` of `rows` of
+ * `depth` elements of `size` bytes; a stage in registers in front of the copy, made before loops are cut; and that copy, inside
+ * of `inside` loops. */
 bool tl_gpu_can_turn(int64_t rows, int64_t lines, int64_t depth, int64_t size, int64_t threads);
 tl_status tl_gpu_take_turned(tl_schedule *s, tl_gpu_slice *slice, tl_block_ref *held,
                              tl_diag *diag);

@@ -134,12 +134,6 @@ static bool is_pinned(const tl_pins *pins, const tl_expr *e)
     return false;
 }
 
-/* The same in both instances, by what is pinned or because nothing in it varies. */
-static bool is_same(const tl_dependences *d, const tl_pins *pins, const tl_expr *e)
-{
-    return is_pinned(pins, e) || is_fixed(d, e);
-}
-
 static void pin(const tl_dependences *d, tl_pins *pins, const tl_expr *e)
 {
     if (is_pinned(pins, e))
@@ -229,7 +223,7 @@ static void equate(const tl_dependences *d, tl_pins *pins, const tl_expr *ea, in
     sum a = sum_of(d->arena, ea), b = sum_of(d->arena, eb);
     for (int i = 0; i < a.linear.count; i++) {
         int other = find_term(&b, a.linear.terms[i], a.linear.coefficients[i]);
-        if (other >= 0 && is_same(d, pins, a.linear.terms[i])) {
+        if (other >= 0 && (is_fixed(d, a.linear.terms[i]) || is_pinned(pins, a.linear.terms[i]))) {
             a.struck[i] = true;
             b.struck[other] = true;
         }
@@ -264,7 +258,7 @@ static bool is_remainder_pinned(const tl_dependences *d, const tl_pins *pins, co
 {
     int64_t known;
     const tl_expr *whole = tl_floormod_expr(d->arena, x, tl_int(d->arena, divisor));
-    if (tl_const_int(whole, &known) || is_same(d, pins, whole))
+    if (tl_const_int(whole, &known) || is_pinned(pins, whole))
         return true;
     int64_t low = 0;
     for (int i = 0; i < pins->count; i++) {
@@ -305,34 +299,23 @@ static void close_over_sums(const tl_dependences *d, tl_pins *pins)
     }
 }
 
-/* A division as it was before a common factor went out of it: (rest + x // m) // d is (m*rest + x) // (m*d). NULL: it is
- * none. */
-static const tl_expr *widened(const tl_dependences *d, const tl_expr *dividend, int64_t divisor,
-                              int64_t *by)
+/* Whether x // divisor is the same in both, as it stands or over the sum that x divides: (2*a + (32*a + b)//112) // 112 is
+ * (256*a + b)//12544, which is a//49 where b is below 256. */
+static bool is_quotient_pinned(const tl_dependences *d, const tl_pins *pins, const tl_expr *x,
+                               int64_t divisor)
 {
-    tl_linear terms = tl_linear_of(d->arena, dividend);
+    int64_t known, inner, both;
+    const tl_expr *quotient = tl_floordiv_expr(d->arena, x, tl_int(d->arena, divisor));
+    if (tl_const_int(quotient, &known) || is_fixed(d, quotient) || is_pinned(pins, quotient))
+        return true;
+    tl_linear terms = tl_linear_of(d->arena, x);
     for (int k = 0; k < terms.count; k++) {
         const tl_expr *e = terms.terms[k];
-        int64_t m;
-        if (terms.coefficients[k] != 1 || e->kind != TL_EXPR_FLOORDIV ||
-            !tl_const_int(e->args[1], &m) || tl_mul_overflows(divisor, m, by))
+        if (terms.coefficients[k] != 1 || e->kind != TL_EXPR_FLOORDIV || e == x ||
+            !tl_const_int(e->args[1], &inner) || tl_mul_overflows(inner, divisor, &both))
             continue;
-        const tl_expr *rest = tl_sub(d->arena, dividend, e);
-        return tl_add(d->arena, tl_muli(d->arena, rest, m), e->args[0]);
-    }
-    return NULL;
-}
-
-/* Whether x // d is the same in both, as it stands or widened. */
-static bool is_quotient_same(const tl_dependences *d, const tl_pins *pins, const tl_expr *x,
-                             int64_t divisor)
-{
-    enum { MOST = 4 };
-    for (int i = 0; i < MOST && x != NULL; i++) {
-        const tl_expr *quotient = tl_floordiv_expr(d->arena, x, tl_int(d->arena, divisor));
-        if (is_same(d, pins, quotient))
-            return true;
-        x = widened(d, x, divisor, &divisor);
+        const tl_expr *rest = tl_muli(d->arena, tl_sub(d->arena, x, e), inner);
+        return is_quotient_pinned(d, pins, tl_add(d->arena, rest, e->args[0]), both);
     }
     return false;
 }
@@ -345,15 +328,20 @@ static void close_over_digits(const tl_dependences *d, tl_pins *pins)
         const tl_expr *e = pins->equal[i];
         int64_t divisor;
         if ((e->kind != TL_EXPR_FLOORDIV && e->kind != TL_EXPR_FLOORMOD) ||
-            is_pinned(pins, e->args[0]) || !tl_const_int(e->args[1], &divisor))
+            is_pinned(pins, e->args[0]))
             continue;
-        bool has_partner = e->kind == TL_EXPR_FLOORDIV
-                               ? is_remainder_pinned(d, pins, e->args[0], divisor)
-                               : is_quotient_same(d, pins, e->args[0], divisor);
-        if (!has_partner)
-            continue;
+        if (e->kind == TL_EXPR_FLOORDIV) {
+            if (!tl_const_int(e->args[1], &divisor) ||
+                !is_remainder_pinned(d, pins, e->args[0], divisor))
+                continue;
+        } else {
+            if (!tl_const_int(e->args[1], &divisor) ||
+                !is_quotient_pinned(d, pins, e->args[0], divisor))
+                continue;
+        }
         pin(d, pins, e->args[0]);
         equate(d, pins, e->args[0], 1, e->args[0], 1);
+        close_over_sums(d, pins);
         i = -1; /* what came first may have its partner now */
     }
 }

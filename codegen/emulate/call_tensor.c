@@ -8,6 +8,8 @@
 #include "runtime/base/array.h"
 #include "codegen/emulate/emulate_private.h"
 
+enum { PIECE = 16 };
+
 static tl_emulated_map read_map(tl_gpu_thread *t, int64_t address, int rank)
 {
     tl_emulated_map map;
@@ -20,9 +22,28 @@ static tl_emulated_map read_map(tl_gpu_thread *t, int64_t address, int rank)
     if (map.swizzle_bytes != 0 && row > map.swizzle_bytes)
         tl_gpu_fail(t, TL_BAD_IR, "a row of %" PRId64 " bytes is longer than its swizzle of %d",
                     row, map.swizzle_bytes);
-    if (row % 16 != 0)
+    if (row % PIECE != 0)
         tl_gpu_fail(t, TL_BAD_IR, "a row of %" PRId64 " bytes is no multiple of 16", row);
+    if ((uintptr_t)map.base % PIECE != 0)
+        tl_gpu_fail(t, TL_BAD_IR, "a tensor at %p does not begin at a multiple of 16 bytes",
+                    (void *)map.base);
+    for (int a = 1; a < rank; a++)
+        if (map.strides[a - 1] % PIECE != 0)
+            tl_gpu_fail(t, TL_BAD_IR, "a stride of %" PRIu64 " bytes is no multiple of 16",
+                        map.strides[a - 1]);
     return map;
+}
+
+/* Where a box begins. Along rows that is at a multiple of 16 bytes: to hardware all else is an illegal instruction. */
+static void read_place(tl_gpu_thread *t, const tl_emulated_map *map, const int64_t *in, int32_t *at)
+{
+    for (int a = 0; a < map->rank; a++)
+        at[a] = (int32_t)in[a];
+    if (at[0] * (int64_t)map->element_bytes % PIECE != 0)
+        tl_gpu_fail(t, TL_BAD_IR,
+                    "a box begins at element %d of %d bytes along a row, which is no multiple of "
+                    "16 bytes",
+                    at[0], (int)map->element_bytes);
 }
 
 static int64_t box_bytes(const tl_emulated_map *map)
@@ -97,8 +118,7 @@ void tl_call_tensor_load(tl_gpu_thread *t, const tl_gpu_call *call, const int64_
     tl_tensor_copy copy = { .map = read_map(t, in[1], rank), .blocks = 1U << t->block->rank };
     copy.bytes = box_bytes(&copy.map);
     copy.to = check_place(t, in[0], copy.bytes, copy.map.swizzle_bytes);
-    for (int a = 0; a < rank; a++)
-        copy.at[a] = (int32_t)in[2 + a];
+    read_place(t, &copy.map, in + 2, copy.at);
     copy.mbarrier = tl_gpu_mbarrier(t, in[2 + rank], &waiting)->at;
     if (call->tags[1]) {
         copy.blocks = (uint32_t)in[3 + rank] & 0xffff;
@@ -173,8 +193,7 @@ void tl_call_tensor_store(tl_gpu_thread *t, const tl_gpu_call *call, const int64
     (void)out;
     tl_emulated_map map = read_map(t, in[0], call->tags[0]);
     int32_t at[TL_TENSOR_MAP_AXES] = { 0 };
-    for (int a = 0; a < map.rank; a++)
-        at[a] = (int32_t)in[2 + a];
+    read_place(t, &map, in + 2, at);
     uint32_t from = check_place(t, in[1], box_bytes(&map), map.swizzle_bytes),
              size = map.element_bytes;
     check_tensor(t, &map, true);

@@ -15,6 +15,9 @@
  *                                                 for e in 0..2
  *                                                   compute(14 + e)
  *
+ * Products of a warpgroup go on by themselves: where threads copy they are asked for first, and waited for behind the copies
+ * (call products_begin, products_commit, products_wait, products_done).
+ *
  * Bulk copies go on by themselves, too. There an mbarrier a version hears of what one iteration copies: its phase ends when
  * all bytes have come (call mbarrier_expect), and each iteration waits for its own (call mbarrier_wait).
  *
@@ -95,6 +98,24 @@ static const tl_stmt *wait_turn(const pipeline *p, const tl_expr *turn)
     return p->has_bulk ? tl_mbarrier_wait(p->arena, p->first, p->stages, turn) : NULL;
 }
 
+/* What an iteration does between two meetings. */
+static const tl_stmt *turn_of(const pipeline *p, const tl_stmt *copies, const tl_stmt *compute,
+                              const tl_expr *turn)
+{
+    tl_arena *arena = p->arena;
+    const tl_stmt *ahead = tl_stmt_seq2(arena, copy(p, copies, tl_addi(arena, turn, p->stages - 1)),
+                                        commit(arena, p->waits));
+    if (!stores_to_shared(copies) || !tl_has_products_only(compute))
+        return tl_stmt_seq2(arena, ahead, compute);
+    const tl_stmt *parts[] = {
+        tl_products_group(arena, compute),
+        ahead,
+        tl_sync_call(arena, "products_wait", (const int64_t[]){ 0 }, 1),
+        tl_products_done(arena, compute),
+    };
+    return tl_stmt_seq(arena, parts, 4);
+}
+
 /* The steady part's body; NULL: it is not built so. Where it runs once, nobody waits at its end. */
 static const tl_stmt *overlap(const pipeline *p, const tl_stmt *loop)
 {
@@ -118,11 +139,10 @@ static const tl_stmt *overlap(const pipeline *p, const tl_stmt *loop)
         wait_for(arena, p->waits, p->stages - 2),
         wait_turn(p, turn),
         tl_stmt_barrier(arena),
-        copy(p, tl_stmt_seq(arena, items, copies), tl_addi(arena, turn, p->stages - 1)),
-        commit(arena, p->waits),
-        tl_stmt_seq(arena, items + rest, end - rest),
+        turn_of(p, tl_stmt_seq(arena, items, copies), tl_stmt_seq(arena, items + rest, end - rest),
+                turn),
     };
-    return tl_stmt_seq(arena, parts, 6);
+    return tl_stmt_seq(arena, parts, 4);
 }
 
 typedef struct {

@@ -3,7 +3,9 @@
 #include <string.h>
 #include "codegen/lower/passes.h"
 #include "codegen/lower/plan_private.h"
+#include "ir/expr/index.h"
 #include "runtime/base/array.h"
+#include "runtime/base/checked.h"
 
 enum { MOST_MAPS = 16, MOST_BOX = 256, PIECE = 16 };
 
@@ -111,17 +113,33 @@ int tl_plan_find_map(const tl_kernel_plan *plan, const tl_intrinsic_call *call)
     return find_map(plan->maps, plan->map_count, call);
 }
 
+/* Along a row a box begins at a multiple of 16 bytes: to hardware all else is an illegal instruction. */
+static tl_status check_begin(const tl_planner *p, const tl_region *global)
+{
+    int64_t size = (int64_t)tl_dtype_size(global->buffer->dtype);
+    const tl_expr *begin = global->begin[global->buffer->rank - 1];
+    if (size >= PIECE || tl_is_multiple(p->arena, begin, PIECE / tl_max64(size, 1)))
+        return TL_OK;
+    return tl_fail(p->diag, TL_UNSUPPORTED,
+                   "a bulk copy of %s: along a row its box begins at element %s, which may be no "
+                   "multiple of 16 bytes",
+                   global->buffer->name, tl_expr_text(p->arena, begin));
+}
+
 static bool see_copy(const tl_stmt *stmt, void *context)
 {
     search *s = context;
     bool is_load;
-    if (stmt->kind != TL_STMT_CALL || s->status != TL_OK || !is_copy(stmt->u.call, &is_load) ||
-        find_map(s->p->maps, s->p->map_count, stmt->u.call) >= 0)
+    if (stmt->kind != TL_STMT_CALL || s->status != TL_OK || !is_copy(stmt->u.call, &is_load))
         return s->status == TL_OK;
     const tl_intrinsic_call *call = stmt->u.call;
+    const tl_region *global = is_load ? &call->reads[0] : &call->writes[0];
     tl_map_plan map;
-    s->status = make_map(s->p, is_load ? &call->reads[0] : &call->writes[0],
-                         is_load ? &call->writes[0] : &call->reads[0], &map);
+    if (global->buffer->rank > 0)
+        s->status = check_begin(s->p, global);
+    if (s->status != TL_OK || find_map(s->p->maps, s->p->map_count, call) >= 0)
+        return s->status == TL_OK;
+    s->status = make_map(s->p, global, is_load ? &call->writes[0] : &call->reads[0], &map);
     if (s->status == TL_OK && s->p->map_count == MOST_MAPS)
         s->status =
             tl_fail(s->p->diag, TL_UNSUPPORTED,

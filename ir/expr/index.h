@@ -48,6 +48,8 @@ typedef struct {
     const tl_expr *const *terms;
 } tl_linear;
 tl_linear tl_linear_of(tl_arena *arena, const tl_expr *e);
+/* Whether every coefficient, and the constant, is a multiple of `step`: then e is one, too. */
+bool tl_is_multiple(tl_arena *arena, const tl_expr *e, int64_t step);
 /* e = coefficient*var + rest, rest free of var; false when e is not affine in var. */
 bool tl_affine_in(tl_arena *arena, const tl_expr *e, const tl_var *var, int64_t *coefficient,
                   const tl_expr **rest);

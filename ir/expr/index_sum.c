@@ -217,6 +217,15 @@ tl_linear tl_linear_of(tl_arena *arena, const tl_expr *e)
     return (tl_linear){ sum.constant, sum.count, coefficients, terms };
 }
 
+bool tl_is_multiple(tl_arena *arena, const tl_expr *e, int64_t step)
+{
+    tl_linear sum = tl_linear_of(arena, e);
+    bool is_multiple = sum.constant % step == 0;
+    for (int i = 0; i < sum.count; i++)
+        is_multiple &= sum.coefficients[i] % step == 0;
+    return is_multiple;
+}
+
 bool tl_affine_in(tl_arena *arena, const tl_expr *e, const tl_var *var, int64_t *coefficient,
                   const tl_expr **rest)
 {

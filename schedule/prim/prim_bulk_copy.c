@@ -12,7 +12,8 @@
  * Requires  only loops and one block from `loop` inwards, the loops serial, of constant extents; the block one store of one
  *           load of the same dtype, or of select(.., load, 0), or of selects in it; each loop moving one index of both buffers,
  *           by one, and the indices in the same order in both; guards and conditions of selects that hold wherever indices are
- *           inside of what is read; one of the buffers in shared memory and the other in global memory.
+ *           inside of what is read; one of the buffers in shared memory and the other in global memory, in which boxes begin,
+ *           along the last axis, at multiples of 16 bytes.
  * Keeps     every value.
  */
 #include <assert.h>
@@ -20,7 +21,7 @@
 
 #define PRIM "bulk_copy"
 
-enum { MOST_LOOPS = 8 };
+enum { MOST_LOOPS = 8, PIECE = 16 };
 
 typedef struct {
     const tl_buffer *buffer;
@@ -155,6 +156,26 @@ static tl_status check_axes(tl_schedule *s, plan *p, tl_diag *diag)
     return TL_OK;
 }
 
+/* To hardware a box that begins elsewhere along a row is an illegal instruction. */
+static tl_status check_begin(tl_schedule *s, const plan *p, tl_diag *diag)
+{
+    const side *global = p->to.buffer->scope == TL_SCOPE_SHARED ? &p->from : &p->to;
+    int64_t size = (int64_t)tl_dtype_size(global->buffer->dtype);
+    if (global->buffer->rank == 0 || size < 1 || size >= PIECE)
+        return TL_OK;
+    tl_binding *first = TL_NEW_ARRAY(s->arena, tl_binding, p->loop_count);
+    for (int i = 0; i < p->loop_count; i++)
+        first[i] = (tl_binding){ p->loops[i]->u.loop.var, tl_int(s->arena, 0) };
+    const tl_expr *begin =
+        tl_substitute(s->arena, global->bound[global->buffer->rank - 1], first, p->loop_count);
+    if (tl_is_multiple(s->arena, begin, PIECE / size))
+        return TL_OK;
+    return tl_refuse(diag, PRIM, p->block->name,
+                     "along a row of %s the box begins at element %s, which may be no multiple of "
+                     "16 bytes",
+                     global->buffer->name, tl_expr_text(s->arena, begin));
+}
+
 /* Whether the condition holds wherever indices are inside of what is read. */
 static bool is_inside(tl_arena *arena, const plan *p, const tl_expr *condition)
 {
@@ -234,6 +255,7 @@ tl_status tl_apply_bulk_copy(tl_schedule *s, const tl_arg *args, int arg_count, 
     TL_TRY(take_nest(s, loop, &p, diag));
     TL_TRY(take_block(s, &p, diag));
     TL_TRY(check_axes(s, &p, diag));
+    TL_TRY(check_begin(s, &p, diag));
     TL_TRY(check_guard(s, &p, p.block->predicate, diag));
     TL_TRY(check_guard(s, &p, p.condition, diag));
     tl_path path = tl_schedule_path_to_loop(s, loop->u.loop.var);

@@ -109,6 +109,17 @@ tl_status tl_gpu_fill_slices(tl_schedule *s, const char *block, const tl_gpu_sli
  * many, the number of the group first. */
 tl_status tl_gpu_arrange(tl_schedule *s, const char *buffer, const int *last, int count,
                          int64_t group, tl_diag *diag);
+/* A slice that lies across, turned by `groups` times `threads` threads (gpu_turn.c). Whether they can, `lines` of `rows` of
+ * `depth` elements of `size` bytes; a stage in registers in front of the copy, made before loops are cut; and that copy, inside
+ * of `inside` loops. */
+bool tl_gpu_can_turn(int64_t rows, int64_t lines, int64_t depth, int64_t size, int64_t threads);
+tl_status tl_gpu_take_turned(tl_schedule *s, tl_gpu_slice *slice, tl_block_ref *held,
+                             tl_diag *diag);
+tl_status tl_gpu_turn_slice(tl_schedule *s, tl_block_ref copy, tl_block_ref held, int inside,
+                            int64_t groups, int64_t threads, tl_diag *diag);
+/* The loop of the copy that moves an axis of what it fills; id 0: none of `own`. */
+tl_loop_ref tl_gpu_loop_of_axis(tl_schedule *s, const tl_block *block, int axis,
+                                const tl_loop_list *own);
 /* gpu_model.c: cycles that a multiprocessor's share of `blocks` blocks takes, of `warps` warps each, `resident` of them at a
  * time, which compute for so many cycles and load from shared memory for so many. */
 typedef struct {

@@ -12,8 +12,9 @@
  *           out = epilogue(acc)                    every thread its own elements
  *
  * For operands that lie as boxes can be copied: rows along k, or, of the panel, along the columns, that begin at multiples of 16
- * bytes, in arguments of the kernel. Constants are laid out so when the model is loaded. What a convolution reads around
- * its image is zeroes by the box's edges. All else is refused, and falls to gpu_mma.c. */
+ * bytes, in arguments of the kernel; and boxes begin there, too: a window moves along lines alone. Constants are laid out so
+ * when the model is loaded. What a convolution reads around its image is zeroes by the box's edges. All else is refused, and
+ * falls to gpu_mma.c. */
 #include <string.h>
 #include "schedule/sketch/gpu_private.h"
 
@@ -86,6 +87,7 @@ typedef struct {
     const tl_gpu_product *p;
     const product *x; /* of any width */
     bool is_window;   /* columns begin anywhere in the panel's rows */
+    bool is_turned;   /* the panel lies across */
     int64_t others, terms, depth, size;
 } tile_problem;
 
@@ -108,7 +110,11 @@ static bool can_share(const tile_problem *q, const tile *t)
 
 static bool fits(const tile_problem *q, const tile *t)
 {
-    if (t->columns * t->lines / 2 > MOST_ACCUMULATORS || !can_share(q, t))
+    if (t->columns * t->lines / 2 > MOST_ACCUMULATORS)
+        return false;
+    if (q->is_turned)
+        return tl_gpu_can_turn(t->columns, t->lines, q->depth, q->size, t->groups * THREADS);
+    if (!can_share(q, t))
         return false;
     if (q->x->is_nk)
         return true;
@@ -135,6 +141,8 @@ static double cycles_of(tl_schedule *s, const tile_problem *q, const tile *t)
     double rate = 2048 * (double)q->x->k / 16;
     double loads = (double)(t->groups * (t->lines * ROWS + columns) * q->size) / 128;
     double copies = (double)((rows + columns) * q->size) / 64;
+    if (q->is_turned) /* what threads store comes between what products load */
+        loads += (double)(columns * q->size) / 128;
     tl_gpu_work work = { blocks, BUSY, 1, (double)q->terms * (double)(rows * columns) / rate,
                          (double)q->terms * (loads > copies ? loads : copies) };
     return tl_gpu_cycles(s->target, &work);
@@ -178,12 +186,13 @@ static int64_t decide_depth(const tl_gpu_product *p, int term, int64_t size)
 }
 
 static tl_status decide_tile(tl_schedule *s, tl_gpu_product *p, const product **x, int term,
-                             tl_diag *diag)
+                             bool is_turned, tl_diag *diag)
 {
     const tl_block *block = p->c.block;
     int n = tl_gpu_axis_of(s, p->c.panel, block->iters[p->column].var);
     tile_problem q = { .p = p,
                        .x = *x,
+                       .is_turned = is_turned,
                        .is_window = p->c.panel->args[n]->kind != TL_EXPR_VAR,
                        .others = 1,
                        .terms = 1,
@@ -294,17 +303,6 @@ static slice_layout panel_layout(tl_schedule *s, const tl_gpu_product *p, const 
 
 /* ---- copies ---- */
 
-/* The loop of the copy that moves an axis of what it fills. */
-static tl_loop_ref loop_of_axis(tl_schedule *s, const tl_block *block, int axis,
-                                const tl_loop_list *own)
-{
-    const tl_expr *index = block->stores[0].indices[axis];
-    for (int i = 0; i < block->iter_count; i++)
-        if (tl_expr_uses_var(index, block->iters[i].var))
-            return tl_sketch_loop_of(s, &block->iters[i], own);
-    return (tl_loop_ref){ 0 };
-}
-
 /* A slice as boxes: rows of at most as many elements as lie side by side, a box a line and a block of columns. `groups` > 1: all
  * of them need all of it, and each asks for a part. */
 static tl_status copy_boxes(tl_schedule *s, tl_block_ref copy, int inside, const slice_layout *l,
@@ -315,8 +313,8 @@ static tl_status copy_boxes(tl_schedule *s, tl_block_ref copy, int inside, const
     tl_loop_list own, boxes = { 0 }, order = { 0 };
     tl_loop_ref parts[2], shared = { 0 };
     TL_TRY(tl_sketch_loops(s, copy, inside, &own, diag));
-    tl_loop_ref last = loop_of_axis(s, block, rank - 1, &own),
-                row = loop_of_axis(s, block, rank - 2, &own);
+    tl_loop_ref last = tl_gpu_loop_of_axis(s, block, rank - 1, &own),
+                row = tl_gpu_loop_of_axis(s, block, rank - 2, &own);
     if (last.id == 0 || row.id == 0)
         return tl_refuse(diag, "default schedule", block->name, "copies no rows");
     for (int i = 0; i < own.count; i++)
@@ -429,16 +427,18 @@ static tl_status share_zeroes(tl_schedule *s, tl_block_ref zero, int outside, tl
 
 /* Slices come while those before them are multiplied; a warpgroup more asks for them. *specialized: whether there are enough. */
 static tl_status make_pipeline(tl_schedule *s, const char *block, tl_loop_ref slices, int64_t bytes,
-                               bool *specialized, tl_diag *diag)
+                               bool is_turned, bool *specialized, tl_diag *diag)
 {
     const int64_t options[] = { 2, 3, 4 };
     int64_t room = tl_min64(MOST_STAGES, STAGED_BYTES / tl_max64(bytes, 1)),
             most = tl_min64(room, tl_sketch_extent(s, slices));
-    *specialized = most > 1;
-    if (!*specialized)
+    *specialized = most > 1 && !is_turned;
+    if (most < 2)
         return TL_OK;
     int64_t stages = tl_decide(s, block, "stages", options, (int)most - 1, most);
     TL_TRY(tl_software_pipeline(s, slices, stages, diag));
+    if (is_turned)
+        return TL_OK;
     return tl_specialize(s, slices, COPY_REGISTERS, COMPUTE_REGISTERS, diag);
 }
 
@@ -455,9 +455,21 @@ static tl_status bind_blocks(tl_schedule *s, const char *block, const tl_gpu_loo
 
 /* ---- all of it ---- */
 
+/* Whether the tiles' columns begin at multiples of 16 bytes of the panel's rows: boxes begin nowhere else. */
+static bool begins_at_pieces(tl_schedule *s, const tl_gpu_product *p, int axis)
+{
+    const tl_block *block = p->c.block;
+    const tl_expr *index = p->c.panel->args[axis], *zero = tl_int(s->arena, 0);
+    for (int i = 0; i < block->iter_count; i++)
+        if (p->extents[i] == 1)
+            index = tl_substitute(s->arena, index, &(tl_binding){ block->iters[i].var, zero }, 1);
+    int64_t size = (int64_t)tl_dtype_size(p->c.panel->u.buffer->dtype);
+    return tl_gpu_is_multiple(s->arena, index, block->iters[p->column].var, PIECE / size);
+}
+
 /* Which product, and constants laid out for it. */
 static tl_status find_product(tl_schedule *s, tl_block_ref anchor, tl_gpu_product *p, int *term,
-                              const product **x, tl_diag *diag)
+                              const product **x, bool *is_turned, tl_diag *diag)
 {
     TL_TRY(tl_gpu_find_product(s, tl_schedule_get_block(s, anchor), p, diag));
     const tl_block *block = p->c.block;
@@ -472,12 +484,18 @@ static tl_status find_product(tl_schedule *s, tl_block_ref anchor, tl_gpu_produc
     if (n < 0 || m < 0)
         return tl_refuse(diag, "default schedule", block->name, "walks in steps");
     *x = find_instruction(s, p, 0, n < k);
+    *is_turned = *x == NULL && k < n;
+    if (*is_turned)
+        *x = find_instruction(s, p, 0, true);
     if (*x == NULL)
         return tl_refuse(diag, "default schedule", block->name, "has types no warpgroup takes");
+    if ((!(*x)->is_nk || *is_turned) && !begins_at_pieces(s, p, n))
+        return tl_refuse(diag, "default schedule", block->name,
+                         "has a window that moves by less than 16 bytes");
     const int64_t options[] = { 0, 1 };
     if (!tl_decide(s, block->name, "warpgroups", options, 2, 1))
         return tl_refuse(diag, "default schedule", block->name, "shall do without");
-    TL_TRY(decide_tile(s, p, x, *term, diag));
+    TL_TRY(decide_tile(s, p, x, *term, *is_turned, diag));
     tl_gpu_product decided = *p;
     TL_TRY(lay_constant(s, p->c.stream, m, from, diag));
     TL_TRY(lay_constant(s, p->c.panel, (*x)->is_nk ? n : k, (*x)->is_nk ? k : n, diag));
@@ -499,8 +517,9 @@ tl_status tl_gpu_wgmma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl
     tl_loop_ref slices, other;
     tl_loop_list written;
     const char *result;
-    bool specialized;
-    TL_TRY(find_product(s, anchor, &p, &term, &x, diag));
+    bool specialized, is_turned = false;
+    tl_block_ref held = { 0 };
+    TL_TRY(find_product(s, anchor, &p, &term, &x, &is_turned, diag));
     TL_TRY(tl_gpu_pad(s, anchor, out, &p, diag));
     int64_t bytes = tl_gpu_slice_bytes(s, &p);
     const char *name = p.c.block->name;
@@ -508,9 +527,12 @@ tl_status tl_gpu_wgmma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl
     TL_TRY(tl_gpu_take_slice(s, anchor, p.c.panel, &operands[0], diag));
     TL_TRY(tl_gpu_take_slice(s, anchor, p.c.stream, &operands[1], diag));
     for (int i = 0; i < 2; i++) {
-        TL_TRY(check_source(s, operands[i].copy, &layouts[i], diag));
+        if (i > 0 || !is_turned)
+            TL_TRY(check_source(s, operands[i].copy, &layouts[i], diag));
         TL_TRY(lay_slice(s, operands[i].buffer, &layouts[i], diag));
     }
+    if (is_turned)
+        TL_TRY(tl_gpu_take_turned(s, &operands[0], &held, diag));
     TL_TRY(tl_gpu_lay_result(s, &p, &result, diag));
     p.c.block = tl_schedule_get_block(s, anchor); /* with the new result */
 
@@ -527,12 +549,15 @@ tl_status tl_gpu_wgmma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl
     TL_TRY(tl_tensorize(s, terms.row, x->name, diag));
     for (int i = 0; i < written.count; i++)
         TL_TRY(tl_unroll(s, written.loops[i], diag));
-    TL_TRY(copy_boxes(s, operands[0].copy, outside + 1, &layouts[0], p.warps, diag));
+    if (is_turned)
+        TL_TRY(tl_gpu_turn_slice(s, operands[0].copy, held, outside + 1, p.warps, THREADS, diag));
+    else
+        TL_TRY(copy_boxes(s, operands[0].copy, outside + 1, &layouts[0], p.warps, diag));
     TL_TRY(copy_boxes(s, operands[1].copy, outside + 1, &layouts[1], 1, diag));
     TL_TRY(share_zeroes(s, zero, outside, diag));
     TL_TRY(tl_gpu_share_tiles(s, loops.row, loops.column, loops.line.id != 0 ? &loops.line : NULL,
                               ROWS, diag));
-    TL_TRY(make_pipeline(s, name, slices, bytes, &specialized, diag));
+    TL_TRY(make_pipeline(s, name, slices, bytes, is_turned, &specialized, diag));
     if (loops.warps.id != 0)
         TL_TRY(tl_bind_loop(s, loops.warps, "threadIdx.y", diag));
     return bind_blocks(s, name, &loops, other, specialized, diag);

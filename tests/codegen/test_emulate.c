@@ -289,6 +289,8 @@ static void clusters_share(void **state)
     run_cluster(NULL, NULL, NULL);
     run_cluster("i32 3)\n", "i32 7)\n", "blocks 0x7 of a cluster of 2");
     run_cluster("i32 3)\n", "i32 1)\n", "deadlock");
+    run_cluster("%TX, i32 %half", "%TX, i32 2", "begins at element 2 of 4 bytes along a row");
+    run_cluster("%TX, i32 %half", "%TX, i32 -1", "begins at element -1 of 4 bytes along a row");
     run_cluster("@bar, i32 256", "@bar, i32 128", "by a copy that nobody has waited for");
 }
 

@@ -393,6 +393,32 @@ static void edges_are_zeroes(void **state)
     check(edges, edges_trace, "sm_80", "it takes sm_90a");
 }
 
+/* Boxes that begin anywhere along a row, which emulators could copy and hardware does not. */
+static const char shifted[] = "kernel shift(A: f32[64, 64], out C: f32[64, 32])\n"
+                              "  move: C[i, j] = A[i, j + 2]*2.0\n";
+static const char shifted_trace[] = "a = cache_read(move, A, shared)\n"
+                                    "i, j = loops(move)\n"
+                                    "i0, i1 = split(i, [_, 16])\n"
+                                    "compute_at(a, i0)\n"
+                                    "_, ai, aj = loops(a)\n"
+                                    "bulk_copy(ai)\n"
+                                    "bind(i1, threadIdx.y)\n"
+                                    "bind(j, threadIdx.x)\n"
+                                    "bind(i0, blockIdx.x)\n"
+                                    "place_barriers()\n";
+
+static void boxes_begin_at_pieces(void **state)
+{
+    (void)state;
+    check(shifted, shifted_trace, "sm_90a",
+          "the box begins at element 2, which may be no multiple");
+    tl_arena *arena = tl_arena_create(0);
+    const char *at = strstr(shifted, "+ 2");
+    check(tl_arena_format(arena, "%.*s+ 4%s", (int)(at - shifted), shifted, at + 3), shifted_trace,
+          "sm_90a", NULL);
+    tl_arena_destroy(arena);
+}
+
 /* One row that computes, without a loop over y: shared memory is allocated where only the fragments are around. */
 static const char one_row[] =
     "kernel rows(A: bf16[128, 256], B: bf16[64, 256], out C: f32[128, 64])\n"
@@ -472,10 +498,11 @@ int main(void)
 {
     tl_codegen_own_process();
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products_are_right),   cmocka_unit_test(products_are_refused),
-        cmocka_unit_test(files_are_right),      cmocka_unit_test(code_is_as_written),
-        cmocka_unit_test(assembler_is_content), cmocka_unit_test(edges_are_zeroes),
-        cmocka_unit_test(one_row_computes),     cmocka_unit_test(copies_are_refused),
+        cmocka_unit_test(products_are_right),    cmocka_unit_test(products_are_refused),
+        cmocka_unit_test(files_are_right),       cmocka_unit_test(code_is_as_written),
+        cmocka_unit_test(assembler_is_content),  cmocka_unit_test(edges_are_zeroes),
+        cmocka_unit_test(boxes_begin_at_pieces), cmocka_unit_test(one_row_computes),
+        cmocka_unit_test(copies_are_refused),
     };
     return cmocka_run_group_tests_name("gpu group", tests, NULL, NULL);
 }

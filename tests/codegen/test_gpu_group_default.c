@@ -53,6 +53,37 @@ static const struct {
       "  gemm: C[i, j] = sum(A[i, k]*B[k, j])\n",
       { "k8_tf32_nk)", "transform_layout(B", "bulk_copy(" },
       "mma_m16" },
+    { "tf32, of a factor that lies across: threads turn it",
+      "tf32 kernel gemm(A: f32[256, 192], B: f32[192, 256], out C: f32[256, 256])\n"
+      "  gemm: C[i, j] = sum(A[i, k]*B[k, j])\n",
+      { "k8_tf32_nk)", "bulk_copy(", "cache_write(B_local, register)", "software_pipeline(" },
+      "specialize(" },
+    { "the same where nothing comes out even",
+      "tf32 kernel gemm(A: f32[100, 76], B: f32[76, 90], const b: f32[90], out C: f32[100, 90])\n"
+      "  gemm: acc[i, j] = sum(A[i, k]*B[k, j])\n"
+      "  out: C[i, j] = max(acc[i, j] + b[j], 0.0)\n",
+      { "k8_tf32_nk)", "bulk_copy(", "register)", "pad_einsum(" },
+      "specialize(" },
+    { "the same, many, of a factor that a stage makes",
+      "tf32 kernel gemm(A: f32[3, 64, 64], B: f32[3, 64, 128], out C: f32[3, 64, 128])\n"
+      "  twice: D[b, k, j] = B[b, k, j]*2.0\n"
+      "  gemm: C[b, i, j] = sum(A[b, i, k]*D[b, k, j])\n",
+      { "k8_tf32_nk)", "bulk_copy(", "register)" },
+      "specialize(" },
+    { "the same, lines of an image",
+      "tf32 kernel conv(x: f32[2, 32, 4, 56], const w: f32[64, 32, 1, 1], out y: f32[2, 64, 4, "
+      "56])\n"
+      "  conv: y[n, o, i, j] = sum(x[n, c, i + u, j + v]*w[o, c, u, v]) for i in 0..4, j in "
+      "0..56\n",
+      { "k8_tf32_nk)", "bulk_copy(", "cache_write(x_pad, register)" },
+      "specialize(" },
+    { "a window that moves along rows is nothing to load 16 bytes of at a time",
+      "tf32 kernel conv(x: f32[2, 32, 4, 58], const w: f32[64, 32, 1, 3], out y: f32[2, 64, 4, "
+      "56])\n"
+      "  conv: y[n, o, i, j] = sum(x[n, c, i + u, j + v]*w[o, c, u, v]) for i in 0..4, j in "
+      "0..56\n",
+      { "bind(" },
+      "wgmma" },
     { "f32 is not multiplied as anything else",
       "kernel gemm(A: f32[128, 64], const B: f32[64, 96], out C: f32[128, 96])\n"
       "  gemm: C[i, j] = sum(A[i, k]*B[k, j])\n",
@@ -63,26 +94,36 @@ static const struct {
       "  gemm: C[i, j] = sum(i32(A[i, k])*i32(B[j, k]))\n",
       { "k32_u8_nk)", "bulk_copy(" },
       "mma_m16" },
-    { "a convolution with a border, whose zeroes are those around the image",
-      "kernel conv(x: bf16[2, 32, 6, 32], const w: bf16[64, 32, 3, 3], const b: f32[64], out y: "
+    { "a window that moves along lines, whose zeroes are those around the image",
+      "kernel conv(x: bf16[2, 32, 6, 32], const w: bf16[64, 32, 3, 1], const b: f32[64], out y: "
       "bf16[2, 64, 6, 32])\n"
-      "  pad: p[n, c, i, j] = select(1 <= i and i < 7 and 1 <= j and j < 33, x[n, c, i - 1, j - "
-      "1], bf16(0.0)) "
-      "for i in 0..8, j in 0..34\n"
+      "  pad: p[n, c, i, j] = select(1 <= i and i < 7, x[n, c, i - 1, j], bf16(0.0)) for i in "
+      "0..8, "
+      "j in 0..32\n"
       "  conv: acc[n, o, i, j] = sum(f32(p[n, c, i + u, j + v])*f32(w[o, c, u, v])) for i in 0..6, "
       "j in 0..32\n"
       "  y: y[n, o, i, j] = bf16(max(acc[n, o, i, j] + b[o], 0.0))\n",
       { "k16_bf16)", "transform_layout(w", "bulk_copy(", "specialize(" },
       "mma_m16" },
-    { "a convolution whose lines no tile divides",
+    { "the same, of lines that no tile divides",
+      "kernel conv(x: bf16[1, 32, 3, 56], const w: bf16[64, 32, 3, 1], out y: bf16[1, 64, 3, 56])\n"
+      "  pad: p[n, c, i, j] = select(1 <= i and i < 4, x[n, c, i - 1, j], bf16(0.0)) for i in "
+      "0..5, "
+      "j in 0..56\n"
+      "  conv: acc[n, o, i, j] = sum(f32(p[n, c, i + u, j + v])*f32(w[o, c, u, v])) for i in "
+      "0..3, j in 0..56\n"
+      "  y: y[n, o, i, j] = bf16(acc[n, o, i, j])\n",
+      { "k16_bf16)", "pad_einsum(", "bulk_copy(", "specialize(" },
+      "mma_m16" },
+    { "a window that moves along rows: boxes begin at multiples of 16 bytes alone",
       "kernel conv(x: bf16[1, 32, 3, 56], const w: bf16[64, 32, 3, 3], out y: bf16[1, 64, 3, 56])\n"
       "  pad: p[n, c, i, j] = select(1 <= i and i < 4 and 1 <= j and j < 57, x[n, c, i - 1, j - "
       "1], bf16(0.0)) for i in 0..5, j in 0..58\n"
       "  conv: acc[n, o, i, j] = sum(f32(p[n, c, i + u, j + v])*f32(w[o, c, u, v])) for i in "
       "0..3, j in 0..56\n"
       "  y: y[n, o, i, j] = bf16(acc[n, o, i, j])\n",
-      { "k16_bf16)", "pad_einsum(", "bulk_copy(", "specialize(" },
-      "mma_m16" },
+      { "mma_m16n8k16_bf16)" },
+      "bulk_copy(" },
     { "a convolution of single elements, channels that come to no whole slice",
       "kernel conv(x: f16[1, 72, 4, 56], const w: f16[96, 72, 1, 1], out y: f16[1, 96, 4, 56])\n"
       "  conv: acc[n, o, i, j] = sum(f32(x[n, c, i + u, j + v])*f32(w[o, c, u, v])) for i in 0..4, "

@@ -43,6 +43,7 @@ static void describe_maps(tl_arena *arena, const tl_kernel_plan *plan, tl_descri
     for (int i = 0; i < plan->map_count; i++) {
         const tl_map_plan *from = &plan->maps[i];
         maps[i] = (tl_tensor_map){ .buffer = from->buffer,
+                                   .offset = from->offset,
                                    .dtype = from->from->dtype,
                                    .rank = from->rank,
                                    .swizzle = from->swizzle };

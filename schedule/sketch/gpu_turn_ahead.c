@@ -1,11 +1,12 @@
 /* schedule/sketch/gpu_turn_ahead.c: an operand that lies across, turned as a whole in a launch in front of its contraction.
  *
- *     for <tiles of 4 by 4>  blockIdx.x, threadIdx.x       a warp: 8 along the source's rows, 4 across them
- *       alloc held: 4 by 4 registers
- *         for 4 across                                     written out
- *           held = source                                  4 neighbours in an access of 16 bytes
- *         for 4 along                                      written out
- *           turned = held                                  the same the other way round
+ *     for <tiles of 4 by 4>  blockIdx.x
+ *       for <tiles>  threadIdx.x                           a warp: 8 along the source's rows, 4 across them
+ *         alloc held: 4 by 4 registers
+ *           for 4 across                                   written out
+ *             held = source                                4 neighbours in an access of 16 bytes
+ *           for 4 along                                    written out
+ *             turned = held                                the same the other way round
  *
  * Eight threads, which a multiprocessor serves at once, read 32 bytes of each of four rows and write 64 of two: memory's sectors
  * of 32 bytes are moved whole, both ways. What is turned lies in scratch, in global memory; what follows sees an operand by
@@ -16,22 +17,49 @@ enum {
     SIDE = 4, /* words of a tile */
     ALONG = 8,
     ACROSS = 4,
-    THREADS = 256,
+    MOST_THREADS = 256,
+    LEAST_THREADS = 64,
     MEMORY_BYTES = 16,    /* a cycle and multiprocessor, of an H100 or H200 14 to 19 */
     LAUNCH_CYCLES = 5000, /* one more, of some microseconds */
 };
 
+/* Tiles of a block: of a warp, and how many times as many. */
+typedef struct {
+    int64_t along, across, more_along, more_across;
+} shares;
+
+/* The largest divisor that is no more than `most`. */
+static int64_t part_of(int64_t tiles, int64_t most)
+{
+    int64_t part = tl_max64(tl_min64(tiles, most), 1);
+    while (tiles % part != 0)
+        part--;
+    return part;
+}
+
+static shares share_out(int64_t along, int64_t across)
+{
+    shares n = { part_of(along, ALONG), part_of(across, ACROSS), 1, 1 };
+    n.more_across = part_of(across / n.across, MOST_THREADS / (n.along * n.across));
+    n.more_along = part_of(along / n.along, MOST_THREADS / (n.along * n.across * n.more_across));
+    return n;
+}
+
 bool tl_gpu_can_turn_ahead(const tl_buffer *buffer, int row, int last)
 {
-    int64_t extent;
+    int64_t extent, rows = 0, lasts = 0;
     if (buffer->role == TL_ROLE_LOCAL || tl_dtype_size(buffer->dtype) != SIDE ||
         row != buffer->rank - 1 || last < 0 || row == last)
         return false;
     for (int a = 0; a < buffer->rank; a++)
-        if (!tl_const_int(buffer->shape[a], &extent) ||
-            ((a == row || a == last) && extent % SIDE != 0))
+        if (!tl_const_int(buffer->shape[a], &extent))
             return false;
-    return true;
+    tl_const_int(buffer->shape[row], &rows);
+    tl_const_int(buffer->shape[last], &lasts);
+    if (rows % SIDE != 0 || lasts % SIDE != 0)
+        return false;
+    shares n = share_out(rows / SIDE, lasts / SIDE);
+    return n.along * n.across * n.more_along * n.more_across >= LEAST_THREADS;
 }
 
 double tl_gpu_cycles_ahead(const tl_target *target, const tl_buffer *buffer)
@@ -40,41 +68,30 @@ double tl_gpu_cycles_ahead(const tl_target *target, const tl_buffer *buffer)
     return bytes / (MEMORY_BYTES * (double)tl_max64(target->cores, 1)) + LAUNCH_CYCLES;
 }
 
-static int64_t as_many(int64_t tiles, int64_t most)
-{
-    while (tiles % most != 0)
-        most /= 2;
-    return most;
-}
-
-/* Tiles of the source's rows and across them, for a thread each. *along, *across: inside of a tile. */
+/* Shares out tiles of the source's rows and across them among blocks and threads. *along, *across: inside of a tile. */
 static tl_status share_tiles(tl_schedule *s, tl_block_ref copy, tl_loop_ref *block,
                              tl_loop_ref *thread, tl_loop_ref *along, tl_loop_ref *across,
                              tl_diag *diag)
 {
     tl_loop_list order;
-    tl_loop_ref row, last, parts[3], all;
-    int64_t tiles;
+    tl_loop_ref row, last, rows[4], lasts[4];
     TL_TRY(tl_gpu_find_rows(s, copy, 0, &order, &row, &last, diag));
-    tl_loop_ref rows[3], lasts[3];
-    tiles = tl_sketch_extent(s, row) / SIDE;
-    TL_TRY(tl_split(s, row, (int64_t[]){ 0, as_many(tiles, ALONG), SIDE }, 3, rows, diag));
-    tiles = tl_sketch_extent(s, last) / SIDE;
-    TL_TRY(tl_split(s, last, (int64_t[]){ 0, as_many(tiles, ACROSS), SIDE }, 3, lasts, diag));
-    for (int i = 0; i < 2; i++) {
-        tl_loop_push(&order, rows[i]);
-        tl_loop_push(&order, lasts[i]);
-    }
-    int count = order.count;
-    tl_loop_push(&order, rows[2]);
-    tl_loop_push(&order, lasts[2]);
+    shares n = share_out(tl_sketch_extent(s, row) / SIDE, tl_sketch_extent(s, last) / SIDE);
+    TL_TRY(tl_split(s, row, (int64_t[]){ 0, n.more_along, n.along, SIDE }, 4, rows, diag));
+    TL_TRY(tl_split(s, last, (int64_t[]){ 0, n.more_across, n.across, SIDE }, 4, lasts, diag));
+    tl_loop_push(&order, rows[0]);
+    tl_loop_push(&order, lasts[0]);
+    const int blocks = order.count;
+    const tl_loop_ref threads[] = { rows[1], lasts[1], rows[2], lasts[2] };
+    for (int i = 0; i < 4; i++)
+        tl_loop_push(&order, threads[i]);
+    tl_loop_push(&order, rows[3]);
+    tl_loop_push(&order, lasts[3]);
     TL_TRY(tl_reorder(s, order.loops, order.count, diag));
-    TL_TRY(tl_fuse(s, order.loops, count, &all, diag));
-    TL_TRY(tl_split(s, all, (int64_t[]){ 0, THREADS }, 2, parts, diag));
-    *block = parts[0];
-    *thread = parts[1];
-    *along = rows[2];
-    *across = lasts[2];
+    TL_TRY(tl_fuse(s, order.loops, blocks, block, diag));
+    TL_TRY(tl_fuse(s, threads, 4, thread, diag));
+    *along = rows[3];
+    *across = lasts[3];
     return TL_OK;
 }
 

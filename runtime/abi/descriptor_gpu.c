@@ -170,6 +170,8 @@ static tl_status read_launch(tl_arena *arena, const json_t *entry, const tl_desc
     return TL_OK;
 }
 
+#define MOST_OFFSET (INT64_C(1) << 40)
+
 static tl_status read_map(const json_t *entry, const tl_descriptor *d, tl_tensor_map *m,
                           tl_diag *diag)
 {
@@ -179,7 +181,9 @@ static tl_status read_map(const json_t *entry, const tl_descriptor *d, tl_tensor
     TL_TRY(tl_descriptor_integer(entry, "buffer", TL_MAP_SCRATCH, (int64_t)d->buffer_count - 1,
                                  &buffer, diag));
     if (buffer == TL_MAP_SCRATCH)
-        TL_TRY(tl_descriptor_integer(entry, "offset", 0, INT64_C(1) << 40, &offset, diag));
+        TL_TRY(tl_descriptor_integer(entry, "offset", 0,
+                                     d->scratch_formula == NULL ? d->scratch_bytes : MOST_OFFSET,
+                                     &offset, diag));
     TL_TRY(tl_descriptor_integer(entry, "swizzle", 0, 128, &swizzle, diag));
     TL_TRY(read_list(entry, "extents", 1, TL_MAP_AXES, INT64_C(1) << 32, m->extents, diag));
     m->rank = (int)json_array_size(json_object_get(entry, "extents"));

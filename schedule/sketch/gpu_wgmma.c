@@ -489,15 +489,39 @@ static tl_status make_pipeline(tl_schedule *s, const char *block, tl_loop_ref sl
     return tl_specialize(s, slices, COPY_REGISTERS, COMPUTE_REGISTERS, diag);
 }
 
-static tl_status bind_blocks(tl_schedule *s, const char *block, const tl_gpu_loops *loops,
-                             tl_loop_ref other, bool specialized, tl_diag *diag)
+/* Whether blocks that run at once should have all columns of few rows, not all rows of few columns: where this is less to read
+ * for all of them. Of a panel whose rows are along its columns they read whole rows then, which lie side by side in memory: where
+ * both are as much, an H200 took 191 us with columns first and 207 with rows first (of bf16, 4096). */
+static bool has_columns_first(const tl_schedule *s, const tl_gpu_product *p, const product *x,
+                              const tl_gpu_loops *loops)
 {
-    const int64_t options[] = { 1, CLUSTER };
-    bool even = other.id != 0 && tl_sketch_extent(s, loops->tiles) % CLUSTER == 0;
-    TL_TRY(tl_bind_loop(s, loops->tiles, "blockIdx.x", diag));
+    int64_t rows = CLUSTER * tl_gpu_cut_size(&p->cuts[p->row]),
+            columns = tl_gpu_cut_size(&p->cuts[p->column]),
+            groups = tl_max64(tl_sketch_extent(s, loops->tiles) / CLUSTER, 1),
+            panels = tl_ceildiv(p->extents[p->column], columns),
+            wave = tl_max64(s->target->cores / CLUSTER, 1);
+    int64_t rows_first = tl_min64(wave, groups) * rows + tl_ceildiv(wave, groups) * columns,
+            columns_first = tl_min64(wave, panels) * columns + tl_ceildiv(wave, panels) * rows;
+    return !x->is_nk && p->line < 0 && columns_first <= rows_first;
+}
+
+static tl_status bind_blocks(tl_schedule *s, const tl_gpu_product *p, const product *x,
+                             const tl_gpu_loops *loops, tl_loop_ref other, bool specialized,
+                             tl_diag *diag)
+{
+    const int64_t options[] = { 1, CLUSTER }, orders[] = { 0, 1 };
+    const char *block = p->c.block->name;
+    int64_t tiles = tl_sketch_extent(s, loops->tiles);
+    bool even = other.id != 0 && tiles % CLUSTER == 0, columns_first = false;
+    if (other.id != 0 && tiles <= MOST_BLOCKS_Y)
+        columns_first =
+            tl_decide(s, block, "columns_first", orders, 2, has_columns_first(s, p, x, loops)) == 1;
+    TL_TRY(tl_bind_loop(s, loops->tiles, columns_first ? "blockIdx.y" : "blockIdx.x", diag));
     if (specialized && even && tl_decide(s, block, "cluster", options, 2, CLUSTER) > 1)
         TL_TRY(tl_annotate(s, loops->tiles, "cluster", CLUSTER, diag));
-    return other.id != 0 ? tl_bind_loop(s, other, "blockIdx.y", diag) : TL_OK;
+    if (other.id == 0)
+        return TL_OK;
+    return tl_bind_loop(s, other, columns_first ? "blockIdx.x" : "blockIdx.y", diag);
 }
 
 /* ---- all of it ---- */
@@ -619,5 +643,5 @@ tl_status tl_gpu_wgmma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl
     TL_TRY(make_pipeline(s, name, slices, bytes, is_turned, &specialized, diag));
     if (loops.warps.id != 0)
         TL_TRY(tl_bind_loop(s, loops.warps, "threadIdx.y", diag));
-    return bind_blocks(s, name, &loops, other, specialized, diag);
+    return bind_blocks(s, &p, x, &loops, other, specialized, diag);
 }

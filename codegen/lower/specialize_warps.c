@@ -434,6 +434,8 @@ static const tl_stmt *specialize(specializing *s, const tl_stmt *stmt)
     s->kernel->mbarrier_count += 2 * (int)stages;
     const tl_stmt *compute = take_out(s, body, &p);
     int64_t threads = p.rows * s->width;
+    const tl_thread_place place = { p.rows, has_rows ? 1u << 1 : 0, false };
+    compute = tl_await_copies(s->kernel, compute, place, &s->status, s->diag);
     compute = tl_stmt_rewrite(arena, compute, meet_row, &threads);
     const tl_var *row = tl_var_make(arena, has_rows ? p.row_var->name : "row", 0, p.rows);
     const tl_binding is = { p.row_var, tl_ref(arena, row) };

@@ -30,6 +30,9 @@ static bool has_half(const tl_emitter *em)
 static LLVMValueRef to_bf16(tl_emitter *em, LLVMValueRef v)
 {
     LLVMBuilderRef b = em->builder;
+    LLVMValueRef word16 = tl_emit_gpu_to_bf16(em, v);
+    if (word16 != NULL)
+        return word16;
     LLVMValueRef bits = LLVMBuildBitCast(b, v, like(v, em->i32), "");
     LLVMValueRef odd =
         LLVMBuildAnd(b, LLVMBuildLShr(b, bits, word(v, em->i32, 16), ""), word(v, em->i32, 1), "");

@@ -159,6 +159,11 @@ bool tl_emit_sync(tl_emitter *em, tl_intrinsic which, const tl_intrinsic_call *c
 bool tl_emit_is_each_call(const tl_intrinsic_call *call);
 LLVMValueRef tl_emit_mbarrier(tl_emitter *em, const tl_expr *number);
 void tl_emit_bulk(tl_emitter *em, const tl_intrinsic_call *call); /* emit_bulk_llvm.c */
+/* emit_gpu_number_llvm.c: of f32 numbers, NULL where the target has no such instruction: min or max; the words of bf16; exp that
+ * is as exact as a result in f16 or bf16 shows. */
+LLVMValueRef tl_emit_gpu_extreme(tl_emitter *em, bool is_max, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef tl_emit_gpu_to_bf16(tl_emitter *em, LLVMValueRef v);
+LLVMValueRef tl_emit_gpu_short_exp(tl_emitter *em, LLVMValueRef x);
 /* emit_fragment_llvm.c: in a buffer that a warp or a warpgroup holds, the register of a thread's own element, or the first
  * one of a tile: false, and a failure, where there is none. What is read may be another thread's of the four of a row: *lane
  * says which, -1: its own. */

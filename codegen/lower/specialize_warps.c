@@ -52,6 +52,7 @@ typedef struct {
 typedef struct {
     const tl_stmt *before, *steady, *after; /* its three loops */
     const tl_stmt *copies, *compute;        /* of the steady one's body */
+    const tl_stmt *ends;                    /* the last one's */
     int64_t stages, rows;
     int full, empty; /* first mbarriers */
     int shared_count;
@@ -111,6 +112,16 @@ static const tl_stmt *arrive(const specializing *s, const pipeline *p, const tl_
                          tl_int(s->arena, s->cluster > 1 ? s->cluster : 0));
 }
 
+/* The threads of a row alone: the others go on. */
+static const tl_stmt *meet_in_row(const specializing *s, const pipeline *p)
+{
+    enum { FIRST = 2 }; /* of one row; 1 is for all that compute */
+    tl_arena *arena = s->arena;
+    const tl_expr *row = p->row_var != NULL ? tl_ref(arena, p->row_var) : tl_int(arena, 0);
+    return tl_sync_call2(arena, "threads_meet", tl_addi(arena, row, FIRST),
+                         tl_int(arena, s->width));
+}
+
 /* One iteration. Versions are given back until the last iterations, whose copies have been asked for. */
 static const tl_stmt *compute_turn(const specializing *s, const pipeline *p, const tl_stmt *compute,
                                    const tl_expr *turn, bool gives_back)
@@ -118,7 +129,7 @@ static const tl_stmt *compute_turn(const specializing *s, const pipeline *p, con
     tl_arena *arena = s->arena;
     const tl_stmt *wait = tl_mbarrier_wait(arena, p->full, p->stages, turn);
     if (!tl_has_products_only(compute)) {
-        const tl_stmt *parts[] = { wait, compute, gives_back ? tl_stmt_barrier(arena) : NULL,
+        const tl_stmt *parts[] = { wait, compute, gives_back ? meet_in_row(s, p) : NULL,
                                    gives_back ? arrive(s, p, turn) : NULL };
         return tl_stmt_seq(arena, parts, 4);
     }
@@ -143,7 +154,7 @@ static const tl_stmt *computing(const specializing *s, const pipeline *p)
         tl_stmt_loop(arena, p->steady->u.loop.var, p->steady->u.loop.extent, TL_LOOP_SERIAL,
                      compute_turn(s, p, p->compute, now, true)),
         tl_stmt_loop(arena, p->after->u.loop.var, p->after->u.loop.extent, TL_LOOP_SERIAL,
-                     compute_turn(s, p, p->after->u.loop.body, end, false)),
+                     compute_turn(s, p, p->ends, end, false)),
         NULL,
         NULL,
     };
@@ -178,6 +189,33 @@ static bool find_parts(const tl_stmt *seq, int *first, int *steady, int *last)
     return false;
 }
 
+static bool see_shared_store(const tl_stmt *stmt, void *context)
+{
+    bool *found = context;
+    const tl_buffer *to = stmt->kind == TL_STMT_STORE  ? stmt->u.store.buffer
+                          : stmt->kind == TL_STMT_CALL && stmt->u.call->write_count > 0
+                              ? stmt->u.call->writes[0].buffer
+                              : NULL;
+    *found = *found ||
+             (to != NULL && (to->scope == TL_SCOPE_SHARED || to->scope == TL_SCOPE_GLOBAL));
+    return !*found;
+}
+
+/* Whether the rows that compute may hand something to each other; else barriers among them are for the copies, which mbarriers
+ * tell of now. */
+static bool stores_what_rows_share(const tl_stmt *compute)
+{
+    bool found = false;
+    tl_stmt_visit(compute, see_shared_store, &found);
+    return found;
+}
+
+static const tl_stmt *without_barrier(tl_arena *arena, const tl_stmt *stmt, void *context)
+{
+    (void)context;
+    return stmt->kind == TL_STMT_BARRIER ? tl_stmt_seq(arena, NULL, 0) : stmt;
+}
+
 static bool take_pipeline(specializing *s, const tl_stmt *const loops[3], pipeline *p)
 {
     const tl_stmt *body = loops[1]->u.loop.body;
@@ -198,6 +236,11 @@ static bool take_pipeline(specializing *s, const tl_stmt *const loops[3], pipeli
     p->stages = mark_of(p->steady, "pipeline");
     p->copies = tl_stmt_seq(s->arena, items, copies);
     p->compute = tl_stmt_seq(s->arena, items + rest, end - rest);
+    p->ends = p->after->u.loop.body;
+    if (!stores_what_rows_share(p->compute)) {
+        p->compute = tl_stmt_rewrite(s->arena, p->compute, without_barrier, NULL);
+        p->ends = tl_stmt_rewrite(s->arena, p->ends, without_barrier, NULL);
+    }
     return copies > 0 && end > rest;
 }
 

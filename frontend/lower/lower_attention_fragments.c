@@ -25,29 +25,29 @@
 #include "frontend/lower/lower_private.h"
 
 enum {
-    HEIGHT = 64, /* rows of a warpgroup */
-    KEYS = 64,   /* in a block, at most */
-    LEAST_KEYS = 32,
-    STEP = 16,        /* keys of one product */
-    MOST_WIDTH = 128, /* features: twice their sums are in registers */
-    THREADS = 4,      /* of a row */
-    OWN = 2,          /* columns that follow each other, of a thread */
-    MOST_BLOCKS = 256 /* that one accumulator takes one after the other: lower_sum.c */
+    HEIGHT = 64,       /* rows of a warpgroup */
+    KEYS = 64,         /* in a block, or half of it */
+    STEP = 16,         /* of a product's sum */
+    WIDTH = 32,        /* features of a value: so many, or twice, three or four times as many, as products have columns */
+    MOST_WIDTH = 128,  /* twice their sums are in registers */
+    MOST_DEPTH = 256,  /* features of a key */
+    THREADS = 4,       /* of a row */
+    OWN = 2,           /* columns that follow each other, of a thread */
+    MOST_BLOCKS = 1024 /* one after the other into one accumulator; each of four has a quarter of a row */
 };
 
 static int64_t block_of_keys(int64_t columns)
 {
-    for (int64_t keys = KEYS; keys >= LEAST_KEYS; keys -= STEP)
-        if (columns % keys == 0)
-            return columns / keys > 1 && columns / keys <= MOST_BLOCKS ? keys : 0;
-    return 0;
+    int64_t keys = columns % KEYS == 0 ? KEYS : KEYS / 2;
+    return columns % keys == 0 && columns / keys > 1 && columns / keys <= MOST_BLOCKS ? keys : 0;
 }
 
 bool tl_lowers_fragments(const tl_node *n)
 {
     tl_attention_sizes z = tl_attention_sizes_of(n);
     return tl_lowers_halves(n) && z.rows % HEIGHT == 0 && block_of_keys(z.columns) > 0 &&
-           z.depth % STEP == 0 && z.width % STEP == 0 && z.width <= MOST_WIDTH;
+           z.depth % STEP == 0 && z.depth <= MOST_DEPTH && z.width % WIDTH == 0 &&
+           z.width <= MOST_WIDTH;
 }
 
 typedef struct {

@@ -76,6 +76,15 @@ static const product *find_instruction(const tl_schedule *s, const tl_gpu_produc
     return found;
 }
 
+const char *tl_gpu_group_product(tl_dtype c, tl_dtype a, tl_dtype b, int64_t columns, bool is_nk)
+{
+    for (int i = 0; i < PRODUCTS; i++)
+        if (products[i].c == c && products[i].a == a && products[i].b == b &&
+            products[i].n == columns && products[i].is_nk == is_nk && !products[i].is_cut)
+            return products[i].name;
+    return NULL;
+}
+
 /* ---- which tile ---- */
 
 typedef struct {
@@ -229,17 +238,10 @@ static tl_status lay_constant(tl_schedule *s, const tl_expr *load, int row, int 
     return tl_gpu_arrange(s, load->u.buffer->name, (int[]){ row, last }, 2, 1, diag);
 }
 
-/* How a slice of an operand lies: its rows, and what is along them, are its last axes. */
-typedef struct {
-    int row, last;     /* axes of the operand's buffer */
-    int64_t row_bytes; /* in shared memory */
-    int64_t block;     /* elements along rows; more than 1: longer rows are cut */
-} slice_layout;
+typedef tl_gpu_boxes slice_layout;
 
-/* Whether boxes of what the copy reads can be copied: it is an argument whose rows begin at multiples of 16 bytes, and those of
- * the slice lie along them. */
-static tl_status check_source(tl_schedule *s, tl_block_ref copy, const slice_layout *l,
-                              tl_diag *diag)
+tl_status tl_gpu_check_boxes(tl_schedule *s, tl_block_ref copy, const tl_gpu_boxes *l,
+                             tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, copy);
     const tl_expr *value = block->stores[0].value;
@@ -263,7 +265,7 @@ static tl_status check_source(tl_schedule *s, tl_block_ref copy, const slice_lay
     return TL_OK;
 }
 
-static tl_status lay_slice(tl_schedule *s, const char *buffer, const slice_layout *l, tl_diag *diag)
+tl_status tl_gpu_lay_boxes(tl_schedule *s, const char *buffer, const tl_gpu_boxes *l, tl_diag *diag)
 {
     TL_TRY(tl_gpu_arrange(s, buffer, (int[]){ l->row, l->last }, 2, l->block, diag));
     return tl_swizzle(s, buffer, l->row_bytes, diag);
@@ -305,9 +307,7 @@ static tl_loop_ref loop_of_axis(tl_schedule *s, const tl_block *block, int axis,
     return (tl_loop_ref){ 0 };
 }
 
-/* A slice as boxes: rows of at most as many elements as lie side by side, a box a line and a block of columns. `groups` > 1: all
- * of them need all of it, and each asks for a part. */
-static tl_status copy_boxes(tl_schedule *s, tl_block_ref copy, int inside, const slice_layout *l,
+tl_status tl_gpu_copy_boxes(tl_schedule *s, tl_block_ref copy, int inside, const tl_gpu_boxes *l,
                             int64_t groups, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, copy);
@@ -508,8 +508,8 @@ tl_status tl_gpu_wgmma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl
     TL_TRY(tl_gpu_take_slice(s, anchor, p.c.panel, &operands[0], diag));
     TL_TRY(tl_gpu_take_slice(s, anchor, p.c.stream, &operands[1], diag));
     for (int i = 0; i < 2; i++) {
-        TL_TRY(check_source(s, operands[i].copy, &layouts[i], diag));
-        TL_TRY(lay_slice(s, operands[i].buffer, &layouts[i], diag));
+        TL_TRY(tl_gpu_check_boxes(s, operands[i].copy, &layouts[i], diag));
+        TL_TRY(tl_gpu_lay_boxes(s, operands[i].buffer, &layouts[i], diag));
     }
     TL_TRY(tl_gpu_lay_result(s, &p, &result, diag));
     p.c.block = tl_schedule_get_block(s, anchor); /* with the new result */
@@ -527,8 +527,8 @@ tl_status tl_gpu_wgmma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl
     TL_TRY(tl_tensorize(s, terms.row, x->name, diag));
     for (int i = 0; i < written.count; i++)
         TL_TRY(tl_unroll(s, written.loops[i], diag));
-    TL_TRY(copy_boxes(s, operands[0].copy, outside + 1, &layouts[0], p.warps, diag));
-    TL_TRY(copy_boxes(s, operands[1].copy, outside + 1, &layouts[1], 1, diag));
+    TL_TRY(tl_gpu_copy_boxes(s, operands[0].copy, outside + 1, &layouts[0], p.warps, diag));
+    TL_TRY(tl_gpu_copy_boxes(s, operands[1].copy, outside + 1, &layouts[1], 1, diag));
     TL_TRY(share_zeroes(s, zero, outside, diag));
     TL_TRY(tl_gpu_share_tiles(s, loops.row, loops.column, loops.line.id != 0 ? &loops.line : NULL,
                               ROWS, diag));

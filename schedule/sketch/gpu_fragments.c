@@ -1,0 +1,339 @@
+/* schedule/sketch/gpu_fragments.c: attention block by block of keys, written as tensor cores hold it (the lowering `fragments`), in
+ * one launch for a Hopper: all between its operands and its result is in registers.
+ *
+ *     for <batch, head>  blockIdx.y
+ *       for <blocks of rows>  blockIdx.x
+ *         for <groups>  threadIdx.y              64 rows each; a row of threads more copies
+ *           q[64, :]                             boxes in shared memory, once
+ *           m, l, acc = ...                      registers of a warpgroup, as all that follows
+ *           for <block of keys>                  a pipeline
+ *             k[T, :], v[T, :]                   boxes that all groups share
+ *             s[64, T] = q k'                    a product a step of the features
+ *             z, n, u, c, m, p, w                each thread its own elements; u by a shuffle among the four of a row
+ *             o[64, :] = p v                     p from registers
+ *             l, acc = l*c + w, acc*c + o
+ *           result = epilogue(acc/l)
+ *
+ * While one group computes weights the tensor cores have the products of the other. */
+#include <string.h>
+#include <stdio.h>
+#include "schedule/sketch/gpu_private.h"
+
+enum {
+    SM = 90,
+    ROWS = 64,
+    STEP = 16,       /* of a sum, in one product */
+    ROW_THREADS = 4, /* which hold a number of a row each */
+    GROUPS = 2,
+    MOST_STAGES = 4,
+    STAGED_BYTES = 200 << 10,
+    COPY_REGISTERS = 40,
+    COMPUTE_REGISTERS = 232,
+    MOST_BLOCKS_Y = 65535,
+};
+
+typedef struct {
+    tl_gpu_online_parts parts;
+    tl_contraction first, second;
+    int around;            /* loops outside of rows */
+    tl_loop_ref rows, keys; /* the two innermost of those around both products */
+    int64_t groups;
+    tl_gpu_slice q, k, v;
+    tl_gpu_boxes q_boxes, k_boxes, v_boxes;
+} attention;
+
+/* ---- nests of threads' own elements ---- */
+
+/* Rows among the four warps and the eight rows of a tile's half; `last`: what the threads of a row share out. */
+static tl_status share_rows(tl_schedule *s, tl_loop_ref row, tl_loop_ref last,
+                            const tl_loop_list *terms, tl_diag *diag)
+{
+    tl_loop_ref r[3], threads;
+    TL_TRY(tl_split(s, row, (int64_t[]){ 0, 2, 8 }, 3, r, diag));
+    const tl_loop_ref order[] = { r[1], r[0], r[2], last };
+    TL_TRY(tl_reorder(s, order, 4, diag));
+    TL_TRY(tl_unroll(s, r[1], diag));
+    for (int i = 0; i < terms->count; i++)
+        TL_TRY(tl_unroll(s, terms->loops[i], diag));
+    TL_TRY(tl_fuse(s, (tl_loop_ref[]){ r[0], r[2], last }, 3, &threads, diag));
+    return tl_bind_loop(s, threads, "threadIdx.x", diag);
+}
+
+/* A stage of 64 rows: of four numbers a row, or of tiles of eight columns. Loops of one iteration may stand among them. */
+static tl_status share_stage(tl_schedule *s, tl_block_ref ref, int outside, tl_diag *diag)
+{
+    const tl_block *block = tl_schedule_get_block(s, ref);
+    tl_loop_list own, terms = { 0 }, spatial = { 0 }, order = { 0 };
+    TL_TRY(tl_sketch_loops(s, ref, outside, &own, diag));
+    for (int i = 0; i < own.count; i++)
+        if (tl_sketch_drives_reduce(s, block, own.loops[i]))
+            tl_loop_push(&terms, own.loops[i]);
+        else
+            tl_loop_push(tl_sketch_extent(s, own.loops[i]) > 1 ? &spatial : &order, own.loops[i]);
+    if (spatial.count != 2 || tl_sketch_extent(s, spatial.loops[0]) != ROWS)
+        return tl_refuse(diag, "default schedule", block->name, "has not 64 rows");
+    if (order.count > 0) {
+        tl_loop_push(&order, spatial.loops[0]);
+        tl_loop_push(&order, spatial.loops[1]);
+        TL_TRY(tl_reorder(s, order.loops, order.count, diag));
+    }
+    int64_t columns = tl_sketch_extent(s, spatial.loops[1]);
+    if (columns == ROW_THREADS)
+        return share_rows(s, spatial.loops[0], spatial.loops[1], &terms, diag);
+    if (columns % 8 != 0 || terms.count > 0)
+        return tl_refuse(diag, "default schedule", block->name, "has no tiles of 8 columns");
+    return tl_gpu_share_tiles(s, spatial.loops[0], spatial.loops[1], NULL, ROWS, diag);
+}
+
+/* ---- operands ---- */
+
+/* The operand in shared memory, `at` that loop, in rows as products read them. */
+static tl_status take_operand(tl_schedule *s, tl_block_ref anchor, const tl_expr *load, int row,
+                              int last, int64_t extent, tl_loop_ref at, tl_gpu_slice *out,
+                              tl_gpu_boxes *boxes, tl_diag *diag)
+{
+    enum { ROW_BYTES = 128 };
+    int64_t size = (int64_t)tl_dtype_size(load->u.buffer->dtype), block = ROW_BYTES / size;
+    while (extent % block != 0)
+        block /= 2;
+    *boxes = (tl_gpu_boxes){ row, last, block * size, block == extent ? 1 : block };
+    TL_TRY(tl_gpu_take_slice(s, anchor, load, out, diag));
+    TL_TRY(tl_compute_at(s, out->copy, at, diag));
+    TL_TRY(tl_gpu_check_boxes(s, out->copy, boxes, diag));
+    return tl_gpu_lay_boxes(s, out->buffer, boxes, diag);
+}
+
+static int axis_of(tl_schedule *s, const tl_block *block, const tl_expr *load, const tl_var *var)
+{
+    (void)block;
+    return tl_gpu_axis_of(s, load, var);
+}
+
+/* The iter that moves the last axis of what the block stores; the one along its sum. */
+static const tl_var *column_of(const tl_block *block)
+{
+    const tl_store *store = &block->stores[0];
+    const tl_expr *last = store->indices[store->buffer->rank - 1];
+    return last->kind == TL_EXPR_VAR ? last->u.var : NULL;
+}
+static const tl_var *row_of(const tl_block *block)
+{
+    const tl_store *store = &block->stores[0];
+    const tl_expr *row = store->buffer->rank > 1 ? store->indices[store->buffer->rank - 2] : NULL;
+    return row != NULL && row->kind == TL_EXPR_VAR ? row->u.var : NULL;
+}
+static const tl_var *term_of(const tl_block *block)
+{
+    const tl_var *found = NULL;
+    for (int i = 0; i < block->iter_count; i++)
+        if (block->iters[i].kind == TL_ITER_REDUCE) {
+            if (found != NULL)
+                return NULL;
+            found = block->iters[i].var;
+        }
+    return found;
+}
+
+/* The extent of the innermost loops of a product: rows, columns, terms. */
+static tl_status product_loops(tl_schedule *s, tl_block_ref ref, int outside, tl_loop_ref out[3],
+                               int64_t extents[3], tl_diag *diag)
+{
+    tl_loop_list own;
+    const tl_block *block = tl_schedule_get_block(s, ref);
+    TL_TRY(tl_sketch_loops(s, ref, outside, &own, diag));
+    if (own.count != 3 || term_of(block) == NULL || column_of(block) == NULL ||
+        row_of(block) == NULL || !tl_sketch_drives_reduce(s, block, own.loops[2]))
+        return tl_refuse(diag, "default schedule", block->name, "is no product of a warpgroup");
+    for (int i = 0; i < 3; i++) {
+        out[i] = own.loops[i];
+        extents[i] = tl_sketch_extent(s, own.loops[i]);
+    }
+    if (extents[0] != ROWS || extents[2] % STEP != 0)
+        return tl_refuse(diag, "default schedule", block->name, "is no product of a warpgroup");
+    return TL_OK;
+}
+
+/* ---- products ---- */
+
+/* A call a step of the sum, in registers from zero on. */
+static tl_status product(tl_schedule *s, tl_block_ref ref, int outside, const tl_contraction *c,
+                         bool is_nk, tl_diag *diag)
+{
+    const tl_block *block = tl_schedule_get_block(s, ref);
+    tl_loop_ref own[3], k[2];
+    tl_block_ref zero;
+    int64_t extents[3];
+    TL_TRY(product_loops(s, ref, outside, own, extents, diag));
+    const char *name =
+        tl_gpu_group_product(block->stores[0].buffer->dtype, c->stream->u.buffer->dtype,
+                             c->panel->u.buffer->dtype, extents[1], is_nk);
+    if (name == NULL)
+        return tl_refuse(diag, "default schedule", block->name, "has types no warpgroup takes");
+    TL_TRY(tl_split(s, own[2], (int64_t[]){ 0, STEP }, 2, k, diag));
+    TL_TRY(tl_reorder(s, (tl_loop_ref[]){ k[0], own[0], own[1], k[1] }, 4, diag));
+    TL_TRY(tl_decompose_reduction(s, ref, k[0], &zero, diag));
+    TL_TRY(tl_tensorize(s, own[0], name, diag));
+    TL_TRY(tl_unroll(s, k[0], diag));
+    return share_stage(s, zero, outside, diag);
+}
+
+/* ---- all of it ---- */
+
+static tl_status find(tl_schedule *s, tl_block_ref anchor, attention *a, tl_diag *diag)
+{
+    const tl_block *second = tl_schedule_get_block(s, anchor);
+    tl_loop_list around;
+    if (s->target->gpu.sm != SM || !s->target->gpu.is_exact ||
+        !tl_gpu_find_online(s, anchor, &a->parts) ||
+        !tl_find_contraction(s->arena, second, &a->second) ||
+        !tl_find_contraction(s->arena, tl_schedule_get_block(s, a->parts.first), &a->first) ||
+        tl_dtype_size(a->second.stream->u.buffer->dtype) != 2)
+        return tl_refuse(diag, "default schedule", second->name,
+                         "is not written as a warpgroup holds it");
+    TL_TRY(tl_sketch_loops(s, anchor, 0, &around, diag));
+    a->around = a->parts.depth - 2;
+    a->rows = around.loops[a->parts.depth - 2];
+    a->keys = around.loops[a->parts.depth - 1];
+    const int64_t options[] = { 1, GROUPS };
+    int64_t most = tl_sketch_extent(s, a->rows) % GROUPS == 0 ? GROUPS : 1;
+    a->groups = tl_decide(s, second->name, "groups", options, most > 1 ? 2 : 1, most);
+    return TL_OK;
+}
+
+static tl_status take_operands(tl_schedule *s, attention *a, tl_loop_ref group, tl_diag *diag)
+{
+    tl_loop_ref own[3];
+    int64_t scores[3], sums[3];
+    const tl_block *first = tl_schedule_get_block(s, a->parts.first);
+    TL_TRY(product_loops(s, a->parts.first, a->parts.depth + 1, own, scores, diag));
+    TL_TRY(product_loops(s, a->parts.second, a->parts.depth + 1, own, sums, diag));
+    const tl_expr *q = a->first.stream, *k = a->first.panel, *v = a->second.panel;
+    if (axis_of(s, first, q, row_of(first)) < 0) {
+        q = a->first.panel;
+        k = a->first.stream;
+        a->first.stream = q;
+        a->first.panel = k;
+    }
+    int axes[6] = { axis_of(s, first, q, row_of(first)), axis_of(s, first, q, term_of(first)),
+                    axis_of(s, first, k, column_of(first)), axis_of(s, first, k, term_of(first)) };
+    const tl_block *second = tl_schedule_get_block(s, a->parts.second);
+    axes[4] = axis_of(s, second, v, term_of(second));
+    axes[5] = axis_of(s, second, v, column_of(second));
+    for (int i = 0; i < 6; i++)
+        if (axes[i] < 0)
+            return tl_refuse(diag, "default schedule", second->name, "walks in steps");
+    TL_TRY(take_operand(s, a->parts.first, q, axes[0], axes[1], scores[2], group, &a->q,
+                        &a->q_boxes, diag));
+    TL_TRY(take_operand(s, a->parts.first, k, axes[2], axes[3], scores[2], a->keys, &a->k,
+                        &a->k_boxes, diag));
+    return take_operand(s, a->parts.second, v, axes[4], axes[5], sums[1], a->keys, &a->v,
+                        &a->v_boxes, diag);
+}
+
+/* Blocks of keys come while those before them are used; a warpgroup more asks for them. */
+static tl_status make_pipeline(tl_schedule *s, const attention *a, int64_t staged, int64_t held,
+                               tl_diag *diag)
+{
+    const int64_t options[] = { 2, 3, MOST_STAGES };
+    int64_t room = tl_min64(MOST_STAGES, (STAGED_BYTES - held) / tl_max64(staged, 1)),
+            most = tl_min64(room, tl_sketch_extent(s, a->keys));
+    if (most < 2)
+        return TL_OK;
+    int64_t stages = tl_decide(s, tl_schedule_get_block(s, a->parts.second)->name, "stages",
+                               options, (int)most - 1, tl_min64(most, 2));
+    TL_TRY(tl_software_pipeline(s, a->keys, stages, diag));
+    return tl_specialize(s, a->keys, COPY_REGISTERS, COMPUTE_REGISTERS, diag);
+}
+
+static tl_status bind_blocks(tl_schedule *s, const tl_loop_list *around, int count,
+                             tl_loop_ref rows, tl_diag *diag)
+{
+    tl_loop_ref other = around->loops[0];
+    if (count > 1)
+        TL_TRY(tl_fuse(s, around->loops, count, &other, diag));
+    TL_TRY(tl_bind_loop(s, rows, "blockIdx.x", diag));
+    if (count == 0)
+        return TL_OK;
+    if (tl_sketch_extent(s, other) > MOST_BLOCKS_Y)
+        return tl_refuse(diag, "default schedule", "attention", "has too many heads");
+    return tl_bind_loop(s, other, "blockIdx.y", diag);
+}
+
+/* What else reads the result alone goes into the launch, where it may. */
+static tl_status take_epilogue(tl_schedule *s, const attention *a, tl_loop_ref group, tl_map *done,
+                               tl_diag *diag)
+{
+    const tl_block *last = tl_schedule_get_block(
+        s, tl_schedule_name_block(s, a->parts.stages[a->parts.count - 1]));
+    const tl_block **readers;
+    if (last->store_count != 1 || last->stores[0].buffer->role != TL_ROLE_LOCAL ||
+        tl_readers_of(s->arena, s->program->body, last->stores[0].buffer, &readers) != 1)
+        return TL_OK;
+    const char *name = readers[0]->name;
+    tl_block_ref reader = tl_schedule_name_block(s, name);
+    tl_schedule_state before = tl_schedule_save(s);
+    tl_diag why = { 0 };
+    tl_status status = tl_reverse_compute_at(s, reader, group, &why);
+    if (status == TL_OK)
+        status = tl_set_scope(s, last->stores[0].buffer->name, "warpgroup", &why);
+    if (status == TL_OK)
+        status = share_stage(s, reader, a->parts.depth, &why);
+    if (status != TL_OK) fprintf(stderr, "DBG2 %s\n", why.text);
+    TL_TRY(tl_sketch_tried(s, &before, status, &why, diag));
+    if (status == TL_OK)
+        tl_map_put(done, name, s);
+    return TL_OK;
+}
+
+/* Whether the launch alone reads it. */
+static bool is_own(tl_schedule *s, const attention *a, tl_loop_ref group, const tl_buffer *b)
+{
+    const tl_block **readers;
+    tl_loop_list loops;
+    int count = tl_readers_of(s->arena, s->program->body, b, &readers);
+    for (int i = 0; i < count; i++)
+        if (tl_sketch_loops(s, tl_schedule_name_block(s, readers[i]->name), 0, &loops, NULL) !=
+                TL_OK ||
+            loops.count < a->parts.depth || !tl_same_loop(loops.loops[a->parts.depth - 1], group))
+            return false;
+    return true;
+}
+
+tl_status tl_gpu_fragments(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag)
+{
+    attention a = { .groups = 1 };
+    tl_loop_list around;
+    tl_loop_ref rows[2];
+    TL_TRY(find(s, anchor, &a, diag));
+    TL_TRY(tl_sketch_loops(s, anchor, 0, &around, diag));
+    TL_TRY(tl_split(s, a.rows, (int64_t[]){ 0, a.groups }, 2, rows, diag));
+    TL_TRY(take_operands(s, &a, rows[1], diag));
+    const int inside = a.parts.depth + 1; /* of the loop over keys; one less outside of it */
+    TL_TRY(product(s, a.parts.first, inside, &a.first, true, diag));
+    TL_TRY(product(s, a.parts.second, inside, &a.second, false, diag));
+    TL_TRY(take_epilogue(s, &a, rows[1], done, diag));
+    const tl_block_ref products[] = { a.parts.first, a.parts.second };
+    for (int i = 0; i < a.parts.count + 2; i++) {
+        tl_block_ref ref = i < 2 ? products[i] : tl_schedule_name_block(s, a.parts.stages[i - 2]);
+        const tl_block *block = tl_schedule_get_block(s, ref);
+        const tl_buffer *b = i < 2 ? block->call->writes[0].buffer : block->stores[0].buffer;
+        tl_loop_list loops;
+        TL_TRY(tl_sketch_loops(s, ref, 0, &loops, diag));
+        if (b->role == TL_ROLE_LOCAL && b->scope == TL_SCOPE_GLOBAL && is_own(s, &a, rows[1], b))
+            TL_TRY(tl_set_scope(s, b->name, "warpgroup", diag));
+        bool in_keys = loops.count >= inside && tl_same_loop(loops.loops[inside - 1], a.keys);
+        if (i >= 2)
+            TL_TRY(share_stage(s, ref, in_keys ? inside : inside - 1, diag));
+    }
+    TL_TRY(tl_gpu_copy_boxes(s, a.q.copy, inside - 1, &a.q_boxes, 1, diag));
+    TL_TRY(tl_gpu_copy_boxes(s, a.k.copy, inside, &a.k_boxes, a.groups, diag));
+    TL_TRY(tl_gpu_copy_boxes(s, a.v.copy, inside, &a.v_boxes, a.groups, diag));
+    TL_TRY(tl_bind_loop(s, rows[1], "threadIdx.y", diag));
+    TL_TRY(make_pipeline(s, &a, 32 << 10, 32 << 10, diag));
+    TL_TRY(bind_blocks(s, &around, a.around, rows[0], diag));
+    tl_map_put(done, tl_schedule_get_block(s, a.parts.second)->name, s);
+    tl_map_put(done, tl_schedule_get_block(s, a.parts.first)->name, s);
+    for (int i = 0; i < a.parts.count; i++)
+        tl_map_put(done, a.parts.stages[i], s);
+    return TL_OK;
+}

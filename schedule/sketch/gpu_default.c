@@ -198,8 +198,6 @@ static tl_status apply_shared(tl_schedule *s, const tl_map *done, const tl_map *
     return TL_OK;
 }
 
-#include <stdio.h>
-static tl_status DBG_fragments(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag){ tl_status st = tl_gpu_fragments(s, anchor, done, diag); if (st != TL_OK) fprintf(stderr, "DBG %s\n%s\n", diag->text, tl_trace_text(s->arena, tl_schedule_trace(s))); return st; }
 tl_status tl_gpu_default(tl_schedule *s, tl_diag *diag)
 {
     tl_map *done = tl_map_create(s->arena), *known = tl_map_create(s->arena);
@@ -210,7 +208,7 @@ tl_status tl_gpu_default(tl_schedule *s, tl_diag *diag)
         tl_map_put(known, blocks[i]->name, s);
     /* products with row-wise stages between them come first, while the stages are untouched */
     TL_TRY(tl_sketch_apply_each(s, is_contraction_alone, tl_gpu_attention, done, NULL, diag));
-    TL_TRY(tl_sketch_apply_each(s, is_contraction, DBG_fragments, done, NULL, diag));
+    TL_TRY(tl_sketch_apply_each(s, is_contraction, tl_gpu_fragments, done, NULL, diag));
     TL_TRY(tl_sketch_apply_each(s, is_contraction, tl_gpu_online, done, NULL, diag));
     TL_TRY(tl_sketch_apply_anchored(s, is_contraction_alone, contraction, done, known, diag));
     TL_TRY(apply_rows(s, done, known, diag));

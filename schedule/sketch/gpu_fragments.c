@@ -15,8 +15,6 @@
  *           result = epilogue(acc/l)
  *
  * While one group computes weights the tensor cores have the products of the other. */
-#include <string.h>
-#include <stdio.h>
 #include "schedule/sketch/gpu_private.h"
 
 enum {
@@ -101,12 +99,6 @@ static tl_status take_operand(tl_schedule *s, tl_block_ref anchor, const tl_expr
     TL_TRY(tl_compute_at(s, out->copy, at, diag));
     TL_TRY(tl_gpu_check_boxes(s, out->copy, boxes, diag));
     return tl_gpu_lay_boxes(s, out->buffer, boxes, diag);
-}
-
-static int axis_of(tl_schedule *s, const tl_block *block, const tl_expr *load, const tl_var *var)
-{
-    (void)block;
-    return tl_gpu_axis_of(s, load, var);
 }
 
 /* The iter that moves the last axis of what the block stores; the one along its sum. */
@@ -208,17 +200,17 @@ static tl_status take_operands(tl_schedule *s, attention *a, tl_loop_ref group, 
     TL_TRY(product_loops(s, a->parts.first, a->parts.depth + 1, own, scores, diag));
     TL_TRY(product_loops(s, a->parts.second, a->parts.depth + 1, own, sums, diag));
     const tl_expr *q = a->first.stream, *k = a->first.panel, *v = a->second.panel;
-    if (axis_of(s, first, q, row_of(first)) < 0) {
+    if (tl_gpu_axis_of(s, q, row_of(first)) < 0) {
         q = a->first.panel;
         k = a->first.stream;
         a->first.stream = q;
         a->first.panel = k;
     }
-    int axes[6] = { axis_of(s, first, q, row_of(first)), axis_of(s, first, q, term_of(first)),
-                    axis_of(s, first, k, column_of(first)), axis_of(s, first, k, term_of(first)) };
+    int axes[6] = { tl_gpu_axis_of(s, q, row_of(first)), tl_gpu_axis_of(s, q, term_of(first)),
+                    tl_gpu_axis_of(s, k, column_of(first)), tl_gpu_axis_of(s, k, term_of(first)) };
     const tl_block *second = tl_schedule_get_block(s, a->parts.second);
-    axes[4] = axis_of(s, second, v, term_of(second));
-    axes[5] = axis_of(s, second, v, column_of(second));
+    axes[4] = tl_gpu_axis_of(s, v, term_of(second));
+    axes[5] = tl_gpu_axis_of(s, v, column_of(second));
     for (int i = 0; i < 6; i++)
         if (axes[i] < 0)
             return tl_refuse(diag, "default schedule", second->name, "walks in steps");
@@ -278,7 +270,6 @@ static tl_status take_epilogue(tl_schedule *s, const attention *a, tl_loop_ref g
         status = tl_set_scope(s, last->stores[0].buffer->name, "warpgroup", &why);
     if (status == TL_OK)
         status = share_stage(s, reader, a->parts.depth, &why);
-    if (status != TL_OK) fprintf(stderr, "DBG2 %s\n", why.text);
     TL_TRY(tl_sketch_tried(s, &before, status, &why, diag));
     if (status == TL_OK)
         tl_map_put(done, name, s);

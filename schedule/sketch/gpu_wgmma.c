@@ -328,7 +328,12 @@ tl_status tl_gpu_copy_boxes(tl_schedule *s, tl_block_ref copy, int inside, const
         last = parts[1];
     }
     for (int i = boxes.count - 1; i >= 0 && groups > 1 && shared.id == 0; i--)
-        if (tl_sketch_extent(s, boxes.loops[i]) % groups == 0) {
+        if (tl_sketch_extent(s, boxes.loops[i]) == groups) {
+            shared = boxes.loops[i];
+            boxes.count--;
+            for (int k = i; k < boxes.count; k++)
+                boxes.loops[k] = boxes.loops[k + 1];
+        } else if (tl_sketch_extent(s, boxes.loops[i]) % groups == 0) {
             TL_TRY(tl_split(s, boxes.loops[i], (int64_t[]){ groups, 0 }, 2, parts, diag));
             shared = parts[0];
             boxes.loops[i] = parts[1];

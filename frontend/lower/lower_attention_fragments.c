@@ -11,9 +11,9 @@
  *         raise    m[i, f] = max(m, u)
  *         exp      p[i, j] = exp(z - m)                   in the operands' dtype, f16 or bf16
  *         part     w[i, f] = sum over the thread's j of p
- *         attend   o[i, e] = sum over j of p * v[j, e]
  *         sum      l[i, f] = l*c + w
- *         mix      acc[i, e] = acc*c + o
+ *         mix      acc[i, e] = acc*c
+ *         attend   acc[i, e] = acc + sum over j of p * v[j, e]
  *       whole      g[i, f] = sum over all four of l
  *       mean       a[i, e] = acc * (1 / g)
  *     value    a
@@ -26,10 +26,10 @@
 
 enum {
     HEIGHT = 64,       /* rows of a warpgroup */
-    KEYS = 64,         /* in a block, or half of it */
+    KEYS = 128,        /* in a block, or half of it, or a quarter */
     STEP = 16,         /* of a product's sum */
     WIDTH = 32,        /* features of a value: so many, or twice, three or four times as many, as products have columns */
-    MOST_WIDTH = 128,  /* twice their sums are in registers */
+    MOST_WIDTH = 128,  /* their sums and the scores are in registers */
     MOST_DEPTH = 256,  /* features of a key */
     THREADS = 4,       /* of a row */
     OWN = 2,           /* columns that follow each other, of a thread */
@@ -38,8 +38,10 @@ enum {
 
 static int64_t block_of_keys(int64_t columns)
 {
-    int64_t keys = columns % KEYS == 0 ? KEYS : KEYS / 2;
-    return columns % keys == 0 && columns / keys > 1 && columns / keys <= MOST_BLOCKS ? keys : 0;
+    for (int64_t keys = KEYS; keys >= KEYS / 4; keys /= 2)
+        if (columns % keys == 0 && columns / keys > 1)
+            return columns / keys <= MOST_BLOCKS ? keys : 0;
+    return 0;
 }
 
 bool tl_lowers_fragments(const tl_node *n)
@@ -109,13 +111,7 @@ static const tl_expr *key(const job *j, tl_block_nest *nest)
     return tl_nest_iter_at(nest, TL_ITER_SPATIAL, "j", j->z.columns, from, j->width);
 }
 
-/* The key's number, over all of block `t` or over those of thread f. */
-static const tl_expr *each_key(const job *j, tl_block_nest *nest, const tl_expr *t)
-{
-    tl_arena *arena = tl_lower_arena(j->lower);
-    const tl_expr *own = tl_nest_iter(nest, TL_ITER_REDUCE, "j", j->width);
-    return tl_add(arena, tl_muli(arena, t, j->width), own);
-}
+/* The number of a key in block `t`, over those of thread f. */
 static const tl_expr *own_key(const job *j, tl_block_nest *nest, const tl_expr *t, const tl_expr *f)
 {
     tl_arena *arena = tl_lower_arena(j->lower);
@@ -241,18 +237,6 @@ static void add_block(const job *j, const tl_view *power, const tl_view *shrink,
                    (const tl_expr *[]){ at[0], at[1], at[2], at[3], f },
                    tl_cast(arena, j->dtype, one));
 
-    tl_view attended = local(
-        j, "o", j->dtype,
-        (int64_t[]){ z->batch, z->heads, z->columns / j->width, z->rows, z->width }, 5);
-    nest = begin(j, "attend", TL_ITER_SPATIAL, at);
-    const tl_expr *e = tl_nest_iter(&nest, TL_ITER_SPATIAL, "e", z->width);
-    column = each_key(j, &nest, at[2]);
-    one = tl_view_load(l, power, (const tl_expr *[]){ at[0], at[1], at[3], column });
-    tl_nest_reduce(&nest, TL_COMBINER_SUM, &attended,
-                   (const tl_expr *[]){ at[0], at[1], at[2], at[3], e },
-                   tl_mul(arena, tl_cast(arena, j->dtype, one),
-                          tl_attention_weight(l, j->node, at[0], column, at[1], e)));
-
     nest = begin(j, "sum", TL_ITER_ORDERED, at);
     f = thread(&nest);
     const tl_expr *row[] = { at[0], at[1], at[3], f },
@@ -263,13 +247,20 @@ static void add_block(const job *j, const tl_view *power, const tl_view *shrink,
                          tl_view_load(l, &part, block)));
 
     nest = begin(j, "mix", TL_ITER_ORDERED, at);
-    e = tl_nest_iter(&nest, TL_ITER_SPATIAL, "e", z->width);
+    const tl_expr *e = tl_nest_iter(&nest, TL_ITER_SPATIAL, "e", z->width);
     const tl_expr *whole[] = { at[0], at[1], at[3], e };
     const tl_expr *by[] = { at[0], at[1], at[2], at[3], thread_of(j, e) };
-    tl_nest_store(
-        &nest, acc, whole,
-        tl_add(arena, tl_mul(arena, tl_view_load(l, acc, whole), tl_view_load(l, shrink, by)),
-               tl_view_load(l, &attended, (const tl_expr *[]){ at[0], at[1], at[2], at[3], e })));
+    tl_nest_store(&nest, acc, whole,
+                  tl_mul(arena, tl_view_load(l, acc, whole), tl_view_load(l, shrink, by)));
+
+    nest = begin_rows(j, "attend", at);
+    e = tl_nest_iter(&nest, TL_ITER_SPATIAL, "e", z->width);
+    const tl_expr *from = tl_muli(arena, j->keys, j->width);
+    column = tl_nest_iter_at(&nest, TL_ITER_REDUCE, "j", z->columns, from, j->width);
+    one = tl_view_load(l, power, (const tl_expr *[]){ at[0], at[1], at[2], column });
+    tl_nest_update(&nest, TL_COMBINER_SUM, acc, (const tl_expr *[]){ at[0], at[1], at[2], e },
+                   tl_mul(arena, tl_cast(arena, j->dtype, one),
+                          tl_attention_weight(l, j->node, at[0], column, at[1], e)));
 }
 
 static void finish(const job *j, const tl_view *sum, const tl_view *acc, const tl_view *mean)

@@ -10,8 +10,8 @@
  *             k[T, :], v[T, :]                   boxes that all groups share
  *             s[64, T] = q k'                    a product a step of the features
  *             z, n, u, c, m, p, w                each thread its own elements; u by a shuffle among the four of a row
- *             o[64, :] = p v                     p from registers
- *             l, acc = l*c + w, acc*c + o
+ *             l, acc = l*c + w, acc*c
+ *             acc[64, :] += p v                  p from registers
  *           result = epilogue(acc/l)
  *
  * While one group computes weights the tensor cores have the products of the other. */
@@ -30,12 +30,16 @@ enum {
     MOST_BLOCKS_Y = 65535,
 };
 
+enum { MOST_PARTS = 32 };
 typedef struct {
-    tl_gpu_online_parts parts;
+    tl_block_ref first_block, second_block; /* the products */
     tl_contraction first, second;
-    int around;            /* loops outside of rows */
-    tl_loop_ref rows, keys; /* the two innermost of those around both products */
+    int depth;              /* loops around both */
+    tl_loop_ref rows, keys; /* the two innermost of those */
+    int count;
+    const char *stages[MOST_PARTS]; /* all other blocks in the outermost of those loops */
     int64_t groups;
+    int64_t held_bytes, staged_bytes; /* of shared memory: of q, of a block of keys */
     tl_gpu_slice q, k, v;
     tl_gpu_boxes q_boxes, k_boxes, v_boxes;
 } attention;
@@ -163,29 +167,63 @@ static tl_status product(tl_schedule *s, tl_block_ref ref, int outside, const tl
         return tl_refuse(diag, "default schedule", block->name, "has types no warpgroup takes");
     TL_TRY(tl_split(s, own[2], (int64_t[]){ 0, STEP }, 2, k, diag));
     TL_TRY(tl_reorder(s, (tl_loop_ref[]){ k[0], own[0], own[1], k[1] }, 4, diag));
-    TL_TRY(tl_decompose_reduction(s, ref, k[0], &zero, diag));
+    bool has_init = block->has_init;
+    if (has_init)
+        TL_TRY(tl_decompose_reduction(s, ref, k[0], &zero, diag));
     TL_TRY(tl_tensorize(s, own[0], name, diag));
     TL_TRY(tl_unroll(s, k[0], diag));
-    return share_stage(s, zero, outside, diag);
+    return has_init ? share_stage(s, zero, outside, diag) : TL_OK;
 }
 
 /* ---- all of it ---- */
+
+/* Whether both have the same loop at the depth. */
+static bool share_loop(tl_schedule *s, tl_block_ref a, tl_block_ref b, int depth)
+{
+    tl_loop_list of_a, of_b;
+    return tl_sketch_loops(s, a, 0, &of_a, NULL) == TL_OK &&
+           tl_sketch_loops(s, b, 0, &of_b, NULL) == TL_OK && of_a.count > depth &&
+           of_b.count > depth && tl_same_loop(of_a.loops[depth], of_b.loops[depth]);
+}
+
+/* The second product adds to sums that its own block of keys scales before: it alone has no init. */
+static bool find_parts(tl_schedule *s, tl_block_ref anchor, attention *a)
+{
+    const tl_block *second = tl_schedule_get_block(s, anchor), **blocks;
+    int count = tl_sketch_blocks(s, &blocks);
+    if (second->has_init || second->call != NULL ||
+        !tl_find_contraction(s->arena, second, &a->second) ||
+        a->second.stream->u.buffer->role != TL_ROLE_LOCAL)
+        return false;
+    a->second_block = anchor;
+    for (int i = 0; i < count; i++) {
+        tl_block_ref ref = tl_schedule_name_block(s, blocks[i]->name);
+        if (blocks[i] == second || !share_loop(s, anchor, ref, 0))
+            continue;
+        if (blocks[i]->call != NULL || blocks[i]->store_count != 1 || a->count == MOST_PARTS)
+            return false;
+        if (a->first_block.id == 0 && blocks[i]->has_init &&
+            tl_find_contraction(s->arena, blocks[i], &a->first))
+            a->first_block = ref;
+        else
+            a->stages[a->count++] = blocks[i]->name;
+    }
+    while (a->first_block.id != 0 && share_loop(s, anchor, a->first_block, a->depth))
+        a->depth++;
+    return a->depth >= 2;
+}
 
 static tl_status find(tl_schedule *s, tl_block_ref anchor, attention *a, tl_diag *diag)
 {
     const tl_block *second = tl_schedule_get_block(s, anchor);
     tl_loop_list around;
-    if (s->target->gpu.sm != SM || !s->target->gpu.is_exact ||
-        !tl_gpu_find_online(s, anchor, &a->parts) ||
-        !tl_find_contraction(s->arena, second, &a->second) ||
-        !tl_find_contraction(s->arena, tl_schedule_get_block(s, a->parts.first), &a->first) ||
+    if (s->target->gpu.sm != SM || !s->target->gpu.is_exact || !find_parts(s, anchor, a) ||
         tl_dtype_size(a->second.stream->u.buffer->dtype) != 2)
         return tl_refuse(diag, "default schedule", second->name,
                          "is not written as a warpgroup holds it");
     TL_TRY(tl_sketch_loops(s, anchor, 0, &around, diag));
-    a->around = a->parts.depth - 2;
-    a->rows = around.loops[a->parts.depth - 2];
-    a->keys = around.loops[a->parts.depth - 1];
+    a->rows = around.loops[a->depth - 2];
+    a->keys = around.loops[a->depth - 1];
     const int64_t options[] = { 1, GROUPS };
     int64_t most = tl_sketch_extent(s, a->rows) % GROUPS == 0 ? GROUPS : 1;
     a->groups = tl_decide(s, second->name, "groups", options, most > 1 ? 2 : 1, most);
@@ -196,9 +234,9 @@ static tl_status take_operands(tl_schedule *s, attention *a, tl_loop_ref group, 
 {
     tl_loop_ref own[3];
     int64_t scores[3], sums[3];
-    const tl_block *first = tl_schedule_get_block(s, a->parts.first);
-    TL_TRY(product_loops(s, a->parts.first, a->parts.depth + 1, own, scores, diag));
-    TL_TRY(product_loops(s, a->parts.second, a->parts.depth + 1, own, sums, diag));
+    const tl_block *first = tl_schedule_get_block(s, a->first_block);
+    TL_TRY(product_loops(s, a->first_block, a->depth + 1, own, scores, diag));
+    TL_TRY(product_loops(s, a->second_block, a->depth + 1, own, sums, diag));
     const tl_expr *q = a->first.stream, *k = a->first.panel, *v = a->second.panel;
     if (tl_gpu_axis_of(s, q, row_of(first)) < 0) {
         q = a->first.panel;
@@ -208,30 +246,32 @@ static tl_status take_operands(tl_schedule *s, attention *a, tl_loop_ref group, 
     }
     int axes[6] = { tl_gpu_axis_of(s, q, row_of(first)), tl_gpu_axis_of(s, q, term_of(first)),
                     tl_gpu_axis_of(s, k, column_of(first)), tl_gpu_axis_of(s, k, term_of(first)) };
-    const tl_block *second = tl_schedule_get_block(s, a->parts.second);
+    const tl_block *second = tl_schedule_get_block(s, a->second_block);
     axes[4] = tl_gpu_axis_of(s, v, term_of(second));
     axes[5] = tl_gpu_axis_of(s, v, column_of(second));
     for (int i = 0; i < 6; i++)
         if (axes[i] < 0)
             return tl_refuse(diag, "default schedule", second->name, "walks in steps");
-    TL_TRY(take_operand(s, a->parts.first, q, axes[0], axes[1], scores[2], group, &a->q,
+    int64_t size = (int64_t)tl_dtype_size(q->u.buffer->dtype);
+    a->held_bytes = a->groups * ROWS * scores[2] * size;
+    a->staged_bytes = scores[1] * (scores[2] + sums[1]) * size;
+    TL_TRY(take_operand(s, a->first_block, q, axes[0], axes[1], scores[2], group, &a->q,
                         &a->q_boxes, diag));
-    TL_TRY(take_operand(s, a->parts.first, k, axes[2], axes[3], scores[2], a->keys, &a->k,
+    TL_TRY(take_operand(s, a->first_block, k, axes[2], axes[3], scores[2], a->keys, &a->k,
                         &a->k_boxes, diag));
-    return take_operand(s, a->parts.second, v, axes[4], axes[5], sums[1], a->keys, &a->v,
+    return take_operand(s, a->second_block, v, axes[4], axes[5], sums[1], a->keys, &a->v,
                         &a->v_boxes, diag);
 }
 
 /* Blocks of keys come while those before them are used; a warpgroup more asks for them. */
-static tl_status make_pipeline(tl_schedule *s, const attention *a, int64_t staged, int64_t held,
-                               tl_diag *diag)
+static tl_status make_pipeline(tl_schedule *s, const attention *a, tl_diag *diag)
 {
     const int64_t options[] = { 2, 3, MOST_STAGES };
-    int64_t room = tl_min64(MOST_STAGES, (STAGED_BYTES - held) / tl_max64(staged, 1)),
+    int64_t room = tl_min64(MOST_STAGES, (STAGED_BYTES - a->held_bytes) / a->staged_bytes),
             most = tl_min64(room, tl_sketch_extent(s, a->keys));
     if (most < 2)
         return TL_OK;
-    int64_t stages = tl_decide(s, tl_schedule_get_block(s, a->parts.second)->name, "stages",
+    int64_t stages = tl_decide(s, tl_schedule_get_block(s, a->second_block)->name, "stages",
                                options, (int)most - 1, tl_min64(most, 2));
     TL_TRY(tl_software_pipeline(s, a->keys, stages, diag));
     return tl_specialize(s, a->keys, COPY_REGISTERS, COMPUTE_REGISTERS, diag);
@@ -256,7 +296,7 @@ static tl_status take_epilogue(tl_schedule *s, const attention *a, tl_loop_ref g
                                tl_diag *diag)
 {
     const tl_block *last = tl_schedule_get_block(
-        s, tl_schedule_name_block(s, a->parts.stages[a->parts.count - 1]));
+        s, tl_schedule_name_block(s, a->stages[a->count - 1]));
     const tl_block **readers;
     if (last->store_count != 1 || last->stores[0].buffer->role != TL_ROLE_LOCAL ||
         tl_readers_of(s->arena, s->program->body, last->stores[0].buffer, &readers) != 1)
@@ -269,7 +309,7 @@ static tl_status take_epilogue(tl_schedule *s, const attention *a, tl_loop_ref g
     if (status == TL_OK)
         status = tl_set_scope(s, last->stores[0].buffer->name, "warpgroup", &why);
     if (status == TL_OK)
-        status = share_stage(s, reader, a->parts.depth, &why);
+        status = share_stage(s, reader, a->depth, &why);
     TL_TRY(tl_sketch_tried(s, &before, status, &why, diag));
     if (status == TL_OK)
         tl_map_put(done, name, s);
@@ -285,7 +325,7 @@ static bool is_own(tl_schedule *s, const attention *a, tl_loop_ref group, const 
     for (int i = 0; i < count; i++)
         if (tl_sketch_loops(s, tl_schedule_name_block(s, readers[i]->name), 0, &loops, NULL) !=
                 TL_OK ||
-            loops.count < a->parts.depth || !tl_same_loop(loops.loops[a->parts.depth - 1], group))
+            loops.count < a->depth || !tl_same_loop(loops.loops[a->depth - 1], group))
             return false;
     return true;
 }
@@ -299,13 +339,13 @@ tl_status tl_gpu_fragments(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl
     TL_TRY(tl_sketch_loops(s, anchor, 0, &around, diag));
     TL_TRY(tl_split(s, a.rows, (int64_t[]){ 0, a.groups }, 2, rows, diag));
     TL_TRY(take_operands(s, &a, rows[1], diag));
-    const int inside = a.parts.depth + 1; /* of the loop over keys; one less outside of it */
-    TL_TRY(product(s, a.parts.first, inside, &a.first, true, diag));
-    TL_TRY(product(s, a.parts.second, inside, &a.second, false, diag));
+    const int inside = a.depth + 1; /* of the loop over keys; one less outside of it */
+    TL_TRY(product(s, a.first_block, inside, &a.first, true, diag));
+    TL_TRY(product(s, a.second_block, inside, &a.second, false, diag));
     TL_TRY(take_epilogue(s, &a, rows[1], done, diag));
-    const tl_block_ref products[] = { a.parts.first, a.parts.second };
-    for (int i = 0; i < a.parts.count + 2; i++) {
-        tl_block_ref ref = i < 2 ? products[i] : tl_schedule_name_block(s, a.parts.stages[i - 2]);
+    const tl_block_ref products[] = { a.first_block, a.second_block };
+    for (int i = 0; i < a.count + 2; i++) {
+        tl_block_ref ref = i < 2 ? products[i] : tl_schedule_name_block(s, a.stages[i - 2]);
         const tl_block *block = tl_schedule_get_block(s, ref);
         const tl_buffer *b = i < 2 ? block->call->writes[0].buffer : block->stores[0].buffer;
         tl_loop_list loops;
@@ -320,11 +360,11 @@ tl_status tl_gpu_fragments(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl
     TL_TRY(tl_gpu_copy_boxes(s, a.k.copy, inside, &a.k_boxes, a.groups, diag));
     TL_TRY(tl_gpu_copy_boxes(s, a.v.copy, inside, &a.v_boxes, a.groups, diag));
     TL_TRY(tl_bind_loop(s, rows[1], "threadIdx.y", diag));
-    TL_TRY(make_pipeline(s, &a, 32 << 10, 32 << 10, diag));
-    TL_TRY(bind_blocks(s, &around, a.around, rows[0], diag));
-    tl_map_put(done, tl_schedule_get_block(s, a.parts.second)->name, s);
-    tl_map_put(done, tl_schedule_get_block(s, a.parts.first)->name, s);
-    for (int i = 0; i < a.parts.count; i++)
-        tl_map_put(done, a.parts.stages[i], s);
+    TL_TRY(make_pipeline(s, &a, diag));
+    TL_TRY(bind_blocks(s, &around, a.depth - 2, rows[0], diag));
+    tl_map_put(done, tl_schedule_get_block(s, a.second_block)->name, s);
+    tl_map_put(done, tl_schedule_get_block(s, a.first_block)->name, s);
+    for (int i = 0; i < a.count; i++)
+        tl_map_put(done, a.stages[i], s);
     return TL_OK;
 }

@@ -13,9 +13,16 @@
  * on lies in shared memory. */
 #include "schedule/sketch/gpu_private.h"
 
-enum { WARPS = TL_GPU_SHARED_WARPS };
+enum { WARPS = TL_GPU_SHARED_WARPS, MOST_STAGES = 32 };
 
-typedef tl_gpu_online_parts online;
+typedef struct {
+    int depth;                  /* loops around both products */
+    tl_block_ref first, second; /* the products */
+    tl_block_ref masked, mix;   /* what reads them */
+    const char *weights;        /* the second's stream */
+    int count;
+    const char *stages[MOST_STAGES]; /* all other blocks in the outermost of those loops */
+} online;
 
 static const tl_block *only_reader(tl_schedule *s, const tl_block *block)
 {
@@ -35,7 +42,7 @@ static bool share_loop(tl_schedule *s, tl_block_ref a, tl_block_ref b, int depth
            of_b.count > depth && tl_same_loop(of_a.loops[depth], of_b.loops[depth]);
 }
 
-bool tl_gpu_find_online(tl_schedule *s, tl_block_ref anchor, tl_gpu_online_parts *o)
+static bool find(tl_schedule *s, tl_block_ref anchor, online *o)
 {
     const tl_block *second = tl_schedule_get_block(s, anchor), **blocks;
     tl_contraction product, other;
@@ -50,7 +57,7 @@ bool tl_gpu_find_online(tl_schedule *s, tl_block_ref anchor, tl_gpu_online_parts
         tl_block_ref ref = tl_schedule_name_block(s, blocks[i]->name);
         if (!share_loop(s, anchor, ref, 0) || blocks[i] == second)
             continue;
-        if (blocks[i]->call != NULL || blocks[i]->store_count != 1 || o->count == TL_GPU_STAGES)
+        if (blocks[i]->call != NULL || blocks[i]->store_count != 1 || o->count == MOST_STAGES)
             return false;
         if (share_loop(s, anchor, ref, o->depth - 1) && o->first.id == 0 &&
             tl_find_contraction(s->arena, blocks[i], &other) && only_reader(s, blocks[i]) != NULL) {
@@ -112,7 +119,7 @@ tl_status tl_gpu_online(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_di
     static const char *const axes[] = { "blockIdx.x", "blockIdx.y", "blockIdx.z" };
     online o;
     tl_loop_list around;
-    if (!tl_gpu_find_online(s, anchor, &o))
+    if (!find(s, anchor, &o))
         return tl_refuse(diag, "default schedule", tl_schedule_get_block(s, anchor)->name,
                          "is not written block by block of keys");
     TL_TRY(tl_sketch_loops(s, anchor, 0, &around, diag));

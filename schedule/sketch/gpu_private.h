@@ -140,17 +140,6 @@ tl_status tl_gpu_attention(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl
  * registers (gpu_fragments.c). */
 tl_status tl_gpu_online(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
 tl_status tl_gpu_fragments(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
-/* What it is made of; false: it is not written so. */
-enum { TL_GPU_STAGES = 32 };
-typedef struct {
-    int depth;                  /* loops around both products */
-    tl_block_ref first, second; /* the products */
-    tl_block_ref masked, mix;   /* what reads them */
-    const char *weights;        /* the second's stream */
-    int count;
-    const char *stages[TL_GPU_STAGES]; /* all other blocks in the outermost of those loops */
-} tl_gpu_online_parts;
-bool tl_gpu_find_online(tl_schedule *s, tl_block_ref anchor, tl_gpu_online_parts *out);
 /* Takes extents from the loops of the product's own inside of `first`; rows > 0: as many rows. */
 tl_status tl_gpu_take_extents(tl_schedule *s, tl_block_ref anchor, int first, int64_t rows,
                               tl_gpu_product *p, tl_diag *diag);

@@ -23,7 +23,7 @@ static const struct {
 } cases[] = {
     { "two_groups", "wgmma_m64n64k16_bf16_nk)", "wgmma_m64n64k16_bf16)", true },
     { "masked", "wgmma_m64n32k16_f16_nk)", "wgmma_m64n96k16_f16)", true },
-    { "wide", "wgmma_m64n64k16_bf16_nk)", "wgmma_m64n128k16_bf16)", true },
+    { "wide", "wgmma_m64n128k16_bf16_nk)", "wgmma_m64n128k16_bf16)", true },
     { "batch", "wgmma_m64n64k16_bf16_nk)", "wgmma_m64n64k16_bf16)", true },
 };
 enum { CASES = sizeof cases / sizeof cases[0] };

@@ -34,6 +34,7 @@ static const struct {
     { 0x388, CUBIN_STS },    { 0x988, CUBIN_STS },   { 0x981, CUBIN_LDG },  { 0x986, CUBIN_STG },
     { 0x983, CUBIN_LDL },    { 0x387, CUBIN_STL },   { 0x987, CUBIN_STL },  { 0xb1d, CUBIN_BAR },
     { 0xfae, CUBIN_LDGSTS }, { 0x9f0, CUBIN_HGMMA },
+    { 0xdf0, CUBIN_HGMMA }, /* its first operand from registers */
 };
 
 /* Of all kernels in it together; false: it is no such file. */

@@ -333,9 +333,11 @@ bool tl_emit_address(tl_emitter *em, const tl_buffer *buffer, const tl_expr *con
     sum s = { .constant = linear.constant };
     for (int t = 0; t < linear.count; t++)
         add_term(em, &s, linear.coefficients[t], linear.terms[t]);
-    *out = (tl_address){
-        .storage = storage, .stride = s.stride, .constant = s.constant, .lane = -1, .in_bounds = in_bounds
-    };
+    *out = (tl_address){ .storage = storage,
+                         .stride = s.stride,
+                         .constant = s.constant,
+                         .lane = -1,
+                         .in_bounds = in_bounds };
     if (s.offsets != NULL) {
         out->kind = TL_STRIDE_GENERAL;
         if (s.stride != 0) {

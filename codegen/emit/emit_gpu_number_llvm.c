@@ -31,8 +31,8 @@ static LLVMValueRef each_lane(tl_emitter *em, const char *name, LLVMValueRef a, 
         LLVMValueRef v = tl_emit_intrinsic(em, name, NULL, 0, args, b != NULL ? 2 : 1);
         if (lanes == 1)
             return v;
-        all = LLVMBuildInsertElement(em->builder, all, v,
-                                     LLVMConstInt(em->i32, (unsigned)i, false), "");
+        all = LLVMBuildInsertElement(em->builder, all, v, LLVMConstInt(em->i32, (unsigned)i, false),
+                                     "");
     }
     return all;
 }
@@ -55,10 +55,12 @@ LLVMValueRef tl_emit_gpu_to_bf16(tl_emitter *em, LLVMValueRef v)
     if (lanes == 1)
         return LLVMBuildBitCast(b, tl_emit_intrinsic(em, "llvm.nvvm.f2bf16.rn", NULL, 0, &v, 1),
                                 em->i16, "");
-    LLVMTypeRef pair = LLVMVectorType(em->i16, 2), words = LLVMVectorType(em->i32, (unsigned)lanes / 2);
+    LLVMTypeRef pair = LLVMVectorType(em->i16, 2),
+                words = LLVMVectorType(em->i32, (unsigned)lanes / 2);
     LLVMValueRef all = LLVMGetPoison(words);
     for (int i = 0; i < lanes; i += 2) {
-        LLVMValueRef args[2] = { lane_of(em, v, i + 1), lane_of(em, v, i) }; /* the upper half first */
+        LLVMValueRef args[2] = { lane_of(em, v, i + 1),
+                                 lane_of(em, v, i) }; /* the upper half first */
         LLVMValueRef two = tl_emit_intrinsic(em, "llvm.nvvm.ff2bf16x2.rn", NULL, 0, args, 2);
         if (lanes == 2)
             return LLVMBuildBitCast(b, two, pair, "");

@@ -192,12 +192,12 @@ static bool find_parts(const tl_stmt *seq, int *first, int *steady, int *last)
 static bool see_shared_store(const tl_stmt *stmt, void *context)
 {
     bool *found = context;
-    const tl_buffer *to = stmt->kind == TL_STMT_STORE  ? stmt->u.store.buffer
+    const tl_buffer *to = stmt->kind == TL_STMT_STORE ? stmt->u.store.buffer
                           : stmt->kind == TL_STMT_CALL && stmt->u.call->write_count > 0
                               ? stmt->u.call->writes[0].buffer
                               : NULL;
-    *found = *found ||
-             (to != NULL && (to->scope == TL_SCOPE_SHARED || to->scope == TL_SCOPE_GLOBAL));
+    *found =
+        *found || (to != NULL && (to->scope == TL_SCOPE_SHARED || to->scope == TL_SCOPE_GLOBAL));
     return !*found;
 }
 

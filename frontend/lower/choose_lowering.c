@@ -133,7 +133,8 @@ static bool suits_fragments(const tl_node *n, const tl_target *target)
     if (n->op != TL_OP_ATTENTION || !tl_target_is_gpu(target) || target->gpu.sm != SM ||
         !target->gpu.is_exact || !tl_lowers_fragments(n))
         return false;
-    int64_t element = 2 * (int64_t)tl_dtype_size(TL_F32) + (int64_t)tl_dtype_size(n->inputs[0]->dtype);
+    int64_t element =
+        2 * (int64_t)tl_dtype_size(TL_F32) + (int64_t)tl_dtype_size(n->inputs[0]->dtype);
     return ROWS * element * tl_attention_sizes_of(n).columns > target->gpu.shared_block;
 }
 

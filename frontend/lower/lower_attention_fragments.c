@@ -25,15 +25,17 @@
 #include "frontend/lower/lower_private.h"
 
 enum {
-    HEIGHT = 64,       /* rows of a warpgroup */
-    KEYS = 128,        /* in a block, or half of it, or a quarter */
-    STEP = 16,         /* of a product's sum */
-    WIDTH = 32,        /* features of a value: so many, or twice, three or four times as many, as products have columns */
-    MOST_WIDTH = 128,  /* their sums and the scores are in registers */
-    MOST_DEPTH = 256,  /* features of a key */
-    THREADS = 4,       /* of a row */
-    OWN = 2,           /* columns that follow each other, of a thread */
-    MOST_BLOCKS = 1024 /* one after the other into one accumulator; each of four has a quarter of a row */
+    HEIGHT = 64, /* rows of a warpgroup */
+    KEYS = 128,  /* in a block, or half of it, or a quarter */
+    STEP = 16,   /* of a product's sum */
+    WIDTH =
+        32, /* features of a value: so many, or twice, three or four times as many, as products have columns */
+    MOST_WIDTH = 128, /* their sums and the scores are in registers */
+    MOST_DEPTH = 256, /* features of a key */
+    THREADS = 4,      /* of a row */
+    OWN = 2,          /* columns that follow each other, of a thread */
+    MOST_BLOCKS =
+        1024 /* one after the other into one accumulator; each of four has a quarter of a row */
 };
 
 static int64_t block_of_keys(int64_t columns)
@@ -76,9 +78,9 @@ static tl_view row_local(const job *j, const char *name)
 }
 static tl_view block_local(const job *j, const char *name)
 {
-    return local(
-        j, name, j->dtype,
-        (int64_t[]){ j->z.batch, j->z.heads, j->z.columns / j->width, j->z.rows, THREADS }, 5);
+    return local(j, name, j->dtype,
+                 (int64_t[]){ j->z.batch, j->z.heads, j->z.columns / j->width, j->z.rows, THREADS },
+                 5);
 }
 
 /* A nest over rows, at[] = b, h, i; over a block of keys as well, of one kind or the other, at[] = b, h, t, i. */
@@ -182,9 +184,9 @@ static tl_view raise(const job *j, const tl_view *masked, const tl_view *most)
     nest = begin(j, "top", TL_ITER_SPATIAL, at);
     f = thread(&nest);
     const tl_expr *other = tl_nest_iter(&nest, TL_ITER_REDUCE, "x", THREADS);
-    tl_nest_reduce(
-        &nest, TL_COMBINER_MAX, &all, (const tl_expr *[]){ at[0], at[1], at[2], at[3], f },
-        tl_view_load(l, &own, (const tl_expr *[]){ at[0], at[1], at[2], at[3], other }));
+    tl_nest_reduce(&nest, TL_COMBINER_MAX, &all,
+                   (const tl_expr *[]){ at[0], at[1], at[2], at[3], f },
+                   tl_view_load(l, &own, (const tl_expr *[]){ at[0], at[1], at[2], at[3], other }));
 
     tl_view shrink = block_local(j, "c");
     nest = begin(j, "shrink", TL_ITER_SPATIAL, at);
@@ -198,10 +200,10 @@ static tl_view raise(const job *j, const tl_view *masked, const tl_view *most)
     nest = begin(j, "raise", TL_ITER_ORDERED, at);
     f = thread(&nest);
     const tl_expr *row[] = { at[0], at[1], at[3], f };
-    tl_nest_store(
-        &nest, most, row,
-        tl_max(arena, tl_view_load(l, most, row),
-               tl_view_load(l, &all, (const tl_expr *[]){ at[0], at[1], at[2], at[3], f })));
+    tl_nest_store(&nest, most, row,
+                  tl_max(arena, tl_view_load(l, most, row),
+                         tl_view_load(l, &all,
+                                      (const tl_expr *[]){ at[0], at[1], at[2], at[3], f })));
     return shrink;
 }
 
@@ -239,8 +241,7 @@ static void add_block(const job *j, const tl_view *power, const tl_view *shrink,
 
     nest = begin(j, "sum", TL_ITER_ORDERED, at);
     f = thread(&nest);
-    const tl_expr *row[] = { at[0], at[1], at[3], f },
-                  *block[] = { at[0], at[1], at[2], at[3], f };
+    const tl_expr *row[] = { at[0], at[1], at[3], f }, *block[] = { at[0], at[1], at[2], at[3], f };
     tl_nest_store(&nest, sum, row,
                   tl_add(arena,
                          tl_mul(arena, tl_view_load(l, sum, row), tl_view_load(l, shrink, block)),

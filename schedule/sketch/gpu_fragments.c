@@ -295,8 +295,8 @@ static tl_status bind_blocks(tl_schedule *s, const tl_loop_list *around, int cou
 static tl_status take_epilogue(tl_schedule *s, const attention *a, tl_loop_ref group, tl_map *done,
                                tl_diag *diag)
 {
-    const tl_block *last = tl_schedule_get_block(
-        s, tl_schedule_name_block(s, a->stages[a->count - 1]));
+    const tl_block *last =
+        tl_schedule_get_block(s, tl_schedule_name_block(s, a->stages[a->count - 1]));
     const tl_block **readers;
     if (last->store_count != 1 || last->stores[0].buffer->role != TL_ROLE_LOCAL ||
         tl_readers_of(s->arena, s->program->body, last->stores[0].buffer, &readers) != 1)

@@ -52,7 +52,8 @@ static const char *const lines[] = {
     "                  spatial i_1 in 0..@M = r*64 + i\n",
     "                  spatial j_1 in 0..@M = t*@J + j\n",
     "                  reduce d\n",
-    "                  s[b, h, i_1, j_1] = sum(f32(q[b, i_1, h*@K + d])*f32(k[b, j_1, h*@K + d]))\n",
+    "                  s[b, h, i_1, j_1] = sum(f32(q[b, i_1, h*@K + d])*f32(k[b, j_1, h*@K + "
+    "d]))\n",
     "          for i in 0..64\n",
     "            for j in 0..@J\n",
     "              block masked\n",
@@ -85,7 +86,8 @@ static const char *const lines[] = {
     "                spatial b, h\n",
     "                spatial i_1 in 0..@M = r*64 + i\n",
     "                spatial t, f\n",
-    "                c[b, h, t, i_1, f] = exp(m[b, h, i_1, f] - max(m[b, h, i_1, f], u[b, h, t, i_1, f]))\n",
+    "                c[b, h, t, i_1, f] = exp(m[b, h, i_1, f] - max(m[b, h, i_1, f], u[b, h, t, "
+    "i_1, f]))\n",
     "          for i in 0..64\n",
     "            for f in 0..4\n",
     "              block raise\n",
@@ -184,9 +186,9 @@ void peer_attention_text(const char *dtype, int64_t images, int64_t heads, int64
         char letter;
         int64_t number;
     } numbers[] = {
-        { 'I', images },         { 'H', heads },         { 'M', rows },
-        { 'K', features },       { 'C', heads * features }, { 'R', rows / ROWS },
-        { 'B', rows / block },   { 'J', block },         { 'X', block / TILE },
+        { 'I', images },           { 'H', heads },       { 'M', rows },         { 'K', features },
+        { 'C', heads * features }, { 'R', rows / ROWS }, { 'B', rows / block }, { 'J', block },
+        { 'X', block / TILE },
     };
     for (size_t line = 0; line < sizeof lines / sizeof lines[0]; line++)
         for (const char *at = lines[line]; *at != '\0'; at++) {

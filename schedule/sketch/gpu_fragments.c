@@ -14,7 +14,7 @@
  *             acc[64, :] += p v                  p from registers
  *           result = epilogue(acc/l)
  *
- * While one group computes weights the tensor cores have the products of the other. */
+ * While one group computes weights the tensor cores have the products of the other: they take turns. */
 #include "schedule/sketch/gpu_private.h"
 
 enum {
@@ -274,7 +274,12 @@ static tl_status make_pipeline(tl_schedule *s, const attention *a, tl_diag *diag
     int64_t stages = tl_decide(s, tl_schedule_get_block(s, a->second_block)->name, "stages",
                                options, (int)most - 1, tl_min64(most, 2));
     TL_TRY(tl_software_pipeline(s, a->keys, stages, diag));
-    return tl_specialize(s, a->keys, COPY_REGISTERS, COMPUTE_REGISTERS, diag);
+    TL_TRY(tl_specialize(s, a->keys, COPY_REGISTERS, COMPUTE_REGISTERS, diag));
+    const int64_t turns[] = { 0, 1 };
+    if (a->groups != 2 || !tl_decide(s, tl_schedule_get_block(s, a->second_block)->name, "turns",
+                                     turns, 2, 1))
+        return TL_OK;
+    return tl_annotate(s, a->keys, "turns", 1, diag);
 }
 
 static tl_status bind_blocks(tl_schedule *s, const tl_loop_list *around, int count,

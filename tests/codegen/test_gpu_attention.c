@@ -19,12 +19,12 @@ enum { MOST_BUFFERS = 8 };
 static const struct {
     const char *name;
     const char *first, *second; /* products */
-    bool has_pipeline;
+    const char *word;
 } cases[] = {
-    { "two_groups", "wgmma_m64n64k16_bf16_nk)", "wgmma_m64n64k16_bf16)", true },
-    { "masked", "wgmma_m64n32k16_f16_nk)", "wgmma_m64n96k16_f16)", true },
-    { "wide", "wgmma_m64n128k16_bf16_nk)", "wgmma_m64n128k16_bf16)", true },
-    { "batch", "wgmma_m64n64k16_bf16_nk)", "wgmma_m64n64k16_bf16)", true },
+    { "two_groups", "wgmma_m64n64k16_bf16_nk)", "wgmma_m64n64k16_bf16)", "turns, 1)" },
+    { "masked", "wgmma_m64n32k16_f16_nk)", "wgmma_m64n96k16_f16)", "specialize(" },
+    { "wide", "wgmma_m64n128k16_bf16_nk)", "wgmma_m64n128k16_bf16)", "turns, 1)" },
+    { "batch", "wgmma_m64n64k16_bf16_nk)", "wgmma_m64n64k16_bf16)", "turns, 1)" },
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
@@ -60,7 +60,8 @@ static void attention_is_one_launch(void **state)
         if (tl_codegen_describe(arena, program, false, &target, &descriptor, &diag) != TL_OK)
             fail_msg("%s: %s", cases[i].name, diag.text);
         const char *words[] = { cases[i].first, cases[i].second, "set_scope(p, warpgroup)",
-                                cases[i].has_pipeline ? "specialize(" : "bulk_copy(" };
+                                "specialize(",
+                                cases[i].word };
         for (size_t w = 0; w < sizeof words / sizeof words[0]; w++)
             if (strstr(trace, words[w]) == NULL || descriptor.phase_count != 1)
                 fail_msg("%s: %d launches, or no %s in\n%s", cases[i].name, descriptor.phase_count,

@@ -2,7 +2,7 @@
  * one launch for a Hopper: all between its operands and its result is in registers.
  *
  *     for <batch, head>  blockIdx.y
- *       for <blocks of rows>  blockIdx.x
+ *       for <blocks of rows>  blockIdx.x       two of them a cluster: they share keys and values
  *         for <groups>  threadIdx.y              64 rows each; a row of threads more copies
  *           q[64, :]                             boxes in shared memory, once
  *           m, l, acc = ...                      registers of a warpgroup, as all that follows
@@ -23,8 +23,10 @@ enum {
     STEP = 16,       /* of a sum, in one product */
     ROW_THREADS = 4, /* which hold a number of a row each */
     GROUPS = 2,
+    STAGES = 3,
     MOST_STAGES = 4,
-    STAGED_BYTES = 200 << 10,
+    STAGED_BYTES = 225 << 10, /* a block has a multiprocessor for itself */
+    CLUSTER = 2,
     COPY_REGISTERS = 40,
     COMPUTE_REGISTERS = 232,
     MOST_BLOCKS_Y = 65535,
@@ -264,35 +266,40 @@ static tl_status take_operands(tl_schedule *s, attention *a, tl_loop_ref group, 
 }
 
 /* Blocks of keys come while those before them are used; a warpgroup more asks for them. */
-static tl_status make_pipeline(tl_schedule *s, const attention *a, tl_diag *diag)
+static tl_status make_pipeline(tl_schedule *s, const attention *a, bool *specialized, tl_diag *diag)
 {
     const int64_t options[] = { 2, 3, MOST_STAGES };
     int64_t room = tl_min64(MOST_STAGES, (STAGED_BYTES - a->held_bytes) / a->staged_bytes),
             most = tl_min64(room, tl_sketch_extent(s, a->keys));
-    if (most < 2)
+    *specialized = most > 1;
+    if (!*specialized)
         return TL_OK;
     int64_t stages = tl_decide(s, tl_schedule_get_block(s, a->second_block)->name, "stages",
-                               options, (int)most - 1, tl_min64(most, 2));
+                               options, (int)most - 1, tl_min64(most, STAGES));
     TL_TRY(tl_software_pipeline(s, a->keys, stages, diag));
     TL_TRY(tl_specialize(s, a->keys, COPY_REGISTERS, COMPUTE_REGISTERS, diag));
     const int64_t turns[] = { 0, 1 };
-    if (a->groups != 2 || !tl_decide(s, tl_schedule_get_block(s, a->second_block)->name, "turns",
-                                     turns, 2, 1))
+    if (a->groups != 2 ||
+        !tl_decide(s, tl_schedule_get_block(s, a->second_block)->name, "turns", turns, 2, 1))
         return TL_OK;
     return tl_annotate(s, a->keys, "turns", 1, diag);
 }
 
-static tl_status bind_blocks(tl_schedule *s, const tl_loop_list *around, int count,
-                             tl_loop_ref rows, tl_diag *diag)
+static tl_status bind_blocks(tl_schedule *s, const char *block, const tl_loop_list *around,
+                             int count, tl_loop_ref rows, bool specialized, tl_diag *diag)
 {
     tl_loop_ref other = around->loops[0];
     if (count > 1)
         TL_TRY(tl_fuse(s, around->loops, count, &other, diag));
+    const int64_t options[] = { 1, CLUSTER };
     TL_TRY(tl_bind_loop(s, rows, "blockIdx.x", diag));
+    if (specialized && tl_sketch_extent(s, rows) % CLUSTER == 0 &&
+        tl_decide(s, block, "cluster", options, 2, CLUSTER) > 1)
+        TL_TRY(tl_annotate(s, rows, "cluster", CLUSTER, diag));
     if (count == 0)
         return TL_OK;
     if (tl_sketch_extent(s, other) > MOST_BLOCKS_Y)
-        return tl_refuse(diag, "default schedule", "attention", "has too many heads");
+        return tl_refuse(diag, "default schedule", block, "has too many heads");
     return tl_bind_loop(s, other, "blockIdx.y", diag);
 }
 
@@ -365,8 +372,10 @@ tl_status tl_gpu_fragments(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl
     TL_TRY(tl_gpu_copy_boxes(s, a.k.copy, inside, &a.k_boxes, a.groups, diag));
     TL_TRY(tl_gpu_copy_boxes(s, a.v.copy, inside, &a.v_boxes, a.groups, diag));
     TL_TRY(tl_bind_loop(s, rows[1], "threadIdx.y", diag));
-    TL_TRY(make_pipeline(s, &a, diag));
-    TL_TRY(bind_blocks(s, &around, a.depth - 2, rows[0], diag));
+    bool specialized;
+    TL_TRY(make_pipeline(s, &a, &specialized, diag));
+    TL_TRY(bind_blocks(s, tl_schedule_get_block(s, anchor)->name, &around, a.depth - 2, rows[0],
+                       specialized, diag));
     tl_map_put(done, tl_schedule_get_block(s, a.second_block)->name, s);
     tl_map_put(done, tl_schedule_get_block(s, a.first_block)->name, s);
     for (int i = 0; i < a.count; i++)

@@ -24,7 +24,8 @@ static const struct {
     { "two_groups", "wgmma_m64n64k16_bf16_nk)", "wgmma_m64n64k16_bf16)", "turns, 1)" },
     { "masked", "wgmma_m64n32k16_f16_nk)", "wgmma_m64n96k16_f16)", "specialize(" },
     { "wide", "wgmma_m64n128k16_bf16_nk)", "wgmma_m64n128k16_bf16)", "turns, 1)" },
-    { "batch", "wgmma_m64n64k16_bf16_nk)", "wgmma_m64n64k16_bf16)", "turns, 1)" },
+    { "batch", "wgmma_m64n64k16_bf16_nk)", "wgmma_m64n64k16_bf16)", "cluster, 2)" },
+    { "long", "wgmma_m64n128k16_f16_nk)", "wgmma_m64n64k16_f16)", "software_pipeline(t, 3)" },
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
@@ -60,8 +61,7 @@ static void attention_is_one_launch(void **state)
         if (tl_codegen_describe(arena, program, false, &target, &descriptor, &diag) != TL_OK)
             fail_msg("%s: %s", cases[i].name, diag.text);
         const char *words[] = { cases[i].first, cases[i].second, "set_scope(p, warpgroup)",
-                                "specialize(",
-                                cases[i].word };
+                                "specialize(", cases[i].word };
         for (size_t w = 0; w < sizeof words / sizeof words[0]; w++)
             if (strstr(trace, words[w]) == NULL || descriptor.phase_count != 1)
                 fail_msg("%s: %d launches, or no %s in\n%s", cases[i].name, descriptor.phase_count,

@@ -26,8 +26,8 @@
  * not depend on that loop: each asks for a part of the box, for all of them. A row that computes then tells all of them that it
  * has read a version, and they meet before the first copy and after the last.
  *
- * Two rows of a pipeline that is annotated `turns`, each of which has products, something that it computes of them, and products of
- * that again, have the tensor cores in turn, while the other computes: by barriers that one waits for and the other does not.
+ * Two rows of a pipeline that is annotated `turns`, each of which has products, something that it computes of them, and products
+ * of that again, have the tensor cores in turn, while the other computes: by barriers that one waits for and the other does not.
  *
  * Requires  what software_pipeline leaves true, and copies by bulk_copy alone; the pipeline directly in the loop over y, or in
  *           none; no loop over z. Barriers of the rows that compute are among them.

@@ -1,5 +1,6 @@
-/* frontend/lower/lower_attention_fragments.c: attention block by block of keys (lower_attention_online.c), written as tensor cores
- * of a GPU hold it: every number between q, k, v and the result stays in the registers of threads, of which four share a row.
+/* frontend/lower/lower_attention_fragments.c: attention block by block of keys (lower_attention_online.c), written as tensor
+ * cores of a GPU hold it: every number between q, k, v and the result stays in the registers of threads, of which four share a
+ * row.
  *
  *     for each batch b, head h, block of 64 rows i:      m = the least number, l = 0, acc = 0
  *       for each block of keys t:
@@ -18,8 +19,8 @@
  *       mean       a[i, e] = acc * (1 / g)
  *     value    a
  *
- * m, u, c and g are the same for all four. The error is that of `online` and of weights that are rounded (lower_attention.c): each
- * is off by half an ulp of the dtype, and their mean by as much as the value's own rounding. */
+ * m, u, c and g are the same for all four. The error is that of `online` and of weights that are rounded (lower_attention.c):
+ * each is off by half an ulp of the dtype, and their mean by as much as the value's own rounding. */
 #include <float.h>
 #include "frontend/lower/attention.h"
 #include "frontend/lower/lower_private.h"

@@ -1,5 +1,5 @@
-/* schedule/sketch/gpu_fragments.c: attention block by block of keys, written as tensor cores hold it (the lowering `fragments`), in
- * one launch for a Hopper: all between its operands and its result is in registers.
+/* schedule/sketch/gpu_fragments.c: attention block by block of keys, written as tensor cores hold it (the lowering `fragments`),
+ * in one launch for a Hopper: all between its operands and its result is in registers.
  *
  *     for <batch, head>  blockIdx.y
  *       for <blocks of rows>  blockIdx.x       two of them a cluster: they share keys and values

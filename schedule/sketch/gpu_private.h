@@ -151,7 +151,7 @@ tl_status tl_gpu_mma_in(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, i
 /* A contraction by tensor cores, by products of a warp (gpu_mma.c) or of a warpgroup (gpu_wgmma.c). */
 tl_status tl_gpu_mma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
 tl_status tl_gpu_wgmma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
-/* How a slice of an operand lies in shared memory that is copied as boxes: its rows, and what is along them, are its last axes. */
+/* How a slice lies in shared memory that is copied as boxes: its rows, and what is along them, are the last axes of its operand. */
 typedef struct {
     int row, last;     /* axes of the operand's buffer */
     int64_t row_bytes; /* in shared memory */
@@ -163,8 +163,8 @@ tl_status tl_gpu_check_boxes(tl_schedule *s, tl_block_ref copy, const tl_gpu_box
                              tl_diag *diag);
 tl_status tl_gpu_lay_boxes(tl_schedule *s, const char *buffer, const tl_gpu_boxes *l,
                            tl_diag *diag);
-/* A slice as boxes: rows of at most as many elements as lie side by side, a box a line and a block of columns; `inside` of so many
- * loops. `groups` > 1: all of them need all of it, and each asks for a part. */
+/* A slice as boxes: rows of at most as many elements as lie side by side, a box a line and a block of columns; `inside` of so
+ * many loops. `groups` > 1: all of them need all of it, and each asks for a part. */
 tl_status tl_gpu_copy_boxes(tl_schedule *s, tl_block_ref copy, int inside, const tl_gpu_boxes *l,
                             int64_t groups, tl_diag *diag);
 /* The product of a warpgroup of those types, C, A and B; NULL: there is none. */

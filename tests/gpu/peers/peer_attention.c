@@ -1,5 +1,5 @@
-/* tests/gpu/peers/peer_attention.c: attention as tilth's own lowering `fragments` writes it (frontend/lower), for any sizes that it
- * takes: what a network gets on a Hopper. The text is that of the lowering, its numbers replaced by letters. */
+/* tests/gpu/peers/peer_attention.c: attention as tilth's own lowering `fragments` writes it (frontend/lower), for any sizes that
+ * it takes: what a network gets on a Hopper. The text is that of the lowering, its numbers replaced by letters. */
 #include "tests/gpu/peers/peer_attention.h"
 #include <math.h>
 

@@ -151,7 +151,7 @@ tl_status tl_gpu_mma_in(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, i
 /* A contraction by tensor cores, by products of a warp (gpu_mma.c) or of a warpgroup (gpu_wgmma.c). */
 tl_status tl_gpu_mma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
 tl_status tl_gpu_wgmma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
-/* How a slice lies in shared memory that is copied as boxes: its rows, and what is along them, are the last axes of its operand. */
+/* How a slice lies in shared memory that is copied as boxes: its rows, and what is along them, are the operand's last axes. */
 typedef struct {
     int row, last;     /* axes of the operand's buffer */
     int64_t row_bytes; /* in shared memory */

@@ -1,4 +1,5 @@
 /* driver/verb/verb_verify.c: tilth verify MODEL: are the numbers right? */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,7 +205,7 @@ int tl_verb_verify(int argc, char **argv)
 {
     tl_session_options common = { 0 };
     tl_text_list given = { 0 };
-    verdict v = { .rtol = TL_OUTPUT_RTOL, .tolerance = TL_OUTPUT_TTOL };
+    verdict v = { .rtol = TL_OUTPUT_RTOL, .tolerance = NAN };
     tl_text_list data = { 0 };
     bool per_node = false, bisect = false;
     const char *without = NULL;
@@ -215,7 +216,7 @@ int tl_verb_verify(int argc, char **argv)
         { "--rtol", NULL, TL_OPTION_REAL, "R", "error allowed over the element's magnitude (1e-3)",
           &v.rtol },
         { "--tolerance", NULL, TL_OPTION_REAL, "T",
-          "error allowed over the largest magnitude (1e-4)", &v.tolerance },
+          "error allowed over the largest magnitude (1e-4; of tf32 2e-3)", &v.tolerance },
         { "--per-node", NULL, TL_OPTION_FLAG, NULL, "compare every kernel with its naive program",
           &per_node },
         { "--bisect", NULL, TL_OPTION_FLAG, NULL,
@@ -268,6 +269,10 @@ int tl_verb_verify(int argc, char **argv)
                            ? tl_data_folders_find(arena, &data, folders, &diag)
                            : tl_fail(&diag, TL_NO_MEMORY, "out of memory");
     v.json = common.json;
+    if (isnan(v.tolerance))
+        v.tolerance = common.numerics != NULL && strcmp(common.numerics, "tf32") == 0
+                          ? TL_OUTPUT_TTOL_TF32
+                          : TL_OUTPUT_TTOL;
     common.given = &given;
     if (status == TL_OK)
         status = tl_model_check_without(without, &diag);

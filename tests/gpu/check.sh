@@ -5,10 +5,10 @@
 # usage: check.sh TILTH [-o FILE] [-m MINUTES] [-s TIMES] [-k FOLDER of kernels] [-g TEST of warpgroups] [-p PEERS]
 #                 [-y networks.py] [-n FOLDER of networks] [-f FILL] [MODEL ...]
 #
-#   1. a small network and the kernels, against the processor
+#   1. a small network, against results of others, and the kernels, against the processor
 #   2. kernels beside cuBLAS, cuBLASLt, cuDNN and the driver (peers/peers.c), networks beside PyTorch (peers/networks.py)
 #   3. a tuning run; half a minute of data for learning, which come beside FILE as a data set (.tld)
-#   4. every other network verified and timed, while there is time
+#   4. every other network verified, several at a time where there are processors for that, and timed, while there is time
 #
 # -s: a step may take so many times as long as on a GPU (1), for what stands in for one (rehearse.sh): sizes are divided by as
 # much. -n: networks as graphs with recipes of their weights, which FILL writes; others are of tilth's own zoo.
@@ -16,6 +16,7 @@
 # Each line of a step is {"record":"check","step":...,"exit":...,"seconds":...} behind what it printed; where it has something to
 # stand beside, {"record":"comparison",...} follows: how many times as fast as the peer ours is. A part whose libraries are not
 # there is skipped with a sentence. Exit status: 0 when every step was right; 1 when one was not; 5 when there is no GPU.
+THREADS_OF_A_JOB=4
 tilth=$1
 shift
 out=gpu-check.jsonl minutes=8 times=1 kernels= group= peers= pytorch= networks= fill=
@@ -45,8 +46,12 @@ beside='bert_tiny bert_tiny_128 resnet18 resnet50 bert_base bert_base_128 mobile
 work=$(mktemp -d "${TMPDIR:-/tmp}/gpu-check-XXXXXX") || exit 4
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
+said_in=$work/last # what a step printed: .stdout, .stderr
+processors=$(grep -c '^processor' /proc/cpuinfo)
+jobs=$((processors / THREADS_OF_A_JOB))
+[ "$jobs" -ge 1 ] || jobs=1
 export XDG_CACHE_HOME="$work/cache" XDG_DATA_HOME="$work/data"
-begun=$(date +%s) failed=0
+begun=$(date +%s)
 : >"$out" || exit 5
 
 left() {
@@ -64,19 +69,19 @@ skip() {
 step() {
     name=$1 limit=$(($2 * times)) start=$(date +%s)
     shift 2
-    : >"$work/stdout"
+    : >"$said_in.stdout"
     remaining=$(left)
     [ "$remaining" -gt 0 ] || { skip "$name" "no time is left"; return 0; }
     [ "$limit" -le "$remaining" ] || limit=$remaining
-    timeout -k 5 "$limit" "$@" >"$work/stdout" 2>"$work/stderr"
+    timeout -k 5 "$limit" "$@" >"$said_in.stdout" 2>"$said_in.stderr"
     code=$?
-    grep '^{' "$work/stdout" >>"$out"
+    grep '^{' "$said_in.stdout" >>"$out"
     said=
-    [ $code -eq 0 ] || said=$(tail -n 1 "$work/stderr" | tr -d '"\\' | tr '\n\t' '  ')
+    [ $code -eq 0 ] || said=$(tail -n 1 "$said_in.stderr" | tr -d '"\\' | tr '\n\t' '  ')
     [ $code -ne 124 ] || said="it took longer than $limit s"
     printf '{"record":"check","step":"%s","exit":%d,"seconds":%d,"said":"%s"}\n' \
         "$name" $code $(($(date +%s) - start)) "$said" >>"$out"
-    [ $code -eq 0 ] && echo "ok    $name" || { echo "FAILED $name: $said"; failed=1; }
+    [ $code -eq 0 ] && echo "ok    $name" || echo "FAILED $name: $said"
     return $code
 }
 
@@ -106,20 +111,50 @@ make_model() {
     if [ -n "$networks" ] && [ -e "$recipe" ]; then
         file=$work/$1/$1.onnx
         mkdir -p "$work/$1" && cat "$networks/$1/$1.onnx" >"$file" &&
+            for tensor in "$networks/$1"/*.npy; do
+                [ ! -e "$tensor" ] || cat "$tensor" >"$work/$1/${tensor##*/}"
+            done &&
             { [ -e "$work/$1/$1.weights" ] || "$fill" "$recipe" "$work/$1/$1.weights" >/dev/null; } && return 0
     elif [ -e "$file" ] || "$tilth" model "$1" -o "$file" -q >/dev/null 2>&1; then
         return 0
     fi
+    printf '{"record":"check","step":"model %s","exit":1}\n' "$1" >>"$out"
     echo "FAILED model $1"
-    failed=1
     return 1
 }
 drop_model() {
     rm -rf "${work:?}/$1" "$work/$1.onnx" "$work/$1.data"
 }
 
-verify() { # MODEL
-    step "verify $1" 120 "$tilth" verify "$file" --target cuda --json
+has_results() {
+    for tensor in "$work/$1"/output_*.npy; do
+        [ -e "$tensor" ] && return 0
+    done
+    return 1
+}
+# verify MODEL [THREADS]: its results beside those that lie with it; where there are none, or they differ, every kernel beside its
+# naive program.
+verify() {
+    if has_results "$1"; then
+        step "verify $1" 60 "$tilth" verify "$file" --data "$work/$1" --target cuda --json ${2:+--threads "$2"} && return 0
+        step "kernels of $1" 120 "$tilth" verify "$file" --target cuda --json ${2:+--threads "$2"}
+        return 1
+    fi
+    step "verify $1" 120 "$tilth" verify "$file" --target cuda --json ${2:+--threads "$2"}
+}
+# verify_all MODEL...: as many at a time as there are jobs.
+verify_all() {
+    waiting=0
+    for model in "$@"; do
+        [ "$(left)" -gt 0 ] || { skip "verify $model" "no time is left"; continue; }
+        (
+            said_in=$work/of_$model
+            make_model "$model" && verify "$model" $((processors / jobs))
+        ) &
+        waiting=$((waiting + 1))
+        [ $waiting -lt "$jobs" ] || { wait; waiting=0; }
+    done
+    wait
 }
 bench() { # MODEL
     step "bench $1" 60 "$tilth" bench "$file" --target cuda --seconds 2 --json
@@ -167,9 +202,9 @@ if [ -n "$peers" ]; then
     for case in $("$peers" -l); do
         "$peers" -k -d "$times" "$case" >"$work/$case.tk"
         step "ours $case" 30 "$tilth" bench "$work/$case.tk" --target cuda --no-db --seconds 1 --json
-        ours=$(grep '"record":"kernel"' "$work/stdout" >"$work/kernel"; number min_ns kernel)
+        ours=$(grep '"record":"kernel"' "$said_in.stdout" >"$work/kernel"; number min_ns kernel)
         step "peers $case" 20 "$peers" -d "$times" -s 0.3 "$case"
-        compare kernel "$case" "$ours" "$work/stdout"
+        compare kernel "$case" "$ours" "$said_in.stdout"
     done
 else
     skip peers "there is no program for them (-p)"
@@ -180,11 +215,14 @@ if [ -n "$pytorch" ] && command -v python3 >/dev/null; then
     shown=
     for model in $models; do
         case " $beside " in *" $model "*) ;; *) continue ;; esac
-        [ "$model" = "$first" ] || { make_model "$model" && verify "$model" && bench "$model"; } || continue
         shown="$shown $model"
     done
+    verify_all $(echo "$shown" | tr ' ' '\n' | grep -vx "$first")
+    for model in $shown; do
+        [ "$model" = "$first" ] || { make_model "$model" && bench "$model"; }
+    done
     [ -z "$shown" ] || step "pytorch" 120 python3 -B "$pytorch" --only-if-there --seconds 1 --within 110 $shown
-    cat "$work/stdout" >"$work/pytorch"
+    cat "$said_in.stdout" >"$work/pytorch"
     for model in $shown; do
         ours=$(grep '"record":"model"' "$out" | grep "/$model.onnx\"" >"$work/model"; number min_ns model)
         compare model "$model" "$ours" "$work/pytorch"
@@ -200,11 +238,13 @@ step "data" 60 "$tilth" dataset collect "$file" ${kernels:+"$kernels"/*.tk} --ta
     --db "$work/points.db" --json -q
 [ ! -e "$work/points.db" ] || step "data set" 20 "$tilth" dataset export --db "$work/points.db" -o "$data" --json -q
 
+others=
 for model in $models; do
-    grep -q "\"step\":\"bench $model\",\"exit\"" "$out" && continue
-    [ "$(left)" -gt 0 ] || { skip "verify $model" "no time is left"; continue; }
-    make_model "$model" || continue
-    verify "$model" && bench "$model"
+    grep -q "\"step\":\"bench $model\",\"exit\"" "$out" || others="$others $model"
+done
+verify_all $others
+for model in $others; do
+    grep -q "\"step\":\"verify $model\",\"exit\":0" "$out" && make_model "$model" && bench "$model"
     drop_model "$model"
 done
 count() {
@@ -212,4 +252,4 @@ count() {
 }
 echo "$(count '"exit":0') steps right, $(count '"exit":[1-9]') wrong, $(count '"record":"comparison"') comparisons," \
     "$(($(date +%s) - begun)) s: $out"
-exit $failed
+! grep -q '"exit":[1-9]' "$out"

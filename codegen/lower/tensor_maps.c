@@ -4,7 +4,6 @@
 #include "codegen/lower/passes.h"
 #include "codegen/lower/plan_private.h"
 #include "ir/expr/index.h"
-#include "runtime/abi/descriptor.h"
 #include "runtime/base/array.h"
 #include "runtime/base/checked.h"
 
@@ -35,7 +34,7 @@ static int number_of(const tl_planner *p, const tl_buffer *buffer)
     for (int i = 0; i < program->prepared_count; i++)
         if (program->prepared[i] == buffer)
             return program->param_count + i;
-    return TL_MAP_SCRATCH;
+    return TL_GPU_MAP_SCRATCH;
 }
 
 static bool is_in_scratch(const tl_planner *p, const tl_buffer *buffer)
@@ -71,7 +70,7 @@ static tl_status make_map(const tl_planner *p, const tl_region *global, const tl
                           .from = buffer,
                           .rank = buffer->rank,
                           .swizzle = shared->buffer->swizzle };
-    if (out->buffer == TL_MAP_SCRATCH && !is_in_scratch(p, buffer))
+    if (out->buffer == TL_GPU_MAP_SCRATCH && !is_in_scratch(p, buffer))
         return refuse(p, buffer,
                       "it is neither an argument of the kernel nor handed from launch to launch, "
                       "and only these have maps");
@@ -173,7 +172,7 @@ tl_status tl_plan_maps(tl_planner *p, const tl_stmt *body)
 void tl_plan_place_maps(tl_planner *p, const tl_kernel_plan *plan)
 {
     for (int i = 0; i < p->map_count; i++)
-        if (p->maps[i].buffer == TL_MAP_SCRATCH) {
+        if (p->maps[i].buffer == TL_GPU_MAP_SCRATCH) {
             bool is_known =
                 tl_const_int(tl_plan_find(plan, p->maps[i].from)->offset, &p->maps[i].offset);
             assert(is_known); /* what is of constant size lies in front of all else */

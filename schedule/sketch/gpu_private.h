@@ -124,8 +124,8 @@ tl_status tl_gpu_turn_slice(tl_schedule *s, tl_block_ref copy, tl_block_ref held
 tl_status tl_gpu_find_rows(tl_schedule *s, tl_block_ref ref, int inside, tl_loop_list *others,
                            tl_loop_ref *row, tl_loop_ref *last, tl_diag *diag);
 tl_status tl_gpu_load_tile(tl_schedule *s, tl_block_ref held, int inside, tl_diag *diag);
-/* The same of a whole operand, in a launch of its own (gpu_turn_ahead.c), from axis `row`, its last one, to axis `last` behind it:
- * whether it is possible, what it takes of a multiprocessor's cycles, and the launch, whose result `anchor` reads. */
+/* The same of a whole operand, in a launch of its own (gpu_turn_ahead.c), from axis `row`, its last one, to axis `last` behind
+ * it: whether it is possible, what it takes of a multiprocessor's cycles, and the launch, whose result `anchor` reads. */
 bool tl_gpu_can_turn_ahead(const tl_buffer *buffer, int row, int last);
 double tl_gpu_cycles_ahead(const tl_target *target, const tl_buffer *buffer);
 tl_status tl_gpu_turn_ahead(tl_schedule *s, tl_block_ref anchor, const tl_expr *load, int row,

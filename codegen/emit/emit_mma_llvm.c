@@ -18,7 +18,7 @@ typedef struct {
     const char *name, *instruction; /* NULL: there is none */
     tl_dtype a;
     int n, k;
-    bool is_nk, is_rounded;
+    bool is_nk;
     word_kind words;
 } product;
 
@@ -32,10 +32,8 @@ static const struct {
 };
 
 static const product products[] = {
-#define EXACT   false
-#define ROUNDED true
 #define PRODUCT(name, c, a, b, m, n, k, lies, operands) \
-    { #name, NULL, TL_##a, n, k, #lies[0] == 'n', operands, WORDS },
+    { #name, NULL, TL_##a, n, k, #lies[0] == 'n', WORDS },
 #include "ir/program/warp_products.def"
 #undef PRODUCT
 };
@@ -206,13 +204,9 @@ static void load_b(tl_emitter *em, const product *p, const tile *t, LLVMValueRef
     }
 }
 
-/* To what a tensor core takes: tf32 is rounded, two halves are a pair. */
+/* As what a tensor core takes: two halves are a pair. Of the bits of an f32 it looks at those that tf32 has. */
 static LLVMValueRef hand_over(tl_emitter *em, const product *p, LLVMValueRef word)
 {
-    if (p->is_rounded) {
-        LLVMValueRef v = LLVMBuildBitCast(em->builder, word, em->f32, "");
-        return tl_emit_intrinsic(em, "llvm.nvvm.f2tf32.rna", NULL, 0, &v, 1);
-    }
     LLVMTypeRef pair = LLVMVectorType(LLVMHalfTypeInContext(em->context), 2);
     return p->words == HALVES ? LLVMBuildBitCast(em->builder, word, pair, "") : word;
 }
@@ -250,7 +244,7 @@ static bool check_call(tl_emitter *em, const product *p)
 {
     const char *why = em->gpu.phase == NULL ? "a CPU has no warps"
                       : p->instruction == NULL
-                          ? "no GPU multiplies f32 so; mma_m16n8k8_tf32 rounds to tf32"
+                          ? "no GPU multiplies f32 so; mma_m16n8k8_tf32 takes them as tf32"
                       : em->target->gpu.sm < FIRST_SM ? "it takes sm_80 or later"
                       : em->gpu.phase->launch.block[0] != WARP || (em->gpu.loops & 1u)
                           ? "a warp does it: it stands outside of the threadIdx.x loops, and these "

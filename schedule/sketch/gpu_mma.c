@@ -32,12 +32,12 @@ typedef struct {
     tl_dtype c, a, b;
     int m, n;
     int64_t k;
-    bool is_nk, is_rounded;
+    bool is_nk, is_cut;
 } product;
 
 static const product products[] = {
-#define EXACT   false
-#define ROUNDED true
+#define EXACT false
+#define CUT   true
 #define PRODUCT(name, c, a, b, m, n, k, lies, operands) \
     { #name, TL_##c, TL_##a, TL_##b, m, n, k, #lies[0] == 'n', operands },
 #include "ir/program/warp_products.def"
@@ -53,8 +53,8 @@ static const product *find_instruction(const tl_schedule *s, const tl_gpu_produc
     for (size_t i = 0; i < sizeof products / sizeof products[0]; i++) {
         const product *x = &products[i];
         if (x->c != p->c.block->stores[0].buffer->dtype || x->a != p->c.stream->u.buffer->dtype ||
-            x->b != p->c.panel->u.buffer->dtype || (x->is_rounded && !s->program->tf32) ||
-            (x->a == TL_F32 && !x->is_rounded))
+            x->b != p->c.panel->u.buffer->dtype || (x->is_cut && !s->program->tf32) ||
+            (x->a == TL_F32 && !x->is_cut))
             continue;
         if (found == NULL || x->is_nk == is_nk)
             found = x;

@@ -106,7 +106,7 @@ static const tl_stmt *turn_of(const pipeline *p, const tl_stmt *copies, const tl
     const tl_stmt *ahead = tl_stmt_seq2(arena, copy(p, copies, tl_addi(arena, turn, p->stages - 1)),
                                         commit(arena, p->waits));
     if (!stores_to_shared(copies) || !tl_has_products_only(compute))
-        return tl_stmt_seq2(arena, ahead, compute);
+        return tl_stmt_seq2(arena, compute, ahead);
     const tl_stmt *parts[] = {
         tl_products_group(arena, compute),
         ahead,

@@ -109,7 +109,8 @@ static LLVMValueRef element_at(tl_emitter *em, const tile *t, LLVMValueRef row, 
     if (t->at.inner == NULL)
         return LLVMBuildGEP2(b, t->element, t->at.pointer, &at, 1, "");
     at = tl_emit_swizzled(em, t->at.storage->buffer, LLVMBuildAdd(b, at, t->at.inner, ""));
-    at = LLVMBuildMul(b, at, number(em, t->size), ""); /* in bytes: made once, in front of the loops */
+    at = LLVMBuildMul(b, at, number(em, t->size),
+                      ""); /* in bytes: made once, in front of the loops */
     return LLVMBuildGEP2(b, LLVMInt8TypeInContext(em->context), t->at.outer, &at, 1, "");
 }
 

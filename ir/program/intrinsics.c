@@ -353,6 +353,16 @@ bool tl_intrinsic_rounds(const char *name)
     return false;
 }
 
+bool tl_intrinsic_of_warp(const char *name)
+{
+#define PRODUCT(product, c, a, b, m, n, k, lies, operands) \
+    if (strcmp(name, #product) == 0)                       \
+        return true;
+#include "ir/program/warp_products.def"
+#undef PRODUCT
+    return false;
+}
+
 bool tl_intrinsic_of_group(const char *name)
 {
 #define PRODUCT(product, c, a, b, m, n, k, lies, operands) \

@@ -202,8 +202,8 @@ static void refused(void **state)
     tl_target target;
     const tl_program *program = NULL;
     const char *text;
-    const char *kernel = read_kernel(arena, "gemm_bf16", "tk");
-    const char *trace = read_kernel(arena, "gemm_bf16", "tr");
+    const char *kernel = read_kernel(arena, "gemm_f16_nt", "tk");
+    const char *trace = read_kernel(arena, "gemm_f16_nt", "tr");
     assert_int_equal(gpu_target("sm_75", &target, &diag), TL_OK);
     assert_int_equal(gpu_schedule(arena, kernel, trace, &target, &program, &diag), TL_OK);
     assert_int_equal(gpu_emit(arena, program, &target, TL_EMIT_OBJECT, &text, &diag),

@@ -141,6 +141,7 @@ bench-memory: $(BUILD)/bench/memory $(BUILD)/tilth
 # make bench-gpu-roofline: what default schedules should reach on an H200, told from their code (tests/bench/gpu_roofline.c); no GPU
 # is needed, but ptxas.
 
+$(BUILD)/bench/gpu_roofline: $(BUILD)/tests/gpu/peers/peer_attention.o
 bench-gpu-roofline: $(BUILD)/bench/gpu_roofline
 	@$< $(ARCH)
 .PHONY: bench-gpu-roofline

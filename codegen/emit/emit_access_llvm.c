@@ -495,7 +495,8 @@ tl_emit_value tl_emit_load_word(tl_emitter *em, const tl_expr *load)
         return (tl_emit_value){ load_where(em, &a, element, condition), false };
     if (condition != NULL)
         pointer = LLVMBuildSelect(em->builder, condition, pointer, safe_pointer(em), "");
-    return (tl_emit_value){ plain_load(em, a.storage, element, pointer), false };
+    LLVMValueRef v = plain_load(em, a.storage, element, pointer);
+    return (tl_emit_value){ a.lane < 0 ? v : tl_emit_from_row(em, v, a.lane), false };
 }
 
 tl_emit_value tl_emit_load(tl_emitter *em, const tl_expr *load)

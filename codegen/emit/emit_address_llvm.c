@@ -237,15 +237,16 @@ static unsigned alignment(const tl_emitter *em, const tl_buffer_storage *storage
     return (unsigned)((bits & -bits) * (uint64_t)size);
 }
 
-/* A thread's own element of what a warp holds. */
+/* A thread's own element of what a warp holds, or one to read of another thread's. */
 static bool warp_address(tl_emitter *em, const tl_buffer_storage *storage,
-                         const tl_expr *const *indices, tl_address *out)
+                         const tl_expr *const *indices, bool reads, tl_address *out)
 {
     int64_t at;
+    int lane;
     bool varies = false;
     for (int a = 0; a < storage->buffer->rank; a++)
         varies = varies || tl_emit_varies(em, indices[a]);
-    if (!tl_emit_warp_register(em, storage->buffer, indices, &at))
+    if (!tl_emit_warp_register(em, storage->buffer, indices, reads && !varies, &at, &lane))
         return false;
     LLVMTypeRef element = tl_emit_memory_type(em, storage->buffer->dtype);
     *out = (tl_address){ .storage = storage,
@@ -253,6 +254,7 @@ static bool warp_address(tl_emitter *em, const tl_buffer_storage *storage,
                          .kind = varies ? TL_STRIDE_CONSTANT : TL_STRIDE_NONE,
                          .stride = varies ? 1 : 0,
                          .constant = at,
+                         .lane = lane,
                          .in_bounds = true,
                          .align = (unsigned)tl_dtype_size(storage->buffer->dtype) };
     return true;
@@ -324,16 +326,18 @@ bool tl_emit_address(tl_emitter *em, const tl_buffer *buffer, const tl_expr *con
     if (storage == NULL)
         return false;
     if (tl_scope_threads[buffer->scope] > 0)
-        return warp_address(em, storage, indices, out);
+        return warp_address(em, storage, indices, node != indices, out);
     const tl_flat *flat = find_flat(em, storage, indices, node, wild);
     tl_linear linear = flat->flat;
     bool in_bounds = flat->in_bounds;
     sum s = { .constant = linear.constant };
     for (int t = 0; t < linear.count; t++)
         add_term(em, &s, linear.coefficients[t], linear.terms[t]);
-    *out = (tl_address){
-        .storage = storage, .stride = s.stride, .constant = s.constant, .in_bounds = in_bounds
-    };
+    *out = (tl_address){ .storage = storage,
+                         .stride = s.stride,
+                         .constant = s.constant,
+                         .lane = -1,
+                         .in_bounds = in_bounds };
     if (s.offsets != NULL) {
         out->kind = TL_STRIDE_GENERAL;
         if (s.stride != 0) {

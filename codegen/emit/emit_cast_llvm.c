@@ -26,10 +26,27 @@ static bool has_half(const tl_emitter *em)
     return isa == TL_ISA_AVX2 || isa == TL_ISA_AVX512 || isa == TL_ISA_NEON || isa == TL_ISA_PTX;
 }
 
+/* The words that from_bf16 has made the value of: a value that was rounded is not rounded again. NULL: it has not. */
+static LLVMValueRef was_bf16(tl_emitter *em, LLVMValueRef v)
+{
+    LLVMValueRef at = LLVMIsABitCastInst(v) ? LLVMGetOperand(v, 0) : NULL;
+    if (at == NULL || LLVMIsAInstruction(at) == NULL || LLVMGetInstructionOpcode(at) != LLVMShl)
+        return NULL;
+    at = LLVMGetOperand(at, 0);
+    if (!LLVMIsAZExtInst(at) || LLVMTypeOf(LLVMGetOperand(at, 0)) != like(v, em->i16))
+        return NULL;
+    return LLVMGetOperand(at, 0);
+}
+
 /* f32 to the upper 16 bits, nearest even; a NaN stays one. */
 static LLVMValueRef to_bf16(tl_emitter *em, LLVMValueRef v)
 {
     LLVMBuilderRef b = em->builder;
+    LLVMValueRef short_way = em->gpu.phase == NULL ? NULL : was_bf16(em, v);
+    if (short_way == NULL)
+        short_way = tl_emit_gpu_to_bf16(em, v);
+    if (short_way != NULL)
+        return short_way;
     LLVMValueRef bits = LLVMBuildBitCast(b, v, like(v, em->i32), "");
     LLVMValueRef odd =
         LLVMBuildAnd(b, LLVMBuildLShr(b, bits, word(v, em->i32, 16), ""), word(v, em->i32, 1), "");

@@ -34,6 +34,9 @@ static LLVMValueRef contract(const tl_emitter *em, LLVMValueRef v)
 static LLVMValueRef emit_float_extreme(tl_emitter *em, bool is_max, LLVMValueRef a, LLVMValueRef b)
 {
     LLVMRealPredicate order = is_max ? LLVMRealOGT : LLVMRealOLT;
+    LLVMValueRef by_instruction = tl_emit_gpu_extreme(em, is_max, a, b);
+    if (by_instruction != NULL)
+        return by_instruction;
     if (LLVMIsConstant(b)) {
         LLVMValueRef swap = a;
         a = b;
@@ -316,6 +319,18 @@ static tl_emit_value emit_call(tl_emitter *em, const tl_expr *e)
     return (tl_emit_value){ v, varies };
 }
 
+/* exp in f32 that is rounded to f16 or bf16, where a target has a shorter way to it. */
+static tl_emit_value emit_short_exp(tl_emitter *em, const tl_expr *cast)
+{
+    const tl_expr *e = cast->args[0];
+    tl_emit_value v = { NULL, false };
+    if ((cast->dtype != TL_F16 && cast->dtype != TL_BF16) || e->kind != TL_EXPR_CALL ||
+        e->u.function != TL_FUNCTION_EXP || e->dtype != TL_F32 || em->gpu.phase == NULL)
+        return v;
+    tl_emit_value x = tl_emit_expr(em, e->args[0]);
+    return (tl_emit_value){ tl_emit_gpu_short_exp(em, x.llvm), x.varies };
+}
+
 static tl_emit_value emit_binary(tl_emitter *em, const tl_expr *e)
 {
     tl_emit_value a = tl_emit_expr(em, e->args[0]), b = tl_emit_expr(em, e->args[1]);
@@ -397,7 +412,9 @@ tl_emit_value tl_emit_expr(tl_emitter *em, const tl_expr *e)
     case TL_EXPR_SELECT:
         return emit_select(em, e->args[0], e->args[1], e->args[2]);
     case TL_EXPR_CAST: {
-        tl_emit_value v = tl_emit_expr(em, e->args[0]);
+        tl_emit_value v = emit_short_exp(em, e);
+        if (v.llvm == NULL)
+            v = tl_emit_expr(em, e->args[0]);
         return (tl_emit_value){ tl_emit_cast(em, e->dtype, e->args[0]->dtype, v.llvm), v.varies };
     }
     case TL_EXPR_BITS:

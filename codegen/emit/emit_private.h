@@ -159,11 +159,18 @@ bool tl_emit_sync(tl_emitter *em, tl_intrinsic which, const tl_intrinsic_call *c
 bool tl_emit_is_each_call(const tl_intrinsic_call *call);
 LLVMValueRef tl_emit_mbarrier(tl_emitter *em, const tl_expr *number);
 void tl_emit_bulk(tl_emitter *em, const tl_intrinsic_call *call); /* emit_bulk_llvm.c */
+/* emit_gpu_number_llvm.c: of f32 numbers, NULL where the target has no such instruction: min or max; the words of bf16; exp that
+ * is as exact as a result in f16 or bf16 shows. */
+LLVMValueRef tl_emit_gpu_extreme(tl_emitter *em, bool is_max, LLVMValueRef a, LLVMValueRef b);
+LLVMValueRef tl_emit_gpu_to_bf16(tl_emitter *em, LLVMValueRef v);
+LLVMValueRef tl_emit_gpu_short_exp(tl_emitter *em, LLVMValueRef x);
 /* emit_fragment_llvm.c: in a buffer that a warp or a warpgroup holds, the register of a thread's own element, or the first
- * one of a tile: false, and a failure, where there is none. */
+ * one of a tile: false, and a failure, where there is none. What is read may be another thread's of the four of a row: *lane
+ * says which, -1: its own. */
 int64_t tl_warp_registers(const tl_buffer *buffer); /* of a thread */
 bool tl_emit_warp_register(tl_emitter *em, const tl_buffer *buffer, const tl_expr *const *indices,
-                           int64_t *out);
+                           bool reads, int64_t *out, int *lane);
+LLVMValueRef tl_emit_from_row(tl_emitter *em, LLVMValueRef v, int lane);
 bool tl_emit_warp_tile(tl_emitter *em, const tl_buffer *buffer, const tl_expr *const *begin,
                        LLVMValueRef *base, int64_t *first);
 LLVMValueRef tl_emit_convergent(tl_emitter *em,
@@ -230,6 +237,7 @@ typedef struct {
     int64_t stride;       /* CONSTANT: elements from lane to lane */
     LLVMValueRef offsets; /* GENERAL: <lanes x i64> elements behind `pointer` */
     int64_t constant;     /* register buffers: the element */
+    int lane;             /* whose register it is, of the four threads of a row; -1: the own */
     bool in_bounds;
     unsigned align; /* bytes that divide the pointer, of those that an access can use */
     /* Of a swizzled buffer: what `pointer` is made from, an address and elements behind it that are not swizzled yet. */

@@ -203,6 +203,10 @@ bool tl_emit_sync(tl_emitter *em, tl_intrinsic which, const tl_intrinsic_call *c
         args[0] = i32_of(em, call->scalars[0]);
         args[1] = i32_of(em, call->scalars[1]);
         tl_emit_convergent(em, tl_emit_intrinsic(em, "llvm.nvvm.barrier", NULL, 0, args, 2));
+    } else if (which == TL_INTRINSIC_threads_arrive) {
+        args[0] = i32_of(em, call->scalars[0]);
+        args[1] = i32_of(em, call->scalars[1]);
+        tl_emit_device(em, "dev_bar_arrive", em->nothing, args, 2);
     } else if (which == TL_INTRINSIC_cluster_meet) {
         emit_plain(em, "llvm.nvvm.barrier.cluster.arrive.aligned");
         emit_plain(em, "llvm.nvvm.barrier.cluster.wait.aligned");

@@ -242,6 +242,15 @@ static const tl_stmt *await(awaiting *w, const tl_stmt *stmt, tl_thread_place pl
     return stmt;
 }
 
+const tl_stmt *tl_await_copies(tl_lowered_kernel *kernel, const tl_stmt *stmt,
+                               tl_thread_place place, tl_status *status, tl_diag *diag)
+{
+    awaiting w = { kernel, diag, *status };
+    stmt = await(&w, stmt, place);
+    *status = w.status;
+    return stmt;
+}
+
 static bool see_copy(const tl_stmt *stmt, void *context)
 {
     bool *found = context;

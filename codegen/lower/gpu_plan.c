@@ -350,8 +350,8 @@ static tl_status add_shared(tl_planner *p, tl_launch_plan *launch, const tl_buff
     return TL_OK;
 }
 
-/* What a warp holds is tiles of 16 by 8 words, a warpgroup of 64 by 8, of which each thread has four. What a warpgroup
- * multiplies from registers has 16 bits. */
+/* What a warp holds is tiles of 16 by 8 words, a warpgroup of 64 by 8, of which each thread has four; or four words a row, of
+ * which each thread of it has one. What a warpgroup multiplies from registers has 16 bits. */
 static tl_status add_warp(tl_planner *p, const tl_launch_plan *launch, const tl_buffer *buffer,
                           unsigned axes)
 {
@@ -361,13 +361,13 @@ static tl_status add_warp(tl_planner *p, const tl_launch_plan *launch, const tl_
         tl_const_int(buffer->shape[buffer->rank - 2], &rows);
         tl_const_int(buffer->shape[buffer->rank - 1], &columns);
     }
-    if (rows == 0 || rows % (threads / 2) != 0 || columns % 8 != 0 ||
+    if (rows == 0 || rows % (threads / 2) != 0 || (columns % 8 != 0 && columns != 4) ||
         (bits != 32 && (bits != 16 || buffer->scope == TL_SCOPE_WARP)))
         return tl_fail(p->diag, TL_UNSUPPORTED,
                        "buffer %s has scope %s: its last two axes are tiles of %d by 8 elements "
-                       "of 32 bits%s",
+                       "of 32 bits%s, or %d by 4",
                        buffer->name, tl_scope_texts[buffer->scope], threads / 2,
-                       buffer->scope == TL_SCOPE_WARP ? "" : " or 16");
+                       buffer->scope == TL_SCOPE_WARP ? "" : " or 16", threads / 2);
     if (launch->block[0] != threads || (axes & 1u))
         return tl_fail(p->diag, TL_UNSUPPORTED,
                        "buffer %s has scope %s: it is allocated outside of the threadIdx.x loops, "

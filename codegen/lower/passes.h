@@ -49,6 +49,9 @@ tl_status tl_bulk_bytes(const tl_lowered_kernel *kernel, const tl_stmt *stmt, tl
                         int64_t *bytes, tl_diag *diag);
 /* The statement with its bulk copies into shared memory begun, which `mbarrier` hears of. */
 const tl_stmt *tl_bulk_begin(tl_arena *arena, const tl_stmt *stmt, const tl_expr *mbarrier);
+/* A statement of those rows, with copies that stand alone begun and waited for. */
+const tl_stmt *tl_await_copies(tl_lowered_kernel *kernel, const tl_stmt *stmt,
+                               tl_thread_place place, tl_status *status, tl_diag *diag);
 /* `call NAME(a, b)` of what orders threads. */
 const tl_stmt *tl_sync_call2(tl_arena *arena, const char *name, const tl_expr *a, const tl_expr *b);
 /* Until phase number `turn` of the mbarriers `first`.. that take turns in `stages` has ended; which of them it is. */

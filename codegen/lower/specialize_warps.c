@@ -26,6 +26,9 @@
  * not depend on that loop: each asks for a part of the box, for all of them. A row that computes then tells all of them that it
  * has read a version, and they meet before the first copy and after the last.
  *
+ * Two rows of a pipeline that is annotated `turns`, each of which has products, something that it computes of them, and products
+ * of that again, have the tensor cores in turn, while the other computes: by barriers that one waits for and the other does not.
+ *
  * Requires  what software_pipeline leaves true, and copies by bulk_copy alone; the pipeline directly in the loop over y, or in
  *           none; no loop over z. Barriers of the rows that compute are among them.
  * Keeps     what is computed. */
@@ -34,6 +37,7 @@
 #include "codegen/lower/kernel_plan.h"
 #include "codegen/lower/passes.h"
 #include "ir/expr/index.h"
+#include "ir/program/intrinsics.h"
 
 enum { SWIZZLE_PERIOD = 1024, MOST_SHARED = 16 };
 
@@ -52,6 +56,7 @@ typedef struct {
 typedef struct {
     const tl_stmt *before, *steady, *after; /* its three loops */
     const tl_stmt *copies, *compute;        /* of the steady one's body */
+    const tl_stmt *ends;                    /* the last one's */
     int64_t stages, rows;
     int full, empty; /* first mbarriers */
     int shared_count;
@@ -111,6 +116,16 @@ static const tl_stmt *arrive(const specializing *s, const pipeline *p, const tl_
                          tl_int(s->arena, s->cluster > 1 ? s->cluster : 0));
 }
 
+/* The threads of a row alone: the others go on. */
+static const tl_stmt *meet_in_row(const specializing *s, const pipeline *p)
+{
+    enum { FIRST = 2 }; /* of one row; 1 is for all that compute */
+    tl_arena *arena = s->arena;
+    const tl_expr *row = p->row_var != NULL ? tl_ref(arena, p->row_var) : tl_int(arena, 0);
+    return tl_sync_call2(arena, "threads_meet", tl_addi(arena, row, FIRST),
+                         tl_int(arena, s->width));
+}
+
 /* One iteration. Versions are given back until the last iterations, whose copies have been asked for. */
 static const tl_stmt *compute_turn(const specializing *s, const pipeline *p, const tl_stmt *compute,
                                    const tl_expr *turn, bool gives_back)
@@ -118,7 +133,7 @@ static const tl_stmt *compute_turn(const specializing *s, const pipeline *p, con
     tl_arena *arena = s->arena;
     const tl_stmt *wait = tl_mbarrier_wait(arena, p->full, p->stages, turn);
     if (!tl_has_products_only(compute)) {
-        const tl_stmt *parts[] = { wait, compute, gives_back ? tl_stmt_barrier(arena) : NULL,
+        const tl_stmt *parts[] = { wait, compute, gives_back ? meet_in_row(s, p) : NULL,
                                    gives_back ? arrive(s, p, turn) : NULL };
         return tl_stmt_seq(arena, parts, 4);
     }
@@ -133,25 +148,100 @@ static const tl_stmt *compute_turn(const specializing *s, const pipeline *p, con
     return tl_stmt_seq(arena, parts, 4);
 }
 
-static const tl_stmt *computing(const specializing *s, const pipeline *p)
+/* ---- turns of two rows ---- */
+
+/* What row r waits for, where it takes turns: the number of its barrier. */
+static const tl_expr *turn_of(const specializing *s, const tl_expr *row)
+{
+    enum { FIRST = 4 };
+    return tl_addi(s->arena, row, FIRST);
+}
+
+static const tl_stmt *wait_turn(const specializing *s, const pipeline *p)
+{
+    return tl_sync_call2(s->arena, "threads_meet", turn_of(s, tl_ref(s->arena, p->row_var)),
+                         tl_int(s->arena, 2 * s->width));
+}
+
+static const tl_stmt *give_turn(const specializing *s, const pipeline *p)
 {
     tl_arena *arena = s->arena;
+    const tl_expr *other = tl_sub(arena, tl_int(arena, 1), tl_ref(arena, p->row_var));
+    return tl_sync_call2(arena, "threads_arrive", turn_of(s, other), tl_int(arena, 2 * s->width));
+}
+
+static bool see_product(const tl_stmt *stmt, void *context)
+{
+    bool *found = context;
+    *found = *found || (stmt->kind == TL_STMT_CALL && tl_intrinsic_of_group(stmt->u.call->name));
+    return !*found;
+}
+
+/* From the second products of an iteration to the first of the next one a row has the tensor cores for itself; in between it
+ * computes what the second ones read. *count: of products so far. */
+static const tl_stmt *take_turns(const specializing *s, const pipeline *p, const tl_stmt *stmt,
+                                 int *count)
+{
+    tl_arena *arena = s->arena;
+    bool has_products = false;
+    tl_stmt_visit(stmt, see_product, &has_products);
+    if (!has_products)
+        return stmt;
+    if (tl_has_products_only(stmt))
+        return ++*count == 1 ? tl_stmt_seq2(arena, stmt, give_turn(s, p))
+                             : tl_stmt_seq2(arena, wait_turn(s, p), stmt);
+    if (stmt->kind == TL_STMT_ALLOC)
+        return tl_stmt_with_body(arena, stmt, take_turns(s, p, stmt->u.alloc.body, count));
+    if (stmt->kind != TL_STMT_SEQ)
+        return stmt;
+    const tl_stmt **items = TL_NEW_ARRAY(arena, const tl_stmt *, stmt->u.seq.count);
+    for (int i = 0; i < stmt->u.seq.count; i++)
+        items[i] = take_turns(s, p, stmt->u.seq.items[i], count);
+    return tl_stmt_seq(arena, items, stmt->u.seq.count);
+}
+
+/* Row 0 begins, and gives the last turn. */
+static const tl_stmt *in_turns(specializing *s, pipeline *p, bool begins)
+{
+    tl_arena *arena = s->arena;
+    const tl_expr *row = tl_ref(arena, p->row_var);
+    if (begins) {
+        int counts[2] = { 0, 0 };
+        p->compute = take_turns(s, p, p->compute, &counts[0]);
+        p->ends = take_turns(s, p, p->ends, &counts[1]);
+        if (counts[0] != 2 || counts[1] != 2)
+            fail(s, "rows take turns between two products, and there are not two");
+    }
+    const tl_expr *is = tl_eq(arena, row, tl_int(arena, begins ? 1 : 0));
+    return tl_stmt_if(arena, is, begins ? wait_turn(s, p) : give_turn(s, p), NULL);
+}
+
+static const tl_stmt *computing(specializing *s, pipeline *p)
+{
+    tl_arena *arena = s->arena;
+    bool turns = mark_of(p->steady, "turns") != 0;
+    if (turns && (p->rows != 2 || tl_has_products_only(p->compute))) {
+        fail(s, "two rows of threads take turns, and what they compute between two products");
+        return NULL;
+    }
+    const tl_stmt *first = turns ? in_turns(s, p, true) : NULL;
     const tl_expr *now = tl_ref(arena, p->steady->u.loop.var);
     const tl_expr *end =
         tl_add(arena, p->steady->u.loop.extent, tl_ref(arena, p->after->u.loop.var));
     const tl_stmt *parts[] = {
+        first,
         tl_stmt_loop(arena, p->steady->u.loop.var, p->steady->u.loop.extent, TL_LOOP_SERIAL,
                      compute_turn(s, p, p->compute, now, true)),
         tl_stmt_loop(arena, p->after->u.loop.var, p->after->u.loop.extent, TL_LOOP_SERIAL,
-                     compute_turn(s, p, p->after->u.loop.body, end, false)),
-        NULL,
+                     compute_turn(s, p, p->ends, end, false)),
+        turns ? in_turns(s, p, false) : NULL,
         NULL,
     };
     if (tl_has_products_only(p->compute)) {
-        parts[2] = tl_sync_call(arena, "products_wait", (const int64_t[]){ 0 }, 1);
-        parts[3] = tl_products_done(arena, p->compute);
+        parts[3] = tl_sync_call(arena, "products_wait", (const int64_t[]){ 0 }, 1);
+        parts[4] = tl_products_done(arena, p->compute);
     }
-    return tl_stmt_seq(arena, parts, 4);
+    return tl_stmt_seq(arena, parts, 5);
 }
 
 /* The first of the pipeline's three parts, and the others behind it; false: these are not there. */
@@ -178,6 +268,33 @@ static bool find_parts(const tl_stmt *seq, int *first, int *steady, int *last)
     return false;
 }
 
+static bool see_shared_store(const tl_stmt *stmt, void *context)
+{
+    bool *found = context;
+    const tl_buffer *to = stmt->kind == TL_STMT_STORE ? stmt->u.store.buffer
+                          : stmt->kind == TL_STMT_CALL && stmt->u.call->write_count > 0
+                              ? stmt->u.call->writes[0].buffer
+                              : NULL;
+    *found =
+        *found || (to != NULL && (to->scope == TL_SCOPE_SHARED || to->scope == TL_SCOPE_GLOBAL));
+    return !*found;
+}
+
+/* Whether the rows that compute may hand something to each other; else barriers among them are for the copies, which mbarriers
+ * tell of now. */
+static bool stores_what_rows_share(const tl_stmt *compute)
+{
+    bool found = false;
+    tl_stmt_visit(compute, see_shared_store, &found);
+    return found;
+}
+
+static const tl_stmt *without_barrier(tl_arena *arena, const tl_stmt *stmt, void *context)
+{
+    (void)context;
+    return stmt->kind == TL_STMT_BARRIER ? tl_stmt_seq(arena, NULL, 0) : stmt;
+}
+
 static bool take_pipeline(specializing *s, const tl_stmt *const loops[3], pipeline *p)
 {
     const tl_stmt *body = loops[1]->u.loop.body;
@@ -198,6 +315,11 @@ static bool take_pipeline(specializing *s, const tl_stmt *const loops[3], pipeli
     p->stages = mark_of(p->steady, "pipeline");
     p->copies = tl_stmt_seq(s->arena, items, copies);
     p->compute = tl_stmt_seq(s->arena, items + rest, end - rest);
+    p->ends = p->after->u.loop.body;
+    if (!stores_what_rows_share(p->compute)) {
+        p->compute = tl_stmt_rewrite(s->arena, p->compute, without_barrier, NULL);
+        p->ends = tl_stmt_rewrite(s->arena, p->ends, without_barrier, NULL);
+    }
     return copies > 0 && end > rest;
 }
 
@@ -434,6 +556,8 @@ static const tl_stmt *specialize(specializing *s, const tl_stmt *stmt)
     s->kernel->mbarrier_count += 2 * (int)stages;
     const tl_stmt *compute = take_out(s, body, &p);
     int64_t threads = p.rows * s->width;
+    const tl_thread_place place = { p.rows, has_rows ? 1u << 1 : 0, false };
+    compute = tl_await_copies(s->kernel, compute, place, &s->status, s->diag);
     compute = tl_stmt_rewrite(arena, compute, meet_row, &threads);
     const tl_var *row = tl_var_make(arena, has_rows ? p.row_var->name : "row", 0, p.rows);
     const tl_binding is = { p.row_var, tl_ref(arena, row) };

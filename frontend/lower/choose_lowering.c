@@ -24,7 +24,8 @@
  * read all keys and values of the head, which no longer stay there. Measured on an Ice Lake with 1.25 MB of L2, one
  * thread, 64 features: 1.1 times the direct one's time up to 1,024 keys, 0.9 of it at 2,048, 0.75 at 4,096.
  *
- * On a GPU with tensor cores attention of f16 and bf16 has its weights in that dtype (halves): no product takes another. */
+ * On a GPU with tensor cores attention of f16 and bf16 has its weights in that dtype (halves): no product takes another. Where
+ * shared memory does not hold 32 rows of scores it goes block by block on a Hopper, all of it in registers (fragments). */
 #include "frontend/lower/attention.h"
 #include "frontend/lower/lower_private.h"
 #include "frontend/lower/recurrent.h"
@@ -125,6 +126,18 @@ static bool suits_halves(const tl_node *n, const tl_target *target)
     return tl_target_is_gpu(target) && target->gpu.sm >= TENSOR_CORES_SM && tl_lowers_halves(n);
 }
 
+/* Whether shared memory of a block does not hold 32 rows of scores, twice in f32 and once in the operands' dtype. */
+static bool suits_fragments(const tl_node *n, const tl_target *target)
+{
+    enum { ROWS = 32, SM = 90 };
+    if (n->op != TL_OP_ATTENTION || !tl_target_is_gpu(target) || target->gpu.sm != SM ||
+        !target->gpu.is_exact || !tl_lowers_fragments(n))
+        return false;
+    int64_t element =
+        2 * (int64_t)tl_dtype_size(TL_F32) + (int64_t)tl_dtype_size(n->inputs[0]->dtype);
+    return ROWS * element * tl_attention_sizes_of(n).columns > target->gpu.shared_block;
+}
+
 static bool suits_rows(const tl_node *n, const tl_target *target)
 {
     return n->op == TL_OP_RECURRENT && tl_lowers_rows(n) &&
@@ -185,6 +198,8 @@ const char *tl_choose_lowering(const tl_kernel *kernel, const tl_target *target,
             return "parts";
         if (numerics == TL_NUMERICS_STRICT)
             continue;
+        if (suits_fragments(n, target))
+            return "fragments";
         if (suits_halves(n, target))
             return "halves";
         if (suits_online(n, target))

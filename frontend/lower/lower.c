@@ -429,6 +429,17 @@ void tl_nest_reduce(tl_block_nest *nest, tl_combiner combiner, const tl_view *p,
     tl_nest_reduce_at(nest, combiner, tl_nest_store_at(nest, p, index, value));
 }
 
+void tl_nest_update(tl_block_nest *nest, tl_combiner combiner, const tl_view *p, tl_index index,
+                    const tl_expr *value)
+{
+    assert(!nest->empty_reduce);
+    tl_store *store = TL_NEW(nest->lower->arena, tl_store);
+    *store = tl_nest_store_at(nest, p, index, value);
+    tl_block *block = make_block(nest, 1, store);
+    block->combiner = combiner;
+    finish(nest, block);
+}
+
 void tl_nest_reduce_pair(tl_block_nest *nest, tl_combiner combiner, const tl_view places[2],
                          tl_index index, const tl_expr *const values[2])
 {

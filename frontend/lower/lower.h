@@ -95,7 +95,10 @@ void tl_nest_over_halo(tl_block_nest *nest, const tl_view *p, const tl_expr *out
 void tl_nest_store(tl_block_nest *nest, const tl_view *p, tl_index index, const tl_expr *value);
 void tl_nest_reduce(tl_block_nest *nest, tl_combiner combiner, const tl_view *p, tl_index index,
                     const tl_expr *value);
-/* The same for a sum of terms that are no products of two operands, in a cascade (lower_sum.c). */
+/* place[index] = combiner(place[index], value), where something was stored there before. */
+void tl_nest_update(tl_block_nest *nest, tl_combiner combiner, const tl_view *p, tl_index index,
+                    const tl_expr *value);
+/* tl_nest_reduce for a sum of terms that are no products of two operands, in a cascade (lower_sum.c). */
 void tl_nest_sum(tl_block_nest *nest, const tl_view *p, tl_index index, const tl_expr *value);
 /* Several stores, of which each says where: a block that assigns all of them. */
 void tl_nest_stores(tl_block_nest *nest, int count, const tl_store *stores);

@@ -88,6 +88,8 @@ static void fork_threads(tl_fiber *fiber, const tl_insn *insn)
         tl_machine_fail(&fiber->frame, TL_BAD_IR,
                         "loop %s over %s has extent %" PRId64 ", a GPU block has at most %" PRId64,
                         insn->var->name, tl_loop_kind_infos[insn->kind].text, extent, most);
+    if (insn->axis == 0)
+        m->forked = tl_machine_tick(m);
     fiber->child_count = extent > 0 ? (int)extent : 0;
     if (fiber->child_count > fiber->child_capacity) {
         fiber->children = TL_NEW_ARRAY(m->arena, tl_fiber *, fiber->child_count);

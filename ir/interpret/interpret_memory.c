@@ -105,14 +105,14 @@ void tl_check_read(tl_frame *f, int memory, int64_t offset)
             return;
         fail_uninitialised(f, memory, offset);
     }
-    if (cell->write < f->own && tl_race_conflicts(f, cell->write, cell->write_thread, NULL))
+    if (cell->write < f->own && tl_race_conflicts(f, memory, cell->write, cell->write_thread, NULL))
         tl_race_fail(f, memory, offset, TL_ACCESS_WRITE, cell->write, cell->write_thread,
                      TL_ACCESS_READ);
 
     /* One read is enough to remember: of two that are concurrent the earlier one, for what is concurrent with
      * the later is concurrent with it too; of two in order the later one. */
     bool keeps = cell->read >= storage->birth && cell->read < f->own &&
-                 tl_race_conflicts(f, cell->read, cell->read_thread, NULL);
+                 tl_race_conflicts(f, memory, cell->read, cell->read_thread, NULL);
     if (!keeps) {
         cell->read = f->stamp;
         cell->read_thread = f->thread;
@@ -127,11 +127,11 @@ void tl_check_write(tl_frame *f, int memory, int64_t offset, const tl_block_code
         return;
     tl_interp_cell *cell = &storage->cells[offset];
     if (cell->write >= storage->birth && cell->write < f->own &&
-        tl_race_conflicts(f, cell->write, cell->write_thread, reduction))
+        tl_race_conflicts(f, memory, cell->write, cell->write_thread, reduction))
         tl_race_fail(f, memory, offset, TL_ACCESS_WRITE, cell->write, cell->write_thread,
                      TL_ACCESS_WRITE);
     if (cell->read >= storage->birth && cell->read < f->own &&
-        tl_race_conflicts(f, cell->read, cell->read_thread, NULL))
+        tl_race_conflicts(f, memory, cell->read, cell->read_thread, NULL))
         tl_race_fail(f, memory, offset, TL_ACCESS_READ, cell->read, cell->read_thread,
                      TL_ACCESS_WRITE);
     cell->write = f->stamp;

@@ -246,6 +246,7 @@ struct tl_machine {
     tl_site *sites;
     uint64_t clock;
     tl_stamp segment; /* when the present segment between two barriers began */
+    tl_stamp forked;  /* when the latest loop over threadIdx.x began */
     int64_t budget;   /* statement instances left */
     tl_fiber *free_fibers;
     int scratch_used; /* pieces of the call that runs */
@@ -293,7 +294,7 @@ void tl_memory_element_text(const tl_memory *memory, int64_t offset, char *out, 
 
 /* ir/interpret/race.c: fails when an earlier access conflicts with one made now. */
 typedef enum { TL_ACCESS_READ, TL_ACCESS_WRITE } tl_access_kind;
-bool tl_race_conflicts(const tl_frame *f, tl_stamp earlier, uint32_t thread,
+bool tl_race_conflicts(const tl_frame *f, int memory, tl_stamp earlier, uint32_t thread,
                        const tl_block_code *reduction);
 _Noreturn void tl_race_fail(tl_frame *f, int memory, int64_t offset, tl_access_kind earlier_kind,
                             tl_stamp earlier, uint32_t thread, tl_access_kind kind);

@@ -27,11 +27,13 @@ static const tl_interp_level *other_iteration(const tl_frame *f, tl_stamp earlie
     return NULL;
 }
 
-/* Threads that combine are those beside each other, at the same statement. */
-static bool other_thread(const tl_frame *f, tl_stamp earlier, uint32_t thread,
+/* Threads that combine are those beside each other, at the same statement. Those of a warp, or warpgroup, go on together from
+ * loop to loop over them, as far as what they hold together is concerned. */
+static bool other_thread(const tl_frame *f, int memory, tl_stamp earlier, uint32_t thread,
                          const tl_block_code *reduction)
 {
-    if (earlier < f->machine->segment)
+    bool is_held = tl_scope_threads[f->machine->memories[memory].buffer->scope] > 0;
+    if (earlier < f->machine->segment || (is_held && earlier < f->machine->forked))
         return false;
     bool joins = reduction != NULL && reduction->joins_threads &&
                  (earlier & TL_SITE_MASK) == (tl_stamp)f->site;
@@ -43,11 +45,11 @@ static bool other_thread(const tl_frame *f, tl_stamp earlier, uint32_t thread,
     return false;
 }
 
-bool tl_race_conflicts(const tl_frame *f, tl_stamp earlier, uint32_t thread,
+bool tl_race_conflicts(const tl_frame *f, int memory, tl_stamp earlier, uint32_t thread,
                        const tl_block_code *reduction)
 {
     return other_iteration(f, earlier, reduction) != NULL ||
-           other_thread(f, earlier, thread, reduction);
+           other_thread(f, memory, earlier, thread, reduction);
 }
 
 /* Which iteration of the open loop the stamp belongs to, -1 when not known. */

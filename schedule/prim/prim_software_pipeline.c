@@ -18,7 +18,8 @@
  * Shared buffers that threads around the loop have moved outwards count as allocated in it.
  *
  * Requires  a serial loop of a constant extent of at least `stages`, 2 to 8; allocs first in its body, then blocks or
- *           loops that write those buffers, then the rest, which reads and does not write them; no buffer that one of
+ *           loops that write those buffers, then the rest, which reads and does not write them, but for more that write
+ *           them alone and might stand in front of it; no buffer that one of
  *           the two parts writes and the other touches but those; no barrier.
  * Keeps     every value; the loop's iterations run in order from then on.
  */
@@ -110,6 +111,30 @@ static void gather(tl_schedule *s, plan *p, const tl_stmt *seq, item_list *list)
     }
 }
 
+/* The statement without what only fills the loop's buffers, which is put into the list: a copy that stands behind what does not
+ * read it might as well stand before that. What it must not be taken out of, check_parts finds. */
+static const tl_stmt *lift_copies(tl_schedule *s, const plan *p, const tl_stmt *stmt,
+                                  item_list *copies)
+{
+    if (stmt->kind == TL_STMT_ALLOC)
+        return tl_stmt_with_body(s->arena, stmt, lift_copies(s, p, stmt->u.alloc.body, copies));
+    if (stmt->kind != TL_STMT_SEQ)
+        return stmt;
+    int count = 0;
+    const tl_stmt **items = TL_NEW_ARRAY(s->arena, const tl_stmt *, stmt->u.seq.count);
+    for (int i = 0; i < stmt->u.seq.count; i++) {
+        const tl_stmt *item = stmt->u.seq.items[i];
+        usage u = usage_of(p, item);
+        if (item->kind != TL_STMT_ALLOC && u.writes && !u.reads) {
+            TL_ROOM(s->arena, copies->items, copies->count, copies->capacity);
+            copies->items[copies->count++] = item;
+        } else {
+            items[count++] = lift_copies(s, p, item, copies);
+        }
+    }
+    return tl_stmt_seq(s->arena, items, count);
+}
+
 /* Shared buffers that would be allocated in the loop, had it no threads around it: it alone uses them, and fills them anew in
  * each iteration. */
 static void take_hoisted(tl_schedule *s, plan *p, const tl_path *path)
@@ -161,8 +186,10 @@ static tl_status take_apart(tl_schedule *s, plan *p, const tl_path *path, tl_dia
                          p->buffers[0]->name);
     if (split == count)
         return tl_refuse(diag, PRIM, name, "nothing in it reads %s", p->buffers[0]->name);
-    p->copy = tl_stmt_seq(s->arena, items, split);
     p->compute = tl_stmt_seq(s->arena, items + split, count - split);
+    list.count = split;
+    p->compute = lift_copies(s, p, p->compute, &list);
+    p->copy = tl_stmt_seq(s->arena, list.items, list.count);
 
     usage ahead = usage_of(p, p->copy), rest = usage_of(p, p->compute);
     if (rest.writes)

@@ -208,6 +208,7 @@ tl_status tl_gpu_default(tl_schedule *s, tl_diag *diag)
         tl_map_put(known, blocks[i]->name, s);
     /* products with row-wise stages between them come first, while the stages are untouched */
     TL_TRY(tl_sketch_apply_each(s, is_contraction_alone, tl_gpu_attention, done, NULL, diag));
+    TL_TRY(tl_sketch_apply_each(s, is_contraction, tl_gpu_fragments, done, NULL, diag));
     TL_TRY(tl_sketch_apply_each(s, is_contraction, tl_gpu_online, done, NULL, diag));
     TL_TRY(tl_sketch_apply_anchored(s, is_contraction_alone, contraction, done, known, diag));
     TL_TRY(apply_rows(s, done, known, diag));

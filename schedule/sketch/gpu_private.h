@@ -148,8 +148,10 @@ tl_status tl_gpu_share_stage(tl_schedule *s, tl_block_ref stage, int depth, int6
 /* A product of what row-wise stages make of another product, all in one launch (gpu_attention.c); what it schedules is added to
  * `done`. */
 tl_status tl_gpu_attention(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
-/* The same of a launch that is written block by block of keys (gpu_online.c). */
+/* The same of a launch that is written block by block of keys, its stages in shared memory (gpu_online.c) or all of it in
+ * registers (gpu_fragments.c). */
 tl_status tl_gpu_online(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
+tl_status tl_gpu_fragments(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl_diag *diag);
 /* Takes extents from the loops of the product's own inside of `first`; rows > 0: as many rows. */
 tl_status tl_gpu_take_extents(tl_schedule *s, tl_block_ref anchor, int first, int64_t rows,
                               tl_gpu_product *p, tl_diag *diag);
@@ -161,6 +163,24 @@ tl_status tl_gpu_mma_in(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, i
 /* A contraction by tensor cores, by products of a warp (gpu_mma.c) or of a warpgroup (gpu_wgmma.c). */
 tl_status tl_gpu_mma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
 tl_status tl_gpu_wgmma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl_diag *diag);
+/* How a slice lies in shared memory that is copied as boxes: its rows, and what is along them, are the operand's last axes. */
+typedef struct {
+    int row, last;     /* axes of the operand's buffer */
+    int64_t row_bytes; /* in shared memory */
+    int64_t block;     /* elements along rows; more than 1: longer rows are cut */
+} tl_gpu_boxes;
+/* Refuses a copy that is none of boxes: what it reads has to be an argument whose rows begin at multiples of 16 bytes, and those
+ * of the slice lie along them. */
+tl_status tl_gpu_check_boxes(tl_schedule *s, tl_block_ref copy, const tl_gpu_boxes *l,
+                             tl_diag *diag);
+tl_status tl_gpu_lay_boxes(tl_schedule *s, const char *buffer, const tl_gpu_boxes *l,
+                           tl_diag *diag);
+/* A slice as boxes: rows of at most as many elements as lie side by side, a box a line and a block of columns; `inside` of so
+ * many loops. `groups` > 1: all of them need all of it, and each asks for a part. */
+tl_status tl_gpu_copy_boxes(tl_schedule *s, tl_block_ref copy, int inside, const tl_gpu_boxes *l,
+                            int64_t groups, tl_diag *diag);
+/* The product of a warpgroup of those types, C, A and B; NULL: there is none. */
+const char *tl_gpu_group_product(tl_dtype c, tl_dtype a, tl_dtype b, int64_t columns, bool is_nk);
 /* What both do with sums in threads' registers: their rows and columns last, in tiles; loops over the elements of tiles of
  * `rows` (16: a warp's; 64: a warpgroup's) shared out among the threads that hold them. `line` may be NULL. */
 tl_status tl_gpu_lay_result(tl_schedule *s, const tl_gpu_product *p, const char **result,

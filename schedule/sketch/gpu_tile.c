@@ -296,6 +296,21 @@ static tl_status make_terms(tl_schedule *s, tl_block_ref anchor, int outside, co
     return unroll_init(s, init, outside, diag);
 }
 
+/* A constant operand is kept with what threads take side by side of it last, so that slices are copied 16 bytes at a time. */
+static tl_status pack(tl_schedule *s, tl_block_ref anchor, const tl_expr *load, int iter,
+                      tl_gpu_product *p, tl_diag *diag)
+{
+    const tl_buffer *buffer = load->u.buffer;
+    int axis = tl_gpu_axis_of(s, load, p->c.block->iters[iter].var);
+    if (buffer->role != TL_ROLE_CONST || axis < 0 || axis == buffer->rank - 1)
+        return TL_OK;
+    tl_schedule_state before = tl_schedule_save(s);
+    tl_diag why = { 0 };
+    tl_status status = tl_gpu_arrange(s, buffer->name, &axis, 1, 1, &why);
+    TL_TRY(tl_sketch_tried(s, &before, status, &why, diag));
+    return tl_gpu_find_product(s, tl_schedule_get_block(s, anchor), p, diag);
+}
+
 tl_status tl_gpu_tile_in(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
                          int64_t rows, tl_loop_ref *tiles, tl_diag *diag)
 {
@@ -304,6 +319,10 @@ tl_status tl_gpu_tile_in(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, 
     tl_gpu_terms terms;
     tl_gpu_slice operands[2]; /* panel, stream */
     TL_TRY(tl_gpu_find_product(s, tl_schedule_get_block(s, anchor), &p, diag));
+    if (rows == 0) {
+        TL_TRY(pack(s, anchor, p.c.panel, p.column, &p, diag));
+        TL_TRY(pack(s, anchor, p.c.stream, p.row, &p, diag));
+    }
     TL_TRY(tl_gpu_take_extents(s, anchor, first, rows, &p, diag));
     TL_TRY(decide_tile(s, &p, rows != 0 ? TL_GPU_SHARED_WARPS : 0, diag));
     int longest = longest_term(&p);

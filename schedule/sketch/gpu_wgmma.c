@@ -77,6 +77,15 @@ static const product *find_instruction(const tl_schedule *s, const tl_gpu_produc
     return found;
 }
 
+const char *tl_gpu_group_product(tl_dtype c, tl_dtype a, tl_dtype b, int64_t columns, bool is_nk)
+{
+    for (int i = 0; i < PRODUCTS; i++)
+        if (products[i].c == c && products[i].a == a && products[i].b == b &&
+            products[i].n == columns && products[i].is_nk == is_nk && !products[i].is_cut)
+            return products[i].name;
+    return NULL;
+}
+
 /* ---- which tile ---- */
 
 typedef struct {
@@ -238,17 +247,10 @@ static tl_status lay_constant(tl_schedule *s, const tl_expr *load, int row, int 
     return tl_gpu_arrange(s, load->u.buffer->name, (int[]){ row, last }, 2, 1, diag);
 }
 
-/* How a slice of an operand lies: its rows, and what is along them, are its last axes. */
-typedef struct {
-    int row, last;     /* axes of the operand's buffer */
-    int64_t row_bytes; /* in shared memory */
-    int64_t block;     /* elements along rows; more than 1: longer rows are cut */
-} slice_layout;
+typedef tl_gpu_boxes slice_layout;
 
-/* Whether boxes of what the copy reads can be copied: it is an argument whose rows begin at multiples of 16 bytes, and those of
- * the slice lie along them. */
-static tl_status check_source(tl_schedule *s, tl_block_ref copy, const slice_layout *l,
-                              tl_diag *diag)
+tl_status tl_gpu_check_boxes(tl_schedule *s, tl_block_ref copy, const tl_gpu_boxes *l,
+                             tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, copy);
     const tl_expr *value = block->stores[0].value;
@@ -272,7 +274,7 @@ static tl_status check_source(tl_schedule *s, tl_block_ref copy, const slice_lay
     return TL_OK;
 }
 
-static tl_status lay_slice(tl_schedule *s, const char *buffer, const slice_layout *l, tl_diag *diag)
+tl_status tl_gpu_lay_boxes(tl_schedule *s, const char *buffer, const tl_gpu_boxes *l, tl_diag *diag)
 {
     TL_TRY(tl_gpu_arrange(s, buffer, (int[]){ l->row, l->last }, 2, l->block, diag));
     return tl_swizzle(s, buffer, l->row_bytes, diag);
@@ -303,9 +305,7 @@ static slice_layout panel_layout(tl_schedule *s, const tl_gpu_product *p, const 
 
 /* ---- copies ---- */
 
-/* A slice as boxes: rows of at most as many elements as lie side by side, a box a line and a block of columns. `groups` > 1: all
- * of them need all of it, and each asks for a part. */
-static tl_status copy_boxes(tl_schedule *s, tl_block_ref copy, int inside, const slice_layout *l,
+tl_status tl_gpu_copy_boxes(tl_schedule *s, tl_block_ref copy, int inside, const tl_gpu_boxes *l,
                             int64_t groups, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, copy);
@@ -326,7 +326,12 @@ static tl_status copy_boxes(tl_schedule *s, tl_block_ref copy, int inside, const
         last = parts[1];
     }
     for (int i = boxes.count - 1; i >= 0 && groups > 1 && shared.id == 0; i--)
-        if (tl_sketch_extent(s, boxes.loops[i]) % groups == 0) {
+        if (tl_sketch_extent(s, boxes.loops[i]) == groups) {
+            shared = boxes.loops[i];
+            boxes.count--;
+            for (int k = i; k < boxes.count; k++)
+                boxes.loops[k] = boxes.loops[k + 1];
+        } else if (tl_sketch_extent(s, boxes.loops[i]) % groups == 0) {
             TL_TRY(tl_split(s, boxes.loops[i], (int64_t[]){ groups, 0 }, 2, parts, diag));
             shared = parts[0];
             boxes.loops[i] = parts[1];
@@ -528,8 +533,8 @@ tl_status tl_gpu_wgmma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl
     TL_TRY(tl_gpu_take_slice(s, anchor, p.c.stream, &operands[1], diag));
     for (int i = 0; i < 2; i++) {
         if (i > 0 || !is_turned)
-            TL_TRY(check_source(s, operands[i].copy, &layouts[i], diag));
-        TL_TRY(lay_slice(s, operands[i].buffer, &layouts[i], diag));
+            TL_TRY(tl_gpu_check_boxes(s, operands[i].copy, &layouts[i], diag));
+        TL_TRY(tl_gpu_lay_boxes(s, operands[i].buffer, &layouts[i], diag));
     }
     if (is_turned)
         TL_TRY(tl_gpu_take_turned(s, &operands[0], &held, diag));
@@ -552,8 +557,8 @@ tl_status tl_gpu_wgmma(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, tl
     if (is_turned)
         TL_TRY(tl_gpu_turn_slice(s, operands[0].copy, held, outside + 1, p.warps, THREADS, diag));
     else
-        TL_TRY(copy_boxes(s, operands[0].copy, outside + 1, &layouts[0], p.warps, diag));
-    TL_TRY(copy_boxes(s, operands[1].copy, outside + 1, &layouts[1], 1, diag));
+        TL_TRY(tl_gpu_copy_boxes(s, operands[0].copy, outside + 1, &layouts[0], p.warps, diag));
+    TL_TRY(tl_gpu_copy_boxes(s, operands[1].copy, outside + 1, &layouts[1], 1, diag));
     TL_TRY(share_zeroes(s, zero, outside, diag));
     TL_TRY(tl_gpu_share_tiles(s, loops.row, loops.column, loops.line.id != 0 ? &loops.line : NULL,
                               ROWS, diag));

@@ -28,13 +28,16 @@ typedef enum {
 static const struct {
     unsigned code;
     cubin_kind kind;
-} cubin_codes[] = {
-    { 0x223, CUBIN_FFMA },   { 0x423, CUBIN_FFMA },  { 0x823, CUBIN_FFMA }, { 0x623, CUBIN_FFMA },
-    { 0x23c, CUBIN_HMMA },   { 0x237, CUBIN_IMMA },  { 0x83b, CUBIN_LDSM }, { 0x984, CUBIN_LDS },
-    { 0x388, CUBIN_STS },    { 0x988, CUBIN_STS },   { 0x981, CUBIN_LDG },  { 0x986, CUBIN_STG },
-    { 0x983, CUBIN_LDL },    { 0x387, CUBIN_STL },   { 0x987, CUBIN_STL },  { 0xb1d, CUBIN_BAR },
-    { 0xfae, CUBIN_LDGSTS }, { 0x9f0, CUBIN_HGMMA },
-};
+} cubin_codes
+    [] = {
+        { 0x223, CUBIN_FFMA },  { 0x423, CUBIN_FFMA },   { 0x823, CUBIN_FFMA },
+        { 0x623, CUBIN_FFMA },  { 0x23c, CUBIN_HMMA },   { 0x237, CUBIN_IMMA },
+        { 0x83b, CUBIN_LDSM },  { 0x984, CUBIN_LDS },    { 0x388, CUBIN_STS },
+        { 0x988, CUBIN_STS },   { 0x981, CUBIN_LDG },    { 0x986, CUBIN_STG },
+        { 0x983, CUBIN_LDL },   { 0x387, CUBIN_STL },    { 0x987, CUBIN_STL },
+        { 0xb1d, CUBIN_BAR },   { 0xfae, CUBIN_LDGSTS }, { 0x9f0, CUBIN_HGMMA },
+        { 0xdf0, CUBIN_HGMMA }, /* its first operand from registers */
+    };
 
 /* Of all kernels in it together; false: it is no such file. */
 static inline bool cubin_count(const void *data, size_t size, int counts[CUBIN_KINDS])

@@ -328,6 +328,45 @@ static void halves_are_for_tensor_cores(void **state)
     }
 }
 
+/* All in registers where shared memory of a Hopper does not hold 32 rows of scores, 10 bytes each. */
+static void long_halves_go_in_fragments(void **state)
+{
+    static const struct {
+        const char *dtype, *target;
+        int rows, keys, features;
+        const char *want;
+    } cases[] = {
+        { "bf16", "cuda,sm_90a", 128, 768, 64, "fragments" },
+        { "f16", "cuda,sm_90a", 64, 1056, 128, "fragments" },
+        { "bf16", "cuda,sm_90a", 128, 704, 64, "halves" },
+        { "bf16", "cuda,sm_90a", 100, 768, 64, "halves" }, /* rows that are no warpgroups' */
+        { "bf16", "cuda,sm_90a", 128, 770, 64, "halves" },
+        { "bf16", "cuda,sm_90a", 128, 768, 80, "halves" }, /* values as wide as no product */
+        { "bf16", "cuda,sm_90", 128, 768, 64, "halves" },
+        { "f32", "cuda,sm_90a", 128, 768, 64, "direct" },
+    };
+    tl_arena *arena = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        tl_diag diag = { { 0 } };
+        tl_partition partition;
+        tl_target target;
+        const char *type = cases[i].dtype;
+        int rows = cases[i].rows, keys = cases[i].keys, features = cases[i].features;
+        tl_graph *g = prepared_graph(
+            arena,
+            tl_arena_format(arena,
+                            "graph g\ninput q: %s[1, %d, %d]\ninput k: %s[1, %d, %d]\ninput v: "
+                            "%s[1, %d, %d]\ny: ?[...] = Attention(q, k, v) {heads = 1, scale = "
+                            "0.5}\noutput y\n",
+                            type, rows, features, type, keys, features, type, keys, features),
+            "x86-64-v3");
+        assert_int_equal(tl_target_named(cases[i].target, &target, &diag), TL_OK);
+        assert_int_equal(tl_partition_graph(arena, g, &partition, &diag), TL_OK);
+        assert_string_equal(tl_choose_lowering(&partition.kernels[0], &target, TL_NUMERICS_RELAXED),
+                            cases[i].want);
+    }
+}
+
 /* Rows of scores go block by block where the keys and values of a head, 512 bytes a key, take more than half of L2. */
 static void long_attention_goes_online(void **state)
 {
@@ -378,6 +417,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(layer_norm, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(attention, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(online_attention, arena_setup, arena_teardown),
+        cmocka_unit_test_setup_teardown(long_halves_go_in_fragments, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(long_attention_goes_online, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(halves_are_for_tensor_cores, arena_setup, arena_teardown),
     };

@@ -7,7 +7,7 @@
 #     tilth-gpu/run, peers, group, fill     run tilth and what else check.sh needs, with the libraries beside them
 #     tilth-gpu/bin, lib       the programs; their libraries, and LLVM with the parts for x86, NVPTX and AArch64 alone
 #     tilth-gpu/kernels        models/kernels/gpu
-#     tilth-gpu/networks       graphs of ../shared/models and recipes of their weights, where that is
+#     tilth-gpu/networks       graphs of ../shared/models, recipes of their weights, results of others, where that is
 #     tilth-gpu/networks.py    the same networks in PyTorch (peers/networks.py)
 #
 # LLVM is linked anew from its archives, with what code generation calls (llvm_link.h) and what that needs: a fifth of the whole.
@@ -59,7 +59,7 @@ for recipe in "$shared"/*/*.weights.txt; do
     [ -e "$recipe" ] || continue
     name=$(basename "$recipe" .weights.txt)
     mkdir -p "$to/networks/$name"
-    cp "$recipe" "$shared/$name/$name.onnx" "$to/networks/$name/"
+    cp "$recipe" "$shared/$name/$name.onnx" "$shared/$name"/*.npy "$to/networks/$name/"
 done
 for program in tilth peers group fill; do
     [ -e "$to/bin/$program" ] || continue

@@ -5,7 +5,7 @@
 # usage: check.sh TILTH [-o FILE] [-m MINUTES] [-s TIMES] [-k FOLDER of kernels] [-g TEST of warpgroups] [-p PEERS]
 #                 [-y networks.py] [-n FOLDER of networks] [-f FILL] [MODEL ...]
 #
-#   1. a small network and the kernels, against the processor
+#   1. a small network, against results of others, and the kernels, against the processor
 #   2. kernels beside cuBLAS, cuBLASLt, cuDNN and the driver (peers/peers.c), networks beside PyTorch (peers/networks.py)
 #   3. a tuning run; half a minute of data for learning, which come beside FILE as a data set (.tld)
 #   4. every other network verified, several at a time where there are processors for that, and timed, while there is time
@@ -111,6 +111,9 @@ make_model() {
     if [ -n "$networks" ] && [ -e "$recipe" ]; then
         file=$work/$1/$1.onnx
         mkdir -p "$work/$1" && cat "$networks/$1/$1.onnx" >"$file" &&
+            for tensor in "$networks/$1"/*.npy; do
+                [ ! -e "$tensor" ] || cat "$tensor" >"$work/$1/${tensor##*/}"
+            done &&
             { [ -e "$work/$1/$1.weights" ] || "$fill" "$recipe" "$work/$1/$1.weights" >/dev/null; } && return 0
     elif [ -e "$file" ] || "$tilth" model "$1" -o "$file" -q >/dev/null 2>&1; then
         return 0
@@ -123,7 +126,20 @@ drop_model() {
     rm -rf "${work:?}/$1" "$work/$1.onnx" "$work/$1.data"
 }
 
-verify() { # MODEL
+has_results() {
+    for tensor in "$work/$1"/output_*.npy; do
+        [ -e "$tensor" ] && return 0
+    done
+    return 1
+}
+# verify MODEL [THREADS]: its results beside those that lie with it; where there are none, or they differ, every kernel beside its
+# naive program.
+verify() {
+    if has_results "$1"; then
+        step "verify $1" 60 "$tilth" verify "$file" --data "$work/$1" --target cuda --json ${2:+--threads "$2"} && return 0
+        step "kernels of $1" 120 "$tilth" verify "$file" --target cuda --json ${2:+--threads "$2"}
+        return 1
+    fi
     step "verify $1" 120 "$tilth" verify "$file" --target cuda --json ${2:+--threads "$2"}
 }
 # verify_all MODEL...: as many at a time as there are jobs.

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include "tests/gpu/peers/peer.h"
+#include "tests/gpu/peers/peer_attention.h"
 
 enum { WINDOW = 3 };
 
@@ -203,6 +204,10 @@ void peer_text(const peer_case *c, tl_text *out)
             t, b, k, m, m, t, n, k, t, b, n, m, m, m + 1, m + 1, t, m + 2, m + 2, m, m, t);
         return;
     case PEER_ATTENTION:
+        if (peer_attention_fits(m, k)) {
+            peer_attention_text(t, b, n, m, k, out);
+            return;
+        }
         tl_text_format(
             out,
             "(q: %s[%lld, %lld, %lld], k: %s[%lld, %lld, %lld], v: %s[%lld, %lld, %lld], out y: "

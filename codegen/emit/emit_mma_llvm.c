@@ -18,7 +18,7 @@ typedef struct {
     const char *name, *instruction; /* NULL: there is none */
     tl_dtype a;
     int n, k;
-    bool is_nk, is_rounded;
+    bool is_nk;
     word_kind words;
 } product;
 
@@ -32,10 +32,8 @@ static const struct {
 };
 
 static const product products[] = {
-#define EXACT   false
-#define ROUNDED true
 #define PRODUCT(name, c, a, b, m, n, k, lies, operands) \
-    { #name, NULL, TL_##a, n, k, #lies[0] == 'n', operands, WORDS },
+    { #name, NULL, TL_##a, n, k, #lies[0] == 'n', WORDS },
 #include "ir/program/warp_products.def"
 #undef PRODUCT
 };
@@ -111,7 +109,9 @@ static LLVMValueRef element_at(tl_emitter *em, const tile *t, LLVMValueRef row, 
     if (t->at.inner == NULL)
         return LLVMBuildGEP2(b, t->element, t->at.pointer, &at, 1, "");
     at = tl_emit_swizzled(em, t->at.storage->buffer, LLVMBuildAdd(b, at, t->at.inner, ""));
-    return LLVMBuildGEP2(b, t->element, t->at.outer, &at, 1, "");
+    at = LLVMBuildMul(b, at, number(em, t->size),
+                      ""); /* in bytes: made once, in front of the loops */
+    return LLVMBuildGEP2(b, LLVMInt8TypeInContext(em->context), t->at.outer, &at, 1, "");
 }
 
 static bool has_rows(const tl_emitter *em, const tile *t)
@@ -206,13 +206,9 @@ static void load_b(tl_emitter *em, const product *p, const tile *t, LLVMValueRef
     }
 }
 
-/* To what a tensor core takes: tf32 is rounded, two halves are a pair. */
+/* As what a tensor core takes: two halves are a pair. Of the bits of an f32 it looks at those that tf32 has. */
 static LLVMValueRef hand_over(tl_emitter *em, const product *p, LLVMValueRef word)
 {
-    if (p->is_rounded) {
-        LLVMValueRef v = LLVMBuildBitCast(em->builder, word, em->f32, "");
-        return tl_emit_intrinsic(em, "llvm.nvvm.f2tf32.rna", NULL, 0, &v, 1);
-    }
     LLVMTypeRef pair = LLVMVectorType(LLVMHalfTypeInContext(em->context), 2);
     return p->words == HALVES ? LLVMBuildBitCast(em->builder, word, pair, "") : word;
 }
@@ -250,7 +246,7 @@ static bool check_call(tl_emitter *em, const product *p)
 {
     const char *why = em->gpu.phase == NULL ? "a CPU has no warps"
                       : p->instruction == NULL
-                          ? "no GPU multiplies f32 so; mma_m16n8k8_tf32 rounds to tf32"
+                          ? "no GPU multiplies f32 so; mma_m16n8k8_tf32 takes them as tf32"
                       : em->target->gpu.sm < FIRST_SM ? "it takes sm_80 or later"
                       : em->gpu.phase->launch.block[0] != WARP || (em->gpu.loops & 1u)
                           ? "a warp does it: it stands outside of the threadIdx.x loops, and these "

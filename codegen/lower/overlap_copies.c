@@ -18,6 +18,9 @@
  * Products of a warpgroup go on by themselves: where threads copy they are asked for first, and waited for behind the copies
  * (call products_begin, products_commit, products_wait, products_done).
  *
+ * Many products of a warp come first, too, where three versions or more leave copies an iteration to arrive in: else every
+ * warp of a block would ask for copies when all of them could begin to load what they multiply.
+ *
  * Bulk copies go on by themselves, too. There an mbarrier a version hears of what one iteration copies: its phase ends when
  * all bytes have come (call mbarrier_expect), and each iteration waits for its own (call mbarrier_wait).
  *
@@ -26,8 +29,12 @@
  * Keeps     what every thread computes. On a target without copies that go on by themselves there is nothing to wait for. */
 #include <string.h>
 #include "codegen/lower/passes.h"
+#include "ir/program/intrinsics.h"
 
-enum { FIRST_SM = 80 };
+enum {
+    FIRST_SM = 80,
+    ENOUGH_PRODUCTS = 64, /* of a warp, in an iteration: longer than copies are under way */
+};
 
 static int64_t mark_of(const tl_stmt *stmt, const char *key)
 {
@@ -98,6 +105,35 @@ static const tl_stmt *wait_turn(const pipeline *p, const tl_expr *turn)
     return p->has_bulk ? tl_mbarrier_wait(p->arena, p->first, p->stages, turn) : NULL;
 }
 
+/* How many products of a warp it does, each in as many threads as there are. */
+static int64_t products_of(const tl_stmt *stmt)
+{
+    int64_t count = 0, extent;
+    switch (stmt->kind) {
+    case TL_STMT_LOOP:
+        count = products_of(stmt->u.loop.body);
+        if (tl_loop_kind_infos[stmt->u.loop.kind].gpu)
+            return count;
+        return tl_const_int(stmt->u.loop.extent, &extent) ? count * extent : 0;
+    case TL_STMT_SEQ:
+        for (int i = 0; i < stmt->u.seq.count; i++)
+            count += products_of(stmt->u.seq.items[i]);
+        return count;
+    case TL_STMT_CALL:
+        return tl_intrinsic_of_warp(stmt->u.call->name) ? 1 : 0;
+    case TL_STMT_ALLOC:
+        return products_of(stmt->u.alloc.body);
+    case TL_STMT_IF:
+    case TL_STMT_BLOCK:
+    case TL_STMT_BARRIER:
+    case TL_STMT_PREFETCH:
+    case TL_STMT_STORE:
+    case TL_STMT_KIND_COUNT:
+        break;
+    }
+    return 0;
+}
+
 /* What an iteration does between two meetings. */
 static const tl_stmt *turn_of(const pipeline *p, const tl_stmt *copies, const tl_stmt *compute,
                               const tl_expr *turn)
@@ -106,7 +142,9 @@ static const tl_stmt *turn_of(const pipeline *p, const tl_stmt *copies, const tl
     const tl_stmt *ahead = tl_stmt_seq2(arena, copy(p, copies, tl_addi(arena, turn, p->stages - 1)),
                                         commit(arena, p->waits));
     if (!stores_to_shared(copies) || !tl_has_products_only(compute))
-        return tl_stmt_seq2(arena, ahead, compute);
+        return p->waits && p->stages > 2 && products_of(compute) >= ENOUGH_PRODUCTS
+                   ? tl_stmt_seq2(arena, compute, ahead)
+                   : tl_stmt_seq2(arena, ahead, compute);
     const tl_stmt *parts[] = {
         tl_products_group(arena, compute),
         ahead,

@@ -208,7 +208,7 @@ static tl_status bulk_store(const tl_operand *reads, const tl_operand *writes,
 
 /* ---- products of a warp, and of a warpgroup ---- */
 
-typedef enum { OPERANDS_EXACT, OPERANDS_ROUNDED, OPERANDS_CUT } operands;
+typedef enum { OPERANDS_EXACT, OPERANDS_CUT } operands;
 typedef struct {
     const char *name;
     tl_dtype c, a, b;
@@ -230,18 +230,7 @@ static int32_t integer_of(tl_dtype dtype, const void *data, int at)
     return dtype == TL_I8 ? ((const int8_t *)data)[at] : ((const uint8_t *)data)[at];
 }
 
-/* To 10 bits behind the point, as cvt.rna.tf32 does it. */
-static float round_tf32(float x)
-{
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    if ((bits & 0x7F800000u) != 0x7F800000u)
-        bits = (bits + 0x1000u) & ~0x1FFFu;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-/* The rest of its bits is not looked at. */
+/* To 10 bits behind the point: the rest of its bits is not looked at. */
 static float cut_tf32(float x)
 {
     uint32_t bits;
@@ -253,15 +242,7 @@ static float cut_tf32(float x)
 
 static float as_operand(operands how, float x)
 {
-    switch (how) {
-    case OPERANDS_ROUNDED:
-        return round_tf32(x);
-    case OPERANDS_CUT:
-        return cut_tf32(x);
-    case OPERANDS_EXACT:
-        break;
-    }
-    return x;
+    return how == OPERANDS_CUT ? cut_tf32(x) : x;
 }
 
 /* Where B's element of row k and column j is, its columns in blocks. */
@@ -368,6 +349,16 @@ bool tl_intrinsic_rounds(const char *name)
         return true;
 #include "ir/program/warp_products.def"
 #include "ir/program/warpgroup_products.def"
+#undef PRODUCT
+    return false;
+}
+
+bool tl_intrinsic_of_warp(const char *name)
+{
+#define PRODUCT(product, c, a, b, m, n, k, lies, operands) \
+    if (strcmp(name, #product) == 0)                       \
+        return true;
+#include "ir/program/warp_products.def"
 #undef PRODUCT
     return false;
 }

@@ -36,6 +36,8 @@ extern const tl_intrinsic_info tl_intrinsic_infos[TL_INTRINSIC_COUNT];
 
 /* Whether it takes its operands as tf32 (ir/program/warp_products.def, warpgroup_products.def). */
 bool tl_intrinsic_rounds(const char *name);
+/* Whether a warp of a GPU computes it (ir/program/warp_products.def). */
+bool tl_intrinsic_of_warp(const char *name);
 /* Whether a warpgroup of a GPU computes it (ir/program/warpgroup_products.def). */
 bool tl_intrinsic_of_group(const char *name);
 /* Whether its regions may go beyond their buffers: zeroes are read there, and what is written there is dropped. */

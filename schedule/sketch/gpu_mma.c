@@ -21,7 +21,10 @@ enum {
     FIRST_SM = 80,
     MOST_WARPS = 8,
     SLICE_BYTES = 32 << 10,
-    ROW_BYTES = 64,          /* of a slice along k */
+    ROW_BYTES = 64,       /* of a slice along k */
+    DEEP_ROW_BYTES = 128, /* the same, of a block that has a multiprocessor for itself */
+    DEEP_SLICE_BYTES = 48 << 10,
+    DEEP_STAGED_BYTES = 152 << 10,
     MOST_ACCUMULATORS = 128, /* registers of a thread */
     OTHER_REGISTERS = 80,
     MOST_PRODUCTS = 512, /* written out */
@@ -32,12 +35,12 @@ typedef struct {
     tl_dtype c, a, b;
     int m, n;
     int64_t k;
-    bool is_nk, is_rounded;
+    bool is_nk, is_cut;
 } product;
 
 static const product products[] = {
-#define EXACT   false
-#define ROUNDED true
+#define EXACT false
+#define CUT   true
 #define PRODUCT(name, c, a, b, m, n, k, lies, operands) \
     { #name, TL_##c, TL_##a, TL_##b, m, n, k, #lies[0] == 'n', operands },
 #include "ir/program/warp_products.def"
@@ -53,8 +56,8 @@ static const product *find_instruction(const tl_schedule *s, const tl_gpu_produc
     for (size_t i = 0; i < sizeof products / sizeof products[0]; i++) {
         const product *x = &products[i];
         if (x->c != p->c.block->stores[0].buffer->dtype || x->a != p->c.stream->u.buffer->dtype ||
-            x->b != p->c.panel->u.buffer->dtype || (x->is_rounded && !s->program->tf32) ||
-            (x->a == TL_F32 && !x->is_rounded))
+            x->b != p->c.panel->u.buffer->dtype || (x->is_cut && !s->program->tf32) ||
+            (x->a == TL_F32 && !x->is_cut))
             continue;
         if (found == NULL || x->is_nk == is_nk)
             found = x;
@@ -168,7 +171,37 @@ static tl_status decide_tile(tl_schedule *s, tl_gpu_product *p, const product *x
     return TL_OK;
 }
 
+/* Such a tile has all registers of a multiprocessor, so that nobody computes while its warps meet and load what they begin
+ * with: there are deeper slices for it, where there is memory for three. */
+static bool is_deep(tl_schedule *s, const tl_gpu_product *p, int term, int64_t size)
+{
+    int64_t warps = 1, own = 1, slice = 0;
+    for (int i = 0; i < p->c.block->iter_count; i++)
+        if (i != term && p->c.block->iters[i].kind == TL_ITER_REDUCE && p->extents[i] > 1)
+            return false;
+    const int tiled[] = { p->row, p->column, p->line };
+    for (int i = 0; i < 3; i++) {
+        if (tiled[i] < 0)
+            continue;
+        warps *= p->cuts[tiled[i]].warps;
+        own *= p->cuts[tiled[i]].own;
+    }
+    slice =
+        (tl_gpu_cut_size(&p->cuts[p->row]) + tl_gpu_cut_size(&p->cuts[p->column])) * DEEP_ROW_BYTES;
+    return p->line < 0 && slice <= DEEP_SLICE_BYTES &&
+           p->extents[term] * size % DEEP_ROW_BYTES == 0 &&
+           s->target->gpu.shared_block >= DEEP_STAGED_BYTES &&
+           tl_gpu_resident(s->target, warps * TL_WARP_LANES, own / TL_WARP_LANES + OTHER_REGISTERS,
+                           SLICE_BYTES) == 1;
+}
+
 /* ---- operands ---- */
+
+/* Whether its panel is read word by word: rows along the columns that are no halves, which ldmatrix could turn. */
+static bool has_pitch(const product *x)
+{
+    return !x->is_nk && tl_dtype_size(x->b) == 4;
+}
 
 /* Spreads rows of so many bytes over the banks, where there is such a pattern. */
 static tl_status spread(tl_schedule *s, const char *buffer, int64_t row_bytes, tl_diag *diag)
@@ -204,8 +237,8 @@ static tl_status lay_held(tl_schedule *s, const tl_gpu_product *p, int term, con
 }
 
 /* The panel as the product takes it: in rows along k, or along the columns, in groups of at most 128 bytes. tf32 takes words
- * of eight neighbours from four rows: rows of eight lie side by side. A window's columns begin anywhere, so that nothing can be
- * said of their pieces. */
+ * of eight neighbours from four rows, whose pitch gives each row banks of its own (pitch_panel). A window's columns begin
+ * anywhere, so that nothing can be said of their pieces. */
 static tl_status lay_panel(tl_schedule *s, const tl_gpu_product *p, const product *x, int term,
                            const char *buffer, tl_diag *diag)
 {
@@ -218,13 +251,23 @@ static tl_status lay_panel(tl_schedule *s, const tl_gpu_product *p, const produc
         return spread(s, buffer, p->depth[term] * size, diag);
     }
     int64_t columns = tl_gpu_cut_size(&p->cuts[p->column]);
-    int64_t group = size == 4 ? TILE_COLUMNS : 128 / size;
+    int64_t group = 128 / size;
     while (columns % group != 0)
         group /= 2;
-    if (!tl_gpu_is_multiple(s->arena, p->c.panel->args[n], block->iters[p->column].var, group))
+    if (has_pitch(x) ||
+        !tl_gpu_is_multiple(s->arena, p->c.panel->args[n], block->iters[p->column].var, group))
         return k < n ? TL_OK : tl_gpu_arrange(s, buffer, (int[]){ k, n }, 2, 1, diag);
     TL_TRY(tl_gpu_arrange(s, buffer, (int[]){ k, n }, 2, group, diag));
-    return spread(s, buffer, size == 4 ? 128 : group * size, diag);
+    return spread(s, buffer, group * size, diag);
+}
+
+/* Behind the pipeline, which takes no buffers with strides. */
+static tl_status pitch_panel(tl_schedule *s, const char *buffer, const product *x, tl_diag *diag)
+{
+    enum { BANKS = 32 };
+    const tl_buffer *panel = tl_program_find_buffer(s->program, buffer);
+    return has_pitch(x) ? tl_storage_align(s, buffer, panel->rank - 2, BANKS, TILE_COLUMNS, diag)
+                        : TL_OK;
 }
 
 /* ---- loops ---- */
@@ -354,7 +397,7 @@ tl_status tl_gpu_lay_result(tl_schedule *s, const tl_gpu_product *p, const char 
 
 /* Which product, and how deep its slices are. */
 static tl_status decide(tl_schedule *s, tl_gpu_product *p, bool inside, int *term,
-                        const product **x, tl_diag *diag)
+                        const product **x, bool *deep, tl_diag *diag)
 {
     const tl_block *block = p->c.block;
     *term = tl_gpu_find_term(s, p);
@@ -372,8 +415,13 @@ static tl_status decide(tl_schedule *s, tl_gpu_product *p, bool inside, int *ter
     if (!tl_decide(s, block->name, "tensor_cores", options, 2, 1))
         return tl_refuse(diag, "default schedule", block->name, "shall do without");
     TL_TRY(decide_tile(s, p, *x, inside, diag));
-    TL_TRY(tl_gpu_decide_depth(s, p, ROW_BYTES / (int64_t)tl_dtype_size((*x)->a), *term, (*x)->k,
-                               inside ? TL_GPU_SHARED_SLICE : SLICE_BYTES, diag));
+    int64_t size = (int64_t)tl_dtype_size((*x)->a);
+    *deep = !inside && is_deep(s, p, *term, size);
+    TL_TRY(tl_gpu_decide_depth(s, p, (*deep ? DEEP_ROW_BYTES : ROW_BYTES) / size, *term, (*x)->k,
+                               inside  ? TL_GPU_SHARED_SLICE
+                               : *deep ? DEEP_SLICE_BYTES
+                                       : SLICE_BYTES,
+                               diag));
     if (inside && p->extents[*term] % p->depth[*term] != 0)
         return tl_refuse(diag, "default schedule", block->name, "has slices of two sizes");
     return TL_OK;
@@ -393,9 +441,10 @@ tl_status tl_gpu_mma_in(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, i
     const char *result;
     const product *x = NULL;
     int term = -1;
+    bool deep = false;
     TL_TRY(tl_gpu_find_product(s, tl_schedule_get_block(s, anchor), &p, diag));
     TL_TRY(tl_gpu_take_extents(s, anchor, first, rows, &p, diag));
-    TL_TRY(decide(s, &p, rows != 0, &term, &x, diag));
+    TL_TRY(decide(s, &p, rows != 0, &term, &x, &deep, diag));
     if (rows == 0)
         TL_TRY(tl_gpu_pad(s, anchor, out, &p, diag));
     int64_t bytes = tl_gpu_slice_bytes(s, &p);
@@ -426,7 +475,9 @@ tl_status tl_gpu_mma_in(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, i
     TL_TRY(share_zeroes(s, zero, outside, has_lines, diag));
     TL_TRY(tl_gpu_share_tiles(s, loops.row, loops.column, loops.line.id != 0 ? &loops.line : NULL,
                               TILE_ROWS, diag));
-    TL_TRY(tl_gpu_fill_slices(s, name, operands, copied, slices, p.warps, bytes, diag));
+    TL_TRY(tl_gpu_fill_slices(s, name, operands, copied, slices, p.warps, bytes,
+                              deep ? DEEP_STAGED_BYTES : TL_GPU_STAGED_BYTES, diag));
+    TL_TRY(pitch_panel(s, operands[0].buffer, x, diag));
     *tiles = loops.tiles;
     return TL_OK;
 }

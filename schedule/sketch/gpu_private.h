@@ -103,10 +103,11 @@ tl_status tl_gpu_copy_slice(tl_schedule *s, tl_block_ref anchor, const tl_expr *
 tl_status tl_gpu_place_slices(tl_schedule *s, const tl_gpu_slice *slices, int count, tl_loop_ref at,
                               tl_diag *diag);
 /* Shares the work of those blocks, of the operands of `block`, among the warps of threads. They run ahead of what is computed
- * from them, as far as `bytes` of a slice leave room for several. */
+ * from them, as far as `bytes` of a slice leave room for several in `staged` bytes. */
+enum { TL_GPU_STAGED_BYTES = 96 << 10 }; /* two such blocks run on a multiprocessor */
 tl_status tl_gpu_fill_slices(tl_schedule *s, const char *block, const tl_gpu_slice *slices,
                              int count, tl_loop_ref at, int64_t warps, int64_t bytes,
-                             tl_diag *diag);
+                             int64_t staged, tl_diag *diag);
 /* The buffer's axes in another order: `last` (one or two of them) behind the others; `group` > 1: the last axis in groups of so
  * many, the number of the group first. */
 tl_status tl_gpu_arrange(tl_schedule *s, const char *buffer, const int *last, int count,

@@ -6,8 +6,7 @@ enum {
     ACCESS_BYTES = 16,
     MOST_COPIES = 16, /* of a thread, written out */
     MOST_STAGES = 3,
-    FIRST_ASYNC_SM = 80,     /* copies go on by themselves */
-    STAGED_BYTES = 96 << 10, /* of a block, all stages: two run on a multiprocessor */
+    FIRST_ASYNC_SM = 80, /* copies go on by themselves */
 };
 
 /* A stage that only the block that fills the operand reads becomes a part of that. */
@@ -185,10 +184,11 @@ static tl_status share_copy(tl_schedule *s, tl_block_ref copy, int inside, int64
 }
 
 /* How many stages a pipeline of such slices has; 1: none. */
-static int64_t decide_stages(tl_schedule *s, const char *block, tl_loop_ref slices, int64_t bytes)
+static int64_t decide_stages(tl_schedule *s, const char *block, tl_loop_ref slices, int64_t bytes,
+                             int64_t staged)
 {
     const int64_t options[] = { 1, 2, 3, 4 };
-    int64_t extent = tl_sketch_extent(s, slices), room = STAGED_BYTES / tl_max64(bytes, 1);
+    int64_t extent = tl_sketch_extent(s, slices), room = staged / tl_max64(bytes, 1);
     int64_t stages = tl_max64(tl_min64(tl_min64(MOST_STAGES, extent), room), 1);
     if (s->target->gpu.sm < FIRST_ASYNC_SM || extent < 2)
         return 1;
@@ -205,7 +205,8 @@ tl_status tl_gpu_place_slices(tl_schedule *s, const tl_gpu_slice *slices, int co
 }
 
 tl_status tl_gpu_fill_slices(tl_schedule *s, const char *block, const tl_gpu_slice *slices,
-                             int count, tl_loop_ref at, int64_t warps, int64_t bytes, tl_diag *diag)
+                             int count, tl_loop_ref at, int64_t warps, int64_t bytes,
+                             int64_t staged, tl_diag *diag)
 {
     tl_loop_list loops;
     int inside = 0;
@@ -213,7 +214,7 @@ tl_status tl_gpu_fill_slices(tl_schedule *s, const char *block, const tl_gpu_sli
     for (int i = 0; i < loops.count; i++)
         if (tl_same_loop(loops.loops[i], at))
             inside = i + 1;
-    int64_t stages = decide_stages(s, block, at, bytes);
+    int64_t stages = decide_stages(s, block, at, bytes, staged);
     bool is_apart = stages > 1 || tl_sketch_extent(s, at) == 1;
     if (stages > 1)
         TL_TRY(tl_software_pipeline(s, at, stages, diag));

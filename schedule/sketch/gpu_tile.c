@@ -361,7 +361,8 @@ tl_status tl_gpu_tile_in(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, 
     TL_TRY(keep_fragment(s, anchor, operands[1].buffer, step, row_axis >= 0, diag));
     TL_TRY(keep_fragment(s, anchor, operands[0].buffer, step, column_axis >= 0, diag));
     TL_TRY(unroll_steps(s, &terms.inner, each, diag));
-    TL_TRY(tl_gpu_fill_slices(s, name, operands, 2, slices, p.warps, bytes, diag));
+    TL_TRY(tl_gpu_fill_slices(s, name, operands, 2, slices, p.warps, bytes, TL_GPU_STAGED_BYTES,
+                              diag));
     TL_TRY(spread_rows(s, operands[1].buffer, row_axis, p.c.stream->u.buffer->rank, diag));
     TL_TRY(spread_rows(s, operands[0].buffer, column_axis, p.c.panel->u.buffer->rank, diag));
     if (loops.row.id != 0)

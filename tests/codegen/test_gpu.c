@@ -89,9 +89,9 @@ static const struct {
     bool needs_group; /* sm_90a */
 } kernels[] = {
     { "gemm_f32", { CUBIN_FFMA, CUBIN_LDS }, { 512, 32 }, false },
-    { "gemm_bf16", { CUBIN_HMMA, CUBIN_LDSM }, { 64, 24 }, false },
+    { "gemm_bf16", { CUBIN_HMMA, CUBIN_LDSM }, { 128, 48 }, false },
     { "gemm_f16_nt", { CUBIN_HMMA, CUBIN_LDSM }, { 64, 24 }, false },
-    { "gemm_tf32", { CUBIN_HMMA, CUBIN_LDSM }, { 64, 8 }, false },
+    { "gemm_tf32", { CUBIN_HMMA, CUBIN_LDSM }, { 128, 16 }, false },
     { "gemm_i8", { CUBIN_IMMA, CUBIN_LDSM }, { 64, 24 }, false },
     { "gemm_bf16_group", { CUBIN_HGMMA, CUBIN_LDSM }, { 4, 0 }, true },
 };
@@ -153,8 +153,8 @@ static void copies_go_on(void **state)
     static const struct {
         const char *kernel, *cpu;
         int copies, waits, barriers;
-    } cases[] = { { "gemm_bf16", "sm_80", 16, 2, 3 },
-                  { "gemm_tf32", "sm_90", 16, 2, 3 },
+    } cases[] = { { "gemm_bf16", "sm_80", 24, 2, 3 },
+                  { "gemm_tf32", "sm_90", 24, 2, 3 },
                   { "gemm_edges", "sm_80", 4, 2, 3 },
                   { "gemm_edges", "sm_75", 0, 0, 3 } };
     tl_arena *arena = tl_arena_create(0);
@@ -202,8 +202,8 @@ static void refused(void **state)
     tl_target target;
     const tl_program *program = NULL;
     const char *text;
-    const char *kernel = read_kernel(arena, "gemm_bf16", "tk");
-    const char *trace = read_kernel(arena, "gemm_bf16", "tr");
+    const char *kernel = read_kernel(arena, "gemm_f16_nt", "tk");
+    const char *trace = read_kernel(arena, "gemm_f16_nt", "tr");
     assert_int_equal(gpu_target("sm_75", &target, &diag), TL_OK);
     assert_int_equal(gpu_schedule(arena, kernel, trace, &target, &program, &diag), TL_OK);
     assert_int_equal(gpu_emit(arena, program, &target, TL_EMIT_OBJECT, &text, &diag),

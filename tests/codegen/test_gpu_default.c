@@ -20,27 +20,40 @@ enum { MOST_BUFFERS = 16, FEW_REGISTERS = 64 };
 
 static emulated gpu;
 
-static const tl_program *schedule(tl_arena *arena, const char *name, const char *text,
-                                  const char *arch, tl_program **naive, tl_target *target)
+/* For that target, of `cores` multiprocessors where they are not 0. */
+static const tl_program *schedule_for(tl_arena *arena, const char *name, const char *text,
+                                      const char *arch, int cores, tl_program **naive,
+                                      tl_target *target)
 {
     tl_diag diag = { 0 };
     if (tl_program_parse(arena, text, name, naive, &diag) != TL_OK ||
         tl_target_named(arch, target, &diag) != TL_OK)
         fail_msg("%s", diag.text);
+    target->cores = cores != 0 ? cores : target->cores;
     tl_schedule *s = tl_schedule_create(arena, *naive, target, false);
     if (tl_schedule_default(s, &diag) != TL_OK)
         fail_msg("%s: %s", name, diag.text);
     return tl_schedule_program(s);
 }
 
-static void run_program(const char *name, const char *text)
+static const tl_program *schedule(tl_arena *arena, const char *name, const char *text,
+                                  const char *arch, tl_program **naive, tl_target *target)
+{
+    return schedule_for(arena, name, text, arch, 0, naive, target);
+}
+
+/* `part`: what the program's text has. */
+static void run_for(const char *name, const char *text, const char *arch, int cores,
+                    const char *part)
 {
     tl_arena *arena = tl_arena_create(0);
     tl_diag diag = { 0 };
     tl_target target;
     tl_program *naive;
     void *want[MOST_BUFFERS], *got[MOST_BUFFERS];
-    const tl_program *program = schedule(arena, name, text, "cuda,sm_80", &naive, &target);
+    const tl_program *program = schedule_for(arena, name, text, arch, cores, &naive, &target);
+    if (strstr(tl_program_text(arena, program), part) == NULL)
+        fail_msg("%s: no %s in\n%s", name, part, tl_program_text(arena, program));
     assert_in_range(program->param_count, 1, MOST_BUFFERS);
     emulated_data(arena, naive, 11, 5, want);
     emulated_data(arena, naive, 11, 5, got);
@@ -63,6 +76,11 @@ static void run_program(const char *name, const char *text)
         }
     }
     tl_arena_destroy(arena);
+}
+
+static void run_program(const char *name, const char *text)
+{
+    run_for(name, text, "cuda,sm_80", 0, "");
 }
 
 static void default_schedules_run_emulated(void **state)
@@ -122,6 +140,44 @@ static void attention_runs_emulated(void **state)
         run_program(attentions[i].name, attention_text(arena, i));
         tl_arena_destroy(arena);
     }
+    emulated_close(&gpu);
+}
+
+/* A block that has a multiprocessor for itself has deep slices, where there is memory for three. On one multiprocessor large
+ * tiles are best for small extents, too. */
+static const struct {
+    const char *name, *text, *arch, *part;
+} large[] = {
+    { "tf32, deep",
+      "tf32 kernel k(A: f32[256, 256], B: f32[256, 128], out C: f32[256, 128])\n"
+      "  gemm: C[i, j] = sum(A[i, k]*B[k, j])\n",
+      "cuda,sm_90", "[3, 256, 32] swizzle 128 shared" },
+    { "tf32, a pitch", /* four rows of k begin in banks 0, 8, 16 and 24 */
+      "tf32 kernel k(A: f32[256, 256], B: f32[256, 128], out C: f32[256, 128])\n"
+      "  gemm: C[i, j] = sum(A[i, k]*B[k, j])\n",
+      "cuda,sm_80", "[3, 32, 128] strides [4352, 136, 1] shared" },
+    { "tf32, little memory",
+      "tf32 kernel k(A: f32[256, 256], B: f32[256, 128], out C: f32[256, 128])\n"
+      "  gemm: C[i, j] = sum(A[i, k]*B[k, j])\n",
+      "cuda,sm_86", "[3, 256, 16] swizzle 64 shared" },
+    { "tf32, no whole deep slices",
+      "tf32 kernel k(A: f32[256, 240], B: f32[240, 128], out C: f32[256, 128])\n"
+      "  gemm: C[i, j] = sum(A[i, k]*B[k, j])\n",
+      "cuda,sm_90", "[3, 256, 16] swizzle 64 shared" },
+    { "bf16, deep",
+      "kernel k(A: bf16[256, 256], B: bf16[256, 128], out C: f32[256, 128])\n"
+      "  gemm: C[i, j] = sum(f32(A[i, k])*f32(B[k, j]))\n",
+      "cuda,sm_90", "[3, 2, 64, 64] swizzle 128 shared" },
+};
+
+static void large_tiles_run_emulated(void **state)
+{
+    (void)state;
+    tl_diag diag = { 0 };
+    if (emulated_open(&gpu, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    for (size_t i = 0; i < sizeof large / sizeof large[0]; i++)
+        run_for(large[i].name, large[i].text, large[i].arch, 1, large[i].part);
     emulated_close(&gpu);
 }
 
@@ -311,6 +367,7 @@ int main(void)
         cmocka_unit_test(attention_is_one_launch),
         cmocka_unit_test(long_rows_take_little_memory),
         cmocka_unit_test(attention_runs_emulated),
+        cmocka_unit_test(large_tiles_run_emulated),
         cmocka_unit_test(nothing_to_do_runs_emulated),
         cmocka_unit_test(default_schedules_run_emulated),
         cmocka_unit_test(default_schedules_assemble),

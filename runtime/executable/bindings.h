@@ -8,7 +8,8 @@
 /* How far a model's outputs may be from what is expected, unless asked otherwise: `tl_tensor_compare`'s rtol and ttol. */
 #define TL_OUTPUT_RTOL 1e-3
 #define TL_OUTPUT_TTOL 1e-4
-#define TL_OUTPUT_TTOL_TF32 2e-3 /* 4 * 2^-11, by which a sum of tf32 products may be off (codegen/NUMERICS.md) */
+#define TL_OUTPUT_TTOL_TF32 \
+    2e-3 /* 4 * 2^-11, by which a sum of tf32 products may be off (codegen/NUMERICS.md) */
 
 typedef struct {
     int input_count, output_count;

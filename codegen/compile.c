@@ -37,12 +37,15 @@ static tl_status describe_cpu(tl_arena *arena, const tl_lowered_kernel *kernel,
     return TL_OK;
 }
 
+_Static_assert((int)TL_GPU_MAP_SCRATCH == (int)TL_MAP_SCRATCH, "the same in both");
+
 static void describe_maps(tl_arena *arena, const tl_kernel_plan *plan, tl_descriptor *out)
 {
     tl_tensor_map *maps = TL_NEW_ARRAY(arena, tl_tensor_map, plan->map_count);
     for (int i = 0; i < plan->map_count; i++) {
         const tl_map_plan *from = &plan->maps[i];
         maps[i] = (tl_tensor_map){ .buffer = from->buffer,
+                                   .offset = from->offset,
                                    .dtype = from->from->dtype,
                                    .rank = from->rank,
                                    .swizzle = from->swizzle };

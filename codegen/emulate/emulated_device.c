@@ -267,7 +267,7 @@ static tl_status launch_phase(emulated_device *d, const emulated_kernel *k, int 
         parameters[count_parameters++] = (void *)(uintptr_t)&args->dims[i];
     for (int i = 0; i < of->map_count; i++) {
         tl_emulated_map map;
-        encode_map(&of->maps[i], args->buffers[of->maps[i].buffer], &map);
+        encode_map(&of->maps[i], tl_tensor_map_base(&of->maps[i], args), &map);
         memcpy(maps[i], &map, sizeof map);
         parameters[count_parameters++] = maps[i];
     }

@@ -464,6 +464,7 @@ tl_status tl_gpu_plan_make(const tl_lowered_kernel *kernel, tl_kernel_plan *out,
         TL_TRY(check_shared(&p, &p.phases[i].launch));
     }
     tl_plan_finish(&p, out);
+    tl_plan_place_maps(&p, out);
     int64_t constant;
     for (int i = 0; i < p.phase_count; i++)
         for (int axis = 0; axis < TL_GPU_AXES; axis++)

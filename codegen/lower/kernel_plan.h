@@ -21,7 +21,7 @@ typedef struct {
 } tl_placement;
 
 /* How a phase is launched on a GPU. */
-enum { TL_GPU_AXES = 3, TL_GPU_JOIN_BYTES = 8, TL_GPU_MAP_AXES = 5 };
+enum { TL_GPU_AXES = 3, TL_GPU_JOIN_BYTES = 8, TL_GPU_MAP_AXES = 5, TL_GPU_MAP_SCRATCH = -1 };
 typedef struct {
     const tl_expr *grid[TL_GPU_AXES]; /* blocks, over dims */
     int64_t block[TL_GPU_AXES];       /* threads */
@@ -32,9 +32,10 @@ typedef struct {
     bool sets_registers;
 } tl_launch_plan;
 
-/* A box of an argument that bulk copies take: a tensor map (runtime/abi/descriptor.h). Axes are innermost first. */
+/* A box of an argument or of scratch that bulk copies take: a tensor map (runtime/abi/descriptor.h). Axes are innermost first. */
 typedef struct {
-    int buffer; /* in the order of the kernel's arguments */
+    int buffer;     /* in the order of the kernel's arguments; TL_GPU_MAP_SCRATCH */
+    int64_t offset; /* in scratch, bytes */
     const tl_buffer *from;
     int rank, swizzle;
     int64_t extents[TL_GPU_MAP_AXES], strides[TL_GPU_MAP_AXES], box[TL_GPU_MAP_AXES];

@@ -38,5 +38,7 @@ void tl_plan_finish(tl_planner *p, tl_kernel_plan *out);
 
 /* tensor_maps.c: adds the maps of the body's bulk copies. */
 tl_status tl_plan_maps(tl_planner *p, const tl_stmt *body);
+/* Once the plan is made: where in scratch what they tell of lies. */
+void tl_plan_place_maps(tl_planner *p, const tl_kernel_plan *plan);
 
 #endif

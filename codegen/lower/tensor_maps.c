@@ -34,7 +34,15 @@ static int number_of(const tl_planner *p, const tl_buffer *buffer)
     for (int i = 0; i < program->prepared_count; i++)
         if (program->prepared[i] == buffer)
             return program->param_count + i;
-    return -1;
+    return TL_GPU_MAP_SCRATCH;
+}
+
+static bool is_in_scratch(const tl_planner *p, const tl_buffer *buffer)
+{
+    for (int i = 0; i < p->local_count; i++)
+        if (p->locals[i].placement.buffer == buffer)
+            return p->locals[i].placement.place == TL_PLACE_SHARED;
+    return false;
 }
 
 /* The box as it lies in shared memory is packed: each of its axes steps over all those inside of it. */
@@ -56,22 +64,25 @@ static tl_status make_map(const tl_planner *p, const tl_region *global, const tl
                           tl_map_plan *out)
 {
     const tl_buffer *buffer = global->buffer;
-    int64_t size = (int64_t)tl_dtype_size(buffer->dtype), bytes = size;
+    const tl_expr *const *strides = tl_buffer_strides(p->arena, buffer);
+    int64_t size = (int64_t)tl_dtype_size(buffer->dtype);
     *out = (tl_map_plan){ .buffer = number_of(p, buffer),
                           .from = buffer,
                           .rank = buffer->rank,
                           .swizzle = shared->buffer->swizzle };
-    if (out->buffer < 0)
-        return refuse(p, buffer, "it is no argument of the kernel, and only these have maps");
+    if (out->buffer == TL_GPU_MAP_SCRATCH && !is_in_scratch(p, buffer))
+        return refuse(p, buffer,
+                      "it is neither an argument of the kernel nor handed from launch to launch, "
+                      "and only these have maps");
     if (buffer->rank < 1 || buffer->rank > TL_GPU_MAP_AXES)
         return refuse(p, buffer, "the hardware knows 1 to 5 axes");
     for (int i = 0; i < buffer->rank; i++) { /* innermost first */
         int a = buffer->rank - 1 - i;
         if (!tl_const_int(buffer->shape[a], &out->extents[i]) ||
+            !tl_const_int(strides[a], &out->strides[i]) ||
             !tl_const_int(global->extent[a], &out->box[i]))
             return refuse(p, buffer, "its extents depend on dims");
-        out->strides[i] = bytes;
-        bytes *= out->extents[i];
+        out->strides[i] *= size;
         if (i > 0 && out->strides[i] % PIECE != 0)
             return refuse(p, buffer, "its rows are no multiples of 16 bytes");
         if (out->box[i] < 1 || out->box[i] > MOST_BOX)
@@ -156,4 +167,15 @@ tl_status tl_plan_maps(tl_planner *p, const tl_stmt *body)
     search s = { p, TL_OK };
     tl_stmt_visit(body, see_copy, &s);
     return s.status;
+}
+
+void tl_plan_place_maps(tl_planner *p, const tl_kernel_plan *plan)
+{
+    for (int i = 0; i < p->map_count; i++)
+        if (p->maps[i].buffer == TL_GPU_MAP_SCRATCH) {
+            bool is_known =
+                tl_const_int(tl_plan_find(plan, p->maps[i].from)->offset, &p->maps[i].offset);
+            assert(is_known); /* what is of constant size lies in front of all else */
+            (void)is_known;
+        }
 }

@@ -4,6 +4,7 @@
 #define TL_RUNTIME_ABI_DESCRIPTOR_H
 #include <stdbool.h>
 #include <stdint.h>
+#include "runtime/abi/kernel_abi.h"
 #include "runtime/base/arena.h"
 #include "runtime/base/dtype.h"
 #include "runtime/base/status.h"
@@ -21,7 +22,7 @@ typedef struct {
 } tl_form_info;
 extern const tl_form_info tl_form_infos[TL_FORM_COUNT];
 
-enum { TL_LAUNCH_AXES = 3, TL_MAP_AXES = 5 };
+enum { TL_LAUNCH_AXES = 3, TL_MAP_AXES = 5, TL_MAP_SCRATCH = -1 };
 
 /* How a GPU launches a phase: blocks of the grid, threads of a block, blocks of a cluster along x, y, z. */
 typedef struct {
@@ -37,7 +38,8 @@ typedef struct {
 /* A parameter that tells the tensor memory accelerator (sm_90 and later) of a box of a buffer: a CUtensorMap, made when a
  * runner knows the address. Axes are innermost first. */
 typedef struct {
-    int buffer; /* in the order of the kernel's buffers */
+    int buffer;     /* in the order of the kernel's buffers; TL_MAP_SCRATCH: of scratch */
+    int64_t offset; /* in scratch, bytes */
     tl_dtype dtype;
     int rank;
     int64_t extents[TL_MAP_AXES],
@@ -65,6 +67,12 @@ typedef struct {
     int map_count;
     const tl_tensor_map *maps;
 } tl_descriptor;
+
+/* Where what the map tells of begins. */
+static inline void *tl_tensor_map_base(const tl_tensor_map *map, const tl_kernel_args *args)
+{
+    return map->buffer == TL_MAP_SCRATCH ? args->scratch + map->offset : args->buffers[map->buffer];
+}
 
 static inline bool tl_descriptor_is_gpu(const tl_descriptor *d)
 {

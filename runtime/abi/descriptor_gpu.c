@@ -49,8 +49,10 @@ static void print_launch(const tl_launch *l, tl_text *out)
 
 static void print_map(const tl_tensor_map *m, tl_text *out)
 {
-    tl_text_format(out, "{\"buffer\":%d,\"dtype\":\"%s\",", m->buffer,
-                   tl_dtype_infos[m->dtype].text);
+    tl_text_format(out, "{\"buffer\":%d,", m->buffer);
+    if (m->buffer == TL_MAP_SCRATCH)
+        tl_text_format(out, "\"offset\":%lld,", (long long)m->offset);
+    tl_text_format(out, "\"dtype\":\"%s\",", tl_dtype_infos[m->dtype].text);
     print_wide("extents", m->extents, m->rank, out);
     tl_text_add(out, ",");
     print_wide("strides", m->strides, m->rank, out);
@@ -168,19 +170,27 @@ static tl_status read_launch(tl_arena *arena, const json_t *entry, const tl_desc
     return TL_OK;
 }
 
+#define MOST_OFFSET (INT64_C(1) << 40)
+
 static tl_status read_map(const json_t *entry, const tl_descriptor *d, tl_tensor_map *m,
                           tl_diag *diag)
 {
     const char *dtype = json_string_value(json_object_get(entry, "dtype"));
-    int64_t buffer, swizzle;
+    int64_t buffer, swizzle, offset = 0;
 
-    TL_TRY(tl_descriptor_integer(entry, "buffer", 0, (int64_t)d->buffer_count - 1, &buffer, diag));
+    TL_TRY(tl_descriptor_integer(entry, "buffer", TL_MAP_SCRATCH, (int64_t)d->buffer_count - 1,
+                                 &buffer, diag));
+    if (buffer == TL_MAP_SCRATCH)
+        TL_TRY(tl_descriptor_integer(entry, "offset", 0,
+                                     d->scratch_formula == NULL ? d->scratch_bytes : MOST_OFFSET,
+                                     &offset, diag));
     TL_TRY(tl_descriptor_integer(entry, "swizzle", 0, 128, &swizzle, diag));
     TL_TRY(read_list(entry, "extents", 1, TL_MAP_AXES, INT64_C(1) << 32, m->extents, diag));
     m->rank = (int)json_array_size(json_object_get(entry, "extents"));
     TL_TRY(read_list(entry, "strides", m->rank, m->rank, INT64_C(1) << 40, m->strides, diag));
     TL_TRY(read_small(entry, "box", m->rank, MAX_BOX, m->box, diag));
     m->buffer = (int)buffer;
+    m->offset = offset;
     m->swizzle = (int)swizzle;
     if (dtype == NULL || !tl_dtype_from_text(dtype, &m->dtype) ||
         (swizzle != 0 && swizzle != 32 && swizzle != 64 && swizzle != 128))

@@ -72,7 +72,8 @@ static cu_result gather(const cuda_device *d, const tl_descriptor *of, const tl_
     for (int i = 0; i < of->dim_count; i++)
         out[count++] = (void *)&args->dims[i];
     for (int i = 0; i < of->map_count; i++) {
-        cu_result result = encode_map(d, &of->maps[i], args->buffers[of->maps[i].buffer], &maps[i]);
+        const tl_tensor_map *m = &of->maps[i];
+        cu_result result = encode_map(d, m, tl_tensor_map_base(m, args), &maps[i]);
         if (result != CU_SUCCESS)
             return result;
         out[count++] = &maps[i];

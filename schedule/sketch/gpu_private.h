@@ -90,12 +90,14 @@ typedef struct {
 tl_status tl_gpu_cut_terms(tl_schedule *s, tl_block_ref anchor, int first, const tl_gpu_product *p,
                            tl_gpu_terms *terms, tl_diag *diag);
 
-/* An operand in shared memory: filled by the stage that makes it for this contraction alone, else by a copy. */
+/* An operand in shared memory: filled by the stage that makes it for this contraction alone, else by a copy; always by a copy. */
 typedef struct {
     const char *buffer; /* its name */
     tl_block_ref copy;
 } tl_gpu_slice;
 tl_status tl_gpu_take_slice(tl_schedule *s, tl_block_ref anchor, const tl_expr *load,
+                            tl_gpu_slice *out, tl_diag *diag);
+tl_status tl_gpu_copy_slice(tl_schedule *s, tl_block_ref anchor, const tl_expr *load,
                             tl_gpu_slice *out, tl_diag *diag);
 /* Moves the blocks that fill operands to where a slice begins. The loops over threads are bound by then. */
 tl_status tl_gpu_place_slices(tl_schedule *s, const tl_gpu_slice *slices, int count, tl_loop_ref at,
@@ -118,6 +120,17 @@ tl_status tl_gpu_take_turned(tl_schedule *s, tl_gpu_slice *slice, tl_block_ref *
                              tl_diag *diag);
 tl_status tl_gpu_turn_slice(tl_schedule *s, tl_block_ref copy, tl_block_ref held, int inside,
                             int64_t groups, int64_t threads, tl_diag *diag);
+/* Of a copy, inside of `inside` loops: the loops over rows of what it fills, over places in them, and, in front, all others; what
+ * a thread loads of a tile that it turns, along the source's rows. */
+tl_status tl_gpu_find_rows(tl_schedule *s, tl_block_ref ref, int inside, tl_loop_list *others,
+                           tl_loop_ref *row, tl_loop_ref *last, tl_diag *diag);
+tl_status tl_gpu_load_tile(tl_schedule *s, tl_block_ref held, int inside, tl_diag *diag);
+/* The same of a whole operand, in a launch of its own (gpu_turn_ahead.c), from axis `row`, its last one, to axis `last` behind
+ * it: whether it is possible, what it takes of a multiprocessor's cycles, and the launch, whose result `anchor` reads. */
+bool tl_gpu_can_turn_ahead(const tl_buffer *buffer, int row, int last);
+double tl_gpu_cycles_ahead(const tl_target *target, const tl_buffer *buffer);
+tl_status tl_gpu_turn_ahead(tl_schedule *s, tl_block_ref anchor, const tl_expr *load, int row,
+                            int last, tl_diag *diag);
 /* The loop of the copy that moves an axis of what it fills; id 0: none of `own`. */
 tl_loop_ref tl_gpu_loop_of_axis(tl_schedule *s, const tl_block *block, int axis,
                                 const tl_loop_list *own);
@@ -169,8 +182,8 @@ typedef struct {
     int64_t row_bytes; /* in shared memory */
     int64_t block;     /* elements along rows; more than 1: longer rows are cut */
 } tl_gpu_boxes;
-/* Refuses a copy that is none of boxes: what it reads has to be an argument whose rows begin at multiples of 16 bytes, and those
- * of the slice lie along them. */
+/* Refuses a copy that is none of boxes: what it reads has to be an argument, or to be left by a launch in front that has its
+ * schedule; its rows begin at multiples of 16 bytes, and those of the slice lie along them. */
 tl_status tl_gpu_check_boxes(tl_schedule *s, tl_block_ref copy, const tl_gpu_boxes *l,
                              tl_diag *diag);
 tl_status tl_gpu_lay_boxes(tl_schedule *s, const char *buffer, const tl_gpu_boxes *l,

@@ -26,6 +26,14 @@ static tl_status inline_source(tl_schedule *s, const tl_block *filling)
     return TL_OK;
 }
 
+tl_status tl_gpu_copy_slice(tl_schedule *s, tl_block_ref anchor, const tl_expr *load,
+                            tl_gpu_slice *out, tl_diag *diag)
+{
+    TL_TRY(tl_cache_read(s, anchor, load->u.buffer->name, "shared", &out->copy, diag));
+    out->buffer = tl_schedule_get_block(s, out->copy)->stores[0].buffer->name;
+    return TL_OK;
+}
+
 tl_status tl_gpu_take_slice(tl_schedule *s, tl_block_ref anchor, const tl_expr *load,
                             tl_gpu_slice *out, tl_diag *diag)
 {
@@ -39,9 +47,7 @@ tl_status tl_gpu_take_slice(tl_schedule *s, tl_block_ref anchor, const tl_expr *
         *out = (tl_gpu_slice){ buffer->name, tl_schedule_name_block(s, writer->name) };
         return tl_set_scope(s, buffer->name, "shared", diag);
     }
-    TL_TRY(tl_cache_read(s, anchor, buffer->name, "shared", &out->copy, diag));
-    out->buffer = tl_schedule_get_block(s, out->copy)->stores[0].buffer->name;
-    return TL_OK;
+    return tl_gpu_copy_slice(s, anchor, load, out, diag);
 }
 
 bool tl_gpu_is_multiple(tl_arena *arena, const tl_expr *e, const tl_var *but, int64_t step)

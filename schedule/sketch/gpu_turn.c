@@ -39,9 +39,8 @@ tl_loop_ref tl_gpu_loop_of_axis(tl_schedule *s, const tl_block *block, int axis,
     return (tl_loop_ref){ 0 };
 }
 
-/* The loops over an element's row and its place in it last: the other ones, in front. */
-static tl_status find_loops(tl_schedule *s, tl_block_ref ref, int inside, tl_loop_list *others,
-                            tl_loop_ref *row, tl_loop_ref *last, tl_diag *diag)
+tl_status tl_gpu_find_rows(tl_schedule *s, tl_block_ref ref, int inside, tl_loop_list *others,
+                           tl_loop_ref *row, tl_loop_ref *last, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, ref);
     const int rank = block->stores[0].buffer->rank;
@@ -58,12 +57,11 @@ static tl_status find_loops(tl_schedule *s, tl_block_ref ref, int inside, tl_loo
     return TL_OK;
 }
 
-/* What a thread holds: loads along the source's rows. */
-static tl_status load_tile(tl_schedule *s, tl_block_ref held, int inside, tl_diag *diag)
+tl_status tl_gpu_load_tile(tl_schedule *s, tl_block_ref held, int inside, tl_diag *diag)
 {
     tl_loop_list order;
     tl_loop_ref along, across;
-    TL_TRY(find_loops(s, held, inside, &order, &along, &across, diag));
+    TL_TRY(tl_gpu_find_rows(s, held, inside, &order, &along, &across, diag));
     tl_loop_push(&order, across);
     tl_loop_push(&order, along);
     TL_TRY(tl_reorder(s, order.loops, order.count, diag));
@@ -77,7 +75,7 @@ tl_status tl_gpu_turn_slice(tl_schedule *s, tl_block_ref copy, tl_block_ref held
 {
     tl_loop_list order;
     tl_loop_ref row, last, along[3], across[3], parts[3], all;
-    TL_TRY(find_loops(s, copy, inside, &order, &row, &last, diag));
+    TL_TRY(tl_gpu_find_rows(s, copy, inside, &order, &row, &last, diag));
     int64_t pieces = tl_sketch_extent(s, last) / SIDE;
     TL_TRY(tl_split(s, row, (int64_t[]){ 0, ALONG, SIDE }, 3, along, diag));
     TL_TRY(tl_split(s, last, (int64_t[]){ 0, tl_min64(pieces, ACROSS), SIDE }, 3, across, diag));
@@ -92,7 +90,7 @@ tl_status tl_gpu_turn_slice(tl_schedule *s, tl_block_ref copy, tl_block_ref held
     TL_TRY(tl_fuse(s, order.loops, tiles, &all, diag));
     TL_TRY(tl_split(s, all, (int64_t[]){ 0, groups, threads }, 3, parts, diag));
     TL_TRY(tl_compute_at(s, held, parts[2], diag));
-    TL_TRY(load_tile(s, held, inside + 3, diag));
+    TL_TRY(tl_gpu_load_tile(s, held, inside + 3, diag));
     TL_TRY(tl_unroll(s, along[2], diag));
     TL_TRY(tl_vectorize(s, across[2], diag));
     TL_TRY(tl_bind_loop(s, parts[2], "threadIdx.x", diag));

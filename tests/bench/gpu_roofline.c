@@ -9,7 +9,8 @@
  * reached of it (815 TFLOP/s, 82 %: power, not the schedule, keeps it there). What takes longest counts, and a quarter of the
  * others, for not all of that is hidden. What wgmma does by itself, of copies that another warpgroup asks for, hides all but
  * the wait for the first copies and the end, when all write their results; of a kernel that does more between its products all
- * instructions count again, and a quarter of what takes less. Multiprocessors that are idle in the last wave count;
+ * instructions count again, and a quarter of what takes less. What a launch in front of a product makes of an operand is written
+ * and read once more. Multiprocessors that are idle in the last wave count;
  * launches do not. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,7 @@
 #define SMS            132.0
 #define CLOCK          1.83e9        /* a second, as peaks are stated for */
 #define MEMORY         4.8e12        /* bytes a second */
+#define COPIED         0.9           /* of that, which a launch that copies was seen to reach */
 #define ISSUED         4.0           /* instructions of a warp in a cycle */
 #define SHARED_BYTES   128.0         /* in a cycle */
 #define TENSOR_FLOPS   (4096 * 0.62) /* f16, bf16, in a cycle */
@@ -106,8 +108,9 @@ typedef struct {
     int64_t blocks, threads, shared;
     int columns, depth; /* of a product of a warpgroup; 0: there is none */
     double result_bytes, results;
-    double sums; /* results with those that fill up tiles */
-    int held;    /* buffers in registers of warpgroups */
+    double sums;        /* results with those that fill up tiles */
+    int held;           /* buffers in registers of warpgroups */
+    double ahead_bytes; /* what a launch in front makes of an operand, and reads for it */
 } code;
 
 static int instructions(const tl_text *cubin)
@@ -123,14 +126,41 @@ static int instructions(const tl_text *cubin)
     return all;
 }
 
-static bool see_sums(const tl_stmt *stmt, void *context)
+static bool see_alloc(const tl_stmt *stmt, void *context)
 {
     code *c = context;
-    if (stmt->kind == TL_STMT_ALLOC && stmt->u.alloc.buffer->scope == TL_SCOPE_WARPGROUP) {
-        c->sums = (double)tl_buffer_max_elements(stmt->u.alloc.buffer);
+    if (stmt->kind != TL_STMT_ALLOC)
+        return true;
+    const tl_buffer *buffer = stmt->u.alloc.buffer;
+    if (buffer->scope == TL_SCOPE_WARPGROUP) {
+        c->sums = (double)tl_buffer_max_elements(buffer);
         c->held++;
+    } else if (buffer->scope == TL_SCOPE_GLOBAL) {
+        c->ahead_bytes += 2 * (double)tl_buffer_max_bytes(buffer);
     }
     return true;
+}
+
+/* The launch that computes: of several the one with the most shared memory. */
+static int find_launch(const tl_descriptor *d)
+{
+    int found = 0;
+    for (int i = 1; i < d->phase_count; i++)
+        if (d->launches[i].shared_bytes + d->launches[i].dynamic_shared_bytes >
+            d->launches[found].shared_bytes + d->launches[found].dynamic_shared_bytes)
+            found = i;
+    return found;
+}
+
+/* Of a launch, which is named by its number. */
+static int registers_of(const tl_ptx_use *uses, int count, int launch)
+{
+    for (int i = 0; i < count; i++) {
+        const char *number = strrchr(uses[i].kernel, '_');
+        if (number != NULL && atoi(number + 1) == launch)
+            return uses[i].registers;
+    }
+    return -1;
 }
 
 static tl_status compile(tl_arena *arena, const subject *x, const tl_target *target, code *out,
@@ -154,7 +184,7 @@ static tl_status compile(tl_arena *arena, const subject *x, const tl_target *tar
             out->result_bytes += (double)tl_buffer_max_bytes(naive->params[i]);
             out->results += (double)tl_buffer_max_elements(naive->params[i]);
         }
-    tl_stmt_visit(tl_schedule_program(s)->body, see_sums, out);
+    tl_stmt_visit(tl_schedule_program(s)->body, see_alloc, out);
     const char *product = strstr(tl_trace_text(arena, tl_schedule_trace(s)), "wgmma_m64n");
     if (product != NULL && sscanf(product, "wgmma_m64n%dk%d", &out->columns, &out->depth) != 2)
         out->columns = 0;
@@ -163,9 +193,10 @@ static tl_status compile(tl_arena *arena, const subject *x, const tl_target *tar
     if (status == TL_OK)
         status = tl_ptxas_run(arena, tl_text_get(&ptx), target->cpu, &cubin, &uses, &count, diag);
     if (status == TL_OK && cubin_count(cubin.data, cubin.size, out->counts)) {
-        const tl_launch *launch = &d.launches[0];
+        const int number = find_launch(&d);
+        const tl_launch *launch = &d.launches[number];
         out->all = instructions(&cubin);
-        out->registers = uses[0].registers;
+        out->registers = registers_of(uses, count, number);
         out->blocks = launch->grid[0] * launch->grid[1] * launch->grid[2];
         out->threads = (int64_t)launch->block[0] * launch->block[1] * launch->block[2];
         out->shared = launch->shared_bytes + launch->dynamic_shared_bytes;
@@ -191,8 +222,8 @@ static double predict_group(const subject *x, const code *c, const char **bound)
         shared = products * (64 + c->columns) * 32 / SHARED_BYTES;
     double longest = shared > tensor ? shared : tensor;
     *bound = shared > tensor ? "shared memory" : "tensor cores";
-    double seconds =
-        in_waves(c, longest + MEMORY_CYCLES * (double)c->blocks) + c->result_bytes / MEMORY;
+    double seconds = in_waves(c, longest + MEMORY_CYCLES * (double)c->blocks) +
+                     c->result_bytes / MEMORY + c->ahead_bytes / (MEMORY * COPIED);
     double memory = x->bytes / MEMORY;
     if (memory > seconds)
         *bound = "memory";

@@ -10,6 +10,7 @@
 #include <string.h>
 #include "ir/interpret/interpret.h"
 #include "runtime/base/random.h"
+#include "schedule/decide.h"
 #include "schedule/sketch/sketch.h"
 #include "tests/codegen/emulated.h"
 #include "tests/codegen/gpu_kernels.h"
@@ -77,6 +78,34 @@ static const struct {
       "0..56\n",
       { "k8_tf32_nk)", "bulk_copy(", "cache_write(x_pad, register)" },
       "specialize(" },
+    { "tf32, of a factor that lies across, turned as a whole in front",
+      "tf32 kernel gemm(A: f32[256, 192], B: f32[192, 256], out C: f32[256, 256])\n"
+      "  gemm: C[i, j] = sum(A[i, k]*B[k, j])\n",
+      { "k8_tf32_nk)", "cache_read(gemm, B, global)", "specialize(", "cluster, 2)" },
+      "mma_m16" },
+    { "the same where nothing comes out even",
+      "tf32 kernel gemm(A: f32[100, 72], B: f32[72, 96], const b: f32[96], out C: f32[100, 96])\n"
+      "  gemm: acc[i, j] = sum(A[i, k]*B[k, j])\n"
+      "  out: C[i, j] = max(acc[i, j] + b[j], 0.0)\n",
+      { "k8_tf32_nk)", "cache_read(gemm, B, global)", "specialize(", "pad_einsum(" },
+      "mma_m16" },
+    { "the same, many at once",
+      "tf32 kernel gemm(A: f32[2, 3, 128, 64], B: f32[2, 3, 64, 160], out C: f32[2, 3, 128, 160])\n"
+      "  gemm: C[b, h, i, j] = sum(A[b, h, i, k]*B[b, h, k, j])\n",
+      { "k8_tf32_nk)", "cache_read(gemm, B, global)", "specialize(" },
+      "mma_m16" },
+    { "not where its rows are no multiples of 16 bytes",
+      "tf32 kernel gemm(A: f32[96, 64], B: f32[64, 90], out C: f32[96, 90])\n"
+      "  gemm: C[i, j] = sum(A[i, k]*B[k, j])\n",
+      { "k8_tf32_nk)", "cache_write(B_pad, register)" },
+      ", global)" },
+    { "the same, an image's places",
+      "tf32 kernel conv(x: f32[2, 32, 4, 56], const w: f32[64, 32, 1, 1], out y: f32[2, 64, 4, "
+      "56])\n"
+      "  conv: y[n, o, i, j] = sum(x[n, c, i + u, j + v]*w[o, c, u, v]) for i in 0..4, j in "
+      "0..56\n",
+      { "k8_tf32_nk)", "cache_read(conv, x, global)", "bulk_copy(" },
+      "mma_m16" },
     { "a window that moves along rows is nothing to load 16 bytes of at a time",
       "tf32 kernel conv(x: f32[2, 32, 4, 58], const w: f32[64, 32, 1, 3], out y: f32[2, 64, 4, "
       "56])\n"
@@ -156,6 +185,17 @@ static const struct {
 };
 enum { CASES = sizeof cases / sizeof cases[0] };
 
+/* What is to be turned in a launch in front is too small for the model to say so. */
+static int decide(void *user, const tl_decision *open)
+{
+    const char *const *has = user;
+    const char *role = strrchr(open->name, '.');
+    for (int w = 0; w < MOST_WORDS && has[w] != NULL; w++)
+        if (strstr(has[w], ", global)") != NULL && role != NULL && strcmp(role, ".turn") == 0)
+            return open->count - 1;
+    return open->initial;
+}
+
 static const tl_program *schedule(tl_arena *arena, int i, tl_program **naive, tl_target *target,
                                   const char **trace)
 {
@@ -164,6 +204,7 @@ static const tl_program *schedule(tl_arena *arena, int i, tl_program **naive, tl
         gpu_target("sm_90a", target, &diag) != TL_OK)
         fail_msg("%s: %s", cases[i].name, diag.text);
     tl_schedule *s = tl_schedule_create(arena, *naive, target, false);
+    tl_schedule_set_decider(s, decide, (void *)(uintptr_t)cases[i].has);
     if (tl_schedule_default(s, &diag) != TL_OK)
         fail_msg("%s: %s", cases[i].name, diag.text);
     *trace = tl_trace_text(arena, tl_schedule_trace(s));
@@ -191,6 +232,41 @@ static void schedules_are_made_of(void **state)
                 fail_msg("%s: no %s in\n%s", cases[i].name, cases[i].has[w], trace);
         if (is_wanted(i) && strstr(trace, cases[i].lacks) != NULL)
             fail_msg("%s: a %s in\n%s", cases[i].name, cases[i].lacks, trace);
+        tl_arena_destroy(arena);
+    }
+}
+
+/* A launch in front is worth it where it takes no longer than the products. */
+static void many_rows_are_worth_a_launch(void **state)
+{
+    static const struct {
+        int rows, columns;
+        bool is_ahead;
+    } sizes[] = {
+        { 64, 4096, false }, { 384, 4096, false }, { 1024, 4096, true },
+        { 512, 512, false }, { 4096, 512, true },  { 4096, 4096, true },
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        tl_arena *arena = tl_arena_create(0);
+        tl_program *naive;
+        tl_target target;
+        tl_diag diag = { 0 };
+        int m = sizes[i].rows, n = sizes[i].columns;
+        const char *text =
+            tl_arena_format(arena,
+                            "tf32 kernel gemm(A: f32[%d, %d], B: f32[%d, %d], out C: f32[%d, %d])\n"
+                            "  gemm: C[i, j] = sum(A[i, k]*B[k, j])\n",
+                            m, n, n, n, m, n);
+        if (tl_program_parse(arena, text, "kernel", &naive, &diag) != TL_OK ||
+            gpu_target("sm_90a", &target, &diag) != TL_OK)
+            fail_msg("%s", diag.text);
+        tl_schedule *s = tl_schedule_create(arena, naive, &target, false);
+        if (tl_schedule_default(s, &diag) != TL_OK)
+            fail_msg("%s", diag.text);
+        const char *trace = tl_trace_text(arena, tl_schedule_trace(s));
+        if ((strstr(trace, "B, global)") != NULL) != sizes[i].is_ahead)
+            fail_msg("%d rows of %d:\n%s", m, n, trace);
         tl_arena_destroy(arena);
     }
 }
@@ -278,6 +354,7 @@ int main(void)
     tl_codegen_own_process();
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(schedules_are_made_of),
+        cmocka_unit_test(many_rows_are_worth_a_launch),
         cmocka_unit_test(schedules_are_right),
         cmocka_unit_test(schedules_assemble),
     };

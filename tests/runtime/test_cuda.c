@@ -406,7 +406,11 @@ static unsigned seen_cluster;
 
 static int read_map(const fake_launch *l)
 {
-    memcpy(&seen_map, l->parameters[1], sizeof seen_map);
+    const char *scratch = *(char **)l->parameters[1];
+    memcpy(&seen_map, l->parameters[3], sizeof seen_map);
+    if (seen_map.base != scratch + 256)
+        return CU_LAUNCH_FAILED;
+    memcpy(&seen_map, l->parameters[2], sizeof seen_map);
     seen_cluster = l->cluster[0];
     return seen_map.base == *(void **)l->parameters[0] ? 0 : CU_LAUNCH_FAILED;
 }
@@ -414,13 +418,17 @@ static int read_map(const fake_launch *l)
 static void maps_and_clusters_are_handed_over(void **state)
 {
     static const char ptx[] = ".version 8.0\n.target sm_90a\n.visible .entry map_0(.param .u64 a,"
-                              ".param .align 64 .b8 m[128])\n{\nret;\n}\n";
-    static const tl_tensor_map map = { .dtype = TL_BF16,
-                                       .rank = 2,
-                                       .extents = { 64, 32 },
-                                       .strides = { 2, 128 },
-                                       .box = { 64, 8 },
-                                       .swizzle = 128 };
+                              ".param .u64 s,.param .align 64 .b8 m[128],"
+                              ".param .align 64 .b8 n[128])\n{\nret;\n}\n";
+    tl_tensor_map maps[] = {
+        { .dtype = TL_BF16,
+          .rank = 2,
+          .extents = { 64, 32 },
+          .strides = { 2, 128 },
+          .box = { 64, 8 },
+          .swizzle = 128 },
+        { 0 },
+    };
     tl_device *device = open_device("");
     tl_launch launch = a_launch(4);
     tl_descriptor d = { .name = "map",
@@ -429,24 +437,30 @@ static void maps_and_clusters_are_handed_over(void **state)
                         .form = TL_FORM_PTX,
                         .arch = "sm_90a",
                         .launches = &launch,
-                        .map_count = 1,
-                        .maps = &map };
+                        .scratch_bytes = 4352,
+                        .map_count = 2,
+                        .maps = maps };
     tl_device_kernel *kernel;
     tl_queue *queue;
-    void *x;
+    void *x, *scratch;
 
     (void)state;
     launch.cluster[0] = 2;
+    maps[1] = maps[0];
+    maps[1].buffer = TL_MAP_SCRATCH;
+    maps[1].offset = 256;
     fake.add("map_0", read_map);
     assert_int_equal(device->type->load(device, &d, ptx, sizeof ptx - 1, &kernel, NULL), TL_OK);
     assert_int_equal(device->type->make_queue(device, NULL, &queue, NULL), TL_OK);
     assert_int_equal(device->type->allocate(device, 4096, &x, NULL), TL_OK);
-    const tl_kernel_args args = { .buffers = &x };
+    assert_int_equal(device->type->allocate(device, 4352, &scratch, NULL), TL_OK);
+    const tl_kernel_args args = { .buffers = &x, .scratch = scratch };
     assert_int_equal(device->type->launch(queue, kernel, 0, &args, NULL), TL_OK);
     assert_int_equal(device->type->wait(queue, NULL), TL_OK);
     assert_true(seen_cluster == 2 && seen_map.type == CU_MAP_BFLOAT16 && seen_map.rank == 2);
     assert_true(seen_map.swizzle == 3 && seen_map.extents[0] == 64 && seen_map.extents[1] == 32);
     assert_true(seen_map.box[0] == 64 && seen_map.box[1] == 8 && seen_map.strides[1] == 128);
+    device->type->release(device, scratch);
     device->type->release(device, x);
     device->type->drop_queue(queue);
     device->type->unload(kernel);

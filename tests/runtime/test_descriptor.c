@@ -60,13 +60,22 @@ static void a_gpu_s_says_how_it_is_launched(void **state)
           .registers = -1,
           .spill_bytes = -1 },
     };
-    const tl_tensor_map map = { .buffer = 1,
-                                .dtype = TL_F16,
-                                .rank = 2,
-                                .extents = { 4096, 64 },
-                                .strides = { 2, 8192 },
-                                .box = { 64, 64 },
-                                .swizzle = 128 };
+    const tl_tensor_map maps[] = {
+        { .buffer = 1,
+          .dtype = TL_F16,
+          .rank = 2,
+          .extents = { 4096, 64 },
+          .strides = { 2, 8192 },
+          .box = { 64, 64 },
+          .swizzle = 128 },
+        { .buffer = TL_MAP_SCRATCH,
+          .offset = 512,
+          .dtype = TL_F32,
+          .rank = 1,
+          .extents = { 64 },
+          .strides = { 4 },
+          .box = { 32 } },
+    };
     const tl_descriptor d = { .name = "gemm",
                               .phase_count = 2,
                               .has_sizes = true,
@@ -76,8 +85,8 @@ static void a_gpu_s_says_how_it_is_launched(void **state)
                               .arch = "sm_90a",
                               .launches = launches,
                               .scratch_formula = "d0 4 *",
-                              .map_count = 1,
-                              .maps = &map };
+                              .map_count = 2,
+                              .maps = maps };
     int64_t grid[TL_LAUNCH_AXES], scratch;
 
     (void)state;
@@ -90,7 +99,9 @@ static void a_gpu_s_says_how_it_is_launched(void **state)
                    "\"cluster\":[1,1,1],\"shared\":0,\"dynamic\":0,\"registers\":-1,"
                    "\"spills\":-1}],\"scratch_formula\":\"d0 4 *\",\"maps\":[{\"buffer\":1,"
                    "\"dtype\":\"f16\",\"extents\":[4096,64],\"strides\":[2,8192],"
-                   "\"box\":[64,64],\"swizzle\":128}]}");
+                   "\"box\":[64,64],\"swizzle\":128},{\"buffer\":-1,\"offset\":512,"
+                   "\"dtype\":\"f32\",\"extents\":[64],\"strides\":[4],\"box\":[32],"
+                   "\"swizzle\":0}]}");
     assert_int_equal(tl_descriptor_function_count(&d), 2);
     assert_int_equal(tl_descriptor_grid(&d, 1, (int64_t[]){ 130, 5 }, grid, NULL), TL_OK);
     assert_true(grid[0] == 2 && grid[1] == 1 && grid[2] == 5);

@@ -280,7 +280,7 @@ static tl_status make_pipeline(tl_schedule *s, const attention *a, bool *special
     TL_TRY(tl_specialize(s, a->keys, COPY_REGISTERS, COMPUTE_REGISTERS, diag));
     const int64_t turns[] = { 0, 1 };
     if (a->groups != 2 ||
-        !tl_decide(s, tl_schedule_get_block(s, a->second_block)->name, "turns", turns, 2, 1))
+        !tl_decide(s, tl_schedule_get_block(s, a->second_block)->name, "turns", turns, 2, 0))
         return TL_OK;
     return tl_annotate(s, a->keys, "turns", 1, diag);
 }
@@ -294,7 +294,7 @@ static tl_status bind_blocks(tl_schedule *s, const char *block, const tl_loop_li
     const int64_t options[] = { 1, CLUSTER };
     TL_TRY(tl_bind_loop(s, rows, "blockIdx.x", diag));
     if (specialized && tl_sketch_extent(s, rows) % CLUSTER == 0 &&
-        tl_decide(s, block, "cluster", options, 2, CLUSTER) > 1)
+        tl_decide(s, block, "cluster", options, 2, 1) > 1)
         TL_TRY(tl_annotate(s, rows, "cluster", CLUSTER, diag));
     if (count == 0)
         return TL_OK;

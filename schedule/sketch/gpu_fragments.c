@@ -2,7 +2,7 @@
  * in one launch for a Hopper: all between its operands and its result is in registers.
  *
  *     for <batch, head>  blockIdx.y
- *       for <blocks of rows>  blockIdx.x       two of them a cluster: they share keys and values
+ *       for <blocks of rows>  blockIdx.x       two of them may be a cluster, and share keys and values
  *         for <groups>  threadIdx.y              64 rows each; a row of threads more copies
  *           q[64, :]                             boxes in shared memory, once
  *           m, l, acc = ...                      registers of a warpgroup, as all that follows
@@ -14,7 +14,8 @@
  *             acc[64, :] += p v                  p from registers
  *           result = epilogue(acc/l)
  *
- * While one group computes weights the tensor cores have the products of the other: they take turns. */
+ * While one group computes weights the tensor cores have the products of the other. That they take turns on purpose, and clusters,
+ * are decisions: an H200 is fastest without (schedule/NOTES.md). */
 #include "schedule/sketch/gpu_private.h"
 
 enum {

@@ -1,6 +1,6 @@
 /* tests/driver/test_gpu_classes.c: every kind of kernel that the networks of ../shared/models have on a GPU runs emulated: a
  * small one of each, in tests/golden/gpu_classes, compared with the interpreter; and there is one of each, which the networks
- * are read for where they are. GOLDEN_UPDATE=1 writes those that are missing and drops those that no network has any more;
+ * are read for where they are. Of theirs, no stage is left to one thread. GOLDEN_UPDATE=1 writes those that are missing and drops those that no network has any more;
  * TL_ONLY runs those whose name has it. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,7 +19,7 @@
 
 #define CASES    "tests/golden/gpu_classes"
 #define NETWORKS "../shared/models"
-enum { MOST_BUFFERS = 32, NETWORK_COUNT = 19 };
+enum { MOST_BUFFERS = 32, NETWORK_COUNT = 19, MOST_ALONE = 256 };
 
 /* Targets and numerics whose kernels differ. */
 static const struct {
@@ -185,6 +185,38 @@ static bool note_kind(tl_map *map, const gpu_case *kind)
     return had;
 }
 
+/* How many iterations of a stage one thread goes through alone, while the others of its block do nothing: most of any stage. */
+static int64_t alone(const tl_stmt *stmt, int64_t iterations)
+{
+    int64_t extent = 1, most = 0;
+    switch (stmt->kind) {
+    case TL_STMT_LOOP:
+        if (strncmp(tl_loop_kind_infos[stmt->u.loop.kind].text, "threadIdx", 9) == 0)
+            return 0;
+        (void)tl_const_int(stmt->u.loop.extent, &extent);
+        return alone(stmt->u.loop.body,
+                     tl_loop_kind_infos[stmt->u.loop.kind].gpu ? iterations : iterations * extent);
+    case TL_STMT_SEQ:
+        for (int i = 0; i < stmt->u.seq.count; i++) {
+            int64_t part = alone(stmt->u.seq.items[i], iterations);
+            most = part > most ? part : most;
+        }
+        return most;
+    case TL_STMT_ALLOC:
+        return alone(stmt->u.alloc.body, iterations);
+    case TL_STMT_BLOCK: /* a warp computes a call together */
+        return stmt->u.block->call == NULL ? iterations : 0;
+    case TL_STMT_BARRIER:
+    case TL_STMT_PREFETCH:
+    case TL_STMT_IF:
+    case TL_STMT_STORE:
+    case TL_STMT_CALL:
+    case TL_STMT_KIND_COUNT:
+        break;
+    }
+    return 0;
+}
+
 static void read_network(const char *folder, const char *name, int *missing)
 {
     tl_arena *arena = tl_arena_create(0);
@@ -209,6 +241,10 @@ static void read_network(const char *folder, const char *name, int *missing)
         for (int k = 0; k < facts->kernel_count; k++) {
             const tl_model_kernel *kernel = &facts->kernels[k];
             const char *family = kernel->kernel->family;
+            if (alone(kernel->scheduled->body, 1) > MOST_ALONE)
+                fail_msg("%s of %s, %s: one thread computes a stage of %lld iterations",
+                         kernel->kernel->name, name, ways[w].target,
+                         (long long)alone(kernel->scheduled->body, 1));
             gpu_case kind =
                 gpu_case_with(arena, family, kernel->naive, ways[w].target, kernel->trace);
             note_kind(of_networks, &kind);

@@ -271,6 +271,20 @@ static void steps_are_timed_and_traced(void **state)
                                           events, &count, NULL),
                      TL_OK);
     assert_true(count == 3 && events[1].begin_ns == events[0].end_ns && events[2].step == 2);
+    /* a run of many: what its launches take, without copies, and nothing is copied out */
+    double run_ns = 0;
+    int64_t launches = (ns[0] + ns[1] + ns[2]) / 1000000;
+    float before = out[0][0];
+    in[0] += 1;
+    assert_int_equal(tl_runner_time_device(r, (const void *[]){ in }, (void *[]){ out[0], out[1] },
+                                           5, &run_ns, NULL),
+                     TL_OK);
+    in[0] -= 1;
+    assert_true(run_ns >= 1e6 * (double)(launches - 3) && run_ns < 1e6 * (double)(launches + 3));
+    assert_true(out[0][0] == before);
+    assert_int_equal(tl_runner_time_device(r, (const void *[]){ in }, (void *[]){ out[0], out[1] },
+                                           0, &run_ns, NULL),
+                     TL_BAD_ARGUMENT);
     tl_runner_destroy(r);
     tl_executable_destroy(x);
     tl_device_close(device);

@@ -53,6 +53,8 @@ done
 
 cp tests/gpu/check.sh "$to/"
 cp -r models/kernels/gpu "$to/kernels"
+mkdir -p "$to/models/kernels" # where the test of warpgroups looks
+cp -r models/kernels/gpu "$to/models/kernels/"
 cp tests/gpu/peers/networks.py "$to/"
 shared=../shared/models
 for recipe in "$shared"/*/*.weights.txt; do
@@ -65,9 +67,12 @@ for program in tilth peers group fill; do
     [ -e "$to/bin/$program" ] || continue
     name=$program
     [ $program != tilth ] || name=run
+    enter=
+    [ $program != group ] || enter='cd "$here" || exit 4'
     cat >"$to/$name" <<RUN
 #!/bin/sh
 here=\$(CDPATH= cd -- "\$(dirname -- "\$0")" && pwd)
+$enter
 export TILTH_PROGRAM="\$here/run" # its workers need the same libraries
 exec "\$here/lib/ld-linux-x86-64.so.2" --library-path "\$here/lib:/usr/local/nvidia/lib64:/usr/lib/x86_64-linux-gnu:/usr/lib64" \\
     "\$here/bin/$program" "\$@"

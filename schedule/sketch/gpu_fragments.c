@@ -14,8 +14,8 @@
  *             acc[64, :] += p v                  p from registers
  *           result = epilogue(acc/l)
  *
- * While one group computes weights the tensor cores have the products of the other. That they take turns on purpose, and clusters,
- * are decisions: an H200 is fastest without (schedule/NOTES.md). */
+ * While one group computes weights the tensor cores have the products of the other. That they take turns on purpose, and
+ * clusters, are decisions: an H200 is fastest without (schedule/NOTES.md). */
 #include "schedule/sketch/gpu_private.h"
 
 enum {

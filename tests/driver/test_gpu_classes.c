@@ -1,7 +1,7 @@
 /* tests/driver/test_gpu_classes.c: every kind of kernel that the networks of ../shared/models have on a GPU runs emulated: a
  * small one of each, in tests/golden/gpu_classes, compared with the interpreter; and there is one of each, which the networks
- * are read for where they are. Of theirs, no stage is left to one thread. GOLDEN_UPDATE=1 writes those that are missing and drops those that no network has any more;
- * TL_ONLY runs those whose name has it. */
+ * are read for where they are. Of theirs, no stage is left to one thread. GOLDEN_UPDATE=1 writes those that are missing and
+ * drops those that no network has any more; TL_ONLY runs those whose name has it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include "runtime/base/checked.h"
+#include "runtime/base/random.h"
 #include "schedule/mixed_radix.h"
 
 /* The places of all indices: those of index i are at first[i] .. first[i + 1]. */
@@ -186,15 +187,6 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The finalizer of splitmix64 (Steele, Lea and Flood 2014). */
-static uint64_t mix(uint64_t x)
-{
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
-
 /* The same by looking at all points, where they are few: of fused loops that were split, whose parts are no digits. Two points of
  * one hash count as the same. */
 static bool is_injective_by_trial(tl_arena *arena, const tl_expr *const *indices, int count,
@@ -219,7 +211,8 @@ static bool is_injective_by_trial(tl_arena *arena, const tl_expr *const *indices
         for (int i = 0; i < count; i++) {
             if (!tl_expr_evaluate(indices[i], value_at, &at, &index))
                 return false;
-            hashes[n] = mix(hashes[n] ^ (uint64_t)index);
+            tl_random mix = tl_random_make(hashes[n] ^ (uint64_t)index);
+            hashes[n] = tl_random_next(&mix);
         }
     }
     qsort(hashes, (size_t)points, sizeof *hashes, by_value);

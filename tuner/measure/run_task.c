@@ -13,6 +13,7 @@
 #include "runtime/base/checked.h"
 #include "runtime/base/random.h"
 #include "runtime/base/clock.h"
+#include "runtime/device/topology.h"
 #include "tuner/measure/worker_private.h"
 
 enum { PERIOD = 1048583 }; /* prime: no other row, block or image begins so far away */
@@ -177,11 +178,12 @@ static bool is_in_domain(const tl_run_task *t, int set)
     return true;
 }
 
-/* One set of inputs through a reference of its own (they have scratch). */
+/* One set of inputs through a reference of its own (they have scratch), on its share of the cores. */
 typedef struct {
     tl_run_task *task;
     tl_runnable *reference;
-    int set;
+    tl_pool *pool; /* NULL: it has one core */
+    int set, threads;
     pthread_t thread;
     bool has_thread;
 } reference_run;
@@ -199,7 +201,7 @@ static void *run_reference(void *context)
     }
     for (int i = 0; i < r->reference->prepared_count; i++)
         buffers[t->program->param_count + i] = r->reference->prepared[i].data;
-    tl_runnable_call(r->reference, NULL, 1, buffers, t->dims);
+    tl_runnable_call(r->reference, r->pool, r->threads, buffers, t->dims);
     return NULL;
 }
 
@@ -210,13 +212,19 @@ static tl_status run_references(tl_run_task *t, const tl_worker_config *config,
     reference_run runs[TL_INPUT_SETS] = { 0 };
     void *params[TL_MAX_PARAMS];
     tl_status status = TL_OK;
+    tl_topology machine;
+    tl_topology_probe(&machine);
+    tl_pool_options size = { .threads = machine.usable_cores / TL_INPUT_SETS, .pin = TL_PIN_NEVER };
     for (int i = 0; i < t->program->param_count; i++)
         params[i] = t->inputs[0][i].data;
     for (int s = 0; s < TL_INPUT_SETS && status == TL_OK; s++) {
+        bool has_pool = size.threads > 1 && tl_pool_create(&size, &runs[s].pool, NULL) == TL_OK;
         runs[s].task = t;
         runs[s].set = s;
-        status = tl_runnable_create(t->jit, NULL, built, t->dims, params, t->program->param_count,
-                                    1, config->memory_bytes, &runs[s].reference, diag);
+        runs[s].threads = has_pool ? size.threads : 1;
+        status =
+            tl_runnable_create(t->jit, NULL, built, t->dims, params, t->program->param_count,
+                               runs[s].threads, config->memory_bytes, &runs[s].reference, diag);
     }
     for (int s = 1; s < TL_INPUT_SETS && status == TL_OK; s++)
         runs[s].has_thread = pthread_create(&runs[s].thread, NULL, run_reference, &runs[s]) == 0;
@@ -227,6 +235,7 @@ static tl_status run_references(tl_run_task *t, const tl_worker_config *config,
         if (runs[s].has_thread)
             pthread_join(runs[s].thread, NULL);
         tl_runnable_destroy(runs[s].reference);
+        tl_pool_destroy(runs[s].pool);
     }
     return status;
 }

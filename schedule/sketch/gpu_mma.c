@@ -237,7 +237,7 @@ static tl_status lay_held(tl_schedule *s, const tl_gpu_product *p, int term, con
 }
 
 /* The panel as the product takes it: in rows along k, or along the columns, in groups of at most 128 bytes. tf32 takes words
- * of eight neighbours from four rows, whose pitch gives each row banks of its own (pitch_panel). A window's columns begin
+ * of eight neighbours from four rows, whose pitch gives each row banks of its own (tl_gpu_pitch). A window's columns begin
  * anywhere, so that nothing can be said of their pieces. */
 static tl_status lay_panel(tl_schedule *s, const tl_gpu_product *p, const product *x, int term,
                            const char *buffer, tl_diag *diag)
@@ -259,15 +259,6 @@ static tl_status lay_panel(tl_schedule *s, const tl_gpu_product *p, const produc
         return k < n ? TL_OK : tl_gpu_arrange(s, buffer, (int[]){ k, n }, 2, 1, diag);
     TL_TRY(tl_gpu_arrange(s, buffer, (int[]){ k, n }, 2, group, diag));
     return spread(s, buffer, group * size, diag);
-}
-
-/* Behind the pipeline, which takes no buffers with strides. */
-static tl_status pitch_panel(tl_schedule *s, const char *buffer, const product *x, tl_diag *diag)
-{
-    enum { BANKS = 32 };
-    const tl_buffer *panel = tl_program_find_buffer(s->program, buffer);
-    return has_pitch(x) ? tl_storage_align(s, buffer, panel->rank - 2, BANKS, TILE_COLUMNS, diag)
-                        : TL_OK;
 }
 
 /* ---- loops ---- */
@@ -477,7 +468,8 @@ tl_status tl_gpu_mma_in(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, i
                               TILE_ROWS, diag));
     TL_TRY(tl_gpu_fill_slices(s, name, operands, copied, slices, p.warps, bytes,
                               deep ? DEEP_STAGED_BYTES : TL_GPU_STAGED_BYTES, diag));
-    TL_TRY(pitch_panel(s, operands[0].buffer, x, diag));
+    if (has_pitch(x)) /* behind the pipeline, which takes no buffers with strides */
+        TL_TRY(tl_gpu_pitch(s, operands[0].buffer, TILE_COLUMNS * 4, diag));
     *tiles = loops.tiles;
     return TL_OK;
 }

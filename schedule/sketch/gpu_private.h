@@ -108,6 +108,9 @@ enum { TL_GPU_STAGED_BYTES = 96 << 10 }; /* two such blocks run on a multiproces
 tl_status tl_gpu_fill_slices(tl_schedule *s, const char *block, const tl_gpu_slice *slices,
                              int count, tl_loop_ref at, int64_t warps, int64_t bytes,
                              int64_t staged, tl_diag *diag);
+/* Its rows begin `step` bytes further on than at a multiple of all banks, so that a column's elements lie in different ones;
+ * nothing where an element is larger. */
+tl_status tl_gpu_pitch(tl_schedule *s, const char *buffer, int64_t step, tl_diag *diag);
 /* The buffer's axes in another order: `last` (one or two of them) behind the others; `group` > 1: the last axis in groups of so
  * many, the number of the group first. */
 tl_status tl_gpu_arrange(tl_schedule *s, const char *buffer, const int *last, int count,

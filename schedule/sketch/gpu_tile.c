@@ -204,16 +204,21 @@ static tl_status widen(tl_schedule *s, tl_loop_ref loop, int64_t length, tl_diag
     return tl_vectorize(s, parts[1], diag);
 }
 
+tl_status tl_gpu_pitch(tl_schedule *s, const char *name, int64_t step, tl_diag *diag)
+{
+    enum { BANKS = 128 }; /* bytes */
+    const tl_buffer *buffer = tl_program_find_buffer(s->program, name);
+    int64_t size = (int64_t)tl_dtype_size(buffer->dtype);
+    return size > step
+               ? TL_OK
+               : tl_storage_align(s, name, buffer->rank - 2, BANKS / size, step / size, diag);
+}
+
 /* Of a slice whose last axis is not the operand's, threads that copy neighbours write down a column: rows end 16 bytes further on
  * than at a multiple of all banks, so that eight of them lie in different ones. */
 static tl_status spread_rows(tl_schedule *s, const char *name, int axis, int rank, tl_diag *diag)
 {
-    enum { BANKS = 128, STEP = 16 }; /* bytes */
-    const tl_buffer *buffer = tl_program_find_buffer(s->program, name);
-    int64_t size = (int64_t)tl_dtype_size(buffer->dtype);
-    if (axis < 0 || axis == rank - 1 || rank < 2 || size > STEP)
-        return TL_OK;
-    return tl_storage_align(s, name, buffer->rank - 2, BANKS / size, STEP / size, diag);
+    return axis < 0 || axis == rank - 1 || rank < 2 ? TL_OK : tl_gpu_pitch(s, name, 16, diag);
 }
 
 /* What a thread reads of a slice in a step, in registers. `dense`: its elements lie side by side. */

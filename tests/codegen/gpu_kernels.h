@@ -12,7 +12,9 @@
 #include <string.h>
 #include "codegen/codegen.h"
 #include "codegen/object/ptxas.h"
+#include "schedule/decide.h"
 #include "schedule/schedule.h"
+#include "schedule/sketch/sketch.h"
 #include "schedule/trace.h"
 
 static inline tl_status gpu_target(const char *cpu, tl_target *out, tl_diag *diag)
@@ -68,21 +70,64 @@ static inline const char *gpu_text(tl_arena *arena, const char *kernel, const ch
     return text;
 }
 
+/* What ptxas makes of it spills no register. */
+static inline void gpu_expect_no_spills(tl_arena *arena, const char *name, const char *ptx,
+                                        const char *cpu)
+{
+    const tl_ptx_use *uses;
+    int count;
+    tl_diag diag = { "" };
+    if (tl_ptxas_run(arena, ptx, cpu, NULL, &uses, &count, &diag) != TL_OK)
+        fail_msg("%s: %s\n%s", name, diag.text, ptx);
+    for (int i = 0; i < count; i++)
+        if (uses[i].spill_bytes != 0)
+            fail_msg("%s: %s spills %lld bytes\n%s", name, uses[i].kernel,
+                     (long long)uses[i].spill_bytes, ptx);
+}
+
 static inline const char *gpu_ptx(tl_arena *arena, const char *kernel, const char *trace,
                                   const char *cpu)
 {
     const char *ptx = gpu_text(arena, kernel, trace, cpu, TL_EMIT_OBJECT);
-    const tl_ptx_use *uses;
-    int count;
-    tl_diag diag = { "" };
-    bool found = tl_ptxas_find(arena) != NULL;
-    if (found && tl_ptxas_run(arena, ptx, cpu, NULL, &uses, &count, &diag) != TL_OK)
-        fail_msg("%s\n%s", diag.text, ptx);
-    for (int i = 0; found && i < count; i++)
-        if (uses[i].spill_bytes != 0)
-            fail_msg("%s spills %lld bytes\n%s", uses[i].kernel, (long long)uses[i].spill_bytes,
-                     ptx);
+    if (tl_ptxas_find(arena) != NULL)
+        gpu_expect_no_spills(arena, "kernel", ptx, cpu);
     return ptx;
+}
+
+/* A kernel under its default schedule, with what is open in it decided. */
+typedef struct {
+    tl_program *naive;
+    const tl_program *program;
+    tl_target target;
+    const char *trace;
+} gpu_case;
+
+static inline gpu_case gpu_by_default(tl_arena *arena, const char *name, const char *kernel,
+                                      const char *cpu, tl_decider *decide, const void *user)
+{
+    gpu_case c = { 0 };
+    tl_diag diag = { "" };
+    if (tl_program_parse(arena, kernel, name, &c.naive, &diag) != TL_OK ||
+        gpu_target(cpu, &c.target, &diag) != TL_OK)
+        fail_msg("%s: %s", name, diag.text);
+    tl_schedule *s = tl_schedule_create(arena, c.naive, &c.target, false);
+    tl_schedule_set_decider(s, decide, (void *)(uintptr_t)user);
+    if (tl_schedule_default(s, &diag) != TL_OK)
+        fail_msg("%s: %s", name, diag.text);
+    c.trace = tl_trace_text(arena, tl_schedule_trace(s));
+    c.program = tl_schedule_program(s);
+    return c;
+}
+
+/* It assembles for its target, and spills no register. */
+static inline void gpu_expect_assembles(tl_arena *arena, const char *name, const gpu_case *c,
+                                        const char *cpu)
+{
+    tl_diag diag = { "" };
+    const char *ptx = "";
+    if (gpu_emit(arena, c->program, &c->target, TL_EMIT_OBJECT, &ptx, &diag) != TL_OK)
+        fail_msg("%s: %s\n%s", name, diag.text, c->trace);
+    gpu_expect_no_spills(arena, name, ptx, cpu);
 }
 
 /* Skips a test of what ptxas says where there is none. */

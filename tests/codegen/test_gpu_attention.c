@@ -8,10 +8,7 @@
 #include <cmocka.h>
 #include <math.h>
 #include <string.h>
-#include "codegen/object/ptxas.h"
 #include "runtime/base/file.h"
-#include "schedule/decide.h"
-#include "schedule/sketch/sketch.h"
 #include "tests/codegen/emulated.h"
 #include "tests/codegen/gpu_kernels.h"
 
@@ -40,23 +37,17 @@ static int decide(void *user, const tl_decision *open)
     return open->initial;
 }
 
-static const tl_program *schedule(tl_arena *arena, int i, tl_program **naive, tl_target *target,
-                                  const char **trace)
+static gpu_case schedule(tl_arena *arena, int i)
 {
     tl_diag diag = { 0 };
     tl_text text = { 0 };
     const char *path = tl_arena_format(arena, "tests/golden/fragments/%s.tk", cases[i].name);
-    if (tl_file_read(path, &text, &diag) != TL_OK ||
-        tl_program_parse(arena, tl_text_get(&text), path, naive, &diag) != TL_OK ||
-        gpu_target("sm_90a", target, &diag) != TL_OK)
-        fail_msg("%s: %s", cases[i].name, diag.text);
+    if (tl_file_read(path, &text, &diag) != TL_OK)
+        fail_msg("%s", diag.text);
+    gpu_case c =
+        gpu_by_default(arena, cases[i].name, tl_text_get(&text), "sm_90a", decide, cases[i].word);
     tl_text_free(&text);
-    tl_schedule *s = tl_schedule_create(arena, *naive, target, false);
-    tl_schedule_set_decider(s, decide, (void *)(uintptr_t)cases[i].word);
-    if (tl_schedule_default(s, &diag) != TL_OK)
-        fail_msg("%s: %s", cases[i].name, diag.text);
-    *trace = tl_trace_text(arena, tl_schedule_trace(s));
-    return tl_schedule_program(s);
+    return c;
 }
 
 static void attention_is_one_launch(void **state)
@@ -64,20 +55,17 @@ static void attention_is_one_launch(void **state)
     (void)state;
     for (int i = 0; i < CASES; i++) {
         tl_arena *arena = tl_arena_create(0);
-        tl_program *naive;
-        tl_target target;
         tl_descriptor descriptor;
         tl_diag diag = { 0 };
-        const char *trace;
-        const tl_program *program = schedule(arena, i, &naive, &target, &trace);
-        if (tl_codegen_describe(arena, program, false, &target, &descriptor, &diag) != TL_OK)
+        gpu_case c = schedule(arena, i);
+        if (tl_codegen_describe(arena, c.program, false, &c.target, &descriptor, &diag) != TL_OK)
             fail_msg("%s: %s", cases[i].name, diag.text);
         const char *words[] = { cases[i].first, cases[i].second, "set_scope(p, warpgroup)",
                                 "specialize(", cases[i].word };
         for (size_t w = 0; w < sizeof words / sizeof words[0]; w++)
-            if (strstr(trace, words[w]) == NULL || descriptor.phase_count != 1)
+            if (strstr(c.trace, words[w]) == NULL || descriptor.phase_count != 1)
                 fail_msg("%s: %d launches, or no %s in\n%s", cases[i].name, descriptor.phase_count,
-                         words[w], trace);
+                         words[w], c.trace);
         tl_arena_destroy(arena);
     }
 }
@@ -91,18 +79,15 @@ static void attention_is_right(void **state)
         fail_msg("%s", diag.text);
     for (int i = 0; i < CASES; i++) {
         tl_arena *arena = tl_arena_create(0);
-        tl_program *naive;
-        tl_target target;
-        const char *trace;
         void *want[MOST_BUFFERS], *got[MOST_BUFFERS];
-        const tl_program *program = schedule(arena, i, &naive, &target, &trace);
-        emulated_data(arena, naive, 7, 5, want);
-        emulated_data(arena, naive, 7, 5, got);
-        if (emulated_want(arena, naive, want, &diag) != TL_OK ||
-            emulated_run(&device, arena, program, &target, got, NULL, &diag) != TL_OK)
-            fail_msg("%s: %s\n%s", cases[i].name, diag.text, trace);
-        int last = naive->param_count - 1;
-        const tl_buffer *y = naive->params[last];
+        gpu_case c = schedule(arena, i);
+        emulated_data(arena, c.naive, 7, 5, want);
+        emulated_data(arena, c.naive, 7, 5, got);
+        if (emulated_want(arena, c.naive, want, &diag) != TL_OK ||
+            emulated_run(&device, arena, c.program, &c.target, got, NULL, &diag) != TL_OK)
+            fail_msg("%s: %s\n%s", cases[i].name, diag.text, c.trace);
+        int last = c.naive->param_count - 1;
+        const tl_buffer *y = c.naive->params[last];
         double bound = y->dtype == TL_BF16 ? 0x1p-7 : 0x1p-10, largest = 0;
         for (int64_t k = 0; k < tl_buffer_max_elements(y); k++)
             largest = fmax(largest, fabs(tl_number_load(y->dtype, want[last], (size_t)k).f));
@@ -122,21 +107,9 @@ static void attention_assembles(void **state)
     (void)state;
     gpu_need_ptxas();
     for (int i = 0; i < CASES; i++) {
-        tl_program *naive;
-        tl_target target;
-        tl_diag diag = { 0 };
-        const char *trace, *ptx = "";
-        const tl_ptx_use *uses;
-        int count = 0;
         tl_arena *arena = tl_arena_create(0);
-        const tl_program *program = schedule(arena, i, &naive, &target, &trace);
-        if (gpu_emit(arena, program, &target, TL_EMIT_OBJECT, &ptx, &diag) != TL_OK ||
-            tl_ptxas_run(arena, ptx, "sm_90a", NULL, &uses, &count, &diag) != TL_OK)
-            fail_msg("%s: %s\n%s", cases[i].name, diag.text, trace);
-        for (int k = 0; k < count; k++)
-            if (uses[k].spill_bytes > 0)
-                fail_msg("%s: %s spills %lld bytes", cases[i].name, uses[k].kernel,
-                         (long long)uses[k].spill_bytes);
+        gpu_case c = schedule(arena, i);
+        gpu_expect_assembles(arena, cases[i].name, &c, "sm_90a");
         tl_arena_destroy(arena);
     }
 }

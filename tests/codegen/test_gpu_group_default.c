@@ -10,8 +10,6 @@
 #include <string.h>
 #include "ir/interpret/interpret.h"
 #include "runtime/base/random.h"
-#include "schedule/decide.h"
-#include "schedule/sketch/sketch.h"
 #include "tests/codegen/emulated.h"
 #include "tests/codegen/gpu_kernels.h"
 
@@ -196,19 +194,9 @@ static int decide(void *user, const tl_decision *open)
     return open->initial;
 }
 
-static const tl_program *schedule(tl_arena *arena, int i, tl_program **naive, tl_target *target,
-                                  const char **trace)
+static gpu_case schedule(tl_arena *arena, int i)
 {
-    tl_diag diag = { 0 };
-    if (tl_program_parse(arena, cases[i].program, "kernel", naive, &diag) != TL_OK ||
-        gpu_target("sm_90a", target, &diag) != TL_OK)
-        fail_msg("%s: %s", cases[i].name, diag.text);
-    tl_schedule *s = tl_schedule_create(arena, *naive, target, false);
-    tl_schedule_set_decider(s, decide, (void *)(uintptr_t)cases[i].has);
-    if (tl_schedule_default(s, &diag) != TL_OK)
-        fail_msg("%s: %s", cases[i].name, diag.text);
-    *trace = tl_trace_text(arena, tl_schedule_trace(s));
-    return tl_schedule_program(s);
+    return gpu_by_default(arena, cases[i].name, cases[i].program, "sm_90a", decide, cases[i].has);
 }
 
 static bool is_wanted(int i)
@@ -221,17 +209,15 @@ static void schedules_are_made_of(void **state)
 {
     (void)state;
     for (int i = 0; i < CASES; i++) {
+        if (!is_wanted(i))
+            continue;
         tl_arena *arena = tl_arena_create(0);
-        tl_program *naive;
-        tl_target target;
-        const char *trace;
-        if (is_wanted(i))
-            (void)schedule(arena, i, &naive, &target, &trace);
-        for (int w = 0; is_wanted(i) && w < MOST_WORDS && cases[i].has[w] != NULL; w++)
-            if (strstr(trace, cases[i].has[w]) == NULL)
-                fail_msg("%s: no %s in\n%s", cases[i].name, cases[i].has[w], trace);
-        if (is_wanted(i) && strstr(trace, cases[i].lacks) != NULL)
-            fail_msg("%s: a %s in\n%s", cases[i].name, cases[i].lacks, trace);
+        gpu_case c = schedule(arena, i);
+        for (int w = 0; w < MOST_WORDS && cases[i].has[w] != NULL; w++)
+            if (strstr(c.trace, cases[i].has[w]) == NULL)
+                fail_msg("%s: no %s in\n%s", cases[i].name, cases[i].has[w], c.trace);
+        if (strstr(c.trace, cases[i].lacks) != NULL)
+            fail_msg("%s: a %s in\n%s", cases[i].name, cases[i].lacks, c.trace);
         tl_arena_destroy(arena);
     }
 }
@@ -249,24 +235,15 @@ static void many_rows_are_worth_a_launch(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         tl_arena *arena = tl_arena_create(0);
-        tl_program *naive;
-        tl_target target;
-        tl_diag diag = { 0 };
         int m = sizes[i].rows, n = sizes[i].columns;
         const char *text =
             tl_arena_format(arena,
                             "tf32 kernel gemm(A: f32[%d, %d], B: f32[%d, %d], out C: f32[%d, %d])\n"
                             "  gemm: C[i, j] = sum(A[i, k]*B[k, j])\n",
                             m, n, n, n, m, n);
-        if (tl_program_parse(arena, text, "kernel", &naive, &diag) != TL_OK ||
-            gpu_target("sm_90a", &target, &diag) != TL_OK)
-            fail_msg("%s", diag.text);
-        tl_schedule *s = tl_schedule_create(arena, naive, &target, false);
-        if (tl_schedule_default(s, &diag) != TL_OK)
-            fail_msg("%s", diag.text);
-        const char *trace = tl_trace_text(arena, tl_schedule_trace(s));
-        if ((strstr(trace, "B, global)") != NULL) != sizes[i].is_ahead)
-            fail_msg("%d rows of %d:\n%s", m, n, trace);
+        gpu_case c = gpu_by_default(arena, "gemm", text, "sm_90a", NULL, NULL);
+        if ((strstr(c.trace, "B, global)") != NULL) != sizes[i].is_ahead)
+            fail_msg("%d rows of %d:\n%s", m, n, c.trace);
         tl_arena_destroy(arena);
     }
 }
@@ -290,25 +267,23 @@ static void fill(tl_arena *arena, const tl_program *program, void **data)
 static void run_case(emulated *device, int i)
 {
     tl_arena *arena = tl_arena_create(0);
-    tl_program *naive;
-    tl_target target;
     tl_diag diag = { 0 };
-    const char *trace;
     void *got[MOST_BUFFERS], *want[MOST_BUFFERS];
     tl_argument arguments[MOST_BUFFERS];
     tl_interpret_options options = { .check = false };
-    const tl_program *program = schedule(arena, i, &naive, &target, &trace);
-    fill(arena, naive, got);
-    fill(arena, naive, want);
-    if (emulated_run(device, arena, program, &target, got, NULL, &diag) != TL_OK)
-        fail_msg("%s: %s\n%s", cases[i].name, diag.text, trace);
-    for (int p = 0; p < naive->param_count; p++)
-        arguments[p] = (tl_argument){ naive->params[p], want[p] };
-    if (tl_interpret(naive, arguments, naive->param_count, NULL, &options, &diag) != TL_OK)
+    gpu_case c = schedule(arena, i);
+    fill(arena, c.naive, got);
+    fill(arena, c.naive, want);
+    if (emulated_run(device, arena, c.program, &c.target, got, NULL, &diag) != TL_OK)
+        fail_msg("%s: %s\n%s", cases[i].name, diag.text, c.trace);
+    for (int p = 0; p < c.naive->param_count; p++)
+        arguments[p] = (tl_argument){ c.naive->params[p], want[p] };
+    if (tl_interpret(c.naive, arguments, c.naive->param_count, NULL, &options, &diag) != TL_OK)
         fail_msg("%s: %s", cases[i].name, diag.text);
-    for (int p = 0; p < naive->param_count; p++)
-        if (memcmp(got[p], want[p], (size_t)tl_buffer_max_bytes(naive->params[p])) != 0)
-            fail_msg("%s: %s is something else\n%s", cases[i].name, naive->params[p]->name, trace);
+    for (int p = 0; p < c.naive->param_count; p++)
+        if (memcmp(got[p], want[p], (size_t)tl_buffer_max_bytes(c.naive->params[p])) != 0)
+            fail_msg("%s: %s is something else\n%s", cases[i].name, c.naive->params[p]->name,
+                     c.trace);
     tl_arena_destroy(arena);
 }
 
@@ -330,21 +305,9 @@ static void schedules_assemble(void **state)
     (void)state;
     gpu_need_ptxas();
     for (int i = 0; i < CASES; i++) {
-        tl_program *naive;
-        tl_target target;
-        tl_diag diag = { 0 };
-        const char *trace, *ptx = "";
-        const tl_ptx_use *uses;
-        int count = 0;
         tl_arena *arena = tl_arena_create(0);
-        const tl_program *program = schedule(arena, i, &naive, &target, &trace);
-        if (gpu_emit(arena, program, &target, TL_EMIT_OBJECT, &ptx, &diag) != TL_OK ||
-            tl_ptxas_run(arena, ptx, "sm_90a", NULL, &uses, &count, &diag) != TL_OK)
-            fail_msg("%s: %s\n%s", cases[i].name, diag.text, trace);
-        for (int k = 0; k < count; k++)
-            if (uses[k].spill_bytes > 0)
-                fail_msg("%s: %s spills %lld bytes", cases[i].name, uses[k].kernel,
-                         (long long)uses[k].spill_bytes);
+        gpu_case c = schedule(arena, i);
+        gpu_expect_assembles(arena, cases[i].name, &c, "sm_90a");
         tl_arena_destroy(arena);
     }
 }

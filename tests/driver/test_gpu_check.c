@@ -91,6 +91,7 @@ static void every_case_is_a_kernel(void **state)
           "model) : >$4 ;;\n"                                                                \
           "bench) echo '{\"record\":\"kernel\",\"name\":\"x\",\"min_ns\":1800}'\n"           \
           "  echo '{\"record\":\"model\",\"model\":\"'$2'\",\"min_ns\":5000}' ;;\n"          \
+          "tune) echo '{\"record\":\"task\",\"name\":\"x\",\"best_ns\":1200.5}' ;;\n"        \
           "verify) case $2 in *$WRONG) echo it differs >&2; exit 1 ;; esac ;;\n"             \
           "esac\nE\n"                                                                        \
           "cat >$D/bin/python3 <<'E'\n"                                                      \
@@ -109,6 +110,10 @@ static void answers_stand_beside_others(void **state)
     expect_shell(0,
                  "{\"record\":\"comparison\",\"kernel\":\"softmax_f32\",\"ours_ns\":1800,\"peer\":"
                  "\"cudnn\",\"peer_ns\":3600,\"times_as_fast\":2.000}",
+                 "cat $D/c.jsonl");
+    expect_shell(0,
+                 "\"kernel\":\"gemm_f32\",\"ours\":\"tuned\",\"ours_ns\":1200,\"peer\":\"cublas\","
+                 "\"peer_ns\":3600,\"times_as_fast\":3.000",
                  "cat $D/c.jsonl");
     expect_shell(0,
                  "\"model\":\"bert_tiny\",\"ours_ns\":5000,\"peer\":\"pytorch graphs\","

@@ -7,7 +7,7 @@
 #
 #   1. a small network, against results of others, and the kernels, against the processor
 #   2. kernels beside cuBLAS, cuBLASLt, cuDNN and the driver (peers/peers.c), networks beside PyTorch (peers/networks.py)
-#   3. a tuning run; half a minute of data for learning, which come beside FILE as a data set (.tld)
+#   3. tuning runs, of a network and of a product; half a minute of data for learning, which come beside FILE as a data set (.tld)
 #   4. every other network verified, several at a time where there are processors for that, and timed, while there is time
 #
 # -s: a step may take so many times as long as on a GPU (1), for what stands in for one (rehearse.sh): sizes are divided by as
@@ -17,6 +17,7 @@
 # stand beside, {"record":"comparison",...} follows: how many times as fast as the peer ours is. A part whose libraries are not
 # there is skipped with a sentence. Exit status: 0 when every step was right; 1 when one was not; 5 when there is no GPU.
 THREADS_OF_A_JOB=4
+TUNED=gemm_f32 # of peer_cases.def
 tilth=$1
 shift
 out=gpu-check.jsonl minutes=8 times=1 kernels= group= peers= pytorch= networks= fill=
@@ -90,7 +91,7 @@ number() {
     sed -n "s/.*\"$1\":\([0-9.]*\).*/\1/p" "$work/$2" | sed -n 1p
 }
 
-# compare KEY NAME OURS FILE: OURS nanoseconds beside each peer's in the records of FILE that are for NAME.
+# compare KEY NAME OURS FILE [WAY]: OURS nanoseconds, got by that WAY, beside each peer's in the records of FILE for NAME.
 compare() {
     grep "\"$1\":\"$2\"" "$4" | grep '"min_ns"' | grep -v '"ok":false' | while read -r line; do
         theirs=$(echo "$line" | sed 's/.*"min_ns":\([0-9]*\).*/\1/')
@@ -99,9 +100,9 @@ compare() {
         [ "${3:-0}" -gt 0 ] && [ "$theirs" -gt 0 ] || continue
         thousandths=$((theirs * 1000 / $3))
         times_as_fast=$((thousandths / 1000)).$(printf '%03d' $((thousandths % 1000)))
-        printf '{"record":"comparison","%s":"%s","ours_ns":%d,"peer":"%s%s","peer_ns":%d,"times_as_fast":%s}\n' \
-            "$1" "$2" "$3" "$peer" "$way" "$theirs" $times_as_fast >>"$out"
-        printf '      %-24s %10d ns, %s%s %10d ns: %s times as fast\n' "$2" "$3" "$peer" "$way" "$theirs" $times_as_fast
+        printf '{"record":"comparison","%s":"%s",%s"ours_ns":%d,"peer":"%s%s","peer_ns":%d,"times_as_fast":%s}\n' \
+            "$1" "$2" "${5:+\"ours\":\"$5\",}" "$3" "$peer" "$way" "$theirs" $times_as_fast >>"$out"
+        printf '      %-24s %10d ns, %s%s %10d ns: %s times as fast\n' "$2${5:+, $5}" "$3" "$peer" "$way" "$theirs" $times_as_fast
     done
 }
 
@@ -173,8 +174,8 @@ verify "$first" || { echo "the first model is wrong: nothing else is looked at";
 bench "$first"
 
 # Kernels by their default schedules; then what the hardware of Hopper does by itself, by traces.
-trials=2
-[ "$times" -eq 1 ] || trials=1
+trials=2 tuning_trials=400
+[ "$times" -eq 1 ] || trials=1 tuning_trials=2
 for kernel in ${kernels:+"$kernels"/*.tk}; do
     step "kernel $(basename "$kernel")" 30 "$tilth" tune "$kernel" --target cuda --trials $trials --no-db --json \
         --candidate $((10 * times))
@@ -205,6 +206,7 @@ if [ -n "$peers" ]; then
         ours=$(grep '"record":"kernel"' "$said_in.stdout" >"$work/kernel"; number min_ns kernel)
         step "peers $case" 20 "$peers" -d "$times" -s 0.3 "$case"
         compare kernel "$case" "$ours" "$said_in.stdout"
+        cp "$said_in.stdout" "$work/$case.peers"
     done
 else
     skip peers "there is no program for them (-p)"
@@ -233,6 +235,13 @@ fi
 
 make_model "$first"
 step "tune $first" 60 "$tilth" tune "$file" --target cuda --budget 40s --candidate $((10 * times)) --json
+if [ -s "$work/$TUNED.peers" ]; then
+    step "tune $TUNED" 75 "$tilth" tune "$work/$TUNED.tk" --target cuda --budget 45s --trials $tuning_trials --no-db --json \
+        --candidate $((10 * times))
+    grep '"record":"task"' "$said_in.stdout" >"$work/kernel"
+    ours=$(number best_ns kernel)
+    compare kernel "$TUNED" "${ours%.*}" "$work/$TUNED.peers" tuned
+fi
 data=${out%.jsonl}.tld
 step "data" 60 "$tilth" dataset collect "$file" ${kernels:+"$kernels"/*.tk} --target cuda --budget 30s --per-task 16 \
     --db "$work/points.db" --json -q

@@ -11,10 +11,11 @@ nearest shape, and, as controls, by chance, and without the kin of the kernels' 
 from the receivers: the default one has not from those that tuner/data/README.md names. The searches are blank (--cost-model
 none).
 
-Each gain is a schedule's against the naive nest of the plain space, measured in turns. What is printed of each way is its
-share of the logarithm of the full search's gain: the mean over kernels, weighted by how often their network runs them, an
-interval by bootstrap over kernels, and its seconds; at the end over the kernels of all receivers. What was searched for is kept
-in files whose names begin with --db: an interrupted study goes on behind the last search that it finished."""
+Each gain is a schedule's against the naive nest of the plain space, or against the default of the full one (--space full
+--least-gain 1.05 --apart), measured in turns. What is printed of each way is its share of the logarithm of the full search's
+gain: the mean over kernels, weighted by how often their network runs them, an interval by bootstrap over kernels, and its
+seconds; at the end over the kernels of all receivers. What was searched for is kept in files whose names begin with --db: an
+interrupted study goes on behind the last search that it finished."""
 import argparse
 import json
 import math
@@ -88,6 +89,8 @@ def main():
     parser.add_argument("--rank", nargs="+", default=["analytic"])
     parser.add_argument("--space", default="plain")
     parser.add_argument("--least-gain", type=float, default=1.02, help="of the full search, for a kernel to count")
+    parser.add_argument("--apart", action="store_true",
+                        help="the searches of the first seed tell which kernels count, the others what there is to gain")
     parser.add_argument("--threads", default="1")
     parser.add_argument("--db", default="transfer")
     o = parser.parse_args()
@@ -101,7 +104,7 @@ def main():
                            str(o.donor_trials), "--db", donors])
         print(f"donors of {name}: {seconds:.0f} s", flush=True)
     for model in o.receivers:
-        name, full, spent = os.path.basename(model), {}, 0.0
+        name, full, chosen, spent = os.path.basename(model), {}, {}, 0.0
         ways = {}
         for policy in ("evolution", "auto"):
             for seed in range(o.seeds):
@@ -110,10 +113,14 @@ def main():
                                         [*tune, model, "--policy", policy, "--seed", str(seed), "--top", str(o.top),
                                          "--trials-per-task", str(o.trials), "--db", f"{base}.db"])
                 found = gains(records, "task", "name")
-                ways.setdefault(policy, []).append((found, seconds))
                 spent += seconds
+                goal = chosen if o.apart and seed == 0 else full
+                if goal is full:
+                    ways.setdefault(policy, []).append((found, seconds))
                 for k, row in found.items():
-                    full[k] = max(full.get(k, row), row)
+                    goal[k] = max(goal.get(k, row), row)
+        if o.apart:
+            full = {k: row for k, row in full.items() if k in chosen and chosen[k][0] > o.least_gain}
         ranks = [(f"by {r}", ["--rank", r]) for r in (*o.rank, "shape", "random")]
         ranks.append(("of its class alone", ["--rank", o.rank[0], "--class-only"]))
         for rank, words in ranks:
@@ -131,8 +138,9 @@ def main():
         print(f"{'way':34s} {'share of log gain':>18s}  {'90 %':^15s} {'kernels':>8s} {'seconds':>8s} {'of the search':>14s}")
         for way, runs in ways.items():
             for found, seconds in runs:
-                together.setdefault(way, []).extend(rows_of(full, found, o.least_gain))
-                mean, low, high, count = share_of(rows_of(full, found, o.least_gain))
+                rows = rows_of(full, found, 1.0 if o.apart else o.least_gain)
+                together.setdefault(way, []).extend(rows)
+                mean, low, high, count = share_of(rows)
                 print(f"{way:34s} {mean:18.3f}  {low:6.3f}..{high:6.3f} {count:8d} {seconds:8.1f} {seconds / spent:14.4f}")
     print(f"\nall receivers\n{'way':34s} {'share of log gain':>18s}  {'90 %':^15s} {'kernels':>8s}")
     for way, rows in together.items():

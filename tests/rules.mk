@@ -197,7 +197,7 @@ HEADROOM_MODELS := build/headroom/cost.model build/headroom/screener.model
 build/headroom/screener.model: HEADROOM_TYPE := screener
 $(HEADROOM_MODELS): | $(BUILD)/tilth
 	@mkdir -p $(@D)
-	$(BUILD)/tilth cost-model train tuner/data/zen5-v4.tld tuner/data/zen5-v3.tld $(HEADROOM:%=--hold-out %) \
+	$(BUILD)/tilth cost-model train $(filter-out %-again.tld,$(wildcard tuner/data/*.tld)) $(HEADROOM:%=--hold-out %) \
 	    -m $(or $(HEADROOM_TYPE),attention) -o $@
 bench-headroom: $(BUILD)/bench/policy_study $(BUILD)/tilth $(HEADROOM_MODELS)
 	@$< --policies auto:100,auto+model:100 --few 40 --tasks $(words $(HEADROOM)) --seeds 3 --db headroom.db \

@@ -205,7 +205,7 @@ bench-headroom: $(BUILD)/bench/policy_study $(BUILD)/tilth $(HEADROOM_MODELS)
 .PHONY: bench-headroom
 
 # make bench-transfer: which part of what a search finds transfer finds, from FROM's kernels to TO's, in the plain space; STUDY holds
-# options of tests/bench/transfer_study.py ("--top 10 --trials 1000 --seeds 3").
+# options of tests/bench/transfer_study.py ("--top 10 --trials 1000 --seeds 3 --afresh 3").
 bench-transfer: FROM ?= resnet50 vgg16
 bench-transfer: TO ?= resnet18
 bench-transfer: $(BUILD)/tilth

@@ -14,13 +14,15 @@ none).
 Each gain is a schedule's against the naive nest of the plain space, or against the default of the full one (--space full
 --least-gain 1.05 --apart), measured in turns. What is printed of each way is its share of the logarithm of the full search's
 gain: the mean over kernels, weighted by how often their network runs them, an interval by bootstrap over kernels, and its
-seconds; at the end over the kernels of all receivers. What was searched for is kept in files whose names begin with --db: an
-interrupted study goes on behind the last search that it finished."""
+seconds; at the end over the kernels of all receivers. The best of many measurements is in part luck: with --afresh what the
+full search and each way found is measured again, by turns. What was searched for is kept in files whose names begin with
+--db: an interrupted study goes on behind the last search that it finished."""
 import argparse
 import json
 import math
 import os
 import random
+import statistics
 import subprocess
 import time
 
@@ -58,6 +60,34 @@ def gains(records, kind, name):
     return out
 
 
+def remove(db):
+    for end in ("", "-wal", "-shm"):
+        if os.path.exists(db + end):
+            os.remove(db + end)
+
+
+def merge(tilth, sources, db):
+    """A new database of all their records."""
+    remove(db)
+    for source in sources:
+        subprocess.run([tilth, "db", "merge", source, "--db", db], stdout=subprocess.DEVNULL, check=True)
+
+
+def measured_afresh(o, tune, model, databases):
+    """Way -> kernel -> (gain, weight, name): the best that each way's database knows of a kernel beside its untuned schedule,
+    the median of so many rounds, in each of which the ways take turns."""
+    rounds = {way: [] for way in databases}
+    scratch = f"{o.db}-afresh.db"
+    for _ in range(o.afresh):
+        for way, sources in databases.items():
+            merge(o.tilth, sources, scratch)
+            records, _ = run([*tune, model, "--policy", "auto", "--top", str(o.top), "--trials-per-task", "1", "--db", scratch])
+            rounds[way].append(gains(records, "task", "name"))
+    remove(scratch)
+    return {way: {k: (statistics.median(f[k][0] for f in found if k in f), *found[0][k][1:]) for k in found[0]}
+            for way, found in rounds.items()}
+
+
 def rows_of(full, found, least):
     """Weight, logarithm of the full gain and of the one that was found, of each kernel where there is so much to gain."""
     return [(w, math.log(g), math.log(found[k][0]) if k in found else 0.0)
@@ -91,6 +121,8 @@ def main():
     parser.add_argument("--least-gain", type=float, default=1.02, help="of the full search, for a kernel to count")
     parser.add_argument("--apart", action="store_true",
                         help="the searches of the first seed tell which kernels count, the others what there is to gain")
+    parser.add_argument("--afresh", type=int, default=0, metavar="ROUNDS",
+                        help="measure what the full search and each way found again, in so many rounds; their medians count")
     parser.add_argument("--threads", default="1")
     parser.add_argument("--db", default="transfer")
     o = parser.parse_args()
@@ -105,7 +137,7 @@ def main():
         print(f"donors of {name}: {seconds:.0f} s", flush=True)
     for model in o.receivers:
         name, full, chosen, spent = os.path.basename(model), {}, {}, 0.0
-        ways = {}
+        ways, databases = {}, {}
         for policy in ("evolution", "auto"):
             for seed in range(o.seeds):
                 base = f"{o.db}-{name}-{policy}-{seed}"
@@ -117,6 +149,7 @@ def main():
                 goal = chosen if o.apart and seed == 0 else full
                 if goal is full:
                     ways.setdefault(policy, []).append((found, seconds))
+                    databases.setdefault("full", []).append(f"{base}.db")
                 for k, row in found.items():
                     goal[k] = max(goal.get(k, row), row)
         if o.apart:
@@ -125,14 +158,19 @@ def main():
         ranks.append(("of its class alone", ["--rank", o.rank[0], "--class-only"]))
         for rank, words in ranks:
             for k in (1, 5):
-                scratch = f"{o.db}-scratch.db"
-                for end in ("", "-wal", "-shm"):
-                    if os.path.exists(scratch + end):
-                        os.remove(scratch + end)
-                subprocess.run([o.tilth, "db", "merge", donors, "--db", scratch], stdout=subprocess.DEVNULL, check=True)
+                way, scratch = f"transfer K={k} {rank}", f"{o.db}-{name}-{len(databases)}.db"
+                merge(o.tilth, [donors], scratch)
                 records, seconds = run([o.tilth, "transfer", *common, model, "--others-only", *words, "-k", str(k),
                                         "--top", str(o.top), "--db", scratch])
-                ways.setdefault(f"transfer K={k} {rank}", []).append((gains(records, "transferred", "kernel"), seconds))
+                ways.setdefault(way, []).append((gains(records, "transferred", "kernel"), seconds))
+                databases[way] = [scratch]
+        if o.afresh:
+            again = measured_afresh(o, tune, model, databases)
+            full = {k: row for k, row in again["full"].items() if k in full}
+            ways = {way: [(again[way], runs[0][1])] for way, runs in ways.items() if way in again}
+        for way, sources in databases.items():
+            if way != "full":
+                remove(sources[0])
         print(f"\n{name}: {len(full)} kernels, gain of the full search "
               f"{math.exp(sum(math.log(g) for g, _, _ in full.values()) / max(len(full), 1)):.2f} (geometric mean)")
         print(f"{'way':34s} {'share of log gain':>18s}  {'90 %':^15s} {'kernels':>8s} {'seconds':>8s} {'of the search':>14s}")

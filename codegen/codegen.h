@@ -22,6 +22,10 @@ const char *tl_codegen_fingerprint(void);
 void tl_codegen_own_process(void);
 bool tl_codegen_owns_process(void);
 
+/* Loads LLVM, which the first compile does otherwise: for a process that forks, or limits its memory, in between. TL_IO: it
+ * cannot be loaded. */
+tl_status tl_codegen_load(tl_diag *diag);
+
 /* LLVM's name and features of the machine we run on, for the driver to put into a tl_target. */
 tl_status tl_codegen_host(char triple[64], char cpu[32], char features[2048], tl_diag *diag);
 /* Of the library that is loaded, or would be, "19.1.7"; "absent": there is none. */

@@ -59,6 +59,11 @@ tl_status tl_llvm_start(tl_diag *diag)
     return TL_OK;
 }
 
+tl_status tl_codegen_load(tl_diag *diag)
+{
+    return tl_llvm_start(diag);
+}
+
 void tl_llvm_enter(tl_llvm_guard *guard)
 {
     guard->text[0] = '\0';

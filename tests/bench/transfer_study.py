@@ -66,11 +66,10 @@ def remove(db):
             os.remove(db + end)
 
 
-def merge(tilth, sources, db):
-    """A new database of all their records."""
+def copy(tilth, source, db):
+    """A new database of the same records."""
     remove(db)
-    for source in sources:
-        subprocess.run([tilth, "db", "merge", source, "--db", db], stdout=subprocess.DEVNULL, check=True)
+    subprocess.run([tilth, "db", "merge", source, "--db", db], stdout=subprocess.DEVNULL, check=True)
 
 
 def measured_afresh(o, tune, model, databases):
@@ -79,8 +78,8 @@ def measured_afresh(o, tune, model, databases):
     rounds = {way: [] for way in databases}
     scratch = f"{o.db}-afresh.db"
     for _ in range(o.afresh):
-        for way, sources in databases.items():
-            merge(o.tilth, sources, scratch)
+        for way, db in databases.items():
+            copy(o.tilth, db, scratch)
             records, _ = run([*tune, model, "--policy", "auto", "--top", str(o.top), "--trials-per-task", "1", "--db", scratch])
             rounds[way].append(gains(records, "task", "name"))
     remove(scratch)
@@ -115,6 +114,8 @@ def main():
     parser.add_argument("--donor-top", type=int, default=12)
     parser.add_argument("--trials", type=int, default=300)
     parser.add_argument("--donor-trials", type=int, default=200)
+    parser.add_argument("--donor-policy", default="evolution")
+    parser.add_argument("--policies", nargs="+", default=["evolution", "auto"])
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--rank", nargs="+", default=["analytic"])
     parser.add_argument("--space", default="plain")
@@ -132,13 +133,13 @@ def main():
     for model in o.donors:
         name = os.path.basename(model)
         _, seconds = once(f"{o.db}-donors-{name}.json",
-                          [*tune, model, "--policy", "evolution", "--top", str(o.donor_top), "--trials-per-task",
+                          [*tune, model, "--policy", o.donor_policy, "--top", str(o.donor_top), "--trials-per-task",
                            str(o.donor_trials), "--db", donors])
         print(f"donors of {name}: {seconds:.0f} s", flush=True)
     for model in o.receivers:
         name, full, chosen, spent = os.path.basename(model), {}, {}, 0.0
         ways, databases = {}, {}
-        for policy in ("evolution", "auto"):
+        for policy in o.policies:
             for seed in range(o.seeds):
                 base = f"{o.db}-{name}-{policy}-{seed}"
                 records, seconds = once(f"{base}.json",
@@ -148,38 +149,38 @@ def main():
                 spent += seconds
                 goal = chosen if o.apart and seed == 0 else full
                 if goal is full:
-                    ways.setdefault(policy, []).append((found, seconds))
-                    databases.setdefault("full", []).append(f"{base}.db")
+                    ways[f"{policy}, seed {seed}"] = (found, seconds)
+                    databases[f"{policy}, seed {seed}"] = f"{base}.db"
                 for k, row in found.items():
                     goal[k] = max(goal.get(k, row), row)
+        searches = list(ways)
         if o.apart:
             full = {k: row for k, row in full.items() if k in chosen and chosen[k][0] > o.least_gain}
-        ranks = [(f"by {r}", ["--rank", r]) for r in (*o.rank, "shape", "random")]
+        ranks = [(f"by {os.path.basename(r)}", ["--rank", r]) for r in (*o.rank, "shape", "random")]
         ranks.append(("of its class alone", ["--rank", o.rank[0], "--class-only"]))
         for rank, words in ranks:
             for k in (1, 5):
                 way, scratch = f"transfer K={k} {rank}", f"{o.db}-{name}-{len(databases)}.db"
-                merge(o.tilth, [donors], scratch)
+                copy(o.tilth, donors, scratch)
                 records, seconds = run([o.tilth, "transfer", *common, model, "--others-only", *words, "-k", str(k),
                                         "--top", str(o.top), "--db", scratch])
-                ways.setdefault(way, []).append((gains(records, "transferred", "kernel"), seconds))
-                databases[way] = [scratch]
+                ways[way] = (gains(records, "transferred", "kernel"), seconds)
+                databases[way] = scratch
         if o.afresh:
             again = measured_afresh(o, tune, model, databases)
-            full = {k: row for k, row in again["full"].items() if k in full}
-            ways = {way: [(again[way], runs[0][1])] for way, runs in ways.items() if way in again}
-        for way, sources in databases.items():
-            if way != "full":
-                remove(sources[0])
+            full = {k: max((again[way][k] for way in searches if k in again[way]), default=full[k]) for k in full}
+            ways = {way: (again[way], seconds) for way, (_, seconds) in ways.items()}
+        for way, db in databases.items():
+            if way not in searches:
+                remove(db)
         print(f"\n{name}: {len(full)} kernels, gain of the full search "
               f"{math.exp(sum(math.log(g) for g, _, _ in full.values()) / max(len(full), 1)):.2f} (geometric mean)")
         print(f"{'way':34s} {'share of log gain':>18s}  {'90 %':^15s} {'kernels':>8s} {'seconds':>8s} {'of the search':>14s}")
-        for way, runs in ways.items():
-            for found, seconds in runs:
-                rows = rows_of(full, found, 1.0 if o.apart else o.least_gain)
-                together.setdefault(way, []).extend(rows)
-                mean, low, high, count = share_of(rows)
-                print(f"{way:34s} {mean:18.3f}  {low:6.3f}..{high:6.3f} {count:8d} {seconds:8.1f} {seconds / spent:14.4f}")
+        for way, (found, seconds) in ways.items():
+            rows = rows_of(full, found, 1.0 if o.apart else o.least_gain)
+            together.setdefault(way, []).extend(rows)
+            mean, low, high, count = share_of(rows)
+            print(f"{way:34s} {mean:18.3f}  {low:6.3f}..{high:6.3f} {count:8d} {seconds:8.1f} {seconds / spent:14.4f}", flush=True)
     print(f"\nall receivers\n{'way':34s} {'share of log gain':>18s}  {'90 %':^15s} {'kernels':>8s}")
     for way, rows in together.items():
         mean, low, high, count = share_of(rows)

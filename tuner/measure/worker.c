@@ -98,8 +98,9 @@ static void serve(worker *w)
 /* Children one after the other, until one ends because it was told to. False: the tuner is gone. */
 static bool run_children(worker *w)
 {
+    /* once, and not of what a child may take; where it fails, the child says so */
     if (!w->is_runner)
-        (void)tl_codegen_load(NULL); /* once, and not of what a child may take; where it fails, the child says so */
+        (void)tl_codegen_load(NULL);
     for (;;) {
         pid_t child = fork();
         if (child == 0)

@@ -183,10 +183,15 @@ typedef struct {
     tl_run_task *task;
     tl_runnable *reference;
     tl_pool *pool; /* NULL: it has one core */
-    int set, threads;
+    int set;
     pthread_t thread;
     bool has_thread;
 } reference_run;
+
+static int threads_of(const reference_run *r)
+{
+    return r->pool != NULL ? tl_pool_threads(r->pool) : 1;
+}
 
 static void *run_reference(void *context)
 {
@@ -201,7 +206,7 @@ static void *run_reference(void *context)
     }
     for (int i = 0; i < r->reference->prepared_count; i++)
         buffers[t->program->param_count + i] = r->reference->prepared[i].data;
-    tl_runnable_call(r->reference, r->pool, r->threads, buffers, t->dims);
+    tl_runnable_call(r->reference, r->pool, threads_of(r), buffers, t->dims);
     return NULL;
 }
 
@@ -218,13 +223,13 @@ static tl_status run_references(tl_run_task *t, const tl_worker_config *config,
     for (int i = 0; i < t->program->param_count; i++)
         params[i] = t->inputs[0][i].data;
     for (int s = 0; s < TL_INPUT_SETS && status == TL_OK; s++) {
-        bool has_pool = size.threads > 1 && tl_pool_create(&size, &runs[s].pool, NULL) == TL_OK;
+        if (size.threads > 1 && tl_pool_create(&size, &runs[s].pool, NULL) != TL_OK)
+            runs[s].pool = NULL;
         runs[s].task = t;
         runs[s].set = s;
-        runs[s].threads = has_pool ? size.threads : 1;
-        status =
-            tl_runnable_create(t->jit, NULL, built, t->dims, params, t->program->param_count,
-                               runs[s].threads, config->memory_bytes, &runs[s].reference, diag);
+        status = tl_runnable_create(t->jit, NULL, built, t->dims, params, t->program->param_count,
+                                    threads_of(&runs[s]), config->memory_bytes, &runs[s].reference,
+                                    diag);
     }
     for (int s = 1; s < TL_INPUT_SETS && status == TL_OK; s++)
         runs[s].has_thread = pthread_create(&runs[s].thread, NULL, run_reference, &runs[s]) == 0;

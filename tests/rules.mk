@@ -67,11 +67,12 @@ check-graphs: $(BUILD)/tests/structural/graphs
 
 # A CUDA driver without a GPU, for all tests that need a driver (tests/gpu/fake_cuda.h).
 FAKE_CUDA := $(BUILD)/tests/gpu/libcuda_fake.so
-$(FAKE_CUDA): tests/gpu/fake_cuda.c tests/gpu/fake_cuda.h runtime/cuda/cuda_abi.h
-	@mkdir -p $(@D)
-	$(CC) $(CFLAGS) -fPIC -fvisibility=hidden -shared -o $@ $< -lpthread
+FAKE_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/gpu/fake_cuda/*.c))
+$(FAKE_OBJECTS): CFLAGS += -fvisibility=hidden
+$(FAKE_CUDA): $(FAKE_OBJECTS)
+	$(CC) $(LDFLAGS) -shared -o $@ $^ -lpthread
 EMULATED_CUDA := $(BUILD)/tests/gpu/libcuda_emulated.so
-$(EMULATED_CUDA): $(BUILD)/tests/gpu/emulated_driver.o $(BUILD)/tests/gpu/fake_cuda.o $(foreach f,$(FLOORS_codegen),$(call archive,$(f)))
+$(EMULATED_CUDA): $(BUILD)/tests/gpu/emulated_driver.o $(FAKE_OBJECTS) $(foreach f,$(FLOORS_codegen),$(call archive,$(f)))
 	$(CC) $(LDFLAGS) -shared -Wl,--exclude-libs,ALL -o $@ $^ $(LIBS_all)
 $(foreach f,runtime tuner driver,$(call TESTS_of,$(f))): | $(FAKE_CUDA)
 

@@ -298,7 +298,7 @@ build-tests: all $(ALL_TESTS)
 # make test-sanitized: the tests of what reads files, texts and command lines, in a build with the address and undefined
 # behaviour sanitizers; in five minutes on two cores. `make VARIANT=asan test` and `make VARIANT=tsan test` are for everything.
 READING := $(wildcard $(patsubst %,tests/%.c,base/test_* runtime/test_* ir/test_* frontend/test_* \
-	tuner/test_record tuner/test_store driver/test_*hostile* driver/test_*cli* driver/test_compile driver/test_db \
+	tuner/test_record tuner/test_store* driver/test_*hostile* driver/test_*cli* driver/test_compile driver/test_db \
 	driver/test_report driver/test_api))
 READING_TESTS = $(READING:tests/%.c=$(BUILD)/tests/%)
 test-sanitized:

@@ -1,20 +1,19 @@
-/* codegen/math/math_erf.c: the error function, with the sign of x.
+/* codegen/math/math_erf.c: the error function.
  *
- * f32: 1 - e^-a with a = -log(erfc|x|) = |x| + |x| P(|x|): one polynomial for all x, for exp(-a) - 1 = 2^n p + (2^n - 1)
- * keeps the digits of a small one (math_exp.c). p is e^r - 1 = r + r^2 Q(r), and r = -|x| - n ln 2 - |x| P(|x|) is never
- * rounded as a whole: what it has besides its first two terms comes to the small part of p. P and Q were fitted to the least
- * error in units of the result's last place (0.07 and 0.09 of one).
+ * f32: x P(x^2)/Q(x^2), fitted to the least relative error on |x| < 3.92 (0.02 units of the last place), multiplied by 5/3,
+ * where the first coefficients lose least to rounding, and searched among neighbouring f32 for those whose results are nearest.
+ * Few operations in short chains: what a vector of GELU costs is how many of them a core has in flight (NOTES.md).
  * f64: |x| < 1: x + x P(x^2). From 1 on, 1 - exp(-x^2) Q(t) with t = (|x| - 3)/(|x| + 3), where Q interpolates
  * erfc(x) exp(x^2) (relative error 2e-19), at Chebyshev points to 50 digits (relative error of P 2e-21).
- * From |x| = 4 (f32) or 6 (f64) on the result is 1. */
+ * From |x| = 3.92 (f32) or 6 (f64) on the result is 1, with the sign of x. */
 #include "codegen/math/math_llvm.h"
 
-static const double log_f32[] = {
-    0x1.06eba8p-3,  0x1.45f300p-1,   0x1.a4f8dap-4,  -0x1.39bab8p-6,  -0x1.5f16a8p-13,
-    0x1.b68690p-10, -0x1.4d2b22p-11, 0x1.effc2ap-14, -0x1.387dd4p-17,
+static const double numerator_f32[] = {
+    0x1.e17390p+0, 0x1.486960p-2, 0x1.7b5b5ep-4, 0x1.c9e15ep-8, 0x1.62272ep-11, 0x1.6f8936p-17,
 };
-static const double exp_f32[] = {
-    0x1.fffff4p-2, 0x1.555490p-3, 0x1.555e70p-5, 0x1.123bb2p-7, 0x1.6667a0p-10,
+static const double denominator_f32[] = {
+    0x1.aaacdap+0, 0x1.adf94cp-1,  0x1.900df2p-3,  0x1.ba8dc6p-6,
+    0x1.333e3ep-9, 0x1.f0478ep-14, 0x1.bbe984p-22,
 };
 static const double small_f64[] = {
     0x1.06eba8214db68p-3,  -0x1.812746b0379e7p-2,  0x1.ce2f21a042bdep-4,  -0x1.b82ce312889bap-6,
@@ -29,29 +28,6 @@ static const double large_f64[] = {
     -0x1.0bc21cb4f942ep-17, 0x1.1c21e19aa6c5bp-19,  0x1.523269bb1d46ep-20, -0x1.24cdd513fcda3p-22,
     -0x1.008efb840f3cfp-22, -0x1.bd674a4b37efep-26,
 };
-
-/* of a magnitude up to 4 */
-static LLVMValueRef erf_f32(tl_math *m, LLVMValueRef x)
-{
-    LLVMBuilderRef b = m->builder;
-    LLVMValueRef one = tl_math_constant(m, 1), rounder = tl_math_constant(m, 0x1.8p23);
-    LLVMValueRef more = tl_math_mul(m, x, tl_math_short_polynomial(m, x, log_f32, 9));
-    LLVMValueRef a = tl_math_add(m, x, more);
-    LLVMValueRef t = tl_math_fma(m, a, tl_math_constant(m, -0x1.71547652b82fep0), rounder);
-    LLVMValueRef n = tl_math_sub(m, t, rounder);
-    /* n times the first piece of ln 2 is exact */
-    LLVMValueRef high = tl_math_fma(m, n, tl_math_constant(m, -0x1.62e4p-1), tl_math_negate(m, x));
-    LLVMValueRef low = tl_math_fma(m, n, tl_math_constant(m, 0x1.7f7d1cp-20), more);
-    LLVMValueRef r = tl_math_sub(m, high, low);
-    LLVMValueRef q = tl_math_short_polynomial(m, r, exp_f32, 5);
-    LLVMValueRef p = tl_math_fma(m, tl_math_mul(m, r, r), q, tl_math_negate(m, low));
-    p = tl_math_add(m, high, p);
-
-    LLVMValueRef bits = LLVMBuildShl(b, tl_math_bits(m, t), tl_math_int(m, 23), "");
-    bits = LLVMBuildAdd(b, bits, tl_math_int(m, INT64_C(127) << 23), "");
-    LLVMValueRef power = tl_math_from_bits(m, bits); /* 2^n, n from -26 to 0 */
-    return tl_math_fma(m, tl_math_negate(m, power), p, tl_math_sub(m, one, power));
-}
 
 /* erfc of a magnitude in 1...6, f64; z is its square */
 static LLVMValueRef tail_f64(tl_math *m, LLVMValueRef x, LLVMValueRef z)
@@ -71,10 +47,19 @@ static LLVMValueRef erf_f64(tl_math *m, LLVMValueRef x)
     return tl_math_select(m, tl_math_less(m, x, 1), below, above);
 }
 
+static LLVMValueRef erf_f32(tl_math *m, LLVMValueRef x)
+{
+    x = tl_math_clamp(m, x, -0x1.f5c29p+1, 0x1.f5c29p+1);
+    LLVMValueRef z = tl_math_mul(m, x, x);
+    LLVMValueRef p = tl_math_short_polynomial(m, z, numerator_f32, 6);
+    LLVMValueRef q = tl_math_short_polynomial(m, z, denominator_f32, 7);
+    return tl_math_clamp(m, tl_math_div(m, tl_math_mul(m, x, p), q), -1, 1);
+}
+
 LLVMValueRef tl_math_ERF(tl_math *m, const LLVMValueRef *args)
 {
-    bool f64 = m->dtype == TL_F64;
-    LLVMValueRef x = tl_math_unary(m, "llvm.fabs", args[0]);
-    x = tl_math_clamp(m, x, 0, f64 ? 6 : 4);
-    return tl_math_copysign(m, f64 ? erf_f64(m, x) : erf_f32(m, x), args[0]);
+    if (m->dtype != TL_F64)
+        return erf_f32(m, args[0]);
+    LLVMValueRef x = tl_math_clamp(m, tl_math_unary(m, "llvm.fabs", args[0]), 0, 6);
+    return tl_math_copysign(m, erf_f64(m, x), args[0]);
 }

@@ -499,15 +499,24 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
                                 .vectors = vectors,
                                 .steps = tl_sketch_points(block, TL_ITER_REDUCE),
                                 .outside = first == 0 ? loops_outside(s, &loops, &found) : 0 };
+    bool panel_stays = 2 * panel_bytes(c.panel) <= s->target->l2_bytes;
     /* each weight is read once: from memory */
     bool once = found.row_extent * found.line_extent == 1;
     if (once && tl_sketch_is_constant(c.panel->u.buffer))
         problem.streams = tl_decide_range(s, name, "streams", 0, 1, first == 0) != 0;
+    else if (once)
+        problem.scattered = !panel_stays;
     tl_register_tile t = choose_tile(s, &c, &found, &problem);
     found.row_varies = !tl_sketch_is_fixed(s, found.row);
     found.line_varies = !tl_sketch_is_fixed(s, found.line);
     while (whole && t.rows > 1 && (found.row_varies || found.row_extent % t.rows != 0))
         t.rows--;
+    /* narrower tiles at the end would go outside, around all rows of the panel */
+    for (int64_t columns = t.columns; problem.scattered && 2 * columns > t.columns; columns--)
+        if (vectors % columns == 0) {
+            t.columns = columns;
+            break;
+        }
     /* a tile wider than the result is refused below: what is not a whole vector makes none */
     decide_tile(s, name, &found, wide ? found.vector_extent / lanes : vectors, &problem.taps, &t);
     int64_t panel_extent = wide ? found.vector_extent : found.column_extent;
@@ -515,7 +524,6 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
     int64_t taps = tl_max64(problem.taps.count, 1); /* they are one step of the loop */
     tile_order order = decide_order(s, name, &found, t, panel_extent, panel_size);
     tl_loop_list outer = { 0 }, tile = { 0 };
-    bool panel_stays = 2 * panel_bytes(c.panel) <= s->target->l2_bytes;
     TL_TRY(tile_result(s, &loops, &found, t, order, lanes, panel_stays, &outer, &tile, diag));
     if (outer.count == 0)
         return tl_refuse(diag, "default schedule", name, "has no loop outside its register tile");

@@ -94,8 +94,9 @@ typedef struct {
      * tile */
     int64_t outside;
     tl_taps taps;
-    /* the panel comes from memory, once, each vector of a tile from a place of its own */
-    bool streams;
+    /* the panel comes from memory, once: each vector of a tile from a place of its own (`streams`), or each step from a row
+     * that lies elsewhere (`scattered`) */
+    bool streams, scattered;
 } tl_tile_problem;
 /* The tile with the least estimated cycles; see sketch_tile.c. */
 tl_register_tile tl_choose_tile(const tl_target *target, const tl_tile_problem *problem);

@@ -9,12 +9,19 @@
  *           acc[r][c] += part[r][c]
  *       result = epilogue(acc)
  *
+ * A product of one row walks a panel that is an input row by row: there the pieces are some rows each, and columns go inside of
+ * them.
+ *
  * By rfactor over the outer part of the outermost reduce loop: the first reduction keeps the register tile of
  * sketch_contraction.c, the second is its epilogue. */
 #include "runtime/base/checked.h"
+#include "schedule/dependence.h"
 #include "schedule/sketch/sketch_private.h"
 
-enum { MOST_SPAN = 16 }; /* vectors of columns that a piece is made for */
+enum {
+    MOST_SPAN = 16,   /* vectors of columns that a piece is made for */
+    ROWS_AT_ONCE = 8, /* of a panel that is walked in the order in which it lies */
+};
 /* Steps of a piece: adding a tile's part to the result takes as long as some ten of them. */
 enum { FEWEST_STEPS = 128 };
 
@@ -64,6 +71,40 @@ static int64_t choose_pieces(const tl_target *target, const sums *x)
     int64_t fewest = fewest_pieces(target, x, target->l2_bytes / 4);
     int64_t small = fewest == 1 ? 1 : fewest_pieces(target, x, 2 * target->l1_bytes);
     return small > 0 ? small : tl_max64(fewest, 1);
+}
+
+/* A product of one row whose panel is an input and stays in no cache: columns by columns, each of its lines would be in another
+ * page than the one before. So it is walked row by row, some rows at once, beside sums that are added to in L1. */
+static bool is_walked(const tl_target *target, const tl_contraction *c, int64_t columns)
+{
+    const tl_buffer *panel = c->panel->u.buffer;
+    return tl_sketch_points(c->block, TL_ITER_SPATIAL) == columns &&
+           !tl_sketch_is_constant(panel) && tl_buffer_max_bytes(panel) > target->l2_bytes / 2;
+}
+
+/* The most vectors of each core's share of so many that divide them. */
+static int64_t share_of(const tl_target *target, int64_t vectors)
+{
+    int64_t span = tl_max64(vectors / tl_max64(target->cores, 1), 1);
+    while (vectors % span != 0)
+        span--;
+    return span;
+}
+
+/* The loop over pieces of the sum goes around those of its result's columns. */
+static tl_status put_pieces_outside(tl_schedule *s, tl_block_ref anchor, tl_diag *diag)
+{
+    const tl_block *block = tl_schedule_get_block(s, anchor);
+    tl_loop_list loops, all = { 0 };
+    TL_TRY(tl_sketch_loops(s, anchor, 1, &loops, diag));
+    for (int reduces = 1; reduces >= 0; reduces--)
+        for (int i = 0; i < loops.count; i++) {
+            const tl_iter *iter;
+            const tl_var *var = tl_schedule_get_loop(s, loops.loops[i])->u.loop.var;
+            if (((tl_loop_drives(block, var, &iter) & TL_DRIVES_REDUCE) != 0) == (reduces != 0))
+                tl_loop_push(&all, loops.loops[i]);
+        }
+    return tl_reorder(s, all.loops, all.count, diag);
 }
 
 tl_status tl_rfactor(tl_schedule *s, tl_block_ref block, tl_loop_ref loop, tl_block_ref *out,
@@ -124,13 +165,19 @@ tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref 
     };
     int64_t pieces = choose_pieces(s->target, &x);
     const tl_register_tile tile = tile_of(s->target, &x, pieces);
+    const bool walked = is_walked(s->target, &c, tl_sketch_extent(s, loops.loops[column])) &&
+                        x.extent % ROWS_AT_ONCE == 0;
     int64_t options[32];
     int option_count = tl_sketch_divisors(x.extent, options, 32);
     pieces = tl_decide(s, name, "pieces", options, tl_max64(option_count - 1, 1),
-                       rows <= tile.rows ? 1 : pieces);
+                       walked              ? x.extent / ROWS_AT_ONCE
+                       : rows <= tile.rows ? 1
+                                           : pieces);
     if (pieces == 1)
         return tl_refuse(diag, "default schedule", name, "has a panel that stays in L2");
-    int64_t span = tl_decide_range(s, name, "span", 1, tl_min64(vectors, MOST_SPAN), tile.columns);
+    const int64_t wanted = walked ? share_of(s->target, vectors) : tile.columns;
+    int64_t span =
+        tl_decide_range(s, name, "span", 1, tl_max64(tl_min64(vectors, MOST_SPAN), wanted), wanted);
     if (column == last && tl_sketch_extent(s, loops.loops[last]) % (span * width) != 0)
         return tl_refuse(diag, "default schedule", name, "has lanes beyond its last column");
 
@@ -148,5 +195,7 @@ tl_status tl_sketch_split_sum(tl_schedule *s, tl_block_ref anchor, tl_block_ref 
     TL_TRY(tl_sketch_vectorize(s, all.loops[all.count - 1], lanes, &parts[0], diag));
     TL_TRY(tl_compute_at(s, anchor, columns[0], diag));
     TL_TRY(tl_set_scope(s, result->name, "global", diag)); /* all rows: too many for registers */
+    if (walked)
+        TL_TRY(put_pieces_outside(s, anchor, diag));
     return tl_sketch_contraction(s, partial, anchor, 1, false, diag);
 }

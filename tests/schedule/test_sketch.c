@@ -587,6 +587,20 @@ static void long_sums_come_in_pieces(void **state)
     tl_arena_destroy(arena);
 }
 
+/* One row whose panel is an input: eight rows of the panel at once, and all columns of a core's share for each eight. */
+static void a_row_of_inputs_walks_its_panel(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    const char *trace = default_trace(arena, "gemm_row_of_inputs.tk");
+    assert_non_null(strstr(trace, "k_0, k_1 = split(k, [128, _])"));
+    assert_non_null(strstr(trace, "rfactor(gemm, k_0)"));
+    const char *order = strstr(trace, "reorder(k_0, ");
+    assert_non_null(order);
+    assert_non_null(strstr(order, "loops(gemm_rf)"));
+    tl_arena_destroy(arena);
+}
+
 /* The stages of an attention run under the loop over blocks of its rows, also where the scores need a copy to be
  * written from registers; what the last block leaves of a tile is code of its own, without guards. */
 static void products_are_chained(void **state)
@@ -676,6 +690,7 @@ int main(void)
         cmocka_unit_test(inputs_are_copied_where_it_pays),
         cmocka_unit_test(what_is_read_in_steps_is_copied),
         cmocka_unit_test(long_sums_come_in_pieces),
+        cmocka_unit_test(a_row_of_inputs_walks_its_panel),
         cmocka_unit_test(registers_take_few_products),
         cmocka_unit_test(products_are_chained),
         cmocka_unit_test(a_dim_is_cut_into_tiles),

@@ -342,35 +342,46 @@ bool tl_intrinsic_from_name(const char *name, tl_intrinsic *out)
     return false;
 }
 
-bool tl_intrinsic_rounds(const char *name)
+/* Who of a GPU computes a product, and whether its operands are rounded for it. */
+typedef struct {
+    const char *name;
+    bool of_group, rounds;
+} product_trait;
+
+static const product_trait *find_product(const char *name)
 {
-#define PRODUCT(product, c, a, b, m, n, k, lies, operands)                    \
-    if (OPERANDS_##operands != OPERANDS_EXACT && strcmp(name, #product) == 0) \
-        return true;
+    static const product_trait traits[] = {
+#define PRODUCT(product, c, a, b, m, n, k, lies, operands) \
+    { #product, false, OPERANDS_##operands != OPERANDS_EXACT },
 #include "ir/program/warp_products.def"
+#undef PRODUCT
+#define PRODUCT(product, c, a, b, m, n, k, lies, operands) \
+    { #product, true, OPERANDS_##operands != OPERANDS_EXACT },
 #include "ir/program/warpgroup_products.def"
 #undef PRODUCT
-    return false;
+    };
+    for (size_t i = 0; i < sizeof traits / sizeof traits[0]; i++)
+        if (strcmp(traits[i].name, name) == 0)
+            return &traits[i];
+    return NULL;
+}
+
+bool tl_intrinsic_rounds(const char *name)
+{
+    const product_trait *found = find_product(name);
+    return found != NULL && found->rounds;
 }
 
 bool tl_intrinsic_of_warp(const char *name)
 {
-#define PRODUCT(product, c, a, b, m, n, k, lies, operands) \
-    if (strcmp(name, #product) == 0)                       \
-        return true;
-#include "ir/program/warp_products.def"
-#undef PRODUCT
-    return false;
+    const product_trait *found = find_product(name);
+    return found != NULL && !found->of_group;
 }
 
 bool tl_intrinsic_of_group(const char *name)
 {
-#define PRODUCT(product, c, a, b, m, n, k, lies, operands) \
-    if (strcmp(name, #product) == 0)                       \
-        return true;
-#include "ir/program/warpgroup_products.def"
-#undef PRODUCT
-    return false;
+    const product_trait *found = find_product(name);
+    return found != NULL && found->of_group;
 }
 
 bool tl_intrinsic_goes_outside(tl_intrinsic which)

@@ -140,11 +140,11 @@ bench-memory: $(BUILD)/bench/memory $(BUILD)/tilth
 .PHONY: bench-memory
 
 # make bench-gpu-roofline: what default schedules should reach on an H200, told from their code (tests/bench/gpu_roofline.c); no GPU
-# is needed, but ptxas.
+# is needed, but ptxas. POINTS=N: what tuning could make of each product, of so many points.
 
 $(BUILD)/bench/gpu_roofline: $(BUILD)/tests/gpu/peers/peer_attention.o
 bench-gpu-roofline: $(BUILD)/bench/gpu_roofline
-	@$< $(ARCH)
+	@$< $(or $(ARCH),sm_90a) $(POINTS)
 .PHONY: bench-gpu-roofline
 
 # make bench-cliffs: the kernels of random networks in percent of what bounds them, the worst first (tests/bench/cliffs.c); on

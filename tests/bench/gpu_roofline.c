@@ -1,7 +1,10 @@
 /* tests/bench/gpu_roofline.c: what default schedules should reach on an H200, told without one: from the instructions that ptxas
  * makes of a kernel, and what a multiprocessor does of each in a cycle. Predictions, to be held against measurements.
  *
- *     gpu_roofline [ARCH]          sm_90a where none is given
+ *     gpu_roofline [ARCH [POINTS]]          sm_90a where none is given
+ *
+ * With POINTS also what tuning could make of each product: from the default on, one decision after another takes the option with
+ * the best prediction, over so many points in all.
  *
  * The useful instructions of a kernel are known from its arithmetic, all others by their share in the code, which loops that are
  * written out dominate. A multiprocessor issues four instructions of a warp a cycle, serves 128 bytes of shared memory, and its
@@ -22,6 +25,7 @@
 #include "schedule/trace.h"
 #include "tests/codegen/cubin.h"
 #include "tests/gpu/peers/peer_attention.h"
+#include "tuner/search/space.h"
 
 #define SMS            132.0
 #define CLOCK          1.83e9        /* a second, as peaks are stated for */
@@ -104,7 +108,7 @@ static const subject subjects[] = {
 };
 
 typedef struct {
-    int counts[CUBIN_KINDS], all, registers;
+    int counts[CUBIN_KINDS], all, registers, launches;
     int64_t blocks, threads, shared;
     int columns, depth; /* of a product of a warpgroup; 0: there is none */
     double result_bytes, results;
@@ -163,33 +167,44 @@ static int registers_of(const tl_ptx_use *uses, int count, int launch)
     return -1;
 }
 
-static tl_status compile(tl_arena *arena, const subject *x, const tl_target *target, code *out,
-                         tl_diag *diag)
+static tl_status open_space(tl_arena *arena, const subject *x, const tl_target *target,
+                            tl_space **out, tl_diag *diag)
 {
-    tl_program *naive;
-    tl_descriptor d;
-    const tl_ptx_use *uses;
-    int count;
-    tl_text ptx = { 0 }, cubin = { 0 }, kernel = { 0 };
+    tl_text kernel = { 0 };
     tl_text_add(&kernel, x->kernel != NULL ? x->kernel : "kernel attention");
     if (x->kernel == NULL)
         peer_attention_text("bf16", 4, 16, (int64_t)N, 128, &kernel);
-    tl_status parsed = tl_program_parse(arena, tl_text_get(&kernel), x->name, &naive, diag);
+    tl_measure_lowering *direct = TL_NEW(arena, tl_measure_lowering);
+    *direct = (tl_measure_lowering){ .name = "direct",
+                                     .program = tl_arena_strdup(arena, tl_text_get(&kernel)) };
     tl_text_free(&kernel);
-    TL_TRY(parsed);
-    tl_schedule *s = tl_schedule_create(arena, naive, target, false);
-    TL_TRY(tl_schedule_default(s, diag));
+    tl_measure_task *task = TL_NEW(arena, tl_measure_task);
+    *task = (tl_measure_task){
+        .name = x->name, .workload = "", .lowering_count = 1, .lowerings = direct
+    };
+    return tl_space_create(arena, task, target, 1, TL_SPACE_FULL, out, diag);
+}
+
+static tl_status assemble(tl_arena *arena, const tl_space *space, const tl_variant *v, code *out,
+                          tl_diag *diag)
+{
+    const tl_program *naive = tl_space_program(space, 0);
+    const tl_target *target = tl_space_target(space);
+    tl_descriptor d;
+    const tl_ptx_use *uses;
+    int count;
+    tl_text ptx = { 0 }, cubin = { 0 };
     for (int i = 0; i < naive->param_count; i++)
         if (naive->params[i]->role == TL_ROLE_OUTPUT) {
             out->result_bytes += (double)tl_buffer_max_bytes(naive->params[i]);
             out->results += (double)tl_buffer_max_elements(naive->params[i]);
         }
-    tl_stmt_visit(tl_schedule_program(s)->body, see_alloc, out);
-    const char *product = strstr(tl_trace_text(arena, tl_schedule_trace(s)), "wgmma_m64n");
+    tl_stmt_visit(v->program->body, see_alloc, out);
+    const char *product = strstr(v->trace, "wgmma_m64n");
     if (product != NULL && sscanf(product, "wgmma_m64n%dk%d", &out->columns, &out->depth) != 2)
         out->columns = 0;
-    tl_status status = tl_codegen_compile(arena, tl_schedule_program(s), false, target,
-                                          TL_EMIT_OBJECT, &ptx, &d, diag);
+    tl_status status =
+        tl_codegen_compile(arena, v->program, false, target, TL_EMIT_OBJECT, &ptx, &d, diag);
     if (status == TL_OK)
         status = tl_ptxas_run(arena, tl_text_get(&ptx), target->cpu, &cubin, &uses, &count, diag);
     if (status == TL_OK && cubin_count(cubin.data, cubin.size, out->counts)) {
@@ -197,6 +212,7 @@ static tl_status compile(tl_arena *arena, const subject *x, const tl_target *tar
         const tl_launch *launch = &d.launches[number];
         out->all = instructions(&cubin);
         out->registers = registers_of(uses, count, number);
+        out->launches = d.phase_count;
         out->blocks = launch->grid[0] * launch->grid[1] * launch->grid[2];
         out->threads = (int64_t)launch->block[0] * launch->block[1] * launch->block[2];
         out->shared = launch->shared_bytes + launch->dynamic_shared_bytes;
@@ -286,12 +302,120 @@ static double predict(const subject *x, const code *c, const char **bound)
     return seconds > memory ? seconds : memory;
 }
 
+/* A point of a subject's space, and what is predicted of it. */
+typedef struct {
+    code code;
+    tl_point point;
+    double seconds;
+    const char *bound;
+} prediction;
+
+/* What the wishes come to. */
+static tl_status predict_point(tl_arena *arena, const subject *x, const tl_space *space,
+                               const tl_wish *wishes, int count, prediction *out, tl_diag *diag)
+{
+    tl_variant v;
+    *out = (prediction){ .bound = "" };
+    TL_TRY(tl_space_build(space, arena, 0, wishes, count, &v, diag));
+    TL_TRY(assemble(arena, space, &v, &out->code, diag));
+    out->point = v.point;
+    out->seconds = predict(x, &out->code, &out->bound);
+    return TL_OK;
+}
+
+/* From *best on, which is the default's: each decision in its turn, until none has a better option or all points are spent.
+ * Returns how many were predicted. What cannot be built is none, nor what takes more launches: only one of them is predicted. */
+static int improve(tl_arena *arena, const subject *x, const tl_space *space, int points,
+                   prediction *best)
+{
+    int spent = 0;
+    const int launches = best->code.launches;
+    tl_diag diag;
+    for (bool is_better = true; is_better && spent < points;) {
+        is_better = false;
+        for (int i = 0; i < best->point.count; i++)
+            for (int o = 0; o < best->point.decisions[i].count && spent < points; o++) {
+                const tl_point *from = &best->point;
+                if (o == from->decisions[i].taken)
+                    continue;
+                tl_wish *wishes = TL_NEW_ARRAY(arena, tl_wish, from->count);
+                for (int k = 0; k < from->count; k++) {
+                    const tl_decision *d = &from->decisions[k];
+                    wishes[k] = (tl_wish){ d->name, d->options[k == i ? o : d->taken] };
+                }
+                prediction found;
+                spent++;
+                if (predict_point(arena, x, space, wishes, from->count, &found, &diag) == TL_OK &&
+                    found.code.launches <= launches && found.seconds > 0 &&
+                    found.seconds < best->seconds * 0.999) {
+                    *best = found;
+                    is_better = true;
+                    if (i >= best->point.count)
+                        break;
+                }
+            }
+    }
+    return spent;
+}
+
+static void print_row(const char *name, const subject *x, const prediction *p)
+{
+    const code *c = &p->code;
+    bool is_arithmetic = x->useful != CUBIN_KINDS, is_group = c->columns > 0;
+    double rate = (is_arithmetic ? x->flops / 1e12 : x->bytes / 1e9) / p->seconds;
+    int useful = is_group ? c->counts[CUBIN_HGMMA] : is_arithmetic ? c->counts[x->useful] : 0;
+    const char *unit = is_arithmetic ? "TF" : "GB", *of = is_group ? x->group_of : x->of;
+    printf("%-30s %6lld %6d %9.1f %6.0f%% %6.0f %s  %-14s", name, (long long)c->blocks,
+           c->registers, (double)c->shared / 1024, 100.0 * useful / c->all, rate, unit, p->bound);
+    double bar = is_group ? x->group_bar : x->bar;
+    if (bar > 0)
+        printf(" %6.0f %s  %s", bar, unit, of);
+    printf("\n");
+}
+
+static void print_changes(const tl_point *from, const tl_point *to)
+{
+    for (int i = 0; i < to->count; i++) {
+        const tl_decision *d = &to->decisions[i], *before = NULL;
+        for (int k = 0; k < from->count; k++)
+            if (strcmp(from->decisions[k].name, d->name) == 0)
+                before = &from->decisions[k];
+        int64_t now = d->options[d->taken];
+        if (before == NULL || before->options[before->taken] != now)
+            printf(" %s=%lld", d->name, (long long)now);
+    }
+    printf("\n");
+}
+
+static tl_status tell(const subject *x, const tl_target *target, int points, tl_diag *diag)
+{
+    tl_arena *arena = tl_arena_create(0);
+    tl_space *space;
+    prediction first;
+    tl_status status = open_space(arena, x, target, &space, diag);
+    if (status == TL_OK)
+        status = predict_point(arena, x, space, NULL, 0, &first, diag);
+    if (status == TL_OK) {
+        print_row(x->name, x, &first);
+        if (points > 0 && x->useful != CUBIN_KINDS) {
+            prediction best = first;
+            int spent = improve(arena, x, space, points, &best);
+            print_row("  tuned", x, &best);
+            printf("  after %d points:", spent);
+            print_changes(&first.point, &best.point);
+        }
+        fflush(stdout);
+    }
+    tl_arena_destroy(arena);
+    return status;
+}
+
 int main(int argc, char **argv)
 {
     tl_target target;
     tl_diag diag = { "" };
     char name[64];
-    int failed = 0;
+    int failed = 0, points = argc > 2 ? atoi(argv[2]) : 0;
     snprintf(name, sizeof name, "cuda,%s", argc > 1 ? argv[1] : "sm_90a");
     if (tl_target_named(name, &target, &diag) != TL_OK) {
         fprintf(stderr, "gpu_roofline: %s\n", diag.text);
@@ -305,27 +429,10 @@ int main(int argc, char **argv)
         const subject *x = &subjects[i];
         if (x->kernel == NULL && !target.gpu.is_exact)
             continue;
-        tl_arena *arena = tl_arena_create(0);
-        code c = { .all = 0 };
-        const char *bound;
-        if (compile(arena, x, &target, &c, &diag) != TL_OK) {
+        if (tell(x, &target, points, &diag) != TL_OK) {
             fprintf(stderr, "gpu_roofline: %s: %s\n", x->name, diag.text);
             failed = 1;
-        } else {
-            double seconds = predict(x, &c, &bound);
-            bool is_arithmetic = x->useful != CUBIN_KINDS;
-            double rate = (is_arithmetic ? x->flops / 1e12 : x->bytes / 1e9) / seconds;
-            bool is_group = c.columns > 0;
-            int useful = is_group ? c.counts[CUBIN_HGMMA] : is_arithmetic ? c.counts[x->useful] : 0;
-            const char *unit = is_arithmetic ? "TF" : "GB", *of = is_group ? x->group_of : x->of;
-            printf("%-30s %6lld %6d %9.1f %6.0f%% %6.0f %s  %-14s", x->name, (long long)c.blocks,
-                   c.registers, (double)c.shared / 1024, 100.0 * useful / c.all, rate, unit, bound);
-            double bar = is_group ? x->group_bar : x->bar;
-            if (bar > 0)
-                printf(" %6.0f %s  %s", bar, unit, of);
-            printf("\n");
         }
-        tl_arena_destroy(arena);
     }
     return failed;
 }

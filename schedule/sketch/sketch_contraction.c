@@ -288,11 +288,6 @@ static tl_status tile_result(tl_schedule *s, const tl_loop_list *loops, result_l
     return tl_reorder(s, all.loops, all.count, diag);
 }
 
-static int64_t panel_bytes(const tl_expr *panel)
-{
-    return tl_buffer_max_bytes(panel->u.buffer);
-}
-
 /* Iterations of the loops that are not tiled. */
 static int64_t loops_outside(tl_schedule *s, const tl_loop_list *loops, const result_loops *found)
 {
@@ -502,7 +497,7 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
                                 .vectors = vectors,
                                 .steps = tl_sketch_points(block, TL_ITER_REDUCE),
                                 .outside = first == 0 ? loops_outside(s, &loops, &found) : 0 };
-    bool panel_stays = 2 * panel_bytes(c.panel) <= s->target->l2_bytes;
+    bool panel_stays = tl_sketch_stays_in_l2(s->target, c.panel->u.buffer);
     /* each weight is read once: from memory */
     bool once = found.row_extent * found.line_extent == 1;
     if (once && tl_sketch_is_constant(c.panel->u.buffer))

@@ -52,6 +52,12 @@ static inline bool tl_sketch_is_constant(const tl_buffer *buffer)
     return buffer->role == TL_ROLE_CONST || buffer->role == TL_ROLE_PREPARED;
 }
 
+/* Whether the buffer stays in L2 beside what else passes through: when it takes half of it at most. */
+static inline bool tl_sketch_stays_in_l2(const tl_target *target, const tl_buffer *buffer)
+{
+    return tl_buffer_max_bytes(buffer) <= target->l2_bytes / 2;
+}
+
 /* Whether the load moves with the iter by one element, or not at all: lanes along it read what lies side by side, or the same. */
 bool tl_sketch_reads_lines(tl_schedule *s, const tl_expr *load, const tl_var *lane);
 

@@ -15,7 +15,6 @@
  * By rfactor over the outer part of the outermost reduce loop: the first reduction keeps the register tile of
  * sketch_contraction.c, the second is its epilogue. */
 #include "runtime/base/checked.h"
-#include "schedule/dependence.h"
 #include "schedule/sketch/sketch_private.h"
 
 enum {
@@ -79,7 +78,7 @@ static bool is_walked(const tl_target *target, const tl_contraction *c, int64_t 
 {
     const tl_buffer *panel = c->panel->u.buffer;
     return tl_sketch_points(c->block, TL_ITER_SPATIAL) == columns &&
-           !tl_sketch_is_constant(panel) && tl_buffer_max_bytes(panel) > target->l2_bytes / 2;
+           !tl_sketch_is_constant(panel) && !tl_sketch_stays_in_l2(target, panel);
 }
 
 /* The most vectors of each core's share of so many that divide them. */
@@ -98,12 +97,9 @@ static tl_status put_pieces_outside(tl_schedule *s, tl_block_ref anchor, tl_diag
     tl_loop_list loops, all = { 0 };
     TL_TRY(tl_sketch_loops(s, anchor, 1, &loops, diag));
     for (int reduces = 1; reduces >= 0; reduces--)
-        for (int i = 0; i < loops.count; i++) {
-            const tl_iter *iter;
-            const tl_var *var = tl_schedule_get_loop(s, loops.loops[i])->u.loop.var;
-            if (((tl_loop_drives(block, var, &iter) & TL_DRIVES_REDUCE) != 0) == (reduces != 0))
+        for (int i = 0; i < loops.count; i++)
+            if (tl_sketch_drives_reduce(s, block, loops.loops[i]) == (reduces != 0))
                 tl_loop_push(&all, loops.loops[i]);
-        }
     return tl_reorder(s, all.loops, all.count, diag);
 }
 

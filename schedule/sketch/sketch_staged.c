@@ -236,7 +236,7 @@ tl_status tl_sketch_staged(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl
     int64_t band = 1;
     while (band < r.tiles_down && (band * r.tiles_across < LEAST_ROWS || r.tiles_down % band != 0))
         band++;
-    bool banded = 2 * bytes_of(g.contraction.panel) <= s->target->l2_bytes &&
+    bool banded = tl_sketch_stays_in_l2(s->target, g.contraction.panel->u.buffer) &&
                   r.tiles_down / band >= s->target->cores; /* each core a band at least */
     int64_t bands[33] = { 0 }; /* tiles down in a band; 0: none, V is a phase of its own */
     count = 1 + tl_sketch_divisors(r.tiles_down, bands + 1, 32);

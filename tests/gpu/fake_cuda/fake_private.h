@@ -72,6 +72,9 @@ fake_buffer *fake_list_buffers(int *many);
 /* What the driver has of an object. A lost device gives nothing back until its process ends, so that only `alive` counts who
  * forgets to. */
 void *fake_own(size_t size);
+/* The same of what a caller has to give back, and given back. */
+void *fake_make(size_t size);
+void fake_drop(void *object);
 
 /* modules.c: what a module is made of. */
 struct cu_function_body {

@@ -27,8 +27,7 @@ EXPORT(cuStreamEndCapture, (cu_stream s, cu_graph *out))
         goto end;
     }
     s->is_capturing = false;
-    *out = fake_own(sizeof **out);
-    fake.alive++;
+    *out = fake_make(sizeof **out);
     fake_append_copy(&(*out)->work, &s->work);
     fake_forget(&s->work);
     END;
@@ -38,8 +37,7 @@ EXPORT(cuGraphInstantiateWithFlags, (cu_graph_exec * out, cu_graph graph, unsign
 {
     (void)flags;
     BEGIN
-    *out = fake_own(sizeof **out);
-    fake.alive++;
+    *out = fake_make(sizeof **out);
     fake_append_copy(&(*out)->work, &graph->work);
     END;
 }
@@ -56,8 +54,7 @@ EXPORT(cuGraphExecDestroy, (cu_graph_exec exec))
 {
     BEGIN
     fake_forget(&exec->work);
-    free(exec);
-    fake.alive--;
+    fake_drop(exec);
     END;
 }
 
@@ -65,7 +62,6 @@ EXPORT(cuGraphDestroy, (cu_graph graph))
 {
     BEGIN
     fake_forget(&graph->work);
-    free(graph);
-    fake.alive--;
+    fake_drop(graph);
     END;
 }

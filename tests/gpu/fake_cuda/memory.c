@@ -49,16 +49,27 @@ void *fake_own(size_t size)
     return object;
 }
 
+void *fake_make(size_t size)
+{
+    fake.alive++;
+    return fake_own(size);
+}
+
+void fake_drop(void *object)
+{
+    free(object);
+    fake.alive--;
+}
+
 static cu_result add_allocation(size_t size, bool pinned, unsigned char **out)
 {
-    allocation *a = fake_own(sizeof *a);
+    allocation *a = fake_make(sizeof *a);
     a->host = aligned_alloc(512, (size + 511) / 512 * 512);
     a->size = size;
     a->is_pinned = pinned;
     a->next = allocations;
     memset(a->host, 0xff, size); /* a NaN, so that what is read before it is written is seen */
     allocations = a;
-    fake.alive++;
     *out = a->host;
     return CU_SUCCESS;
 }
@@ -72,8 +83,7 @@ static cu_result remove_allocation(const void *host, bool pinned)
             if (!pinned)
                 fake.count.memory -= (long long)a->size;
             free(a->host);
-            free(a);
-            fake.alive--;
+            fake_drop(a);
             return CU_SUCCESS;
         }
     return INVALID_VALUE;

@@ -135,8 +135,7 @@ EXPORT(cuModuleUnload, (cu_module module))
 {
     BEGIN
     free(module->ptx);
-    free(module);
-    fake.alive--;
+    fake_drop(module);
     END;
 }
 
@@ -177,8 +176,7 @@ EXPORT(cuLinkCreate_v2, (unsigned n, int *names, void **values, cu_link *out))
         /* the log is the caller's until the link is complete, as the real one's */
         (void) n,
         (void)names, (void)values;
-    *out = fake_own(sizeof **out);
-    fake.alive++;
+    *out = fake_make(sizeof **out);
     END;
 }
 
@@ -215,7 +213,6 @@ EXPORT(cuLinkDestroy, (cu_link link))
 {
     BEGIN
     free(link->ptx);
-    free(link);
-    fake.alive--;
+    fake_drop(link);
     END;
 }

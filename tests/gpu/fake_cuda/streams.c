@@ -7,8 +7,7 @@ EXPORT(cuStreamCreate, (cu_stream * out, unsigned flags))
 {
     (void)flags;
     BEGIN
-    *out = fake_own(sizeof **out);
-    fake.alive++;
+    *out = fake_make(sizeof **out);
     END;
 }
 
@@ -16,8 +15,7 @@ EXPORT(cuStreamDestroy_v2, (cu_stream s))
 {
     BEGIN
     result = fake_run(s);
-    free(s);
-    fake.alive--;
+    fake_drop(s);
     END;
 }
 
@@ -93,16 +91,14 @@ EXPORT(cuEventCreate, (cu_event * out, unsigned flags))
 {
     (void)flags;
     BEGIN
-    *out = fake_own(sizeof **out);
-    fake.alive++;
+    *out = fake_make(sizeof **out);
     END;
 }
 
 EXPORT(cuEventDestroy_v2, (cu_event event))
 {
     BEGIN
-    free(event);
-    fake.alive--;
+    fake_drop(event);
     END;
 }
 

@@ -4,7 +4,7 @@
  *     gpu_roofline [ARCH [POINTS]]          sm_90a where none is given
  *
  * With POINTS also what tuning could make of each product: from the default on, one decision after another takes the option with
- * the best prediction, over so many points in all.
+ * the best prediction, over so many programs in all.
  *
  * The useful instructions of a kernel are known from its arithmetic, all others by their share in the code, which loops that are
  * written out dominate. A multiprocessor issues four instructions of a warp a cycle, serves 128 bytes of shared memory, and its
@@ -25,7 +25,7 @@
 #include "schedule/trace.h"
 #include "tests/codegen/cubin.h"
 #include "tests/gpu/peers/peer_attention.h"
-#include "tuner/search/space.h"
+#include "tuner/search/catalog.h"
 
 #define SMS            132.0
 #define CLOCK          1.83e9        /* a second, as peaks are stated for */
@@ -185,11 +185,17 @@ static tl_status open_space(tl_arena *arena, const subject *x, const tl_target *
     return tl_space_create(arena, task, target, 1, TL_SPACE_FULL, out, diag);
 }
 
-static tl_status assemble(tl_arena *arena, const tl_space *space, const tl_variant *v, code *out,
+/* What the trace makes of the space's program. */
+static tl_status assemble(tl_arena *arena, const tl_space *space, const char *text, code *out,
                           tl_diag *diag)
 {
     const tl_program *naive = tl_space_program(space, 0);
     const tl_target *target = tl_space_target(space);
+    tl_schedule *s = tl_schedule_create(arena, naive, target, false);
+    tl_trace *trace;
+    TL_TRY(tl_trace_parse(arena, text, naive->name, target, &trace, diag));
+    TL_TRY(tl_trace_apply(trace, s, diag));
+    const tl_program *scheduled = tl_schedule_program(s);
     tl_descriptor d;
     const tl_ptx_use *uses;
     int count;
@@ -199,12 +205,12 @@ static tl_status assemble(tl_arena *arena, const tl_space *space, const tl_varia
             out->result_bytes += (double)tl_buffer_max_bytes(naive->params[i]);
             out->results += (double)tl_buffer_max_elements(naive->params[i]);
         }
-    tl_stmt_visit(v->program->body, see_alloc, out);
-    const char *product = strstr(v->trace, "wgmma_m64n");
+    tl_stmt_visit(scheduled->body, see_alloc, out);
+    const char *product = strstr(text, "wgmma_m64n");
     if (product != NULL && sscanf(product, "wgmma_m64n%dk%d", &out->columns, &out->depth) != 2)
         out->columns = 0;
     tl_status status =
-        tl_codegen_compile(arena, v->program, false, target, TL_EMIT_OBJECT, &ptx, &d, diag);
+        tl_codegen_compile(arena, scheduled, false, target, TL_EMIT_OBJECT, &ptx, &d, diag);
     if (status == TL_OK)
         status = tl_ptxas_run(arena, tl_text_get(&ptx), target->cpu, &cubin, &uses, &count, diag);
     if (status == TL_OK && cubin_count(cubin.data, cubin.size, out->counts)) {
@@ -302,60 +308,56 @@ static double predict(const subject *x, const code *c, const char **bound)
     return seconds > memory ? seconds : memory;
 }
 
-/* A point of a subject's space, and what is predicted of it. */
+/* An entry of a subject's catalog, and what is predicted of it. */
 typedef struct {
     code code;
-    tl_point point;
+    int entry;
     double seconds;
     const char *bound;
 } prediction;
 
-/* What the wishes come to. */
-static tl_status predict_point(tl_arena *arena, const subject *x, const tl_space *space,
-                               const tl_wish *wishes, int count, prediction *out, tl_diag *diag)
+static tl_status predict_entry(const subject *x, const tl_space *space, tl_catalog *catalog,
+                               int entry, prediction *out, tl_diag *diag)
 {
-    tl_variant v;
-    *out = (prediction){ .bound = "" };
-    TL_TRY(tl_space_build(space, arena, 0, wishes, count, &v, diag));
-    TL_TRY(assemble(arena, space, &v, &out->code, diag));
-    out->point = v.point;
-    out->seconds = predict(x, &out->code, &out->bound);
-    return TL_OK;
+    tl_arena *arena = tl_arena_create(0);
+    const char *trace;
+    *out = (prediction){ .entry = entry, .bound = "" };
+    tl_status status = tl_catalog_trace(catalog, entry, arena, &trace, diag);
+    if (status == TL_OK)
+        status = assemble(arena, space, trace, &out->code, diag);
+    if (status == TL_OK)
+        out->seconds = predict(x, &out->code, &out->bound);
+    tl_arena_destroy(arena);
+    return status;
 }
 
-/* From *best on, which is the default's: each decision in its turn, until none has a better option or all points are spent.
- * Returns how many were predicted. What cannot be built is none, nor what takes more launches: only one of them is predicted. */
-static int improve(tl_arena *arena, const subject *x, const tl_space *space, int points,
-                   prediction *best)
+/* From *best on, which is the default's: each decision in its turn, until none has a better option or the catalog has so many
+ * programs. What does not assemble is not better, nor what takes more launches: only one of them is predicted. */
+static void improve(const subject *x, const tl_space *space, tl_catalog *catalog, int points,
+                    prediction *best)
 {
-    int spent = 0;
     const int launches = best->code.launches;
+    bool is_better = true;
     tl_diag diag;
-    for (bool is_better = true; is_better && spent < points;) {
+    while (is_better) {
         is_better = false;
-        for (int i = 0; i < best->point.count; i++)
-            for (int o = 0; o < best->point.decisions[i].count && spent < points; o++) {
-                const tl_point *from = &best->point;
-                if (o == from->decisions[i].taken)
-                    continue;
-                tl_wish *wishes = TL_NEW_ARRAY(arena, tl_wish, from->count);
-                for (int k = 0; k < from->count; k++) {
-                    const tl_decision *d = &from->decisions[k];
-                    wishes[k] = (tl_wish){ d->name, d->options[k == i ? o : d->taken] };
-                }
+        for (int i = 0; i < tl_catalog_at(catalog, best->entry)->point.count; i++)
+            for (int o = 0; tl_catalog_count(catalog) < points; o++) {
+                const tl_point *from = &tl_catalog_at(catalog, best->entry)->point;
+                if (i >= from->count || o >= from->decisions[i].count)
+                    break;
+                int met = tl_catalog_count(catalog);
+                int entry = tl_catalog_step(catalog, best->entry, i, from->decisions[i].options[o]);
                 prediction found;
-                spent++;
-                if (predict_point(arena, x, space, wishes, from->count, &found, &diag) == TL_OK &&
-                    found.code.launches <= launches && found.seconds > 0 &&
+                if (entry < met || predict_entry(x, space, catalog, entry, &found, &diag) != TL_OK)
+                    continue;
+                if (found.code.launches <= launches && found.seconds > 0 &&
                     found.seconds < best->seconds * 0.999) {
                     *best = found;
                     is_better = true;
-                    if (i >= best->point.count)
-                        break;
                 }
             }
     }
-    return spent;
 }
 
 static void print_row(const char *name, const subject *x, const prediction *p)
@@ -391,21 +393,28 @@ static tl_status tell(const subject *x, const tl_target *target, int points, tl_
 {
     tl_arena *arena = tl_arena_create(0);
     tl_space *space;
+    tl_catalog *catalog = NULL;
     prediction first;
     tl_status status = open_space(arena, x, target, &space, diag);
+    if (status == TL_OK && (catalog = tl_catalog_create(space, false)) == NULL)
+        status = tl_fail(diag, TL_NO_MEMORY, "out of memory");
+    if (status == TL_OK && tl_catalog_build(catalog, 0, NULL, 0) == TL_NO_ENTRY)
+        status = tl_fail(diag, TL_ILLEGAL_SCHEDULE, "%s has no default schedule", x->name);
     if (status == TL_OK)
-        status = predict_point(arena, x, space, NULL, 0, &first, diag);
+        status = predict_entry(x, space, catalog, 0, &first, diag);
     if (status == TL_OK) {
         print_row(x->name, x, &first);
         if (points > 0 && x->useful != CUBIN_KINDS) {
             prediction best = first;
-            int spent = improve(arena, x, space, points, &best);
+            improve(x, space, catalog, points, &best);
             print_row("  tuned", x, &best);
-            printf("  after %d points:", spent);
-            print_changes(&first.point, &best.point);
+            printf("  of %d programs:", tl_catalog_count(catalog));
+            print_changes(&tl_catalog_at(catalog, 0)->point,
+                          &tl_catalog_at(catalog, best.entry)->point);
         }
         fflush(stdout);
     }
+    tl_catalog_destroy(catalog);
     tl_arena_destroy(arena);
     return status;
 }

@@ -2,6 +2,7 @@
  * a pipe, the page, and the tour of schedule/README.md. Runs the binary that was built beside this test. */
 #include "runtime/base/file.h"
 #include "tests/driver/cli_run.h"
+#include "tests/driver/terminal.h"
 
 /* Runs `BEFORE tilth schedule ARGUMENTS` in the scratch folder. */
 static int run(tl_text *out, const char *before, const char *arguments)
@@ -345,19 +346,23 @@ static void at_the_prompt(void **state)
 static void at_a_terminal(void **state)
 {
     (void)state;
-    tl_text out = { 0 };
-    bool has_script = cli_shell(&out, "command -v script") == 0;
-    tl_text_free(&out);
-    if (!has_script)
-        skip();
-    static const char keys[] = "(sleep 0.5; printf 'i, j, k = loops(m\\t)\\nunr\\t(k)\\nundo\\n'; "
-                               "printf '\\033[A\\033[A\\nsave keys.tr\\n\\004'; sleep 0.5) |";
-    tl_text line = { 0 };
-    tl_text_format(&line,
-                   "cd $D; export TERM=xterm; %s script -qc \"$TILTH schedule mm.tk -i\" /dev/null",
-                   keys);
-    expect_shell(0, "`help` lists what can be typed here", tl_text_get(&line));
-    tl_text_free(&line);
+    static const char *const pressed[][2] = {
+        { "i, j, k = loops(m\t)\n", "" },
+        { "unr\t(k)\n", "unrolled" },
+        { "undo\n", "- unroll(k)" },
+        { "\033[A\033[A\n", "unrolled" },
+        { "save keys.tr\n", "2 lines saved in keys.tr" },
+        { "\004", "" },
+    };
+    terminal t;
+    terminal_start(&t, "schedule mm.tk -i");
+    terminal_expect(&t, "`help` lists what can be typed here");
+    for (size_t i = 0; i < sizeof pressed / sizeof *pressed; i++) {
+        terminal_expect(&t, "mm> ");
+        terminal_press(&t, pressed[i][0]);
+        terminal_expect(&t, pressed[i][1]);
+    }
+    assert_int_equal(terminal_end(&t), 0);
     expect_schedule(0, "for k in 0..24 unrolled", "mm.tk keys.tr");
 }
 

@@ -173,23 +173,17 @@ static LLVMValueRef gather(tl_emitter *em, const tl_address *a, LLVMTypeRef elem
     return tl_emit_intrinsic(em, "llvm.masked.gather", overloads, 2, args, 4);
 }
 
-/* The first `count` lanes, side by side from an element on; what the others are nobody asks. */
-static LLVMValueRef load_first(tl_emitter *em, const tl_buffer_storage *storage, LLVMTypeRef type,
-                               LLVMValueRef pointer, int count)
+/* Whether a load of the first lanes is one instruction: AVX2 has it for elements of four and eight bytes (its stores take
+ * dozens of cycles: these are written in parts). */
+static bool masks_loads(const tl_emitter *em, tl_dtype dtype)
 {
-    int n = tl_emit_lanes_of(type);
-    if (count >= n)
-        return plain_load(em, storage, type, pointer);
-    if (count <= 0)
-        return LLVMGetPoison(type);
-    LLVMValueRef active[512];
-    for (int i = 0; i < n; i++)
-        active[i] = LLVMConstInt(em->i1, i < count, false);
-    LLVMTypeRef overloads[2] = { type, LLVMTypeOf(pointer) };
-    LLVMValueRef args[4] = { pointer,
-                             LLVMConstInt(em->i32, tl_dtype_size(storage->buffer->dtype), false),
-                             LLVMConstVector(active, (unsigned)n), LLVMConstNull(type) };
-    return tl_emit_intrinsic(em, "llvm.masked.load", overloads, 2, args, 4);
+    const tl_isa_info *isa = &tl_isa_infos[em->target->isa];
+    return isa->has_masks || (isa->vector_bits >= 256 && tl_dtype_size(dtype) >= 4);
+}
+
+static bool is_power_of_two(int n)
+{
+    return n > 0 && (n & (n - 1)) == 0;
 }
 
 /* How many of `count` lanes go together from lane `at` on: the largest power of two that is left. */
@@ -201,17 +195,18 @@ static int next_part(int at, int count)
     return lanes;
 }
 
-LLVMValueRef tl_emit_load_part(tl_emitter *em, const tl_address *a, LLVMTypeRef element, int width)
+/* Loads elements in parts, each a power of two of them, into the first lanes of a vector; the others are zero. */
+static LLVMValueRef load_parts(tl_emitter *em, const tl_buffer_storage *storage, LLVMTypeRef type,
+                               LLVMValueRef pointer, int count)
 {
-    assert(em->lanes < width && width <= TL_MAX_NEAR_LANES);
-    LLVMTypeRef type = tl_emit_vector(element, width);
-    if (tl_isa_infos[em->target->isa].has_masks)
-        return load_first(em, a->storage, type, a->pointer, em->lanes);
-    LLVMValueRef whole = LLVMGetPoison(type), picks[TL_MAX_NEAR_LANES];
-    for (int at = 0, lanes; at < em->lanes; at += lanes) {
-        lanes = next_part(at, em->lanes);
-        LLVMValueRef pointer = tl_emit_offset(em, element, a->pointer, at);
-        LLVMValueRef part = plain_load(em, a->storage, tl_emit_vector(element, lanes), pointer);
+    LLVMTypeRef element = LLVMGetElementType(type);
+    LLVMValueRef whole = LLVMConstNull(type), picks[TL_MAX_NEAR_LANES];
+    int width = tl_emit_lanes_of(type);
+    assert(width <= TL_MAX_NEAR_LANES);
+    for (int at = 0, lanes; at < count; at += lanes) {
+        lanes = next_part(at, count);
+        LLVMValueRef from = tl_emit_offset(em, element, pointer, at);
+        LLVMValueRef part = plain_load(em, storage, tl_emit_vector(element, lanes), from);
         if (lanes == 1) {
             LLVMValueRef place = LLVMConstInt(em->i32, (unsigned)at, false);
             whole = LLVMBuildInsertElement(em->builder, whole, part, place, "");
@@ -232,15 +227,44 @@ LLVMValueRef tl_emit_load_part(tl_emitter *em, const tl_address *a, LLVMTypeRef 
     return whole;
 }
 
-void tl_emit_store_part(tl_emitter *em, const tl_address *a, LLVMTypeRef element,
-                        LLVMValueRef whole)
+/* The first `count` lanes, side by side from an element on; the others are zero. Nothing behind them is touched. */
+static LLVMValueRef load_first(tl_emitter *em, const tl_buffer_storage *storage, LLVMTypeRef type,
+                               LLVMValueRef pointer, int count)
+{
+    int n = tl_emit_lanes_of(type);
+    tl_dtype dtype = storage->buffer->dtype;
+    if (count >= n)
+        return plain_load(em, storage, type, pointer);
+    if (count <= 0)
+        return LLVMConstNull(type);
+    if (!masks_loads(em, dtype) ||
+        (!tl_isa_infos[em->target->isa].has_masks && is_power_of_two(count)))
+        return load_parts(em, storage, type, pointer, count);
+    LLVMValueRef active[512];
+    for (int i = 0; i < n; i++)
+        active[i] = LLVMConstInt(em->i1, i < count, false);
+    LLVMTypeRef overloads[2] = { type, LLVMTypeOf(pointer) };
+    LLVMValueRef args[4] = { pointer, LLVMConstInt(em->i32, tl_dtype_size(dtype), false),
+                             LLVMConstVector(active, (unsigned)n), LLVMConstNull(type) };
+    return tl_emit_intrinsic(em, "llvm.masked.load", overloads, 2, args, 4);
+}
+
+LLVMValueRef tl_emit_load_part(tl_emitter *em, const tl_address *a, LLVMTypeRef element, int width)
+{
+    assert(em->lanes < width && width <= TL_MAX_NEAR_LANES);
+    return load_first(em, a->storage, tl_emit_vector(element, width), a->pointer, em->lanes);
+}
+
+/* The first `count` lanes to elements side by side; nothing behind them is touched. */
+static void store_first(tl_emitter *em, const tl_address *a, LLVMTypeRef element,
+                        LLVMValueRef whole, int count)
 {
     int width = tl_emit_lanes_of(LLVMTypeOf(whole));
-    assert(em->lanes < width && width <= TL_MAX_NEAR_LANES);
+    assert(count < width && width <= TL_MAX_NEAR_LANES);
     LLVMValueRef picks[TL_MAX_NEAR_LANES];
     if (tl_isa_infos[em->target->isa].has_masks) {
         for (int i = 0; i < width; i++)
-            picks[i] = LLVMConstInt(em->i1, i < em->lanes, false);
+            picks[i] = LLVMConstInt(em->i1, i < count, false);
         LLVMTypeRef overloads[2] = { LLVMTypeOf(whole), LLVMTypeOf(a->pointer) };
         LLVMValueRef args[4] = { whole, a->pointer,
                                  LLVMConstInt(em->i32, tl_dtype_size(a->storage->buffer->dtype),
@@ -249,8 +273,8 @@ void tl_emit_store_part(tl_emitter *em, const tl_address *a, LLVMTypeRef element
         tl_emit_intrinsic(em, "llvm.masked.store", overloads, 2, args, 4);
         return;
     }
-    for (int at = 0, lanes; at < em->lanes; at += lanes) {
-        lanes = next_part(at, em->lanes);
+    for (int at = 0, lanes; at < count; at += lanes) {
+        lanes = next_part(at, count);
         for (int i = 0; i < lanes; i++)
             picks[i] = LLVMConstInt(em->i32, (unsigned)(at + i), false);
         LLVMValueRef part =
@@ -260,6 +284,12 @@ void tl_emit_store_part(tl_emitter *em, const tl_address *a, LLVMTypeRef element
                                          LLVMConstVector(picks, (unsigned)lanes), "");
         plain_store(em, a->storage, part, tl_emit_offset(em, element, a->pointer, at));
     }
+}
+
+void tl_emit_store_part(tl_emitter *em, const tl_address *a, LLVMTypeRef element,
+                        LLVMValueRef whole)
+{
+    store_first(em, a, element, whole, em->lanes);
 }
 
 /* Every second element, in the first `count` lanes: two vectors that end where the last of these is, and a shuffle. */
@@ -296,19 +326,23 @@ static int first_lanes(const tl_emitter *em, LLVMValueRef mask)
     return count;
 }
 
-/* Where each lane's element is, behind the pointer, when all are constants. */
-static bool constant_offsets(const tl_emitter *em, const tl_address *a, int64_t *offsets)
+/* Where the elements of the first lanes are, behind the pointer, when all are constants. */
+static bool constant_offsets(const tl_emitter *em, const tl_address *a, int count, int64_t *offsets)
 {
-    if (a->kind != TL_STRIDE_GENERAL || em->lanes > TL_MAX_NEAR_LANES ||
-        !LLVMIsConstant(a->offsets))
+    if (em->lanes > TL_MAX_NEAR_LANES ||
+        (a->kind == TL_STRIDE_GENERAL && !LLVMIsConstant(a->offsets)))
         return false;
-    for (int i = 0; i < em->lanes; i++) {
+    for (int i = 0; i < count; i++) {
+        if (a->kind != TL_STRIDE_GENERAL) {
+            offsets[i] = a->stride * i;
+            continue;
+        }
         LLVMValueRef offset = LLVMGetAggregateElement(a->offsets, (unsigned)i);
         if (offset == NULL || LLVMIsAConstantInt(offset) == NULL)
             return false;
         offsets[i] = LLVMConstIntGetSExtValue(offset);
     }
-    return true;
+    return count > 0;
 }
 
 /* Constant offsets that all lie within one vector: how far each lane's element is behind the first, and the first; false
@@ -316,7 +350,7 @@ static bool constant_offsets(const tl_emitter *em, const tl_address *a, int64_t 
 static bool near_offsets(tl_emitter *em, const tl_address *a, int64_t *first, int64_t *behind)
 {
     int64_t least = INT64_MAX, most = INT64_MIN;
-    if (!constant_offsets(em, a, behind))
+    if (a->kind != TL_STRIDE_GENERAL || !constant_offsets(em, a, em->lanes, behind))
         return false;
     for (int i = 0; i < em->lanes; i++) {
         least = tl_min64(least, behind[i]);
@@ -337,24 +371,22 @@ typedef struct {
     int piece[TL_MAX_NEAR_LANES], place[TL_MAX_NEAR_LANES];
 } pieces;
 
-static bool find_pieces(const tl_emitter *em, const tl_address *a, pieces *p)
+static bool find_pieces(const tl_emitter *em, const int64_t *offsets, int count, int most,
+                        pieces *p)
 {
-    int64_t offsets[TL_MAX_NEAR_LANES];
-    int left = em->lanes;
+    int left = count;
     *p = (pieces){ 0 };
-    if (!constant_offsets(em, a, offsets))
-        return false;
     for (int i = 0; i < em->lanes; i++)
         p->piece[i] = -1;
     while (left > 0) {
         int64_t first = INT64_MAX;
-        if (p->count == MOST_PIECES)
+        if (p->count == most)
             return false;
-        for (int i = 0; i < em->lanes; i++)
+        for (int i = 0; i < count; i++)
             if (p->piece[i] < 0)
                 first = tl_min64(first, offsets[i]);
         p->first[p->count] = first;
-        for (int i = 0; i < em->lanes; i++)
+        for (int i = 0; i < count; i++)
             if (p->piece[i] < 0 && offsets[i] - first < em->lanes) {
                 p->piece[i] = p->count;
                 p->place[i] = (int)(offsets[i] - first);
@@ -367,24 +399,15 @@ static bool find_pieces(const tl_emitter *em, const tl_address *a, pieces *p)
 }
 
 /* Elements of one vector in another order, some several times: one load and a shuffle. What lies behind the last of
- * them may not be there: it is masked, or the elements are loaded one by one. */
+ * them may not be there: it is masked. */
 static LLVMValueRef load_near(tl_emitter *em, const tl_address *a, LLVMTypeRef element,
                               int64_t first, const int64_t *behind)
 {
     assert(em->lanes <= TL_MAX_NEAR_LANES);
     int n = em->lanes;
     LLVMTypeRef type = tl_emit_vector(element, n);
-    LLVMValueRef start = tl_emit_offset(em, element, a->pointer, first), picks[TL_MAX_NEAR_LANES];
-    if (!tl_isa_infos[em->target->isa].has_masks) {
-        LLVMValueRef v = LLVMGetPoison(type);
-        for (int i = 0; i < n; i++) {
-            LLVMValueRef p = tl_emit_offset(em, element, start, behind[i]);
-            v = LLVMBuildInsertElement(em->builder, v, plain_load(em, a->storage, element, p),
-                                       LLVMConstInt(em->i32, (unsigned)i, false), "");
-        }
-        return v;
-    }
-    LLVMValueRef active[TL_MAX_NEAR_LANES];
+    LLVMValueRef start = tl_emit_offset(em, element, a->pointer, first), picks[TL_MAX_NEAR_LANES],
+                 active[TL_MAX_NEAR_LANES];
     int64_t last = 0;
     for (int i = 0; i < n; i++) {
         last = tl_max64(last, behind[i]);
@@ -401,7 +424,32 @@ static LLVMValueRef load_near(tl_emitter *em, const tl_address *a, LLVMTypeRef e
                                   LLVMConstVector(picks, (unsigned)n), "");
 }
 
-/* Masked loads of the vectors, and shuffles that take from two of them, then from what is there and the next. */
+/* Elements in known places, one by one: no address is computed, as a gather that is written out would. */
+static LLVMValueRef load_known(tl_emitter *em, const tl_address *a, LLVMTypeRef element,
+                               const int64_t *offsets, int count)
+{
+    LLVMValueRef v = LLVMConstNull(tl_emit_vector(element, em->lanes));
+    for (int i = 0; i < count; i++) {
+        LLVMValueRef p = tl_emit_offset(em, element, a->pointer, offsets[i]);
+        v = LLVMBuildInsertElement(em->builder, v, plain_load(em, a->storage, element, p),
+                                   LLVMConstInt(em->i32, (unsigned)i, false), "");
+    }
+    return v;
+}
+
+/* The same of a store. */
+static void store_known(tl_emitter *em, const tl_address *a, LLVMTypeRef element, LLVMValueRef v,
+                        const int64_t *offsets, int count)
+{
+    for (int i = 0; i < count; i++) {
+        LLVMValueRef lane = LLVMConstInt(em->i32, (unsigned)i, false);
+        plain_store(em, a->storage, LLVMBuildExtractElement(em->builder, v, lane, ""),
+                    tl_emit_offset(em, element, a->pointer, offsets[i]));
+    }
+}
+
+/* Loads of the vectors, no further than what is asked of them, and shuffles that take from two of them, then from what is there
+ * and the next. */
 static LLVMValueRef load_pieces(tl_emitter *em, const tl_address *a, LLVMTypeRef element,
                                 const pieces *p)
 {
@@ -411,14 +459,17 @@ static LLVMValueRef load_pieces(tl_emitter *em, const tl_address *a, LLVMTypeRef
     for (int k = 0; k < p->count; k++) {
         LLVMValueRef pointer = tl_emit_offset(em, element, a->pointer, p->first[k]);
         LLVMValueRef next = load_first(em, a->storage, type, pointer, p->spans[k]);
+        if (k == 0 && p->count > 1) {
+            whole = next; /* its elements find their places with those of the next */
+            continue;
+        }
         for (int i = 0; i < n; i++) {
-            int before = k == 1 && p->piece[i] == 0 ? p->place[i] : i;
-            int at = p->piece[i] == k ? n + p->place[i] : before;
+            int before = k <= 1 && p->piece[i] == 0 ? p->place[i] : i;
+            int at = k > 0 && p->piece[i] == k ? n + p->place[i] : before;
             picks[i] = LLVMConstInt(em->i32, (unsigned)at, false);
         }
-        whole = k == 0 ? next
-                       : LLVMBuildShuffleVector(em->builder, whole, next,
-                                                LLVMConstVector(picks, (unsigned)n), "");
+        whole = LLVMBuildShuffleVector(em->builder, k == 0 ? next : whole, next,
+                                       LLVMConstVector(picks, (unsigned)n), "");
     }
     return whole;
 }
@@ -454,9 +505,14 @@ static LLVMValueRef load_vector(tl_emitter *em, const tl_address *a, LLVMTypeRef
             mask = mask == NULL ? all : LLVMBuildAnd(em->builder, mask, all, "");
         }
     }
+    /* of a mask that is known to let the first lanes through, how many; 0: of another */
+    int count = em->gpu.phase == NULL ? first_lanes(em, mask) : mask == NULL ? em->lanes : 0;
+    bool has_masks = tl_isa_infos[em->target->isa].has_masks;
     if (at.kind == TL_STRIDE_CONSTANT && at.stride == 1) {
         if (mask == NULL)
             return aligned_load(em, &at, type);
+        if (count > 0 && !has_masks)
+            return load_first(em, storage, type, at.pointer, count);
         LLVMTypeRef overloads[2] = { type, LLVMTypeOf(at.pointer) };
         LLVMValueRef args[4] = {
             at.pointer, LLVMConstInt(em->i32, tl_dtype_size(storage->buffer->dtype), false), mask,
@@ -464,18 +520,22 @@ static LLVMValueRef load_vector(tl_emitter *em, const tl_address *a, LLVMTypeRef
         };
         return tl_emit_intrinsic(em, "llvm.masked.load", overloads, 2, args, 4);
     }
-    if (at.kind == TL_STRIDE_CONSTANT && at.stride == 2 && em->lanes >= 4) {
-        int count = mask == NULL || em->gpu.phase == NULL ? first_lanes(em, mask) : 0;
-        if (count > 1)
-            return load_pairs(em, &at, element, count);
-    }
-    int64_t first, behind[TL_MAX_NEAR_LANES];
-    if (mask == NULL && near_offsets(em, &at, &first, behind))
-        return load_near(em, &at, element, first, behind);
+    if (at.kind == TL_STRIDE_CONSTANT && at.stride == 2 && em->lanes >= 4 && count > 1)
+        return load_pairs(em, &at, element, count);
+    int64_t first, offsets[TL_MAX_NEAR_LANES];
     pieces p;
-    if (mask == NULL && tl_isa_infos[em->target->isa].has_masks && em->gpu.phase == NULL &&
-        em->lanes >= LEAST_PIECED && find_pieces(em, &at, &p))
-        return load_pieces(em, &at, element, &p);
+    if (mask == NULL && has_masks && near_offsets(em, &at, &first, offsets))
+        return load_near(em, &at, element, first, offsets);
+    if (em->gpu.phase == NULL &&
+        (has_masks ? at.kind == TL_STRIDE_GENERAL && mask == NULL && em->lanes >= LEAST_PIECED
+                   : count > 0) &&
+        constant_offsets(em, &at, count, offsets)) {
+        int most = !has_masks && count / 2 < MOST_PIECES ? count / 2 : MOST_PIECES;
+        if (find_pieces(em, offsets, count, most, &p))
+            return load_pieces(em, &at, element, &p);
+        if (!has_masks)
+            return load_known(em, &at, element, offsets, count);
+    }
     return gather(em, &at, element, mask);
 }
 
@@ -528,12 +588,28 @@ static void store_scalar(tl_emitter *em, const tl_address *a, LLVMValueRef v)
     LLVMPositionBuilderAtEnd(em->builder, after);
 }
 
+/* Whether the lanes that a tail's mask keeps back lie behind a row of a register buffer, where nothing is. */
+static bool ends_row(const tl_emitter *em, const tl_address *a)
+{
+    const tl_buffer *buffer = a->storage->buffer;
+    int64_t extent = 1, pitch = 0;
+    int axis = buffer->rank - 1, count = em->is_tail ? first_lanes(em, em->mask) : 0;
+    while (axis > 0 && tl_const_int(buffer->shape[axis], &extent) && extent == 1)
+        axis--;
+    if (count == 0 || axis < 0 || !tl_const_int(buffer->shape[axis], &extent) ||
+        (axis > 0 && !tl_const_int(a->storage->strides[axis - 1], &pitch)))
+        return false;
+    return (pitch > 0 ? a->constant % pitch : a->constant) + count == extent;
+}
+
 /* Registers: whole vectors, where a mask blends; other strides lane by lane. */
 static void store_register(tl_emitter *em, const tl_address *a, LLVMTypeRef element, LLVMValueRef v)
 {
     LLVMTypeRef type = LLVMTypeOf(v);
     if (a->stride == 1) {
-        if (em->mask != NULL)
+        bool blends = em->mask != NULL &&
+                      (tl_isa_infos[em->target->isa].has_masks || !ends_row(em, a));
+        if (blends)
             v = LLVMBuildSelect(em->builder, em->mask, v, aligned_load(em, a, type), "");
         LLVMSetAlignment(LLVMBuildStore(em->builder, v, a->pointer), a->align);
         return;
@@ -563,6 +639,17 @@ static void store_vector(tl_emitter *em, const tl_address *a, LLVMTypeRef elemen
     bool contiguous = a->kind == TL_STRIDE_CONSTANT && a->stride == 1;
     if (contiguous && em->mask == NULL) {
         LLVMSetAlignment(LLVMBuildStore(em->builder, v, a->pointer), a->align);
+        return;
+    }
+    bool has_parts = em->gpu.phase == NULL && !tl_isa_infos[em->target->isa].has_masks;
+    int count = has_parts ? first_lanes(em, em->mask) : 0;
+    int64_t offsets[TL_MAX_NEAR_LANES];
+    if (count > 0 && contiguous) {
+        store_first(em, a, element, v, count);
+        return;
+    }
+    if (count > 0 && constant_offsets(em, a, count, offsets)) {
+        store_known(em, a, element, v, offsets, count);
         return;
     }
     LLVMValueRef align = LLVMConstInt(em->i32, tl_dtype_size(storage->buffer->dtype), false);

@@ -95,17 +95,10 @@ static void emit_vectorized(tl_emitter *em, const tl_stmt *loop, int64_t extent)
     for (; extent - at >= full && em->status == TL_OK; at += full)
         emit_chunk(em, loop, at, full, full);
     while (at < extent && em->status == TL_OK) {
-        int rest = (int)(extent - at), lanes = 1;
-        if (tl_isa_infos[em->target->isa].has_masks) {
-            while (lanes < rest)
-                lanes *= 2;
-            emit_chunk(em, loop, at, lanes, rest);
-            return;
-        }
-        while (2 * lanes <= rest)
-            lanes *= 2;
-        emit_chunk(em, loop, at, lanes, lanes);
-        at += lanes;
+        int rest = (int)(extent - at), lanes = tl_rest_lanes(em->target, rest);
+        int count = rest < lanes ? rest : lanes;
+        emit_chunk(em, loop, at, lanes, count);
+        at += count;
     }
 }
 

@@ -67,5 +67,8 @@ const tl_stmt *tl_products_group(tl_arena *arena, const tl_stmt *products);
 const tl_stmt *tl_products_done(tl_arena *arena, const tl_stmt *products);
 /* The lanes of a chunk of that vectorized loop on the target. */
 int tl_vector_lanes(const tl_stmt *loop, const tl_target *target);
+/* The lanes of the chunk that takes what is left of a loop, fewer iterations than that: all in one vector, of which a mask lets
+ * through the first ones; a GPU's thread takes as many as a power of two has. */
+int tl_rest_lanes(const tl_target *target, int64_t rest);
 
 #endif

@@ -368,6 +368,15 @@ int tl_vector_lanes(const tl_stmt *loop, const tl_target *target)
     return lanes < 1 ? 1 : lanes;
 }
 
+int tl_rest_lanes(const tl_target *target, int64_t rest)
+{
+    bool is_gpu = tl_target_is_gpu(target);
+    int lanes = 1;
+    while (is_gpu ? 2 * lanes <= rest : lanes < rest)
+        lanes *= 2;
+    return lanes;
+}
+
 const tl_stmt *tl_sync_call(tl_arena *arena, const char *name, const int64_t *numbers, int count)
 {
     tl_intrinsic_call *call = TL_NEW(arena, tl_intrinsic_call);

@@ -254,10 +254,8 @@ static const tl_stmt *rewrite(const pass *ps, const way *w)
     tl_combiner combiner = combiner_of(s, &rest);
     int64_t extent = 1, lanes = tl_vector_lanes(w->vectorized, ps->target), copies = 1, width;
     tl_const_int(w->vectorized->u.loop.extent, &extent);
-    /* fewer iterations than lanes: one masked vector, or parts of it from the largest (emit_loop_llvm.c) */
-    bool has_masks = tl_isa_infos[ps->target->isa].has_masks;
-    while (has_masks ? lanes / 2 >= extent : lanes > extent)
-        lanes /= 2;
+    if (extent < lanes)
+        lanes = tl_rest_lanes(ps->target, extent);
     partials p = { NULL, w->unrolled_count, w->unrolled };
     const tl_expr **shape = TL_NEW_ARRAY(arena, const tl_expr *, p.unrolled_count + 1);
     for (int u = 0; u < p.unrolled_count; u++) {

@@ -156,6 +156,43 @@ static void texts_and_keys(void **state)
     tl_arena_destroy(arena);
 }
 
+/* Six rows of 14 columns are twelve vectors and fit into sixteen registers: 14 is 8 and 6, of which the 6 are one vector, and
+ * nothing that lies behind them is kept. */
+static void rests_stay_in_registers(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "kernel k(A: f32[99, 14], B: f32[6, 99], out C: f32[6, 14])\n"
+        "  alloc acc: f32[6, 14] register\n"
+        "  for i in 0..6 unrolled\n    for j in 0..14 vectorized\n      block clear\n"
+        "        spatial i, j\n        acc[i, j] = 0.0\n"
+        "  for k in 0..99\n    for i in 0..6 unrolled\n      for j in 0..14 vectorized\n"
+        "        block product\n          spatial i, j\n          reduce k\n"
+        "          acc[i, j] sum= B[i, k]*A[k, j]\n"
+        "  for i in 0..6 unrolled\n    for j in 0..14 vectorized\n      block copy\n"
+        "        spatial i, j\n        C[i, j] = acc[i, j]\n";
+    tl_arena *arena = tl_arena_create(0);
+    tl_diag diag = { "" };
+    tl_program *program;
+    tl_target target;
+    tl_text assembly = { 0 };
+    int products = 0;
+    must(tl_program_parse(arena, text, "k.tk", &program, &diag), &diag, "parse");
+    must(tl_target_named("x86-64-v3", &target, &diag), &diag, "target");
+    must(tl_codegen_compile(arena, program, false, &target, TL_EMIT_ASSEMBLY, &assembly, NULL,
+                            &diag),
+         &diag, "asm");
+    const char *body = strstr(tl_text_get(&assembly), "k_0.body:");
+    assert_non_null(body);
+    for (const char *at = body; (at = strstr(at, "\tvfmadd")) != NULL; at++)
+        products++;
+    assert_int_equal(products, 12);
+    assert_null(strstr(body, "vblend"));
+    assert_null(strstr(body, "(%rsp), %ymm")); /* nothing is spilled */
+    tl_text_free(&assembly);
+    tl_arena_destroy(arena);
+}
+
 /* What was compiled before, and for which target, is not seen in the code. */
 static void earlier_compiles_leave_nothing(void **state)
 {
@@ -217,6 +254,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(refused),
         cmocka_unit_test(objects_are_closed),
+        cmocka_unit_test(rests_stay_in_registers),
         cmocka_unit_test(earlier_compiles_leave_nothing),
         cmocka_unit_test(several_threads_compile),
         cmocka_unit_test(texts_and_keys), /* owns the process */

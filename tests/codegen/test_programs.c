@@ -413,6 +413,28 @@ static const char *dtype_text(tl_arena *arena, tl_dtype dtype)
         t, t, t);
 }
 
+/* What is left of vectors: rows of n in registers, elements in known places apart, one store of three. */
+static const char *rest_text(tl_arena *arena, tl_dtype dtype, int n)
+{
+    const char *t = tl_dtype_infos[dtype].text;
+    return tl_arena_format(
+        arena,
+        "kernel k(A: %s[9, %d], W: %s[6, 9], X: %s[64], out C: %s[6, %d], out D: %s[%d, 3], "
+        "out E: %s[%d])\n"
+        "  alloc acc: %s[6, %d] register\n"
+        "  for i in 0..6 unrolled\n    for j in 0..%d vectorized\n      block clear\n"
+        "        spatial i, j\n        acc[i, j] = %s(0)\n"
+        "  for k in 0..9\n    for i in 0..6 unrolled\n      for j in 0..%d vectorized\n"
+        "        block product\n          spatial i, j\n          reduce k\n"
+        "          acc[i, j] sum= W[i, k]*A[k, j]\n"
+        "  for i in 0..6 unrolled\n    for j in 0..%d vectorized\n      block copy\n"
+        "        spatial i, j\n        C[i, j] = acc[i, j]\n"
+        "  for j in 0..%d vectorized\n    block apart\n      spatial j\n"
+        "      D[j, 0] = X[j %% 2*32 + j//2]\n      D[j, 1] = X[j*4 + 1]\n"
+        "      D[j, 2] = X[63 - j*2]\n      E[j] = X[j//3] + X[j*3]\n",
+        t, n, t, t, t, n, t, n, t, n, t, n, n, t, n, n, n);
+}
+
 static void must(tl_status status, const tl_diag *diag, const char *what)
 {
     if (status != TL_OK)
@@ -598,12 +620,30 @@ static void bits(void **state)
     tl_arena_destroy(arena);
 }
 
+static void rests(void **state)
+{
+    (void)state;
+    static const tl_dtype dtypes_of_rests[] = { TL_F32, TL_F64, TL_I32, TL_I8, TL_U16 };
+    for (size_t d = 0; d < sizeof dtypes_of_rests / sizeof dtypes_of_rests[0]; d++)
+        for (int n = 1; n < 16; n++) {
+            tl_arena *arena = tl_arena_create(0);
+            tl_dtype dtype = dtypes_of_rests[d];
+            program_case c = { tl_arena_format(arena, "%d of %s", n, tl_dtype_infos[dtype].text),
+                               rest_text(arena, dtype, n),
+                               { 0 },
+                               dtype == TL_F32 ? 1e-5 : 1e-12 };
+            check_case(&c);
+            tl_arena_destroy(arena);
+        }
+}
+
 int main(void)
 {
-    struct CMUnitTest tests[CASE_COUNT + 2];
+    struct CMUnitTest tests[CASE_COUNT + 3];
     for (int i = 0; i < CASE_COUNT; i++)
         tests[i] = (struct CMUnitTest){ cases[i].name, case_test, NULL, NULL, (void *)&cases[i] };
     tests[CASE_COUNT] = (struct CMUnitTest)cmocka_unit_test(dtypes);
     tests[CASE_COUNT + 1] = (struct CMUnitTest)cmocka_unit_test(bits);
-    return _cmocka_run_group_tests("codegen programs", tests, CASE_COUNT + 2, NULL, NULL);
+    tests[CASE_COUNT + 2] = (struct CMUnitTest)cmocka_unit_test(rests);
+    return _cmocka_run_group_tests("codegen programs", tests, CASE_COUNT + 3, NULL, NULL);
 }

@@ -155,21 +155,43 @@ static tl_status reduce_with_tail(tl_schedule *s, tl_block_ref ref, int first, t
     return TL_OK;
 }
 
-/* How many vectors are taken at once: of partial sums as many as divide the extent, four if possible; else one. */
-static int decide_vectors(tl_schedule *s, const char *name, int64_t extent, int lanes,
-                          bool lanes_reduce)
+static bool is_light(const tl_expr *e, void *context)
+{
+    bool *light = context;
+    const tl_function_info *info =
+        e->kind == TL_EXPR_CALL ? &tl_function_infos[e->u.function] : NULL;
+    *light &= info == NULL || info->arity > 1 || info->result != TL_RESULT_ROUNDED;
+    return *light;
+}
+
+/* Whether a vector of the block takes about as long as a turn of the loop around it: what it reads is near, for the block stands
+ * within a row, and it calls no function that is a polynomial. */
+static bool turns_cost(const tl_block *block, int first)
+{
+    bool light = first > 0;
+    for (int i = 0; i < block->store_count && light; i++)
+        tl_expr_visit(block->stores[i].value, is_light, &light);
+    return light;
+}
+
+/* How many vectors are taken at once: of partial sums as many as divide the extent, four if possible, eight where that is all
+ * of it and turns cost; else one, or four where they divide the extent and turns cost. */
+static int decide_vectors(tl_schedule *s, const tl_block *block, int first, int64_t extent,
+                          int lanes, bool lanes_reduce)
 {
     int64_t options[4], initial = 1;
     int count = 0;
+    bool near = turns_cost(block, first);
     for (int64_t vectors = 1; vectors <= MOST_VECTORS; vectors *= 2) {
-        bool fits = lanes_reduce ? extent % (lanes * vectors) == 0 : lanes * vectors <= extent;
-        if (vectors > 1 && !fits)
+        bool divides = extent % (lanes * vectors) == 0;
+        if (vectors > 1 && !(lanes_reduce ? divides : lanes * vectors <= extent))
             continue;
         options[count++] = vectors;
-        if (lanes_reduce && vectors <= MOST_CHAINS)
+        bool is_few = vectors <= MOST_CHAINS || (lanes_reduce && extent == lanes * vectors);
+        if (divides && is_few && (near || (lanes_reduce && vectors <= MOST_CHAINS)))
             initial = vectors;
     }
-    return (int)tl_decide(s, name, "vectors", options, count, initial);
+    return (int)tl_decide(s, block->name, "vectors", options, count, initial);
 }
 
 /* Whether lanes along the iter read what no stride says, but constants do: quotients and remainders of it. */
@@ -240,7 +262,7 @@ tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *d
     if (lanes_reduce && extent % lanes != 0)
         return reduce_with_tail(s, ref, first, loop, lanes, diag);
     /* several vectors of partial sums: one alone waits for the latency of its own addition */
-    lanes *= decide_vectors(s, block->name, extent, lanes, lanes_reduce);
+    lanes *= decide_vectors(s, block, first, extent, lanes, lanes_reduce);
     if (!lanes_reduce && loops.loops[loops.count - 1].id != loop.id) {
         tl_loop_ref order[TL_MAX_LOOPS];
         int count = 0;

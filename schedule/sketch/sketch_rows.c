@@ -108,15 +108,16 @@ static bool reads_turned(tl_schedule *s, tl_block_ref out, const tl_map *done)
     return false;
 }
 
-/* How many rows whose elements are turned around go together: a line of them, while they and the lines that they come from stay
- * in L1. */
+/* How many rows whose elements are turned around go together: a line of them, so that no line is read twice, while they and the
+ * lines that they come from stay in half of L2. Lines lie a column apart and share few sets of L1: it keeps none of them for
+ * another block, however few rows a block has. */
 static int64_t choose_turned_rows(tl_schedule *s, const tl_loop_list *loops, int depth)
 {
     int64_t bytes = 2 * (int64_t)sizeof(float), rows = TL_LINE_BYTES / (int64_t)sizeof(float);
     for (int i = depth; i < loops->count; i++)
         if (tl_mul_overflows(bytes, tl_sketch_extent(s, loops->loops[i]), &bytes))
             return 1;
-    while (rows > 1 && bytes > s->target->l1_bytes / rows)
+    while (rows > 1 && bytes > s->target->l2_bytes / 2 / rows)
         rows /= 2;
     return tl_min64(rows, tl_sketch_extent(s, loops->loops[depth - 1]));
 }

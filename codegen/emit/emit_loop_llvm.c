@@ -3,7 +3,7 @@
  *     serial       a loop: the variable is a phi, and its head is a level for invariant code
  *     unrolled     the body once an iteration, the variable a constant
  *     vectorized   the body once a chunk of lanes. The last chunk has the power of two of lanes that holds the
- *                  rest, masked, where the ISA has masks; else the rest falls into powers of two
+ *                  rest, masked; on a GPU the rest falls into powers of two
  *     parallel     inside a phase: serial */
 #include <assert.h>
 #include "codegen/emit/emit_private.h"

@@ -261,13 +261,37 @@ tl_emit_value tl_emit_load_word(tl_emitter *em, const tl_expr *load); /* as it i
 void tl_emit_store(tl_emitter *em, const tl_store *store);
 /* The same with the value, a vector of the current lanes as it is in memory, given. */
 void tl_emit_store_vector(tl_emitter *em, const tl_store *store, LLVMValueRef v);
-/* The current lanes, fewer than `width`, from where the address says: the first of a vector whose others are anything. And
- * back: the first lanes of `whole`. */
-LLVMValueRef tl_emit_load_part(tl_emitter *em, const tl_address *a, LLVMTypeRef element, int width);
-void tl_emit_store_part(tl_emitter *em, const tl_address *a, LLVMTypeRef element,
-                        LLVMValueRef whole);
 /* tl_emit_store of a scalar, given. */
 void tl_emit_store_scalar(tl_emitter *em, const tl_store *store, LLVMValueRef value);
+
+/* ---- emit_access_llvm.c: without a mask; aligned as an element is ---- */
+
+LLVMValueRef tl_emit_plain_load(tl_emitter *em, const tl_buffer_storage *storage, LLVMTypeRef type,
+                                LLVMValueRef pointer);
+void tl_emit_plain_store(tl_emitter *em, const tl_buffer_storage *storage, LLVMValueRef v,
+                         LLVMValueRef pointer);
+
+/* ---- emit_first_llvm.c: the first lanes, side by side ---- */
+
+enum { TL_MAX_NEAR_LANES = 64 }; /* of what is taken apart lane by lane */
+
+/* How many lanes a constant mask lets through, when these are the first ones; 0: it is another. No mask: all. */
+int tl_emit_first_lanes(const tl_emitter *em, LLVMValueRef mask);
+/* The first `count` lanes from an element on; the others are zero. */
+LLVMValueRef tl_emit_load_first(tl_emitter *em, const tl_buffer_storage *storage, LLVMTypeRef type,
+                                LLVMValueRef pointer, int count);
+/* The first `count` lanes of `whole`, which has more, to where the address says. */
+void tl_emit_store_first(tl_emitter *em, const tl_address *a, LLVMTypeRef element,
+                         LLVMValueRef whole, int count);
+
+/* ---- emit_apart_llvm.c: lanes whose elements do not lie side by side ---- */
+
+/* Under the mask (NULL: all); `count`: how many lanes it lets through, when it is known that these are the first ones. */
+LLVMValueRef tl_emit_load_apart(tl_emitter *em, const tl_address *a, LLVMTypeRef element,
+                                LLVMValueRef mask, int count);
+/* Under the current mask. */
+void tl_emit_store_apart(tl_emitter *em, const tl_address *a, LLVMTypeRef element, LLVMValueRef v,
+                         int count);
 bool tl_emit_is_update(const tl_store *store); /* C[..] = C[..] op rest, op that of a combiner */
 LLVMTypeRef tl_emit_memory_type(tl_emitter *em, tl_dtype dtype); /* of one element */
 LLVMTypeRef tl_emit_value_type(tl_emitter *em, tl_dtype dtype); /* bool i1, f16 and bf16 as float */

@@ -109,7 +109,9 @@ static LLVMValueRef load_row(tl_emitter *em, const rectangle *r, int v)
     if (r->u_count == r->side)
         row = tl_emit_load(em, load).llvm;
     else if (tl_emit_address(em, load->u.buffer, load->args, load, false, &a))
-        row = tl_emit_load_part(em, &a, tl_emit_memory_type(em, load->dtype), r->side);
+        row = tl_emit_load_first(em, a.storage,
+                                 tl_emit_vector(tl_emit_memory_type(em, load->dtype), r->side),
+                                 a.pointer, em->lanes);
     unbind_pair(em);
     return row;
 }
@@ -123,7 +125,8 @@ static void store_column(tl_emitter *em, const rectangle *r, int u, LLVMValueRef
     if (r->v_count == r->side)
         tl_emit_store_vector(em, store, whole);
     else if (tl_emit_address(em, store->buffer, store->indices, store->indices, false, &a))
-        tl_emit_store_part(em, &a, tl_emit_memory_type(em, store->buffer->dtype), whole);
+        tl_emit_store_first(em, &a, tl_emit_memory_type(em, store->buffer->dtype), whole,
+                            em->lanes);
     unbind_pair(em);
 }
 

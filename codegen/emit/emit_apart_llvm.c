@@ -1,0 +1,247 @@
+/* codegen/emit/emit_apart_llvm.c: lanes whose elements do not lie side by side.
+ *
+ * Every second element is two vectors and a shuffle; known places within few vectors are these and a shuffle of each; others a
+ * gather or a scatter where the ISA has one that pays, else one element after the other from its place. */
+#include <assert.h>
+#include "codegen/emit/emit_private.h"
+#include "runtime/base/checked.h"
+
+enum {
+    MOST_PIECES = 4,   /* vectors that lanes are shuffled out of, instead of a gather */
+    LEAST_PIECED = 16, /* lanes: fewer are gathered as fast */
+};
+
+static LLVMValueRef lane_constants(tl_emitter *em, int64_t stride)
+{
+    LLVMValueRef all[512];
+    for (int i = 0; i < em->lanes; i++)
+        all[i] = LLVMConstInt(em->i64, (unsigned long long)(stride * i), true);
+    return LLVMConstVector(all, (unsigned)em->lanes);
+}
+
+static LLVMValueRef lane_pointers(tl_emitter *em, const tl_address *a, LLVMTypeRef element)
+{
+    LLVMValueRef offsets =
+        a->kind == TL_STRIDE_GENERAL ? a->offsets : lane_constants(em, a->stride);
+    return LLVMBuildGEP2(em->builder, element, a->pointer, &offsets, 1, "");
+}
+
+static LLVMValueRef all_lanes(tl_emitter *em)
+{
+    return tl_emit_splat(em, LLVMConstInt(em->i1, 1, false), em->lanes);
+}
+
+static LLVMValueRef gather(tl_emitter *em, const tl_address *a, LLVMTypeRef element,
+                           LLVMValueRef mask)
+{
+    LLVMTypeRef type = tl_emit_vector(element, em->lanes);
+    LLVMValueRef pointers = lane_pointers(em, a, element);
+    LLVMTypeRef overloads[2] = { type, LLVMTypeOf(pointers) };
+    LLVMValueRef args[4] = { pointers,
+                             LLVMConstInt(em->i32, tl_dtype_size(a->storage->buffer->dtype), false),
+                             mask == NULL ? all_lanes(em) : mask, LLVMConstNull(type) };
+    return tl_emit_intrinsic(em, "llvm.masked.gather", overloads, 2, args, 4);
+}
+
+/* Every second element, in the first `count` lanes: two vectors that end where the last of these is, and a shuffle. */
+static LLVMValueRef load_pairs(tl_emitter *em, const tl_address *a, LLVMTypeRef element, int count)
+{
+    int n = em->lanes, span = 2 * count - 1;
+    LLVMTypeRef type = tl_emit_vector(element, n);
+    LLVMValueRef low = tl_emit_load_first(em, a->storage, type, a->pointer, span);
+    LLVMValueRef behind = tl_emit_offset(em, element, a->pointer, n - 1);
+    LLVMValueRef high = tl_emit_load_first(em, a->storage, type, behind, span - (n - 1)),
+                 picks[512];
+    for (int i = 0; i < n; i++) {
+        int at = 2 * i < n ? 2 * i : n + 2 * i - (n - 1);
+        picks[i] = LLVMConstInt(em->i32, (unsigned)at, false);
+    }
+    return LLVMBuildShuffleVector(em->builder, low, high, LLVMConstVector(picks, (unsigned)n), "");
+}
+
+/* Where the elements of the first lanes are, behind the pointer, when all are constants. */
+static bool constant_offsets(const tl_emitter *em, const tl_address *a, int count, int64_t *offsets)
+{
+    if (em->lanes > TL_MAX_NEAR_LANES ||
+        (a->kind == TL_STRIDE_GENERAL && !LLVMIsConstant(a->offsets)))
+        return false;
+    for (int i = 0; i < count; i++) {
+        if (a->kind != TL_STRIDE_GENERAL) {
+            offsets[i] = a->stride * i;
+            continue;
+        }
+        LLVMValueRef offset = LLVMGetAggregateElement(a->offsets, (unsigned)i);
+        if (offset == NULL || LLVMIsAConstantInt(offset) == NULL)
+            return false;
+        offsets[i] = LLVMConstIntGetSExtValue(offset);
+    }
+    return count > 0;
+}
+
+/* Constant offsets that all lie within one vector: how far each lane's element is behind the first, and the first; false
+ * when they do not. */
+static bool near_offsets(tl_emitter *em, const tl_address *a, int64_t *first, int64_t *behind)
+{
+    int64_t least = INT64_MAX, most = INT64_MIN;
+    if (a->kind != TL_STRIDE_GENERAL || !constant_offsets(em, a, em->lanes, behind))
+        return false;
+    for (int i = 0; i < em->lanes; i++) {
+        least = tl_min64(least, behind[i]);
+        most = tl_max64(most, behind[i]);
+    }
+    *first = least;
+    for (int i = 0; i < em->lanes; i++)
+        behind[i] -= least;
+    return most - least < em->lanes;
+}
+
+/* Elements of few vectors (channels that are shuffled out of blocks): where each begins and how many elements it has, and of
+ * each lane which of them it is in and where. */
+typedef struct {
+    int count;
+    int64_t first[MOST_PIECES];
+    int spans[MOST_PIECES];
+    int piece[TL_MAX_NEAR_LANES], place[TL_MAX_NEAR_LANES];
+} pieces;
+
+static bool find_pieces(const tl_emitter *em, const int64_t *offsets, int count, int most,
+                        pieces *p)
+{
+    int left = count;
+    *p = (pieces){ 0 };
+    for (int i = 0; i < em->lanes; i++)
+        p->piece[i] = -1;
+    while (left > 0) {
+        int64_t first = INT64_MAX;
+        if (p->count == most)
+            return false;
+        for (int i = 0; i < count; i++)
+            if (p->piece[i] < 0)
+                first = tl_min64(first, offsets[i]);
+        p->first[p->count] = first;
+        for (int i = 0; i < count; i++)
+            if (p->piece[i] < 0 && offsets[i] - first < em->lanes) {
+                p->piece[i] = p->count;
+                p->place[i] = (int)(offsets[i] - first);
+                p->spans[p->count] = (int)tl_max64(p->spans[p->count], p->place[i] + 1);
+                left--;
+            }
+        p->count++;
+    }
+    return true;
+}
+
+/* Elements of one vector in another order, some several times: one load and a shuffle. What lies behind the last of
+ * them may not be there: it is masked. */
+static LLVMValueRef load_near(tl_emitter *em, const tl_address *a, LLVMTypeRef element,
+                              int64_t first, const int64_t *behind)
+{
+    assert(em->lanes <= TL_MAX_NEAR_LANES);
+    int n = em->lanes;
+    LLVMTypeRef type = tl_emit_vector(element, n);
+    LLVMValueRef start = tl_emit_offset(em, element, a->pointer, first), picks[TL_MAX_NEAR_LANES],
+                 active[TL_MAX_NEAR_LANES];
+    int64_t last = 0;
+    for (int i = 0; i < n; i++) {
+        last = tl_max64(last, behind[i]);
+        picks[i] = LLVMConstInt(em->i32, (unsigned)behind[i], false);
+    }
+    for (int i = 0; i < n; i++)
+        active[i] = LLVMConstInt(em->i1, i <= last, false);
+    LLVMTypeRef overloads[2] = { type, LLVMTypeOf(start) };
+    LLVMValueRef args[4] = { start,
+                             LLVMConstInt(em->i32, tl_dtype_size(a->storage->buffer->dtype), false),
+                             LLVMConstVector(active, (unsigned)n), LLVMConstNull(type) };
+    LLVMValueRef v = tl_emit_intrinsic(em, "llvm.masked.load", overloads, 2, args, 4);
+    return LLVMBuildShuffleVector(em->builder, v, LLVMGetPoison(type),
+                                  LLVMConstVector(picks, (unsigned)n), "");
+}
+
+/* Elements in known places, one by one: no address is computed, as a gather that is written out would. */
+static LLVMValueRef load_known(tl_emitter *em, const tl_address *a, LLVMTypeRef element,
+                               const int64_t *offsets, int count)
+{
+    LLVMValueRef v = LLVMConstNull(tl_emit_vector(element, em->lanes));
+    for (int i = 0; i < count; i++) {
+        LLVMValueRef p = tl_emit_offset(em, element, a->pointer, offsets[i]);
+        v = LLVMBuildInsertElement(em->builder, v, tl_emit_plain_load(em, a->storage, element, p),
+                                   LLVMConstInt(em->i32, (unsigned)i, false), "");
+    }
+    return v;
+}
+
+/* The same of a store. */
+static void store_known(tl_emitter *em, const tl_address *a, LLVMTypeRef element, LLVMValueRef v,
+                        const int64_t *offsets, int count)
+{
+    for (int i = 0; i < count; i++) {
+        LLVMValueRef lane = LLVMConstInt(em->i32, (unsigned)i, false);
+        tl_emit_plain_store(em, a->storage, LLVMBuildExtractElement(em->builder, v, lane, ""),
+                            tl_emit_offset(em, element, a->pointer, offsets[i]));
+    }
+}
+
+/* Loads of the vectors, no further than what is asked of them, and shuffles that take from two of them, then from what is there
+ * and the next. */
+static LLVMValueRef load_pieces(tl_emitter *em, const tl_address *a, LLVMTypeRef element,
+                                const pieces *p)
+{
+    int n = em->lanes;
+    LLVMTypeRef type = tl_emit_vector(element, n);
+    LLVMValueRef whole = NULL, picks[TL_MAX_NEAR_LANES];
+    for (int k = 0; k < p->count; k++) {
+        LLVMValueRef pointer = tl_emit_offset(em, element, a->pointer, p->first[k]);
+        LLVMValueRef next = tl_emit_load_first(em, a->storage, type, pointer, p->spans[k]);
+        if (k == 0 && p->count > 1) {
+            whole = next; /* its elements find their places with those of the next */
+            continue;
+        }
+        for (int i = 0; i < n; i++) {
+            int before = k <= 1 && p->piece[i] == 0 ? p->place[i] : i;
+            int at = k > 0 && p->piece[i] == k ? n + p->place[i] : before;
+            picks[i] = LLVMConstInt(em->i32, (unsigned)at, false);
+        }
+        whole = LLVMBuildShuffleVector(em->builder, k == 0 ? next : whole, next,
+                                       LLVMConstVector(picks, (unsigned)n), "");
+    }
+    return whole;
+}
+
+LLVMValueRef tl_emit_load_apart(tl_emitter *em, const tl_address *a, LLVMTypeRef element,
+                                LLVMValueRef mask, int count)
+{
+    bool has_masks = tl_isa_infos[em->target->isa].has_masks;
+    if (a->kind == TL_STRIDE_CONSTANT && a->stride == 2 && em->lanes >= 4 && count > 1)
+        return load_pairs(em, a, element, count);
+    int64_t first, offsets[TL_MAX_NEAR_LANES];
+    pieces p;
+    if (mask == NULL && has_masks && near_offsets(em, a, &first, offsets))
+        return load_near(em, a, element, first, offsets);
+    if (em->gpu.phase == NULL &&
+        (has_masks ? a->kind == TL_STRIDE_GENERAL && mask == NULL && em->lanes >= LEAST_PIECED
+                   : count > 0) &&
+        constant_offsets(em, a, count, offsets)) {
+        int most = !has_masks && count / 2 < MOST_PIECES ? count / 2 : MOST_PIECES;
+        if (find_pieces(em, offsets, count, most, &p))
+            return load_pieces(em, a, element, &p);
+        if (!has_masks)
+            return load_known(em, a, element, offsets, count);
+    }
+    return gather(em, a, element, mask);
+}
+
+void tl_emit_store_apart(tl_emitter *em, const tl_address *a, LLVMTypeRef element, LLVMValueRef v,
+                         int count)
+{
+    int64_t offsets[TL_MAX_NEAR_LANES];
+    if (count > 0 && constant_offsets(em, a, count, offsets)) {
+        store_known(em, a, element, v, offsets, count);
+        return;
+    }
+    LLVMValueRef where = lane_pointers(em, a, element);
+    LLVMTypeRef overloads[2] = { LLVMTypeOf(v), LLVMTypeOf(where) };
+    LLVMValueRef args[4] = { v, where,
+                             LLVMConstInt(em->i32, tl_dtype_size(a->storage->buffer->dtype), false),
+                             em->mask == NULL ? all_lanes(em) : em->mask };
+    tl_emit_intrinsic(em, "llvm.masked.scatter", overloads, 2, args, 4);
+}

@@ -23,7 +23,9 @@ enum {
     PREFETCH_STEPS = 8, /* reduction steps ahead where the panel is in L2: 4 to 32 measured alike */
     STREAM_STEPS = 32,  /* where it comes from memory */
     AHEAD = 8,          /* a panel is fetched this part of L2 ahead, or one panel */
-    MOST_UNROLLED = 128,    /* multiply-adds written out in the reduction's loop */
+    MOST_UNROLLED = 128, /* multiply-adds written out in the reduction's loop */
+    PAGE = 4096,
+    SHORT_SUM = 128,        /* terms: a sum of no more is over before a line has come from memory */
     MOST_OUTSIDE = 1 << 20, /* iterations beyond that make no difference to cores */
 };
 
@@ -120,6 +122,22 @@ static int64_t count_tiles(int64_t extent, int64_t size)
     return tl_ceildiv(extent, size);
 }
 
+/* Whether the result is written along its rows: these lie pages apart, more of them than L2 holds, and a sum is over before a
+ * line is there. Down a column each tile of rows asks for a line of another page. All panels stay in L2 then. */
+static bool writes_rows(tl_schedule *s, const tl_block *out, const tl_loop_list *loops,
+                        const result_loops *found, int64_t steps, int64_t width)
+{
+    const tl_store *store = &out->stores[0];
+    int64_t size = (int64_t)tl_dtype_size(store->buffer->dtype), pitch = 0, panel, rows;
+    for (int i = 0; i < out->iter_count; i++)
+        if (out->iters[i].kind == TL_ITER_SPATIAL &&
+            tl_same_loop(tl_sketch_loop_of(s, &out->iters[i], loops), found->row))
+            pitch = tl_access_stride(s->arena, store->buffer, store->indices, out->iters[i].var);
+    return pitch != TL_NOT_AFFINE && pitch * size >= PAGE && steps <= SHORT_SUM &&
+           !tl_mul_overflows(steps * size, width, &panel) && panel <= s->target->l2_bytes / 2 &&
+           !tl_mul_overflows(pitch * size, found->row_extent, &rows) && rows > s->target->l2_bytes;
+}
+
 /* The order of the loops over tiles: whether those of the panel stand inside those of the stream, and how many tiles of
  * the inner kind make a block (0: all). Only whole blocks of whole tiles are on offer. */
 typedef struct {
@@ -128,7 +146,8 @@ typedef struct {
 } tile_order;
 
 static tile_order decide_order(tl_schedule *s, const char *name, const result_loops *found,
-                               tl_register_tile t, int64_t panel_extent, int64_t panel_size)
+                               tl_register_tile t, int64_t panel_extent, int64_t panel_size,
+                               bool along_rows)
 {
     tile_order order = { false, 0 };
     int64_t panels = count_tiles(panel_extent, panel_size), options[16];
@@ -136,7 +155,7 @@ static tile_order decide_order(tl_schedule *s, const char *name, const result_lo
     int count = 0;
     if (panels < 2 || rows * count_tiles(found->line_extent, t.lines) < 2)
         return order;
-    order.panel_inside = tl_decide_range(s, name, "panel_inside", 0, 1, 0) != 0;
+    order.panel_inside = tl_decide_range(s, name, "panel_inside", 0, 1, along_rows) != 0;
     int64_t tiles = order.panel_inside ? panels : rows;
     bool whole = order.panel_inside ? !found->panel_varies && panel_extent % panel_size == 0
                                     : !found->row_varies && found->row_extent % t.rows == 0;
@@ -520,7 +539,10 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
     int64_t panel_extent = wide ? found.vector_extent : found.column_extent;
     int64_t panel_size = wide ? t.columns * lanes : t.columns;
     int64_t taps = tl_max64(problem.taps.count, 1); /* they are one step of the loop */
-    tile_order order = decide_order(s, name, &found, t, panel_extent, panel_size);
+    bool along_rows =
+        first == 0 && wide && !found.panel_varies && panel_extent % panel_size == 0 &&
+        writes_rows(s, tl_schedule_get_block(s, out), &loops, &found, problem.steps, panel_extent);
+    tile_order order = decide_order(s, name, &found, t, panel_extent, panel_size, along_rows);
     tl_loop_list outer = { 0 }, tile = { 0 };
     TL_TRY(tile_result(s, &loops, &found, t, order, lanes, panel_stays, &outer, &tile, diag));
     if (outer.count == 0)

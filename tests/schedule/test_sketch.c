@@ -605,6 +605,19 @@ static void a_row_of_inputs_walks_its_panel(void **state)
     tl_arena_destroy(arena);
 }
 
+/* Short sums whose results lie a page apart are written along their rows, with all panels in L2; where L2 holds the rows a panel
+ * serves them all first. */
+static void rows_apart_are_written_along(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    assert_non_null(
+        strstr(default_trace(arena, "../default/gemm_rows_apart.tk"), "reorder(h, i_0, j_0, "));
+    assert_non_null(
+        strstr(default_trace(arena, "../default/gemm_rows_near.tk"), "reorder(h, j_0, i_0, "));
+    tl_arena_destroy(arena);
+}
+
 /* The stages of an attention run under the loop over blocks of its rows, also where the scores need a copy to be
  * written from registers; what the last block leaves of a tile is code of its own, without guards. */
 static void products_are_chained(void **state)
@@ -695,6 +708,7 @@ int main(void)
         cmocka_unit_test(what_is_read_in_steps_is_copied),
         cmocka_unit_test(long_sums_come_in_pieces),
         cmocka_unit_test(a_row_of_inputs_walks_its_panel),
+        cmocka_unit_test(rows_apart_are_written_along),
         cmocka_unit_test(registers_take_few_products),
         cmocka_unit_test(products_are_chained),
         cmocka_unit_test(a_dim_is_cut_into_tiles),

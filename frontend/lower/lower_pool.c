@@ -1,7 +1,8 @@
 /* frontend/lower/lower_pool.c: MaxPool and AveragePool: block `pool` with the output's axes and reduce kh, kw.
  *
  * Outside the input a maximum reads the least value and a sum reads 0, by select: the halo of a value holds zeros
- * and would be wrong for a maximum. */
+ * and would be wrong for a maximum. From blocks of channels to a plain value the pool stays in blocks, whose lanes lie side by
+ * side, and what reads it turns it around. */
 #include "frontend/lower/lower.h"
 #include <math.h>
 #include "runtime/base/checked.h"
@@ -34,7 +35,10 @@ void tl_stages_pool(tl_lower *l, const tl_node *n)
 
     tl_lower_name_window_axes(l, x->shape.rank);
     tl_view in = tl_lower_materialize(l, x);
-    tl_view acc = tl_lower_accumulator(l, n, dtype, largest);
+    const tl_value *y = n->outputs[0];
+    bool leaves_blocks = y->layout.plain && !x->layout.plain;
+    tl_view acc = leaves_blocks ? tl_lower_local(l, "acc", dtype, &y->shape, &x->layout)
+                                : tl_lower_accumulator(l, n, dtype, largest);
     tl_block_nest nest = tl_nest_begin(l, "pool");
     const tl_expr *out[TL_MAX_RANK], *from[TL_MAX_RANK], *inside = NULL;
     tl_nest_over(&nest, &acc, out);

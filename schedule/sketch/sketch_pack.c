@@ -417,15 +417,49 @@ static bool makes_strips(const tl_block *block, const tl_expr *stream, int64_t r
     return true;
 }
 
+/* The axis of channels of a convolution that walks through planes, where each of a tile's steps asks for a line of another page
+ * and L1 keeps none of them for the next tile; -1: it does not. Channels last, a step finds its elements beside those of the
+ * one before. */
+static int planes_walked(tl_schedule *s, const tl_block *block, const tl_expr *stream)
+{
+    const tl_buffer *buffer = stream->u.buffer;
+    int64_t size = (int64_t)tl_dtype_size(stream->dtype),
+            lines = tl_sketch_points(block, TL_ITER_REDUCE);
+    int found = -1;
+    for (int i = 0; i < block->iter_count; i++) {
+        const tl_iter *iter = &block->iters[i];
+        if (iter->kind != TL_ITER_REDUCE || tl_max_extent(iter->extent) == 1)
+            continue;
+        int64_t stride = tl_access_stride(s->arena, buffer, stream->args, iter->var);
+        if (stride == TL_NOT_AFFINE)
+            return -1;
+        if (stride <= NEAR) /* along a line */
+            lines /= tl_max_extent(iter->extent);
+        for (int axis = 0; stride * size >= PAGE && axis < buffer->rank - 1; axis++)
+            if (stream->args[axis]->kind == TL_EXPR_VAR && stream->args[axis]->u.var == iter->var)
+                found = axis;
+    }
+    bool leaves_caches = 2 * lines * TL_LINE_BYTES > s->target->l1_bytes &&
+                         !tl_sketch_stays_in_l2(s->target, buffer);
+    return leaves_caches ? found : -1;
+}
+
 tl_status tl_sketch_pack_stream(tl_schedule *s, tl_block_ref anchor, const tl_contraction *c,
                                 int64_t rows, int64_t uses, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, anchor);
     const tl_expr *stream = stream_load(block, c);
+    int64_t lanes = tl_target_lanes(s->target, c->stream->dtype);
+    int channels = stream == NULL ? -1 : planes_walked(s, block, stream);
+    if (channels >= 0 &&
+        tl_decide_range(s, block->name, "channels_last", 0, 1, uses >= LEAST_L3_USES))
+        return copy_operand(s, anchor, stream,
+                            tl_sketch_axis_last(s->arena, stream->u.buffer->rank, channels),
+                            channels, true, (int)lanes, &(panel_place){ 0 }, diag);
     if (stream == NULL || stream->u.buffer->role == TL_ROLE_LOCAL)
         return TL_OK;
     const char *map = NULL;
-    int64_t last = stream->u.buffer->rank - 1, lanes = tl_target_lanes(s->target, stream->dtype);
+    int64_t last = stream->u.buffer->rank - 1;
     int64_t bytes = bytes_in_steps(s, block, stream->u.buffer);
     bool pays = uses >= (bytes <= s->target->l2_bytes / 2 ? LEAST_L2_USES : LEAST_L3_USES);
     if (bytes == 0) {

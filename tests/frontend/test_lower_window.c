@@ -147,7 +147,7 @@ static float reference_pool(const pool_case *c, const float *x, int64_t h, int64
     return (float)(c->op[0] == 'M' ? most : sum / (double)count);
 }
 
-static void pool_of(const pool_case *c, const char *target)
+static void pool_of(const pool_case *c, const char *target, bool is_last)
 {
     enum { C = 4, H = 8, W = 7 };
     tl_arena *arena = tl_arena_create(0);
@@ -155,10 +155,10 @@ static void pool_of(const pool_case *c, const char *target)
         arena,
         "graph g\ninput x: f32[1, %d, %d, %d]\nconst e: f32[%d, %d, 1, 1] = ...\n"
         "p: ?[...] = Conv(x, e)\nq: ?[...] = %s(p) {kernel_shape = [%d, %d], strides = [%d, %d], "
-        "dilations = [%d, %d], pads = [%d, %d, %d, %d]%s}\ny: ?[...] = Relu(q)\n"
-        "z: ?[...] = Identity(y)\noutput z\n",
+        "dilations = [%d, %d], pads = [%d, %d, %d, %d]%s}\n%s",
         C, H, W, C, C, c->op, (int)c->k, (int)c->k, (int)c->s, (int)c->s, (int)c->d, (int)c->d,
-        (int)c->before, (int)c->before, (int)c->after, (int)c->after, c->attributes);
+        (int)c->before, (int)c->before, (int)c->after, (int)c->after, c->attributes,
+        is_last ? "output q\n" : "y: ?[...] = Relu(q)\nz: ?[...] = Identity(y)\noutput z\n");
     tl_graph *g = prepared_graph(arena, text, target);
     const tl_shape *shape = &g->outputs[0]->shape;
     int64_t oh = shape->dims[2].extent, ow = shape->dims[3].extent;
@@ -171,7 +171,7 @@ static void pool_of(const pool_case *c, const char *target)
         for (int64_t i = 0; i < oh; i++)
             for (int64_t j = 0; j < ow; j++)
                 want[(k * oh + i) * ow + j] =
-                    fmaxf(0, reference_pool(c, x + k * H * W, H, W, i, j));
+                    fmaxf(is_last ? -INFINITY : 0, reference_pool(c, x + k * H * W, H, W, i, j));
     float *got = run_graph(arena, g, (void *[]){ x }, 0);
     assert_close(got, want, C * oh * ow, text);
     tl_arena_destroy(arena);
@@ -181,8 +181,9 @@ static void pools_match(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof pools / sizeof pools[0]; i++) {
-        pool_of(&pools[i], "x86-64");
-        pool_of(&pools[i], "nvptx64");
+        pool_of(&pools[i], "x86-64", false);
+        pool_of(&pools[i], "x86-64", true); /* from blocks to plain */
+        pool_of(&pools[i], "nvptx64", false);
     }
 }
 
@@ -326,9 +327,32 @@ static void parts_of_blocks_are_nests(void **state)
     assert_int_equal(found, 1);
 }
 
+/* A pool whose result is plain behind blocks stays in them, and what reads it turns it around. */
+static void pools_leave_blocks(void **state)
+{
+    tl_graph *g = parse_graph(*state, "graph g\ninput x: f32[1, 8, 9, 9]\n"
+                                      "const e: f32[32, 8, 1, 1] = ...\np: ?[...] = Conv(x, e)\n"
+                                      "y: ?[...] = MaxPool(p) {kernel_shape = [3, 3]}\noutput y\n");
+    tl_diag diag = { { 0 } };
+    tl_target target;
+    tl_partition p;
+    tl_program *program;
+    assert_int_equal(tl_target_named("x86-64-v3", &target, NULL), TL_OK);
+    assert_int_equal(tl_infer_shapes(g, &diag), TL_OK);
+    assert_int_equal(tl_assign_layouts(g, &target, &diag), TL_OK);
+    assert_int_equal(tl_partition_graph(*state, g, &p, &diag), TL_OK);
+    const tl_kernel *kernel = &p.kernels[p.count - 1];
+    assert_int_equal(tl_kernel_program(*state, kernel, "direct", &program, &diag), TL_OK);
+    const char *text = tl_program_text(*state, program);
+    assert_non_null(strstr(text, "(x: f32[1, 4, 9, 9, 8], out y: f32[1, 32, 7, 7])"));
+    assert_non_null(strstr(text, "  alloc acc: f32[1, 4, 7, 7, 8]\n"));
+    assert_non_null(strstr(text, "acc[n, co//8, oh, ow, co % 8]"));
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(pools_leave_blocks, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(convolutions, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(one_dimension, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(pools_match, arena_setup, arena_teardown),

@@ -378,6 +378,9 @@ static void results_out_of_blocks_are_turned(void **state)
     assert_null(strstr(trace, "cache_read"));
     assert_non_null(strstr(trace, "i1_0, i1_1 = split(i1, [_, 16])"));
     assert_non_null(strstr(default_trace(arena, "shuffle_rows.tk"), "unroll(c_0)"));
+    trace = default_trace(arena, "maxpool_plain_result.tk");
+    assert_non_null(strstr(trace, "cache_write(pool, register)"));
+    assert_non_null(strstr(trace, "= split(co_2, [_, 16])"));
     tl_arena_destroy(arena);
 }
 
@@ -605,6 +608,19 @@ static void a_row_of_inputs_walks_its_panel(void **state)
     tl_arena_destroy(arena);
 }
 
+/* Many channels whose planes lie pages apart are brought side by side for many panels; few panels take them where they lie. */
+static void planes_apart_are_turned(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    const char *trace = default_trace(arena, "../default/conv_planes_apart.tk");
+    assert_non_null(strstr(trace, "cache_read(conv, padded, global)"));
+    assert_non_null(strstr(trace, "transform_layout(padded_local, (x0, x1, x2) -> (x0, x2, x1))"));
+    trace = default_trace(arena, "conv_few_channels.tk");
+    assert_null(strstr(trace, "cache_read(conv, padded"));
+    tl_arena_destroy(arena);
+}
+
 /* Short sums whose results lie a page apart are written along their rows, with all panels in L2; where L2 holds the rows a panel
  * serves them all first. */
 static void rows_apart_are_written_along(void **state)
@@ -708,6 +724,7 @@ int main(void)
         cmocka_unit_test(what_is_read_in_steps_is_copied),
         cmocka_unit_test(long_sums_come_in_pieces),
         cmocka_unit_test(a_row_of_inputs_walks_its_panel),
+        cmocka_unit_test(planes_apart_are_turned),
         cmocka_unit_test(rows_apart_are_written_along),
         cmocka_unit_test(registers_take_few_products),
         cmocka_unit_test(products_are_chained),

@@ -183,6 +183,7 @@ def main():
     parser.add_argument("--slice-ms", type=float, default=4, help="how long it computes at a time (4)")
     parser.add_argument("--free", action="store_true", help="the company is on no processor of its own")
     parser.add_argument("--against", action="append", default=[], metavar="TILTH", help="another build of tilth as a side; may be repeated")
+    parser.add_argument("--batch", type=int, default=1, help="samples in each run: rewrites networks of batch 1 (batch.py)")
     parser.add_argument("--models", default="build/models", help="holds NAME/NAME.onnx (build/models)")
     parser.add_argument("--tilth-options", default="", help="more of them for tilth bench, in one argument")
     parser.add_argument("--json", help="everything, each round included, in a file")

@@ -8,7 +8,7 @@
 
 enum {
     MOST_PIECES = 4,   /* vectors that lanes are shuffled out of, instead of a gather */
-    LEAST_PIECED = 16, /* lanes: fewer are gathered as fast */
+    LEAST_PIECED = 16, /* lanes: fewer are gathered as fast as several vectors are shuffled */
 };
 
 static LLVMValueRef lane_constants(tl_emitter *em, int64_t stride)
@@ -78,23 +78,6 @@ static bool constant_offsets(const tl_emitter *em, const tl_address *a, int coun
     return count > 0;
 }
 
-/* Constant offsets that all lie within one vector: how far each lane's element is behind the first, and the first; false
- * when they do not. */
-static bool near_offsets(tl_emitter *em, const tl_address *a, int64_t *first, int64_t *behind)
-{
-    int64_t least = INT64_MAX, most = INT64_MIN;
-    if (a->kind != TL_STRIDE_GENERAL || !constant_offsets(em, a, em->lanes, behind))
-        return false;
-    for (int i = 0; i < em->lanes; i++) {
-        least = tl_min64(least, behind[i]);
-        most = tl_max64(most, behind[i]);
-    }
-    *first = least;
-    for (int i = 0; i < em->lanes; i++)
-        behind[i] -= least;
-    return most - least < em->lanes;
-}
-
 /* Elements of few vectors (channels that are shuffled out of blocks): where each begins and how many elements it has, and of
  * each lane which of them it is in and where. */
 typedef struct {
@@ -129,32 +112,6 @@ static bool find_pieces(const tl_emitter *em, const int64_t *offsets, int count,
         p->count++;
     }
     return true;
-}
-
-/* Elements of one vector in another order, some several times: one load and a shuffle. What lies behind the last of
- * them may not be there: it is masked. */
-static LLVMValueRef load_near(tl_emitter *em, const tl_address *a, LLVMTypeRef element,
-                              int64_t first, const int64_t *behind)
-{
-    assert(em->lanes <= TL_MAX_NEAR_LANES);
-    int n = em->lanes;
-    LLVMTypeRef type = tl_emit_vector(element, n);
-    LLVMValueRef start = tl_emit_offset(em, element, a->pointer, first), picks[TL_MAX_NEAR_LANES],
-                 active[TL_MAX_NEAR_LANES];
-    int64_t last = 0;
-    for (int i = 0; i < n; i++) {
-        last = tl_max64(last, behind[i]);
-        picks[i] = LLVMConstInt(em->i32, (unsigned)behind[i], false);
-    }
-    for (int i = 0; i < n; i++)
-        active[i] = LLVMConstInt(em->i1, i <= last, false);
-    LLVMTypeRef overloads[2] = { type, LLVMTypeOf(start) };
-    LLVMValueRef args[4] = { start,
-                             LLVMConstInt(em->i32, tl_dtype_size(a->storage->buffer->dtype), false),
-                             LLVMConstVector(active, (unsigned)n), LLVMConstNull(type) };
-    LLVMValueRef v = tl_emit_intrinsic(em, "llvm.masked.load", overloads, 2, args, 4);
-    return LLVMBuildShuffleVector(em->builder, v, LLVMGetPoison(type),
-                                  LLVMConstVector(picks, (unsigned)n), "");
 }
 
 /* Elements in known places, one by one: no address is computed, as a gather that is written out would. */
@@ -213,15 +170,13 @@ LLVMValueRef tl_emit_load_apart(tl_emitter *em, const tl_address *a, LLVMTypeRef
     bool has_masks = tl_isa_infos[em->target->isa].has_masks;
     if (a->kind == TL_STRIDE_CONSTANT && a->stride == 2 && em->lanes >= 4 && count > 1)
         return load_pairs(em, a, element, count);
-    int64_t first, offsets[TL_MAX_NEAR_LANES];
+    int64_t offsets[TL_MAX_NEAR_LANES];
     pieces p;
-    if (mask == NULL && has_masks && near_offsets(em, a, &first, offsets))
-        return load_near(em, a, element, first, offsets);
     if (em->gpu.phase == NULL &&
-        (has_masks ? a->kind == TL_STRIDE_GENERAL && mask == NULL && em->lanes >= LEAST_PIECED
-                   : count > 0) &&
+        (has_masks ? a->kind == TL_STRIDE_GENERAL && mask == NULL : count > 0) &&
         constant_offsets(em, a, count, offsets)) {
-        int most = !has_masks && count / 2 < MOST_PIECES ? count / 2 : MOST_PIECES;
+        int most = has_masks ? (em->lanes >= LEAST_PIECED ? MOST_PIECES : 1)
+                             : (int)tl_min64(count / 2, MOST_PIECES);
         if (find_pieces(em, offsets, count, most, &p))
             return load_pieces(em, a, element, &p);
         if (!has_masks)

@@ -31,11 +31,6 @@ static bool masks_loads(const tl_emitter *em, tl_dtype dtype)
     return isa->has_masks || (isa->vector_bits >= 256 && tl_dtype_size(dtype) >= 4);
 }
 
-static bool is_power_of_two(int n)
-{
-    return n > 0 && (n & (n - 1)) == 0;
-}
-
 /* How many of `count` lanes go together from lane `at` on: the largest power of two that is left. */
 static int next_part(int at, int count)
 {
@@ -87,7 +82,7 @@ LLVMValueRef tl_emit_load_first(tl_emitter *em, const tl_buffer_storage *storage
     if (count <= 0)
         return LLVMConstNull(type);
     if (!masks_loads(em, dtype) ||
-        (!tl_isa_infos[em->target->isa].has_masks && is_power_of_two(count)))
+        (!tl_isa_infos[em->target->isa].has_masks && next_part(0, count) == count))
         return load_parts(em, storage, type, pointer, count);
     LLVMValueRef active[512];
     for (int i = 0; i < n; i++)

@@ -7,7 +7,7 @@
 #include "schedule/schedule.h"
 #include "schedule/trace.h"
 
-enum { TL_LINE_BYTES = 64 }; /* of a cache */
+enum { TL_LINE_BYTES = 64, TL_PAGE_BYTES = 4096 }; /* of a cache, of memory */
 
 struct tl_schedule {
     tl_arena *arena;

@@ -23,8 +23,7 @@ enum {
     PREFETCH_STEPS = 8, /* reduction steps ahead where the panel is in L2: 4 to 32 measured alike */
     STREAM_STEPS = 32,  /* where it comes from memory */
     AHEAD = 8,          /* a panel is fetched this part of L2 ahead, or one panel */
-    MOST_UNROLLED = 128, /* multiply-adds written out in the reduction's loop */
-    PAGE = 4096,
+    MOST_UNROLLED = 128,    /* multiply-adds written out in the reduction's loop */
     SHORT_SUM = 128,        /* terms: a sum of no more is over before a line has come from memory */
     MOST_OUTSIDE = 1 << 20, /* iterations beyond that make no difference to cores */
 };
@@ -133,7 +132,7 @@ static bool writes_rows(tl_schedule *s, const tl_block *out, const tl_loop_list 
         if (out->iters[i].kind == TL_ITER_SPATIAL &&
             tl_same_loop(tl_sketch_loop_of(s, &out->iters[i], loops), found->row))
             pitch = tl_access_stride(s->arena, store->buffer, store->indices, out->iters[i].var);
-    return pitch != TL_NOT_AFFINE && pitch * size >= PAGE && steps <= SHORT_SUM &&
+    return pitch != TL_NOT_AFFINE && pitch * size >= TL_PAGE_BYTES && steps <= SHORT_SUM &&
            !tl_mul_overflows(steps * size, width, &panel) && panel <= s->target->l2_bytes / 2 &&
            !tl_mul_overflows(pitch * size, found->row_extent, &rows) && rows > s->target->l2_bytes;
 }

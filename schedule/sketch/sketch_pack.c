@@ -18,7 +18,6 @@
 #include "schedule/sketch/sketch_private.h"
 
 enum {
-    PAGE = 4096,
     LEAST_READS =
         3, /* of an element that is turned around: the copy gathers, too, though by whole lines */
     NEAR = 4,               /* lanes so close are shuffled out of few vectors */
@@ -229,13 +228,14 @@ static int64_t step_stride(const tl_block *block, const tl_expr *load)
 static bool stays_in_l1(const tl_target *target, const tl_block *block, const tl_expr *load,
                         int64_t width)
 {
-    int64_t size = (int64_t)tl_dtype_size(load->dtype), places = PAGE / TL_LINE_BYTES;
+    int64_t size = (int64_t)tl_dtype_size(load->dtype), places = TL_PAGE_BYTES / TL_LINE_BYTES;
     int64_t lines = tl_ceildiv(width * size, TL_LINE_BYTES);
     int64_t apart = tl_max64(step_stride(block, load) * size / TL_LINE_BYTES, 1);
     for (; apart % 2 == 0 && places > 1; apart /= 2)
         places /= 2; /* of a row's first line, in a way */
-    int64_t sets = tl_min64(places * lines, PAGE / TL_LINE_BYTES);
-    return 2 * tl_sketch_points(block, TL_ITER_REDUCE) * lines <= sets * (target->l1_bytes / PAGE);
+    int64_t sets = tl_min64(places * lines, TL_PAGE_BYTES / TL_LINE_BYTES);
+    return 2 * tl_sketch_points(block, TL_ITER_REDUCE) * lines <=
+           sets * (target->l1_bytes / TL_PAGE_BYTES);
 }
 
 enum { IN_PLACE, COPIED_WHOLE, COPIED_BY_PANELS };
@@ -435,7 +435,7 @@ static int planes_walked(tl_schedule *s, const tl_block *block, const tl_expr *s
             return -1;
         if (stride <= NEAR) /* along a line */
             lines /= tl_max_extent(iter->extent);
-        for (int axis = 0; stride * size >= PAGE && axis < buffer->rank - 1; axis++)
+        for (int axis = 0; stride * size >= TL_PAGE_BYTES && axis < buffer->rank - 1; axis++)
             if (stream->args[axis]->kind == TL_EXPR_VAR && stream->args[axis]->u.var == iter->var)
                 found = axis;
     }

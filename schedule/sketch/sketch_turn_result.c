@@ -17,7 +17,7 @@
 #include "runtime/base/checked.h"
 #include "schedule/sketch/sketch_private.h"
 
-enum { NEAR = 4, MOST_TURNED = 4, PAGE = 4096 };
+enum { NEAR = 4, MOST_TURNED = 4 };
 
 /* Loads of as many buffers whose lanes lie apart. */
 typedef struct {
@@ -183,7 +183,7 @@ static tl_status turn_shuffle(tl_schedule *s, tl_block_ref out, const gathered *
         } else {
             int64_t stride =
                 tl_access_stride(s->arena, block->stores[0].buffer, block->stores[0].indices, iter);
-            is_page_apart |= stride != TL_NOT_AFFINE && stride * size % PAGE == 0;
+            is_page_apart |= stride != TL_NOT_AFFINE && stride * size % TL_PAGE_BYTES == 0;
             tl_loop_push(&inside, loop);
         }
     }

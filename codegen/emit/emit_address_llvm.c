@@ -176,10 +176,16 @@ static void add_term(tl_emitter *em, sum *s, int64_t coefficient, const tl_expr 
         add_filled(em, s, coefficient * linear.coefficients[t], linear.terms[t]);
 }
 
-/* base + coefficient*index elements, at `level`. */
-static LLVMValueRef step(tl_emitter *em, LLVMTypeRef element, LLVMValueRef base, LLVMValueRef index,
-                         int64_t coefficient, int level)
+/* base + coefficient*index elements, at `level`; base is known at `known_at`. */
+static LLVMValueRef step(tl_emitter *em, LLVMTypeRef element, LLVMValueRef base, int known_at,
+                         LLVMValueRef index, int64_t coefficient, int level)
 {
+    if (index != NULL && known_at < level && level != INT_MAX) {
+        LLVMValueRef moving = tl_emit_moving(em, element, base, index, coefficient, level);
+        if (moving != NULL)
+            return moving;
+    }
+
     tl_hoisted key = {
         .base = base, .index = index, .coefficient = coefficient, .element = element
     };
@@ -218,10 +224,11 @@ static LLVMValueRef build_pointer(tl_emitter *em, const tl_buffer_storage *stora
     LLVMValueRef pointer = storage->base;
     int level = 0;
     for (int i = 0; i < s->count; i++) {
-        level = s->parts[i].level;
-        pointer = step(em, element, pointer, s->parts[i].value, s->parts[i].coefficient, level);
+        const part *p = &s->parts[i];
+        pointer = step(em, element, pointer, level, p->value, p->coefficient, p->level);
+        level = p->level;
     }
-    return s->constant == 0 ? pointer : step(em, element, pointer, NULL, s->constant, level);
+    return s->constant == 0 ? pointer : step(em, element, pointer, level, NULL, s->constant, level);
 }
 
 /* What an access of a GPU needs to move 16 bytes at once; buffers begin at multiples of that (kernel_abi.h). */

@@ -69,14 +69,15 @@ bool tl_emit_varies(const tl_emitter *em, const tl_expr *e)
 }
 
 /* Levels. */
-void tl_emit_push_level(tl_emitter *em, LLVMBasicBlockRef block, LLVMValueRef marker)
+void tl_emit_push_level(tl_emitter *em, tl_emit_level level)
 {
     if (em->level_count == TL_MAX_LEVELS) {
         tl_emit_fail(em, em->i64, TL_UNSUPPORTED, "more than %d loops inside each other",
                      TL_MAX_LEVELS);
         em->level_count--;
     }
-    em->levels[em->level_count++] = (tl_emit_level){ block, marker, em->hoisted_count };
+    level.cache_count = em->hoisted_count;
+    em->levels[em->level_count++] = level;
 }
 
 static LLVMValueRef behind_marker(const tl_emit_level *level)

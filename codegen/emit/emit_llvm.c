@@ -70,7 +70,7 @@ void tl_emit_start_function(tl_emitter *em, LLVMValueRef function)
     LLVMBasicBlockRef entry = LLVMAppendBasicBlockInContext(em->context, function, "entry");
     LLVMPositionBuilderAtEnd(em->builder, entry);
     em->bound_count = em->level_count = em->storage_count = 0;
-    em->hoisted_count = 0;
+    em->hoisted_count = em->moving_count = 0;
     for (int i = 0; i < TL_HOIST_BUCKETS; i++)
         em->hoist_buckets[i] = -1;
     em->lanes = 1;
@@ -79,7 +79,7 @@ void tl_emit_start_function(tl_emitter *em, LLVMValueRef function)
     em->is_tail = em->safe_used = false;
     em->safe = LLVMBuildAlloca(em->builder, LLVMArrayType2(em->i8, TL_SAFE_BYTES), "");
     LLVMSetAlignment(em->safe, 64);
-    tl_emit_push_level(em, entry, em->safe);
+    tl_emit_push_level(em, (tl_emit_level){ .block = entry, .marker = em->safe });
 }
 
 const tl_buffer *tl_emit_param(const tl_lowered_kernel *kernel, int index)

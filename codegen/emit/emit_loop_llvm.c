@@ -24,13 +24,16 @@ void tl_emit_range(tl_emitter *em, const tl_var *var, LLVMValueRef begin, LLVMVa
     LLVMValueRef phi = LLVMBuildPhi(b, em->i64, var->name);
     LLVMAddIncoming(phi, &begin, &before, 1);
 
-    tl_emit_push_level(em, head, phi);
+    tl_emit_push_level(
+        em, (tl_emit_level){
+                .block = head, .marker = phi, .variable = phi, .begin = begin, .before = before });
     tl_bind(em,
             (tl_bound){
                 .var = var, .kind = TL_BOUND_VALUE, .value = phi, .level = em->level_count - 1 });
     tl_emit_stmt(em, body);
     tl_unbind(em);
     tl_emit_pop_level(em);
+    tl_emit_move_on(em, em->level_count);
 
     LLVMValueRef next = LLVMBuildNSWAdd(b, phi, LLVMConstInt(em->i64, 1, false), "");
     LLVMBasicBlockRef last = LLVMGetInsertBlock(b);

@@ -38,7 +38,19 @@ typedef struct {
     LLVMBasicBlockRef block;
     LLVMValueRef marker; /* hoisted code goes behind it; NULL: to the start of the block */
     int cache_count;     /* entries of the hoist cache when the level was entered */
+    /* of a loop: its variable, what that begins with, and the block that ends with the entry; NULL: the function's */
+    LLVMValueRef variable, begin;
+    LLVMBasicBlockRef before;
 } tl_emit_level;
+
+/* A pointer that a loop moves on by `coefficient` elements an iteration, from `base` where its variable is 0. */
+typedef struct {
+    LLVMValueRef pointer, base; /* pointer: a phi of the loop's head */
+    int64_t coefficient;
+    LLVMTypeRef element;
+    int level;
+} tl_moving;
+#define TL_MAX_MOVING 8 /* in one loop: each takes a register */
 
 /* Where a buffer's elements are. */
 typedef struct {
@@ -97,6 +109,8 @@ typedef struct {
     tl_bound bound[TL_MAX_BOUND];
     int level_count;
     tl_emit_level levels[TL_MAX_LEVELS];
+    int moving_count;
+    tl_moving moving[TL_MAX_LEVELS * TL_MAX_MOVING];
     int storage_count, storage_capacity;
     tl_buffer_storage *storages;
     int flat_count, flat_capacity; /* open addressing over `node` */
@@ -192,6 +206,12 @@ void tl_emit_loop(tl_emitter *em, const tl_stmt *loop);
 /* A loop from `begin` to `end` over `loop`'s body, entered only when begin < end (or `runs`: known to). */
 void tl_emit_range(tl_emitter *em, const tl_var *var, LLVMValueRef begin, LLVMValueRef end,
                    bool runs, const tl_stmt *body);
+/* emit_moving_llvm.c: base + coefficient*index elements as a pointer that the loop of `level` moves on, `base` being defined
+ * outside of it; NULL: it is computed in each iteration. At the end of the loop's body: moves its pointers on. */
+LLVMValueRef tl_emit_moving(tl_emitter *em, LLVMTypeRef element, LLVMValueRef base,
+                            LLVMValueRef index, int64_t coefficient, int level);
+void tl_emit_move_on(tl_emitter *em, int level);
+
 /* emit_transpose_llvm.c: an unrolled loop around a vectorized one that copy a rectangle which is contiguous along the one
  * where it is read and along the other where it is written. False, and nothing emitted, for any other loop. */
 bool tl_emit_transposed(tl_emitter *em, const tl_stmt *loop, int64_t extent);
@@ -223,7 +243,7 @@ LLVMValueRef tl_emit_floor(tl_emitter *em, tl_expr_kind kind, tl_dtype dtype, bo
 /* Moves the builder to the end of the level's hoisted code; `leave` with the block to go back to. */
 LLVMBasicBlockRef tl_emit_hoist(tl_emitter *em, int level);
 void tl_emit_leave(tl_emitter *em, int level, LLVMBasicBlockRef back);
-void tl_emit_push_level(tl_emitter *em, LLVMBasicBlockRef block, LLVMValueRef marker);
+void tl_emit_push_level(tl_emitter *em, tl_emit_level level);
 void tl_emit_pop_level(tl_emitter *em);
 LLVMValueRef tl_emit_recall(tl_emitter *em, const tl_hoisted *key); /* NULL: not there yet */
 void tl_emit_remember(tl_emitter *em, tl_hoisted entry);

@@ -130,6 +130,15 @@ bench-scaling: $(BUILD)/bench/scaling
 	@$< $(LONGEST)
 .PHONY: bench-scaling
 
+# WITHOUT_AVX512=1 hides AVX-512 from bench-peers, bench-company, bench-kernels and bench-cliffs, and from their peers
+# (tests/bench/without_avx512.c): what they have for AVX2, measured on a machine that has more.
+$(BUILD)/bench/without_avx512.so: tests/bench/without_avx512.c
+	@mkdir -p $(@D)
+	$(CC) $(CFLAGS) -shared $(LDFLAGS) -o $@ $<
+HIDING := $(if $(WITHOUT_AVX512),$(BUILD)/bench/without_avx512.so)
+HIDDEN := $(if $(HIDING),LD_PRELOAD=$(abspath $(HIDING)))
+bench-peers bench-company bench-kernels bench-cliffs: | $(HIDING)
+
 # make bench-memory: the most that `tilth run` has resident, cold and from the cache, beside what it may (tests/bench/memory.c);
 # MODELS: files, or networks of ../shared/models (all of them).
 $(BUILD)/bench/memory: $(BUILD)/tests/bench/program.o
@@ -151,7 +160,7 @@ bench-gpu-roofline: $(BUILD)/bench/gpu_roofline
 # THREADS, for TARGET; SEEDS are numbers of networks.
 $(BUILD)/bench/cliffs: $(BUILD)/tests/bench/options.o $(BUILD)/tests/bench/random_network.o
 bench-cliffs: $(BUILD)/bench/cliffs
-	@$< --threads $(or $(THREADS),1) $(if $(TARGET),--target $(TARGET)) $(if $(JSON),--json) $(SEEDS) $(if $(JSON),> "$(JSON)")
+	@$(HIDDEN) $< --threads $(or $(THREADS),1) $(if $(TARGET),--target $(TARGET)) $(if $(JSON),--json) $(SEEDS) $(if $(JSON),> "$(JSON)")
 .PHONY: bench-cliffs
 
 # make bench-kernels: our kernels beside oneDNN's and OpenBLAS's (tests/bench/peer_kernels.c), which are installed first;
@@ -162,7 +171,7 @@ $(BUILD)/bench/peer_kernels: TEST_LIBS_driver += -ldnnl -lgomp -ldl
 bench-kernels:
 	@tests/deps.sh libdnnl-dev libopenblas-dev
 	@$(MAKE) --no-print-directory $(BUILD)/bench/peer_kernels
-	@$(BUILD)/bench/peer_kernels --threads $(or $(THREADS),1) $(if $(TARGET),--target $(TARGET)) \
+	@$(HIDDEN) $(BUILD)/bench/peer_kernels --threads $(or $(THREADS),1) $(if $(TARGET),--target $(TARGET)) \
 		$(if $(JSON),--json) $(KERNELS) $(if $(JSON),> "$(JSON)")
 .PHONY: bench-kernels
 
@@ -231,7 +240,7 @@ bench-peers: $(BUILD)/tilth
 	@tests/models.sh --make build/models $(or $(MODELS),bert_tiny_128)
 	@venv=$$(PACKAGES="$(if $(filter second,$(MODELS)),$(EXPORT_PACKAGES))" tests/peers/setup.sh) && \
 		names=$$("$$venv/bin/python" tests/peers/networks.py build/models $< $(or $(MODELS),bert_tiny_128)) && \
-		"$$venv/bin/python" tests/peers/compare.py $< $$names \
+		$(HIDDEN) "$$venv/bin/python" tests/peers/compare.py $< $$names \
 		--threads $(or $(THREADS),1) --batch $(or $(BATCH),1) $(if $(JSON),--json "$(JSON)") $(if $(SVG),--svg "$(SVG)") $(COMPARE)
 .PHONY: bench-peers
 
@@ -242,7 +251,7 @@ bench-company: MODELS ?= resnet18 mobilenet_v2 bert_tiny_128
 bench-company: $(BUILD)/bench/company $(BUILD)/tilth
 	@tests/models.sh --make build/models $(MODELS)
 	@python=$${XDG_CACHE_HOME:-$$HOME/.cache}/tilth-peers/bin/python; [ -x "$$python" ] || python=python3; \
-		"$$python" tests/peers/company.py $(BUILD)/tilth $< $(MODELS) --threads $(or $(THREADS),2) \
+		$(HIDDEN) "$$python" tests/peers/company.py $(BUILD)/tilth $< $(MODELS) --threads $(or $(THREADS),2) \
 		$(if $(JSON),--json "$(JSON)") $(COMPANY)
 .PHONY: bench-company
 

@@ -301,7 +301,8 @@ def geometric_mean(values):
 def cpu_name():
     for line in open("/proc/cpuinfo"):
         if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
+            name = line.split(":", 1)[1].strip()
+            return name + (" without AVX-512" if "without_avx512" in os.environ.get("LD_PRELOAD", "") else "")
     return platform.machine()
 
 

@@ -51,6 +51,32 @@ static const tl_machine_unit built_in_unit = {
 #undef MACHINE_UNIT
 };
 
+/* Golden Cove and its successors: what the built-in profile says of vectors of 256 bits, but for broadcasts, of which three
+ * begin in each cycle (measured on an Emerald Rapids). */
+static const tl_machine_unit golden_cove = {
+    .fma_per_cycle = 2,
+    .fma_latency = 4,
+    .add_latency = 4,
+    .loads_per_cycle = 2,
+    .stores_per_cycle = 1,
+    .broadcast_cycles = 1.0 / 3,
+    .divide_cycles = 4,
+    .exp_cycles = 10,
+};
+static const struct {
+    const char *cpu; /* LLVM's name */
+    tl_isa isa;
+    const tl_machine_unit *unit;
+} known_units[] = {
+    { "alderlake", TL_ISA_AVX2, &golden_cove },
+    { "raptorlake", TL_ISA_AVX2, &golden_cove },
+    { "meteorlake", TL_ISA_AVX2, &golden_cove },
+    { "sapphirerapids", TL_ISA_AVX2, &golden_cove },
+    { "emeraldrapids", TL_ISA_AVX2, &golden_cove },
+    { "graniterapids", TL_ISA_AVX2, &golden_cove },
+    { "graniterapids-d", TL_ISA_AVX2, &golden_cove },
+};
+
 const tl_machine *tl_machine_of(const tl_target *target)
 {
     return target->machine != NULL ? target->machine : &tl_machine_built_in;
@@ -59,7 +85,12 @@ const tl_machine *tl_machine_of(const tl_target *target)
 const tl_machine_unit *tl_machine_unit_of(const tl_target *target)
 {
     const tl_machine_unit *unit = &tl_machine_of(target)->units[target->isa];
-    return unit->fma_per_cycle > 0 ? unit : &built_in_unit;
+    if (unit->fma_per_cycle > 0)
+        return unit;
+    for (size_t i = 0; i < sizeof known_units / sizeof *known_units; i++)
+        if (target->isa == known_units[i].isa && strcmp(target->cpu, known_units[i].cpu) == 0)
+            return known_units[i].unit;
+    return &built_in_unit;
 }
 
 static double *at(void *row, const value_type *type)

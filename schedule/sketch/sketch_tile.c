@@ -4,24 +4,25 @@
  * rows*columns fused multiply-adds. The numbers are those of the built-in profile (ir/program/machine.def), of Skylake to
  * Ice Lake and Zen 3 to 5: two multiply-adds and two loads a cycle, and a latency of four cycles. With them a step takes
  *
- *     max((a^4 + l^4)^(1/4), 4, columns * p)   cycles,     a = rows*columns / 2,  l = 0.75 * rows + columns,
+ *     max((a^4 + l^4 + w^4)^(1/4), columns * p)   cycles,     a = rows*columns / 2,  l = 0.75 * rows + columns,  w = 4,
  *
- * where a is the arithmetic and l the loads: three quarters of a cycle a broadcast (a loop of multiply-adds that each
- * broadcast from memory reaches 66 % of peak), half a cycle a panel vector and as much for its prefetch. Close to each
- * other the two disturb each other: on an Ice Lake tiles of 8 x 2 to 14 x 2 lose 13 to 20 % to that, 8 x 3 and 6 x 4
- * three, 4 x 4 twelve. p is what a panel vector costs that does not come from L1: one and a half times the 2
- * cycles of a line from L2, and twice that when the panel takes so much of L2 that the stream drives parts of it out (measured on
- * an Ice Lake: 512 channels at 7x7 with tiles of 7 x 2 run at half of peak, waiting for weights). A panel that is read once
- * comes from memory, some 14 cycles a line, and each doubling of the places that are read by turns takes 6 % off: the
- * hardware fetches ahead inside of a page, for each place (Ice Lake: 12.5 GB/s from one, 13.3 from two, 14.6 from four, 16
- * from eight and from sixteen). A panel that is an input lies as it came: a step's vectors are a piece of a row, the next
- * step's lie a page further on, and that costs as much as two lines more (Zen 3, 2048 rows of 1000: pieces of 4, 5, 6 and 7
- * vectors are 1.6, 2.1, 2.7 and 2.6 times as fast as pieces of two). Rows that do not divide
- * the extent leave a smaller tile at the end. With T taps written out (sketch_taps.c) T steps take that together, with a
- * broadcast for each element that rows and taps share, and what a sum waits for its own last multiply-adds, 4*T cycles,
- * disturbs like arithmetic and loads. The tile must fit the register file: rows*columns accumulators + T*columns panel
- * vectors + T broadcasts (T = 1 without taps), one register kept free. Measured on a Zen 5 and a Cascade Lake: tiles that
- * break this rule spill and fall to 30 % of peak. */
+ * where a is the arithmetic, l the loads, and w what a sum waits for its own last multiply-add: three quarters of a cycle a
+ * broadcast (a loop of multiply-adds that each broadcast from memory reaches 66 % of peak), half a cycle a panel vector and
+ * as much for its prefetch. Close to each other they disturb each other: on an Ice Lake tiles of 8 x 2 to 14 x 2 lose 13 to
+ * 20 % to loads, 8 x 3 and 6 x 4 three, 4 x 4 twelve; on an Emerald Rapids with sixteen registers of 256 bits, which begins
+ * three broadcasts a cycle, tiles of 3 x 2 take 4.3 cycles, 4 x 2 4.7, 5 x 2 5.3, 6 x 2 6.1, 7 x 1 4.7, 14 x 1 7.3. p is
+ * what a panel vector costs that does not come from L1: one and a half times the 2 cycles of a line from L2, and twice that
+ * when the panel takes so much of L2 that the stream drives parts of it out (measured on an Ice Lake: 512 channels at 7x7
+ * with tiles of 7 x 2 run at half of peak, waiting for weights). A panel that is read once comes from memory, some 14 cycles
+ * a line, and each doubling of the places that are read by turns takes 6 % off: the hardware fetches ahead inside of a page,
+ * for each place (Ice Lake: 12.5 GB/s from one, 13.3 from two, 14.6 from four, 16 from eight and from sixteen). A panel that
+ * is an input lies as it came: a step's vectors are a piece of a row, the next step's lie a page further on, and that costs
+ * as much as two lines more (Zen 3, 2048 rows of 1000: pieces of 4, 5, 6 and 7 vectors are 1.6, 2.1, 2.7 and 2.6 times as
+ * fast as pieces of two). Rows that do not divide the extent leave a smaller tile at the end. With T taps written out
+ * (sketch_taps.c) T steps take that together, with a broadcast for each element that rows and taps share, and w is 4*T. The
+ * tile must fit the register file: rows*columns accumulators + T*columns panel vectors + T broadcasts (T = 1 without taps),
+ * one register kept free unless the tile is one vector wide. Measured on a Zen 5 and a Cascade Lake: tiles that break this
+ * rule spill and fall to 30 % of peak. */
 #include <math.h>
 #include "ir/program/machine.h"
 #include "runtime/base/checked.h"
@@ -36,7 +37,8 @@ static int64_t tap_count(const tl_taps *taps)
 
 int64_t tl_tile_room(const tl_target *target, int64_t columns, const tl_taps *taps)
 {
-    int64_t registers = tl_isa_infos[target->isa].vector_registers - 1, count = tap_count(taps);
+    int64_t count = tap_count(taps), spare = columns > 1 || count > 1;
+    int64_t registers = tl_isa_infos[target->isa].vector_registers - spare;
     return registers < count ? 0 : (registers - count) / columns - count;
 }
 
@@ -67,8 +69,8 @@ static double step_cycles(const tl_machine_unit *unit, int64_t rows, int64_t lin
     double loads = unit->broadcast_cycles * (double)(lines * tl_tile_elements(rows, taps)) +
                    vectors * 2 / unit->loads_per_cycle;
     double panel = vectors * panel_cycles;
-    double chain = unit->fma_latency * count, disturbs = count > 1 ? chain : 0;
-    double cycles = sqrt(sqrt(pow(arithmetic, 4) + pow(loads, 4) + pow(disturbs, 4)));
+    double chain = unit->fma_latency * count;
+    double cycles = sqrt(sqrt(pow(arithmetic, 4) + pow(loads, 4) + pow(chain, 4)));
     cycles = cycles > panel ? cycles : panel;
     return (cycles > chain ? cycles : chain) / count;
 }
@@ -146,11 +148,9 @@ double tl_tile_cycles(const tl_target *target, const tl_tile_problem *p, tl_regi
 
 tl_register_tile tl_choose_tile(const tl_target *target, const tl_tile_problem *p)
 {
-    /* one column would leave a broadcast for each multiply-add: load ports and shuffles then bind (cpu.md) */
-    const int64_t fewest = p->vectors > 1 && p->taps.count == 0 ? 2 : 1;
-    tl_register_tile best = { 1, 1, fewest };
+    tl_register_tile best = { 1, 1, 1 };
     double least = tl_tile_cycles(target, p, best);
-    for (int64_t columns = fewest; columns <= 8 && columns <= p->vectors; columns++) {
+    for (int64_t columns = 1; columns <= 8 && columns <= p->vectors; columns++) {
         int64_t room = tl_tile_room(target, columns, &p->taps);
         for (int64_t r = 1; r <= 30 && r <= p->rows; r++)
             for (int64_t l = 1; l <= p->lines && r * l <= room && (l == 1 || r == p->rows); l++) {

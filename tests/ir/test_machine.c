@@ -6,6 +6,7 @@
 #include <cmocka.h>
 #include <math.h>
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include "ir/program/machine.h"
 #include "runtime/base/random.h"
@@ -118,6 +119,31 @@ static void the_built_in_profile_is_that_of_no_profile(void **state)
     tl_text_free(&without);
 }
 
+/* A processor whose vectors are known: they have every value that the built-in profile has, and a profile goes before. */
+static void known_processors_have_units_of_their_own(void **state)
+{
+    (void)state;
+    tl_target target;
+    assert_int_equal(tl_target_named("x86-64-v3", &target, NULL), TL_OK);
+    const tl_machine_unit *built_in = tl_machine_unit_of(&target);
+    snprintf(target.cpu, sizeof target.cpu, "alderlake");
+    const tl_machine_unit *known = tl_machine_unit_of(&target);
+    assert_true(known->broadcast_cycles < built_in->broadcast_cycles);
+#define MACHINE_UNIT(name, ...) assert_int_equal(known->name > 0, built_in->name > 0);
+#include "ir/program/machine.def"
+#undef MACHINE_UNIT
+    tl_machine m = measured(0, 1);
+    m.units[TL_ISA_AVX2] = m.units[TL_ISA_AVX512];
+    tl_machine_seal(&m, NULL);
+    target.machine = &m;
+    assert_true(tl_machine_unit_of(&target)->broadcast_cycles ==
+                m.units[TL_ISA_AVX2].broadcast_cycles);
+    assert_int_equal(tl_target_named("x86-64-v4", &target, NULL), TL_OK);
+    snprintf(target.cpu, sizeof target.cpu, "sapphirerapids");
+    assert_ptr_equal(tl_machine_unit_of(&target),
+                     built_in); /* of its wider vectors nothing is known */
+}
+
 static void the_text_reads_back(void **state)
 {
     (void)state;
@@ -202,6 +228,7 @@ int main(void)
         cmocka_unit_test(an_earlier_profile_keeps_its_values),
         cmocka_unit_test(facts_are_not_in_the_stamp),
         cmocka_unit_test(the_built_in_profile_is_that_of_no_profile),
+        cmocka_unit_test(known_processors_have_units_of_their_own),
         cmocka_unit_test(the_text_reads_back),
         cmocka_unit_test(broken_texts_are_refused),
         cmocka_unit_test(damage_is_noticed),

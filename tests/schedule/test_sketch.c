@@ -137,24 +137,30 @@ static void schedules_keep_the_meaning(void **state)
     sketch_programs_visit(NULL, check_program);
 }
 
-/* The schedule of a file's program for so many cores, as a trace; `strict`: under strict numerics. */
-static const char *trace_for(tl_arena *arena, const char *name, scheduler *apply_schedule,
-                             bool strict, int cores)
+/* The schedule of a file's program, as a trace; `strict`: under strict numerics. Below: for so many cores. */
+static const char *trace_on(tl_arena *arena, const char *name, scheduler *apply_schedule,
+                            bool strict, const tl_target *target)
 {
     tl_diag diag = { 0 };
     tl_program *naive;
-    tl_target target;
     tl_text text = { 0 };
     const char *path = tl_arena_format(arena, "%s/%s", SKETCH_PROGRAMS, name);
     assert_int_equal(tl_file_read(path, &text, NULL), TL_OK);
     assert_int_equal(tl_program_parse(arena, tl_text_get(&text), name, &naive, &diag), TL_OK);
     tl_text_free(&text);
     naive->strict = strict;
-    assert_int_equal(tl_target_named("x86-64-v4", &target, &diag), TL_OK);
-    target.cores = cores;
-    tl_schedule *s = tl_schedule_create(arena, naive, &target, true);
+    tl_schedule *s = tl_schedule_create(arena, naive, target, true);
     assert_int_equal(apply_schedule(s, &diag), TL_OK);
     return tl_trace_text(arena, tl_schedule_trace(s));
+}
+
+static const char *trace_for(tl_arena *arena, const char *name, scheduler *apply_schedule,
+                             bool strict, int cores)
+{
+    tl_target target;
+    assert_int_equal(tl_target_named("x86-64-v4", &target, NULL), TL_OK);
+    target.cores = cores;
+    return trace_on(arena, name, apply_schedule, strict, &target);
 }
 
 static const char *trace_of(tl_arena *arena, const char *name, scheduler *apply_schedule,
@@ -556,6 +562,26 @@ static void uneven_rows_keep_one_nest(void **state)
     tl_arena_destroy(arena);
 }
 
+/* Rows of seven in sixteen registers: two vectors of four and of three rows wait for their own sums. A processor that broadcasts
+ * three times a cycle takes two lines of one vector. */
+static void narrow_rows_fill_the_registers(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    tl_target target;
+    assert_int_equal(tl_target_named("x86-64-v3", &target, NULL), TL_OK);
+    const char *path = "../default/conv_narrow.tk";
+    const char *trace = trace_on(arena, path, tl_schedule_default, false, &target);
+    assert_non_null(strstr(trace, "split(ow, [_, 4])"));
+    assert_non_null(strstr(trace, "split(co, [_, 2])"));
+    snprintf(target.cpu, sizeof target.cpu, "alderlake");
+    trace = trace_on(arena, path, tl_schedule_default, false, &target);
+    assert_non_null(strstr(trace, "split(ow, [_, 7])"));
+    assert_non_null(strstr(trace, "split(oh, [_, 2])"));
+    assert_non_null(strstr(trace, "split(co, [_, 1])"));
+    tl_arena_destroy(arena);
+}
+
 /* Operands that are no constants: a panel is copied in front of its rows, a transposed factor in strips, where they would
  * not stay in L1 as they lie; nothing where they do, or few rows use it. */
 static void inputs_are_copied_where_it_pays(void **state)
@@ -720,6 +746,7 @@ int main(void)
         cmocka_unit_test(windows_bring_contractions_along),
         cmocka_unit_test(contractions_bring_windows_along),
         cmocka_unit_test(uneven_rows_keep_one_nest),
+        cmocka_unit_test(narrow_rows_fill_the_registers),
         cmocka_unit_test(inputs_are_copied_where_it_pays),
         cmocka_unit_test(what_is_read_in_steps_is_copied),
         cmocka_unit_test(long_sums_come_in_pieces),

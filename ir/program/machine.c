@@ -51,15 +51,15 @@ static const tl_machine_unit built_in_unit = {
 #undef MACHINE_UNIT
 };
 
-/* Golden Cove and its successors: what the built-in profile says of vectors of 256 bits, but for broadcasts, of which three
- * begin in each cycle (measured on an Emerald Rapids). */
+/* Golden Cove and its successors: what the built-in profile says of vectors of 256 bits, but for broadcasts (a probe of an
+ * Emerald Rapids; three a cycle where they share lines). */
 static const tl_machine_unit golden_cove = {
     .fma_per_cycle = 2,
     .fma_latency = 4,
     .add_latency = 4,
     .loads_per_cycle = 2,
     .stores_per_cycle = 1,
-    .broadcast_cycles = 1.0 / 3,
+    .broadcast_cycles = 0.5,
     .divide_cycles = 4,
     .exp_cycles = 10,
 };

@@ -350,6 +350,17 @@ static tl_status prefetch_next_panel(tl_schedule *s, const char *name, tl_block_
     return status == TL_ILLEGAL_SCHEDULE ? TL_OK : status;
 }
 
+/* Whether neighbouring rows take elements of one line of the stream. */
+static bool is_near(tl_schedule *s, const tl_contraction *c, const result_loops *found)
+{
+    const tl_buffer *stream = c->stream->u.buffer;
+    const int64_t step = found->row_iter == NULL
+                             ? TL_NOT_AFFINE
+                             : tl_access_stride(s->arena, stream, c->stream->args, found->row_iter);
+    return step != TL_NOT_AFFINE && step > 0 &&
+           step <= TL_LINE_BYTES / 2 / (int64_t)tl_dtype_size(stream->dtype);
+}
+
 /* Whether some axis of the stream moves with a spatial and a reduce iter: rows of a window are mostly there already. What moves
  * the panel, too, is no row but a piece of the sum. */
 static bool is_windowed(const tl_contraction *c)
@@ -514,7 +525,8 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
                                 .lines = found.line_extent,
                                 .vectors = vectors,
                                 .steps = tl_sketch_points(block, TL_ITER_REDUCE),
-                                .outside = first == 0 ? loops_outside(s, &loops, &found) : 0 };
+                                .outside = first == 0 ? loops_outside(s, &loops, &found) : 0,
+                                .is_near = is_near(s, &c, &found) };
     bool panel_stays = tl_sketch_stays_in_l2(s->target, c.panel->u.buffer);
     /* each weight is read once: from memory */
     bool once = found.row_extent * found.line_extent == 1;

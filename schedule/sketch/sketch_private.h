@@ -103,6 +103,7 @@ typedef struct {
     /* the panel comes from memory, once: each vector of a tile from a place of its own (`streams`), or each step from a row
      * that lies elsewhere (`scattered`) */
     bool streams, scattered;
+    bool is_near; /* elements of the stream for neighbouring rows share lines */
 } tl_tile_problem;
 /* The tile with the least estimated cycles; see sketch_tile.c. */
 tl_register_tile tl_choose_tile(const tl_target *target, const tl_tile_problem *problem);

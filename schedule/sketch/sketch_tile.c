@@ -148,9 +148,11 @@ double tl_tile_cycles(const tl_target *target, const tl_tile_problem *p, tl_regi
 
 tl_register_tile tl_choose_tile(const tl_target *target, const tl_tile_problem *p)
 {
-    tl_register_tile best = { 1, 1, 1 };
+    /* one column leaves a broadcast for each multiply-add, which is too many where each is of another line */
+    const int64_t fewest = p->vectors > 1 && p->taps.count == 0 && !p->is_near ? 2 : 1;
+    tl_register_tile best = { 1, 1, fewest };
     double least = tl_tile_cycles(target, p, best);
-    for (int64_t columns = 1; columns <= 8 && columns <= p->vectors; columns++) {
+    for (int64_t columns = fewest; columns <= 8 && columns <= p->vectors; columns++) {
         int64_t room = tl_tile_room(target, columns, &p->taps);
         for (int64_t r = 1; r <= 30 && r <= p->rows; r++)
             for (int64_t l = 1; l <= p->lines && r * l <= room && (l == 1 || r == p->rows); l++) {

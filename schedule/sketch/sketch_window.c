@@ -21,6 +21,7 @@ enum {
     LARGEST_WINDOW = 16, /* reduce instances that are written out */
     STREAM_ROWS = 2,     /* sums at a time where each reads a stream of its own */
     MOST_ROWS = 8,       /* sums at a time: two pipes of four cycles */
+    ROLLED_ROWS = 14,    /* where each waits for its own last one in every step of a loop */
     MOST_UNROLLED = 128, /* operations written out at most */
 };
 
@@ -155,6 +156,13 @@ static bool sums_streams(tl_schedule *s, const tl_block *block)
     return step == width;
 }
 
+/* Whether each term is a product. */
+static bool sums_products(const tl_block *block)
+{
+    const tl_expr *value = block->stores[0].value;
+    return block->combiner == TL_COMBINER_SUM && value->kind == TL_EXPR_MUL;
+}
+
 /* How many of the window's steps are written out: none, a small window, or this one as long as the code stays small; where
  * lanes share elements, those of the innermost axis. */
 static int64_t decide_unroll(tl_schedule *s, const tl_block *block, int64_t sums, bool is_shuffled,
@@ -190,8 +198,12 @@ tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_re
     /* the innermost loop is the contiguous one, the one before it is tiled; several vectors make up for a short row */
     tl_loop_ref vector = loops.loops[loops.count - 1], reduce, row[2] = { { 0 } }, split[3] = { 0 };
     int64_t width = tl_sketch_extent(s, vector), length = 1, rows = 1;
-    int64_t most =
-        (tl_isa_infos[s->target->isa].vector_registers - 2) / 2; /* sums and what they add */
+    const int64_t registers = tl_isa_infos[s->target->isa].vector_registers - 2;
+    /* sums, and what they add; products in a loop take that from memory, beside the factor that they share */
+    const bool is_rolled = !is_shuffled && !is_stream && sums_products(block) &&
+                           tl_sketch_points(block, TL_ITER_REDUCE) > LARGEST_WINDOW;
+    const int64_t most = is_rolled ? registers : registers / 2,
+                  suggested = is_rolled ? ROLLED_ROWS : MOST_ROWS;
     if (width == 1)
         return tl_refuse(diag, "default schedule", block->name,
                          "has an innermost loop that runs once");
@@ -200,12 +212,12 @@ tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_re
         rows = tl_decide_range(s, block->name, "rows", 1, tl_min64(length, most),
                                tile_rows(length, is_shuffled ? most
                                                  : is_stream ? STREAM_ROWS
-                                                             : MOST_ROWS));
+                                                             : suggested));
         TL_TRY(tl_split(s, loops.loops[loops.count - 2], (int64_t[]){ 0, rows }, 2, row, diag));
     }
     int64_t columns = tl_decide_range(s, block->name, "columns", 1,
                                       tl_max64(1, tl_min64(most / rows, width / lanes)),
-                                      tl_max64(1, tl_min64(MOST_ROWS / rows, width / lanes)));
+                                      tl_max64(1, tl_min64(suggested / rows, width / lanes)));
     if (columns > 1) {
         TL_TRY(tl_split(s, vector, (int64_t[]){ 0, columns, lanes }, 3, split, diag));
     } else if (width > lanes) {

@@ -412,6 +412,17 @@ static void windows_of_planes_are_in_registers(void **state)
     tl_arena_destroy(arena);
 }
 
+/* A window of 25 products is a loop, in each step of which a sum waits for its own last one: fourteen take turns. One of nine is
+ * written out, and has seven of a row. */
+static void sums_of_a_loop_take_turns(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    assert_non_null(strstr(default_trace(arena, "depthwise_5x5.tk"), "split(ow, [_, 14])"));
+    assert_non_null(strstr(default_trace(arena, "depthwise.tk"), "split(ow, [_, 5])"));
+    tl_arena_destroy(arena);
+}
+
 /* In a blocked convolution kw goes on where the channels of a block end, and kh does not where kw ends; with
  * channels outermost, neither does. */
 static void reductions_that_walk_on_are_fused(void **state)
@@ -736,6 +747,7 @@ int main(void)
         cmocka_unit_test(what_is_read_twice_is_turned),
         cmocka_unit_test(windows_of_planes_are_in_registers),
         cmocka_unit_test(planes_are_summed_up_in_one_loop),
+        cmocka_unit_test(sums_of_a_loop_take_turns),
         cmocka_unit_test(reductions_that_walk_on_are_fused),
         cmocka_unit_test(windows_are_written_out_where_rows_share),
         cmocka_unit_test(rows_of_the_next_plane_are_fetched),

@@ -473,13 +473,13 @@ static tl_register_tile choose_tile(tl_schedule *s, tl_contraction *c, result_lo
 
 /* The tile that is taken instead of the model's: any that the register file holds. */
 static void decide_tile(tl_schedule *s, const char *name, const result_loops *found,
-                        int64_t vectors, const tl_taps *taps, tl_register_tile *t)
+                        int64_t vectors, const tl_tile_problem *problem, tl_register_tile *t)
 {
     int64_t widest = tl_min64(vectors, 8);
-    while (widest > 1 && tl_tile_room(s->target, widest, taps) < 1)
+    while (widest > 1 && tl_tile_most(s->target, problem, widest) < 1)
         widest--;
     int64_t columns = tl_decide_range(s, name, "columns", 1, widest, t->columns);
-    int64_t room = tl_tile_room(s->target, columns, taps);
+    int64_t room = tl_tile_most(s->target, problem, columns);
     int64_t most = tl_min64(room, found->row_extent);
     if (columns != t->columns)
         *t = (tl_register_tile){ most, 1, columns };
@@ -546,7 +546,7 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
             break;
         }
     /* a tile wider than the result is refused below: what is not a whole vector makes none */
-    decide_tile(s, name, &found, wide ? found.vector_extent / lanes : vectors, &problem.taps, &t);
+    decide_tile(s, name, &found, wide ? found.vector_extent / lanes : vectors, &problem, &t);
     int64_t panel_extent = wide ? found.vector_extent : found.column_extent;
     int64_t panel_size = wide ? t.columns * lanes : t.columns;
     int64_t taps = tl_max64(problem.taps.count, 1); /* they are one step of the loop */

@@ -105,6 +105,8 @@ typedef struct {
     bool streams, scattered;
     bool is_near; /* elements of the stream for neighbouring rows share lines */
 } tl_tile_problem;
+/* The most rows, of all lines, of a tile so wide: one vector wide where rows are near, it may fill all registers. */
+int64_t tl_tile_most(const tl_target *target, const tl_tile_problem *problem, int64_t columns);
 /* The tile with the least estimated cycles; see sketch_tile.c. */
 tl_register_tile tl_choose_tile(const tl_target *target, const tl_tile_problem *problem);
 /* What it estimates for a tile, in cycles a step. */

@@ -11,6 +11,7 @@
  * ran at 82 % of the peak with it, at 96 without.) */
 #include <assert.h>
 #include "codegen/emit/emit_private.h"
+#include "runtime/base/array.h"
 
 /* Whether a shift and an lea multiply by it. */
 static bool is_cheap(int64_t coefficient)
@@ -59,6 +60,7 @@ LLVMValueRef tl_emit_moving(tl_emitter *em, LLVMTypeRef element, LLVMValueRef ba
     LLVMValueRef pointer = LLVMBuildPhi(em->builder, LLVMTypeOf(base), "");
     LLVMAddIncoming(pointer, &start, &loop->before, 1);
     LLVMPositionBuilderAtEnd(em->builder, back);
+    TL_ROOM(em->arena, em->moving, em->moving_count, em->moving_capacity);
     em->moving[em->moving_count++] = (tl_moving){ pointer, base, coefficient, element, level };
     return pointer;
 }

@@ -109,8 +109,8 @@ typedef struct {
     tl_bound bound[TL_MAX_BOUND];
     int level_count;
     tl_emit_level levels[TL_MAX_LEVELS];
-    int moving_count;
-    tl_moving moving[TL_MAX_LEVELS * TL_MAX_MOVING];
+    int moving_count, moving_capacity;
+    tl_moving *moving;
     int storage_count, storage_capacity;
     tl_buffer_storage *storages;
     int flat_count, flat_capacity; /* open addressing over `node` */

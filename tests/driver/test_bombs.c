@@ -35,8 +35,10 @@ static outcome run(const char *verb, const char *path)
         dup2(ends[1], STDERR_FILENO);
         close(ends[0]);
         close(ends[1]);
-        execl(cli_tilth, "tilth", verb, "--no-db", "--cache", cache, "--max-memory", "1G", path,
-              (char *)NULL);
+        /* what `inspect` measures the bandwidth with is four times the last cache, whatever the model */
+        const char *quick = strcmp(verb, "inspect") == 0 ? "--quick" : "-q";
+        execl(cli_tilth, "tilth", verb, "--no-db", "--cache", cache, "--max-memory", "1G", quick,
+              path, (char *)NULL);
         _exit(127);
     }
     close(ends[1]);

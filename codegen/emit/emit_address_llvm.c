@@ -193,16 +193,21 @@ static LLVMValueRef step(tl_emitter *em, LLVMTypeRef element, LLVMValueRef base,
     if (known != NULL)
         return known;
     LLVMBasicBlockRef back = level == INT_MAX ? NULL : tl_emit_hoist(em, level);
-    LLVMValueRef c = LLVMConstInt(em->i64, (unsigned long long)coefficient, true);
-    LLVMValueRef offset = index == NULL      ? c
-                          : coefficient == 1 ? index
-                                             : LLVMBuildNSWMul(em->builder, index, c, "");
-    key.result = LLVMBuildGEP2(em->builder, element, base, &offset, 1, "");
+    key.result = index == NULL ? tl_emit_offset(em, element, base, coefficient)
+                               : tl_emit_scaled(em, element, base, index, coefficient);
     if (level != INT_MAX) {
         tl_emit_leave(em, level, back);
         tl_emit_remember(em, key);
     }
     return key.result;
+}
+
+LLVMValueRef tl_emit_scaled(tl_emitter *em, LLVMTypeRef element, LLVMValueRef base,
+                            LLVMValueRef index, int64_t coefficient)
+{
+    LLVMValueRef c = LLVMConstInt(em->i64, (unsigned long long)coefficient, true);
+    LLVMValueRef offset = coefficient == 1 ? index : LLVMBuildNSWMul(em->builder, index, c, "");
+    return LLVMBuildGEP2(em->builder, element, base, &offset, 1, "");
 }
 
 LLVMValueRef tl_emit_offset(tl_emitter *em, LLVMTypeRef element, LLVMValueRef base,

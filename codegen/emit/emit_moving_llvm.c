@@ -30,9 +30,7 @@ static LLVMValueRef build_start(tl_emitter *em, const tl_emit_level *loop, LLVMT
     if (LLVMIsAConstantInt(loop->begin) && LLVMConstIntGetSExtValue(loop->begin) == 0)
         return base;
     LLVMPositionBuilderBefore(em->builder, LLVMGetBasicBlockTerminator(loop->before));
-    LLVMValueRef c = LLVMConstInt(em->i64, (unsigned long long)coefficient, true);
-    LLVMValueRef offset = LLVMBuildNSWMul(em->builder, loop->begin, c, "");
-    return LLVMBuildGEP2(em->builder, element, base, &offset, 1, "");
+    return tl_emit_scaled(em, element, base, loop->begin, coefficient);
 }
 
 LLVMValueRef tl_emit_moving(tl_emitter *em, LLVMTypeRef element, LLVMValueRef base,

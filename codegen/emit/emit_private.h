@@ -272,6 +272,9 @@ void tl_add_storage(tl_emitter *em, const tl_buffer *buffer, LLVMValueRef base, 
 bool tl_emit_address(tl_emitter *em, const tl_buffer *buffer, const tl_expr *const *indices,
                      const void *node, bool wild, tl_address *out);
 bool tl_emit_in_bounds(tl_emitter *em, const tl_expr *load); /* wherever its variables are */
+/* base + coefficient*index elements, made where the builder is. */
+LLVMValueRef tl_emit_scaled(tl_emitter *em, LLVMTypeRef element, LLVMValueRef base,
+                            LLVMValueRef index, int64_t coefficient);
 LLVMValueRef tl_emit_offset(tl_emitter *em, LLVMTypeRef element, LLVMValueRef base,
                             int64_t constant);
 

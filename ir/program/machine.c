@@ -51,31 +51,19 @@ static const tl_machine_unit built_in_unit = {
 #undef MACHINE_UNIT
 };
 
-/* Golden Cove and its successors: what the built-in profile says of vectors of 256 bits, but for broadcasts (a probe of an
- * Emerald Rapids; three a cycle where they share lines). */
+/* Golden Cove and its successors with vectors of 256 bits: the built-in unit but for broadcasts (a probe of an Emerald
+ * Rapids; three a cycle where they share lines). */
+#define BROADCAST offsetof(tl_machine_unit, broadcast_cycles)
 static const tl_machine_unit golden_cove = {
-    .fma_per_cycle = 2,
-    .fma_latency = 4,
-    .add_latency = 4,
-    .loads_per_cycle = 2,
-    .stores_per_cycle = 1,
-    .broadcast_cycles = 0.5,
-    .divide_cycles = 4,
-    .exp_cycles = 10,
+#define MACHINE_UNIT(name, built_in, ...) \
+    .name = offsetof(tl_machine_unit, name) == BROADCAST ? 0.5 : built_in,
+#include "ir/program/machine.def"
+#undef MACHINE_UNIT
 };
-static const struct {
-    const char *cpu; /* LLVM's name */
-    tl_isa isa;
-    const tl_machine_unit *unit;
-} known_units[] = {
-    { "alderlake", TL_ISA_AVX2, &golden_cove },
-    { "raptorlake", TL_ISA_AVX2, &golden_cove },
-    { "meteorlake", TL_ISA_AVX2, &golden_cove },
-    { "sapphirerapids", TL_ISA_AVX2, &golden_cove },
-    { "emeraldrapids", TL_ISA_AVX2, &golden_cove },
-    { "graniterapids", TL_ISA_AVX2, &golden_cove },
-    { "graniterapids-d", TL_ISA_AVX2, &golden_cove },
-};
+#undef BROADCAST
+static const char *const golden_coves[] = { "alderlake",      "raptorlake",    "meteorlake",
+                                            "sapphirerapids", "emeraldrapids", "graniterapids",
+                                            "graniterapids-d" }; /* LLVM's names */
 
 const tl_machine *tl_machine_of(const tl_target *target)
 {
@@ -87,9 +75,10 @@ const tl_machine_unit *tl_machine_unit_of(const tl_target *target)
     const tl_machine_unit *unit = &tl_machine_of(target)->units[target->isa];
     if (unit->fma_per_cycle > 0)
         return unit;
-    for (size_t i = 0; i < sizeof known_units / sizeof *known_units; i++)
-        if (target->isa == known_units[i].isa && strcmp(target->cpu, known_units[i].cpu) == 0)
-            return known_units[i].unit;
+    for (size_t i = 0; target->isa == TL_ISA_AVX2 && i < sizeof golden_coves / sizeof *golden_coves;
+         i++)
+        if (strcmp(target->cpu, golden_coves[i]) == 0)
+            return &golden_cove;
     return &built_in_unit;
 }
 

@@ -354,11 +354,10 @@ static tl_status prefetch_next_panel(tl_schedule *s, const char *name, tl_block_
 static bool is_near(tl_schedule *s, const tl_contraction *c, const result_loops *found)
 {
     const tl_buffer *stream = c->stream->u.buffer;
-    const int64_t step = found->row_iter == NULL
-                             ? TL_NOT_AFFINE
-                             : tl_access_stride(s->arena, stream, c->stream->args, found->row_iter);
-    return step != TL_NOT_AFFINE && step > 0 &&
-           step <= TL_LINE_BYTES / 2 / (int64_t)tl_dtype_size(stream->dtype);
+    if (found->row_iter == NULL)
+        return false;
+    const int64_t step = tl_access_stride(s->arena, stream, c->stream->args, found->row_iter);
+    return step > 0 && step <= TL_LINE_BYTES / 2 / (int64_t)tl_dtype_size(stream->dtype);
 }
 
 /* Whether some axis of the stream moves with a spatial and a reduce iter: rows of a window are mostly there already. What moves
@@ -459,7 +458,7 @@ static tl_register_tile choose_tile(tl_schedule *s, tl_contraction *c, result_lo
         tapped.rows = turned.row_extent;
         tapped.lines = turned.line_extent;
     }
-    if (tap == NULL || tl_tile_room(s->target, 1, &tapped.taps) < 1)
+    if (tap == NULL || tl_tile_room(s->target, &tapped, 1) < 1)
         return plain;
     tl_register_tile t = tl_choose_tile(s->target, &tapped);
     bool pays = tl_tile_cycles(s->target, &tapped, t) < tl_tile_cycles(s->target, problem, plain);
@@ -476,10 +475,10 @@ static void decide_tile(tl_schedule *s, const char *name, const result_loops *fo
                         int64_t vectors, const tl_tile_problem *problem, tl_register_tile *t)
 {
     int64_t widest = tl_min64(vectors, 8);
-    while (widest > 1 && tl_tile_most(s->target, problem, widest) < 1)
+    while (widest > 1 && tl_tile_room(s->target, problem, widest) < 1)
         widest--;
     int64_t columns = tl_decide_range(s, name, "columns", 1, widest, t->columns);
-    int64_t room = tl_tile_most(s->target, problem, columns);
+    int64_t room = tl_tile_room(s->target, problem, columns);
     int64_t most = tl_min64(room, found->row_extent);
     if (columns != t->columns)
         *t = (tl_register_tile){ most, 1, columns };

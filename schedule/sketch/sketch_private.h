@@ -105,14 +105,13 @@ typedef struct {
     bool streams, scattered;
     bool is_near; /* elements of the stream for neighbouring rows share lines */
 } tl_tile_problem;
-/* The most rows, of all lines, of a tile so wide: one vector wide where rows are near, it may fill all registers. */
-int64_t tl_tile_most(const tl_target *target, const tl_tile_problem *problem, int64_t columns);
 /* The tile with the least estimated cycles; see sketch_tile.c. */
 tl_register_tile tl_choose_tile(const tl_target *target, const tl_tile_problem *problem);
 /* What it estimates for a tile, in cycles a step. */
 double tl_tile_cycles(const tl_target *target, const tl_tile_problem *problem, tl_register_tile t);
-/* How many rows, of all lines, the register file holds beside so many columns; below 1: none. */
-int64_t tl_tile_room(const tl_target *target, int64_t columns, const tl_taps *taps);
+/* How many rows, of all lines, the register file holds beside so many columns; below 1: none. One register is kept free,
+ * but where rows are near a tile one vector wide may fill all. */
+int64_t tl_tile_room(const tl_target *target, const tl_tile_problem *problem, int64_t columns);
 /* How many elements of the stream so many rows read in all taps. */
 int64_t tl_tile_elements(int64_t rows, const tl_taps *taps);
 

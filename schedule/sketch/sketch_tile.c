@@ -35,16 +35,12 @@ static int64_t tap_count(const tl_taps *taps)
     return taps->count > 0 ? taps->count : 1;
 }
 
-int64_t tl_tile_room(const tl_target *target, int64_t columns, const tl_taps *taps)
+int64_t tl_tile_room(const tl_target *target, const tl_tile_problem *p, int64_t columns)
 {
-    int64_t registers = tl_isa_infos[target->isa].vector_registers - 1, count = tap_count(taps);
+    const bool fills = p->is_near && columns == 1 && p->taps.count == 0;
+    const int64_t registers = tl_isa_infos[target->isa].vector_registers - (fills ? 0 : 1);
+    const int64_t count = tap_count(&p->taps);
     return registers < count ? 0 : (registers - count) / columns - count;
-}
-
-int64_t tl_tile_most(const tl_target *target, const tl_tile_problem *p, int64_t columns)
-{
-    bool fills = p->is_near && columns == 1 && p->taps.count == 0;
-    return tl_tile_room(target, columns, &p->taps) + fills;
 }
 
 int64_t tl_tile_elements(int64_t rows, const tl_taps *taps)
@@ -76,8 +72,7 @@ static double step_cycles(const tl_machine_unit *unit, int64_t rows, int64_t lin
     double panel = vectors * panel_cycles;
     double chain = unit->fma_latency * count;
     double cycles = sqrt(sqrt(pow(arithmetic, 4) + pow(loads, 4) + pow(chain, 4)));
-    cycles = cycles > panel ? cycles : panel;
-    return (cycles > chain ? cycles : chain) / count;
+    return (cycles > panel ? cycles : panel) / count;
 }
 
 static int64_t vector_bytes(const tl_target *target)
@@ -158,7 +153,7 @@ tl_register_tile tl_choose_tile(const tl_target *target, const tl_tile_problem *
     tl_register_tile best = { 1, 1, fewest };
     double least = tl_tile_cycles(target, p, best);
     for (int64_t columns = fewest; columns <= 8 && columns <= p->vectors; columns++) {
-        int64_t room = tl_tile_most(target, p, columns);
+        int64_t room = tl_tile_room(target, p, columns);
         for (int64_t r = 1; r <= 30 && r <= p->rows; r++)
             for (int64_t l = 1; l <= p->lines && r * l <= room && (l == 1 || r == p->rows); l++) {
                 tl_register_tile t = { r, l, columns };

@@ -413,7 +413,7 @@ static void windows_of_planes_are_in_registers(void **state)
 }
 
 /* A window of 25 products is a loop, in each step of which a sum waits for its own last one: fourteen take turns. One of nine is
- * written out, and has seven of a row. */
+ * written out, and takes few of a row. */
 static void sums_of_a_loop_take_turns(void **state)
 {
     (void)state;

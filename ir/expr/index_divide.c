@@ -7,7 +7,7 @@
  *     (x % (d*h)) // d      = (x // d) % h
  *     (x % (d*h)) % d       = x % d
  *     (e // d)*d + e % d    = e
- *     ((e // d) % h)*d + e % d = e % (d*h)
+ *     ((e // d) % h)*d + e % d = e % (d*h)       also where the two e differ by a multiple of d
  *     e - (e // d)*d        = e % d
  *     e - e % d             = (e // d)*d
  *
@@ -201,19 +201,51 @@ const tl_expr *tl_index_floormod(tl_arena *arena, const tl_expr *e, int64_t d)
 
 /* ---- pairs in a sum ---- */
 
-/* What e % d adds up to with d times `other`: e when other is e // d, e % (d*h) when it is
- * (e // d) % h; NULL when it is neither. */
+/* Whether a - b is a multiple of d: c*(t % m) may stand for c*t where c*m is one. */
+static bool is_congruent(const tl_expr *a, const tl_expr *b, int64_t d)
+{
+    assert(d > 0);
+    tl_sum s;
+    tl_sum_clear(&s);
+    if (!tl_sum_add(&s, a, 1) || !tl_sum_add(&s, b, -1))
+        return false;
+    for (int i = 0, rounds = 0; i < s.count && rounds < 2 * TL_MAX_ADDENDS; rounds++) {
+        const tl_addend it = s.addends[i];
+        int64_t m, multiple;
+        if (it.coefficient % d != 0 && is_by_constant(it.term, TL_EXPR_FLOORMOD, &m) &&
+            !tl_mul_overflows(it.coefficient, m, &multiple) && multiple % d == 0) {
+            tl_sum_remove(&s, i);
+            if (!tl_sum_add(&s, it.term->args[0], it.coefficient))
+                return false;
+            i = 0; /* what it adds may stand anywhere */
+        } else {
+            i++;
+        }
+    }
+    bool is_multiple = s.constant % d == 0 && !s.overflow;
+    for (int i = 0; i < s.count; i++)
+        is_multiple &= s.addends[i].coefficient % d == 0;
+    return is_multiple;
+}
+
+/* What e % d adds up to with d times `other`: t when other is t // d, t % (d*h) when it is (t // d) % h, where t is e or differs
+ * from it by a multiple of d; NULL when it is neither. */
 static const tl_expr *joined(tl_arena *arena, const tl_expr *e, int64_t d, const tl_expr *quotient,
                              const tl_expr *other)
 {
     assert(d > 0);
-    int64_t h, both;
-    if (tl_expr_equal(other, quotient))
+    int64_t h = 0, own, both;
+    if (is_by_constant(other, TL_EXPR_FLOORMOD, &h))
+        other = other->args[0];
+    if (!tl_expr_equal(other, quotient)) {
+        if (!is_by_constant(other, TL_EXPR_FLOORDIV, &own) || own != d ||
+            !is_congruent(other->args[0], e, d))
+            return NULL;
+        e = other->args[0];
+    }
+    if (h == 0)
         return e;
-    if (is_by_constant(other, TL_EXPR_FLOORMOD, &h) && tl_expr_equal(other->args[0], quotient) &&
-        !tl_mul_overflows(d, h, &both))
-        return tl_index_floormod(arena, e, both);
-    return NULL;
+    return tl_mul_overflows(d, h, &both) ? NULL : tl_index_floormod(arena, e, both);
 }
 
 /* (e // d)*c*d + (e % d)*c = c*e, for the % at `index`; (e // d) may itself stand under a %. */

@@ -148,6 +148,13 @@ static LLVMValueRef load_lanes(tl_emitter *em, const tl_address *a, LLVMTypeRef 
     return v;
 }
 
+/* Whether all lanes find zeroes where they read instead. */
+static bool is_safe_span(const tl_emitter *em, const tl_address *a)
+{
+    int64_t size = (int64_t)tl_dtype_size(a->storage->buffer->dtype);
+    return a->stride > 0 && a->stride <= TL_SAFE_BYTES / size / em->lanes;
+}
+
 static LLVMValueRef load_vector(tl_emitter *em, const tl_address *a, LLVMTypeRef element)
 {
     const tl_buffer_storage *storage = a->storage;
@@ -155,12 +162,16 @@ static LLVMValueRef load_vector(tl_emitter *em, const tl_address *a, LLVMTypeRef
     if (storage->is_register)
         return a->stride == 1 ? aligned_load(em, a, type) : load_lanes(em, a, element);
     tl_address at = *a;
+    if (a->in_pairs && a->constant % 2 != 0) {
+        at.is_odd = true;
+        at.pointer = tl_emit_offset(em, element, a->pointer, -1);
+    }
     LLVMValueRef mask = em->mask != NULL && (em->is_tail || !a->in_bounds) ? em->mask : NULL;
     if (em->guard != NULL && !a->in_bounds) {
         if (em->gpu.phase != NULL && mask == NULL && at.kind == TL_STRIDE_CONSTANT &&
             at.stride == 1)
             return load_where(em, &at, type, em->guard);
-        if (em->gpu.phase == NULL && at.kind == TL_STRIDE_CONSTANT && at.stride == 1) {
+        if (em->gpu.phase == NULL && at.kind == TL_STRIDE_CONSTANT && is_safe_span(em, &at)) {
             at.pointer = LLVMBuildSelect(em->builder, em->guard, at.pointer, safe_pointer(em), "");
         } else {
             LLVMValueRef all = tl_emit_splat(em, em->guard, em->lanes);
@@ -177,12 +188,7 @@ static LLVMValueRef load_vector(tl_emitter *em, const tl_address *a, LLVMTypeRef
             return aligned_load(em, &at, type);
         if (count > 0 && !has_masks)
             return tl_emit_load_first(em, storage, type, at.pointer, count);
-        LLVMTypeRef overloads[2] = { type, LLVMTypeOf(at.pointer) };
-        LLVMValueRef args[4] = {
-            at.pointer, LLVMConstInt(em->i32, tl_dtype_size(storage->buffer->dtype), false), mask,
-            LLVMConstNull(type)
-        };
-        return tl_emit_intrinsic(em, "llvm.masked.load", overloads, 2, args, 4);
+        return tl_emit_load_masked(em, storage, type, at.pointer, mask);
     }
     return tl_emit_load_apart(em, &at, element, mask, count);
 }
@@ -256,9 +262,7 @@ static void store_register(tl_emitter *em, const tl_address *a, LLVMTypeRef elem
 {
     LLVMTypeRef type = LLVMTypeOf(v);
     if (a->stride == 1) {
-        bool blends =
-            em->mask != NULL && (tl_isa_infos[em->target->isa].has_masks || !ends_row(em, a));
-        if (blends)
+        if (em->mask != NULL && !ends_row(em, a))
             v = LLVMBuildSelect(em->builder, em->mask, v, aligned_load(em, a, type), "");
         LLVMSetAlignment(LLVMBuildStore(em->builder, v, a->pointer), a->align);
         return;

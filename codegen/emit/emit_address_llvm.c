@@ -249,6 +249,25 @@ static unsigned alignment(const tl_emitter *em, const tl_buffer_storage *storage
     return (unsigned)((bits & -bits) * (uint64_t)size);
 }
 
+/* Whether lanes two elements apart are elements of pairs that lie in the buffer as a whole: all but the constant is even, and the
+ * last element is the second of its pair. */
+static bool is_in_pairs(const tl_buffer_storage *storage, const sum *s)
+{
+    int64_t last = 0, extent, stride;
+    if (s->stride != 2 || s->offsets != NULL)
+        return false;
+    for (int axis = 0; axis < storage->buffer->rank; axis++) {
+        if (!tl_const_int(storage->buffer->shape[axis], &extent) ||
+            !tl_const_int(storage->strides[axis], &stride))
+            return false;
+        last += (extent - 1) % 2 * (stride % 2);
+    }
+    for (int i = 0; i < s->count; i++)
+        if (s->parts[i].coefficient % 2 != 0)
+            return false;
+    return last % 2 != 0;
+}
+
 /* A thread's own element of what a warp holds, or one to read of another thread's. */
 static bool warp_address(tl_emitter *em, const tl_buffer_storage *storage,
                          const tl_expr *const *indices, bool reads, tl_address *out)
@@ -371,6 +390,7 @@ bool tl_emit_address(tl_emitter *em, const tl_buffer *buffer, const tl_expr *con
         return false;
     }
     out->align = alignment(em, storage, &s);
+    out->in_pairs = em->gpu.phase == NULL && is_in_pairs(storage, &s);
     if (tl_emit_is_swizzled(em, buffer))
         swizzle_address(em, &s, out);
     else

@@ -43,20 +43,58 @@ static LLVMValueRef gather(tl_emitter *em, const tl_address *a, LLVMTypeRef elem
     return tl_emit_intrinsic(em, "llvm.masked.gather", overloads, 2, args, 4);
 }
 
-/* Every second element, in the first `count` lanes: two vectors that end where the last of these is, and a shuffle. */
-static LLVMValueRef load_pairs(tl_emitter *em, const tl_address *a, LLVMTypeRef element, int count)
+/* Every second element out of two vectors, n elements each: the second begins with the last element of the first, so that nothing
+ * behind the last lane is read; or right behind it, in whole pairs, which those who want the others of each pair load as well. */
+static int second_vector(const tl_emitter *em, const tl_address *a)
 {
-    int n = em->lanes, span = 2 * count - 1;
-    LLVMTypeRef type = tl_emit_vector(element, n);
-    LLVMValueRef low = tl_emit_load_first(em, a->storage, type, a->pointer, span);
-    LLVMValueRef behind = tl_emit_offset(em, element, a->pointer, n - 1);
-    LLVMValueRef high = tl_emit_load_first(em, a->storage, type, behind, span - (n - 1)),
-                 picks[512];
+    return a->in_pairs ? em->lanes : em->lanes - 1;
+}
+
+static LLVMValueRef pick_elements(tl_emitter *em, const tl_address *a, LLVMValueRef low,
+                                  LLVMValueRef high)
+{
+    LLVMValueRef picks[512];
+    int n = em->lanes, second = second_vector(em, a);
     for (int i = 0; i < n; i++) {
-        int at = 2 * i < n ? 2 * i : n + 2 * i - (n - 1);
-        picks[i] = LLVMConstInt(em->i32, (unsigned)at, false);
+        int at = 2 * i + a->is_odd;
+        picks[i] = LLVMConstInt(em->i32, (unsigned)(at < n ? at : n + at - second), false);
     }
     return LLVMBuildShuffleVector(em->builder, low, high, LLVMConstVector(picks, (unsigned)n), "");
+}
+
+/* In the first `count` lanes. */
+static LLVMValueRef load_pairs(tl_emitter *em, const tl_address *a, LLVMTypeRef element, int count)
+{
+    int second = second_vector(em, a), span = a->in_pairs ? 2 * count : 2 * count - 1;
+    LLVMTypeRef type = tl_emit_vector(element, em->lanes);
+    LLVMValueRef behind = tl_emit_offset(em, element, a->pointer, second);
+    LLVMValueRef low = tl_emit_load_first(em, a->storage, type, a->pointer, span);
+    return pick_elements(em, a, low,
+                         tl_emit_load_first(em, a->storage, type, behind, span - second));
+}
+
+/* Where the mask lets it through: each vector under a mask of its own. */
+static LLVMValueRef load_masked_pairs(tl_emitter *em, const tl_address *a, LLVMTypeRef element,
+                                      LLVMValueRef mask)
+{
+    int n = em->lanes, second = second_vector(em, a);
+    LLVMTypeRef type = tl_emit_vector(element, n);
+    LLVMValueRef none = LLVMConstNull(LLVMTypeOf(mask)), halves[2];
+    for (int half = 0; half < 2; half++) {
+        LLVMValueRef lanes[512];
+        for (int i = 0; i < n; i++)
+            lanes[i] = LLVMConstInt(em->i32, (unsigned)n, false); /* of none */
+        for (int i = 0; i < n; i++) {
+            int at = 2 * i + a->is_odd;
+            if ((at >= n) == (half == 1))
+                lanes[at - half * second] = LLVMConstInt(em->i32, (unsigned)i, false);
+        }
+        LLVMValueRef spread = LLVMBuildShuffleVector(em->builder, mask, none,
+                                                     LLVMConstVector(lanes, (unsigned)n), "");
+        LLVMValueRef from = tl_emit_offset(em, element, a->pointer, half * second);
+        halves[half] = tl_emit_load_masked(em, a->storage, type, from, spread);
+    }
+    return pick_elements(em, a, halves[0], halves[1]);
 }
 
 /* Where the elements of the first lanes are, behind the pointer, when all are constants. */
@@ -168,8 +206,16 @@ LLVMValueRef tl_emit_load_apart(tl_emitter *em, const tl_address *a, LLVMTypeRef
                                 LLVMValueRef mask, int count)
 {
     bool has_masks = tl_isa_infos[em->target->isa].has_masks;
-    if (a->kind == TL_STRIDE_CONSTANT && a->stride == 2 && em->lanes >= 4 && count > 1)
+    bool every_second = a->kind == TL_STRIDE_CONSTANT && a->stride == 2 && em->lanes >= 4;
+    if (every_second && count > 1)
         return load_pairs(em, a, element, count);
+    if (every_second && mask != NULL && em->gpu.phase == NULL &&
+        tl_emit_masks_loads(em, a->storage->buffer->dtype))
+        return load_masked_pairs(em, a, element, mask);
+    tl_address own = *a; /* the lanes' elements, not the first ones of their pairs */
+    if (a->is_odd)
+        own.pointer = tl_emit_offset(em, element, a->pointer, 1);
+    a = &own;
     int64_t offsets[TL_MAX_NEAR_LANES];
     pieces p;
     if (em->gpu.phase == NULL &&

@@ -331,8 +331,20 @@ static tl_emit_value emit_short_exp(tl_emitter *em, const tl_expr *cast)
     return (tl_emit_value){ tl_emit_gpu_short_exp(em, x.llvm), x.varies };
 }
 
+/* A comparison of indices in lanes; NULL: it is none, or of numbers that are too large. */
+static LLVMValueRef compare_words(tl_emitter *em, const tl_expr *e)
+{
+    if (e->dtype != TL_BOOL || e->args[0]->dtype != TL_I64 || !tl_emit_varies(em, e))
+        return NULL;
+    LLVMValueRef a = tl_emit_words(em, e->args[0]), b = tl_emit_words(em, e->args[1]);
+    return a == NULL || b == NULL ? NULL : tl_emit_binary(em, e, e->kind, TL_I32, a, b);
+}
+
 static tl_emit_value emit_binary(tl_emitter *em, const tl_expr *e)
 {
+    LLVMValueRef compared = compare_words(em, e);
+    if (compared != NULL)
+        return (tl_emit_value){ compared, true };
     tl_emit_value a = tl_emit_expr(em, e->args[0]), b = tl_emit_expr(em, e->args[1]);
     bool varies = a.varies || b.varies;
     LLVMValueRef lhs = varies ? tl_emit_spread(em, a) : a.llvm;
@@ -413,9 +425,16 @@ tl_emit_value tl_emit_expr(tl_emitter *em, const tl_expr *e)
         return emit_select(em, e->args[0], e->args[1], e->args[2]);
     case TL_EXPR_CAST: {
         tl_emit_value v = emit_short_exp(em, e);
-        if (v.llvm == NULL)
-            v = tl_emit_expr(em, e->args[0]);
-        return (tl_emit_value){ tl_emit_cast(em, e->dtype, e->args[0]->dtype, v.llvm), v.varies };
+        tl_dtype from = e->args[0]->dtype;
+        if (v.llvm != NULL)
+            return v;
+        LLVMValueRef words = tl_dtype_is_float(e->dtype) && tl_emit_varies(em, e->args[0])
+                                 ? tl_emit_words(em, e->args[0])
+                                 : NULL;
+        if (words != NULL)
+            return (tl_emit_value){ tl_emit_cast(em, e->dtype, TL_I32, words), true };
+        v = tl_emit_expr(em, e->args[0]);
+        return (tl_emit_value){ tl_emit_cast(em, e->dtype, from, v.llvm), v.varies };
     }
     case TL_EXPR_BITS:
         return emit_bits(em, e);

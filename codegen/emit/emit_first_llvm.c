@@ -23,12 +23,21 @@ int tl_emit_first_lanes(const tl_emitter *em, LLVMValueRef mask)
     return count;
 }
 
-/* Whether a load of the first lanes is one instruction: AVX2 has it for elements of four and eight bytes (its stores take
+/* Whether a load under a mask is one instruction: AVX2 has it for elements of four and eight bytes (its stores take
  * dozens of cycles: these are written in parts). */
-static bool masks_loads(const tl_emitter *em, tl_dtype dtype)
+bool tl_emit_masks_loads(const tl_emitter *em, tl_dtype dtype)
 {
     const tl_isa_info *isa = &tl_isa_infos[em->target->isa];
     return isa->has_masks || (isa->vector_bits >= 256 && tl_dtype_size(dtype) >= 4);
+}
+
+LLVMValueRef tl_emit_load_masked(tl_emitter *em, const tl_buffer_storage *storage, LLVMTypeRef type,
+                                 LLVMValueRef pointer, LLVMValueRef mask)
+{
+    LLVMTypeRef overloads[2] = { type, LLVMTypeOf(pointer) };
+    LLVMValueRef size = LLVMConstInt(em->i32, tl_dtype_size(storage->buffer->dtype), false);
+    LLVMValueRef args[4] = { pointer, size, mask, LLVMConstNull(type) };
+    return tl_emit_intrinsic(em, "llvm.masked.load", overloads, 2, args, 4);
 }
 
 /* How many of `count` lanes go together from lane `at` on: the largest power of two that is left. */
@@ -81,16 +90,13 @@ LLVMValueRef tl_emit_load_first(tl_emitter *em, const tl_buffer_storage *storage
         return tl_emit_plain_load(em, storage, type, pointer);
     if (count <= 0)
         return LLVMConstNull(type);
-    if (!masks_loads(em, dtype) ||
+    if (!tl_emit_masks_loads(em, dtype) ||
         (!tl_isa_infos[em->target->isa].has_masks && next_part(0, count) == count))
         return load_parts(em, storage, type, pointer, count);
     LLVMValueRef active[512];
     for (int i = 0; i < n; i++)
         active[i] = LLVMConstInt(em->i1, i < count, false);
-    LLVMTypeRef overloads[2] = { type, LLVMTypeOf(pointer) };
-    LLVMValueRef args[4] = { pointer, LLVMConstInt(em->i32, tl_dtype_size(dtype), false),
-                             LLVMConstVector(active, (unsigned)n), LLVMConstNull(type) };
-    return tl_emit_intrinsic(em, "llvm.masked.load", overloads, 2, args, 4);
+    return tl_emit_load_masked(em, storage, type, pointer, LLVMConstVector(active, (unsigned)n));
 }
 
 void tl_emit_store_first(tl_emitter *em, const tl_address *a, LLVMTypeRef element,

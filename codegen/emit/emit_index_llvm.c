@@ -321,6 +321,41 @@ static LLVMValueRef build_scalar(tl_emitter *em, const tl_expr *e, const LLVMVal
     return v;
 }
 
+/* What is taken as it is: a number, a loop's variable, what all lanes have in common. */
+static bool is_leaf(const tl_emitter *em, const tl_expr *e)
+{
+    return e->kind == TL_EXPR_INT || e->kind == TL_EXPR_VAR || !tl_emit_varies(em, e);
+}
+
+/* Whether each value on the way to e's fits 32 bits, with room for lanes behind the end of a row. */
+static bool fits_words(const tl_emitter *em, const tl_expr *e)
+{
+    const tl_range range = tl_expr_range(e);
+    if (e->dtype != TL_I64 || range.min < INT32_MIN / 2 || range.max > INT32_MAX / 2)
+        return false;
+    if (is_leaf(em, e))
+        return !tl_expr_has_load(e);
+    return e->arg_count == 2 && tl_expr_infos[e->kind].arity == 2 && fits_words(em, e->args[0]) &&
+           fits_words(em, e->args[1]);
+}
+
+static LLVMValueRef build_words(tl_emitter *em, const tl_expr *e)
+{
+    if (is_leaf(em, e)) {
+        tl_emit_value v = tl_emit_expr(em, e);
+        LLVMTypeRef type = tl_emit_vector(em->i32, tl_emit_lanes_of(LLVMTypeOf(v.llvm)));
+        v.llvm = LLVMBuildTrunc(em->builder, v.llvm, type, "");
+        return tl_emit_spread(em, v);
+    }
+    LLVMValueRef args[2] = { build_words(em, e->args[0]), build_words(em, e->args[1]) };
+    return build_wide(em, e, TL_I32, args);
+}
+
+LLVMValueRef tl_emit_words(tl_emitter *em, const tl_expr *e)
+{
+    return em->gpu.phase == NULL && em->lanes > 1 && fits_words(em, e) ? build_words(em, e) : NULL;
+}
+
 LLVMValueRef tl_emit_scalar_index(tl_emitter *em, const tl_expr *e, int *level)
 {
     *level = 0;

@@ -240,6 +240,9 @@ bool tl_emit_varies(const tl_emitter *em, const tl_expr *e); /* depends on the l
 LLVMValueRef tl_emit_scalar_index(tl_emitter *em, const tl_expr *e, int *level);
 LLVMValueRef tl_emit_floor(tl_emitter *em, tl_expr_kind kind, tl_dtype dtype, bool non_negative,
                            LLVMValueRef a, LLVMValueRef b);
+/* i64 arithmetic that depends on the lane, as lanes of 32 bits, which is exact where every value of it fits; NULL: one does
+ * not, or something else than arithmetic of loop variables is in it. */
+LLVMValueRef tl_emit_words(tl_emitter *em, const tl_expr *e);
 /* Moves the builder to the end of the level's hoisted code; `leave` with the block to go back to. */
 LLVMBasicBlockRef tl_emit_hoist(tl_emitter *em, int level);
 void tl_emit_leave(tl_emitter *em, int level, LLVMBasicBlockRef back);
@@ -259,6 +262,8 @@ typedef struct {
     int64_t constant;     /* register buffers: the element */
     int lane;             /* whose register it is, of the four threads of a row; -1: the own */
     bool in_bounds;
+    bool in_pairs; /* every second element, of pairs that lie in the buffer as a whole */
+    bool is_odd;   /* of a load: the second of each, and the pointer is at the first */
     unsigned align; /* bytes that divide the pointer, of those that an access can use */
     /* Of a swizzled buffer: what `pointer` is made from, an address and elements behind it that are not swizzled yet. */
     LLVMValueRef outer, inner;
@@ -300,6 +305,11 @@ enum { TL_MAX_NEAR_LANES = 64 }; /* of what is taken apart lane by lane */
 
 /* How many lanes a constant mask lets through, when these are the first ones; 0: it is another. No mask: all. */
 int tl_emit_first_lanes(const tl_emitter *em, LLVMValueRef mask);
+/* Whether a load under a mask is one instruction. */
+bool tl_emit_masks_loads(const tl_emitter *em, tl_dtype dtype);
+/* The lanes that the mask lets through; the others are zero. */
+LLVMValueRef tl_emit_load_masked(tl_emitter *em, const tl_buffer_storage *storage, LLVMTypeRef type,
+                                 LLVMValueRef pointer, LLVMValueRef mask);
 /* The first `count` lanes from an element on; the others are zero. */
 LLVMValueRef tl_emit_load_first(tl_emitter *em, const tl_buffer_storage *storage, LLVMTypeRef type,
                                 LLVMValueRef pointer, int count);

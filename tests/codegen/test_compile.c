@@ -6,7 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
+#include "schedule/sketch/sketch.h"
 #include "tests/codegen/compiled.h"
+#include "tests/support/sketch_programs.h"
 
 static const char copy[] =
     "kernel k(A: f32[37], out B: f32[37])\n"
@@ -249,6 +251,59 @@ static void several_threads_compile(void **state)
     }
 }
 
+/* What must not be in the code of a default schedule. */
+static const struct {
+    const char *program, *target, *words[4];
+} unwanted[] = {
+    /* rests of rows in registers need no blend: nothing that lies behind them is kept */
+    { "gemm_seven_columns.tk", "x86-64-v4", { "vblend", "%rsp), %ymm" } },
+    { "gemm_seven_columns.tk", "x86-64-v3", { "vblend" } },
+    /* every second element under a mask is no gather; indices in lanes are words of 32 bits, for AVX2 has neither a product nor
+     * a conversion of more */
+    { "average_plain_stride2.tk", "x86-64-v4", { "vgather", "vpmullq", "vcvtqq2ps" } },
+    { "average_plain_stride2.tk", "x86-64-v3", { "vgather", "vpmuludq", "vcvtsi2ss", "vpcmpgtq" } },
+    /* channels in blocks of 16 of what was made in groups of 24: the two orders are one, side by side */
+    { "conv_groups_last_batch.tk", "x86-64-v4", { "vgather" } },
+};
+
+static const char *program_text; /* of the last visited */
+
+static void keep_text(const char *name, const char *text)
+{
+    (void)name;
+    static char kept[8192];
+    assert_true(strlen(text) < sizeof kept);
+    strcpy(kept, text);
+    program_text = kept;
+}
+
+static void default_code_has_none_of(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof unwanted / sizeof *unwanted; i++) {
+        tl_arena *arena = tl_arena_create(0);
+        tl_diag diag = { "" };
+        tl_program *program;
+        tl_target target;
+        tl_text assembly = { 0 };
+        sketch_programs_visit(unwanted[i].program, keep_text);
+        must(tl_program_parse(arena, program_text, "k.tk", &program, &diag), &diag, "parse");
+        must(tl_target_named(unwanted[i].target, &target, &diag), &diag, "target");
+        target.cores = 1;
+        tl_schedule *s = tl_schedule_create(arena, program, &target, false);
+        must(tl_schedule_default(s, &diag), &diag, "schedule");
+        must(tl_codegen_compile(arena, tl_schedule_program(s), false, &target, TL_EMIT_ASSEMBLY,
+                                &assembly, NULL, &diag),
+             &diag, "asm");
+        for (int w = 0; w < 4 && unwanted[i].words[w] != NULL; w++)
+            if (strstr(tl_text_get(&assembly), unwanted[i].words[w]) != NULL)
+                fail_msg("%s for %s has %s", unwanted[i].program, unwanted[i].target,
+                         unwanted[i].words[w]);
+        tl_text_free(&assembly);
+        tl_arena_destroy(arena);
+    }
+}
+
 /* In a process of tilth's own, where no strength reduction of LLVM does it: planes 960 bytes apart and an element of 24 in each
  * row are reached by pointers that move on. */
 static void pointers_move(void **state)
@@ -292,6 +347,7 @@ int main(void)
         cmocka_unit_test(refused),
         cmocka_unit_test(objects_are_closed),
         cmocka_unit_test(rests_stay_in_registers),
+        cmocka_unit_test(default_code_has_none_of),
         cmocka_unit_test(earlier_compiles_leave_nothing),
         cmocka_unit_test(several_threads_compile),
         cmocka_unit_test(texts_and_keys), /* owns the process */

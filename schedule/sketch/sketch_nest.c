@@ -94,11 +94,12 @@ static const tl_iter *transposed_iter(tl_schedule *s, const tl_block *block, con
     return NULL;
 }
 
-/* Splits two loops into tiles; what does not divide becomes nests of its own. */
+/* Splits two loops into tiles; what does not divide becomes nests of its own. `bytes`: of an element. */
 static tl_status tile_transposition(tl_schedule *s, const tl_loop_list *loops, tl_loop_ref written,
-                                    tl_loop_ref read, int64_t size, int lanes, tl_diag *diag)
+                                    tl_loop_ref read, int64_t size, int64_t bytes, int lanes,
+                                    tl_diag *diag)
 {
-    tl_loop_ref order[TL_MAX_LOOPS + 2], outer[2], inner[2], parts[2], tiled[2] = { written, read };
+    tl_loop_ref order[TL_MAX_LOOPS + 3], outer[2], inner[2], parts[2], tiled[2] = { written, read };
     int64_t extents[2], tile[2];
     int count = 0;
     for (int i = 0; i < loops->count; i++)
@@ -111,8 +112,17 @@ static tl_status tile_transposition(tl_schedule *s, const tl_loop_list *loops, t
         outer[i] = parts[0];
         inner[i] = parts[1];
     }
+    /* tiles that are less than a line wide: those of one line after each other, for what is written in halves comes twice */
+    int64_t line = TL_LINE_BYTES / bytes / tile[0];
+    bool is_half = line > 1 && extents[0] % (line * tile[0]) == 0;
+    if (is_half) {
+        TL_TRY(tl_split(s, outer[0], (int64_t[]){ 0, line }, 2, parts, diag));
+        outer[0] = parts[0];
+    }
     order[count++] = outer[0];
     order[count++] = outer[1];
+    if (is_half)
+        order[count++] = parts[1];
     order[count++] = inner[1];
     order[count++] = inner[0];
     TL_TRY(tl_reorder(s, order, count, diag));
@@ -245,13 +255,14 @@ tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *d
     tl_loop_ref read = { 0 };
     if (transposed != NULL)
         read = tl_sketch_loop_of(s, transposed, &loops);
-    bool tiles = read.id != 0 && !tl_same_loop(read, loop) && loops.count < TL_MAX_LOOPS - 1;
+    bool tiles = read.id != 0 && !tl_same_loop(read, loop) && loops.count < TL_MAX_LOOPS - 2;
     int64_t size = tiles ? tl_decide(s, block->name, "tile", tile_sizes, TILE_SIZES,
                                      tl_min64(lanes, tile_sizes[TILE_SIZES - 1]))
                          : 0;
     if (size > 0) {
         tl_schedule_state before = tl_schedule_save(s);
-        tl_status status = tile_transposition(s, &loops, loop, read, size, lanes, NULL);
+        tl_status status = tile_transposition(s, &loops, loop, read, size,
+                                              (int64_t)tl_dtype_size(dtype), lanes, NULL);
         if (status != TL_ILLEGAL_SCHEDULE)
             return status;
         tl_schedule_restore(s, &before);

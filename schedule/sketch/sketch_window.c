@@ -19,7 +19,8 @@
 
 enum {
     LARGEST_WINDOW = 16, /* reduce instances that are written out */
-    STREAM_ROWS = 2,     /* sums at a time where each reads a stream of its own */
+    STREAM_ROWS =
+        2, /* sums at a time where each reads a stream of its own, or elements that are shuffled */
     MOST_ROWS = 8,       /* sums at a time: two pipes of four cycles */
     ROLLED_ROWS = 14,    /* where each waits for its own last one in every step of a loop */
     MOST_UNROLLED = 128, /* operations written out at most */
@@ -163,6 +164,18 @@ static bool sums_products(const tl_block *block)
     return block->combiner == TL_COMBINER_SUM && value->kind == TL_EXPR_MUL;
 }
 
+/* Whether lanes read elements that do not lie side by side, which nothing multiplies (a pool of stride 2 in plain rows): what they
+ * are shuffled out of does not fit the registers of many sums. */
+static bool reads_apart(tl_schedule *s, const tl_block *block)
+{
+    const tl_expr *loads[2];
+    const tl_var *lane = tl_contiguous_iter(s->arena, block);
+    if (lane == NULL || tl_collect_loads(block->stores[0].value, loads, 2) != 1)
+        return false;
+    int64_t stride = tl_access_stride(s->arena, loads[0]->u.buffer, loads[0]->args, lane);
+    return stride != TL_NOT_AFFINE && stride > 1;
+}
+
 /* How many of the window's steps are written out: none, a small window, or this one as long as the code stays small; where
  * lanes share elements, those of the innermost axis. */
 static int64_t decide_unroll(tl_schedule *s, const tl_block *block, int64_t sums, bool is_shuffled,
@@ -202,8 +215,10 @@ tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_re
     /* sums, and what they add; products in a loop take that from memory, beside the factor that they share */
     const bool is_rolled = !is_shuffled && !is_stream && sums_products(block) &&
                            tl_sketch_points(block, TL_ITER_REDUCE) > LARGEST_WINDOW;
-    const int64_t most = is_rolled ? registers : registers / 2,
-                  suggested = is_rolled ? ROLLED_ROWS : MOST_ROWS;
+    const int64_t most = is_rolled ? registers : registers / 2, suggested = is_rolled ? ROLLED_ROWS
+                                                                            : reads_apart(s, block)
+                                                                                ? STREAM_ROWS
+                                                                                : MOST_ROWS;
     if (width == 1)
         return tl_refuse(diag, "default schedule", block->name,
                          "has an innermost loop that runs once");

@@ -412,6 +412,44 @@ static void windows_of_planes_are_in_registers(void **state)
     tl_arena_destroy(arena);
 }
 
+/* Two sums at a time where lanes are two elements apart: what more of them are shuffled out of would not stay in registers. */
+static void sums_of_shuffled_elements_are_few(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    assert_non_null(strstr(default_trace(arena, "average_plain_stride2.tk"), "split(oh, [_, 2])"));
+    tl_arena_destroy(arena);
+}
+
+/* Plain rows that a map writes into blocks of channels are turned around, row by row; the factor lies as it must. */
+static void maps_into_blocks_turn_what_is_plain(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    const char *trace = default_trace(arena, "scale_into_blocks.tk");
+    assert_non_null(strstr(trace, "x_local = cache_read(map, x, global)"));
+    assert_non_null(strstr(trace, "i1_0, i1_1_1 = split(i1_1, [_, 16])"));
+    assert_null(strstr(trace, "cache_read(map, s"));
+    tl_arena_destroy(arena);
+}
+
+/* Squares of eight are half a line of what is written, and two of them follow each other; those of sixteen are a line. */
+static void transpositions_write_whole_lines(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    tl_target target;
+    tl_diag diag = { 0 };
+    assert_int_equal(tl_target_named("x86-64-v3", &target, &diag), TL_OK);
+    target.cores = 1;
+    assert_non_null(
+        strstr(trace_on(arena, "transpose_lines.tk", tl_schedule_default, false, &target),
+               "reorder(i0, i2_0_0, i1_0, i2_0_1, i1_1, i2_1)"));
+    assert_non_null(
+        strstr(default_trace(arena, "transpose_lines.tk"), "reorder(i0, i2_0, i1_0, i1_1, i2_1)"));
+    tl_arena_destroy(arena);
+}
+
 /* A window of 25 products is a loop, in each step of which a sum waits for its own last one: fourteen take turns. One of nine is
  * written out, and takes few of a row. */
 static void sums_of_a_loop_take_turns(void **state)
@@ -748,6 +786,9 @@ int main(void)
         cmocka_unit_test(windows_of_planes_are_in_registers),
         cmocka_unit_test(planes_are_summed_up_in_one_loop),
         cmocka_unit_test(sums_of_a_loop_take_turns),
+        cmocka_unit_test(sums_of_shuffled_elements_are_few),
+        cmocka_unit_test(maps_into_blocks_turn_what_is_plain),
+        cmocka_unit_test(transpositions_write_whole_lines),
         cmocka_unit_test(reductions_that_walk_on_are_fused),
         cmocka_unit_test(windows_are_written_out_where_rows_share),
         cmocka_unit_test(rows_of_the_next_plane_are_fetched),

@@ -8,10 +8,15 @@
 enum {
     SHORT_STRIDE = 5, /* lanes closer than that are shuffled out of few vectors */
     SHORT_SIDE = 4,   /* of a rectangle: one that is shorter is written out */
+    /* rows so far apart, or a multiple of it, meet in four sets of the first cache or fewer */
+    MEETING_BYTES = TL_PAGE_BYTES / 4,
 };
 
 enum { MOST_CHAINS = 4, MOST_VECTORS = 8, TILE_SIZES = 4 };
 static const int64_t tile_sizes[TILE_SIZES] = { 0, 4, 8, 16 };
+/* of such rows follow each other: the first of these that divides them */
+enum { LINE_COUNTS = 7 };
+static const int64_t line_counts[LINE_COUNTS] = { 4, 5, 6, 7, 8, 3, 2 };
 
 /* Whether a loop of the list moves the iter more than once. */
 static bool runs(tl_schedule *s, const tl_block *block, int iter, const tl_loop_list *loops)
@@ -94,9 +99,25 @@ static const tl_iter *transposed_iter(tl_schedule *s, const tl_block *block, con
     return NULL;
 }
 
-/* Splits two loops into tiles; what does not divide becomes nests of its own. `bytes`: of an element. */
+/* How many elements of each written row follow each other before the next are read: a line of the cache, for what is written in
+ * parts is fetched as often; where the rows' lines meet in few sets of the first cache, some lines. 0: tiles as they come. */
+static int64_t find_run(tl_schedule *s, const tl_block *block, const tl_iter *row, int64_t extent)
+{
+    const tl_store *store = &block->stores[0];
+    const int64_t bytes = (int64_t)tl_dtype_size(store->buffer->dtype);
+    const int64_t pitch = tl_access_stride(s->arena, store->buffer, store->indices, row->var);
+    const bool meets = pitch > 0 && pitch * bytes % MEETING_BYTES == 0;
+    const int64_t line = TL_LINE_BYTES / bytes;
+    for (int i = 0; meets && i < LINE_COUNTS; i++)
+        if (extent % (line * line_counts[i]) == 0)
+            return line * line_counts[i];
+    return extent % line == 0 ? line : 0;
+}
+
+/* Splits two loops into tiles; what does not divide becomes nests of its own. Tiles along `run` elements of a written row follow
+ * each other. */
 static tl_status tile_transposition(tl_schedule *s, const tl_loop_list *loops, tl_loop_ref written,
-                                    tl_loop_ref read, int64_t size, int64_t bytes, int lanes,
+                                    tl_loop_ref read, int64_t size, int64_t run, int lanes,
                                     tl_diag *diag)
 {
     tl_loop_ref order[TL_MAX_LOOPS + 3], outer[2], inner[2], parts[2], tiled[2] = { written, read };
@@ -112,16 +133,14 @@ static tl_status tile_transposition(tl_schedule *s, const tl_loop_list *loops, t
         outer[i] = parts[0];
         inner[i] = parts[1];
     }
-    /* tiles that are less than a line wide: those of one line after each other, for what is written in halves comes twice */
-    int64_t line = TL_LINE_BYTES / bytes / tile[0];
-    bool is_half = line > 1 && extents[0] % (line * tile[0]) == 0;
-    if (is_half) {
-        TL_TRY(tl_split(s, outer[0], (int64_t[]){ 0, line }, 2, parts, diag));
+    const bool runs_on = run > tile[0] && run % tile[0] == 0;
+    if (runs_on) {
+        TL_TRY(tl_split(s, outer[0], (int64_t[]){ 0, run / tile[0] }, 2, parts, diag));
         outer[0] = parts[0];
     }
     order[count++] = outer[0];
     order[count++] = outer[1];
-    if (is_half)
+    if (runs_on)
         order[count++] = parts[1];
     order[count++] = inner[1];
     order[count++] = inner[0];
@@ -261,8 +280,8 @@ tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *d
                          : 0;
     if (size > 0) {
         tl_schedule_state before = tl_schedule_save(s);
-        tl_status status = tile_transposition(s, &loops, loop, read, size,
-                                              (int64_t)tl_dtype_size(dtype), lanes, NULL);
+        int64_t run = find_run(s, block, transposed, tl_sketch_extent(s, loop));
+        tl_status status = tile_transposition(s, &loops, loop, read, size, run, lanes, NULL);
         if (status != TL_ILLEGAL_SCHEDULE)
             return status;
         tl_schedule_restore(s, &before);

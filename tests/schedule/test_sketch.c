@@ -433,7 +433,8 @@ static void maps_into_blocks_turn_what_is_plain(void **state)
     tl_arena_destroy(arena);
 }
 
-/* Squares of eight are half a line of what is written, and two of them follow each other; those of sixteen are a line. */
+/* Squares of eight are half a line of what is written, and two of them follow each other; those of sixteen are a line. Four lines
+ * follow each other where rows are 1024 bytes apart. */
 static void transpositions_write_whole_lines(void **state)
 {
     (void)state;
@@ -447,6 +448,8 @@ static void transpositions_write_whole_lines(void **state)
                "reorder(i0, i2_0_0, i1_0, i2_0_1, i1_1, i2_1)"));
     assert_non_null(
         strstr(default_trace(arena, "transpose_lines.tk"), "reorder(i0, i2_0, i1_0, i1_1, i2_1)"));
+    assert_non_null(
+        strstr(default_trace(arena, "transpose_meeting_rows.tk"), "split(i2_0, [_, 4])"));
     tl_arena_destroy(arena);
 }
 

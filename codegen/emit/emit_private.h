@@ -262,8 +262,8 @@ typedef struct {
     int64_t constant;     /* register buffers: the element */
     int lane;             /* whose register it is, of the four threads of a row; -1: the own */
     bool in_bounds;
-    bool in_pairs; /* every second element, of pairs that lie in the buffer as a whole */
-    bool is_odd;   /* of a load: the second of each, and the pointer is at the first */
+    bool in_pairs;  /* every second element, of pairs that lie in the buffer as a whole */
+    bool is_odd;    /* of a load: the second of each, and the pointer is at the first */
     unsigned align; /* bytes that divide the pointer, of those that an access can use */
     /* Of a swizzled buffer: what `pointer` is made from, an address and elements behind it that are not swizzled yet. */
     LLVMValueRef outer, inner;

@@ -164,8 +164,8 @@ static bool sums_products(const tl_block *block)
     return block->combiner == TL_COMBINER_SUM && value->kind == TL_EXPR_MUL;
 }
 
-/* Whether lanes read elements that do not lie side by side, which nothing multiplies (a pool of stride 2 in plain rows): what they
- * are shuffled out of does not fit the registers of many sums. */
+/* Whether lanes read elements that do not lie side by side, which nothing multiplies (a pool of stride 2 in plain
+ * rows): what they are shuffled out of does not fit the registers of many sums. */
 static bool reads_apart(tl_schedule *s, const tl_block *block)
 {
     const tl_expr *loads[2];

@@ -15,7 +15,7 @@ enum {
 enum { MOST_CHAINS = 4, MOST_VECTORS = 8, TILE_SIZES = 4 };
 static const int64_t tile_sizes[TILE_SIZES] = { 0, 4, 8, 16 };
 /* of such rows follow each other: the first of these that divides them */
-enum { LINE_COUNTS = 7 };
+enum { LINE_COUNTS = 7, MOST_LINES = 16 };
 static const int64_t line_counts[LINE_COUNTS] = { 4, 5, 6, 7, 8, 3, 2 };
 
 /* Whether a loop of the list moves the iter more than once. */
@@ -100,7 +100,8 @@ static const tl_iter *transposed_iter(tl_schedule *s, const tl_block *block, con
 }
 
 /* How many elements of each written row follow each other before the next are read: a line of the cache, for what is written in
- * parts is fetched as often; where the rows' lines meet in few sets of the first cache, some lines. 0: tiles as they come. */
+ * parts is fetched as often; where the rows' lines meet in few sets of the first cache, some lines, or the row when it is not
+ * long. 0: tiles as they come. */
 static int64_t find_run(tl_schedule *s, const tl_block *block, const tl_iter *row, int64_t extent)
 {
     const tl_store *store = &block->stores[0];
@@ -111,6 +112,8 @@ static int64_t find_run(tl_schedule *s, const tl_block *block, const tl_iter *ro
     for (int i = 0; meets && i < LINE_COUNTS; i++)
         if (extent % (line * line_counts[i]) == 0)
             return line * line_counts[i];
+    if (meets && extent <= MOST_LINES * line)
+        return extent;
     return extent % line == 0 ? line : 0;
 }
 
@@ -133,13 +136,15 @@ static tl_status tile_transposition(tl_schedule *s, const tl_loop_list *loops, t
         outer[i] = parts[0];
         inner[i] = parts[1];
     }
-    const bool runs_on = run > tile[0] && run % tile[0] == 0;
+    const bool runs_on = run > tile[0] && run < extents[0] && run % tile[0] == 0;
     if (runs_on) {
         TL_TRY(tl_split(s, outer[0], (int64_t[]){ 0, run / tile[0] }, 2, parts, diag));
         outer[0] = parts[0];
     }
-    order[count++] = outer[0];
-    order[count++] = outer[1];
+    /* along a whole row, with what no tile divides */
+    const int inside = run == extents[0] && tile[0] < run ? 0 : 1;
+    order[count++] = outer[1 - inside];
+    order[count++] = outer[inside];
     if (runs_on)
         order[count++] = parts[1];
     order[count++] = inner[1];
@@ -152,9 +157,11 @@ static tl_status tile_transposition(tl_schedule *s, const tl_loop_list *loops, t
         TL_TRY(tl_vectorize(s, inner[0], diag));
     else
         TL_TRY(tl_unroll(s, inner[0], diag));
-    for (int i = 1; i >= 0; i--)
+    for (int turn = 0; turn < 2; turn++) { /* the inner one first: the outer copies it */
+        const int i = turn == 0 ? inside : 1 - inside;
         if (extents[i] % tile[i] != 0)
             TL_TRY(tl_loop_partition(s, outer[i], diag));
+    }
     return TL_OK;
 }
 

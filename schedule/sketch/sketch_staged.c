@@ -179,6 +179,31 @@ static bool products_stay(const tl_schedule *s, const tl_block *product, int64_t
     return tl_buffer_max_bytes(product->stores[0].buffer) / column_tiles <= s->target->l2_bytes / 4;
 }
 
+static bool is_of_images(const result_loops *r, int at)
+{
+    return at != r->down && at != r->column && at != r->across && at != r->vector;
+}
+
+static int64_t count_images(tl_schedule *s, const result_loops *r)
+{
+    int64_t count = 1;
+    for (int i = 0; i < r->loops.count; i++)
+        if (is_of_images(r, i))
+            count *= tl_min64(tl_sketch_extent(s, r->loops.loops[i]), MOST_IMAGES);
+    return count;
+}
+
+/* Whether each core gets one band of an image, though U does not stay in L2: otherwise each would read all of V, which the
+ * others have just written, perhaps behind another last cache; U is nobody's. */
+static bool shares_bands(tl_schedule *s, const stages *g, const result_loops *r,
+                         int64_t image_count)
+{
+    const int64_t cores = s->target->cores;
+    return cores > 1 && image_count % cores != 0 && r->tiles_down % cores == 0 &&
+           r->tiles_down / cores * r->tiles_across >= LEAST_ROWS &&
+           bytes_of(g->contraction.panel) <= bytes_of(g->contraction.stream);
+}
+
 /* A transform moved under `outside` loops: its contiguous loop is vectorized, the loop before it, a few points, written
  * out. */
 static tl_status schedule_transform(tl_schedule *s, const char *name, int outside, tl_diag *diag)
@@ -238,6 +263,11 @@ tl_status tl_sketch_staged(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl
         band++;
     bool banded = tl_sketch_stays_in_l2(s->target, g.contraction.panel->u.buffer) &&
                   r.tiles_down / band >= s->target->cores; /* each core a band at least */
+    int64_t image_count = count_images(s, &r);
+    if (!banded && shares_bands(s, &g, &r, image_count)) {
+        band = r.tiles_down / s->target->cores;
+        banded = true;
+    }
     int64_t bands[33] = { 0 }; /* tiles down in a band; 0: none, V is a phase of its own */
     count = 1 + tl_sketch_divisors(r.tiles_down, bands + 1, 32);
     band = tl_decide(s, block->name, "band", bands, count, banded ? band : 0);
@@ -251,12 +281,9 @@ tl_status tl_sketch_staged(tl_schedule *s, tl_block_ref anchor, tl_map *done, tl
                         diag));
     TL_TRY(tl_split(s, r.loops.loops[r.column], (int64_t[]){ 0, span }, 2, columns, diag));
     tl_loop_list images = { 0 }, all = { 0 };
-    int64_t image_count = 1;
     for (int i = 0; i < r.loops.count; i++)
-        if (i != r.down && i != r.column && i != r.across && i != r.vector) {
-            image_count *= tl_min64(tl_sketch_extent(s, r.loops.loops[i]), MOST_IMAGES);
+        if (is_of_images(&r, i))
             tl_loop_push(&images, r.loops.loops[i]);
-        }
     bool panel_outside = !banded && image_count > 1 &&
                          bytes_of(g.contraction.panel) > bytes_of(g.contraction.stream);
     bool all_images = panel_outside && products_stay(s, block, vectors / span);

@@ -358,6 +358,25 @@ static void what_is_read_twice_is_turned(void **state)
     tl_arena_destroy(arena);
 }
 
+/* Weights that do not stay in L2, but are less than what the image is turned into: two cores have half of the image each, and
+ * neither reads what the other has made of its own. One core has no use for halves. */
+static void cores_keep_what_they_transform(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    tl_target target;
+    assert_int_equal(tl_target_named("x86-64-v4", &target, NULL), TL_OK);
+    target.l2_bytes = 64 << 10;
+    target.cores = 2;
+    const char *trace = trace_on(arena, "winograd_bands.tk", tl_schedule_default, false, &target);
+    assert_non_null(strstr(trace, "oh_0, oh_1 = split(oh, [_, 8])"));
+    assert_non_null(strstr(trace, "compute_at(input_columns, oh_0)"));
+    target.cores = 1;
+    trace = trace_on(arena, "winograd_bands.tk", tl_schedule_default, false, &target);
+    assert_null(strstr(trace, "compute_at(input_columns"));
+    tl_arena_destroy(arena);
+}
+
 /* Weights that are more than what the images of a batch are turned into: a tile of columns serves all images. */
 static void weights_are_read_once_for_a_batch(void **state)
 {
@@ -434,7 +453,7 @@ static void maps_into_blocks_turn_what_is_plain(void **state)
 }
 
 /* Squares of eight are half a line of what is written, and two of them follow each other; those of sixteen are a line. Four lines
- * follow each other where rows are 1024 bytes apart. */
+ * follow each other where rows are 1024 bytes apart, or all of a short row. */
 static void transpositions_write_whole_lines(void **state)
 {
     (void)state;
@@ -450,6 +469,8 @@ static void transpositions_write_whole_lines(void **state)
         strstr(default_trace(arena, "transpose_lines.tk"), "reorder(i0, i2_0, i1_0, i1_1, i2_1)"));
     assert_non_null(
         strstr(default_trace(arena, "transpose_meeting_rows.tk"), "split(i2_0, [_, 4])"));
+    assert_non_null(strstr(default_trace(arena, "transpose_rests_meet.tk"),
+                           "reorder(i0_1, i2_1, i1_0, i3_0_1, i1_1_1, i3_1_1)"));
     tl_arena_destroy(arena);
 }
 
@@ -783,6 +804,7 @@ int main(void)
         cmocka_unit_test(panels_end_where_blocks_of_keys_do),
         cmocka_unit_test(terms_become_lanes),
         cmocka_unit_test(weights_are_read_once_for_a_batch),
+        cmocka_unit_test(cores_keep_what_they_transform),
         cmocka_unit_test(results_out_of_blocks_are_turned),
         cmocka_unit_test(lanes_have_no_tests),
         cmocka_unit_test(what_is_read_twice_is_turned),

@@ -142,13 +142,34 @@ static bool writes_rows(tl_schedule *s, const tl_block *out, const tl_loop_list 
 typedef struct {
     bool panel_inside;
     int64_t block;
+    int images; /* the loop that goes outside of all others; -1: none */
 } tile_order;
+
+/* The loop over images of a batch, which go one after the other through all of the panel where what they are made of does not
+ * stay in the last cache together, but each does, and the panel: with panels outside, each would fetch all images from memory.
+ * -1: there is none, or no need. */
+static int find_images(tl_schedule *s, const tl_contraction *c, const tl_loop_list *loops,
+                       const result_loops *found)
+{
+    const int64_t cache = s->target->l3_bytes, all = tl_buffer_max_bytes(c->stream->u.buffer);
+    for (int i = 0; i < loops->count; i++) {
+        tl_loop_ref loop = loops->loops[i];
+        int64_t extent = tl_sketch_extent(s, loop);
+        if ((found->stream & (1u << i)) == 0 || extent < 2 || tl_same_loop(loop, found->row) ||
+            tl_same_loop(loop, found->line))
+            continue;
+        bool meets_memory = all > cache / 2 && all / extent <= cache / 4 &&
+                            tl_buffer_max_bytes(c->panel->u.buffer) <= cache / 4;
+        return meets_memory ? i : -1;
+    }
+    return -1;
+}
 
 static tile_order decide_order(tl_schedule *s, const char *name, const result_loops *found,
                                tl_register_tile t, int64_t panel_extent, int64_t panel_size,
                                bool along_rows)
 {
-    tile_order order = { false, 0 };
+    tile_order order = { .images = -1 };
     int64_t panels = count_tiles(panel_extent, panel_size), options[16];
     int64_t rows = count_tiles(found->row_extent, t.rows);
     int count = 0;
@@ -266,6 +287,8 @@ static tl_status tile_result(tl_schedule *s, const tl_loop_list *loops, result_l
                   iterations_around(s, loops, found) >= s->target->cores;
     tl_loop_list stream = { 0 }, panel = { 0 };
     tl_loop_list *panel_list = order.panel_inside ? &panel : outer;
+    if (order.images >= 0)
+        tl_loop_push(outer, loops->loops[order.images]);
     if (narrower && !inside)
         tl_loop_push(outer, vector_tiles);
     for (int i = 0; i < loops->count; i++) {
@@ -278,7 +301,7 @@ static tl_status tile_result(tl_schedule *s, const tl_loop_list *loops, result_l
             tl_loop_push(panel_list, narrower ? (tl_loop_ref){ 0 } : vector_tiles);
         else if (tl_same_loop(loop, found->column))
             tl_loop_push(panel_list, column_tiles);
-        else
+        else if (i != order.images)
             tl_loop_push(found->stream & (1u << i) ? &stream : outer, loop);
     }
     for (int i = 0; i + 1 < stream.count; i++)
@@ -553,6 +576,7 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
         first == 0 && wide && !found.panel_varies && panel_extent % panel_size == 0 &&
         writes_rows(s, tl_schedule_get_block(s, out), &loops, &found, problem.steps, panel_extent);
     tile_order order = decide_order(s, name, &found, t, panel_extent, panel_size, along_rows);
+    order.images = first == 0 ? find_images(s, &c, &loops, &found) : -1;
     tl_loop_list outer = { 0 }, tile = { 0 };
     TL_TRY(tile_result(s, &loops, &found, t, order, lanes, panel_stays, &outer, &tile, diag));
     if (outer.count == 0)

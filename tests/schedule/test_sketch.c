@@ -358,6 +358,23 @@ static void what_is_read_twice_is_turned(void **state)
     tl_arena_destroy(arena);
 }
 
+/* Images that do not stay in the last cache together go through all panels one after the other; those that do are walked for each
+ * panel. */
+static void images_go_outside_where_they_are_many(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    tl_target target;
+    assert_int_equal(tl_target_named("x86-64-v4", &target, NULL), TL_OK);
+    target.cores = 1;
+    const char *trace = trace_on(arena, "conv_images.tk", tl_schedule_default, false, &target);
+    assert_non_null(strstr(trace, "reorder(co_0, n, oh, "));
+    target.l3_bytes = 64 << 10;
+    trace = trace_on(arena, "conv_images.tk", tl_schedule_default, false, &target);
+    assert_non_null(strstr(trace, "reorder(n, co_0, oh, "));
+    tl_arena_destroy(arena);
+}
+
 /* Weights that do not stay in L2, but are less than what the image is turned into: two cores have half of the image each, and
  * neither reads what the other has made of its own. One core has no use for halves. */
 static void cores_keep_what_they_transform(void **state)
@@ -805,6 +822,7 @@ int main(void)
         cmocka_unit_test(terms_become_lanes),
         cmocka_unit_test(weights_are_read_once_for_a_batch),
         cmocka_unit_test(cores_keep_what_they_transform),
+        cmocka_unit_test(images_go_outside_where_they_are_many),
         cmocka_unit_test(results_out_of_blocks_are_turned),
         cmocka_unit_test(lanes_have_no_tests),
         cmocka_unit_test(what_is_read_twice_is_turned),

@@ -99,10 +99,17 @@ static const tl_iter *transposed_iter(tl_schedule *s, const tl_block *block, con
     return NULL;
 }
 
-/* How many elements of each written row follow each other before the next are read: a line of the cache, for what is written in
- * parts is fetched as often; where the rows' lines meet in few sets of the first cache, some lines, or the row when it is not
- * long. 0: tiles as they come. */
-static int64_t find_run(tl_schedule *s, const tl_block *block, const tl_iter *row, int64_t extent)
+/* How a transposition goes along the rows that it writes. */
+typedef struct {
+    int64_t
+        run; /* elements of a row that follow each other before the next are read; 0: tiles as they come */
+    bool is_planed; /* whole planes of rows before the next are read */
+} row_order;
+
+/* A line of the cache, for what is written in parts is fetched as often; where the rows' lines meet in few sets of the first
+ * cache, some lines, or the row when it is not long; where they meet in one set, all rows of a plane. */
+static row_order find_order(tl_schedule *s, const tl_block *block, const tl_iter *row,
+                            int64_t extent)
 {
     const tl_store *store = &block->stores[0];
     const int64_t bytes = (int64_t)tl_dtype_size(store->buffer->dtype);
@@ -111,18 +118,18 @@ static int64_t find_run(tl_schedule *s, const tl_block *block, const tl_iter *ro
     const int64_t line = TL_LINE_BYTES / bytes;
     for (int i = 0; meets && i < LINE_COUNTS; i++)
         if (extent % (line * line_counts[i]) == 0)
-            return line * line_counts[i];
+            return (row_order){ line * line_counts[i], false };
     if (meets && extent <= MOST_LINES * line)
-        return extent;
-    return extent % line == 0 ? line : 0;
+        return (row_order){ extent, pitch * bytes % TL_PAGE_BYTES == 0 };
+    return (row_order){ extent % line == 0 ? line : 0, false };
 }
 
-/* Splits two loops into tiles; what does not divide becomes nests of its own. Tiles along `run` elements of a written row follow
- * each other. */
+/* Splits two loops into tiles; what does not divide becomes nests of its own. */
 static tl_status tile_transposition(tl_schedule *s, const tl_loop_list *loops, tl_loop_ref written,
-                                    tl_loop_ref read, int64_t size, int64_t run, int lanes,
+                                    tl_loop_ref read, int64_t size, row_order rows, int lanes,
                                     tl_diag *diag)
 {
+    const int64_t run = rows.run;
     tl_loop_ref order[TL_MAX_LOOPS + 3], outer[2], inner[2], parts[2], tiled[2] = { written, read };
     int64_t extents[2], tile[2];
     int count = 0;
@@ -144,6 +151,10 @@ static tl_status tile_transposition(tl_schedule *s, const tl_loop_list *loops, t
     /* along a whole row, with what no tile divides */
     const int inside = run == extents[0] && tile[0] < run ? 0 : 1;
     order[count++] = outer[1 - inside];
+    if (rows.is_planed && inside == 0 && count > 1) { /* the loop over a plane's rows inside */
+        order[count - 1] = order[count - 2];
+        order[count - 2] = outer[1];
+    }
     order[count++] = outer[inside];
     if (runs_on)
         order[count++] = parts[1];
@@ -287,8 +298,8 @@ tl_status tl_sketch_nest(tl_schedule *s, tl_block_ref ref, int first, tl_diag *d
                          : 0;
     if (size > 0) {
         tl_schedule_state before = tl_schedule_save(s);
-        int64_t run = find_run(s, block, transposed, tl_sketch_extent(s, loop));
-        tl_status status = tile_transposition(s, &loops, loop, read, size, run, lanes, NULL);
+        row_order rows = find_order(s, block, transposed, tl_sketch_extent(s, loop));
+        tl_status status = tile_transposition(s, &loops, loop, read, size, rows, lanes, NULL);
         if (status != TL_ILLEGAL_SCHEDULE)
             return status;
         tl_schedule_restore(s, &before);

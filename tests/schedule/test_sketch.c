@@ -470,7 +470,7 @@ static void maps_into_blocks_turn_what_is_plain(void **state)
 }
 
 /* Squares of eight are half a line of what is written, and two of them follow each other; those of sixteen are a line. Four lines
- * follow each other where rows are 1024 bytes apart, or all of a short row. */
+ * follow each other where rows are 1024 bytes apart, or all of a short row, or of a plane. */
 static void transpositions_write_whole_lines(void **state)
 {
     (void)state;
@@ -488,6 +488,8 @@ static void transpositions_write_whole_lines(void **state)
         strstr(default_trace(arena, "transpose_meeting_rows.tk"), "split(i2_0, [_, 4])"));
     assert_non_null(strstr(default_trace(arena, "transpose_rests_meet.tk"),
                            "reorder(i0_1, i2_1, i1_0, i3_0_1, i1_1_1, i3_1_1)"));
+    assert_non_null(strstr(default_trace(arena, "transpose_planes_meet.tk"),
+                           "reorder(i0_1, i1_0, i2_1, i3_0_1, i1_1_1, i3_1_1)"));
     tl_arena_destroy(arena);
 }
 

@@ -99,11 +99,11 @@ static const tl_iter *transposed_iter(tl_schedule *s, const tl_block *block, con
     return NULL;
 }
 
-/* How a transposition goes along the rows that it writes. */
+/* How a transposition goes along the rows that it writes: so many elements of a row follow each other before the next are read
+ * (0: tiles as they come), or whole planes of rows do. */
 typedef struct {
-    int64_t
-        run; /* elements of a row that follow each other before the next are read; 0: tiles as they come */
-    bool is_planed; /* whole planes of rows before the next are read */
+    int64_t run;
+    bool is_planed;
 } row_order;
 
 /* A line of the cache, for what is written in parts is fetched as often; where the rows' lines meet in few sets of the first

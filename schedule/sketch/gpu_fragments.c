@@ -241,17 +241,18 @@ static tl_status take_operands(tl_schedule *s, attention *a, tl_loop_ref group, 
     TL_TRY(product_loops(s, a->first_block, a->depth + 1, own, scores, diag));
     TL_TRY(product_loops(s, a->second_block, a->depth + 1, own, sums, diag));
     const tl_expr *q = a->first.stream, *k = a->first.panel, *v = a->second.panel;
-    if (tl_gpu_axis_of(s, q, row_of(first)) < 0) {
+    if (tl_sketch_axis_of(s, q, row_of(first)) < 0) {
         q = a->first.panel;
         k = a->first.stream;
         a->first.stream = q;
         a->first.panel = k;
     }
-    int axes[6] = { tl_gpu_axis_of(s, q, row_of(first)), tl_gpu_axis_of(s, q, term_of(first)),
-                    tl_gpu_axis_of(s, k, column_of(first)), tl_gpu_axis_of(s, k, term_of(first)) };
+    int axes[6] = { tl_sketch_axis_of(s, q, row_of(first)), tl_sketch_axis_of(s, q, term_of(first)),
+                    tl_sketch_axis_of(s, k, column_of(first)),
+                    tl_sketch_axis_of(s, k, term_of(first)) };
     const tl_block *second = tl_schedule_get_block(s, a->second_block);
-    axes[4] = tl_gpu_axis_of(s, v, term_of(second));
-    axes[5] = tl_gpu_axis_of(s, v, column_of(second));
+    axes[4] = tl_sketch_axis_of(s, v, term_of(second));
+    axes[5] = tl_sketch_axis_of(s, v, column_of(second));
     for (int i = 0; i < 6; i++)
         if (axes[i] < 0)
             return tl_refuse(diag, "default schedule", second->name, "walks in steps");

@@ -216,8 +216,8 @@ static tl_status lay_stream(tl_schedule *s, const tl_gpu_product *p, int term, c
                             tl_diag *diag)
 {
     const tl_block *block = p->c.block;
-    const int last[2] = { tl_gpu_axis_of(s, p->c.stream, block->iters[p->row].var),
-                          tl_gpu_axis_of(s, p->c.stream, block->iters[term].var) };
+    const int last[2] = { tl_sketch_axis_of(s, p->c.stream, block->iters[p->row].var),
+                          tl_sketch_axis_of(s, p->c.stream, block->iters[term].var) };
     TL_TRY(tl_gpu_arrange(s, buffer, last, 2, 1, diag));
     return spread(s, buffer, p->depth[term] * (int64_t)tl_dtype_size(p->c.stream->u.buffer->dtype),
                   diag);
@@ -228,8 +228,8 @@ static tl_status lay_held(tl_schedule *s, const tl_gpu_product *p, int term, con
                           tl_diag *diag)
 {
     const tl_block *block = p->c.block;
-    const int last[2] = { tl_gpu_axis_of(s, p->c.stream, block->iters[p->row].var),
-                          tl_gpu_axis_of(s, p->c.stream, block->iters[term].var) };
+    const int last[2] = { tl_sketch_axis_of(s, p->c.stream, block->iters[p->row].var),
+                          tl_sketch_axis_of(s, p->c.stream, block->iters[term].var) };
     int64_t depth = p->depth[term], size = (int64_t)tl_dtype_size(p->c.stream->u.buffer->dtype);
     TL_TRY(tl_set_scope(s, buffer, "shared", diag));
     TL_TRY(tl_gpu_arrange(s, buffer, last, 2, p->extents[term] > depth ? depth : 1, diag));
@@ -244,8 +244,8 @@ static tl_status lay_panel(tl_schedule *s, const tl_gpu_product *p, const produc
 {
     const tl_block *block = p->c.block;
     int64_t size = (int64_t)tl_dtype_size(x->b);
-    int k = tl_gpu_axis_of(s, p->c.panel, block->iters[term].var);
-    int n = tl_gpu_axis_of(s, p->c.panel, block->iters[p->column].var);
+    int k = tl_sketch_axis_of(s, p->c.panel, block->iters[term].var);
+    int n = tl_sketch_axis_of(s, p->c.panel, block->iters[p->column].var);
     if (x->is_nk) {
         TL_TRY(tl_gpu_arrange(s, buffer, (int[]){ n, k }, 2, 1, diag));
         return spread(s, buffer, p->depth[term] * size, diag);
@@ -394,9 +394,9 @@ static tl_status decide(tl_schedule *s, tl_gpu_product *p, bool inside, int *ter
     *term = tl_gpu_find_term(s, p);
     if (s->target->gpu.sm < FIRST_SM || *term < 0 || tl_keeps_order(s, block))
         return tl_refuse(diag, "default schedule", block->name, "is nothing for tensor cores");
-    int k = tl_gpu_axis_of(s, p->c.panel, block->iters[*term].var),
-        n = tl_gpu_axis_of(s, p->c.panel, block->iters[p->column].var),
-        m = tl_gpu_axis_of(s, p->c.stream, block->iters[p->row].var);
+    int k = tl_sketch_axis_of(s, p->c.panel, block->iters[*term].var),
+        n = tl_sketch_axis_of(s, p->c.panel, block->iters[p->column].var),
+        m = tl_sketch_axis_of(s, p->c.stream, block->iters[p->row].var);
     if (n < 0 || m < 0)
         return tl_refuse(diag, "default schedule", block->name, "walks in steps");
     *x = find_instruction(s, p, n < k);

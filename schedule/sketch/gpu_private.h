@@ -52,8 +52,6 @@ static inline void tl_gpu_take_tiling(tl_gpu_product *p, const tl_gpu_tiling *t)
 /* Refuses what is no product of two buffers with rows and columns of constant extents. */
 tl_status tl_gpu_find_product(tl_schedule *s, const tl_block *block, tl_gpu_product *out,
                               tl_diag *diag);
-/* The axis of the load's buffer that the iter, and the iter by one, moves; -1: none, several, or by more. */
-int tl_gpu_axis_of(tl_schedule *s, const tl_expr *load, const tl_var *iter);
 /* The reduce iter that a product of tensor cores runs along: the longest that moves an axis of each operand; -1: none. */
 int tl_gpu_find_term(tl_schedule *s, const tl_gpu_product *p);
 /* Whether the expression is a multiple of `step`, its variables being whole numbers; `but` need not be one. */

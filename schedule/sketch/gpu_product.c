@@ -55,29 +55,13 @@ tl_status tl_gpu_take_extents(tl_schedule *s, tl_block_ref anchor, int first, in
     return TL_OK;
 }
 
-int tl_gpu_axis_of(tl_schedule *s, const tl_expr *load, const tl_var *iter)
-{
-    int found = -1;
-    for (int a = 0; a < load->u.buffer->rank; a++) {
-        int64_t coefficient;
-        const tl_expr *rest;
-        if (!tl_expr_uses_var(load->args[a], iter))
-            continue;
-        if (found >= 0 || !tl_affine_in(s->arena, load->args[a], iter, &coefficient, &rest) ||
-            coefficient != 1)
-            return -1;
-        found = a;
-    }
-    return found;
-}
-
 int tl_gpu_find_term(tl_schedule *s, const tl_gpu_product *p)
 {
     int found = -1;
     for (int i = 0; i < p->c.block->iter_count; i++) {
         const tl_iter *iter = &p->c.block->iters[i];
-        if (iter->kind == TL_ITER_REDUCE && tl_gpu_axis_of(s, p->c.panel, iter->var) >= 0 &&
-            tl_gpu_axis_of(s, p->c.stream, iter->var) >= 0 &&
+        if (iter->kind == TL_ITER_REDUCE && tl_sketch_axis_of(s, p->c.panel, iter->var) >= 0 &&
+            tl_sketch_axis_of(s, p->c.stream, iter->var) >= 0 &&
             (found < 0 || p->extents[i] > p->extents[found]))
             found = i;
     }

@@ -306,7 +306,7 @@ static tl_status pack(tl_schedule *s, tl_block_ref anchor, const tl_expr *load, 
                       tl_gpu_product *p, tl_diag *diag)
 {
     const tl_buffer *buffer = load->u.buffer;
-    int axis = tl_gpu_axis_of(s, load, p->c.block->iters[iter].var);
+    int axis = tl_sketch_axis_of(s, load, p->c.block->iters[iter].var);
     if (buffer->role != TL_ROLE_CONST || axis < 0 || axis == buffer->rank - 1)
         return TL_OK;
     tl_schedule_state before = tl_schedule_save(s);
@@ -340,8 +340,8 @@ tl_status tl_gpu_tile_in(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, 
     if (rows == 0)
         TL_TRY(tl_gpu_pad(s, anchor, out, &p, diag));
     const char *name = p.c.block->name, *result = p.c.block->stores[0].buffer->name;
-    int row_axis = tl_gpu_axis_of(s, p.c.stream, p.c.block->iters[p.row].var);
-    int column_axis = tl_gpu_axis_of(s, p.c.panel, p.c.block->iters[p.column].var);
+    int row_axis = tl_sketch_axis_of(s, p.c.stream, p.c.block->iters[p.row].var);
+    int column_axis = tl_sketch_axis_of(s, p.c.panel, p.c.block->iters[p.column].var);
     int64_t bytes = tl_gpu_slice_bytes(s, &p), each = p.cuts[p.row].own * p.cuts[p.column].own;
     TL_TRY(tl_gpu_take_slice(s, anchor, p.c.panel, &operands[0], diag));
     TL_TRY(tl_gpu_take_slice(s, anchor, p.c.stream, &operands[1], diag));

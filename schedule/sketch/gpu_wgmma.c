@@ -207,7 +207,7 @@ static tl_status make_problem(tl_schedule *s, const tl_gpu_product *p, const pro
                               bool is_turned, tile_problem *q, tl_diag *diag)
 {
     const tl_block *block = p->c.block;
-    int n = tl_gpu_axis_of(s, p->c.panel, block->iters[p->column].var);
+    int n = tl_sketch_axis_of(s, p->c.panel, block->iters[p->column].var);
     *q = (tile_problem){ .p = p,
                          .x = x,
                          .is_turned = is_turned,
@@ -346,8 +346,8 @@ static slice_layout stream_layout(tl_schedule *s, const tl_gpu_product *p, int t
 {
     const tl_block *block = p->c.block;
     int64_t size = (int64_t)tl_dtype_size(p->c.stream->u.buffer->dtype);
-    return (slice_layout){ tl_gpu_axis_of(s, p->c.stream, block->iters[p->row].var),
-                           tl_gpu_axis_of(s, p->c.stream, block->iters[term].var),
+    return (slice_layout){ tl_sketch_axis_of(s, p->c.stream, block->iters[p->row].var),
+                           tl_sketch_axis_of(s, p->c.stream, block->iters[term].var),
                            p->depth[term] * size, 1 };
 }
 
@@ -356,8 +356,8 @@ static slice_layout panel_layout(tl_schedule *s, const tl_gpu_product *p, const 
 {
     const tl_block *block = p->c.block;
     int64_t size = (int64_t)tl_dtype_size(x->b), wide = ROW_BYTES / size;
-    int k = tl_gpu_axis_of(s, p->c.panel, block->iters[term].var);
-    int n = tl_gpu_axis_of(s, p->c.panel, block->iters[p->column].var);
+    int k = tl_sketch_axis_of(s, p->c.panel, block->iters[term].var);
+    int n = tl_sketch_axis_of(s, p->c.panel, block->iters[p->column].var);
     if (x->is_nk)
         return (slice_layout){ n, k, p->depth[term] * size, 1 };
     while (x->n % wide != 0)
@@ -568,10 +568,10 @@ static tl_status find_product(tl_schedule *s, tl_block_ref anchor, tl_gpu_produc
     if (s->target->gpu.sm != SM || !s->target->gpu.is_exact || *term < 0 ||
         tl_keeps_order(s, block))
         return tl_refuse(diag, "default schedule", block->name, "is nothing for a warpgroup");
-    int k = tl_gpu_axis_of(s, p->c.panel, block->iters[*term].var),
-        n = tl_gpu_axis_of(s, p->c.panel, block->iters[p->column].var),
-        m = tl_gpu_axis_of(s, p->c.stream, block->iters[p->row].var),
-        from = tl_gpu_axis_of(s, p->c.stream, block->iters[*term].var);
+    int k = tl_sketch_axis_of(s, p->c.panel, block->iters[*term].var),
+        n = tl_sketch_axis_of(s, p->c.panel, block->iters[p->column].var),
+        m = tl_sketch_axis_of(s, p->c.stream, block->iters[p->row].var),
+        from = tl_sketch_axis_of(s, p->c.stream, block->iters[*term].var);
     if (n < 0 || m < 0)
         return tl_refuse(diag, "default schedule", block->name, "walks in steps");
     *x = find_instruction(s, p, 0, n < k);

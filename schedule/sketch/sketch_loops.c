@@ -116,6 +116,22 @@ bool tl_sketch_moves_load(const tl_schedule *s, const tl_block *block, const tl_
     return false;
 }
 
+int tl_sketch_axis_of(tl_schedule *s, const tl_expr *load, const tl_var *iter)
+{
+    int found = -1;
+    for (int axis = 0; axis < load->u.buffer->rank; axis++) {
+        int64_t coefficient;
+        const tl_expr *rest;
+        if (!tl_expr_uses_var(load->args[axis], iter))
+            continue;
+        if (found >= 0 || !tl_affine_in(s->arena, load->args[axis], iter, &coefficient, &rest) ||
+            coefficient != 1)
+            return -1;
+        found = axis;
+    }
+    return found;
+}
+
 bool tl_sketch_reads_lines(tl_schedule *s, const tl_expr *load, const tl_var *lane)
 {
     int64_t stride = tl_access_stride(s->arena, load->u.buffer, load->args, lane);

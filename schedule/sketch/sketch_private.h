@@ -58,6 +58,8 @@ static inline bool tl_sketch_stays_in_l2(const tl_target *target, const tl_buffe
     return tl_buffer_max_bytes(buffer) <= target->l2_bytes / 2;
 }
 
+/* The axis of the load that the iter moves by one, the only one that it moves; -1: there is none. */
+int tl_sketch_axis_of(tl_schedule *s, const tl_expr *load, const tl_var *iter);
 /* Whether the load moves with the iter by one element, or not at all: lanes along it read what lies side by side, or the same. */
 bool tl_sketch_reads_lines(tl_schedule *s, const tl_expr *load, const tl_var *lane);
 

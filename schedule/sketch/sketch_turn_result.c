@@ -87,23 +87,6 @@ static int axis_of(const tl_expr *load, const tl_var *lane)
     return found;
 }
 
-/* The only axis of the load that moves with `lane`, element by element; -1: there is no such. */
-static int moved_axis(tl_schedule *s, const tl_expr *load, const tl_var *lane)
-{
-    int found = -1;
-    for (int axis = 0; axis < load->u.buffer->rank; axis++) {
-        int64_t step;
-        const tl_expr *rest;
-        if (!tl_expr_uses_var(load->args[axis], lane))
-            continue;
-        if (found >= 0 || !tl_affine_in(s->arena, load->args[axis], lane, &step, &rest) ||
-            step != 1)
-            return -1;
-        found = axis;
-    }
-    return found;
-}
-
 /* What the load's last axis moves with: an iter, or its remainder, and by what. */
 static const tl_var *contiguous_in(const tl_expr *load, int64_t *block)
 {
@@ -134,7 +117,7 @@ static tl_status turn(tl_schedule *s, tl_block_ref out, const gathered *g, const
     int vector = tl_target_lanes(s->target, g->loads[0]->dtype);
     for (int i = 0; i < g->count; i++) {
         const tl_buffer *buffer = g->loads[i]->u.buffer;
-        int axis = moved_axis(s, g->loads[i], lane);
+        int axis = tl_sketch_axis_of(s, g->loads[i], lane);
         tl_block_ref copy;
         TL_TRY(tl_cache_read(s, out, buffer->name, "global", &copy, diag));
         tl_map_put(done, tl_schedule_get_block(s, copy)->name, s);
@@ -256,7 +239,8 @@ static const tl_var *common_rows(tl_schedule *s, const gathered *g, const tl_var
     for (int i = 0; i < g->count; i++) {
         int64_t own_size = 0;
         const tl_expr *load = g->loads[i];
-        const tl_var *own = moved_axis(s, load, lane) >= 0 ? contiguous_in(load, &own_size) : NULL;
+        const tl_var *own =
+            tl_sketch_axis_of(s, load, lane) >= 0 ? contiguous_in(load, &own_size) : NULL;
         if (own == NULL || own == lane || !is_settled(s, load->u.buffer, done) ||
             load->dtype != dtype || (i > 0 && (own != along || own_size != *size)))
             return NULL;

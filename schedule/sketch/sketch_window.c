@@ -19,8 +19,7 @@
 
 enum {
     LARGEST_WINDOW = 16, /* reduce instances that are written out */
-    STREAM_ROWS =
-        2, /* sums at a time where each reads a stream of its own, or elements that are shuffled */
+    STREAM_ROWS = 2,     /* where each reads a stream of its own, or what is shuffled */
     MOST_ROWS = 8,       /* sums at a time: two pipes of four cycles */
     ROLLED_ROWS = 14,    /* where each waits for its own last one in every step of a loop */
     MOST_UNROLLED = 128, /* operations written out at most */
@@ -58,26 +57,9 @@ static bool shuffles(tl_schedule *s, const tl_block *block, const tl_var *lane)
     return false;
 }
 
-/* The axis of the load that `lane` moves by one, the only one that it moves; -1: there is none. */
-static int lane_axis(tl_schedule *s, const tl_expr *load, const tl_var *lane)
-{
-    int found = -1;
-    for (int axis = 0; axis < load->u.buffer->rank; axis++) {
-        int64_t coefficient;
-        const tl_expr *rest;
-        if (!tl_expr_uses_var(load->args[axis], lane))
-            continue;
-        if (found >= 0 || !tl_affine_in(s->arena, load->args[axis], lane, &coefficient, &rest) ||
-            coefficient != 1)
-            return -1;
-        found = axis;
-    }
-    return found;
-}
-
 bool tl_sketch_can_pack_lanes(tl_schedule *s, const tl_expr *load, const tl_var *lane)
 {
-    return load->u.buffer->role == TL_ROLE_CONST && lane_axis(s, load, lane) >= 0;
+    return load->u.buffer->role == TL_ROLE_CONST && tl_sketch_axis_of(s, load, lane) >= 0;
 }
 
 bool tl_sketch_lanes_share(tl_schedule *s, const tl_expr *load, const tl_var *lane)
@@ -107,7 +89,7 @@ bool tl_sketch_lanes_share(tl_schedule *s, const tl_expr *load, const tl_var *la
 static tl_status pack_lanes(tl_schedule *s, const tl_expr *load, const tl_var *lane, int64_t lanes,
                             tl_diag *diag)
 {
-    int at = lane_axis(s, load, lane), rank = load->u.buffer->rank;
+    int at = tl_sketch_axis_of(s, load, lane), rank = load->u.buffer->rank;
     const char *from = "", *to = "";
     for (int axis = 0; axis < rank; axis++) {
         const char *comma = axis > 0 ? ", " : "";
@@ -215,10 +197,10 @@ tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_re
     /* sums, and what they add; products in a loop take that from memory, beside the factor that they share */
     const bool is_rolled = !is_shuffled && !is_stream && sums_products(block) &&
                            tl_sketch_points(block, TL_ITER_REDUCE) > LARGEST_WINDOW;
-    const int64_t most = is_rolled ? registers : registers / 2, suggested = is_rolled ? ROLLED_ROWS
-                                                                            : reads_apart(s, block)
-                                                                                ? STREAM_ROWS
-                                                                                : MOST_ROWS;
+    const int64_t most = is_rolled ? registers : registers / 2;
+    const int64_t suggested = is_rolled               ? ROLLED_ROWS
+                              : reads_apart(s, block) ? STREAM_ROWS
+                                                      : MOST_ROWS;
     if (width == 1)
         return tl_refuse(diag, "default schedule", block->name,
                          "has an innermost loop that runs once");

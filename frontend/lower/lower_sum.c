@@ -116,6 +116,24 @@ static int contiguous_iter(const tl_block_nest *nest, const tl_expr *value)
     return -1;
 }
 
+/* Rows of some vectors that lie side by side, not too many for one accumulator: a partial sum for each place of a row, so that the
+ * lanes of all rows are added up once. */
+static bool sums_rows_in_lanes(const tl_block_nest *nest, int contiguous, cut cuts[TL_MAX_ITERS])
+{
+    int64_t rows = 1, row = extent_of(&nest->iters[contiguous]);
+    if (row < LANES / 4 || row > LANES)
+        return false;
+    for (int i = 0; i < nest->count; i++) {
+        int64_t extent = extent_of(&nest->iters[i]);
+        cuts[i] = (cut){ extent, 1, false };
+        if (nest->iters[i].kind == TL_ITER_REDUCE && i != contiguous &&
+            tl_mul_overflows(rows, extent, &rows))
+            return false;
+    }
+    cuts[contiguous] = (cut){ 1, row, true };
+    return rows >= LEAST_TERMS && rows <= MOST_TERMS && rows > MOST_TERMS / row;
+}
+
 /* Cuts every reduce iter of the nest. Returns false when one accumulator takes the whole sum. */
 static bool choose_cuts(const tl_block_nest *nest, int contiguous, cut cuts[TL_MAX_ITERS])
 {
@@ -123,6 +141,8 @@ static bool choose_cuts(const tl_block_nest *nest, int contiguous, cut cuts[TL_M
     const int64_t most = lies_apart ? MOST_APART : MOST_TERMS;
     int64_t room = most; /* how often the terms so far fit in an accumulator */
     bool is_full = false;
+    if (!lies_apart && sums_rows_in_lanes(nest, contiguous, cuts))
+        return true;
     for (int i = nest->count - 1; i >= 0; i--) {
         int64_t extent = extent_of(&nest->iters[i]);
         cuts[i] = (cut){ 1, extent, false };

@@ -12,6 +12,7 @@ enum {
     MEETING_BYTES = TL_PAGE_BYTES / 4,
 };
 
+enum { MOST_MEETING = 8 }; /* lines that one set of a cache keeps, while others come and go */
 enum { MOST_CHAINS = 4, MOST_VECTORS = 8, TILE_SIZES = 4 };
 static const int64_t tile_sizes[TILE_SIZES] = { 0, 4, 8, 16 };
 /* of such rows follow each other: the first of these that divides them */
@@ -100,10 +101,12 @@ static const tl_iter *transposed_iter(tl_schedule *s, const tl_block *block, con
 }
 
 /* How a transposition goes along the rows that it writes: so many elements of a row follow each other before the next are read
- * (0: tiles as they come), or whole planes of rows do. */
+ * (0: tiles as they come), or whole planes of rows do; and how many elements of what it reads are turned before the next row of
+ * that (0: those of a tile): where lines meet none stays until its other half is asked for. */
 typedef struct {
     int64_t run;
     bool is_planed;
+    int64_t width;
 } row_order;
 
 /* A line of the cache, for what is written in parts is fetched as often; where the rows' lines meet in few sets of the first
@@ -118,10 +121,10 @@ static row_order find_order(tl_schedule *s, const tl_block *block, const tl_iter
     const int64_t line = TL_LINE_BYTES / bytes;
     for (int i = 0; meets && i < LINE_COUNTS; i++)
         if (extent % (line * line_counts[i]) == 0)
-            return (row_order){ line * line_counts[i], false };
+            return (row_order){ line * line_counts[i], false, line };
     if (meets && extent <= MOST_LINES * line)
-        return (row_order){ extent, pitch * bytes % TL_PAGE_BYTES == 0 };
-    return (row_order){ extent % line == 0 ? line : 0, false };
+        return (row_order){ extent, pitch * bytes % TL_PAGE_BYTES == 0, 0 };
+    return (row_order){ extent % line == 0 ? line : 0, false, 0 };
 }
 
 /* Splits two loops into tiles; what does not divide becomes nests of its own. */
@@ -138,10 +141,17 @@ static tl_status tile_transposition(tl_schedule *s, const tl_loop_list *loops, t
             order[count++] = loops->loops[i];
     for (int i = 0; i < 2; i++) {
         extents[i] = tl_sketch_extent(s, tiled[i]);
-        tile[i] = extents[i] < size ? extents[i] : size;
+        tile[i] =
+            tl_min64(extents[i], i == 1 && rows.is_planed ? tl_min64(size, MOST_MEETING) : size);
         TL_TRY(tl_split(s, tiled[i], (int64_t[]){ 0, tile[i] }, 2, parts, diag));
         outer[i] = parts[0];
         inner[i] = parts[1];
+    }
+    tl_loop_ref across = { 0 };
+    if (rows.width > tile[1] && rows.width % tile[1] == 0 && extents[1] % rows.width == 0) {
+        TL_TRY(tl_split(s, outer[1], (int64_t[]){ 0, rows.width / tile[1] }, 2, parts, diag));
+        outer[1] = parts[0];
+        across = parts[1];
     }
     const bool runs_on = run > tile[0] && run < extents[0] && run % tile[0] == 0;
     if (runs_on) {
@@ -158,6 +168,8 @@ static tl_status tile_transposition(tl_schedule *s, const tl_loop_list *loops, t
     order[count++] = outer[inside];
     if (runs_on)
         order[count++] = parts[1];
+    if (across.id != 0)
+        order[count++] = across;
     order[count++] = inner[1];
     order[count++] = inner[0];
     TL_TRY(tl_reorder(s, order, count, diag));

@@ -61,6 +61,7 @@ tl_status tl_sketch_inline_stages(tl_schedule *s)
             tl_readers_of(s->arena, s->program->body, block->stores[0].buffer, &readers);
         if (reader_count != 1 || is_contraction(s, readers[0]) ||
             tl_sketch_is_between(s, block, readers[0]) ||
+            tl_sketch_is_of_turned_row(s, block, readers[0]) ||
             !tl_decide_range(s, block->name, "inline", 0, 1, 1))
             continue;
         tl_status status = tl_compute_inline(s, tl_schedule_name_block(s, block->name), NULL);
@@ -260,6 +261,16 @@ static tl_status turn_result(tl_schedule *s, tl_block_ref anchor, tl_map *done, 
     return TL_OK;
 }
 
+/* Blocks that rules made on the way are scheduled: nobody else knows them. */
+static void settle_made(tl_schedule *s, tl_map *done, const tl_map *known)
+{
+    const tl_block **blocks;
+    int count = tl_sketch_blocks(s, &blocks);
+    for (int i = 0; i < count; i++)
+        if (!tl_map_has(known, blocks[i]->name))
+            tl_map_put(done, blocks[i]->name, s);
+}
+
 /* Blocks that a rule made on the way (inits, copies, tails) are scheduled by it: only those of `names` are left. */
 static tl_status schedule_rest(tl_schedule *s, tl_map *done, tl_map *known, tl_diag *diag)
 {
@@ -302,6 +313,7 @@ tl_status tl_schedule_default(tl_schedule *s, tl_diag *diag)
     TL_TRY(tl_sketch_apply_anchored(s, is_window, window, done, known, diag));
     TL_TRY(
         tl_sketch_apply_each(s, tl_sketch_sums_terms, tl_sketch_reduce_lanes, done, known, diag));
+    settle_made(s, done, known);
     TL_TRY(tl_sketch_apply_each(s, is_any, turn_result, done, known, diag));
     TL_TRY(schedule_rest(s, done, known, diag));
     return tl_sketch_parallel(s, (int64_t)s->target->cores * CHUNKS_PER_CORE, diag);

@@ -292,7 +292,7 @@ static tl_status copy_operand(tl_schedule *s, tl_block_ref anchor, const tl_expr
                              : schedule_rows(s, copy, place->depth, lanes, NULL);
     if (status == TL_ILLEGAL_SCHEDULE && apart) { /* squares and what is left over */
         tl_schedule_restore(s, &before);
-        status = tl_sketch_turn_copy(s, copy, place->depth, axis, lanes, lanes, NULL);
+        status = tl_sketch_turn_copy(s, copy, place->depth, axis, TL_NO_PLANE, lanes, lanes, NULL);
     }
     if (status == TL_ILLEGAL_SCHEDULE) {
         tl_schedule_restore(s, &before);
@@ -326,8 +326,8 @@ static tl_status turn_panel(tl_schedule *s, tl_block_ref anchor, const tl_contra
         tl_block_instances(block) / LEAST_READS < tl_buffer_max_elements(buffer) ||
         !tl_decide_range(s, block->name, "pack", IN_PLACE, COPIED_WHOLE, COPIED_WHOLE))
         return TL_OK;
-    return copy_operand(s, anchor, panel, tl_sketch_axis_last(s->arena, buffer->rank, axis), axis,
-                        true, (int)lanes, &(panel_place){ 0 }, diag);
+    return copy_operand(s, anchor, panel, tl_sketch_axes_last(s->arena, buffer->rank, axis, 1),
+                        axis, true, (int)lanes, &(panel_place){ 0 }, diag);
 }
 
 /* Packs the panel of the anchor: a constant one by transform_layout, another by a copy. A panel that is computed when
@@ -454,7 +454,7 @@ tl_status tl_sketch_pack_stream(tl_schedule *s, tl_block_ref anchor, const tl_co
     if (channels >= 0 &&
         tl_decide_range(s, block->name, "channels_last", 0, 1, uses >= LEAST_L3_USES))
         return copy_operand(s, anchor, stream,
-                            tl_sketch_axis_last(s->arena, stream->u.buffer->rank, channels),
+                            tl_sketch_axes_last(s->arena, stream->u.buffer->rank, channels, 1),
                             channels, true, (int)lanes, &(panel_place){ 0 }, diag);
     if (stream == NULL || stream->u.buffer->role == TL_ROLE_LOCAL)
         return TL_OK;

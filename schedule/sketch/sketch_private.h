@@ -157,16 +157,19 @@ tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out
 /* Before it: a copy of what its lanes would have to gather, in the order of the lanes (sketch_turn_stream.c); blocks that it
  * makes are added to `done`. */
 tl_status tl_sketch_turn_stream(tl_schedule *s, tl_block_ref block, tl_map *done, tl_diag *diag);
-/* The index map (x0, x1, x2) -> the same with `axis` last. */
-const char *tl_sketch_axis_last(tl_arena *arena, int rank, int axis);
+/* The index map (x0, x1, x2) -> the same with `count` axes from `axis` on last. */
+const char *tl_sketch_axes_last(tl_arena *arena, int rank, int axis, int count);
 /* A sum of products whose terms lie side by side: those become lanes (sketch_reduce_lanes.c). What it schedules is added to
  * `done`; the block itself, which joins the lanes then, is left. */
 bool tl_sketch_sums_terms(tl_schedule *s, const tl_block *block);
 tl_status tl_sketch_reduce_lanes(tl_schedule *s, tl_block_ref sum, tl_map *done, tl_diag *diag);
+/* Which two axes of a plane a copy goes through as through one: the two that begin at `axis`, or the last two. */
+typedef enum { TL_NO_PLANE, TL_PLANE_ACROSS, TL_PLANE_ALONG } tl_turned_plane;
 /* A copy of whole buffers inside of `first` loops, in squares: lanes along `axis`, as many elements of what was contiguous
  * written out; what does not divide is of its own. */
 tl_status tl_sketch_turn_copy(tl_schedule *s, tl_block_ref copy, int first, int axis,
-                              int64_t across_lanes, int lanes, tl_diag *diag);
+                              tl_turned_plane plane, int64_t across_lanes, int lanes,
+                              tl_diag *diag);
 /* A map whose lanes would gather what one of its loads reads: a copy of that in the order of the lanes, row by row
  * (sketch_turn_result.c); blocks that it makes are added to `done`. */
 tl_status tl_sketch_turn_result(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag *diag);
@@ -204,6 +207,25 @@ bool tl_sketch_lanes_share(tl_schedule *s, const tl_expr *load, const tl_var *la
 /* Blocks that feed `out` and are not in `done` move under its row loop, the one outside its innermost, or outside the loops of
  * its own sum; what moved is added to `done`. */
 tl_status tl_sketch_rows(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag *diag);
+/* The stages of a row-wise chain, last first. */
+enum { TL_MOST_ROW_STAGES = 64 };
+typedef struct {
+    int count;
+    const char *names[TL_MOST_ROW_STAGES];
+} tl_row_stages;
+/* Blocks that feed `out` and are not in `done`, but for the one of the name `own` (NULL: none), move under its loop `row`. */
+void tl_sketch_bring_stages(tl_schedule *s, tl_block_ref out, const char *own, tl_loop_ref row,
+                            const tl_map *done, tl_row_stages *moved);
+/* What whole blocks of rows leave becomes a nest of its own; its stages, which nobody has scheduled yet. */
+tl_status tl_sketch_cut_tail(tl_schedule *s, tl_loop_ref row, tl_row_stages *tails, tl_diag *diag);
+/* The same of short rows that lie the other way round in memory: lanes go along the rows (sketch_turned_rows.c). Refused for
+ * others; `done` is as it was then. */
+tl_status tl_sketch_turned_rows(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag *diag);
+/* Whether the map turns rows around: lanes along what it makes lie apart in what it reads, neighbours along another iter. */
+bool tl_sketch_turns_rows(tl_schedule *s, const tl_block *map);
+/* Whether the stage makes one number for each short row that is turned around and that `reader` goes through: it is no part of
+ * that, for lanes along rows would compute it again for each element. */
+bool tl_sketch_is_of_turned_row(tl_schedule *s, const tl_block *block, const tl_block *reader);
 /* The block that sums up the lanes of what `block` makes, partial sums of a row side by side (sketch_lane_sums.c); NULL when it
  * makes none such. */
 const char *tl_sketch_lane_total(tl_schedule *s, const tl_block *block);

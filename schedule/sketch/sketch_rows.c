@@ -22,10 +22,11 @@
  *
  * A sum is a chain: its additions, then its lanes, then what waits for it. A core that looks ahead by some hundred operations
  * has several rows of one stage under way, but not several rows of all stages. */
+#include <string.h>
 #include "runtime/base/checked.h"
 #include "schedule/sketch/sketch_private.h"
 
-enum { LEAST_ROWS = 8, MOST_ROWS = 16, BLOCKS_PER_CORE = 4, NEAR = 4 };
+enum { LEAST_ROWS = 8, MOST_ROWS = 16, BLOCKS_PER_CORE = 4 };
 
 /* Whether a block of the group reads what the producer writes. */
 static bool feeds(const tl_block *producer, const tl_block *const *group, int count)
@@ -79,23 +80,6 @@ static int count_feeding(tl_schedule *s, tl_block_ref out, const tl_map *done)
     return feeding;
 }
 
-/* Whether the copy has lanes that lie apart in what it reads, and neighbours along one of its other iters. */
-static bool turns(tl_schedule *s, const tl_block *copy)
-{
-    const tl_expr *load = copy->store_count == 1 ? copy->stores[0].value : NULL;
-    const tl_var *lane = tl_contiguous_iter(s->arena, copy);
-    if (load == NULL || load->kind != TL_EXPR_LOAD || !tl_block_is_spatial(copy) || lane == NULL)
-        return false;
-    int64_t stride = tl_access_stride(s->arena, load->u.buffer, load->args, lane);
-    if (stride == TL_NOT_AFFINE || stride <= NEAR)
-        return false;
-    for (int i = 0; i < copy->iter_count; i++)
-        if (tl_max_extent(copy->iters[i].extent) > 1 &&
-            tl_access_stride(s->arena, load->u.buffer, load->args, copy->iters[i].var) == 1)
-            return true;
-    return false;
-}
-
 /* Whether a stage that makes what `out` reads turns it around. */
 static bool reads_turned(tl_schedule *s, tl_block_ref out, const tl_map *done)
 {
@@ -103,7 +87,8 @@ static bool reads_turned(tl_schedule *s, tl_block_ref out, const tl_map *done)
     int count = tl_sketch_blocks(s, &blocks);
     for (int i = 0; i < count; i++)
         if (blocks[i] != block && blocks[i]->call == NULL && !tl_map_has(done, blocks[i]->name) &&
-            feeds(blocks[i], &block, 1) && turns(s, blocks[i]))
+            blocks[i]->store_count == 1 && blocks[i]->stores[0].value->kind == TL_EXPR_LOAD &&
+            feeds(blocks[i], &block, 1) && tl_sketch_turns_rows(s, blocks[i]))
             return true;
     return false;
 }
@@ -144,21 +129,48 @@ static tl_status block_rows(tl_schedule *s, tl_block_ref out, const tl_loop_list
     return TL_OK;
 }
 
-/* Cuts off what is left of the rows, and schedules its blocks as those of whole blocks of rows. */
-static tl_status schedule_tail(tl_schedule *s, tl_loop_ref row, int depth, tl_diag *diag)
+tl_status tl_sketch_cut_tail(tl_schedule *s, tl_loop_ref row, tl_row_stages *tails, tl_diag *diag)
 {
     const tl_block **blocks;
-    const char *tails[64];
-    int count = tl_sketch_blocks(s, &blocks), tail_count = 0;
+    int count = tl_sketch_blocks(s, &blocks);
     tl_map *before = tl_map_create(s->arena);
     for (int i = 0; i < count; i++)
         tl_map_put(before, blocks[i]->name, s);
     TL_TRY(tl_loop_partition(s, row, diag));
     count = tl_sketch_blocks(s, &blocks);
-    for (int i = count - 1; i >= 0 && tail_count < 64; i--)
+    tails->count = 0;
+    for (int i = count - 1; i >= 0 && tails->count < TL_MOST_ROW_STAGES; i--)
         if (!tl_map_has(before, blocks[i]->name))
-            tails[tail_count++] = blocks[i]->name;
-    return tl_sketch_nests(s, tails, tail_count, depth - 1, tl_map_create(s->arena), diag);
+            tails->names[tails->count++] = blocks[i]->name;
+    return TL_OK;
+}
+
+void tl_sketch_bring_stages(tl_schedule *s, tl_block_ref out, const char *own, tl_loop_ref row,
+                            const tl_map *done, tl_row_stages *moved)
+{
+    const tl_block **blocks;
+    const tl_block *group[TL_MOST_ROW_STAGES];
+    int group_count = 0, count = tl_sketch_blocks(s, &blocks);
+    const char *out_name = tl_schedule_get_block(s, out)->name;
+    moved->count = 0;
+    for (int i = count - 1; i >= 0 && group_count < TL_MOST_ROW_STAGES; i--) {
+        const tl_block *block = blocks[i];
+        if (block->name == out_name || tl_schedule_get_block(s, out) == block) {
+            group[group_count++] = block;
+            continue;
+        }
+        const bool is_others =
+            tl_map_has(done, block->name) && (own == NULL || strcmp(block->name, own) != 0);
+        if (group_count == 0 || is_others || block->call != NULL ||
+            !feeds(block, group, group_count))
+            continue;
+        if (!tl_decide_range(s, block->name, "in_row", 0, 1, 1))
+            continue;
+        if (tl_compute_at(s, tl_schedule_name_block(s, block->name), row, NULL) != TL_OK)
+            continue; /* it stays a phase of its own */
+        group[group_count++] = block;
+        moved->names[moved->count++] = block->name;
+    }
 }
 
 tl_status tl_sketch_rows(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag *diag)
@@ -168,44 +180,29 @@ tl_status tl_sketch_rows(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag
     int depth = row_depth(s, out, &loops);
     if (depth < 1)
         return tl_sketch_nest(s, out, 0, diag);
+    tl_schedule_state before = tl_schedule_save(s);
+    tl_status status = tl_sketch_turned_rows(s, out, done, NULL);
+    if (status != TL_ILLEGAL_SCHEDULE)
+        return status;
+    tl_schedule_restore(s, &before);
     tl_loop_ref row = loops.loops[depth - 1];
     bool has_tail = false;
     if (count_feeding(s, out, done) > 0)
         TL_TRY(block_rows(s, out, &loops, depth, depth > 1 && reads_turned(s, out, done), &row,
                           &has_tail, diag));
-
-    const tl_block **blocks;
-    int count = tl_sketch_blocks(s, &blocks);
-    const tl_block *group[64];
-    const char *moved[64];
-    int group_count = 0, moved_count = 0;
     const char *out_name = tl_schedule_get_block(s, out)->name;
-    for (int i = count - 1; i >= 0; i--) {
-        const tl_block *block = blocks[i];
-        if (group_count == 64)
-            break;
-        if (block->name == out_name || tl_schedule_get_block(s, out) == block) {
-            group[group_count++] = block;
-            continue;
-        }
-        if (group_count == 0 || tl_map_has(done, block->name) || block->call != NULL ||
-            !feeds(block, group, group_count))
-            continue;
-        if (!tl_decide_range(s, block->name, "in_row", 0, 1, 1))
-            continue;
-        if (tl_compute_at(s, tl_schedule_name_block(s, block->name), row, NULL) != TL_OK)
-            continue; /* it stays a phase of its own */
-        group[group_count++] = block;
-        moved[moved_count++] = block->name;
-    }
-
+    tl_row_stages moved, tails;
+    tl_sketch_bring_stages(s, out, NULL, row, done, &moved);
     tl_map *summed = tl_map_create(s->arena);
-    for (int i = 0; i < moved_count; i++)
-        tl_map_put(done, moved[i], s);
-    if (has_tail)
-        TL_TRY(schedule_tail(s, row, depth, diag));
-    TL_TRY(tl_sketch_nests(s, moved, moved_count, depth, summed, diag));
+    for (int i = 0; i < moved.count; i++)
+        tl_map_put(done, moved.names[i], s);
+    if (has_tail) {
+        TL_TRY(tl_sketch_cut_tail(s, row, &tails, diag));
+        TL_TRY(
+            tl_sketch_nests(s, tails.names, tails.count, depth - 1, tl_map_create(s->arena), diag));
+    }
+    TL_TRY(tl_sketch_nests(s, moved.names, moved.count, depth, summed, diag));
     if (tl_map_has(summed, out_name))
         return TL_OK;
-    return tl_sketch_nest(s, out, moved_count == 0 ? 0 : depth, diag);
+    return tl_sketch_nest(s, out, moved.count == 0 ? 0 : depth, diag);
 }

@@ -108,25 +108,100 @@ static tl_loop_ref loop_of(tl_schedule *s, const tl_block *block, const tl_var *
     return (tl_loop_ref){ 0 };
 }
 
+/* Two iters that everything goes through as through one, as through a plane of few columns, and the loop over both; its id is 0
+ * where there is none. */
+typedef struct {
+    const tl_var *outer, *inner;
+    tl_loop_ref loop;
+} small_plane;
+
+/* Whether the access goes through both iters as through one, or through neither. */
+static bool goes_through(tl_schedule *s, const tl_buffer *buffer, const tl_expr *const *indices,
+                         const tl_var *outer, const tl_var *inner, int64_t columns)
+{
+    int64_t row = tl_access_stride(s->arena, buffer, indices, outer),
+            column = tl_access_stride(s->arena, buffer, indices, inner), whole;
+    return row != TL_NOT_AFFINE && column != TL_NOT_AFFINE &&
+           !tl_mul_overflows(column, columns, &whole) && row == whole;
+}
+
+/* The iter that makes a plane with `inner`, whose rows have fewer places than a vector has lanes, while the plane takes no more
+ * vectors than there are rows; NULL: there is none. */
+static const tl_iter *find_rows_of_plane(tl_schedule *s, const tl_block *block,
+                                         const tl_iter *inner, int64_t vector)
+{
+    const tl_expr *loads[32];
+    const tl_store *store = &block->stores[0];
+    const int count = tl_collect_loads(store->value, loads, 32);
+    const int64_t columns = tl_max_extent(inner->extent);
+    for (int i = 0; columns > 1 && columns < vector && count < 32 && i < block->iter_count; i++) {
+        const tl_iter *outer = &block->iters[i];
+        int64_t rows = tl_max_extent(outer->extent), places;
+        bool fits = outer != inner && rows > 1 && !tl_mul_overflows(rows, columns, &places) &&
+                    tl_ceildiv(places, vector) <= rows &&
+                    goes_through(s, store->buffer, store->indices, outer->var, inner->var, columns);
+        for (int l = 0; l < count && fits; l++)
+            fits = goes_through(s, loads[l]->u.buffer, loads[l]->args, outer->var, inner->var,
+                                columns);
+        if (fits)
+            return outer;
+    }
+    return NULL;
+}
+
+/* Makes one loop of those over a small plane whose columns are `inner`, when they stand one in the other. */
+static tl_status join_plane(tl_schedule *s, tl_block_ref out, const tl_var *inner, int64_t vector,
+                            small_plane *plane, tl_diag *diag)
+{
+    const tl_block *block = tl_schedule_get_block(s, out);
+    const tl_iter *columns = NULL;
+    tl_loop_list loops;
+    *plane = (small_plane){ 0 };
+    for (int i = 0; i < block->iter_count; i++)
+        if (block->iters[i].var == inner)
+            columns = &block->iters[i];
+    const tl_iter *rows = columns != NULL ? find_rows_of_plane(s, block, columns, vector) : NULL;
+    if (rows == NULL)
+        return TL_OK;
+    TL_TRY(tl_sketch_loops(s, out, 0, &loops, diag));
+    tl_loop_ref pair[2] = { tl_sketch_loop_of(s, rows, &loops),
+                            tl_sketch_loop_of(s, columns, &loops) };
+    for (int i = 0; i + 1 < loops.count; i++)
+        if (tl_sketch_is_fixed(s, loops.loops[i]) && tl_sketch_is_fixed(s, loops.loops[i + 1]) &&
+            tl_same_loop(loops.loops[i], pair[0]) && tl_same_loop(loops.loops[i + 1], pair[1])) {
+            *plane = (small_plane){ .outer = rows->var, .inner = inner };
+            return tl_fuse(s, pair, 2, &plane->loop, diag);
+        }
+    return TL_OK;
+}
+
 /* Copies of what is gathered, inside of `outside` loops of which `place` is the innermost (0: of all, before the map), in the
  * order of the lanes; then the map itself, along `lanes`. */
 static tl_status turn(tl_schedule *s, tl_block_ref out, const gathered *g, const tl_var *lane,
-                      tl_loop_ref place, int outside, tl_loop_ref lanes, tl_map *done,
-                      tl_diag *diag)
+                      const small_plane *plane, tl_loop_ref place, int outside, tl_loop_ref lanes,
+                      tl_map *done, tl_diag *diag)
 {
+    const tl_turned_plane kind = plane->loop.id == 0    ? TL_NO_PLANE
+                                 : plane->inner == lane ? TL_PLANE_ACROSS
+                                                        : TL_PLANE_ALONG;
+    const int axes = kind == TL_PLANE_ACROSS ? 2 : 1;
     int vector = tl_target_lanes(s->target, g->loads[0]->dtype);
     for (int i = 0; i < g->count; i++) {
         const tl_buffer *buffer = g->loads[i]->u.buffer;
-        int axis = tl_sketch_axis_of(s, g->loads[i], lane);
+        int axis = tl_sketch_axis_of(s, g->loads[i], lane) - (axes - 1);
+        if (kind != TL_NO_PLANE && tl_sketch_axis_of(s, g->loads[i], plane->outer) !=
+                                       (kind == TL_PLANE_ACROSS ? axis : buffer->rank - 2))
+            return tl_refuse(diag, "default schedule", tl_schedule_get_block(s, out)->name,
+                             "has a plane whose axes lie apart");
         tl_block_ref copy;
         TL_TRY(tl_cache_read(s, out, buffer->name, "global", &copy, diag));
         tl_map_put(done, tl_schedule_get_block(s, copy)->name, s);
         if (outside > 0)
             TL_TRY(tl_compute_at(s, copy, place, diag));
         const char *name = tl_schedule_get_block(s, copy)->stores[0].buffer->name;
-        TL_TRY(
-            tl_transform_layout(s, name, tl_sketch_axis_last(s->arena, buffer->rank, axis), diag));
-        TL_TRY(tl_sketch_turn_copy(s, copy, outside, axis, vector, vector, diag));
+        TL_TRY(tl_transform_layout(s, name, tl_sketch_axes_last(s->arena, buffer->rank, axis, axes),
+                                   diag));
+        TL_TRY(tl_sketch_turn_copy(s, copy, outside, axis, kind, vector, vector, diag));
     }
     int64_t extent = tl_sketch_extent(s, lanes);
     tl_loop_ref outer;
@@ -157,7 +232,8 @@ static bool is_own_axis(const tl_expr *load, const tl_var *iter)
  *         for ow                                        vectorized
  *           y[n, c, oh, ow] = t[c % 2*8 + c//16 ..., ow]                                                              */
 static tl_status turn_shuffle(tl_schedule *s, tl_block_ref out, const gathered *g,
-                              const tl_var *lane, tl_map *done, tl_diag *diag)
+                              const tl_var *lane, const small_plane *plane, tl_map *done,
+                              tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, out);
     const tl_expr *load = g->loads[0];
@@ -168,14 +244,16 @@ static tl_status turn_shuffle(tl_schedule *s, tl_block_ref out, const gathered *
     tl_loop_ref lanes = { 0 };
     TL_TRY(tl_sketch_loops(s, out, 0, &loops, diag));
     if (bytes == 0 || axis < 0 || axis == load->u.buffer->rank - 1 ||
-        loops.count != block->iter_count ||
+        loops.count + (plane->loop.id != 0) != block->iter_count ||
         tl_block_instances(block) < tl_buffer_max_elements(load->u.buffer))
         return tl_refuse(diag, "default schedule", block->name, "gathers nothing that is turned");
     for (int i = 0; i < block->iter_count; i++) {
         const tl_var *iter = block->iters[i].var;
         tl_loop_ref loop = tl_sketch_loop_of(s, &block->iters[i], &loops);
         if (iter == lane) {
-            lanes = loop;
+            lanes = plane->loop.id != 0 ? plane->loop : loop;
+        } else if (plane->loop.id != 0 && iter == plane->outer) {
+            continue;
         } else if (is_own_axis(load, iter)) {
             tl_loop_push(&order, loop);
             if (tl_expr_uses_var(load, iter))
@@ -196,9 +274,9 @@ static tl_status turn_shuffle(tl_schedule *s, tl_block_ref out, const gathered *
         tl_loop_push(&order, inside.loops[i]);
     tl_loop_push(&order, lanes);
     if (is_page_apart) /* rows of all channels would meet in few sets of the caches: plane by plane */
-        return turn(s, out, g, lane, lanes, 0, lanes, done, diag);
+        return turn(s, out, g, lane, plane, lanes, 0, lanes, done, diag);
     TL_TRY(tl_reorder(s, order.loops, order.count, diag));
-    return turn(s, out, g, lane, order.loops[outside - 1], outside, lanes, done, diag);
+    return turn(s, out, g, lane, plane, order.loops[outside - 1], outside, lanes, done, diag);
 }
 
 /* A plain copy out of blocks: the loop over `rows`, split in blocks of `size`, and that over `lanes` make squares. */
@@ -263,13 +341,23 @@ tl_status tl_sketch_turn_result(tl_schedule *s, tl_block_ref out, tl_map *done, 
     tl_dtype dtype = block->stores[0].buffer->dtype;
     const tl_var *along = common_rows(s, &g, lane, dtype, done, &size);
     bool is_copy = block->stores[0].value->kind == TL_EXPR_LOAD;
+    if (is_copy && along != NULL && size == 0)
+        return tl_refuse(diag, "default schedule", block->name, "gathers nothing that is turned");
+    const int64_t vector = tl_target_lanes(s->target, dtype);
+    small_plane plane;
+    TL_TRY(join_plane(s, out, lane, vector, &plane, diag));
+    if (plane.loop.id == 0 && along != NULL && size == 0)
+        TL_TRY(join_plane(s, out, along, vector, &plane, diag));
+    block = tl_schedule_get_block(s, out);
     if (along == NULL && is_copy)
-        return turn_shuffle(s, out, &g, lane, done, diag);
-    if (along == NULL || (is_copy && size == 0))
+        return turn_shuffle(s, out, &g, lane, &plane, done, diag);
+    if (along == NULL)
         return tl_refuse(diag, "default schedule", block->name, "gathers nothing that is turned");
     tl_loop_list loops, order = { 0 };
     TL_TRY(tl_sketch_loops(s, out, 0, &loops, diag));
     tl_loop_ref lanes = loop_of(s, block, lane, &loops), rows = loop_of(s, block, along, &loops);
+    if (plane.loop.id != 0)
+        *(plane.inner == lane ? &lanes : &rows) = plane.loop;
     tl_loop_ref parts[2] = { { 0 } };
     if (lanes.id == 0 || rows.id == 0 || (size > 0 && tl_sketch_extent(s, rows) % size != 0))
         return tl_refuse(diag, "default schedule", block->name, "is not made of whole squares");
@@ -292,5 +380,5 @@ tl_status tl_sketch_turn_result(tl_schedule *s, tl_block_ref out, tl_map *done, 
     tl_loop_push(&order, parts[1]);
     tl_loop_push(&order, lanes);
     TL_TRY(tl_reorder(s, order.loops, order.count, diag));
-    return turn(s, out, &g, lane, place, outside, lanes, done, diag);
+    return turn(s, out, &g, lane, &plane, place, outside, lanes, done, diag);
 }

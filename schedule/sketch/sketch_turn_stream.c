@@ -59,27 +59,38 @@ static const char *map_of(tl_arena *arena, int rank, int axis, int64_t lanes)
                : tl_arena_format(arena, "(%s) -> (%sx%d)", from, to, axis);
 }
 
-const char *tl_sketch_axis_last(tl_arena *arena, int rank, int axis)
+const char *tl_sketch_axes_last(tl_arena *arena, int rank, int axis, int count)
 {
-    const char *from = "", *to = "";
+    const char *from = "", *to = "", *end = "";
     for (int a = 0; a < rank; a++) {
+        const bool moves = a >= axis && a < axis + count;
         from = tl_arena_format(arena, "%s%sx%d", from, a > 0 ? ", " : "", a);
-        if (a != axis)
+        if (moves)
+            end = tl_arena_format(arena, "%s%sx%d", end, a > axis ? ", " : "", a);
+        else
             to = tl_arena_format(arena, "%sx%d, ", to, a);
     }
-    return tl_arena_format(arena, "(%s) -> (%sx%d)", from, to, axis);
+    return tl_arena_format(arena, "(%s) -> (%s%s)", from, to, end);
 }
 
 tl_status tl_sketch_turn_copy(tl_schedule *s, tl_block_ref copy, int first, int axis,
-                              int64_t across_lanes, int lanes, tl_diag *diag)
+                              tl_turned_plane plane, int64_t across_lanes, int lanes, tl_diag *diag)
 {
     tl_loop_list loops, order = { 0 };
-    tl_loop_ref across[2], along[2];
+    tl_loop_ref across[2], along[2], joined;
     TL_TRY(tl_sketch_loops(s, copy, first, &loops, diag));
     int last = loops.count - 1;
     if (axis >= last || loops.count != tl_schedule_get_block(s, copy)->iter_count)
         return tl_refuse(diag, "default schedule", tl_schedule_get_block(s, copy)->name,
                          "copies along one axis");
+    if (plane != TL_NO_PLANE) {
+        const tl_loop_ref *inner = &loops.loops[plane == TL_PLANE_ACROSS ? axis + 1 : last];
+        TL_TRY(tl_fuse(s, (tl_loop_ref[]){ inner[-1], inner[0] }, 2, &joined, diag));
+        TL_TRY(tl_sketch_loops(s, copy, first, &loops, diag));
+        if (axis >= --last)
+            return tl_refuse(diag, "default schedule", tl_schedule_get_block(s, copy)->name,
+                             "copies within one plane");
+    }
     int64_t width = tl_min64(across_lanes, tl_sketch_extent(s, loops.loops[axis])),
             length = tl_min64(lanes, tl_sketch_extent(s, loops.loops[last]));
     bool odd_width = tl_sketch_extent(s, loops.loops[axis]) % width != 0,
@@ -119,7 +130,8 @@ static tl_status turn(tl_schedule *s, tl_block_ref ref, const tl_expr *load, con
     tl_map_put(done, copying->name, s);
     TL_TRY(tl_transform_layout(s, copying->stores[0].buffer->name,
                                map_of(s->arena, rank, axis, blocks), diag));
-    return tl_sketch_turn_copy(s, copy, 0, axis, blocks > 0 ? blocks : lanes, lanes, diag);
+    return tl_sketch_turn_copy(s, copy, 0, axis, TL_NO_PLANE, blocks > 0 ? blocks : lanes, lanes,
+                               diag);
 }
 
 /* Lanes so close are shuffled out of few vectors. */

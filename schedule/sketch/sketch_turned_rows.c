@@ -1,0 +1,260 @@
+/* schedule/sketch/sketch_turned_rows.c: short rows that lie the other way round in memory: lanes go along the rows.
+ *
+ *     t[c, row] = x[c, row]                           as it lies
+ *     sum[row] = sum over c of t[c, row]              a row in each lane
+ *     z[c, row] = (t[c, row] - sum[row]/C)*w[c]
+ *     y[row, c] = z[c, row]                           squares, turned around in registers
+ *
+ * Turned around at the end instead of at the beginning. A row of few elements has no lanes of its own, or leaves most of them
+ * empty, and its sums end in a step for each doubling of the lanes. What a block of rows keeps has to stay in L1, for each stage
+ * goes through it again. */
+#include <string.h>
+#include "runtime/base/checked.h"
+#include "schedule/sketch/sketch_private.h"
+
+enum {
+    LONG_ROW = 48,   /* elements: from so many on, rows have lanes enough of their own */
+    KEPT = 3,        /* of a row, at once: as it was read, as it is written, and in order */
+    MOST_ROWS = 128, /* at once */
+    SHORT_SIDE = 4,  /* of a square; what is shorter is shuffled */
+    NEAR = 4,        /* elements: no further apart, lanes are shuffled out of few vectors */
+};
+
+/* Whether each load moves with the iter by one element or not at all, and one does. */
+static bool reads_along(tl_schedule *s, const tl_expr *const *loads, int count, const tl_var *iter)
+{
+    bool moves = false;
+    for (int l = 0; l < count; l++) {
+        if (!tl_sketch_reads_lines(s, loads[l], iter))
+            return false;
+        moves |= tl_access_stride(s->arena, loads[l]->u.buffer, loads[l]->args, iter) == 1;
+    }
+    return moves;
+}
+
+/* The iter along which everything that the map reads lies side by side, while lanes along its own result lie apart in some of it;
+ * NULL: there is none. */
+static const tl_var *turned_along(tl_schedule *s, const tl_block *map)
+{
+    const tl_expr *loads[16];
+    const tl_var *lane = tl_contiguous_iter(s->arena, map);
+    if (map->store_count != 1 || !tl_block_is_spatial(map) || lane == NULL)
+        return NULL;
+    const int count = tl_collect_loads(map->stores[0].value, loads, 16);
+    bool is_apart = false;
+    for (int l = 0; count < 16 && l < count; l++) {
+        int64_t stride = tl_access_stride(s->arena, loads[l]->u.buffer, loads[l]->args, lane);
+        is_apart |= stride != TL_NOT_AFFINE && stride > NEAR;
+    }
+    for (int i = 0; is_apart && i < map->iter_count; i++)
+        if (tl_max_extent(map->iters[i].extent) > 1 &&
+            reads_along(s, loads, count, map->iters[i].var))
+            return map->iters[i].var;
+    return NULL;
+}
+
+bool tl_sketch_turns_rows(tl_schedule *s, const tl_block *map)
+{
+    return turned_along(s, map) != NULL;
+}
+
+/* Whether so many rows fit half of L1 as they stay between stages. */
+static bool fits(const tl_target *target, int64_t rows, int64_t length)
+{
+    int64_t bytes = KEPT * rows * (int64_t)sizeof(float);
+    return !tl_mul_overflows(bytes, length, &bytes) && bytes <= target->l1_bytes / 2;
+}
+
+bool tl_sketch_is_of_turned_row(tl_schedule *s, const tl_block *block, const tl_block *reader)
+{
+    const tl_expr *loads[32];
+    const tl_block **writers;
+    const int64_t rows = tl_block_instances(block);
+    if (rows < 1 || tl_block_instances(reader) / rows < 2 ||
+        tl_block_instances(reader) / rows >= LONG_ROW)
+        return false;
+    const int count = tl_collect_loads(reader->stores[0].value, loads, 32);
+    for (int l = 0; l < count; l++)
+        if (loads[l]->u.buffer->role == TL_ROLE_LOCAL &&
+            tl_writers_of(s->arena, s->program->body, loads[l]->u.buffer, &writers) == 1 &&
+            tl_sketch_turns_rows(s, writers[0]))
+            return true;
+    return false;
+}
+
+/* The iter of `out` that the loop moves; NULL: none alone. */
+static const tl_iter *iter_of(tl_schedule *s, const tl_block *out, const tl_loop_list *loops,
+                              tl_loop_ref loop)
+{
+    for (int i = 0; i < out->iter_count; i++)
+        if (tl_same_loop(tl_sketch_loop_of(s, &out->iters[i], loops), loop))
+            return &out->iters[i];
+    return NULL;
+}
+
+/* The axis of what `turned` makes that is the rows of `out`, wherever it reads that; -1: there is no such. */
+static int axis_of_rows(tl_schedule *s, const tl_block *turned, const tl_block *out,
+                        const tl_iter *row)
+{
+    const tl_expr *loads[32];
+    const tl_store *store = &turned->stores[0];
+    int found = -1, count = tl_collect_loads(out->stores[0].value, loads, 32);
+    for (int l = 0; l < count; l++) {
+        if (loads[l]->u.buffer != store->buffer)
+            continue;
+        int axis = tl_sketch_axis_of(s, loads[l], row->var);
+        if (axis < 0 || (found >= 0 && axis != found))
+            return -1;
+        found = axis;
+    }
+    if (count == 32 || found < 0 || store->indices[found]->kind != TL_EXPR_VAR ||
+        store->indices[found]->u.var != turned_along(s, turned))
+        return -1;
+    return found;
+}
+
+/* The axis of the result that is the rows; -1: there is no such. */
+static int axis_of_result(const tl_block *out, const tl_iter *row)
+{
+    const tl_store *store = &out->stores[0];
+    for (int axis = 0; axis < store->buffer->rank; axis++)
+        if (store->indices[axis]->kind == TL_EXPR_VAR && store->indices[axis]->u.var == row->var)
+            return axis;
+    return -1;
+}
+
+/* The stage that turns around what `out` reads; NULL: there is none, or another has scheduled it. */
+static const tl_block *find_turned(tl_schedule *s, const tl_block *out, const tl_map *done)
+{
+    const tl_expr *loads[32];
+    const tl_block **writers;
+    const int count = tl_collect_loads(out->stores[0].value, loads, 32);
+    for (int l = 0; l < count; l++)
+        if (loads[l]->u.buffer->role == TL_ROLE_LOCAL &&
+            tl_writers_of(s->arena, s->program->body, loads[l]->u.buffer, &writers) == 1 &&
+            writers[0]->call == NULL && !tl_map_has(done, writers[0]->name) &&
+            tl_sketch_turns_rows(s, writers[0]))
+            return writers[0];
+    return NULL;
+}
+
+/* Lays what is turned around as it comes, and what `out` computes as that; `copy` writes the result then. */
+static tl_status turn_at_end(tl_schedule *s, tl_block_ref out, const tl_loop_list *loops,
+                             const tl_block *turned, tl_block_ref *copy, tl_diag *diag)
+{
+    const tl_block *block = tl_schedule_get_block(s, out);
+    const tl_iter *row = iter_of(s, block, loops, loops->loops[loops->count - 2]);
+    const int axis = row != NULL ? axis_of_rows(s, turned, block, row) : -1,
+              result = row != NULL ? axis_of_result(block, row) : -1;
+    if (axis < 0 || result < 0)
+        return tl_refuse(diag, "default schedule", block->name, "has rows that lie as they are");
+    const char *name = block->name;
+    const tl_buffer *source = turned->stores[0].buffer;
+    TL_TRY(tl_transform_layout(s, source->name,
+                               tl_sketch_axes_last(s->arena, source->rank, axis, 1), diag));
+    TL_TRY(tl_cache_write(s, out, "global", copy, diag));
+    const tl_buffer *local =
+        tl_schedule_get_block(s, tl_schedule_name_block(s, name))->stores[0].buffer;
+    return tl_transform_layout(s, local->name,
+                               tl_sketch_axes_last(s->arena, local->rank, result, 1), diag);
+}
+
+/* How many rows go together: all of a loop where it is short, else whole lines of them, so many that divide the loop if there are
+ * such. Each vector of rows has sums of its own, which do not wait for each other. */
+static int64_t choose_rows(tl_schedule *s, int64_t extent, int64_t length)
+{
+    const int64_t line = TL_LINE_BYTES / (int64_t)sizeof(float);
+    int64_t best = line;
+    if (extent <= MOST_ROWS && fits(s->target, extent, length))
+        return extent;
+    for (int64_t rows = line; rows <= MOST_ROWS; rows += line)
+        if (fits(s->target, rows, length) && (extent % rows == 0 || extent % best != 0))
+            best = rows;
+    return tl_min64(best, extent);
+}
+
+/* A sum of each row, in registers: a window whose lanes are rows. */
+static tl_status sum_in_registers(tl_schedule *s, tl_block_ref sum, int first, tl_diag *diag)
+{
+    tl_block_ref copy;
+    TL_TRY(tl_cache_write(s, sum, "register", &copy, diag));
+    return tl_sketch_window_from(s, sum, copy, first, diag);
+}
+
+static tl_status schedule_stages(tl_schedule *s, const tl_row_stages *stages, int first,
+                                 tl_diag *diag)
+{
+    for (int i = 0; i < stages->count; i++) {
+        tl_block_ref ref = tl_schedule_name_block(s, stages->names[i]);
+        tl_schedule_state before = tl_schedule_save(s);
+        tl_status status = tl_block_is_reduction(tl_schedule_get_block(s, ref))
+                               ? sum_in_registers(s, ref, first, NULL)
+                               : TL_ILLEGAL_SCHEDULE;
+        if (status == TL_ILLEGAL_SCHEDULE) {
+            tl_schedule_restore(s, &before);
+            status = tl_sketch_nest(s, ref, first, diag);
+        }
+        TL_TRY(status);
+    }
+    return TL_OK;
+}
+
+/* The result of a block of rows, in order. Rows too short for squares go on in each other: lanes are shuffled out of a vector for
+ * each of their elements. */
+static tl_status write_rows(tl_schedule *s, tl_block_ref copy, int first, tl_diag *diag)
+{
+    tl_loop_list loops;
+    TL_TRY(tl_sketch_loops(s, copy, first, &loops, diag));
+    const tl_block *block = tl_schedule_get_block(s, copy);
+    const int lanes = tl_target_lanes(s->target, block->stores[0].buffer->dtype);
+    const tl_loop_ref *last = &loops.loops[loops.count - 1];
+    if (loops.count < 2 || tl_sketch_extent(s, last[0]) >= SHORT_SIDE)
+        return tl_sketch_nest(s, copy, first, diag);
+    tl_loop_ref all, outer;
+    TL_TRY(tl_fuse(s, (tl_loop_ref[]){ last[-1], last[0] }, 2, &all, diag));
+    const int64_t extent = tl_sketch_extent(s, all);
+    TL_TRY(tl_sketch_vectorize(s, all, lanes, &outer, diag));
+    if (outer.id == 0)
+        return TL_OK;
+    if (extent % lanes != 0)
+        TL_TRY(tl_loop_partition(s, outer, diag));
+    return tl_unroll(s, outer, diag);
+}
+
+tl_status tl_sketch_turned_rows(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag *diag)
+{
+    const tl_block *block = tl_schedule_get_block(s, out);
+    const char *name = block->name;
+    tl_loop_list loops;
+    TL_TRY(tl_sketch_loops(s, out, 0, &loops, diag));
+    const int last = loops.count - 1;
+    const int64_t length = tl_sketch_extent(s, loops.loops[last]);
+    if (last < 1 || !tl_block_is_spatial(block) || block->store_count != 1 ||
+        block->predicate != NULL || length < 2 || length >= LONG_ROW ||
+        tl_sketch_extent(s, loops.loops[last - 1]) < 2 ||
+        !tl_sketch_is_fixed(s, loops.loops[last]) || !tl_sketch_is_fixed(s, loops.loops[last - 1]))
+        return tl_refuse(diag, "default schedule", name, "has no short rows");
+    const tl_block *turned = find_turned(s, block, done);
+    if (turned == NULL || !tl_decide_range(s, name, "turn_rows", 0, 1, 1))
+        return tl_refuse(diag, "default schedule", name, "has rows that nothing turns around");
+    tl_block_ref copy;
+    TL_TRY(turn_at_end(s, out, &loops, turned, &copy, diag));
+    TL_TRY(tl_sketch_loops(s, copy, 0, &loops, diag));
+    tl_loop_ref row[2] = { loops.loops[last - 1] };
+    const int64_t extent = tl_sketch_extent(s, row[0]), likely = choose_rows(s, extent, length);
+    const int64_t rows = tl_decide_range(s, name, "rows", 1, extent, likely);
+    TL_TRY(tl_split(s, row[0], (int64_t[]){ 0, rows }, 2, row, diag));
+    tl_row_stages stages, tails;
+    tl_sketch_bring_stages(s, copy, name, row[0], done, &stages);
+    if (stages.count == 0 || strcmp(stages.names[0], name) != 0)
+        return tl_refuse(diag, "default schedule", name, "computes what no block of rows takes");
+    if (extent % rows != 0) {
+        TL_TRY(tl_sketch_cut_tail(s, row[0], &tails, diag));
+        TL_TRY(schedule_stages(s, &tails, last - 1, diag));
+    }
+    TL_TRY(schedule_stages(s, &stages, last, diag));
+    TL_TRY(write_rows(s, copy, last, diag));
+    for (int i = 0; i < stages.count; i++)
+        tl_map_put(done, stages.names[i], s);
+    return TL_OK;
+}

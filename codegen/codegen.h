@@ -10,7 +10,7 @@
 
 /* Raise when the code emitted for the same Program changes: records belong to it, for their times are those of that code.
  * tests/codegen/test_emission.c fails when it was forgotten. */
-#define TL_CODEGEN_REVISION 17
+#define TL_CODEGEN_REVISION 18
 
 /* A digest of the sources that decide the code of a Program (codegen/fingerprint.sh), which the build makes: part of every
  * object's key, so that an object in a cache is never that of other sources. Comments do not change it. */

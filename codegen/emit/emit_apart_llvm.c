@@ -8,6 +8,7 @@
 
 enum {
     MOST_PIECES = 4,   /* vectors that lanes are shuffled out of, instead of a gather */
+    MOST_APART = 4,    /* elements between lanes, for that */
     LEAST_PIECED = 16, /* lanes: fewer are gathered as fast as several vectors are shuffled */
 };
 
@@ -218,8 +219,9 @@ LLVMValueRef tl_emit_load_apart(tl_emitter *em, const tl_address *a, LLVMTypeRef
     a = &own;
     int64_t offsets[TL_MAX_NEAR_LANES];
     pieces p;
+    const bool is_near = a->kind == TL_STRIDE_CONSTANT && a->stride > 0 && a->stride <= MOST_APART;
     if (em->gpu.phase == NULL &&
-        (has_masks ? a->kind == TL_STRIDE_GENERAL && mask == NULL : count > 0) &&
+        (has_masks ? mask == NULL && (a->kind == TL_STRIDE_GENERAL || is_near) : count > 0) &&
         constant_offsets(em, a, count, offsets)) {
         int most = has_masks ? (em->lanes >= LEAST_PIECED ? MOST_PIECES : 1)
                              : (int)tl_min64(count / 2, MOST_PIECES);

@@ -116,8 +116,8 @@ static int contiguous_iter(const tl_block_nest *nest, const tl_expr *value)
     return -1;
 }
 
-/* Rows of some vectors that lie side by side, not too many for one accumulator: a partial sum for each place of a row, so that the
- * lanes of all rows are added up once. */
+/* Rows of some vectors that lie side by side, not too many for one accumulator: a partial sum for each place of a row, so that
+ * the lanes of all rows are added up once. */
 static bool sums_rows_in_lanes(const tl_block_nest *nest, int contiguous, cut cuts[TL_MAX_ITERS])
 {
     int64_t rows = 1, row = extent_of(&nest->iters[contiguous]);

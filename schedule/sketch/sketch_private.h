@@ -218,8 +218,8 @@ void tl_sketch_bring_stages(tl_schedule *s, tl_block_ref out, const char *own, t
                             const tl_map *done, tl_row_stages *moved);
 /* What whole blocks of rows leave becomes a nest of its own; its stages, which nobody has scheduled yet. */
 tl_status tl_sketch_cut_tail(tl_schedule *s, tl_loop_ref row, tl_row_stages *tails, tl_diag *diag);
-/* The same of short rows that lie the other way round in memory: lanes go along the rows (sketch_turned_rows.c). Refused for
- * others; `done` is as it was then. */
+/* As tl_sketch_rows, of short rows that lie the other way round in memory: lanes go along the rows (sketch_turned_rows.c).
+ * Refused for others; `done` is as it was then. */
 tl_status tl_sketch_turned_rows(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag *diag);
 /* Whether the map turns rows around: lanes along what it makes lie apart in what it reads, neighbours along another iter. */
 bool tl_sketch_turns_rows(tl_schedule *s, const tl_block *map);

@@ -70,7 +70,7 @@ bool tl_sketch_is_of_turned_row(tl_schedule *s, const tl_block *block, const tl_
     const tl_expr *loads[32];
     const tl_block **writers;
     const int64_t rows = tl_block_instances(block);
-    if (rows < 1 || tl_block_instances(reader) / rows < 2 ||
+    if (reader->store_count == 0 || rows < 1 || tl_block_instances(reader) / rows < 2 ||
         tl_block_instances(reader) / rows >= LONG_ROW)
         return false;
     const int count = tl_collect_loads(reader->stores[0].value, loads, 32);

@@ -12,6 +12,7 @@
 #include "frontend/value_notes.h"
 #include "frontend/frontend.h"
 #include "frontend/graph/graph_passes.h"
+#include "frontend/node/graph_questions.h"
 #include "frontend/operators.h"
 #include "runtime/base/checked.h"
 
@@ -213,22 +214,12 @@ static bool collect_chain(tl_value *v, chain *c)
     return true;
 }
 
-/* Whether all is 1, or 0. */
-static bool all_are(const tl_node *n, const char *name, int64_t what)
-{
-    const int64_t *values;
-    int count = tl_attr_ints(n, name, &values);
-    for (int i = 0; i < count; i++)
-        if (values[i] != what)
-            return false;
-    return true;
-}
-
 static bool is_pointwise(const tl_node *n)
 {
     const tl_shape *w = &n->inputs[1]->shape;
     return tl_attr_int(n, "group", 1) == 1 && w->rank == 4 && w->dims[2].extent == 1 &&
-           w->dims[3].extent == 1 && all_are(n, "strides", 1) && all_are(n, "pads", 0);
+           w->dims[3].extent == 1 && tl_attr_all_are(n, "strides", 1) &&
+           tl_attr_all_are(n, "pads", 0);
 }
 
 static bool is_depthwise(const tl_node *n)
@@ -236,7 +227,7 @@ static bool is_depthwise(const tl_node *n)
     const tl_shape *x = &n->inputs[0]->shape, *w = &n->inputs[1]->shape;
     return x->rank == 4 && tl_attr_int(n, "group", 1) == x->dims[1].extent &&
            w->dims[1].extent == 1 && w->dims[0].extent == x->dims[1].extent &&
-           all_are(n, "dilations", 1);
+           tl_attr_all_are(n, "dilations", 1);
 }
 
 /* Whether the convolution's kernel can compute its input by bands, nobody else reads it, and there is more than half of L2

@@ -7,16 +7,6 @@
 #include "frontend/graph/graph_passes.h"
 #include "frontend/node/graph_questions.h"
 
-static bool are_all(const tl_node *n, const char *name, int64_t number)
-{
-    const int64_t *ints;
-    const int count = tl_attr_ints(n, name, &ints);
-    for (int i = 0; i < count; i++)
-        if (ints[i] != number)
-            return false;
-    return true;
-}
-
 /* Whether each element of the result comes from one of the input, at the same place. */
 static bool has_one_tap(const tl_node *conv)
 {
@@ -24,8 +14,9 @@ static bool has_one_tap(const tl_node *conv)
     for (int i = 1; i < w->rank; i++)
         if (w->dims[i].extent != 1)
             return false;
-    return w->dims[0].extent == tl_attr_int(conv, "group", 1) && are_all(conv, "strides", 1) &&
-           are_all(conv, "pads", 0) && tl_same_shape(conv->inputs[0], conv->outputs[0]) &&
+    return w->dims[0].extent == tl_attr_int(conv, "group", 1) &&
+           tl_attr_all_are(conv, "strides", 1) && tl_attr_all_are(conv, "pads", 0) &&
+           tl_same_shape(conv->inputs[0], conv->outputs[0]) &&
            conv->inputs[0]->dtype == conv->outputs[0]->dtype;
 }
 

@@ -56,6 +56,16 @@ tl_value *tl_other_input(const tl_node *n, const tl_value *v)
     return n->inputs[0] == v ? n->inputs[1] : n->inputs[1] == v ? n->inputs[0] : NULL;
 }
 
+bool tl_attr_all_are(const tl_node *n, const char *name, int64_t value)
+{
+    const int64_t *values;
+    const int count = tl_attr_ints(n, name, &values);
+    for (int i = 0; i < count; i++)
+        if (values[i] != value)
+            return false;
+    return true;
+}
+
 bool tl_same_shape(const tl_value *a, const tl_value *b)
 {
     return tl_shape_equal(&a->shape, &b->shape);

@@ -30,6 +30,8 @@ tl_value *tl_other_input(const tl_node *n, const tl_value *v);
 /* The one node that reads v, when it is of operator `op` and v is no graph output; else NULL. */
 tl_node *tl_sole_user(const tl_value *v, tl_op op);
 bool tl_same_shape(const tl_value *a, const tl_value *b);
+/* Whether no number of the attribute, a list of numbers, is another than `value`; true where there is none. */
+bool tl_attr_all_are(const tl_node *n, const char *name, int64_t value);
 /* A Slice that makes y of x: y's extent of neighbours along the axis, from `start` on; all of the other axes. */
 tl_node *tl_slice_node(tl_graph *g, const char *name, tl_value *x, tl_value *y, int axis,
                        int64_t start);

@@ -10,10 +10,10 @@
  *     acc[ow, ci] = sum over rl of part[ow, ci, rl]
  *
  * By rfactor over the terms; the partial sums are a window then (sketch_window.c). Joining the lanes takes as long as some ten
- * steps, so there have to be many. */
+ * steps; where no other rule takes the sum, its lanes would gather each product, which takes longer still. */
 #include "schedule/sketch/sketch_private.h"
 
-enum { LEAST_STEPS = 32, MOST_VECTORS = 4 };
+enum { LEAST_STEPS = 4, MOST_VECTORS = 4 };
 
 /* The reduce iter whose steps become lanes: whole vectors of terms, side by side in every factor, or in one once it is packed.
  * NULL: there is none. */

@@ -89,12 +89,11 @@ static tl_status in_registers(tl_schedule *s, tl_block_ref part, tl_block_ref to
     return tl_vectorize(s, sum, diag);
 }
 
-/* Register rows, copied out for the sum. */
-static tl_status in_rows(tl_schedule *s, tl_block_ref part, int first, tl_diag *diag)
+tl_status tl_sketch_sum_in_rows(tl_schedule *s, tl_block_ref sum, int first, tl_diag *diag)
 {
     tl_block_ref copy;
-    TL_TRY(tl_cache_write(s, part, "register", &copy, diag));
-    return tl_sketch_window_from(s, part, copy, first, diag);
+    TL_TRY(tl_cache_write(s, sum, "register", &copy, diag));
+    return tl_sketch_window_from(s, sum, copy, first, diag);
 }
 
 static tl_status schedule_part(tl_schedule *s, tl_block_ref part, const char *total, int first,
@@ -106,7 +105,7 @@ static tl_status schedule_part(tl_schedule *s, tl_block_ref part, const char *to
     if (status != TL_ILLEGAL_SCHEDULE)
         return status;
     tl_schedule_restore(s, &before);
-    status = in_rows(s, part, first, NULL);
+    status = tl_sketch_sum_in_rows(s, part, first, NULL);
     if (status != TL_ILLEGAL_SCHEDULE)
         return status;
     tl_schedule_restore(s, &before);

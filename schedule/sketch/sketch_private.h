@@ -229,6 +229,8 @@ bool tl_sketch_is_of_turned_row(tl_schedule *s, const tl_block *block, const tl_
 /* The block that sums up the lanes of what `block` makes, partial sums of a row side by side (sketch_lane_sums.c); NULL when it
  * makes none such. */
 const char *tl_sketch_lane_total(tl_schedule *s, const tl_block *block);
+/* A sum of the nest inside of `first` loops in rows of registers, a window's, which are copied out. */
+tl_status tl_sketch_sum_in_rows(tl_schedule *s, tl_block_ref sum, int first, tl_diag *diag);
 /* The nests of these blocks inside of `first` loops that they share, each on its own but for partial sums in lanes. A block that
  * was scheduled as part of a sum is added to `summed`: so may be one that sums up lanes and is none of `blocks`. */
 tl_status tl_sketch_nests(tl_schedule *s, const char *const *blocks, int count, int first,

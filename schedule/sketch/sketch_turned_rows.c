@@ -65,21 +65,26 @@ static bool fits(const tl_target *target, int64_t rows, int64_t length)
     return !tl_mul_overflows(bytes, length, &bytes) && bytes <= target->l1_bytes / 2;
 }
 
-bool tl_sketch_is_of_turned_row(tl_schedule *s, const tl_block *block, const tl_block *reader)
+/* The stage that turns around what `out` reads and is not in `done` (NULL: in nothing); NULL: there is none. */
+static const tl_block *find_turned(tl_schedule *s, const tl_block *out, const tl_map *done)
 {
     const tl_expr *loads[32];
     const tl_block **writers;
-    const int64_t rows = tl_block_instances(block);
-    if (reader->store_count == 0 || rows < 1 || tl_block_instances(reader) / rows < 2 ||
-        tl_block_instances(reader) / rows >= LONG_ROW)
-        return false;
-    const int count = tl_collect_loads(reader->stores[0].value, loads, 32);
+    const int count = tl_collect_loads(out->stores[0].value, loads, 32);
     for (int l = 0; l < count; l++)
         if (loads[l]->u.buffer->role == TL_ROLE_LOCAL &&
             tl_writers_of(s->arena, s->program->body, loads[l]->u.buffer, &writers) == 1 &&
+            writers[0]->call == NULL && (done == NULL || !tl_map_has(done, writers[0]->name)) &&
             tl_sketch_turns_rows(s, writers[0]))
-            return true;
-    return false;
+            return writers[0];
+    return NULL;
+}
+
+bool tl_sketch_is_of_turned_row(tl_schedule *s, const tl_block *block, const tl_block *reader)
+{
+    const int64_t rows = tl_block_instances(block);
+    return reader->store_count > 0 && rows > 0 && tl_block_instances(reader) / rows >= 2 &&
+           tl_block_instances(reader) / rows < LONG_ROW && find_turned(s, reader, NULL) != NULL;
 }
 
 /* The iter of `out` that the loop moves; NULL: none alone. */
@@ -123,21 +128,6 @@ static int axis_of_result(const tl_block *out, const tl_iter *row)
     return -1;
 }
 
-/* The stage that turns around what `out` reads; NULL: there is none, or another has scheduled it. */
-static const tl_block *find_turned(tl_schedule *s, const tl_block *out, const tl_map *done)
-{
-    const tl_expr *loads[32];
-    const tl_block **writers;
-    const int count = tl_collect_loads(out->stores[0].value, loads, 32);
-    for (int l = 0; l < count; l++)
-        if (loads[l]->u.buffer->role == TL_ROLE_LOCAL &&
-            tl_writers_of(s->arena, s->program->body, loads[l]->u.buffer, &writers) == 1 &&
-            writers[0]->call == NULL && !tl_map_has(done, writers[0]->name) &&
-            tl_sketch_turns_rows(s, writers[0]))
-            return writers[0];
-    return NULL;
-}
-
 /* Lays what is turned around as it comes, and what `out` computes as that; `copy` writes the result then. */
 static tl_status turn_at_end(tl_schedule *s, tl_block_ref out, const tl_loop_list *loops,
                              const tl_block *turned, tl_block_ref *copy, tl_diag *diag)
@@ -173,14 +163,6 @@ static int64_t choose_rows(tl_schedule *s, int64_t extent, int64_t length)
     return tl_min64(best, extent);
 }
 
-/* A sum of each row, in registers: a window whose lanes are rows. */
-static tl_status sum_in_registers(tl_schedule *s, tl_block_ref sum, int first, tl_diag *diag)
-{
-    tl_block_ref copy;
-    TL_TRY(tl_cache_write(s, sum, "register", &copy, diag));
-    return tl_sketch_window_from(s, sum, copy, first, diag);
-}
-
 static tl_status schedule_stages(tl_schedule *s, const tl_row_stages *stages, int first,
                                  tl_diag *diag)
 {
@@ -188,7 +170,7 @@ static tl_status schedule_stages(tl_schedule *s, const tl_row_stages *stages, in
         tl_block_ref ref = tl_schedule_name_block(s, stages->names[i]);
         tl_schedule_state before = tl_schedule_save(s);
         tl_status status = tl_block_is_reduction(tl_schedule_get_block(s, ref))
-                               ? sum_in_registers(s, ref, first, NULL)
+                               ? tl_sketch_sum_in_rows(s, ref, first, NULL)
                                : TL_ILLEGAL_SCHEDULE;
         if (status == TL_ILLEGAL_SCHEDULE) {
             tl_schedule_restore(s, &before);

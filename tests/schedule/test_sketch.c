@@ -358,6 +358,30 @@ static void what_is_read_twice_is_turned(void **state)
     tl_arena_destroy(arena);
 }
 
+/* Short rows that lie the other way round are turned at the end, and their stages, the root too, stay with a block of them. */
+static void short_rows_are_turned_at_the_end(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    const char *trace = default_trace(arena, "layer_norm_turned.tk");
+    assert_non_null(strstr(trace, "transform_layout(tmp, (x0, x1, x2, x3) -> (x0, x1, x3, x2))"));
+    assert_non_null(strstr(trace, "epilogue_copy = cache_write(epilogue, global)"));
+    assert_non_null(strstr(trace, "compute_at(deviation, i2_0)"));
+    tl_arena_destroy(arena);
+}
+
+/* A plane of fewer columns than a vector has lanes is gone through as one row. */
+static void small_planes_are_rows(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    static const char *const programs[] = { "mul_small_planes.tk", "mul_small_planes_blocked.tk",
+                                            "shuffle_small_planes.tk" };
+    for (size_t i = 0; i < sizeof programs / sizeof *programs; i++)
+        assert_non_null(strstr(default_trace(arena, programs[i]), "i2_i3 = fuse(i2, i3)"));
+    tl_arena_destroy(arena);
+}
+
 /* Images that do not stay in the last cache together go through all panels one after the other; those that do are walked for each
  * panel. */
 static void images_go_outside_where_they_are_many(void **state)
@@ -825,6 +849,8 @@ int main(void)
         cmocka_unit_test(weights_are_read_once_for_a_batch),
         cmocka_unit_test(cores_keep_what_they_transform),
         cmocka_unit_test(images_go_outside_where_they_are_many),
+        cmocka_unit_test(short_rows_are_turned_at_the_end),
+        cmocka_unit_test(small_planes_are_rows),
         cmocka_unit_test(results_out_of_blocks_are_turned),
         cmocka_unit_test(lanes_have_no_tests),
         cmocka_unit_test(what_is_read_twice_is_turned),

@@ -57,8 +57,7 @@ static bool makes_blocks(const tl_kernel *kernel)
         has_conv |= kernel->nodes[i]->op == TL_OP_CONV;
         nameable &= is_nameable(kernel->nodes[i]->outputs[0]);
     }
-    return has_conv && nameable && !out->layout.plain && out->shape.rank == 4 &&
-           out->layout.block[1] > 1;
+    return has_conv && nameable && out->shape.rank == 4 && tl_layout_block(&out->layout, 1) > 1;
 }
 
 typedef struct {

@@ -31,7 +31,7 @@ static bool is_fixed(const tl_value *v)
 
 static int64_t block_of(const tl_value *v)
 {
-    return v->layout.plain || v->shape.rank != 4 ? 1 : v->layout.block[1];
+    return v->shape.rank == 4 ? tl_layout_block(&v->layout, 1) : 1;
 }
 
 static bool keeps_channels(const tl_node *n)

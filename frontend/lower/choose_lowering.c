@@ -144,11 +144,6 @@ static bool suits_rows(const tl_node *n, const tl_target *target)
            tl_recurrent_sizes_of(n).directions < target->cores;
 }
 
-static int64_t block_of(const tl_value *v)
-{
-    return v->layout.plain ? 1 : v->layout.block[1];
-}
-
 /* Whether lanes along a row of the plain result, its innermost axis of more than one place, read neighbours of the plain input,
  * at least so many at a time. Where there is one place, lanes go along its channels. */
 static bool has_row_of_neighbours(const tl_node *n, int64_t least)
@@ -170,7 +165,8 @@ static bool suits_channels_last(const tl_node *n, const tl_target *target)
     if (tl_target_is_gpu(target) || !tl_lowers_channels_last(n))
         return false;
     const tl_value *x = n->inputs[0], *weight = n->inputs[1], *y = n->outputs[0];
-    int64_t lanes = tl_target_lanes(target, TL_F32), from = block_of(x), to = block_of(y);
+    int64_t lanes = tl_target_lanes(target, TL_F32), from = tl_layout_block(&x->layout, 1),
+            to = tl_layout_block(&y->layout, 1);
     int64_t inputs = weight->shape.dims[1].extent;
     int64_t outputs = weight->shape.dims[0].extent / tl_attr_int(n, "group", 1);
     if (to == 1 && from == 1)

@@ -42,7 +42,7 @@ static channel_iters begin_channel(tl_block_nest *nest, int64_t per_group, const
     channel_iters c = { .channel = tl_int(arena, 0), .block = 1 };
     if (per_group == 1)
         return c;
-    int64_t block = layout->plain ? 1 : layout->block[1];
+    int64_t block = tl_layout_block(layout, 1);
     c.block = per_group % block == 0 ? block : 1;
     c.channel = tl_nest_iter(nest, TL_ITER_REDUCE, "rc", per_group / c.block);
     return c;
@@ -70,7 +70,7 @@ static tl_layout channels_last(const tl_node *n)
     int rank = n->outputs[0]->shape.rank;
     layout.plain = false;
     if (outputs_of_group(n) == 1) {
-        layout.block[1] = from->plain ? 1 : from->block[1];
+        layout.block[1] = tl_layout_block(from, 1);
         return layout;
     }
     for (int i = 1; i + 1 < rank; i++)
@@ -85,10 +85,11 @@ bool tl_lowers_channels_last(const tl_node *n)
 {
     if (n->op != TL_OP_CONV || tl_notes_of(n->outputs[0])->is_inside)
         return false;
-    bool is_plain = n->outputs[0]->layout.plain;
+    bool has_blocks = tl_layout_block(&n->outputs[0]->layout, 1) > 1;
     if (outputs_of_group(n) == 1)
-        return is_plain && !n->inputs[0]->layout.plain && n->inputs[1]->shape.dims[1].extent == 1;
-    return tl_attr_int(n, "group", 1) > 1 || is_plain;
+        return !has_blocks && tl_layout_block(&n->inputs[0]->layout, 1) > 1 &&
+               n->inputs[1]->shape.dims[1].extent == 1;
+    return tl_attr_int(n, "group", 1) > 1 || !has_blocks;
 }
 
 static void add_stages(tl_lower *l, const tl_node *n, bool last)

@@ -96,10 +96,9 @@ bool tl_lowers_parts(const tl_node *n)
 {
     bool is_blocked = false;
     for (int i = 0; n->op == TL_OP_CONCAT && i < n->input_count; i++)
-        is_blocked |= !n->inputs[i]->layout.plain && n->inputs[i]->layout.block[1] > 1;
+        is_blocked |= tl_layout_block(&n->inputs[i]->layout, 1) > 1;
     /* a halo is as good as none: its zeros are nests of their own */
-    const tl_layout *to = &n->outputs[0]->layout;
-    return is_blocked && (to->plain || to->block[1] == 1);
+    return is_blocked && tl_layout_block(&n->outputs[0]->layout, 1) == 1;
 }
 
 void tl_stages_parts(tl_lower *l, const tl_node *n)

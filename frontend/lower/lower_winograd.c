@@ -276,8 +276,8 @@ static void stages(tl_lower *l, const tl_node *n, const winograd *w)
         .batch = x->shape.dims[0].extent,
         .channels = x->shape.dims[1].extent,
         .features = weight->shape.dims[0].extent,
-        .lanes_in = x->layout.plain ? 1 : x->layout.block[1],
-        .lanes_out = out->layout.plain ? 1 : out->layout.block[1],
+        .lanes_in = tl_layout_block(&x->layout, 1),
+        .lanes_out = tl_layout_block(&out->layout, 1),
         .tiles_down = tl_ceildiv(down, w->m),
         .tiles_across = tl_ceildiv(across, w->m),
     };

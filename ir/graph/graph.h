@@ -208,6 +208,8 @@ bool tl_shape_is_bounded(const tl_shape *s, tl_dtype dtype);
 bool tl_shape_is_addressable(const tl_shape *s, tl_dtype dtype);
 bool tl_shape_equal(const tl_shape *a, const tl_shape *b);
 tl_layout tl_layout_plain(void);
+/* Elements in a block of the axis; 1: no block, with a halo or without. */
+int64_t tl_layout_block(const tl_layout *layout, int axis);
 /* The shape in memory under the layout; at most 2*TL_MAX_RANK axes. */
 int tl_layout_physical(const tl_layout *layout, const tl_shape *shape,
                        int64_t out[2 * TL_MAX_RANK]);

@@ -67,6 +67,11 @@ bool tl_shape_equal(const tl_shape *a, const tl_shape *b)
     return true;
 }
 
+int64_t tl_layout_block(const tl_layout *layout, int axis)
+{
+    return layout->plain ? 1 : layout->block[axis];
+}
+
 tl_layout tl_layout_plain(void)
 {
     tl_layout layout = { .plain = true };

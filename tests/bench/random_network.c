@@ -11,7 +11,11 @@
 #include "runtime/base/random.h"
 #include "runtime/base/text.h"
 
-enum { LARGEST_IMAGE = 1 << 21, MOST_CHANNELS = 512 }; /* elements of a value */
+enum {
+    LARGEST_IMAGE = 1 << 21,
+    MOST_CHANNELS = 512,
+    MOST_WEIGHTS = 1 << 24
+}; /* elements of a value */
 
 typedef struct {
     tl_random random;
@@ -108,7 +112,8 @@ static void convolution(network *g)
     }
     while (out > group && (int64_t)out * g->h * g->w * g->n > LARGEST_IMAGE)
         out = (out / 2 + group - 1) / group * group;
-    if (reach > g->h || reach > g->w)
+    if (reach > g->h || reach > g->w ||
+        (int64_t)out * (g->c / group) * kernel * kernel > MOST_WEIGHTS)
         kernel = reach = dilation = stride = 1;
     int before = reach / 2, after = reach - 1 - before;
     if (stride > 1 && (g->h < 2 * reach || g->w < 2 * reach))

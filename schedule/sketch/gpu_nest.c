@@ -45,10 +45,9 @@ static tl_status order_loops(tl_schedule *s, tl_block_ref ref, tl_loop_list *spa
     tl_loop_list loops, order = { 0 }, rest = { 0 };
     TL_TRY(tl_sketch_loops(s, ref, 0, &loops, diag));
     const tl_var *line = tl_contiguous_iter(s->arena, block);
-    tl_loop_ref last = { 0 };
-    for (int i = 0; i < block->iter_count; i++)
-        if (block->iters[i].var == line)
-            last = tl_sketch_loop_of(s, &block->iters[i], &loops);
+    const tl_iter *last_iter = tl_sketch_iter_of(block, line);
+    const tl_loop_ref last =
+        last_iter != NULL ? tl_sketch_loop_of(s, last_iter, &loops) : (tl_loop_ref){ 0 };
     for (int i = 0; i < loops.count; i++)
         if (!is_spatial_loop(s, block, loops.loops[i]))
             tl_loop_push(&rest, loops.loops[i]);
@@ -72,10 +71,8 @@ bool tl_gpu_is_wide(tl_schedule *s, const tl_block *block, int64_t wide)
         block->call != NULL || !tl_block_is_spatial(block) ||
         tl_dtype_size(block->stores[0].buffer->dtype) != 4)
         return false;
-    for (int i = 0; i < block->iter_count; i++)
-        if (block->iters[i].var == line &&
-            (!tl_const_int(block->iters[i].extent, &extent) || extent % wide != 0))
-            return false;
+    if (!tl_const_int(tl_sketch_iter_of(block, line)->extent, &extent) || extent % wide != 0)
+        return false;
     int count = tl_collect_loads(block->stores[0].value, loads, 16);
     for (int l = 0; l < count; l++)
         if (!tl_sketch_reads_lines(s, loads[l], line) ||

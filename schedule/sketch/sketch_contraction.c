@@ -215,14 +215,10 @@ static tl_status split_streams(tl_schedule *s, tl_block_ref anchor, const tl_var
     tl_loop_ref parts[2];
     const tl_block *block = tl_schedule_get_block(s, anchor);
     TL_TRY(tl_sketch_loops(s, anchor, first, &loops, diag));
-    for (int i = 0; i < block->iter_count; i++) {
-        tl_loop_ref loop = { 0 };
-        if (block->iters[i].var == vector)
-            loop = tl_sketch_loop_of(s, &block->iters[i], &loops);
-        if (loop.id != 0 && tl_sketch_extent(s, loop) > lanes)
-            return tl_split(s, loop, (int64_t[]){ 0, lanes }, 2, parts, diag);
-    }
-    return TL_OK;
+    const tl_loop_ref loop = tl_sketch_loop_of(s, tl_sketch_iter_of(block, vector), &loops);
+    return loop.id != 0 && tl_sketch_extent(s, loop) > lanes
+               ? tl_split(s, loop, (int64_t[]){ 0, lanes }, 2, parts, diag)
+               : TL_OK;
 }
 
 /* Iterations of the loops outside the innermost one that moves the stream, those over tiles of columns left out. */

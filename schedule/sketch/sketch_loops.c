@@ -52,6 +52,14 @@ void tl_loop_push(tl_loop_list *list, tl_loop_ref loop)
         list->loops[list->count++] = loop;
 }
 
+const tl_iter *tl_sketch_iter_of(const tl_block *block, const tl_var *var)
+{
+    for (int i = 0; i < block->iter_count; i++)
+        if (block->iters[i].var == var)
+            return &block->iters[i];
+    return NULL;
+}
+
 tl_loop_ref tl_sketch_loop_of(tl_schedule *s, const tl_iter *iter, const tl_loop_list *loops)
 {
     for (int i = loops->count - 1; i >= 0; i--) {

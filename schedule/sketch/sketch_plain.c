@@ -48,11 +48,9 @@ static tl_status vectorize_nest(tl_schedule *s, const char *name, tl_diag *diag)
     if (block->call != NULL || contiguous == NULL)
         return TL_OK;
     tl_loop_list loops, order = { 0 };
-    tl_loop_ref loop = { 0 }, outer;
+    tl_loop_ref outer;
     TL_TRY(tl_sketch_loops(s, ref, tl_sketch_shared_loops(s, ref), &loops, diag));
-    for (int i = 0; i < block->iter_count; i++)
-        if (block->iters[i].var == contiguous)
-            loop = tl_sketch_loop_of(s, &block->iters[i], &loops);
+    const tl_loop_ref loop = tl_sketch_loop_of(s, tl_sketch_iter_of(block, contiguous), &loops);
     if (loop.id == 0)
         return TL_OK;
     for (int i = 0; i < loops.count; i++)

@@ -39,6 +39,8 @@ bool tl_sketch_is_fixed(const tl_schedule *s, tl_loop_ref loop);  /* no dim deci
 int64_t tl_sketch_points(const tl_block *block, tl_iter_kind kind);
 /* Divisors of an extent, ascending, at most `capacity`. Returns how many. */
 int tl_sketch_divisors(int64_t extent, int64_t *out, int capacity);
+/* The block's iter that the variable is; NULL: it is none of them. */
+const tl_iter *tl_sketch_iter_of(const tl_block *block, const tl_var *var);
 /* Whether the loop moves a reduce iter of the block. */
 bool tl_sketch_drives_reduce(const tl_schedule *s, const tl_block *block, tl_loop_ref loop);
 

@@ -65,9 +65,8 @@ static tl_status find_nest(tl_schedule *s, tl_block_ref ref, nest *n, tl_diag *d
     *n = (nest){ .block = block, .lane = tl_contiguous_iter(s->arena, block) };
     n->load_count = tl_collect_loads(block->stores[0].value, n->loads, 16);
     TL_TRY(tl_sketch_loops(s, ref, 0, &n->loops, diag));
-    for (int i = 0; i < block->iter_count; i++)
-        if (block->iters[i].var == n->lane)
-            n->lanes = tl_sketch_loop_of(s, &block->iters[i], &n->loops);
+    if (n->lane != NULL)
+        n->lanes = tl_sketch_loop_of(s, tl_sketch_iter_of(block, n->lane), &n->loops);
     if (n->lanes.id == 0 || n->loops.count + 2 > TL_MAX_LOOPS)
         return tl_refuse(diag, "reference schedule", block->name, "has no loop of lanes");
     find_rows(s, n);

@@ -99,15 +99,6 @@ static const tl_var *contiguous_in(const tl_expr *load, int64_t *block)
     return is_place ? last->args[0]->u.var : NULL;
 }
 
-static tl_loop_ref loop_of(tl_schedule *s, const tl_block *block, const tl_var *iter,
-                           const tl_loop_list *loops)
-{
-    for (int i = 0; i < block->iter_count; i++)
-        if (block->iters[i].var == iter)
-            return tl_sketch_loop_of(s, &block->iters[i], loops);
-    return (tl_loop_ref){ 0 };
-}
-
 /* Two iters that everything goes through as through one, as through a plane of few columns, and the loop over both; its id is 0
  * where there is none. */
 typedef struct {
@@ -154,12 +145,9 @@ static tl_status join_plane(tl_schedule *s, tl_block_ref out, const tl_var *inne
                             small_plane *plane, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, out);
-    const tl_iter *columns = NULL;
+    const tl_iter *columns = tl_sketch_iter_of(block, inner);
     tl_loop_list loops;
     *plane = (small_plane){ 0 };
-    for (int i = 0; i < block->iter_count; i++)
-        if (block->iters[i].var == inner)
-            columns = &block->iters[i];
     const tl_iter *rows = columns != NULL ? find_rows_of_plane(s, block, columns, vector) : NULL;
     if (rows == NULL)
         return TL_OK;
@@ -355,7 +343,8 @@ tl_status tl_sketch_turn_result(tl_schedule *s, tl_block_ref out, tl_map *done, 
         return tl_refuse(diag, "default schedule", block->name, "gathers nothing that is turned");
     tl_loop_list loops, order = { 0 };
     TL_TRY(tl_sketch_loops(s, out, 0, &loops, diag));
-    tl_loop_ref lanes = loop_of(s, block, lane, &loops), rows = loop_of(s, block, along, &loops);
+    tl_loop_ref lanes = tl_sketch_loop_of(s, tl_sketch_iter_of(block, lane), &loops),
+                rows = tl_sketch_loop_of(s, tl_sketch_iter_of(block, along), &loops);
     if (plane.loop.id != 0)
         *(plane.inner == lane ? &lanes : &rows) = plane.loop;
     tl_loop_ref parts[2] = { { 0 } };

@@ -33,10 +33,7 @@ static int moved_axis(tl_schedule *s, const tl_expr *load, const tl_var *lane, i
 static int64_t block_of_axis(tl_schedule *s, const tl_block *block, const tl_var *lane,
                              int64_t step, const tl_expr *rest)
 {
-    int64_t lanes = 0;
-    for (int i = 0; i < block->iter_count; i++)
-        if (block->iters[i].var == lane)
-            lanes = tl_max_extent(block->iters[i].extent);
+    const int64_t lanes = tl_max_extent(tl_sketch_iter_of(block, lane)->extent);
     if (step != 1 || lanes < 2 || lanes > MOST_LANES)
         return 0;
     const tl_expr *left = tl_floormod_expr(s->arena, rest, tl_int(s->arena, lanes));

@@ -51,92 +51,107 @@ static int compare_digits(const void *a, const void *b)
     return x->order != y->order ? (x->order < y->order ? -1 : 1) : 0;
 }
 
-/* Appends the digits of one axis: the iters in its index, largest coefficient first, each a digit; the digits
- * with `tile_size` elements at the end of the panel iters are one. What both operands move with (a batch, a direction)
- * stands outside of the tiles of a constant: what follows a tile is then what is read next. False when the index is no
- * mixed-radix number. */
-static bool add_axis_digits(tl_schedule *s, const tl_contraction *c, const tl_expr *index,
-                            const tl_expr *stream, int axis, int64_t axis_extent, int64_t tile,
-                            bool constant, digit *digits, int *count, int capacity)
+/* How an operand is packed: in vectors, or strips, of `tile` elements of its axis `lanes`. */
+typedef struct {
+    const tl_contraction *c;
+    const tl_expr *packed, *other; /* the loads of the two operands */
+    int lanes;
+    int64_t tile;
+    bool constant;
+} packing;
+
+/* An iter in the index of an axis. */
+typedef struct {
+    int iter;
+    int64_t coefficient, extent;
+} index_part;
+
+/* The parts of a mixed-radix number, smallest coefficient first; false: the index is none. */
+static bool find_parts(tl_schedule *s, const tl_block *block, const tl_expr *index,
+                       index_part parts[8], int *count)
 {
-    struct {
-        int iter;
-        int64_t coefficient, extent;
-    } parts[8];
-    int part_count = 0;
-    const tl_block *block = c->block;
-    if (axis_extent == 1)
-        return true; /* nothing moves along it */
+    *count = 0;
     for (int i = 0; i < block->iter_count; i++) {
         const tl_expr *rest;
         int64_t coefficient;
         if (!tl_expr_uses_var(index, block->iters[i].var))
             continue;
-        if (part_count == 8 ||
+        if (*count == 8 ||
             !tl_affine_in(s->arena, index, block->iters[i].var, &coefficient, &rest) ||
             coefficient < 1)
             return false;
-        int at = part_count++;
-        while (at > 0 && parts[at - 1].coefficient > coefficient) {
+        int at = (*count)++;
+        for (; at > 0 && parts[at - 1].coefficient > coefficient; at--)
             parts[at] = parts[at - 1];
-            at--;
-        }
-        parts[at].iter = i; /* smallest coefficient first */
-        parts[at].coefficient = coefficient;
-        parts[at].extent = tl_max_extent(block->iters[i].extent);
+        parts[at] = (index_part){ i, coefficient, tl_max_extent(block->iters[i].extent) };
     }
-
     int64_t scale = 1;
-    for (int p = 0; p < part_count; p++) {
+    for (int p = 0; p < *count; p++) {
         bool is_fixed = tl_expr_range(block->iters[parts[p].iter].extent).min == parts[p].extent;
-        if (parts[p].coefficient != scale || (!is_fixed && p + 1 < part_count))
+        if (parts[p].coefficient != scale || (!is_fixed && p + 1 < *count))
             return false;
         if (is_fixed)
             scale *= parts[p].extent;
     }
-    bool spatial = part_count > 0 && block->iters[parts[0].iter].kind == TL_ITER_SPATIAL &&
-                   !tl_expr_uses_var(stream, block->iters[parts[0].iter].var);
-    if (spatial) { /* a panel axis: what is inside the tile goes last, what is outside first */
-        if (*count + 2 > capacity)
-            return false;
-        digits[(*count)++] = (digit){ axis, axis, tile, 0 };
-        digits[(*count)++] = (digit){ axis, 10000 + axis, 1, tile };
+    return true;
+}
+
+/* Whether the iter moves the packed operand alone: what is inside of a tile goes last, what is outside first. Of a constant
+ * these are all that do, of another operand those of its lanes. */
+static bool is_tiled_by(const packing *p, int axis, const tl_iter *iter)
+{
+    return iter->kind == TL_ITER_SPATIAL && !tl_expr_uses_var(p->other, iter->var) &&
+           (p->constant || axis == p->lanes);
+}
+
+/* Appends the digits of one axis: the iters in its index, each a digit; the digits with `tile` elements at the end of the
+ * tiled iters are one. What both operands move with (a batch, a direction) stands outside of the tiles of a constant: what
+ * follows a tile is then what is read next. False when the index is no mixed-radix number. */
+static bool add_axis_digits(tl_schedule *s, const packing *p, int axis, digit *digits, int *count,
+                            int capacity)
+{
+    index_part parts[8];
+    int part_count;
+    const tl_block *block = p->c->block;
+    if (tl_max_extent(p->packed->u.buffer->shape[axis]) == 1)
+        return true; /* nothing moves along it; of a dim: more than one, as all are */
+    if (!find_parts(s, block, p->packed->args[axis], parts, &part_count) ||
+        *count + part_count + 1 > capacity)
+        return false;
+    if (part_count > 0 && is_tiled_by(p, axis, &block->iters[parts[0].iter])) {
+        digits[(*count)++] = (digit){ axis, axis, p->tile, 0 };
+        digits[(*count)++] = (digit){ axis, 10000 + axis, 1, p->tile };
         return true;
     }
-    if (part_count == 0)
-        return true;
-    for (int p = 0; p < part_count; p++) {
-        if (*count == capacity)
-            return false;
-        const tl_iter *iter = &block->iters[parts[p].iter];
-        int order = iter->var == c->tap                         ? 5000
-                    : constant && iter->kind == TL_ITER_SPATIAL ? -100 + parts[p].iter
-                                                                : 100 + parts[p].iter;
-        digits[(*count)++] =
-            (digit){ axis, order, parts[p].coefficient, p == part_count - 1 ? 0 : parts[p].extent };
+    for (int i = 0; i < part_count; i++) {
+        const tl_iter *iter = &block->iters[parts[i].iter];
+        int64_t scale = parts[i].coefficient, extent = i == part_count - 1 ? 0 : parts[i].extent;
+        int order = iter->var == p->c->tap                         ? 5000
+                    : p->constant && iter->kind == TL_ITER_SPATIAL ? -100 + parts[i].iter
+                                                                   : 100 + parts[i].iter;
+        if (i > 0 && extent == 0 && !p->constant && is_tiled_by(p, axis, iter)) {
+            digits[(*count)++] =
+                (digit){ axis, 10000 + axis, scale, p->tile }; /* a walk in steps */
+            scale *= p->tile;
+        }
+        digits[(*count)++] = (digit){ axis, order, scale, extent };
     }
     return true;
 }
 
-/* The index map that lays the panel out as the nest reads it; NULL when its indices are too odd for it. */
-static const char *packing_map(tl_schedule *s, const tl_contraction *c, const tl_expr *panel,
-                               const tl_expr *stream, int64_t tile)
+/* The index map that lays the operand out as the nest reads it; NULL when its indices are too odd for it. */
+static const char *packing_map(tl_schedule *s, const packing *p)
 {
     digit digits[32];
     int count = 0;
-    const tl_buffer *buffer = panel->u.buffer;
-    bool constant = tl_sketch_is_constant(buffer);
-    for (int axis = 0; axis < buffer->rank; axis++) {
-        int64_t extent =
-            tl_max_extent(buffer->shape[axis]); /* of a dim: more than one, as all are */
-        if (!add_axis_digits(s, c, panel->args[axis], stream, axis, extent, tile, constant, digits,
-                             &count, 32))
+    const int rank = p->packed->u.buffer->rank;
+    for (int axis = 0; axis < rank; axis++)
+        if (!add_axis_digits(s, p, axis, digits, &count, 32))
             return NULL;
-    }
     qsort(digits, (size_t)count, sizeof *digits, compare_digits);
 
     tl_text map = { 0 };
-    for (int axis = 0; axis < buffer->rank; axis++)
+    for (int axis = 0; axis < rank; axis++)
         tl_text_format(&map, "%sx%d", axis ? ", " : "(", axis);
     for (int d = 0; d < count; d++) {
         tl_text_format(&map, "%sx%d", d ? ", " : ") -> (", digits[d].axis);
@@ -337,11 +352,15 @@ tl_status tl_sketch_pack_panel(tl_schedule *s, tl_block_ref anchor, const tl_con
 {
     const tl_block *block = tl_schedule_get_block(s, anchor);
     const tl_expr *panel = tl_sketch_panel_load(block, c->vector);
-    const char *map = packing_map(s, c, panel, c->stream, tile);
+    int axis = 0;
+    while (!tl_expr_uses_var(panel->args[axis], c->vector))
+        axis++;
+    packing packed = { c, panel, c->stream, axis, tile, tl_sketch_is_constant(panel->u.buffer) };
+    const char *map = packing_map(s, &packed);
     if (map == NULL)
         return turn_panel(s, anchor, c, panel, lanes, diag);
     bool apart = tl_access_stride(s->arena, panel->u.buffer, panel->args, c->vector) != 1;
-    if (tl_sketch_is_constant(panel->u.buffer)) {
+    if (packed.constant) {
         if (!tl_decide_range(s, block->name, "pack", apart, 1, 1))
             return TL_OK;
         tl_schedule_state before = tl_schedule_save(s);
@@ -350,13 +369,11 @@ tl_status tl_sketch_pack_panel(tl_schedule *s, tl_block_ref anchor, const tl_con
             tile == lanes)
             return status;
         tl_schedule_restore(s, &before);
-        map = packing_map(s, c, panel, c->stream, lanes);
+        packed.tile = lanes;
+        map = packing_map(s, &packed);
         return tl_transform_layout(s, panel->u.buffer->name, map, diag);
     }
     panel_place place;
-    int axis = 0;
-    while (!tl_expr_uses_var(panel->args[axis], c->vector))
-        axis++;
     tl_loop_list loops;
     TL_TRY(tl_sketch_loops(s, anchor, 0, &loops, diag));
     loops.count = depth;
@@ -463,7 +480,8 @@ tl_status tl_sketch_pack_stream(tl_schedule *s, tl_block_ref anchor, const tl_co
     int64_t bytes = bytes_in_steps(s, block, stream->u.buffer);
     bool pays = uses >= (bytes <= s->target->l2_bytes / 2 ? LEAST_L2_USES : LEAST_L3_USES);
     if (bytes == 0) {
-        map = makes_strips(block, stream, rows) ? packing_map(s, c, stream, c->panel, rows) : NULL;
+        packing strips = { c, stream, c->panel, (int)last, rows, false };
+        map = makes_strips(block, stream, rows) ? packing_map(s, &strips) : NULL;
         if (map == NULL)
             return TL_OK;
         pays = uses >= LEAST_STRIP_USES && !stays_in_l1(s->target, block, stream, rows);

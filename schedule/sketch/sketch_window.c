@@ -12,7 +12,8 @@
  * A constant whose lanes lie apart (depthwise weights: one channel's window after the other) is packed so that
  * they lie side by side. In a convolution of small groups, lanes share elements of the input (ci//4*4 + rc): a vector of it
  * is loaded and shuffled for every sum. There only the innermost axis of the window is written out, and the row is as long
- * as registers allow: neighbours in the row shuffle the same vectors, which are then shuffled once.
+ * as registers allow: neighbours in the row shuffle the same vectors, which are then shuffled once. Of plain planes the
+ * results of a group share all vectors: the tile has some of them (members), and a vector is loaded once for all.
  */
 #include "runtime/base/checked.h"
 #include "schedule/sketch/sketch_private.h"
@@ -23,6 +24,7 @@ enum {
     MOST_ROWS = 8,       /* sums at a time: two pipes of four cycles */
     ROLLED_ROWS = 14,    /* where each waits for its own last one in every step of a loop */
     MOST_UNROLLED = 128, /* operations written out at most */
+    MOST_MEMBERS = 4,    /* of a group in one tile */
 };
 
 /* How many elements of a row one tile takes: about `most`, the last tile somewhat fewer where they do not divide it. */
@@ -178,6 +180,77 @@ tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out
     return tl_sketch_window_from(s, anchor, out, 0, diag);
 }
 
+/* The results of a group that a tile has: `count` neighbours along one of the result's loops; 1: lanes share nothing. */
+typedef struct {
+    int64_t count;
+    int loop; /* of the list */
+} members;
+
+/* The iter along which `group` neighbours move the load by nothing: v in v//group*Cg + c, and in no other place. */
+static const tl_iter *shared_by(tl_schedule *s, const tl_block *block, const tl_expr *load,
+                                int64_t *group)
+{
+    const tl_expr *terms[32], *found = NULL;
+    int count = 0, uses = 0;
+    for (int axis = 0; axis < load->u.buffer->rank; axis++) {
+        tl_linear sum = tl_linear_of(s->arena, load->args[axis]);
+        for (int t = 0; t < sum.count && count < 32; t++) {
+            const tl_expr *term = terms[count++] = sum.terms[t];
+            if (term->kind == TL_EXPR_FLOORDIV && term->args[0]->kind == TL_EXPR_VAR &&
+                tl_const_int(term->args[1], group) && *group > 1)
+                found = term->args[0];
+        }
+    }
+    for (int t = 0; found != NULL && t < count; t++)
+        uses += tl_expr_uses_var(terms[t], found->u.var);
+    const tl_iter *iter = uses == 1 ? tl_sketch_iter_of(block, found->u.var) : NULL;
+    bool fits =
+        iter != NULL && iter->kind == TL_ITER_SPATIAL && tl_max_extent(iter->extent) % *group == 0;
+    return fits ? iter : NULL;
+}
+
+/* The loop of `out` that goes along the block's iter, which is an axis of the result; its id is 0 where there is none. */
+static tl_loop_ref loop_of_result(tl_schedule *s, const tl_block *block, const tl_block *out,
+                                  const tl_iter *iter, const tl_loop_list *loops)
+{
+    const tl_expr *loads[64];
+    const tl_store *store = &block->stores[0];
+    const int count = tl_collect_loads(out->stores[0].value, loads, 64);
+    for (int axis = 0; axis < store->buffer->rank; axis++)
+        for (int l = 0; l < count && l < 64; l++) {
+            const tl_expr *index = store->indices[axis];
+            if (index->kind != TL_EXPR_VAR || index->u.var != iter->var ||
+                loads[l]->u.buffer != store->buffer || loads[l]->args[axis]->kind != TL_EXPR_VAR)
+                continue;
+            const tl_iter *own = tl_sketch_iter_of(out, loads[l]->args[axis]->u.var);
+            return own != NULL ? tl_sketch_loop_of(s, own, loops) : (tl_loop_ref){ 0 };
+        }
+    return (tl_loop_ref){ 0 };
+}
+
+/* The last two loops of the list are the tile's already. */
+static members find_members(tl_schedule *s, const tl_block *block, const tl_block *out,
+                            const tl_loop_list *loops)
+{
+    members found = { .count = 1 };
+    const tl_expr *loads[8];
+    const tl_var *lane = tl_contiguous_iter(s->arena, block);
+    const tl_iter *shared = NULL;
+    int64_t group = 0;
+    const int count = tl_collect_loads(block->stores[0].value, loads, 8);
+    for (int l = 0; lane != NULL && shared == NULL && l < count; l++)
+        if (tl_expr_uses_var(loads[l], lane))
+            shared = shared_by(s, block, loads[l], &group);
+    if (shared == NULL || shared->var == lane)
+        return found;
+    const tl_loop_ref loop = loop_of_result(s, block, out, shared, loops);
+    for (int l = 0; l + 2 < loops->count; l++)
+        for (int64_t m = 2; tl_same_loop(loops->loops[l], loop) && m <= MOST_MEMBERS; m++)
+            if (group % m == 0)
+                found = (members){ .count = m, .loop = l };
+    return found;
+}
+
 tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_ref out, int first,
                                 tl_diag *diag)
 {
@@ -191,16 +264,20 @@ tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_re
         return tl_refuse(diag, "default schedule", block->name, "has an epilogue across its axes");
     TL_TRY(tl_sketch_loops(s, out, first, &loops, diag));
     /* the innermost loop is the contiguous one, the one before it is tiled; several vectors make up for a short row */
-    tl_loop_ref vector = loops.loops[loops.count - 1], reduce, row[2] = { { 0 } }, split[3] = { 0 };
+    tl_loop_ref vector = loops.loops[loops.count - 1], reduce, row[2] = { { 0 } }, split[3] = { 0 },
+                member[2] = { { 0 } };
     int64_t width = tl_sketch_extent(s, vector), length = 1, rows = 1;
     const int64_t registers = tl_isa_infos[s->target->isa].vector_registers - 2;
     /* sums, and what they add; products in a loop take that from memory, beside the factor that they share */
     const bool is_rolled = !is_shuffled && !is_stream && sums_products(block) &&
                            tl_sketch_points(block, TL_ITER_REDUCE) > LARGEST_WINDOW;
-    const int64_t most = is_rolled ? registers : registers / 2;
-    const int64_t suggested = is_rolled               ? ROLLED_ROWS
-                              : reads_apart(s, block) ? STREAM_ROWS
-                                                      : MOST_ROWS;
+    const members group = find_members(s, block, tl_schedule_get_block(s, out), &loops);
+    const int64_t most = group.count > 1 ? (registers - 1 - group.count) / group.count
+                         : is_rolled     ? registers
+                                         : registers / 2;
+    const int64_t suggested = is_rolled || group.count > 1 ? tl_min64(ROLLED_ROWS, most)
+                              : reads_apart(s, block)      ? STREAM_ROWS
+                                                           : MOST_ROWS;
     if (width == 1)
         return tl_refuse(diag, "default schedule", block->name,
                          "has an innermost loop that runs once");
@@ -226,14 +303,18 @@ tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_re
         columns = 1;
         split[2] = vector;
     }
+    if (group.count > 1)
+        TL_TRY(
+            tl_split(s, loops.loops[group.loop], (int64_t[]){ 0, group.count }, 2, member, diag));
     for (int i = 0; i + 2 < loops.count; i++)
-        tl_loop_push(&outer, loops.loops[i]);
+        tl_loop_push(&outer, group.count > 1 && i == group.loop ? member[0] : loops.loops[i]);
     tl_loop_push(&outer, row[0]);
     tl_loop_push(&outer, split[0]);
     if (outer.count == 0)
         return tl_refuse(diag, "default schedule", block->name,
                          "has no loop outside its row of registers");
     tl_loop_list all = outer;
+    tl_loop_push(&all, member[1]);
     tl_loop_push(&all, row[1]);
     tl_loop_push(&all, split[1]);
     tl_loop_push(&all, split[2]);
@@ -245,11 +326,14 @@ tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_re
     block = tl_schedule_get_block(s, anchor);
     const tl_var *lane = lane_of(s, block);
     TL_TRY(tl_sketch_pack_constants(s, anchor, lane, width <= 4 * lanes ? width : lanes, diag));
-    int64_t unrolled = decide_unroll(s, block, rows * columns, is_shuffled, is_stream);
+    int64_t unrolled =
+        decide_unroll(s, block, rows * columns * group.count, is_shuffled, is_stream);
     TL_TRY(
         tl_sketch_reduction(s, anchor, first + outer.count, lane, NULL, unrolled, &reduce, diag));
     if (is_shuffled && unrolled > 0 && unrolled < tl_sketch_points(block, TL_ITER_REDUCE))
         TL_TRY(tl_unroll(s, reduce, diag));
+    if (member[1].id != 0)
+        TL_TRY(tl_unroll(s, member[1], diag));
     if (row[1].id != 0)
         TL_TRY(tl_unroll(s, row[1], diag));
     if (split[1].id != 0)

@@ -14,8 +14,8 @@
  *
  * Groups of channels that end within blocks of the result, results that lie plain behind blocks, and plain ones whose rows
  * are short or read in steps (transforms of frames) are summed up with the channels of a group side by side
- * (channels_last): the same sums in the same order, for strict numerics as well. So are concatenations of blocks to a
- * plain result made part by part.
+ * (channels_last), small groups of a plain input as plain as it is (planes): the same sums in the same order, for strict
+ * numerics as well. So are concatenations of blocks to a plain result made part by part.
  *
  * A cell over time runs its steps one after the other on the core that has its direction; where cores are left, rows are
  * shared out.
@@ -183,11 +183,26 @@ static bool suits_channels_last(const tl_node *n, const tl_target *target)
     return outputs % to != 0 && !is_shared;
 }
 
+/* Whether lanes along the channels of a group would be few, of a blocked result whose plain input they would gather, or less than
+ * half a vector while those along rows are neighbours. */
+static bool suits_planes(const tl_node *n, const tl_target *target)
+{
+    if (tl_target_is_gpu(target) || !tl_lowers_planes(n))
+        return false;
+    const tl_shape *weight = &n->inputs[1]->shape;
+    int64_t lanes = tl_target_lanes(target, TL_F32);
+    int64_t outputs = weight->dims[0].extent / tl_attr_int(n, "group", 1);
+    return outputs <= LEAST_LANES ||
+           (2 * outputs <= lanes && has_row_of_neighbours(n, tl_max64(lanes / 2, 2)));
+}
+
 const char *tl_choose_lowering(const tl_kernel *kernel, const tl_target *target,
                                tl_numerics numerics)
 {
     for (int i = 0; i < kernel->node_count; i++) {
         const tl_node *n = kernel->nodes[i];
+        if (suits_planes(n, target))
+            return "planes";
         if (suits_channels_last(n, target))
             return "channels_last";
         if (tl_lowers_parts(n) && !tl_target_is_gpu(target))

@@ -12,7 +12,10 @@
  * convolution's sums lie as the blocks of its input do then. A transform of frames (one input channel, a long kernel, a
  * long step) is a product of overlapping rows:
  *
- *     acc[n, w, o] = sum over k of  x[n, w*step + k] * w[o, k] */
+ *     acc[n, w, o] = sum over k of  x[n, w*step + k] * w[o, k]
+ *
+ * The lowering planes makes the sums of small groups as plain as their input, acc[n, o, h, w], for a result in blocks: lanes go
+ * along a row, and whole sums are put into the blocks. */
 #include "frontend/lower/lower_private.h"
 #include <string.h>
 #include "frontend/value_notes.h"
@@ -92,7 +95,16 @@ bool tl_lowers_channels_last(const tl_node *n)
     return tl_attr_int(n, "group", 1) > 1 || !has_blocks;
 }
 
-static void add_stages(tl_lower *l, const tl_node *n, bool last)
+bool tl_lowers_planes(const tl_node *n)
+{
+    return n->op == TL_OP_CONV && !tl_notes_of(n->outputs[0])->is_inside &&
+           tl_attr_int(n, "group", 1) > 1 && n->inputs[1]->shape.dims[1].extent > 1 &&
+           tl_layout_block(&n->inputs[0]->layout, 1) == 1 &&
+           tl_layout_block(&n->outputs[0]->layout, 1) > 1;
+}
+
+/* `sums`: how they lie; NULL: as the result. */
+static void add_stages(tl_lower *l, const tl_node *n, const tl_layout *sums)
 {
     tl_arena *arena = tl_lower_arena(l);
     const tl_value *x = n->inputs[0], *weight = n->inputs[1];
@@ -116,9 +128,8 @@ static void add_stages(tl_lower *l, const tl_node *n, bool last)
     bool bare = n->input_count < 3 || n->inputs[2] == NULL;
     const tl_value *y = n->outputs[0];
     bool is_inside = tl_notes_of(y)->is_inside;
-    tl_layout layout = channels_last(n);
     tl_view acc = is_inside ? tl_lower_local_with_halo(l, "acc", dtype, &y->shape, &y->layout)
-                  : last    ? tl_lower_local(l, "acc", dtype, &y->shape, &layout)
+                  : sums    ? tl_lower_local(l, "acc", dtype, &y->shape, sums)
                             : tl_lower_accumulator(l, n, dtype, bare);
 
     tl_block_nest nest = tl_nest_begin(l, "conv");
@@ -149,12 +160,19 @@ static void add_stages(tl_lower *l, const tl_node *n, bool last)
 
 void tl_stages_conv(tl_lower *l, const tl_node *n)
 {
-    add_stages(l, n, false);
+    add_stages(l, n, NULL);
 }
 
 void tl_stages_channels_last(tl_lower *l, const tl_node *n)
 {
-    add_stages(l, n, true);
+    tl_layout layout = channels_last(n);
+    add_stages(l, n, &layout);
+}
+
+void tl_stages_planes(tl_lower *l, const tl_node *n)
+{
+    tl_layout layout = tl_layout_plain();
+    add_stages(l, n, &layout);
 }
 
 const tl_expr *tl_value_conv(tl_lower *l, const tl_node *n, tl_index index)

@@ -225,7 +225,7 @@ static void large_layer_by_points(void **state)
 
 /* The channels of a group side by side: where groups end within the blocks of the result, or the result lies plain behind blocks
  * (a graph's output), behind steps in a row, or in short rows; however strict. Not where a block is within a group, where
- * whole groups are within a vector, or where lanes along a row read neighbours. */
+ * whole groups are within a vector, or where lanes along a row read neighbours. Small groups of a plain input in planes. */
 static void sums_lie_as_lanes_need_them(void **state)
 {
     static const struct {
@@ -248,6 +248,11 @@ static void sums_lie_as_lanes_need_them(void **state)
         { 64, 64, 64, 1, 9, true, true, "channels_last" },
         { 96, 96, 1, 2, 9, true, false, "direct" },
         { 64, 64, 64, 1, 9, true, false, "direct" },
+        { 96, 32, 16, 1, 9, false, false, "planes" },
+        { 96, 64, 16, 2, 20, false, false, "planes" },
+        { 96, 64, 8, 1, 20, false, false, "planes" },
+        { 96, 64, 8, 2, 20, false, false, "channels_last" },
+        { 96, 32, 16, 1, 9, true, false, "direct" },
     };
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         const char *before = choices[i].is_blocked ? "p: ?[...] = Conv(x, e)\n" : "";
@@ -280,11 +285,6 @@ static void sums_lie_as_lanes_need_them(void **state)
     }
 }
 
-/* What is concatenated of blocks and plain channels lies plain, with the halo of the convolution that reads it: part by part, and
- * the parts and their border are what they are in one nest. */
-static void parts_of_blocks_are_nests(void **state)
-{
-    tl_graph *g =
 /* A plain result with a halo, for the window that reads it, is as plain as one without. */
 static void halos_leave_results_plain(void **state)
 {
@@ -311,6 +311,11 @@ static void halos_leave_results_plain(void **state)
                         "channels_last");
 }
 
+/* What is concatenated of blocks and plain channels lies plain, with the halo of the convolution that reads it: part by part, and
+ * the parts and their border are what they are in one nest. */
+static void parts_of_blocks_are_nests(void **state)
+{
+    tl_graph *g =
         parse_graph(*state, "graph g\ninput x: f32[1, 3, 5, 7]\nconst e: f32[16, 3, 1, 1] = ...\n"
                             "const d: f32[3, 3, 1, 1] = ...\nconst w: f32[8, 19, 3, 3] = ...\n"
                             "p: ?[...] = Conv(x, e)\nq: ?[...] = Conv(x, d)\n"
@@ -383,8 +388,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(pools_match, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(large_layer_by_points, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(sums_lie_as_lanes_need_them, arena_setup, arena_teardown),
+        cmocka_unit_test_setup_teardown(halos_leave_results_plain, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(parts_of_blocks_are_nests, arena_setup, arena_teardown),
     };
     return cmocka_run_group_tests_name("lowerings of windows", tests, NULL, NULL);
 }
-        cmocka_unit_test_setup_teardown(halos_leave_results_plain, arena_setup, arena_teardown),

@@ -36,8 +36,10 @@ static bool find_stages(tl_schedule *s, const tl_block *block, stages *found)
     int count = tl_collect_loads(found->between->stores[0].value, loads, 32);
     for (int i = 0; i < count && found->window == NULL; i++)
         found->window = tl_sketch_only_writer(s, loads[i]->u.buffer, found->between);
+    /* one that would gather gets a copy first (sketch_turn_stream.c) */
     return found->window != NULL && tl_block_is_reduction(found->window) &&
-           !tl_find_contraction(s->arena, found->window, &c);
+           !tl_find_contraction(s->arena, found->window, &c) &&
+           tl_sketch_gathered_load(s, found->window) == NULL;
 }
 
 /* What a window alone makes goes through L1 to the contraction, for a band is higher only to lose less to tiles that start

@@ -159,6 +159,8 @@ tl_status tl_sketch_window(tl_schedule *s, tl_block_ref anchor, tl_block_ref out
 /* Before it: a copy of what its lanes would have to gather, in the order of the lanes (sketch_turn_stream.c); blocks that it
  * makes are added to `done`. */
 tl_status tl_sketch_turn_stream(tl_schedule *s, tl_block_ref block, tl_map *done, tl_diag *diag);
+/* What it would copy: the load of which the lanes of the block's result lie apart and no packing brings together; NULL: none. */
+const tl_expr *tl_sketch_gathered_load(tl_schedule *s, const tl_block *block);
 /* The index map (x0, x1, x2) -> the same with `count` axes from `axis` on last. */
 const char *tl_sketch_axes_last(tl_arena *arena, int rank, int axis, int count);
 /* A sum of products whose terms lie side by side: those become lanes (sketch_reduce_lanes.c). What it schedules is added to
@@ -174,6 +176,19 @@ tl_status tl_sketch_turn_copy(tl_schedule *s, tl_block_ref copy, int first, int 
                               tl_diag *diag);
 /* A map whose lanes would gather what one of its loads reads: a copy of that in the order of the lanes, row by row
  * (sketch_turn_result.c); blocks that it makes are added to `done`. */
+/* Loads of as many buffers whose lanes lie apart. */
+enum { TL_MOST_GATHERED = 4 };
+typedef struct {
+    int count;
+    const tl_expr *loads[TL_MOST_GATHERED];
+} tl_gathered;
+/* Those of the block; false where there are none, or some that no copy brings together. */
+bool tl_sketch_find_gathered(tl_schedule *s, const tl_block *block, const tl_var *lane,
+                             tl_gathered *g);
+/* Copies of the inputs that the reader of a sum gathers, row by row inside of its loops `outer`, which are those from `first`
+ * on (sketch_turn_operands.c). */
+tl_status tl_sketch_turn_operands(tl_schedule *s, tl_block_ref out, int first,
+                                  const tl_loop_list *outer);
 tl_status tl_sketch_turn_result(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag *diag);
 /* Whether the map would gather what it reads of the buffer, and nothing else. */
 bool tl_sketch_turns(tl_schedule *s, const tl_block *out, const tl_buffer *buffer);

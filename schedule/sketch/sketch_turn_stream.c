@@ -94,10 +94,8 @@ tl_status tl_sketch_turn_copy(tl_schedule *s, tl_block_ref copy, int first, int 
          odd_length = tl_sketch_extent(s, loops.loops[last]) % length != 0;
     TL_TRY(tl_split(s, loops.loops[axis], (int64_t[]){ 0, width }, 2, across, diag));
     TL_TRY(tl_split(s, loops.loops[last], (int64_t[]){ 0, length }, 2, along, diag));
-    for (int i = 0; i < last; i++)
-        if (i != axis)
-            tl_loop_push(&order, loops.loops[i]);
-    tl_loop_push(&order, across[0]);
+    for (int i = 0; i < last; i++) /* planes one after the other, as they lie */
+        tl_loop_push(&order, i == axis ? across[0] : loops.loops[i]);
     tl_loop_push(&order, along[0]);
     tl_loop_push(&order, along[1]);
     tl_loop_push(&order, across[1]);
@@ -144,24 +142,29 @@ static bool is_read_again(const tl_block *block, const tl_expr *load)
     return tl_block_instances(block) / LEAST_READS >= tl_buffer_max_elements(load->u.buffer);
 }
 
+const tl_expr *tl_sketch_gathered_load(tl_schedule *s, const tl_block *block)
+{
+    const tl_var *lane = tl_contiguous_iter(s->arena, block);
+    const tl_expr *loads[8];
+    int count = lane != NULL ? tl_collect_loads(block->stores[0].value, loads, 8) : 0;
+    for (int l = 0; l < count; l++)
+        if (!reads_near(s, loads[l], lane) && !tl_sketch_is_constant(loads[l]->u.buffer) &&
+            !tl_sketch_can_pack_lanes(s, loads[l], lane) &&
+            !tl_sketch_lanes_share(s, loads[l], lane))
+            return loads[l];
+    return NULL;
+}
+
 tl_status tl_sketch_turn_stream(tl_schedule *s, tl_block_ref ref, tl_map *done, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, ref);
     if (!tl_block_is_reduction(block) || block->store_count != 1 ||
         tl_sketch_points(block, TL_ITER_REDUCE) < LEAST_TAPS)
         return TL_OK;
-    const tl_var *lane = tl_contiguous_iter(s->arena, block);
-    const tl_expr *loads[8];
-    int count = lane != NULL ? tl_collect_loads(block->stores[0].value, loads, 8) : 0;
-    for (int l = 0; l < count; l++) {
-        if (reads_near(s, loads[l], lane) || tl_sketch_is_constant(loads[l]->u.buffer) ||
-            tl_sketch_can_pack_lanes(s, loads[l], lane) || tl_sketch_lanes_share(s, loads[l], lane))
-            continue;
-        if (loads[l]->u.buffer->role == TL_ROLE_LOCAL || !is_read_again(block, loads[l]))
-            return TL_OK; /* the writer of a local one decides how it lies */
-        return tl_decide_range(s, block->name, "turn", 0, 1, 1)
-                   ? turn(s, ref, loads[l], lane, done, diag)
-                   : TL_OK;
-    }
-    return TL_OK;
+    const tl_expr *load = tl_sketch_gathered_load(s, block);
+    if (load == NULL || load->u.buffer->role == TL_ROLE_LOCAL || !is_read_again(block, load))
+        return TL_OK; /* the writer of a local one decides how it lies */
+    return tl_decide_range(s, block->name, "turn", 0, 1, 1)
+               ? turn(s, ref, load, tl_contiguous_iter(s->arena, block), done, diag)
+               : TL_OK;
 }

@@ -210,7 +210,7 @@ static bool is_own_axis(const tl_expr *load, const tl_var *iter)
     return uses <= 1;
 }
 
-/* A plain copy that takes channels in another order (a channel shuffle), from blocks: for each place of the loops that go along
+/* A map that takes channels in another order (a channel shuffle), from blocks: for each place of the loops that go along
  * with what is read, all of its channels are turned around, and then taken in order.
  *
  *     for n, oh                                         parallel
@@ -337,7 +337,7 @@ tl_status tl_sketch_turn_result(tl_schedule *s, tl_block_ref out, tl_map *done, 
     if (plane.loop.id == 0 && along != NULL && size == 0)
         TL_TRY(join_plane(s, out, along, vector, &plane, diag));
     block = tl_schedule_get_block(s, out);
-    if (along == NULL && is_copy)
+    if (along == NULL && g.count == 1 && is_settled(s, g.loads[0]->u.buffer, done))
         return turn_shuffle(s, out, &g, lane, &plane, done, diag);
     if (along == NULL)
         return tl_refuse(diag, "default schedule", block->name, "gathers nothing that is turned");

@@ -280,6 +280,8 @@ static tl_status schedule_rest(tl_schedule *s, tl_map *done, tl_map *known, tl_d
         if (tl_map_has(done, blocks[i]->name) || !tl_map_has(known, blocks[i]->name))
             continue;
         tl_block_ref ref = tl_schedule_name_block(s, blocks[i]->name);
+        if (tl_schedule_get_block(s, ref) == NULL)
+            continue; /* a rule inlined it */
         tl_map_put(done, blocks[i]->name, s);
         tl_schedule_state before = tl_schedule_save(s);
         tl_diag why = { 0 };

@@ -1,67 +1,68 @@
 /* schedule/sketch/sketch_turned_rows.c: short rows that lie the other way round in memory: lanes go along the rows.
  *
- *     t[c, row] = x[c, row]                           as it lies
- *     sum[row] = sum over c of t[c, row]              a row in each lane
- *     z[c, row] = (t[c, row] - sum[row]/C)*w[c]
+ *     sum[row] = sum over c of x[c, row]              a row in each lane
+ *     z[c, row] = (x[c, row] - sum[row]/C)*w[c]
  *     y[row, c] = z[c, row]                           squares, turned around in registers
  *
  * Turned around at the end instead of at the beginning. A row of few elements has no lanes of its own, or leaves most of them
- * empty, and its sums end in a step for each doubling of the lanes. What a block of rows keeps has to stay in L1, for each stage
- * goes through it again. */
+ * empty, and its sums end in a step for each doubling of the lanes. What a block of rows reads has to stay in L1, for each stage
+ * goes through it again. Elements of a row in an order that makes no squares (a channel shuffle) would be gathered: here it is
+ * all the same. */
 #include <string.h>
 #include "runtime/base/checked.h"
 #include "schedule/sketch/sketch_private.h"
 
 enum {
-    LONG_ROW = 48,   /* elements: from so many on, rows have lanes enough of their own */
-    KEPT = 3,        /* of a row, at once: as it was read, as it is written, and in order */
-    MOST_ROWS = 128, /* at once */
-    SHORT_SIDE = 4,  /* of a square; what is shorter is shuffled */
-    NEAR = 4,        /* elements: no further apart, lanes are shuffled out of few vectors */
+    LONG_ROW = 48,           /* elements: from so many on, rows have lanes enough of their own, */
+    LONG_ODD_ROW = 96,       /* of which the last vector is not full, */
+    LONG_GATHERED_ROW = 256, /* which would have to be gathered */
+    MOST_ROWS = 128,         /* at once */
+    SHORT_SIDE = 4,          /* of a square; what is shorter is shuffled */
+    NEAR = 4,                /* elements: no further apart, lanes are shuffled out of few vectors */
 };
 
-/* Whether each load moves with the iter by one element or not at all, and one does. */
-static bool reads_along(tl_schedule *s, const tl_expr *const *loads, int count, const tl_var *iter)
+/* Between neighbours along the iter, in what the copy reads. */
+static int64_t stride_along(tl_schedule *s, const tl_block *copy, const tl_var *iter)
 {
-    bool moves = false;
-    for (int l = 0; l < count; l++) {
-        if (!tl_sketch_reads_lines(s, loads[l], iter))
-            return false;
-        moves |= tl_access_stride(s->arena, loads[l]->u.buffer, loads[l]->args, iter) == 1;
-    }
-    return moves;
+    const tl_expr *load = copy->stores[0].value;
+    return tl_access_stride(s->arena, load->u.buffer, load->args, iter);
 }
 
-/* The iter along which everything that the map reads lies side by side, while lanes along its own result lie apart in some of it;
- * NULL: there is none. */
-static const tl_var *turned_along(tl_schedule *s, const tl_block *map)
+/* The iter along which what the copy reads lies side by side, while lanes along its own result lie apart; NULL: there is none. */
+static const tl_iter *turned_along(tl_schedule *s, const tl_block *copy)
 {
-    const tl_expr *loads[16];
-    const tl_var *lane = tl_contiguous_iter(s->arena, map);
-    if (map->store_count != 1 || !tl_block_is_spatial(map) || lane == NULL)
+    const tl_var *lane = tl_contiguous_iter(s->arena, copy);
+    if (copy->store_count != 1 || !tl_block_is_spatial(copy) || lane == NULL ||
+        copy->stores[0].value->kind != TL_EXPR_LOAD)
         return NULL;
-    const int count = tl_collect_loads(map->stores[0].value, loads, 16);
-    bool is_apart = false;
-    for (int l = 0; count < 16 && l < count; l++) {
-        int64_t stride = tl_access_stride(s->arena, loads[l]->u.buffer, loads[l]->args, lane);
-        is_apart |= stride != TL_NOT_AFFINE && stride > NEAR;
-    }
-    for (int i = 0; is_apart && i < map->iter_count; i++)
-        if (tl_max_extent(map->iters[i].extent) > 1 &&
-            reads_along(s, loads, count, map->iters[i].var))
-            return map->iters[i].var;
+    const int64_t apart = stride_along(s, copy, lane);
+    for (int i = 0; i < copy->iter_count; i++)
+        if ((apart == TL_NOT_AFFINE || apart > NEAR) && tl_max_extent(copy->iters[i].extent) > 1 &&
+            stride_along(s, copy, copy->iters[i].var) == 1)
+            return &copy->iters[i];
     return NULL;
 }
 
-bool tl_sketch_turns_rows(tl_schedule *s, const tl_block *map)
+bool tl_sketch_turns_rows(tl_schedule *s, const tl_block *copy)
 {
-    return turned_along(s, map) != NULL;
+    return turned_along(s, copy) != NULL;
 }
 
-/* Whether so many rows fit half of L1 as they stay between stages. */
+/* Whether rows of so many elements are gone through in lanes. */
+static bool suits(tl_schedule *s, const tl_block *turned, int64_t length)
+{
+    const int lanes = tl_target_lanes(s->target, turned->stores[0].buffer->dtype);
+    const bool is_gathered =
+        stride_along(s, turned, tl_contiguous_iter(s->arena, turned)) == TL_NOT_AFFINE;
+    const bool fills = tl_max_extent(turned_along(s, turned)->extent) >= lanes;
+    return length < LONG_ROW || (is_gathered && length < LONG_GATHERED_ROW) ||
+           (fills && length % lanes != 0 && length < LONG_ODD_ROW);
+}
+
+/* Whether so many rows fit half of L1: what is read, or what is written. */
 static bool fits(const tl_target *target, int64_t rows, int64_t length)
 {
-    int64_t bytes = KEPT * rows * (int64_t)sizeof(float);
+    int64_t bytes = rows * (int64_t)sizeof(float);
     return !tl_mul_overflows(bytes, length, &bytes) && bytes <= target->l1_bytes / 2;
 }
 
@@ -83,8 +84,9 @@ static const tl_block *find_turned(tl_schedule *s, const tl_block *out, const tl
 bool tl_sketch_is_of_turned_row(tl_schedule *s, const tl_block *block, const tl_block *reader)
 {
     const int64_t rows = tl_block_instances(block);
-    return reader->store_count > 0 && rows > 0 && tl_block_instances(reader) / rows >= 2 &&
-           tl_block_instances(reader) / rows < LONG_ROW && find_turned(s, reader, NULL) != NULL;
+    const tl_block *turned = reader->store_count > 0 ? find_turned(s, reader, NULL) : NULL;
+    return turned != NULL && rows > 0 && tl_block_instances(reader) / rows >= 2 &&
+           suits(s, turned, tl_block_instances(reader) / rows);
 }
 
 /* The iter of `out` that the loop moves; NULL: none alone. */
@@ -113,7 +115,7 @@ static int axis_of_rows(tl_schedule *s, const tl_block *turned, const tl_block *
         found = axis;
     }
     if (count == 32 || found < 0 || store->indices[found]->kind != TL_EXPR_VAR ||
-        store->indices[found]->u.var != turned_along(s, turned))
+        store->indices[found]->u.var != turned_along(s, turned)->var)
         return -1;
     return found;
 }
@@ -128,7 +130,7 @@ static int axis_of_result(const tl_block *out, const tl_iter *row)
     return -1;
 }
 
-/* Lays what is turned around as it comes, and what `out` computes as that; `copy` writes the result then. */
+/* Has what is turned around read as it lies, and what `out` computes as that; `copy` writes the result then. */
 static tl_status turn_at_end(tl_schedule *s, tl_block_ref out, const tl_loop_list *loops,
                              const tl_block *turned, tl_block_ref *copy, tl_diag *diag)
 {
@@ -139,9 +141,7 @@ static tl_status turn_at_end(tl_schedule *s, tl_block_ref out, const tl_loop_lis
     if (axis < 0 || result < 0)
         return tl_refuse(diag, "default schedule", block->name, "has rows that lie as they are");
     const char *name = block->name;
-    const tl_buffer *source = turned->stores[0].buffer;
-    TL_TRY(tl_transform_layout(s, source->name,
-                               tl_sketch_axes_last(s->arena, source->rank, axis, 1), diag));
+    TL_TRY(tl_compute_inline(s, tl_schedule_name_block(s, turned->name), diag));
     TL_TRY(tl_cache_write(s, out, "global", copy, diag));
     const tl_buffer *local =
         tl_schedule_get_block(s, tl_schedule_name_block(s, name))->stores[0].buffer;
@@ -212,12 +212,12 @@ tl_status tl_sketch_turned_rows(tl_schedule *s, tl_block_ref out, tl_map *done, 
     const int last = loops.count - 1;
     const int64_t length = tl_sketch_extent(s, loops.loops[last]);
     if (last < 1 || !tl_block_is_spatial(block) || block->store_count != 1 ||
-        block->predicate != NULL || length < 2 || length >= LONG_ROW ||
-        tl_sketch_extent(s, loops.loops[last - 1]) < 2 ||
+        block->predicate != NULL || length < 2 || tl_sketch_extent(s, loops.loops[last - 1]) < 2 ||
         !tl_sketch_is_fixed(s, loops.loops[last]) || !tl_sketch_is_fixed(s, loops.loops[last - 1]))
         return tl_refuse(diag, "default schedule", name, "has no short rows");
     const tl_block *turned = find_turned(s, block, done);
-    if (turned == NULL || !tl_decide_range(s, name, "turn_rows", 0, 1, 1))
+    if (turned == NULL || !suits(s, turned, length) ||
+        !tl_decide_range(s, name, "turn_rows", 0, 1, 1))
         return tl_refuse(diag, "default schedule", name, "has rows that nothing turns around");
     tl_block_ref copy;
     TL_TRY(turn_at_end(s, out, &loops, turned, &copy, diag));

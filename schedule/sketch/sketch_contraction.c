@@ -623,6 +623,7 @@ tl_status tl_sketch_contraction(tl_schedule *s, tl_block_ref anchor, tl_block_re
         TL_TRY(tl_sketch_inline_border(s, c.stream->u.buffer));
 
     TL_TRY(unroll_reduction(s, name, reduce, t, taps, diag));
+    TL_TRY(tl_sketch_turn_operands(s, out, first, &outer));
     /* what does not divide becomes a smaller nest of its own; the innermost first: the outer copies it */
     bool panel_tail =
         found.column_tiles.id != 0 && (found.panel_varies || panel_extent % panel_size != 0);

@@ -174,8 +174,6 @@ typedef enum { TL_NO_PLANE, TL_PLANE_ACROSS, TL_PLANE_ALONG } tl_turned_plane;
 tl_status tl_sketch_turn_copy(tl_schedule *s, tl_block_ref copy, int first, int axis,
                               tl_turned_plane plane, int64_t across_lanes, int lanes,
                               tl_diag *diag);
-/* A map whose lanes would gather what one of its loads reads: a copy of that in the order of the lanes, row by row
- * (sketch_turn_result.c); blocks that it makes are added to `done`. */
 /* Loads of as many buffers whose lanes lie apart. */
 enum { TL_MOST_GATHERED = 4 };
 typedef struct {
@@ -189,6 +187,8 @@ bool tl_sketch_find_gathered(tl_schedule *s, const tl_block *block, const tl_var
  * on (sketch_turn_operands.c). */
 tl_status tl_sketch_turn_operands(tl_schedule *s, tl_block_ref out, int first,
                                   const tl_loop_list *outer);
+/* A map whose lanes would gather what one of its loads reads: a copy of that in the order of the lanes, row by row
+ * (sketch_turn_result.c); blocks that it makes are added to `done`. */
 tl_status tl_sketch_turn_result(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag *diag);
 /* Whether the map would gather what it reads of the buffer, and nothing else. */
 bool tl_sketch_turns(tl_schedule *s, const tl_block *out, const tl_buffer *buffer);
@@ -238,8 +238,8 @@ tl_status tl_sketch_cut_tail(tl_schedule *s, tl_loop_ref row, tl_row_stages *tai
 /* As tl_sketch_rows, of short rows that lie the other way round in memory: lanes go along the rows (sketch_turned_rows.c).
  * Refused for others; `done` is as it was then. */
 tl_status tl_sketch_turned_rows(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag *diag);
-/* Whether the map turns rows around: lanes along what it makes lie apart in what it reads, neighbours along another iter. */
-bool tl_sketch_turns_rows(tl_schedule *s, const tl_block *map);
+/* Whether the copy turns rows around: lanes along what it makes lie apart in what it reads, neighbours along another iter. */
+bool tl_sketch_turns_rows(tl_schedule *s, const tl_block *copy);
 /* Whether the stage makes one number for each short row that is turned around and that `reader` goes through: it is no part of
  * that, for lanes along rows would compute it again for each element. */
 bool tl_sketch_is_of_turned_row(tl_schedule *s, const tl_block *block, const tl_block *reader);

@@ -17,20 +17,14 @@
 #include "runtime/base/checked.h"
 #include "schedule/sketch/sketch_private.h"
 
-enum { NEAR = 4, MOST_TURNED = 4 };
+enum { NEAR = 4 };
 
-/* Loads of as many buffers whose lanes lie apart. */
-typedef struct {
-    int count;
-    const tl_expr *loads[MOST_TURNED];
-} gathered;
-
-/* False where there are none, or some that no copy brings together. */
-static bool find_gathered(tl_schedule *s, const tl_block *block, const tl_var *lane, gathered *g)
+bool tl_sketch_find_gathered(tl_schedule *s, const tl_block *block, const tl_var *lane,
+                             tl_gathered *g)
 {
     const tl_expr *loads[32];
     int count = tl_collect_loads(block->stores[0].value, loads, 32);
-    *g = (gathered){ 0 };
+    *g = (tl_gathered){ 0 };
     if (count >= 32)
         return false;
     for (int l = 0; l < count; l++) {
@@ -45,7 +39,7 @@ static bool find_gathered(tl_schedule *s, const tl_block *block, const tl_var *l
         }
         if (is_known)
             continue;
-        if (stride == TL_NOT_AFFINE || g->count == MOST_TURNED)
+        if (stride == TL_NOT_AFFINE || g->count == TL_MOST_GATHERED)
             return false;
         g->loads[g->count++] = loads[l];
     }
@@ -54,9 +48,9 @@ static bool find_gathered(tl_schedule *s, const tl_block *block, const tl_var *l
 
 bool tl_sketch_turns(tl_schedule *s, const tl_block *out, const tl_buffer *buffer)
 {
-    gathered g;
+    tl_gathered g;
     const tl_var *lane = tl_contiguous_iter(s->arena, out);
-    return lane != NULL && find_gathered(s, out, lane, &g) && g.count == 1 &&
+    return lane != NULL && tl_sketch_find_gathered(s, out, lane, &g) && g.count == 1 &&
            g.loads[0]->u.buffer == buffer;
 }
 
@@ -165,7 +159,7 @@ static tl_status join_plane(tl_schedule *s, tl_block_ref out, const tl_var *inne
 
 /* Copies of what is gathered, inside of `outside` loops of which `place` is the innermost (0: of all, before the map), in the
  * order of the lanes; then the map itself, along `lanes`. */
-static tl_status turn(tl_schedule *s, tl_block_ref out, const gathered *g, const tl_var *lane,
+static tl_status turn(tl_schedule *s, tl_block_ref out, const tl_gathered *g, const tl_var *lane,
                       const small_plane *plane, tl_loop_ref place, int outside, tl_loop_ref lanes,
                       tl_map *done, tl_diag *diag)
 {
@@ -219,7 +213,7 @@ static bool is_own_axis(const tl_expr *load, const tl_var *iter)
  *       for c                                           in whatever order
  *         for ow                                        vectorized
  *           y[n, c, oh, ow] = t[c % 2*8 + c//16 ..., ow]                                                              */
-static tl_status turn_shuffle(tl_schedule *s, tl_block_ref out, const gathered *g,
+static tl_status turn_shuffle(tl_schedule *s, tl_block_ref out, const tl_gathered *g,
                               const tl_var *lane, const small_plane *plane, tl_map *done,
                               tl_diag *diag)
 {
@@ -298,7 +292,7 @@ static tl_status turn_blocks(tl_schedule *s, tl_block_ref out, const tl_loop_lis
 }
 
 /* The iter that all loads are contiguous along in blocks of `size` (0: along all of it); NULL: they are not alike. */
-static const tl_var *common_rows(tl_schedule *s, const gathered *g, const tl_var *lane,
+static const tl_var *common_rows(tl_schedule *s, const tl_gathered *g, const tl_var *lane,
                                  tl_dtype dtype, const tl_map *done, int64_t *size)
 {
     const tl_var *along = NULL;
@@ -320,10 +314,10 @@ tl_status tl_sketch_turn_result(tl_schedule *s, tl_block_ref out, tl_map *done, 
 {
     const tl_block *block = tl_schedule_get_block(s, out);
     const tl_var *lane = tl_contiguous_iter(s->arena, block);
-    gathered g;
+    tl_gathered g;
     int64_t size = 0;
     if (!tl_block_is_spatial(block) || block->call != NULL || block->predicate != NULL ||
-        block->store_count != 1 || lane == NULL || !find_gathered(s, block, lane, &g) ||
+        block->store_count != 1 || lane == NULL || !tl_sketch_find_gathered(s, block, lane, &g) ||
         tl_sketch_shared_loops(s, out) > 0)
         return tl_refuse(diag, "default schedule", block->name, "gathers nothing along lanes");
     tl_dtype dtype = block->stores[0].buffer->dtype;

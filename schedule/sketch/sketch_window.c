@@ -339,6 +339,7 @@ tl_status tl_sketch_window_from(tl_schedule *s, tl_block_ref anchor, tl_block_re
     if (split[1].id != 0)
         TL_TRY(tl_unroll(s, split[1], diag));
     TL_TRY(tl_vectorize(s, split[2], diag));
+    TL_TRY(tl_sketch_turn_operands(s, out, first, &outer));
     /* the innermost first: the outer copies it, so that no tail has a test in each lane */
     if (split[0].id != 0 && width % (columns * lanes) != 0)
         TL_TRY(tl_loop_partition(s, split[0], diag));

@@ -358,6 +358,39 @@ static void what_is_read_twice_is_turned(void **state)
     tl_arena_destroy(arena);
 }
 
+/* What lanes would gather is copied in their order, where the copy is a row, an image, or a line of what lanes share. */
+static void gathers_become_copies(void **state)
+{
+    (void)state;
+    static const char *const steps[][2] = {
+        { "conv_plain_steps.tk", "x3//2%20))" }, /* places of a row last, not images */
+        { "depthwise_pointwise_plain.tk", "x_local = cache_read(conv, x, global)" },
+        { "conv_plain_shortcut.tk", "x_1_local = cache_read(epilogue, x_1, global)" },
+        { "depthwise_plain_shortcut.tk", "x_1_local = cache_read(epilogue, x_1, global)" },
+        { "shuffle_gate.tk", "x_local = cache_read(map, x, global)" },
+        { "layer_norm_turned_map.tk", "x_local = cache_read(map, x, global)" },
+        { "layer_norm_shuffled.tk", "compute_inline(map)" }, /* in planes, turned at the end */
+        { "conv_groups_two_outputs.tk", "conv_rf = rfactor(conv, rl)" },
+    };
+    tl_arena *arena = tl_arena_create(0);
+    for (size_t i = 0; i < sizeof steps / sizeof *steps; i++)
+        if (strstr(default_trace(arena, steps[i][0]), steps[i][1]) == NULL)
+            fail_msg("%s: no %s", steps[i][0], steps[i][1]);
+    tl_arena_destroy(arena);
+}
+
+/* Results of a group of plain planes share what is loaded: as many in a tile as divide the group, at most four. */
+static void results_of_a_group_share_loads(void **state)
+{
+    (void)state;
+    tl_arena *arena = tl_arena_create(0);
+    const char *two = default_trace(arena, "conv_groups_planes.tk");
+    assert_non_null(strstr(two, "co_0, co_1 = split(co, [_, 2])"));
+    const char *three = default_trace(arena, "conv_groups_planes_stride2.tk");
+    assert_non_null(strstr(three, "co_0, co_1 = split(co, [_, 3])"));
+    tl_arena_destroy(arena);
+}
+
 /* Short rows that lie the other way round are turned at the end, and their stages, the root too, stay with a block of them. */
 static void short_rows_are_turned_at_the_end(void **state)
 {
@@ -849,6 +882,8 @@ int main(void)
         cmocka_unit_test(weights_are_read_once_for_a_batch),
         cmocka_unit_test(cores_keep_what_they_transform),
         cmocka_unit_test(images_go_outside_where_they_are_many),
+        cmocka_unit_test(gathers_become_copies),
+        cmocka_unit_test(results_of_a_group_share_loads),
         cmocka_unit_test(short_rows_are_turned_at_the_end),
         cmocka_unit_test(small_planes_are_rows),
         cmocka_unit_test(results_out_of_blocks_are_turned),

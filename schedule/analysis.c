@@ -32,6 +32,22 @@ bool tl_block_is_reduction(const tl_block *block)
     return block->call == NULL && block->combiner != TL_COMBINER_NONE;
 }
 
+/* Of indices that only together are affine: the quotient and the remainder of one place in a plane. */
+static int64_t stride_of_place(tl_arena *arena, const tl_buffer *buffer,
+                               const tl_expr *const *indices, const tl_var *iter)
+{
+    const tl_expr *place = tl_int(arena, 0), *rest;
+    int64_t stride = 1, extent, coefficient;
+    for (int axis = buffer->rank - 1; axis >= 0; axis--) {
+        if (tl_expr_uses_var(indices[axis], iter))
+            place = tl_add(arena, place, tl_muli(arena, indices[axis], stride));
+        if (!tl_const_int(buffer->shape[axis], &extent) ||
+            tl_mul_overflows(stride, extent, &stride))
+            return TL_NOT_AFFINE;
+    }
+    return tl_affine_in(arena, place, iter, &coefficient, &rest) ? coefficient : TL_NOT_AFFINE;
+}
+
 int64_t tl_access_stride(tl_arena *arena, const tl_buffer *buffer, const tl_expr *const *indices,
                          const tl_var *iter)
 {
@@ -43,8 +59,12 @@ int64_t tl_access_stride(tl_arena *arena, const tl_buffer *buffer, const tl_expr
         if (tl_expr_uses_var(indices[axis], iter)) {
             int64_t coefficient, step;
             const tl_expr *rest;
-            if (!known || !tl_affine_in(arena, indices[axis], iter, &coefficient, &rest) ||
-                tl_mul_overflows(coefficient, stride, &step) ||
+            if (!known)
+                return TL_NOT_AFFINE;
+            if (!tl_affine_in(arena, indices[axis], iter, &coefficient, &rest))
+                return buffer->strides == NULL ? stride_of_place(arena, buffer, indices, iter)
+                                               : TL_NOT_AFFINE;
+            if (tl_mul_overflows(coefficient, stride, &step) ||
                 tl_add_overflows(total, step, &total))
                 return TL_NOT_AFFINE;
         }

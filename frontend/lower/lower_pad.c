@@ -48,9 +48,78 @@ void tl_nest_over_halo(tl_block_nest *nest, const tl_view *p, const tl_expr *out
     over_halo(nest, p, -1, false, out);
 }
 
+/* Whether the halo is around plain rows, on their ends at least, of planes that lie one behind the other. */
+static bool has_plain_rows(const tl_view *p)
+{
+    const tl_layout *y = &p->layout;
+    const int rank = p->shape.rank;
+    if (rank < 2 || p->buffer->rank != rank || p->buffer->strides != NULL ||
+        y->halo_before[rank - 1] + y->halo_after[rank - 1] == 0)
+        return false;
+    for (int axis = 0; axis < rank; axis++) {
+        const int64_t halo = y->halo_before[axis] + y->halo_after[axis];
+        int64_t extent;
+        if (p->shape.dims[axis].extent < 1)
+            return false;
+        if (y->order[axis] != axis || y->block[axis] != 1 || (axis < rank - 2 && halo != 0) ||
+            (axis >= rank - 2 &&
+             (p->start[axis] != 0 || !tl_const_int(p->buffer->shape[axis], &extent) ||
+              extent != p->shape.dims[axis].extent + halo)))
+            return false;
+    }
+    return true;
+}
+
+/* Zeros at `count` places that are a row apart, `length` of them from element `start` of a plane on. */
+static void write_run(tl_lower *l, const tl_view *p, int64_t start, int64_t length, int64_t count)
+{
+    static const char *const names[TL_MAX_RANK] = {
+        "i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7"
+    };
+    const int rank = p->shape.rank;
+    const int64_t *halo = p->layout.halo_before;
+    const tl_expr *index[TL_MAX_RANK], *iters[TL_MAX_RANK];
+    int64_t width;
+    if (length == 0 || count == 0 || !tl_const_int(p->buffer->shape[rank - 1], &width))
+        return;
+    tl_block_nest nest = tl_nest_begin(l, "halo");
+    for (int axis = 0; axis < rank; axis++)
+        index[axis] = iters[axis] =
+            tl_nest_iter(&nest, TL_ITER_SPATIAL,
+                         l->axes_named && l->axis_rank == rank ? l->axis_names[axis] : names[axis],
+                         axis == rank - 1   ? length
+                         : axis == rank - 2 ? count
+                                            : p->shape.dims[axis].extent);
+    const tl_expr *at = tl_add(l->arena, tl_muli(l->arena, iters[rank - 2], width),
+                               tl_addi(l->arena, iters[rank - 1], start));
+    const tl_expr *row = tl_int(l->arena, width);
+    index[rank - 2] = tl_addi(l->arena, tl_floordiv_expr(l->arena, at, row), -halo[rank - 2]);
+    index[rank - 1] = tl_addi(l->arena, tl_floormod_expr(l->arena, at, row), -halo[rank - 1]);
+    tl_nest_store(&nest, p, index, tl_constant(l->arena, p->buffer->dtype, 0));
+}
+
+/* What is above the first row and before its first element; what is between the rows, for the end of one lies before the
+ * beginning of the next; what is behind the last. */
+static void write_runs(tl_lower *l, const tl_view *p)
+{
+    const tl_layout *y = &p->layout;
+    const int row = p->shape.rank - 2, column = p->shape.rank - 1;
+    const int64_t rows = p->shape.dims[row].extent, inside = p->shape.dims[column].extent,
+                  gap = y->halo_before[column] + y->halo_after[column], width = inside + gap,
+                  first = y->halo_before[row] * width + y->halo_before[column];
+    write_run(l, p, 0, first, 1);
+    write_run(l, p, first + inside, gap, rows - 1);
+    write_run(l, p, first + (rows - 1) * width + inside,
+              y->halo_after[column] + y->halo_after[row] * width, 1);
+}
+
 void tl_lower_write_halo(tl_lower *l)
 {
     const tl_view *p = &l->output;
+    if (!p->layout.plain && has_plain_rows(p)) {
+        write_runs(l, p);
+        return;
+    }
     for (int i = 0; !p->layout.plain && i < p->shape.rank; i++) {
         int axis = p->layout.order[i];
         for (int after = 0; after < 2; after++) {

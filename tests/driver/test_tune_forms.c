@@ -106,10 +106,15 @@ static void promising_forms_are_measured_first(void **state)
     assert_int_equal(tl_tune_forms_unseen(arena, &forms, target, 0, tasks), 0);
     int two = tl_tune_forms_unseen(arena, &forms, target, 2, tasks);
     assert_in_range(two, 1, 2);
-    const tl_workload_info *first = tasks[0].workload;
     int all = tl_tune_forms_unseen(arena, &forms, target, forms.task_count, tasks);
     assert_in_range(all, 3, forms.task_count - forms.own_count - 1);
+    const tl_workload_info *first = tasks[0].workload;
+    /* the same first, whatever else there is room for, as soon as there is for all that it brings */
+    enum { MOST_BROUGHT = 4 };
+    assert_in_range(tl_tune_forms_unseen(arena, &forms, target, MOST_BROUGHT, tasks), 1,
+                    MOST_BROUGHT);
     assert_ptr_equal(tasks[0].workload, first);
+    all = tl_tune_forms_unseen(arena, &forms, target, forms.task_count, tasks);
     for (int i = 0; i < all; i++) {
         assert_true(tasks[i].weight > 0);
         for (int k = 0; k < i; k++)

@@ -311,6 +311,42 @@ static void halos_leave_results_plain(void **state)
                         "channels_last");
 }
 
+/* The border of plain planes is what is before the rows, between them and behind them, however uneven it is. */
+static void plain_borders_are_runs(void **state)
+{
+    enum { C = 5, H = 4, W = 6, TOP = 2, LEFT = 1, RIGHT = 3 };
+    tl_graph *g = parse_graph(*state, "graph g\ninput x: f32[2, 5, 4, 6]\n"
+                                      "const w: f32[3, 5, 3, 3] = ...\nr: ?[...] = Relu(x)\n"
+                                      "y: ?[...] = Conv(r, w) {pads = [2, 1, 0, 3]}\noutput y\n");
+    static float x[2 * C * H * W], got[2 * C][TOP + H][LEFT + W + RIGHT];
+    tl_diag diag = { { 0 } };
+    tl_target target;
+    tl_partition p;
+    tl_program *program;
+    assert_int_equal(tl_target_named("x86-64-v4", &target, NULL), TL_OK);
+    assert_int_equal(tl_infer_shapes(g, &diag), TL_OK);
+    assert_int_equal(tl_assign_layouts(g, &target, &diag), TL_OK);
+    assert_int_equal(tl_partition_graph(*state, g, &p, &diag), TL_OK);
+    assert_int_equal(tl_kernel_program(*state, &p.kernels[0], "direct", &program, &diag), TL_OK);
+    const char *text = tl_program_text(*state, program);
+    assert_non_null(strstr(text, "block halo_2"));
+    assert_null(strstr(text, "block halo_3"));
+    for (int i = 0; i < 2 * C * H * W; i++)
+        x[i] = (float)(i + 1);
+    for (size_t i = 0; i < sizeof got / sizeof(float); i++)
+        (&got[0][0][0])[i] = -1;
+    tl_argument arguments[2] = { { program->params[0], x }, { program->params[1], got } };
+    tl_interpret_options checked = { .check = true };
+    assert_int_equal(tl_interpret(program, arguments, 2, NULL, &checked, &diag), TL_OK);
+    for (int c = 0; c < 2 * C; c++)
+        for (int h = 0; h < TOP + H; h++)
+            for (int w = 0; w < LEFT + W + RIGHT; w++) {
+                bool is_inside = h >= TOP && w >= LEFT && w < LEFT + W;
+                float want = is_inside ? x[(c * H + h - TOP) * W + w - LEFT] : 0;
+                assert_true(got[c][h][w] == want);
+            }
+}
+
 /* What is concatenated of blocks and plain channels lies plain, with the halo of the convolution that reads it: part by part, and
  * the parts and their border are what they are in one nest. */
 static void parts_of_blocks_are_nests(void **state)
@@ -389,6 +425,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(large_layer_by_points, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(sums_lie_as_lanes_need_them, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(halos_leave_results_plain, arena_setup, arena_teardown),
+        cmocka_unit_test_setup_teardown(plain_borders_are_runs, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(parts_of_blocks_are_nests, arena_setup, arena_teardown),
     };
     return cmocka_run_group_tests_name("lowerings of windows", tests, NULL, NULL);

@@ -17,7 +17,12 @@
 #include "runtime/base/checked.h"
 #include "schedule/sketch/sketch_private.h"
 
-enum { NEAR = 4 };
+enum {
+    NEAR = 4,
+    MOST_DIGITS = 4,      /* of a number of channels, and one for the rest */
+    MOST_WRITTEN_OUT = 8, /* iterations inside of a shuffle */
+    MOST_APART = 1 << 20, /* copies beyond that make no difference to cores */
+};
 
 bool tl_sketch_find_gathered(tl_schedule *s, const tl_block *block, const tl_var *lane,
                              tl_gathered *g)
@@ -93,8 +98,8 @@ static const tl_var *contiguous_in(const tl_expr *load, int64_t *block)
     return is_place ? last->args[0]->u.var : NULL;
 }
 
-/* Two iters that everything goes through as through one, as through a plane of few columns, and the loop over both; its id is 0
- * where there is none. */
+/* Two iters that everything goes through as through one, as through a plane of few columns, and the loop over both; NULL where
+ * there is none. Its id is 0 where only what is copied lies so, in front of a result with a border. */
 typedef struct {
     const tl_var *outer, *inner;
     tl_loop_ref loop;
@@ -163,7 +168,7 @@ static tl_status turn(tl_schedule *s, tl_block_ref out, const tl_gathered *g, co
                       const small_plane *plane, tl_loop_ref place, int outside, tl_loop_ref lanes,
                       tl_map *done, tl_diag *diag)
 {
-    const tl_turned_plane kind = plane->loop.id == 0    ? TL_NO_PLANE
+    const tl_turned_plane kind = plane->outer == NULL   ? TL_NO_PLANE
                                  : plane->inner == lane ? TL_PLANE_ACROSS
                                                         : TL_PLANE_ALONG;
     const int axes = kind == TL_PLANE_ACROSS ? 2 : 1;
@@ -204,61 +209,186 @@ static bool is_own_axis(const tl_expr *load, const tl_var *iter)
     return uses <= 1;
 }
 
+/* Where the digits of the iter begin that the index takes by division and remainder, in `at` (1: always), ascending. Returns
+ * how many; 0: too many, or such as do not divide each other. */
+static int find_digits(const tl_expr *e, const tl_var *iter, int64_t extent,
+                       int64_t at[MOST_DIGITS])
+{
+    const tl_expr *stack[64];
+    int depth = 0, count = 1;
+    at[0] = 1;
+    for (stack[depth++] = e; depth > 0;) {
+        const tl_expr *top = stack[--depth], *inner = top->arg_count > 0 ? top->args[0] : NULL;
+        int64_t size, scale = 1;
+        for (int i = 0; i < top->arg_count; i++) {
+            if (depth == 64)
+                return 0;
+            stack[depth++] = top->args[i];
+        }
+        if ((top->kind != TL_EXPR_FLOORDIV && top->kind != TL_EXPR_FLOORMOD) ||
+            !tl_const_int(top->args[1], &size))
+            continue;
+        if (top->kind == TL_EXPR_FLOORMOD && inner->kind == TL_EXPR_FLOORDIV &&
+            tl_const_int(inner->args[1], &scale))
+            inner = inner->args[0];
+        if (inner->kind != TL_EXPR_VAR || inner->u.var != iter ||
+            tl_mul_overflows(size, scale, &size) || size < 1 || extent % size != 0)
+            continue;
+        int place = 0;
+        while (place < count && at[place] < size)
+            place++;
+        if (place < count && at[place] == size)
+            continue;
+        if (count == MOST_DIGITS)
+            return 0;
+        for (int i = count++; i > place; i--)
+            at[i] = at[i - 1];
+        at[place] = size;
+    }
+    for (int i = 1; i < count; i++)
+        if (at[i] % at[i - 1] != 0)
+            return 0;
+    return count;
+}
+
+/* The loop as one for each digit that the load's indices take, so that they need no division. */
+static tl_status split_digits(tl_schedule *s, const tl_expr *load, const tl_var *iter,
+                              tl_loop_ref loop, tl_loop_list *out, tl_diag *diag)
+{
+    int64_t at[MOST_DIGITS], factors[MOST_DIGITS];
+    tl_loop_ref parts[MOST_DIGITS];
+    const int64_t extent = tl_sketch_extent(s, loop);
+    const int count = find_digits(load, iter, extent, at);
+    int parts_count = 0;
+    for (int i = count - 1; i >= 0; i--) {
+        const int64_t size = (i + 1 < count ? at[i + 1] : extent) / at[i];
+        if (size > 1)
+            factors[parts_count++] = size;
+    }
+    if (parts_count < 2) {
+        tl_loop_push(out, loop);
+        return TL_OK;
+    }
+    factors[0] = 0;
+    TL_TRY(tl_split(s, loop, factors, parts_count, parts, diag));
+    for (int i = 0; i < parts_count; i++)
+        tl_loop_push(out, parts[i]);
+    return TL_OK;
+}
+
+/* The rows that short lines of the result belong to, one behind the other in what is read, while there is a border between them
+ * in the result; NULL: there are no such. Of each line of the caches several rows would write a piece. */
+static const tl_iter *rows_of_short_lines(tl_schedule *s, const tl_block *block,
+                                          const tl_expr *load, const tl_var *lane)
+{
+    const int64_t columns = tl_max_extent(tl_sketch_iter_of(block, lane)->extent);
+    if (columns * (int64_t)tl_dtype_size(load->dtype) > TL_LINE_BYTES)
+        return NULL;
+    for (int i = 0; i < block->iter_count; i++) {
+        const tl_iter *rows = &block->iters[i];
+        if (rows->var != lane && tl_max_extent(rows->extent) > 1 && is_own_axis(load, rows->var) &&
+            tl_expr_uses_var(load, rows->var) &&
+            goes_through(s, load->u.buffer, load->args, rows->var, lane, columns))
+            return rows;
+    }
+    return NULL;
+}
+
+/* The loops of a shuffle, by what they do. */
+typedef struct {
+    tl_loop_list outside;                  /* go along with what is read, around the copy */
+    const tl_iter *shuffled[TL_MAX_LOOPS]; /* of those that take it in another order */
+    int shuffled_count;
+    tl_loop_ref rows, lanes; /* rows: id 0: they stand outside, or there are none */
+    small_plane plane;       /* that the copy goes through, with rows */
+    int64_t bytes;           /* copied at a time */
+    bool is_page_apart;      /* what is shuffled lies a page apart in the result */
+} shuffle_loops;
+
+static void find_shuffle_loops(tl_schedule *s, const tl_block *block, const tl_expr *load,
+                               const tl_var *lane, const small_plane *plane,
+                               const tl_loop_list *loops, shuffle_loops *found)
+{
+    const tl_store *store = &block->stores[0];
+    const tl_iter *rows = plane->outer == NULL ? rows_of_short_lines(s, block, load, lane) : NULL;
+    int64_t apart = 1; /* copies that cores may share */
+    *found = (shuffle_loops){ .bytes = tl_buffer_max_bytes(load->u.buffer) };
+    for (int i = 0; i < block->iter_count; i++) {
+        const tl_iter *iter = &block->iters[i];
+        const tl_loop_ref loop = tl_sketch_loop_of(s, iter, loops);
+        if (iter->var == lane) {
+            found->lanes = plane->loop.id != 0 ? plane->loop : loop;
+        } else if (iter == rows) {
+            found->rows = loop;
+            found->plane = (small_plane){ .outer = iter->var, .inner = lane };
+        } else if (plane->loop.id != 0 && iter->var == plane->outer) {
+            continue;
+        } else if (is_own_axis(load, iter->var)) {
+            tl_loop_push(&found->outside, loop);
+            apart = tl_min64(apart * tl_sketch_extent(s, loop), MOST_APART);
+            if (tl_expr_uses_var(load, iter->var))
+                found->bytes /= tl_sketch_extent(s, loop);
+        } else {
+            int64_t stride = tl_access_stride(s->arena, store->buffer, store->indices, iter->var),
+                    size = (int64_t)tl_dtype_size(load->dtype);
+            found->is_page_apart |= stride != TL_NOT_AFFINE && stride * size % TL_PAGE_BYTES == 0;
+            found->shuffled[found->shuffled_count++] = iter;
+        }
+    }
+    if (found->rows.id != 0 && apart < s->target->cores) {
+        tl_loop_push(&found->outside, found->rows);
+        found->bytes /= tl_sketch_extent(s, found->rows);
+        found->rows = (tl_loop_ref){ 0 };
+    }
+}
+
 /* A map that takes channels in another order (a channel shuffle), from blocks: for each place of the loops that go along
  * with what is read, all of its channels are turned around, and then taken in order.
  *
  *     for n, oh                                         parallel
  *       for co0, squares of 16 channels x 16 columns
  *         t[co0, co1, ow] = x[n, co0, oh, ow, co1]
- *       for c                                           in whatever order
+ *       for c                                           in whatever order, a loop for each digit of it
  *         for ow                                        vectorized
- *           y[n, c, oh, ow] = t[c % 2*8 + c//16 ..., ow]                                                              */
+ *           y[n, c, oh, ow] = t[c % 2*8 + c//16 ..., ow]
+ *
+ * Of short rows that do not follow each other in the result, the loop over them stands inside. */
 static tl_status turn_shuffle(tl_schedule *s, tl_block_ref out, const tl_gathered *g,
                               const tl_var *lane, const small_plane *plane, tl_map *done,
                               tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, out);
     const tl_expr *load = g->loads[0];
-    int axis = axis_of(load, lane), outside = 0;
-    int64_t bytes = tl_buffer_max_bytes(load->u.buffer), size = (int64_t)tl_dtype_size(load->dtype);
-    bool is_page_apart = false;
-    tl_loop_list loops, order = { 0 }, inside = { 0 };
-    tl_loop_ref lanes = { 0 };
+    const int axis = axis_of(load, lane);
+    shuffle_loops found;
+    tl_loop_list loops, order;
     TL_TRY(tl_sketch_loops(s, out, 0, &loops, diag));
-    if (bytes == 0 || axis < 0 || axis == load->u.buffer->rank - 1 ||
+    if (axis < 0 || axis == load->u.buffer->rank - 1 || tl_buffer_max_bytes(load->u.buffer) == 0 ||
         loops.count + (plane->loop.id != 0) != block->iter_count ||
         tl_block_instances(block) < tl_buffer_max_elements(load->u.buffer))
         return tl_refuse(diag, "default schedule", block->name, "gathers nothing that is turned");
-    for (int i = 0; i < block->iter_count; i++) {
-        const tl_var *iter = block->iters[i].var;
-        tl_loop_ref loop = tl_sketch_loop_of(s, &block->iters[i], &loops);
-        if (iter == lane) {
-            lanes = plane->loop.id != 0 ? plane->loop : loop;
-        } else if (plane->loop.id != 0 && iter == plane->outer) {
-            continue;
-        } else if (is_own_axis(load, iter)) {
-            tl_loop_push(&order, loop);
-            if (tl_expr_uses_var(load, iter))
-                bytes /= tl_sketch_extent(s, loop);
-        } else {
-            int64_t stride =
-                tl_access_stride(s->arena, block->stores[0].buffer, block->stores[0].indices, iter);
-            is_page_apart |= stride != TL_NOT_AFFINE && stride * size % TL_PAGE_BYTES == 0;
-            tl_loop_push(&inside, loop);
-        }
-    }
-    outside = order.count;
-    if (outside == 0 || inside.count == 0 || lanes.id == 0 || bytes > s->target->l2_bytes / 2)
+    find_shuffle_loops(s, block, load, lane, plane, &loops, &found);
+    if (found.outside.count == 0 || found.shuffled_count == 0 || found.lanes.id == 0 ||
+        found.bytes > s->target->l2_bytes / 2)
         return tl_refuse(diag, "default schedule", block->name, "has no rows to turn around");
     if (!tl_decide_range(s, block->name, "turn", 0, 1, 1))
         return tl_refuse(diag, "default schedule", block->name, "gathers by decision");
-    for (int i = 0; i < inside.count; i++)
-        tl_loop_push(&order, inside.loops[i]);
-    tl_loop_push(&order, lanes);
-    if (is_page_apart) /* rows of all channels would meet in few sets of the caches: plane by plane */
-        return turn(s, out, g, lane, plane, lanes, 0, lanes, done, diag);
+    if (found
+            .is_page_apart) /* rows of all channels would meet in few sets of the caches: plane by plane */
+        return turn(s, out, g, lane, plane, found.lanes, 0, found.lanes, done, diag);
+    order = found.outside;
+    for (int i = 0; i < found.shuffled_count; i++)
+        TL_TRY(split_digits(s, load, found.shuffled[i]->var,
+                            tl_sketch_loop_of(s, found.shuffled[i], &loops), &order, diag));
+    tl_loop_push(&order, found.rows);
+    tl_loop_ref written_out = order.loops[order.count - 1];
+    tl_loop_push(&order, found.lanes);
     TL_TRY(tl_reorder(s, order.loops, order.count, diag));
-    return turn(s, out, g, lane, plane, order.loops[outside - 1], outside, lanes, done, diag);
+    const small_plane *copied = found.rows.id != 0 ? &found.plane : plane;
+    TL_TRY(turn(s, out, g, lane, copied, found.outside.loops[found.outside.count - 1],
+                found.outside.count, found.lanes, done, diag));
+    return tl_sketch_extent(s, written_out) <= MOST_WRITTEN_OUT ? tl_unroll(s, written_out, diag)
+                                                                : TL_OK;
 }
 
 /* A plain copy out of blocks: the loop over `rows`, split in blocks of `size`, and that over `lanes` make squares. */

@@ -6,14 +6,19 @@
 #include <string.h>
 #include "runtime/base/checked.h"
 
+static const char *axis_name(const tl_lower *l, int rank, int axis)
+{
+    static const char *const names[TL_MAX_RANK] = {
+        "i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7"
+    };
+    return l->axes_named && l->axis_rank == rank ? l->axis_names[axis] : names[axis];
+}
+
 /* Iters over the place with its halo; the halo axis `edge` only before or after the interior, halo axes before it (in
  * order) only inside, so that the blocks of all edges do not overlap. edge -1: everything. */
 static void over_halo(tl_block_nest *nest, const tl_view *p, int edge, bool after,
                       const tl_expr *out[TL_MAX_RANK])
 {
-    static const char *const names[TL_MAX_RANK] = {
-        "i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7"
-    };
     tl_lower *l = nest->lower;
     const tl_layout *y = &p->layout;
     bool passed = edge < 0;
@@ -29,8 +34,7 @@ static void over_halo(tl_block_nest *nest, const tl_view *p, int edge, bool afte
             start = -y->halo_before[axis];
             count += y->halo_before[axis] + y->halo_after[axis];
         }
-        const char *name =
-            l->axes_named && l->axis_rank == p->shape.rank ? l->axis_names[axis] : names[axis];
+        const char *name = axis_name(l, p->shape.rank, axis);
         out[axis] = tl_addi(l->arena, tl_nest_iter(nest, TL_ITER_SPATIAL, name, count), start);
     }
     for (int i = 0; i < p->shape.rank; i++) {
@@ -73,9 +77,6 @@ static bool has_plain_rows(const tl_view *p)
 /* Zeros at `count` places that are a row apart, `length` of them from element `start` of a plane on. */
 static void write_run(tl_lower *l, const tl_view *p, int64_t start, int64_t length, int64_t count)
 {
-    static const char *const names[TL_MAX_RANK] = {
-        "i0", "i1", "i2", "i3", "i4", "i5", "i6", "i7"
-    };
     const int rank = p->shape.rank;
     const int64_t *halo = p->layout.halo_before;
     const tl_expr *index[TL_MAX_RANK], *iters[TL_MAX_RANK];
@@ -83,13 +84,13 @@ static void write_run(tl_lower *l, const tl_view *p, int64_t start, int64_t leng
     if (length == 0 || count == 0 || !tl_const_int(p->buffer->shape[rank - 1], &width))
         return;
     tl_block_nest nest = tl_nest_begin(l, "halo");
-    for (int axis = 0; axis < rank; axis++)
+    for (int axis = 0; axis < rank; axis++) {
+        const int64_t extent = axis == rank - 1   ? length
+                               : axis == rank - 2 ? count
+                                                  : p->shape.dims[axis].extent;
         index[axis] = iters[axis] =
-            tl_nest_iter(&nest, TL_ITER_SPATIAL,
-                         l->axes_named && l->axis_rank == rank ? l->axis_names[axis] : names[axis],
-                         axis == rank - 1   ? length
-                         : axis == rank - 2 ? count
-                                            : p->shape.dims[axis].extent);
+            tl_nest_iter(&nest, TL_ITER_SPATIAL, axis_name(l, rank, axis), extent);
+    }
     const tl_expr *at = tl_add(l->arena, tl_muli(l->arena, iters[rank - 2], width),
                                tl_addi(l->arena, iters[rank - 1], start));
     const tl_expr *row = tl_int(l->arena, width);

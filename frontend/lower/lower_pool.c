@@ -24,43 +24,76 @@ static window window_of(const tl_node *n)
     return w;
 }
 
-void tl_stages_pool(tl_lower *l, const tl_node *n)
+/* A nest that reads the window along the spatial axes first..last-1; along the others it stays where it is. */
+static void add_window(tl_lower *l, const char *name, const tl_view *in, const tl_view *to,
+                       const window *w, int first, int last, bool largest)
 {
     static const char *const kernel_axes[MAX_SPATIAL] = { "kd", "kh", "kw" };
     tl_arena *arena = tl_lower_arena(l);
-    const tl_value *x = n->inputs[0];
-    window w = window_of(n);
-    bool largest = n->op == TL_OP_MAX_POOL;
-    tl_dtype dtype = largest ? x->dtype : tl_accumulate_dtype(x->dtype);
-
-    tl_lower_name_window_axes(l, x->shape.rank);
-    tl_view in = tl_lower_materialize(l, x);
-    const tl_value *y = n->outputs[0];
-    bool leaves_blocks = y->layout.plain && !x->layout.plain;
-    tl_view acc = leaves_blocks ? tl_lower_local(l, "acc", dtype, &y->shape, &x->layout)
-                                : tl_lower_accumulator(l, n, dtype, largest);
-    tl_block_nest nest = tl_nest_begin(l, "pool");
+    const tl_dtype dtype = to->buffer->dtype;
+    tl_block_nest nest = tl_nest_begin(l, name);
     const tl_expr *out[TL_MAX_RANK], *from[TL_MAX_RANK], *inside = NULL;
-    tl_nest_over(&nest, &acc, out);
-    from[0] = out[0];
-    from[1] = out[1];
-    for (int i = 0; i < w.axes; i++) {
-        const tl_expr *tap =
-            tl_nest_iter(&nest, TL_ITER_REDUCE, kernel_axes[MAX_SPATIAL - w.axes + i], w.kernel[i]);
-        const tl_expr *at = tl_add(arena, tl_muli(arena, out[2 + i], w.strides[i]),
-                                   tl_muli(arena, tap, w.dilations[i]));
-        from[2 + i] = tl_addi(arena, at, -w.pads[i]);
-        inside = tl_inside(arena, inside, from[2 + i], x->shape.dims[2 + i].extent);
+    tl_nest_over(&nest, to, out);
+    for (int axis = 0; axis < to->shape.rank; axis++)
+        from[axis] = out[axis];
+    for (int i = first; i < last; i++) {
+        const tl_expr *tap = tl_nest_iter(&nest, TL_ITER_REDUCE,
+                                          kernel_axes[MAX_SPATIAL - w->axes + i], w->kernel[i]);
+        const tl_expr *at = tl_add(arena, tl_muli(arena, out[2 + i], w->strides[i]),
+                                   tl_muli(arena, tap, w->dilations[i]));
+        from[2 + i] = tl_addi(arena, at, -w->pads[i]);
+        inside = tl_inside(arena, inside, from[2 + i], in->shape.dims[2 + i].extent);
     }
-    const tl_expr *value = tl_cast(arena, dtype, tl_view_load(l, &in, from));
+    const tl_expr *value = tl_cast(arena, dtype, tl_view_load(l, in, from));
     tl_combiner combiner = largest ? TL_COMBINER_MAX : TL_COMBINER_SUM;
     if (inside != NULL)
         value = tl_select(arena, inside, value, tl_combiner_identity(arena, combiner, dtype, 0));
     if (largest)
-        tl_nest_reduce(&nest, combiner, &acc, out, value);
+        tl_nest_reduce(&nest, combiner, to, out, value);
     else
-        tl_nest_sum(&nest, &acc, out, value);
+        tl_nest_sum(&nest, to, out, value);
+}
+
+static void add_stages(tl_lower *l, const tl_node *n, bool by_rows)
+{
+    const tl_value *x = n->inputs[0], *y = n->outputs[0];
+    const window w = window_of(n);
+    const bool largest = n->op == TL_OP_MAX_POOL;
+    const tl_dtype dtype = largest ? x->dtype : tl_accumulate_dtype(x->dtype);
+
+    tl_lower_name_window_axes(l, x->shape.rank);
+    tl_view in = tl_lower_materialize(l, x);
+    const bool leaves_blocks = y->layout.plain && !x->layout.plain;
+    tl_view acc = leaves_blocks ? tl_lower_local(l, "acc", dtype, &y->shape, &x->layout)
+                                : tl_lower_accumulator(l, n, dtype, largest);
+    if (by_rows) {
+        tl_shape shape = y->shape;
+        shape.dims[2] = x->shape.dims[2];
+        tl_view rows = tl_lower_local(l, "rows", dtype, &shape, &acc.layout);
+        add_window(l, "row", &in, &rows, &w, 1, 2, largest);
+        add_window(l, "pool", &rows, &acc, &w, 0, 1, largest);
+    } else {
+        add_window(l, "pool", &in, &acc, &w, 0, w.axes, largest);
+    }
     tl_lower_locals(l, n)->place[0] = acc;
+}
+
+void tl_stages_pool(tl_lower *l, const tl_node *n)
+{
+    add_stages(l, n, false);
+}
+
+void tl_stages_pool_by_rows(tl_lower *l, const tl_node *n)
+{
+    add_stages(l, n, true);
+}
+
+bool tl_lowers_by_rows(const tl_node *n)
+{
+    if (n->op != TL_OP_MAX_POOL || n->inputs[0]->shape.rank != 4)
+        return false;
+    const window w = window_of(n);
+    return w.kernel[0] > 1 && w.kernel[1] > 1;
 }
 
 /* How many taps of the window at output position `out` lie in low..high-1 of the axis (low <= 0). */

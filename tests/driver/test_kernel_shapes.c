@@ -117,13 +117,16 @@ static const char *matmul(shape_case *c)
 static const char *pool(shape_case *c)
 {
     static const char *const ops[] = { "MaxPool", "AveragePool" };
-    int k = 1 + (int)below(c, 4), stride = 1 + (int)below(c, 3), pad = k / 2;
+    int k = 1 + (int)below(c, 4), stride = 1 + (int)below(c, 3), pad = k / 2,
+        sums = (int)below(c, 2);
+    if (!sums && k > 1 && below(c, 2))
+        c->lowering = "by_rows";
     return tl_arena_format(c->arena,
                            "graph g\ninput x: f32[%d, %d, %d, %d]\ny: ?[...] = %s(x) {kernel_shape "
                            "= [%d, %d], strides = [%d, %d], pads = [%d, %d, %d, %d]}\n%s",
                            1 + (int)below(c, 2), extent(c, 33), k + (int)below(c, 20),
-                           k + (int)below(c, 20), ops[below(c, 2)], k, k, stride, stride, pad, pad,
-                           pad, pad, after(c, "y"));
+                           k + (int)below(c, 20), ops[sums], k, k, stride, stride, pad, pad, pad,
+                           pad, after(c, "y"));
 }
 
 static const char *softmax(shape_case *c)

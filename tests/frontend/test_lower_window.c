@@ -393,6 +393,45 @@ static void parts_of_blocks_are_nests(void **state)
     assert_int_equal(found, 1);
 }
 
+/* Windows that overlap are compared by rows, with blocks and without; not those in steps, nor what leaves L2, nor sums. */
+static void overlapping_windows_go_by_rows(void **state)
+{
+    static const struct {
+        const char *pool, *want;
+        int channels, side;
+    } choices[] = {
+        { "MaxPool(p) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}", "by_rows", 32, 14 },
+        { "MaxPool(p) {kernel_shape = [5, 5], strides = [2, 2]}", "by_rows", 5, 14 },
+        { "MaxPool(p) {kernel_shape = [3, 3], strides = [2, 2]}", "direct", 32, 14 },
+        { "MaxPool(p) {kernel_shape = [2, 2]}", "direct", 32, 14 },
+        { "MaxPool(p) {kernel_shape = [1, 9]}", "direct", 32, 14 },
+        { "MaxPool(p) {kernel_shape = [3, 3]}", "direct", 64, 300 },
+        { "AveragePool(p) {kernel_shape = [3, 3]}", "direct", 32, 14 },
+    };
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        tl_graph *g = parse_graph(*state, tl_arena_format(*state,
+                                                          "graph g\ninput x: f32[1, 8, %d, %d]\n"
+                                                          "const e: f32[%d, 8, 1, 1] = ...\n"
+                                                          "p: ?[...] = Conv(x, e)\ny: ?[...] = "
+                                                          "%s\noutput y\n",
+                                                          choices[i].side, choices[i].side,
+                                                          choices[i].channels, choices[i].pool));
+        tl_diag diag = { { 0 } };
+        tl_target target;
+        tl_partition p;
+        assert_int_equal(tl_target_named("x86-64-v3", &target, NULL), TL_OK);
+        target.l2_bytes = 1 << 20;
+        assert_int_equal(tl_infer_shapes(g, &diag), TL_OK);
+        assert_int_equal(tl_assign_layouts(g, &target, &diag), TL_OK);
+        assert_int_equal(tl_partition_graph(*state, g, &p, &diag), TL_OK);
+        const tl_kernel *kernel = &p.kernels[p.count - 1];
+        assert_string_equal(tl_choose_lowering(kernel, &target, TL_NUMERICS_RELAXED),
+                            choices[i].want);
+        assert_int_equal(tl_target_named("cuda,sm_90", &target, NULL), TL_OK);
+        assert_string_equal(tl_choose_lowering(kernel, &target, TL_NUMERICS_RELAXED), "direct");
+    }
+}
+
 /* A pool whose result is plain behind blocks stays in them, and what reads it turns it around. */
 static void pools_leave_blocks(void **state)
 {
@@ -419,6 +458,8 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(pools_leave_blocks, arena_setup, arena_teardown),
+        cmocka_unit_test_setup_teardown(overlapping_windows_go_by_rows, arena_setup,
+                                        arena_teardown),
         cmocka_unit_test_setup_teardown(convolutions, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(one_dimension, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(pools_match, arena_setup, arena_teardown),

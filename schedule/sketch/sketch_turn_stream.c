@@ -12,7 +12,7 @@
 #include "runtime/base/checked.h"
 #include "schedule/sketch/sketch_private.h"
 
-enum { LEAST_TAPS = 3, LEAST_READS = 2, MOST_LANES = 64, NEAR = 4 };
+enum { LEAST_TAPS = 3, MOST_COPIED = 2, LEAST_READS = 2, MOST_LANES = 64, NEAR = 4 };
 
 /* The one axis that the lane moves, by a constant; -1: there is no such. */
 static int moved_axis(tl_schedule *s, const tl_expr *load, const tl_var *lane, int64_t *step,
@@ -136,10 +136,23 @@ static bool reads_near(tl_schedule *s, const tl_expr *load, const tl_var *lane)
     return stride != TL_NOT_AFFINE && stride >= 0 && stride <= NEAR;
 }
 
-/* Whether an element is read often enough for a copy to be worth its while. */
-static bool is_read_again(const tl_block *block, const tl_expr *load)
+/* Whether the terms are products with weights (a convolution): lanes along them would gather these instead. */
+static bool sums_weighted(const tl_block *block)
 {
-    return tl_block_instances(block) / LEAST_READS >= tl_buffer_max_elements(load->u.buffer);
+    const tl_expr *value = block->stores[0].value;
+    for (int i = 0; value->kind == TL_EXPR_MUL && i < 2; i++)
+        if (value->args[i]->kind == TL_EXPR_LOAD && tl_sketch_is_constant(value->args[i]->u.buffer))
+            return true;
+    return false;
+}
+
+/* Whether elements are read often enough for a copy to be worth its while: by a convolution as good as once, by what may have
+ * lanes along its terms twice. */
+static bool is_worth_a_copy(const tl_block *block, const tl_expr *load)
+{
+    const int64_t elements = tl_buffer_max_elements(load->u.buffer),
+                  reads = tl_block_instances(block);
+    return sums_weighted(block) ? elements / MOST_COPIED <= reads : reads / LEAST_READS >= elements;
 }
 
 const tl_expr *tl_sketch_gathered_load(tl_schedule *s, const tl_block *block)
@@ -162,7 +175,7 @@ tl_status tl_sketch_turn_stream(tl_schedule *s, tl_block_ref ref, tl_map *done, 
         tl_sketch_points(block, TL_ITER_REDUCE) < LEAST_TAPS)
         return TL_OK;
     const tl_expr *load = tl_sketch_gathered_load(s, block);
-    if (load == NULL || load->u.buffer->role == TL_ROLE_LOCAL || !is_read_again(block, load))
+    if (load == NULL || load->u.buffer->role == TL_ROLE_LOCAL || !is_worth_a_copy(block, load))
         return TL_OK; /* the writer of a local one decides how it lies */
     return tl_decide_range(s, block->name, "turn", 0, 1, 1)
                ? turn(s, ref, load, tl_contiguous_iter(s->arena, block), done, diag)

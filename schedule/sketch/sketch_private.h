@@ -238,8 +238,10 @@ tl_status tl_sketch_cut_tail(tl_schedule *s, tl_loop_ref row, tl_row_stages *tai
 /* As tl_sketch_rows, of short rows that lie the other way round in memory: lanes go along the rows (sketch_turned_rows.c).
  * Refused for others; `done` is as it was then. */
 tl_status tl_sketch_turned_rows(tl_schedule *s, tl_block_ref out, tl_map *done, tl_diag *diag);
-/* Whether the copy turns rows around: lanes along what it makes lie apart in what it reads, neighbours along another iter. */
-bool tl_sketch_turns_rows(tl_schedule *s, const tl_block *copy);
+/* Whether the map turns rows around: lanes along what it makes lie apart in what it reads, neighbours along another iter. */
+bool tl_sketch_turns_rows(tl_schedule *s, const tl_block *map);
+/* Whether it is the beginning of a chain along such rows, which tl_sketch_turned_rows takes. */
+bool tl_sketch_begins_turned_rows(tl_schedule *s, const tl_block *map);
 /* Whether the stage makes one number for each short row that is turned around and that `reader` goes through: it is no part of
  * that, for lanes along rows would compute it again for each element. */
 bool tl_sketch_is_of_turned_row(tl_schedule *s, const tl_block *block, const tl_block *reader);

@@ -87,6 +87,7 @@ static bool reads_turned(tl_schedule *s, tl_block_ref out, const tl_map *done)
     int count = tl_sketch_blocks(s, &blocks);
     for (int i = 0; i < count; i++)
         if (blocks[i] != block && blocks[i]->call == NULL && !tl_map_has(done, blocks[i]->name) &&
+            blocks[i]->store_count == 1 && blocks[i]->stores[0].value->kind == TL_EXPR_LOAD &&
             feeds(blocks[i], &block, 1) && tl_sketch_turns_rows(s, blocks[i]))
             return true;
     return false;

@@ -448,7 +448,7 @@ tl_status tl_sketch_turn_result(tl_schedule *s, tl_block_ref out, tl_map *done, 
     int64_t size = 0;
     if (!tl_block_is_spatial(block) || block->call != NULL || block->predicate != NULL ||
         block->store_count != 1 || lane == NULL || !tl_sketch_find_gathered(s, block, lane, &g) ||
-        tl_sketch_shared_loops(s, out) > 0)
+        tl_sketch_shared_loops(s, out) > 0 || tl_sketch_begins_turned_rows(s, block))
         return tl_refuse(diag, "default schedule", block->name, "gathers nothing along lanes");
     tl_dtype dtype = block->stores[0].buffer->dtype;
     const tl_var *along = common_rows(s, &g, lane, dtype, done, &size);

@@ -7,7 +7,12 @@
  * Turned around at the end instead of at the beginning. A row of few elements has no lanes of its own, or leaves most of them
  * empty, and its sums end in a step for each doubling of the lanes. What a block of rows reads has to stay in L1, for each stage
  * goes through it again. Elements of a row in an order that makes no squares (a channel shuffle) would be gathered: here it is
- * all the same. */
+ * all the same. (Where x is more than a load, it is computed into a buffer as it lies.)
+ *
+ * Rows in order that are shorter than a vector are turned around first, for each stage that goes through them:
+ *
+ *     t[c, row] = x[row, c]                           squares
+ *     sum[row] = sum over c of t[c, row]                                                                                   */
 #include <string.h>
 #include "runtime/base/checked.h"
 #include "schedule/sketch/sketch_private.h"
@@ -21,31 +26,39 @@ enum {
     NEAR = 4,                /* elements: no further apart, lanes are shuffled out of few vectors */
 };
 
-/* Between neighbours along the iter, in what the copy reads. */
-static int64_t stride_along(tl_schedule *s, const tl_block *copy, const tl_var *iter)
+/* How far apart neighbours along the iter are in what the map reads: the most of its loads; TL_NOT_AFFINE where one has no stride. */
+static int64_t most_apart(tl_schedule *s, const tl_block *map, const tl_var *iter)
 {
-    const tl_expr *load = copy->stores[0].value;
-    return tl_access_stride(s->arena, load->u.buffer, load->args, iter);
+    const tl_expr *loads[16];
+    const int count = tl_collect_loads(map->stores[0].value, loads, 16);
+    int64_t most = 0;
+    for (int l = 0; l < count && l < 16; l++) {
+        int64_t stride = tl_access_stride(s->arena, loads[l]->u.buffer, loads[l]->args, iter);
+        if (stride == TL_NOT_AFFINE || stride < 0)
+            return TL_NOT_AFFINE;
+        most = tl_max64(most, stride);
+    }
+    return count > 16 ? TL_NOT_AFFINE : most;
 }
 
-/* The iter along which what the copy reads lies side by side, while lanes along its own result lie apart; NULL: there is none. */
-static const tl_iter *turned_along(tl_schedule *s, const tl_block *copy)
+/* The iter along which all that the map reads lies side by side, while lanes along its own result lie apart in some; NULL: there
+ * is none. */
+static const tl_iter *turned_along(tl_schedule *s, const tl_block *map)
 {
-    const tl_var *lane = tl_contiguous_iter(s->arena, copy);
-    if (copy->store_count != 1 || !tl_block_is_spatial(copy) || lane == NULL ||
-        copy->stores[0].value->kind != TL_EXPR_LOAD)
+    const tl_var *lane = tl_contiguous_iter(s->arena, map);
+    if (map->store_count != 1 || !tl_block_is_spatial(map) || lane == NULL)
         return NULL;
-    const int64_t apart = stride_along(s, copy, lane);
-    for (int i = 0; i < copy->iter_count; i++)
-        if ((apart == TL_NOT_AFFINE || apart > NEAR) && tl_max_extent(copy->iters[i].extent) > 1 &&
-            stride_along(s, copy, copy->iters[i].var) == 1)
-            return &copy->iters[i];
+    const int64_t apart = most_apart(s, map, lane);
+    for (int i = 0; i < map->iter_count; i++)
+        if ((apart == TL_NOT_AFFINE || apart > NEAR) && tl_max_extent(map->iters[i].extent) > 1 &&
+            most_apart(s, map, map->iters[i].var) == 1)
+            return &map->iters[i];
     return NULL;
 }
 
-bool tl_sketch_turns_rows(tl_schedule *s, const tl_block *copy)
+bool tl_sketch_turns_rows(tl_schedule *s, const tl_block *map)
 {
-    return turned_along(s, copy) != NULL;
+    return turned_along(s, map) != NULL;
 }
 
 /* Whether rows of so many elements are gone through in lanes. */
@@ -53,10 +66,26 @@ static bool suits(tl_schedule *s, const tl_block *turned, int64_t length)
 {
     const int lanes = tl_target_lanes(s->target, turned->stores[0].buffer->dtype);
     const bool is_gathered =
-        stride_along(s, turned, tl_contiguous_iter(s->arena, turned)) == TL_NOT_AFFINE;
+        most_apart(s, turned, tl_contiguous_iter(s->arena, turned)) == TL_NOT_AFFINE;
     const bool fills = tl_max_extent(turned_along(s, turned)->extent) >= lanes;
     return length < LONG_ROW || (is_gathered && length < LONG_GATHERED_ROW) ||
            (fills && length % lanes != 0 && length < LONG_ODD_ROW);
+}
+
+bool tl_sketch_begins_turned_rows(tl_schedule *s, const tl_block *map)
+{
+    const tl_block **readers;
+    bool sums = false, maps = false;
+    if (map->stores[0].buffer->role != TL_ROLE_LOCAL || turned_along(s, map) == NULL ||
+        !suits(s, map,
+               tl_max_extent(tl_sketch_iter_of(map, tl_contiguous_iter(s->arena, map))->extent)))
+        return false;
+    const int count = tl_readers_of(s->arena, s->program->body, map->stores[0].buffer, &readers);
+    for (int i = 0; i < count; i++) {
+        sums |= tl_block_is_reduction(readers[i]);
+        maps |= tl_block_is_spatial(readers[i]);
+    }
+    return sums && maps;
 }
 
 /* Whether so many rows fit half of L1: what is read, or what is written. */
@@ -81,12 +110,51 @@ static const tl_block *find_turned(tl_schedule *s, const tl_block *out, const tl
     return NULL;
 }
 
+/* Whether nobody else has to schedule what makes the buffer; done NULL: what is no local. */
+static bool is_there(tl_schedule *s, const tl_buffer *buffer, const tl_map *done)
+{
+    const tl_block **writers;
+    if (buffer->role != TL_ROLE_LOCAL || done == NULL)
+        return buffer->role == TL_ROLE_INPUT;
+    int count = tl_writers_of(s->arena, s->program->body, buffer, &writers);
+    for (int i = 0; i < count; i++)
+        if (!tl_map_has(done, writers[i]->name))
+            return false;
+    return true;
+}
+
+/* What `out` reads row by row in the order in which it lies, rows of `length` elements, fewer than a vector has, one behind the
+ * other; NULL: nothing that is there. */
+static const tl_buffer *find_in_order(tl_schedule *s, const tl_block *out, int64_t length,
+                                      const tl_map *done)
+{
+    const tl_expr *loads[32];
+    const tl_var *lane = tl_contiguous_iter(s->arena, out);
+    const int count = tl_collect_loads(out->stores[0].value, loads, 32);
+    for (int l = 0; lane != NULL && count < 32 && l < count; l++) {
+        const tl_buffer *buffer = loads[l]->u.buffer;
+        if (length >= tl_target_lanes(s->target, buffer->dtype) || buffer->dtype != TL_F32 ||
+            buffer->rank < 2 || !is_there(s, buffer, done) ||
+            tl_access_stride(s->arena, buffer, loads[l]->args, lane) != 1)
+            continue;
+        for (int i = 0; i < out->iter_count; i++)
+            if (tl_max_extent(out->iters[i].extent) > 1 &&
+                tl_sketch_axis_of(s, loads[l], out->iters[i].var) == buffer->rank - 2 &&
+                tl_access_stride(s->arena, buffer, loads[l]->args, out->iters[i].var) == length)
+                return buffer;
+    }
+    return NULL;
+}
+
 bool tl_sketch_is_of_turned_row(tl_schedule *s, const tl_block *block, const tl_block *reader)
 {
     const int64_t rows = tl_block_instances(block);
-    const tl_block *turned = reader->store_count > 0 ? find_turned(s, reader, NULL) : NULL;
-    return turned != NULL && rows > 0 && tl_block_instances(reader) / rows >= 2 &&
-           suits(s, turned, tl_block_instances(reader) / rows);
+    if (reader->store_count == 0 || rows < 1 || tl_block_instances(reader) / rows < 2)
+        return false;
+    const int64_t length = tl_block_instances(reader) / rows;
+    const tl_block *turned = find_turned(s, reader, NULL);
+    return turned != NULL ? suits(s, turned, length)
+                          : find_in_order(s, reader, length, NULL) != NULL;
 }
 
 /* The iter of `out` that the loop moves; NULL: none alone. */
@@ -130,18 +198,23 @@ static int axis_of_result(const tl_block *out, const tl_iter *row)
     return -1;
 }
 
-/* Has what is turned around read as it lies, and what `out` computes as that; `copy` writes the result then. */
+/* Has what is turned around (NULL: nothing) read as it lies, and what `out` computes as that; `copy` writes the result then. */
 static tl_status turn_at_end(tl_schedule *s, tl_block_ref out, const tl_loop_list *loops,
                              const tl_block *turned, tl_block_ref *copy, tl_diag *diag)
 {
     const tl_block *block = tl_schedule_get_block(s, out);
     const tl_iter *row = iter_of(s, block, loops, loops->loops[loops->count - 2]);
-    const int axis = row != NULL ? axis_of_rows(s, turned, block, row) : -1,
-              result = row != NULL ? axis_of_result(block, row) : -1;
-    if (axis < 0 || result < 0)
+    const int result = row != NULL ? axis_of_result(block, row) : -1,
+              axis = turned != NULL && row != NULL ? axis_of_rows(s, turned, block, row) : -1;
+    if (result < 0 || (turned != NULL && axis < 0))
         return tl_refuse(diag, "default schedule", block->name, "has rows that lie as they are");
     const char *name = block->name;
-    TL_TRY(tl_compute_inline(s, tl_schedule_name_block(s, turned->name), diag));
+    const tl_buffer *rows = turned != NULL ? turned->stores[0].buffer : NULL;
+    if (turned != NULL && turned->stores[0].value->kind == TL_EXPR_LOAD)
+        TL_TRY(tl_compute_inline(s, tl_schedule_name_block(s, turned->name), diag));
+    else if (turned != NULL) /* computed once, as it lies */
+        TL_TRY(tl_transform_layout(s, rows->name,
+                                   tl_sketch_axes_last(s->arena, rows->rank, axis, 1), diag));
     TL_TRY(tl_cache_write(s, out, "global", copy, diag));
     const tl_buffer *local =
         tl_schedule_get_block(s, tl_schedule_name_block(s, name))->stores[0].buffer;
@@ -163,11 +236,39 @@ static int64_t choose_rows(tl_schedule *s, int64_t extent, int64_t length)
     return tl_min64(best, extent);
 }
 
-static tl_status schedule_stages(tl_schedule *s, const tl_row_stages *stages, int first,
-                                 tl_diag *diag)
+/* A copy of the rows that a stage inside of `first` loops reads in order, turned around. */
+static tl_status turn_source(tl_schedule *s, tl_block_ref stage, const tl_buffer *source, int first,
+                             tl_diag *diag)
+{
+    const tl_expr *loads[32];
+    const tl_block *block = tl_schedule_get_block(s, stage);
+    const int count = tl_collect_loads(block->stores[0].value, loads, 32),
+              lanes = tl_target_lanes(s->target, source->dtype), axis = source->rank - 2;
+    tl_loop_list loops;
+    tl_block_ref copy;
+    bool reads = false;
+    for (int l = 0; l < count && l < 32; l++)
+        reads |= loads[l]->u.buffer == source;
+    if (!reads)
+        return TL_OK;
+    TL_TRY(tl_sketch_loops(s, stage, 0, &loops, diag));
+    TL_TRY(tl_cache_read(s, stage, source->name, "global", &copy, diag));
+    if (first > 0)
+        TL_TRY(tl_compute_at(s, copy, loops.loops[first - 1], diag));
+    const char *name = tl_schedule_get_block(s, copy)->stores[0].buffer->name;
+    TL_TRY(
+        tl_transform_layout(s, name, tl_sketch_axes_last(s->arena, source->rank, axis, 1), diag));
+    return tl_sketch_turn_copy(s, copy, first, axis, TL_NO_PLANE, lanes, lanes, diag);
+}
+
+/* `source`: what they read in order, turned around for each; NULL: nothing. */
+static tl_status schedule_stages(tl_schedule *s, const tl_row_stages *stages,
+                                 const tl_buffer *source, int first, tl_diag *diag)
 {
     for (int i = 0; i < stages->count; i++) {
         tl_block_ref ref = tl_schedule_name_block(s, stages->names[i]);
+        if (source != NULL)
+            TL_TRY(turn_source(s, ref, source, first, diag));
         tl_schedule_state before = tl_schedule_save(s);
         tl_status status = tl_block_is_reduction(tl_schedule_get_block(s, ref))
                                ? tl_sketch_sum_in_rows(s, ref, first, NULL)
@@ -216,7 +317,8 @@ tl_status tl_sketch_turned_rows(tl_schedule *s, tl_block_ref out, tl_map *done, 
         !tl_sketch_is_fixed(s, loops.loops[last]) || !tl_sketch_is_fixed(s, loops.loops[last - 1]))
         return tl_refuse(diag, "default schedule", name, "has no short rows");
     const tl_block *turned = find_turned(s, block, done);
-    if (turned == NULL || !suits(s, turned, length) ||
+    const tl_buffer *source = turned == NULL ? find_in_order(s, block, length, done) : NULL;
+    if ((turned != NULL ? !suits(s, turned, length) : source == NULL) ||
         !tl_decide_range(s, name, "turn_rows", 0, 1, 1))
         return tl_refuse(diag, "default schedule", name, "has rows that nothing turns around");
     tl_block_ref copy;
@@ -228,13 +330,13 @@ tl_status tl_sketch_turned_rows(tl_schedule *s, tl_block_ref out, tl_map *done, 
     TL_TRY(tl_split(s, row[0], (int64_t[]){ 0, rows }, 2, row, diag));
     tl_row_stages stages, tails;
     tl_sketch_bring_stages(s, copy, name, row[0], done, &stages);
-    if (stages.count == 0 || strcmp(stages.names[0], name) != 0)
+    if (stages.count < 2 || strcmp(stages.names[0], name) != 0)
         return tl_refuse(diag, "default schedule", name, "computes what no block of rows takes");
     if (extent % rows != 0) {
         TL_TRY(tl_sketch_cut_tail(s, row[0], &tails, diag));
-        TL_TRY(schedule_stages(s, &tails, last - 1, diag));
+        TL_TRY(schedule_stages(s, &tails, source, last - 1, diag));
     }
-    TL_TRY(schedule_stages(s, &stages, last, diag));
+    TL_TRY(schedule_stages(s, &stages, source, last, diag));
     TL_TRY(write_rows(s, copy, last, diag));
     for (int i = 0; i < stages.count; i++)
         tl_map_put(done, stages.names[i], s);

@@ -365,12 +365,15 @@ static void gathers_become_copies(void **state)
     static const char *const steps[][2] = {
         { "conv_plain_steps.tk", "x3//2%20))" }, /* places of a row last, not images */
         { "depthwise_pointwise_plain.tk", "x_local = cache_read(conv, x, global)" },
+        { "depthwise_read_once.tk", "x_local = cache_read(conv, x, global)" },
         { "conv_plain_shortcut.tk", "x_1_local = cache_read(epilogue, x_1, global)" },
         { "depthwise_plain_shortcut.tk", "x_1_local = cache_read(epilogue, x_1, global)" },
         { "shuffle_gate.tk", "x_local = cache_read(map, x, global)" },
         { "shuffle_border.tk", "i1_0, i1_1, i1_2 = split(i1, [_, 16, 2])" },
         { "shuffle_border.tk", "i2_i3 = fuse(i2_1, i3_1)" }, /* in the copy alone */
-        { "layer_norm_turned_map.tk", "x_local = cache_read(map, x, global)" },
+        { "layer_norm_turned_map.tk",
+          "transform_layout(tmp, (x0, x1, x2, x3) -> (x0, x1, x3, x2))" },
+        { "layer_norm_short_rows.tk", "cache_read(variance, x, global)" },
         { "layer_norm_shuffled.tk", "compute_inline(map)" }, /* in planes, turned at the end */
         { "conv_groups_two_outputs.tk", "conv_rf = rfactor(conv, rl)" },
     };

@@ -163,6 +163,17 @@ static bool has_row_of_neighbours(const tl_node *n, int64_t least)
     return axis < 2 || (apart == 1 && strides[axis - 2] == 1 && y->dims[axis].extent >= least);
 }
 
+/* Whether groups are within a vector, which is shuffled for them (sketch_window.c). */
+static bool shares_vectors(const tl_node *n, int64_t lanes)
+{
+    const int64_t from = tl_layout_block(&n->inputs[0]->layout, 1),
+                  to = tl_layout_block(&n->outputs[0]->layout, 1);
+    const int64_t inputs = n->inputs[1]->shape.dims[1].extent;
+    const int64_t outputs = n->inputs[1]->shape.dims[0].extent / tl_attr_int(n, "group", 1);
+    return inputs <= outputs && lanes % outputs == 0 && to % outputs == 0 &&
+           from % (to / outputs * inputs) == 0;
+}
+
 /* Whether lanes along the result's own axes would gather what they read, while those along the channels of a group are many
  * enough. */
 static bool suits_channels_last(const tl_node *n, const tl_target *target)
@@ -172,7 +183,6 @@ static bool suits_channels_last(const tl_node *n, const tl_target *target)
     const tl_value *x = n->inputs[0], *weight = n->inputs[1], *y = n->outputs[0];
     int64_t lanes = tl_target_lanes(target, TL_F32), from = tl_layout_block(&x->layout, 1),
             to = tl_layout_block(&y->layout, 1);
-    int64_t inputs = weight->shape.dims[1].extent;
     int64_t outputs = weight->shape.dims[0].extent / tl_attr_int(n, "group", 1);
     if (to == 1 && from == 1)
         return 2 * outputs >= lanes && !has_row_of_neighbours(n, tl_min64(lanes, outputs));
@@ -182,23 +192,28 @@ static bool suits_channels_last(const tl_node *n, const tl_target *target)
         return false;
     if (to == 1)
         return true;
-    /* a block within a group, or groups within a vector, which is shuffled for them (sketch_window.c) */
-    bool is_shared = inputs <= outputs && lanes % outputs == 0 && to % outputs == 0 &&
-                     from % (to / outputs * inputs) == 0;
-    return outputs % to != 0 && !is_shared;
+    return outputs % to != 0 && !shares_vectors(n, lanes); /* no block within a group */
 }
 
-/* Whether lanes along the channels of a group would be few, of a blocked result whose plain input they would gather, or less than
- * half a vector while those along rows are neighbours. */
+/* Whether lanes along the channels of a group would be few, and gather what they read, while those along rows of planes, into
+ * which a window's worth of work may copy the input, are neighbours. Few outputs have lanes along terms where these lie side by
+ * side (sketch_reduce_lanes.c). */
 static bool suits_planes(const tl_node *n, const tl_target *target)
 {
     if (tl_target_is_gpu(target) || !tl_lowers_planes(n))
         return false;
     const tl_shape *weight = &n->inputs[1]->shape;
-    int64_t lanes = tl_target_lanes(target, TL_F32);
-    int64_t outputs = weight->dims[0].extent / tl_attr_int(n, "group", 1);
-    return outputs <= LEAST_LANES ||
-           (2 * outputs <= lanes && has_row_of_neighbours(n, tl_max64(lanes / 2, 2)));
+    int64_t lanes = tl_target_lanes(target, TL_F32),
+            from = tl_layout_block(&n->inputs[0]->layout, 1);
+    int64_t outputs = weight->dims[0].extent / tl_attr_int(n, "group", 1), taps = 1;
+    const bool has_rows = has_row_of_neighbours(n, tl_max64(lanes / 2, 2));
+    for (int axis = 2; axis < weight->rank; axis++)
+        taps *= weight->dims[axis].extent;
+    if (from == 1)
+        return outputs <= LEAST_LANES || (2 * outputs <= lanes && has_rows);
+    if (shares_vectors(n, lanes) || (outputs < LEAST_LANES && weight->dims[1].extent % from == 0))
+        return false;
+    return outputs < LEAST_LANES || (outputs == LEAST_LANES && taps > 1 && has_rows);
 }
 
 /* Whether rows of windows that overlap are compared once, not in every window that they are part of, and stay in L2 between. */

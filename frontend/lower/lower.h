@@ -57,6 +57,8 @@ bool tl_is_window(const tl_node *n);
  * padded copy. */
 tl_view tl_lower_padded(tl_lower *l, const tl_value *v, const int64_t *before,
                         const int64_t *after);
+/* A copy of the place without blocks, with the zeros around it. */
+tl_view tl_lower_unblocked(tl_lower *l, const tl_view *place);
 
 /* A new local buffer of a shape under a layout (without its halo). */
 tl_view tl_lower_local(tl_lower *l, const char *name, tl_dtype dtype, const tl_shape *shape,

@@ -14,8 +14,8 @@
  *
  *     acc[n, w, o] = sum over k of  x[n, w*step + k] * w[o, k]
  *
- * The lowering planes makes the sums of small groups as plain as their input, acc[n, o, h, w], for a result in blocks: lanes go
- * along a row, and whole sums are put into the blocks. */
+ * The lowering planes makes the sums of small groups plain, acc[n, o, h, w], of an input or for a result in blocks, or both:
+ * lanes go along a row; an input in blocks is copied out of them before, and whole sums are put into blocks. */
 #include "frontend/lower/lower_private.h"
 #include <string.h>
 #include "frontend/value_notes.h"
@@ -99,8 +99,8 @@ bool tl_lowers_planes(const tl_node *n)
 {
     return n->op == TL_OP_CONV && !tl_notes_of(n->outputs[0])->is_inside &&
            tl_attr_int(n, "group", 1) > 1 && n->inputs[1]->shape.dims[1].extent > 1 &&
-           tl_layout_block(&n->inputs[0]->layout, 1) == 1 &&
-           tl_layout_block(&n->outputs[0]->layout, 1) > 1;
+           (tl_layout_block(&n->inputs[0]->layout, 1) > 1 ||
+            tl_layout_block(&n->outputs[0]->layout, 1) > 1);
 }
 
 /* `sums`: how they lie; NULL: as the result. */
@@ -124,6 +124,8 @@ static void add_stages(tl_lower *l, const tl_node *n, const tl_layout *sums)
         after[2 + i] = pads[axes + i];
     }
     tl_view in = tl_lower_padded(l, x, before, after);
+    if (sums != NULL && sums->plain && tl_layout_block(&in.layout, 1) > 1)
+        in = tl_lower_unblocked(l, &in);
     tl_view weights = tl_lower_materialize(l, weight);
     bool bare = n->input_count < 3 || n->inputs[2] == NULL;
     const tl_value *y = n->outputs[0];

@@ -168,3 +168,21 @@ tl_view tl_lower_padded(tl_lower *l, const tl_value *v, const int64_t *before, c
     tl_nest_store(&nest, &local, index, value);
     return local;
 }
+
+tl_view tl_lower_unblocked(tl_lower *l, const tl_view *place)
+{
+    tl_layout layout = tl_layout_plain();
+    const tl_layout *from = &place->layout;
+    layout.plain = false;
+    for (int i = 0; !from->plain && i < place->shape.rank; i++) {
+        layout.halo_before[i] = from->halo_before[i];
+        layout.halo_after[i] = from->halo_after[i];
+    }
+    const tl_dtype dtype = place->buffer->dtype;
+    tl_view local = tl_lower_local_with_halo(l, "unblocked", dtype, &place->shape, &layout);
+    const tl_expr *index[TL_MAX_RANK];
+    tl_block_nest nest = tl_nest_begin(l, "unblock");
+    over_halo(&nest, &local, -1, false, index);
+    tl_nest_store(&nest, &local, index, tl_view_load(l, place, index));
+    return local;
+}

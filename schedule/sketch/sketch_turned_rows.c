@@ -26,7 +26,7 @@ enum {
     NEAR = 4,                /* elements: no further apart, lanes are shuffled out of few vectors */
 };
 
-/* How far apart neighbours along the iter are in what the map reads: the most of its loads; TL_NOT_AFFINE where one has no stride. */
+/* How far apart neighbours along the iter are in what the map reads, at most; TL_NOT_AFFINE: in a load of no stride. */
 static int64_t most_apart(tl_schedule *s, const tl_block *map, const tl_var *iter)
 {
     const tl_expr *loads[16];

@@ -225,7 +225,8 @@ static void large_layer_by_points(void **state)
 
 /* The channels of a group side by side: where groups end within the blocks of the result, or the result lies plain behind blocks
  * (a graph's output), behind steps in a row, or in short rows; however strict. Not where a block is within a group, where
- * whole groups are within a vector, or where lanes along a row read neighbours. Small groups of a plain input in planes. */
+ * whole groups are within a vector, or where lanes along a row read neighbours. Small groups in planes, but for those whose
+ * inputs fill blocks. */
 static void sums_lie_as_lanes_need_them(void **state)
 {
     static const struct {
@@ -252,7 +253,10 @@ static void sums_lie_as_lanes_need_them(void **state)
         { 96, 64, 16, 2, 20, false, false, "planes" },
         { 96, 64, 8, 1, 20, false, false, "planes" },
         { 96, 64, 8, 2, 20, false, false, "channels_last" },
-        { 96, 32, 16, 1, 9, true, false, "direct" },
+        { 96, 32, 16, 1, 9, true, false, "planes" },
+        { 96, 64, 16, 1, 20, true, false, "planes" },
+        { 96, 32, 16, 1, 9, true, true, "planes" },
+        { 128, 16, 8, 1, 9, true, false, "direct" },
     };
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         const char *before = choices[i].is_blocked ? "p: ?[...] = Conv(x, e)\n" : "";

@@ -137,11 +137,13 @@ static bool walks_diagonal(tl_arena *arena, const tl_path *path, const tl_block 
     return shares && !tl_is_dense(arena, bindings, count, loops, loop_count);
 }
 
-/* What a block writes of a buffer, in one pass through all of its loops: all of it (axis -1), or all but for one axis, of
- * which it writes span. */
+/* What a block writes of a buffer, in one pass through all of its loops: all of it, but for one axis or two, of which it writes
+ * spans. */
+enum { MOST_CUT = 2 };
 typedef struct {
-    int axis;
-    tl_span span;
+    int count; /* of axes */
+    int axes[MOST_CUT];
+    tl_span spans[MOST_CUT];
 } part;
 
 /* The axis of a buffer that an iter alone is the index of; -1: none. */
@@ -180,7 +182,7 @@ static bool take_part(tl_arena *arena, const tl_path *path, const tl_block *bloc
 {
     int count;
     const tl_free_var *loops = tl_path_loops(arena, path, 0, &count);
-    *out = (part){ .axis = -1 };
+    *out = (part){ 0 };
     if (!is_domain_whole(block, store))
         return false;
     for (int k = 0; k < block->iter_count; k++) {
@@ -193,23 +195,81 @@ static bool take_part(tl_arena *arena, const tl_path *path, const tl_block *bloc
         if (tl_prove_le(arena, span.min, tl_int(arena, 0)) &&
             tl_prove_le(arena, tl_addi(arena, iter->extent, -1), span.max))
             continue;
-        if (out->axis >= 0 || axis_of(store, iter) < 0)
+        if (out->count == MOST_CUT || axis_of(store, iter) < 0)
             return false;
-        *out = (part){ axis_of(store, iter), span };
+        out->axes[out->count] = axis_of(store, iter);
+        out->spans[out->count++] = span;
     }
     return true;
 }
 
-/* Whether the parts, one behind another along one axis, reach from its start to its end. */
-static bool join(tl_arena *arena, const tl_buffer *buffer, const part *parts, int count)
+/* NULL: all of the axis. */
+static const tl_span *span_on(const part *p, int axis)
+{
+    for (int i = 0; i < p->count; i++)
+        if (p->axes[i] == axis)
+            return &p->spans[i];
+    return NULL;
+}
+
+static bool are_beside(const part *a, const part *b, int axis)
+{
+    const tl_span *x = span_on(a, axis), *y = span_on(b, axis);
+    return x == y || (x != NULL && y != NULL && tl_expr_equal(x->min, y->min) &&
+                      tl_expr_equal(x->max, y->max));
+}
+
+/* Whether those of the parts that count, one behind another along the axis, reach from its start to its end. */
+static bool reach(tl_arena *arena, const tl_buffer *buffer, const part *parts, const bool *counts,
+                  int count, int axis)
 {
     const tl_expr *reached = tl_int(arena, 0);
     for (int pass = 0; pass < count; pass++)
-        for (int i = 0; i < count; i++)
-            if (parts[i].axis == parts[0].axis && tl_prove_le(arena, parts[i].span.min, reached) &&
-                tl_prove_le(arena, reached, parts[i].span.max))
-                reached = tl_addi(arena, parts[i].span.max, 1);
-    return count > 0 && tl_prove_le(arena, buffer->shape[parts[0].axis], reached);
+        for (int i = 0; i < count; i++) {
+            const tl_span *span = span_on(&parts[i], axis);
+            if (!counts[i])
+                continue;
+            if (span == NULL)
+                return true;
+            if (tl_prove_le(arena, span->min, reached) && tl_prove_le(arena, reached, span->max))
+                reached = tl_addi(arena, span->max, 1);
+        }
+    return tl_prove_le(arena, buffer->shape[axis], reached);
+}
+
+/* Whether bands along `band`, each of parts of the same span there that cover the axis `along` (the same: no other is cut), cover
+ * the buffer. */
+static bool cover_by_bands(tl_arena *arena, const tl_buffer *buffer, const part *parts, int count,
+                           int band, int along)
+{
+    bool *counts = TL_NEW_ARRAY(arena, bool, count), *beside = TL_NEW_ARRAY(arena, bool, count);
+    for (int i = 0; i < count; i++) {
+        for (int k = 0; k < count; k++)
+            beside[k] = are_beside(&parts[i], &parts[k], band);
+        counts[i] = band == along || reach(arena, buffer, parts, beside, count, along);
+    }
+    return reach(arena, buffer, parts, counts, count, band);
+}
+
+/* Whether the parts are all of the buffer together: one behind another along an axis, or a grid that was cut along two. */
+static bool join(tl_arena *arena, const tl_buffer *buffer, const part *parts, int count)
+{
+    int axes[MOST_CUT], axis_count = 0;
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < parts[i].count; k++) {
+            bool is_known = false;
+            for (int a = 0; a < axis_count; a++)
+                is_known |= axes[a] == parts[i].axes[k];
+            if (!is_known && axis_count == MOST_CUT)
+                return false;
+            if (!is_known)
+                axes[axis_count++] = parts[i].axes[k];
+        }
+    if (axis_count == 0)
+        return false;
+    const int other = axes[axis_count - 1]; /* the same where there is one */
+    return cover_by_bands(arena, buffer, parts, count, axes[0], other) ||
+           cover_by_bands(arena, buffer, parts, count, other, axes[0]);
 }
 
 /* Whether there is nothing in the buffer before a block writes it. */
@@ -246,7 +306,7 @@ static bool is_padded(tl_schedule *s, const tl_buffer *buffer, const tl_block *c
                 return false;
             if (!take_part(s->arena, &path, writers[w], store, &parts[part_count]))
                 continue;
-            if (parts[part_count++].axis < 0)
+            if (parts[part_count++].count == 0)
                 return false;
             break;
         }

@@ -17,7 +17,7 @@
  * (channels_last), small groups of a plain input as plain as it is (planes): the same sums in the same order, for strict
  * numerics as well. So are concatenations of blocks to a plain result made part by part.
  *
- * A maximum over windows that overlap is that of the largest of their rows (by_rows), where these stay in L2.
+ * A maximum over windows that overlap is that of the largest of their columns (by_columns), where these stay in L2.
  *
  * A cell over time runs its steps one after the other on the core that has its direction; where cores are left, rows are
  * shared out.
@@ -216,22 +216,25 @@ static bool suits_planes(const tl_node *n, const tl_target *target)
     return outputs < LEAST_LANES || (outputs == LEAST_LANES && taps > 1 && has_rows);
 }
 
-/* Whether rows of windows that overlap are compared once, not in every window that they are part of, and stay in L2 between. */
-static bool suits_by_rows(const tl_node *n, const tl_target *target)
+/* Whether columns of windows are compared once, not in every window that they are part of, or, of plain rows in steps, before
+ * lanes are shuffled; and stay in L2 between. */
+static bool suits_by_columns(const tl_node *n, const tl_target *target)
 {
     const int64_t *kernel, *strides;
-    if (tl_target_is_gpu(target) || !tl_lowers_by_rows(n))
+    if (tl_target_is_gpu(target) || !tl_lowers_by_columns(n))
         return false;
     tl_attr_ints(n, "kernel_shape", &kernel);
     tl_attr_ints(n, "strides", &strides);
     const tl_shape *x = &n->inputs[0]->shape, *y = &n->outputs[0]->shape;
     int64_t bytes = (int64_t)tl_dtype_size(n->inputs[0]->dtype);
     for (int i = 0; i < 4; i++)
-        if (tl_mul_overflows(bytes, (i == 2 ? x : y)->dims[i].extent, &bytes) || bytes < 1)
+        if (tl_mul_overflows(bytes, (i == 3 ? x : y)->dims[i].extent, &bytes) || bytes < 1)
             return false;
+    bool is_shuffled = tl_layout_block(&n->inputs[0]->layout, 1) == 1 && kernel[0] > strides[0] &&
+                       strides[1] > 1 && kernel[1] > strides[1];
     return bytes <= target->l2_bytes &&
-           least_compared * (double)(kernel[1] * strides[0] + kernel[0]) <=
-               (double)(kernel[0] * kernel[1]);
+           (is_shuffled || least_compared * (double)(kernel[0] * strides[1] + kernel[1]) <=
+                               (double)(kernel[0] * kernel[1]));
 }
 
 const char *tl_choose_lowering(const tl_kernel *kernel, const tl_target *target,
@@ -243,8 +246,8 @@ const char *tl_choose_lowering(const tl_kernel *kernel, const tl_target *target,
             return "planes";
         if (suits_channels_last(n, target))
             return "channels_last";
-        if (suits_by_rows(n, target))
-            return "by_rows";
+        if (suits_by_columns(n, target))
+            return "by_columns";
         if (tl_lowers_parts(n) && !tl_target_is_gpu(target))
             return "parts";
         if (numerics == TL_NUMERICS_STRICT)

@@ -2,7 +2,10 @@
  *
  * Outside the input a maximum reads the least value and a sum reads 0, by select: the halo of a value holds zeros
  * and would be wrong for a maximum. From blocks of channels to a plain value the pool stays in blocks, whose lanes lie side by
- * side, and what reads it turns it around. */
+ * side, and what reads it turns it around.
+ *
+ * The lowering by_columns has the largest of each column of a window first, then the largest of these: 6 instead of 9 for 3x3
+ * places, and a third of what lanes in steps are shuffled for. */
 #include "frontend/lower/lower.h"
 #include <math.h>
 #include "runtime/base/checked.h"
@@ -54,7 +57,7 @@ static void add_window(tl_lower *l, const char *name, const tl_view *in, const t
         tl_nest_sum(&nest, to, out, value);
 }
 
-static void add_stages(tl_lower *l, const tl_node *n, bool by_rows)
+static void add_stages(tl_lower *l, const tl_node *n, bool by_columns)
 {
     const tl_value *x = n->inputs[0], *y = n->outputs[0];
     const window w = window_of(n);
@@ -66,12 +69,12 @@ static void add_stages(tl_lower *l, const tl_node *n, bool by_rows)
     const bool leaves_blocks = y->layout.plain && !x->layout.plain;
     tl_view acc = leaves_blocks ? tl_lower_local(l, "acc", dtype, &y->shape, &x->layout)
                                 : tl_lower_accumulator(l, n, dtype, largest);
-    if (by_rows) {
+    if (by_columns) {
         tl_shape shape = y->shape;
-        shape.dims[2] = x->shape.dims[2];
-        tl_view rows = tl_lower_local(l, "rows", dtype, &shape, &acc.layout);
-        add_window(l, "row", &in, &rows, &w, 1, 2, largest);
-        add_window(l, "pool", &rows, &acc, &w, 0, 1, largest);
+        shape.dims[3] = x->shape.dims[3];
+        tl_view columns = tl_lower_local(l, "columns", dtype, &shape, &acc.layout);
+        add_window(l, "column", &in, &columns, &w, 0, 1, largest);
+        add_window(l, "pool", &columns, &acc, &w, 1, 2, largest);
     } else {
         add_window(l, "pool", &in, &acc, &w, 0, w.axes, largest);
     }
@@ -83,12 +86,12 @@ void tl_stages_pool(tl_lower *l, const tl_node *n)
     add_stages(l, n, false);
 }
 
-void tl_stages_pool_by_rows(tl_lower *l, const tl_node *n)
+void tl_stages_pool_by_columns(tl_lower *l, const tl_node *n)
 {
     add_stages(l, n, true);
 }
 
-bool tl_lowers_by_rows(const tl_node *n)
+bool tl_lowers_by_columns(const tl_node *n)
 {
     if (n->op != TL_OP_MAX_POOL || n->inputs[0]->shape.rank != 4)
         return false;

@@ -120,7 +120,7 @@ static const char *pool(shape_case *c)
     int k = 1 + (int)below(c, 4), stride = 1 + (int)below(c, 3), pad = k / 2,
         sums = (int)below(c, 2);
     if (!sums && k > 1 && below(c, 2))
-        c->lowering = "by_rows";
+        c->lowering = "by_columns";
     return tl_arena_format(c->arena,
                            "graph g\ninput x: f32[%d, %d, %d, %d]\ny: ?[...] = %s(x) {kernel_shape "
                            "= [%d, %d], strides = [%d, %d], pads = [%d, %d, %d, %d]}\n%s",

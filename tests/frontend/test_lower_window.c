@@ -397,17 +397,19 @@ static void parts_of_blocks_are_nests(void **state)
     assert_int_equal(found, 1);
 }
 
-/* Windows that overlap are compared by rows, with blocks and without; not those in steps, nor what leaves L2, nor sums. */
-static void overlapping_windows_go_by_rows(void **state)
+/* Windows that overlap are compared by columns, with blocks and without; in steps plain ones; not what leaves L2, nor sums. */
+static void overlapping_windows_go_by_columns(void **state)
 {
     static const struct {
         const char *pool, *want;
         int channels, side;
     } choices[] = {
-        { "MaxPool(p) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}", "by_rows", 32, 14 },
-        { "MaxPool(p) {kernel_shape = [5, 5], strides = [2, 2]}", "by_rows", 5, 14 },
+        { "MaxPool(p) {kernel_shape = [3, 3], pads = [1, 1, 1, 1]}", "by_columns", 32, 14 },
+        { "MaxPool(p) {kernel_shape = [5, 5], strides = [2, 2]}", "by_columns", 5, 14 },
         { "MaxPool(p) {kernel_shape = [3, 3], strides = [2, 2]}", "direct", 32, 14 },
         { "MaxPool(p) {kernel_shape = [2, 2]}", "direct", 32, 14 },
+        { "MaxPool(p) {kernel_shape = [3, 3], strides = [2, 2]}", "by_columns", 5, 14 },
+        { "MaxPool(p) {kernel_shape = [2, 2], strides = [2, 2]}", "direct", 5, 14 },
         { "MaxPool(p) {kernel_shape = [1, 9]}", "direct", 32, 14 },
         { "MaxPool(p) {kernel_shape = [3, 3]}", "direct", 64, 300 },
         { "AveragePool(p) {kernel_shape = [3, 3]}", "direct", 32, 14 },
@@ -462,7 +464,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(pools_leave_blocks, arena_setup, arena_teardown),
-        cmocka_unit_test_setup_teardown(overlapping_windows_go_by_rows, arena_setup,
+        cmocka_unit_test_setup_teardown(overlapping_windows_go_by_columns, arena_setup,
                                         arena_teardown),
         cmocka_unit_test_setup_teardown(convolutions, arena_setup, arena_teardown),
         cmocka_unit_test_setup_teardown(one_dimension, arena_setup, arena_teardown),

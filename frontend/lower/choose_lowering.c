@@ -14,8 +14,8 @@
  *
  * Groups of channels that end within blocks of the result, results that lie plain behind blocks, and plain ones whose rows
  * are short or read in steps (transforms of frames) are summed up with the channels of a group side by side
- * (channels_last), small groups of a plain input as plain as it is (planes): the same sums in the same order, for strict
- * numerics as well. So are concatenations of blocks to a plain result made part by part.
+ * (channels_last), small groups in planes (planes): the same sums in the same order, for strict numerics as well. So are
+ * concatenations of blocks to a plain result made part by part.
  *
  * A maximum over windows that overlap is that of the largest of their columns (by_columns), where these stay in L2.
  *
@@ -195,9 +195,9 @@ static bool suits_channels_last(const tl_node *n, const tl_target *target)
     return outputs % to != 0 && !shares_vectors(n, lanes); /* no block within a group */
 }
 
-/* Whether lanes along the channels of a group would be few, and gather what they read, while those along rows of planes, into
- * which a window's worth of work may copy the input, are neighbours. Few outputs have lanes along terms where these lie side by
- * side (sketch_reduce_lanes.c). */
+/* Whether lanes along the channels of a group would be few, and gather what they read, while those along rows are neighbours in
+ * a plain input, or in a copy of one in blocks, for which a window of several places pays. Where terms lie side by side, lanes go
+ * along these for fewer outputs than four (sketch_reduce_lanes.c). */
 static bool suits_planes(const tl_node *n, const tl_target *target)
 {
     if (tl_target_is_gpu(target) || !tl_lowers_planes(n))

@@ -325,7 +325,7 @@ static void find_shuffle_loops(tl_schedule *s, const tl_block *block, const tl_e
             continue;
         } else if (is_own_axis(load, iter->var)) {
             tl_loop_push(&found->outside, loop);
-            apart = tl_min64(apart * tl_sketch_extent(s, loop), MOST_APART);
+            apart = tl_min64(apart * tl_min64(tl_sketch_extent(s, loop), MOST_APART), MOST_APART);
             if (tl_expr_uses_var(load, iter->var))
                 found->bytes /= tl_sketch_extent(s, loop);
         } else {

@@ -32,13 +32,13 @@ static int64_t most_apart(tl_schedule *s, const tl_block *map, const tl_var *ite
     const tl_expr *loads[16];
     const int count = tl_collect_loads(map->stores[0].value, loads, 16);
     int64_t most = 0;
-    for (int l = 0; l < count && l < 16; l++) {
+    for (int l = 0; l < count; l++) {
         int64_t stride = tl_access_stride(s->arena, loads[l]->u.buffer, loads[l]->args, iter);
         if (stride == TL_NOT_AFFINE || stride < 0)
             return TL_NOT_AFFINE;
         most = tl_max64(most, stride);
     }
-    return count > 16 ? TL_NOT_AFFINE : most;
+    return count == 16 ? TL_NOT_AFFINE : most;
 }
 
 /* The iter along which all that the map reads lies side by side, while lanes along its own result lie apart in some; NULL: there

@@ -169,7 +169,7 @@ static bool shares_vectors(const tl_node *n, int64_t lanes)
     const int64_t from = tl_layout_block(&n->inputs[0]->layout, 1),
                   to = tl_layout_block(&n->outputs[0]->layout, 1);
     const int64_t inputs = n->inputs[1]->shape.dims[1].extent;
-    const int64_t outputs = n->inputs[1]->shape.dims[0].extent / tl_attr_int(n, "group", 1);
+    const int64_t outputs = tl_lower_outputs_of_group(n);
     return inputs <= outputs && lanes % outputs == 0 && to % outputs == 0 &&
            from % (to / outputs * inputs) == 0;
 }
@@ -180,10 +180,10 @@ static bool suits_channels_last(const tl_node *n, const tl_target *target)
 {
     if (tl_target_is_gpu(target) || !tl_lowers_channels_last(n))
         return false;
-    const tl_value *x = n->inputs[0], *weight = n->inputs[1], *y = n->outputs[0];
+    const tl_value *x = n->inputs[0], *y = n->outputs[0];
     int64_t lanes = tl_target_lanes(target, TL_F32), from = tl_layout_block(&x->layout, 1),
             to = tl_layout_block(&y->layout, 1);
-    int64_t outputs = weight->shape.dims[0].extent / tl_attr_int(n, "group", 1);
+    int64_t outputs = tl_lower_outputs_of_group(n);
     if (to == 1 && from == 1)
         return 2 * outputs >= lanes && !has_row_of_neighbours(n, tl_min64(lanes, outputs));
     if (to == 1 && outputs == 1)
@@ -205,7 +205,7 @@ static bool suits_planes(const tl_node *n, const tl_target *target)
     const tl_shape *weight = &n->inputs[1]->shape;
     int64_t lanes = tl_target_lanes(target, TL_F32),
             from = tl_layout_block(&n->inputs[0]->layout, 1);
-    int64_t outputs = weight->dims[0].extent / tl_attr_int(n, "group", 1), taps = 1;
+    int64_t outputs = tl_lower_outputs_of_group(n), taps = 1;
     const bool has_rows = has_row_of_neighbours(n, tl_max64(lanes / 2, 2));
     for (int axis = 2; axis < weight->rank; axis++)
         taps *= weight->dims[axis].extent;

@@ -60,7 +60,7 @@ static void end_channel(tl_block_nest *nest, channel_iters *c)
     c->channel = tl_add(arena, tl_muli(arena, c->channel, c->block), c->lane);
 }
 
-static int64_t outputs_of_group(const tl_node *n)
+int64_t tl_lower_outputs_of_group(const tl_node *n)
 {
     return n->inputs[1]->shape.dims[0].extent / tl_attr_int(n, "group", 1);
 }
@@ -72,7 +72,7 @@ static tl_layout channels_last(const tl_node *n)
     const tl_layout *from = &n->inputs[0]->layout;
     int rank = n->outputs[0]->shape.rank;
     layout.plain = false;
-    if (outputs_of_group(n) == 1) {
+    if (tl_lower_outputs_of_group(n) == 1) {
         layout.block[1] = tl_layout_block(from, 1);
         return layout;
     }
@@ -80,7 +80,7 @@ static tl_layout channels_last(const tl_node *n)
         layout.order[i] = i + 1;
     layout.order[rank - 1] = 1;
     if (tl_attr_int(n, "group", 1) > 1)
-        layout.block[1] = outputs_of_group(n);
+        layout.block[1] = tl_lower_outputs_of_group(n);
     return layout;
 }
 
@@ -89,7 +89,7 @@ bool tl_lowers_channels_last(const tl_node *n)
     if (n->op != TL_OP_CONV || tl_notes_of(n->outputs[0])->is_inside)
         return false;
     bool has_blocks = tl_layout_block(&n->outputs[0]->layout, 1) > 1;
-    if (outputs_of_group(n) == 1)
+    if (tl_lower_outputs_of_group(n) == 1)
         return !has_blocks && tl_layout_block(&n->inputs[0]->layout, 1) > 1 &&
                n->inputs[1]->shape.dims[1].extent == 1;
     return tl_attr_int(n, "group", 1) > 1 || !has_blocks;
@@ -114,7 +114,7 @@ static void add_stages(tl_lower *l, const tl_node *n, const tl_layout *sums)
     tl_attr_ints(n, "dilations", &dilations);
     tl_attr_ints(n, "pads", &pads);
     int64_t per_group = weight->shape.dims[1].extent;
-    int64_t outputs_per_group = outputs_of_group(n);
+    int64_t outputs_per_group = tl_lower_outputs_of_group(n);
     tl_dtype dtype = tl_accumulate_dtype(x->dtype);
 
     tl_lower_name_window_axes(l, rank);

@@ -70,6 +70,8 @@ tl_store tl_nest_store_at(tl_block_nest *nest, const tl_view *p, tl_index index,
 /* tl_nest_reduce into a buffer, by its physical indices. */
 void tl_nest_reduce_at(tl_block_nest *nest, tl_combiner combiner, tl_store at);
 
+/* lower_conv.c: results that a group of the convolution's channels has. */
+int64_t tl_lower_outputs_of_group(const tl_node *conv);
 /* lower_pad.c: a local with the layout's halo, for values that arrive without the halo their reader needs. */
 tl_view tl_lower_local_with_halo(tl_lower *l, const char *name, tl_dtype dtype,
                                  const tl_shape *shape, const tl_layout *layout);

@@ -20,7 +20,6 @@
 enum {
     LEAST_READS =
         3, /* of an element that is turned around: the copy gathers, too, though by whole lines */
-    NEAR = 4,               /* lanes so close are shuffled out of few vectors */
     LEAST_COPIED_ROWS = 96, /* using it: 64 are as fast either way, 128 1.1 to 1.3 times faster */
     LEAST_STRIP_USES = 2,   /* panels that a strip of the stream is read for */
     LEAST_L2_USES = 24,     /* of a stream in steps: 8 lose 10 %, 16 gain nothing, 64 gain 8 % */
@@ -334,10 +333,10 @@ static tl_status turn_panel(tl_schedule *s, tl_block_ref anchor, const tl_contra
             axis = a;
             axes++;
         }
-    bool gathers = tl_access_stride(s->arena, buffer, panel->args, c->vector) > NEAR;
+    bool gathers = tl_access_stride(s->arena, buffer, panel->args, c->vector) > TL_NEAR;
     if (!gathers || axes != 1 || axis == buffer->rank - 1 || buffer->role != TL_ROLE_INPUT ||
         !tl_affine_in(s->arena, panel->args[axis], c->vector, &coefficient, &rest) ||
-        coefficient < 1 || coefficient > NEAR ||
+        coefficient < 1 || coefficient > TL_NEAR ||
         tl_block_instances(block) / LEAST_READS < tl_buffer_max_elements(buffer) ||
         !tl_decide_range(s, block->name, "pack", IN_PLACE, COPIED_WHOLE, COPIED_WHOLE))
         return TL_OK;
@@ -450,7 +449,7 @@ static int planes_walked(tl_schedule *s, const tl_block *block, const tl_expr *s
         int64_t stride = tl_access_stride(s->arena, buffer, stream->args, iter->var);
         if (stride == TL_NOT_AFFINE)
             return -1;
-        if (stride <= NEAR) /* along a line */
+        if (stride <= TL_NEAR) /* along a line */
             lines /= tl_max_extent(iter->extent);
         for (int axis = 0; stride * size >= TL_PAGE_BYTES && axis < buffer->rank - 1; axis++)
             if (stream->args[axis]->kind == TL_EXPR_VAR && stream->args[axis]->u.var == iter->var)

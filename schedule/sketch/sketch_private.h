@@ -169,11 +169,20 @@ bool tl_sketch_sums_terms(tl_schedule *s, const tl_block *block);
 tl_status tl_sketch_reduce_lanes(tl_schedule *s, tl_block_ref sum, tl_map *done, tl_diag *diag);
 /* Which two axes of a plane a copy goes through as through one: the two that begin at `axis`, or the last two. */
 typedef enum { TL_NO_PLANE, TL_PLANE_ACROSS, TL_PLANE_ALONG } tl_turned_plane;
+/* Elements: no further apart, lanes are shuffled out of few vectors. */
+enum { TL_NEAR = 4 };
 /* A copy of whole buffers inside of `first` loops, in squares: lanes along `axis`, as many elements of what was contiguous
  * written out; what does not divide is of its own. */
 tl_status tl_sketch_turn_copy(tl_schedule *s, tl_block_ref copy, int first, int axis,
                               tl_turned_plane plane, int64_t across_lanes, int lanes,
                               tl_diag *diag);
+/* A copy, for the reader, of what it reads of the buffer inside of `first` loops, of which `place` is the innermost (0: of all,
+ * before it): that axis last, or both of a plane across, and the copy in squares. */
+tl_status tl_sketch_copy_turned(tl_schedule *s, tl_block_ref reader, const tl_buffer *buffer,
+                                int axis, tl_turned_plane plane, tl_loop_ref place, int first,
+                                tl_block_ref *copy, tl_diag *diag);
+/* Whether what is in the buffer comes from blocks that rules have scheduled. */
+bool tl_sketch_is_settled(tl_schedule *s, const tl_buffer *buffer, const tl_map *done);
 /* Loads of as many buffers whose lanes lie apart. */
 enum { TL_MOST_GATHERED = 4 };
 typedef struct {

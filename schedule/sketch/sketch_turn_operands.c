@@ -41,21 +41,15 @@ static tl_status copy_rows(tl_schedule *s, tl_block_ref out, const tl_expr *load
                            const tl_var *lane, int first, const tl_loop_list *outer)
 {
     const tl_block *block = tl_schedule_get_block(s, out);
-    const tl_buffer *buffer = load->u.buffer;
-    const int axis = tl_sketch_axis_of(s, load, lane),
-              lanes = tl_target_lanes(s->target, buffer->dtype);
+    const int axis = tl_sketch_axis_of(s, load, lane);
     const tl_iter *along = along_of(s, block, load);
     int64_t bytes;
     int around = along != NULL ? loops_around(s, block, load, along, outer, &bytes) : 0;
     if (axis < 0 || around == 0 || bytes > s->target->l2_bytes / 2)
         return TL_ILLEGAL_SCHEDULE;
     tl_block_ref copy;
-    TL_TRY(tl_cache_read(s, out, buffer->name, "global", &copy, NULL));
-    TL_TRY(tl_compute_at(s, copy, outer->loops[around - 1], NULL));
-    const char *name = tl_schedule_get_block(s, copy)->stores[0].buffer->name;
-    TL_TRY(
-        tl_transform_layout(s, name, tl_sketch_axes_last(s->arena, buffer->rank, axis, 1), NULL));
-    return tl_sketch_turn_copy(s, copy, first + around, axis, TL_NO_PLANE, lanes, lanes, NULL);
+    return tl_sketch_copy_turned(s, out, load->u.buffer, axis, TL_NO_PLANE,
+                                 outer->loops[around - 1], first + around, &copy, NULL);
 }
 
 tl_status tl_sketch_turn_operands(tl_schedule *s, tl_block_ref out, int first,

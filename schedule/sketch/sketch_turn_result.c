@@ -18,7 +18,6 @@
 #include "schedule/sketch/sketch_private.h"
 
 enum {
-    NEAR = 4,
     MOST_DIGITS = 4,      /* of a number of channels, and one for the rest */
     MOST_WRITTEN_OUT = 8, /* iterations inside of a shuffle */
     MOST_APART = 1 << 20, /* copies beyond that make no difference to cores */
@@ -35,7 +34,7 @@ bool tl_sketch_find_gathered(tl_schedule *s, const tl_block *block, const tl_var
     for (int l = 0; l < count; l++) {
         int64_t stride = tl_access_stride(s->arena, loads[l]->u.buffer, loads[l]->args, lane);
         bool is_known = false;
-        if (stride >= 0 && stride <= NEAR && stride != TL_NOT_AFFINE)
+        if (stride >= 0 && stride <= TL_NEAR && stride != TL_NOT_AFFINE)
             continue;
         for (int i = 0; i < g->count; i++) {
             is_known |= tl_expr_equal(g->loads[i], loads[l]);
@@ -59,8 +58,7 @@ bool tl_sketch_turns(tl_schedule *s, const tl_block *out, const tl_buffer *buffe
            g.loads[0]->u.buffer == buffer;
 }
 
-/* Whether what is in the buffer comes from a block that a rule has scheduled: another may go along with the map. */
-static bool is_settled(tl_schedule *s, const tl_buffer *buffer, const tl_map *done)
+bool tl_sketch_is_settled(tl_schedule *s, const tl_buffer *buffer, const tl_map *done)
 {
     const tl_block **writers;
     int count = buffer->role == TL_ROLE_LOCAL
@@ -181,14 +179,8 @@ static tl_status turn(tl_schedule *s, tl_block_ref out, const tl_gathered *g, co
             return tl_refuse(diag, "default schedule", tl_schedule_get_block(s, out)->name,
                              "has a plane whose axes lie apart");
         tl_block_ref copy;
-        TL_TRY(tl_cache_read(s, out, buffer->name, "global", &copy, diag));
+        TL_TRY(tl_sketch_copy_turned(s, out, buffer, axis, kind, place, outside, &copy, diag));
         tl_map_put(done, tl_schedule_get_block(s, copy)->name, s);
-        if (outside > 0)
-            TL_TRY(tl_compute_at(s, copy, place, diag));
-        const char *name = tl_schedule_get_block(s, copy)->stores[0].buffer->name;
-        TL_TRY(tl_transform_layout(s, name, tl_sketch_axes_last(s->arena, buffer->rank, axis, axes),
-                                   diag));
-        TL_TRY(tl_sketch_turn_copy(s, copy, outside, axis, kind, vector, vector, diag));
     }
     int64_t extent = tl_sketch_extent(s, lanes);
     tl_loop_ref outer;
@@ -431,7 +423,7 @@ static const tl_var *common_rows(tl_schedule *s, const tl_gathered *g, const tl_
         const tl_expr *load = g->loads[i];
         const tl_var *own =
             tl_sketch_axis_of(s, load, lane) >= 0 ? contiguous_in(load, &own_size) : NULL;
-        if (own == NULL || own == lane || !is_settled(s, load->u.buffer, done) ||
+        if (own == NULL || own == lane || !tl_sketch_is_settled(s, load->u.buffer, done) ||
             load->dtype != dtype || (i > 0 && (own != along || own_size != *size)))
             return NULL;
         along = own;
@@ -461,7 +453,7 @@ tl_status tl_sketch_turn_result(tl_schedule *s, tl_block_ref out, tl_map *done, 
     if (plane.loop.id == 0 && along != NULL && size == 0)
         TL_TRY(join_plane(s, out, along, vector, &plane, diag));
     block = tl_schedule_get_block(s, out);
-    if (along == NULL && g.count == 1 && is_settled(s, g.loads[0]->u.buffer, done))
+    if (along == NULL && g.count == 1 && tl_sketch_is_settled(s, g.loads[0]->u.buffer, done))
         return turn_shuffle(s, out, &g, lane, &plane, done, diag);
     if (along == NULL)
         return tl_refuse(diag, "default schedule", block->name, "gathers nothing that is turned");

@@ -12,7 +12,7 @@
 #include "runtime/base/checked.h"
 #include "schedule/sketch/sketch_private.h"
 
-enum { LEAST_TAPS = 3, MOST_COPIED = 2, LEAST_READS = 2, MOST_LANES = 64, NEAR = 4 };
+enum { LEAST_TAPS = 3, MOST_COPIED = 2, LEAST_READS = 2, MOST_LANES = 64 };
 
 /* The one axis that the lane moves, by a constant; -1: there is no such. */
 static int moved_axis(tl_schedule *s, const tl_expr *load, const tl_var *lane, int64_t *step,
@@ -107,6 +107,22 @@ tl_status tl_sketch_turn_copy(tl_schedule *s, tl_block_ref copy, int first, int 
     return odd_width ? tl_loop_partition(s, across[0], diag) : TL_OK;
 }
 
+tl_status tl_sketch_copy_turned(tl_schedule *s, tl_block_ref reader, const tl_buffer *buffer,
+                                int axis, tl_turned_plane plane, tl_loop_ref place, int first,
+                                tl_block_ref *copy, tl_diag *diag)
+{
+    const int lanes = tl_target_lanes(s->target, buffer->dtype);
+    TL_TRY(tl_cache_read(s, reader, buffer->name, "global", copy, diag));
+    if (first > 0)
+        TL_TRY(tl_compute_at(s, *copy, place, diag));
+    const char *name = tl_schedule_get_block(s, *copy)->stores[0].buffer->name;
+    TL_TRY(tl_transform_layout(s, name,
+                               tl_sketch_axes_last(s->arena, buffer->rank, axis,
+                                                   plane == TL_PLANE_ACROSS ? 2 : 1),
+                               diag));
+    return tl_sketch_turn_copy(s, *copy, first, axis, plane, lanes, lanes, diag);
+}
+
 static tl_status turn(tl_schedule *s, tl_block_ref ref, const tl_expr *load, const tl_var *lane,
                       tl_map *done, tl_diag *diag)
 {
@@ -133,7 +149,7 @@ static tl_status turn(tl_schedule *s, tl_block_ref ref, const tl_expr *load, con
 static bool reads_near(tl_schedule *s, const tl_expr *load, const tl_var *lane)
 {
     int64_t stride = tl_access_stride(s->arena, load->u.buffer, load->args, lane);
-    return stride != TL_NOT_AFFINE && stride >= 0 && stride <= NEAR;
+    return stride != TL_NOT_AFFINE && stride >= 0 && stride <= TL_NEAR;
 }
 
 /* Whether the terms are products with weights (a convolution): lanes along them would gather these instead. */

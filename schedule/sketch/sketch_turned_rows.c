@@ -23,7 +23,6 @@ enum {
     LONG_GATHERED_ROW = 256, /* which would have to be gathered */
     MOST_ROWS = 128,         /* at once */
     SHORT_SIDE = 4,          /* of a square; what is shorter is shuffled */
-    NEAR = 4,                /* elements: no further apart, lanes are shuffled out of few vectors */
 };
 
 /* How far apart neighbours along the iter are in what the map reads, at most; TL_NOT_AFFINE: in a load of no stride. */
@@ -50,8 +49,8 @@ static const tl_iter *turned_along(tl_schedule *s, const tl_block *map)
         return NULL;
     const int64_t apart = most_apart(s, map, lane);
     for (int i = 0; i < map->iter_count; i++)
-        if ((apart == TL_NOT_AFFINE || apart > NEAR) && tl_max_extent(map->iters[i].extent) > 1 &&
-            most_apart(s, map, map->iters[i].var) == 1)
+        if ((apart == TL_NOT_AFFINE || apart > TL_NEAR) &&
+            tl_max_extent(map->iters[i].extent) > 1 && most_apart(s, map, map->iters[i].var) == 1)
             return &map->iters[i];
     return NULL;
 }
@@ -113,14 +112,8 @@ static const tl_block *find_turned(tl_schedule *s, const tl_block *out, const tl
 /* Whether nobody else has to schedule what makes the buffer; done NULL: what is no local. */
 static bool is_there(tl_schedule *s, const tl_buffer *buffer, const tl_map *done)
 {
-    const tl_block **writers;
-    if (buffer->role != TL_ROLE_LOCAL || done == NULL)
-        return buffer->role == TL_ROLE_INPUT;
-    int count = tl_writers_of(s->arena, s->program->body, buffer, &writers);
-    for (int i = 0; i < count; i++)
-        if (!tl_map_has(done, writers[i]->name))
-            return false;
-    return true;
+    return buffer->role == TL_ROLE_INPUT ||
+           (buffer->role == TL_ROLE_LOCAL && done != NULL && tl_sketch_is_settled(s, buffer, done));
 }
 
 /* What `out` reads row by row in the order in which it lies, rows of `length` elements, fewer than a vector has, one behind the
@@ -242,8 +235,7 @@ static tl_status turn_source(tl_schedule *s, tl_block_ref stage, const tl_buffer
 {
     const tl_expr *loads[32];
     const tl_block *block = tl_schedule_get_block(s, stage);
-    const int count = tl_collect_loads(block->stores[0].value, loads, 32),
-              lanes = tl_target_lanes(s->target, source->dtype), axis = source->rank - 2;
+    const int count = tl_collect_loads(block->stores[0].value, loads, 32);
     tl_loop_list loops;
     tl_block_ref copy;
     bool reads = false;
@@ -252,13 +244,8 @@ static tl_status turn_source(tl_schedule *s, tl_block_ref stage, const tl_buffer
     if (!reads)
         return TL_OK;
     TL_TRY(tl_sketch_loops(s, stage, 0, &loops, diag));
-    TL_TRY(tl_cache_read(s, stage, source->name, "global", &copy, diag));
-    if (first > 0)
-        TL_TRY(tl_compute_at(s, copy, loops.loops[first - 1], diag));
-    const char *name = tl_schedule_get_block(s, copy)->stores[0].buffer->name;
-    TL_TRY(
-        tl_transform_layout(s, name, tl_sketch_axes_last(s->arena, source->rank, axis, 1), diag));
-    return tl_sketch_turn_copy(s, copy, first, axis, TL_NO_PLANE, lanes, lanes, diag);
+    return tl_sketch_copy_turned(s, stage, source, source->rank - 2, TL_NO_PLANE,
+                                 loops.loops[first > 0 ? first - 1 : 0], first, &copy, diag);
 }
 
 /* `source`: what they read in order, turned around for each; NULL: nothing. */

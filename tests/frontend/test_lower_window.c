@@ -260,7 +260,7 @@ static void sums_lie_as_lanes_need_them(void **state)
     };
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
         const char *before = choices[i].is_blocked ? "p: ?[...] = Conv(x, e)\n" : "";
-        tl_graph *g = parse_graph(
+        tl_graph *g = prepared_graph(
             *state,
             tl_arena_format(
                 *state,
@@ -271,13 +271,12 @@ static void sums_lie_as_lanes_need_them(void **state)
                 choices[i].outputs, choices[i].channels / choices[i].group, choices[i].outputs,
                 before, choices[i].is_blocked ? "p" : "x", choices[i].group, choices[i].stride,
                 choices[i].stride, choices[i].is_last ? "" : "z: ?[...] = Conv(y, f)\n",
-                choices[i].is_last ? "y" : "z"));
+                choices[i].is_last ? "y" : "z"),
+            "x86-64-v4");
         tl_diag diag = { { 0 } };
         tl_target target;
         tl_partition p;
         assert_int_equal(tl_target_named("x86-64-v4", &target, NULL), TL_OK);
-        assert_int_equal(tl_infer_shapes(g, &diag), TL_OK);
-        assert_int_equal(tl_assign_layouts(g, &target, &diag), TL_OK);
         assert_int_equal(tl_partition_graph(*state, g, &p, &diag), TL_OK);
         const tl_kernel *kernel = &p.kernels[choices[i].is_blocked];
         assert_string_equal(tl_choose_lowering(kernel, &target, TL_NUMERICS_RELAXED),
@@ -292,20 +291,20 @@ static void sums_lie_as_lanes_need_them(void **state)
 /* A plain result with a halo, for the window that reads it, is as plain as one without. */
 static void halos_leave_results_plain(void **state)
 {
-    tl_graph *g = parse_graph(*state, "graph g\ninput x: f32[1, 3, 12, 14]\n"
-                                      "const e: f32[32, 3, 1, 1] = ...\n"
-                                      "const w: f32[47, 32, 2, 2] = ...\n"
-                                      "const v: f32[47, 1, 3, 3] = ...\n"
-                                      "p: ?[...] = Conv(x, e)\n"
-                                      "q: ?[...] = Conv(p, w) {strides = [2, 2]}\n"
-                                      "y: ?[...] = Conv(q, v) {group = 47, pads = [1, 1, 1, 1]}\n"
-                                      "output y\n");
+    tl_graph *g = prepared_graph(*state,
+                                 "graph g\ninput x: f32[1, 3, 12, 14]\n"
+                                 "const e: f32[32, 3, 1, 1] = ...\n"
+                                 "const w: f32[47, 32, 2, 2] = ...\n"
+                                 "const v: f32[47, 1, 3, 3] = ...\n"
+                                 "p: ?[...] = Conv(x, e)\n"
+                                 "q: ?[...] = Conv(p, w) {strides = [2, 2]}\n"
+                                 "y: ?[...] = Conv(q, v) {group = 47, pads = [1, 1, 1, 1]}\n"
+                                 "output y\n",
+                                 "x86-64-v4");
     tl_diag diag = { { 0 } };
     tl_target target;
     tl_partition p;
     assert_int_equal(tl_target_named("x86-64-v4", &target, NULL), TL_OK);
-    assert_int_equal(tl_infer_shapes(g, &diag), TL_OK);
-    assert_int_equal(tl_assign_layouts(g, &target, &diag), TL_OK);
     assert_int_equal(tl_partition_graph(*state, g, &p, &diag), TL_OK);
     const tl_layout *layout = &p.kernels[1].outputs[0]->layout;
     assert_false(layout->plain);
@@ -319,17 +318,17 @@ static void halos_leave_results_plain(void **state)
 static void plain_borders_are_runs(void **state)
 {
     enum { C = 5, H = 4, W = 6, TOP = 2, LEFT = 1, RIGHT = 3 };
-    tl_graph *g = parse_graph(*state, "graph g\ninput x: f32[2, 5, 4, 6]\n"
-                                      "const w: f32[3, 5, 3, 3] = ...\nr: ?[...] = Relu(x)\n"
-                                      "y: ?[...] = Conv(r, w) {pads = [2, 1, 0, 3]}\noutput y\n");
+    tl_graph *g = prepared_graph(*state,
+                                 "graph g\ninput x: f32[2, 5, 4, 6]\n"
+                                 "const w: f32[3, 5, 3, 3] = ...\nr: ?[...] = Relu(x)\n"
+                                 "y: ?[...] = Conv(r, w) {pads = [2, 1, 0, 3]}\noutput y\n",
+                                 "x86-64-v4");
     static float x[2 * C * H * W], got[2 * C][TOP + H][LEFT + W + RIGHT];
     tl_diag diag = { { 0 } };
     tl_target target;
     tl_partition p;
     tl_program *program;
     assert_int_equal(tl_target_named("x86-64-v4", &target, NULL), TL_OK);
-    assert_int_equal(tl_infer_shapes(g, &diag), TL_OK);
-    assert_int_equal(tl_assign_layouts(g, &target, &diag), TL_OK);
     assert_int_equal(tl_partition_graph(*state, g, &p, &diag), TL_OK);
     assert_int_equal(tl_kernel_program(*state, &p.kernels[0], "direct", &program, &diag), TL_OK);
     const char *text = tl_program_text(*state, program);
@@ -356,18 +355,18 @@ static void plain_borders_are_runs(void **state)
 static void parts_of_blocks_are_nests(void **state)
 {
     tl_graph *g =
-        parse_graph(*state, "graph g\ninput x: f32[1, 3, 5, 7]\nconst e: f32[16, 3, 1, 1] = ...\n"
-                            "const d: f32[3, 3, 1, 1] = ...\nconst w: f32[8, 19, 3, 3] = ...\n"
-                            "p: ?[...] = Conv(x, e)\nq: ?[...] = Conv(x, d)\n"
-                            "r: ?[...] = Concat(p, q) {axis = 1}\n"
-                            "y: ?[...] = Conv(r, w) {pads = [1, 1, 1, 1]}\noutput y\n");
+        prepared_graph(*state,
+                       "graph g\ninput x: f32[1, 3, 5, 7]\nconst e: f32[16, 3, 1, 1] = ...\n"
+                       "const d: f32[3, 3, 1, 1] = ...\nconst w: f32[8, 19, 3, 3] = ...\n"
+                       "p: ?[...] = Conv(x, e)\nq: ?[...] = Conv(x, d)\n"
+                       "r: ?[...] = Concat(p, q) {axis = 1}\n"
+                       "y: ?[...] = Conv(r, w) {pads = [1, 1, 1, 1]}\noutput y\n",
+                       "x86-64-v4");
     tl_diag diag = { { 0 } };
     tl_target target;
     tl_partition p;
     int found = 0;
     assert_int_equal(tl_target_named("x86-64-v4", &target, NULL), TL_OK);
-    assert_int_equal(tl_infer_shapes(g, &diag), TL_OK);
-    assert_int_equal(tl_assign_layouts(g, &target, &diag), TL_OK);
     assert_int_equal(tl_partition_graph(*state, g, &p, &diag), TL_OK);
     for (int k = 0; k < p.count; k++) {
         if (p.kernels[k].nodes[0]->op != TL_OP_CONCAT)
@@ -415,20 +414,20 @@ static void overlapping_windows_go_by_columns(void **state)
         { "AveragePool(p) {kernel_shape = [3, 3]}", "direct", 32, 14 },
     };
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
-        tl_graph *g = parse_graph(*state, tl_arena_format(*state,
-                                                          "graph g\ninput x: f32[1, 8, %d, %d]\n"
-                                                          "const e: f32[%d, 8, 1, 1] = ...\n"
-                                                          "p: ?[...] = Conv(x, e)\ny: ?[...] = "
-                                                          "%s\noutput y\n",
-                                                          choices[i].side, choices[i].side,
-                                                          choices[i].channels, choices[i].pool));
+        tl_graph *g = prepared_graph(*state,
+                                     tl_arena_format(*state,
+                                                     "graph g\ninput x: f32[1, 8, %d, %d]\n"
+                                                     "const e: f32[%d, 8, 1, 1] = ...\n"
+                                                     "p: ?[...] = Conv(x, e)\ny: ?[...] = "
+                                                     "%s\noutput y\n",
+                                                     choices[i].side, choices[i].side,
+                                                     choices[i].channels, choices[i].pool),
+                                     "x86-64-v3");
         tl_diag diag = { { 0 } };
         tl_target target;
         tl_partition p;
         assert_int_equal(tl_target_named("x86-64-v3", &target, NULL), TL_OK);
         target.l2_bytes = 1 << 20;
-        assert_int_equal(tl_infer_shapes(g, &diag), TL_OK);
-        assert_int_equal(tl_assign_layouts(g, &target, &diag), TL_OK);
         assert_int_equal(tl_partition_graph(*state, g, &p, &diag), TL_OK);
         const tl_kernel *kernel = &p.kernels[p.count - 1];
         assert_string_equal(tl_choose_lowering(kernel, &target, TL_NUMERICS_RELAXED),
@@ -441,16 +440,16 @@ static void overlapping_windows_go_by_columns(void **state)
 /* A pool whose result is plain behind blocks stays in them, and what reads it turns it around. */
 static void pools_leave_blocks(void **state)
 {
-    tl_graph *g = parse_graph(*state, "graph g\ninput x: f32[1, 8, 9, 9]\n"
-                                      "const e: f32[32, 8, 1, 1] = ...\np: ?[...] = Conv(x, e)\n"
-                                      "y: ?[...] = MaxPool(p) {kernel_shape = [3, 3]}\noutput y\n");
+    tl_graph *g = prepared_graph(*state,
+                                 "graph g\ninput x: f32[1, 8, 9, 9]\n"
+                                 "const e: f32[32, 8, 1, 1] = ...\np: ?[...] = Conv(x, e)\n"
+                                 "y: ?[...] = MaxPool(p) {kernel_shape = [3, 3]}\noutput y\n",
+                                 "x86-64-v3");
     tl_diag diag = { { 0 } };
     tl_target target;
     tl_partition p;
     tl_program *program;
     assert_int_equal(tl_target_named("x86-64-v3", &target, NULL), TL_OK);
-    assert_int_equal(tl_infer_shapes(g, &diag), TL_OK);
-    assert_int_equal(tl_assign_layouts(g, &target, &diag), TL_OK);
     assert_int_equal(tl_partition_graph(*state, g, &p, &diag), TL_OK);
     const tl_kernel *kernel = &p.kernels[p.count - 1];
     assert_int_equal(tl_kernel_program(*state, kernel, "direct", &program, &diag), TL_OK);
